@@ -1,0 +1,52 @@
+/**
+ * Who may import whom: the layers of src, written out.
+ *
+ * A folder may import the ones listed here, and itself; `errors` is open to all. Change a line only on purpose: a new
+ * entry is a decision about the design, and the check refuses a table with a cycle.
+ */
+
+const stages = [
+  "data",
+  "generation",
+  "envs",
+  "rewards",
+  "rollout",
+  "experience",
+  "algorithms",
+  "training",
+  "weight-sync",
+];
+
+export const allowedImports = {
+  errors: [],
+  torch: ["errors"],
+  models: ["errors", "torch"],
+  flow: ["errors", "torch"],
+  tracking: ["errors", "flow"],
+
+  // Stages know each other only where the path nests: rollout holds generation, envs and rewards; training holds algorithms and experience.
+  data: ["errors", "torch", "models", "flow"],
+  generation: ["errors", "torch", "models", "flow"],
+  envs: ["errors", "torch", "models", "flow"],
+  rewards: ["errors", "torch", "models", "flow"],
+  rollout: ["errors", "torch", "models", "flow", "generation", "envs", "rewards"],
+  experience: ["errors", "torch", "models", "flow"],
+  algorithms: ["errors", "torch", "flow"],
+  training: ["errors", "torch", "models", "flow", "algorithms", "experience"],
+  "weight-sync": ["errors", "torch", "models", "flow"],
+
+  loops: ["errors", "torch", "models", "flow", "tracking", ...stages],
+  cluster: ["errors", "torch", "models", "flow", "tracking", ...stages, "loops"],
+  run: ["errors", "torch", "models", "flow", "tracking", ...stages, "loops", "cluster"],
+  dashboard: ["errors", "flow", "tracking", "run"],
+  cli: ["errors", "torch", "models", "flow", "tracking", ...stages, "loops", "cluster", "run", "dashboard"],
+};
+
+/** Folders that may read the clock and draw random numbers; everything below them gets a clock and a seed passed in. */
+export const clockFolders = ["cli", "run", "tracking"];
+
+/** Single files outside those folders that may read the clock, each with its reason. */
+export const clockFiles = {};
+
+/** Places that may write to the console. */
+export const consolePlaces = ["src/cli/", "src/tracking/console.ts"];

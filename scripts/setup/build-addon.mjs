@@ -1,0 +1,104 @@
+/**
+ * Builds the native addon with cmake into build/native.
+ *
+ * In: what libtorch was found. Out: reroll.node, environment.node, and libtorch.json, which says what they were built
+ * against, so that the runtime can tell an addon that does not fit from one that is broken.
+ */
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { availableParallelism, totalmem } from "node:os";
+import { join } from "node:path";
+import { findExecutable } from "./find-executable.mjs";
+import { runCommand } from "./run-command.mjs";
+import { SetupError } from "./setup-error.mjs";
+import { clearStamp, hashInputs, listFiles, stampMatches, writeStamp } from "./stamp.mjs";
+
+const OUTPUTS = ["reroll.node", "environment.node"];
+const STAMP = "build/stamps/native";
+
+/** A compiler that reads libtorch's headers takes up to this much memory; more of them at once make the machine swap. */
+const BYTES_PER_COMPILER = 2 ** 31;
+
+/** Why the addon must be built, or null when it is current. */
+export function addonReason(root, target) {
+  const missing = OUTPUTS.find((file) => !existsSync(join(root, "build/native", file)));
+  if (missing !== undefined) return `build/native/${missing} is missing`;
+  if (nodeApiHeaders(root) === null) return "the Node-API headers are not installed";
+  if (stampMatches(join(root, STAMP), addonHash(root, target))) return null;
+  const built = readBuiltAgainst(root);
+  if (built === null) return "an earlier build did not finish";
+  const { version, root: folder } = target.libtorch;
+  return built.version === version && built.root === folder
+    ? "its inputs changed"
+    : `libtorch is now ${version} at ${folder}`;
+}
+
+/** `target` is `{ libtorch, cudaInclude }`; `cudaInclude` is a list of folders, or null for an addon without CUDA. */
+export async function buildAddon(root, target, { log }) {
+  const stamp = join(root, STAMP);
+  const hash = addonHash(root, target);
+  const buildFolder = join(root, "build/native");
+  const generator = findExecutable("ninja") === null ? "Unix Makefiles" : "Ninja";
+  clearStamp(stamp);
+  rmSync(join(buildFolder, "libtorch.json"), { force: true });
+  dropForeignCache(root, buildFolder, generator);
+  mkdirSync(buildFolder, { recursive: true });
+  await runCommand("cmake", configureArguments(root, target, generator), { log });
+  const jobs = Math.max(1, Math.min(availableParallelism(), Math.floor(totalmem() / BYTES_PER_COMPILER)));
+  await runCommand("cmake", ["--build", buildFolder, "--parallel", String(jobs)], { log, append: true });
+  const missing = OUTPUTS.find((file) => !existsSync(join(buildFolder, file)));
+  if (missing !== undefined) throw new SetupError(`cmake succeeded but made no build/native/${missing} (see ${log}).`);
+  const { libtorch, cudaInclude } = target;
+  const description = { ...libtorch, addonCuda: cudaInclude !== null, cudaInclude };
+  writeFileSync(join(buildFolder, "libtorch.json"), `${JSON.stringify(description, null, 2)}\n`);
+  writeStamp(stamp, hash);
+}
+
+export function configureArguments(root, { libtorch, cudaInclude }, generator) {
+  const variables = {
+    CMAKE_BUILD_TYPE: "Release",
+    REROLL_TORCH_INCLUDE: libtorch.includeDirs.join(";"),
+    REROLL_TORCH_LIB: libtorch.libDir,
+    REROLL_CXX11_ABI: libtorch.cxx11Abi ? "1" : "0",
+    REROLL_CXX_STANDARD: String(libtorch.cxxStandard),
+    REROLL_CUDA: cudaInclude === null ? "OFF" : "ON",
+    REROLL_CUDA_INCLUDE: (cudaInclude ?? []).join(";"),
+    REROLL_NAPI_INCLUDE: join(nodeApiHeaders(root), "include"),
+  };
+  const definitions = Object.entries(variables).map(([name, value]) => `-D${name}=${value}`);
+  return ["-S", join(root, "native"), "-B", join(root, "build/native"), "-G", generator, ...definitions];
+}
+
+function addonHash(root, { libtorch, cudaInclude }) {
+  const native = join(root, "native");
+  const headers = JSON.parse(readFileSync(join(nodeApiHeaders(root), "package.json"), "utf8")).version;
+  // The size and time of a library change when a package is upgraded in place.
+  const { size, mtimeMs } = statSync(libraryFile(libtorch.libDir));
+  return hashInputs(native, listFiles(native), { libtorch, cudaInclude, headers, library: [size, mtimeMs] });
+}
+
+function libraryFile(libDir) {
+  return ["libtorch_cpu.so", "libtorch_cpu.dylib"].map((name) => join(libDir, name)).find((file) => existsSync(file));
+}
+
+/** As a dependency of another project the headers may lie in that project's node_modules, so Node has to look. */
+function nodeApiHeaders(root) {
+  const paths = createRequire(join(root, "package.json")).resolve.paths("node-api-headers") ?? [];
+  return paths.map((folder) => join(folder, "node-api-headers")).find((folder) => existsSync(folder)) ?? null;
+}
+
+function readBuiltAgainst(root) {
+  const file = join(root, "build/native/libtorch.json");
+  return existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : null;
+}
+
+/** cmake refuses a cache that another generator made or that was copied from another folder. */
+function dropForeignCache(root, buildFolder, generator) {
+  const cacheFile = join(buildFolder, "CMakeCache.txt");
+  if (!existsSync(cacheFile)) return;
+  const cache = readFileSync(cacheFile, "utf8");
+  const isOurs = [`CMAKE_GENERATOR:INTERNAL=${generator}\n`, `CMAKE_HOME_DIRECTORY:INTERNAL=${join(root, "native")}\n`];
+  if (isOurs.every((line) => cache.includes(line))) return;
+  rmSync(cacheFile);
+  rmSync(join(buildFolder, "CMakeFiles"), { recursive: true, force: true });
+}
