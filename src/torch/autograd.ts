@@ -1,0 +1,110 @@
+/** Gradients: modes, gradients of chosen inputs, and functions with a backward written in TypeScript. */
+import { native } from "./binding.ts";
+import { Tensor } from "./tensor.ts";
+import { countScope } from "./tensor-handle.ts";
+
+/** Runs `body` without recording gradients. */
+export function noGrad<T>(body: () => T): T {
+  return withGradEnabled(false, body);
+}
+
+/** Runs `body` with recording on, also inside noGrad. */
+export function enableGrad<T>(body: () => T): T {
+  return withGradEnabled(true, body);
+}
+
+/** Like noGrad, and cheaper: tensors made here can never take part in a recorded computation. For generation. */
+export function inferenceMode<T>(body: () => T): T {
+  native.enterInferenceMode();
+  try {
+    return body();
+  } finally {
+    native.leaveInferenceMode();
+  }
+}
+
+export function isGradEnabled(): boolean {
+  return native.isGradEnabled();
+}
+
+/**
+ * The gradients of `outputs` with respect to `inputs`, without touching `grad` of anything. Null where an input was not
+ * used. Outputs with more than one element need `gradOutputs`.
+ */
+export function gradients(
+  outputs: readonly Tensor[],
+  inputs: readonly Tensor[],
+  { gradOutputs, retainGraph = false, createGraph = false }: GradientOptions = {},
+): (Tensor | null)[] {
+  const handles = native.gradients(
+    handlesOf(outputs),
+    handlesOf(inputs),
+    gradOutputs && handlesOf(gradOutputs),
+    retainGraph || createGraph,
+    createGraph,
+  );
+  return handles.map((handle) => (handle === null ? null : new Tensor(handle)));
+}
+
+export interface GradientOptions {
+  readonly gradOutputs?: readonly Tensor[];
+  readonly retainGraph?: boolean;
+  /** Record the gradient computation too, for gradients of gradients. */
+  readonly createGraph?: boolean;
+}
+
+/** Adds gradients to the leaves of several tensors in one pass. A null gradient stands for one, of a single element. */
+export function backward(tensors: readonly Tensor[], gradientsOfTensors?: readonly (Tensor | null)[]): void {
+  native.backward(
+    handlesOf(tensors),
+    gradientsOfTensors?.map((g) => g?.handle ?? null),
+    false,
+    false,
+    undefined,
+  );
+}
+
+/** A function with its own backward. */
+export interface CustomFunction {
+  /** Runs without recording. What `saved` holds is kept until the backward pass, and owned by the graph. */
+  readonly forward: (inputs: readonly Tensor[]) => {
+    readonly outputs: readonly Tensor[];
+    readonly saved: readonly Tensor[];
+  };
+  /** One gradient per output (null where nothing depends on it) to one gradient per input (null for none). */
+  readonly backward: (gradOutputs: readonly (Tensor | null)[], saved: readonly Tensor[]) => readonly (Tensor | null)[];
+}
+
+/**
+ * Calls a custom function on inputs and ties its outputs to them. Gradients flow to the inputs, not to tensors that
+ * `forward` reaches through its closure. The backward pass must run on the thread that ran this call.
+ */
+export function applyFunction({ forward, backward: run }: CustomFunction, inputs: readonly Tensor[]): Tensor[] {
+  const { outputs, saved } = noGrad(() => forward(inputs));
+  const handles = native.customFunction(handlesOf(inputs), handlesOf(outputs), handlesOf(saved), (gradOutputs, kept) =>
+    // The addon has entered a scope around this callback and takes the results out before it leaves it.
+    countScope(() => {
+      const wrapped = gradOutputs.map((handle) => (handle === null ? null : new Tensor(handle)));
+      const results = run(
+        wrapped,
+        kept.map((handle) => new Tensor(handle)),
+      );
+      return results.map((result) => (result === null ? null : result.handle));
+    }),
+  );
+  return handles.map((handle) => new Tensor(handle));
+}
+
+function withGradEnabled<T>(enabled: boolean, body: () => T): T {
+  const previous = native.isGradEnabled();
+  native.setGradEnabled(enabled);
+  try {
+    return body();
+  } finally {
+    native.setGradEnabled(previous);
+  }
+}
+
+function handlesOf(tensors: readonly Tensor[]): number[] {
+  return tensors.map((tensor) => tensor.handle);
+}

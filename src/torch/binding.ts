@@ -1,0 +1,240 @@
+/**
+ * Loads the addon and states its interface. Nothing else in the project calls the addon by name.
+ */
+import { existsSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { fileURLToPath } from "node:url";
+import { RerollError } from "../errors/reroll-error.ts";
+import type { DType, TensorData } from "./dtype.ts";
+
+/** An operator as the addon gives it: `results` has a letter per result, T tensor, L tensors, V other. */
+export interface NativeOperator {
+  readonly call: (...args: readonly unknown[]) => unknown;
+  readonly results: string;
+  readonly numArguments: number;
+}
+
+/** Live and peak bytes of CPU tensors in the process, and live handles of this thread. */
+export interface MemoryStats {
+  readonly liveBytes: number;
+  readonly peakBytes: number;
+  readonly numAllocations: number;
+  readonly liveTensors: number;
+}
+
+/** What a CUDA device is. */
+export interface CudaProperties {
+  readonly name: string;
+  readonly totalBytes: number;
+  readonly numProcessors: number;
+  readonly computeMajor: number;
+  readonly computeMinor: number;
+}
+
+/** Bytes of a CUDA device: in tensors now, at most since the last reset, and held by the allocator. */
+export interface CudaMemory {
+  readonly liveBytes: number;
+  readonly peakBytes: number;
+  readonly reservedBytes: number;
+}
+
+type Handle = number;
+
+interface Native {
+  readonly torchVersion: string;
+  readonly builtWithCuda: boolean;
+  setErrorFactory(factory: (code: string, message: string) => Error): void;
+
+  operator(name: string): NativeOperator | null;
+  listSchemas(): string[];
+
+  enterScope(): void;
+  leaveScope(kept: readonly Handle[]): void;
+  release(tensor: Handle): void;
+  track(tensor: Handle): boolean;
+  pin(tensor: Handle): void;
+  isLive(tensor: Handle): boolean;
+  liveTensors(): number;
+  releaseObject(object: Handle): void;
+  memoryStats(): MemoryStats;
+  resetPeakMemory(): void;
+
+  shape(tensor: Handle): number[];
+  strides(tensor: Handle): number[];
+  dtype(tensor: Handle): DType;
+  device(tensor: Handle): string;
+  numel(tensor: Handle): number;
+  isContiguous(tensor: Handle): boolean;
+  alias(tensor: Handle): Handle;
+  storageAddress(tensor: Handle): number;
+  describe(tensor: Handle): string;
+  fromTypedArray(data: TensorData, dtype: DType, shape: readonly number[]): Handle;
+  readInto(tensor: Handle, target: TensorData): void;
+  writeFrom(tensor: Handle, source: TensorData): void;
+  item(tensor: Handle): number;
+  setNumThreads(count: number): void;
+  numThreads(): number;
+
+  requiresGrad(tensor: Handle): boolean;
+  setRequiresGrad(tensor: Handle, requiresGrad: boolean): void;
+  isLeaf(tensor: Handle): boolean;
+  grad(tensor: Handle): Handle | null;
+  setGrad(tensor: Handle, grad: Handle | null): void;
+  backward(
+    tensors: readonly Handle[],
+    gradients: readonly (Handle | null)[] | undefined,
+    retainGraph: boolean,
+    createGraph: boolean,
+    inputs: readonly Handle[] | undefined,
+  ): void;
+  gradients(
+    outputs: readonly Handle[],
+    inputs: readonly Handle[],
+    gradOutputs: readonly (Handle | null)[] | undefined,
+    retainGraph: boolean,
+    createGraph: boolean,
+  ): (Handle | null)[];
+  isGradEnabled(): boolean;
+  setGradEnabled(enabled: boolean): void;
+  enterInferenceMode(): void;
+  leaveInferenceMode(): void;
+  customFunction(
+    inputs: readonly Handle[],
+    outputs: readonly Handle[],
+    saved: readonly Handle[],
+    backward: (gradOutputs: (Handle | null)[], saved: Handle[]) => (Handle | null)[],
+  ): Handle[];
+
+  manualSeed(seed: number): void;
+  createGenerator(device: string, seed: number): Handle;
+  seedGenerator(generator: Handle, seed: number): void;
+  generatorState(generator: Handle | string): Handle;
+  setGeneratorState(generator: Handle | string, state: Handle): void;
+
+  sendTensor(tensor: Handle): number;
+  receiveTensor(parcel: number): Handle;
+  discardParcel(parcel: number): void;
+  waitingParcels(): number;
+
+  mapFile(path: string): { readonly handle: Handle; readonly size: number };
+  tensorInFile(file: Handle, offset: number, dtype: DType, shape: readonly number[]): Handle;
+
+  cudaDeviceCount(): number;
+  cudaSetDevice(index: number): void;
+  cudaSynchronize(): void;
+  cudaDeviceProperties(index?: number): CudaProperties;
+  cudaMemory(index?: number): CudaMemory;
+  cudaResetPeak(index?: number): void;
+  cudaEmptyCache(): void;
+  cudaCreateStream(isHighPriority: boolean): Handle;
+  cudaCurrentStream(): Handle;
+  cudaSetStream(stream: Handle): void;
+  cudaSynchronizeStream(stream: Handle): void;
+  cudaCreateEvent(hasTiming: boolean): Handle;
+  cudaRecordEvent(event: Handle): void;
+  cudaWaitEvent(event: Handle): void;
+  cudaIsEventDone(event: Handle): boolean;
+  cudaSynchronizeEvent(event: Handle): void;
+  cudaElapsedMs(start: Handle, end: Handle): number;
+  cudaCreateGraph(): Handle;
+  cudaBeginCapture(graph: Handle, poolOf?: Handle): void;
+  cudaEndCapture(graph: Handle): void;
+  cudaReplayGraph(graph: Handle): void;
+  compileKernel(source: string, name: string): Handle;
+  launchKernel(
+    kernel: Handle,
+    grid: readonly number[],
+    block: readonly number[],
+    sharedBytes: number,
+    kinds: string,
+    values: readonly number[],
+  ): void;
+
+  distributedBackends(): string[];
+  openTcpStore(
+    host: string,
+    port: number,
+    isServer: boolean,
+    timeoutMs: number,
+  ): Promise<{ readonly handle: Handle; readonly port: number }>;
+  openFileStore(path: string, worldSize: number): Handle;
+  joinGroup(
+    store: Handle,
+    backend: string,
+    name: string,
+    rank: number,
+    worldSize: number,
+    timeoutMs: number,
+    host: string,
+    networkInterface: string,
+    device: string,
+  ): Promise<Handle>;
+  allReduce(group: Handle, tensor: Handle, reduction: string): Promise<void>;
+  allReduceSync(group: Handle, tensor: Handle, reduction: string): void;
+  reduceScatter(group: Handle, output: Handle, input: Handle, reduction: string): Promise<void>;
+  reduceScatterSync(group: Handle, output: Handle, input: Handle, reduction: string): void;
+  allGather(group: Handle, outputs: readonly Handle[], input: Handle): Promise<void>;
+  allGatherSync(group: Handle, outputs: readonly Handle[], input: Handle): void;
+  allGatherInto(group: Handle, output: Handle, input: Handle): Promise<void>;
+  allGatherIntoSync(group: Handle, output: Handle, input: Handle): void;
+  broadcast(group: Handle, tensor: Handle, root: number): Promise<void>;
+  broadcastSync(group: Handle, tensor: Handle, root: number): void;
+  barrier(group: Handle): Promise<void>;
+  barrierSync(group: Handle): void;
+  send(group: Handle, tensor: Handle, to: number, tag: number): Promise<void>;
+  sendSync(group: Handle, tensor: Handle, to: number, tag: number): void;
+  receive(group: Handle, tensor: Handle, from: number, tag: number): Promise<void>;
+  receiveSync(group: Handle, tensor: Handle, from: number, tag: number): void;
+}
+
+/** The addon of this thread. */
+export const native: Native = load();
+
+function load(): Native {
+  const folder = new URL("../../build/native/", import.meta.url);
+  const addon = fileURLToPath(new URL("reroll.node", folder));
+  if (!existsSync(addon)) {
+    throw new RerollError(
+      "ADDON_MISSING",
+      `The native addon is not built: there is no ${addon}. Run "npm run setup" in the reroll folder.`,
+    );
+  }
+  const require = createRequire(import.meta.url);
+  // OpenMP reads these once, when libtorch is loaded. Spinning threads take the cores that other threads need: with
+  // it, two threads on two cores were half as fast as one.
+  const environment: { setIfUnset(name: string, value: string): void } = require(
+    fileURLToPath(new URL("environment.node", folder)),
+  );
+  environment.setIfUnset("OMP_WAIT_POLICY", "passive");
+  environment.setIfUnset("GOMP_SPINCOUNT", "0");
+  try {
+    const loaded: Native = require(addon);
+    loaded.setErrorFactory((code, message) => new RerollError(code, message));
+    return loaded;
+  } catch (cause) {
+    throw loadError(addon, folder, cause);
+  }
+}
+
+function loadError(addon: string, folder: URL, cause: unknown): RerollError {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  const built = builtAgainst(folder);
+  const advice = /undefined symbol|version `|symbol lookup/.test(reason)
+    ? "The libtorch that was found now has another ABI than the one the addon was built against"
+    : /cannot open shared object file|image not found|no such file/i.test(reason)
+      ? "A library that the addon needs is missing"
+      : "The addon could not be loaded";
+  return new RerollError(
+    "ADDON_BROKEN",
+    `${advice}: ${reason} (loading ${addon}${built}). Run "npm run setup" to find libtorch again and rebuild; ` +
+      "REROLL_LIBTORCH names the folder of a libtorch to use.",
+    {},
+    { cause },
+  );
+}
+
+function builtAgainst(folder: URL): string {
+  const record = new URL("libtorch.json", folder);
+  if (!existsSync(record)) return "";
+  return `, built against ${readFileSync(record, "utf8").replaceAll(/\s+/g, " ").trim()}`;
+}

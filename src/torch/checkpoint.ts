@@ -1,0 +1,27 @@
+/** Gradient checkpointing: time for memory. */
+import { applyFunction, enableGrad, gradients } from "./autograd.ts";
+import { tensorScope } from "./scope.ts";
+import type { Tensor } from "./tensor.ts";
+
+/**
+ * `run(x)`, keeping nothing but x: what `run` needs for its gradient is computed again in the backward pass.
+ *
+ * `parameters` are the trainable tensors that `run` uses; gradients reach x and these. `run` must give the same result
+ * when it is called again.
+ */
+export function checkpoint(run: (x: Tensor) => Tensor, x: Tensor, parameters: readonly Tensor[]): Tensor {
+  const [out] = applyFunction(
+    {
+      forward: () => ({ outputs: [tensorScope(() => run(x))], saved: [x] }),
+      backward: ([gradOut], [input]) =>
+        tensorScope(() => {
+          const start = input!.detach();
+          start.requiresGrad = true;
+          const again = enableGrad(() => run(start));
+          return gradients([again], [start, ...parameters], { gradOutputs: [gradOut!] });
+        }),
+    },
+    [x, ...parameters],
+  );
+  return out!;
+}

@@ -1,0 +1,170 @@
+/** New tensors: from values, filled, random, and joined from others. */
+import { RerollError } from "../errors/reroll-error.ts";
+import { native } from "./binding.ts";
+import { type Device, type DType, dtypeOf, type TensorData } from "./dtype.ts";
+import type { Scalar } from "./generated/operators.ts";
+import { op } from "./operator.ts";
+import type { Generator } from "./random.ts";
+import { tensorScope } from "./scope.ts";
+import { Tensor } from "./tensor.ts";
+
+/** Where a new tensor lives and what it holds. The type is float32 unless named or given by the data. */
+export interface TensorOptions {
+  readonly dtype?: DType;
+  readonly device?: Device;
+}
+
+/** Numbers nested to any depth; every level has equal lengths. */
+export type NestedNumbers = number | readonly NestedNumbers[];
+
+/** A tensor with these values: nested numbers, or a typed array with a shape. */
+export function tensor(values: NestedNumbers, options?: TensorOptions): Tensor;
+export function tensor(values: TensorData, shape: readonly number[], options?: TensorOptions): Tensor;
+export function tensor(
+  values: NestedNumbers | TensorData,
+  shapeOrOptions?: readonly number[] | TensorOptions,
+  options?: TensorOptions,
+): Tensor {
+  if (isTypedArray(values)) {
+    return fromTypedArray(values, isShape(shapeOrOptions) ? shapeOrOptions : [values.length], options ?? {});
+  }
+  const shape: number[] = [];
+  for (let level: NestedNumbers | undefined = values; typeof level === "object"; level = level[0]) {
+    shape.push(level.length);
+  }
+  const flat = Float64Array.from(flatten(values, shape, []));
+  return fromTypedArray(flat, shape, { dtype: "float32", ...(isShape(shapeOrOptions) ? {} : shapeOrOptions) });
+}
+
+export function zeros(shape: readonly number[], { dtype = "float32", device = "cpu" }: TensorOptions = {}): Tensor {
+  return ops.zeros(shape, dtype, null, device);
+}
+
+export function ones(shape: readonly number[], { dtype = "float32", device = "cpu" }: TensorOptions = {}): Tensor {
+  return ops.ones(shape, dtype, null, device);
+}
+
+/** Memory with whatever was there. */
+export function empty(shape: readonly number[], { dtype = "float32", device = "cpu" }: TensorOptions = {}): Tensor {
+  return ops.empty(shape, dtype, null, device);
+}
+
+export function full(
+  shape: readonly number[],
+  value: Scalar,
+  { dtype = "float32", device = "cpu" }: TensorOptions = {},
+): Tensor {
+  return ops.full(shape, value, dtype, null, device);
+}
+
+export function zerosLike(like: Tensor): Tensor {
+  return ops.zerosLike(like);
+}
+
+export function onesLike(like: Tensor): Tensor {
+  return ops.onesLike(like);
+}
+
+export function emptyLike(like: Tensor): Tensor {
+  return ops.emptyLike(like);
+}
+
+/** start, start + 1, ... below end. int64 unless named. */
+export function arange(start: number, end: number, { dtype = "int64", device = "cpu" }: TensorOptions = {}): Tensor {
+  return ops.arange(start, end, dtype, null, device);
+}
+
+/** Uniform in [0, 1). */
+export function rand(shape: readonly number[], { generator, ...options }: RandomOptions = {}): Tensor {
+  const { dtype = "float32", device = "cpu" } = options;
+  return ops.rand(shape, generator ?? null, dtype, null, device);
+}
+
+/** Standard normal. */
+export function randn(shape: readonly number[], { generator, ...options }: RandomOptions = {}): Tensor {
+  const { dtype = "float32", device = "cpu" } = options;
+  return ops.randn(shape, generator ?? null, dtype, null, device);
+}
+
+/** Integers from low up to and without high. */
+export function randint(
+  low: number,
+  high: number,
+  shape: readonly number[],
+  { generator, ...options }: RandomOptions = {},
+): Tensor {
+  const { dtype = "int64", device = "cpu" } = options;
+  return ops.randint(low, high, shape, generator ?? null, dtype, null, device);
+}
+
+export interface RandomOptions extends TensorOptions {
+  readonly generator?: Generator;
+}
+
+/** Draws indices by weight, one row of draws per row of weights. */
+export function multinomial(
+  weights: Tensor,
+  draws: number,
+  { replacement = false, generator = null as Generator | null } = {},
+): Tensor {
+  return ops.multinomial(weights, draws, replacement, generator);
+}
+
+export function cat(tensors: readonly Tensor[], dim = 0): Tensor {
+  return ops.cat(tensors, dim);
+}
+
+export function stack(tensors: readonly Tensor[], dim = 0): Tensor {
+  return ops.stack(tensors, dim);
+}
+
+function fromTypedArray(data: TensorData, shape: readonly number[], { dtype, device = "cpu" }: TensorOptions): Tensor {
+  const stored = dtypeOf(data, dtype);
+  const made = () => new Tensor(native.fromTypedArray(data, stored, shape));
+  if ((dtype ?? stored) === stored && device === "cpu") return made();
+  return tensorScope(() =>
+    made()
+      .to(dtype ?? stored)
+      .toDevice(device),
+  );
+}
+
+function flatten(values: NestedNumbers, shape: readonly number[], into: number[], depth = 0): number[] {
+  if (typeof values === "number" && depth === shape.length) into.push(values);
+  else if (Array.isArray(values) && values.length === shape[depth]) {
+    for (const value of values) flatten(value, shape, into, depth + 1);
+  } else {
+    const got = Array.isArray(values) ? `a list of ${values.length}` : `${values}`;
+    throw new RerollError(
+      "SHAPE_MISMATCH",
+      `nested numbers must be equally long at every level: got ${got} at depth ${depth} where the first entries ` +
+        `make shape [${shape.join(", ")}].`,
+    );
+  }
+  return into;
+}
+
+function isTypedArray(values: NestedNumbers | TensorData): values is TensorData {
+  return ArrayBuffer.isView(values);
+}
+
+function isShape(value: readonly number[] | TensorOptions | undefined): value is readonly number[] {
+  return Array.isArray(value);
+}
+
+const ops = {
+  zeros: op("aten::zeros"),
+  ones: op("aten::ones"),
+  empty: op("aten::empty.memory_format"),
+  full: op("aten::full"),
+  zerosLike: op("aten::zeros_like"),
+  onesLike: op("aten::ones_like"),
+  emptyLike: op("aten::empty_like"),
+  arange: op("aten::arange.start"),
+  rand: op("aten::rand.generator"),
+  randn: op("aten::randn.generator"),
+  randint: op("aten::randint.low_generator"),
+  multinomial: op("aten::multinomial"),
+  cat: op("aten::cat"),
+  stack: op("aten::stack"),
+} as const;

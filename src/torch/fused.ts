@@ -1,0 +1,279 @@
+/**
+ * Operators that new libtorch has fused and old libtorch does not: each is here once, with its composed form beside it.
+ *
+ * Shapes: B rows, H query heads, G key/value heads, T queries, C keys, S packed tokens, K head size, D width.
+ */
+import { RerollError } from "../errors/reroll-error.ts";
+import { applyFunction } from "./autograd.ts";
+import { arange, cat, zerosLike } from "./create.ts";
+import { hasKernels } from "./kernels/cuda-kernel.ts";
+import { isRotatable, rotateKernel } from "./kernels/rotate-kernel.ts";
+import { scoreGradientKernel_, scoreStatisticsKernel } from "./kernels/score-kernel.ts";
+import { swigluBackwardKernel, swigluKernel } from "./kernels/swiglu-kernel.ts";
+import { hasOp, op } from "./operator.ts";
+import type { Tensor } from "./tensor.ts";
+
+/** x / sqrt(mean(x^2) + eps) * weight over the last dimension, computed in float32. */
+export function rmsNorm(x: Tensor, weight: Tensor, eps: number): Tensor {
+  if (has.rmsNorm) return ops.rmsNorm(x, weight.shape, weight, eps);
+  const x32 = x.to("float32");
+  const scale = x32.square().mean(-1, true).add(eps).rsqrt();
+  return x32.mul(scale).to(x.dtype).mul(weight);
+}
+
+/** How queries may see keys. */
+export interface AttentionOptions {
+  /** Query i sees keys up to i + (C - T): the queries are the last T of C positions. Default false. */
+  readonly isCausal?: boolean;
+  /** Query i sees at most this many keys before and with its own. Default: all. */
+  readonly window?: number | null;
+  /** True where a query may see a key, broadcast to [B, H, T, C]. Not together with isCausal. */
+  readonly mask?: Tensor;
+  /** Factor on the scores. Default 1 / sqrt(K). */
+  readonly scale?: number;
+}
+
+/** softmax(q k' * scale) v. Key/value heads may be fewer than query heads (grouped-query attention). */
+export function attention(q_BHTK: Tensor, k_BGCK: Tensor, v_BGCK: Tensor, options: AttentionOptions = {}): Tensor {
+  const { isCausal = false, window = null, mask } = options;
+  if (isCausal && mask !== undefined) {
+    throw new RerollError(
+      "INVALID_ARGUMENT",
+      "attention takes isCausal or a mask, not both. Put causality in the mask.",
+    );
+  }
+  const T = q_BHTK.size(2);
+  const C = k_BGCK.size(2);
+  const scale = options.scale ?? q_BHTK.size(3) ** -0.5;
+  const needsMask = isCausal && (T !== C || (window !== null && window < C));
+  const seen = needsMask ? causalMask(T, C, window, q_BHTK.device) : mask;
+  if (has.attention) {
+    const isGrouped = q_BHTK.size(1) !== k_BGCK.size(1);
+    // A single query at the end sees everything: no mask needed, and the fast kernels take none.
+    const isPlain = isCausal && T === 1 && !needsMask;
+    return ops.attention(q_BHTK, k_BGCK, v_BGCK, seen ?? null, 0, isCausal && !needsMask && !isPlain, scale, isGrouped);
+  }
+  return composedAttention(
+    q_BHTK,
+    k_BGCK,
+    v_BGCK,
+    seen ?? (isCausal ? causalMask(T, C, null, q_BHTK.device) : null),
+    scale,
+  );
+}
+
+/**
+ * Causal attention of several sequences laid end to end: q [S, H, K], k and v [S, G, K], one [S, H, K] back. A token
+ * sees its own sequence only. Uses the variable-length flash kernel where there is one, else a sequence at a time.
+ */
+export function packedAttention(
+  q_SHK: Tensor,
+  k_SGK: Tensor,
+  v_SGK: Tensor,
+  { lengths, starts_int32, maxLength, window = null, scale }: PackedAttentionOptions,
+): Tensor {
+  const isFlash = has.varlenFlash && q_SHK.device.startsWith("cuda") && q_SHK.dtype !== "float32";
+  const factor = scale ?? q_SHK.size(2) ** -0.5;
+  if (isFlash) return varlenFlash(q_SHK, k_SGK, v_SGK, starts_int32, maxLength, window, factor);
+  const parts: Tensor[] = [];
+  let start = 0;
+  for (const length of lengths) {
+    const rows = (x: Tensor) => x.narrow(0, start, length).transpose(0, 1).unsqueeze(0);
+    const out = attention(rows(q_SHK), rows(k_SGK), rows(v_SGK), { isCausal: true, window, scale: factor });
+    parts.push(out.squeeze(0).transpose(0, 1));
+    start += length;
+  }
+  return cat(parts, 0);
+}
+
+export interface PackedAttentionOptions {
+  readonly lengths: readonly number[];
+  /** Where each sequence starts, and the total: [sequences + 1], int32. */
+  readonly starts_int32: Tensor;
+  readonly maxLength: number;
+  readonly window?: number | null;
+  readonly scale?: number;
+}
+
+/**
+ * silu(gate) * up for gateUp = [gate | up] along the last dimension. Keeps only its input for the backward pass, where
+ * the plain composition would keep silu(gate) as well.
+ */
+export function swiglu(gateUp: Tensor): Tensor {
+  return applyFunction(swigluFunction, [gateUp])[0]!;
+}
+
+const swigluFunction = {
+  forward: ([gateUp]: readonly Tensor[]) => {
+    if (isPackable(gateUp!)) return { outputs: [swigluKernel(gateUp!)], saved: [gateUp!] };
+    const [gate, up] = gateUp!.chunk(2, -1);
+    return { outputs: [gate!.silu().mul_(up!)], saved: [gateUp!] };
+  },
+  backward: ([grad]: readonly (Tensor | null)[], [gateUp]: readonly Tensor[]) => {
+    if (isPackable(gateUp!)) return [swigluBackwardKernel(grad!.contiguous(), gateUp!)];
+    const [gate, up] = gateUp!.chunk(2, -1);
+    const gradUp = gate!.silu().mul_(grad!);
+    const gradGate = ops.siluBackward(grad!.mul(up!), gate!);
+    return [cat([gradGate, gradUp], -1)];
+  },
+};
+
+/** Whether rows of [gate | up] can be read eight values at a time. */
+function isPackable(x: Tensor): boolean {
+  return hasKernels(x) && x.shape.length === 2 && x.size(1) % 16 === 0 && x.isContiguous;
+}
+
+/**
+ * Rotates pairs (x[k], x[k + K/2]) by the angle of their position: x is [S, H, K], cos and sin are [S, K/2] in float32.
+ * Keeps nothing but cos and sin for the backward pass, which rotates back.
+ */
+export function rotate(x_SHK: Tensor, cos_SK: Tensor, sin_SK: Tensor): Tensor {
+  return applyFunction(rotateFunction, [x_SHK, cos_SK, sin_SK])[0]!;
+}
+
+const rotateFunction = {
+  forward: ([x, cos, sin]: readonly Tensor[]) => ({ outputs: [rotated(x!, cos!, sin!, 1)], saved: [cos!, sin!] }),
+  backward: ([grad]: readonly (Tensor | null)[], [cos, sin]: readonly Tensor[]) => [
+    rotated(grad!, cos!, sin!, -1),
+    null,
+    null,
+  ],
+};
+
+function rotated(x: Tensor, cos_SK: Tensor, sin_SK: Tensor, sign: 1 | -1): Tensor {
+  if (hasKernels(x) && isRotatable(x)) return rotateKernel(x, cos_SK, sin_SK, sign);
+  const cos = cos_SK.to(x.dtype).unsqueeze(1);
+  const sin = sin_SK.to(x.dtype).unsqueeze(1).mul(sign);
+  const [a, b] = x.chunk(2, -1);
+  return cat([a!.mul(cos).sub_(b!.mul(sin)), b!.mul(cos).add_(a!.mul(sin))], -1);
+}
+
+/** What a loss needs of each row of scores, float32 (float64 for float64 scores). */
+export interface ScoreStatistics {
+  readonly logprob: Tensor;
+  readonly entropy: Tensor;
+  readonly logNormaliser: Tensor;
+}
+
+/** log p(target), entropy and log Z per row of softmax(scores / temperature). */
+export function scoreStatistics(z_SV: Tensor, targets_S: Tensor, temperature: number): ScoreStatistics {
+  if (isKernelRow(z_SV)) {
+    const [logprob, entropy, logNormaliser] = scoreStatisticsKernel(z_SV, targets_S, temperature);
+    return { logprob, entropy, logNormaliser };
+  }
+  const z = tempered(z_SV, temperature);
+  const logNormaliser = z.logSumExp(-1);
+  const logprob = z.gather(1, targets_S.unsqueeze(1)).squeeze(1).sub(logNormaliser);
+  const p = z.sub(logNormaliser.unsqueeze(1)).exp();
+  // H = log Z - E[z]; a score of -infinity has no mass, and must not become 0 * -infinity.
+  const moment = p.mul_(z.maskedFill(p.eq(0), 0)).sum(-1);
+  return { logprob, entropy: logNormaliser.sub(moment), logNormaliser };
+}
+
+/** Gradients that arrive at the log-probabilities and entropies of rows; null where nothing depends on them. */
+export interface ScoreGradients {
+  readonly logprob: Tensor | null;
+  readonly entropy: Tensor | null;
+}
+
+/**
+ * The gradient of the scores, in their type: gradLogprob (onehot - p) - gradEntropy p (log p + H), over the temperature.
+ * Takes the scores' memory where it can: they are not to be used afterwards.
+ */
+export function scoreGradient_(
+  z_SV: Tensor,
+  targets_S: Tensor,
+  { logNormaliser, entropy }: Omit<ScoreStatistics, "logprob">,
+  grads: ScoreGradients,
+  temperature: number,
+): Tensor {
+  if (isKernelRow(z_SV)) {
+    const none = grads.logprob !== null && grads.entropy !== null ? null : zerosLike(logNormaliser);
+    const gradLogprob = (grads.logprob ?? none!).contiguous();
+    const gradEntropy = (grads.entropy ?? none!).contiguous();
+    scoreGradientKernel_(z_SV, targets_S, logNormaliser, entropy, gradLogprob, gradEntropy, temperature);
+    return z_SV;
+  }
+  const column = (x: Tensor) => x.unsqueeze(1);
+  const logp = tempered(z_SV, temperature).sub(column(logNormaliser));
+  const p = logp.exp();
+  const slope =
+    grads.entropy === null ? null : logp.add_(column(entropy)).maskedFill(p.eq(0), 0).mul_(column(grads.entropy));
+  const sum =
+    slope === null ? column(grads.logprob!) : grads.logprob === null ? slope : slope.add_(column(grads.logprob));
+  const gradient = p.mul_(sum).mul_(-1);
+  if (grads.logprob !== null) ops.scatterAdd_(gradient, 1, column(targets_S), column(grads.logprob));
+  return gradient.div_(temperature).to(z_SV.dtype);
+}
+
+function isKernelRow(z_SV: Tensor): boolean {
+  return hasKernels(z_SV) && z_SV.size(1) % 8 === 0 && z_SV.isContiguous;
+}
+
+function tempered(z_SV: Tensor, temperature: number): Tensor {
+  const z = z_SV.dtype === "float64" ? z_SV : z_SV.to("float32");
+  return temperature === 1 ? z : z.div(temperature);
+}
+
+/** True where query i of the last T of C positions may see key j. */
+function causalMask(T: number, C: number, window: number | null, device: string): Tensor {
+  const query_T1 = arange(C - T, C, { device }).unsqueeze(1);
+  const key_1C = arange(0, C, { device }).unsqueeze(0);
+  const past_TC = key_1C.le(query_T1);
+  return window === null ? past_TC : past_TC.logicalAnd(key_1C.gt(query_T1.sub(window)));
+}
+
+function composedAttention(q_BHTK: Tensor, k_BGCK: Tensor, v_BGCK: Tensor, mask: Tensor | null, scale: number): Tensor {
+  const [B, H, T, K] = q_BHTK.shape as [number, number, number, number];
+  const [, G, C] = k_BGCK.shape as [number, number, number];
+  // The query heads of one key head become rows of one product: keys and values are not repeated.
+  const queries = q_BHTK.reshape(B, G, (H / G) * T, K);
+  const scores = queries.matmul(k_BGCK.transpose(2, 3)).mul(scale).view(B, H, T, C);
+  const seen = mask === null ? scores : scores.maskedFill(mask.logicalNot(), Number.NEGATIVE_INFINITY);
+  const weights = seen.to("float32").softmax(-1).to(q_BHTK.dtype);
+  return weights
+    .view(B, G, (H / G) * T, C)
+    .matmul(v_BGCK)
+    .view(B, H, T, K);
+}
+
+function varlenFlash(
+  q_SHK: Tensor,
+  k_SGK: Tensor,
+  v_SGK: Tensor,
+  starts: Tensor,
+  maxLength: number,
+  window: number | null,
+  scale: number,
+): Tensor {
+  const left = window === null ? null : window - 1;
+  return ops.varlenFlash(
+    q_SHK,
+    k_SGK,
+    v_SGK,
+    starts,
+    starts,
+    maxLength,
+    maxLength,
+    0,
+    true,
+    false,
+    scale,
+    left,
+    window === null ? null : 0,
+  )[0];
+}
+
+const has = {
+  rmsNorm: hasOp("aten::rms_norm"),
+  attention: hasOp("aten::scaled_dot_product_attention"),
+  varlenFlash: hasOp("aten::_flash_attention_forward"),
+} as const;
+
+const ops = {
+  rmsNorm: op("aten::rms_norm"),
+  attention: op("aten::scaled_dot_product_attention"),
+  varlenFlash: op("aten::_flash_attention_forward"),
+  siluBackward: op("aten::silu_backward"),
+  scatterAdd_: op("aten::scatter_add_"),
+} as const;

@@ -1,0 +1,66 @@
+/**
+ * Kernels written here, in the file that needs them: CUDA source in, a typed launch out.
+ *
+ * Kernels see 16-bit floats through `load` and `store`, which the prelude defines for the element type `T`, so one source
+ * serves bfloat16, float16 and float32. Every kernel has a composed form beside it in fused.ts and is tested against it.
+ */
+import { RerollError } from "../../errors/reroll-error.ts";
+import { native } from "../binding.ts";
+import type { DType } from "../dtype.ts";
+import type { Tensor } from "../tensor.ts";
+
+/** What a kernel takes: tensors by address, and numbers of a stated type. */
+export type KernelArgument = Tensor | { readonly int: number } | { readonly float: number };
+
+/** How many blocks of how many threads. */
+export interface LaunchShape {
+  readonly blocks: number;
+  readonly threads: number;
+}
+
+/** A kernel for tensors of any floating type, compiled on first use for each. `name` is its function in the source. */
+export function cudaKernel(
+  name: string,
+  source: string,
+): (dtype: DType, shape: LaunchShape, args: readonly KernelArgument[]) => void {
+  const compiled = new Map<DType, number>();
+  return (dtype, { blocks, threads }, args) => {
+    if (blocks === 0) return;
+    let handle = compiled.get(dtype);
+    if (handle === undefined) {
+      handle = native.compileKernel(`${preludeFor(dtype)}\n${source}`, name);
+      compiled.set(dtype, handle);
+    }
+    const kinds = args.map((arg) => ("int" in arg ? "i" : "float" in arg ? "f" : "t")).join("");
+    const values = args.map((arg) => ("int" in arg ? arg.int : "float" in arg ? arg.float : arg.handle));
+    native.launchKernel(handle, [blocks, 1, 1], [threads, 1, 1], 0, kinds, values);
+  };
+}
+
+/** Whether the kernels can work on this tensor. */
+export function hasKernels(tensor: Tensor): boolean {
+  return native.builtWithCuda && tensor.device.startsWith("cuda") && tensor.dtype in elementTypes;
+}
+
+const elementTypes: Readonly<Partial<Record<DType, string>>> = {
+  float32: `
+typedef float T;
+__device__ __forceinline__ float load(T x) { return x; }
+__device__ __forceinline__ T store(float x) { return x; }`,
+  bfloat16: `
+typedef unsigned short T;
+__device__ __forceinline__ float load(T x) { return __uint_as_float((unsigned)x << 16); }
+__device__ __forceinline__ T store(float x) { T y; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x)); return y; }`,
+  float16: `
+typedef unsigned short T;
+__device__ __forceinline__ float load(T x) { float y; asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x)); return y; }
+__device__ __forceinline__ T store(float x) { T y; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x)); return y; }`,
+};
+
+function preludeFor(dtype: DType): string {
+  const element = elementTypes[dtype];
+  if (element === undefined) throw new RerollError("CUDA_KERNEL", `There are no kernels for ${dtype}.`);
+  return `${element}
+// Eight elements at a time: one 16-byte access for 16-bit types, two for float32.
+struct alignas(16) Pack { T x[8]; };`;
+}

@@ -1,0 +1,76 @@
+/** silu(gate) * up in one pass over memory, and its gradient in one more. */
+import { empty } from "../create.ts";
+import type { Tensor } from "../tensor.ts";
+import { cudaKernel } from "./cuda-kernel.ts";
+
+const threads = 256;
+
+/** [S, 2I] = [gate | up] to [S, I]. I must be a multiple of 8 and the input contiguous. */
+export function swigluKernel(gateUp_SI: Tensor): Tensor {
+  const [S, width] = gateUp_SI.shape as [number, number];
+  const { dtype, device } = gateUp_SI;
+  const out_SI = empty([S, width / 2], { dtype, device });
+  const packs = (S * width) / 16;
+  forward(dtype, { blocks: Math.ceil(packs / threads), threads }, [
+    gateUp_SI,
+    out_SI,
+    { int: packs },
+    { int: width / 16 },
+  ]);
+  return out_SI;
+}
+
+/** The gradient of [gate | up]. */
+export function swigluBackwardKernel(grad_SI: Tensor, gateUp_SI: Tensor): Tensor {
+  const [S, width] = gateUp_SI.shape as [number, number];
+  const { dtype, device } = gateUp_SI;
+  const gradGateUp_SI = empty([S, width], { dtype, device });
+  const packs = (S * width) / 16;
+  backward(dtype, { blocks: Math.ceil(packs / threads), threads }, [
+    grad_SI,
+    gateUp_SI,
+    gradGateUp_SI,
+    { int: packs },
+    { int: width / 16 },
+  ]);
+  return gradGateUp_SI;
+}
+
+const forward = cudaKernel(
+  "swiglu_forward",
+  `
+extern "C" __global__ void swiglu_forward(const Pack* in, Pack* out, int packs, int perRow) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= packs) return;
+  int row = i / perRow;
+  size_t at = (size_t)row * perRow * 2 + (i - row * perRow);
+  Pack gate = in[at], up = in[at + perRow], y;
+#pragma unroll
+  for (int k = 0; k < 8; k++) {
+    float g = load(gate.x[k]);
+    y.x[k] = store(g / (1.0f + __expf(-g)) * load(up.x[k]));
+  }
+  out[i] = y;
+}`,
+);
+
+const backward = cudaKernel(
+  "swiglu_backward",
+  `
+extern "C" __global__ void swiglu_backward(const Pack* grad, const Pack* in, Pack* out, int packs, int perRow) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= packs) return;
+  int row = i / perRow;
+  size_t at = (size_t)row * perRow * 2 + (i - row * perRow);
+  Pack dy = grad[i], gate = in[at], up = in[at + perRow], dGate, dUp;
+#pragma unroll
+  for (int k = 0; k < 8; k++) {
+    float d = load(dy.x[k]), g = load(gate.x[k]), u = load(up.x[k]);
+    float s = 1.0f / (1.0f + __expf(-g));
+    dGate.x[k] = store(d * u * s * (1.0f + g * (1.0f - s)));
+    dUp.x[k] = store(d * g * s);
+  }
+  out[at] = dGate;
+  out[at + perRow] = dUp;
+}`,
+);

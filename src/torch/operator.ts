@@ -1,0 +1,111 @@
+/**
+ * Operators of libtorch by dispatcher name, typed by their schemas.
+ *
+ * `op("aten::add.Tensor")` returns a function with that operator's signature. All operators of the loaded libtorch are
+ * reachable; which exist depends on its version, so ask `hasOp` before using a new one.
+ */
+import { RerollError } from "../errors/reroll-error.ts";
+import { type NativeOperator, native } from "./binding.ts";
+import type { Operators } from "./generated/operators.ts";
+import { TensorHandle } from "./tensor-handle.ts";
+
+/** Whether the loaded libtorch has this operator. */
+export function hasOp(name: string): boolean {
+  return lookUp(name) !== null;
+}
+
+/** The operator of this name. Where the loaded libtorch lacks it, calling the result throws. */
+export function op<Name extends keyof Operators>(name: Name): Operators[Name] {
+  // The generated signatures are the schemas, which the addon checks again on every call.
+  return dynamicOp(name) as unknown as Operators[Name];
+}
+
+/** Any operator by name, also one that the generated types do not know. */
+export function dynamicOp(name: string): (...args: unknown[]) => unknown {
+  let operator = operators.get(name);
+  if (operator === undefined) {
+    const found = lookUp(name);
+    operator = found === null ? missing(name) : typed(found);
+    operators.set(name, operator);
+  }
+  return operator;
+}
+
+/** Called once by tensor.ts: how a handle becomes a Tensor. */
+export function setTensorClass(create: (handle: number) => TensorHandle): void {
+  wrap = create;
+}
+
+/** What an operator takes from JavaScript: tensors and generators by handle, everything else as it is. */
+export function unwrap(value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (value instanceof TensorHandle || value instanceof ObjectHandle) return value.handle;
+  if (Array.isArray(value)) return typeof value[0] === "number" ? value : value.map(unwrap);
+  return value;
+}
+
+/** An object of the addon that is not a tensor. */
+export class ObjectHandle {
+  readonly handle: number;
+
+  constructor(handle: number) {
+    this.handle = handle;
+    objectsCollected.register(this, handle);
+  }
+
+  /** Frees the object now. Using it afterwards is an error. */
+  dispose(): void {
+    native.releaseObject(this.handle);
+  }
+}
+
+const objectsCollected = new FinalizationRegistry<number>((handle) => native.releaseObject(handle));
+const found = new Map<string, NativeOperator | null>();
+const operators = new Map<string, (...args: unknown[]) => unknown>();
+let wrap: (handle: number) => TensorHandle = (handle) => new TensorHandle(handle);
+
+function lookUp(name: string): NativeOperator | null {
+  let operator = found.get(name);
+  if (operator === undefined) {
+    operator = native.operator(name);
+    found.set(name, operator);
+  }
+  return operator;
+}
+
+function missing(name: string): () => never {
+  return () => {
+    throw new RerollError(
+      "UNKNOWN_OPERATOR",
+      `libtorch ${native.torchVersion} has no operator "${name}". Names look like "aten::add.Tensor"; ` +
+        "hasOp(name) tells whether one exists.",
+    );
+  };
+}
+
+// One tensor is by far the most common result, and most operators take few arguments: those paths avoid rest arrays.
+function typed({ call, results, numArguments }: NativeOperator): (...args: unknown[]) => unknown {
+  if (results === "T" && numArguments === 1) return (a) => wrapOne(call(unwrap(a)));
+  if (results === "T" && numArguments === 2) return (a, b) => wrapOne(call(unwrap(a), unwrap(b)));
+  if (results === "T" && numArguments === 3) return (a, b, c) => wrapOne(call(unwrap(a), unwrap(b), unwrap(c)));
+  if (results.length === 0) return (...args) => void call(...args.map(unwrap));
+  if (results.length === 1) {
+    const wrapResult = wrapperFor(results);
+    return (...args) => wrapResult(call(...args.map(unwrap)));
+  }
+  const wrappers = [...results].map(wrapperFor);
+  return (...args) => {
+    const values = call(...args.map(unwrap)) as unknown[];
+    return wrappers.map((wrapResult, i) => wrapResult(values[i]));
+  };
+}
+
+function wrapperFor(kind: string): (value: unknown) => unknown {
+  if (kind === "T") return wrapOne;
+  if (kind === "L") return (value) => (value as unknown[]).map(wrapOne);
+  return (value) => value;
+}
+
+function wrapOne(value: unknown): TensorHandle | null {
+  return typeof value === "number" ? wrap(value) : null;
+}
