@@ -1,0 +1,154 @@
+/**
+ * AdamW: Adam with weight decay apart from the gradient. Numbers equal PyTorch's.
+ */
+import { noGrad } from "../autograd.ts";
+import { zerosLike } from "../create.ts";
+import type { Parameter } from "../nn/module.ts";
+import { keep, tensorScope } from "../scope.ts";
+import type { Tensor } from "../tensor.ts";
+import { type AdamWSettings, adamwUpdate } from "./adamw-update.ts";
+import { bucketsOf, type Update, updatesOf } from "./buckets.ts";
+import { copyAll } from "./copy-all.ts";
+import { expectSetting } from "./expect-setting.ts";
+import type { Optimizer, OptimizerState } from "./optimizer.ts";
+import { type OptimizerGroup, type ParameterGroups, resolveGroups } from "./parameter-group.ts";
+import { expectFits, loaded, loadLrs, savedLrs } from "./saved-state.ts";
+
+/** `lr` must be given; the others default to PyTorch's: betas 0.9 and 0.999, eps 1e-8, weightDecay 0.01. */
+export interface AdamWOptions extends Partial<Omit<AdamWSettings, "lr">> {
+  readonly lr: number;
+  /**
+   * Keep a float32 copy of every 16-bit parameter and update that: at small learning rates an update is below the
+   * rounding of bfloat16 and would be lost. The copy and the moments take 12 bytes per parameter, where 16-bit moments
+   * take 4. The copy is made at a parameter's first step, so load weights before. Default false.
+   */
+  readonly masterWeights?: boolean;
+}
+
+/** @example new AdamW(decayMatrices(model.namedParameters(), 0.1), { lr: 1e-6, masterWeights: true }) */
+export class AdamW implements Optimizer {
+  readonly groups: readonly (AdamWSettings & OptimizerGroup)[];
+  readonly #masterWeights: boolean;
+  readonly #states = new Map<Parameter, AdamWState>();
+
+  constructor(groups: ParameterGroups<AdamWSettings>, { masterWeights = false, ...settings }: AdamWOptions) {
+    this.#masterWeights = masterWeights;
+    this.groups = resolveGroups(groups, { betas: [0.9, 0.999], eps: 1e-8, weightDecay: 0.01, ...settings });
+    for (const group of this.groups) expectValid(group);
+  }
+
+  step(): void {
+    for (const group of this.groups) {
+      const stepGroup = () => {
+        const updates = updatesOf(group.parameters.values(), (parameter) => this.#stateOf(parameter));
+        for (const bucket of bucketsOf(updates, (state) => state.step)) updateBucket(bucket, group);
+      };
+      noGrad(() => tensorScope(stepGroup));
+    }
+  }
+
+  zeroGrad(): void {
+    for (const group of this.groups) for (const parameter of group.parameters.values()) parameter.grad = null;
+  }
+
+  /** Kinds: firstMoment, secondMoment, master; and step. A parameter that was never updated has none. */
+  stateDict(): OptimizerState {
+    const tensors = new Map<string, Tensor>();
+    const numbers = savedLrs(this.groups);
+    for (const [name, parameter] of this.#named()) {
+      const state = this.#states.get(parameter);
+      if (state === undefined) continue;
+      numbers[`step.${name}`] = state.step;
+      tensors.set(`firstMoment.${name}`, state.firstMoment.detach());
+      tensors.set(`secondMoment.${name}`, state.secondMoment.detach());
+      if (state.master !== null) tensors.set(`master.${name}`, state.master.detach());
+    }
+    return { tensors, numbers };
+  }
+
+  /** A state without masters loads with `masterWeights` on: they are then taken from the parameters. */
+  loadStateDict(saved: OptimizerState): void {
+    const masters = this.#masterWeights ? ["master"] : [];
+    expectFits(saved, this.groups, { tensors: ["firstMoment", "secondMoment", ...masters], numbers: ["step"] });
+    const states = noGrad(() => tensorScope(() => this.#loadStates(saved)));
+    this.dispose();
+    for (const [parameter, state] of states) this.#states.set(parameter, state);
+    loadLrs(this.groups, saved);
+  }
+
+  dispose(): void {
+    for (const { firstMoment, secondMoment, master } of this.#states.values()) {
+      for (const tensor of [firstMoment, secondMoment, master]) tensor?.dispose();
+    }
+    this.#states.clear();
+  }
+
+  #stateOf(parameter: Parameter): AdamWState {
+    let state = this.#states.get(parameter);
+    if (state === undefined) {
+      const master = this.#masterOf(parameter);
+      const firstMoment = keep(zerosLike(master ?? parameter));
+      state = { step: 0, firstMoment, secondMoment: keep(zerosLike(firstMoment)), master };
+      this.#states.set(parameter, state);
+    }
+    return state;
+  }
+
+  #masterOf(parameter: Parameter): Tensor | null {
+    const is16Bit = parameter.dtype === "bfloat16" || parameter.dtype === "float16";
+    return this.#masterWeights && is16Bit ? keep(parameter.to("float32")) : null;
+  }
+
+  #loadStates({ tensors, numbers }: OptimizerState): Map<Parameter, AdamWState> {
+    const states = new Map<Parameter, AdamWState>();
+    for (const [name, parameter] of this.#named()) {
+      const step = numbers[`step.${name}`];
+      if (step === undefined) continue;
+      const master = this.#masterOf(parameter);
+      const savedMaster = tensors.get(`master.${name}`);
+      if (master !== null && savedMaster !== undefined) master.copy_(savedMaster);
+      const like = master ?? parameter;
+      const firstMoment = loaded(tensors, `firstMoment.${name}`, like);
+      const secondMoment = loaded(tensors, `secondMoment.${name}`, like);
+      states.set(parameter, { step, firstMoment, secondMoment, master });
+    }
+    return states;
+  }
+
+  #named(): [string, Parameter][] {
+    return this.groups.flatMap((group) => [...group.parameters]);
+  }
+}
+
+interface AdamWState {
+  step: number;
+  readonly firstMoment: Tensor;
+  readonly secondMoment: Tensor;
+  /** The float32 weight of a 16-bit parameter, or null where the parameter itself is updated. */
+  readonly master: Tensor | null;
+}
+
+function updateBucket(bucket: readonly Update<AdamWState>[], settings: AdamWSettings): void {
+  tensorScope(() => {
+    const step = bucket[0]!.state.step + 1;
+    const weights = bucket.map(({ parameter, state }) => state.master ?? parameter);
+    const { dtype } = weights[0]!;
+    const gradients = bucket.map(({ gradient }) => gradient.to(dtype));
+    const firstMoments = bucket.map(({ state }) => state.firstMoment);
+    const secondMoments = bucket.map(({ state }) => state.secondMoment);
+    adamwUpdate({ weights, gradients, firstMoments, secondMoments }, step, settings);
+    const mastered = bucket.filter(({ state }) => state.master !== null);
+    copyAll(
+      mastered.map(({ parameter }) => parameter),
+      mastered.map(({ state }) => state.master!),
+    );
+    for (const { state } of bucket) state.step = step;
+  });
+}
+
+function expectValid({ lr, betas, eps, weightDecay }: AdamWSettings): void {
+  expectSetting("lr", lr, 0);
+  for (const beta of betas) expectSetting("betas", beta, 0, 1);
+  expectSetting("eps", eps, 0);
+  expectSetting("weightDecay", weightDecay, 0);
+}
