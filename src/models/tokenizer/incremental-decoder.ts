@@ -1,0 +1,95 @@
+/**
+ * Decoding of a stream of token ids.
+ *
+ * In: ids, one or several at a time. Out: the text that no later id can change. What is still open (an emoji whose bytes
+ * come in several tokens, a run of byte tokens) is held back until it is certain or until `flush`.
+ * Promise: everything `push` and `flush` return, joined, is what `tokenizer.decode` gives for all ids at once. An id
+ * costs O(length of its token), however many came before it.
+ */
+
+import { RerollError } from "../../errors/reroll-error.ts";
+import type { DecodePlan, DecodeStage, Emit } from "./decoding/decode-stage.ts";
+
+/** What a decoder needs from a tokenizer. */
+export interface DecodeSource {
+  tokenOf(id: number): string | undefined;
+  readonly specialIds: ReadonlySet<number>;
+  /** How token strings become text. */
+  readonly decodePlan: DecodePlan;
+}
+
+export interface DecodeOptions {
+  /** Leaves out special tokens such as `<|im_end|>`. Default false: a reader of rollouts wants to see them. */
+  readonly skipSpecialTokens?: boolean;
+}
+
+/**
+ * @example
+ * const decoder = new IncrementalDecoder(tokenizer);
+ * for await (const id of sampled) process.stdout.write(decoder.push(id));
+ * process.stdout.write(decoder.flush());
+ */
+export class IncrementalDecoder {
+  readonly #source: DecodeSource;
+  readonly #skipSpecialTokens: boolean;
+  readonly #stages: readonly DecodeStage[];
+  readonly #first: Emit;
+  #text = "";
+
+  constructor(source: DecodeSource, { skipSpecialTokens = false }: DecodeOptions = {}) {
+    this.#source = source;
+    this.#skipSpecialTokens = skipSpecialTokens;
+    const { stages, first } = startStages(source.decodePlan, (text) => {
+      this.#text += text;
+    });
+    this.#stages = stages;
+    this.#first = first;
+  }
+
+  /** Takes the next id or ids and returns the text they make certain, often "". */
+  push(ids: number | Iterable<number>): string {
+    if (typeof ids === "number") this.#pushId(ids);
+    else for (const id of ids) this.#pushId(id);
+    return this.#takeText();
+  }
+
+  /** Ends the text and returns what was held back. The decoder can then be used for another text. */
+  flush(): string {
+    for (const stage of this.#stages) stage.flush();
+    return this.#takeText();
+  }
+
+  /** Ids past the end of the vocabulary decode to nothing: models pad their vocabulary, and a young policy samples there. */
+  #pushId(id: number): void {
+    if (!Number.isInteger(id) || id < 0) throw invalidId(id);
+    if (this.#skipSpecialTokens && this.#source.specialIds.has(id)) return;
+    const token = this.#source.tokenOf(id);
+    if (token !== undefined) this.#first(token);
+  }
+
+  #takeText(): string {
+    const text = this.#text;
+    this.#text = "";
+    return text;
+  }
+}
+
+/** Links the stages so that each writes into the next and the last one into `emit`. */
+function startStages(plan: DecodePlan, emit: Emit): { stages: readonly DecodeStage[]; first: Emit } {
+  let first = emit;
+  const stages: DecodeStage[] = [];
+  for (const start of plan.toReversed()) {
+    const stage = start(first);
+    first = (piece) => stage.push(piece);
+    stages.unshift(stage);
+  }
+  return { stages, first };
+}
+
+function invalidId(id: number): RerollError {
+  return new RerollError(
+    "TOKEN_ID_INVALID",
+    `A token id must be a whole number of 0 or more: got ${id}. Remove padding and ignore marks such as -100 before decoding.`,
+    { id },
+  );
+}
