@@ -1,0 +1,58 @@
+/** A mixture of experts: a router sends each token through a few of many small MLPs (Qwen3-MoE). */
+import { cat, empty, type TensorOptions } from "../../torch/create.ts";
+import { swiglu } from "../../torch/fused.ts";
+import { createParameter } from "../../torch/nn/initialise.ts";
+import { Module, type Parameter } from "../../torch/nn/module.ts";
+import { op } from "../../torch/operator.ts";
+import type { Tensor } from "../../torch/tensor.ts";
+import type { ExpertsConfig } from "./config.ts";
+
+/** The weights of all experts lie in one tensor. Shapes: E experts of a token. */
+export class Experts extends Module {
+  readonly router: Parameter;
+  readonly gateUp: Parameter;
+  readonly down: Parameter;
+  private readonly config: ExpertsConfig;
+
+  constructor(width: number, config: ExpertsConfig, place: TensorOptions) {
+    super();
+    this.config = config;
+    this.router = createParameter([config.numExperts, width], empty, place);
+    this.gateUp = createParameter([config.numExperts, 2 * config.width, width], empty, place);
+    this.down = createParameter([config.numExperts, width, config.width], empty, place);
+  }
+
+  forward(x_SD: Tensor): Tensor {
+    const { weights_SE, experts_SE } = this.route(x_SD);
+    const [S, E] = experts_SE.shape as [number, number];
+    // Tokens are grouped by expert with one sort, so that each expert is one product over its own tokens.
+    const [, order] = experts_SE.flatten().sort();
+    const counts = ops.bincount(experts_SE.flatten(), null, this.config.numExperts).toArray();
+    const sorted = x_SD.indexSelect(0, order.floorDivide(E));
+    const [, rank] = order.sort();
+    const made_SED = cat(this.runExperts(sorted, counts)).indexSelect(0, rank).view(S, E, x_SD.size(1));
+    return made_SED.mul(weights_SE.unsqueeze(2)).sum(1);
+  }
+
+  /** Each expert on its own tokens; `sorted` holds the tokens of expert 0, then those of expert 1, and so on. */
+  private runExperts(sorted: Tensor, counts: readonly number[]): Tensor[] {
+    // Taken apart in one go: the backward pass of a single part is the size of the whole.
+    const inputs = sorted.splitSizes(counts);
+    const gateUps = ops.unbind(this.gateUp);
+    const downs = ops.unbind(this.down);
+    return inputs
+      .map((input, expert) => ({ input, expert }))
+      .filter(({ expert }) => counts[expert] !== 0)
+      .map(({ input, expert }) => ops.linear(swiglu(ops.linear(input, gateUps[expert]!)), downs[expert]!));
+  }
+
+  /** The experts of each token and their weights: softmax over all, the best few, scaled to sum to 1 if the model says so. */
+  private route(x_SD: Tensor): { weights_SE: Tensor; experts_SE: Tensor } {
+    const probabilities = ops.linear(x_SD, this.router).to("float32").softmax(-1);
+    const [top, experts_SE] = probabilities.topk(this.config.numActive);
+    const scaled = this.config.normaliseWeights ? top.div(top.sum(-1, true)) : top;
+    return { weights_SE: scaled.to(x_SD.dtype), experts_SE };
+  }
+}
+
+const ops = { linear: op("aten::linear"), bincount: op("aten::bincount"), unbind: op("aten::unbind.int") } as const;

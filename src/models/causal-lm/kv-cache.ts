@@ -1,0 +1,87 @@
+/**
+ * Keys and values of tokens already seen, so that a step costs the new tokens only.
+ *
+ * B rows of at most C tokens. Each row has its own length; a step appends T tokens to every row.
+ */
+import { RerollError } from "../../errors/reroll-error.ts";
+import { arange, empty, tensor } from "../../torch/create.ts";
+import type { Device, DType } from "../../torch/dtype.ts";
+import { attention } from "../../torch/fused.ts";
+import { keep } from "../../torch/scope.ts";
+import type { Tensor } from "../../torch/tensor.ts";
+import type { CausalLmConfig } from "./config.ts";
+import type { TokenLayout } from "./token-layout.ts";
+
+export class KvCache {
+  readonly numRows: number;
+  readonly capacity: number;
+  /** Tokens in each row. */
+  readonly lengths: number[];
+  private readonly window: number | null;
+  private readonly layers: readonly { readonly k_BCGK: Tensor; readonly v_BCGK: Tensor }[];
+
+  constructor(config: CausalLmConfig, numRows: number, capacity: number, options: { dtype: DType; device: Device }) {
+    const shape = [numRows, capacity, config.numKeyValueHeads, config.headSize];
+    this.numRows = numRows;
+    this.capacity = capacity;
+    this.lengths = new Array<number>(numRows).fill(0);
+    this.window = config.slidingWindow;
+    this.layers = keep(
+      Array.from({ length: config.numLayers }, () => ({
+        k_BCGK: empty(shape, options),
+        v_BCGK: empty(shape, options),
+      })),
+    );
+  }
+
+  /** The layout of a step that appends T tokens to every row, row after row. For inference: nothing is recorded. */
+  append(T: number): TokenLayout {
+    const starts = [...this.lengths];
+    const end = Math.max(...starts) + T;
+    if (end > this.capacity) {
+      throw new RerollError(
+        "CACHE_FULL",
+        `The cache holds ${this.capacity} tokens a row, ${end} are needed. Make it larger.`,
+      );
+    }
+    const B = this.numRows;
+    const device = this.layers[0]!.k_BCGK.device;
+    const positions_BT = tensor(Int32Array.from(starts), [B, 1], { device, dtype: "int64" }).add(
+      arange(0, T, { device }),
+    );
+    const slots_S = arange(0, B, { device }).unsqueeze(1).mul(this.capacity).add(positions_BT).flatten();
+    const keys_C = arange(0, end, { device });
+    const age_BTC = positions_BT.unsqueeze(2).sub(keys_C);
+    const past_BTC = age_BTC.ge(0);
+    const seen_BTC = this.window === null ? past_BTC : past_BTC.logicalAnd(age_BTC.lt(this.window));
+    this.lengths.forEach((_, row) => {
+      this.lengths[row] = starts[row]! + T;
+    });
+    return {
+      numTokens: B * T,
+      positions_S: positions_BT.flatten(),
+      maxPosition: end - 1,
+      attend: (layer, { q_SHK, k_SGK, v_SGK }) => {
+        const { k_BCGK, v_BCGK } = this.layers[layer]!;
+        k_BCGK.flatten(0, 1).indexCopy_(0, slots_S, k_SGK);
+        v_BCGK.flatten(0, 1).indexCopy_(0, slots_S, v_SGK);
+        const keys = (cache: Tensor) => cache.narrow(1, 0, end).transpose(1, 2);
+        const q_BHTK = q_SHK.view(B, T, q_SHK.size(1), q_SHK.size(2)).transpose(1, 2);
+        const out_BHTK = attention(q_BHTK, keys(k_BCGK), keys(v_BCGK), { mask: seen_BTC.unsqueeze(1) });
+        return out_BHTK.transpose(1, 2).reshape(B * T, q_SHK.size(1), q_SHK.size(2));
+      },
+    };
+  }
+
+  /** Forgets tokens past this length in one row. */
+  truncate(row: number, length: number): void {
+    this.lengths[row] = Math.min(length, this.lengths[row] ?? 0);
+  }
+
+  dispose(): void {
+    for (const { k_BCGK, v_BCGK } of this.layers) {
+      k_BCGK.dispose();
+      v_BCGK.dispose();
+    }
+  }
+}

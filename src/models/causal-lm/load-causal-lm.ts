@@ -1,0 +1,108 @@
+/** Models from files: Hugging Face folders and GGUF. */
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { RerollError } from "../../errors/reroll-error.ts";
+import { noGrad } from "../../torch/autograd.ts";
+import { tensor } from "../../torch/create.ts";
+import type { Device, DType } from "../../torch/dtype.ts";
+import { tensorScope } from "../../torch/scope.ts";
+import type { Tensor } from "../../torch/tensor.ts";
+import { openGguf } from "../files/gguf-file.ts";
+import { type ResolvedCheckpoint, resolveCheckpoint } from "../files/resolve-checkpoint.ts";
+import { MappedCheckpoint } from "../files/tensor-files.ts";
+import { CausalLm } from "./causal-lm.ts";
+import { parseConfig } from "./config.ts";
+import { type NamedWeight, namedWeights } from "./weight-names.ts";
+
+export interface LoadOptions {
+  readonly device?: Device;
+  /** The type to compute in. Default: the type config.json states; float32 for GGUF. */
+  readonly dtype?: DType;
+}
+
+/** Loads a model: a Hugging Face folder (config.json and safetensors), or a .gguf file. */
+export function loadCausalLm(path: string, options: LoadOptions = {}): CausalLm {
+  return path.endsWith(".gguf") ? loadGguf(path, options) : loadFolder(path, options);
+}
+
+function loadFolder(folder: string, { device = "cpu", dtype }: LoadOptions): CausalLm {
+  const config = parseConfig(readConfig(folder), join(folder, "config.json"));
+  const checkpoint = resolveCheckpoint(folder);
+  const mapped = new MappedCheckpoint(checkpoint);
+  const model = new CausalLm(config, { device, dtype: dtype ?? config.dtype });
+  const weights = namedWeights(model);
+  refuseUnused(checkpoint, weights);
+  try {
+    for (const weight of weights) fill(weight, folder, () => mapped.read(weight.name));
+  } finally {
+    mapped.dispose();
+  }
+  return model;
+}
+
+function loadGguf(path: string, { device = "cpu", dtype = "float32" }: LoadOptions): CausalLm {
+  const file = openGguf(path);
+  const model = new CausalLm(parseConfig(file.huggingFaceConfig(), path), { device, dtype });
+  const weights = new Map(namedWeights(model).map((weight) => [weight.name, weight]));
+  for (const stored of file.huggingFaceTensors()) {
+    const weight = weights.get(stored.name);
+    if (weight === undefined) {
+      throw new RerollError(
+        "CHECKPOINT_MISMATCH",
+        `${path} has a weight "${stored.name}" that this model does not have.`,
+      );
+    }
+    fill(weight, path, () => tensor(stored.read(), stored.shape));
+    weights.delete(stored.name);
+  }
+  if (weights.size > 0) {
+    throw new RerollError("CHECKPOINT_MISMATCH", `${path} lacks ${[...weights.keys()].slice(0, 5).join(", ")}.`);
+  }
+  return model;
+}
+
+function readConfig(folder: string): unknown {
+  const path = join(folder, "config.json");
+  if (!existsSync(path)) {
+    throw new RerollError(
+      "CHECKPOINT_NOT_FOUND",
+      `${folder} has no config.json. A model folder has config.json and *.safetensors.`,
+    );
+  }
+  try {
+    return JSON.parse(readFileSync(path, "utf8"));
+  } catch (cause) {
+    throw new RerollError("INVALID_CONFIG", `${path} is not JSON: ${String(cause)}.`, {}, { cause });
+  }
+}
+
+/** Copies one stored weight into its place. */
+function fill({ name, parameter, viewOf }: NamedWeight, source: string, read: () => Tensor): void {
+  tensorScope(() =>
+    noGrad(() => {
+      const target = viewOf(parameter.detach());
+      const value = read();
+      if (`${value.shape}` !== `${target.shape}`) {
+        throw new RerollError(
+          "SHAPE_MISMATCH",
+          `Checkpoint ${source}: weight "${name}" has shape [${value.shape.join(", ")}], its config says [${target.shape.join(", ")}].`,
+        );
+      }
+      target.copy_(value);
+    }),
+  );
+}
+
+/** Weights in the file that the model does not use mean the wrong family or a part we do not know: never drop them silently. */
+function refuseUnused(checkpoint: ResolvedCheckpoint, weights: readonly NamedWeight[]): void {
+  const known = new Set(weights.map(({ name }) => name));
+  const harmless = /rotary_emb\.inv_freq$|^lm_head\.weight$/;
+  const unused = [...checkpoint.tensors.keys()].filter((name) => !known.has(name) && !harmless.test(name));
+  if (unused.length === 0) return;
+  throw new RerollError(
+    "CHECKPOINT_MISMATCH",
+    `Checkpoint ${checkpoint.path} has ${unused.length} weights that its config.json gives no place, such as ` +
+      `"${unused.slice(0, 3).join('", "')}". Check model_type, attention_bias and the number of layers.`,
+    { unused },
+  );
+}

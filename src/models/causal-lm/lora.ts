@@ -1,0 +1,162 @@
+/**
+ * LoRA: small trainable changes on a frozen model. Hu et al. 2021.
+ *
+ * With adapters, `model.trainableParameters()` are exactly the adapters, and the model without them is the reference
+ * policy at no cost in memory. Initial values and scaling are PEFT's.
+ */
+import { RerollError } from "../../errors/reroll-error.ts";
+import { noGrad } from "../../torch/autograd.ts";
+import { zeros } from "../../torch/create.ts";
+import type { DType } from "../../torch/dtype.ts";
+import { createParameter, initialise } from "../../torch/nn/initialise.ts";
+import type { Generator } from "../../torch/random.ts";
+import { tensorScope } from "../../torch/scope.ts";
+import { nearestName } from "../files/nearest-name.ts";
+import type { CausalLm } from "./causal-lm.ts";
+import { LoraAdapter, type Projection, type ProjectionPart } from "./projection.ts";
+import { namedProjections } from "./weight-names.ts";
+
+export interface LoraOptions {
+  readonly rank: number;
+  /** The change is scaled by alpha / rank. */
+  readonly alpha: number;
+  /**
+   * The parts of every layer to adapt: q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj. The experts of a
+   * mixture are not among them.
+   */
+  readonly targets: readonly string[] | "all-linear";
+  /** A generator of the CPU. */
+  readonly generator: Generator;
+  /** Scale by alpha / sqrt(rank), so that high ranks learn as fast as low ones. Default false. */
+  readonly useRslora?: boolean;
+  /** The type of the adapters. Default that of the model; float32 keeps updates that a 16-bit type would round away. */
+  readonly dtype?: DType;
+}
+
+/** Adds adapters that change nothing yet, and freezes everything else. */
+export function addLora(model: CausalLm, options: LoraOptions): void {
+  const { rank, alpha, targets, generator, useRslora = false } = options;
+  if (!Number.isInteger(rank) || rank < 1) {
+    throw new RerollError("INVALID_ARGUMENT", `rank must be an integer of at least 1: got ${rank}.`);
+  }
+  if (!Number.isFinite(alpha) || alpha <= 0) {
+    throw new RerollError("INVALID_ARGUMENT", `alpha must be above 0: got ${alpha}. Usual values are rank to 2 rank.`);
+  }
+  const { device } = model.embedding;
+  const place = { generator, device, dtype: options.dtype ?? model.embedding.dtype };
+  attachLora(model, loraSites(model, targets), ({ part, inputWidth }) => {
+    // Kaiming for a leaky ReLU of slope sqrt(5): uniform within 1 / sqrt(inputWidth).
+    const a = createParameter([rank, inputWidth], initialise.kaimingUniform(Math.sqrt(2 / 6)), place);
+    const b = createParameter([part.width, rank], zeros, place);
+    return new LoraAdapter(part.name, a, b, { alpha, isRankStabilised: useRslora });
+  });
+}
+
+/** Runs `body` on the model as it was before its adapters. `body` is synchronous. */
+export function withoutLora<Result>(model: CausalLm, body: () => Result): Result {
+  expectAdapters(model, "withoutLora");
+  const projections = namedProjections(model).map(({ projection }) => ({ projection, adapters: projection.adapters }));
+  try {
+    for (const { projection } of projections) projection.adapters = [];
+    const result = body();
+    if (result instanceof Promise) {
+      throw new RerollError(
+        "ASYNC_SCOPE",
+        "withoutLora got a function that returns a promise. The adapters are back on when it returns: await outside.",
+      );
+    }
+    return result;
+  } finally {
+    for (const { projection, adapters } of projections) projection.adapters = adapters;
+  }
+}
+
+/** Adds the changes to the weights and removes the adapters. The weights stay frozen: see setTrainable. */
+export function mergeLora(model: CausalLm): void {
+  expectAdapters(model, "mergeLora");
+  noGrad(() => {
+    for (const { projection } of namedProjections(model)) {
+      for (const adapter of projection.adapters) tensorScope(() => mergeAdapter(projection, adapter));
+    }
+  });
+  removeLora(model);
+}
+
+/** Removes and frees the adapters; what they learned is lost. The weights stay frozen: see setTrainable. */
+export function removeLora(model: CausalLm): void {
+  for (const { projection } of namedProjections(model)) {
+    for (const adapter of projection.adapters) adapter.dispose();
+    projection.adapters = [];
+  }
+}
+
+/** Where an adapter goes. */
+export interface LoraSite {
+  /** The Hugging Face name of the module, such as model.layers.0.self_attn.q_proj. */
+  readonly path: string;
+  readonly projection: Projection;
+  readonly part: ProjectionPart;
+  readonly inputWidth: number;
+}
+
+/** The places of these targets in every layer. */
+export function loraSites(model: CausalLm, targets: readonly string[] | "all-linear"): LoraSite[] {
+  const sites = namedProjections(model).flatMap(({ block, projection }) =>
+    projection.parts.map((part) => ({
+      path: `${block}.${part.name}`,
+      projection,
+      part,
+      inputWidth: projection.weight.size(1),
+    })),
+  );
+  if (targets === "all-linear") return sites;
+  const known = new Set(sites.map(({ part }) => part.name));
+  expectTargets(targets, known);
+  return sites.filter(({ part }) => targets.includes(part.name));
+}
+
+/** Adds one adapter per site, all or none, and freezes everything else. */
+export function attachLora(model: CausalLm, sites: readonly LoraSite[], create: (site: LoraSite) => LoraAdapter): void {
+  if (loraAdapters(model).size > 0) {
+    throw new RerollError(
+      "INVALID_ARGUMENT",
+      "The model has LoRA adapters already. Call mergeLora or removeLora before adding others.",
+    );
+  }
+  const made = sites.map((site) => ({ projection: site.projection, adapter: create(site) }));
+  model.setTrainable(false).zeroGrad();
+  for (const { projection, adapter } of made) projection.adapters = [...projection.adapters, adapter];
+}
+
+/** The adapters of a model by the Hugging Face name of the module they change. */
+export function loraAdapters(model: CausalLm): Map<string, LoraAdapter> {
+  return new Map(
+    namedProjections(model).flatMap(({ block, projection }) =>
+      projection.adapters.map((adapter) => [`${block}.${adapter.part}`, adapter] as const),
+    ),
+  );
+}
+
+/** Throws for a model without adapters: the caller would take the policy itself for the model before it. */
+export function expectAdapters(model: CausalLm, caller: string): void {
+  if (loraAdapters(model).size > 0) return;
+  throw new RerollError("NO_ADAPTERS", `${caller} got a model without LoRA adapters. Call addLora or loadLora first.`);
+}
+
+function expectTargets(targets: readonly string[], known: ReadonlySet<string>): void {
+  const allowed = `Allowed: ${[...known].join(", ")}; or "all-linear".`;
+  if (targets.length === 0) throw new RerollError("INVALID_ARGUMENT", `targets is empty. ${allowed}`);
+  const wrong = targets.find((target) => !known.has(target));
+  if (wrong === undefined) return;
+  const nearest = nearestName(wrong, known);
+  const hint = nearest === undefined ? "" : ` Did you mean "${nearest}"?`;
+  throw new RerollError("INVALID_ARGUMENT", `targets has "${wrong}", which this model has not. ${allowed}${hint}`);
+}
+
+/** weight += scale B A, rounded once to the type of the weight. */
+function mergeAdapter(projection: Projection, { part, a, b, scale }: LoraAdapter): void {
+  const { start, width } = projection.rangeOf(part);
+  const weight = projection.weight.detach().narrow(0, start, width);
+  const exact = weight.dtype === "float64" ? "float64" : "float32";
+  weight.copy_(weight.to(exact).add(b.to(exact).mm(a.to(exact)), scale));
+}

@@ -1,0 +1,93 @@
+/**
+ * A linear map whose output is several named parts side by side, such as [query | key | value].
+ *
+ * One product is faster than three. The parts keep their names: checkpoints store them apart, and LoRA adapts them apart.
+ */
+import { RerollError } from "../../errors/reroll-error.ts";
+import { cat, empty, type TensorOptions, zeros } from "../../torch/create.ts";
+import { createParameter } from "../../torch/nn/initialise.ts";
+import { Module, type Parameter } from "../../torch/nn/module.ts";
+import { op } from "../../torch/operator.ts";
+import type { Tensor } from "../../torch/tensor.ts";
+
+/** A part of the output: its name in checkpoints, and its width. */
+export interface ProjectionPart {
+  readonly name: string;
+  readonly width: number;
+}
+
+/** How strongly an adapter acts: alpha / rank, or alpha / sqrt(rank) where it is rank-stabilised (Kalajdzievski 2023). */
+export interface LoraScaling {
+  readonly alpha: number;
+  readonly isRankStabilised: boolean;
+}
+
+/** A low-rank change of one part: y += scale * (x A') B'. A is [rank, in], B is [width, rank]. Hu et al. 2021. */
+export class LoraAdapter extends Module {
+  readonly part: string;
+  readonly rank: number;
+  readonly scaling: LoraScaling;
+  readonly scale: number;
+  readonly a: Parameter;
+  readonly b: Parameter;
+
+  constructor(part: string, a: Parameter, b: Parameter, scaling: LoraScaling) {
+    super();
+    this.part = part;
+    this.rank = a.size(0);
+    this.scaling = scaling;
+    this.scale = scaling.alpha / (scaling.isRankStabilised ? Math.sqrt(this.rank) : this.rank);
+    this.a = a;
+    this.b = b;
+  }
+
+  /** The change of the part for x in the type of the adapter. */
+  forward(x: Tensor): Tensor {
+    return ops.linear(ops.linear(x, this.a).mul(this.scale), this.b);
+  }
+}
+
+export class Projection extends Module {
+  readonly weight: Parameter;
+  readonly bias: Parameter | null;
+  readonly parts: readonly ProjectionPart[];
+  /** At most one per part, all of one type. See lora.ts. */
+  adapters: readonly LoraAdapter[] = [];
+
+  constructor(inputWidth: number, parts: readonly ProjectionPart[], hasBias: boolean, place: TensorOptions) {
+    super();
+    const outputWidth = parts.reduce((sum, part) => sum + part.width, 0);
+    this.parts = parts;
+    this.weight = createParameter([outputWidth, inputWidth], empty, place);
+    this.bias = hasBias ? createParameter([outputWidth], zeros, place) : null;
+  }
+
+  forward(x: Tensor): Tensor {
+    const y = ops.linear(x, this.weight, this.bias);
+    // In place: the product keeps nothing of its result, and the sum is rounded once to the type of the base.
+    return this.adapters.length === 0 ? y : y.add_(this.adapterOutput(x));
+  }
+
+  /** Where a part lies in the output. */
+  rangeOf(name: string): { readonly start: number; readonly width: number } {
+    let start = 0;
+    for (const part of this.parts) {
+      if (part.name === name) return { start, width: part.width };
+      start += part.width;
+    }
+    const known = this.parts.map((part) => part.name).join(", ");
+    throw new RerollError("INVALID_ARGUMENT", `There is no projection "${name}" here. Known: ${known}.`);
+  }
+
+  private adapterOutput(x: Tensor): Tensor {
+    const { dtype, device } = this.adapters[0]!.a;
+    const input = x.to(dtype);
+    const deltas = this.parts.map(({ name, width }) => {
+      const adapter = this.adapters.find(({ part }) => part === name);
+      return adapter?.forward(input) ?? zeros([...x.shape.slice(0, -1), width], { dtype, device });
+    });
+    return deltas.length === 1 ? deltas[0]! : cat(deltas, -1);
+  }
+}
+
+const ops = { linear: op("aten::linear") } as const;

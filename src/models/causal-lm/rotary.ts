@@ -1,0 +1,113 @@
+/** Rotary position embedding: the angle of every position and pair, for the scalings that model families use. */
+import { arange, tensor } from "../../torch/create.ts";
+import { op } from "../../torch/operator.ts";
+import { keep, tensorScope } from "../../torch/scope.ts";
+import type { Tensor } from "../../torch/tensor.ts";
+import type { CausalLmConfig } from "./config.ts";
+import type { RopeScaling } from "./rope-scaling.ts";
+
+/** cos and sin of the rotation of each token, [S, K/2], in float32. */
+export interface Rotation {
+  readonly cos_SK: Tensor;
+  readonly sin_SK: Tensor;
+}
+
+/** The part of a model's config that fixes its angles. */
+export type RotaryConfig = Pick<CausalLmConfig, "headSize" | "ropeTheta" | "ropeScaling">;
+
+/** The angles of a model, by position. */
+export class RotaryTable {
+  private readonly frequencies: Float32Array;
+  private readonly scale: number;
+  private table: { readonly cos_PK: Tensor; readonly sin_PK: Tensor } | null = null;
+
+  constructor(config: RotaryConfig) {
+    this.frequencies = rotaryFrequencies(config);
+    this.scale = config.ropeScaling.type === "yarn" ? config.ropeScaling.attentionFactor : 1;
+  }
+
+  /** The rotation of tokens at these positions, once per forward pass. */
+  rotationAt(positions_S: Tensor, maxPosition: number): Rotation {
+    const { cos_PK, sin_PK } = this.tableFor(maxPosition, positions_S.device);
+    return { cos_SK: cos_PK.indexSelect(0, positions_S), sin_SK: sin_PK.indexSelect(0, positions_S) };
+  }
+
+  /** Frees the table; it is made again when it is needed. */
+  dispose(): void {
+    this.table?.cos_PK.dispose();
+    this.table?.sin_PK.dispose();
+    this.table = null;
+  }
+
+  private tableFor(maxPosition: number, device: string): { readonly cos_PK: Tensor; readonly sin_PK: Tensor } {
+    const current = this.table;
+    if (current !== null && current.cos_PK.size(0) > maxPosition && current.cos_PK.device === device) return current;
+    // Doubling: a sequence that grows by one token at a time rebuilds the table rarely.
+    const size = 2 ** Math.ceil(Math.log2(maxPosition + 1));
+    const made = tensorScope(() => {
+      // In float32, as the models were trained: at long positions the rounding of the angle is part of the model.
+      const positions_P1 = arange(0, size, { dtype: "float32" }).unsqueeze(1);
+      const angles_PK = positions_P1.mul(tensor(this.frequencies, [1, this.frequencies.length]));
+      const scaled = (x_PK: Tensor) => (this.scale === 1 ? x_PK : x_PK.mul(this.scale)).toDevice(device);
+      return { cos_PK: scaled(angles_PK.cos()), sin_PK: scaled(angles_PK.sin()) };
+    });
+    this.dispose();
+    this.table = keep(made);
+    return made;
+  }
+}
+
+/** Angle per position of each pair: theta^(-2k/K), changed by the scaling. */
+export function rotaryFrequencies({ headSize, ropeTheta, ropeScaling }: RotaryConfig): Float32Array {
+  const plain = plainFrequencies(headSize, ropeTheta);
+  switch (ropeScaling.type) {
+    case "default":
+      return plain;
+    case "linear":
+      return plain.map((frequency) => frequency / ropeScaling.factor);
+    case "llama3":
+      return plain.map((frequency) => llama3Frequency(frequency, ropeScaling));
+    case "yarn": {
+      const ramp = yarnRamp(headSize, ropeTheta, ropeScaling);
+      return plain.map((frequency, k) => (ramp(k) * frequency) / ropeScaling.factor + (1 - ramp(k)) * frequency);
+    }
+  }
+}
+
+/** By libtorch and in float32, which gives the very numbers of Hugging Face. */
+function plainFrequencies(headSize: number, theta: number): Float32Array {
+  return tensorScope(() => {
+    const exponents_K = arange(0, headSize / 2, { dtype: "float32" })
+      .mul(2)
+      .div(headSize);
+    return pow(theta, exponents_K).reciprocal().toFloat32Array();
+  });
+}
+
+function llama3Frequency(frequency: number, scaling: Extract<RopeScaling, { type: "llama3" }>): number {
+  const { factor, lowFreqFactor, highFreqFactor, originalMaxPositions } = scaling;
+  const wavelength = (2 * Math.PI) / frequency;
+  if (wavelength > originalMaxPositions / lowFreqFactor) return frequency / factor;
+  if (wavelength < originalMaxPositions / highFreqFactor) return frequency;
+  // Between the two, from scaled to unscaled.
+  const blend = (originalMaxPositions / wavelength - lowFreqFactor) / (highFreqFactor - lowFreqFactor);
+  return ((1 - blend) * frequency) / factor + blend * frequency;
+}
+
+/** How far pair k is scaled: 0 keeps its frequency, 1 divides it by the factor, linear between the two bounds. */
+function yarnRamp(
+  headSize: number,
+  theta: number,
+  { originalMaxPositions, betaFast, betaSlow, isTruncated }: Extract<RopeScaling, { type: "yarn" }>,
+): (k: number) => number {
+  // The pair that makes this many turns within the original context.
+  const pairOf = (turns: number) =>
+    (headSize * Math.log(originalMaxPositions / (turns * 2 * Math.PI))) / (2 * Math.log(theta));
+  const low = Math.max(isTruncated ? Math.floor(pairOf(betaFast)) : pairOf(betaFast), 0);
+  const high = Math.min(isTruncated ? Math.ceil(pairOf(betaSlow)) : pairOf(betaSlow), headSize - 1);
+  // Hugging Face's guard against a ramp of no length.
+  const length = high === low ? 0.001 : high - low;
+  return (k) => Math.min(Math.max((k - low) / length, 0), 1);
+}
+
+const pow = op("aten::pow.Scalar");

@@ -1,0 +1,61 @@
+/** Models to files, in the layout that Hugging Face and every other tool load. */
+import { mkdirSync, readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { bytesOf } from "../../torch/dtype.ts";
+import { tensorScope } from "../../torch/scope.ts";
+import { defaultMaxShardBytes, planShards } from "../files/plan-shards.ts";
+import { replaceFile } from "../files/replace-file.ts";
+import { shardedIndexFileName, writeShardedIndex } from "../files/sharded-index.ts";
+import { tensorSource } from "../files/tensor-files.ts";
+import { writeSafetensors } from "../files/write-safetensors.ts";
+import type { CausalLm } from "./causal-lm.ts";
+import { toHuggingFaceConfig } from "./config.ts";
+import { namedWeights } from "./weight-names.ts";
+
+export interface SaveOptions {
+  /** Files to put beside the weights, such as those of the tokenizer. */
+  readonly files?: ReadonlyMap<string, Uint8Array>;
+  readonly maxShardBytes?: number;
+}
+
+/**
+ * Writes config.json, the weights and `files` to a folder, in place of a model that was there. Weights of LoRA adapters
+ * are not in it: merge them first, or use saveLora.
+ */
+export function saveCausalLm(model: CausalLm, folder: string, options: SaveOptions = {}): void {
+  mkdirSync(folder, { recursive: true });
+  const written = tensorScope(() => writeWeights(model, folder, options.maxShardBytes ?? defaultMaxShardBytes));
+  removeOldWeights(folder, written);
+  const { dtype } = model.embedding;
+  const stored = dtype === "bfloat16" || dtype === "float16" ? dtype : "float32";
+  writeText(join(folder, "config.json"), toHuggingFaceConfig({ ...model.config, dtype: stored }));
+  for (const [name, bytes] of options.files ?? []) replaceFile(join(folder, name), (append) => append(bytes));
+}
+
+/** The names of the files written. */
+function writeWeights(model: CausalLm, folder: string, maxShardBytes: number): string[] {
+  const values = new Map(namedWeights(model).map(({ name, parameter, viewOf }) => [name, viewOf(parameter.detach())]));
+  const sizes = [...values].map(([name, value]) => ({ name, byteLength: value.numel * bytesOf(value.dtype) }));
+  const { shards, index } = planShards(sizes, maxShardBytes);
+  for (const { fileName, tensorNames } of shards) {
+    writeSafetensors(
+      join(folder, fileName),
+      tensorNames.map((name) => tensorSource(name, values.get(name)!)),
+    );
+  }
+  const shardNames = shards.map(({ fileName }) => fileName);
+  if (index === null) return shardNames;
+  writeShardedIndex(join(folder, shardedIndexFileName), index);
+  return [...shardNames, shardedIndexFileName];
+}
+
+/** A model.safetensors left beside an index would be loaded instead of the shards. */
+function removeOldWeights(folder: string, written: readonly string[]): void {
+  const ours = /^model(-\d{5}-of-\d{5})?\.safetensors$/;
+  const isOld = (name: string) => (ours.test(name) || name === shardedIndexFileName) && !written.includes(name);
+  for (const name of readdirSync(folder).filter(isOld)) rmSync(join(folder, name));
+}
+
+function writeText(path: string, value: unknown): void {
+  replaceFile(path, (append) => append(new TextEncoder().encode(`${JSON.stringify(value, null, 2)}\n`)));
+}

@@ -1,0 +1,65 @@
+/**
+ * How the tokens of a forward pass are laid out, and so which tokens see which.
+ *
+ * The decoder works on a flat list of S tokens. Everything but attention treats them alone, so the layout is all that
+ * tells a padded batch, packed sequences and a step with a cache apart.
+ */
+import { RerollError } from "../../errors/reroll-error.ts";
+import { arange, cat, tensor } from "../../torch/create.ts";
+import type { Device } from "../../torch/dtype.ts";
+import { attention, packedAttention } from "../../torch/fused.ts";
+import type { Tensor } from "../../torch/tensor.ts";
+
+/** Queries, keys and values of one layer: [S, H, K], [S, G, K], [S, G, K]. */
+export interface Heads {
+  readonly q_SHK: Tensor;
+  readonly k_SGK: Tensor;
+  readonly v_SGK: Tensor;
+}
+
+export interface TokenLayout {
+  readonly numTokens: number;
+  /** The position of every token in its sequence, int64. */
+  readonly positions_S: Tensor;
+  readonly maxPosition: number;
+  /** Attention of one layer: [S, H, K]. */
+  attend(layer: number, heads: Heads, window: number | null): Tensor;
+}
+
+/** B rows of T tokens, row after row. Rows shorter than T are padded at the end; what is computed there means nothing. */
+export function paddedLayout(B: number, T: number, device: Device = "cpu"): TokenLayout {
+  return {
+    numTokens: B * T,
+    positions_S: arange(0, T, { device })
+      .unsqueeze(0)
+      .expand(B, T)
+      .reshape(B * T),
+    maxPosition: T - 1,
+    attend: (_layer, { q_SHK, k_SGK, v_SGK }, window) => {
+      const rows = (x: Tensor) => x.view(B, T, x.size(1), x.size(2)).transpose(1, 2);
+      const out_BHTK = attention(rows(q_SHK), rows(k_SGK), rows(v_SGK), { isCausal: true, window });
+      return out_BHTK.transpose(1, 2).reshape(B * T, q_SHK.size(1), q_SHK.size(2));
+    },
+  };
+}
+
+/** Sequences of these lengths, end to end. No token is wasted and no token sees another sequence. */
+export function packedLayout(lengths: readonly number[], device: Device = "cpu"): TokenLayout {
+  if (lengths.length === 0 || lengths.some((length) => !Number.isInteger(length) || length < 1)) {
+    throw new RerollError(
+      "INVALID_ARGUMENT",
+      `packedLayout needs at least one sequence, each of at least one token: got lengths [${lengths.join(", ")}].`,
+    );
+  }
+  const starts = [0];
+  for (const length of lengths) starts.push((starts.at(-1) ?? 0) + length);
+  const starts_int32 = tensor(Int32Array.from(starts), [starts.length], { device });
+  const maxLength = Math.max(...lengths);
+  return {
+    numTokens: starts.at(-1) ?? 0,
+    positions_S: cat(lengths.map((length) => arange(0, length, { device }))),
+    maxPosition: maxLength - 1,
+    attend: (_layer, { q_SHK, k_SGK, v_SGK }, window) =>
+      packedAttention(q_SHK, k_SGK, v_SGK, { lengths, starts_int32, maxLength, window }),
+  };
+}

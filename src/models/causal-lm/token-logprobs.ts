@@ -1,0 +1,147 @@
+/**
+ * Log-probabilities and entropy of chosen tokens, without ever holding the scores of all tokens.
+ *
+ * The scores [S, V] of a batch can be many times the size of the model. They are computed a few tokens at a time, and
+ * again in the backward pass, so the peak is one chunk of them.
+ */
+import { applyFunction } from "../../torch/autograd.ts";
+import { cat, empty, zeros } from "../../torch/create.ts";
+import { bytesOf } from "../../torch/dtype.ts";
+import { type ScoreStatistics, scoreGradient_, scoreStatistics } from "../../torch/fused.ts";
+import { op } from "../../torch/operator.ts";
+import { tensorScope } from "../../torch/scope.ts";
+import type { Tensor } from "../../torch/tensor.ts";
+
+export interface TokenLogprobOptions {
+  /** Scores are divided by this first. Default 1. */
+  readonly temperature?: number;
+  /** Tokens per chunk. Default: what keeps a chunk of scores at 64 MB on the CPU and 1 GB on a GPU. */
+  readonly chunkTokens?: number;
+}
+
+/** One value per token, float32. */
+export interface TokenLogprobs {
+  readonly logprobs_S: Tensor;
+  /** Of the whole next-token distribution, in nats. */
+  readonly entropy_S: Tensor;
+}
+
+/** log p(target) and the entropy of p at each token, p = softmax(hidden head' / temperature). Differentiable in both. */
+export function tokenLogprobs(
+  hidden_SD: Tensor,
+  head_VD: Tensor,
+  targets_S: Tensor,
+  { temperature = 1, chunkTokens = defaultChunk(head_VD) }: TokenLogprobOptions = {},
+): TokenLogprobs {
+  const [logprobs_S, entropy_S] = applyFunction(
+    {
+      forward: ([hidden, head]) => {
+        const parts = mapChunks(hidden!.size(0), chunkTokens, (part) =>
+          scoreStatistics(ops.linear(part(hidden!), head!), part(targets_S), temperature),
+        );
+        const join = (key: keyof ScoreStatistics) => cat(parts.map((statistics) => statistics[key]));
+        const entropy = join("entropy");
+        return {
+          outputs: [join("logprob"), entropy],
+          saved: [hidden!, head!, targets_S, join("logNormaliser"), entropy],
+        };
+      },
+      backward: ([gradLogprob = null, gradEntropy = null], saved) => {
+        const [hidden, head, targets, logNormaliser, entropy] = saved as [Tensor, Tensor, Tensor, Tensor, Tensor];
+        const sums = new ScoreGradientSums(hidden, head, head_VD.requiresGrad);
+        mapChunks(hidden.size(0), chunkTokens, (part) => {
+          const statistics = { logNormaliser: part(logNormaliser), entropy: part(entropy) };
+          const grads = { logprob: gradLogprob && part(gradLogprob), entropy: gradEntropy && part(gradEntropy) };
+          const z = ops.linear(part(hidden), head);
+          sums.add(part, scoreGradient_(z, part(targets), statistics, grads, temperature));
+        });
+        return sums.results();
+      },
+    },
+    [hidden_SD, head_VD],
+  );
+  return { logprobs_S: logprobs_S!, entropy_S: entropy_S! };
+}
+
+/**
+ * -sum(weights * log p(target)) and the log-probabilities behind it. The weights are known beforehand, as in supervised
+ * training, so the gradient is computed with the loss: a third less work on the scores than tokenLogprobs.
+ */
+export function weightedCrossEntropy(
+  hidden_SD: Tensor,
+  head_VD: Tensor,
+  targets_S: Tensor,
+  weights_S: Tensor,
+  { temperature = 1, chunkTokens = defaultChunk(head_VD) }: TokenLogprobOptions = {},
+): { readonly loss: Tensor; readonly logprobs_S: Tensor } {
+  let logprobs_S: Tensor | null = null;
+  const [loss] = applyFunction(
+    {
+      forward: ([hidden, head]) => {
+        const sums = new ScoreGradientSums(hidden!, head!, head_VD.requiresGrad);
+        const parts = mapChunks(hidden!.size(0), chunkTokens, (part) => {
+          const z = ops.linear(part(hidden!), head!);
+          const statistics = scoreStatistics(z, part(targets_S), temperature);
+          const grads = { logprob: part(weights_S).neg(), entropy: null };
+          sums.add(part, scoreGradient_(z, part(targets_S), statistics, grads, temperature));
+          return statistics.logprob;
+        });
+        logprobs_S = cat(parts);
+        const saved = sums.results().filter((gradient) => gradient !== null);
+        return { outputs: [logprobs_S.mul(weights_S).sum().neg()], saved };
+      },
+      backward: ([grad], saved) => {
+        const [gradHidden, gradHead] = saved.map((gradient) => gradient.mul(grad!.to(gradient.dtype)));
+        return [gradHidden!, gradHead ?? null];
+      },
+    },
+    [hidden_SD, head_VD],
+  );
+  return { loss: loss!, logprobs_S: logprobs_S! };
+}
+
+/** Takes one chunk out of a tensor with a row per token. */
+type Part = (x: Tensor) => Tensor;
+
+/** From gradients of scores, a chunk at a time, to those of the hidden states and the output matrix. */
+class ScoreGradientSums {
+  private readonly hidden: Tensor;
+  private readonly head: Tensor;
+  private readonly gradHidden: Tensor;
+  private readonly gradHead: Tensor | null;
+
+  constructor(hidden: Tensor, head: Tensor, isHeadTrained: boolean) {
+    this.hidden = hidden;
+    this.head = head;
+    this.gradHidden = empty(hidden.shape, { dtype: hidden.dtype, device: hidden.device });
+    // Added up in float32: sums of many 16-bit parts lose digits.
+    const dtype = head.dtype === "float64" ? "float64" : "float32";
+    this.gradHead = isHeadTrained ? zeros(head.shape, { dtype, device: head.device }) : null;
+  }
+
+  add(part: Part, gradScores: Tensor): void {
+    part(this.gradHidden).copy_(gradScores.mm(this.head));
+    this.gradHead?.add_(gradScores.t().mm(part(this.hidden)));
+  }
+
+  results(): [gradHidden: Tensor, gradHead: Tensor | null] {
+    return [this.gradHidden, this.gradHead?.to(this.head.dtype) ?? null];
+  }
+}
+
+/** Runs `body` on pieces of at most `size` tokens, as equal as they can be, freeing what each piece made. */
+function mapChunks<Result>(total: number, size: number, body: (part: Part) => Result): Result[] {
+  const count = Math.max(1, Math.ceil(total / size));
+  return Array.from({ length: count }, (_, i) => {
+    const start = Math.floor((i * total) / count);
+    const length = Math.floor(((i + 1) * total) / count) - start;
+    return tensorScope(() => body((x) => x.narrow(0, start, length)));
+  });
+}
+
+function defaultChunk(head_VD: Tensor): number {
+  const bytes = head_VD.device === "cpu" ? 64e6 : 1e9;
+  return Math.max(1, Math.floor(bytes / (bytesOf(head_VD.dtype) * head_VD.size(0))));
+}
+
+const ops = { linear: op("aten::linear") } as const;
