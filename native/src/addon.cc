@@ -20,7 +20,7 @@ napi_value initialise(napi_env env, napi_value exports) {
   }
   for (const auto& functions :
        {allocatorExports(), autogradExports(), cudaExports(), cudaKernelExports(), customFunctionExports(),
-        distributedExports(), mappedFileExports(), operatorExports(), parcelExports(), randomExports(), stateExports(),
+        distributedExports(), mappedFileExports(), operatorExports(), pagedAttentionExports(), parcelExports(), randomExports(), stateExports(),
         tensorDataExports()}) {
     exportFunctions(*state, exports, functions);
   }

@@ -54,11 +54,17 @@ int64_t availableBytes() {
 }
 
 // The kernel hands out memory that it does not have, and kills the process when it is written to. An error is better.
-void expectAvailable(size_t size) {
-  if (size < kLargeBytes) return;
-  const int64_t available = availableBytes();
-  TORCH_CHECK_WITH(OutOfMemoryError, size <= static_cast<uint64_t>(std::max<int64_t>(available, 0)), "a tensor of ",
-                   size, " bytes does not fit: ", available, " bytes are available.");
+void* allocateIfAvailable(size_t size) {
+  if (size >= kLargeBytes) {
+    const int64_t available = std::max<int64_t>(availableBytes(), 0);
+    TORCH_CHECK_WITH(OutOfMemoryError, size <= static_cast<uint64_t>(available), "a tensor of ", size,
+                     " bytes does not fit: ", available, " bytes are available.");
+  }
+  try {
+    return c10::alloc_cpu(size);
+  } catch (const c10::Error&) {
+    TORCH_CHECK_WITH(OutOfMemoryError, false, "a tensor of ", size, " bytes could not be allocated.");
+  }
 }
 
 void countFree(void* pointer) {
@@ -83,8 +89,7 @@ class CountingAllocator final : public c10::Allocator {
 
  private:
   static c10::DataPtr count(size_t size) {
-    expectAvailable(size);
-    void* pointer = c10::alloc_cpu(size);
+    void* pointer = allocateIfAvailable(size);
     if (pointer != nullptr) {
       const int64_t bytes = static_cast<int64_t>(malloc_usable_size(pointer));
       const int64_t live = liveBytes.fetch_add(bytes, std::memory_order_relaxed) + bytes;
@@ -114,9 +119,25 @@ napi_value resetPeakMemory(Arguments&) {
 
 }  // namespace
 
+namespace {
+
+// A training step frees and takes the same large blocks again and again. By default glibc hands such blocks back to the
+// system, which then maps and clears every page anew: a tenth of the time of a step. The largest values glibc allows.
+void keepFreedPages() {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+#endif
+}
+
+}  // namespace
+
 void installAllocator() {
   static std::once_flag once;
-  std::call_once(once, [] { c10::SetCPUAllocator(new CountingAllocator(), /*priority=*/100); });
+  std::call_once(once, [] {
+    keepFreedPages();
+    c10::SetCPUAllocator(new CountingAllocator(), /*priority=*/100);
+  });
 }
 
 std::vector<Export> allocatorExports() {

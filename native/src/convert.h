@@ -30,7 +30,15 @@ enum class ArgumentKind {
   BoolList,
   ScalarList,
   StringList,
+  Opaque,
   Unsupported,
+};
+
+// A value that JavaScript cannot look into and only passes on, such as packed weights of a quantised layer.
+struct OpaqueValue : NativeObject {
+  explicit OpaqueValue(c10::IValue value) : value(std::move(value)) {}
+  const char* kind() const override { return "Value"; }
+  c10::IValue value;
 };
 
 struct ArgumentConverter {
@@ -45,9 +53,12 @@ struct ArgumentConverter {
   bool hasDefault = false;
   int32_t fixedLength = 0;  // int[2] also takes one number
   c10::IValue defaultValue;
+
+ private:
+  void expectLength(size_t length) const;
 };
 
-napi_value toJs(State& state, const c10::IValue& value, const char* function);
+napi_value toJs(State& state, const c10::IValue& value);
 
 const char* scalarTypeName(at::ScalarType type);
 at::ScalarType parseScalarType(const std::string& name);

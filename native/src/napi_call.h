@@ -91,6 +91,7 @@ std::vector<Export> customFunctionExports();
 std::vector<Export> distributedExports();
 std::vector<Export> mappedFileExports();
 std::vector<Export> operatorExports();
+std::vector<Export> pagedAttentionExports();
 std::vector<Export> parcelExports();
 std::vector<Export> randomExports();
 std::vector<Export> stateExports();

@@ -7,6 +7,7 @@ namespace reroll {
 namespace {
 
 constexpr size_t kMaxArguments = 64;
+constexpr size_t kFewArguments = 8;  // reading arguments costs time for each that could be there
 
 // "aten::add.Tensor" is operator aten::add, overload Tensor.
 c10::OperatorName parseName(const std::string& name) {
@@ -35,15 +36,45 @@ void throwOperatorError(OperatorEntry& entry, const napi_value* values, size_t c
   throwToJs(entry.state, place.c_str());
 }
 
+// A stack with the memory of an earlier one. A call inside a call finds none and makes its own.
+struct ReusedStack {
+  explicit ReusedStack(State& state) : state(state), stack(std::move(state.spareStack)) {}
+  ~ReusedStack() {
+    stack.clear();
+    state.spareStack = std::move(stack);
+  }
+  State& state;
+  torch::jit::Stack stack;
+};
+
+napi_value readResults(OperatorEntry& entry, const torch::jit::Stack& stack) {
+  if (stack.empty()) return nullptr;
+  if (entry.returnsDtype) {
+    return toJs(entry.state, std::string(scalarTypeName(static_cast<at::ScalarType>(stack[0].toInt()))));
+  }
+  if (entry.numReturns == 1) return toJs(entry.state, stack[0]);
+  napi_value result;
+  napi_create_array_with_length(entry.state.env, stack.size(), &result);
+  for (size_t i = 0; i < stack.size(); i++) {
+    napi_set_element(entry.state.env, result, i, toJs(entry.state, stack[i]));
+  }
+  return result;
+}
+
 napi_value callOperator(napi_env env, napi_callback_info info) {
   napi_value values[kMaxArguments];
-  size_t count = kMaxArguments;
+  size_t count = kFewArguments;
   void* data = nullptr;
   napi_get_cb_info(env, info, &count, values, nullptr, &data);
+  if (count > kFewArguments) {
+    count = kMaxArguments;
+    napi_get_cb_info(env, info, &count, values, nullptr, nullptr);
+    if (count > kMaxArguments) count = kMaxArguments;
+  }
   OperatorEntry& entry = *static_cast<OperatorEntry*>(data);
-  if (count > kMaxArguments) count = kMaxArguments;
   try {
     entry.state.deletePendingReferences();
+    if (entry.isVariadic) throw Failure("UNSUPPORTED", "takes any number of values, which JavaScript cannot pass.");
     const size_t expected = entry.arguments.size();
     if (count > expected) {
       napi_valuetype type;
@@ -53,7 +84,8 @@ napi_value callOperator(napi_env env, napi_callback_info info) {
                                               std::to_string(count) + ".");
       }
     }
-    torch::jit::Stack stack;
+    ReusedStack reused(entry.state);
+    torch::jit::Stack& stack = reused.stack;
     stack.reserve(expected);
     napi_value undefined = nullptr;
     for (size_t i = 0; i < expected; i++) {
@@ -61,21 +93,15 @@ napi_value callOperator(napi_env env, napi_callback_info info) {
       stack.push_back(entry.arguments[i].read(entry.state, i < count ? values[i] : undefined));
     }
     entry.handle.callBoxed(&stack);
-    if (stack.empty()) return nullptr;
-    if (entry.numReturns == 1) return toJs(entry.state, stack[0], entry.name.c_str());
-    napi_value result;
-    napi_create_array_with_length(env, stack.size(), &result);
-    for (size_t i = 0; i < stack.size(); i++) {
-      napi_set_element(env, result, i, toJs(entry.state, stack[i], entry.name.c_str()));
-    }
-    return result;
+    return readResults(entry, stack);
   } catch (...) {
     throwOperatorError(entry, values, count < entry.arguments.size() ? count : entry.arguments.size());
     return nullptr;
   }
 }
 
-// One letter per result, so that the caller knows which numbers are handles: T tensor, L tensors, V any other value.
+// One letter per result, so that the caller knows which numbers are handles: T tensor, L tensors, O an object, V any
+// other value.
 std::string resultKinds(const c10::FunctionSchema& schema) {
   std::string kinds;
   for (const c10::Argument& result : schema.returns()) {
@@ -85,7 +111,8 @@ std::string resultKinds(const c10::FunctionSchema& schema) {
     const bool isTensor = kind == c10::TypeKind::TensorType ||
                           (kind == c10::TypeKind::OptionalType && !isList &&
                            type.containedType(0)->kind() == c10::TypeKind::TensorType);
-    kinds += !isTensor ? 'V' : isList ? 'L' : 'T';
+    const bool isObject = kind == c10::TypeKind::ClassType && !isList;
+    kinds += isObject ? 'O' : !isTensor ? 'V' : isList ? 'L' : 'T';
   }
   return kinds;
 }
@@ -136,6 +163,8 @@ OperatorEntry::OperatorEntry(State& state, c10::OperatorHandle handle, std::stri
   const c10::FunctionSchema& schema = handle.schema();
   for (const c10::Argument& argument : schema.arguments()) arguments.emplace_back(argument);
   numReturns = schema.returns().size();
+  returnsDtype = numReturns == 1 && schema.returns()[0].real_type()->kind() == c10::TypeKind::ScalarTypeType;
+  isVariadic = schema.is_vararg() || schema.is_varret();
 }
 
 std::vector<Export> operatorExports() { return {{"operator", findOperator}, {"listSchemas", listSchemas}}; }

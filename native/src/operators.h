@@ -18,6 +18,8 @@ struct OperatorEntry {
   std::string name;
   std::vector<ArgumentConverter> arguments;
   size_t numReturns;
+  bool returnsDtype;  // a number to libtorch, a name to JavaScript
+  bool isVariadic;
 };
 
 }  // namespace reroll

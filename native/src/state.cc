@@ -1,5 +1,7 @@
 #include "state.h"
 
+#include <c10/util/Logging.h>
+
 #include <algorithm>
 #include <unordered_map>
 
@@ -76,6 +78,9 @@ napi_value setErrorFactory(Arguments& args) {
 }  // namespace
 
 State::State(napi_env env) : env(env), thread_(std::this_thread::get_id()) {
+  // Messages leave out the C++ stack trace, so it is not made: that would take a millisecond per error.
+  static std::once_flag once;
+  std::call_once(once, [] { c10::SetStackTraceFetcher([] { return std::string(); }); });
   std::lock_guard<std::mutex> lock(linksMutex);
   auto link = std::make_shared<StateLink>();
   link->state = this;

@@ -5,6 +5,7 @@
 #include <node_api.h>
 
 #include <ATen/ATen.h>
+#include <ATen/core/ivalue.h>
 #include <c10/core/InferenceMode.h>
 
 #include <atomic>
@@ -77,6 +78,7 @@ class State {
   napi_ref errorFactory = nullptr;
   std::deque<Export> exports;  // a deque: JavaScript functions point at its elements
   std::vector<std::unique_ptr<OperatorEntry>> operators;
+  std::vector<c10::IValue> spareStack;
   std::vector<std::unique_ptr<c10::InferenceMode>> inferenceModes;
 
  private:

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { DType, TensorData } from "./dtype.ts";
 
-/** An operator as the addon gives it: `results` has a letter per result, T tensor, L tensors, V other. */
+/** An operator as the addon gives it: `results` has a letter per result, T tensor, L tensors, O object, V other. */
 export interface NativeOperator {
   readonly call: (...args: readonly unknown[]) => unknown;
   readonly results: string;
@@ -118,6 +118,17 @@ interface Native {
 
   mapFile(path: string): { readonly handle: Handle; readonly size: number };
   tensorInFile(file: Handle, offset: number, dtype: DType, shape: readonly number[]): Handle;
+
+  pagedAttention(
+    q: Handle,
+    keys: Handle,
+    values: Handle,
+    table: Handle,
+    rows: Handle,
+    positions: Handle,
+    scale: number,
+    window: number,
+  ): Handle;
 
   cudaDeviceCount(): number;
   cudaSetDevice(index: number): void;

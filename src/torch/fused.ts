@@ -5,7 +5,8 @@
  */
 import { RerollError } from "../errors/reroll-error.ts";
 import { applyFunction } from "./autograd.ts";
-import { arange, cat, zerosLike } from "./create.ts";
+import { arange, cat, emptyLike, zeros, zerosLike } from "./create.ts";
+import type { Device, DType } from "./dtype.ts";
 import { hasKernels } from "./kernels/cuda-kernel.ts";
 import { isRotatable, rotateKernel } from "./kernels/rotate-kernel.ts";
 import { scoreGradientKernel_, scoreStatisticsKernel } from "./kernels/score-kernel.ts";
@@ -16,7 +17,7 @@ import type { Tensor } from "./tensor.ts";
 /** x / sqrt(mean(x^2) + eps) * weight over the last dimension, computed in float32. */
 export function rmsNorm(x: Tensor, weight: Tensor, eps: number): Tensor {
   if (has.rmsNorm) return ops.rmsNorm(x, weight.shape, weight, eps);
-  const x32 = x.to("float32");
+  const x32 = x.dtype === "float64" ? x : x.to("float32");
   const scale = x32.square().mean(-1, true).add(eps).rsqrt();
   return x32.mul(scale).to(x.dtype).mul(weight);
 }
@@ -72,7 +73,7 @@ export function packedAttention(
   v_SGK: Tensor,
   { lengths, starts_int32, maxLength, window = null, scale }: PackedAttentionOptions,
 ): Tensor {
-  const isFlash = has.varlenFlash && q_SHK.device.startsWith("cuda") && q_SHK.dtype !== "float32";
+  const isFlash = has.varlenFlash && q_SHK.device.startsWith("cuda") && /^b?float16$/.test(q_SHK.dtype);
   const factor = scale ?? q_SHK.size(2) ** -0.5;
   if (isFlash) return varlenFlash(q_SHK, k_SGK, v_SGK, starts_int32, maxLength, window, factor);
   const parts: Tensor[] = [];
@@ -112,9 +113,11 @@ const swigluFunction = {
   backward: ([grad]: readonly (Tensor | null)[], [gateUp]: readonly Tensor[]) => {
     if (isPackable(gateUp!)) return [swigluBackwardKernel(grad!.contiguous(), gateUp!)];
     const [gate, up] = gateUp!.chunk(2, -1);
-    const gradUp = gate!.silu().mul_(grad!);
-    const gradGate = ops.siluBackward(grad!.mul(up!), gate!);
-    return [cat([gradGate, gradUp], -1)];
+    const gradient = emptyLike(gateUp!);
+    const [gradGate, gradUp] = gradient.chunk(2, -1);
+    ops.siluBackward_(grad!.mul(up!), gate!, gradGate!);
+    ops.mulInto(gate!.silu(), grad!, gradUp!);
+    return [gradient];
   },
 };
 
@@ -155,8 +158,13 @@ export interface ScoreStatistics {
   readonly logNormaliser: Tensor;
 }
 
-/** log p(target), entropy and log Z per row of softmax(scores / temperature). */
-export function scoreStatistics(z_SV: Tensor, targets_S: Tensor, temperature: number): ScoreStatistics {
+/** log p(target), entropy and log Z per row of softmax(scores / temperature). Without entropy it may be anything. */
+export function scoreStatistics(
+  z_SV: Tensor,
+  targets_S: Tensor,
+  temperature: number,
+  { hasEntropy = true } = {},
+): ScoreStatistics {
   if (isKernelRow(z_SV)) {
     const [logprob, entropy, logNormaliser] = scoreStatisticsKernel(z_SV, targets_S, temperature);
     return { logprob, entropy, logNormaliser };
@@ -164,6 +172,7 @@ export function scoreStatistics(z_SV: Tensor, targets_S: Tensor, temperature: nu
   const z = tempered(z_SV, temperature);
   const logNormaliser = z.logSumExp(-1);
   const logprob = z.gather(1, targets_S.unsqueeze(1)).squeeze(1).sub(logNormaliser);
+  if (!hasEntropy) return { logprob, entropy: logprob, logNormaliser };
   const p = z.sub(logNormaliser.unsqueeze(1)).exp();
   // H = log Z - E[z]; a score of -infinity has no mass, and must not become 0 * -infinity.
   const moment = p.mul_(z.maskedFill(p.eq(0), 0)).sum(-1);
@@ -227,14 +236,31 @@ function composedAttention(q_BHTK: Tensor, k_BGCK: Tensor, v_BGCK: Tensor, mask:
   const [B, H, T, K] = q_BHTK.shape as [number, number, number, number];
   const [, G, C] = k_BGCK.shape as [number, number, number];
   // The query heads of one key head become rows of one product: keys and values are not repeated.
-  const queries = q_BHTK.reshape(B, G, (H / G) * T, K);
-  const scores = queries.matmul(k_BGCK.transpose(2, 3)).mul(scale).view(B, H, T, C);
-  const seen = mask === null ? scores : scores.maskedFill(mask.logicalNot(), Number.NEGATIVE_INFINITY);
-  const weights = seen.to("float32").softmax(-1).to(q_BHTK.dtype);
-  return weights
-    .view(B, G, (H / G) * T, C)
-    .matmul(v_BGCK)
-    .view(B, H, T, K);
+  const rows = (H / G) * T;
+  const q_NRK = q_BHTK.reshape(B * G, rows, K);
+  const k_NCK = k_BGCK.reshape(B * G, C, K);
+  const v_NCK = v_BGCK.reshape(B * G, C, K);
+  // Scale and mask go into the product: as steps of their own each would be a pass over all scores, and one more backward.
+  const bias = mask === null ? zeros([1, 1, 1], place(q_BHTK)) : scoreBias(mask, [B, G, H / G, T, C], q_BHTK);
+  const scores_NRC = ops.baddbmm(bias, q_NRK, k_NCK.transpose(1, 2), mask === null ? 0 : 1, scale);
+  const isHalf = q_BHTK.dtype === "bfloat16" || q_BHTK.dtype === "float16";
+  const weights_NRC = isHalf ? scores_NRC.to("float32").softmax(-1).to(q_BHTK.dtype) : scores_NRC.softmax(-1);
+  return weights_NRC.bmm(v_NCK).view(B, H, T, K);
+}
+
+/** 0 where a query may see a key and -infinity elsewhere, in the shape of the scores (or one that spreads to it). */
+function scoreBias(
+  mask: Tensor,
+  [B, G, perGroup, T, C]: readonly [number, number, number, number, number],
+  like: Tensor,
+): Tensor {
+  const bias = zeros(mask.shape, place(like)).maskedFill(mask.logicalNot(), Number.NEGATIVE_INFINITY);
+  if (mask.shape.length === 2) return bias.expand(1, perGroup, T, C).reshape(1, perGroup * T, C);
+  return bias.expand(B, G * perGroup, T, C).reshape(B * G, perGroup * T, C);
+}
+
+function place(like: Tensor): { dtype: DType; device: Device } {
+  return { dtype: like.dtype, device: like.device };
 }
 
 function varlenFlash(
@@ -274,6 +300,8 @@ const ops = {
   rmsNorm: op("aten::rms_norm"),
   attention: op("aten::scaled_dot_product_attention"),
   varlenFlash: op("aten::_flash_attention_forward"),
-  siluBackward: op("aten::silu_backward"),
+  baddbmm: op("aten::baddbmm"),
+  mulInto: op("aten::mul.out"),
+  siluBackward_: op("aten::silu_backward.grad_input"),
   scatterAdd_: op("aten::scatter_add_"),
 } as const;

@@ -103,6 +103,7 @@ function typed({ call, results, numArguments }: NativeOperator): (...args: unkno
 function wrapperFor(kind: string): (value: unknown) => unknown {
   if (kind === "T") return wrapOne;
   if (kind === "L") return (value) => (value as unknown[]).map(wrapOne);
+  if (kind === "O") return (value) => new ObjectHandle(value as number);
   return (value) => value;
 }
 

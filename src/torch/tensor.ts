@@ -422,53 +422,53 @@ export class Tensor extends TensorHandle {
     return ops.viewDtype(this, dtype);
   }
 
-  // In place.
+  // In place. An operator returns a second handle to the tensor it changed, which is let go at once.
   add_(other: Operand, alpha?: Scalar): this {
-    if (other instanceof Tensor) ops.add_(this, other, alpha);
-    else ops.addScalar_(this, other, alpha);
+    if (other instanceof Tensor) ops.add_(this, other, alpha).dispose();
+    else ops.addScalar_(this, other, alpha).dispose();
     return this;
   }
   sub_(other: Operand, alpha?: Scalar): this {
-    if (other instanceof Tensor) ops.sub_(this, other, alpha);
-    else ops.subScalar_(this, other, alpha);
+    if (other instanceof Tensor) ops.sub_(this, other, alpha).dispose();
+    else ops.subScalar_(this, other, alpha).dispose();
     return this;
   }
   mul_(other: Operand): this {
-    if (other instanceof Tensor) ops.mul_(this, other);
-    else ops.mulScalar_(this, other);
+    if (other instanceof Tensor) ops.mul_(this, other).dispose();
+    else ops.mulScalar_(this, other).dispose();
     return this;
   }
   div_(other: Operand): this {
-    if (other instanceof Tensor) ops.div_(this, other);
-    else ops.divScalar_(this, other);
+    if (other instanceof Tensor) ops.div_(this, other).dispose();
+    else ops.divScalar_(this, other).dispose();
     return this;
   }
   lerp_(end: Tensor, weight: number): this {
-    ops.lerp_(this, end, weight);
+    ops.lerp_(this, end, weight).dispose();
     return this;
   }
   clamp_(min: number | null, max: number | null = null): this {
-    ops.clamp_(this, min, max);
+    ops.clamp_(this, min, max).dispose();
     return this;
   }
   copy_(source: Tensor, { nonBlocking = false } = {}): this {
-    ops.copy_(this, source, nonBlocking);
+    ops.copy_(this, source, nonBlocking).dispose();
     return this;
   }
   fill_(value: Scalar): this {
-    ops.fill_(this, value);
+    ops.fill_(this, value).dispose();
     return this;
   }
   zero_(): this {
-    ops.zero_(this);
+    ops.zero_(this).dispose();
     return this;
   }
   indexCopy_(dim: number, index: Tensor, source: Tensor): this {
-    ops.indexCopy_(this, dim, index, source);
+    ops.indexCopy_(this, dim, index, source).dispose();
     return this;
   }
   indexAdd_(dim: number, index: Tensor, source: Tensor): this {
-    ops.indexAdd_(this, dim, index, source);
+    ops.indexAdd_(this, dim, index, source).dispose();
     return this;
   }
 

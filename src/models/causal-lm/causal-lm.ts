@@ -1,6 +1,7 @@
 /**
  * One causal decoder for all families: tokens in, hidden states out; logits and log-probabilities from those.
  */
+import { RerollError } from "../../errors/reroll-error.ts";
 import { noGrad } from "../../torch/autograd.ts";
 import { checkpoint } from "../../torch/checkpoint.ts";
 import { empty, type TensorOptions } from "../../torch/create.ts";
@@ -39,9 +40,11 @@ export class CausalLm extends Module {
    * The hidden state of every token before the output matrix, [S, D].
    *
    * With `checkpoint`, a layer keeps only its input and computes the rest again in the backward pass: about a third
-   * more time for a fraction of the memory.
+   * more time for a fraction of the memory. The backward pass must then run in the scope of the forward pass, since it
+   * needs the layout again.
    */
   forward(ids_S: Tensor, layout: TokenLayout, options: { readonly checkpoint?: boolean } = {}): Tensor {
+    expectTokens(ids_S, layout);
     let x_SD = ops.embedding(this.embedding, ids_S);
     const rotation = noGrad(() => this.rotary.rotationAt(layout.positions_S, layout.maxPosition));
     this.layers.forEach((layer, i) => {
@@ -76,6 +79,15 @@ export class CausalLm extends Module {
     super.dispose();
     this.rotary.dispose();
   }
+}
+
+function expectTokens(ids_S: Tensor, { numTokens }: TokenLayout): void {
+  const { shape } = ids_S;
+  if (shape.length === 1 && shape[0] === numTokens) return;
+  throw new RerollError(
+    "SHAPE_MISMATCH",
+    `ids has shape [${shape.join(", ")}] but the layout has ${numTokens} tokens. ids must be [${numTokens}], row after row.`,
+  );
 }
 
 const ops = {

@@ -1,6 +1,6 @@
 /** One layer of the decoder: attention and MLP, each around a normalised copy of the residual stream. */
 import { ones, type TensorOptions } from "../../torch/create.ts";
-import { rmsNorm, rotate, swiglu } from "../../torch/fused.ts";
+import { rmsNorm, swiglu } from "../../torch/fused.ts";
 import { createParameter } from "../../torch/nn/initialise.ts";
 import { Module, type Parameter } from "../../torch/nn/module.ts";
 import { tensorScope } from "../../torch/scope.ts";
@@ -49,20 +49,19 @@ export class Attention extends Module {
     this.keyNorm = config.hasHeadNorm ? new Norm(headSize, normEps, place) : null;
   }
 
-  forward(x_SD: Tensor, layer: number, layout: TokenLayout, { cos_SK, sin_SK }: Rotation): Tensor {
+  forward(x_SD: Tensor, layer: number, layout: TokenLayout, rotation: Rotation): Tensor {
     const { numHeads: H, numKeyValueHeads: G, headSize: K } = this.config;
     const S = x_SD.size(0);
     const [q, k, v] = this.qkv
       .forward(x_SD)
       .view(S, H + 2 * G, K)
       .splitSizes([H, G, G], 1) as [Tensor, Tensor, Tensor];
-    const normed = { q: this.queryNorm?.forward(q) ?? q, k: this.keyNorm?.forward(k) ?? k };
     const heads = {
-      q_SHK: rotate(normed.q, cos_SK, sin_SK),
-      k_SGK: rotate(normed.k, cos_SK, sin_SK),
+      q_SHK: this.queryNorm?.forward(q) ?? q,
+      k_SGK: this.keyNorm?.forward(k) ?? k,
       v_SGK: v,
     };
-    const mixed_SHK = layout.attend(layer, heads, this.config.slidingWindow);
+    const mixed_SHK = layout.attend(layer, heads, rotation, this.config.slidingWindow);
     return this.output.forward(mixed_SHK.reshape(S, H * K));
   }
 }

@@ -24,7 +24,7 @@ export class Experts extends Module {
 
   forward(x_SD: Tensor): Tensor {
     const { weights_SE, experts_SE } = this.route(x_SD);
-    const [S, E] = experts_SE.shape as [number, number];
+    const [S, E] = [x_SD.size(0), this.config.numActive];
     // Tokens are grouped by expert with one sort, so that each expert is one product over its own tokens.
     const [, order] = experts_SE.flatten().sort();
     const counts = ops.bincount(experts_SE.flatten(), null, this.config.numExperts).toArray();

@@ -4,13 +4,13 @@
  * B rows of at most C tokens. Each row has its own length; a step appends T tokens to every row.
  */
 import { RerollError } from "../../errors/reroll-error.ts";
-import { arange, empty, tensor } from "../../torch/create.ts";
+import { arange, tensor, zeros } from "../../torch/create.ts";
 import type { Device, DType } from "../../torch/dtype.ts";
 import { attention } from "../../torch/fused.ts";
 import { keep } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { CausalLmConfig } from "./config.ts";
-import type { TokenLayout } from "./token-layout.ts";
+import { rotateHeads, type TokenLayout } from "./token-layout.ts";
 
 export class KvCache {
   readonly numRows: number;
@@ -26,10 +26,11 @@ export class KvCache {
     this.capacity = capacity;
     this.lengths = new Array<number>(numRows).fill(0);
     this.window = config.slidingWindow;
+    // Zero, not just memory: a row shorter than the longest reads past its end with weight 0, and 0 times NaN is NaN.
     this.layers = keep(
       Array.from({ length: config.numLayers }, () => ({
-        k_BCGK: empty(shape, options),
-        v_BCGK: empty(shape, options),
+        k_BCGK: zeros(shape, options),
+        v_BCGK: zeros(shape, options),
       })),
     );
   }
@@ -61,7 +62,8 @@ export class KvCache {
       numTokens: B * T,
       positions_S: positions_BT.flatten(),
       maxPosition: end - 1,
-      attend: (layer, { q_SHK, k_SGK, v_SGK }) => {
+      attend: (layer, heads, rotation) => {
+        const { q_SHK, k_SGK, v_SGK } = rotateHeads(heads, rotation);
         const { k_BCGK, v_BCGK } = this.layers[layer]!;
         k_BCGK.flatten(0, 1).indexCopy_(0, slots_S, k_SGK);
         v_BCGK.flatten(0, 1).indexCopy_(0, slots_S, v_SGK);

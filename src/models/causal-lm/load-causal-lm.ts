@@ -8,7 +8,7 @@ import type { Device, DType } from "../../torch/dtype.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { openGguf } from "../files/gguf-file.ts";
-import { type ResolvedCheckpoint, resolveCheckpoint } from "../files/resolve-checkpoint.ts";
+import { locateTensor, type ResolvedCheckpoint, resolveCheckpoint } from "../files/resolve-checkpoint.ts";
 import { MappedCheckpoint } from "../files/tensor-files.ts";
 import { CausalLm } from "./causal-lm.ts";
 import { parseConfig } from "./config.ts";
@@ -16,7 +16,10 @@ import { type NamedWeight, namedWeights } from "./weight-names.ts";
 
 export interface LoadOptions {
   readonly device?: Device;
-  /** The type to compute in. Default: the type config.json states; float32 for GGUF. */
+  /**
+   * The type to compute in. Default: the type config.json states; float32 for GGUF, and for float16 on the CPU, which
+   * has no float16 products in every libtorch.
+   */
   readonly dtype?: DType;
 }
 
@@ -29,8 +32,10 @@ function loadFolder(folder: string, { device = "cpu", dtype }: LoadOptions): Cau
   const config = parseConfig(readConfig(folder), join(folder, "config.json"));
   const checkpoint = resolveCheckpoint(folder);
   const mapped = new MappedCheckpoint(checkpoint);
-  const model = new CausalLm(config, { device, dtype: dtype ?? config.dtype });
+  const usual = device === "cpu" && config.dtype === "float16" ? "float32" : config.dtype;
+  const model = new CausalLm(config, { device, dtype: dtype ?? usual });
   const weights = namedWeights(model);
+  for (const { name } of weights) locateTensor(checkpoint, name);
   refuseUnused(checkpoint, weights);
   try {
     for (const weight of weights) fill(weight, folder, () => mapped.read(weight.name));

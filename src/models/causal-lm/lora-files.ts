@@ -40,7 +40,7 @@ export function saveLora(model: CausalLm, folder: string, { baseModel }: SaveLor
     r: first.rank,
     lora_alpha: first.scaling.alpha,
     use_rslora: first.scaling.isRankStabilised,
-    target_modules: [...new Set([...adapters.values()].map(({ part }) => part))],
+    target_modules: targetsOf(model, adapters),
     bias: "none",
     lora_dropout: 0,
     fan_in_fan_out: false,
@@ -95,7 +95,15 @@ function weightName(path: string, matrix: "A" | "B"): string {
   return `base_model.model.${path}.lora_${matrix}.weight`;
 }
 
-/** Settings of PEFT that we do not have, each with its neutral value. */
+/** The shortest list of targets that means these adapters: a part's name where every layer has it, else its path. */
+function targetsOf(model: CausalLm, adapters: ReadonlyMap<string, LoraAdapter>): string[] {
+  const missing = new Set(
+    loraSites(model, "all-linear").flatMap(({ path, part }) => (adapters.has(path) ? [] : part.name)),
+  );
+  return [...new Set([...adapters].map(([path, { part }]) => (missing.has(part) ? path : part)))];
+}
+
+/** A setting of PEFT that we do not have must be absent or off. */
 const unset = z.union([z.null(), z.literal(false), z.array(z.never()), z.strictObject({})]).optional();
 
 // Defaults are PEFT's, whose files may leave out what has one.
@@ -117,9 +125,15 @@ const adapterConfigSchema = z.object({
   target_parameters: unset,
   trainable_token_indices: unset,
   fan_in_fan_out: unset,
+  lora_bias: unset,
   use_dora: unset,
   use_qalora: unset,
-  lora_bias: unset,
+  use_bdlora: unset,
+  alora_invocation_tokens: unset,
+  arrow_config: unset,
+  kasa_config: unset,
+  monteclora_config: unset,
+  velora_config: unset,
 });
 
 function readAdapterConfig(path: string): z.infer<typeof adapterConfigSchema> {
@@ -144,7 +158,7 @@ function allowedValues(key: string): string {
     bias: '"none"',
     init_lora_weights: 'true, false or "gaussian"',
   };
-  return values[key] ?? "none: what it says is not supported";
+  return values[key] ?? "none, as it is not supported";
 }
 
 function valueAt(json: unknown, key: string): unknown {

@@ -21,8 +21,8 @@ export interface LoraOptions {
   /** The change is scaled by alpha / rank. */
   readonly alpha: number;
   /**
-   * The parts of every layer to adapt: q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj. The experts of a
-   * mixture are not among them.
+   * The parts to adapt, of every layer: q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj. A longer name
+   * means fewer of them, such as layers.0.self_attn.q_proj. The experts of a mixture cannot be adapted.
    */
   readonly targets: readonly string[] | "all-linear";
   /** A generator of the CPU. */
@@ -99,7 +99,7 @@ export interface LoraSite {
   readonly inputWidth: number;
 }
 
-/** The places of these targets in every layer. */
+/** The places that these targets name: as in PEFT, a target is the whole path or its end. */
 export function loraSites(model: CausalLm, targets: readonly string[] | "all-linear"): LoraSite[] {
   const sites = namedProjections(model).flatMap(({ block, projection }) =>
     projection.parts.map((part) => ({
@@ -110,9 +110,8 @@ export function loraSites(model: CausalLm, targets: readonly string[] | "all-lin
     })),
   );
   if (targets === "all-linear") return sites;
-  const known = new Set(sites.map(({ part }) => part.name));
-  expectTargets(targets, known);
-  return sites.filter(({ part }) => targets.includes(part.name));
+  expectTargets(targets, sites);
+  return sites.filter((site) => targets.some((target) => isTarget(target, site)));
 }
 
 /** Adds one adapter per site, all or none, and freezes everything else. */
@@ -143,10 +142,15 @@ export function expectAdapters(model: CausalLm, caller: string): void {
   throw new RerollError("NO_ADAPTERS", `${caller} got a model without LoRA adapters. Call addLora or loadLora first.`);
 }
 
-function expectTargets(targets: readonly string[], known: ReadonlySet<string>): void {
+function isTarget(target: string, { path }: LoraSite): boolean {
+  return path === target || path.endsWith(`.${target}`);
+}
+
+function expectTargets(targets: readonly string[], sites: readonly LoraSite[]): void {
+  const known = new Set(sites.map(({ part }) => part.name));
   const allowed = `Allowed: ${[...known].join(", ")}; or "all-linear".`;
   if (targets.length === 0) throw new RerollError("INVALID_ARGUMENT", `targets is empty. ${allowed}`);
-  const wrong = targets.find((target) => !known.has(target));
+  const wrong = targets.find((target) => !sites.some((site) => isTarget(target, site)));
   if (wrong === undefined) return;
   const nearest = nearestName(wrong, known);
   const hint = nearest === undefined ? "" : ` Did you mean "${nearest}"?`;

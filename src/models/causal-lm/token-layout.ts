@@ -7,10 +7,11 @@
 import { RerollError } from "../../errors/reroll-error.ts";
 import { arange, cat, tensor } from "../../torch/create.ts";
 import type { Device } from "../../torch/dtype.ts";
-import { attention, packedAttention } from "../../torch/fused.ts";
+import { attention, packedAttention, rotate } from "../../torch/fused.ts";
 import type { Tensor } from "../../torch/tensor.ts";
+import type { Rotation } from "./rotary.ts";
 
-/** Queries, keys and values of one layer: [S, H, K], [S, G, K], [S, G, K]. */
+/** Queries, keys and values of one layer, before rotation: [S, H, K], [S, G, K], [S, G, K]. */
 export interface Heads {
   readonly q_SHK: Tensor;
   readonly k_SGK: Tensor;
@@ -22,8 +23,8 @@ export interface TokenLayout {
   /** The position of every token in its sequence, int64. */
   readonly positions_S: Tensor;
   readonly maxPosition: number;
-  /** Attention of one layer: [S, H, K]. */
-  attend(layer: number, heads: Heads, window: number | null): Tensor;
+  /** Rotation and attention of one layer: [S, H, K]. */
+  attend(layer: number, heads: Heads, rotation: Rotation, window: number | null): Tensor;
 }
 
 /** B rows of T tokens, row after row. Rows shorter than T are padded at the end; what is computed there means nothing. */
@@ -35,7 +36,8 @@ export function paddedLayout(B: number, T: number, device: Device = "cpu"): Toke
       .expand(B, T)
       .reshape(B * T),
     maxPosition: T - 1,
-    attend: (_layer, { q_SHK, k_SGK, v_SGK }, window) => {
+    attend: (_layer, heads, rotation, window) => {
+      const { q_SHK, k_SGK, v_SGK } = rotateHeads(heads, rotation);
       const rows = (x: Tensor) => x.view(B, T, x.size(1), x.size(2)).transpose(1, 2);
       const out_BHTK = attention(rows(q_SHK), rows(k_SGK), rows(v_SGK), { isCausal: true, window });
       return out_BHTK.transpose(1, 2).reshape(B * T, q_SHK.size(1), q_SHK.size(2));
@@ -59,7 +61,14 @@ export function packedLayout(lengths: readonly number[], device: Device = "cpu")
     numTokens: starts.at(-1) ?? 0,
     positions_S: cat(lengths.map((length) => arange(0, length, { device }))),
     maxPosition: maxLength - 1,
-    attend: (_layer, { q_SHK, k_SGK, v_SGK }, window) =>
-      packedAttention(q_SHK, k_SGK, v_SGK, { lengths, starts_int32, maxLength, window }),
+    attend: (_layer, heads, rotation, window) => {
+      const { q_SHK, k_SGK, v_SGK } = rotateHeads(heads, rotation);
+      return packedAttention(q_SHK, k_SGK, v_SGK, { lengths, starts_int32, maxLength, window });
+    },
   };
+}
+
+/** Queries and keys turned by the angles of their positions. */
+export function rotateHeads({ q_SHK, k_SGK, v_SGK }: Heads, { cos_SK, sin_SK }: Rotation): Heads {
+  return { q_SHK: rotate(q_SHK, cos_SK, sin_SK), k_SGK: rotate(k_SGK, cos_SK, sin_SK), v_SGK };
 }

@@ -4,7 +4,7 @@
  * The scores [S, V] of a batch can be many times the size of the model. They are computed a few tokens at a time, and
  * again in the backward pass, so the peak is one chunk of them.
  */
-import { applyFunction } from "../../torch/autograd.ts";
+import { applyFunction, isGradEnabled } from "../../torch/autograd.ts";
 import { cat, empty, zeros } from "../../torch/create.ts";
 import { bytesOf } from "../../torch/dtype.ts";
 import { type ScoreStatistics, scoreGradient_, scoreStatistics } from "../../torch/fused.ts";
@@ -75,19 +75,20 @@ export function weightedCrossEntropy(
   { temperature = 1, chunkTokens = defaultChunk(head_VD) }: TokenLogprobOptions = {},
 ): { readonly loss: Tensor; readonly logprobs_S: Tensor } {
   let logprobs_S: Tensor | null = null;
+  const isTrained = isGradEnabled() && (hidden_SD.requiresGrad || head_VD.requiresGrad);
   const [loss] = applyFunction(
     {
       forward: ([hidden, head]) => {
-        const sums = new ScoreGradientSums(hidden!, head!, head_VD.requiresGrad);
+        const sums = isTrained ? new ScoreGradientSums(hidden!, head!, head_VD.requiresGrad) : null;
         const parts = mapChunks(hidden!.size(0), chunkTokens, (part) => {
           const z = ops.linear(part(hidden!), head!);
-          const statistics = scoreStatistics(z, part(targets_S), temperature);
+          const statistics = scoreStatistics(z, part(targets_S), temperature, { hasEntropy: false });
           const grads = { logprob: part(weights_S).neg(), entropy: null };
-          sums.add(part, scoreGradient_(z, part(targets_S), statistics, grads, temperature));
+          sums?.add(part, scoreGradient_(z, part(targets_S), statistics, grads, temperature));
           return statistics.logprob;
         });
         logprobs_S = cat(parts);
-        const saved = sums.results().filter((gradient) => gradient !== null);
+        const saved = sums?.results().filter((gradient) => gradient !== null) ?? [];
         return { outputs: [logprobs_S.mul(weights_S).sum().neg()], saved };
       },
       backward: ([grad], saved) => {

@@ -176,7 +176,13 @@ test.each<[string, Record<string, GgufValue | undefined>, RegExp]>([
   ["a width that is a text", { "qwen3.embedding_length": "16" }, /qwen3.embedding_length is not a count/],
   ["an infinite epsilon", { "qwen3.attention.layer_norm_rms_epsilon": Number.POSITIVE_INFINITY }, /is not a number/],
   ["a rotary base of zero", { "qwen3.rope.freq_base": -0 }, /qwen3.rope.freq_base is not above zero/],
-  ["no heads", { "qwen3.attention.head_count": 0 }, /head size is Infinity and must be even/],
+  ["no heads", { "qwen3.attention.head_count": 0 }, /qwen3.attention.head_count is not above zero/],
+  [
+    "key heads that do not divide the query heads",
+    { "qwen3.attention.head_count_kv": 3 },
+    /4 query heads cannot share 3 key heads/,
+  ],
+  ["a width that heads do not divide", { "qwen3.embedding_length": 18 }, /head size is 4.5 and must be even/],
   ["odd heads", { "qwen3.attention.key_length": 3 }, /head size is 3 and must be even/],
   [
     "other tokens than rows",

@@ -80,6 +80,10 @@ export function huggingFaceConfigOf(
   checkComputable(settings, architecture);
   const hiddenSize = settings.count(`${architecture}.embedding_length`);
   const numHeads = settings.count(`${architecture}.attention.head_count`);
+  const numKeyValueHeads = settings.optionalCount(`${architecture}.attention.head_count_kv`) ?? numHeads;
+  if (numKeyValueHeads === 0 || numHeads % numKeyValueHeads !== 0) {
+    throw settings.invalid(`its ${numHeads} query heads cannot share ${numKeyValueHeads} key heads`);
+  }
   const headDim = settings.optionalCount(`${architecture}.attention.key_length`) ?? hiddenSize / numHeads;
   checkHeadSize(settings, architecture, headDim);
   if (ropeFactors !== null && ropeFactors.length !== headDim / 2) {
@@ -94,7 +98,7 @@ export function huggingFaceConfigOf(
     intermediate_size: settings.count(`${architecture}.feed_forward_length`),
     num_hidden_layers: settings.count(`${architecture}.block_count`),
     num_attention_heads: numHeads,
-    num_key_value_heads: settings.optionalCount(`${architecture}.attention.head_count_kv`) ?? numHeads,
+    num_key_value_heads: numKeyValueHeads,
     head_dim: headDim,
     vocab_size: vocabSize(settings, header, architecture),
     max_position_embeddings: settings.count(`${architecture}.context_length`),

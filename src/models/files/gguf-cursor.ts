@@ -8,8 +8,8 @@
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { ByteSource } from "./byte-source.ts";
 
-/** Vocabularies of half a million tokens with merges take about 20 MB; this leaves room and bounds a hostile file. */
-export const maxGgufHeaderBytes = 128 * 2 ** 20;
+/** A vocabulary of a quarter of a million tokens with its merges takes about 16 MB; this leaves room and bounds a hostile file. */
+export const maxGgufHeaderBytes = 64 * 2 ** 20;
 
 /** A position in a GGUF header. Each read names the field, for the message when it is not there. */
 export class GgufCursor {

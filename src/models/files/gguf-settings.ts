@@ -21,9 +21,11 @@ export class GgufSettings {
     return this.require(key, this.optionalPositive(key));
   }
 
-  /** A non-negative integer that must be there. */
+  /** A positive integer that must be there. */
   count(key: string): number {
-    return this.require(key, this.optionalCount(key));
+    const value = this.require(key, this.optionalCount(key));
+    if (value === 0) throw this.wrongType(key, "above zero");
+    return value;
   }
 
   /** A text that must be there. */
@@ -55,7 +57,8 @@ export class GgufSettings {
     if (value === undefined) return undefined;
     const single = typeof value === "object" ? this.uniform(key, value) : value;
     if (typeof single !== "number" || !Number.isSafeInteger(single) || single < 0) throw this.wrongType(key, "a count");
-    return single;
+    // A zero that was stored as the float -0 becomes 0.
+    return single === 0 ? 0 : single;
   }
 
   optionalText(key: string): string | undefined {

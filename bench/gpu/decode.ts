@@ -1,0 +1,169 @@
+/**
+ * Generation with the Qwen2.5-0.5B shape on one GPU, through the engine: tokens per second at a cache of about 1,024
+ * tokens, a long tail of lengths, a group of samples of one prompt, and Hugging Face `generate` in the same run.
+ *
+ * Usage: sh run.sh decode [--hf bench/python/hf_generate.py] [--out file.json] [--only 256] [--tokens 128]
+ */
+import { execFileSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { parseArgs } from "node:util";
+import { LocalEngine } from "../../src/generation/local/local-engine.ts";
+import { uniformAt } from "../../src/generation/local/uniform.ts";
+import { packedLayout } from "../../src/models/causal-lm/token-layout.ts";
+import { tokenLogprobs } from "../../src/models/causal-lm/token-logprobs.ts";
+import { noGrad } from "../../src/torch/autograd.ts";
+import { tensor } from "../../src/torch/create.ts";
+import { cudaProperties, cudaSynchronize } from "../../src/torch/cuda.ts";
+import { tensorScope } from "../../src/torch/scope.ts";
+import { createQwenShape, qwenShape } from "./qwen-shape.ts";
+
+const { values } = parseArgs({
+  options: {
+    hf: { type: "string" },
+    out: { type: "string" },
+    tokens: { type: "string", default: "128" },
+    only: { type: "string" },
+  },
+});
+const model = createQwenShape({ device: "cuda", dtype: "bfloat16" });
+const results: Record<string, unknown>[] = [];
+
+for (const B of values.only === undefined ? [64, 256] : [Number(values.only)]) await measureDecode(B);
+if (values.only === undefined) {
+  await measureLongTail();
+  await measureGroup();
+}
+if (values.hf !== undefined) for (const B of [64, 256]) measureHuggingFace(values.hf, B);
+if (values.out !== undefined) {
+  const result = {
+    name: "gpu-decode",
+    date: new Date().toISOString(),
+    device: cudaProperties(),
+    shape: qwenShape,
+    results,
+  };
+  writeFileSync(values.out, `${JSON.stringify(result, null, 2)}\n`);
+}
+
+function report(result: Record<string, unknown>): void {
+  results.push(result);
+  console.log(JSON.stringify(result));
+}
+
+function promptOf(length: number, seed: number): number[] {
+  return Array.from({ length }, (_, i) => Math.floor(uniformAt(seed, i) * qwenShape.vocab_size));
+}
+
+/** B sequences from 896 to 1,024 tokens of cache: the time from when all run to when the first ends. */
+async function measureDecode(B: number): Promise<void> {
+  const engine = new LocalEngine(model, { contextLength: 1024 + 16, maxRunning: B, maxStepTokens: 32_768 });
+  const run = async (numTokens: number) => {
+    let started = 0;
+    let begin = 0;
+    let counted = 0;
+    let end = 0;
+    const generations = await Promise.all(
+      Array.from({ length: B }, (_, i) =>
+        engine.generate({
+          promptIds: promptOf(896, i),
+          sampling: { maxTokens: numTokens, seed: i },
+          onTokens: () => {
+            if (begin === 0 && ++started === B) begin = performance.now();
+            else if (begin > 0) {
+              counted++;
+              end = performance.now();
+            }
+          },
+        }),
+      ),
+    );
+    return { tokensPerSecond: (counted * 1000) / (end - begin), generations };
+  };
+  await run(4);
+  const { tokensPerSecond, generations } = await run(Number(values.tokens));
+  const gap = logprobGap(
+    generations
+      .slice(0, 8)
+      .map(({ tokenIds, modelLogprobs }, i) => ({ prompt: promptOf(896, i), tokenIds, modelLogprobs })),
+  );
+  report({
+    what: "decode",
+    B,
+    tokensPerSecond: Math.round(tokensPerSecond),
+    msPerStep: (B * 1000) / tokensPerSecond,
+    ...gap,
+  });
+  await engine.close();
+}
+
+/** The engine's log-probabilities beside those of a trainer's forward over the same tokens. */
+function logprobGap(rows: { prompt: number[]; tokenIds: Int32Array; modelLogprobs: Float32Array }[]): {
+  meanGap: number;
+  maxGap: number;
+} {
+  const gaps = rows.flatMap(({ prompt, tokenIds, modelLogprobs }) =>
+    tensorScope(() =>
+      noGrad(() => {
+        const ids = [...prompt, ...tokenIds];
+        const int = (list: number[]) =>
+          tensor(Int32Array.from(list), [list.length], { device: "cuda", dtype: "int64" });
+        const hidden = model.forward(int(ids.slice(0, -1)), packedLayout([ids.length - 1], "cuda"));
+        const { logprobs_S } = tokenLogprobs(hidden, model.head, int(ids.slice(1)));
+        const trainer = logprobs_S.narrow(0, prompt.length - 1, tokenIds.length).toArray();
+        return trainer.map((value, i) => Math.abs(value - modelLogprobs[i]!));
+      }),
+    ),
+  );
+  return { meanGap: gaps.reduce((sum, gap) => sum + gap, 0) / gaps.length, maxGap: Math.max(...gaps) };
+}
+
+/** 256 requests with lengths from 16 to 1,024, beside the time that all their tokens take at full batch speed. */
+async function measureLongTail(): Promise<void> {
+  const engine = new LocalEngine(model, { contextLength: 1152, maxRunning: 256, maxStepTokens: 32_768 });
+  const run = (lengths: readonly number[]) =>
+    Promise.all(
+      lengths.map((maxTokens, i) => engine.generate({ promptIds: promptOf(32, i), sampling: { maxTokens, seed: i } })),
+    );
+  await run(new Array<number>(256).fill(2));
+  const time = async (lengths: readonly number[]) => {
+    cudaSynchronize();
+    const start = performance.now();
+    await run(lengths);
+    return performance.now() - start;
+  };
+  const lengths = Array.from({ length: 256 }, (_, i) => 16 + Math.floor(uniformAt(7, i) * 1009));
+  const total = lengths.reduce((sum, length) => sum + length, 0);
+  const fullMs = await time(new Array<number>(256).fill(512));
+  const fullSpeed = (256 * 512) / fullMs;
+  await time(lengths);
+  const tailMs = await time(lengths);
+  report({
+    what: "long tail",
+    tokens: total,
+    ms: tailMs,
+    fullBatchTokensPerSecond: fullSpeed * 1000,
+    ratio: tailMs / (total / fullSpeed),
+  });
+  await engine.close();
+}
+
+async function measureGroup(): Promise<void> {
+  const engine = new LocalEngine(model, { contextLength: 1152, maxRunning: 16 });
+  const prompt = promptOf(1000, 99);
+  await Promise.all(
+    Array.from({ length: 16 }, (_, i) => engine.generate({ promptIds: prompt, sampling: { maxTokens: 32, seed: i } })),
+  );
+  const { prefilledTokens, cachedTokens } = engine.status().counters;
+  report({ what: "group of 16 samples of a 1,000-token prompt", prefilledTokens, cachedTokens });
+  await engine.close();
+}
+
+function measureHuggingFace(script: string, B: number): void {
+  const input = JSON.stringify({ config: qwenShape, rows: B, promptLength: 896, numTokens: 128 });
+  const output = execFileSync("python3", [script], { input, encoding: "utf8", stdio: ["pipe", "pipe", "inherit"] });
+  report({
+    what: "Hugging Face generate, static cache, compiled",
+    B,
+    ...JSON.parse(output.trim().split("\n").at(-1) ?? "{}"),
+  });
+}

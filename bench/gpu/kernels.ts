@@ -1,0 +1,117 @@
+/**
+ * Our CUDA kernels against their composed forms, on random values: the largest difference, and the time of each.
+ *
+ * Usage: npm run pack -- bench/gpu/kernels.ts, then sh run.sh kernels on the GPU machine.
+ */
+import { randint, randn } from "../../src/torch/create.ts";
+import { CudaEvent, cudaProperties, cudaSynchronize } from "../../src/torch/cuda.ts";
+import type { DType } from "../../src/torch/dtype.ts";
+import { rotateKernel } from "../../src/torch/kernels/rotate-kernel.ts";
+import { scoreGradientKernel_, scoreStatisticsKernel } from "../../src/torch/kernels/score-kernel.ts";
+import { swigluBackwardKernel, swigluKernel } from "../../src/torch/kernels/swiglu-kernel.ts";
+import { manualSeed } from "../../src/torch/random.ts";
+import { tensorScope } from "../../src/torch/scope.ts";
+import type { Tensor } from "../../src/torch/tensor.ts";
+import { checkPaged } from "./check-paged.ts";
+
+const device = "cuda";
+manualSeed(0);
+console.log(cudaProperties());
+
+let worst = 0;
+for (const dtype of ["float32", "bfloat16", "float16"] as const) {
+  tensorScope(() => checkSwiglu(dtype));
+  tensorScope(() => checkRotate(dtype));
+  tensorScope(() => checkScores(dtype));
+  tensorScope(() => checkPaged(dtype, report));
+}
+tensorScope(timeAll);
+console.log(worst <= 1 ? "kernels agree with their composed forms" : "KERNELS DIFFER");
+process.exit(worst <= 1 ? 0 : 1);
+
+/** Compares in float64; `tolerance` is for float32, 16-bit types get their rounding on top. */
+function report(name: string, dtype: DType, got: Tensor, expected: Tensor, tolerance: number): void {
+  const slack = { bfloat16: 2 ** -8, float16: 2 ** -11 }[dtype as "bfloat16"] ?? 0;
+  const scale = Math.max(1e-6, expected.abs().max().item());
+  const error = got.to("float64").sub(expected).abs().max().item() / scale;
+  worst = Math.max(worst, error / (tolerance + slack));
+  console.log(`${name.padEnd(18)} ${dtype.padEnd(9)} relative error ${error.toExponential(2)}`);
+}
+
+function checkSwiglu(dtype: DType): void {
+  const gateUp = randn([333, 2 * 168], { device })
+    .mul(2)
+    .to(dtype);
+  const grad = randn([333, 168], { device }).to(dtype);
+  const [gate, up] = gateUp.to("float64").chunk(2, -1) as [Tensor, Tensor];
+  const s = gate.sigmoid();
+  const g = grad.to("float64");
+  report("swiglu", dtype, swigluKernel(gateUp), gate.mul(s).mul(up), 1e-6);
+  const back = swigluBackwardKernel(grad, gateUp);
+  report("swiglu d gate", dtype, back.narrow(1, 0, 168), g.mul(up).mul(s).mul(s.neg().add(1).mul(gate).add(1)), 1e-6);
+  report("swiglu d up", dtype, back.narrow(1, 168, 168), g.mul(gate).mul(s), 1e-6);
+}
+
+function checkRotate(dtype: DType): void {
+  const row = randn([77, 18, 64], { device }).to(dtype);
+  const angle = randn([77, 32], { device }).mul(3);
+  const x = row.narrow(1, 0, 14);
+  const [a, b] = x.to("float64").chunk(2, -1) as [Tensor, Tensor];
+  for (const sign of [1, -1] as const) {
+    const [c, s] = [angle.to("float64").cos().unsqueeze(1), angle.to("float64").sin().mul(sign).unsqueeze(1)];
+    const got = rotateKernel(x, angle.cos(), angle.sin(), sign);
+    report("rotate first half", dtype, got.narrow(2, 0, 32), a.mul(c).sub(b.mul(s)), 1e-6);
+    report("rotate second half", dtype, got.narrow(2, 32, 32), b.mul(c).add(a.mul(s)), 1e-6);
+  }
+}
+
+function checkScores(dtype: DType): void {
+  const [S, V, temperature] = [65, 1512, 0.7];
+  const z = randn([S, V], { device }).mul(4).to(dtype);
+  const targets = randint(0, V, [S], { device });
+  const logp = z.to("float64").div(temperature).logSoftmax(-1);
+  const [logprob, entropy, logZ] = scoreStatisticsKernel(z, targets, temperature);
+  const expectedEntropy = logp.exp().mul(logp).sum(-1).neg();
+  report("score logprob", "float32", logprob, logp.gather(1, targets.unsqueeze(1)).squeeze(1), 1e-5);
+  report("score entropy", "float32", entropy, expectedEntropy, 1e-5);
+  const [gl, ge] = [randn([S], { device }), randn([S], { device })];
+  const p = logp.exp();
+  const column = (x: Tensor) => x.to("float64").unsqueeze(1);
+  const slope = p.mul(logp.add(column(expectedEntropy)).mul(column(ge)).add(column(gl))).neg();
+  const expected = slope
+    .scatter(1, targets.unsqueeze(1), slope.gather(1, targets.unsqueeze(1)).add(column(gl)))
+    .div(temperature);
+  const gradient = z.clone();
+  scoreGradientKernel_(gradient, targets, logZ, entropy, gl, ge, temperature);
+  report("score gradient", dtype, gradient, expected, 1e-5);
+}
+
+/** Achieved bandwidth at the sizes of a real step. */
+function timeAll(): void {
+  const gateUp = randn([16384, 9728], { device, dtype: "bfloat16" });
+  const grad = randn([16384, 4864], { device, dtype: "bfloat16" });
+  const z = randn([2048, 151936], { device, dtype: "bfloat16" });
+  const targets = randint(0, 151936, [2048], { device });
+  const [logprob, entropy, logZ] = scoreStatisticsKernel(z, targets, 1);
+  const qkv = randn([16384, 18, 64], { device, dtype: "bfloat16" });
+  const angle = randn([16384, 32], { device });
+  const bytes = (...tensors: Tensor[]) => tensors.reduce((sum, t) => sum + 2 * t.numel, 0);
+  time("swiglu forward", bytes(gateUp, grad), () => swigluKernel(gateUp));
+  time("swiglu backward", bytes(gateUp, gateUp, grad), () => swigluBackwardKernel(grad, gateUp));
+  time("score statistics", bytes(z), () => scoreStatisticsKernel(z, targets, 1));
+  time("score gradient", bytes(z, z), () => scoreGradientKernel_(z, targets, logZ, entropy, logprob, entropy, 1));
+  time("rotate q", bytes(qkv) * (14 / 18) * 2, () => rotateKernel(qkv.narrow(1, 0, 14), angle, angle, 1));
+}
+
+function time(name: string, bytes: number, run: () => unknown): void {
+  const repeats = 20;
+  tensorScope(run);
+  const [start, end] = [new CudaEvent({ hasTiming: true }), new CudaEvent({ hasTiming: true })];
+  cudaSynchronize();
+  start.record();
+  for (let i = 0; i < repeats; i++) tensorScope(run);
+  end.record();
+  cudaSynchronize();
+  const ms = end.elapsedSince(start) / repeats;
+  console.log(`${name.padEnd(18)} ${ms.toFixed(3)} ms, ${(bytes / ms / 1e9).toFixed(2)} TB/s`);
+}

@@ -1,0 +1,86 @@
+/**
+ * Packs scripts for a machine that can install nothing: no network, no npm, no Node, but a libtorch and a C++ compiler.
+ *
+ * In: TypeScript entry files. Out: a folder with each bundled into one file, this Node (stripped and compressed), the
+ * addon's source and a run.sh that unpacks, builds and runs them there.
+ *
+ * Usage: npm run pack -- <entry.ts> [<entry.ts> ...] [--out pack]
+ */
+import { execFileSync } from "node:child_process";
+import { chmodSync, cpSync, existsSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { basename, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { build } from "esbuild";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const { positionals: entries, values } = parseArgs({
+  allowPositionals: true,
+  options: { out: { type: "string", default: "pack" } },
+});
+if (entries.length === 0) {
+  console.error("Usage: npm run pack -- <entry.ts> [<entry.ts> ...] [--out pack]");
+  process.exit(2);
+}
+const out = resolve(values.out);
+
+await bundle();
+copySources();
+compressNode();
+writeRunScript();
+console.log(`${out}: copy it to the machine and run there: sh run.sh ${basename(entries[0], ".ts")}`);
+
+/** Two folders deep, as the sources are: the addon is found relative to the file. */
+async function bundle() {
+  await build({
+    entryPoints: entries,
+    outdir: join(out, "dist/entries"),
+    entryNames: "[name]",
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    target: "node20",
+    sourcemap: "inline",
+    sourcesContent: false,
+    logLevel: "warning",
+  });
+  writeFileSync(join(out, "package.json"), '{ "type": "module" }\n');
+}
+
+function copySources() {
+  for (const folder of ["native", "scripts/setup", "node_modules/node-api-headers"]) {
+    rmSync(join(out, folder), { recursive: true, force: true });
+    cpSync(join(root, folder), join(out, folder), {
+      recursive: true,
+      filter: (path) => !path.includes("/native/schemas"),
+    });
+  }
+  cpSync(join(root, "scripts/pack/build-here.mjs"), join(out, "scripts/build-here.mjs"));
+}
+
+/** A release binary carries symbols that nobody needs to run it: stripped and compressed it is a quarter of the size. */
+function compressNode() {
+  const target = join(out, "node.xz");
+  if (existsSync(target)) return;
+  mkdirSync(out, { recursive: true });
+  const copy = join(out, "node");
+  cpSync(process.execPath, copy, { dereference: true });
+  chmodSync(copy, 0o755);
+  execFileSync("strip", [copy]);
+  execFileSync("xz", ["-T0", "-6", copy]);
+  console.log(`node.xz ${(statSync(target).size / 1e6).toFixed(0)} MB`);
+}
+
+function writeRunScript() {
+  const script = `#!/bin/sh
+# Usage: sh run.sh <entry> [arguments]. Unpacks Node and builds the addon on the first run.
+set -e
+here=$(cd "$(dirname "$0")" && pwd)
+[ -x "$here/node" ] || { xz -dk "$here/node.xz"; chmod +x "$here/node"; }
+"$here/node" "$here/scripts/build-here.mjs"
+entry=$1
+shift
+exec "$here/node" --enable-source-maps --expose-gc "$here/dist/entries/$entry.js" "$@"
+`;
+  writeFileSync(join(out, "run.sh"), script);
+}
