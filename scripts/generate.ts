@@ -6,6 +6,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { algorithmTable } from "./generate/algorithm-table.ts";
 import { operatorTypes } from "./generate/operator-types.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -14,6 +15,7 @@ const isCheck = process.argv.includes("--check");
 /** Each generated file and the function that makes its text. */
 const files: Readonly<Record<string, (root: string) => string>> = {
   "src/torch/generated/operators.ts": operatorTypes,
+  "docs/reference/algorithms.md": algorithmTable,
 };
 
 const stale = Object.entries(files).filter(([path, make]) => {

@@ -1,0 +1,33 @@
+/** Rows by group. Groups may have any sizes, and their rows may lie in any order. */
+import { RerollError } from "../../errors/reroll-error.ts";
+
+/** What rows are grouped by: a prompt, a tag, the hash of a state. Equal keys make one group. */
+export type GroupKey = number | string;
+
+/** The rows of each group, groups in the order in which they first appear. */
+export function groupRows(keyOf: readonly GroupKey[]): number[][] {
+  const groups = new Map<GroupKey, number[]>();
+  keyOf.forEach((key, row) => {
+    const rows = groups.get(key);
+    if (rows === undefined) groups.set(key, [row]);
+    else rows.push(row);
+  });
+  return [...groups.values()];
+}
+
+/** One key per row: text or a finite number. */
+export function expectKeys(name: string, keyOf: readonly GroupKey[], numRows: number): void {
+  if (keyOf.length !== numRows) {
+    throw new RerollError(
+      "SHAPE_MISMATCH",
+      `${name} has ${keyOf.length} entries for ${numRows} rows. It must hold the key of every row.`,
+      { [name]: keyOf.length, numRows },
+    );
+  }
+  const wrong = keyOf.findIndex((key) => typeof key === "number" && !Number.isFinite(key));
+  if (wrong === -1) return;
+  throw new RerollError("INVALID_ARGUMENT", `${name}[${wrong}] must be text or a finite number: got ${keyOf[wrong]}.`, {
+    row: wrong,
+    key: keyOf[wrong],
+  });
+}

@@ -1,0 +1,35 @@
+/** What a loss returns, and how it becomes the share of one part in the loss of its batch. */
+import type { Tensor } from "../../torch/tensor.ts";
+import { type Denominators, type LossRows, type Reduction, reduceLoss, reduceSequenceLoss } from "../reduce.ts";
+import type { LossMetrics } from "./loss-metrics.ts";
+
+/** A loss with a value per token. It is 0, with gradient 0, outside of the loss mask. */
+export interface TokenLoss {
+  readonly level: "token";
+  readonly loss_BT: Tensor;
+  readonly metrics: LossMetrics;
+}
+
+/** A loss that has no value per token: its batch loss is the mean over sequences, whatever the reduction. */
+export interface SequenceLoss {
+  readonly level: "sequence";
+  readonly loss_B: Tensor;
+  readonly metrics: LossMetrics;
+}
+
+export type LossOutput = TokenLoss | SequenceLoss;
+
+/** This part's share of the batch loss. */
+export function reduceOutput(
+  output: LossOutput,
+  rows: LossRows,
+  reduction: Reduction,
+  denominators: Denominators,
+): Tensor {
+  switch (output.level) {
+    case "token":
+      return reduceLoss(output.loss_BT, rows, reduction, denominators);
+    case "sequence":
+      return reduceSequenceLoss(output.loss_B, rows.lossMask_BT, denominators);
+  }
+}

@@ -1,0 +1,26 @@
+import { z } from "zod";
+import { clipPiece } from "./clip-piece.ts";
+import { defineRecipe } from "./define-recipe.ts";
+import { groupEstimate } from "./group-estimate.ts";
+import { ppoClipOptions, recipeOptions, reductionOption, scaleOption } from "./options.ts";
+
+export const dapoOptions = recipeOptions("dapo", {
+  ...scaleOption("group-std"),
+  ...ppoClipOptions(0.2, 0.28, 10),
+  dropsFlatGroups: z
+    .boolean()
+    .default(true)
+    .describe("Do not count groups whose rewards are all equal. Dynamic sampling refills them before this."),
+  ...reductionOption({ type: "token-mean" }),
+});
+
+/**
+ * GRPO with clip-higher, token-mean, groups without variance left out, no KL; set `overlong` for the soft length penalty.
+ *
+ * Source: DAPO, arXiv:2503.14476.
+ */
+export const dapo = defineRecipe(dapoOptions, (options) => ({
+  estimate: groupEstimate(options),
+  policy: clipPiece(options),
+  reduction: options.reduction,
+}));

@@ -1,0 +1,43 @@
+import { z } from "zod";
+import { decoupledPpoLoss } from "../losses/policy/decoupled-ppo.ts";
+import { contradiction } from "./check-options.ts";
+import { defineRecipe } from "./define-recipe.ts";
+import { groupEstimate } from "./group-estimate.ts";
+import { ppoClipOptions, recipeOptions, reductionOption, scaleOption } from "./options.ts";
+
+export const decoupledPpoOptions = recipeOptions("decoupled-ppo", {
+  ...scaleOption("group-std"),
+  ...ppoClipOptions(0.2, 0.2, null),
+  weightCap: z.number().positive().nullable().default(5).describe("The largest anchor / sampler weight."),
+  overCap: z.enum(["truncate", "drop"]).default("drop").describe("What a larger weight becomes: the cap, or 0."),
+  ...reductionOption({ type: "token-mean" }),
+});
+
+/**
+ * Group-relative advantages; clipped surrogate around the anchor, weighted by anchor / sampler. For asynchronous runs.
+ *
+ * Source: AReaL, arXiv:2505.24298, with its cap, after Hilton et al. 2021.
+ */
+export const decoupledPpo = defineRecipe(decoupledPpoOptions, (options, path) => {
+  const { clipLow, clipHigh, dualClip, weightCap, overCap, reduction } = options;
+  if (options.bypass !== null) {
+    throw contradiction(
+      `${path}.bypass makes the sampler the anchor, and decoupled-ppo is there to keep them apart. Set bypass to null, or ` +
+        "type to grpo.",
+    );
+  }
+  if (options.correction?.importance) {
+    throw contradiction(
+      `${path}.correction.importance weighs tokens by anchor / sampler, which decoupled-ppo does itself. Set importance to ` +
+        "null and use weightCap, or type to grpo.",
+    );
+  }
+  return {
+    estimate: groupEstimate(options),
+    policy: {
+      hasRatio: true,
+      loss: (inputs) => decoupledPpoLoss(inputs, { clipLow, clipHigh, dualClip, weightCap, overCap }),
+    },
+    reduction,
+  };
+});

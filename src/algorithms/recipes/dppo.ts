@@ -1,0 +1,31 @@
+import { z } from "zod";
+import { dppoLoss } from "../losses/policy/dppo.ts";
+import { defineRecipe } from "./define-recipe.ts";
+import { groupEstimate } from "./group-estimate.ts";
+import { recipeOptions, reductionOption, scaleOption } from "./options.ts";
+
+export const dppoOptions = recipeOptions("dppo", {
+  ...scaleOption("none"),
+  divergence: z.enum(["tv", "kl"]).default("tv").describe("What bounds the trust region."),
+  divergenceLow: z.number().min(0).default(0.2).describe("How far below the anchor tokens with A <= 0 may go."),
+  divergenceHigh: z.number().min(0).default(0.2).describe("How far above the anchor tokens with A > 0 may go."),
+  ratioHigh: z.number().positive().default(20).describe("The largest ratio used."),
+  ...reductionOption({ type: "token-mean" }),
+});
+
+/**
+ * Centred rewards; the ratio-weighted gradient of the tokens inside of a trust region of probabilities.
+ *
+ * For `divergence: "kl"` set bounds around 0.05. Source: DPPO, arXiv:2602.04879; the bounds are prime-rl's default for tv.
+ */
+export const dppo = defineRecipe(dppoOptions, (options) => ({
+  estimate: groupEstimate(options),
+  policy: {
+    hasRatio: true,
+    loss: (inputs) => {
+      const { divergence, divergenceLow, divergenceHigh, ratioHigh } = options;
+      return dppoLoss(inputs, { divergence, divergenceLow, divergenceHigh, ratioHigh });
+    },
+  },
+  reduction: options.reduction,
+}));

@@ -1,0 +1,25 @@
+import { z } from "zod";
+import { clipPiece } from "./clip-piece.ts";
+import { defineRecipe } from "./define-recipe.ts";
+import { groupEstimate } from "./group-estimate.ts";
+import { ppoClipOptions, recipeOptions, singletonOption } from "./options.ts";
+
+export const drGrpoOptions = recipeOptions("dr-grpo", {
+  maxResponseLength: z
+    .number()
+    .positive()
+    .describe("The largest length a reply may have: the constant that the sum over its tokens is divided by."),
+  ...singletonOption,
+  ...ppoClipOptions(0.2, 0.2),
+});
+
+/**
+ * Rewards against the mean of their group, not scaled; clipped surrogate; the sum over tokens by a constant length.
+ *
+ * Neither long wrong replies nor easy prompts are favoured. Source: Dr. GRPO, arXiv:2503.20783.
+ */
+export const drGrpo = defineRecipe(drGrpoOptions, (options) => ({
+  estimate: groupEstimate({ scale: "none", singleton: options.singleton }),
+  policy: clipPiece(options),
+  reduction: { type: "seq-mean-token-sum-norm", lengthDivisor: options.maxResponseLength },
+}));

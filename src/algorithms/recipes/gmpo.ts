@@ -1,0 +1,26 @@
+import { z } from "zod";
+import { gmpoLoss } from "../losses/policy/gmpo.ts";
+import { defineRecipe } from "./define-recipe.ts";
+import { groupEstimate } from "./group-estimate.ts";
+import { recipeOptions, scaleOption } from "./options.ts";
+
+export const gmpoOptions = recipeOptions("gmpo", {
+  ...scaleOption("group-std"),
+  clipLow: z.number().min(0).default(0.4).describe("Log-ratios below -clipLow are clipped."),
+  clipHigh: z.number().min(0).default(0.4).describe("Log-ratios above clipHigh are clipped."),
+});
+
+/**
+ * Group-relative advantages; the geometric mean of clipped token ratios; mean over sequences.
+ *
+ * KL and entropy terms, which have a value per token, take the mean over tokens, then sequences. Source: GMPO,
+ * arXiv:2507.20673, with its clip range.
+ */
+export const gmpo = defineRecipe(gmpoOptions, (options) => ({
+  estimate: groupEstimate(options),
+  policy: {
+    hasRatio: true,
+    loss: (inputs) => gmpoLoss(inputs, { clipLow: options.clipLow, clipHigh: options.clipHigh }),
+  },
+  reduction: { type: "seq-mean-token-mean" },
+}));

@@ -1,0 +1,30 @@
+import { z } from "zod";
+import { gpg as gpgAdvantages } from "../advantages/gpg.ts";
+import { reinforceLoss } from "../losses/policy/reinforce.ts";
+import { defineRecipe } from "./define-recipe.ts";
+import { recipeOptions, reductionOption, singletonOption } from "./options.ts";
+import { rowEstimate } from "./row-estimate.ts";
+
+export const gpgOptions = recipeOptions("gpg", {
+  countBy: z
+    .enum(["groups", "rewards"])
+    .default("groups")
+    .describe("Which samples carry signal: those of groups whose rewards differ, or those with a reward, as in verl."),
+  normaliser: z.number().positive().default(1).describe("F_norm in the paper."),
+  ...singletonOption,
+  ...reductionOption({ type: "token-mean" }),
+});
+
+/**
+ * Centred rewards, rescaled for the samples that carry no signal; -A log policy, without ratio or clip.
+ *
+ * Source: GPG, arXiv:2504.02546.
+ */
+export const gpg = defineRecipe(gpgOptions, (options) => ({
+  estimate: rowEstimate(({ rewards_B, batch }) => {
+    const { countBy, normaliser, singleton } = options;
+    return gpgAdvantages(rewards_B, batch.groupOf, { countBy, normaliser, singleton });
+  }),
+  policy: { hasRatio: false, loss: (inputs) => reinforceLoss(inputs, { importance: "none" }) },
+  reduction: options.reduction,
+}));

@@ -1,0 +1,11 @@
+import { type GroupRelativeOptions, groupRelative } from "../advantages/group-relative.ts";
+import type { Estimator } from "./recipe.ts";
+import { rowEstimate } from "./row-estimate.ts";
+
+/** Rewards against their group, which most recipes without a critic share. */
+export function groupEstimate({
+  scale,
+  singleton,
+}: Required<Pick<GroupRelativeOptions, "scale" | "singleton">>): Estimator {
+  return rowEstimate(({ rewards_B, batch }) => groupRelative(rewards_B, batch.groupOf, { scale, singleton }));
+}

@@ -1,0 +1,22 @@
+import { clipPiece } from "./clip-piece.ts";
+import { defineRecipe } from "./define-recipe.ts";
+import { groupEstimate } from "./group-estimate.ts";
+import { ppoClipOptions, recipeOptions, reductionOption, scaleOption } from "./options.ts";
+
+export const grpoOptions = recipeOptions("grpo", {
+  ...scaleOption("group-std"),
+  ...ppoClipOptions(0.2, 0.2),
+  ...reductionOption({ type: "seq-mean-token-mean" }),
+});
+
+/**
+ * Rewards against the mean and deviation of their group; clipped surrogate; mean over tokens, then sequences.
+ *
+ * The paper adds `klLoss: { coefficient: 0.04 }`; verl's examples use 0.001 and TRL none. With `scale: "batch-std"` and
+ * token-mean this is Lite PPO. Source: GRPO, arXiv:2402.03300.
+ */
+export const grpo = defineRecipe(grpoOptions, (options) => ({
+  estimate: groupEstimate(options),
+  policy: clipPiece(options),
+  reduction: options.reduction,
+}));

@@ -1,0 +1,24 @@
+import { gspoLoss } from "../losses/policy/gspo.ts";
+import { defineRecipe } from "./define-recipe.ts";
+import { groupEstimate } from "./group-estimate.ts";
+import { clipOptions, recipeOptions, reductionOption, scaleOption } from "./options.ts";
+
+export const gspoOptions = recipeOptions("gspo", {
+  ...scaleOption("group-std"),
+  ...clipOptions(3e-4, 4e-4),
+  ...reductionOption({ type: "seq-mean-token-mean" }),
+});
+
+/**
+ * Group-relative advantages; one ratio per sequence, the geometric mean of its token ratios, clipped tightly.
+ *
+ * Source: GSPO, arXiv:2507.18071, with its clip range.
+ */
+export const gspo = defineRecipe(gspoOptions, (options) => ({
+  estimate: groupEstimate(options),
+  policy: {
+    hasRatio: true,
+    loss: (inputs) => gspoLoss(inputs, { clipLow: options.clipLow, clipHigh: options.clipHigh }),
+  },
+  reduction: options.reduction,
+}));

@@ -1,0 +1,22 @@
+import { z } from "zod";
+import { squaredPenaltyLoss } from "../losses/policy/squared-penalty.ts";
+import { defineRecipe } from "./define-recipe.ts";
+import { groupEstimate } from "./group-estimate.ts";
+import { recipeOptions, reductionOption, scaleOption } from "./options.ts";
+
+export const kimiOptions = recipeOptions("kimi", {
+  ...scaleOption("none"),
+  beta: z.number().positive().default(0.1).describe("The weight of the squared penalty."),
+  ...reductionOption({ type: "seq-mean-token-mean" }),
+});
+
+/**
+ * Centred rewards; -A log policy, held to the anchor by the square of the log-ratio instead of a clip.
+ *
+ * Source: Kimi k1.5, arXiv:2501.12599, per token as in ROLL's `kimi15`; verl's `dro`.
+ */
+export const kimi = defineRecipe(kimiOptions, (options) => ({
+  estimate: groupEstimate(options),
+  policy: { hasRatio: false, loss: (inputs) => squaredPenaltyLoss(inputs, { beta: options.beta }) },
+  reduction: options.reduction,
+}));

@@ -1,0 +1,30 @@
+import { z } from "zod";
+import { klCovLoss, klCovSelection } from "../losses/policy/kl-cov.ts";
+import { defineRecipe } from "./define-recipe.ts";
+import { groupEstimate } from "./group-estimate.ts";
+import { recipeOptions, reductionOption, scaleOption } from "./options.ts";
+
+export const klCovOptions = recipeOptions("kl-cov", {
+  ...scaleOption("group-std"),
+  share: z.number().positive().max(1).default(2e-4).describe("The share of loss tokens to penalise."),
+  penalty: z.number().min(0).default(1).describe("The weight of the penalty."),
+  ...reductionOption({ type: "token-mean" }),
+});
+
+/**
+ * Group-relative advantages; the plain ratio, held back by KL at the tokens that drive the entropy down.
+ *
+ * The tokens are chosen once over the whole rollout. Source: KL-Cov, arXiv:2505.22617; the values are verl's.
+ */
+export const klCov = defineRecipe(klCovOptions, (options) => {
+  const { share, penalty, reduction } = options;
+  return {
+    estimate: groupEstimate(options),
+    policy: {
+      hasRatio: true,
+      select: (inputs) => klCovSelection(inputs, { share, penalty }),
+      loss: (inputs) => klCovLoss(inputs, { share, penalty }),
+    },
+    reduction,
+  };
+});

@@ -1,0 +1,30 @@
+import { maxRl as maxRlAdvantages } from "../advantages/max-rl.ts";
+import { contradiction } from "./check-options.ts";
+import { clipPiece } from "./clip-piece.ts";
+import { defineRecipe } from "./define-recipe.ts";
+import { ppoClipOptions, recipeOptions, reductionOption } from "./options.ts";
+import { rowEstimate } from "./row-estimate.ts";
+
+export const maxRlOptions = recipeOptions("maxrl", {
+  ...ppoClipOptions(0.2, 0.2),
+  ...reductionOption({ type: "token-mean" }),
+});
+
+/**
+ * Centred rewards over the mean reward of their group; clipped surrogate. Rewards must not be negative.
+ *
+ * Source: MaxRL, arXiv:2602.02710.
+ */
+export const maxRl = defineRecipe(maxRlOptions, (options, path) => {
+  const penalty = options.klReward !== null ? "klReward" : options.overlong !== null ? "overlong" : null;
+  if (penalty !== null) {
+    throw contradiction(
+      `${path}.${penalty} makes rewards negative, and maxrl divides by their mean. Use klLoss, or masksTruncated.`,
+    );
+  }
+  return {
+    estimate: rowEstimate(({ rewards_B, batch }) => maxRlAdvantages(rewards_B, batch.groupOf)),
+    policy: clipPiece(options),
+    reduction: options.reduction,
+  };
+});

@@ -1,0 +1,24 @@
+import { optimalBaseline } from "../advantages/opo.ts";
+import { clipPiece } from "./clip-piece.ts";
+import { defineRecipe } from "./define-recipe.ts";
+import { ppoClipOptions, recipeOptions, reductionOption, singletonOption } from "./options.ts";
+import { rowEstimate } from "./row-estimate.ts";
+
+export const opoOptions = recipeOptions("opo", {
+  ...singletonOption,
+  ...ppoClipOptions(0.2, 0.2),
+  ...reductionOption({ type: "token-mean" }),
+});
+
+/**
+ * Rewards against the mean of their group weighted by length; clipped surrogate.
+ *
+ * The paper trains exactly on-policy: one update per rollout. Source: OPO, arXiv:2505.23585.
+ */
+export const opo = defineRecipe(opoOptions, (options) => ({
+  estimate: rowEstimate(({ rewards_B, lossMask_BT, batch }) =>
+    optimalBaseline(rewards_B, lossMask_BT, batch.groupOf, { singleton: options.singleton }),
+  ),
+  policy: clipPiece(options),
+  reduction: options.reduction,
+}));

@@ -1,0 +1,190 @@
+/** The options that all recipes share, and the fragments that several of them use, as zod schemas. */
+import { z } from "zod";
+import { REJECTION_NAMES } from "../corrections/correction-options.ts";
+import type { Reduction } from "../reduce.ts";
+
+const threshold = z.union([z.number(), z.string()]);
+const scope = z.enum(["token", "sequence"]);
+const klEstimator = z.enum(["k1", "k2", "k3", "abs", "k1+", "k3+", "abs+"]);
+
+const correction = z.strictObject({
+  convention: z
+    .enum(["ratio", "verl"])
+    .default("ratio")
+    .describe("How thresholds are read: as bounds on policy / sampler, or as verl's code reads them."),
+  importance: z
+    .strictObject({
+      level: z.enum(["token", "sequence"]).describe("A weight per token, or the product over the sequence."),
+      threshold: threshold.describe('Bounds of the weights: t, or "low_high".'),
+      outside: z.enum(["clip", "zero"]).exactOptional().describe("What weights out of bounds become. Default clip."),
+      isSelfNormalised: z.boolean().default(false).describe("Divide by the mean weight of the batch."),
+    })
+    .nullable()
+    .default(null)
+    .describe("Weights for the loss."),
+  rejections: z
+    .partialRecord(z.enum([...REJECTION_NAMES, "token", "sequence", "geometric"]), threshold)
+    .default({})
+    .describe("Criteria and their thresholds; a token must pass all of them."),
+  scope: scope.default("token").describe("What a rejected token takes with it: itself, or its whole row."),
+});
+
+const overlong = z.strictObject({
+  maxLength: z.int().positive().describe("The longest reply allowed, in loss tokens."),
+  buffer: z.int().positive().describe("How many tokens before that the penalty starts to grow."),
+  factor: z.number().min(0).default(1).describe("The penalty at maxLength."),
+});
+
+const outliers = z.strictObject({
+  of: z.enum(["ratio", "difference"]).describe("Of anchor and sampler probabilities."),
+  low: z.number().describe("The smallest ratio or difference kept."),
+  high: z.number().describe("The largest one kept."),
+  scope: scope.default("token").describe("What an outlier takes with it."),
+});
+
+const entropy = z.discriminatedUnion("type", [
+  z.strictObject({ type: z.literal("fixed"), coefficient: z.number() }),
+  z.strictObject({
+    type: z.literal("adaptive"),
+    coefficient: z.number().min(0).default(0),
+    target: z.number().min(0).describe("The entropy per token to keep, in nats."),
+    stepSize: z.number().positive().default(0.005),
+    smallest: z.number().min(0).default(0),
+    largest: z.number().min(0).default(1),
+  }),
+]);
+
+const klReward = z.strictObject({
+  coefficient: z.number().min(0).describe("What a nat of KL costs; the first value where it adapts."),
+  estimator: klEstimator.default("k1").describe("The estimate of KL."),
+  adaptive: z
+    .strictObject({
+      target: z.number().positive().describe("The KL per token to hold."),
+      horizon: z.number().positive().default(10_000).describe("Rows over which a full correction is spread."),
+    })
+    .nullable()
+    .default(null)
+    .describe("Steer the coefficient towards a target."),
+});
+
+const klLoss = z.strictObject({
+  coefficient: z.number().positive().describe("The weight of the term."),
+  estimator: klEstimator.default("k3").describe("The estimate of KL."),
+});
+
+/**
+ * Options of every recipe. All that changes an algorithm is off by default: a KL term needs the log-probs of a reference,
+ * and a correction has thresholds that depend on the run.
+ */
+export const commonOptions = {
+  numEpochs: z.int().min(1).default(1).describe("Passes over each rollout."),
+  correction: correction.nullable().default(null).describe("Weights and rejection of off-policy tokens."),
+  bypass: z
+    .strictObject({
+      loss: z
+        .enum(["recipe", "reinforce"])
+        .default("recipe")
+        .describe("The recipe's own loss against the sampler, or -w A log policy."),
+      allowsSeveralEpochs: z.boolean().default(false).describe("Accept several epochs nevertheless."),
+    })
+    .nullable()
+    .default(null)
+    .describe("Use the sampler's log-probs as anchor, and correct inside of the loss. Meant for one epoch."),
+  outliers: outliers.nullable().default(null).describe("Drop tokens that trainer and sampler disagree about."),
+  offPolicySequences: z
+    .strictObject({ threshold: z.number().min(0).describe("Nats per token.") })
+    .nullable()
+    .default(null)
+    .describe("Drop bad sequences that are no longer the policy's own (DeepSeek-V3.2)."),
+  staleness: z
+    .strictObject({ max: z.int().min(0), scope: scope.default("token") })
+    .nullable()
+    .default(null)
+    .describe("Drop tokens sampled more than this many versions ago."),
+  masksTruncated: z.boolean().default(false).describe("Do not train on rows that a limit cut short."),
+  dropsFlatGroups: z.boolean().default(false).describe("Do not count groups whose rewards are all equal."),
+  overlong: overlong.nullable().default(null).describe("A penalty that grows towards the largest length."),
+  rewardClip: z
+    .number()
+    .positive()
+    .nullable()
+    .default(null)
+    .describe("Bounds the reward of each token, after shaping and before the KL penalty."),
+  klReward: klReward.nullable().default(null).describe("KL to the reference as a cost per token."),
+  klLoss: klLoss.nullable().default(null).describe("KL to the reference as a term of the loss."),
+  entropy: entropy.nullable().default(null).describe("A bonus for entropy."),
+  whitensAdvantages: z.boolean().default(false).describe("Scale advantages to mean 0 and variance 1 over all tokens."),
+  advantageClip: z.number().positive().nullable().default(null).describe("Bounds the advantages."),
+} as const;
+
+export type CommonOptions = z.output<z.ZodObject<typeof commonOptions>>;
+
+/** The schema of a recipe: its tag, its own options, and those of all recipes. Its own replace common ones. */
+export function recipeOptions<const Type extends string, Shape extends z.core.$ZodLooseShape>(
+  type: Type,
+  shape: Shape,
+) {
+  return z.strictObject({ type: z.literal(type), ...commonOptions, ...shape });
+}
+
+/** The range of ratios. */
+export function clipOptions(low: number, high: number) {
+  return {
+    clipLow: z.number().min(0).max(1).default(low).describe("Ratios below 1 - clipLow are clipped."),
+    clipHigh: z.number().min(0).default(high).describe("Ratios above 1 + clipHigh are clipped."),
+  } as const;
+}
+
+/** The clipped surrogate with a second bound for negative advantages. */
+export function ppoClipOptions(low: number, high: number, dualClip: number | null = 3) {
+  return {
+    ...clipOptions(low, high),
+    dualClip: z
+      .number()
+      .min(1)
+      .nullable()
+      .default(dualClip)
+      .describe("Where A < 0 the loss is at most -A dualClip; null for no such bound."),
+  } as const;
+}
+
+/** What the loss is divided by. */
+export function reductionOption(initial: Reduction) {
+  return {
+    reduction: z
+      .discriminatedUnion("type", [
+        z.strictObject({ type: z.literal("token-mean") }),
+        z.strictObject({ type: z.literal("token-sum") }),
+        z.strictObject({ type: z.literal("seq-mean-token-mean") }),
+        z.strictObject({ type: z.literal("seq-mean-token-sum") }),
+        z.strictObject({ type: z.literal("seq-mean-token-sum-norm"), lengthDivisor: z.number().positive() }),
+        z.strictObject({ type: z.literal("prompt-mean") }),
+      ])
+      .default(initial)
+      .describe("What token losses are divided by."),
+  } as const;
+}
+
+/** What centred rewards are divided by. */
+export function scaleOption(initial: "group-std" | "batch-std" | "none") {
+  return {
+    scale: z
+      .enum(["group-std", "batch-std", "none"])
+      .default(initial)
+      .describe("What centred rewards are divided by: the deviation of the group, of the batch, or nothing."),
+    ...singletonOption,
+  } as const;
+}
+
+/** What a group of one is worth. */
+export const singletonOption = {
+  singleton: z
+    .enum(["zero", "raw"])
+    .default("zero")
+    .describe("The advantage of a group of one sample: none, or its raw reward as in verl."),
+} as const;
+
+/** The discount per loss token. */
+export const gammaOption = {
+  gamma: z.number().min(0).max(1).default(1).describe("Discount per loss token."),
+} as const;

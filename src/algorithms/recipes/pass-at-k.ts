@@ -1,0 +1,25 @@
+import { z } from "zod";
+import { passAtK as passAtKAdvantages } from "../advantages/pass-at-k.ts";
+import { clipPiece } from "./clip-piece.ts";
+import { defineRecipe } from "./define-recipe.ts";
+import { ppoClipOptions, recipeOptions, reductionOption } from "./options.ts";
+import { rowEstimate } from "./row-estimate.ts";
+
+export const passAtKOptions = recipeOptions("pass-at-k", {
+  scaleByStd: z.boolean().default(true).describe("Divide by the deviation of the group."),
+  ...ppoClipOptions(0.2, 0.2),
+  ...reductionOption({ type: "token-mean" }),
+});
+
+/**
+ * Only the best sample of a group counts, for what it adds over the second best; clipped surrogate.
+ *
+ * k is the size of the group. Source: arXiv:2503.19595; verl's `grpo_passk`.
+ */
+export const passAtK = defineRecipe(passAtKOptions, (options) => ({
+  estimate: rowEstimate(({ rewards_B, batch }) =>
+    passAtKAdvantages(rewards_B, batch.groupOf, { scaleByStd: options.scaleByStd }),
+  ),
+  policy: clipPiece(options),
+  reduction: options.reduction,
+}));

@@ -1,0 +1,48 @@
+import { z } from "zod";
+import { tensor } from "../../torch/create.ts";
+import { gae } from "../advantages/gae.ts";
+import { zeroOutside } from "../masked.ts";
+import type { TokenBatch } from "./batch.ts";
+import { clipPiece } from "./clip-piece.ts";
+import { defineRecipe } from "./define-recipe.ts";
+import { gammaOption, ppoClipOptions, recipeOptions, reductionOption } from "./options.ts";
+
+export const ppoOptions = recipeOptions("ppo", {
+  ...gammaOption,
+  lambda: z.number().min(0).max(1).default(0.95).describe("Trade of bias (0) for variance (1)."),
+  bootstrapsTruncated: z
+    .boolean()
+    .default(false)
+    .describe("A row that a limit ended is worth the critic's value after it. Peers count it as ended."),
+  whitensAdvantages: z.boolean().default(true).describe("Scale advantages to mean 0 and variance 1 over all tokens."),
+  ...ppoClipOptions(0.2, 0.2),
+  valueClip: z.number().positive().nullable().default(0.5).describe("How far a value may move before it is clipped."),
+  valueCoefficient: z.number().min(0).default(1).describe("The weight of the value loss."),
+  ...reductionOption({ type: "token-mean" }),
+});
+
+/**
+ * GAE with a critic, whitened; clipped surrogate with dual clip; clipped value loss.
+ *
+ * Source: PPO, arXiv:1707.06347; the values are verl's, lambda ROLL's.
+ */
+export const ppo = defineRecipe(ppoOptions, (options) => {
+  const { gamma, lambda, bootstrapsTruncated, valueClip, valueCoefficient, reduction } = options;
+  return {
+    needs: bootstrapsTruncated ? ["values_BT", "bootstrapValues_B"] : ["values_BT"],
+    estimate: ({ batch, rewards_BT, lossMask_BT }) => {
+      const values_BT = batch.values_BT!;
+      const inputs = { rewards_BT, values_BT, lossMask_BT };
+      const bootstrap = bootstrapsTruncated ? { bootstrapValues_B: bootstrapValues(batch) } : {};
+      return gae({ ...inputs, ...bootstrap }, { gamma, lambda });
+    },
+    policy: clipPiece(options),
+    critic: { valueClip, coefficient: valueCoefficient },
+    reduction,
+  };
+});
+
+function bootstrapValues({ bootstrapValues_B, isTruncated, lossMask_BT }: TokenBatch) {
+  const isTruncated_B = tensor(isTruncated.map(Number), { dtype: "bool", device: lossMask_BT.device });
+  return zeroOutside(bootstrapValues_B!, isTruncated_B);
+}

@@ -1,0 +1,221 @@
+/** What recipes promise about options, inputs and degenerate batches; the invariance of gradients is in test/algorithms. */
+import { describe, expect, test } from "vitest";
+import { gradients } from "../../torch/autograd.ts";
+import { full, tensor } from "../../torch/create.ts";
+import { readCorrectionMetrics } from "../corrections/correction-metrics.ts";
+import type { TokenBatch } from "./batch.ts";
+import { buildRecipe, type RecipeChoice, type RecipeName, recipeJsonSchema, recipes } from "./table.ts";
+
+const float64 = { dtype: "float64" } as const;
+
+/** Two prompts with two replies of up to three tokens; nothing is off-policy. */
+function exampleBatch(rewards: number[], over: Partial<TokenBatch> = {}): TokenBatch {
+  const logprobs_BT = full([4, 3], -1, float64);
+  return {
+    samplerLogprobs_BT: logprobs_BT,
+    anchorLogprobs_BT: logprobs_BT,
+    rewards_BT: tensor(
+      rewards.map((reward) => [0, reward, 0]),
+      float64,
+    ),
+    lossMask_BT: tensor([
+      [1, 1, 1],
+      [1, 1, 0],
+      [1, 1, 0],
+      [1, 1, 1],
+    ]).ne(0),
+    groupOf: [0, 0, 1, 1],
+    isTruncated: [false, false, false, true],
+    ...over,
+  };
+}
+
+function trainOnce(choice: RecipeChoice, batch: TokenBatch) {
+  const recipe = buildRecipe(choice);
+  const scored = recipe.score(batch);
+  const policyLogprobs_BT = batch.samplerLogprobs_BT.clone();
+  policyLogprobs_BT.requiresGrad = true;
+  const { loss, terms } = recipe.loss({ rows: scored, policyLogprobs_BT }, scored.denominators);
+  return { scored, terms, loss: loss.item(), gradient: gradients([loss], [policyLogprobs_BT])[0]!.toArray() };
+}
+
+describe("numbers", () => {
+  test("dr-grpo gives every token -A over rows and length", () => {
+    const { gradient, loss } = trainOnce({ type: "dr-grpo", maxResponseLength: 5 }, exampleBatch([1, 0, 1, 1]));
+    // A is 0.5 and -0.5 for the first prompt and 0 for the second; four rows, length 5.
+    const a = 0.5 / 20;
+    expect(gradient.map((value) => value + 0)).toEqual([-a, -a, -a, a, a, 0, 0, 0, 0, 0, 0, 0]);
+    expect(loss).toBeCloseTo((-0.5 * 3 + 0.5 * 2) / 20, 12);
+  });
+
+  test("dapo leaves groups without variance out of the denominator", () => {
+    const { scored, gradient } = trainOnce({ type: "dapo", scale: "none" }, exampleBatch([1, 0, 1, 1]));
+    expect(scored.denominators.numTokens).toBe(5);
+    expect(gradient[0]).toBeCloseTo(-0.5 / 5, 12);
+    expect(gradient[3]).toBeCloseTo(0.5 / 5, 12);
+  });
+
+  test("the overlong penalty and the KL cost are part of the reward", () => {
+    const reference_BT = full([4, 3], -1.5, float64);
+    const batch = exampleBatch([1, 0, 1, 0], { referenceLogprobs_BT: reference_BT });
+    const scored = buildRecipe({
+      type: "grpo",
+      scale: "none",
+      overlong: { maxLength: 3, buffer: 2 },
+      klReward: { coefficient: 0.1 },
+    }).score(batch);
+    const metrics = readCorrectionMetrics(scored.metrics);
+    // Row 0: 1 - 1 (length 3) - 0.1 * 0.5 * 3; row 1: 0 - 0.5 (length 2) - 0.1 * 0.5 * 2; their difference halved is A.
+    expect(scored.advantages_BT.toArray()[0]).toBeCloseTo((1 - 1 - 0.15 - (0 - 0.5 - 0.1)) / 2, 12);
+    expect(metrics["score/reward"]).toBeCloseTo(0.5, 12);
+    // The mean over the tokens of each row, whose count has 1e-8 added.
+    expect(metrics["score/reference_kl"]).toBeCloseTo(0.5, 7);
+  });
+
+  test("the terms of the loss add up to it", () => {
+    const { loss, terms } = trainOnce(
+      { type: "grpo", klLoss: { coefficient: 0.1, estimator: "k2" } },
+      exampleBatch([1, 0, 1, 0], { referenceLogprobs_BT: full([4, 3], -2, float64) }),
+    );
+    // k2 of a gap of 1 is 0.5.
+    expect(terms.kl?.item()).toBeCloseTo(0.05, 9);
+    expect(loss).toBeCloseTo(terms.policy!.item() + terms.kl!.item(), 12);
+  });
+
+  test("ppo bootstraps truncated rows, and only those", () => {
+    const batch = exampleBatch([0, 0, 0, 0], {
+      values_BT: full([4, 3], 0, float64),
+      bootstrapValues_B: full([4], 2, float64),
+    });
+    const choice = { type: "ppo", lambda: 1, whitensAdvantages: false } as const;
+    const scored = buildRecipe({ ...choice, bootstrapsTruncated: true }).score(batch);
+    expect(scored.returns_BT?.toArray()).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 2]);
+    expect(buildRecipe(choice).score(batch).returns_BT?.toArray()).toEqual(new Array(12).fill(0));
+  });
+
+  test("the recipe state follows what was measured", () => {
+    const recipe = buildRecipe({
+      type: "grpo",
+      klReward: { coefficient: 0.1, adaptive: { target: 0.05, horizon: 100 } },
+      entropy: { type: "adaptive", target: 0.5, stepSize: 0.01 },
+    });
+    const next = recipe.advance(recipe.initialState, { referenceKl: 1, entropy: 0.2, numRows: 10 });
+    // A KL far above its target is corrected by at most a fifth, over 10 of 100 rows.
+    expect(next.klReward?.coefficient).toBeCloseTo(0.1 * (1 + (0.2 * 10) / 100), 12);
+    expect(next.entropy?.coefficient).toBeCloseTo(0.01, 12);
+    expect(() => recipe.advance(recipe.initialState, { numRows: 10 })).toThrow(/referenceKl is missing/);
+  });
+});
+
+describe("every recipe", () => {
+  test.each(Object.keys(recipes) as RecipeName[])(
+    "%s carries its own name as tag, and describes its options",
+    (name) => {
+      const schema = recipeJsonSchema(name);
+      expect(schema.properties?.type).toMatchObject({ const: name });
+      expect(schema.additionalProperties).toBe(false);
+      const silent = Object.entries(schema.properties ?? {}).filter(
+        ([key, value]) => key !== "type" && (typeof value !== "object" || value.description === undefined),
+      );
+      expect(silent).toEqual([]);
+    },
+  );
+
+  test.each(Object.keys(recipes) as RecipeName[])(
+    "%s has loss 0 and gradient 0 when all tokens are rejected",
+    (name) => {
+      const isOwnWeight = name === "decoupled-ppo";
+      const choice = {
+        type: name,
+        ...(name === "dr-grpo" && { maxResponseLength: 3 }),
+        correction: {
+          rejections: { token_k1: "0.9_1.1" },
+          importance: isOwnWeight ? null : { level: "token", threshold: 2, isSelfNormalised: true },
+        },
+        whitensAdvantages: true,
+      };
+      const batch = exampleBatch([1, 0, 1, 0], {
+        anchorLogprobs_BT: full([4, 3], -2, float64),
+        values_BT: full([4, 3], 0, float64),
+        greedyRewards_B: full([4], 0.5, float64),
+        steps: { trajectoryOf: [0, 1, 0, 1], turnOf: [0, 0, 0, 0], stateOf: ["a", "a", "a", "b"] },
+      });
+      const recipe = recipes[name].build(choice);
+      const scored = recipe.score(batch);
+      const policyLogprobs_BT = batch.samplerLogprobs_BT.clone();
+      policyLogprobs_BT.requiresGrad = true;
+      const values_BT = full([4, 3], 1, float64);
+      const { loss } = recipe.loss({ rows: scored, policyLogprobs_BT, values_BT }, scored.denominators);
+      expect(loss.item()).toBeCloseTo(0, 12);
+      expect(gradients([loss], [policyLogprobs_BT])[0]?.toArray().map(Math.abs)).toEqual(new Array(12).fill(0));
+    },
+  );
+});
+
+describe("errors", () => {
+  const build = (choice: Record<string, unknown>) => () => buildRecipe(choice as RecipeChoice);
+
+  test("an unknown key names the nearest known one", () => {
+    expect(build({ type: "grpo", clipHgh: 0.3 })).toThrow(
+      /^algorithm\.clipHgh is not an option\. Did you mean clipHigh\? Known are: type, numEpochs/,
+    );
+    expect(build({ type: "grpo", correction: { rejection: {} } })).toThrow(
+      /^algorithm\.correction\.rejection is not an option\. Did you mean rejections\?/,
+    );
+  });
+
+  test("a wrong value is shown with its key", () => {
+    expect(build({ type: "grpo", clipLow: 2 })).toThrow(/^algorithm\.clipLow is not valid: got 2\./);
+    expect(build({ type: "dr-grpo" })).toThrow(/^algorithm\.maxResponseLength is not valid: got undefined\./);
+    expect(build({ type: "gropo" })).toThrow(/^algorithm\.type must name a recipe: got "gropo"\. Known are: ppo, grpo/);
+  });
+
+  test.each([
+    [
+      { type: "grpo", clipLow: 0.2, clipHigh: 0.1 },
+      /^algorithm\.clipHigh must be at least algorithm\.clipLow: got 0\.1/,
+    ],
+    [{ type: "grpo", bypass: {}, numEpochs: 2 }, /meant for one epoch: got 2/],
+    [{ type: "grpo", bypass: { loss: "reinforce" } }, /correction is null: nothing would correct for the sampler/],
+    [{ type: "grpo", correction: {} }, /^algorithm\.correction corrects nothing/],
+    [
+      { type: "grpo", correction: { importance: { level: "token" } } },
+      /correction\.importance\.threshold is not valid/,
+    ],
+    [
+      { type: "grpo", correction: { convention: "verl", scope: "sequence", rejections: { token_k1: 2 } } },
+      /belong to the ratio convention/,
+    ],
+    [{ type: "grpo", correction: { rejections: { token_k1: "2_0.5" } } }, /lower bound first/],
+    [{ type: "grpo", klReward: { coefficient: 0, adaptive: { target: 1 } } }, /klReward\.coefficient is 0/],
+    [{ type: "maxrl", klReward: { coefficient: 0.1 } }, /^algorithm\.klReward makes rewards negative/],
+    [{ type: "decoupled-ppo", bypass: {} }, /^algorithm\.bypass makes the sampler the anchor/],
+    [
+      { type: "decoupled-ppo", correction: { importance: { level: "token", threshold: 2 } } },
+      /which decoupled-ppo does itself/,
+    ],
+    [{ type: "clip-cov", covarianceLow: 6 }, /covarianceLow must be below/],
+    [{ type: "truncated-is", ratioLow: 2 }, /ratioLow must be at most/],
+    [{ type: "ppo", outliers: { of: "ratio", low: 2, high: 1 } }, /outliers\.low must be at most/],
+  ])("%j contradicts itself", (choice, message) => {
+    expect(build(choice)).toThrow(message);
+  });
+
+  test("cispo without a lower bound takes any upper one", () => {
+    expect(buildRecipe({ type: "cispo", clipHigh: 0.28 }).type).toBe("cispo");
+  });
+
+  test("a missing input is named with its meaning", () => {
+    const { anchorLogprobs_BT: _, ...batch } = exampleBatch([1, 0, 1, 0]);
+    expect(() => buildRecipe({ type: "remax" }).score(exampleBatch([1, 0, 1, 0]))).toThrow(
+      /^greedyRewards_B is missing from the batch: remax with these options needs the reward of the greedy reply/,
+    );
+    expect(() => buildRecipe({ type: "grpo" }).score(batch)).toThrow(/^anchorLogprobs_BT is missing/);
+    expect(buildRecipe({ type: "grpo", bypass: {} }).score(batch).anchorLogprobs_BT.toArray()[0]).toBe(-1);
+    const recipe = buildRecipe({ type: "grpo", entropy: { type: "fixed", coefficient: 0.01 } });
+    const scored = recipe.score(exampleBatch([1, 0, 1, 0]));
+    expect(() =>
+      recipe.loss({ rows: scored, policyLogprobs_BT: scored.anchorLogprobs_BT }, scored.denominators),
+    ).toThrow(/^entropies_BT is missing from the microbatch/);
+  });
+});

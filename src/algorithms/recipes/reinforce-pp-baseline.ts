@@ -1,0 +1,23 @@
+import { reinforcePlusPlusBaseline } from "../advantages/reinforce-plus-plus.ts";
+import { clipPiece } from "./clip-piece.ts";
+import { defineRecipe } from "./define-recipe.ts";
+import { ppoClipOptions, recipeOptions, reductionOption, singletonOption } from "./options.ts";
+
+export const reinforcePpBaselineOptions = recipeOptions("reinforce-pp-baseline", {
+  ...singletonOption,
+  ...ppoClipOptions(0.2, 0.2),
+  ...reductionOption({ type: "token-mean" }),
+});
+
+/**
+ * Rewards against the mean of their group, whitened over the tokens of the batch; clipped surrogate.
+ *
+ * The paper adds `klLoss: { estimator: "k2" }`. Source: REINFORCE++-baseline, arXiv:2501.03262.
+ */
+export const reinforcePpBaseline = defineRecipe(reinforcePpBaselineOptions, (options) => ({
+  estimate: ({ rewards_B, lossMask_BT, batch }) => ({
+    advantages_BT: reinforcePlusPlusBaseline(rewards_B, lossMask_BT, batch.groupOf, { singleton: options.singleton }),
+  }),
+  policy: clipPiece(options),
+  reduction: options.reduction,
+}));

@@ -1,0 +1,24 @@
+import { reinforcePlusPlus } from "../advantages/reinforce-plus-plus.ts";
+import { clipPiece } from "./clip-piece.ts";
+import { defineRecipe } from "./define-recipe.ts";
+import { gammaOption, ppoClipOptions, recipeOptions, reductionOption } from "./options.ts";
+
+export const reinforcePpOptions = recipeOptions("reinforce-pp", {
+  ...gammaOption,
+  ...ppoClipOptions(0.2, 0.2),
+  ...reductionOption({ type: "token-mean" }),
+});
+
+/**
+ * Returns per token, whitened over the batch; clipped surrogate. Needs no groups.
+ *
+ * The paper puts KL into the reward: `klReward: { coefficient: 0.01 }`. Source: REINFORCE++, arXiv:2501.03262.
+ */
+export const reinforcePp = defineRecipe(reinforcePpOptions, (options) => ({
+  estimate: ({ rewards_BT, lossMask_BT }) => {
+    const { advantages_BT } = reinforcePlusPlus(rewards_BT, lossMask_BT, { gamma: options.gamma });
+    return { advantages_BT };
+  },
+  policy: clipPiece(options),
+  reduction: options.reduction,
+}));

@@ -1,0 +1,24 @@
+import { remax as remaxAdvantages } from "../advantages/remax.ts";
+import { clipPiece } from "./clip-piece.ts";
+import { defineRecipe } from "./define-recipe.ts";
+import { ppoClipOptions, recipeOptions, reductionOption } from "./options.ts";
+
+export const remaxOptions = recipeOptions("remax", {
+  ...ppoClipOptions(0.2, 0.2),
+  ...reductionOption({ type: "token-mean" }),
+});
+
+/**
+ * The reward to come against that of the greedy reply to the prompt; clipped surrogate. One sample per prompt is enough.
+ *
+ * Source: ReMax, arXiv:2310.10505; the loss is verl's.
+ */
+export const remax = defineRecipe(remaxOptions, (options) => ({
+  needs: ["greedyRewards_B"],
+  estimate: ({ rewards_BT, lossMask_BT, batch }) => {
+    const { advantages_BT } = remaxAdvantages(rewards_BT, batch.greedyRewards_B!, lossMask_BT);
+    return { advantages_BT };
+  },
+  policy: clipPiece(options),
+  reduction: options.reduction,
+}));

@@ -1,0 +1,24 @@
+import { leaveOneOut } from "../advantages/leave-one-out.ts";
+import { clipPiece } from "./clip-piece.ts";
+import { defineRecipe } from "./define-recipe.ts";
+import { ppoClipOptions, recipeOptions, reductionOption, singletonOption } from "./options.ts";
+import { rowEstimate } from "./row-estimate.ts";
+
+export const rlooOptions = recipeOptions("rloo", {
+  ...singletonOption,
+  ...ppoClipOptions(0.2, 0.2),
+  ...reductionOption({ type: "token-mean" }),
+});
+
+/**
+ * Rewards against the mean of the other samples of their group; clipped surrogate.
+ *
+ * The paper puts KL into the reward: `klReward`. Source: RLOO, arXiv:2402.14740; the loss is that of verl and TRL.
+ */
+export const rloo = defineRecipe(rlooOptions, (options) => ({
+  estimate: rowEstimate(({ rewards_B, batch }) =>
+    leaveOneOut(rewards_B, batch.groupOf, { singleton: options.singleton }),
+  ),
+  policy: clipPiece(options),
+  reduction: options.reduction,
+}));

@@ -1,0 +1,25 @@
+import { segmentClipLoss } from "../losses/policy/segment-clip.ts";
+import { defineRecipe } from "./define-recipe.ts";
+import { groupEstimate } from "./group-estimate.ts";
+import { clipOptions, recipeOptions, reductionOption, scaleOption } from "./options.ts";
+
+export const segmentPpoOptions = recipeOptions("segment-ppo", {
+  ...scaleOption("group-std"),
+  ...clipOptions(0.2, 0.2),
+  ...reductionOption({ type: "seq-mean-token-mean" }),
+});
+
+/**
+ * For dialogues, a row per episode: group-relative advantages; one ratio per turn, clipped.
+ *
+ * Turns are the runs of the loss mask, before any token is rejected. Source: ROLL, `ratio_type: segment`.
+ */
+export const segmentPpo = defineRecipe(segmentPpoOptions, (options) => ({
+  estimate: groupEstimate(options),
+  policy: {
+    hasRatio: true,
+    usesSegments: true,
+    loss: (inputs) => segmentClipLoss(inputs, { clipLow: options.clipLow, clipHigh: options.clipHigh }),
+  },
+  reduction: options.reduction,
+}));

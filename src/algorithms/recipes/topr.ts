@@ -1,0 +1,34 @@
+import { z } from "zod";
+import { toprLoss } from "../losses/policy/topr.ts";
+import { defineRecipe } from "./define-recipe.ts";
+import { groupEstimate } from "./group-estimate.ts";
+import { recipeOptions, reductionOption, scaleOption } from "./options.ts";
+
+export const toprOptions = recipeOptions("topr", {
+  ...scaleOption("none"),
+  weightPositive: z.number().min(0).default(1).describe("Weight of sequences with a reward above 0."),
+  weightNegative: z.number().min(0).default(1).describe("Weight of the others."),
+  level: z
+    .enum(["token", "sequence"])
+    .default("token")
+    .describe("The ratio of the token (ROLL) or of the sequence (paper)."),
+  ...reductionOption({ type: "token-mean" }),
+});
+
+/**
+ * Centred rewards; good samples are imitated, bad ones pushed down only while the policy still produces them.
+ *
+ * The raw reward decides which side a sample is on, so wrong replies need a reward of at most 0. Source: TOPR,
+ * arXiv:2503.14286.
+ */
+export const topr = defineRecipe(toprOptions, (options) => ({
+  estimate: groupEstimate(options),
+  policy: {
+    hasRatio: true,
+    loss: (inputs) => {
+      const { weightPositive, weightNegative, level } = options;
+      return toprLoss(inputs, { weightPositive, weightNegative, level });
+    },
+  },
+  reduction: options.reduction,
+}));

@@ -1,0 +1,30 @@
+import { z } from "zod";
+import { truncatedIsLoss } from "../losses/policy/truncated-is.ts";
+import { contradiction } from "./check-options.ts";
+import { defineRecipe } from "./define-recipe.ts";
+import { groupEstimate } from "./group-estimate.ts";
+import { recipeOptions, reductionOption, scaleOption } from "./options.ts";
+
+export const truncatedIsOptions = recipeOptions("truncated-is", {
+  ...scaleOption("none"),
+  ratioLow: z.number().min(0).default(0).describe("The smallest ratio used."),
+  ratioHigh: z.number().positive().default(1).describe("The largest ratio used."),
+  ...reductionOption({ type: "token-mean" }),
+});
+
+/**
+ * Centred rewards; -clamp(r, ratioLow, ratioHigh) A log policy with the ratio held fixed.
+ *
+ * Source: IMPALA, arXiv:1802.01561; for language models ROLL's `tis`.
+ */
+export const truncatedIs = defineRecipe(truncatedIsOptions, (options, path) => {
+  const { ratioLow, ratioHigh, reduction } = options;
+  if (ratioLow > ratioHigh) {
+    throw contradiction(`${path}.ratioLow must be at most ${path}.ratioHigh: got ${ratioLow} and ${ratioHigh}.`);
+  }
+  return {
+    estimate: groupEstimate(options),
+    policy: { hasRatio: true, loss: (inputs) => truncatedIsLoss(inputs, { ratioLow, ratioHigh }) },
+    reduction,
+  };
+});

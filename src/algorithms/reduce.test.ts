@@ -1,0 +1,153 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { tensor } from "../torch/create.ts";
+import { tensorScope } from "../torch/scope.ts";
+import { globalDenominators, mergeDenominators, type Reduction, reduceLoss, reduceSequenceLoss } from "./reduce.ts";
+
+const loss_BT = tensor(
+  [
+    [1, 2, 9],
+    [4, 9, 9],
+    [6, 8, 10],
+  ],
+  { dtype: "float64" },
+);
+const lossMask_BT = tensor(
+  [
+    [1, 1, 0],
+    [1, 0, 0],
+    [1, 1, 1],
+  ],
+  { dtype: "bool" },
+);
+const groupOf = [7, 7, 3];
+const reductions: readonly Reduction[] = [
+  { type: "token-mean" },
+  { type: "token-sum" },
+  { type: "seq-mean-token-mean" },
+  { type: "seq-mean-token-sum" },
+  { type: "seq-mean-token-sum-norm", lengthDivisor: 10 },
+  { type: "prompt-mean" },
+];
+
+test("denominators count tokens, rows with tokens, and groups with tokens", () => {
+  const mask = tensor(
+    [
+      [1, 1, 0],
+      [0, 0, 0],
+      [1, 0, 0],
+      [0, 0, 0],
+    ],
+    { dtype: "bool" },
+  );
+  const counted = globalDenominators(mask, [5, 5, 5, 8]);
+  expect(counted).toMatchObject({ numTokens: 3, numSequences: 2, numPrompts: 1 });
+  expect([...counted.tokensPerPrompt]).toEqual([
+    [5, 3],
+    [8, 0],
+  ]);
+});
+
+test.each([
+  // Rows sum to 3, 4, 24 over 2, 1, 3 tokens; prompt 7 has the first two rows.
+  { reduction: reductions[0]!, expected: 31 / 6 },
+  { reduction: reductions[1]!, expected: 31 },
+  { reduction: reductions[2]!, expected: (1.5 + 4 + 8) / 3 },
+  { reduction: reductions[3]!, expected: 31 / 3 },
+  { reduction: reductions[4]!, expected: 31 / 30 },
+  { reduction: reductions[5]!, expected: (7 / 3 + 8) / 2 },
+])("$reduction.type reduces by its formula", ({ reduction, expected }) => {
+  const denominators = globalDenominators(lossMask_BT, groupOf);
+  expect(reduceLoss(loss_BT, { lossMask_BT, groupOf }, reduction, denominators).item()).toBeCloseTo(expected, 7);
+});
+
+test("a loss per row is averaged over the rows that have tokens", () => {
+  const mask = tensor(
+    [
+      [1, 1],
+      [0, 0],
+      [1, 0],
+    ],
+    { dtype: "bool" },
+  );
+  const loss_B = tensor([2, Number.NaN, 6]);
+  expect(reduceSequenceLoss(loss_B, mask, globalDenominators(mask, [0, 1, 2])).item()).toBe(4);
+});
+
+describe.each(reductions)("$type", (reduction) => {
+  test("is 0 with gradient 0 for a batch without loss tokens", () => {
+    const values = tensor([[Number.NaN, 1]], { dtype: "float64" });
+    values.requiresGrad = true;
+    const none = { lossMask_BT: tensor([[0, 0]], { dtype: "bool" }), groupOf: [0] };
+    const loss = reduceLoss(values, none, reduction, globalDenominators(none.lossMask_BT, none.groupOf));
+    loss.backward();
+    expect([loss.item(), ...values.grad!.toArray()]).toEqual([0, 0, 0]);
+  });
+
+  test("adds up over any cut into microbatches, in loss and gradient", () => {
+    const batches = fc.record({
+      rows: fc.array(
+        fc.record({
+          losses: fc.array(fc.double({ min: -5, max: 5, noNaN: true }), { minLength: 4, maxLength: 4 }),
+          mask: fc.array(fc.boolean(), { minLength: 4, maxLength: 4 }),
+          group: fc.integer({ min: 0, max: 2 }),
+        }),
+        { minLength: 1, maxLength: 6 },
+      ),
+      size: fc.integer({ min: 1, max: 4 }),
+    });
+    const property = fc.property(batches, ({ rows, size }) =>
+      tensorScope(() => {
+        const part = (from: number, to: number) => {
+          const some = rows.slice(from, to);
+          const values = tensor(
+            some.map((row) => row.losses),
+            { dtype: "float64" },
+          );
+          values.requiresGrad = true;
+          const mask = tensor(
+            some.map((row) => row.mask.map(Number)),
+            { dtype: "bool" },
+          );
+          return { values, lossMask_BT: mask, groupOf: some.map((row) => row.group) };
+        };
+        const whole = part(0, rows.length);
+        const denominators = globalDenominators(whole.lossMask_BT, whole.groupOf);
+        const total = reduceLoss(whole.values, whole, reduction, denominators);
+        total.backward();
+        const starts = rows.map((_, row) => row).filter((row) => row % size === 0);
+        const parts = starts.map((start) => part(start, start + size));
+        const losses = parts.map((some) => reduceLoss(some.values, some, reduction, denominators));
+        for (const loss of losses) loss.backward();
+        expect(losses.reduce((sum, loss) => sum + loss.item(), 0)).toBeCloseTo(total.item(), 10);
+        const gradient = parts.flatMap((some) => some.values.grad!.toArray());
+        whole.values.grad!.toArray().forEach((value, i) => {
+          expect(gradient[i]).toBeCloseTo(value, 12);
+        });
+      }),
+    );
+    fc.assert(property, { numRuns: 25 });
+  });
+});
+
+test("denominators of ranks merge to those of the batch, also when a group lies on two ranks", () => {
+  const ranks = [lossMask_BT.narrow(0, 0, 1), lossMask_BT.narrow(0, 1, 2)];
+  const merged = mergeDenominators([globalDenominators(ranks[0]!, [7]), globalDenominators(ranks[1]!, [7, 3])]);
+  expect(merged).toEqual(globalDenominators(lossMask_BT, groupOf));
+});
+
+test("prompt-mean refuses a group that was not counted", () => {
+  const denominators = globalDenominators(lossMask_BT, groupOf);
+  const rows = { lossMask_BT, groupOf: [7, 7, 4] };
+  expect(() => reduceLoss(loss_BT, rows, { type: "prompt-mean" }, denominators)).toThrow(
+    /groupOf\[2\] is 4, a group that the denominators do not know/,
+  );
+});
+
+test("a length divisor of 0 is refused", () => {
+  const denominators = globalDenominators(lossMask_BT, groupOf);
+  const reduction = { type: "seq-mean-token-sum-norm", lengthDivisor: 0 } as const;
+  expect(() => reduceLoss(loss_BT, { lossMask_BT, groupOf }, reduction, denominators)).toThrow(
+    /lengthDivisor must be a finite number above 0: got 0/,
+  );
+});

@@ -1,0 +1,32 @@
+/** Which rows train, as one flag per row, and the loss mask without the others. */
+import { RerollError } from "../../errors/reroll-error.ts";
+import { tensor } from "../../torch/create.ts";
+import { tensorScope } from "../../torch/scope.ts";
+import type { Tensor } from "../../torch/tensor.ts";
+import { type GroupKey, groupRows } from "../advantages/group-rows.ts";
+import { expectBatch } from "../expect-batch.ts";
+
+/** The mask with all tokens of the rows that are not kept set to false. They then count in no denominator either. */
+export function keepRows(lossMask_BT: Tensor, isKept: readonly boolean[]): Tensor {
+  expectBatch(lossMask_BT);
+  if (isKept.length !== lossMask_BT.size(0)) {
+    throw new RerollError(
+      "SHAPE_MISMATCH",
+      `isKept has ${isKept.length} entries for ${lossMask_BT.size(0)} rows. It must have one per row.`,
+    );
+  }
+  return tensorScope(() => {
+    const kept_B = tensor(isKept.map(Number), { dtype: "bool", device: lossMask_BT.device });
+    return lossMask_BT.logicalAnd(kept_B.unsqueeze(1));
+  });
+}
+
+/** The same decision for all rows of a group. */
+export function decideByGroup(groupOf: readonly GroupKey[], decide: (rows: readonly number[]) => boolean): boolean[] {
+  const isKept = new Array<boolean>(groupOf.length);
+  for (const rows of groupRows(groupOf)) {
+    const decision = decide(rows);
+    for (const row of rows) isKept[row] = decision;
+  }
+  return isKept;
+}
