@@ -3,7 +3,9 @@
 #include <c10/core/Layout.h>
 #include <c10/core/MemoryFormat.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "random.h"
 
@@ -24,6 +26,13 @@ constexpr NamedScalarType kScalarTypes[] = {
     {"uint8", at::kByte},            {"bool", at::kBool},
     {"complex64", at::kComplexFloat}, {"complex128", at::kComplexDouble},
 };
+
+// Kernels multiply sizes, counts and positions without looking for overflow. No memory has room for more than this.
+constexpr int64_t kMaxCount = int64_t{1} << 48;
+
+// Integers that are values, or the open end of a range, and not a size, count or position.
+constexpr const char* kFreeIntegers[] = {"low",  "high",         "from",       "to",  "start",      "end",
+                                         "seed", "dropout_seed", "fill_value", "val", "context_id"};
 
 ArgumentKind listKind(const c10::Type& element) {
   switch (element.kind()) {
@@ -88,7 +97,8 @@ ArgumentKind kindOf(const c10::Type& type) {
 // fits where a tensor is expected only.
 class Reader {
  public:
-  Reader(State& state, const char* role) : state_(state), env_(state.env), role_(role) {}
+  Reader(State& state, const char* role, bool isFreeInteger)
+      : state_(state), env_(state.env), role_(role), isFree_(isFreeInteger) {}
 
   bool tensor(napi_value value, at::Tensor* out) {
     double handle;
@@ -98,6 +108,13 @@ class Reader {
   }
 
   bool integer(napi_value value, int64_t* out) {
+    if (!anyInteger(value, out)) return false;
+    if (isFree_ || (*out >= -kMaxCount && *out <= kMaxCount)) return true;
+    throw Failure("INVALID_ARGUMENT", std::string("argument '") + role_ + "' must be an integer of at most 2^48, got " +
+                                          std::to_string(*out) + ".");
+  }
+
+  bool anyInteger(napi_value value, int64_t* out) {
     double number;
     if (napi_get_value_double(env_, value, &number) == napi_ok) {
       if (!(std::fabs(number) <= 9223372036854774784.0) || number != std::floor(number)) return false;
@@ -164,6 +181,7 @@ class Reader {
   State& state_;
   napi_env env_;
   const char* role_;
+  const bool isFree_;
 };
 
 c10::IValue parseLayout(const std::string& name) {
@@ -208,6 +226,7 @@ ArgumentConverter::ArgumentConverter(const c10::Argument& argument) : name(argum
   }
   kind = kindOf(*type);
   if (argument.N().has_value()) fixedLength = *argument.N();
+  isFreeInteger = std::find(std::begin(kFreeIntegers), std::end(kFreeIntegers), name) != std::end(kFreeIntegers);
   if (argument.default_value().has_value()) {
     hasDefault = true;
     defaultValue = *argument.default_value();
@@ -240,7 +259,7 @@ c10::IValue ArgumentConverter::read(State& state, napi_value value) const {
     if (isOptional) return c10::IValue();
     throw Failure("INVALID_ARGUMENT", "argument '" + name + "' is missing. It must be of type " + typeName + ".");
   }
-  Reader reader(state, name.c_str());
+  Reader reader(state, name.c_str(), isFreeInteger);
   switch (kind) {
     case ArgumentKind::Tensor:
       break;

@@ -51,6 +51,7 @@ struct ArgumentConverter {
   ArgumentKind kind;
   bool isOptional = false;
   bool hasDefault = false;
+  bool isFreeInteger = false;  // not a size, count or position, so any 64-bit integer is fine
   int32_t fixedLength = 0;  // int[2] also takes one number
   c10::IValue defaultValue;
 

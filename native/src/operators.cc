@@ -1,5 +1,6 @@
 #include "operators.h"
 
+#include <cstring>
 #include <sstream>
 
 namespace reroll {
@@ -34,6 +35,32 @@ void throwOperatorError(OperatorEntry& entry, const napi_value* values, size_t c
   const std::string call = describeCall(entry, values, count);
   const std::string place = call.empty() ? entry.name : entry.name + "(" + call + ")";
   throwToJs(entry.state, place.c_str());
+}
+
+// Operators whose quotient of integers is an integer.
+bool dividesIntegers(const std::string& name) {
+  const auto startsWith = [&](const char* stem) { return name.compare(0, std::strlen(stem), stem) == 0; };
+  if (startsWith("aten::floor_divide") || startsWith("aten::remainder") || startsWith("aten::fmod")) return true;
+  return startsWith("aten::div") && name.find("_mode") != std::string::npos;
+}
+
+// Whether an operand, a number or a tensor in memory, is `value` somewhere.
+bool contains(const c10::IValue& operand, int64_t value) {
+  if (operand.isInt()) return operand.toInt() == value;
+  if (!operand.isTensor() || !operand.toTensor().defined()) return false;
+  const at::Tensor& tensor = operand.toTensor();
+  if (!tensor.device().is_cpu() || tensor.layout() != at::kStrided) return false;
+  const at::ScalarType type = tensor.scalar_type();
+  const bool canHold = type == at::kLong || (type == at::kInt && value >= INT32_MIN);
+  return canHold && tensor.eq(value).any().item<bool>();
+}
+
+// The lowest integer divided by -1 has no result, and the processor ends the process that tries.
+void expectQuotient(const torch::jit::Stack& operands) {
+  const bool isExact = operands.size() > 2 && operands[2].isNone();  // no rounding mode: a division of floats
+  if (isExact || !contains(operands[1], -1)) return;
+  if (!contains(operands[0], INT64_MIN) && !contains(operands[0], INT32_MIN)) return;
+  throw Failure("INVALID_ARGUMENT", "the lowest integer cannot be divided by -1.");
 }
 
 // A stack with the memory of an earlier one. A call inside a call finds none and makes its own.
@@ -92,6 +119,7 @@ napi_value callOperator(napi_env env, napi_callback_info info) {
       if (i >= count && undefined == nullptr) napi_get_undefined(env, &undefined);
       stack.push_back(entry.arguments[i].read(entry.state, i < count ? values[i] : undefined));
     }
+    if (entry.dividesIntegers) expectQuotient(stack);
     entry.handle.callBoxed(&stack);
     return readResults(entry, stack);
   } catch (...) {
@@ -165,6 +193,7 @@ OperatorEntry::OperatorEntry(State& state, c10::OperatorHandle handle, std::stri
   numReturns = schema.returns().size();
   returnsDtype = numReturns == 1 && schema.returns()[0].real_type()->kind() == c10::TypeKind::ScalarTypeType;
   isVariadic = schema.is_vararg() || schema.is_varret();
+  dividesIntegers = reroll::dividesIntegers(this->name);
 }
 
 std::vector<Export> operatorExports() { return {{"operator", findOperator}, {"listSchemas", listSchemas}}; }

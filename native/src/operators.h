@@ -20,6 +20,7 @@ struct OperatorEntry {
   size_t numReturns;
   bool returnsDtype;  // a number to libtorch, a name to JavaScript
   bool isVariadic;
+  bool dividesIntegers;
 };
 
 }  // namespace reroll

@@ -161,6 +161,13 @@ test("inferenceMode records nothing, and its tensors take no part in a recorded 
   expect(x.mul(2).requiresGrad).toBe(true);
 });
 
+test("modes are for synchronous blocks: an async function would run on without them", () => {
+  for (const mode of [noGrad, enableGrad, inferenceMode]) {
+    expect(() => mode(async () => 1)).toThrow(/got a function that returns a promise. A scope is synchronous/);
+  }
+  expect(isGradEnabled()).toBe(true);
+});
+
 test("a custom function gives its own gradient: x^2 at 3 is 9 with 6", () => {
   const x = parameter(3);
   const [y] = applyFunction(square, [x]);

@@ -1,23 +1,24 @@
 /** Gradients: modes, gradients of chosen inputs, and functions with a backward written in TypeScript. */
 import { native } from "./binding.ts";
+import { expectSynchronous } from "./scope.ts";
 import { Tensor } from "./tensor.ts";
 import { countScope } from "./tensor-handle.ts";
 
 /** Runs `body` without recording gradients. */
 export function noGrad<T>(body: () => T): T {
-  return withGradEnabled(false, body);
+  return withGradEnabled("noGrad", false, body);
 }
 
 /** Runs `body` with recording on, also inside noGrad. */
 export function enableGrad<T>(body: () => T): T {
-  return withGradEnabled(true, body);
+  return withGradEnabled("enableGrad", true, body);
 }
 
 /** Like noGrad, and cheaper: tensors made here can never take part in a recorded computation. For generation. */
 export function inferenceMode<T>(body: () => T): T {
   native.enterInferenceMode();
   try {
-    return body();
+    return expectSynchronous("inferenceMode", body());
   } finally {
     native.leaveInferenceMode();
   }
@@ -95,11 +96,11 @@ export function applyFunction({ forward, backward: run }: CustomFunction, inputs
   return handles.map((handle) => new Tensor(handle));
 }
 
-function withGradEnabled<T>(enabled: boolean, body: () => T): T {
+function withGradEnabled<T>(name: string, enabled: boolean, body: () => T): T {
   const previous = native.isGradEnabled();
   native.setGradEnabled(enabled);
   try {
-    return body();
+    return expectSynchronous(name, body());
   } finally {
     native.setGradEnabled(previous);
   }

@@ -365,3 +365,33 @@ test("a list of fixed length has that length, or one number for all, or none whe
     /'padding' takes 2 integers, got 0/,
   );
 });
+
+test("sizes, counts and positions past 2^48 are refused, bounds of values are not", () => {
+  expect(failure(() => ones([2]).repeatInterleave(2 ** 52, 0)).message).toMatch(
+    /argument 'repeats' must be an integer of at most 2\^48, got 4503599627370496/,
+  );
+  expect(failure(() => call("aten::reshape", ones([2]), [-(2n ** 63n)])).code).toBe("INVALID_ARGUMENT");
+  expect(call("aten::slice.Tensor", tensor([1, 2, 3]), 0, 1, 2n ** 63n - 1n)).toEqual([2, 3]);
+  const drawn = dynamicOp("aten::randint.low")(2n ** 60n, 2n ** 61n, [1]) as Tensor;
+  expect(drawn.toTypedArray()[0]).toBeGreaterThan(2n ** 60n - 1n);
+});
+
+test("the lowest integer over -1 is an error and not the end of the process", () => {
+  for (const dtype of ["int64", "int32"] as const) {
+    const lowest = op("aten::full")([2], dtype === "int64" ? -(2n ** 63n) : -(2 ** 31), dtype);
+    const minusOne = tensor([1, -1], { dtype });
+    const divisions = [
+      () => lowest.floorDivide(-1),
+      () => lowest.floorDivide(minusOne),
+      () => lowest.remainder(-1),
+      () => lowest.remainder(minusOne),
+      () => op("aten::fmod.Tensor")(lowest, minusOne),
+      () => op("aten::div.Tensor_mode")(lowest, minusOne, "trunc"),
+      () => op("aten::floor_divide_.Scalar")(lowest, -1),
+    ];
+    for (const divide of divisions)
+      expect(failure(divide).message).toMatch(/the lowest integer cannot be divided by -1/);
+    expect(op("aten::div.Tensor_mode")(lowest, minusOne, null).dtype).toBe("float32");
+  }
+  expect(tensor([-7, 7], { dtype: "int64" }).floorDivide(-1).toArray()).toEqual([7, -7]);
+});

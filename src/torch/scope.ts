@@ -17,13 +17,7 @@ export function tensorScope<T>(body: () => T): T {
   native.enterScope();
   let survivors: TensorHandle[] = [];
   try {
-    const result = countScope(body);
-    if (result instanceof Promise) {
-      throw new RerollError(
-        "ASYNC_SCOPE",
-        "tensorScope got a function that returns a promise. A scope is synchronous: await outside of it.",
-      );
-    }
+    const result = expectSynchronous("tensorScope", countScope(body));
     survivors = tensorsIn(result);
     return result;
   } finally {
@@ -43,6 +37,15 @@ export function keep<T>(value: T): T {
     tensor.leaveToCollector();
   }
   return value;
+}
+
+/** Refuses the promise of an async block: what holds for the block ends before an async function does its work. */
+export function expectSynchronous<T>(name: string, result: T): T {
+  if (!(result instanceof Promise)) return result;
+  throw new RerollError(
+    "ASYNC_SCOPE",
+    `${name} got a function that returns a promise. A scope is synchronous: await outside of it.`,
+  );
 }
 
 function tensorsIn(value: unknown): TensorHandle[] {

@@ -48,10 +48,12 @@ typedef float T;
 __device__ __forceinline__ float load(T x) { return x; }
 __device__ __forceinline__ T store(float x) { return x; }`,
   bfloat16: `
+#define ELEMENT "bf16"
 typedef unsigned short T;
 __device__ __forceinline__ float load(T x) { return __uint_as_float((unsigned)x << 16); }
 __device__ __forceinline__ T store(float x) { T y; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x)); return y; }`,
   float16: `
+#define ELEMENT "f16"
 typedef unsigned short T;
 __device__ __forceinline__ float load(T x) { float y; asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x)); return y; }
 __device__ __forceinline__ T store(float x) { T y; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x)); return y; }`,

@@ -1,0 +1,54 @@
+/**
+ * Subjects measured turn by turn in one run. The machine is shared and its speed drifts; a turn of each in every round
+ * spreads that over all of them.
+ */
+import { type Summary, summarise } from "./statistics.ts";
+
+/** One measurement. Processor time counts all threads and is hardly disturbed by other programs, wall time is. */
+export interface Sample {
+  readonly wall: number;
+  readonly cpu: number;
+}
+
+export interface Timing {
+  readonly wall: Summary;
+  readonly cpu: Summary;
+}
+
+/** A turn: one or more measurements. */
+export type Turn = () => Promise<readonly Sample[]>;
+
+/** Calls every subject once a round, another one first in each, and sums up what they measured after the warm-up. */
+export async function takeTurns<Name extends string>(
+  subjects: Readonly<Record<Name, Turn>>,
+  rounds: number,
+  warmUpRounds = 1,
+): Promise<Record<Name, Timing>> {
+  const names = Object.keys(subjects) as Name[];
+  const samples = new Map<Name, Sample[]>(names.map((name) => [name, []]));
+  for (let round = -warmUpRounds; round < rounds; round++) {
+    for (let i = 0; i < names.length; i++) {
+      const name = names[(i + round + warmUpRounds) % names.length]!;
+      const measured = await subjects[name]();
+      if (round >= 0) samples.get(name)!.push(...measured);
+    }
+  }
+  return Object.fromEntries([...samples].map(([name, list]) => [name, timingOf(list)])) as Record<Name, Timing>;
+}
+
+/** Runs `body` and measures it, in milliseconds. */
+export function measure(body: () => void): Sample {
+  const cpu = process.cpuUsage();
+  const start = performance.now();
+  body();
+  const wall = performance.now() - start;
+  const { user, system } = process.cpuUsage(cpu);
+  return { wall, cpu: (user + system) / 1000 };
+}
+
+function timingOf(samples: readonly Sample[]): Timing {
+  return {
+    wall: summarise(samples.map(({ wall }) => wall)),
+    cpu: summarise(samples.map(({ cpu }) => cpu)),
+  };
+}

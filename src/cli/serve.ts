@@ -1,0 +1,69 @@
+/**
+ * `reroll serve`: an engine behind an OpenAI-compatible address, until someone stops it.
+ *
+ * In: built parts and where to listen. Out: a running server. The engine is closed with it.
+ */
+import { randomUUID } from "node:crypto";
+import { RerollError } from "../errors/reroll-error.ts";
+import type { Engine } from "../generation/engine.ts";
+import { createServer, type ListenAddress } from "../generation/server/create-server.ts";
+import type { ServerOptions } from "../generation/server/server-parts.ts";
+import type { Sessions } from "../generation/server/sessions.ts";
+import type { Tokenizer } from "../models/tokenizer/tokenizer.ts";
+
+export interface ServeOptions extends ServerOptions, ListenAddress {
+  readonly engine: Engine;
+  readonly tokenizer: Tokenizer;
+  /** The name that clients ask for. */
+  readonly modelName: string;
+  /** Ends the server when it is given. */
+  readonly signal?: AbortSignal;
+  /** Where lines for a person go. Default: the console. */
+  readonly print?: (line: string) => void;
+}
+
+export interface RunningServe {
+  /** Without /v1. */
+  readonly url: string;
+  /** The episodes of agents, for a trainer in this process. */
+  readonly sessions: Sessions;
+  /** Resolves when the server and its engine are closed. */
+  readonly closed: Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Starts to serve. Resolves once clients can connect. */
+export async function serve(options: ServeOptions): Promise<RunningServe> {
+  const { engine, tokenizer, modelName, signal, print = console.log } = options;
+  const onError = (cause: unknown) => print(`server error: ${describe(cause)}`);
+  const server = createServer({ engine, tokenizer, modelName, clock: Date.now, newId: randomUUID, onError }, options);
+  const url = await server.listen(options);
+  const { promise: closed, resolve } = resolvable();
+  let closing: Promise<void> | undefined;
+  const close = () => {
+    closing ??= server
+      .close()
+      .then(() => engine.close())
+      .finally(resolve);
+    return closing;
+  };
+  signal?.addEventListener("abort", () => void close(), { once: true });
+  if (signal?.aborted) await close();
+  print(`${modelName} is served at ${url}/v1 (${options.apiKey === undefined ? "no API key" : "with an API key"})`);
+  print(`health: ${url}/health, metrics: ${url}/metrics, reward of an episode: POST ${url}/v1/sessions/<id>/reward`);
+  return { url, sessions: server.sessions, closed, close };
+}
+
+function describe(cause: unknown): string {
+  if (cause instanceof RerollError)
+    return `${cause.code}: ${cause.message}${cause.cause ? ` (${describe(cause.cause)})` : ""}`;
+  return cause instanceof Error ? (cause.stack ?? cause.message) : String(cause);
+}
+
+function resolvable(): { promise: Promise<void>; resolve: () => void } {
+  let resolve = () => {};
+  const promise = new Promise<void>((settle) => {
+    resolve = settle;
+  });
+  return { promise, resolve };
+}

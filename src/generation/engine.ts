@@ -1,0 +1,39 @@
+/** What a generation engine offers beside `generate`: control over its weights and its queue. */
+import type { Generate } from "./generate.ts";
+
+export interface Engine {
+  readonly generate: Generate;
+  /** Stops drawing tokens at the next step; requests wait where they are. Resolves when no step is running. */
+  pause(): Promise<void>;
+  resume(): void;
+  /** Ends every request: each resolves with its tokens so far and finish "aborted". */
+  abortAll(): Promise<void>;
+  status(): EngineStatus;
+  close(): Promise<void>;
+}
+
+/** What an engine is doing now, and has done. Counters only grow. */
+export interface EngineStatus {
+  /** The version of the weights that the next token will be drawn with. */
+  readonly version: number;
+  readonly isPaused: boolean;
+  readonly queuedRequests: number;
+  readonly runningRequests: number;
+  readonly maxQueuedRequests: number;
+  readonly contextLength: number;
+  readonly cacheUsage: number;
+  readonly counters: EngineCounters;
+}
+
+export interface EngineCounters {
+  readonly requests: number;
+  readonly finished: number;
+  readonly aborted: number;
+  readonly failed: number;
+  /** Prompt tokens that went through the model. */
+  readonly prefilledTokens: number;
+  /** Prompt tokens that were found in the cache instead. */
+  readonly cachedTokens: number;
+  readonly generatedTokens: number;
+  readonly steps: number;
+}

@@ -1,0 +1,86 @@
+/**
+ * Generation: tokens in; tokens, log-probabilities, versions and the reason it ended out.
+ *
+ * Everything that samples is behind this one function type: the local engine, engines in other threads, remote servers,
+ * scripted fakes. Requests run at the same time and are batched by whoever implements it.
+ */
+import type { RerollError } from "../errors/reroll-error.ts";
+
+/** Continues a prompt. Rejects only for a request that can never work; what happens on the way is in `finish`. */
+export type Generate = (request: GenerateRequest) => Promise<Generation>;
+
+export interface GenerateRequest {
+  /** Never decoded and encoded again: tokens in, tokens out. */
+  readonly promptIds: ArrayLike<number>;
+  readonly sampling: Sampling;
+  /** The turns of one episode. A prompt that extends the tokens of the session's last call pays for the new ones only. */
+  readonly sessionId?: string;
+  /** How many of the likeliest alternatives to report per token. Default 0. */
+  readonly numTopLogprobs?: number;
+  /** Called as tokens come, in order, on the caller's thread. */
+  readonly onTokens?: (tokens: SampledTokens) => void;
+  /** Ends the request early: it resolves with the tokens so far and finish "aborted". */
+  readonly signal?: AbortSignal;
+}
+
+/** How tokens are drawn. Defaults: temperature 1, no filters, no penalty. */
+export interface Sampling {
+  readonly maxTokens: number;
+  /** 0 takes the likeliest token. */
+  readonly temperature?: number;
+  /** Only the k likeliest tokens. 0 or absent: all. */
+  readonly topK?: number;
+  /** The smallest set of likeliest tokens with at least this probability. */
+  readonly topP?: number;
+  /** Only tokens at least this likely relative to the likeliest. */
+  readonly minP?: number;
+  /** Scores of tokens already in the sequence are divided (positive) or multiplied (negative) by this. 1 or absent: none. */
+  readonly repetitionPenalty?: number;
+  /** Added to the scores of tokens by id. */
+  readonly logitBias?: ReadonlyMap<number, number>;
+  /** Tokens that end the reply; the token itself is part of it. */
+  readonly stopIds?: readonly number[];
+  /** Texts that end the reply once they appear in it. */
+  readonly stopStrings?: readonly string[];
+  /** The same seed, prompt, options and weights give the same tokens, whatever else is being generated. */
+  readonly seed?: number;
+}
+
+/** Tokens with what is known of each. All arrays have one entry per token. */
+export interface SampledTokens {
+  readonly tokenIds: Int32Array;
+  /** Log-probability under the distribution the token was drawn from: after temperature, filters, penalties and bias. */
+  readonly samplerLogprobs: Float32Array;
+  /** Log-probability under the model itself, at temperature 1. */
+  readonly modelLogprobs: Float32Array;
+  /** The version of the weights that drew the token. */
+  readonly versions: Int32Array;
+  /** Present when asked for: the likeliest alternatives of each token under the model, best first. */
+  readonly topLogprobs?: readonly (readonly TokenLogprob[])[];
+}
+
+export interface TokenLogprob {
+  readonly tokenId: number;
+  readonly logprob: number;
+}
+
+/** Why a reply ended. */
+export type Finish =
+  | { readonly kind: "stop"; readonly by: "token"; readonly tokenId: number }
+  | { readonly kind: "stop"; readonly by: "string"; readonly text: string }
+  | { readonly kind: "length"; readonly limit: "max-tokens" | "context" }
+  | { readonly kind: "aborted" }
+  | { readonly kind: "failed"; readonly error: RerollError };
+
+export interface Generation extends SampledTokens {
+  readonly finish: Finish;
+  readonly usage: Usage;
+}
+
+/** What a request cost. */
+export interface Usage {
+  readonly promptTokens: number;
+  /** Prompt tokens whose keys and values were there already: of an earlier turn, or of another sample of the same prompt. */
+  readonly cachedTokens: number;
+  readonly generatedTokens: number;
+}

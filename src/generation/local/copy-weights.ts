@@ -1,0 +1,45 @@
+/** New weights into a model that an engine runs: all of them or none. */
+import { RerollError } from "../../errors/reroll-error.ts";
+import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
+import { namedWeights } from "../../models/causal-lm/weight-names.ts";
+import { noGrad } from "../../torch/autograd.ts";
+import { tensorScope } from "../../torch/scope.ts";
+import type { Tensor } from "../../torch/tensor.ts";
+
+/**
+ * Copies weights by their Hugging Face names, converting to the model's type and device. Every weight of the model must
+ * be there, in its shape, and no other; that is checked before the first is written.
+ */
+export function copyWeights(model: CausalLm, weights: ReadonlyMap<string, Tensor>): void {
+  tensorScope(() =>
+    noGrad(() => {
+      const targets = namedWeights(model).map(({ name, parameter, viewOf }) => ({
+        name,
+        target: viewOf(parameter.detach()),
+      }));
+      const known = new Set(targets.map(({ name }) => name));
+      const unknown = [...weights.keys()].filter((name) => !known.has(name));
+      if (unknown.length > 0) throw mismatch(`has no weight "${unknown[0]}"`, unknown.length);
+      const missing = targets.filter(({ name }) => !weights.has(name));
+      if (missing.length > 0) throw mismatch(`got no weight "${missing[0]!.name}"`, missing.length);
+      for (const { name, target } of targets) expectShape(name, weights.get(name)!.shape, target.shape);
+      for (const { name, target } of targets) target.copy_(weights.get(name)!);
+    }),
+  );
+}
+
+function mismatch(what: string, count: number): RerollError {
+  const others = count > 1 ? ` and ${count - 1} more` : "";
+  return new RerollError(
+    "WEIGHTS_MISMATCH",
+    `The engine's model ${what}${others}. Send all weights by their Hugging Face names: see namedWeights.`,
+  );
+}
+
+function expectShape(name: string, got: readonly number[], wanted: readonly number[]): void {
+  if (`${got}` === `${wanted}`) return;
+  throw new RerollError(
+    "SHAPE_MISMATCH",
+    `Weight "${name}" has shape [${got.join(", ")}]; the engine's model has [${wanted.join(", ")}].`,
+  );
+}

@@ -1,0 +1,49 @@
+/** The sizes of an engine, and what they are when nobody says. */
+import { RerollError } from "../../errors/reroll-error.ts";
+import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
+import { blockBytes } from "./paged-cache.ts";
+
+export interface EngineOptions {
+  /** Tokens of a prompt and its reply together. Default: the model's, at most 4,096. */
+  readonly contextLength?: number;
+  /** Sequences that run at the same time. Default: 256 on a GPU, 64 on the CPU. */
+  readonly maxRunning?: number;
+  /** Requests that may wait. Default 16,384; more are refused. */
+  readonly maxQueued?: number;
+  /** Tokens that one step computes: a long prompt is cut, so that running sequences do not wait for it. Default: 8,192 on a GPU, 1,024 on the CPU. */
+  readonly maxStepTokens?: number;
+  /** Tokens in a cache block. Default 16. */
+  readonly blockSize?: number;
+  /** Cache blocks. Default: what 20 GB on a GPU or 1 GB on the CPU hold, at most what maxRunning full contexts need. */
+  readonly numBlocks?: number;
+  /** Draws of requests without a seed start here. Default 0. */
+  readonly seed?: number;
+}
+
+export function resolveOptions(model: CausalLm, options: EngineOptions): Required<EngineOptions> {
+  const isOnGpu = model.embedding.device.startsWith("cuda");
+  const contextLength = options.contextLength ?? Math.min(4096, model.config.maxPositions);
+  const maxRunning = options.maxRunning ?? (isOnGpu ? 256 : 64);
+  const blockSize = options.blockSize ?? 16;
+  const blocksPerContext = Math.ceil(contextLength / blockSize);
+  const affordable = Math.floor((isOnGpu ? 20e9 : 1e9) / blockBytes(model.config, blockSize, model.embedding.dtype));
+  const numBlocks =
+    options.numBlocks ?? Math.max(blocksPerContext, Math.min(affordable, maxRunning * blocksPerContext));
+  const maxQueued = options.maxQueued ?? 16_384;
+  const maxStepTokens = options.maxStepTokens ?? (isOnGpu ? 8192 : 1024);
+  expectPositive({ contextLength, maxRunning, maxQueued, maxStepTokens, blockSize, numBlocks });
+  if (numBlocks < blocksPerContext) {
+    throw new RerollError(
+      "INVALID_OPTIONS",
+      `numBlocks ${numBlocks} of ${blockSize} tokens do not hold one context of ${contextLength} tokens: at least ${blocksPerContext} are needed.`,
+    );
+  }
+  return { contextLength, maxRunning, maxQueued, maxStepTokens, blockSize, numBlocks, seed: options.seed ?? 0 };
+}
+
+function expectPositive(sizes: Readonly<Record<string, number>>): void {
+  for (const [name, size] of Object.entries(sizes)) {
+    if (Number.isSafeInteger(size) && size > 0) continue;
+    throw new RerollError("INVALID_OPTIONS", `${name} must be a whole number of at least 1: got ${size}.`);
+  }
+}

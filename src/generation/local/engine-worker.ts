@@ -1,0 +1,158 @@
+/**
+ * The thread of a ThreadedEngine: a LocalEngine behind messages.
+ *
+ * In: lists of `ToEngine`. Out: "ready", then one message per step with all that happened in it, so that the owner's event loop
+ * wakes once per step and not once per token.
+ */
+import { type MessagePort, parentPort, workerData } from "node:worker_threads";
+import { invariant } from "../../errors/reroll-error.ts";
+import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
+import { loadCausalLm } from "../../models/causal-lm/load-causal-lm.ts";
+import { loadTokenizer } from "../../models/tokenizer/load-tokenizer.ts";
+import { native } from "../../torch/binding.ts";
+import { receiveTensor } from "../../torch/parcel.ts";
+import { tensorScope } from "../../torch/scope.ts";
+import { copyWeights } from "./copy-weights.ts";
+import {
+  type EngineEvent,
+  type EngineSource,
+  type FromEngine,
+  type NamedParcel,
+  packError,
+  packFinish,
+  type RequestMessage,
+  type ToEngine,
+} from "./engine-messages.ts";
+import { LocalEngine } from "./local-engine.ts";
+
+/** How old the status can be that the owner sees, while nothing else is said. */
+const STATUS_INTERVAL_MS = 100;
+
+class EngineThread {
+  private readonly port: MessagePort;
+  private readonly model: CausalLm;
+  private readonly engine: LocalEngine;
+  private readonly aborts = new Map<number, AbortController>();
+  private outbox: EngineEvent[] = [];
+  private isFlushing = false;
+  private reportedSteps = 0;
+
+  constructor(port: MessagePort, model: CausalLm, engine: LocalEngine) {
+    this.port = port;
+    this.model = model;
+    this.engine = engine;
+    port.on("message", (messages: readonly ToEngine[]) => {
+      for (const message of messages) this.receive(message);
+    });
+    setInterval(() => this.reportProgress(), STATUS_INTERVAL_MS).unref();
+    const { vocabSize } = model.config;
+    const status = engine.status();
+    this.post({ kind: "ready", status, limits: { vocabSize, contextLength: status.contextLength } });
+  }
+
+  private receive(message: ToEngine): void {
+    switch (message.kind) {
+      case "generate":
+        void this.generate(message.id, message.request);
+        break;
+      case "abort":
+        this.aborts.get(message.id)?.abort();
+        break;
+      case "resume":
+        this.engine.resume();
+        break;
+      case "pause":
+        void this.answer(message.id, () => this.engine.pause());
+        break;
+      case "abortAll":
+        void this.answer(message.id, () => this.engine.abortAll());
+        break;
+      case "weights":
+        void this.answer(message.id, async () => this.updateWeights(message.version, message.weights));
+        break;
+      case "close":
+        void this.answer(message.id, () => this.close());
+        break;
+    }
+  }
+
+  private async generate(id: number, { isStreaming, isAborted, ...request }: RequestMessage): Promise<void> {
+    const controller = new AbortController();
+    if (isAborted) controller.abort();
+    this.aborts.set(id, controller);
+    try {
+      const { finish, ...generation } = await this.engine.generate({
+        ...request,
+        signal: controller.signal,
+        ...(isStreaming ? { onTokens: (tokens) => this.tell({ kind: "tokens", id, tokens }) } : {}),
+      });
+      this.tell({ kind: "generation", id, generation, finish: packFinish(finish) });
+    } catch (error) {
+      this.tell({ kind: "refused", id, error: packError(error) });
+    }
+    this.aborts.delete(id);
+  }
+
+  private async answer(id: number, call: () => Promise<void>): Promise<void> {
+    try {
+      await call();
+      this.tell({ kind: "done", id });
+    } catch (error) {
+      this.tell({ kind: "refused", id, error: packError(error) });
+    }
+  }
+
+  private updateWeights(version: number, parcels: readonly NamedParcel[]): void {
+    tensorScope(() => {
+      const weights = new Map(parcels.map(({ name, parcel }) => [name, receiveTensor(parcel)]));
+      this.engine.updateWeights(version, (model) => copyWeights(model, weights));
+    });
+  }
+
+  private async close(): Promise<void> {
+    await this.engine.close();
+    this.model.dispose();
+  }
+
+  /** Says it with everything else of this turn of the event loop, before the next step begins. */
+  private tell(event: EngineEvent): void {
+    this.outbox.push(event);
+    if (this.isFlushing) return;
+    this.isFlushing = true;
+    setImmediate(() => {
+      this.isFlushing = false;
+      this.report();
+    });
+  }
+
+  private reportProgress(): void {
+    if (this.engine.status().counters.steps !== this.reportedSteps) this.report();
+  }
+
+  private report(): void {
+    const status = this.engine.status();
+    const events = this.outbox;
+    this.outbox = [];
+    this.reportedSteps = status.counters.steps;
+    this.post({ kind: "news", events, status });
+  }
+
+  private post(message: FromEngine): void {
+    this.port.postMessage(message);
+  }
+}
+
+async function startThread(port: MessagePort, source: EngineSource): Promise<EngineThread> {
+  const { device = "cpu", dtype, tokenizerFolder, version = 0, options = {}, numThreads } = source;
+  if (numThreads !== undefined) native.setNumThreads(numThreads);
+  const model = loadCausalLm(source.folder, { device, ...(dtype === undefined ? {} : { dtype }) });
+  const loaded = tokenizerFolder === undefined ? {} : { tokenizer: await loadTokenizer(tokenizerFolder) };
+  return new EngineThread(port, model, new LocalEngine(model, { ...options, ...loaded, version }));
+}
+
+invariant(parentPort !== null, "engine-worker.ts is the first file of a worker thread");
+try {
+  await startThread(parentPort, workerData);
+} catch (error) {
+  parentPort.postMessage({ kind: "broken", error: packError(error) } satisfies FromEngine);
+}

@@ -1,0 +1,295 @@
+/**
+ * The engine: continuous batching over a paged cache, in the thread that made it.
+ *
+ * Requests join and leave between steps. A step is synchronous; between steps the thread's event loop runs, so messages,
+ * aborts and new weights come in. Waits for: requests, `resume`. For an engine in its own thread see threaded-engine.ts.
+ */
+import { RerollError } from "../../errors/reroll-error.ts";
+import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
+import type { Tokenizer } from "../../models/tokenizer/tokenizer.ts";
+import { tensor } from "../../torch/create.ts";
+import type { Tensor } from "../../torch/tensor.ts";
+import { checkRequest } from "../check-request.ts";
+import type { Engine, EngineStatus } from "../engine.ts";
+import type { Finish, GenerateRequest, Generation, SampledTokens } from "../generate.ts";
+import { BlockPool } from "./block-pool.ts";
+import { deliverTokens } from "./deliver-tokens.ts";
+import { type EngineOptions, resolveOptions } from "./engine-options.ts";
+import { ModelRunner } from "./model-runner.ts";
+import { PagedCache } from "./paged-cache.ts";
+import { type DrawResult, drawTokens } from "./sampler.ts";
+import { type Piece, Scheduler } from "./scheduler.ts";
+import { type Draw, Sequence } from "./sequence.ts";
+import { SessionCache } from "./session-cache.ts";
+import { StopText } from "./stop-text.ts";
+import { uniformAt } from "./uniform.ts";
+
+interface Pending {
+  readonly request: GenerateRequest;
+  readonly resolve: (generation: Generation) => void;
+  readonly stopText: StopText | null;
+  readonly stopListening: () => void;
+}
+
+export class LocalEngine implements Engine {
+  private readonly model: CausalLm;
+  private readonly tokenizer: Tokenizer | undefined;
+  private readonly options: Required<EngineOptions>;
+  private readonly pool: BlockPool;
+  private readonly cache: PagedCache;
+  private readonly scheduler: Scheduler;
+  private readonly runner: ModelRunner;
+  private readonly pending = new Map<Sequence, Pending>();
+  private readonly counters = {
+    requests: 0,
+    finished: 0,
+    aborted: 0,
+    failed: 0,
+    prefilledTokens: 0,
+    cachedTokens: 0,
+    generatedTokens: 0,
+    steps: 0,
+  };
+  private version: number;
+  private isPaused = false;
+  private isClosed = false;
+  private isLooping = false;
+
+  /** The engine reads the model's weights where they are; the model stays the caller's. */
+  constructor(
+    model: CausalLm,
+    options: EngineOptions & { readonly tokenizer?: Tokenizer; readonly version?: number } = {},
+  ) {
+    this.model = model;
+    this.tokenizer = options.tokenizer;
+    this.options = resolveOptions(model, options);
+    this.version = options.version ?? 0;
+    const { numBlocks, blockSize, contextLength, maxRunning, maxStepTokens } = this.options;
+    const { dtype, device } = model.embedding;
+    this.pool = new BlockPool(numBlocks, blockSize);
+    this.cache = new PagedCache(model.config, { numBlocks, blockSize, dtype, device });
+    this.scheduler = new Scheduler(this.pool, new SessionCache(this.pool), { maxRunning, maxStepTokens }, this.version);
+    this.runner = new ModelRunner(model, this.cache, { maxRunning, contextLength });
+  }
+
+  readonly generate = (request: GenerateRequest): Promise<Generation> =>
+    new Promise((resolve) => {
+      // Inside the promise: what is thrown here rejects it.
+      this.admit(request);
+      const id = this.counters.requests++;
+      const sequence = new Sequence(id, request, request.sampling.seed ?? this.options.seed + id);
+      const abort = () => this.end(sequence, { kind: "aborted" });
+      const { stopStrings = [] } = request.sampling;
+      this.pending.set(sequence, {
+        request,
+        resolve,
+        stopText: stopStrings.length === 0 ? null : new StopText(this.tokenizer!, stopStrings),
+        stopListening: () => request.signal?.removeEventListener("abort", abort),
+      });
+      if (request.signal?.aborted) return abort();
+      request.signal?.addEventListener("abort", abort, { once: true });
+      this.scheduler.add(sequence);
+      this.wake();
+    });
+
+  pause(): Promise<void> {
+    this.isPaused = true;
+    return Promise.resolve();
+  }
+
+  resume(): void {
+    this.isPaused = false;
+    this.wake();
+  }
+
+  /** New weights between two steps: `apply` writes them, and every token drawn from now on carries this version. */
+  updateWeights(version: number, apply: (model: CausalLm) => void): void {
+    if (!Number.isSafeInteger(version) || version < this.version) {
+      throw new RerollError(
+        "INVALID_VERSION",
+        `version must be a whole number of at least ${this.version}, the version that this engine has: got ${version}.`,
+      );
+    }
+    apply(this.model);
+    this.version = version;
+    this.scheduler.setVersion(version);
+  }
+
+  abortAll(): Promise<void> {
+    for (const sequence of [...this.pending.keys()]) this.end(sequence, { kind: "aborted" });
+    return Promise.resolve();
+  }
+
+  status(): EngineStatus {
+    const { maxQueued, contextLength, numBlocks } = this.options;
+    return {
+      version: this.version,
+      isPaused: this.isPaused,
+      queuedRequests: this.scheduler.numWaiting,
+      runningRequests: this.scheduler.numRunning,
+      maxQueuedRequests: maxQueued,
+      contextLength,
+      cacheUsage: 1 - this.pool.numAvailable / numBlocks,
+      counters: { ...this.counters },
+    };
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true;
+    await this.abortAll();
+    this.runner.dispose();
+    this.cache.dispose();
+  }
+
+  private admit(request: GenerateRequest): void {
+    if (this.isClosed) throw new RerollError("ENGINE_CLOSED", "This engine is closed.");
+    const { contextLength, maxQueued } = this.options;
+    checkRequest(request, { vocabSize: this.model.config.vocabSize, contextLength });
+    if (request.sampling.stopStrings?.length && this.tokenizer === undefined) {
+      throw new RerollError(
+        "INVALID_REQUEST",
+        "stopStrings needs an engine with a tokenizer. Pass one, or use stopIds.",
+      );
+    }
+    if (this.scheduler.numWaiting >= maxQueued) {
+      throw new RerollError(
+        "QUEUE_FULL",
+        `The engine has ${maxQueued} requests waiting, as many as it takes. Try again later.`,
+      );
+    }
+  }
+
+  /** Steps while there is work, one at a time, letting the event loop run in between. */
+  private wake(): void {
+    if (this.isLooping || this.isPaused || this.isClosed) return;
+    this.isLooping = true;
+    const turn = () => {
+      const hasWork = !this.isPaused && !this.isClosed && this.step();
+      if (hasWork) return void setImmediate(turn);
+      this.isLooping = false;
+    };
+    setImmediate(turn);
+  }
+
+  /** One step. False when there was nothing to do. */
+  private step(): boolean {
+    const pieces = this.scheduler.plan();
+    if (pieces.length === 0) return false;
+    this.counters.steps++;
+    try {
+      const draws = this.runner.run(pieces, (scores, ending) => this.advance(pieces, ending, scores));
+      // Callbacks run here, where no scope owns their tensors, and may bring new weights: these draws are of the old ones.
+      const { version } = this;
+      for (const [sequence, draw] of draws) this.take(sequence, draw, version);
+    } catch (error) {
+      // A step that fails takes its sequences with it, and nothing else: they end with the reason.
+      this.failAll(pieces, error);
+    }
+    return true;
+  }
+
+  /** Records what was computed and draws the next token of every sequence that is through. */
+  private advance(
+    pieces: readonly Piece[],
+    ending: readonly Piece[],
+    scores: Tensor | null,
+  ): ReadonlyMap<Sequence, DrawResult> {
+    const rows: { readonly sequence: Sequence; readonly row: number }[] = [];
+    for (const piece of pieces) {
+      const isPrompt = piece.sequence.draws.length === 0;
+      if (isPrompt) this.counters.prefilledTokens += piece.numTokens;
+      const { followers, copies } = this.scheduler.complete(piece);
+      this.cache.copy(copies);
+      if (!piece.isLast) continue;
+      const row = ending.indexOf(piece);
+      for (const sequence of [piece.sequence, ...followers]) rows.push({ sequence, row });
+    }
+    if (scores === null) return new Map();
+    const draws = drawTokens(
+      pickRows(
+        scores,
+        rows.map(({ row }) => row),
+      ),
+      rows.map(({ sequence }) => drawRequest(sequence)),
+    );
+    return new Map(rows.map(({ sequence }, i) => [sequence, draws[i] ?? null]));
+  }
+
+  /** Gives a sequence its next token, and ends it if that was the last. */
+  private take(sequence: Sequence, draw: DrawResult, version: number): void {
+    const pending = this.pending.get(sequence);
+    // The callback of another request may have aborted this one.
+    if (pending === undefined) return;
+    if (draw === null) {
+      const error = new RerollError(
+        "INVALID_SCORES",
+        "The model's scores are not finite numbers. Check the weights: training may have diverged.",
+      );
+      this.end(sequence, { kind: "failed", error });
+      return;
+    }
+    if (sequence.draws.length === 0) this.counters.cachedTokens += sequence.numCached;
+    sequence.append(draw, version);
+    this.counters.generatedTokens++;
+    const { onTokens } = pending.request;
+    const failure =
+      onTokens === undefined ? null : deliverTokens(onTokens, sampled([draw], [version], sequence.numTopLogprobs));
+    const finish = failure ?? this.finishOf(sequence, draw.tokenId, pending.stopText);
+    if (finish !== null) this.end(sequence, finish);
+  }
+
+  private finishOf(sequence: Sequence, tokenId: number, stopText: StopText | null): Finish | null {
+    const { stopIds = [], maxTokens } = sequence.sampling;
+    if (stopIds.includes(tokenId)) return { kind: "stop", by: "token", tokenId };
+    const text = stopText?.push(tokenId);
+    if (text !== undefined) return { kind: "stop", by: "string", text };
+    if (sequence.draws.length >= maxTokens) return { kind: "length", limit: "max-tokens" };
+    if (sequence.length >= this.options.contextLength) return { kind: "length", limit: "context" };
+    return null;
+  }
+
+  private failAll(pieces: readonly Piece[], cause: unknown): void {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    const error = new RerollError("STEP_FAILED", `A generation step failed: ${reason}`, {}, { cause });
+    const inStep = new Set(pieces.map(({ sequence }) => sequence));
+    // Those with nothing pending were to start from the scores of this step.
+    const failed = [...this.pending.keys()].filter((one) => inStep.has(one) || one.numPending === 0);
+    for (const sequence of failed) this.end(sequence, { kind: "failed", error });
+  }
+
+  private end(sequence: Sequence, finish: Finish): void {
+    const pending = this.pending.get(sequence);
+    if (pending === undefined) return;
+    this.pending.delete(sequence);
+    pending.stopListening();
+    this.scheduler.remove(sequence);
+    this.counters[finish.kind === "aborted" ? "aborted" : finish.kind === "failed" ? "failed" : "finished"]++;
+    pending.resolve({
+      ...sampled(sequence.draws, sequence.versions, sequence.numTopLogprobs),
+      finish,
+      usage: sequence.usage(),
+    });
+  }
+}
+
+function drawRequest(sequence: Sequence) {
+  const { sampling, tokens, numTopLogprobs, seed, length } = sequence;
+  // The position in the sequence, not in the reply: a reply that is cut and continued draws the same numbers.
+  return { sampling, tokens, numTopLogprobs, uniform: uniformAt(seed, length) };
+}
+
+/** Rows in this order; the scores themselves where that is what they are. */
+function pickRows(scores: Tensor, rows: readonly number[]): Tensor {
+  if (rows.length === scores.size(0) && rows.every((row, i) => row === i)) return scores;
+  return scores.indexSelect(0, tensor(Int32Array.from(rows), [rows.length], { device: scores.device, dtype: "int64" }));
+}
+
+function sampled(draws: readonly Draw[], versions: readonly number[], numTopLogprobs: number): SampledTokens {
+  return {
+    tokenIds: Int32Array.from(draws, ({ tokenId }) => tokenId),
+    samplerLogprobs: Float32Array.from(draws, ({ samplerLogprob }) => samplerLogprob),
+    modelLogprobs: Float32Array.from(draws, ({ modelLogprob }) => modelLogprob),
+    versions: Int32Array.from(versions),
+    ...(numTopLogprobs > 0 ? { topLogprobs: draws.map(({ topLogprobs }) => topLogprobs) } : {}),
+  };
+}

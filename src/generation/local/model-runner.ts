@@ -1,0 +1,78 @@
+/**
+ * Runs the steps that the scheduler plans: tokens through the model, keys and values into the cache, scores out.
+ *
+ * On a GPU a step of single tokens is a recorded graph, one per batch size; prompts run as they come.
+ */
+import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
+import { inferenceMode } from "../../torch/autograd.ts";
+import { cat, tensor } from "../../torch/create.ts";
+import { tensorScope } from "../../torch/scope.ts";
+import type { Tensor } from "../../torch/tensor.ts";
+import { DecodeGraphs } from "./decode-graphs.ts";
+import type { PagedCache } from "./paged-cache.ts";
+import { canDecodeOnGpu, piecesLayout } from "./paged-layout.ts";
+import type { Piece } from "./scheduler.ts";
+
+export interface RunnerLimits {
+  readonly maxRunning: number;
+  readonly contextLength: number;
+}
+
+export class ModelRunner {
+  private readonly model: CausalLm;
+  private readonly cache: PagedCache;
+  private readonly graphs: DecodeGraphs | null;
+
+  constructor(model: CausalLm, cache: PagedCache, limits: RunnerLimits) {
+    this.model = model;
+    this.cache = cache;
+    this.graphs = canDecodeOnGpu(model.config, cache) ? new DecodeGraphs(model, cache, limits) : null;
+  }
+
+  /**
+   * Computes the pieces of a step and calls `use` with the scores after each piece that ends its sequence, [n, V], in
+   * order; null when none does. The scores are gone when `use` returns.
+   */
+  run<Result>(pieces: readonly Piece[], use: (scores: Tensor | null, ending: readonly Piece[]) => Result): Result {
+    return tensorScope(() =>
+      inferenceMode(() => {
+        const isSingle = (piece: Piece) => this.graphs !== null && piece.numTokens === 1 && piece.isLast;
+        const single = pieces.filter(isSingle);
+        const others = pieces.filter((piece) => !isSingle(piece));
+        const parts: Tensor[] = [];
+        if (single.length > 0) parts.push(this.graphs!.run(single));
+        const ending = [...single, ...others.filter((piece) => piece.isLast)];
+        if (others.length > 0) {
+          const scores = this.runPieces(others);
+          if (scores !== null) parts.push(scores);
+        }
+        return use(parts.length > 1 ? cat(parts, 0) : (parts[0] ?? null), ending);
+      }),
+    );
+  }
+
+  private runPieces(pieces: readonly Piece[]): Tensor | null {
+    return tensorScope(() => {
+      const { device } = this.cache;
+      const ids = pieces.flatMap(({ sequence: { tokens, numComputed }, numTokens }) => [
+        ...tokens.subarray(numComputed, numComputed + numTokens),
+      ]);
+      const ids_S = tensor(Int32Array.from(ids), [ids.length], { device, dtype: "int64" });
+      const hidden_SD = this.model.forward(ids_S, piecesLayout(pieces, this.cache));
+      const ends: number[] = [];
+      let start = 0;
+      for (const { numTokens, isLast } of pieces) {
+        start += numTokens;
+        if (isLast) ends.push(start - 1);
+      }
+      if (ends.length === 0) return null;
+      const last = tensor(Int32Array.from(ends), [ends.length], { device, dtype: "int64" });
+      return this.model.logits(hidden_SD.indexSelect(0, last));
+    });
+  }
+
+  /** Frees the recorded graphs; the model and the cache belong to others. */
+  dispose(): void {
+    this.graphs?.dispose();
+  }
+}

@@ -1,0 +1,64 @@
+/** The memory of the key/value cache: blocks of tokens for every layer, and one block that nobody reads. */
+import type { CausalLmConfig } from "../../models/causal-lm/config.ts";
+import { empty, tensor } from "../../torch/create.ts";
+import { bytesOf, type Device, type DType } from "../../torch/dtype.ts";
+import { keep, tensorScope } from "../../torch/scope.ts";
+import type { Tensor } from "../../torch/tensor.ts";
+import type { BlockCopy } from "./scheduler.ts";
+
+/** Keys and values of one layer, [blocks, blockSize, G, K]. */
+export interface LayerCache {
+  readonly keys: Tensor;
+  readonly values: Tensor;
+}
+
+export interface PagedCacheOptions {
+  readonly numBlocks: number;
+  readonly blockSize: number;
+  readonly dtype: DType;
+  readonly device: Device;
+}
+
+export class PagedCache {
+  readonly layers: readonly LayerCache[];
+  readonly blockSize: number;
+  readonly device: Device;
+  /** Where rows that fill up a batch write: its content means nothing. */
+  readonly scratchBlock: number;
+
+  constructor(config: CausalLmConfig, { numBlocks, blockSize, dtype, device }: PagedCacheOptions) {
+    const shape = [numBlocks + 1, blockSize, config.numKeyValueHeads, config.headSize];
+    this.blockSize = blockSize;
+    this.device = device;
+    this.scratchBlock = numBlocks;
+    const make = () => empty(shape, { dtype, device }).zero_();
+    this.layers = keep(Array.from({ length: config.numLayers }, () => ({ keys: make(), values: make() })));
+  }
+
+  /** Copies whole blocks, in all layers. */
+  copy(copies: readonly BlockCopy[]): void {
+    if (copies.length === 0) return;
+    tensorScope(() => {
+      const blocks = (pick: (copy: BlockCopy) => number) =>
+        tensor(Int32Array.from(copies, pick), [copies.length], { device: this.device, dtype: "int64" });
+      const from = blocks((copy) => copy.from);
+      const to = blocks((copy) => copy.to);
+      for (const { keys, values } of this.layers) {
+        keys.indexCopy_(0, to, keys.indexSelect(0, from));
+        values.indexCopy_(0, to, values.indexSelect(0, from));
+      }
+    });
+  }
+
+  dispose(): void {
+    for (const { keys, values } of this.layers) {
+      keys.dispose();
+      values.dispose();
+    }
+  }
+}
+
+/** Bytes that one block takes in all layers. */
+export function blockBytes(config: CausalLmConfig, blockSize: number, dtype: DType): number {
+  return 2 * config.numLayers * blockSize * config.numKeyValueHeads * config.headSize * bytesOf(dtype);
+}

@@ -1,0 +1,122 @@
+/** Layouts over the paged cache: pieces of sequences end to end, and one token per row. */
+import type { CausalLmConfig } from "../../models/causal-lm/config.ts";
+import { rotateHeads, type TokenLayout } from "../../models/causal-lm/token-layout.ts";
+import { tensor } from "../../torch/create.ts";
+import { packedAttention } from "../../torch/fused.ts";
+import { canDecode, pagedDecodeKernel, rotateAndStoreKernel } from "../../torch/kernels/paged-kernel.ts";
+import { pagedAttention, pagedAttentionReference } from "../../torch/paged-attention.ts";
+import type { Tensor } from "../../torch/tensor.ts";
+import type { PagedCache } from "./paged-cache.ts";
+import type { Piece } from "./scheduler.ts";
+
+/** The pieces of a step, end to end. What they compute goes into the cache; they see what is there already. */
+export function piecesLayout(pieces: readonly Piece[], cache: PagedCache): TokenLayout {
+  const { blockSize, device } = cache;
+  const positions: number[] = [];
+  const rows: number[] = [];
+  const slots: number[] = [];
+  pieces.forEach(({ sequence, numTokens }, row) => {
+    for (let i = 0; i < numTokens; i++) {
+      const position = sequence.numComputed + i;
+      positions.push(position);
+      rows.push(row);
+      slots.push(sequence.blocks[Math.floor(position / blockSize)]! * blockSize + (position % blockSize));
+    }
+  });
+  const int32 = (values: readonly number[]) => tensor(Int32Array.from(values), [values.length], { device });
+  const positions_S = int32(positions);
+  const slots_S = int32(slots).to("int64");
+  const attend = attentionOver(pieces, cache, positions_S, int32(rows));
+  return {
+    numTokens: positions.length,
+    positions_S: positions_S.to("int64"),
+    maxPosition: Math.max(...positions),
+    attend: (layer, heads, rotation, window) => {
+      const { q_SHK, k_SGK, v_SGK } = rotateHeads(heads, rotation);
+      const { keys, values } = cache.layers[layer]!;
+      keys.flatten(0, 1).indexCopy_(0, slots_S, k_SGK);
+      values.flatten(0, 1).indexCopy_(0, slots_S, v_SGK);
+      return attend(layer, q_SHK, k_SGK, v_SGK, window);
+    },
+  };
+}
+
+type Attend = (layer: number, q_SHK: Tensor, k_SGK: Tensor, v_SGK: Tensor, window: number | null) => Tensor;
+
+function attentionOver(pieces: readonly Piece[], cache: PagedCache, positions_S: Tensor, rows_S: Tensor): Attend {
+  const { device } = cache;
+  const isSimple = device === "cpu" && cache.layers[0]!.keys.dtype === "float32";
+  if (isSimple) {
+    const table_RM = blockTable(pieces.map(({ sequence }) => sequence.blocks));
+    return (layer, q_SHK, _k, _v, window) => {
+      const { keys, values } = cache.layers[layer]!;
+      return pagedAttention(q_SHK, { keys, values, table_RM, rows_S, positions_S, window });
+    };
+  }
+  // Prompts that start from nothing see only what this step computes: no need to read it back from the cache.
+  if (pieces.every(({ sequence }) => sequence.numComputed === 0)) {
+    const lengths = pieces.map(({ numTokens }) => numTokens);
+    const starts = [0];
+    for (const length of lengths) starts.push(starts.at(-1)! + length);
+    const starts_int32 = tensor(Int32Array.from(starts), [starts.length], { device });
+    const maxLength = Math.max(...lengths);
+    return (_layer, q_SHK, k_SGK, v_SGK, window) =>
+      packedAttention(q_SHK, k_SGK, v_SGK, { lengths, starts_int32, maxLength, window });
+  }
+  const runs = pieces.map(({ sequence, numTokens }) => {
+    const length = sequence.numComputed + numTokens;
+    const used = sequence.blocks.slice(0, Math.ceil(length / cache.blockSize));
+    return {
+      blocks: tensor(Int32Array.from(used), [used.length], { device, dtype: "int64" }),
+      numQueries: numTokens,
+      length,
+    };
+  });
+  return (layer, q_SHK, _k, _v, window) => {
+    const { keys, values } = cache.layers[layer]!;
+    return pagedAttentionReference(q_SHK, keys, values, runs, window);
+  };
+}
+
+function blockTable(rows: readonly (readonly number[])[]): Tensor {
+  const width = Math.max(...rows.map((blocks) => blocks.length));
+  const table = new Int32Array(rows.length * width);
+  for (const [row, blocks] of rows.entries()) table.set(blocks, row * width);
+  return tensor(table, [rows.length, width]);
+}
+
+/** The tensors of a decode step on a GPU; they keep their place in memory, so that a graph can be recorded over them. */
+export interface DecodeTensors {
+  readonly positions_B: Tensor;
+  readonly slots_B: Tensor;
+  /** Tokens of each row, the new one included. */
+  readonly lengths_B: Tensor;
+  readonly table_BM: Tensor;
+}
+
+/** One new token per row, by the kernels of paged-kernel.ts. */
+export function decodeLayout(
+  { positions_B, slots_B, lengths_B, table_BM }: DecodeTensors,
+  cache: PagedCache,
+): TokenLayout {
+  const B = positions_B.size(0);
+  const { blockSize } = cache;
+  return {
+    numTokens: B,
+    positions_S: positions_B,
+    maxPosition: table_BM.size(1) * blockSize - 1,
+    attend: (layer, { q_SHK, k_SGK, v_SGK }, { cos_SK, sin_SK }) => {
+      const paged = { ...cache.layers[layer]!, table_BM };
+      const rotated_BHK = rotateAndStoreKernel(q_SHK, k_SGK, v_SGK, cos_SK, sin_SK, slots_B, paged);
+      return pagedDecodeKernel(rotated_BHK, paged, lengths_B, q_SHK.size(2) ** -0.5);
+    },
+  };
+}
+
+/** Whether decodeLayout can serve a model over this cache. */
+export function canDecodeOnGpu(config: CausalLmConfig, { layers, device, blockSize }: PagedCache): boolean {
+  const isHalf = /^b?float16$/.test(layers[0]!.keys.dtype);
+  const { numHeads, numKeyValueHeads, headSize, slidingWindow } = config;
+  const fits = slidingWindow === null && canDecode(numHeads, numKeyValueHeads, headSize, blockSize);
+  return device.startsWith("cuda") && isHalf && fits;
+}

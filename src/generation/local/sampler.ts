@@ -1,0 +1,166 @@
+/**
+ * From scores to tokens: penalties and bias, temperature, filters, one draw per row.
+ *
+ * Every row is drawn with its own options and its own random number, so a row's token does not depend on its neighbours.
+ */
+import { tensor } from "../../torch/create.ts";
+import { hasKernels } from "../../torch/kernels/cuda-kernel.ts";
+import { sampleKernel } from "../../torch/kernels/sample-kernel.ts";
+import { op } from "../../torch/operator.ts";
+import type { Tensor } from "../../torch/tensor.ts";
+import type { Sampling, TokenLogprob } from "../generate.ts";
+
+/** One row to draw for. */
+export interface DrawRequest {
+  readonly sampling: Sampling;
+  /** The sequence so far; a repetition penalty looks at it. */
+  readonly tokens: Int32Array;
+  /** In [0, 1): chooses the token. */
+  readonly uniform: number;
+  readonly numTopLogprobs: number;
+}
+
+/** What was drawn; null where the scores of the row were not numbers. */
+export type DrawResult = {
+  readonly tokenId: number;
+  readonly samplerLogprob: number;
+  readonly modelLogprob: number;
+  readonly topLogprobs: readonly TokenLogprob[];
+} | null;
+
+/** Draws one token per row of [B, V] scores. */
+export function drawTokens(scores_BV: Tensor, requests: readonly DrawRequest[]): DrawResult[] {
+  const isPlain = requests.every(({ sampling }) => !changesScores(sampling) && !filters(sampling));
+  const values =
+    isPlain && hasKernels(scores_BV) && scores_BV.size(1) % 8 === 0
+      ? drawPlain(scores_BV, requests)
+      : draw(scores_BV, requests);
+  const tops = topLogprobs(scores_BV, requests);
+  return requests.map((_, row) => {
+    const [tokenId, samplerLogprob, modelLogprob] = values(row);
+    const isGood = tokenId >= 0 && Number.isFinite(samplerLogprob) && Number.isFinite(modelLogprob);
+    return isGood ? { tokenId, samplerLogprob, modelLogprob, topLogprobs: tops[row] ?? [] } : null;
+  });
+}
+
+type RowValues = (row: number) => [tokenId: number, samplerLogprob: number, modelLogprob: number];
+
+function drawPlain(scores_BV: Tensor, requests: readonly DrawRequest[]): RowValues {
+  const B = requests.length;
+  const { device } = scores_BV;
+  const column = (pick: (request: DrawRequest) => number) => tensor(Float32Array.from(requests, pick), [B], { device });
+  const temperatures_B = column(({ sampling }) => sampling.temperature ?? 1);
+  const out = sampleKernel(
+    scores_BV,
+    temperatures_B,
+    column(({ uniform }) => uniform),
+  ).toFloat32Array();
+  return (row) => [out[row]!, out[B + row]!, out[2 * B + row]!];
+}
+
+function draw(scores_BV: Tensor, requests: readonly DrawRequest[]): RowValues {
+  const B = requests.length;
+  const { device } = scores_BV;
+  const column = (pick: (request: DrawRequest) => number) =>
+    tensor(Float64Array.from(requests, pick), [B, 1], { device, dtype: "float64" });
+  const z_BV = scores_BV.to("float64");
+  const model_BV = z_BV.logSoftmax(-1);
+  const changed_BV = requests.some(({ sampling }) => changesScores(sampling)) ? withChanges(z_BV, requests) : z_BV;
+  // Temperature 0 is drawn as the best token; any temperature serves for the rest of the row's arithmetic.
+  const tempered_BV = changed_BV.div(column(({ sampling }) => sampling.temperature || 1));
+  const filtered_BV = requests.some(({ sampling }) => filters(sampling)) ? filter(tempered_BV, column) : tempered_BV;
+  const sampler_BV = filtered_BV.logSoftmax(-1);
+  const cumulative_BV = sampler_BV.exp().cumsum(-1);
+  const total_B1 = cumulative_BV.narrow(1, cumulative_BV.size(1) - 1, 1);
+  const drawn_B1 = ops.searchSorted(cumulative_BV, total_B1.mul(column(({ uniform }) => uniform)), false, true);
+  const best_B1 = changed_BV.argmax(-1, true);
+  const isGreedy_B1 = column(({ sampling }) => (sampling.temperature === 0 ? 1 : 0)).gt(0);
+  // A goal that was rounded up to the total is nobody's: the last token with mass would be as good as the best.
+  const isLost_B1 = drawn_B1.ge(cumulative_BV.size(1));
+  const token_B1 = best_B1.where(isGreedy_B1.logicalOr(isLost_B1), drawn_B1);
+  const tokens = token_B1.flatten().toArray();
+  const samplerLogprobs = sampler_BV.gather(1, token_B1).where(isGreedy_B1.logicalNot(), 0).flatten().toArray();
+  const modelLogprobs = model_BV.gather(1, token_B1).flatten().toArray();
+  return (row) => [tokens[row]!, samplerLogprobs[row]!, modelLogprobs[row]!];
+}
+
+/** Repetition penalty and bias, row by row. */
+function withChanges(z_BV: Tensor, requests: readonly DrawRequest[]): Tensor {
+  const changed_BV = z_BV.clone();
+  requests.forEach(({ sampling, tokens }, row) => {
+    const row_V = changed_BV.select(0, row);
+    const penalty = sampling.repetitionPenalty ?? 1;
+    if (penalty !== 1) {
+      const seen = indices([...new Set(tokens)], z_BV.device);
+      const score = row_V.indexSelect(0, seen);
+      row_V.indexCopy_(0, seen, score.div(penalty).where(score.gt(0), score.mul(penalty)));
+    }
+    const bias = [...(sampling.logitBias ?? [])];
+    if (bias.length > 0) {
+      const values = tensor(
+        Float64Array.from(bias, ([, value]) => value),
+        [bias.length],
+        { device: z_BV.device },
+      );
+      row_V.indexAdd_(
+        0,
+        indices(
+          bias.map(([id]) => id),
+          z_BV.device,
+        ),
+        values,
+      );
+    }
+  });
+  return changed_BV;
+}
+
+/** Top-k, then top-p of what is left, then min-p. Scores of tokens that fall out become -infinity. */
+function filter(z_BV: Tensor, column: (pick: (request: DrawRequest) => number) => Tensor): Tensor {
+  const V = z_BV.size(1);
+  const none = Number.NEGATIVE_INFINITY;
+  const [sorted_BV, order_BV] = z_BV.sort(-1, true);
+  const rank_BV = ops.arange(V, "int64", null, z_BV.device).unsqueeze(0);
+  const topK_B1 = column(({ sampling }) => sampling.topK || V);
+  const inTopK_BV = rank_BV.lt(topK_B1);
+  const p_BV = sorted_BV.maskedFill(inTopK_BV.logicalNot(), none).softmax(-1);
+  const massBefore_BV = p_BV.cumsum(-1).sub(p_BV);
+  const topP_B1 = column(({ sampling }) => sampling.topP ?? 1);
+  const minP_B1 = column(({ sampling }) => sampling.minP ?? 0);
+  // Rounding must not cut the tail of a row that asks for all of it.
+  const inTopP_BV = massBefore_BV.lt(topP_B1).logicalOr(topP_B1.ge(1));
+  const isLikely_BV = p_BV.ge(p_BV.narrow(1, 0, 1).mul(minP_B1));
+  const kept_BV = inTopK_BV.logicalAnd(inTopP_BV).logicalAnd(isLikely_BV).logicalOr(rank_BV.eq(0));
+  const dropped_BV = kept_BV.logicalNot().scatter(1, order_BV, kept_BV.logicalNot());
+  return z_BV.maskedFill(dropped_BV, none);
+}
+
+function topLogprobs(scores_BV: Tensor, requests: readonly DrawRequest[]): TokenLogprob[][] {
+  const most = Math.min(Math.max(0, ...requests.map(({ numTopLogprobs }) => numTopLogprobs)), scores_BV.size(1));
+  if (most === 0) return [];
+  const [values, ids] = scores_BV.to("float32").logSoftmax(-1).topk(most);
+  const [logprobs, tokenIds] = [values.toArray(), ids.toArray()];
+  return requests.map(({ numTopLogprobs }, row) =>
+    Array.from({ length: Math.min(numTopLogprobs, most) }, (_, i) => ({
+      tokenId: tokenIds[row * most + i]!,
+      logprob: logprobs[row * most + i]!,
+    })),
+  );
+}
+
+function changesScores({ repetitionPenalty = 1, logitBias }: Sampling): boolean {
+  return repetitionPenalty !== 1 || (logitBias !== undefined && logitBias.size > 0);
+}
+
+function filters({ topK = 0, topP = 1, minP = 0 }: Sampling): boolean {
+  return topK > 0 || topP < 1 || minP > 0;
+}
+
+function indices(ids: readonly number[], device: string): Tensor {
+  return tensor(Int32Array.from(ids), [ids.length], { device, dtype: "int64" });
+}
+
+const ops = {
+  searchSorted: op("aten::searchsorted.Tensor"),
+  arange: op("aten::arange"),
+} as const;

@@ -1,0 +1,88 @@
+/** One request on its way through the engine: its tokens, how far they are computed, and where their cache is. */
+import type { GenerateRequest, Sampling, TokenLogprob, Usage } from "../generate.ts";
+import { type PrefixKey, prefixKey } from "./block-pool.ts";
+
+/** What was drawn in one step for one sequence. */
+export interface Draw {
+  readonly tokenId: number;
+  readonly samplerLogprob: number;
+  readonly modelLogprob: number;
+  readonly topLogprobs: readonly TokenLogprob[];
+}
+
+export class Sequence {
+  readonly id: number;
+  readonly sampling: Sampling;
+  readonly sessionId: string | undefined;
+  readonly numTopLogprobs: number;
+  readonly promptLength: number;
+  /** Equal for equal prompts. */
+  readonly promptKey: PrefixKey;
+  /** The seed that draws use: the request's, or one the engine chose. */
+  readonly seed: number;
+  /** Prompt and reply. Grows by doubling. */
+  private buffer: Int32Array;
+  length: number;
+  /** Tokens whose keys and values are in the cache. */
+  numComputed = 0;
+  /** Prompt tokens that did not have to be computed. */
+  numCached = 0;
+  /** Cache blocks, in the order of the tokens. */
+  blocks: number[] = [];
+  /** Names of the full blocks that others may use; null once keys of different weights are mixed in. */
+  prefixKeys: PrefixKey[] | null = [];
+  /** Sequences with the same prompt that wait for this one's cache. */
+  followers: Sequence[] = [];
+  readonly draws: Draw[] = [];
+  readonly versions: number[] = [];
+
+  constructor(id: number, request: GenerateRequest, seed: number) {
+    this.id = id;
+    this.sampling = request.sampling;
+    this.sessionId = request.sessionId;
+    this.numTopLogprobs = request.numTopLogprobs ?? 0;
+    this.seed = seed;
+    this.promptLength = request.promptIds.length;
+    this.length = this.promptLength;
+    this.buffer = new Int32Array(Math.max(16, 2 * this.promptLength));
+    this.buffer.set(Int32Array.from(request.promptIds));
+    this.promptKey = prefixKey("", this.tokens);
+  }
+
+  /** All tokens, prompt and reply. A view: it changes when tokens are appended. */
+  get tokens(): Int32Array {
+    return this.buffer.subarray(0, this.length);
+  }
+
+  /** Tokens that the model has to see before the next one can be drawn. */
+  get numPending(): number {
+    return this.length - this.numComputed;
+  }
+
+  /** Whether the prompt is not yet through the model, and nothing was drawn before. */
+  get isStarting(): boolean {
+    return this.draws.length === 0 && this.numPending > 0;
+  }
+
+  append(draw: Draw, version: number): void {
+    if (this.length === this.buffer.length) {
+      const larger = new Int32Array(2 * this.buffer.length);
+      larger.set(this.buffer);
+      this.buffer = larger;
+    }
+    this.buffer[this.length++] = draw.tokenId;
+    this.draws.push(draw);
+    this.versions.push(version);
+  }
+
+  /** Starts over: the cache is gone, the tokens stay. */
+  forgetCache(): void {
+    this.numComputed = 0;
+    this.blocks = [];
+    this.prefixKeys = [];
+  }
+
+  usage(): Usage {
+    return { promptTokens: this.promptLength, cachedTokens: this.numCached, generatedTokens: this.draws.length };
+  }
+}

@@ -1,0 +1,71 @@
+/**
+ * Caches of sessions between their turns.
+ *
+ * A session's last turn leaves its blocks here; the next turn takes them if its prompt extends those tokens. Blocks of
+ * sessions are the first to go when memory is short, the longest unused before others.
+ */
+import type { BlockPool } from "./block-pool.ts";
+import type { Sequence } from "./sequence.ts";
+
+export interface StoredCache {
+  readonly tokens: Int32Array;
+  readonly blocks: number[];
+  readonly numComputed: number;
+}
+
+export class SessionCache {
+  private readonly pool: BlockPool;
+  /** Insertion order is the order of last use. */
+  private readonly stored = new Map<string, StoredCache>();
+
+  constructor(pool: BlockPool) {
+    this.pool = pool;
+  }
+
+  /** Keeps the cache of a finished turn. */
+  store(sequence: Sequence): void {
+    const id = sequence.sessionId;
+    if (id === undefined) return;
+    this.drop(id);
+    const { numComputed, blocks } = sequence;
+    this.stored.set(id, { tokens: sequence.tokens.slice(0, numComputed), blocks, numComputed });
+    sequence.blocks = [];
+  }
+
+  /** The cache of a session whose tokens this prompt extends, or null. Either way it is no longer stored. */
+  take(id: string, prompt: Int32Array): StoredCache | null {
+    const cache = this.stored.get(id);
+    if (cache === undefined) return null;
+    if (cache.numComputed < prompt.length && startsWith(prompt, cache.tokens)) {
+      this.stored.delete(id);
+      return cache;
+    }
+    this.drop(id);
+    return null;
+  }
+
+  /** Frees at least this many blocks, if there are that many to free. */
+  evict(numBlocks: number): void {
+    const enough = this.pool.numAvailable + numBlocks;
+    for (const id of [...this.stored.keys()]) {
+      if (this.pool.numAvailable >= enough) return;
+      this.drop(id);
+    }
+  }
+
+  clear(): void {
+    for (const id of [...this.stored.keys()]) this.drop(id);
+  }
+
+  private drop(id: string): void {
+    const cache = this.stored.get(id);
+    if (cache === undefined) return;
+    this.pool.releaseAll(cache.blocks);
+    this.stored.delete(id);
+  }
+}
+
+function startsWith(tokens: Int32Array, prefix: Int32Array): boolean {
+  for (let i = 0; i < prefix.length; i++) if (tokens[i] !== prefix[i]) return false;
+  return true;
+}

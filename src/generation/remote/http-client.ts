@@ -1,0 +1,114 @@
+/**
+ * HTTP for remote engines, over connections that stay open.
+ *
+ * Built on node:http because global fetch gives up after five minutes without a header, and a long reply takes longer.
+ * Waits for: a free connection, and the server; no byte for `timeoutMs` counts as a broken connection. A connection that
+ * breaks in any way is a REMOTE_FAULT, and who asked may try again.
+ */
+import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
+import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
+import { remoteFault } from "./remote-fault.ts";
+
+export interface HttpClientOptions {
+  /** Such as http://127.0.0.1:8000; paths are added to it. */
+  readonly url: string;
+  readonly apiKey?: string;
+  /** The longest silence of the server that is waited for. */
+  readonly timeoutMs: number;
+  readonly maxConnections: number;
+}
+
+export interface HttpRequest {
+  readonly method: "GET" | "POST";
+  readonly path: string;
+  /** Sent as JSON. */
+  readonly body?: object;
+  readonly signal?: AbortSignal;
+}
+
+export class HttpClient {
+  readonly url: string;
+  readonly #headers: Readonly<Record<string, string>>;
+  readonly #agent: HttpAgent | HttpsAgent;
+  readonly #timeoutMs: number;
+
+  constructor({ url, apiKey, timeoutMs, maxConnections }: HttpClientOptions) {
+    this.url = url.replace(/\/+$/, "");
+    this.#timeoutMs = timeoutMs;
+    this.#headers = {
+      "content-type": "application/json",
+      ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
+    };
+    const options = { keepAlive: true, maxSockets: maxConnections };
+    this.#agent = this.url.startsWith("https:") ? new HttpsAgent(options) : new HttpAgent(options);
+  }
+
+  /** Resolves with the head of the answer, whatever its status. Its body must be read or discarded. */
+  async send({ method, path, body, signal }: HttpRequest): Promise<HttpResponse> {
+    const request = this.#agent instanceof HttpsAgent ? httpsRequest : httpRequest;
+    const options = { method, agent: this.#agent, headers: this.#headers, timeout: this.#timeoutMs };
+    const message = await new Promise<IncomingMessage>((resolve, reject) => {
+      const sent = request(this.url + path, { ...options, ...(signal && { signal }) }, resolve);
+      sent.on("timeout", () => sent.destroy(new Error(`no answer for ${this.#timeoutMs} ms`)));
+      sent.on("error", (cause) => reject(remoteFault(`${this.url} cannot be reached: ${cause.message}`, { cause })));
+      sent.end(body && JSON.stringify(body));
+    });
+    return new HttpResponse(this.url + path, message);
+  }
+
+  /** Closes all connections; what still runs on them breaks. */
+  close(): void {
+    this.#agent.destroy();
+  }
+}
+
+export class HttpResponse {
+  readonly url: string;
+  readonly status: number;
+  readonly #message: IncomingMessage;
+
+  constructor(url: string, message: IncomingMessage) {
+    this.url = url;
+    this.status = message.statusCode ?? 0;
+    this.#message = message;
+  }
+
+  header(name: string): string | undefined {
+    const value = this.#message.headers[name];
+    return Array.isArray(value) ? value[0] : value;
+  }
+
+  /** The body as it comes. */
+  async *chunks(): AsyncGenerator<string> {
+    this.#message.setEncoding("utf8");
+    try {
+      for await (const chunk of this.#message) yield chunk;
+    } catch (cause) {
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      throw remoteFault(`${this.url} broke off its answer: ${reason}`, { cause });
+    }
+  }
+
+  async text(): Promise<string> {
+    let text = "";
+    for await (const chunk of this.chunks()) text += chunk;
+    return text;
+  }
+
+  async json(): Promise<unknown> {
+    return parseJson(await this.text(), this.url);
+  }
+
+  discard(): void {
+    this.#message.resume();
+  }
+}
+
+/** Throws a REMOTE_FAULT for what is not JSON: an answer that was garbled on its way. */
+export function parseJson(text: string, url: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw remoteFault(`${url} sent something that is not JSON: ${JSON.stringify(text.slice(0, 80))}`, { cause });
+  }
+}

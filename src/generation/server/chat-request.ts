@@ -1,0 +1,136 @@
+/**
+ * Requests to /v1/chat/completions.
+ *
+ * In: the body as the client sent it. Out: messages and tools for the chat template, and what was asked for. Roles and
+ * content are brought into the form that templates know: parts become text, `developer` becomes `system`.
+ */
+import { z } from "zod";
+import type { ChatMessage, ChatTool } from "../../models/tokenizer/chat-message.ts";
+import { requestError } from "./openai-errors.ts";
+import { flag, readFields, text, unknownFields, wholeNumber } from "./request-fields.ts";
+import { refuseFields, type SamplingFields, samplingFields } from "./sampling-request.ts";
+
+export interface ChatRequest {
+  readonly fields: SamplingFields;
+  readonly messages: readonly ChatMessage[];
+  /** Absent when there are none. */
+  readonly tools: readonly ChatTool[] | undefined;
+  /** Whether tool calls are read from the reply. With tool_choice none they are text. */
+  readonly readsToolCalls: boolean;
+  /** Undefined: up to the end of the context. */
+  readonly maxTokens: number | undefined;
+  readonly logprobs: boolean;
+  readonly numTopLogprobs: number;
+  readonly templateVariables: Readonly<Record<string, unknown>>;
+  readonly ignoredFields: readonly string[];
+}
+
+export function parseChatRequest(body: unknown): ChatRequest {
+  const fields = readFields(chatSchema, body);
+  refuseFields(fields, { ...refusedInChat, parallel_tool_calls: [true] });
+  refuseModalities(fields.modalities);
+  const { logprobs = false, top_logprobs: numTopLogprobs = 0, tool_choice: toolChoice, tools = [] } = fields;
+  if (numTopLogprobs > 0 && !logprobs) throw requestError("top_logprobs", "top_logprobs needs logprobs to be true.");
+  return {
+    fields,
+    messages: fields.messages.map(chatMessage),
+    tools: tools.length === 0 ? undefined : tools,
+    readsToolCalls: tools.length > 0 && toolChoice !== "none",
+    maxTokens: fields.max_completion_tokens ?? fields.max_tokens,
+    logprobs,
+    numTopLogprobs,
+    templateVariables: fields.chat_template_kwargs ?? {},
+    ignoredFields: unknownFields(chatSchema, fields),
+  };
+}
+
+const refusedInChat = {
+  functions: [],
+  function_call: [],
+  audio: [],
+  prediction: [],
+  web_search_options: [],
+  continue_final_message: [false],
+};
+
+const partSchema = z.looseObject({ type: text, text: text.optional() }, "an object with a type");
+
+const toolCallSchema = z.looseObject(
+  {
+    id: text.optional(),
+    function: z.looseObject({ name: text, arguments: text }, "an object with name and arguments"),
+  },
+  "an object with id, type and function",
+);
+
+const messageSchema = z.looseObject(
+  {
+    role: z.enum(["system", "developer", "user", "assistant", "tool"], "system, developer, user, assistant or tool"),
+    content: z.union([z.string(), z.null(), z.array(partSchema)], "a text or a list of parts").optional(),
+    name: text.nullish(),
+    tool_calls: z.array(toolCallSchema, "a list of tool calls").nullish(),
+    tool_call_id: text.nullish(),
+    reasoning_content: text.nullish(),
+  },
+  "an object with role and content",
+);
+
+const toolSchema = z.looseObject(
+  { type: z.literal("function", '"function"'), function: z.looseObject({ name: text }, "an object with a name") },
+  "an object with type and function",
+);
+
+const chatSchema = z.looseObject({
+  ...samplingFields,
+  messages: z.array(messageSchema, "a list of messages").min(1, "a list of at least one message"),
+  max_completion_tokens: wholeNumber("a whole number of 1 or more", 1).optional(),
+  logprobs: flag.optional(),
+  top_logprobs: wholeNumber("a whole number from 0 to 20", 0, 20).optional(),
+  tools: z.array(toolSchema, "a list of tools").optional(),
+  tool_choice: z.enum(["auto", "none"], '"auto" or "none", because this server cannot force a call').optional(),
+  parallel_tool_calls: flag.optional(),
+  response_format: z
+    .looseObject(
+      { type: z.literal("text", '"text", because this server cannot force a format') },
+      "an object with a type",
+    )
+    .optional(),
+  modalities: z.array(text, "a list of texts").optional(),
+  reasoning_effort: z.unknown().optional(),
+  chat_template_kwargs: z.record(z.string(), z.unknown(), "an object").optional(),
+});
+
+function refuseModalities(modalities: readonly string[] | undefined): void {
+  if (modalities === undefined || modalities.every((modality) => modality === "text")) return;
+  throw requestError("modalities", 'modalities must be ["text"]: this server writes text only.');
+}
+
+function chatMessage(message: z.output<typeof messageSchema>, index: number): ChatMessage {
+  const { role, content, name, tool_calls, tool_call_id, reasoning_content } = message;
+  return {
+    role: role === "developer" ? "system" : role,
+    content: typeof content === "object" && content !== null ? joinParts(content, index) : (content ?? null),
+    ...(typeof name === "string" && { name }),
+    ...(tool_calls && tool_calls.length > 0 && { tool_calls: tool_calls.map(toolCall) }),
+    ...(typeof tool_call_id === "string" && { tool_call_id }),
+    ...(typeof reasoning_content === "string" && { reasoning_content }),
+  };
+}
+
+function joinParts(parts: readonly z.output<typeof partSchema>[], index: number): string {
+  const other = parts.findIndex((part) => part.type !== "text" || part.text === undefined);
+  if (other !== -1) {
+    const name = `messages[${index}].content[${other}]`;
+    throw requestError(name, `${name} must have type "text" and a text: this server takes nothing else.`);
+  }
+  return parts.map((part) => part.text).join("");
+}
+
+function toolCall(call: z.output<typeof toolCallSchema>) {
+  const { name, arguments: given } = call.function;
+  return {
+    ...(call.id !== undefined && { id: call.id }),
+    type: "function" as const,
+    function: { name, arguments: given },
+  };
+}

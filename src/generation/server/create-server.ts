@@ -1,0 +1,169 @@
+/**
+ * An OpenAI-compatible server in front of an engine.
+ *
+ * In: built parts. Out: a server to listen with, and the sessions that a trainer takes episodes from. The engine belongs
+ * to the caller: closing the server ends its requests and leaves the engine as it is.
+ */
+import type { Socket } from "node:net";
+import { type FastifyInstance, fastify } from "fastify";
+import { RerollError } from "../../errors/reroll-error.ts";
+import { createKeyCheck } from "./bearer-key.ts";
+import { Calls } from "./calls.ts";
+import { addChatCompletionsRoute } from "./chat-completions-route.ts";
+import { addCompletionsRoute } from "./completions-route.ts";
+import { addHealthRoute } from "./health-route.ts";
+import { addMetricsRoute } from "./metrics-route.ts";
+import { addModelsRoute } from "./models-route.ts";
+import { errorReplyOf, isOwnFault } from "./openai-errors.ts";
+import { PromptEncoder } from "./prompt-encoder.ts";
+import { ReplyIndex } from "./reply-index.ts";
+import { ServerMetrics } from "./server-metrics.ts";
+import type { ServerContext, ServerOptions, ServerParts } from "./server-parts.ts";
+import { addSessionRoutes } from "./session-routes.ts";
+import { Sessions } from "./sessions.ts";
+
+export interface GenerationServer {
+  readonly app: FastifyInstance;
+  /** For the trainer in this process: `takeFinished` hands over the episodes that have ended. */
+  readonly sessions: Sessions;
+  /** Starts to listen and returns the base URL, such as http://127.0.0.1:8000. */
+  listen(address?: ListenAddress): Promise<string>;
+  /** Ends the requests that are running, and stops to listen. */
+  close(): Promise<void>;
+}
+
+export interface ListenAddress {
+  /** Default 127.0.0.1: this machine only. */
+  readonly host?: string;
+  /** Default 0: any free one. */
+  readonly port?: number;
+  /** Lets anyone who can reach the host use the server although it has no API key. */
+  readonly allowWithoutKey?: boolean;
+}
+
+/** How often silent sessions are looked for. */
+const SWEEP_MS = 5_000;
+
+export function createServer(parts: ServerParts, options: ServerOptions = {}): GenerationServer {
+  const context = buildContext(parts, options);
+  const app = createApp(context, options);
+  const sweep = setInterval(() => context.sessions.endIdle(), SWEEP_MS).unref();
+  return {
+    app,
+    sessions: context.sessions,
+    listen: ({ host = "127.0.0.1", port = 0, allowWithoutKey = false } = {}) => {
+      if (options.apiKey === undefined && !allowWithoutKey) refuseOpenHost(host);
+      return app.listen({ host, port });
+    },
+    async close() {
+      clearInterval(sweep);
+      context.calls.abortAll();
+      await app.close();
+    },
+  };
+}
+
+function buildContext(parts: ServerParts, options: ServerOptions): ServerContext {
+  const { maxInFlight = 1024, maxChoices = 128, samplingOverrides = {} } = options;
+  return {
+    ...parts,
+    maxChoices: Math.min(maxChoices, parts.engine.status().maxQueuedRequests),
+    samplingOverrides,
+    encoder: new PromptEncoder(parts.tokenizer),
+    replies: new ReplyIndex(),
+    // From the private use area, with an id that nobody can guess.
+    mark: `\ue000${parts.newId()}\ue000`,
+    sessions: new Sessions(parts.clock, options.sessions),
+    metrics: new ServerMetrics(),
+    calls: new Calls(parts.engine, maxInFlight),
+  };
+}
+
+function createApp(context: ServerContext, options: ServerOptions): FastifyInstance {
+  const { maxBodyBytes = 4 * 1024 * 1024, retryAfterSeconds = 1, apiKey } = options;
+  const app = fastify({
+    bodyLimit: maxBodyBytes,
+    forceCloseConnections: true,
+    requestTimeout: 60_000,
+    routerOptions: { maxParamLength: 256 },
+    clientErrorHandler: refuseMalformed,
+  });
+  app.removeContentTypeParser("text/plain");
+  addMetricsHook(app, context);
+  if (apiKey !== undefined) addKeyHook(app, apiKey);
+  app.setErrorHandler((cause, _request, reply) => {
+    const answer = errorReplyOf(cause, retryAfterSeconds);
+    if (isOwnFault(answer)) context.onError(cause);
+    return reply.code(answer.status).headers(answer.headers).send(answer.body);
+  });
+  app.setNotFoundHandler(async ({ method, url }) => {
+    throw new RerollError("ROUTE_UNKNOWN", `${method} ${url.slice(0, 200)} does not exist on this server.`);
+  });
+  addRoutes(app, context);
+  return app;
+}
+
+function addRoutes(app: FastifyInstance, context: ServerContext): void {
+  addCompletionRoutes(app, context);
+  addModelsRoute(app, context);
+  addSessionRoutes(app, context);
+  addHealthRoute(app, context);
+  addMetricsRoute(app, context);
+  // For agents of which only the base URL can be set: the session is part of it.
+  app.register(
+    async (scoped) => {
+      addCompletionRoutes(scoped, context);
+      addModelsRoute(scoped, context);
+    },
+    { prefix: "/sessions/:session" },
+  );
+}
+
+function addCompletionRoutes(app: FastifyInstance, context: ServerContext): void {
+  addChatCompletionsRoute(app, context);
+  addCompletionsRoute(app, context);
+}
+
+function addMetricsHook(app: FastifyInstance, { metrics }: ServerContext): void {
+  app.addHook("onRequest", async (request, reply) => {
+    const route = request.routeOptions.url ?? "unknown";
+    reply.raw.once("close", () => {
+      const status = reply.raw.writableFinished ? reply.raw.statusCode : 499;
+      metrics.requests.add(1, { route, status: String(status) });
+    });
+  });
+}
+
+function addKeyHook(app: FastifyInstance, apiKey: string): void {
+  const checkKey = createKeyCheck(apiKey);
+  app.addHook("onRequest", async (request) => {
+    if (request.routeOptions.url !== "/health") checkKey(request.headers.authorization);
+  });
+}
+
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1)$/;
+
+function refuseOpenHost(host: string): void {
+  if (LOOPBACK.test(host)) return;
+  throw new RerollError(
+    "SERVER_UNPROTECTED",
+    `The server would listen on ${host} for anyone. Set an API key, listen on 127.0.0.1, or set allowWithoutKey if the network is safe.`,
+    { host },
+  );
+}
+
+/** What is not even HTTP gets an answer in the same shape, where there is still someone to get it. */
+function refuseMalformed(error: Error & { code?: string }, socket: Socket): void {
+  if (error.code === "ECONNRESET" || socket.destroyed || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const { body } = errorReplyOf(
+    new RerollError("INVALID_REQUEST", `The request is not valid HTTP: ${error.message}.`),
+    1,
+  );
+  const text = JSON.stringify(body);
+  socket.end(
+    `HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}\r\nconnection: close\r\n\r\n${text}`,
+  );
+}

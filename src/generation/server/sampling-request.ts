@@ -1,0 +1,137 @@
+/**
+ * The part of a request that both completion routes share: how tokens are drawn and what comes back with them.
+ *
+ * Names are OpenAI's; those that OpenAI does not have (top_k, min_p, repetition_penalty, stop_token_ids, ignore_eos,
+ * return_token_ids, stream_interval) are vLLM's.
+ */
+import { z } from "zod";
+import { RerollError } from "../../errors/reroll-error.ts";
+import type { Sampling } from "../generate.ts";
+import { requestError } from "./openai-errors.ts";
+import { flag, numberBetween, text, tokenIds, wholeNumber } from "./request-fields.ts";
+
+const MAX_STOP_STRINGS = 64;
+const isStop = (value: unknown) => typeof value === "string" && value !== "";
+const isBias = (value: unknown) =>
+  typeof value === "object" &&
+  value !== null &&
+  !Array.isArray(value) &&
+  Object.entries(value).every(([id, bias]) => /^\d+$/.test(id) && typeof bias === "number" && Math.abs(bias) <= 100);
+const penalty = z.custom<number>(
+  (value) => value === 0,
+  "0, because this server has no such penalty (use repetition_penalty)",
+);
+
+/** Fields that change nothing here and that clients send all the time. */
+const unusedFields = {
+  user: z.unknown().optional(),
+  metadata: z.unknown().optional(),
+  store: z.unknown().optional(),
+  service_tier: z.unknown().optional(),
+  safety_identifier: z.unknown().optional(),
+  prompt_cache_key: z.unknown().optional(),
+};
+
+export const samplingFields = {
+  ...unusedFields,
+  model: text.optional(),
+  stream: flag.optional(),
+  stream_options: z.looseObject({ include_usage: flag.optional() }, "an object").optional(),
+  n: wholeNumber("a whole number of 1 or more", 1).optional(),
+  temperature: numberBetween("a number of 0 or more", 0).optional(),
+  top_p: numberBetween("a number above 0 and up to 1", Number.MIN_VALUE, 1).optional(),
+  top_k: wholeNumber("a whole number, -1 or 0 for all", -1).optional(),
+  min_p: numberBetween("a number from 0 to 1", 0, 1).optional(),
+  repetition_penalty: numberBetween("a number above 0", Number.MIN_VALUE).optional(),
+  frequency_penalty: penalty.optional(),
+  presence_penalty: penalty.optional(),
+  seed: wholeNumber("a whole number of 0 or more", 0).optional(),
+  stop: z
+    .custom<string | readonly string[]>(
+      (value) => isStop(value) || (Array.isArray(value) && value.length <= MAX_STOP_STRINGS && value.every(isStop)),
+      `a text that is not empty, or up to ${MAX_STOP_STRINGS} of them`,
+    )
+    .optional(),
+  stop_token_ids: tokenIds("a list of up to 1024 token ids", 1024).optional(),
+  ignore_eos: flag.optional(),
+  logit_bias: z
+    .custom<Readonly<Record<string, number>>>(isBias, "an object with numbers from -100 to 100 by token ids")
+    .optional(),
+  max_tokens: wholeNumber("a whole number of 1 or more", 1).optional(),
+  return_token_ids: flag.optional(),
+  stream_interval: wholeNumber("a whole number of 1 or more", 1).optional(),
+  /** vLLM's name for what lets an engine keep its cache between calls. It records nothing. */
+  session_id: text.optional(),
+};
+
+/** Fields that would change the reply and that this server cannot serve, with the values that ask for nothing. */
+const refusedFields: Readonly<Record<string, readonly unknown[]>> = {
+  best_of: [1],
+  use_beam_search: [false],
+  min_tokens: [0],
+  length_penalty: [1],
+  bad_words: [],
+  allowed_token_ids: [],
+  prompt_logprobs: [],
+  truncate_prompt_tokens: [],
+  structured_outputs: [],
+  guided_json: [],
+  guided_regex: [],
+  guided_choice: [],
+  guided_grammar: [],
+};
+
+const samplingSchema = z.object(samplingFields);
+export type SamplingFields = z.output<typeof samplingSchema>;
+
+/** Throws for fields that the schema does not have but that must not be ignored. */
+export function refuseFields(body: object, more: Readonly<Record<string, readonly unknown[]>>): void {
+  for (const [name, harmless] of Object.entries({ ...refusedFields, ...more })) {
+    const value: unknown = Reflect.get(body, name);
+    const isEmpty = value === undefined || value === null || (Array.isArray(value) && value.length === 0);
+    if (isEmpty || harmless.includes(value)) continue;
+    throw requestError(name, `${name} is not supported by this server. Leave it out.`);
+  }
+}
+
+export interface SamplingDefaults {
+  /** What ends a reply when the client does not say. */
+  readonly stopIds: readonly number[];
+  /** Used instead of what the client asks for. */
+  readonly overrides: SamplingOverrides;
+}
+
+/** Lets a trainer decide how an agent's model is sampled, whatever the agent asks for. */
+export type SamplingOverrides = Pick<Partial<Sampling>, "temperature" | "topK" | "topP" | "minP" | "repetitionPenalty">;
+
+export function samplingOf(fields: SamplingFields, maxTokens: number, defaults: SamplingDefaults): Sampling {
+  const { temperature, top_p: topP, top_k: topK, min_p: minP, repetition_penalty: repetitionPenalty, seed } = fields;
+  const stopIds = new Set([...(fields.ignore_eos ? [] : defaults.stopIds), ...(fields.stop_token_ids ?? [])]);
+  return {
+    maxTokens,
+    ...(temperature !== undefined && { temperature }),
+    ...(topP !== undefined && { topP }),
+    ...(topK !== undefined && { topK: Math.max(0, topK) }),
+    ...(minP !== undefined && { minP }),
+    ...(repetitionPenalty !== undefined && { repetitionPenalty }),
+    ...(seed !== undefined && { seed }),
+    ...(fields.logit_bias !== undefined && { logitBias: biasById(fields.logit_bias) }),
+    stopIds: [...stopIds],
+    stopStrings: typeof fields.stop === "string" ? [fields.stop] : (fields.stop ?? []),
+    ...defaults.overrides,
+  };
+}
+
+/** Throws unless the client asks for the model that is here. */
+export function checkModel(model: string | undefined, modelName: string): void {
+  if (model === undefined || model === modelName) return;
+  throw new RerollError(
+    "MODEL_UNKNOWN",
+    `The model ${JSON.stringify(model)} does not exist. This server has ${JSON.stringify(modelName)}.`,
+    { param: "model" },
+  );
+}
+
+function biasById(bias: Readonly<Record<string, number>>): ReadonlyMap<number, number> {
+  return new Map(Object.entries(bias).map(([id, value]) => [Number(id), value]));
+}

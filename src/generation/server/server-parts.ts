@@ -1,0 +1,50 @@
+/** What the server is built from, and what its routes share. */
+import type { Tokenizer } from "../../models/tokenizer/tokenizer.ts";
+import type { Engine } from "../engine.ts";
+import type { Calls } from "./calls.ts";
+import type { PromptEncoder } from "./prompt-encoder.ts";
+import type { ReplyIndex } from "./reply-index.ts";
+import type { SamplingOverrides } from "./sampling-request.ts";
+import type { ServerMetrics } from "./server-metrics.ts";
+import type { SessionLimits, Sessions } from "./sessions.ts";
+
+export interface ServerParts {
+  readonly engine: Engine;
+  readonly tokenizer: Tokenizer;
+  /** The name that clients ask for. */
+  readonly modelName: string;
+  /** Milliseconds since 1970. */
+  readonly clock: () => number;
+  /** A new text every time, of letters, digits and dashes. */
+  readonly newId: () => string;
+  /** Told of failures that are the server's own. */
+  readonly onError: (cause: unknown) => void;
+}
+
+export interface ServerOptions {
+  /** What clients have to send as bearer token. Default: none, and then the server binds to this machine only. */
+  readonly apiKey?: string;
+  /** Default 4 MiB. */
+  readonly maxBodyBytes?: number;
+  /** Requests for tokens at the same time; more are told to come back. Default 1024. */
+  readonly maxInFlight?: number;
+  /** The most that `n` may ask for, times the number of prompts. Default 128. */
+  readonly maxChoices?: number;
+  /** What a client that is sent away is told to wait. Default 1. */
+  readonly retryAfterSeconds?: number;
+  readonly samplingOverrides?: SamplingOverrides;
+  readonly sessions?: SessionLimits;
+}
+
+/** What routes work with. */
+export interface ServerContext extends ServerParts {
+  readonly maxChoices: number;
+  readonly samplingOverrides: SamplingOverrides;
+  readonly encoder: PromptEncoder;
+  readonly replies: ReplyIndex;
+  /** Stands for a reply while a chat is rendered. */
+  readonly mark: string;
+  readonly sessions: Sessions;
+  readonly metrics: ServerMetrics;
+  readonly calls: Calls;
+}

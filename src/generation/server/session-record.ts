@@ -1,0 +1,72 @@
+/**
+ * What is kept of an episode: its calls as exact tokens.
+ *
+ * A sample is a chain of turns in which every prompt extends the tokens before it, so it can be trained on as one
+ * sequence. A prompt that breaks the chain starts a new sample; only its own replies count there, the rest is context.
+ */
+import type { Finish, SampledTokens } from "../generate.ts";
+
+/** One reply of the model. */
+export interface SessionTurn extends SampledTokens {
+  /** All tokens that were given, those of earlier turns included. A view into the tokens of the sample. */
+  readonly promptIds: Int32Array;
+  readonly finish: Finish;
+}
+
+export interface SessionSample {
+  readonly turns: readonly SessionTurn[];
+}
+
+export type SessionEnd =
+  | { readonly kind: "rewarded"; readonly reward: number; readonly metadata: Readonly<Record<string, unknown>> }
+  | { readonly kind: "timed-out" }
+  | { readonly kind: "deleted" };
+
+/** A whole episode. */
+export interface SessionRecord {
+  readonly id: string;
+  readonly samples: readonly SessionSample[];
+  /** Calls that gave the client no usable reply: aborted or failed. They are in no sample. */
+  readonly brokenTurns: readonly SessionTurn[];
+}
+
+/** An episode that has ended, for the trainer. */
+export interface FinishedSession extends SessionRecord {
+  readonly end: SessionEnd;
+}
+
+/** The tokens of a sample, grown in place: the prompts of its turns are views and cost no copies. */
+export class SampleTokens {
+  /** Under which name the engine keeps the cache of this sample. */
+  readonly cacheKey: string;
+  readonly turns: SessionTurn[] = [];
+  #buffer = new Int32Array(256);
+  #length = 0;
+
+  constructor(cacheKey: string) {
+    this.cacheKey = cacheKey;
+  }
+
+  /** Prompt and reply of the last turn. */
+  get ids(): Int32Array {
+    return this.#buffer.subarray(0, this.#length);
+  }
+
+  /** Adds a turn whose prompt extends the tokens here. */
+  add(promptIds: ArrayLike<number>, tokens: SampledTokens, finish: Finish): void {
+    this.#append(promptIds, this.#length);
+    const view = this.ids;
+    this.#append(tokens.tokenIds, 0);
+    this.turns.push({ ...tokens, promptIds: view, finish });
+  }
+
+  #append(ids: ArrayLike<number>, start: number): void {
+    const length = this.#length + ids.length - start;
+    if (length > this.#buffer.length) {
+      const grown = new Int32Array(Math.max(length, 2 * this.#buffer.length));
+      grown.set(this.ids);
+      this.#buffer = grown;
+    }
+    for (let index = start; index < ids.length; index++) this.#buffer[this.#length++] = ids[index]!;
+  }
+}

@@ -1,0 +1,124 @@
+/** One open episode: which sample each call goes on with, and the record of its turns. */
+import { RerollError } from "../../errors/reroll-error.ts";
+import type { Generation, SampledTokens } from "../generate.ts";
+import { findPrefix } from "../prefix-check.ts";
+import { SampleTokens, type SessionRecord, type SessionTurn } from "./session-record.ts";
+
+/** What the prompt of a call did with the tokens that were there. */
+export type PrefixOutcome =
+  | { readonly kind: "new" }
+  | { readonly kind: "extended"; readonly numNew: number }
+  /** `template`: it rendered an earlier reply differently from how it was written. `history`: the client sent other messages. */
+  | { readonly kind: "forked"; readonly reason: "template" | "history"; readonly at: number };
+
+export interface CallPrompt {
+  readonly promptIds: Int32Array;
+  /**
+   * Whether the client sent earlier replies along, so that a prompt that extends nothing is a fork and not a new start.
+   * Undefined where that cannot be seen: then a prompt that agrees with all of an earlier first prompt is a fork.
+   */
+  readonly hasHistory: boolean | undefined;
+  readonly hasChangedReplies: boolean;
+}
+
+/** A call between its start and the end of its replies. */
+export interface SessionCall {
+  readonly prefix: PrefixOutcome;
+  /** Under which name the engine keeps the cache of this choice. */
+  cacheKey(choice: number): string;
+  record(choice: number, generation: Generation): void;
+  /** Must be called once, whatever happened. */
+  end(): void;
+}
+
+export class Session {
+  readonly id: string;
+  lastUsedMs: number;
+  numCallsRunning = 0;
+  readonly #maxTurns: number;
+  readonly #samples: SampleTokens[] = [];
+  readonly #brokenTurns: SessionTurn[] = [];
+  #numTurns = 0;
+
+  constructor(id: string, maxTurns: number, nowMs: number) {
+    this.id = id;
+    this.#maxTurns = maxTurns;
+    this.lastUsedMs = nowMs;
+  }
+
+  /** @param clock milliseconds */
+  begin(prompt: CallPrompt, numChoices: number, clock: () => number): SessionCall {
+    const firstTurn = this.#takeTurns(numChoices);
+    const { prefix, continued } = this.#match(prompt);
+    const lengthThere = continued?.ids.length;
+    const newKey = (choice: number) => `${this.id}#${firstTurn + choice}`;
+    this.numCallsRunning++;
+    this.lastUsedMs = clock();
+    return {
+      prefix,
+      cacheKey: (choice) => (choice === 0 ? continued?.cacheKey : undefined) ?? newKey(choice),
+      record: (choice, generation) => {
+        // Another call may have gone on with the same sample since this one began.
+        const isStillThere = choice === 0 && continued?.ids.length === lengthThere;
+        this.#record(prompt.promptIds, generation, isStillThere ? continued : undefined, newKey(choice));
+      },
+      end: () => {
+        this.numCallsRunning--;
+        this.lastUsedMs = clock();
+      },
+    };
+  }
+
+  /** The tokens at the end of each sample, prompt and reply. */
+  sampleIds(): readonly Int32Array[] {
+    return this.#samples.map((sample) => sample.ids);
+  }
+
+  record(): SessionRecord {
+    return {
+      id: this.id,
+      samples: this.#samples.map(({ turns }) => ({ turns: [...turns] })),
+      brokenTurns: [...this.#brokenTurns],
+    };
+  }
+
+  #takeTurns(numChoices: number): number {
+    if (this.#numTurns + numChoices > this.#maxTurns) {
+      throw new RerollError(
+        "SESSION_FULL",
+        `Session ${this.id} has ${this.#numTurns} turns, and ${this.#maxTurns} are allowed. Post its reward, and start another one.`,
+        { param: "x-reroll-session" },
+      );
+    }
+    this.#numTurns += numChoices;
+    return this.#numTurns - numChoices;
+  }
+
+  #match(prompt: CallPrompt): { prefix: PrefixOutcome; continued: SampleTokens | undefined } {
+    const match = findPrefix(this.sampleIds(), prompt.promptIds);
+    if (match.kind === "extends") {
+      return { prefix: { kind: "extended", numNew: match.numNew }, continued: this.#samples[match.index] };
+    }
+    const firstPrompt = this.#samples[match.index]?.turns[0]?.promptIds.length ?? Infinity;
+    const isFork = this.#samples.length > 0 && (prompt.hasHistory ?? match.at >= firstPrompt);
+    if (!isFork) return { prefix: { kind: "new" }, continued: undefined };
+    const reason = prompt.hasChangedReplies ? "template" : "history";
+    return { prefix: { kind: "forked", reason, at: match.at }, continued: undefined };
+  }
+
+  #record(promptIds: Int32Array, generation: Generation, continued: SampleTokens | undefined, key: string): void {
+    const { finish } = generation;
+    const tokens = tokensOf(generation);
+    if (finish.kind === "aborted" || finish.kind === "failed") {
+      this.#brokenTurns.push({ ...tokens, promptIds, finish });
+      return;
+    }
+    const sample = continued ?? new SampleTokens(key);
+    if (continued === undefined) this.#samples.push(sample);
+    sample.add(promptIds, tokens, finish);
+  }
+}
+
+function tokensOf({ tokenIds, samplerLogprobs, modelLogprobs, versions }: Generation): SampledTokens {
+  return { tokenIds, samplerLogprobs, modelLogprobs, versions };
+}

@@ -1,0 +1,62 @@
+/**
+ * Server-sent events.
+ *
+ * The head is written with the first event, so that a request which fails before that still gets a status. Waits for:
+ * the client to read what was sent; a client that is gone takes everything and reads nothing.
+ */
+import type { ServerResponse } from "node:http";
+
+export class EventStream {
+  readonly #response: ServerResponse;
+  readonly #headers: Readonly<Record<string, string>>;
+  readonly #onOpen: () => void;
+  #isOpen = false;
+
+  /** @param onOpen called once, before the head is written */
+  constructor(response: ServerResponse, headers: Readonly<Record<string, string>>, onOpen: () => void) {
+    this.#response = response;
+    this.#headers = headers;
+    this.#onOpen = onOpen;
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  async send(data: object | "[DONE]"): Promise<void> {
+    this.#open();
+    if (this.#response.destroyed) return;
+    const isTaken = this.#response.write(`data: ${data === "[DONE]" ? data : JSON.stringify(data)}\n\n`);
+    if (!isTaken) await drained(this.#response);
+  }
+
+  end(): void {
+    this.#open();
+    this.#response.end();
+  }
+
+  #open(): void {
+    if (this.#isOpen) return;
+    this.#isOpen = true;
+    this.#onOpen();
+    this.#response.writeHead(200, {
+      "content-type": "text/event-stream; charset=utf-8",
+      "cache-control": "no-cache",
+      "x-accel-buffering": "no",
+      ...this.#headers,
+    });
+  }
+}
+
+async function drained(response: ServerResponse): Promise<void> {
+  if (response.destroyed) return;
+  await new Promise<void>((resolve) => {
+    const done = () => {
+      response.off("drain", done);
+      response.off("close", done);
+      resolve();
+    };
+    response.once("drain", done);
+    response.once("close", done);
+  });
+}

@@ -1,0 +1,120 @@
+/** Draws a token per row of scores in one pass: temperature and nothing else. A block works on one row. */
+import { empty } from "../create.ts";
+import type { Tensor } from "../tensor.ts";
+import { cudaKernel } from "./cuda-kernel.ts";
+
+/**
+ * [3, B] float32: token, its log-probability at its temperature, and at temperature 1. Temperature 0 takes the best.
+ * `uniforms` in [0, 1) choose the token by inverting the cumulative distribution, in the order in which the threads of a
+ * block see the row: any fixed order is as good as another. V must be a multiple of 8. A row with NaN gives token -1.
+ */
+export function sampleKernel(z_BV: Tensor, temperatures_B: Tensor, uniforms_B: Tensor): Tensor {
+  const [B, V] = z_BV.shape as [number, number];
+  const out_3B = empty([3, B], { device: z_BV.device });
+  kernel(z_BV.dtype, { blocks: B, threads: 1024 }, [z_BV, temperatures_B, uniforms_B, out_3B, { int: V }, { int: B }]);
+  return out_3B;
+}
+
+const kernel = cudaKernel(
+  "sample",
+  `
+extern "C" __global__ void __launch_bounds__(1024) sample(const T* scores, const float* temperatures, const float* uniforms,
+                                                          float* out, int V, int B) {
+  const T* row = scores + (size_t)blockIdx.x * V;
+  const Pack* packs = (const Pack*)row;
+  float temperature = temperatures[blockIdx.x];
+  bool isGreedy = temperature == 0.0f;
+  float inverse = isGreedy ? 1.0f : 1.0f / temperature;
+  // Per thread: best score and its place, and masses relative to that best, tempered and plain.
+  float top = -3.0e38f, tempered = 0.0f, plain = 0.0f;
+  int place = 0;
+  bool isBad = false;
+  for (int i = threadIdx.x; i < V / 8; i += 1024) {
+    Pack p = packs[i];
+    float z[8], next = top;
+#pragma unroll
+    for (int k = 0; k < 8; k++) {
+      z[k] = load(p.x[k]);
+      isBad |= isnan(z[k]);
+      if (z[k] > next) { next = z[k]; place = i * 8 + k; }
+    }
+    float gap = top - next;
+    tempered *= __expf(gap * inverse);
+    plain *= __expf(gap);
+    top = next;
+#pragma unroll
+    for (int k = 0; k < 8; k++) { tempered += __expf((z[k] - top) * inverse); plain += __expf(z[k] - top); }
+  }
+  __shared__ float warpTop[32], warpSum[32], warpPlain[32];
+  __shared__ int warpPlace[32];
+  __shared__ int anyBad;
+  int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  if (threadIdx.x == 0) anyBad = 0;
+  __syncthreads();
+  if (isBad) anyBad = 1;
+  float best = top;
+  int bestPlace = place;
+  for (int step = 16; step > 0; step >>= 1) {
+    float other = __shfl_xor_sync(~0u, best, step);
+    int otherPlace = __shfl_xor_sync(~0u, bestPlace, step);
+    if (other > best || (other == best && otherPlace < bestPlace)) { best = other; bestPlace = otherPlace; }
+  }
+  if (lane == 0) { warpTop[warp] = best; warpPlace[warp] = bestPlace; }
+  __syncthreads();
+  best = warpTop[0]; bestPlace = warpPlace[0];
+  for (int w = 1; w < 32; w++) {
+    if (warpTop[w] > best || (warpTop[w] == best && warpPlace[w] < bestPlace)) { best = warpTop[w]; bestPlace = warpPlace[w]; }
+  }
+  tempered *= __expf((top - best) * inverse);
+  plain *= __expf(top - best);
+  // Inclusive scan of the tempered masses over the threads of the block.
+  float scan = tempered, plainSum = plain;
+  for (int step = 1; step < 32; step <<= 1) {
+    float earlier = __shfl_up_sync(~0u, scan, step);
+    if (lane >= step) scan += earlier;
+  }
+  for (int step = 16; step > 0; step >>= 1) plainSum += __shfl_xor_sync(~0u, plainSum, step);
+  if (lane == 31) warpSum[warp] = scan;
+  if (lane == 0) warpPlain[warp] = plainSum;
+  __syncthreads();
+  float offset = 0.0f, total = 0.0f, plainTotal = 0.0f;
+  for (int w = 0; w < 32; w++) {
+    if (w < warp) offset += warpSum[w];
+    total += warpSum[w];
+    plainTotal += warpPlain[w];
+  }
+  float* token = out + blockIdx.x;
+  if (anyBad) {
+    if (threadIdx.x == 0) token[0] = -1.0f;
+    return;
+  }
+  if (isGreedy) {
+    if (threadIdx.x == 0) { token[0] = bestPlace; token[B] = 0.0f; token[2 * B] = -logf(plainTotal); }
+    return;
+  }
+  float goal = uniforms[blockIdx.x] * total;
+  // The end of one thread is the start of the next, to the bit: every goal has one owner, except one that was rounded up
+  // to the total, which the best token takes.
+  float before = __shfl_up_sync(~0u, scan, 1);
+  float from = lane == 0 ? offset : offset + before, to = offset + scan;
+  bool isMine = goal >= from && goal < to;
+  int owners = __syncthreads_count(isMine);
+  if (owners == 0) isMine = bestPlace == place && top == best;
+  if (!isMine) return;
+  int drawn = place;
+  float left = goal - from;
+  bool isDone = owners == 0;
+  for (int i = threadIdx.x; i < V / 8 && !isDone; i += 1024) {
+    for (int k = 0; k < 8; k++) {
+      float mass = __expf((load(row[i * 8 + k]) - best) * inverse);
+      if (mass > 0.0f) drawn = i * 8 + k;
+      left -= mass;
+      if (left < 0.0f) { isDone = true; break; }
+    }
+  }
+  float z = load(row[drawn]) - best;
+  token[0] = drawn;
+  token[B] = z * inverse - logf(total);
+  token[2 * B] = z - logf(plainTotal);
+}`,
+);

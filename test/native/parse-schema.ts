@@ -1,0 +1,73 @@
+/**
+ * The text of an operator's schema, as libtorch prints it, to its name and parameters.
+ */
+
+export interface SchemaParameter {
+  readonly name: string;
+  /** Without alias annotations and the question mark: `Tensor`, `int[2]`, `Tensor?[]`. */
+  readonly type: string;
+  readonly isOptional: boolean;
+  readonly hasDefault: boolean;
+}
+
+export interface Schema {
+  /** As dynamicOp takes it: `aten::add.Tensor`. */
+  readonly name: string;
+  readonly parameters: readonly SchemaParameter[];
+}
+
+export function parseSchema(text: string): Schema {
+  const open = text.indexOf("(");
+  const parts = splitTopLevel(text.slice(open + 1, matchingParenthesis(text, open)));
+  return { name: text.slice(0, open), parameters: parts.filter(isParameter).map(parseParameter) };
+}
+
+function isParameter(part: string): boolean {
+  return part !== "" && part !== "*" && part !== "...";
+}
+
+// "Tensor(a!)? self", "int[2] stride=1", "*, str reduce=\"mean\""
+function parseParameter(part: string): SchemaParameter {
+  const [declaration = "", fallback] = part.split(/=(.*)/s);
+  const space = declaration.lastIndexOf(" ");
+  const type = declaration
+    .slice(0, space)
+    .replaceAll(/\([a-z!|* >-]*\)/g, "")
+    .trim();
+  return {
+    name: declaration.slice(space + 1),
+    type: type.endsWith("?") ? type.slice(0, -1) : type,
+    isOptional: type.endsWith("?"),
+    hasDefault: fallback !== undefined,
+  };
+}
+
+function matchingParenthesis(text: string, open: number): number {
+  let depth = 0;
+  for (let i = open; i < text.length; i++) {
+    if (text[i] === "(") depth++;
+    else if (text[i] === ")" && --depth === 0) return i;
+  }
+  throw new Error(`unbalanced schema: ${text}`);
+}
+
+/** Splits at commas outside parentheses, brackets and quotes. */
+function splitTopLevel(text: string): string[] {
+  const parts: string[] = [];
+  let depth = 0;
+  let quote = "";
+  let start = 0;
+  for (let i = 0; i < text.length; i++) {
+    const character = text[i] ?? "";
+    if (quote !== "") quote = character === quote ? "" : quote;
+    else if (character === '"' || character === "'") quote = character;
+    else if (character === "(" || character === "[") depth++;
+    else if (character === ")" || character === "]") depth--;
+    else if (character === "," && depth === 0) {
+      parts.push(text.slice(start, i).trim());
+      start = i + 1;
+    }
+  }
+  parts.push(text.slice(start).trim());
+  return parts;
+}
