@@ -1,5 +1,6 @@
-/** What `import ... from "reroll"` gives: tensors, modules, optimisers and language models. */
+/** What `import ... from "reroll"` gives: tensors, modules, optimisers, language models, and `algorithms`. */
 
+export * as algorithms from "./algorithms/index.ts";
 export { invariant, RerollError } from "./errors/reroll-error.ts";
 export { CausalLm } from "./models/causal-lm/causal-lm.ts";
 export { type CausalLmConfig, families, parseConfig, toHuggingFaceConfig } from "./models/causal-lm/config.ts";

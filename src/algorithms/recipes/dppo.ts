@@ -16,7 +16,8 @@ export const dppoOptions = recipeOptions("dppo", {
 /**
  * Centred rewards; the ratio-weighted gradient of the tokens inside of a trust region of probabilities.
  *
- * For `divergence: "kl"` set bounds around 0.05. Source: DPPO, arXiv:2602.04879; the bounds are prime-rl's default for tv.
+ * The bounds are for tv; a KL is on another scale and needs its own. Source: DPPO, arXiv:2602.04879; the
+ * values are prime-rl's.
  */
 export const dppo = defineRecipe(dppoOptions, (options) => ({
   estimate: groupEstimate(options),

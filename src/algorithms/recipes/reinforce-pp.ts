@@ -12,7 +12,7 @@ export const reinforcePpOptions = recipeOptions("reinforce-pp", {
 /**
  * Returns per token, whitened over the batch; clipped surrogate. Needs no groups.
  *
- * The paper puts KL into the reward: `klReward: { coefficient: 0.01 }`. Source: REINFORCE++, arXiv:2501.03262.
+ * The paper puts KL into the reward: `klReward`. Source: REINFORCE++, arXiv:2501.03262.
  */
 export const reinforcePp = defineRecipe(reinforcePpOptions, (options) => ({
   estimate: ({ rewards_BT, lossMask_BT }) => {
