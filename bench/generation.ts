@@ -30,18 +30,26 @@ const contextLength = 512;
 const batches = [1, 16, 128];
 const tailBar = 1.3;
 const lagPeriodMs = 5;
-/** Until V8 has compiled what a step runs. */
-const warmUpRounds = 4;
 
 const [rounds = "5", threads = "1", ...chosen] = process.argv.slice(2);
 const presets = chosen.length > 0 ? (chosen as PresetName[]) : (["nano", "micro", "mini"] as const);
 native.setNumThreads(Number(threads));
 
+await warmUp();
 const speed: Speed[] = [];
 for (const preset of presets) speed.push(...(await compareSpeed(preset)));
 const lag = await measureLag("micro");
 const longTail = await measureLongTail("micro");
 report();
+
+/** Until V8 has compiled what a step runs: a few hundred steps. */
+async function warmUp(): Promise<void> {
+  const model = createPreset("nano", vocabSize, 1);
+  const engine = new LocalEngine(model, { contextLength });
+  for (let round = 0; round < 10; round++) await generateAll(engine.generate, [promptOf(0), promptOf(1)]);
+  await engine.close();
+  model.dispose();
+}
 
 interface Speed {
   readonly preset: PresetName;
@@ -77,7 +85,6 @@ async function compareSpeed(preset: PresetName): Promise<Speed[]> {
         python: async () => [await child.request<PythonReply>("generate", { prompts, count: replyLength })],
       },
       Number(rounds),
-      warmUpRounds,
     );
     results.push(speedOf(preset, batch, timings));
     await engine.close();

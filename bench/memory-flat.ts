@@ -25,6 +25,7 @@ interface MemoryRecord {
   readonly heapBytes: number;
 }
 
+if (!(numSteps > 2 * warmUpSteps)) throw new Error(`steps must be above ${2 * warmUpSteps}: got ${process.argv[2]}`);
 const training = new DecoderTraining(workload);
 const start = performance.now();
 const records: MemoryRecord[] = [];

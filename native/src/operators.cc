@@ -51,7 +51,9 @@ bool contains(const c10::IValue& operand, int64_t value) {
   const at::Tensor& tensor = operand.toTensor();
   if (!tensor.device().is_cpu() || tensor.layout() != at::kStrided) return false;
   const at::ScalarType type = tensor.scalar_type();
-  const bool canHold = type == at::kLong || (type == at::kInt && value >= INT32_MIN);
+  // A narrow operand is promoted before the division, so -1 counts in every signed type that holds it.
+  const bool canHold = type == at::kLong || (type == at::kInt && value >= INT32_MIN) ||
+                       (type == at::kShort && value >= INT16_MIN) || (type == at::kChar && value >= INT8_MIN);
   return canHold && tensor.eq(value).any().item<bool>();
 }
 

@@ -211,14 +211,14 @@ function load(): Native {
     );
   }
   const require = createRequire(import.meta.url);
-  // OpenMP reads these once, when libtorch is loaded. Spinning threads take the cores that other threads need: with
-  // it, two threads on two cores were half as fast as one.
-  const environment: { setIfUnset(name: string, value: string): void } = require(
-    fileURLToPath(new URL("environment.node", folder)),
-  );
-  environment.setIfUnset("OMP_WAIT_POLICY", "passive");
-  environment.setIfUnset("GOMP_SPINCOUNT", "0");
   try {
+    // OpenMP reads these once, when libtorch is loaded. Spinning threads take the cores that other threads need: with
+    // it, two threads on two cores were half as fast as one.
+    const environment: { setIfUnset(name: string, value: string): void } = require(
+      fileURLToPath(new URL("environment.node", folder)),
+    );
+    environment.setIfUnset("OMP_WAIT_POLICY", "passive");
+    environment.setIfUnset("GOMP_SPINCOUNT", "0");
     const loaded: Native = require(addon);
     loaded.setErrorFactory((code, message) => new RerollError(code, message));
     return loaded;

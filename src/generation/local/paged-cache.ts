@@ -10,6 +10,9 @@ import type { BlockCopy } from "./scheduler.ts";
 export interface LayerCache {
   readonly keys: Tensor;
   readonly values: Tensor;
+  /** Views of the same, a token per row: [blocks * blockSize, G, K]. */
+  readonly keySlots: Tensor;
+  readonly valueSlots: Tensor;
 }
 
 export interface PagedCacheOptions {
@@ -32,7 +35,12 @@ export class PagedCache {
     this.device = device;
     this.scratchBlock = numBlocks;
     const make = () => empty(shape, { dtype, device }).zero_();
-    this.layers = keep(Array.from({ length: config.numLayers }, () => ({ keys: make(), values: make() })));
+    this.layers = keep(
+      Array.from({ length: config.numLayers }, () => {
+        const [keys, values] = [make(), make()];
+        return { keys, values, keySlots: keys.flatten(0, 1), valueSlots: values.flatten(0, 1) };
+      }),
+    );
   }
 
   /** Copies whole blocks, in all layers. */
@@ -51,9 +59,8 @@ export class PagedCache {
   }
 
   dispose(): void {
-    for (const { keys, values } of this.layers) {
-      keys.dispose();
-      values.dispose();
+    for (const { keys, values, keySlots, valueSlots } of this.layers) {
+      for (const one of [keys, values, keySlots, valueSlots]) one.dispose();
     }
   }
 }

@@ -33,9 +33,9 @@ export function piecesLayout(pieces: readonly Piece[], cache: PagedCache): Token
     maxPosition: Math.max(...positions),
     attend: (layer, heads, rotation, window) => {
       const { q_SHK, k_SGK, v_SGK } = rotateHeads(heads, rotation);
-      const { keys, values } = cache.layers[layer]!;
-      keys.flatten(0, 1).indexCopy_(0, slots_S, k_SGK);
-      values.flatten(0, 1).indexCopy_(0, slots_S, v_SGK);
+      const { keySlots, valueSlots } = cache.layers[layer]!;
+      keySlots.indexCopy_(0, slots_S, k_SGK);
+      valueSlots.indexCopy_(0, slots_S, v_SGK);
       return attend(layer, q_SHK, k_SGK, v_SGK, window);
     },
   };

@@ -67,21 +67,29 @@ function draw(scores_BV: Tensor, requests: readonly DrawRequest[]): RowValues {
   const model_BV = z_BV.logSoftmax(-1);
   const changed_BV = requests.some(({ sampling }) => changesScores(sampling)) ? withChanges(z_BV, requests) : z_BV;
   // Temperature 0 is drawn as the best token; any temperature serves for the rest of the row's arithmetic.
-  const tempered_BV = changed_BV.div(column(({ sampling }) => sampling.temperature || 1));
+  const temperatureOf = ({ sampling }: DrawRequest) => sampling.temperature || 1;
+  const isTempered = requests.some((request) => temperatureOf(request) !== 1);
+  const tempered_BV = isTempered ? changed_BV.div(column(temperatureOf)) : changed_BV;
   const filtered_BV = requests.some(({ sampling }) => filters(sampling)) ? filter(tempered_BV, column) : tempered_BV;
-  const sampler_BV = filtered_BV.logSoftmax(-1);
-  const cumulative_BV = sampler_BV.exp().cumsum(-1);
-  const total_B1 = cumulative_BV.narrow(1, cumulative_BV.size(1) - 1, 1);
-  const drawn_B1 = ops.searchSorted(cumulative_BV, total_B1.mul(column(({ uniform }) => uniform)), false, true);
+  const sampler_BV = filtered_BV === z_BV ? model_BV : filtered_BV.logSoftmax(-1);
   const best_B1 = changed_BV.argmax(-1, true);
   const isGreedy_B1 = column(({ sampling }) => (sampling.temperature === 0 ? 1 : 0)).gt(0);
-  // A goal that was rounded up to the total is nobody's: the last token with mass would be as good as the best.
-  const isLost_B1 = drawn_B1.ge(cumulative_BV.size(1));
-  const token_B1 = best_B1.where(isGreedy_B1.logicalOr(isLost_B1), drawn_B1);
+  const uniform_B1 = column(({ uniform }) => uniform);
+  const isAllGreedy = requests.every(({ sampling }) => sampling.temperature === 0);
+  const token_B1 = isAllGreedy ? best_B1 : best_B1.where(isGreedy_B1, invert(sampler_BV, uniform_B1, best_B1));
   const tokens = token_B1.flatten().toArray();
   const samplerLogprobs = sampler_BV.gather(1, token_B1).where(isGreedy_B1.logicalNot(), 0).flatten().toArray();
   const modelLogprobs = model_BV.gather(1, token_B1).flatten().toArray();
   return (row) => [tokens[row]!, samplerLogprobs[row]!, modelLogprobs[row]!];
+}
+
+/** The token in whose part of the cumulative distribution the number falls. */
+function invert(sampler_BV: Tensor, uniform_B1: Tensor, best_B1: Tensor): Tensor {
+  const cumulative_BV = sampler_BV.exp().cumsum(-1);
+  const total_B1 = cumulative_BV.narrow(1, cumulative_BV.size(1) - 1, 1);
+  const drawn_B1 = ops.searchSorted(cumulative_BV, total_B1.mul(uniform_B1), false, true);
+  // A goal that was rounded up to the total is nobody's: the last token with mass would be as good as the best.
+  return best_B1.where(drawn_B1.ge(cumulative_BV.size(1)), drawn_B1);
 }
 
 /** Repetition penalty and bias, row by row. */

@@ -65,8 +65,8 @@ export class KvCache {
       attend: (layer, heads, rotation) => {
         const { q_SHK, k_SGK, v_SGK } = rotateHeads(heads, rotation);
         const { k_BCGK, v_BCGK } = this.layers[layer]!;
-        k_BCGK.flatten(0, 1).indexCopy_(0, slots_S, k_SGK);
-        v_BCGK.flatten(0, 1).indexCopy_(0, slots_S, v_SGK);
+        k_BCGK.flatten(0, 1).indexCopy_(0, slots_S, k_SGK.detach());
+        v_BCGK.flatten(0, 1).indexCopy_(0, slots_S, v_SGK.detach());
         const keys = (cache: Tensor) => cache.narrow(1, 0, end).transpose(1, 2);
         const q_BHTK = q_SHK.view(B, T, q_SHK.size(1), q_SHK.size(2)).transpose(1, 2);
         const out_BHTK = attention(q_BHTK, keys(k_BCGK), keys(v_BCGK), { mask: seen_BTC.unsqueeze(1) });

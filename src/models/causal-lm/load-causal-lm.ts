@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { RerollError } from "../../errors/reroll-error.ts";
 import { noGrad } from "../../torch/autograd.ts";
 import { tensor } from "../../torch/create.ts";
-import type { Device, DType } from "../../torch/dtype.ts";
+import { type Device, type DType, isFloating } from "../../torch/dtype.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { openGguf } from "../files/gguf-file.ts";
@@ -31,39 +31,75 @@ export function loadCausalLm(path: string, options: LoadOptions = {}): CausalLm 
 function loadFolder(folder: string, { device = "cpu", dtype }: LoadOptions): CausalLm {
   const config = parseConfig(readConfig(folder), join(folder, "config.json"));
   const checkpoint = resolveCheckpoint(folder);
+  expectLayers(config.numLayers, checkpoint.tensors.keys(), folder);
   const mapped = new MappedCheckpoint(checkpoint);
   const usual = device === "cpu" && config.dtype === "float16" ? "float32" : config.dtype;
   const model = new CausalLm(config, { device, dtype: dtype ?? usual });
-  const weights = namedWeights(model);
-  for (const { name } of weights) locateTensor(checkpoint, name);
-  refuseUnused(checkpoint, weights);
-  try {
-    for (const weight of weights) fill(weight, folder, () => mapped.read(weight.name));
-  } finally {
-    mapped.dispose();
+  return disposeOnError(model, () => {
+    const weights = namedWeights(model);
+    for (const { name } of weights) locateTensor(checkpoint, name);
+    refuseUnused(checkpoint, weights);
+    try {
+      for (const weight of weights) fill(weight, folder, () => mapped.read(weight.name));
+    } finally {
+      mapped.dispose();
+    }
+  });
+}
+
+/** Counts layers before memory is taken for them: a config that claims a billion must not get it. */
+function expectLayers(numLayers: number, names: Iterable<string>, source: string): void {
+  let stored = 0;
+  for (const name of names) {
+    const layer = /^model\.layers\.(\d+)\./.exec(name)?.[1];
+    if (layer !== undefined) stored = Math.max(stored, Number(layer) + 1);
   }
-  return model;
+  if (stored >= numLayers) return;
+  throw new RerollError(
+    "CHECKPOINT_MISMATCH",
+    `Checkpoint ${source} has the weights of ${stored} layers, its config says ${numLayers}. They belong to different models.`,
+  );
+}
+
+/** Runs `fillModel` and returns the model; frees its weights if that fails. */
+function disposeOnError(model: CausalLm, fillModel: () => void): CausalLm {
+  let isFilled = false;
+  try {
+    fillModel();
+    isFilled = true;
+    return model;
+  } finally {
+    if (!isFilled) model.dispose();
+  }
 }
 
 function loadGguf(path: string, { device = "cpu", dtype = "float32" }: LoadOptions): CausalLm {
   const file = openGguf(path);
-  const model = new CausalLm(parseConfig(file.huggingFaceConfig(), path), { device, dtype });
-  const weights = new Map(namedWeights(model).map((weight) => [weight.name, weight]));
-  for (const stored of file.huggingFaceTensors()) {
-    const weight = weights.get(stored.name);
-    if (weight === undefined) {
-      throw new RerollError(
-        "CHECKPOINT_MISMATCH",
-        `${path} has a weight "${stored.name}" that this model does not have.`,
-      );
+  const config = parseConfig(file.huggingFaceConfig(), path);
+  const tensors = [...file.huggingFaceTensors()];
+  expectLayers(
+    config.numLayers,
+    tensors.map(({ name }) => name),
+    path,
+  );
+  const model = new CausalLm(config, { device, dtype });
+  return disposeOnError(model, () => {
+    const weights = new Map(namedWeights(model).map((weight) => [weight.name, weight]));
+    for (const stored of tensors) {
+      const weight = weights.get(stored.name);
+      if (weight === undefined) {
+        throw new RerollError(
+          "CHECKPOINT_MISMATCH",
+          `${path} has a weight "${stored.name}" that this model does not have.`,
+        );
+      }
+      fill(weight, path, () => tensor(stored.read(), stored.shape));
+      weights.delete(stored.name);
     }
-    fill(weight, path, () => tensor(stored.read(), stored.shape));
-    weights.delete(stored.name);
-  }
-  if (weights.size > 0) {
-    throw new RerollError("CHECKPOINT_MISMATCH", `${path} lacks ${[...weights.keys()].slice(0, 5).join(", ")}.`);
-  }
-  return model;
+    if (weights.size > 0) {
+      throw new RerollError("CHECKPOINT_MISMATCH", `${path} lacks ${[...weights.keys()].slice(0, 5).join(", ")}.`);
+    }
+  });
 }
 
 function readConfig(folder: string): unknown {
@@ -87,6 +123,12 @@ function fill({ name, parameter, viewOf }: NamedWeight, source: string, read: ()
     noGrad(() => {
       const target = viewOf(parameter.detach());
       const value = read();
+      if (!isFloating(value.dtype)) {
+        throw new RerollError(
+          "UNSUPPORTED_DTYPE",
+          `Checkpoint ${source}: weight "${name}" is stored as ${value.dtype}. Weights are float32, float64, bfloat16 or float16.`,
+        );
+      }
       if (`${value.shape}` !== `${target.shape}`) {
         throw new RerollError(
           "SHAPE_MISMATCH",
