@@ -121,9 +121,10 @@ bool isPlainMemory(const at::Tensor& tensor) {
          !tensor.is_conj() && !tensor.is_neg() && !tensor._is_zerotensor();
 }
 
-// readInto(tensor, array): the values of a CPU tensor, one copy where they are in order.
+// readInto(tensor, array): the values of a tensor, one copy where they are on the CPU and in order. Waits for the device.
 napi_value readInto(Arguments& args) {
-  at::Tensor tensor = args.tensor(0, "tensor");
+  at::Tensor tensor = args.tensor(0, "tensor").detach();
+  if (!tensor.device().is_cpu()) tensor = tensor.cpu();
   if (tensor._is_zerotensor()) tensor = at::zeros(tensor.sizes(), tensor.options());
   if (!isPlainMemory(tensor) && tensor.layout() == at::kStrided) tensor = tensor.clone(at::MemoryFormat::Contiguous);
   if (!isPlainMemory(tensor)) {

@@ -8,20 +8,33 @@ import { RerollError } from "../errors/reroll-error.ts";
 import { type NativeOperator, native } from "./binding.ts";
 import type { Operators } from "./generated/operators.ts";
 import { TensorHandle } from "./tensor-handle.ts";
+import { uncheckedOperators } from "./unchecked-operators.ts";
 
 /** Whether the loaded libtorch has this operator. */
 export function hasOp(name: string): boolean {
   return lookUp(name) !== null;
 }
 
+export interface OperatorOptions {
+  /**
+   * The caller has checked the arguments. Needed for operators in which libtorch crashes on wrong ones: see
+   * unchecked-operators.ts. Default false.
+   */
+  readonly isUnchecked?: boolean;
+}
+
 /** The operator of this name. Where the loaded libtorch lacks it, calling the result throws. */
-export function op<Name extends keyof Operators>(name: Name): Operators[Name] {
+export function op<Name extends keyof Operators>(name: Name, options: OperatorOptions = {}): Operators[Name] {
   // The generated signatures are the schemas, which the addon checks again on every call.
-  return dynamicOp(name) as unknown as Operators[Name];
+  return dynamicOp(name, options) as unknown as Operators[Name];
 }
 
 /** Any operator by name, also one that the generated types do not know. */
-export function dynamicOp(name: string): (...args: unknown[]) => unknown {
+export function dynamicOp(
+  name: string,
+  { isUnchecked = false }: OperatorOptions = {},
+): (...args: unknown[]) => unknown {
+  if (!isUnchecked && uncheckedOperators.has(name)) return refused(name);
   let operator = operators.get(name);
   if (operator === undefined) {
     const found = lookUp(name);
@@ -71,6 +84,16 @@ function lookUp(name: string): NativeOperator | null {
     found.set(name, operator);
   }
   return operator;
+}
+
+function refused(name: string): () => never {
+  return () => {
+    throw new RerollError(
+      "UNCHECKED_OPERATOR",
+      `libtorch does not check the arguments of "${name}": wrong ones can end the process. ` +
+        "Check them, then ask for the operator with { isUnchecked: true }.",
+    );
+  };
 }
 
 function missing(name: string): () => never {

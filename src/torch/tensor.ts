@@ -51,13 +51,13 @@ export class Tensor extends TensorHandle {
   /** A copy of the values as they are stored; 16-bit floats as their bits. */
   toTypedArray(): TensorData {
     const target = arrayFor(this.dtype, this.numel);
-    tensorScope(() => native.readInto(this.detach().toDevice("cpu").contiguous().handle, target));
+    native.readInto(this.handle, target);
     return target;
   }
   /** A copy of the values as float32, whatever the type. */
   toFloat32Array(): Float32Array {
     const target = new Float32Array(this.numel);
-    tensorScope(() => native.readInto(this.detach().to("float32").toDevice("cpu").contiguous().handle, target));
+    tensorScope(() => native.readInto(this.detach().to("float32").handle, target));
     return target;
   }
   /** A copy of the values as plain numbers, flat. Integers past 2^53 lose precision: see toTypedArray. */

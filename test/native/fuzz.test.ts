@@ -3,13 +3,13 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { native } from "../../src/torch/binding.ts";
-import { knownCrashes } from "./known-crashes.ts";
+import { dynamicOp } from "../../src/torch/operator.ts";
+import { uncheckedOperators } from "../../src/torch/unchecked-operators.ts";
 import { runFuzz } from "./run-fuzz.ts";
 
 const source = fileURLToPath(new URL("../../src", import.meta.url));
-const known = knownCrashes(native.torchVersion);
 
-/** The schemas of the operators that files under src name, less those that libtorch is known to crash in. */
+/** The schemas of the operators that files under src name, less those that have to be asked for as unchecked. */
 function usedSchemas(): string[] {
   const files = readdirSync(source, { recursive: true, encoding: "utf8" }).filter((file) =>
     /(?<!\.test)\.ts$/.test(file),
@@ -22,7 +22,7 @@ function usedSchemas(): string[] {
   const nameOf = (schema: string) => schema.slice(0, schema.indexOf("("));
   return native
     .listSchemas()
-    .filter((schema) => used.has(nameOf(schema)) && !(nameOf(schema) in known))
+    .filter((schema) => used.has(nameOf(schema)) && !uncheckedOperators.has(nameOf(schema)))
     .sort();
 }
 
@@ -47,7 +47,7 @@ test("whatever is passed to the operators that the project uses, a call returns 
   expect(counts.reduce((sum, { returned }) => sum + returned, 0)).toBeGreaterThan(5_000);
 }, 180_000);
 
-test("the list of known crashes names operators that exist", () => {
-  const unknown = Object.keys(known).filter((name) => native.operator(name) === null);
-  expect(unknown).toEqual([]);
+test("an operator that libtorch does not check is refused until it is asked for as unchecked", () => {
+  expect(() => dynamicOp("aten::_reshape_alias")(1)).toThrow("{ isUnchecked: true }");
+  expect(() => dynamicOp("aten::_reshape_alias", { isUnchecked: true })(1)).toThrow("must be a Tensor");
 });

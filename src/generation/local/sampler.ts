@@ -169,6 +169,6 @@ function indices(ids: readonly number[], device: string): Tensor {
 }
 
 const ops = {
-  searchSorted: op("aten::searchsorted.Tensor"),
+  searchSorted: op("aten::searchsorted.Tensor", { isUnchecked: true }),
   arange: op("aten::arange"),
 } as const;

@@ -64,4 +64,4 @@ export class LSTM extends Module {
   }
 }
 
-const lstm = op("aten::lstm.input");
+const lstm = op("aten::lstm.input", { isUnchecked: true });
