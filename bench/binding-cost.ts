@@ -50,7 +50,7 @@ for (const [name, call] of Object.entries(calls)) {
     },
     python: async () => [await python.request<Sample>("run", { call: name, count: callsPerTurn })],
   };
-  results[name] = await takeTurns(turns, rounds, 5);
+  results[name] = await takeTurns(turns, rounds, { warmUpRounds: 5 });
 }
 await python.stop();
 report();

@@ -18,17 +18,27 @@ export interface Timing {
 /** A turn: one or more measurements. */
 export type Turn = () => Promise<readonly Sample[]>;
 
+export interface TurnOptions {
+  /** Rounds before those that count. Default 1. */
+  readonly warmUpRounds?: number;
+  /** A subject slower than this times the fastest, after two rounds, sits out the others. Default: none does. */
+  readonly hopelessRatio?: number;
+}
+
 /** Calls every subject once a round, another one first in each, and sums up what they measured after the warm-up. */
 export async function takeTurns<Name extends string>(
   subjects: Readonly<Record<Name, Turn>>,
   rounds: number,
-  warmUpRounds = 1,
+  { warmUpRounds = 1, hopelessRatio = Number.POSITIVE_INFINITY }: TurnOptions = {},
 ): Promise<Record<Name, Timing>> {
   const names = Object.keys(subjects) as Name[];
   const samples = new Map<Name, Sample[]>(names.map((name) => [name, []]));
+  const medianOf = (name: Name) => timingOf(samples.get(name)!).wall.median;
   for (let round = -warmUpRounds; round < rounds; round++) {
-    for (let i = 0; i < names.length; i++) {
-      const name = names[(i + round + warmUpRounds) % names.length]!;
+    const bound = hopelessRatio * Math.min(...names.map(medianOf));
+    const taking = names.filter((name) => round < 2 || medianOf(name) <= bound);
+    for (let i = 0; i < taking.length; i++) {
+      const name = taking[(i + round + warmUpRounds) % taking.length]!;
       const measured = await subjects[name]();
       if (round >= 0) samples.get(name)!.push(...measured);
     }

@@ -2,6 +2,18 @@
 
 export * as algorithms from "./algorithms/index.ts";
 export { invariant, RerollError } from "./errors/reroll-error.ts";
+export type { Engine, EngineCounters, EngineStatus } from "./generation/engine.ts";
+export type {
+  Finish,
+  Generate,
+  GenerateRequest,
+  Generation,
+  SampledTokens,
+  Sampling,
+} from "./generation/generate.ts";
+export type { EngineOptions } from "./generation/local/engine-options.ts";
+export { LocalEngine } from "./generation/local/local-engine.ts";
+export { startThreadedEngine, type ThreadedEngine } from "./generation/local/threaded-engine.ts";
 export { CausalLm } from "./models/causal-lm/causal-lm.ts";
 export { type CausalLmConfig, families, parseConfig, toHuggingFaceConfig } from "./models/causal-lm/config.ts";
 export { type GreedyOptions, greedy } from "./models/causal-lm/greedy.ts";
