@@ -19,27 +19,43 @@ const stages = [
 
 export const allowedImports = {
   errors: [],
+  random: ["errors"],
+  // Where code that is not ours runs: bubblewrap, QuickJS. Rewards grade with it, environments offer it as a tool.
+  sandbox: ["errors"],
   torch: ["errors"],
   models: ["errors", "torch"],
-  flow: ["errors", "torch"],
+  flow: ["errors", "torch", "models"],
   tracking: ["errors", "flow"],
 
   // Stages know each other only where the path nests: rollout holds generation, envs and rewards; training holds algorithms and experience.
-  data: ["errors", "torch", "models", "flow"],
-  generation: ["errors", "torch", "models", "flow"],
-  envs: ["errors", "torch", "models", "flow"],
-  rewards: ["errors", "torch", "models", "flow"],
-  rollout: ["errors", "torch", "models", "flow", "generation", "envs", "rewards"],
-  experience: ["errors", "torch", "models", "flow"],
+  data: ["errors", "random", "torch", "models", "flow"],
+  generation: ["errors", "random", "torch", "models", "flow"],
+  envs: ["errors", "random", "sandbox", "torch", "models", "flow"],
+  rewards: ["errors", "random", "sandbox", "torch", "models", "flow"],
+  rollout: ["errors", "random", "torch", "models", "flow", "generation", "envs", "rewards"],
+  experience: ["errors", "random", "torch", "models", "flow"],
   algorithms: ["errors", "torch", "flow"],
-  training: ["errors", "torch", "models", "flow", "algorithms", "experience"],
+  training: ["errors", "random", "torch", "models", "flow", "algorithms", "experience"],
   "weight-sync": ["errors", "torch", "models", "flow"],
 
-  loops: ["errors", "torch", "models", "flow", "tracking", ...stages],
-  cluster: ["errors", "torch", "models", "flow", "tracking", ...stages, "loops"],
-  run: ["errors", "torch", "models", "flow", "tracking", ...stages, "loops", "cluster"],
+  loops: ["errors", "random", "sandbox", "torch", "models", "flow", "tracking", ...stages],
+  cluster: ["errors", "random", "sandbox", "torch", "models", "flow", "tracking", ...stages, "loops"],
+  run: ["errors", "random", "sandbox", "torch", "models", "flow", "tracking", ...stages, "loops", "cluster"],
   dashboard: ["errors", "flow", "tracking", "run"],
-  cli: ["errors", "torch", "models", "flow", "tracking", ...stages, "loops", "cluster", "run", "dashboard"],
+  cli: [
+    "errors",
+    "random",
+    "sandbox",
+    "torch",
+    "models",
+    "flow",
+    "tracking",
+    ...stages,
+    "loops",
+    "cluster",
+    "run",
+    "dashboard",
+  ],
 };
 
 /** Folders that may read the clock and draw random numbers; everything below them gets a clock and a seed passed in. */

@@ -5,6 +5,9 @@
  * scripted fakes. Requests run at the same time and are batched by whoever implements it.
  */
 import type { RerollError } from "../errors/reroll-error.ts";
+import type { SampledTokens } from "../flow/sampled-tokens.ts";
+
+export type { SampledTokens, TokenLogprob } from "../flow/sampled-tokens.ts";
 
 /** Continues a prompt. Rejects only for a request that can never work; what happens on the way is in `finish`. */
 export type Generate = (request: GenerateRequest) => Promise<Generation>;
@@ -44,24 +47,6 @@ export interface Sampling {
   readonly stopStrings?: readonly string[];
   /** The same seed, prompt, options and weights give the same tokens, whatever else is being generated. */
   readonly seed?: number;
-}
-
-/** Tokens with what is known of each. All arrays have one entry per token. */
-export interface SampledTokens {
-  readonly tokenIds: Int32Array;
-  /** Log-probability under the distribution the token was drawn from: after temperature, filters, penalties and bias. */
-  readonly samplerLogprobs: Float32Array;
-  /** Log-probability under the model itself, at temperature 1. */
-  readonly modelLogprobs: Float32Array;
-  /** The version of the weights that drew the token. */
-  readonly versions: Int32Array;
-  /** Present when asked for: the likeliest alternatives of each token under the model, best first. */
-  readonly topLogprobs?: readonly (readonly TokenLogprob[])[];
-}
-
-export interface TokenLogprob {
-  readonly tokenId: number;
-  readonly logprob: number;
 }
 
 /** Why a reply ended. */

@@ -1,0 +1,36 @@
+/** What a vector environment is: N copies of a control task that step together, in flat arrays that are reused. */
+
+export interface VecEnv {
+  readonly numEnvs: number;
+  readonly observationSize: number;
+  readonly actions: ActionSpace;
+  /** Starts all environments. The same seed gives the same episodes. */
+  reset(seed: number): VecObservation;
+  /**
+   * Steps all environments. One that ended is reset at once: `observations_NO` then holds its first observation, and
+   * `finalObservations_NO` the last one of the episode that ended.
+   *
+   * @param actions_NA one action per environment: the index for discrete spaces, `size` numbers for continuous ones
+   */
+  step(actions_NA: Float32Array): VecStep;
+  close?(): Promise<void>;
+}
+
+export type ActionSpace =
+  | { readonly kind: "discrete"; readonly count: number }
+  | { readonly kind: "continuous"; readonly size: number; readonly low: number; readonly high: number };
+
+export interface VecObservation {
+  readonly observations_NO: Float32Array;
+}
+
+/** All arrays belong to the environment and are overwritten by the next step. */
+export interface VecStep extends VecObservation {
+  readonly rewards_N: Float32Array;
+  /** 1 where the task ended. */
+  readonly terminated_N: Uint8Array;
+  /** 1 where a limit ended it. */
+  readonly truncated_N: Uint8Array;
+  /** Read where either is 1. */
+  readonly finalObservations_NO: Float32Array;
+}

@@ -1,0 +1,87 @@
+/**
+ * What rollout gives: trajectories in groups, with every token as it was sampled.
+ *
+ * Nothing here is changed once it is made. A trajectory that failed is still one: it says why, is counted and shown, and is
+ * left out of the loss.
+ */
+import type { RerollError } from "../errors/reroll-error.ts";
+import type { ChatMessage } from "../models/tokenizer/chat-message.ts";
+import type { Prompt } from "./prompt.ts";
+import type { SampledTokens } from "./sampled-tokens.ts";
+
+/** The G trajectories of one prompt. */
+export interface TrajectoryGroup {
+  readonly id: string;
+  readonly prompt: Prompt;
+  readonly trajectories: readonly Trajectory[];
+}
+
+/** One episode. */
+export interface Trajectory {
+  /** Unique in a run. */
+  readonly id: string;
+  readonly groupId: string;
+  readonly prompt: Prompt;
+  /** Its place in the group. */
+  readonly sampleIndex: number;
+  /** What its tokens and its environment's chance were drawn with. */
+  readonly seed: number;
+  readonly turns: readonly Turn[];
+  readonly end: TrajectoryEnd;
+  readonly reward: TrajectoryReward;
+  /** Of the environment and the rewards, such as `success`: numbers to be averaged over trajectories. */
+  readonly metrics: Readonly<Record<string, number>>;
+  readonly timings: TrajectoryTimings;
+}
+
+/** One reply of the model, and what came of it. */
+export interface Turn {
+  /** The whole prompt as the engine got it. */
+  readonly promptIds: Int32Array;
+  readonly reply: SampledTokens;
+  readonly replyText: string;
+  /** The messages that this turn answered: those that are new since the last one. */
+  readonly messages: readonly ChatMessage[];
+  /** Why the reply ended. */
+  readonly finish: "stop" | "length" | "aborted" | "failed";
+  /** What the environment gave for this turn. */
+  readonly reward: number;
+  /** The state the turn started from, as a key: equal keys are equal states. */
+  readonly stateKey?: string;
+  readonly metrics: Readonly<Record<string, number>>;
+  /** In milliseconds since the start of the trajectory. */
+  readonly startedMs: number;
+  readonly generateMs: number;
+  readonly envMs: number;
+}
+
+export type TrajectoryEnd =
+  | { readonly kind: "completed" }
+  | { readonly kind: "truncated"; readonly limit: "tokens" | "turns" | "context" | "wall-clock" | "environment" }
+  /** Ended from outside before it was over: enough groups were there, or the run stopped. */
+  | { readonly kind: "aborted" }
+  | { readonly kind: "failed"; readonly stage: FailedStage; readonly error: RerollError };
+
+/** Where a trajectory failed. */
+export type FailedStage = "environment" | "generation" | "reward";
+
+/** What a trajectory was worth. */
+export interface TrajectoryReward {
+  /** The sum over all turns plus the score of the whole; 0 when it failed, where nothing may read it. */
+  readonly total: number;
+  /** What the reward functions gave for the whole trajectory, without the environment's rewards per turn. */
+  readonly score: number;
+  /** The parts of the score by the name of the reward. */
+  readonly parts: Readonly<Record<string, number>>;
+}
+
+export interface TrajectoryTimings {
+  /** On the run's clock, in milliseconds. */
+  readonly startedMs: number;
+  /** Before it was started: in the queue. */
+  readonly queuedMs: number;
+  readonly generateMs: number;
+  readonly envMs: number;
+  readonly rewardMs: number;
+  readonly totalMs: number;
+}

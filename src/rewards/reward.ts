@@ -1,0 +1,50 @@
+/**
+ * What a reward is: a function from a finished trajectory to a number, with a declared cost.
+ *
+ * A reward that cannot tell throws or rejects; that is an outcome of its own, never a zero. `scoreAll` (score-all.ts) runs them
+ * with time limits and pools by cost class.
+ */
+import type { z } from "zod";
+import type { Prompt } from "../flow/prompt.ts";
+import type { ChatMessage } from "../models/tokenizer/chat-message.ts";
+
+export interface Reward {
+  /** Shown in metrics as `reward/<name>`. */
+  readonly name: string;
+  readonly cost: CostClass;
+  /** Rejects or throws where it cannot tell. Stops early when the signal says so. */
+  readonly score: (input: RewardInput, signal: AbortSignal) => RewardScore | Promise<RewardScore>;
+  /** Frees workers, sandboxes and connections. */
+  close?(): Promise<void>;
+}
+
+/** instant: microseconds, on the caller's thread; cpu: a worker thread; sandbox: a process; model: a device; network: a server. */
+export type CostClass = "instant" | "cpu" | "sandbox" | "model" | "network";
+
+/** What a reward sees of a trajectory. */
+export interface RewardInput {
+  readonly prompt: Prompt;
+  /** The last reply. */
+  readonly reply: string;
+  /** The whole conversation, with all replies. */
+  readonly messages: readonly ChatMessage[];
+  /** Tokens that the model wrote, in all turns. */
+  readonly numReplyTokens: number;
+  /** Whether a limit cut the trajectory off. */
+  readonly isTruncated: boolean;
+}
+
+export interface RewardScore {
+  readonly value: number;
+  /** Numbers worth showing beside the value, such as `extracted: 1` or the parts of a sum. */
+  readonly parts?: Readonly<Record<string, number>>;
+  /** Why, for a person who looks at one trajectory. */
+  readonly explanation?: string;
+}
+
+/** A built-in reward as run files name it: `{ type, ...options }`. */
+export interface RewardDefinition<Schema extends z.ZodObject = z.ZodObject> {
+  readonly type: string;
+  readonly options: Schema;
+  readonly build: (options: z.output<Schema>) => Reward | Promise<Reward>;
+}
