@@ -32,7 +32,7 @@ export const allowedImports = {
   generation: ["errors", "random", "torch", "models", "flow"],
   envs: ["errors", "random", "sandbox", "torch", "models", "flow"],
   rewards: ["errors", "random", "sandbox", "torch", "models", "flow"],
-  rollout: ["errors", "random", "torch", "models", "flow", "generation", "envs", "rewards"],
+  rollout: ["errors", "random", "torch", "models", "flow", "data", "generation", "envs", "rewards"],
   experience: ["errors", "random", "torch", "models", "flow"],
   algorithms: ["errors", "torch", "flow"],
   training: ["errors", "random", "torch", "models", "flow", "algorithms", "experience"],

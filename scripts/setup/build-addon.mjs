@@ -49,7 +49,8 @@ export async function buildAddon(root, target, { log }) {
   const missing = OUTPUTS.find((file) => !existsSync(join(buildFolder, file)));
   if (missing !== undefined) throw new SetupError(`cmake succeeded but made no build/native/${missing} (see ${log}).`);
   const { libtorch, cudaInclude } = target;
-  const description = { ...libtorch, addonCuda: cudaInclude !== null, cudaInclude };
+  const librarySize = statSync(libraryFile(libtorch.libDir)).size;
+  const description = { ...libtorch, librarySize, addonCuda: cudaInclude !== null, cudaInclude };
   writeFileSync(join(buildFolder, "libtorch.json"), `${JSON.stringify(description, null, 2)}\n`);
   writeStamp(stamp, hash);
 }

@@ -1,7 +1,7 @@
 /**
  * Compiles src into dist with tsc.
  */
-import { existsSync, rmSync } from "node:fs";
+import { chmodSync, existsSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { runCommand } from "./run-command.mjs";
@@ -9,6 +9,7 @@ import { clearStamp, hashInputs, listFiles, stampMatches, writeStamp } from "./s
 
 const STAMP = "build/stamps/typescript";
 const INCREMENTAL_STATE = "build/tsc/build.tsbuildinfo";
+const COMMAND = "dist/cli/main.js";
 const OUTPUT = /(\.d\.ts|\.js)(\.map)?$/;
 
 /** Why src must be compiled, or null when dist is current. */
@@ -31,6 +32,8 @@ export async function compileTypescript(root, { log }) {
     cwd: root,
   });
   removeLeftovers(root);
+  // npm does this for a package that it installs; here it makes the command run from a checkout.
+  if (existsSync(join(root, COMMAND))) chmodSync(join(root, COMMAND), 0o755);
   writeStamp(stamp, hash);
 }
 

@@ -1,0 +1,103 @@
+/**
+ * The conversation of one episode, as messages and as prompt tokens.
+ *
+ * In: messages and the model's replies with their tokens. Out: the prompt of the next turn, in which earlier replies are the
+ * very tokens that were sampled. Where the chat template would not let them stand, the prompt does not extend the tokens
+ * before, and the sample builder forks there.
+ */
+import type { Turn } from "../flow/trajectory.ts";
+import { buildChatPrompt } from "../generation/server/chat-prompt.ts";
+import { PromptEncoder } from "../generation/server/prompt-encoder.ts";
+import { promptKeyOf, type RecordedReply } from "../generation/server/reply-index.ts";
+import type { ChatMessage, ChatTool } from "../models/tokenizer/chat-message.ts";
+import type { ChatOptions } from "../models/tokenizer/chat-template.ts";
+import type { Tokenizer } from "../models/tokenizer/tokenizer.ts";
+
+/** Whether the model sees the whole conversation, or the instructions and the latest observation alone. */
+export type TurnContext = "conversation" | "turn";
+
+export interface ChatFormatOptions {
+  /** Default "conversation". */
+  readonly context?: TurnContext;
+  /** Passed to the chat template. */
+  readonly chat?: ChatOptions;
+}
+
+/** How conversations become tokens; one for all episodes of a run, so that what they share is encoded once. */
+export class ChatFormat {
+  readonly tokenizer: Tokenizer;
+  readonly context: TurnContext;
+  readonly chat: ChatOptions;
+  readonly encoder: PromptEncoder;
+
+  constructor(tokenizer: Tokenizer, { context = "conversation", chat = {} }: ChatFormatOptions = {}) {
+    this.tokenizer = tokenizer;
+    this.context = context;
+    this.chat = chat;
+    this.encoder = new PromptEncoder(tokenizer);
+  }
+
+  /** What the model wrote, without the token that ended it. */
+  replyText({ tokenIds }: { readonly tokenIds: Int32Array }): string {
+    return this.tokenizer.decode(this.#endsWithStop(tokenIds) ? tokenIds.subarray(0, -1) : tokenIds);
+  }
+
+  endText(tokenIds: Int32Array): string {
+    return this.#endsWithStop(tokenIds) ? this.tokenizer.decode([tokenIds.at(-1)!]) : "";
+  }
+
+  #endsWithStop(tokenIds: Int32Array): boolean {
+    return tokenIds.length > 0 && this.tokenizer.stopIds.includes(tokenIds.at(-1)!);
+  }
+}
+
+/** Stands for a reply while a template is rendered; from the private use area of Unicode, which texts do not use. */
+const MARK = "\ue000reply\ue001";
+
+export class Conversation {
+  readonly #format: ChatFormat;
+  readonly #instructions: readonly ChatMessage[];
+  readonly #tools: readonly ChatTool[] | undefined;
+  readonly #replies = new Map<ChatMessage, readonly RecordedReply[]>();
+  #messages: readonly ChatMessage[];
+
+  constructor(format: ChatFormat, instructions: readonly ChatMessage[], tools: readonly ChatTool[] | undefined) {
+    this.#format = format;
+    this.#instructions = instructions;
+    this.#tools = tools;
+    this.#messages = instructions;
+  }
+
+  /** Everything said so far, whatever the model is shown of it. */
+  get messages(): readonly ChatMessage[] {
+    return this.#messages;
+  }
+
+  /** Adds what the agent sees next, and gives the prompt for its answer. */
+  async ask(messages: readonly ChatMessage[]): Promise<Int32Array> {
+    this.#messages = [...this.#messages, ...messages];
+    const { context, tokenizer, encoder, chat } = this.#format;
+    const shown = context === "turn" ? [...this.#instructions, ...messages] : this.#messages;
+    const { promptIds } = await buildChatPrompt(
+      { tokenizer, encoder, replies: { find: (_, message) => this.#replies.get(message) ?? [] }, mark: MARK },
+      shown,
+      { addGenerationPrompt: true, ...(this.#tools && { tools: this.#tools }), ...chat },
+      { sessionId: undefined, maxTokens: Number.MAX_SAFE_INTEGER },
+    );
+    return promptIds;
+  }
+
+  answer({ promptIds, reply, replyText }: Pick<Turn, "promptIds" | "reply" | "replyText">): void {
+    const message: ChatMessage = { role: "assistant", content: replyText };
+    const recorded: RecordedReply = {
+      sessionId: undefined,
+      promptKey: promptKeyOf(promptIds),
+      text: replyText,
+      endText: this.#format.endText(reply.tokenIds),
+      tokenIds: reply.tokenIds,
+      callIds: [],
+    };
+    this.#replies.set(message, [recorded]);
+    this.#messages = [...this.#messages, message];
+  }
+}

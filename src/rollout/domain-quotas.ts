@@ -1,0 +1,49 @@
+/**
+ * Shares of domains among delivered groups, held exactly.
+ *
+ * Groups are dropped and refilled at different rates in different domains, so the ratio of prompts is not the ratio of what
+ * reaches training. Each batch has a quota per domain; what rounding takes from a domain it gets back in later batches.
+ */
+import { RerollError } from "../errors/reroll-error.ts";
+
+export class DomainQuotas {
+  readonly #shares: readonly number[];
+  /** What each domain is owed beyond whole groups. */
+  #owed: readonly number[];
+
+  constructor(ratios: readonly number[], owed?: readonly number[]) {
+    const total = ratios.reduce((sum, ratio) => sum + ratio, 0);
+    if (ratios.length === 0 || !ratios.every((ratio) => ratio >= 0) || !(total > 0 && Number.isFinite(total))) {
+      throw new RerollError(
+        "INVALID_ARGUMENT",
+        `Shares of domains must be numbers of at least 0 that are not all 0: got ${ratios.join(", ")}.`,
+        { ratios },
+      );
+    }
+    this.#shares = ratios.map((ratio) => ratio / total);
+    this.#owed = owed ?? ratios.map(() => 0);
+  }
+
+  get owed(): readonly number[] {
+    return this.#owed;
+  }
+
+  /** How many groups of the next batch belong to each domain; they add up to `numGroups` (largest remainder). */
+  next(numGroups: number): readonly number[] {
+    const exact = this.#shares.map((share, domain) => share * numGroups + this.#owed[domain]!);
+    const quotas = exact.map((value) => Math.max(0, Math.floor(value)));
+    const byRemainder = exact
+      .map((value, domain) => ({ domain, rest: value - quotas[domain]! }))
+      .sort((a, b) => b.rest - a.rest || a.domain - b.domain);
+    let left = numGroups - quotas.reduce((sum, quota) => sum + quota, 0);
+    for (let i = 0; left > 0; i++, left--) quotas[byRemainder[i % byRemainder.length]!.domain]!++;
+    for (let i = byRemainder.length - 1; left < 0; i = i === 0 ? byRemainder.length - 1 : i - 1) {
+      const { domain } = byRemainder[i]!;
+      if (quotas[domain] === 0) continue;
+      quotas[domain]!--;
+      left++;
+    }
+    this.#owed = exact.map((value, domain) => value - quotas[domain]!);
+    return quotas;
+  }
+}

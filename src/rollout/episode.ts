@@ -1,0 +1,313 @@
+/**
+ * One episode: a model plays an environment, turn by turn, and is scored.
+ *
+ * In: a prompt and a seed. Out: a trajectory with every token that was sampled. Never rejects for what environments, engines
+ * and rewards do: that is in `end`. Waits for: the engine, the environment and the reward, each with a time limit.
+ */
+import type { EnvStep, MakeEnv, Observation, Opening, TextEnv } from "../envs/text-env.ts";
+import { RerollError } from "../errors/reroll-error.ts";
+import type { Clock } from "../flow/clock.ts";
+import type { Prompt } from "../flow/prompt.ts";
+import type { Trajectory, TrajectoryEnd, TrajectoryReward, Turn } from "../flow/trajectory.ts";
+import type { Finish, Generate, Sampling } from "../generation/generate.ts";
+import { deriveSeed } from "../random/random.ts";
+import type { RewardInput } from "../rewards/reward.ts";
+import type { RewardOutcome } from "../rewards/score-all.ts";
+import { type ChatFormat, Conversation } from "./conversation.ts";
+import { type Attempt, attempt, type Wait } from "./failure-policy.ts";
+import type { Gate } from "./gate.ts";
+import { generateTurn, type TurnReply } from "./generate-turn.ts";
+
+/** Plays one episode. The scheduler knows nothing else of it, so an agent of one's own can take its place. */
+export type RunEpisode = (task: EpisodeTask, control: EpisodeControl) => Promise<Trajectory>;
+
+export interface EpisodeTask {
+  readonly id: string;
+  readonly groupId: string;
+  readonly prompt: Prompt;
+  readonly sampleIndex: number;
+  readonly seed: number;
+  readonly queuedMs: number;
+}
+
+export interface EpisodeControl {
+  /** Ends the episode as aborted. */
+  readonly signal: AbortSignal;
+  /** Suspends generation while it is closed. */
+  readonly gate: Gate;
+  /** Told whenever the episode waits for something else. */
+  readonly onStage?: (stage: EpisodeStage) => void;
+}
+
+export type EpisodeStage = "generating" | "environment" | "scoring";
+
+export interface EpisodeParts {
+  readonly generate: Generate;
+  readonly makeEnv: MakeEnv;
+  readonly format: ChatFormat;
+  /** Scores a finished trajectory. Absent where the environment's own rewards are all. */
+  readonly score?: (input: RewardInput, signal: AbortSignal) => Promise<RewardOutcome>;
+  /** `maxTokens` is per reply; the seed comes from the episode. */
+  readonly sampling: Omit<Sampling, "seed">;
+  readonly limits: EpisodeLimits;
+  readonly clock: Clock;
+}
+
+export interface EpisodeLimits {
+  /** Replies per episode. */
+  readonly maxTurns: number;
+  /** Tokens of prompt and reply that the engine can hold. */
+  readonly contextLength: number;
+  /** For the whole episode. */
+  readonly episodeMs: number;
+  /** For one reply. */
+  readonly generateMs: number;
+  /** For each call of the environment. */
+  readonly envMs: number;
+  readonly rewardMs: number;
+}
+
+/** Generous: a limit is there to end what hangs, not to cut what is slow. */
+export const defaultEpisodeLimits: EpisodeLimits = {
+  maxTurns: 64,
+  contextLength: 32_768,
+  episodeMs: 1_800_000,
+  generateMs: 900_000,
+  envMs: 60_000,
+  rewardMs: 120_000,
+};
+
+/** Episodes of an environment, played by a model through `generate`. */
+export function createEpisodeRunner(parts: EpisodeParts): RunEpisode {
+  return (task, control) => new Episode(parts, task, control).run();
+}
+
+const NO_REWARD: TrajectoryReward = { total: 0, score: 0, parts: {} };
+
+class Episode {
+  readonly #parts: EpisodeParts;
+  readonly #task: EpisodeTask;
+  readonly #control: EpisodeControl;
+  readonly #startedMs: number;
+  readonly #turns: Turn[] = [];
+  #conversation: Conversation | null = null;
+  #rewardMs = 0;
+  #reward = NO_REWARD;
+
+  constructor(parts: EpisodeParts, task: EpisodeTask, control: EpisodeControl) {
+    this.#parts = parts;
+    this.#task = task;
+    this.#control = control;
+    this.#startedMs = parts.clock();
+  }
+
+  async run(): Promise<Trajectory> {
+    const played = await this.#playEnv();
+    const end = played.kind === "completed" || played.kind === "truncated" ? await this.#score(played) : played;
+    const { id, groupId, prompt, sampleIndex, seed, queuedMs } = this.#task;
+    const sum = (pick: (turn: Turn) => number) => this.#turns.reduce((total, turn) => total + pick(turn), 0);
+    return {
+      id,
+      groupId,
+      prompt,
+      sampleIndex,
+      seed,
+      turns: this.#turns,
+      end,
+      reward: this.#reward,
+      metrics: meanMetrics(this.#turns),
+      timings: {
+        startedMs: this.#startedMs,
+        queuedMs,
+        generateMs: sum((turn) => turn.generateMs),
+        envMs: sum((turn) => turn.envMs),
+        rewardMs: this.#rewardMs,
+        totalMs: this.#parts.clock() - this.#startedMs,
+      },
+    };
+  }
+
+  async #playEnv(): Promise<TrajectoryEnd> {
+    const { makeEnv } = this.#parts;
+    const { prompt, seed } = this.#task;
+    const made = await this.#attempt("environment", "creation", () => makeEnv(prompt, deriveSeed(seed, "env")));
+    if (made.kind !== "done") return made;
+    const end = await this.#play(made.value);
+    // The signal has no say here: what an environment holds must be freed whatever happened.
+    const wait = { ...this.#wait("environment", "end"), signal: new AbortController().signal };
+    const ended = await attempt(wait, () => made.value.end?.());
+    return ended.kind === "failed" && end.kind !== "failed" ? ended : end;
+  }
+
+  async #play(env: TextEnv): Promise<TrajectoryEnd> {
+    const started = await this.#attempt("environment", "start", (signal) => env.start(signal));
+    if (started.kind !== "done") return started;
+    const opening = expectOpening(started.value, this.#task.prompt.domain);
+    if (opening instanceof RerollError) return { kind: "failed", stage: "environment", error: opening };
+    this.#conversation = new Conversation(this.#parts.format, opening.instructions, opening.tools);
+    let observation = opening.observation;
+    for (let index = 0; ; index++) {
+      const outcome = await this.#turn(env, this.#conversation, observation, index);
+      if (outcome.kind !== "continues") return outcome.end;
+      observation = outcome.observation;
+    }
+  }
+
+  async #turn(
+    env: TextEnv,
+    conversation: Conversation,
+    observation: Observation,
+    index: number,
+  ): Promise<{ kind: "continues"; observation: Observation } | { kind: "ended"; end: TrajectoryEnd }> {
+    const { clock, limits, format } = this.#parts;
+    const startedMs = clock();
+    if (startedMs - this.#startedMs > limits.episodeMs) return truncated("wall-clock");
+    const promptIds = await conversation.ask(observation.messages);
+    if (promptIds.length >= limits.contextLength) return truncated("context");
+    const generated = await this.#generate(promptIds, index);
+    if (generated.kind !== "done") return { kind: "ended", end: generated };
+    const { reply, finish } = generated.value;
+    const generateMs = clock() - startedMs;
+    const replyText = format.replyText(reply);
+    conversation.answer({ promptIds, reply, replyText });
+    const facts = {
+      promptIds,
+      reply,
+      replyText,
+      messages: observation.messages,
+      finish: finishName(finish),
+      generateMs,
+    };
+    const turn = {
+      ...facts,
+      startedMs: startedMs - this.#startedMs,
+      ...(observation.stateKey !== undefined && { stateKey: observation.stateKey }),
+    };
+    if (finish.kind === "aborted" || finish.kind === "failed") {
+      this.#turns.push({ ...turn, reward: 0, metrics: {}, envMs: 0 });
+      if (finish.kind === "aborted") return { kind: "ended", end: { kind: "aborted" } };
+      return { kind: "ended", end: { kind: "failed", stage: "generation", error: finish.error } };
+    }
+    const steppedMs = clock();
+    const isCut = finish.kind === "length";
+    const stepped = await this.#attempt("environment", "step", (signal) =>
+      env.step({ text: replyText, isCut }, signal),
+    );
+    const envMs = clock() - steppedMs;
+    const step = stepped.kind === "done" ? expectStep(stepped.value, this.#task.prompt.domain) : stepped;
+    if (step instanceof RerollError || step.kind === "failed" || step.kind === "aborted") {
+      this.#turns.push({ ...turn, reward: 0, metrics: {}, envMs });
+      const end = step instanceof RerollError ? ({ kind: "failed", stage: "environment", error: step } as const) : step;
+      return { kind: "ended", end };
+    }
+    this.#turns.push({ ...turn, reward: step.reward, metrics: step.metrics, envMs });
+    if (step.kind === "terminated") return { kind: "ended", end: { kind: "completed" } };
+    if (step.kind === "truncated") return truncated("environment");
+    if (index + 1 >= limits.maxTurns) return truncated("turns");
+    if (finish.kind === "length" && finish.limit === "context") return truncated("context");
+    return { kind: "continues", observation: step.observation };
+  }
+
+  #generate(promptIds: Int32Array, index: number): Promise<Attempt<TurnReply>> {
+    const { generate, sampling, limits, format } = this.#parts;
+    const { id, seed } = this.#task;
+    const maxTokens = Math.min(sampling.maxTokens, limits.contextLength - promptIds.length);
+    this.#control.onStage?.("generating");
+    return generateTurn(generate, this.#control.gate, {
+      promptIds,
+      sampling: { stopIds: format.tokenizer.stopIds, ...sampling, maxTokens, seed: deriveSeed(seed, "turn", index) },
+      ...(format.context === "conversation" && { sessionId: id }),
+      wait: this.#wait("generation", "reply"),
+    });
+  }
+
+  async #score(end: TrajectoryEnd): Promise<TrajectoryEnd> {
+    const { score, clock } = this.#parts;
+    const fromTurns = this.#turns.reduce((total, turn) => total + turn.reward, 0);
+    if (score === undefined) {
+      this.#reward = { total: fromTurns, score: 0, parts: {} };
+      return end;
+    }
+    const startedMs = clock();
+    const input: RewardInput = {
+      prompt: this.#task.prompt,
+      reply: this.#turns.at(-1)?.replyText ?? "",
+      messages: this.#conversation?.messages ?? [],
+      numReplyTokens: this.#turns.reduce((total, { reply }) => total + reply.tokenIds.length, 0),
+      isTruncated: end.kind === "truncated",
+    };
+    const scored = await this.#attempt("reward", "score", (signal) => score(input, signal));
+    this.#rewardMs = clock() - startedMs;
+    if (scored.kind !== "done") return scored;
+    const outcome = scored.value;
+    if (outcome.kind === "failed") return { kind: "failed", stage: "reward", error: outcome.error };
+    const { score: value, parts = {} } = outcome;
+    this.#reward = { total: fromTurns + value, score: value, parts };
+    return end;
+  }
+
+  #attempt<Result>(
+    stage: Wait["stage"],
+    call: string,
+    work: (signal: AbortSignal) => Result | Promise<Result>,
+  ): Promise<Attempt<Result>> {
+    this.#control.onStage?.(stage === "reward" ? "scoring" : "environment");
+    return attempt(this.#wait(stage, call), work);
+  }
+
+  #wait(stage: Wait["stage"], call: string): Wait {
+    const { limits } = this.#parts;
+    const { domain } = this.#task.prompt;
+    const { signal } = this.#control;
+    if (stage === "generation") return { stage, name: `Generation of a ${call}`, timeoutMs: limits.generateMs, signal };
+    if (stage === "reward") return { stage, name: `Reward of "${domain}"`, timeoutMs: limits.rewardMs, signal };
+    return { stage, name: `Env "${domain}" ${call}`, timeoutMs: limits.envMs, signal };
+  }
+}
+
+function truncated(limit: "context" | "turns" | "wall-clock" | "environment"): { kind: "ended"; end: TrajectoryEnd } {
+  return { kind: "ended", end: { kind: "truncated", limit } };
+}
+
+function finishName({ kind }: Finish): Turn["finish"] {
+  return kind;
+}
+
+/** The mean of each number over the turns that have it. */
+function meanMetrics(turns: readonly Turn[]): Readonly<Record<string, number>> {
+  const sums = new Map<string, { total: number; count: number }>();
+  for (const { metrics } of turns) {
+    for (const [name, value] of Object.entries(metrics)) {
+      const sum = sums.get(name) ?? { total: 0, count: 0 };
+      sums.set(name, { total: sum.total + value, count: sum.count + 1 });
+    }
+  }
+  return Object.fromEntries([...sums].map(([name, { total, count }]) => [name, total / count]));
+}
+
+/** Environments are other people's code: what they return is checked before it is believed. */
+function expectOpening(value: unknown, domain: string): Opening | RerollError {
+  const opening = value as Opening | null | undefined;
+  if (Array.isArray(opening?.instructions) && Array.isArray(opening.observation?.messages)) return opening;
+  return new RerollError(
+    "ENV_BROKEN",
+    `Env "${domain}" start returned ${describe(value)}. It must return { instructions, observation: { messages } }.`,
+  );
+}
+
+function expectStep(value: unknown, domain: string): EnvStep | RerollError {
+  const step = value as EnvStep | null | undefined;
+  const isKnown = step?.kind === "continues" || step?.kind === "terminated" || step?.kind === "truncated";
+  const hasMessages = step?.kind !== "continues" || Array.isArray(step.observation?.messages);
+  if (isKnown && hasMessages && Number.isFinite(step.reward) && typeof step.metrics === "object" && step.metrics)
+    return step;
+  return new RerollError(
+    "ENV_BROKEN",
+    `Env "${domain}" step returned ${describe(value)}. It must return { kind, reward, metrics } with a finite reward, and an observation where it continues.`,
+  );
+}
+
+function describe(value: unknown): string {
+  const text = JSON.stringify(value) ?? String(value);
+  return text.length > 120 ? `${text.slice(0, 120)}...` : text;
+}

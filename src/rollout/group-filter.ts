@@ -1,0 +1,31 @@
+/** Which groups are worth training on. A filter says null to keep a group, or the reason to drop it. */
+import type { TrajectoryGroup } from "../flow/trajectory.ts";
+
+export type GroupFilter = (group: TrajectoryGroup) => string | null;
+
+/** Drops groups whose rewards do not differ: their group-relative advantage is zero everywhere (dynamic sampling, DAPO). */
+export const dropEqualRewards: GroupFilter = ({ trajectories }) => {
+  const [first] = trajectories;
+  const isEqual = trajectories.every(({ reward }) => reward.total === first?.reward.total);
+  return isEqual ? "equal-rewards" : null;
+};
+
+/** Keeps groups whose mean reward lies in a band: neither too hard nor too easy. Bounds are included. */
+export function keepDifficulty(low: number, high: number): GroupFilter {
+  return ({ trajectories }) => {
+    const mean = trajectories.reduce((sum, { reward }) => sum + reward.total, 0) / trajectories.length;
+    if (mean < low) return "too-hard";
+    return mean > high ? "too-easy" : null;
+  };
+}
+
+/** The first reason any of them gives. */
+export function allFilters(filters: readonly GroupFilter[]): GroupFilter {
+  return (group) => {
+    for (const filter of filters) {
+      const reason = filter(group);
+      if (reason !== null) return reason;
+    }
+    return null;
+  };
+}

@@ -1,0 +1,108 @@
+/**
+ * One group on its way: which of its samples wait, run, ended well, or failed.
+ *
+ * A group is complete when `groupSize` samples ended well. A failed sample is replaced by a new one, up to a limit; then the
+ * whole group is given up.
+ */
+import type { Prompt } from "../flow/prompt.ts";
+import type { Trajectory, TrajectoryGroup } from "../flow/trajectory.ts";
+import { deriveSeed } from "../random/random.ts";
+import type { EpisodeTask } from "./episode.ts";
+
+export interface GroupPlan {
+  readonly index: number;
+  readonly domain: number;
+  readonly prompt: Prompt;
+}
+
+export interface GroupSizes {
+  readonly groupSize: number;
+  readonly extraSamples: number;
+  /** Failed samples that are replaced before the group is given up. */
+  readonly maxFailures: number;
+}
+
+export type SampleTask = Omit<EpisodeTask, "queuedMs">;
+
+export class GroupRun {
+  readonly plan: GroupPlan;
+  readonly startedMs: number;
+  readonly #sizes: GroupSizes;
+  readonly #seed: number;
+  readonly #good: Trajectory[] = [];
+  readonly #waiting: SampleTask[] = [];
+  readonly #running = new Map<string, AbortController>();
+  #numMade = 0;
+  #numFailed = 0;
+  #isAborted = false;
+
+  constructor(plan: GroupPlan, sizes: GroupSizes, seed: number, startedMs: number) {
+    this.plan = plan;
+    this.startedMs = startedMs;
+    this.#sizes = sizes;
+    this.#seed = deriveSeed(seed, "group", plan.index);
+    for (let i = 0; i < sizes.groupSize + sizes.extraSamples; i++) this.#addSample();
+  }
+
+  get id(): string {
+    return String(this.plan.index);
+  }
+
+  get isComplete(): boolean {
+    return this.#good.length >= this.#sizes.groupSize;
+  }
+
+  get isGivenUp(): boolean {
+    return this.#isAborted || this.#numFailed > this.#sizes.maxFailures;
+  }
+
+  get numRunning(): number {
+    return this.#running.size;
+  }
+
+  /** The next sample to start, or undefined when none waits. */
+  start(): { readonly task: SampleTask; readonly signal: AbortSignal } | undefined {
+    const task = this.#waiting.shift();
+    if (task === undefined) return undefined;
+    const controller = new AbortController();
+    this.#running.set(task.id, controller);
+    return { task, signal: controller.signal };
+  }
+
+  finish(trajectory: Trajectory): void {
+    this.#running.delete(trajectory.id);
+    if (this.isComplete || this.isGivenUp || trajectory.end.kind === "aborted") return;
+    if (trajectory.end.kind === "failed") {
+      this.#numFailed++;
+      if (this.isGivenUp) this.#stop();
+      else this.#addSample();
+      return;
+    }
+    this.#good.push(trajectory);
+    if (this.isComplete) this.#stop();
+  }
+
+  /** Ends all samples: nothing of the group will be used. */
+  abort(): void {
+    this.#isAborted = true;
+    this.#stop();
+  }
+
+  /** The samples that ended well, in the order of their places. */
+  group(): TrajectoryGroup {
+    const trajectories = this.#good.toSorted((a, b) => a.sampleIndex - b.sampleIndex);
+    return { id: this.id, prompt: this.plan.prompt, trajectories };
+  }
+
+  #addSample(): void {
+    const sampleIndex = this.#numMade++;
+    const id = `${this.id}-${sampleIndex}`;
+    const seed = deriveSeed(this.#seed, sampleIndex);
+    this.#waiting.push({ id, groupId: this.id, prompt: this.plan.prompt, sampleIndex, seed });
+  }
+
+  #stop(): void {
+    this.#waiting.length = 0;
+    for (const controller of this.#running.values()) controller.abort();
+  }
+}

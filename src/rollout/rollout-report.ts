@@ -1,0 +1,129 @@
+/** What became of every sample that was started: counts, reasons, and the numbers that a run shows. */
+import type { Metrics } from "../flow/metrics.ts";
+import type { Trajectory, TrajectoryGroup } from "../flow/trajectory.ts";
+
+/** What one call of `take` gives. */
+export interface Rollout {
+  readonly groups: readonly TrajectoryGroup[];
+  readonly report: RolloutReport;
+  readonly metrics: Metrics;
+}
+
+/** What was started and is not in the groups. */
+export interface RolloutReport {
+  readonly failed: readonly Trajectory[];
+  /** Groups that a filter dropped, with the reason. */
+  readonly filtered: readonly { readonly group: TrajectoryGroup; readonly reason: string }[];
+  /** Groups given up because too many of their samples failed. */
+  readonly numGivenUp: number;
+  /** Groups that were too old when they were asked for. */
+  readonly numStale: number;
+  /** Samples ended early because they were not needed any more. */
+  readonly numAborted: number;
+}
+
+/** Gathers between two deliveries. */
+export class ReportBuilder {
+  #failed: Trajectory[] = [];
+  #filtered: { group: TrajectoryGroup; reason: string }[] = [];
+  #numGivenUp = 0;
+  #numStale = 0;
+  #numAborted = 0;
+
+  get numFiltered(): number {
+    return this.#filtered.length;
+  }
+
+  addEnd(trajectory: Trajectory): void {
+    if (trajectory.end.kind === "failed") this.#failed.push(trajectory);
+    if (trajectory.end.kind === "aborted") this.#numAborted++;
+  }
+
+  addFiltered(group: TrajectoryGroup, reason: string): void {
+    this.#filtered.push({ group, reason });
+  }
+
+  addGivenUp(): void {
+    this.#numGivenUp++;
+  }
+
+  addStale(): void {
+    this.#numStale++;
+  }
+
+  /** The report since the last one. */
+  take(): RolloutReport {
+    const report = {
+      failed: this.#failed,
+      filtered: this.#filtered,
+      numGivenUp: this.#numGivenUp,
+      numStale: this.#numStale,
+      numAborted: this.#numAborted,
+    };
+    this.#failed = [];
+    this.#filtered = [];
+    this.#numGivenUp = this.#numStale = this.#numAborted = 0;
+    return report;
+  }
+}
+
+/** The numbers of a rollout. Rewards and environment metrics are means over the trajectories delivered and filtered. */
+export function rolloutMetrics(groups: readonly TrajectoryGroup[], report: RolloutReport, version: number): Metrics {
+  const delivered = groups.flatMap((group) => group.trajectories);
+  const seen = [...delivered, ...report.filtered.flatMap(({ group }) => group.trajectories)];
+  const turns = delivered.flatMap((trajectory) => trajectory.turns);
+  const replyTokens = delivered.map(({ turns: own }) => own.reduce((sum, turn) => sum + turn.reply.tokenIds.length, 0));
+  const staleness = turns.map(({ reply }) => version - (reply.versions[0] ?? version));
+  const numEnded = seen.length + report.failed.length;
+  return {
+    "rollout/groups": groups.length,
+    "rollout/trajectories": delivered.length,
+    "rollout/failed_share": numEnded === 0 ? 0 : report.failed.length / numEnded,
+    "rollout/filtered_groups": report.filtered.length,
+    "rollout/given_up_groups": report.numGivenUp,
+    "rollout/stale_groups": report.numStale,
+    "rollout/aborted_samples": report.numAborted,
+    "rollout/truncated_share": mean(delivered.map(({ end }) => (end.kind === "truncated" ? 1 : 0))),
+    "rollout/turns": mean(delivered.map((trajectory) => trajectory.turns.length)),
+    "rollout/reply_tokens": mean(replyTokens),
+    "rollout/reply_tokens_max": replyTokens.reduce((most, count) => Math.max(most, count), 0),
+    "rollout/staleness": mean(staleness),
+    "rollout/staleness_max": staleness.reduce((most, value) => Math.max(most, value), 0),
+    "rollout/equal_reward_share": mean(groups.map((group) => (hasEqualRewards(group) ? 1 : 0))),
+    "reward/mean": mean(seen.map(({ reward }) => reward.total)),
+    "reward/max": seen.reduce((most, { reward }) => Math.max(most, reward.total), -Infinity),
+    "reward/min": seen.reduce((least, { reward }) => Math.min(least, reward.total), Infinity),
+    ...meansByName(
+      "reward/",
+      seen.map(({ reward }) => reward.parts),
+    ),
+    ...meansByName(
+      "env/",
+      seen.map(({ metrics }) => metrics),
+    ),
+    "time/generate_ms": mean(delivered.map(({ timings }) => timings.generateMs)),
+    "time/env_ms": mean(delivered.map(({ timings }) => timings.envMs)),
+    "time/reward_ms": mean(delivered.map(({ timings }) => timings.rewardMs)),
+    "time/trajectory_ms": mean(delivered.map(({ timings }) => timings.totalMs)),
+  };
+}
+
+function hasEqualRewards({ trajectories }: TrajectoryGroup): boolean {
+  return trajectories.every(({ reward }) => reward.total === trajectories[0]!.reward.total);
+}
+
+function meansByName(prefix: string, records: readonly Readonly<Record<string, number>>[]): Metrics {
+  const values = new Map<string, number[]>();
+  for (const record of records) {
+    for (const [name, value] of Object.entries(record)) {
+      const known = values.get(name);
+      if (known === undefined) values.set(name, [value]);
+      else known.push(value);
+    }
+  }
+  return Object.fromEntries([...values].map(([name, numbers]) => [prefix + name, mean(numbers)]));
+}
+
+function mean(values: readonly number[]): number {
+  return values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;
+}

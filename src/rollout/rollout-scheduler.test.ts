@@ -1,0 +1,329 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import type { PromptSource } from "../data/prompt-source.ts";
+import { RerollError } from "../errors/reroll-error.ts";
+import type { JsonValue, Prompt } from "../flow/prompt.ts";
+import type { Trajectory, TrajectoryEnd } from "../flow/trajectory.ts";
+import { Random } from "../random/random.ts";
+import { admitByStaleness, admitWanted } from "./admission.ts";
+import type { EpisodeTask, RunEpisode } from "./episode.ts";
+import { dropEqualRewards } from "./group-filter.ts";
+import { RolloutScheduler, type SchedulerOptions, type SchedulerParts } from "./rollout-scheduler.ts";
+
+const signal = new AbortController().signal;
+
+test("take delivers the asked number of groups in the order of their prompts, whatever ends first", async () => {
+  const scheduler = schedulerOf({ groupSize: 2, maxInFlight: 64 }, { runEpisode: episodes({ waits: () => 5 }) });
+  const { groups, metrics } = await scheduler.take(3, signal);
+  expect(groups.map(({ prompt }) => prompt.id)).toEqual(["p0", "p1", "p2"]);
+  expect(groups.map(({ trajectories }) => trajectories.map(({ id }) => id))).toEqual([
+    ["0-0", "0-1"],
+    ["1-0", "1-1"],
+    ["2-0", "2-1"],
+  ]);
+  expect(metrics).toMatchObject({ "rollout/groups": 3, "rollout/trajectories": 6 });
+  await scheduler.close();
+});
+
+test("no more samples than allowed run at once", async () => {
+  const runner = episodes({ waits: () => 3 });
+  const scheduler = schedulerOf({ groupSize: 4, maxInFlight: 5 }, { runEpisode: runner });
+  await scheduler.take(8, signal);
+  expect(runner.mostAtOnce()).toBe(5);
+  await scheduler.close();
+});
+
+test("groups with equal rewards are dropped and refilled until the asked number differs", async () => {
+  // Prompts p0, p3, p6, ... give every sample the same reward.
+  const reward = (task: EpisodeTask) => (Number(task.prompt.id.slice(1)) % 3 === 0 ? 1 : task.sampleIndex);
+  const scheduler = schedulerOf(
+    { groupSize: 2, maxInFlight: 64, filter: dropEqualRewards },
+    { runEpisode: episodes({ reward }) },
+  );
+  const { groups, report } = await scheduler.take(4, signal);
+  expect(groups.map(({ prompt }) => prompt.id)).toEqual(["p1", "p2", "p4", "p5"]);
+  expect(report.filtered.map(({ group, reason }) => [group.prompt.id, reason])).toEqual([
+    ["p0", "equal-rewards"],
+    ["p3", "equal-rewards"],
+  ]);
+  await scheduler.close();
+});
+
+test("a filter that drops everything ends in an error that says what to change", async () => {
+  const scheduler = schedulerOf(
+    { groupSize: 2, maxInFlight: 8, filter: dropEqualRewards, maxFilteredFactor: 3 },
+    { runEpisode: episodes({}) },
+  );
+  await expect(scheduler.take(2, signal)).rejects.toThrow(/7 groups were dropped.*too easy or too hard/s);
+  await scheduler.close();
+});
+
+test("a failed sample is replaced, and the group is delivered whole with a report of the failure", async () => {
+  const end = (task: EpisodeTask) => (task.id === "1-0" ? failed("boom") : completed);
+  const scheduler = schedulerOf({ groupSize: 2, maxInFlight: 8 }, { runEpisode: episodes({ end }) });
+  const { groups, report } = await scheduler.take(2, signal);
+  expect(groups[1]?.trajectories.map(({ id }) => id)).toEqual(["1-1", "1-2"]);
+  expect(report.failed.map(({ id }) => id)).toEqual(["1-0"]);
+  await scheduler.close();
+});
+
+test("a group whose samples keep failing is given up and another prompt takes its place", async () => {
+  const end = (task: EpisodeTask) => (task.prompt.id === "p0" ? failed("boom") : completed);
+  const scheduler = schedulerOf({ groupSize: 2, maxInFlight: 8, maxFailures: 3 }, { runEpisode: episodes({ end }) });
+  const { groups, report } = await scheduler.take(2, signal);
+  expect(groups.map(({ prompt }) => prompt.id)).toEqual(["p1", "p2"]);
+  expect(report).toMatchObject({ numGivenUp: 1 });
+  expect(report.failed).toHaveLength(4);
+  await scheduler.close();
+});
+
+test("when everything fails, take rejects with the last reason instead of trying for ever", async () => {
+  const scheduler = schedulerOf(
+    { groupSize: 2, maxInFlight: 8 },
+    { runEpisode: episodes({ end: () => failed("no sandbox") }) },
+  );
+  await expect(scheduler.take(2, signal)).rejects.toThrow(/last 256 samples all failed.*no sandbox/s);
+  await scheduler.close();
+});
+
+test("of a group with extra samples the first to end well are taken and the others are aborted", async () => {
+  const waits = (task: EpisodeTask) => (task.sampleIndex === 0 ? 10_000 : 1);
+  const scheduler = schedulerOf({ groupSize: 2, extraSamples: 1, maxInFlight: 8 }, { runEpisode: episodes({ waits }) });
+  const { groups } = await scheduler.take(1, signal);
+  expect(groups[0]?.trajectories.map(({ sampleIndex }) => sampleIndex)).toEqual([1, 2]);
+  await scheduler.close();
+});
+
+test("groups cut off when enough were there start again from their prompts in the next take", async () => {
+  const waits = (task: EpisodeTask) => (task.id === "0-0" ? 10_000 : 1);
+  const scheduler = schedulerOf(
+    { groupSize: 1, maxInFlight: 8, admission: admitWanted(1) },
+    { runEpisode: episodes({ waits }) },
+  );
+  const first = await scheduler.take(2, signal);
+  expect(first.groups.map(({ prompt }) => prompt.id)).toEqual(["p1", "p2"]);
+  const second = await scheduler.take(2, signal);
+  expect(second.groups[0]?.prompt.id).toBe("p0");
+  expect(second.report.numAborted).toBe(1);
+  await scheduler.close();
+});
+
+test("delivered groups keep the shares of their domains although one domain is filtered more", async () => {
+  const reward = (task: EpisodeTask) => (task.prompt.domain === "math" && task.seed % 2 === 0 ? 1 : task.sampleIndex);
+  const scheduler = schedulerOf(
+    { groupSize: 2, maxInFlight: 64, filter: dropEqualRewards, maxFilteredFactor: 100 },
+    {
+      runEpisode: episodes({ reward }),
+      sources: [
+        { share: 40, source: numbered("math") },
+        { share: 30, source: numbered("code") },
+        { share: 30, source: numbered("general") },
+      ],
+    },
+  );
+  const counts = new Map<string, number>();
+  for (let i = 0; i < 10; i++) {
+    const { groups } = await scheduler.take(7, signal);
+    expect(groups).toHaveLength(7);
+    for (const { prompt } of groups) counts.set(prompt.domain, (counts.get(prompt.domain) ?? 0) + 1);
+  }
+  expect(Object.fromEntries(counts)).toEqual({ math: 28, code: 21, general: 21 });
+  await scheduler.close();
+});
+
+test("asynchronous rollout runs ahead by the allowed staleness and no further", async () => {
+  const runner = episodes({});
+  const scheduler = schedulerOf(
+    { groupSize: 1, maxInFlight: 64, admission: admitByStaleness(1, 4), rest: "continue" },
+    { runEpisode: runner },
+  );
+  await scheduler.take(4, signal);
+  await settle();
+  // Version 0, staleness 1, batches of 4: (1 + 0 + 1) * 4.
+  expect(runner.numStarted()).toBe(8);
+  scheduler.setVersion(1);
+  await settle();
+  expect(runner.numStarted()).toBe(12);
+  await scheduler.close();
+});
+
+test("groups that became too old while they waited are dropped and counted", async () => {
+  let version = 0;
+  const scheduler = schedulerOf(
+    { groupSize: 1, maxInFlight: 64, admission: admitByStaleness(3, 2), rest: "continue", maxStaleness: 1 },
+    { runEpisode: episodes({ version: () => version }) },
+  );
+  await scheduler.take(2, signal);
+  await settle();
+  version = 2;
+  scheduler.setVersion(version);
+  const { groups, report } = await scheduler.take(2, signal);
+  // (3 + 0 + 1) * 2 groups were allowed, 2 of them were taken in time.
+  expect(report.numStale).toBe(6);
+  expect(groups.map(({ prompt }) => prompt.id)).toEqual(["p8", "p9"]);
+  await scheduler.close();
+});
+
+test("an abort rejects take and leaves nothing running", async () => {
+  const controller = new AbortController();
+  const runner = episodes({ waits: () => 100_000 });
+  const scheduler = schedulerOf({ groupSize: 2, maxInFlight: 8 }, { runEpisode: runner });
+  const taking = scheduler.take(2, controller.signal);
+  await settle();
+  controller.abort(new Error("stop"));
+  await expect(taking).rejects.toThrow("stop");
+  await scheduler.close();
+  expect(runner.numRunning()).toBe(0);
+});
+
+test("a source that ends gives what there is", async () => {
+  const scheduler = schedulerOf(
+    { groupSize: 2, maxInFlight: 8 },
+    { runEpisode: episodes({}), sources: [{ share: 1, source: numbered("p", 3) }] },
+  );
+  expect((await scheduler.take(5, signal)).groups).toHaveLength(3);
+  expect((await scheduler.take(5, signal)).groups).toHaveLength(0);
+  await scheduler.close();
+});
+
+test("a scheduler restored at any point delivers what the other would have", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.integer({ min: 0, max: 4 }), fc.integer({ min: 1, max: 3 }), async (numBefore, perTake) => {
+      const make = () =>
+        schedulerOf({ groupSize: 2, maxInFlight: 8 }, { runEpisode: episodes({ waits: (task) => task.seed % 3 }) });
+      const whole = make();
+      for (let i = 0; i < numBefore; i++) await whole.take(perTake, signal);
+      const saved = JSON.parse(JSON.stringify(whole.position())) as JsonValue;
+      const resumed = make();
+      await resumed.restore(saved);
+      const [expected, actual] = await Promise.all([whole.take(perTake, signal), resumed.take(perTake, signal)]);
+      expect(actual.groups.map(seeds)).toEqual(expected.groups.map(seeds));
+      await Promise.all([whole.close(), resumed.close()]);
+    }),
+    { numRuns: 20 },
+  );
+});
+
+test("with faults of every kind the right number of good samples comes out and the rest is reported", async () => {
+  const random = new Random(7);
+  const kinds = new Map<string, string>();
+  const end = (task: EpisodeTask): TrajectoryEnd => {
+    const chance = random.uniform();
+    const kind = chance < 0.1 ? "environment" : chance < 0.2 ? "reward" : chance < 0.3 ? "generation" : "good";
+    kinds.set(task.id, kind);
+    return kind === "good" ? completed : { ...failed("fault"), stage: kind as "environment" };
+  };
+  const scheduler = schedulerOf(
+    { groupSize: 4, maxInFlight: 32, maxFailures: 8 },
+    { runEpisode: episodes({ end, waits: () => random.integer(3) }) },
+  );
+  const { groups, report } = await scheduler.take(50, signal);
+  expect(groups).toHaveLength(50);
+  expect(groups.every(({ trajectories }) => trajectories.length === 4)).toBe(true);
+  expect(groups.flatMap(({ trajectories }) => trajectories).every(({ end: { kind } }) => kind === "completed")).toBe(
+    true,
+  );
+  expect(report.failed).toHaveLength([...kinds.values()].filter((kind) => kind !== "good").length);
+  await scheduler.close();
+});
+
+const completed: TrajectoryEnd = { kind: "completed" };
+
+function failed(message: string): TrajectoryEnd & { kind: "failed" } {
+  return { kind: "failed", stage: "environment", error: new RerollError("FAILED", message) };
+}
+
+function seeds({ trajectories }: { trajectories: readonly Trajectory[] }): readonly number[] {
+  return trajectories.map(({ seed }) => seed);
+}
+
+function schedulerOf(
+  options: SchedulerOptions,
+  parts: Partial<SchedulerParts> & { runEpisode: RunEpisode },
+): RolloutScheduler {
+  return new RolloutScheduler({
+    sources: [{ share: 1, source: numbered("p") }],
+    seed: 1,
+    clock: () => 0,
+    ...parts,
+    options,
+  });
+}
+
+/** Prompts p0, p1, ... */
+function numbered(domain: string, size = Infinity): PromptSource {
+  let next = 0;
+  return {
+    next: async (count) => {
+      const ids = Array.from({ length: Math.max(0, Math.min(count, size - next)) }, (_, i) => next + i);
+      next += ids.length;
+      return ids.map((i): Prompt => ({ id: `${domain}${i}`, domain, seed: i, messages: [], truth: null, extra: {} }));
+    },
+    position: () => next,
+    restore: async (position) => {
+      next = position as number;
+    },
+  };
+}
+
+interface EpisodeScript {
+  /** Milliseconds until it ends. */
+  readonly waits?: (task: EpisodeTask) => number;
+  readonly end?: (task: EpisodeTask) => TrajectoryEnd;
+  readonly reward?: (task: EpisodeTask) => number;
+  readonly version?: () => number;
+}
+
+function episodes(script: EpisodeScript) {
+  let running = 0;
+  let most = 0;
+  let started = 0;
+  const run: RunEpisode = async (task, control) => {
+    started++;
+    most = Math.max(most, ++running);
+    const wasAborted = await sleep(script.waits?.(task) ?? 0, control.signal);
+    running--;
+    const end: TrajectoryEnd = wasAborted ? { kind: "aborted" } : (script.end?.(task) ?? completed);
+    const total = script.reward?.(task) ?? 0;
+    const { queuedMs, ...rest } = task;
+    const versions = Int32Array.of(script.version?.() ?? 0);
+    const reply = {
+      tokenIds: Int32Array.of(1),
+      samplerLogprobs: Float32Array.of(0),
+      modelLogprobs: Float32Array.of(0),
+      versions,
+    };
+    const turn = {
+      promptIds: Int32Array.of(1),
+      reply,
+      replyText: "",
+      messages: [],
+      finish: "stop" as const,
+      reward: total,
+    };
+    return {
+      ...rest,
+      turns: [{ ...turn, metrics: {}, startedMs: 0, generateMs: 0, envMs: 0 }],
+      end,
+      reward: { total, score: 0, parts: {} },
+      metrics: {},
+      timings: { startedMs: 0, queuedMs, generateMs: 0, envMs: 0, rewardMs: 0, totalMs: 0 },
+    };
+  };
+  return Object.assign(run, { mostAtOnce: () => most, numStarted: () => started, numRunning: () => running });
+}
+
+function sleep(ms: number, until: AbortSignal): Promise<boolean> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(false), ms);
+    until.addEventListener("abort", () => {
+      clearTimeout(timer);
+      resolve(true);
+    });
+  });
+}
+
+/** Lets everything that can go on do so. */
+async function settle(): Promise<void> {
+  for (let i = 0; i < 20; i++) await new Promise((resolve) => setTimeout(resolve, 1));
+}
