@@ -20,6 +20,7 @@ const stages = [
 export const allowedImports = {
   errors: [],
   random: ["errors"],
+  threads: ["errors"],
   // Where code that is not ours runs: bubblewrap, QuickJS. Rewards grade with it, environments offer it as a tool.
   sandbox: ["errors"],
   torch: ["errors"],
@@ -28,19 +29,19 @@ export const allowedImports = {
   tracking: ["errors", "flow"],
 
   // Stages know each other only where the path nests: rollout holds generation, envs and rewards; training holds algorithms and experience.
-  data: ["errors", "random", "torch", "models", "flow"],
-  generation: ["errors", "random", "torch", "models", "flow"],
-  envs: ["errors", "random", "sandbox", "torch", "models", "flow"],
-  rewards: ["errors", "random", "sandbox", "torch", "models", "flow"],
-  rollout: ["errors", "random", "torch", "models", "flow", "data", "generation", "envs", "rewards"],
-  experience: ["errors", "random", "torch", "models", "flow"],
+  data: ["errors", "random", "threads", "torch", "models", "flow"],
+  generation: ["errors", "random", "threads", "torch", "models", "flow"],
+  envs: ["errors", "random", "threads", "sandbox", "torch", "models", "flow"],
+  rewards: ["errors", "random", "threads", "sandbox", "torch", "models", "flow"],
+  rollout: ["errors", "random", "threads", "torch", "models", "flow", "data", "generation", "envs", "rewards"],
+  experience: ["errors", "random", "threads", "torch", "models", "flow"],
   algorithms: ["errors", "torch", "flow"],
-  training: ["errors", "random", "torch", "models", "flow", "algorithms", "experience"],
+  training: ["errors", "random", "threads", "torch", "models", "flow", "algorithms", "experience"],
   "weight-sync": ["errors", "torch", "models", "flow"],
 
-  loops: ["errors", "random", "sandbox", "torch", "models", "flow", "tracking", ...stages],
-  cluster: ["errors", "random", "sandbox", "torch", "models", "flow", "tracking", ...stages, "loops"],
-  run: ["errors", "random", "sandbox", "torch", "models", "flow", "tracking", ...stages, "loops", "cluster"],
+  loops: ["errors", "random", "threads", "sandbox", "torch", "models", "flow", "tracking", ...stages],
+  cluster: ["errors", "random", "threads", "sandbox", "torch", "models", "flow", "tracking", ...stages, "loops"],
+  run: ["errors", "random", "threads", "sandbox", "torch", "models", "flow", "tracking", ...stages, "loops", "cluster"],
   dashboard: ["errors", "flow", "tracking", "run"],
   cli: [
     "errors",

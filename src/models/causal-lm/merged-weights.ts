@@ -1,0 +1,27 @@
+/** The weights of a model as others see them: under their Hugging Face names, with LoRA adapters added in. */
+import { noGrad } from "../../torch/autograd.ts";
+import type { Tensor } from "../../torch/tensor.ts";
+import type { CausalLm } from "./causal-lm.ts";
+import { loraAdapters } from "./lora.ts";
+import { namedWeights } from "./weight-names.ts";
+
+/**
+ * Views of the parameters, and copies where an adapter changes them. Views change when the model does. Call it in a
+ * `tensorScope`, or dispose what it gives.
+ */
+export function mergedWeights(model: CausalLm): ReadonlyMap<string, Tensor> {
+  const adapters = loraAdapters(model);
+  return noGrad(
+    () =>
+      new Map(
+        namedWeights(model).map(({ name, parameter, viewOf }) => {
+          const weight = viewOf(parameter.detach());
+          const adapter = name.endsWith(".weight") ? adapters.get(name.slice(0, -".weight".length)) : undefined;
+          if (adapter === undefined) return [name, weight];
+          const exact = weight.dtype === "float64" ? "float64" : "float32";
+          const change = adapter.b.detach().to(exact).mm(adapter.a.detach().to(exact));
+          return [name, weight.to(exact).add(change, adapter.scale).to(weight.dtype)];
+        }),
+      ),
+  );
+}

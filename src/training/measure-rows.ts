@@ -1,0 +1,80 @@
+/** Forward passes over the rows of a grid: what a model says about the tokens that were sampled. */
+
+import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
+import { tokenLogprobs } from "../models/causal-lm/token-logprobs.ts";
+import type { ValueHead } from "../models/causal-lm/value-head.ts";
+import { noGrad } from "../torch/autograd.ts";
+import { cat, tensor } from "../torch/create.ts";
+import type { Device } from "../torch/dtype.ts";
+import { tensorScope } from "../torch/scope.ts";
+import type { Tensor } from "../torch/tensor.ts";
+import { type Grid, type PackedTokens, packTokens, toGrid } from "./token-rows.ts";
+
+export interface PolicyOptions {
+  /** That of sampling, so that both log-probs are of the same distribution. */
+  readonly temperature: number;
+  /** Compute activations again in the backward pass instead of keeping them. */
+  readonly checkpoint: boolean;
+}
+
+export interface MeasuredPolicy {
+  readonly logprobs_BT: Tensor;
+  readonly entropies_BT: Tensor;
+}
+
+/** Log-probabilities and entropies at loss tokens; zero elsewhere. With gradient where there is one. */
+export function measurePolicy(model: CausalLm, packed: PackedTokens, options: PolicyOptions): MeasuredPolicy {
+  const { temperature, checkpoint } = options;
+  const hidden_SD = model.forward(packed.ids_S, packed.layout, { checkpoint });
+  const hidden_ND = hidden_SD.indexSelect(0, packed.before_N);
+  const { logprobs_S, entropy_S } = tokenLogprobs(hidden_ND, model.head, packed.targets_N, { temperature });
+  return { logprobs_BT: toGrid(logprobs_S, packed), entropies_BT: toGrid(entropy_S, packed) };
+}
+
+/** A critic: a decoder of its own and the head on it. */
+export interface Critic {
+  readonly model: CausalLm;
+  readonly head: ValueHead;
+}
+
+export interface MeasuredValues {
+  /** Before each loss token; zero elsewhere. */
+  readonly values_BT: Tensor;
+  /** After the last token. */
+  readonly bootstrap_B: Tensor;
+}
+
+export function measureValues({ model, head }: Critic, packed: PackedTokens, checkpoint: boolean): MeasuredValues {
+  const hidden_SD = model.forward(packed.ids_S, packed.layout, { checkpoint });
+  const values_S = head.forward(hidden_SD);
+  return {
+    values_BT: toGrid(values_S.indexSelect(0, packed.before_N), packed),
+    bootstrap_B: values_S.indexSelect(0, packed.last_B),
+  };
+}
+
+/** Runs a measurement without gradient over all rows, part by part, and joins what the parts give in the order of the rows. */
+export function measureAll<Name extends string>(
+  grid: Grid,
+  parts: readonly (readonly number[])[],
+  device: Device,
+  measure: (packed: PackedTokens) => Readonly<Record<Name, Tensor>>,
+): Readonly<Record<Name, Tensor>> {
+  return noGrad(() =>
+    tensorScope(() => {
+      const measured = parts.map((rows) => tensorScope(() => measure(packTokens(grid, rows, device))));
+      const places = new Array<number>(grid.samples.length);
+      parts.flat().forEach((row, place) => {
+        places[row] = place;
+      });
+      const names = Object.keys(measured[0]!) as Name[];
+      const join = (name: Name) => reorder(cat(measured.map((values) => values[name])), places);
+      return Object.fromEntries(names.map((name) => [name, join(name)])) as Record<Name, Tensor>;
+    }),
+  );
+}
+
+function reorder(values: Tensor, places: readonly number[]): Tensor {
+  if (places.every((place, row) => place === row)) return values;
+  return values.indexSelect(0, tensor([...places], { dtype: "int64", device: values.device }));
+}

@@ -1,0 +1,79 @@
+/** Supervised steps: the model learns to write the loss tokens. For warm starts and fine-tuning on given replies. */
+import { RerollError } from "../errors/reroll-error.ts";
+import { packRows } from "../experience/pack-rows.ts";
+import type { TokenSample } from "../flow/token-sample.ts";
+import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
+import { weightedCrossEntropy } from "../models/causal-lm/token-logprobs.ts";
+import { full, stack } from "../torch/create.ts";
+import { clipGradNorm } from "../torch/optim/clip-grad-norm.ts";
+import type { Optimizer } from "../torch/optim/optimizer.ts";
+import { applySchedule, type Schedule } from "../torch/optim/schedule.ts";
+import { keep, tensorScope } from "../torch/scope.ts";
+import { gridOf, packTokens } from "./token-rows.ts";
+import type { StepReport } from "./token-trainer.ts";
+
+export interface SupervisedTrainerParts {
+  readonly model: CausalLm;
+  readonly optimizer: Optimizer;
+  /** By the number of updates done. */
+  readonly schedule: Schedule;
+  readonly options: {
+    readonly maxTokensPerMicrobatch: number;
+    readonly maxGradNorm: number;
+    readonly checkpoint: boolean;
+  };
+}
+
+export class SupervisedTrainer {
+  readonly #parts: SupervisedTrainerParts;
+  #numUpdates: number;
+
+  constructor(parts: SupervisedTrainerParts, numUpdates = 0) {
+    this.#parts = parts;
+    this.#numUpdates = numUpdates;
+  }
+
+  get numUpdates(): number {
+    return this.#numUpdates;
+  }
+
+  /** One update on these samples: the mean of -log p over all their loss tokens. */
+  step(samples: readonly TokenSample[]): StepReport {
+    const { model, optimizer, schedule, options } = this.#parts;
+    const numTokens = samples.reduce((sum, { lossMask }) => sum + lossMask.reduce((total, one) => total + one, 0), 0);
+    if (numTokens === 0) throw new RerollError("EMPTY_BATCH", "The batch has no loss tokens to learn from.");
+    applySchedule(optimizer, schedule(this.#numUpdates));
+    optimizer.zeroGrad();
+    const grid = gridOf(samples);
+    const lengths = samples.map(({ tokenIds }) => tokenIds.length);
+    const losses = packRows(lengths, options.maxTokensPerMicrobatch).map((rows) =>
+      tensorScope(() => {
+        const packed = packTokens(grid, rows, model.embedding.device);
+        const hidden_SD = model.forward(packed.ids_S, packed.layout, { checkpoint: options.checkpoint });
+        const hidden_ND = hidden_SD.indexSelect(0, packed.before_N);
+        const weights_N = full([packed.targets_N.size(0)], 1 / numTokens, { device: hidden_ND.device });
+        const { loss } = weightedCrossEntropy(hidden_ND, model.head, packed.targets_N, weights_N);
+        loss.backward();
+        return keep(loss.detach());
+      }),
+    );
+    const [loss, norm] = tensorScope(() => {
+      const total = clipGradNorm(model.trainableParameters(), options.maxGradNorm);
+      optimizer.step();
+      return stack([stack(losses).sum(), total.to("float32")]).toArray();
+    });
+    for (const part of losses) part.dispose();
+    optimizer.zeroGrad();
+    this.#numUpdates++;
+    const lr = optimizer.groups[0]?.lr ?? 0;
+    return {
+      numUpdates: 1,
+      metrics: {
+        "supervised/loss": loss!,
+        "supervised/grad_norm": norm!,
+        "supervised/lr": lr,
+        "supervised/tokens": numTokens,
+      },
+    };
+  }
+}

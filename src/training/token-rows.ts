@@ -1,0 +1,127 @@
+/**
+ * Samples as tensors: constants of a batch on a [B, T] grid, and packed tokens for a forward pass.
+ *
+ * Column t of row b is token `start_b + t`, where `start_b` is the first loss token of the sample: prompts take no room on the
+ * grid. What a forward pass gives for chosen tokens is put at their cells.
+ */
+import type { TokenSample } from "../flow/token-sample.ts";
+import { packedLayout, type TokenLayout } from "../models/causal-lm/token-layout.ts";
+import { tensor, zeros } from "../torch/create.ts";
+import type { Device } from "../torch/dtype.ts";
+import type { Tensor } from "../torch/tensor.ts";
+
+/** Where a batch lies on its grid. */
+export interface Grid {
+  readonly samples: readonly TokenSample[];
+  /** Per row, the token of column 0. */
+  readonly starts: readonly number[];
+  readonly numColumns: number;
+}
+
+export function gridOf(samples: readonly TokenSample[]): Grid {
+  const starts = samples.map(({ lossMask }) => Math.max(1, lossMask.indexOf(1)));
+  const numColumns = samples.reduce((most, { tokenIds }, row) => Math.max(most, tokenIds.length - starts[row]!), 1);
+  return { samples, starts, numColumns };
+}
+
+/** What is known of a batch before any forward pass. */
+export interface GridConstants {
+  readonly lossMask_BT: Tensor;
+  readonly samplerLogprobs_BT: Tensor;
+  readonly rewards_BT: Tensor;
+  readonly versions_BT: Tensor;
+}
+
+export function gridConstants(grid: Grid, device: Device): GridConstants {
+  const { samples, starts, numColumns } = grid;
+  const fill = <Values extends Float32Array | Int32Array | Uint8Array>(
+    values: Values,
+    pick: (sample: TokenSample) => ArrayLike<number>,
+  ): Values => {
+    samples.forEach((sample, row) => {
+      const from = pick(sample);
+      const start = starts[row]!;
+      for (let i = start; i < from.length; i++) values[row * numColumns + i - start] = from[i]!;
+    });
+    return values;
+  };
+  const size = samples.length * numColumns;
+  const shape = [samples.length, numColumns];
+  const mask = fill(new Uint8Array(size), (sample) => sample.lossMask);
+  const versions = fill(new Int32Array(size), (sample) => sample.versions);
+  return {
+    lossMask_BT: tensor(mask, shape, { device }).to("bool"),
+    samplerLogprobs_BT: tensor(
+      fill(new Float32Array(size), (sample) => sample.samplerLogprobs),
+      shape,
+      { device },
+    ),
+    rewards_BT: tensor(
+      fill(new Float32Array(size), (sample) => sample.rewards),
+      shape,
+      { device },
+    ),
+    versions_BT: tensor(versions, shape, { device }).to("int64"),
+  };
+}
+
+/** Some rows of a grid, packed for one forward pass. */
+export interface PackedTokens {
+  readonly ids_S: Tensor;
+  readonly layout: TokenLayout;
+  /** The packed tokens behind which a loss token comes, and that loss token. */
+  readonly before_N: Tensor;
+  readonly targets_N: Tensor;
+  /** The loss tokens' places on the flattened grid of these rows. */
+  readonly cells_N: Tensor;
+  /** The last token of each row among the packed ones. */
+  readonly last_B: Tensor;
+  readonly numRows: number;
+  readonly numColumns: number;
+}
+
+export function packTokens(
+  { samples, starts, numColumns }: Grid,
+  rows: readonly number[],
+  device: Device,
+): PackedTokens {
+  const chosen = rows.map((row) => samples[row]!);
+  const lengths = chosen.map(({ tokenIds }) => tokenIds.length);
+  const numTokens = lengths.reduce((sum, length) => sum + length, 0);
+  const ids = new Int32Array(numTokens);
+  const before: number[] = [];
+  const targets: number[] = [];
+  const cells: number[] = [];
+  const last: number[] = [];
+  let offset = 0;
+  chosen.forEach(({ tokenIds, lossMask }, i) => {
+    ids.set(tokenIds, offset);
+    const start = starts[rows[i]!]!;
+    for (let t = start; t < tokenIds.length; t++) {
+      if (lossMask[t] === 0) continue;
+      before.push(offset + t - 1);
+      targets.push(tokenIds[t]!);
+      cells.push(i * numColumns + t - start);
+    }
+    offset += tokenIds.length;
+    last.push(offset - 1);
+  });
+  const index = (values: readonly number[] | Int32Array) =>
+    tensor(Int32Array.from(values), [values.length], { device }).to("int64");
+  return {
+    ids_S: index(ids),
+    layout: packedLayout(lengths, device),
+    before_N: index(before),
+    targets_N: index(targets),
+    cells_N: index(cells),
+    last_B: index(last),
+    numRows: rows.length,
+    numColumns,
+  };
+}
+
+/** Values of loss tokens at their cells; zero everywhere else. Differentiable. */
+export function toGrid(values_N: Tensor, { cells_N, numRows, numColumns }: PackedTokens): Tensor {
+  const empty = zeros([numRows * numColumns], { dtype: values_N.dtype, device: values_N.device });
+  return empty.scatter(0, cells_N, values_N).view(numRows, numColumns);
+}

@@ -1,0 +1,359 @@
+/**
+ * One training step on token samples: score the whole rollout, then update in minibatches.
+ *
+ * In: an immutable batch. Out: a report; the weights have changed. Denominators are those of each update, so that the cut into
+ * microbatches changes nothing. Knows nothing of environments or engines.
+ */
+
+import { type CorrectionMetrics, readCorrectionMetrics } from "../algorithms/corrections/correction-metrics.ts";
+import { addMetrics, type LossMetrics, readMetrics } from "../algorithms/losses/loss-metrics.ts";
+import { maskedMean } from "../algorithms/masked.ts";
+import { type ScoredBatch, selectRows, type TokenBatch } from "../algorithms/recipes/batch.ts";
+import type { Recipe, RecipeState } from "../algorithms/recipes/recipe.ts";
+import { globalDenominators, mergeDenominators } from "../algorithms/reduce.ts";
+import { RerollError } from "../errors/reroll-error.ts";
+import { packRows } from "../experience/pack-rows.ts";
+import type { Metrics } from "../flow/metrics.ts";
+import type { SampleBatch } from "../flow/token-sample.ts";
+import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
+import { withoutLora } from "../models/causal-lm/lora.ts";
+import { deriveSeed, Random } from "../random/random.ts";
+import { noGrad } from "../torch/autograd.ts";
+import { clipGradNorm } from "../torch/optim/clip-grad-norm.ts";
+import type { Optimizer } from "../torch/optim/optimizer.ts";
+import { applySchedule, type Schedule } from "../torch/optim/schedule.ts";
+import { keep, tensorScope } from "../torch/scope.ts";
+import type { Tensor } from "../torch/tensor.ts";
+import { type Critic, measureAll, measurePolicy, measureValues } from "./measure-rows.ts";
+import { type Grid, gridConstants, gridOf, packTokens } from "./token-rows.ts";
+import type { TrainerRanks } from "./trainer-ranks.ts";
+
+export interface TokenTrainerParts {
+  readonly model: CausalLm;
+  readonly recipe: Recipe;
+  readonly optimizer: Optimizer;
+  /** By the number of updates done. */
+  readonly schedule: Schedule;
+  /** What KL is measured to: a frozen model, or this one without its LoRA adapters. */
+  readonly reference: CausalLm | "base" | null;
+  readonly critic: TrainedCritic | null;
+  /** Where the rollout is spread over several processes. */
+  readonly ranks?: TrainerRanks;
+  readonly options: TokenTrainerOptions;
+}
+
+export interface TrainedCritic extends Critic {
+  readonly optimizer: Optimizer;
+  /** Updates in which only the critic learns, while its values mean nothing yet. */
+  readonly warmupUpdates: number;
+}
+
+export interface TokenTrainerOptions {
+  /** That of sampling. */
+  readonly temperature: number;
+  /** Bounds the memory of a forward and backward pass. */
+  readonly maxTokensPerMicrobatch: number;
+  /** Trajectories per update; 0 for one update per rollout. */
+  readonly minibatchTrajectories: number;
+  readonly maxGradNorm: number;
+  /** Trade time for memory in the backward pass. */
+  readonly checkpoint: boolean;
+  readonly seed: number;
+}
+
+/** What a step did. */
+export interface StepReport {
+  readonly numUpdates: number;
+  readonly metrics: Metrics;
+}
+
+/** What changes from step to step beside weights and optimiser. Plain data. */
+export interface TokenTrainerState {
+  readonly numSteps: number;
+  readonly numUpdates: number;
+  readonly recipe: RecipeState;
+}
+
+export class TokenTrainer {
+  readonly #parts: TokenTrainerParts;
+  #state: TokenTrainerState;
+
+  constructor(parts: TokenTrainerParts) {
+    this.#parts = parts;
+    this.#state = { numSteps: 0, numUpdates: 0, recipe: parts.recipe.initialState };
+    const { recipe, reference, critic } = parts;
+    if (recipe.needs.includes("referenceLogprobs_BT") && reference === null)
+      throw missingPart(recipe, "a reference model");
+    if (recipe.hasCritic && critic === null) throw missingPart(recipe, "a critic");
+  }
+
+  get state(): TokenTrainerState {
+    return this.#state;
+  }
+
+  /** Goes on from a saved state; weights and optimiser are restored by whoever holds them. */
+  restore(state: TokenTrainerState): void {
+    this.#state = state;
+  }
+
+  async step(batch: SampleBatch): Promise<StepReport> {
+    if (batch.samples.length === 0) throw new RerollError("EMPTY_BATCH", "The batch has no samples to train on.");
+    const before = this.#state.numUpdates;
+    const grid = gridOf(batch.samples);
+    const scored = this.#score(grid, batch.version);
+    try {
+      const sums = new MetricSums();
+      const { recipe } = this.#parts;
+      for (let epoch = 0; epoch < recipe.numEpochs; epoch++) {
+        for (const rows of this.#minibatches(grid, epoch)) await this.#update(grid, scored, rows, sums);
+      }
+      const metrics = { ...readCorrectionMetrics(scored.metrics), ...sums.read() };
+      this.#advance(metrics, batch.samples.length);
+      const numUpdates = this.#state.numUpdates - before;
+      return { numUpdates, metrics: { ...metrics, "train/updates": numUpdates } };
+    } finally {
+      disposeScored(scored);
+    }
+  }
+
+  /** Everything that must see the whole rollout, before the weights change. */
+  #score(grid: Grid, version: number): ScoredBatch {
+    const { recipe, model } = this.#parts;
+    return noGrad(() =>
+      tensorScope(() => {
+        const { device } = model.embedding;
+        const { lossMask_BT, samplerLogprobs_BT, rewards_BT, versions_BT } = gridConstants(grid, device);
+        const batch: TokenBatch = {
+          lossMask_BT,
+          samplerLogprobs_BT,
+          rewards_BT,
+          ...this.#measure(grid),
+          groupOf: grid.samples.map(({ group }) => group),
+          isTruncated: grid.samples.map(({ isTruncated }) => isTruncated),
+          versions: { versions_BT, current: version },
+          steps: {
+            trajectoryOf: grid.samples.map(({ trajectory }) => trajectory),
+            turnOf: grid.samples.map(({ turn }) => turn),
+            stateOf: grid.samples.map(({ stateKey }) => stateKey),
+          },
+        };
+        const scored = recipe.score(batch, this.#state.recipe);
+        const metrics = { ...scored.metrics, ...samplerGap(batch), ...stalenessOf(batch) };
+        return keepScored({ ...scored, metrics });
+      }),
+    );
+  }
+
+  /** What the recipe needs from models: log-probs of the anchor and the reference, values of the critic. */
+  #measure(grid: Grid): Partial<TokenBatch> {
+    const { recipe, model, reference, critic, options } = this.#parts;
+    const { device } = model.embedding;
+    const parts = this.#forwardParts(grid);
+    const settings = { temperature: options.temperature, checkpoint: false };
+    const logprobsOf = (measured: CausalLm) =>
+      measureAll(grid, parts, device, (packed) => ({ logprobs: measurePolicy(measured, packed, settings).logprobs_BT }))
+        .logprobs;
+    const needs = new Set(recipe.needs);
+    const values =
+      critic === null || !recipe.hasCritic
+        ? null
+        : measureAll(grid, parts, device, (packed) => ({ ...measureValues(critic, packed, false) }));
+    return {
+      ...(needs.has("anchorLogprobs_BT") && { anchorLogprobs_BT: logprobsOf(model) }),
+      ...(needs.has("referenceLogprobs_BT") &&
+        reference !== null && {
+          referenceLogprobs_BT:
+            reference === "base" ? withoutLora(model, () => logprobsOf(model)) : logprobsOf(reference),
+        }),
+      ...(values && { values_BT: values.values_BT, bootstrapValues_B: values.bootstrap_B }),
+    };
+  }
+
+  #forwardParts(grid: Grid): readonly (readonly number[])[] {
+    const lengths = grid.samples.map(({ tokenIds }) => tokenIds.length);
+    return packRows(lengths, this.#parts.options.maxTokensPerMicrobatch);
+  }
+
+  /** Rows of each update: whole trajectories, in an order drawn anew for every pass. */
+  #minibatches({ samples }: Grid, epoch: number): readonly (readonly number[])[] {
+    const { minibatchTrajectories, seed } = this.#parts.options;
+    const rowsOf = new Map<number, number[]>();
+    for (const [row, { trajectory }] of samples.entries()) {
+      const rows = rowsOf.get(trajectory);
+      if (rows === undefined) rowsOf.set(trajectory, [row]);
+      else rows.push(row);
+    }
+    if (minibatchTrajectories === 0 || minibatchTrajectories >= rowsOf.size) return [samples.map((_, row) => row)];
+    const random = new Random(deriveSeed(seed, "minibatch", this.#state.numSteps, epoch));
+    const order = random.shuffled([...rowsOf.keys()]);
+    const count = Math.ceil(order.length / minibatchTrajectories);
+    return Array.from({ length: count }, (_, i) =>
+      order.slice(i * minibatchTrajectories, (i + 1) * minibatchTrajectories).flatMap((key) => rowsOf.get(key)!),
+    );
+  }
+
+  async #update(grid: Grid, scored: ScoredBatch, rows: readonly number[], sums: MetricSums): Promise<void> {
+    const { model, optimizer, schedule, critic, ranks, options } = this.#parts;
+    const { numUpdates } = this.#state;
+    applySchedule(optimizer, schedule(numUpdates));
+    optimizer.zeroGrad();
+    critic?.optimizer.zeroGrad();
+    const part = tensorScope(() => {
+      const { lossMask_BT, groupOf } = selectRows(scored, rows);
+      return globalDenominators(lossMask_BT, groupOf);
+    });
+    const denominators = ranks === undefined ? part : mergeDenominators(await ranks.gather(part));
+    const lengths = rows.map((row) => grid.samples[row]!.tokenIds.length);
+    for (const picks of packRows(lengths, options.maxTokensPerMicrobatch)) {
+      const own = picks.map((pick) => rows[pick]!);
+      tensorScope(() => {
+        const packed = packTokens(grid, own, model.embedding.device);
+        const { logprobs_BT, entropies_BT } = measurePolicy(model, packed, options);
+        const values = critic && measureValues(critic, packed, options.checkpoint);
+        const { loss, terms, metrics, correctionMetrics } = this.#parts.recipe.loss(
+          {
+            rows: selectRows(scored, own),
+            policyLogprobs_BT: logprobs_BT,
+            entropies_BT,
+            ...(values && { values_BT: values.values_BT }),
+          },
+          denominators,
+        );
+        loss.backward();
+        const losses = { "train/loss": loss.detach(), ...prefixed("train/loss_", terms) };
+        sums.add(metrics, correctionMetrics, losses);
+      });
+    }
+    await ranks?.reduceGradients();
+    const isWarming = critic !== null && numUpdates < critic.warmupUpdates;
+    tensorScope(() => {
+      const norm = clipGradNorm(model.trainableParameters(), options.maxGradNorm);
+      sums.addUpdate({ "train/grad_norm": norm }, optimizer.groups[0]?.lr ?? 0);
+      if (!isWarming) optimizer.step();
+      if (critic === null) return;
+      const parameters = [...critic.model.trainableParameters(), ...critic.head.trainableParameters()];
+      sums.addUpdate({ "train/critic_grad_norm": clipGradNorm(parameters, options.maxGradNorm) });
+      applySchedule(critic.optimizer, schedule(numUpdates));
+      critic.optimizer.step();
+    });
+    optimizer.zeroGrad();
+    critic?.optimizer.zeroGrad();
+    this.#state = { ...this.#state, numUpdates: numUpdates + 1 };
+  }
+
+  #advance(metrics: Metrics, numRows: number): void {
+    const { recipe } = this.#parts;
+    const referenceKl = metrics["score/reference_kl"];
+    const entropy = metrics["policy/entropy"];
+    this.#state = {
+      ...this.#state,
+      numSteps: this.#state.numSteps + 1,
+      recipe: recipe.advance(this.#state.recipe, {
+        ...(referenceKl !== undefined && { referenceKl }),
+        ...(entropy !== undefined && { entropy }),
+        numRows,
+      }),
+    };
+  }
+}
+
+/** Metrics of all microbatches of a step, on the device until they are read together. */
+class MetricSums {
+  #losses: LossMetrics = {};
+  readonly #corrections: CorrectionMetrics[] = [];
+  readonly #terms: Readonly<Record<string, Tensor>>[] = [];
+  readonly #updates: Readonly<Record<string, Tensor>>[] = [];
+  #numUpdates = 0;
+  #lr = 0;
+
+  add(losses: LossMetrics, corrections: CorrectionMetrics, terms: Readonly<Record<string, Tensor>>): void {
+    const before = Object.values(this.#losses).flatMap(({ sum, count }) => [sum, count]);
+    const joined = addMetrics([this.#losses, losses]);
+    for (const { sum, count } of Object.values(joined)) {
+      keep(sum);
+      keep(count);
+    }
+    const after = new Set(Object.values(joined).flatMap(({ sum, count }) => [sum, count]));
+    for (const old of before) if (!after.has(old)) old.dispose();
+    this.#losses = joined;
+    this.#corrections.push(keepAll(corrections));
+    this.#terms.push(keepAll(terms));
+  }
+
+  addUpdate(values: Readonly<Record<string, Tensor>>, lr?: number): void {
+    this.#updates.push(keepAll(values));
+    if (lr === undefined) return;
+    this.#numUpdates++;
+    this.#lr = lr;
+  }
+
+  /** Reads everything and frees it. */
+  read(): Metrics {
+    const parts = this.#terms.map(readCorrectionMetrics);
+    const updates = this.#updates.map(readCorrectionMetrics);
+    const corrections = this.#corrections.map(readCorrectionMetrics);
+    const losses = readMetrics(this.#losses);
+    for (const record of [...this.#terms, ...this.#updates, ...this.#corrections])
+      for (const value of Object.values(record)) value.dispose();
+    for (const { sum, count } of Object.values(this.#losses)) {
+      sum.dispose();
+      count.dispose();
+    }
+    return {
+      ...losses,
+      ...meanOf(corrections, corrections.length),
+      ...meanOf(updates, this.#numUpdates),
+      // The shares of the microbatches of an update add up to its loss.
+      ...meanOf(parts, this.#numUpdates),
+      "train/lr": this.#lr,
+    };
+  }
+}
+
+function meanOf(records: readonly Readonly<Record<string, number>>[], divisor: number): Metrics {
+  const sums: Record<string, number> = {};
+  for (const record of records) {
+    for (const [name, value] of Object.entries(record)) sums[name] = (sums[name] ?? 0) + value / divisor;
+  }
+  return sums;
+}
+
+function keepAll(values: Readonly<Record<string, Tensor>>): Readonly<Record<string, Tensor>> {
+  for (const value of Object.values(values)) keep(value);
+  return values;
+}
+
+function prefixed(prefix: string, values: Readonly<Record<string, Tensor>>): Readonly<Record<string, Tensor>> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [prefix + name, value]));
+}
+
+/** How far the trainer's log-probs are from the sampler's: the health of the whole loop in one number. */
+function samplerGap({ anchorLogprobs_BT, samplerLogprobs_BT, lossMask_BT }: TokenBatch): CorrectionMetrics {
+  if (anchorLogprobs_BT === undefined) return {};
+  const gap_BT = anchorLogprobs_BT.sub(samplerLogprobs_BT).abs().where(lossMask_BT, 0);
+  return { "train/sampler_gap": maskedMean(gap_BT, lossMask_BT), "train/sampler_gap_max": gap_BT.max() };
+}
+
+function stalenessOf({ versions, lossMask_BT }: TokenBatch): CorrectionMetrics {
+  if (versions === undefined) return {};
+  const age_BT = versions.versions_BT.neg().add(versions.current).to("float32").where(lossMask_BT, 0);
+  return { "train/staleness": maskedMean(age_BT, lossMask_BT), "train/staleness_max": age_BT.max() };
+}
+
+function tensorsOf(scored: ScoredBatch): readonly Tensor[] {
+  const { denominators: _, groupOf: __, metrics, entropyCoefficient: ___, ...tensors } = scored;
+  return [...Object.values(tensors), ...Object.values(metrics)].filter((value) => value !== null);
+}
+
+function keepScored(scored: ScoredBatch): ScoredBatch {
+  for (const value of tensorsOf(scored)) keep(value);
+  return scored;
+}
+
+function disposeScored(scored: ScoredBatch): void {
+  for (const value of new Set(tensorsOf(scored))) value.dispose();
+}
+
+function missingPart({ type }: Recipe, part: string): RerollError {
+  return new RerollError("MISSING_PART", `Recipe ${type} with these options needs ${part}, and the trainer has none.`);
+}

@@ -1,0 +1,123 @@
+/** A model, its optimisers, and everything that is done to them: what runs inside of a trainer's thread, or without one. */
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { invariant } from "../errors/reroll-error.ts";
+import type { SampleBatch, TokenSample } from "../flow/token-sample.ts";
+import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
+import { mergedWeights } from "../models/causal-lm/merged-weights.ts";
+import { loadTokenizer } from "../models/tokenizer/load-tokenizer.ts";
+import type { Optimizer } from "../torch/optim/optimizer.ts";
+import type { Tensor } from "../torch/tensor.ts";
+import { SupervisedTrainer } from "./supervised-trainer.ts";
+import type { StepReport, TokenTrainerState } from "./token-trainer.ts";
+import { loadCritic, loadOptimizer, saveCritic, saveModel, saveOptimizer } from "./trainer-checkpoint.ts";
+import { buildOptimizer, buildSchedule, type OptimizerOptions, type ScheduleOptions } from "./trainer-options.ts";
+import { buildTrainer, loadPolicy, type TrainerParts, type TrainerSource } from "./trainer-source.ts";
+
+/** The optimiser of supervised steps; it has a state of its own. */
+export interface SupervisedSource {
+  readonly optimizer: OptimizerOptions;
+  readonly schedule: ScheduleOptions;
+  readonly numUpdates: number;
+}
+
+export interface TrainerHostSource {
+  readonly source: TrainerSource;
+  readonly supervised: SupervisedSource | null;
+}
+
+interface SavedCounters {
+  readonly trainer: TokenTrainerState;
+  readonly supervisedUpdates: number;
+}
+
+export class TrainerHost {
+  readonly #source: TrainerHostSource;
+  readonly #files: ReadonlyMap<string, Uint8Array>;
+  readonly #parts: TrainerParts;
+  readonly #supervisedOptimizer: Optimizer | null;
+  #supervised: SupervisedTrainer | null;
+
+  private constructor(host: TrainerHostSource, model: CausalLm, files: ReadonlyMap<string, Uint8Array>) {
+    this.#source = host;
+    this.#files = files;
+    this.#parts = buildTrainer(host.source, model);
+    const { supervised } = host;
+    this.#supervisedOptimizer =
+      supervised === null ? null : buildOptimizer(model.namedParameters(), supervised.optimizer);
+    this.#supervised = this.#supervisedFrom(0);
+  }
+
+  static async create(host: TrainerHostSource): Promise<TrainerHost> {
+    const tokenizer = await loadTokenizer(host.source.tokenizerFolder);
+    return new TrainerHost(host, loadPolicy(host.source), tokenizer.files);
+  }
+
+  step(batch: SampleBatch): Promise<StepReport> {
+    return this.#parts.trainer.step(batch);
+  }
+
+  stepSupervised(samples: readonly TokenSample[]): StepReport {
+    invariant(this.#supervised !== null, "supervised steps need the options of supervised training");
+    return this.#supervised.step(samples);
+  }
+
+  weights(): ReadonlyMap<string, Tensor> {
+    return mergedWeights(this.#parts.model);
+  }
+
+  saveModel(folder: string): void {
+    saveModel(this.#parts.model, folder, this.#files);
+  }
+
+  saveState(folder: string): void {
+    mkdirSync(folder, { recursive: true });
+    const { model, optimizer, critic, trainer } = this.#parts;
+    saveOptimizer(optimizer, trainableOf(model), join(folder, "policy"));
+    if (this.#supervisedOptimizer !== null)
+      saveOptimizer(this.#supervisedOptimizer, new Map(), join(folder, "supervised"));
+    if (critic !== null) saveCritic(critic, join(folder, "critic"));
+    const counters: SavedCounters = { trainer: trainer.state, supervisedUpdates: this.#supervised?.numUpdates ?? 0 };
+    writeFileSync(join(folder, "trainer.json"), `${JSON.stringify(counters)}\n`);
+  }
+
+  loadState(folder: string): void {
+    const { model, optimizer, critic, trainer } = this.#parts;
+    const counters = JSON.parse(readFileSync(join(folder, "trainer.json"), "utf8")) as SavedCounters;
+    loadOptimizer(optimizer, trainableOf(model), join(folder, "policy"));
+    if (this.#supervisedOptimizer !== null)
+      loadOptimizer(this.#supervisedOptimizer, new Map(), join(folder, "supervised"));
+    if (critic !== null) loadCritic(critic, join(folder, "critic"));
+    trainer.restore(counters.trainer);
+    this.#supervised = this.#supervisedFrom(counters.supervisedUpdates);
+  }
+
+  dispose(): void {
+    this.#parts.model.dispose();
+    this.#parts.optimizer.dispose();
+    this.#supervisedOptimizer?.dispose();
+    this.#parts.critic?.model.dispose();
+    this.#parts.critic?.head.dispose();
+    this.#parts.critic?.optimizer.dispose();
+  }
+
+  #supervisedFrom(numUpdates: number): SupervisedTrainer | null {
+    const { supervised, source } = this.#source;
+    if (supervised === null || this.#supervisedOptimizer === null) return null;
+    const { maxTokensPerMicrobatch, maxGradNorm, checkpoint } = source.training;
+    const length = { numUpdates: supervised.numUpdates, updatesPerRolloutStep: 1 };
+    return new SupervisedTrainer(
+      {
+        model: this.#parts.model,
+        optimizer: this.#supervisedOptimizer,
+        schedule: buildSchedule(supervised.schedule, length),
+        options: { maxTokensPerMicrobatch, maxGradNorm, checkpoint },
+      },
+      numUpdates,
+    );
+  }
+}
+
+function trainableOf(model: CausalLm): ReadonlyMap<string, Tensor> {
+  return new Map([...model.namedParameters()].filter(([, parameter]) => parameter.requiresGrad));
+}

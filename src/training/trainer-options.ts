@@ -1,0 +1,73 @@
+/** The options of training as run files give them: optimiser, schedule, and how a batch goes through the model. */
+import { z } from "zod";
+import { AdamW } from "../torch/optim/adamw.ts";
+import type { Optimizer } from "../torch/optim/optimizer.ts";
+import { decayMatrices, type NamedParameters } from "../torch/optim/parameter-group.ts";
+import { constantRate, cosineDecay, linearDecay, type Schedule, withWarmup } from "../torch/optim/schedule.ts";
+
+export const scheduleOptions = z.strictObject({
+  type: z.enum(["constant", "linear", "cosine"]).default("constant").describe("How the rate falls after warm-up."),
+  unit: z
+    .enum(["updates", "rollout-steps"])
+    .default("updates")
+    .describe("What warmup and length count: optimiser updates, or rollout steps of several updates each."),
+  warmup: z.int().min(0).default(0).describe("Over which the rate rises to its value."),
+  length: z.int().positive().nullable().default(null).describe("Over which it falls; null for the whole run."),
+  finalFactor: z.number().min(0).max(1).default(0).describe("What is left of the rate at the end."),
+});
+
+export type ScheduleOptions = z.output<typeof scheduleOptions>;
+
+/** How long the run is, for schedules that are given in other units. */
+export interface RunLength {
+  readonly numUpdates: number;
+  readonly updatesPerRolloutStep: number;
+}
+
+export function buildSchedule(options: ScheduleOptions, { numUpdates, updatesPerRolloutStep }: RunLength): Schedule {
+  const { type, unit, finalFactor } = options;
+  const perUnit = unit === "updates" ? 1 : updatesPerRolloutStep;
+  const warmup = options.warmup * perUnit;
+  const length = Math.max(1, options.length === null ? numUpdates - warmup : options.length * perUnit);
+  const after =
+    type === "constant"
+      ? constantRate()
+      : type === "linear"
+        ? linearDecay(length, finalFactor)
+        : cosineDecay(length, finalFactor);
+  return withWarmup(warmup, after);
+}
+
+export const optimizerOptions = z.strictObject({
+  lr: z.number().positive().describe("Learning rate."),
+  betas: z.tuple([z.number().min(0).max(1), z.number().min(0).max(1)]).default([0.9, 0.999]),
+  eps: z.number().positive().default(1e-8),
+  weightDecay: z.number().min(0).default(0).describe("On matrices only."),
+  masterWeights: z
+    .boolean()
+    .default(true)
+    .describe("Keep a float32 copy of 16-bit weights, so that small updates are not lost."),
+});
+
+export type OptimizerOptions = z.output<typeof optimizerOptions>;
+
+export function buildOptimizer(parameters: NamedParameters, options: OptimizerOptions): Optimizer {
+  const { lr, betas, eps, weightDecay, masterWeights } = options;
+  return new AdamW(decayMatrices(parameters, weightDecay), { lr, betas, eps, masterWeights });
+}
+
+/** Of the reinforcement learning steps. */
+export const trainingOptions = z.strictObject({
+  optimizer: optimizerOptions,
+  schedule: scheduleOptions.prefault({}),
+  minibatch: z.int().min(0).default(0).describe("Trajectories per update; 0 for one update per rollout."),
+  maxTokensPerMicrobatch: z
+    .int()
+    .positive()
+    .default(16_384)
+    .describe("Tokens in one forward and backward pass: bounds its memory, and changes nothing else."),
+  maxGradNorm: z.number().positive().default(1).describe("Gradients are scaled down to this norm."),
+  checkpoint: z.boolean().default(false).describe("Compute activations twice instead of keeping them."),
+});
+
+export type TrainingOptions = z.output<typeof trainingOptions>;

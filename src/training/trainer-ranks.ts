@@ -1,0 +1,9 @@
+/** What ranks of data-parallel training tell each other in an update. Every rank calls each function, in the same order. */
+import type { Denominators } from "../algorithms/reduce.ts";
+
+export interface TrainerRanks {
+  /** The counts of all ranks, this one's among them. */
+  gather(own: Denominators): Promise<readonly Denominators[]>;
+  /** Replaces every gradient by its sum over all ranks. */
+  reduceGradients(): Promise<void>;
+}

@@ -1,0 +1,22 @@
+/** What loops know of training: steps, weights to publish, and a state that can be saved. Runs in a thread of its own. */
+import type { SampleBatch, TokenSample } from "../flow/token-sample.ts";
+import type { Tensor } from "../torch/tensor.ts";
+import type { StepReport } from "./token-trainer.ts";
+
+export interface Trainer {
+  /** One rollout's worth of updates. The batch is only read. */
+  step(batch: SampleBatch): Promise<StepReport>;
+  /** One supervised update. */
+  stepSupervised(samples: readonly TokenSample[]): Promise<StepReport>;
+  /**
+   * Runs `use` on the weights by their Hugging Face names, adapters added in. They are the trainer's own memory: no step runs
+   * until `use` is done, and they must not be read after it.
+   */
+  withWeights<Result>(use: (weights: ReadonlyMap<string, Tensor>) => Promise<Result>): Promise<Result>;
+  /** Writes weights and tokenizer in Hugging Face layout. */
+  saveModel(folder: string): Promise<void>;
+  /** Writes everything that is needed to go on. */
+  saveState(folder: string): Promise<void>;
+  loadState(folder: string): Promise<void>;
+  close(): Promise<void>;
+}
