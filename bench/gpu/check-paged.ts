@@ -1,7 +1,9 @@
 /** The decode kernels against their composed forms, on random values. */
-import { empty, rand, randn, tensor, zeros } from "../../src/torch/create.ts";
+import { cat, empty, rand, randn, tensor, zeros } from "../../src/torch/create.ts";
 import type { DType } from "../../src/torch/dtype.ts";
-import { pagedDecodeKernel, rotateAndStoreKernel } from "../../src/torch/kernels/paged-kernel.ts";
+import { rmsNorm } from "../../src/torch/fused.ts";
+import { addNormKernel_ } from "../../src/torch/kernels/norm-kernel.ts";
+import { pagedDecode } from "../../src/torch/kernels/paged-kernel.ts";
 import { sampleKernel } from "../../src/torch/kernels/sample-kernel.ts";
 import { pagedAttentionReference } from "../../src/torch/paged-attention.ts";
 import type { Tensor } from "../../src/torch/tensor.ts";
@@ -12,13 +14,15 @@ type Report = (name: string, dtype: DType, got: Tensor, expected: Tensor, tolera
 const device = "cuda";
 
 export function checkPaged(dtype: DType, report: Report): void {
+  // The tensor cores take 16-bit types.
   for (const [H, G, K] of [
     [14, 2, 64],
     [16, 8, 128],
     [4, 4, 64],
     [32, 4, 128],
   ] as const)
-    checkHeads(dtype, report, H, G, K);
+    if (dtype !== "float32") checkHeads(dtype, report, H, G, K);
+  checkNorm(dtype, report);
   checkSample(dtype, report);
 }
 
@@ -39,20 +43,18 @@ function checkHeads(dtype: DType, report: Report, H: number, G: number, K: numbe
       (((b * M + Math.floor((length - 1) / blockSize)) * 37) % (B * M)) * blockSize + ((length - 1) % blockSize),
   );
   const slots_B = tensor(Int32Array.from(slots), [B], { device });
-  const lengths_B = tensor(Int32Array.from(lengths), [B], { device });
   const [q, k, v] = qkv.splitSizes([H, G, G], 1) as [Tensor, Tensor, Tensor];
-  const paged = { keys, values, table_BM };
-  const rotated = rotateAndStoreKernel(q, k, v, angle.cos(), angle.sin(), slots_B, paged);
-  const turn = (x: Tensor) => {
+  const positions_B = tensor(
+    Int32Array.from(lengths, (length) => length - 1),
+    [B],
+    { device },
+  );
+  const rows = { positions_B, table_BM, cos_BK: angle.cos(), sin_BK: angle.sin() };
+  const turned = (x: Tensor) => {
     const [a, b] = x.to("float64").chunk(2, -1) as [Tensor, Tensor];
     const [c, s] = [angle.to("float64").cos().unsqueeze(1), angle.to("float64").sin().unsqueeze(1)];
-    return { first: a.mul(c).sub(b.mul(s)), second: b.mul(c).add(a.mul(s)) };
+    return cat([a.mul(c).sub(b.mul(s)), b.mul(c).add(a.mul(s))], -1);
   };
-  report(`rotate q ${H}/${G}x${K}`, dtype, rotated.narrow(2, 0, K / 2), turn(q).first, 1e-6);
-  const stored = keys.flatten(0, 1).indexSelect(0, slots_B);
-  report("stored k", dtype, stored.narrow(2, K / 2, K / 2), turn(k).second, 1e-6);
-  report("stored v", dtype, values.flatten(0, 1).indexSelect(0, slots_B), v.to("float64"), 1e-7);
-  if (dtype === "float32") return; // the tensor cores take 16-bit types
   const runs = lengths.map((length, b) => ({
     blocks: table_BM
       .select(0, b)
@@ -61,14 +63,44 @@ function checkHeads(dtype: DType, report: Report, H: number, G: number, K: numbe
     numQueries: 1,
     length,
   }));
-  const expected = pagedAttentionReference(rotated.to("float32"), keys.to("float32"), values.to("float32"), runs, null);
-  report(
-    "paged attention",
-    dtype,
-    pagedDecodeKernel(rotated, paged, lengths_B, K ** -0.5),
-    expected.to("float64"),
-    2e-5,
-  );
+  // One span for everything, and several that are joined.
+  for (const [warps, span] of [
+    [4, 2048],
+    [4, 256],
+    [8, 640],
+    [8, 128],
+    [4, 16],
+    ...(K === 64
+      ? ([
+          [16, 640],
+          [16, 512],
+        ] as const)
+      : []),
+  ] as const) {
+    const attend = pagedDecode(rows, { numHeads: H, numGroups: G, headSize: K }, { warps, span });
+    const out = attend({ q_BHK: q, k_BGK: k, v_BGK: v }, { keys, values });
+    const stored = (x: Tensor) => x.flatten(0, 1).indexSelect(0, slots_B);
+    report(`stored k ${H}/${G}x${K}`, dtype, stored(keys), turned(k), 1e-6);
+    report("stored v", dtype, stored(values), v.to("float64"), 1e-7);
+    const rotated = turned(q).to(dtype).to("float32");
+    const expected = pagedAttentionReference(rotated, keys.to("float32"), values.to("float32"), runs, null);
+    report(`${warps} warps, span ${span}`, dtype, out, expected.to("float64"), 2e-5);
+  }
+}
+
+function checkNorm(dtype: DType, report: Report): void {
+  for (const D of [64, 896, 4096]) {
+    const [x, delta, weight] = [randn([37, D], { device }), randn([37, D], { device }), randn([D], { device })];
+    const [x16, delta16, weight16] = [x.to(dtype), delta.to(dtype), weight.to(dtype)];
+    const sum = x16.add(delta16);
+    const expected = rmsNorm(sum.to("float64"), weight16.to("float64"), 1e-6);
+    report(`add and norm ${D}`, dtype, addNormKernel_(x16, delta16, weight16, 1e-6), expected, 2e-6);
+    report("sum", dtype, x16, sum.to("float64"), 1e-7);
+    const parts = randn([3, 37, D], { device });
+    const whole = x16.add(parts.sum(0).to(dtype)).to("float64");
+    const expectedWhole = rmsNorm(whole, weight16.to("float64"), 1e-6);
+    report("sum of parts", dtype, addNormKernel_(x16, parts, weight16, 1e-6), expectedWhole, 2e-6);
+  }
 }
 
 function checkSample(dtype: DType, report: Report): void {

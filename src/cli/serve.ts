@@ -6,11 +6,13 @@
 import { randomUUID } from "node:crypto";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Engine } from "../generation/engine.ts";
-import { createServer, type ListenAddress } from "../generation/server/create-server.ts";
+import { createServer } from "../generation/server/create-server.ts";
+import type { ListenAddress } from "../generation/server/listen-address.ts";
 import type { ServerOptions } from "../generation/server/server-parts.ts";
 import type { Sessions } from "../generation/server/sessions.ts";
 import type { Tokenizer } from "../models/tokenizer/tokenizer.ts";
 
+/** Built parts, and where to listen. */
 export interface ServeOptions extends ServerOptions, ListenAddress {
   readonly engine: Engine;
   readonly tokenizer: Tokenizer;
@@ -22,6 +24,7 @@ export interface ServeOptions extends ServerOptions, ListenAddress {
   readonly print?: (line: string) => void;
 }
 
+/** A server that answers. */
 export interface RunningServe {
   /** Without /v1. */
   readonly url: string;
@@ -32,38 +35,46 @@ export interface RunningServe {
   close(): Promise<void>;
 }
 
-/** Starts to serve. Resolves once clients can connect. */
+/** Starts to serve. Resolves once clients can connect. Where that fails, the engine is closed too. */
 export async function serve(options: ServeOptions): Promise<RunningServe> {
-  const { engine, tokenizer, modelName, signal, print = console.log } = options;
+  const { engine, signal, print = console.log } = options;
+  try {
+    const { url, sessions, closed, close } = await startServing(options, print);
+    signal?.addEventListener("abort", () => void close(), { once: true });
+    if (signal?.aborted) await close();
+    else announce(options, url, print);
+    return { url, sessions, closed, close };
+  } catch (cause) {
+    await engine.close();
+    throw cause;
+  }
+}
+
+async function startServing(options: ServeOptions, print: (line: string) => void): Promise<RunningServe> {
+  const { engine, tokenizer, modelName } = options;
   const onError = (cause: unknown) => print(`server error: ${describe(cause)}`);
   const server = createServer({ engine, tokenizer, modelName, clock: Date.now, newId: randomUUID, onError }, options);
   const url = await server.listen(options);
-  const { promise: closed, resolve } = resolvable();
+  let resolve: (closing: Promise<void>) => void = () => {};
+  const closed = new Promise<void>((settle) => {
+    resolve = settle;
+  });
   let closing: Promise<void> | undefined;
   const close = () => {
-    closing ??= server
-      .close()
-      .then(() => engine.close())
-      .finally(resolve);
+    closing ??= server.close().finally(() => engine.close());
+    resolve(closing);
     return closing;
   };
-  signal?.addEventListener("abort", () => void close(), { once: true });
-  if (signal?.aborted) await close();
-  print(`${modelName} is served at ${url}/v1 (${options.apiKey === undefined ? "no API key" : "with an API key"})`);
-  print(`health: ${url}/health, metrics: ${url}/metrics, reward of an episode: POST ${url}/v1/sessions/<id>/reward`);
   return { url, sessions: server.sessions, closed, close };
+}
+
+function announce({ modelName, apiKey }: ServeOptions, url: string, print: (line: string) => void): void {
+  print(`${modelName} is served at ${url}/v1 (${apiKey === undefined ? "no API key" : "with an API key"})`);
+  print(`health: ${url}/health, metrics: ${url}/metrics, reward of an episode: POST ${url}/v1/sessions/<id>/reward`);
 }
 
 function describe(cause: unknown): string {
   if (cause instanceof RerollError)
     return `${cause.code}: ${cause.message}${cause.cause ? ` (${describe(cause.cause)})` : ""}`;
   return cause instanceof Error ? (cause.stack ?? cause.message) : String(cause);
-}
-
-function resolvable(): { promise: Promise<void>; resolve: () => void } {
-  let resolve = () => {};
-  const promise = new Promise<void>((settle) => {
-    resolve = settle;
-  });
-  return { promise, resolve };
 }

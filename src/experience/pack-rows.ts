@@ -3,7 +3,7 @@ import { RerollError } from "../errors/reroll-error.ts";
 
 /**
  * Parts of row numbers whose lengths add up to at most `maxTokens`: longest first, each into the emptiest part that has room.
- * The same lengths give the same parts, and the rows of a part are in their order.
+ * The same lengths give the same parts. Rows of equal length are neighbours, since those share an attention call.
  */
 export function packRows(lengths: readonly number[], maxTokens: number): readonly (readonly number[])[] {
   const longest = lengths.reduce((most, length) => Math.max(most, length), 0);
@@ -32,6 +32,5 @@ function spread(lengths: readonly number[], numParts: number, maxTokens: number)
     parts[emptiest]!.push(row);
     sizes[emptiest]! += lengths[row]!;
   }
-  for (const rows of parts) rows.sort((a, b) => a - b);
   return parts;
 }

@@ -47,8 +47,10 @@ function checkSampling(sampling: Sampling, vocabSize: number): void {
   if (!Number.isSafeInteger(seed) || seed < 0)
     throw invalid(`seed must be an integer from 0 to 2^53 - 1: got ${seed}.`);
   for (const [id, bias] of sampling.logitBias ?? []) {
-    if (!Number.isInteger(id) || id < 0 || id >= vocabSize || Number.isNaN(bias)) {
-      throw invalid(`logitBias has ${id}: ${bias}. Keys are token ids below ${vocabSize}, values are numbers.`);
+    if (!Number.isInteger(id) || id < 0 || id >= vocabSize || !(bias < Infinity)) {
+      throw invalid(
+        `logitBias has ${id}: ${bias}. Keys are token ids below ${vocabSize}; values are finite, or -Infinity for a token that is never drawn.`,
+      );
     }
   }
   if (sampling.stopStrings?.some((text) => text === ""))

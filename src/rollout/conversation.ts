@@ -46,8 +46,10 @@ export class ChatFormat {
     return this.#endsWithStop(tokenIds) ? this.tokenizer.decode([tokenIds.at(-1)!]) : "";
   }
 
+  /** Only special tokens are marks; a word that ends replies is part of what was said. */
   #endsWithStop(tokenIds: Int32Array): boolean {
-    return tokenIds.length > 0 && this.tokenizer.stopIds.includes(tokenIds.at(-1)!);
+    const last = tokenIds.at(-1);
+    return last !== undefined && this.tokenizer.stopIds.includes(last) && this.tokenizer.specialIds.has(last);
   }
 }
 

@@ -258,9 +258,13 @@ test("a backward must return one gradient or null per input", () => {
   };
   expect(() => run([])).toThrow(/must return one gradient \(or null\) per input: expected 1, got \[\]/);
   expect(() => run([null, null])).toThrow(/expected 1, got \[null, null\]/);
-  expect(() => run([5])).toThrow(/must return a Tensor or null per input/);
-  expect(() => run([undefined])).toThrow(TypeError);
-  expect(() => run(null)).toThrow(TypeError);
+  expect(() => run([5])).toThrow(/expected 1, got \[5\]\. Return a list of tensors and nulls/);
+  expect(() => run([undefined])).toThrow(/expected 1, got \[undefined\]/);
+  expect(() => run(undefined)).toThrow(/expected 1, got undefined/);
+  expect(() => run(null)).toThrow(/expected 1, got null/);
+  expect(() => run(ones([2]))).toThrow(/expected 1, got a tensor/);
+  expect(() => run({ x: null })).toThrow(/expected 1, got an object/);
+  expect(() => run(Promise.resolve([null]))).toThrow(/applyFunction got a function that returns a promise/);
   expect(() => run([ones([3])])).toThrow(
     /returned an invalid gradient at index 0 - got \[3\] but expected shape compatible with \[2\]/,
   );

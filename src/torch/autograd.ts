@@ -1,4 +1,5 @@
 /** Gradients: modes, gradients of chosen inputs, and functions with a backward written in TypeScript. */
+import { RerollError } from "../errors/reroll-error.ts";
 import { native } from "./binding.ts";
 import { expectSynchronous } from "./scope.ts";
 import { Tensor } from "./tensor.ts";
@@ -90,10 +91,29 @@ export function applyFunction({ forward, backward: run }: CustomFunction, inputs
         wrapped,
         kept.map((handle) => new Tensor(handle)),
       );
-      return results.map((result) => (result === null ? null : result.handle));
+      return gradientHandles(results, inputs.length);
     }),
   );
   return handles.map((handle) => new Tensor(handle));
+}
+
+/** Backward functions are users' code: what they return is not what its type says until it was looked at. */
+function gradientHandles(results: unknown, numInputs: number): (number | null)[] {
+  expectSynchronous("applyFunction", results);
+  const isGradient = (result: unknown): result is Tensor | null => result === null || result instanceof Tensor;
+  if (Array.isArray(results) && results.length === numInputs && results.every(isGradient)) {
+    return results.map((result) => result?.handle ?? null);
+  }
+  const got = Array.isArray(results) ? `[${results.map(kindOf).join(", ")}]` : kindOf(results);
+  throw new RerollError(
+    "INVALID_ARGUMENT",
+    `a custom backward must return one gradient (or null) per input: expected ${numInputs}, got ${got}. Return a list of tensors and nulls.`,
+  );
+}
+
+function kindOf(value: unknown): string {
+  if (value instanceof Tensor) return "a tensor";
+  return typeof value === "object" && value !== null ? "an object" : String(value);
 }
 
 function withGradEnabled<T>(name: string, enabled: boolean, body: () => T): T {

@@ -6,6 +6,7 @@ import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { DType, TensorData } from "./dtype.ts";
+import { findLoadedLibtorch, libtorchMismatch } from "./loaded-libtorch.ts";
 
 /** An operator as the addon gives it: `results` has a letter per result, T tensor, L tensors, O object, V other. */
 export interface NativeOperator {
@@ -221,10 +222,25 @@ function load(): Native {
     environment.setIfUnset("GOMP_SPINCOUNT", "0");
     const loaded: Native = require(addon);
     loaded.setErrorFactory((code, message) => new RerollError(code, message));
+    expectSameLibtorch(folder);
     return loaded;
   } catch (cause) {
+    if (cause instanceof RerollError) throw cause;
     throw loadError(addon, folder, cause);
   }
+}
+
+function expectSameLibtorch(folder: URL): void {
+  const record = new URL("libtorch.json", folder);
+  const loaded = findLoadedLibtorch();
+  if (loaded === null || !existsSync(record)) return;
+  const mismatch = libtorchMismatch(JSON.parse(readFileSync(record, "utf8")), loaded);
+  if (mismatch === null) return;
+  throw new RerollError(
+    "LIBTORCH_CHANGED",
+    `Another libtorch than expected: ${mismatch}. Run "npm run setup" again to rebuild for the libtorch that is there now, ` +
+      "or unset LD_LIBRARY_PATH if it leads to another one.",
+  );
 }
 
 function loadError(addon: string, folder: URL, cause: unknown): RerollError {

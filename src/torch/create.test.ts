@@ -245,3 +245,25 @@ test("cat joins along a dimension, stack along a new one", () => {
     [1, 3, 2, 4],
   ]);
 });
+
+test("numbers that an integer type does not hold are refused, and its limits are taken", () => {
+  const refused: [number, DType][] = [
+    [1e20, "int64"],
+    [2 ** 63, "int64"],
+    [Number.NaN, "int64"],
+    [Number.NEGATIVE_INFINITY, "int32"],
+    [2 ** 31, "int32"],
+    [-1, "uint8"],
+    [256, "uint8"],
+    [-129, "int8"],
+  ];
+  for (const [value, dtype] of refused) {
+    expect(() => tensor([value], { dtype })).toThrow(`${value} does not fit ${dtype}, which holds integers from`);
+    expect(() => tensor(Float64Array.of(value), [1], { dtype })).toThrow(`${value} does not fit ${dtype}`);
+  }
+  expect(tensor([-(2 ** 63), 2 ** 53], { dtype: "int64" }).toTypedArray()).toEqual(
+    BigInt64Array.of(-(2n ** 63n), 2n ** 53n),
+  );
+  expect(tensor([-128, 127], { dtype: "int8" }).toArray()).toEqual([-128, 127]);
+  expect(tensor([1e20, 0], { dtype: "bool" }).toArray()).toEqual([1, 0]);
+});

@@ -1,7 +1,7 @@
 /** New tensors: from values, filled, random, and joined from others. */
 import { RerollError } from "../errors/reroll-error.ts";
 import { native } from "./binding.ts";
-import { type Device, type DType, dtypeOf, type TensorData } from "./dtype.ts";
+import { type Device, type DType, dtypeOf, isFloating, type TensorData } from "./dtype.ts";
 import type { Scalar } from "./generated/operators.ts";
 import { op } from "./operator.ts";
 import type { Generator } from "./random.ts";
@@ -120,6 +120,7 @@ export function stack(tensors: readonly Tensor[], dim = 0): Tensor {
 
 function fromTypedArray(data: TensorData, shape: readonly number[], { dtype, device = "cpu" }: TensorOptions): Tensor {
   const stored = dtypeOf(data, dtype);
+  if (dtype !== undefined && isFloating(stored)) expectRange(data, dtype);
   const made = () => new Tensor(native.fromTypedArray(data, stored, shape));
   if ((dtype ?? stored) === stored && device === "cpu") return made();
   return tensorScope(() =>
@@ -127,6 +128,24 @@ function fromTypedArray(data: TensorData, shape: readonly number[], { dtype, dev
       .to(dtype ?? stored)
       .toDevice(device),
   );
+}
+
+/** The numbers from -(2 ** bits) to below 2 ** bits fit; for uint8, those from 0 to 255. */
+const INTEGER_BITS: Partial<Record<DType, number>> = { int64: 63, int32: 31, int16: 15, int8: 7, uint8: 8 };
+
+/** What does not fit an integer type has no meaning in it: libtorch stores whatever the machine makes of it. */
+function expectRange(values: TensorData, dtype: DType): void {
+  const bits = INTEGER_BITS[dtype];
+  if (bits === undefined) return;
+  const high = 2 ** bits;
+  const low = dtype === "uint8" ? 0 : -high;
+  for (const value of values) {
+    if (value >= low && value < high) continue;
+    throw new RerollError(
+      "INVALID_ARGUMENT",
+      `${value} does not fit ${dtype}, which holds integers from ${low} to below ${high}. Use another dtype.`,
+    );
+  }
 }
 
 function flatten(values: NestedNumbers, shape: readonly number[], into: number[], depth = 0): number[] {

@@ -43,6 +43,7 @@ export function attention(q_BHTK: Tensor, k_BGCK: Tensor, v_BGCK: Tensor, option
       "attention takes isCausal or a mask, not both. Put causality in the mask.",
     );
   }
+  expectHeads(q_BHTK, k_BGCK, v_BGCK);
   const T = q_BHTK.size(2);
   const C = k_BGCK.size(2);
   const scale = options.scale ?? q_BHTK.size(3) ** -0.5;
@@ -78,13 +79,28 @@ export function packedAttention(
   if (isFlash) return varlenFlash(q_SHK, k_SGK, v_SGK, starts_int32, maxLength, window, factor);
   const parts: Tensor[] = [];
   let start = 0;
-  for (const length of lengths) {
-    const rows = (x: Tensor) => x.narrow(0, start, length).transpose(0, 1).unsqueeze(0);
+  for (const { length, count } of equalRuns(lengths)) {
+    const rows = (x: Tensor) =>
+      x
+        .narrow(0, start, count * length)
+        .view(count, length, x.size(1), x.size(2))
+        .transpose(1, 2);
     const out = attention(rows(q_SHK), rows(k_SGK), rows(v_SGK), { isCausal: true, window, scale: factor });
-    parts.push(out.squeeze(0).transpose(0, 1));
-    start += length;
+    parts.push(out.transpose(1, 2).reshape(count * length, q_SHK.size(1), q_SHK.size(2)));
+    start += count * length;
   }
-  return cat(parts, 0);
+  return parts.length === 1 ? parts[0]! : cat(parts, 0);
+}
+
+/** Neighbours of equal length go through attention together. */
+function equalRuns(lengths: readonly number[]): { readonly length: number; readonly count: number }[] {
+  const runs: { length: number; count: number }[] = [];
+  for (const length of lengths) {
+    const last = runs.at(-1);
+    if (last?.length === length) last.count++;
+    else runs.push({ length, count: 1 });
+  }
+  return runs;
 }
 
 export interface PackedAttentionOptions {
@@ -101,6 +117,12 @@ export interface PackedAttentionOptions {
  * the plain composition would keep silu(gate) as well.
  */
 export function swiglu(gateUp: Tensor): Tensor {
+  if ((gateUp.shape.at(-1) ?? 1) % 2 !== 0) {
+    throw new RerollError(
+      "SHAPE_MISMATCH",
+      `swiglu takes [gate | up], two halves of the last dimension: got shape [${gateUp.shape.join(", ")}]. Its last size must be even.`,
+    );
+  }
   return applyFunction(swigluFunction, [gateUp])[0]!;
 }
 
@@ -224,6 +246,19 @@ function tempered(z_SV: Tensor, temperature: number): Tensor {
   return temperature === 1 ? z : z.div(temperature);
 }
 
+/** libtorch crashes on attention without heads, so this is checked here. */
+function expectHeads(q_BHTK: Tensor, k_BGCK: Tensor, v_BGCK: Tensor): void {
+  const shapes = [q_BHTK.shape, k_BGCK.shape, v_BGCK.shape] as const;
+  const [[, H = 0, , K = 0], [, G = 0]] = shapes;
+  if (shapes.every((shape) => shape.length === 4) && v_BGCK.shape[1] === G && G > 0 && H > 0 && H % G === 0 && K > 0) {
+    return;
+  }
+  throw new RerollError(
+    "SHAPE_MISMATCH",
+    `attention takes q [B, H, T, K], k and v [B, G, C, K], with H a multiple of G and none of H, G, K 0: got [${shapes.join("], [")}].`,
+  );
+}
+
 /** True where query i of the last T of C positions may see key j. */
 function causalMask(T: number, C: number, window: number | null, device: string): Tensor {
   const query_T1 = arange(C - T, C, { device }).unsqueeze(1);
@@ -298,7 +333,7 @@ const has = {
 
 const ops = {
   rmsNorm: op("aten::rms_norm"),
-  attention: op("aten::scaled_dot_product_attention"),
+  attention: op("aten::scaled_dot_product_attention", { isUnchecked: true }),
   varlenFlash: op("aten::_flash_attention_forward"),
   baddbmm: op("aten::baddbmm"),
   mulInto: op("aten::mul.out"),

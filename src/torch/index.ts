@@ -5,11 +5,13 @@ export {
   backward,
   type CustomFunction,
   enableGrad,
+  type GradientOptions,
   gradients,
   inferenceMode,
   isGradEnabled,
   noGrad,
 } from "./autograd.ts";
+export type { CudaMemory, CudaProperties, MemoryStats } from "./binding.ts";
 export { checkpoint } from "./checkpoint.ts";
 export {
   arange,
@@ -18,8 +20,10 @@ export {
   emptyLike,
   full,
   multinomial,
+  type NestedNumbers,
   ones,
   onesLike,
+  type RandomOptions,
   rand,
   randint,
   randn,
@@ -42,27 +46,46 @@ export {
   resetCudaPeak,
   setCudaDevice,
 } from "./cuda.ts";
-export { DataParallel } from "./distributed/data-parallel.ts";
-export { ProcessGroup } from "./distributed/process-group.ts";
-export { availableBackends, joinGroup, openStore } from "./distributed/rendezvous.ts";
+export { DataParallel, type DataParallelOptions } from "./distributed/data-parallel.ts";
+export { type Backend, ProcessGroup, type Reduction } from "./distributed/process-group.ts";
+export {
+  availableBackends,
+  type JoinOptions,
+  joinGroup,
+  openStore,
+  type Store,
+  type StoreOptions,
+} from "./distributed/rendezvous.ts";
 export type { Device, DType, TensorData } from "./dtype.ts";
-export { attention, packedAttention, rmsNorm, rotate, swiglu } from "./fused.ts";
+export {
+  type AttentionOptions,
+  attention,
+  type PackedAttentionOptions,
+  packedAttention,
+  rmsNorm,
+  rotate,
+  swiglu,
+} from "./fused.ts";
 export type { Operators, Scalar } from "./generated/operators.ts";
 export { MappedFile } from "./mapped-file.ts";
 export { memoryStats, numThreads, resetPeakMemory, setNumThreads } from "./memory.ts";
-export { Embedding } from "./nn/embedding.ts";
-export { GRU } from "./nn/gru.ts";
-export { initialise } from "./nn/initialise.ts";
-export { LayerNorm } from "./nn/layer-norm.ts";
-export { Linear } from "./nn/linear.ts";
-export { LSTM } from "./nn/lstm.ts";
-export { MLP } from "./nn/mlp.ts";
+export type { ActivationName } from "./nn/activation.ts";
+export { Embedding, type EmbeddingOptions } from "./nn/embedding.ts";
+export { GRU, type GRUState } from "./nn/gru.ts";
+export { type InitialiseOptions, type Initialiser, initialise } from "./nn/initialise.ts";
+export { LayerNorm, type LayerNormOptions } from "./nn/layer-norm.ts";
+export { Linear, type LinearOptions } from "./nn/linear.ts";
+export { LSTM, type LSTMState } from "./nn/lstm.ts";
+export { MLP, type MLPOptions } from "./nn/mlp.ts";
 export { Module, Parameter } from "./nn/module.ts";
-export { RMSNorm } from "./nn/rms-norm.ts";
-export { SelfAttention } from "./nn/self-attention.ts";
-export { dynamicOp, hasOp, op } from "./operator.ts";
-export { AdamW } from "./optim/adamw.ts";
-export { clipGradNorm } from "./optim/clip-grad-norm.ts";
+export type { RecurrentOptions } from "./nn/recurrent-weights.ts";
+export { RMSNorm, type RMSNormOptions } from "./nn/rms-norm.ts";
+export { SelfAttention, type SelfAttentionInputs, type SelfAttentionOptions } from "./nn/self-attention.ts";
+export { dynamicOp, hasOp, type OperatorOptions, op } from "./operator.ts";
+export { AdamW, type AdamWOptions } from "./optim/adamw.ts";
+export { type ClipGradNormOptions, clipGradNorm } from "./optim/clip-grad-norm.ts";
+export type { Optimizer, OptimizerState } from "./optim/optimizer.ts";
+export type { NamedParameters, ParameterGroup, ParameterGroups } from "./optim/parameter-group.ts";
 export {
   applySchedule,
   constantRate,
@@ -72,7 +95,7 @@ export {
   type Schedule,
   withWarmup,
 } from "./optim/schedule.ts";
-export { SGD } from "./optim/sgd.ts";
+export { SGD, type SGDOptions } from "./optim/sgd.ts";
 export { discardParcel, receiveTensor, sendTensor, type TensorParcel } from "./parcel.ts";
 export { defaultGeneratorState, Generator, manualSeed, setDefaultGeneratorState } from "./random.ts";
 export { keep, tensorScope } from "./scope.ts";

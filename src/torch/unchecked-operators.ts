@@ -161,6 +161,7 @@ export const uncheckedOperators: ReadonlySet<string> = new Set([
   "aten::rrelu_with_noise",
   "aten::rrelu_with_noise.out",
   "aten::rrelu_with_noise_",
+  "aten::scaled_dot_product_attention",
   "aten::searchsorted.Tensor",
   "aten::set_.source_Tensor_storage_offset",
   "aten::slow_conv3d",

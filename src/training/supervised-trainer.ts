@@ -1,6 +1,5 @@
 /** Supervised steps: the model learns to write the loss tokens. For warm starts and fine-tuning on given replies. */
 import { RerollError } from "../errors/reroll-error.ts";
-import { packRows } from "../experience/pack-rows.ts";
 import type { TokenSample } from "../flow/token-sample.ts";
 import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
 import { weightedCrossEntropy } from "../models/causal-lm/token-logprobs.ts";
@@ -9,7 +8,7 @@ import { clipGradNorm } from "../torch/optim/clip-grad-norm.ts";
 import type { Optimizer } from "../torch/optim/optimizer.ts";
 import { applySchedule, type Schedule } from "../torch/optim/schedule.ts";
 import { keep, tensorScope } from "../torch/scope.ts";
-import { gridOf, packTokens } from "./token-rows.ts";
+import { forwardParts, gridOf, packTokens } from "./token-rows.ts";
 import type { StepReport } from "./token-trainer.ts";
 
 export interface SupervisedTrainerParts {
@@ -45,8 +44,8 @@ export class SupervisedTrainer {
     applySchedule(optimizer, schedule(this.#numUpdates));
     optimizer.zeroGrad();
     const grid = gridOf(samples);
-    const lengths = samples.map(({ tokenIds }) => tokenIds.length);
-    const losses = packRows(lengths, options.maxTokensPerMicrobatch).map((rows) =>
+    const everyRow = samples.map((_, row) => row);
+    const losses = forwardParts(grid, everyRow, options.maxTokensPerMicrobatch).map((rows) =>
       tensorScope(() => {
         const packed = packTokens(grid, rows, model.embedding.device);
         const hidden_SD = model.forward(packed.ids_S, packed.layout, { checkpoint: options.checkpoint });

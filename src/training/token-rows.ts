@@ -4,6 +4,7 @@
  * Column t of row b is token `start_b + t`, where `start_b` is the first loss token of the sample: prompts take no room on the
  * grid. What a forward pass gives for chosen tokens is put at their cells.
  */
+import { packRows } from "../experience/pack-rows.ts";
 import type { TokenSample } from "../flow/token-sample.ts";
 import { packedLayout, type TokenLayout } from "../models/causal-lm/token-layout.ts";
 import { tensor, zeros } from "../torch/create.ts";
@@ -16,12 +17,43 @@ export interface Grid {
   /** Per row, the token of column 0. */
   readonly starts: readonly number[];
   readonly numColumns: number;
+  /** Per row, the first row with the same tokens. Those go through the model once. */
+  readonly twins: readonly number[];
 }
 
 export function gridOf(samples: readonly TokenSample[]): Grid {
   const starts = samples.map(({ lossMask }) => Math.max(1, lossMask.indexOf(1)));
   const numColumns = samples.reduce((most, { tokenIds }, row) => Math.max(most, tokenIds.length - starts[row]!), 1);
-  return { samples, starts, numColumns };
+  return { samples, starts, numColumns, twins: findTwins(samples) };
+}
+
+/** Short episodes of one prompt often write the same thing: what a model says about equal tokens is equal. */
+function findTwins(samples: readonly TokenSample[]): readonly number[] {
+  const firstOf = new Map<string, number>();
+  return samples.map(({ tokenIds }, row) => {
+    const { buffer, byteOffset, byteLength } = tokenIds;
+    const key = Buffer.from(buffer, byteOffset, byteLength).toString("latin1");
+    const first = firstOf.get(key);
+    if (first === undefined) firstOf.set(key, row);
+    return first ?? row;
+  });
+}
+
+/** Parts of these rows for one forward pass each: at most `maxTokens` different tokens, twins together. */
+export function forwardParts(
+  { samples, twins }: Grid,
+  rows: readonly number[],
+  maxTokens: number,
+): readonly (readonly number[])[] {
+  const families = new Map<number, number[]>();
+  for (const row of rows) {
+    const family = families.get(twins[row]!);
+    if (family === undefined) families.set(twins[row]!, [row]);
+    else family.push(row);
+  }
+  const members = [...families.values()];
+  const lengths = members.map(([first]) => samples[first!]!.tokenIds.length);
+  return packRows(lengths, maxTokens).map((picks) => picks.flatMap((pick) => members[pick]!));
 }
 
 /** What is known of a batch before any forward pass. */
@@ -80,31 +112,24 @@ export interface PackedTokens {
   readonly numColumns: number;
 }
 
-export function packTokens(
-  { samples, starts, numColumns }: Grid,
-  rows: readonly number[],
-  device: Device,
-): PackedTokens {
-  const chosen = rows.map((row) => samples[row]!);
-  const lengths = chosen.map(({ tokenIds }) => tokenIds.length);
-  const numTokens = lengths.reduce((sum, length) => sum + length, 0);
-  const ids = new Int32Array(numTokens);
+export function packTokens(grid: Grid, rows: readonly number[], device: Device): PackedTokens {
+  const { samples, starts, numColumns, twins } = grid;
+  const { ids, lengths, offsets } = joinDistinct(grid, rows);
   const before: number[] = [];
   const targets: number[] = [];
   const cells: number[] = [];
   const last: number[] = [];
-  let offset = 0;
-  chosen.forEach(({ tokenIds, lossMask }, i) => {
-    ids.set(tokenIds, offset);
-    const start = starts[rows[i]!]!;
+  rows.forEach((row, i) => {
+    const { tokenIds, lossMask } = samples[row]!;
+    const offset = offsets.get(twins[row]!)!;
+    const start = starts[row]!;
     for (let t = start; t < tokenIds.length; t++) {
       if (lossMask[t] === 0) continue;
       before.push(offset + t - 1);
       targets.push(tokenIds[t]!);
       cells.push(i * numColumns + t - start);
     }
-    offset += tokenIds.length;
-    last.push(offset - 1);
+    last.push(offset + tokenIds.length - 1);
   });
   const index = (values: readonly number[] | Int32Array) =>
     tensor(Int32Array.from(values), [values.length], { device }).to("int64");
@@ -118,6 +143,21 @@ export function packTokens(
     numRows: rows.length,
     numColumns,
   };
+}
+
+/** The tokens of these rows end to end, twins once, and where those of each family start. */
+function joinDistinct({ samples, twins }: Grid, rows: readonly number[]) {
+  const families = [...new Set(rows.map((row) => twins[row]!))];
+  const lengths = families.map((row) => samples[row]!.tokenIds.length);
+  const ids = new Int32Array(lengths.reduce((sum, length) => sum + length, 0));
+  const offsets = new Map<number, number>();
+  let offset = 0;
+  for (const row of families) {
+    offsets.set(row, offset);
+    ids.set(samples[row]!.tokenIds, offset);
+    offset += samples[row]!.tokenIds.length;
+  }
+  return { ids, lengths, offsets };
 }
 
 /** Values of loss tokens at their cells; zero everywhere else. Differentiable. */

@@ -12,7 +12,6 @@ import { type ScoredBatch, selectRows, type TokenBatch } from "../algorithms/rec
 import type { Recipe, RecipeState } from "../algorithms/recipes/recipe.ts";
 import { globalDenominators, mergeDenominators } from "../algorithms/reduce.ts";
 import { RerollError } from "../errors/reroll-error.ts";
-import { packRows } from "../experience/pack-rows.ts";
 import type { Metrics } from "../flow/metrics.ts";
 import type { SampleBatch } from "../flow/token-sample.ts";
 import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
@@ -25,7 +24,7 @@ import { applySchedule, type Schedule } from "../torch/optim/schedule.ts";
 import { keep, tensorScope } from "../torch/scope.ts";
 import type { Tensor } from "../torch/tensor.ts";
 import { type Critic, measureAll, measurePolicy, measureValues } from "./measure-rows.ts";
-import { type Grid, gridConstants, gridOf, packTokens } from "./token-rows.ts";
+import { forwardParts, type Grid, gridConstants, gridOf, packTokens } from "./token-rows.ts";
 import type { TrainerRanks } from "./trainer-ranks.ts";
 
 export interface TokenTrainerParts {
@@ -148,7 +147,8 @@ export class TokenTrainer {
   #measure(grid: Grid): Partial<TokenBatch> {
     const { recipe, model, reference, critic, options } = this.#parts;
     const { device } = model.embedding;
-    const parts = this.#forwardParts(grid);
+    const everyRow = grid.samples.map((_, row) => row);
+    const parts = forwardParts(grid, everyRow, options.maxTokensPerMicrobatch);
     const settings = { temperature: options.temperature, checkpoint: false };
     const logprobsOf = (measured: CausalLm) =>
       measureAll(grid, parts, device, (packed) => ({ logprobs: measurePolicy(measured, packed, settings).logprobs_BT }))
@@ -167,11 +167,6 @@ export class TokenTrainer {
         }),
       ...(values && { values_BT: values.values_BT, bootstrapValues_B: values.bootstrap_B }),
     };
-  }
-
-  #forwardParts(grid: Grid): readonly (readonly number[])[] {
-    const lengths = grid.samples.map(({ tokenIds }) => tokenIds.length);
-    return packRows(lengths, this.#parts.options.maxTokensPerMicrobatch);
   }
 
   /** Rows of each update: whole trajectories, in an order drawn anew for every pass. */
@@ -203,9 +198,7 @@ export class TokenTrainer {
       return globalDenominators(lossMask_BT, groupOf);
     });
     const denominators = ranks === undefined ? part : mergeDenominators(await ranks.gather(part));
-    const lengths = rows.map((row) => grid.samples[row]!.tokenIds.length);
-    for (const picks of packRows(lengths, options.maxTokensPerMicrobatch)) {
-      const own = picks.map((pick) => rows[pick]!);
+    for (const own of forwardParts(grid, rows, options.maxTokensPerMicrobatch)) {
       tensorScope(() => {
         const packed = packTokens(grid, own, model.embedding.device);
         const { logprobs_BT, entropies_BT } = measurePolicy(model, packed, options);

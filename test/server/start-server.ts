@@ -8,7 +8,8 @@ import {
   type ScriptedEngine,
   type ScriptedOptions,
 } from "../../src/generation/scripted-generate.ts";
-import { createServer, type GenerationServer, type ListenAddress } from "../../src/generation/server/create-server.ts";
+import { createServer, type GenerationServer } from "../../src/generation/server/create-server.ts";
+import type { ListenAddress } from "../../src/generation/server/listen-address.ts";
 import type { ServerOptions } from "../../src/generation/server/server-parts.ts";
 import { loadTokenizer } from "../../src/models/tokenizer/load-tokenizer.ts";
 import type { Tokenizer } from "../../src/models/tokenizer/tokenizer.ts";

@@ -1,31 +1,74 @@
 /**
- * Recorded decode steps, one graph per batch size.
+ * Recorded decode steps, one graph per batch size: tokens through the model, and the next tokens drawn.
  *
  * A step of small batches is hundreds of short kernels; launching them one by one takes many times longer than running
  * them. A graph is recorded at its first use, over tensors that stay in place: a step fills those and replays it.
+ *
+ * A step can start from the tokens that the one before draws, while those are still on the device: the host prepares and
+ * reads steps while the device is at work. At most two steps are on their way at the same time.
  */
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
-import { empty, tensor } from "../../torch/create.ts";
-import { CudaGraph } from "../../torch/cuda.ts";
+import { RotaryTable } from "../../models/causal-lm/rotary.ts";
+import { empty, zeros } from "../../torch/create.ts";
+import { CudaEvent, CudaGraph, cudaSynchronize } from "../../torch/cuda.ts";
+import { canSample, sampleKernel } from "../../torch/kernels/sample-kernel.ts";
+import { startTokensKernel } from "../../torch/kernels/token-kernel.ts";
+import { op } from "../../torch/operator.ts";
 import { keep, tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
+import { decodeForward } from "./decode-forward.ts";
 import type { PagedCache } from "./paged-cache.ts";
-import { decodeLayout } from "./paged-layout.ts";
-import type { Piece } from "./scheduler.ts";
+import type { Sequence } from "./sequence.ts";
+import { uniformAt } from "./uniform.ts";
 
-interface RecordedStep {
-  readonly graph: CudaGraph;
-  /** ids, positions, slots and lengths of the rows, then their block tables: one buffer, filled by one copy. */
-  readonly input: Tensor;
-  readonly scores_BV: Tensor;
+/** A step on its way: one row per sequence. */
+export interface LaunchedStep {
+  readonly sequences: readonly Sequence[];
+  /** Waits for the step. Row after row: tokens, their sampler log-probabilities and their model log-probabilities. */
+  read(): DrawnRows;
 }
 
+export interface DrawnRows {
+  readonly tokenIds: Float32Array;
+  readonly samplerLogprobs: Float32Array;
+  readonly modelLogprobs: Float32Array;
+}
+
+/** Memory that the device copies from and to on its own. A step uses one, the next the other. */
+interface Slot {
+  readonly input: Tensor;
+  readonly output: Tensor;
+  readonly done: CudaEvent;
+}
+
+interface RecordedStep {
+  readonly B: number;
+  readonly graph: CudaGraph;
+  /** What the graph reads, see `columns`, and what it leaves. */
+  readonly input: Tensor;
+  readonly scores_BV: Tensor;
+  readonly drawn_3B: Tensor | null;
+  readonly slots: [next: Slot, other: Slot];
+  /** The input as the host prepares it, and the block lists that its table shows. */
+  readonly values: Int32Array;
+  readonly floats: Float32Array;
+  readonly shown: { blocks: readonly number[]; length: number }[];
+}
+
+/** Parts of the input, B values each; the block tables follow. Float values are there by their bits. */
+const columns = { token: 0, from: 1, position: 2, temperature: 3, uniform: 4, table: 5 } as const;
+
 export class DecodeGraphs {
+  /** Whether steps can draw. */
+  readonly canDraw: boolean;
   private readonly model: CausalLm;
   private readonly cache: PagedCache;
+  private readonly rotary: RotaryTable;
   private readonly tableWidth: number;
   private readonly sizes: readonly number[];
   private readonly recorded = new Map<number, RecordedStep>();
+  /** The tokens that the last step drew, int32. */
+  private readonly drawn: Tensor;
 
   constructor(
     model: CausalLm,
@@ -34,74 +77,156 @@ export class DecodeGraphs {
   ) {
     this.model = model;
     this.cache = cache;
+    this.canDraw = canSample(model.config.vocabSize);
+    this.rotary = new RotaryTable(model.config);
     this.tableWidth = Math.ceil(limits.contextLength / cache.blockSize);
     this.sizes = batchSizes(limits.maxRunning);
+    this.drawn = keep(zeros([limits.maxRunning], { dtype: "int32", device: cache.device }));
   }
 
-  /** The scores of one new token per piece, [n, V]. Valid until the next call. */
-  run(pieces: readonly Piece[]): Tensor {
-    const B = this.sizes.find((size) => size >= pieces.length)!;
-    const values = this.inputFor(pieces, B);
-    let step = this.recorded.get(B);
-    if (step === undefined) {
-      step = this.record(B, values);
-      this.recorded.set(B, step);
-    }
-    tensorScope(() => step.input.copy_(tensor(values, [values.length])));
-    step.graph.replay();
-    return step.scores_BV.narrow(0, 0, pieces.length);
+  /** The scores after the last token of each sequence, [n, V]. Valid until the next call. */
+  scores(sequences: readonly Sequence[]): Tensor {
+    const step = this.stepFor(sequences.length);
+    this.start(step, sequences, null);
+    return step.scores_BV.narrow(0, 0, sequences.length);
+  }
+
+  /**
+   * Starts a step that draws a token for each sequence, by temperature alone. With `from`, a sequence's last token is the
+   * one that this row of the step before draws, and stands one position further than the sequence is computed.
+   */
+  launch(sequences: readonly Sequence[], from: readonly number[] | null): LaunchedStep {
+    const step = this.stepFor(sequences.length);
+    const { output, done } = this.start(step, sequences, from);
+    output.copy_(step.drawn_3B!, { nonBlocking: true });
+    done.record();
+    const read = () => {
+      done.synchronize();
+      const values = output.toFloat32Array();
+      const row = (index: number) => values.subarray(index * step.B, index * step.B + sequences.length);
+      return { tokenIds: row(0), samplerLogprobs: row(1), modelLogprobs: row(2) };
+    };
+    return { sequences, read };
   }
 
   dispose(): void {
-    for (const { graph, input, scores_BV } of this.recorded.values()) {
-      graph.dispose();
-      input.dispose();
-      scores_BV.dispose();
+    if (this.recorded.size > 0) cudaSynchronize();
+    for (const { graph, input, scores_BV, drawn_3B, slots } of this.recorded.values()) {
+      for (const one of [graph, input, scores_BV]) one.dispose();
+      drawn_3B?.dispose();
+      for (const slot of slots) for (const one of Object.values(slot)) one.dispose();
     }
     this.recorded.clear();
+    this.rotary.dispose();
+    this.drawn.dispose();
   }
 
-  private inputFor(pieces: readonly Piece[], B: number): Int32Array {
-    const { blockSize, scratchBlock } = this.cache;
-    const M = this.tableWidth;
-    const values = new Int32Array(B * (4 + M));
-    // Rows without a sequence write to the scratch block and see one token of it.
-    values.fill(scratchBlock * blockSize, 2 * B, 3 * B);
-    values.fill(1, 3 * B, 4 * B);
-    values.fill(scratchBlock, 4 * B);
-    pieces.forEach(({ sequence }, row) => {
-      const position = sequence.numComputed;
-      values[row] = sequence.tokens[position]!;
-      values[B + row] = position;
-      values[2 * B + row] = sequence.blocks[Math.floor(position / blockSize)]! * blockSize + (position % blockSize);
-      values[3 * B + row] = position + 1;
-      values.set(sequence.blocks, 4 * B + row * M);
-    });
-    return values;
+  private start(step: RecordedStep, sequences: readonly Sequence[], from: readonly number[] | null): Slot {
+    const [slot] = step.slots.reverse();
+    // Both are long done in the usual course; a step that nobody read may not be.
+    slot!.done.synchronize();
+    this.fill(step, sequences, from);
+    slot!.input.writeFrom(step.values);
+    step.input.copy_(slot!.input, { nonBlocking: true });
+    step.graph.replay();
+    return slot!;
   }
 
-  private record(B: number, values: Int32Array): RecordedStep {
+  private fill(
+    { B, values, floats, shown }: RecordedStep,
+    sequences: readonly Sequence[],
+    from: readonly number[] | null,
+  ): void {
+    for (let row = 0; row < B; row++) {
+      const sequence = sequences[row];
+      if (sequence === undefined) {
+        this.fillEmpty(values, row, B);
+        shown[row] = nothingShown;
+        continue;
+      }
+      const position = sequence.numComputed + (from === null ? 0 : 1);
+      values[columns.token * B + row] = from === null ? sequence.tokenAt(position) : 0;
+      values[columns.from * B + row] = from === null ? -1 : from[row]!;
+      values[columns.position * B + row] = position;
+      floats[columns.temperature * B + row] = sequence.sampling.temperature ?? 1;
+      // The draw comes after the token at `position`: see drawRequest.
+      floats[columns.uniform * B + row] = uniformAt(sequence.seed, position + 1);
+      const { blocks } = sequence;
+      if (shown[row]!.blocks === blocks && shown[row]!.length === blocks.length) continue;
+      values.set(blocks, columns.table * B + row * this.tableWidth);
+      shown[row] = { blocks, length: blocks.length };
+    }
+  }
+
+  /** A row without a sequence writes to the scratch block and sees one token of it. */
+  private fillEmpty(values: Int32Array, row: number, B: number): void {
+    for (let column = 0; column < columns.table; column++) values[column * B + row] = 0;
+    values[columns.from * B + row] = -1;
+    values[columns.table * B + row * this.tableWidth] = this.cache.scratchBlock;
+  }
+
+  private stepFor(numRows: number): RecordedStep {
+    const B = this.sizes.find((size) => size >= numRows)!;
+    let step = this.recorded.get(B);
+    if (step === undefined) {
+      step = this.record(B);
+      this.recorded.set(B, step);
+    }
+    return step;
+  }
+
+  private record(B: number): RecordedStep {
     const { device } = this.cache;
     const M = this.tableWidth;
+    const values = new Int32Array(B * (columns.table + M));
+    for (let row = 0; row < B; row++) this.fillEmpty(values, row, B);
+    const slot = () => ({
+      input: pinned([values.length], "int32").writeFrom(values),
+      output: pinned([3, B], "float32"),
+      done: new CudaEvent(),
+    });
+    const slots: [Slot, Slot] = [slot(), slot()];
     const input = keep(empty([values.length], { dtype: "int32", device }));
-    input.copy_(tensor(values, [values.length]));
-    const part = (index: number) => input.narrow(0, index * B, B);
-    const tensors = {
-      positions_B: part(1),
-      slots_B: part(2),
-      lengths_B: part(3),
-      table_BM: input.narrow(0, 4 * B, B * M).view(B, M),
-    };
-    const step = () =>
-      tensorScope(() => this.model.logits(this.model.forward(part(0), decodeLayout(tensors, this.cache))));
+    input.copy_(slots[0].input);
     // Once outside the graph: kernels are compiled and libraries make their workspaces at first use.
-    step().dispose();
+    tensorScope(() => this.compute(input, B));
     const graph = new CudaGraph();
     // The largest graph comes first in memory needs, not in time; sharing one pool keeps the sum near the largest.
     const [first] = this.recorded.values();
-    const scores_BV = keep(graph.capture(step, first === undefined ? {} : { shareMemoryWith: first.graph }));
-    return { graph, input, scores_BV };
+    const computed = graph.capture(
+      () => tensorScope(() => this.compute(input, B)),
+      first === undefined ? {} : { shareMemoryWith: first.graph },
+    );
+    return {
+      B,
+      graph,
+      input,
+      ...keep(computed),
+      slots,
+      values,
+      floats: new Float32Array(values.buffer),
+      shown: new Array(B).fill(nothingShown),
+    };
   }
+
+  private compute(input: Tensor, B: number): { readonly scores_BV: Tensor; readonly drawn_3B: Tensor | null } {
+    const column = (index: number) => input.narrow(0, index * B, B);
+    const ids_B = startTokensKernel(column(columns.token), column(columns.from), this.drawn);
+    const table_BM = input.narrow(0, columns.table * B, B * this.tableWidth).view(B, this.tableWidth);
+    const tokens = { ids_B, positions_B: column(columns.position), table_BM };
+    const scores_BV = decodeForward(this.model, this.rotary, tokens, this.cache);
+    const drawn_3B = this.canDraw
+      ? sampleKernel(scores_BV, column(columns.temperature), column(columns.uniform), this.drawn)
+      : null;
+    return { scores_BV, drawn_3B };
+  }
+}
+
+const nothingShown = { blocks: [], length: 0 };
+
+/** Memory of the host that the device reaches without a copy in between. */
+function pinned(shape: readonly number[], dtype: "int32" | "float32"): Tensor {
+  return keep(emptyTensor(shape, dtype, null, "cpu", true));
 }
 
 /** 1, 2, 4, 8, then steps of 8 up to 64, of 16 up to 128, of 32 above: padding wastes little, graphs stay few. */
@@ -110,3 +235,5 @@ function batchSizes(maxRunning: number): number[] {
   for (let size = 8; size < maxRunning; size += size < 64 ? 8 : size < 128 ? 16 : 32) sizes.push(size);
   return [...sizes.filter((size) => size < maxRunning), maxRunning];
 }
+
+const emptyTensor = op("aten::empty.memory_format");

@@ -3,6 +3,10 @@
  *
  * Requests join and leave between steps. A step is synchronous; between steps the thread's event loop runs, so messages,
  * aborts and new weights come in. Waits for: requests, `resume`. For an engine in its own thread see threaded-engine.ts.
+ *
+ * On a GPU the next step is launched before the present one is read, where it needs nothing from the host: the device goes
+ * on while tokens are delivered. What such a step draws for a sequence that has ended by then is dropped, and all of it
+ * when new weights come: a draw depends on its seed and position alone, so drawing again changes nothing else.
  */
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
@@ -11,15 +15,16 @@ import { tensor } from "../../torch/create.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { checkRequest } from "../check-request.ts";
 import type { Engine, EngineStatus } from "../engine.ts";
-import type { Finish, GenerateRequest, Generation, SampledTokens } from "../generate.ts";
+import type { Finish, GenerateRequest, Generation } from "../generate.ts";
 import { BlockPool } from "./block-pool.ts";
+import type { LaunchedStep } from "./decode-graphs.ts";
 import { deliverTokens } from "./deliver-tokens.ts";
 import { type EngineOptions, resolveOptions } from "./engine-options.ts";
 import { ModelRunner } from "./model-runner.ts";
 import { PagedCache } from "./paged-cache.ts";
-import { type DrawResult, drawTokens } from "./sampler.ts";
+import { type DrawResult, drawResult, drawTokens, isTemperatureOnly } from "./sampler.ts";
 import { type Piece, Scheduler } from "./scheduler.ts";
-import { type Draw, Sequence } from "./sequence.ts";
+import { Sequence } from "./sequence.ts";
 import { SessionCache } from "./session-cache.ts";
 import { StopText } from "./stop-text.ts";
 import { uniformAt } from "./uniform.ts";
@@ -50,6 +55,8 @@ export class LocalEngine implements Engine {
     generatedTokens: 0,
     steps: 0,
   };
+  /** The step after the last one that was read, when it is on its way. */
+  private ahead: LaunchedStep | null = null;
   private version: number;
   private isPaused = false;
   private isClosed = false;
@@ -110,6 +117,7 @@ export class LocalEngine implements Engine {
         `version must be a whole number of at least ${this.version}, the version that this engine has: got ${version}.`,
       );
     }
+    this.ahead = null;
     apply(this.model);
     this.version = version;
     this.scheduler.setVersion(version);
@@ -137,6 +145,7 @@ export class LocalEngine implements Engine {
   async close(): Promise<void> {
     this.isClosed = true;
     await this.abortAll();
+    this.ahead = null;
     this.runner.dispose();
     this.cache.dispose();
   }
@@ -173,19 +182,58 @@ export class LocalEngine implements Engine {
 
   /** One step. False when there was nothing to do. */
   private step(): boolean {
-    const pieces = this.scheduler.plan();
-    if (pieces.length === 0) return false;
+    const { ahead } = this;
+    this.ahead = null;
+    const pieces = ahead === null ? this.scheduler.plan() : [];
+    const sequences = ahead?.sequences ?? pieces.map(({ sequence }) => sequence);
+    if (sequences.length === 0) return false;
     this.counters.steps++;
     try {
-      const draws = this.runner.run(pieces, (scores, ending) => this.advance(pieces, ending, scores));
-      // Callbacks run here, where no scope owns their tensors, and may bring new weights: these draws are of the old ones.
-      const { version } = this;
-      for (const [sequence, draw] of draws) this.take(sequence, draw, version);
+      if (ahead !== null) this.finishStep(ahead);
+      else if (this.runner.canLaunch && pieces.every(isPlainDecode))
+        this.finishStep(this.runner.launch(sequences, null));
+      else this.runPieces(pieces);
     } catch (error) {
       // A step that fails takes its sequences with it, and nothing else: they end with the reason.
-      this.failAll(pieces, error);
+      this.ahead = null;
+      this.failAll(sequences, error);
     }
     return true;
+  }
+
+  private runPieces(pieces: readonly Piece[]): void {
+    const draws = this.runner.run(pieces, (scores, ending) => this.advance(pieces, ending, scores));
+    // Callbacks run here, where no scope owns their tensors, and may bring new weights: these draws are of the old ones.
+    const { version } = this;
+    for (const [sequence, draw] of draws) this.take(sequence, draw, version);
+  }
+
+  /** Reads a step that was launched, after launching the one that follows it. */
+  private finishStep(step: LaunchedStep): void {
+    const { version } = this;
+    this.ahead = this.launchAfter(step);
+    const { tokenIds, samplerLogprobs, modelLogprobs } = step.read();
+    step.sequences.forEach((sequence, row) => {
+      if (!this.pending.has(sequence)) return;
+      this.scheduler.complete({ sequence, numTokens: 1, isLast: true });
+      this.take(sequence, drawResult(tokenIds[row]!, samplerLogprobs[row]!, modelLogprobs[row]!), version);
+    });
+  }
+
+  /** Launches the next step from the tokens that this one is drawing; null when that has to wait for the host. */
+  private launchAfter({ sequences }: LaunchedStep): LaunchedStep | null {
+    const from: number[] = [];
+    const next: Sequence[] = [];
+    let numEnding = 0;
+    sequences.forEach((sequence, row) => {
+      if (!this.pending.has(sequence)) return;
+      if (this.lengthFinish(sequence, 1) !== null) numEnding++;
+      else {
+        next.push(sequence);
+        from.push(row);
+      }
+    });
+    return this.scheduler.reserveAhead(next, numEnding) ? this.runner.launch(next, from) : null;
   }
 
   /** Records what was computed and draws the next token of every sequence that is through. */
@@ -196,7 +244,7 @@ export class LocalEngine implements Engine {
   ): ReadonlyMap<Sequence, DrawResult> {
     const rows: { readonly sequence: Sequence; readonly row: number }[] = [];
     for (const piece of pieces) {
-      const isPrompt = piece.sequence.draws.length === 0;
+      const isPrompt = piece.sequence.numDrawn === 0;
       if (isPrompt) this.counters.prefilledTokens += piece.numTokens;
       const { followers, copies } = this.scheduler.complete(piece);
       this.cache.copy(copies);
@@ -228,30 +276,35 @@ export class LocalEngine implements Engine {
       this.end(sequence, { kind: "failed", error });
       return;
     }
-    if (sequence.draws.length === 0) this.counters.cachedTokens += sequence.numCached;
+    if (sequence.numDrawn === 0) this.counters.cachedTokens += sequence.numCached;
     sequence.append(draw, version);
     this.counters.generatedTokens++;
     const { onTokens } = pending.request;
     const failure =
-      onTokens === undefined ? null : deliverTokens(onTokens, sampled([draw], [version], sequence.numTopLogprobs));
+      onTokens === undefined ? null : deliverTokens(onTokens, sequence.sampledFrom(sequence.numDrawn - 1));
     const finish = failure ?? this.finishOf(sequence, draw.tokenId, pending.stopText);
     if (finish !== null) this.end(sequence, finish);
   }
 
   private finishOf(sequence: Sequence, tokenId: number, stopText: StopText | null): Finish | null {
-    const { stopIds = [], maxTokens } = sequence.sampling;
+    const { stopIds = [] } = sequence.sampling;
     if (stopIds.includes(tokenId)) return { kind: "stop", by: "token", tokenId };
     const text = stopText?.push(tokenId);
     if (text !== undefined) return { kind: "stop", by: "string", text };
-    if (sequence.draws.length >= maxTokens) return { kind: "length", limit: "max-tokens" };
-    if (sequence.length >= this.options.contextLength) return { kind: "length", limit: "context" };
+    return this.lengthFinish(sequence, 0);
+  }
+
+  /** How a sequence with this many more tokens ends for its length, if it does. */
+  private lengthFinish(sequence: Sequence, numMore: number): Finish | null {
+    if (sequence.numDrawn + numMore >= sequence.sampling.maxTokens) return { kind: "length", limit: "max-tokens" };
+    if (sequence.length + numMore >= this.options.contextLength) return { kind: "length", limit: "context" };
     return null;
   }
 
-  private failAll(pieces: readonly Piece[], cause: unknown): void {
+  private failAll(sequences: readonly Sequence[], cause: unknown): void {
     const reason = cause instanceof Error ? cause.message : String(cause);
     const error = new RerollError("STEP_FAILED", `A generation step failed: ${reason}`, {}, { cause });
-    const inStep = new Set(pieces.map(({ sequence }) => sequence));
+    const inStep = new Set(sequences);
     // Those with nothing pending were to start from the scores of this step.
     const failed = [...this.pending.keys()].filter((one) => inStep.has(one) || one.numPending === 0);
     for (const sequence of failed) this.end(sequence, { kind: "failed", error });
@@ -265,11 +318,17 @@ export class LocalEngine implements Engine {
     this.scheduler.remove(sequence);
     this.counters[finish.kind === "aborted" ? "aborted" : finish.kind === "failed" ? "failed" : "finished"]++;
     pending.resolve({
-      ...sampled(sequence.draws, sequence.versions, sequence.numTopLogprobs),
+      ...sequence.sampledFrom(0),
       finish,
       usage: sequence.usage(),
     });
   }
+}
+
+/** Whether a step needs no scores on the host for this piece: one token of a reply, drawn by temperature alone. */
+function isPlainDecode({ sequence, numTokens, isLast }: Piece): boolean {
+  const { numDrawn, sampling, numTopLogprobs } = sequence;
+  return numTokens === 1 && isLast && numDrawn > 0 && numTopLogprobs === 0 && isTemperatureOnly(sampling);
 }
 
 function drawRequest(sequence: Sequence) {
@@ -282,14 +341,4 @@ function drawRequest(sequence: Sequence) {
 function pickRows(scores: Tensor, rows: readonly number[]): Tensor {
   if (rows.length === scores.size(0) && rows.every((row, i) => row === i)) return scores;
   return scores.indexSelect(0, tensor(Int32Array.from(rows), [rows.length], { device: scores.device, dtype: "int64" }));
-}
-
-function sampled(draws: readonly Draw[], versions: readonly number[], numTopLogprobs: number): SampledTokens {
-  return {
-    tokenIds: Int32Array.from(draws, ({ tokenId }) => tokenId),
-    samplerLogprobs: Float32Array.from(draws, ({ samplerLogprob }) => samplerLogprob),
-    modelLogprobs: Float32Array.from(draws, ({ modelLogprob }) => modelLogprob),
-    versions: Int32Array.from(versions),
-    ...(numTopLogprobs > 0 ? { topLogprobs: draws.map(({ topLogprobs }) => topLogprobs) } : {}),
-  };
 }

@@ -8,10 +8,12 @@ import { inferenceMode } from "../../torch/autograd.ts";
 import { cat, tensor } from "../../torch/create.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
-import { DecodeGraphs } from "./decode-graphs.ts";
+import { canDecodeOnGpu } from "./decode-forward.ts";
+import { DecodeGraphs, type LaunchedStep } from "./decode-graphs.ts";
 import type { PagedCache } from "./paged-cache.ts";
-import { canDecodeOnGpu, piecesLayout } from "./paged-layout.ts";
+import { piecesLayout } from "./paged-layout.ts";
 import type { Piece } from "./scheduler.ts";
+import type { Sequence } from "./sequence.ts";
 
 export interface RunnerLimits {
   readonly maxRunning: number;
@@ -40,7 +42,7 @@ export class ModelRunner {
         const single = pieces.filter(isSingle);
         const others = pieces.filter((piece) => !isSingle(piece));
         const parts: Tensor[] = [];
-        if (single.length > 0) parts.push(this.graphs!.run(single));
+        if (single.length > 0) parts.push(this.graphs!.scores(single.map(({ sequence }) => sequence)));
         const ending = [...single, ...others.filter((piece) => piece.isLast)];
         if (others.length > 0) {
           const scores = this.runPieces(others);
@@ -49,6 +51,16 @@ export class ModelRunner {
         return use(parts.length > 1 ? cat(parts, 0) : (parts[0] ?? null), ending);
       }),
     );
+  }
+
+  /** Whether steps of single tokens can be launched and read later. */
+  get canLaunch(): boolean {
+    return this.graphs?.canDraw === true;
+  }
+
+  /** Starts a step of single tokens that draws by temperature alone, and returns at once: see DecodeGraphs.launch. */
+  launch(sequences: readonly Sequence[], from: readonly number[] | null): LaunchedStep {
+    return tensorScope(() => inferenceMode(() => this.graphs!.launch(sequences, from)));
   }
 
   private runPieces(pieces: readonly Piece[]): Tensor | null {

@@ -1,9 +1,7 @@
-/** Layouts over the paged cache: pieces of sequences end to end, and one token per row. */
-import type { CausalLmConfig } from "../../models/causal-lm/config.ts";
+/** The layout over the paged cache: pieces of sequences end to end. */
 import { rotateHeads, type TokenLayout } from "../../models/causal-lm/token-layout.ts";
 import { tensor } from "../../torch/create.ts";
 import { packedAttention } from "../../torch/fused.ts";
-import { canDecode, pagedDecodeKernel, rotateAndStoreKernel } from "../../torch/kernels/paged-kernel.ts";
 import { pagedAttention, pagedAttentionReference } from "../../torch/paged-attention.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { PagedCache } from "./paged-cache.ts";
@@ -83,40 +81,4 @@ function blockTable(rows: readonly (readonly number[])[]): Tensor {
   const table = new Int32Array(rows.length * width);
   for (const [row, blocks] of rows.entries()) table.set(blocks, row * width);
   return tensor(table, [rows.length, width]);
-}
-
-/** The tensors of a decode step on a GPU; they keep their place in memory, so that a graph can be recorded over them. */
-export interface DecodeTensors {
-  readonly positions_B: Tensor;
-  readonly slots_B: Tensor;
-  /** Tokens of each row, the new one included. */
-  readonly lengths_B: Tensor;
-  readonly table_BM: Tensor;
-}
-
-/** One new token per row, by the kernels of paged-kernel.ts. */
-export function decodeLayout(
-  { positions_B, slots_B, lengths_B, table_BM }: DecodeTensors,
-  cache: PagedCache,
-): TokenLayout {
-  const B = positions_B.size(0);
-  const { blockSize } = cache;
-  return {
-    numTokens: B,
-    positions_S: positions_B,
-    maxPosition: table_BM.size(1) * blockSize - 1,
-    attend: (layer, { q_SHK, k_SGK, v_SGK }, { cos_SK, sin_SK }) => {
-      const paged = { ...cache.layers[layer]!, table_BM };
-      const rotated_BHK = rotateAndStoreKernel(q_SHK, k_SGK, v_SGK, cos_SK, sin_SK, slots_B, paged);
-      return pagedDecodeKernel(rotated_BHK, paged, lengths_B, q_SHK.size(2) ** -0.5);
-    },
-  };
-}
-
-/** Whether decodeLayout can serve a model over this cache. */
-export function canDecodeOnGpu(config: CausalLmConfig, { layers, device, blockSize }: PagedCache): boolean {
-  const isHalf = /^b?float16$/.test(layers[0]!.keys.dtype);
-  const { numHeads, numKeyValueHeads, headSize, slidingWindow } = config;
-  const fits = slidingWindow === null && canDecode(numHeads, numKeyValueHeads, headSize, blockSize);
-  return device.startsWith("cuda") && isHalf && fits;
 }

@@ -5,7 +5,7 @@
  */
 import { tensor } from "../../torch/create.ts";
 import { hasKernels } from "../../torch/kernels/cuda-kernel.ts";
-import { sampleKernel } from "../../torch/kernels/sample-kernel.ts";
+import { canSample, sampleKernel } from "../../torch/kernels/sample-kernel.ts";
 import { op } from "../../torch/operator.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { Sampling, TokenLogprob } from "../generate.ts";
@@ -30,17 +30,29 @@ export type DrawResult = {
 
 /** Draws one token per row of [B, V] scores. */
 export function drawTokens(scores_BV: Tensor, requests: readonly DrawRequest[]): DrawResult[] {
-  const isPlain = requests.every(({ sampling }) => !changesScores(sampling) && !filters(sampling));
+  const isPlain = requests.every(({ sampling }) => isTemperatureOnly(sampling));
   const values =
-    isPlain && hasKernels(scores_BV) && scores_BV.size(1) % 8 === 0
+    isPlain && hasKernels(scores_BV) && canSample(scores_BV.size(1))
       ? drawPlain(scores_BV, requests)
       : draw(scores_BV, requests);
   const tops = topLogprobs(scores_BV, requests);
-  return requests.map((_, row) => {
-    const [tokenId, samplerLogprob, modelLogprob] = values(row);
-    const isGood = tokenId >= 0 && Number.isFinite(samplerLogprob) && Number.isFinite(modelLogprob);
-    return isGood ? { tokenId, samplerLogprob, modelLogprob, topLogprobs: tops[row] ?? [] } : null;
-  });
+  return requests.map((_, row) => drawResult(...values(row), tops[row]));
+}
+
+/** A draw, or null where the scores it comes from were not numbers. */
+export function drawResult(
+  tokenId: number,
+  samplerLogprob: number,
+  modelLogprob: number,
+  topLogprobs: readonly TokenLogprob[] = [],
+): DrawResult {
+  const isGood = tokenId >= 0 && Number.isFinite(samplerLogprob) && Number.isFinite(modelLogprob);
+  return isGood ? { tokenId, samplerLogprob, modelLogprob, topLogprobs } : null;
+}
+
+/** Whether a token is drawn from the model's own scores, at some temperature. */
+export function isTemperatureOnly(sampling: Sampling): boolean {
+  return !changesScores(sampling) && !filters(sampling);
 }
 
 type RowValues = (row: number) => [tokenId: number, samplerLogprob: number, modelLogprob: number];

@@ -13,14 +13,14 @@ test("a step continues running sequences first and fills its budget with prompts
     [first, 5],
     [second, 2],
   ]);
-  expect([first.draws.length, second.draws.length]).toEqual([1, 0]);
+  expect([first.numDrawn, second.numDrawn]).toEqual([1, 0]);
   const third = engine.add([10]);
   expect(engine.step()).toEqual([
     [first, 1],
     [second, 2],
     [third, 1],
   ]);
-  expect([first.draws.length, second.draws.length, third.draws.length]).toEqual([2, 1, 1]);
+  expect([first.numDrawn, second.numDrawn, third.numDrawn]).toEqual([2, 1, 1]);
 });
 
 test("no more sequences run at a time than are allowed", () => {
@@ -43,7 +43,7 @@ test("when blocks run out the youngest gives its own back, and starts over with 
   expect(young.length).toBe(5);
   engine.finish(old);
   expect(engine.step()).toEqual([[young, 1]]);
-  expect(young.draws.length).toBe(3);
+  expect(young.numDrawn).toBe(3);
 });
 
 test("samples of one prompt compute it once: full blocks are shared and the last one is copied", () => {
@@ -51,7 +51,7 @@ test("samples of one prompt compute it once: full blocks are shared and the last
   const samples = [1, 2, 3].map(() => engine.add([1, 2, 3, 4, 5, 6]));
   const [leader, ...followers] = samples;
   expect(engine.step()).toEqual([[leader, 6]]);
-  expect(samples.map(({ draws }) => draws.length)).toEqual([1, 1, 1]);
+  expect(samples.map(({ numDrawn }) => numDrawn)).toEqual([1, 1, 1]);
   for (const follower of followers) {
     expect(follower.blocks[0]).toBe(leader!.blocks[0]);
     expect(follower.blocks[1]).not.toBe(leader!.blocks[1]);
@@ -74,7 +74,7 @@ test("samples for which there is no place wait, and find the full blocks of the 
   const engine = new FakeEngine({ numBlocks: 16, blockSize: 4, maxRunning: 2, maxStepTokens: 100 });
   const samples = [1, 2, 3].map(() => engine.add([1, 2, 3, 4, 5, 6]));
   engine.step();
-  expect(samples.map(({ draws }) => draws.length)).toEqual([1, 1, 0]);
+  expect(samples.map(({ numDrawn }) => numDrawn)).toEqual([1, 1, 0]);
   engine.finish(samples[0]!);
   expect(engine.step()).toEqual([
     [samples[1], 1],
@@ -90,7 +90,7 @@ test("when the one that computes a prompt is aborted, the next one goes on from 
   expect(engine.scheduler.numWaiting).toBe(2);
   engine.finish(leader);
   expect(engine.step()).toEqual([[second, 3]]);
-  expect([second.draws.length, third.draws.length]).toEqual([1, 1]);
+  expect([second.numDrawn, third.numDrawn]).toEqual([1, 1]);
 });
 
 test("a sample that is aborted while it waits for its prompt is gone", () => {
@@ -99,7 +99,7 @@ test("a sample that is aborted while it waits for its prompt is gone", () => {
   engine.step();
   engine.finish(second);
   engine.step();
-  expect([second.draws.length, third.draws.length]).toEqual([0, 1]);
+  expect([second.numDrawn, third.numDrawn]).toEqual([0, 1]);
 });
 
 test("a prompt finds the blocks of an earlier one that began like it", () => {
@@ -217,7 +217,7 @@ test("whatever happens, every sequence finds its own tokens in its blocks, all e
         const pieces = engine.step();
         expect(pieces.reduce((sum, [, numTokens]) => sum + numTokens, 0)).toBeLessThanOrEqual(limits.maxStepTokens);
         expect(engine.scheduler.numRunning).toBeLessThanOrEqual(limits.maxRunning);
-        for (const [sequence, goal] of goals) if (sequence.draws.length >= goal) end(sequence);
+        for (const [sequence, goal] of goals) if (sequence.numDrawn >= goal) end(sequence);
         return pieces.length > 0;
       };
       const end = (sequence: Sequence) => {
@@ -295,7 +295,7 @@ class FakeEngine {
 
   /** Steps until the sequence has this many tokens drawn, and takes it out. */
   run(sequence: Sequence, numDraws: number): void {
-    while (sequence.draws.length < numDraws) this.step();
+    while (sequence.numDrawn < numDraws) this.step();
     this.finish(sequence);
   }
 

@@ -104,6 +104,18 @@ export class Scheduler {
     return this.fork(sequence);
   }
 
+  /**
+   * Reserves blocks for the step after the one that is being computed, in which these sequences get one more token each and
+   * `numEnding` others of the present step have none. False when that step is not theirs alone: others run or wait for a
+   * place, or a block has to be taken from someone.
+   */
+  reserveAhead(sequences: readonly Sequence[], numEnding: number): boolean {
+    const isFull = sequences.length === this.limits.maxRunning;
+    if (sequences.length === 0 || this.running.size !== sequences.length + numEnding) return false;
+    if (!isFull && this.numWaiting > 0) return false;
+    return sequences.every((sequence) => this.reserveIdle(sequence, sequence.length + 1));
+  }
+
   /** Takes a sequence out, wherever it is. Its cache goes to its session, if it has one. */
   remove(sequence: Sequence): void {
     this.dropLeader(sequence);
@@ -215,7 +227,7 @@ export class Scheduler {
     } else {
       this.adoptPrefix(sequence);
     }
-    if (sequence.draws.length === 0) sequence.numCached = sequence.numComputed;
+    if (sequence.numDrawn === 0) sequence.numCached = sequence.numComputed;
   }
 
   private adoptPrefix(sequence: Sequence): void {

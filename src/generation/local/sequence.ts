@@ -1,5 +1,5 @@
 /** One request on its way through the engine: its tokens, how far they are computed, and where their cache is. */
-import type { GenerateRequest, Sampling, TokenLogprob, Usage } from "../generate.ts";
+import type { GenerateRequest, SampledTokens, Sampling, TokenLogprob, Usage } from "../generate.ts";
 import { type PrefixKey, prefixKey } from "./block-pool.ts";
 
 /** What was drawn in one step for one sequence. */
@@ -33,8 +33,11 @@ export class Sequence {
   prefixKeys: PrefixKey[] | null = [];
   /** Sequences with the same prompt that wait for this one's cache. */
   followers: Sequence[] = [];
-  readonly draws: Draw[] = [];
-  readonly versions: number[] = [];
+  // One value per drawn token, in plain memory that grows with `buffer`: an object per token would be work for the collector.
+  private samplerLogprobs = new Float32Array(16);
+  private modelLogprobs = new Float32Array(16);
+  private versions = new Int32Array(16);
+  private readonly topLogprobs: (readonly TokenLogprob[])[] = [];
 
   constructor(id: number, request: GenerateRequest, seed: number) {
     this.id = id;
@@ -54,6 +57,15 @@ export class Sequence {
     return this.buffer.subarray(0, this.length);
   }
 
+  tokenAt(position: number): number {
+    return this.buffer[position]!;
+  }
+
+  /** Tokens of the reply so far. */
+  get numDrawn(): number {
+    return this.length - this.promptLength;
+  }
+
   /** Tokens that the model has to see before the next one can be drawn. */
   get numPending(): number {
     return this.length - this.numComputed;
@@ -61,18 +73,34 @@ export class Sequence {
 
   /** Whether the prompt is not yet through the model, and nothing was drawn before. */
   get isStarting(): boolean {
-    return this.draws.length === 0 && this.numPending > 0;
+    return this.numDrawn === 0 && this.numPending > 0;
   }
 
   append(draw: Draw, version: number): void {
-    if (this.length === this.buffer.length) {
-      const larger = new Int32Array(2 * this.buffer.length);
-      larger.set(this.buffer);
-      this.buffer = larger;
+    const { numDrawn } = this;
+    if (this.length === this.buffer.length) this.buffer = doubled(this.buffer, new Int32Array(2 * this.buffer.length));
+    if (numDrawn === this.versions.length) {
+      this.samplerLogprobs = doubled(this.samplerLogprobs, new Float32Array(2 * numDrawn));
+      this.modelLogprobs = doubled(this.modelLogprobs, new Float32Array(2 * numDrawn));
+      this.versions = doubled(this.versions, new Int32Array(2 * numDrawn));
     }
     this.buffer[this.length++] = draw.tokenId;
-    this.draws.push(draw);
-    this.versions.push(version);
+    this.samplerLogprobs[numDrawn] = draw.samplerLogprob;
+    this.modelLogprobs[numDrawn] = draw.modelLogprob;
+    this.versions[numDrawn] = version;
+    if (this.numTopLogprobs > 0) this.topLogprobs.push(draw.topLogprobs);
+  }
+
+  /** A copy of what was drawn, from this token of the reply on. */
+  sampledFrom(start: number): SampledTokens {
+    const end = this.numDrawn;
+    const tokens = {
+      tokenIds: this.buffer.slice(this.promptLength + start, this.length),
+      samplerLogprobs: this.samplerLogprobs.slice(start, end),
+      modelLogprobs: this.modelLogprobs.slice(start, end),
+      versions: this.versions.slice(start, end),
+    };
+    return this.numTopLogprobs > 0 ? { ...tokens, topLogprobs: this.topLogprobs.slice(start) } : tokens;
   }
 
   /** Starts over: the cache is gone, the tokens stay. */
@@ -83,6 +111,11 @@ export class Sequence {
   }
 
   usage(): Usage {
-    return { promptTokens: this.promptLength, cachedTokens: this.numCached, generatedTokens: this.draws.length };
+    return { promptTokens: this.promptLength, cachedTokens: this.numCached, generatedTokens: this.numDrawn };
   }
+}
+
+function doubled<Values extends Int32Array | Float32Array>(from: Values, to: Values): Values {
+  to.set(from);
+  return to;
 }

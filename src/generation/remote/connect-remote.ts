@@ -8,7 +8,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { RerollError } from "../../errors/reroll-error.ts";
 import { checkRequest } from "../check-request.ts";
-import type { Finish, Generate, GenerateRequest } from "../generate.ts";
+import type { Finish, Generate, GenerateRequest, Sampling } from "../generate.ts";
 import {
   type Capabilities,
   type CapabilityName,
@@ -29,7 +29,7 @@ import { isSinkFailure, TokenSink } from "./token-sink.ts";
 
 export interface RemoteOptions extends RetryOptions {
   readonly kind: RemoteKind;
-  /** Without a path, such as http://127.0.0.1:8000. */
+  /** Such as http://127.0.0.1:8000. A path /v1 at its end is left out. */
   readonly url: string;
   readonly apiKey?: string;
   /** Default: the first model of the server. */
@@ -56,7 +56,7 @@ export interface RemoteEngine {
 /** Connects to a server and tries out what it can do. Throws when something that is required is not there. */
 export async function connectRemote(options: RemoteOptions): Promise<RemoteEngine> {
   const { url, timeoutMs = 300_000, maxConnections = 256, apiKey, required = REQUIRED_FOR_TRAINING } = options;
-  const dialect = DIALECTS[options.kind];
+  const dialect = dialectOf(options.kind);
   const http = new HttpClient({ url, timeoutMs, maxConnections, ...(apiKey !== undefined && { apiKey }) });
   try {
     const facts = await readFacts(dialect, http, options);
@@ -78,6 +78,12 @@ const DIALECTS: Readonly<Record<RemoteKind, Dialect>> = {
   sglang: sglangDialect,
   "llama-cpp": llamaCppDialect,
 };
+
+function dialectOf(kind: RemoteKind): Dialect {
+  if (Object.hasOwn(DIALECTS, kind)) return DIALECTS[kind];
+  const known = Object.keys(DIALECTS).join(", ");
+  throw new RerollError("INVALID_OPTIONS", `connectRemote has no kind "${kind}". Kinds: ${known}.`, { kind });
+}
 
 /** A server that is starting up gets the same patience as one that is busy. */
 async function readFacts(dialect: Dialect, http: HttpClient, options: RemoteOptions): Promise<RemoteFacts> {
@@ -108,6 +114,7 @@ function createGenerate(parts: GenerateParts): Generate {
   return async (request) => {
     // The size of the vocabulary is not known here; the server checks it.
     checkRequest(request, { contextLength: facts.contextLength, vocabSize: Infinity });
+    refuseFarBias(request.sampling);
     dialect.refuse(request, meaning);
     const sink = new TokenSink(request);
     for (let attempt = 1; ; attempt++) {
@@ -121,6 +128,18 @@ function createGenerate(parts: GenerateParts): Generate {
       sink.restart();
     }
   };
+}
+
+/** JSON has no infinity, and servers cut larger values off without a word. */
+function refuseFarBias({ logitBias = new Map() }: Sampling): void {
+  for (const [tokenId, bias] of logitBias) {
+    if (Math.abs(bias) <= 100) continue;
+    throw new RerollError(
+      "INVALID_REQUEST",
+      `logitBias has ${tokenId}: ${bias}. Remote servers take -100 to 100; -100 is as good as never.`,
+      { tokenId, bias },
+    );
+  }
 }
 
 type Outcome =

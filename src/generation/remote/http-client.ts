@@ -7,6 +7,7 @@
  */
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
+import { RerollError } from "../../errors/reroll-error.ts";
 import { remoteFault } from "./remote-fault.ts";
 
 export interface HttpClientOptions {
@@ -33,7 +34,10 @@ export class HttpClient {
   readonly #timeoutMs: number;
 
   constructor({ url, apiKey, timeoutMs, maxConnections }: HttpClientOptions) {
-    this.url = url.replace(/\/+$/, "");
+    if (!/^https?:$/.test(URL.canParse(url) ? new URL(url).protocol : "")) {
+      throw new RerollError("INVALID_OPTIONS", `url must be like http://127.0.0.1:8000: got ${JSON.stringify(url)}.`);
+    }
+    this.url = url.replace(/\/+$/, "").replace(/\/v1$/, "");
     this.#timeoutMs = timeoutMs;
     this.#headers = {
       "content-type": "application/json",

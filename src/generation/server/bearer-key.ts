@@ -2,8 +2,18 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { RerollError } from "../../errors/reroll-error.ts";
 
+/** Throws for a key that no client could send: an empty one, or one with spaces or letters that headers do not carry. */
+export function expectUsableKey(apiKey: string): void {
+  if (/^[\x21-\x7e]+$/.test(apiKey)) return;
+  throw new RerollError(
+    "INVALID_OPTIONS",
+    `The API key has ${apiKey.length} characters, and not all can be sent in a header. Use one or more ASCII letters, digits and signs, without spaces.`,
+  );
+}
+
 /** Returns a check of `authorization` headers that throws KEY_INVALID. */
 export function createKeyCheck(apiKey: string): (authorization: string | undefined) => void {
+  expectUsableKey(apiKey);
   const expected = digest(apiKey);
   return (authorization) => {
     const given = /^Bearer +(\S+) *$/i.exec(authorization ?? "")?.[1];

@@ -1,5 +1,6 @@
 /** Answers of /v1/chat/completions, whole and in chunks. */
 import type { Tokenizer } from "../../models/tokenizer/tokenizer.ts";
+import type { ReplyPart } from "../../models/tokenizer/tool-calls.ts";
 import type { SampledTokens } from "../generate.ts";
 import {
   type ChoiceResult,
@@ -10,7 +11,6 @@ import {
   type UsageFields,
 } from "./reply-format.ts";
 import { tokenText } from "./token-text.ts";
-import type { ReplyPart } from "./tool-calls.ts";
 
 export interface ChatFormatOptions {
   readonly tokenizer: Tokenizer;

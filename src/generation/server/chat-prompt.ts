@@ -10,14 +10,19 @@ import type { ChatMessage } from "../../models/tokenizer/chat-message.ts";
 import { type ChatOptions, renderChat } from "../../models/tokenizer/chat-template.ts";
 import type { Tokenizer } from "../../models/tokenizer/tokenizer.ts";
 import type { PromptEncoder } from "./prompt-encoder.ts";
-import { PromptHash, type RecordedReply, type ReplyIndex } from "./reply-index.ts";
+import { PromptHash, type RecordedReply } from "./reply-index.ts";
 
 export interface ChatPromptParts {
   readonly tokenizer: Tokenizer;
   readonly encoder: PromptEncoder;
-  readonly replies: ReplyIndex;
+  readonly replies: ReplyLookup;
   /** Stands for a reply while rendering. Must not occur in any message. */
   readonly mark: string;
+}
+
+/** Finds the replies that an assistant message may be, the likeliest first. */
+export interface ReplyLookup {
+  find(sessionId: string | undefined, message: ChatMessage): readonly RecordedReply[];
 }
 
 export interface ChatPrompt {
@@ -50,7 +55,7 @@ interface KnownReply {
 }
 
 function knownReplies(
-  replies: ReplyIndex,
+  replies: ReplyLookup,
   messages: readonly ChatMessage[],
   sessionId: string | undefined,
 ): readonly KnownReply[] {

@@ -6,6 +6,7 @@
  */
 import { z } from "zod";
 import type { ChatMessage, ChatTool } from "../../models/tokenizer/chat-message.ts";
+import { expectShallow } from "./json-body.ts";
 import { requestError } from "./openai-errors.ts";
 import { flag, readFields, text, unknownFields, wholeNumber } from "./request-fields.ts";
 import { refuseFields, type SamplingFields, samplingFields } from "./sampling-request.ts";
@@ -80,13 +81,20 @@ const toolSchema = z.looseObject(
   "an object with type and function",
 );
 
+/** A template takes tens of microseconds for each, and nobody else is served meanwhile. */
+const MAX_MESSAGES = 4096;
+const MAX_TOOLS = 1024;
+
 const chatSchema = z.looseObject({
   ...samplingFields,
-  messages: z.array(messageSchema, "a list of messages").min(1, "a list of at least one message"),
+  messages: z
+    .array(messageSchema, "a list of messages")
+    .min(1, "a list of at least one message")
+    .max(MAX_MESSAGES, `a list of at most ${MAX_MESSAGES} messages`),
   max_completion_tokens: wholeNumber("a whole number of 1 or more", 1).optional(),
   logprobs: flag.optional(),
   top_logprobs: wholeNumber("a whole number from 0 to 20", 0, 20).optional(),
-  tools: z.array(toolSchema, "a list of tools").optional(),
+  tools: z.array(toolSchema, "a list of tools").max(MAX_TOOLS, `a list of at most ${MAX_TOOLS} tools`).optional(),
   tool_choice: z.enum(["auto", "none"], '"auto" or "none", because this server cannot force a call').optional(),
   parallel_tool_calls: flag.optional(),
   response_format: z
@@ -111,7 +119,10 @@ function chatMessage(message: z.output<typeof messageSchema>, index: number): Ch
     role: role === "developer" ? "system" : role,
     content: typeof content === "object" && content !== null ? joinParts(content, index) : (content ?? null),
     ...(typeof name === "string" && { name }),
-    ...(tool_calls && tool_calls.length > 0 && { tool_calls: tool_calls.map(toolCall) }),
+    ...(tool_calls &&
+      tool_calls.length > 0 && {
+        tool_calls: tool_calls.map((call, at) => toolCall(call, `messages[${index}].tool_calls[${at}]`)),
+      }),
     ...(typeof tool_call_id === "string" && { tool_call_id }),
     ...(typeof reasoning_content === "string" && { reasoning_content }),
   };
@@ -126,8 +137,9 @@ function joinParts(parts: readonly z.output<typeof partSchema>[], index: number)
   return parts.map((part) => part.text).join("");
 }
 
-function toolCall(call: z.output<typeof toolCallSchema>) {
+function toolCall(call: z.output<typeof toolCallSchema>, at: string) {
   const { name, arguments: given } = call.function;
+  expectShallow(`${at}.function.arguments`, given);
   return {
     ...(call.id !== undefined && { id: call.id }),
     type: "function" as const,

@@ -47,14 +47,10 @@ async function callPrompts(
 async function encodeText(context: ServerContext, text: string, session: Session | undefined): Promise<Int32Array> {
   const { encoder, tokenizer, engine } = context;
   const { contextLength } = engine.status();
-  const candidates = [...(session?.sampleIds() ?? [])].sort((left, right) => right.length - left.length);
-  for (const ids of candidates) {
-    const known = tokenizer.decode(ids);
-    if (!text.startsWith(known)) continue;
-    const rest = await encoder.encode(text.slice(known.length), contextLength);
-    return Int32Array.from([...ids, ...rest]);
-  }
-  return encoder.encode(text, contextLength);
+  const start = session?.findStart(text, (ids) => tokenizer.decode(ids));
+  if (start === undefined) return encoder.encode(text, contextLength);
+  const rest = await encoder.encode(start.rest, contextLength);
+  return Int32Array.from([...start.ids, ...rest]);
 }
 
 function completionPlan(

@@ -4,6 +4,7 @@
  * In: built parts. Out: a server to listen with, and the sessions that a trainer takes episodes from. The engine belongs
  * to the caller: closing the server ends its requests and leaves the engine as it is.
  */
+import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import { type FastifyInstance, fastify } from "fastify";
 import { RerollError } from "../../errors/reroll-error.ts";
@@ -12,6 +13,8 @@ import { Calls } from "./calls.ts";
 import { addChatCompletionsRoute } from "./chat-completions-route.ts";
 import { addCompletionsRoute } from "./completions-route.ts";
 import { addHealthRoute } from "./health-route.ts";
+import { addJsonParser } from "./json-body.ts";
+import { isLoopback, type ListenAddress, listenError } from "./listen-address.ts";
 import { addMetricsRoute } from "./metrics-route.ts";
 import { addModelsRoute } from "./models-route.ts";
 import { errorReplyOf, isOwnFault } from "./openai-errors.ts";
@@ -32,15 +35,6 @@ export interface GenerationServer {
   close(): Promise<void>;
 }
 
-export interface ListenAddress {
-  /** Default 127.0.0.1: this machine only. */
-  readonly host?: string;
-  /** Default 0: any free one. */
-  readonly port?: number;
-  /** Lets anyone who can reach the host use the server although it has no API key. */
-  readonly allowWithoutKey?: boolean;
-}
-
 /** How often silent sessions are looked for. */
 const SWEEP_MS = 5_000;
 
@@ -53,7 +47,9 @@ export function createServer(parts: ServerParts, options: ServerOptions = {}): G
     sessions: context.sessions,
     listen: ({ host = "127.0.0.1", port = 0, allowWithoutKey = false } = {}) => {
       if (options.apiKey === undefined && !allowWithoutKey) refuseOpenHost(host);
-      return app.listen({ host, port });
+      return app.listen({ host, port }).catch((cause: Error) => {
+        throw listenError(cause, { host, port });
+      });
     },
     async close() {
       clearInterval(sweep);
@@ -64,11 +60,12 @@ export function createServer(parts: ServerParts, options: ServerOptions = {}): G
 }
 
 function buildContext(parts: ServerParts, options: ServerOptions): ServerContext {
-  const { maxInFlight = 1024, maxChoices = 128, samplingOverrides = {} } = options;
+  const { maxInFlight = 1024, maxChoices = 128, samplingOverrides = {}, stallTimeoutMs = 60_000 } = options;
   return {
     ...parts,
     maxChoices: Math.min(maxChoices, parts.engine.status().maxQueuedRequests),
     samplingOverrides,
+    stallTimeoutMs,
     encoder: new PromptEncoder(parts.tokenizer),
     replies: new ReplyIndex(),
     // From the private use area, with an id that nobody can guess.
@@ -89,8 +86,10 @@ function createApp(context: ServerContext, options: ServerOptions): FastifyInsta
     clientErrorHandler: refuseMalformed,
   });
   app.removeContentTypeParser("text/plain");
+  addJsonParser(app);
   addMetricsHook(app, context);
-  if (apiKey !== undefined) addKeyHook(app, apiKey);
+  if (apiKey === undefined) addHostHook(app);
+  else addKeyHook(app, apiKey);
   app.setErrorHandler((cause, _request, reply) => {
     const answer = errorReplyOf(cause, retryAfterSeconds);
     if (isOwnFault(answer)) context.onError(cause);
@@ -141,10 +140,22 @@ function addKeyHook(app: FastifyInstance, apiKey: string): void {
   });
 }
 
-const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1)$/;
+/**
+ * Without a key, only programs of this machine may ask. A page in this machine's browser may not: it can have its own
+ * name point to 127.0.0.1, but not hide that name.
+ */
+function addHostHook(app: FastifyInstance): void {
+  app.addHook("onRequest", async ({ socket, hostname }) => {
+    if (!isLoopback(socket.localAddress ?? "") || isLoopback(hostname)) return;
+    throw new RerollError(
+      "HOST_REFUSED",
+      `The host ${JSON.stringify(hostname.slice(0, 200))} is not a name of this machine. Ask for 127.0.0.1 or localhost, or start the server with an API key.`,
+    );
+  });
+}
 
 function refuseOpenHost(host: string): void {
-  if (LOOPBACK.test(host)) return;
+  if (isLoopback(host)) return;
   throw new RerollError(
     "SERVER_UNPROTECTED",
     `The server would listen on ${host} for anyone. Set an API key, listen on 127.0.0.1, or set allowWithoutKey if the network is safe.`,
@@ -158,12 +169,19 @@ function refuseMalformed(error: Error & { code?: string }, socket: Socket): void
     socket.destroy();
     return;
   }
-  const { body } = errorReplyOf(
-    new RerollError("INVALID_REQUEST", `The request is not valid HTTP: ${error.message}.`),
-    1,
-  );
+  const { status, body } = errorReplyOf(malformedError(error), 1);
   const text = JSON.stringify(body);
   socket.end(
-    `HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}\r\nconnection: close\r\n\r\n${text}`,
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}\r\nconnection: close\r\n\r\n${text}`,
   );
+}
+
+function malformedError({ code, message }: Error & { code?: string }): RerollError {
+  if (code === "ERR_HTTP_REQUEST_TIMEOUT") {
+    return new RerollError("REQUEST_TIMEOUT", "The request did not arrive in time. Send it faster, or send less.");
+  }
+  if (code === "HPE_HEADER_OVERFLOW") {
+    return new RerollError("HEADERS_TOO_LARGE", "The headers of the request are too large. Put data into the body.");
+  }
+  return new RerollError("INVALID_REQUEST", `The request is not valid HTTP: ${message}.`);
 }

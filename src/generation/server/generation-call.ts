@@ -85,6 +85,7 @@ function buildCall(context: ServerContext, plan: CallPlan, sessionCalls: readonl
     isStream: fields.stream ?? false,
     streamInterval: fields.stream_interval ?? 1,
     includeUsage: fields.stream_options?.include_usage ?? false,
+    stallTimeoutMs: context.stallTimeoutMs,
     takesPartialReplies: fields.return_token_ids ?? false,
     newReader: () =>
       new ReplyReader({
@@ -128,8 +129,13 @@ function choicesOf(
     // Choices with one seed would all be the same.
     sampling: sampling.seed === undefined ? sampling : { ...sampling, seed: sampling.seed + choice },
     numTopLogprobs: plan.numTopLogprobs,
-    cacheKey: sessionCall?.cacheKey(choice) ?? (choice === 0 ? plan.fields.session_id : undefined),
+    cacheKey: sessionCall?.cacheKey(choice) ?? (choice === 0 ? cacheKeyOf(plan.fields.session_id) : undefined),
   }));
+}
+
+/** No session has a name with a space, so a client's key never meets the cache of a session. */
+function cacheKeyOf(sessionId: string | undefined): string | undefined {
+  return sessionId === undefined ? undefined : `client ${sessionId}`;
 }
 
 function countStart(context: ServerContext, plan: CallPlan, sessionCalls: readonly (SessionCall | undefined)[]): void {

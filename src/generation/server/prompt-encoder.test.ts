@@ -29,6 +29,11 @@ for (const folder of FOLDERS) {
       " it's",
       "😀",
       ".",
+      "f(x)=y",
+      "，好。",
+      "3.14,15",
+      "\u2019s",
+      "\u0301",
     ];
     const piece = fc.constantFrom(...special, ...words);
     await fc.assert(
@@ -47,6 +52,16 @@ test("a text beyond the limit is not encoded to its end", async () => {
   const ids = await encoder.encode("and so on ".repeat(10_000), 1000);
   expect(ids.length).toBeGreaterThan(1000);
   expect(ids.length).toBeLessThan(20_000);
+});
+
+test("a long text that cannot be cut is counted in parts, and not encoded when it has far too many tokens", async () => {
+  const encoder = new PromptEncoder(await loadTokenizer("fixtures/tokenizer"));
+  const ids = await encoder.encode("\u4e2d".repeat(1_000_000), 1000);
+  expect(ids.length).toBeGreaterThan(1000);
+  expect(ids.length).toBeLessThan(30_000);
+  const whole = "\u4e2d".repeat(20_000);
+  expect((await encoder.encode(whole, 59_999)).length).toBe(60_000);
+  expect((await encoder.encode(whole, 60_000)).length).toBe(60_000);
 });
 
 test("the event loop turns while a long text is encoded", async () => {

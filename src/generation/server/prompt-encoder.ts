@@ -3,7 +3,8 @@
  *
  * In: text. Out: the same ids as `tokenizer.encode`. Long text is encoded in pieces that are cut where no token can reach
  * across (before special tokens, and between words), with a turn of the event loop after each. Pieces are remembered:
- * the samples of a group, and the turns of an episode, share most of their text.
+ * the samples of a group, and the turns of an episode, share most of their text. A long piece that cannot be cut is
+ * counted in fragments first, so that text which cannot fit is not encoded as a whole.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Tokenizer } from "../../models/tokenizer/tokenizer.ts";
@@ -31,6 +32,8 @@ export class PromptEncoder {
     let sinceTurn = 0;
     for (const piece of this.#cut(text)) {
       const known = this.#remembered.get(piece);
+      const tooMany = known === undefined ? await this.#findTooMany(piece, maxTokens - numTokens) : undefined;
+      if (tooMany !== undefined) return joined([...pieces, ...tooMany]);
       const ids = known ?? this.#tokenizer.encode(piece);
       this.#remember(known === undefined ? unshared(piece) : piece, ids);
       pieces.push(ids);
@@ -41,7 +44,25 @@ export class PromptEncoder {
       await nextTurn();
       sinceTurn = 0;
     }
-    return joined(pieces, numTokens);
+    return joined(pieces);
+  }
+
+  /**
+   * The tokens of fragments of a long piece, when there are far too many; else undefined. A cut changes the tokens around
+   * it and no others, so fragments have a few more tokens than the whole; with twice the limit there is no doubt.
+   */
+  async #findTooMany(piece: string, maxTokens: number): Promise<readonly Int32Array[] | undefined> {
+    if (piece.length <= 4 * PIECE_CHARACTERS || maxTokens === Infinity) return undefined;
+    const fragments: Int32Array[] = [];
+    let numTokens = 0;
+    for (let at = 0; at < piece.length; at += PIECE_CHARACTERS) {
+      const ids = this.#tokenizer.encode(piece.slice(at, at + PIECE_CHARACTERS));
+      fragments.push(ids);
+      numTokens += ids.length;
+      if (numTokens > 2 * maxTokens + PIECE_CHARACTERS) return fragments;
+      await nextTurn();
+    }
+    return undefined;
   }
 
   #remember(piece: string, ids: Int32Array): void {
@@ -61,8 +82,8 @@ function unshared(text: string): string {
   return Buffer.from(text, "utf16le").toString("utf16le");
 }
 
-function joined(pieces: readonly Int32Array[], numTokens: number): Int32Array {
-  const ids = new Int32Array(numTokens);
+function joined(pieces: readonly Int32Array[]): Int32Array {
+  const ids = new Int32Array(pieces.reduce((sum, { length }) => sum + length, 0));
   let at = 0;
   for (const piece of pieces) {
     ids.set(piece, at);
@@ -92,14 +113,20 @@ function isCutBefore(tokenizer: Tokenizer, token: string, special: readonly stri
   return !holdsAnother && isSame(tokenizer, `a ${token} b\n`, ["a ", `${token} b\n`]);
 }
 
-const WORD_PROBES = ["one two", "don't Go", "a b", "aB Cd", "end and", "x\n\nso on", '(it is) "so" it\'s', "42abc def"];
+const WORD_PROBES = [
+  ...["one two", "don't Go", "a b", "aB Cd", "end and", "x\n\nso on", '(it is) "so" it\'s', "42abc def"],
+  ...["f(x)=y", "1,2 3.14;15 92", "a, b. c", "\u4e2d\u6587\uff0c\u597d\u3002\u5417", "caf\u00e9 au lait!", "x-1=a_b"],
+];
 
 function isCutBetweenWords(tokenizer: Tokenizer): boolean {
   return WORD_PROBES.every((text) => isSame(tokenizer, text, text.split(BETWEEN_WORDS)));
 }
 
-/** Between a letter and a space with a letter behind it; every byte-level pre-tokenizer cuts there too. */
-const BETWEEN_WORDS = /(?<=[A-Za-z])(?= [A-Za-z])/;
+/**
+ * Behind a letter or digit: before a space with another one behind it, and before punctuation that is no apostrophe.
+ * Every byte-level pre-tokenizer cuts there too.
+ */
+const BETWEEN_WORDS = /(?<=[\p{L}\p{N}])(?= [\p{L}\p{N}]|(?!['\u2019])[\p{P}\p{S}])/u;
 
 function cutBetweenWords(text: string): readonly string[] {
   const pieces: string[] = [];

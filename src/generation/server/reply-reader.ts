@@ -6,10 +6,10 @@
  */
 import { IncrementalDecoder } from "../../models/tokenizer/incremental-decoder.ts";
 import type { Tokenizer } from "../../models/tokenizer/tokenizer.ts";
+import { type ReplyPart, type ToolCall, ToolCallReader } from "../../models/tokenizer/tool-calls.ts";
 import type { Finish } from "../generate.ts";
 import type { RecordedReply, VisibleReply } from "./reply-index.ts";
 import { StopTextCutter } from "./stop-text.ts";
-import { type ReplyPart, type ToolCall, ToolCallReader } from "./tool-calls.ts";
 
 export interface ReplyReaderOptions {
   readonly tokenizer: Tokenizer;

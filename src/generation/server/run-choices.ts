@@ -7,13 +7,13 @@
 import { setMaxListeners } from "node:events";
 import type { FastifyReply } from "fastify";
 import { RerollError } from "../../errors/reroll-error.ts";
+import type { ReplyPart } from "../../models/tokenizer/tool-calls.ts";
 import type { Engine } from "../engine.ts";
 import type { Generation, SampledTokens } from "../generate.ts";
 import { generationError } from "./openai-errors.ts";
 import { type Choice, type ChoiceResult, joinTokens, type ReplyFormat, usageOf } from "./reply-format.ts";
 import type { ReplyReader } from "./reply-reader.ts";
 import { EventStream } from "./sse.ts";
-import type { ReplyPart } from "./tool-calls.ts";
 
 export interface Call {
   readonly choices: readonly Choice[];
@@ -23,6 +23,8 @@ export interface Call {
   /** Tokens of a choice that are sent together. The first and the last are not kept waiting. */
   readonly streamInterval: number;
   readonly includeUsage: boolean;
+  /** A client that reads nothing of its answer for this long is cut off. */
+  readonly stallTimeoutMs: number;
   /** Whether the client can do something with tokens of a reply that was broken off. */
   readonly takesPartialReplies: boolean;
   newReader(): ReplyReader;
@@ -39,11 +41,12 @@ export async function answer(engine: Engine, call: Call, reply: FastifyReply, si
   const runs = new Runs(engine, call, signal);
   if (call.isStream) return answerInStream(call, runs, reply);
   const results = await runs.results();
+  reply.raw.setTimeout(call.stallTimeoutMs);
   await reply.headers(call.headers).send(call.format.whole(results, usageOf(results)));
 }
 
 async function answerInStream(call: Call, runs: Runs, reply: FastifyReply): Promise<void> {
-  const stream = new EventStream(reply.raw, call.headers, () => reply.hijack());
+  const stream = new EventStream(reply.raw, call.headers, () => reply.hijack(), call.stallTimeoutMs);
   try {
     while (!runs.haveEnded) {
       await runs.news();

@@ -61,7 +61,9 @@ export const samplingFields = {
   return_token_ids: flag.optional(),
   stream_interval: wholeNumber("a whole number of 1 or more", 1).optional(),
   /** vLLM's name for what lets an engine keep its cache between calls. It records nothing. */
-  session_id: text.optional(),
+  session_id: z
+    .custom<string>((value) => typeof value === "string" && value.length <= 256, "a text of up to 256 characters")
+    .optional(),
 };
 
 /** Fields that would change the reply and that this server cannot serve, with the values that ask for nothing. */

@@ -32,6 +32,8 @@ export interface ServerOptions {
   readonly maxChoices?: number;
   /** What a client that is sent away is told to wait. Default 1. */
   readonly retryAfterSeconds?: number;
+  /** A client that reads nothing of its answer for this long is cut off. Default 60 seconds. */
+  readonly stallTimeoutMs?: number;
   readonly samplingOverrides?: SamplingOverrides;
   readonly sessions?: SessionLimits;
 }
@@ -39,6 +41,7 @@ export interface ServerOptions {
 /** What routes work with. */
 export interface ServerContext extends ServerParts {
   readonly maxChoices: number;
+  readonly stallTimeoutMs: number;
   readonly samplingOverrides: SamplingOverrides;
   readonly encoder: PromptEncoder;
   readonly replies: ReplyIndex;

@@ -41,6 +41,7 @@ export class SampleTokens {
   readonly cacheKey: string;
   readonly turns: SessionTurn[] = [];
   #buffer = new Int32Array(256);
+  #text = { length: 0, text: "" };
   #length = 0;
 
   constructor(cacheKey: string) {
@@ -50,6 +51,12 @@ export class SampleTokens {
   /** Prompt and reply of the last turn. */
   get ids(): Int32Array {
     return this.#buffer.subarray(0, this.#length);
+  }
+
+  /** What its tokens say. Decoded once, and again after each turn: a text prompt is compared with every sample. */
+  textBy(decode: (ids: Int32Array) => string): string {
+    if (this.#text.length !== this.#length) this.#text = { length: this.#length, text: decode(this.ids) };
+    return this.#text.text;
   }
 
   /** Adds a turn whose prompt extends the tokens here. */

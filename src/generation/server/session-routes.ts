@@ -22,9 +22,15 @@ export function addSessionRoutes(app: FastifyInstance, { sessions }: ServerConte
   app.delete("/v1/sessions/:id", async ({ params }) => endFields(sessions.end(idOf(params), { kind: "deleted" })));
 }
 
+/** It waits with its session for the trainer, together with thousands of others. */
+const MAX_METADATA = 65_536;
+
 const rewardSchema = z.object({
   reward: numberBetween("a finite number", -Number.MAX_VALUE),
-  metadata: z.record(z.string(), z.unknown(), "an object").optional(),
+  metadata: z
+    .record(z.string(), z.unknown(), "an object")
+    .refine((metadata) => JSON.stringify(metadata).length <= MAX_METADATA, `JSON of at most ${MAX_METADATA} characters`)
+    .optional(),
 });
 
 function idOf(params: unknown): string {

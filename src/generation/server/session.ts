@@ -69,9 +69,23 @@ export class Session {
     };
   }
 
-  /** The tokens at the end of each sample, prompt and reply. */
-  sampleIds(): readonly Int32Array[] {
-    return this.#samples.map((sample) => sample.ids);
+  /** The longest sample that a text goes on from: its tokens, and the rest of the text. */
+  findStart(text: string, decode: (ids: Int32Array) => string): { ids: Int32Array; rest: string } | undefined {
+    let longest: SampleTokens | undefined;
+    for (const sample of this.#samples) {
+      const isLonger = sample.ids.length > (longest?.ids.length ?? 0);
+      if (isLonger && text.startsWith(sample.textBy(decode))) longest = sample;
+    }
+    return longest && { ids: longest.ids, rest: text.slice(longest.textBy(decode).length) };
+  }
+
+  /** Tokens that its record holds, prompts and replies. */
+  get numTokens(): number {
+    const broken = this.#brokenTurns.reduce(
+      (sum, { promptIds, tokenIds }) => sum + promptIds.length + tokenIds.length,
+      0,
+    );
+    return this.#samples.reduce((sum, { ids }) => sum + ids.length, broken);
   }
 
   record(): SessionRecord {
@@ -95,7 +109,10 @@ export class Session {
   }
 
   #match(prompt: CallPrompt): { prefix: PrefixOutcome; continued: SampleTokens | undefined } {
-    const match = findPrefix(this.sampleIds(), prompt.promptIds);
+    const match = findPrefix(
+      this.#samples.map(({ ids }) => ids),
+      prompt.promptIds,
+    );
     if (match.kind === "extends") {
       return { prefix: { kind: "extended", numNew: match.numNew }, continued: this.#samples[match.index] };
     }

@@ -19,6 +19,11 @@ export interface SessionLimits {
   readonly idleTimeoutMs?: number;
   /** Default 1024. */
   readonly maxTurns?: number;
+  /**
+   * Tokens of all sessions together, which take some 16 bytes each. Beyond them ended sessions are dropped, oldest first;
+   * where the open ones alone have more, a new one is refused. Default 50 million.
+   */
+  readonly maxTokens?: number;
 }
 
 export class Sessions {
@@ -32,7 +37,7 @@ export class Sessions {
   );
   readonly #open = new Map<string, Session>();
   /** In the order they ended. */
-  readonly #finished = new Map<string, FinishedSession>();
+  readonly #finished = new Map<string, FinishedSession & { readonly numTokens: number }>();
   readonly #limits: Required<SessionLimits>;
   readonly #clock: () => number;
   #waiters: (() => void)[] = [];
@@ -40,7 +45,10 @@ export class Sessions {
   /** @param clock milliseconds */
   constructor(clock: () => number, limits: SessionLimits = {}) {
     this.#clock = clock;
-    this.#limits = { maxOpen: 4096, maxFinished: 4096, idleTimeoutMs: 15 * 60_000, maxTurns: 1024, ...limits };
+    this.#limits = {
+      ...{ maxOpen: 4096, maxFinished: 4096, idleTimeoutMs: 15 * 60_000, maxTurns: 1024, maxTokens: 50_000_000 },
+      ...limits,
+    };
   }
 
   get numOpen(): number {
@@ -57,7 +65,10 @@ export class Sessions {
     if (known !== undefined) return known;
     if (!SESSION_ID.test(id)) throw badId(id);
     if (this.#finished.has(id)) throw sessionEnded(id);
-    if (this.#open.size >= this.#limits.maxOpen) throw sessionsFull(this.#limits.maxOpen);
+    if (this.#open.size >= this.#limits.maxOpen) throw sessionsFull(`${this.#limits.maxOpen} sessions are open`);
+    if (tokensIn(this.#open) >= this.#limits.maxTokens) {
+      throw sessionsFull(`The open sessions hold ${this.#limits.maxTokens} tokens`);
+    }
     const session = new Session(id, this.#limits.maxTurns, this.#clock());
     this.#open.set(id, session);
     return session;
@@ -82,7 +93,7 @@ export class Sessions {
     if ("finished" in found) throw sessionEnded(id);
     const finished = { ...found.session.record(), end };
     this.#open.delete(id);
-    this.#finished.set(id, finished);
+    this.#finished.set(id, { ...finished, numTokens: found.session.numTokens });
     this.ended.add(1, { end: end.kind });
     this.#dropOldest();
     for (const wake of this.#waiters.splice(0)) wake();
@@ -91,7 +102,7 @@ export class Sessions {
 
   /** Hands the ended sessions over, oldest first; they are then forgotten here. */
   takeFinished(max = Infinity): FinishedSession[] {
-    const taken = [...this.#finished.values()].slice(0, max);
+    const taken = [...this.#finished.values()].slice(0, max).map(({ numTokens: _, ...finished }) => finished);
     for (const { id } of taken) this.#finished.delete(id);
     return taken;
   }
@@ -120,10 +131,14 @@ export class Sessions {
   }
 
   #dropOldest(): void {
-    const [oldest] = this.#finished.keys();
-    if (this.#finished.size <= this.#limits.maxFinished || oldest === undefined) return;
-    this.#finished.delete(oldest);
-    this.dropped.add();
+    const { maxFinished, maxTokens } = this.#limits;
+    let numTokens = tokensIn(this.#open) + tokensIn(this.#finished);
+    for (const [id, oldest] of this.#finished) {
+      if (this.#finished.size <= maxFinished && numTokens <= maxTokens) return;
+      this.#finished.delete(id);
+      this.dropped.add();
+      numTokens -= oldest.numTokens;
+    }
   }
 }
 
@@ -143,10 +158,16 @@ function sessionEnded(id: string): RerollError {
   });
 }
 
-function sessionsFull(maxOpen: number): RerollError {
+function tokensIn(sessions: ReadonlyMap<string, { readonly numTokens: number }>): number {
+  let sum = 0;
+  for (const { numTokens } of sessions.values()) sum += numTokens;
+  return sum;
+}
+
+function sessionsFull(why: string): RerollError {
   return new RerollError(
     "SESSIONS_FULL",
-    `${maxOpen} sessions are open, and no more are allowed. Post the rewards of those that are over, or wait for them to time out.`,
+    `${why}, and no more are allowed. Post the rewards of those that are over, or wait for them to time out.`,
     { param: "x-reroll-session" },
   );
 }

@@ -2,21 +2,33 @@
  * Server-sent events.
  *
  * The head is written with the first event, so that a request which fails before that still gets a status. Waits for:
- * the client to read what was sent; a client that is gone takes everything and reads nothing.
+ * the client to read what was sent, as long as it reads anything within `stallMs`; a client that is gone takes
+ * everything and reads nothing.
  */
 import type { ServerResponse } from "node:http";
 
+/** The answer to one request, in events. */
 export class EventStream {
   readonly #response: ServerResponse;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #onOpen: () => void;
+  readonly #stallMs: number;
   #isOpen = false;
 
-  /** @param onOpen called once, before the head is written */
-  constructor(response: ServerResponse, headers: Readonly<Record<string, string>>, onOpen: () => void) {
+  /**
+   * @param onOpen called once, before the head is written
+   * @param stallMs a client that reads nothing for this long is taken for gone; it would hold its place for ever
+   */
+  constructor(
+    response: ServerResponse,
+    headers: Readonly<Record<string, string>>,
+    onOpen: () => void,
+    stallMs: number,
+  ) {
     this.#response = response;
     this.#headers = headers;
     this.#onOpen = onOpen;
+    this.#stallMs = stallMs;
   }
 
   get isOpen(): boolean {
@@ -27,7 +39,7 @@ export class EventStream {
     this.#open();
     if (this.#response.destroyed) return;
     const isTaken = this.#response.write(`data: ${data === "[DONE]" ? data : JSON.stringify(data)}\n\n`);
-    if (!isTaken) await drained(this.#response);
+    if (!isTaken) await drained(this.#response, this.#stallMs);
   }
 
   end(): void {
@@ -48,12 +60,15 @@ export class EventStream {
   }
 }
 
-async function drained(response: ServerResponse): Promise<void> {
+async function drained(response: ServerResponse, stallMs: number): Promise<void> {
   if (response.destroyed) return;
+  // Node destroys a connection on which nothing moves for this long.
+  response.setTimeout(stallMs);
   await new Promise<void>((resolve) => {
     const done = () => {
       response.off("drain", done);
       response.off("close", done);
+      response.setTimeout(0);
       resolve();
     };
     response.once("drain", done);

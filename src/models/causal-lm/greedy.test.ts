@@ -41,6 +41,16 @@ describe("wrong arguments", () => {
     expect(() => greedy(model, wrong, { numTokens: 1 })).toThrow("all of one length above 0");
   });
 
+  test.each([29, -1, 0.5, Number.NaN])("id %f in a prompt is refused", (id) => {
+    expect(() => greedy(model, [[1, id]], { numTokens: 1 })).toThrow(
+      `prompts must hold token ids from 0 to 28: got ${id}`,
+    );
+  });
+
+  test.each([-1, 1.5, Number.NaN])("%f tokens are refused", (numTokens) => {
+    expect(() => greedy(model, prompts, { numTokens })).toThrow(`numTokens must be an integer of at least 0: got`);
+  });
+
   test.each([29, -1, 0.5])("suppressed id %f is refused", (id) => {
     expect(() => greedy(model, prompts, { numTokens: 1, suppressedIds: [id] })).toThrow(`from 0 to 28: got ${id}`);
   });

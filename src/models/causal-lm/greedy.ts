@@ -21,7 +21,11 @@ export interface GreedyOptions {
 export function greedy(model: CausalLm, prompts: readonly (readonly number[])[], options: GreedyOptions): number[][] {
   const { numTokens, useCache = true, suppressedIds = [] } = options;
   const promptLength = commonLength(prompts);
-  expectIds(suppressedIds, model.config.vocabSize);
+  if (!Number.isInteger(numTokens) || numTokens < 0) {
+    throw new RerollError("INVALID_ARGUMENT", `numTokens must be an integer of at least 0: got ${numTokens}.`);
+  }
+  for (const prompt of prompts) expectIds("prompts", prompt, model.config.vocabSize);
+  expectIds("suppressedIds", suppressedIds, model.config.vocabSize);
   const rows = prompts.map((prompt) => [...prompt]);
   const { dtype, device } = model.embedding;
   const capacity = promptLength + numTokens;
@@ -76,13 +80,10 @@ function commonLength(prompts: readonly (readonly number[])[]): number {
   );
 }
 
-function expectIds(suppressedIds: readonly number[], vocabSize: number): void {
-  const wrong = suppressedIds.find((id) => !Number.isInteger(id) || id < 0 || id >= vocabSize);
+function expectIds(name: string, ids: readonly number[], vocabSize: number): void {
+  const wrong = ids.find((id) => !Number.isInteger(id) || id < 0 || id >= vocabSize);
   if (wrong === undefined) return;
-  throw new RerollError(
-    "INVALID_ARGUMENT",
-    `suppressedIds must be token ids from 0 to ${vocabSize - 1}: got ${wrong}.`,
-  );
+  throw new RerollError("INVALID_ARGUMENT", `${name} must hold token ids from 0 to ${vocabSize - 1}: got ${wrong}.`);
 }
 
 const indexFill = op("aten::index_fill.int_Scalar");

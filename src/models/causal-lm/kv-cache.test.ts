@@ -89,6 +89,30 @@ test("a full cache says how much it holds and how much is needed", () => {
   cache.dispose();
 });
 
+test("append and truncate take counts and rows that exist, and change nothing else", () => {
+  const cache = new KvCache(tinyConfig("llama"), 2, 5, place);
+  tensorScope(() => {
+    cache.append(3);
+    for (const T of [0, -1, 0.5, Number.NaN]) expect(() => cache.append(T)).toThrow(`at least 1: got ${T}`);
+    const wrong: [number, number][] = [
+      [2, 1],
+      [-1, 1],
+      [0.5, 1],
+      [0, -1],
+      [0, 1.5],
+      [0, Number.NaN],
+    ];
+    for (const [row, length] of wrong) {
+      expect(() => cache.truncate(row, length)).toThrow(`a row from 0 to 1 and a length of at least 0: got ${row} and`);
+    }
+    expect(cache.lengths).toEqual([3, 3]);
+    cache.truncate(1, 2);
+    cache.truncate(0, 9);
+    expect(cache.lengths).toEqual([3, 2]);
+  });
+  cache.dispose();
+});
+
 test("a cache frees its memory", () => {
   const { liveBytes } = memoryStats();
   const cache = noGrad(() => new KvCache(tinyConfig("llama"), 2, 5, place));

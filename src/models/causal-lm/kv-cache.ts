@@ -37,6 +37,9 @@ export class KvCache {
 
   /** The layout of a step that appends T tokens to every row, row after row. For inference: nothing is recorded. */
   append(T: number): TokenLayout {
+    if (!Number.isInteger(T) || T < 1) {
+      throw new RerollError("INVALID_ARGUMENT", `append takes a number of tokens of at least 1: got ${T}.`);
+    }
     const starts = [...this.lengths];
     const end = Math.max(...starts) + T;
     if (end > this.capacity) {
@@ -77,7 +80,14 @@ export class KvCache {
 
   /** Forgets tokens past this length in one row. */
   truncate(row: number, length: number): void {
-    this.lengths[row] = Math.min(length, this.lengths[row] ?? 0);
+    const current = this.lengths[row];
+    if (current === undefined || !Number.isInteger(length) || length < 0) {
+      throw new RerollError(
+        "INVALID_ARGUMENT",
+        `truncate takes a row from 0 to ${this.numRows - 1} and a length of at least 0: got ${row} and ${length}.`,
+      );
+    }
+    this.lengths[row] = Math.min(length, current);
   }
 
   dispose(): void {

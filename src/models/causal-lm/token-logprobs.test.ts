@@ -157,3 +157,15 @@ test("the scores of all tokens are never held", () => {
     expect(memoryStats().peakBytes - liveBytes).toBeLessThan(1.2e6);
   });
 });
+
+test("chunks of no tokens and temperatures of 0 are refused", () => {
+  const [hidden, head, targets] = [randn([2, 3]), randn([4, 3]), tensor([0, 1], { dtype: "int64" })];
+  for (const chunkTokens of [0, -1, 1.5, Number.NaN]) {
+    const refused = `chunkTokens must be an integer of at least 1: got ${chunkTokens}`;
+    expect(() => tokenLogprobs(hidden, head, targets, { chunkTokens })).toThrow(refused);
+    expect(() => weightedCrossEntropy(hidden, head, targets, randn([2]), { chunkTokens })).toThrow(refused);
+  }
+  for (const temperature of [0, -1, Number.NaN, Number.POSITIVE_INFINITY]) {
+    expect(() => tokenLogprobs(hidden, head, targets, { temperature })).toThrow(`temperature must be above 0`);
+  }
+});

@@ -4,6 +4,7 @@
  * The scores [S, V] of a batch can be many times the size of the model. They are computed a few tokens at a time, and
  * again in the backward pass, so the peak is one chunk of them.
  */
+import { RerollError } from "../../errors/reroll-error.ts";
 import { applyFunction, isGradEnabled } from "../../torch/autograd.ts";
 import { cat, empty, zeros } from "../../torch/create.ts";
 import { bytesOf } from "../../torch/dtype.ts";
@@ -33,6 +34,7 @@ export function tokenLogprobs(
   targets_S: Tensor,
   { temperature = 1, chunkTokens = defaultChunk(head_VD) }: TokenLogprobOptions = {},
 ): TokenLogprobs {
+  expectOptions(temperature, chunkTokens);
   const [logprobs_S, entropy_S] = applyFunction(
     {
       forward: ([hidden, head]) => {
@@ -74,6 +76,7 @@ export function weightedCrossEntropy(
   weights_S: Tensor,
   { temperature = 1, chunkTokens = defaultChunk(head_VD) }: TokenLogprobOptions = {},
 ): { readonly loss: Tensor; readonly logprobs_S: Tensor } {
+  expectOptions(temperature, chunkTokens);
   let logprobs_S: Tensor | null = null;
   const isTrained = isGradEnabled() && (hidden_SD.requiresGrad || head_VD.requiresGrad);
   const [loss] = applyFunction(
@@ -99,6 +102,15 @@ export function weightedCrossEntropy(
     [hidden_SD, head_VD],
   );
   return { loss: loss!, logprobs_S: logprobs_S! };
+}
+
+function expectOptions(temperature: number, chunkTokens: number): void {
+  if (!(temperature > 0 && temperature < Infinity)) {
+    throw new RerollError("INVALID_ARGUMENT", `temperature must be above 0 and finite: got ${temperature}.`);
+  }
+  if (!Number.isInteger(chunkTokens) || chunkTokens < 1) {
+    throw new RerollError("INVALID_ARGUMENT", `chunkTokens must be an integer of at least 1: got ${chunkTokens}.`);
+  }
 }
 
 /** Takes one chunk out of a tensor with a row per token. */

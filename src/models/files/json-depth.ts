@@ -1,4 +1,10 @@
 /**
+ * What people and models write nests a dozen levels. Code that walks a value step by step, such as `JSON.stringify` or a
+ * template, runs out of stack at some thousands.
+ */
+export const MAX_JSON_DEPTH = 128;
+
+/**
  * The deepest nesting of arrays and objects in a JSON text, without parsing it; a guess when the text is not JSON.
  * Ask before `JSON.parse` on a text that may be hostile: 100 MB of "[" take 5 GB and 20 s to parse.
  */

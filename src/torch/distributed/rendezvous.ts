@@ -5,6 +5,7 @@
  * const store = await openStore({ type: "tcp", host: "10.0.0.1", port: 29500, isServer: rank === 0 });
  * const group = await joinGroup({ store, rank, worldSize, backend: "gloo" });
  */
+import { RerollError } from "../../errors/reroll-error.ts";
 import { native } from "../binding.ts";
 import type { Device } from "../dtype.ts";
 import { ObjectHandle } from "../operator.ts";
@@ -53,6 +54,10 @@ export class Store extends ObjectHandle {
 
 /** Serves or reaches a store. */
 export async function openStore(options: StoreOptions): Promise<Store> {
+  const { type }: { readonly type: string } = options;
+  if (type !== "file" && type !== "tcp") {
+    throw new RerollError("INVALID_ARGUMENT", `openStore has the types "tcp" and "file": got "${type}".`);
+  }
   switch (options.type) {
     case "file":
       return new Store(native.openFileStore(options.path, options.worldSize), { port: null, isLocal: false });

@@ -1,170 +1,136 @@
 /**
- * A decode step over a cache in blocks: rotate queries and keys, put keys and values in their slots, attend.
+ * Attention of a decode step over a cache in blocks, in one pass: rotate queries and keys, put keys and values in their
+ * slots, attend.
  *
- * Keys and values are read once for all query heads of their group. A long context is cut in parts that run at the same
- * time (`split`), and joined.
+ * Keys and values are read once for all query heads of their group. Long contexts are cut in spans that run at the same
+ * time; whoever is through last joins them.
  */
-import { empty } from "../create.ts";
+import { empty, zeros } from "../create.ts";
+import type { Device } from "../dtype.ts";
 import type { Tensor } from "../tensor.ts";
 import { cudaKernel } from "./cuda-kernel.ts";
 
-const splitTokens = 256;
-
-/** Keys and values of one layer, [blocks, blockSize, G, K], and where each sequence's blocks are. */
+/** Keys and values of one layer, [blocks, blockSize, G, K]. */
 export interface PagedKeys {
   readonly keys: Tensor;
   readonly values: Tensor;
-  /** Blocks of each row, [B, M], int32. */
-  readonly table_BM: Tensor;
 }
 
-/** Whether the kernels fit these head counts, this head size and this block size. They are for 16-bit types. */
+/** Queries, keys and values of the new tokens, before rotation: [B, heads, K], contiguous but for the stride of a token. */
+export interface NewHeads {
+  readonly q_BHK: Tensor;
+  readonly k_BGK: Tensor;
+  readonly v_BGK: Tensor;
+}
+
+/** What all layers of a step share. */
+export interface DecodeRows {
+  /** Where the new token of each row stands, [B], int32: it sees this many tokens and itself. */
+  readonly positions_B: Tensor;
+  /** Blocks of each row, [B, M], int32. */
+  readonly table_BM: Tensor;
+  /** cos and sin of the rotation at those positions, [B, K/2], float32. */
+  readonly cos_BK: Tensor;
+  readonly sin_BK: Tensor;
+}
+
+/** Whether the kernel fits these head counts, this head size and this block size. It is for 16-bit types. */
 export function canDecode(numHeads: number, numGroups: number, headSize: number, blockSize: number): boolean {
   return (headSize === 64 || headSize === 128) && numHeads / numGroups <= 8 && blockSize === 16;
 }
 
+/** Attention of one new token per row, layer after layer: stores its keys and values and returns [B, H, K]. */
+export type PagedDecode = (heads: NewHeads, paged: PagedKeys) => Tensor;
+
+/** Prepares a step. `cut` is chosen by the sizes unless it is given. */
+export function pagedDecode(
+  { positions_B, table_BM, cos_BK, sin_BK }: DecodeRows,
+  { numHeads: H, numGroups: G, headSize: K }: DecodeHeads,
+  cut?: DecodeCut,
+): PagedDecode {
+  const [B, M] = table_BM.shape as [number, number];
+  const { device } = positions_B;
+  const { warps, span } = cut ?? cutFor(B * G, M * 16, K);
+  const splits = Math.ceil((M * 16) / span);
+  const { partial, stats, arrivals } = workspace(B, H, G, K, splits, device);
+  const kernel = kernelFor(K, H / G, warps);
+  return ({ q_BHK, k_BGK, v_BGK }, { keys, values }) => {
+    const { dtype } = q_BHK;
+    const out_BHK = empty([B, H, K], { dtype, device });
+    kernel(dtype, { blocks: B * G * splits, threads: 32 * warps }, [
+      ...[q_BHK, k_BGK, v_BGK, cos_BK, sin_BK, positions_B, table_BM, keys, values, out_BHK, partial, stats, arrivals],
+      ...[q_BHK, k_BGK, v_BGK].map((heads) => ({ int: heads.strides[0] ?? 0 })),
+      { int: G },
+      { int: M },
+      { int: splits },
+      { int: span },
+      { float: K ** -0.5 * Math.LOG2E },
+    ]);
+    return out_BHK;
+  };
+}
+
+export interface DecodeHeads {
+  readonly numHeads: number;
+  readonly numGroups: number;
+  readonly headSize: number;
+}
+
+/** How the tokens of a row are shared out: blocks of 4, 8 or 16 warps walk `span` tokens each. */
+export interface DecodeCut {
+  readonly warps: number;
+  /** A multiple of 16, at most 512 per warp, and at least a 64th of the longest row. */
+  readonly span: number;
+}
+
 /**
- * Rotates q and k by cos and sin [S, K/2] and stores k and v at `slots` (block * blockSize + offset, int32). Returns the
- * rotated queries. q, k and v are [S, heads, K] with contiguous heads and any stride between tokens.
+ * As many warps as a large GPU keeps busy (16 on each of 132 processors; half as many where heads are wide and a warp takes
+ * twice the registers). Many rows get few warps each, few rows many; only very few rows are cut in spans.
  */
-export function rotateAndStoreKernel(
-  q_SHK: Tensor,
-  k_SGK: Tensor,
-  v_SGK: Tensor,
-  cos_SK: Tensor,
-  sin_SK: Tensor,
-  slots_S: Tensor,
-  { keys, values }: PagedKeys,
-): Tensor {
-  const [S, H, K] = q_SHK.shape as [number, number, number];
-  const G = k_SGK.size(1);
-  const { dtype, device } = q_SHK;
-  const out_SHK = empty([S, H, K], { dtype, device });
-  const total = S * (H + 2 * G) * (K / 16);
-  rotateAndStore(dtype, { blocks: Math.ceil(total / 128), threads: 128 }, [
-    q_SHK,
-    k_SGK,
-    v_SGK,
-    cos_SK,
-    sin_SK,
-    slots_S,
-    out_SHK,
-    keys,
-    values,
-    { int: total },
-    { int: H },
-    { int: G },
-    { int: K / 16 },
-    { int: (q_SHK.strides[0] ?? 0) / 8 },
-    { int: (k_SGK.strides[0] ?? 0) / 8 },
-    { int: (v_SGK.strides[0] ?? 0) / 8 },
-  ]);
-  return out_SHK;
+function cutFor(rows: number, maxTokens: number, headSize: number): DecodeCut {
+  const most = headSize === 64 ? 16 : 8;
+  let warps = 4;
+  while (warps < most && (rows * warps < 128 * most || maxTokens > maxSplits * 512 * warps)) warps *= 2;
+  const splits = Math.max(1, Math.min(Math.floor(132 / rows), Math.ceil(maxTokens / 1024)));
+  return { warps, span: Math.min(512 * warps, 16 * Math.ceil(maxTokens / splits / 16)) };
 }
 
-/** Attention of one query per row over the first `lengths` tokens of the row: [B, H, K]. */
-export function pagedDecodeKernel(
-  q_BHK: Tensor,
-  { keys, values, table_BM }: PagedKeys,
-  lengths_B: Tensor,
-  scale: number,
-): Tensor {
-  const [B, H, K] = q_BHK.shape as [number, number, number];
-  const [, blockSize, G] = keys.shape as [number, number, number];
-  const M = table_BM.size(1);
-  const { dtype, device } = q_BHK;
-  const splits = Math.ceil((M * blockSize) / splitTokens);
-  const out_BHK = empty([B, H, K], { dtype, device });
-  const partial = empty([B, H, splits, K], { device });
-  const stats = empty([B, H, splits, 2], { device });
-  const source = decodeFor(K, H / G);
-  const shared = [{ int: G }, { int: M }, { int: splits }] as const;
-  source.attend(dtype, { blocks: B * G * splits, threads: 128 }, [
-    q_BHK,
-    keys,
-    values,
-    table_BM,
-    lengths_B,
-    partial,
-    stats,
-    ...shared,
-    { float: scale * Math.LOG2E },
-  ]);
-  source.join(dtype, { blocks: B * H, threads: K }, [partial, stats, lengths_B, out_BHK, { int: H }, { int: splits }]);
-  return out_BHK;
+const maxSplits = 64;
+
+function workspace(B: number, H: number, G: number, K: number, splits: number, device: Device) {
+  const size = splits > 1 ? B * H * splits : 1;
+  return {
+    partial: empty([size, K], { device }),
+    stats: empty([size, 2], { device }),
+    arrivals: zeros([B * G], { device, dtype: "int32" }),
+  };
 }
 
-const rotateAndStore = cudaKernel(
-  "rotate_and_store",
-  `
-extern "C" __global__ void rotate_and_store(const Pack* q, const Pack* k, const Pack* v, const float4* cosine,
-    const float4* sine, const int* slots, Pack* out, Pack* keys, Pack* values, int total, int H, int G, int half,
-    int strideQ, int strideK, int strideV) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= total) return;
-  int p = i % half, head = (i / half) % (H + 2 * G), token = i / (half * (H + 2 * G));
-  const Pack* from;
-  Pack* to;
-  if (head < H) {
-    from = q + (size_t)token * strideQ + head * 2 * half + p;
-    to = out + ((size_t)token * H + head) * 2 * half + p;
-  } else if (head < H + G) {
-    from = k + (size_t)token * strideK + (head - H) * 2 * half + p;
-    to = keys + ((size_t)slots[token] * G + head - H) * 2 * half + p;
-  } else {
-    from = v + (size_t)token * strideV + (head - H - G) * 2 * half + p;
-    to = values + ((size_t)slots[token] * G + head - H - G) * 2 * half + p;
-    to[0] = from[0];
-    to[half] = from[half];
-    return;
-  }
-  float c[8], s[8];
-  int at = (token * half + p) * 2;
-  *(float4*)c = cosine[at]; *(float4*)(c + 4) = cosine[at + 1];
-  *(float4*)s = sine[at]; *(float4*)(s + 4) = sine[at + 1];
-  Pack a = from[0], b = from[half], x, y;
-#pragma unroll
-  for (int j = 0; j < 8; j++) {
-    float u = load(a.x[j]), w = load(b.x[j]);
-    x.x[j] = store(u * c[j] - w * s[j]);
-    y.x[j] = store(w * c[j] + u * s[j]);
-  }
-  to[0] = x;
-  to[half] = y;
-}`,
-);
+const kernels = new Map<string, ReturnType<typeof cudaKernel>>();
 
-interface DecodeKernels {
-  readonly attend: ReturnType<typeof cudaKernel>;
-  readonly join: ReturnType<typeof cudaKernel>;
-}
-
-const decodeKernels = new Map<string, DecodeKernels>();
-
-function decodeFor(headSize: number, perGroup: number): DecodeKernels {
-  const key = `${headSize} ${perGroup}`;
-  let kernels = decodeKernels.get(key);
-  if (kernels === undefined) {
+function kernelFor(headSize: number, perGroup: number, warps: number): ReturnType<typeof cudaKernel> {
+  const key = `${headSize} ${perGroup} ${warps}`;
+  let kernel = kernels.get(key);
+  if (kernel === undefined) {
     const constants = `
-constexpr int HEAD = ${headSize}, GROUP = ${perGroup}, SPLIT = ${splitTokens};
-constexpr int KSTEPS = HEAD / 16, TILES = HEAD / 8, WARPS = 4;`;
-    kernels = {
-      attend: cudaKernel("paged_attend", constants + attendSource),
-      join: cudaKernel("paged_join", constants + joinSource),
-    };
-    decodeKernels.set(key, kernels);
+constexpr int HEAD = ${headSize}, GROUP = ${perGroup}, WARPS = ${warps}, SPLITS = ${maxSplits};
+constexpr int KSTEPS = HEAD / 16, TILES = HEAD / 8, THREADS = WARPS * 32, RESIDENT = (HEAD == 64 ? 16 : 8) / WARPS;`;
+    kernel = cudaKernel("paged_attend", constants + source);
+    kernels.set(key, kernel);
   }
-  return kernels;
+  return kernel;
 }
 
-// A warp takes a block of 16 keys at a time and multiplies with the tensor cores: the query heads of the group are the rows
-// of a 16 x 16 tile (half of them empty), keys its columns. The order of a dot product's terms and of the output's columns
-// is free, so both are chosen such that every thread reads 16 bytes in a row and the fragments need no shuffling:
-// thread (row, quarter) holds dimensions quarter * HEAD/4 ... of key `row`, and dimensions row * TILES ... of four values.
-const attendSource = `
-__device__ __forceinline__ void multiply(float* c, unsigned a0, unsigned a2, unsigned b0, unsigned b1) {
+// A warp takes a block of 16 keys at a time and multiplies with the tensor cores. The order of a dot product's terms and of
+// the output's dimensions is free, so both are chosen such that every thread reads 16 bytes in a row and the fragments need
+// no shuffling: thread (row, quarter) holds dimensions quarter * HEAD/4 ... of keys `row` and row + 8, and dimensions
+// row * TILES ... of four values. Scores come out as (query head `row`, keys of `quarter`), which is how the product with
+// the values wants them; sums come out as (dimensions of `row`, query heads of `quarter`).
+// The next block of keys and values is on its way while the present one is used.
+const source = `
+__device__ __forceinline__ void multiply(float* c, unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
   asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." ELEMENT "." ELEMENT ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a0), "r"(0u), "r"(a2), "r"(0u), "r"(b0), "r"(b1));
+               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 __device__ __forceinline__ unsigned pair(float low, float high) {
   unsigned packed;
@@ -175,79 +141,137 @@ template <int WORDS> __device__ __forceinline__ void read(unsigned* to, const T*
 #pragma unroll
   for (int i = 0; i < WORDS / 4; i++) *(uint4*)(to + 4 * i) = ((const uint4*)from)[i];
 }
-extern "C" __global__ void __launch_bounds__(128) paged_attend(const T* q, const T* keys, const T* values,
-    const int* table, const int* lengths, float* partial, float* stats, int G, int M, int splits, float scale) {
+struct Tile { unsigned k[2][2 * KSTEPS], v[4][TILES / 2]; };
+
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) paged_attend(const T* newQ, const T* newK, const T* newV,
+    const float* cosine, const float* sine, const int* positions, const int* table, T* keys, T* values, T* out,
+    float* partial, float* stats, int* arrivals, int strideQ, int strideK, int strideV, int G, int M, int splits, int span,
+    float scale) {
   int split = blockIdx.x % splits, g = (blockIdx.x / splits) % G, b = blockIdx.x / (splits * G);
-  int start = split * SPLIT, length = lengths[b];
-  if (start >= length) return;
-  int end = min(length, start + SPLIT), H = G * GROUP;
-  int warp = threadIdx.x / 32, row = (threadIdx.x % 32) / 4, quarter = threadIdx.x % 4;
+  int warp = threadIdx.x / 32, lane = threadIdx.x % 32, row = lane / 4, quarter = lane % 4;
+  const int* blocks = table + (size_t)b * M;
+  // This warp's blocks, one per lane, handed out as they come up; read at the same time as the position.
+  int start = split * span, last = positions[b], at = start / 16 + warp + lane * WARPS;
+  int mine = at < M ? blocks[at] : 0;
+  if (start > last) return;
+  int end = min(last + 1, start + span), H = G * GROUP, count = (end - start + 15) / 16;
+  size_t stride = (size_t)G * HEAD;
+  Tile tiles[2];
+  auto fetch = [&](Tile& tile, int turn) {
+    size_t first = (size_t)__shfl_sync(~0u, mine, turn) * 16 * stride + g * HEAD;
+#pragma unroll
+    for (int u = 0; u < 2; u++) read<2 * KSTEPS>(tile.k[u], keys + first + (u * 8 + row) * stride + quarter * (HEAD / 4));
+#pragma unroll
+    for (int i = 0; i < 4; i++) read<TILES / 2>(tile.v[i], values + first + ((i / 2) * 8 + quarter * 2 + i % 2) * stride + row * TILES);
+  };
+  int turns = count > warp ? (count - warp + WARPS - 1) / WARPS : 0;
+  if (turns > 0) fetch(tiles[0], 0);
+
+  // The new key and value: into the cache for later steps, and beside it for this one.
+  __shared__ alignas(16) T lastKey[HEAD], lastValue[HEAD];
+  const float* c = cosine + (size_t)b * (HEAD / 2);
+  const float* s = sine + (size_t)b * (HEAD / 2);
+  if (last < end) {
+    size_t slot = ((size_t)blocks[last / 16] * 16 + last % 16) * stride + g * HEAD;
+    int d = threadIdx.x % (HEAD / 2), e = d + HEAD / 2;
+    if (threadIdx.x < HEAD / 2) {
+      const T* from = newK + (size_t)b * strideK + g * HEAD;
+      float x = load(from[d]), y = load(from[e]);
+      keys[slot + d] = lastKey[d] = store(x * c[d] - y * s[d]);
+      keys[slot + e] = lastKey[e] = store(y * c[d] + x * s[d]);
+    } else if (threadIdx.x < HEAD) {
+      const T* from = newV + (size_t)b * strideV + g * HEAD;
+      values[slot + d] = lastValue[d] = from[d];
+      values[slot + e] = lastValue[e] = from[e];
+    }
+  }
+  // Dimension d turns with d + HEAD/2: the partner of a quarter is the one two further.
   unsigned query[2 * KSTEPS];
 #pragma unroll
   for (int i = 0; i < 2 * KSTEPS; i++) query[i] = 0;
-  if (row < GROUP) read<2 * KSTEPS>(query, q + ((size_t)b * H + g * GROUP + row) * HEAD + quarter * (HEAD / 4));
-  float sum[TILES][4], top = -1.0e30f, mass = 0.0f;
+  if (row < GROUP) {
+    const T* from = newQ + (size_t)b * strideQ + (g * GROUP + row) * HEAD;
+    unsigned other[2 * KSTEPS];
+    read<2 * KSTEPS>(query, from + quarter * (HEAD / 4));
+    read<2 * KSTEPS>(other, from + (quarter ^ 2) * (HEAD / 4));
+    float sign = quarter < 2 ? -1.0f : 1.0f;
+    int angle = (quarter & 1) * (HEAD / 4);
 #pragma unroll
-  for (int t = 0; t < TILES; t++) { sum[t][0] = 0.0f; sum[t][1] = 0.0f; sum[t][2] = 0.0f; sum[t][3] = 0.0f; }
-  const int* blocks = table + (size_t)b * M;
-  size_t stride = (size_t)G * HEAD;
-  for (int base = start + warp * 16; base < end; base += WARPS * 16) {
-    size_t first = (size_t)blocks[base / 16] * 16 * stride + g * HEAD;
-    unsigned k[2][2 * KSTEPS], v[4][TILES / 2];
+    for (int i = 0; i < 2 * KSTEPS; i++) {
+      float2 cc = *(const float2*)(c + angle + 2 * i), ss = *(const float2*)(s + angle + 2 * i);
+      query[i] = pair(load((T)query[i]) * cc.x + sign * load((T)other[i]) * ss.x,
+                      load((T)(query[i] >> 16)) * cc.y + sign * load((T)(other[i] >> 16)) * ss.y);
+    }
+  }
+  __syncthreads();
+
+  float sum[TILES / 2][4], top = -1.0e30f, mass = 0.0f;
 #pragma unroll
-    for (int u = 0; u < 2; u++) read<2 * KSTEPS>(k[u], keys + first + (u * 8 + row) * stride + quarter * (HEAD / 4));
+  for (int t = 0; t < TILES / 2; t++) { sum[t][0] = 0.0f; sum[t][1] = 0.0f; sum[t][2] = 0.0f; sum[t][3] = 0.0f; }
+  auto use = [&](Tile& tile, int turn) {
+    int base = start + (warp + turn * WARPS) * 16;
+    if (base + 16 > last) {
 #pragma unroll
-    for (int i = 0; i < 4; i++) read<TILES / 2>(v[i], values + first + ((i / 2) * 8 + quarter * 2 + i % 2) * stride + row * TILES);
+      for (int u = 0; u < 2; u++) if (base + u * 8 + row == last) read<2 * KSTEPS>(tile.k[u], lastKey + quarter * (HEAD / 4));
+#pragma unroll
+      for (int i = 0; i < 4; i++) if (base + (i / 2) * 8 + quarter * 2 + i % 2 == last) read<TILES / 2>(tile.v[i], lastValue + row * TILES);
+    }
     float score[2][4];
 #pragma unroll
     for (int u = 0; u < 2; u++) {
       score[u][0] = 0.0f; score[u][1] = 0.0f; score[u][2] = 0.0f; score[u][3] = 0.0f;
 #pragma unroll
-      for (int s = 0; s < KSTEPS; s++) multiply(score[u], query[2 * s], query[2 * s + 1], k[u][2 * s], k[u][2 * s + 1]);
+      for (int k = 0; k < KSTEPS; k++) multiply(score[u], query[2 * k], 0u, query[2 * k + 1], 0u, tile.k[u][2 * k], tile.k[u][2 * k + 1]);
     }
-    float best = top;
+    float best = top, weight[4];
 #pragma unroll
-    for (int u = 0; u < 2; u++) {
-#pragma unroll
-      for (int j = 0; j < 2; j++) {
-        score[u][j] = base + u * 8 + quarter * 2 + j < end ? score[u][j] * scale : -1.0e30f;
-        best = fmaxf(best, score[u][j]);
-      }
+    for (int i = 0; i < 4; i++) {
+      bool isSeen = base + (i / 2) * 8 + quarter * 2 + i % 2 < end;
+      weight[i] = isSeen ? score[i / 2][i % 2] * scale : -1.0e30f;
+      best = fmaxf(best, weight[i]);
     }
     best = fmaxf(best, __shfl_xor_sync(~0u, best, 1));
     best = fmaxf(best, __shfl_xor_sync(~0u, best, 2));
-    float fade = exp2f(top - best), weight[4];
+    float fade = exp2f(top - best);
     top = best;
     mass *= fade;
 #pragma unroll
     for (int i = 0; i < 4; i++) {
       bool isSeen = base + (i / 2) * 8 + quarter * 2 + i % 2 < end;
-      weight[i] = isSeen ? exp2f(score[i / 2][i % 2] - best) : 0.0f;
+      weight[i] = isSeen ? exp2f(weight[i] - best) : 0.0f;
       mass += weight[i];
     }
-    unsigned a0 = pair(weight[0], weight[1]), a2 = pair(weight[2], weight[3]);
+    unsigned b0 = pair(weight[0], weight[1]), b1 = pair(weight[2], weight[3]);
+    float fadeA = __shfl_sync(~0u, fade, quarter * 8), fadeB = __shfl_sync(~0u, fade, quarter * 8 + 4);
 #pragma unroll
-    for (int t = 0; t < TILES; t++) {
-      unsigned pick = t % 2 == 0 ? 0x5410 : 0x7632;
-      unsigned b0 = __byte_perm(v[0][t / 2], v[1][t / 2], pick), b1 = __byte_perm(v[2][t / 2], v[3][t / 2], pick);
-      sum[t][0] *= fade; sum[t][1] *= fade;
-      multiply(sum[t], a0, a2, b0, b1);
+    for (int t = 0; t < TILES / 2; t++) {
+      sum[t][0] *= fadeA; sum[t][1] *= fadeB; sum[t][2] *= fadeA; sum[t][3] *= fadeB;
+      multiply(sum[t], __byte_perm(tile.v[0][t], tile.v[1][t], 0x5410), __byte_perm(tile.v[0][t], tile.v[1][t], 0x7632),
+               __byte_perm(tile.v[2][t], tile.v[3][t], 0x5410), __byte_perm(tile.v[2][t], tile.v[3][t], 0x7632), b0, b1);
     }
+  };
+  for (int turn = 0; turn < turns; turn += 2) {
+    if (turn + 1 < turns) fetch(tiles[1], turn + 1);
+    use(tiles[0], turn);
+    if (turn + 1 >= turns) break;
+    if (turn + 2 < turns) fetch(tiles[0], turn + 2);
+    use(tiles[1], turn + 1);
   }
+
   mass += __shfl_xor_sync(~0u, mass, 1);
   mass += __shfl_xor_sync(~0u, mass, 2);
-  __shared__ float sums[WARPS][GROUP][HEAD];
-  __shared__ float tops[WARPS][GROUP], masses[WARPS][GROUP];
-  if (row < GROUP) {
+  __shared__ float sums[WARPS][8][HEAD + 4];
+  __shared__ float tops[WARPS][8], masses[WARPS][8];
 #pragma unroll
-    for (int t = 0; t < TILES; t++) {
-      sums[warp][row][(quarter * 2) * TILES + t] = sum[t][0];
-      sums[warp][row][(quarter * 2 + 1) * TILES + t] = sum[t][1];
-    }
-    if (quarter == 0) { tops[warp][row] = top; masses[warp][row] = mass; }
+  for (int t = 0; t < TILES / 2; t++) {
+#pragma unroll
+    for (int i = 0; i < 4; i++) sums[warp][quarter * 2 + i % 2][row * TILES + 2 * t + i / 2] = sum[t][i];
   }
+  if (quarter == 0) { tops[warp][row] = top; masses[warp][row] = mass; }
   __syncthreads();
-  for (int i = threadIdx.x; i < GROUP * HEAD; i += 128) {
+  int used = last / span + 1;
+  size_t first = (size_t)b * H + g * GROUP;
+  for (int i = threadIdx.x; i < GROUP * HEAD; i += THREADS) {
     int r = i / HEAD, d = i % HEAD;
     float best = -1.0e30f, total = 0.0f, value = 0.0f;
 #pragma unroll
@@ -258,23 +282,50 @@ extern "C" __global__ void __launch_bounds__(128) paged_attend(const T* q, const
       total += masses[w][r] * share;
       value += sums[w][r][d] * share;
     }
-    size_t at = ((size_t)b * H + g * GROUP + r) * splits + split;
-    partial[at * HEAD + d] = value;
-    if (d == 0) { stats[at * 2] = best; stats[at * 2 + 1] = total; }
+    if (used == 1) {
+      out[(first + r) * HEAD + d] = store(value / total);
+    } else {
+      size_t at = (first + r) * splits + split;
+      partial[at * HEAD + d] = value;
+      if (d == 0) { stats[at * 2] = best; stats[at * 2 + 1] = total; }
+    }
   }
-}`;
+  if (used == 1) return;
 
-const joinSource = `
-extern "C" __global__ void paged_join(const float* partial, const float* stats, const int* lengths, T* out, int H, int splits) {
-  int head = blockIdx.x, d = threadIdx.x;
-  int used = (lengths[head / H] + SPLIT - 1) / SPLIT;
-  const float* mine = stats + (size_t)head * splits * 2;
-  float best = -1.0e30f, total = 0.0f, value = 0.0f;
-  for (int s = 0; s < used; s++) best = fmaxf(best, mine[s * 2]);
-  for (int s = 0; s < used; s++) {
-    float weight = exp2f(mine[s * 2] - best);
-    total += mine[s * 2 + 1] * weight;
-    value += partial[((size_t)head * splits + s) * HEAD + d] * weight;
+  // Through the second-level cache: what others wrote is not in the first.
+  auto fetchOne = [](const float* from) {
+    float value;
+    asm volatile("ld.global.cg.f32 %0, [%1];" : "=f"(value) : "l"(from));
+    return value;
+  };
+  __shared__ bool isLast;
+  __shared__ float spanTops[GROUP][SPLITS], spanMasses[GROUP][SPLITS];
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    isLast = atomicAdd(arrivals + b * G + g, 1) == used - 1;
+    if (isLast) arrivals[b * G + g] = 0;
   }
-  out[(size_t)head * HEAD + d] = store(value / total);
+  __syncthreads();
+  if (!isLast) return;
+  __threadfence();
+  for (int i = threadIdx.x; i < GROUP * used; i += THREADS) {
+    const float* mark = stats + ((first + i / used) * splits + i % used) * 2;
+    spanTops[i / used][i % used] = fetchOne(mark);
+    spanMasses[i / used][i % used] = fetchOne(mark + 1);
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < GROUP * HEAD; i += THREADS) {
+    int r = i / HEAD, d = i % HEAD;
+    const float* parts = partial + (first + r) * splits * HEAD + d;
+    float best = -1.0e30f, total = 0.0f, value = 0.0f;
+    for (int j = 0; j < used; j++) best = fmaxf(best, spanTops[r][j]);
+#pragma unroll 4
+    for (int j = 0; j < used; j++) {
+      float share = exp2f(spanTops[r][j] - best);
+      total += spanMasses[r][j] * share;
+      value += fetchOne(parts + j * HEAD) * share;
+    }
+    out[(first + r) * HEAD + d] = store(value / total);
+  }
 }`;

@@ -7,19 +7,35 @@ import { cudaKernel } from "./cuda-kernel.ts";
  * [3, B] float32: token, its log-probability at its temperature, and at temperature 1. Temperature 0 takes the best.
  * `uniforms` in [0, 1) choose the token by inverting the cumulative distribution, in the order in which the threads of a
  * block see the row: any fixed order is as good as another. V must be a multiple of 8. A row with NaN gives token -1.
+ * `drawn_B` gets the tokens as int32, 0 in place of -1, for a step that starts from them.
  */
-export function sampleKernel(z_BV: Tensor, temperatures_B: Tensor, uniforms_B: Tensor): Tensor {
+export function sampleKernel(z_BV: Tensor, temperatures_B: Tensor, uniforms_B: Tensor, drawn_B?: Tensor): Tensor {
   const [B, V] = z_BV.shape as [number, number];
-  const out_3B = empty([3, B], { device: z_BV.device });
-  kernel(z_BV.dtype, { blocks: B, threads: 1024 }, [z_BV, temperatures_B, uniforms_B, out_3B, { int: V }, { int: B }]);
+  const { device } = z_BV;
+  const out_3B = empty([3, B], { device });
+  const tokens_B = drawn_B ?? empty([B], { device, dtype: "int32" });
+  kernel(z_BV.dtype, { blocks: B, threads: 1024 }, [
+    z_BV,
+    temperatures_B,
+    uniforms_B,
+    out_3B,
+    tokens_B,
+    { int: V },
+    { int: B },
+  ]);
   return out_3B;
+}
+
+/** Whether rows of this many scores can be drawn from. */
+export function canSample(vocabSize: number): boolean {
+  return vocabSize % 8 === 0;
 }
 
 const kernel = cudaKernel(
   "sample",
   `
 extern "C" __global__ void __launch_bounds__(1024) sample(const T* scores, const float* temperatures, const float* uniforms,
-                                                          float* out, int V, int B) {
+                                                          float* out, int* drawn, int V, int B) {
   const T* row = scores + (size_t)blockIdx.x * V;
   const Pack* packs = (const Pack*)row;
   float temperature = temperatures[blockIdx.x];
@@ -29,8 +45,8 @@ extern "C" __global__ void __launch_bounds__(1024) sample(const T* scores, const
   float top = -3.0e38f, tempered = 0.0f, plain = 0.0f;
   int place = 0;
   bool isBad = false;
-  for (int i = threadIdx.x; i < V / 8; i += 1024) {
-    Pack p = packs[i];
+  bool isPlain = inverse == 1.0f;
+  auto take = [&](const Pack& p, int i) {
     float z[8], next = top;
 #pragma unroll
     for (int k = 0; k < 8; k++) {
@@ -38,13 +54,30 @@ extern "C" __global__ void __launch_bounds__(1024) sample(const T* scores, const
       isBad |= isnan(z[k]);
       if (z[k] > next) { next = z[k]; place = i * 8 + k; }
     }
-    float gap = top - next;
-    tempered *= __expf(gap * inverse);
-    plain *= __expf(gap);
-    top = next;
+    if (next > top) {
+      tempered *= __expf((top - next) * inverse);
+      plain *= __expf(top - next);
+      top = next;
+    }
 #pragma unroll
-    for (int k = 0; k < 8; k++) { tempered += __expf((z[k] - top) * inverse); plain += __expf(z[k] - top); }
+    for (int k = 0; k < 8; k++) plain += __expf(z[k] - top);
+    if (!isPlain) {
+#pragma unroll
+      for (int k = 0; k < 8; k++) tempered += __expf((z[k] - top) * inverse);
+    }
+  };
+  // Several loads on their way at a time: a row has few threads for its length.
+  constexpr int AHEAD = 4;
+  int numPacks = V / 8, i = threadIdx.x;
+  for (; i + (AHEAD - 1) * 1024 < numPacks; i += AHEAD * 1024) {
+    Pack p[AHEAD];
+#pragma unroll
+    for (int j = 0; j < AHEAD; j++) p[j] = packs[i + j * 1024];
+#pragma unroll
+    for (int j = 0; j < AHEAD; j++) take(p[j], i + j * 1024);
   }
+  for (; i < numPacks; i += 1024) take(packs[i], i);
+  if (isPlain) tempered = plain;
   __shared__ float warpTop[32], warpSum[32], warpPlain[32];
   __shared__ int warpPlace[32];
   __shared__ int anyBad;
@@ -85,11 +118,14 @@ extern "C" __global__ void __launch_bounds__(1024) sample(const T* scores, const
   }
   float* token = out + blockIdx.x;
   if (anyBad) {
-    if (threadIdx.x == 0) token[0] = -1.0f;
+    if (threadIdx.x == 0) { token[0] = -1.0f; drawn[blockIdx.x] = 0; }
     return;
   }
   if (isGreedy) {
-    if (threadIdx.x == 0) { token[0] = bestPlace; token[B] = 0.0f; token[2 * B] = -logf(plainTotal); }
+    if (threadIdx.x == 0) {
+      token[0] = bestPlace; token[B] = 0.0f; token[2 * B] = -logf(plainTotal);
+      drawn[blockIdx.x] = bestPlace;
+    }
     return;
   }
   float goal = uniforms[blockIdx.x] * total;
@@ -100,20 +136,44 @@ extern "C" __global__ void __launch_bounds__(1024) sample(const T* scores, const
   bool isMine = goal >= from && goal < to;
   int owners = __syncthreads_count(isMine);
   if (owners == 0) isMine = bestPlace == place && top == best;
-  if (!isMine) return;
-  int drawn = place;
-  float left = goal - from;
-  bool isDone = owners == 0;
-  for (int i = threadIdx.x; i < V / 8 && !isDone; i += 1024) {
+  unsigned mine = __ballot_sync(~0u, isMine);
+  if (mine == 0) return;
+  // The owner's warp looks through the owner's packs, a lane each. Where rounding leaves the goal to nobody, the owner's
+  // best token takes it.
+  int owner = __ffs(mine) - 1, first = warp * 32 + owner;
+  int chosen = __shfl_sync(~0u, place, owner);
+  float left = __shfl_sync(~0u, goal - from, owner);
+  for (int base = first; base < numPacks && owners > 0; base += 32 * 1024) {
+    int at = base + lane * 1024;
+    float masses[8], sum = 0.0f;
+#pragma unroll
     for (int k = 0; k < 8; k++) {
-      float mass = __expf((load(row[i * 8 + k]) - best) * inverse);
-      if (mass > 0.0f) drawn = i * 8 + k;
-      left -= mass;
-      if (left < 0.0f) { isDone = true; break; }
+      masses[k] = at < numPacks ? __expf((load(row[at * 8 + k]) - best) * inverse) : 0.0f;
+      sum += masses[k];
     }
+    float upTo = sum;
+    for (int step = 1; step < 32; step <<= 1) {
+      float earlier = __shfl_up_sync(~0u, upTo, step);
+      if (lane >= step) upTo += earlier;
+    }
+    unsigned past = __ballot_sync(~0u, left < upTo);
+    if (past != 0) {
+      int found = __ffs(past) - 1, within = chosen;
+      float rest = fmaxf(left - (upTo - sum), 0.0f);
+#pragma unroll
+      for (int k = 0; k < 8; k++) {
+        if (rest >= 0.0f && masses[k] > 0.0f) within = at * 8 + k;
+        rest -= masses[k];
+      }
+      chosen = __shfl_sync(~0u, within, found);
+      break;
+    }
+    left -= __shfl_sync(~0u, upTo, 31);
   }
-  float z = load(row[drawn]) - best;
-  token[0] = drawn;
+  if (lane != owner) return;
+  float z = load(row[chosen]) - best;
+  drawn[blockIdx.x] = chosen;
+  token[0] = chosen;
   token[B] = z * inverse - logf(total);
   token[2 * B] = z - logf(plainTotal);
 }`,

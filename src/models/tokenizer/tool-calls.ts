@@ -5,6 +5,7 @@
  * text. What looks like a call but is none (its content is not JSON with a name) is text after all. White space next to
  * a call is not text.
  */
+import { jsonDepth, MAX_JSON_DEPTH } from "../files/json-depth.ts";
 
 export interface ToolCall {
   readonly id: string;
@@ -91,6 +92,7 @@ function certainLength(text: string): number {
 }
 
 function parseCall(content: string): ToolCall["function"] | undefined {
+  if (jsonDepth(content) > MAX_JSON_DEPTH) return undefined;
   const value = parseJson(content);
   if (typeof value !== "object" || value === null || !("name" in value) || typeof value.name !== "string") {
     return undefined;

@@ -1,0 +1,32 @@
+/**
+ * Whether a server could listen, found out before a model is loaded for it.
+ *
+ * In: an address as a person typed it. Out: nothing, or an error that names the flag to change.
+ */
+import { createServer } from "node:net";
+import { RerollError } from "../errors/reroll-error.ts";
+import { isLoopback, listenError } from "../generation/server/listen-address.ts";
+
+/** An address as a person typed it. */
+export interface TypedAddress {
+  readonly host: string;
+  /** 0 takes a free one. */
+  readonly port: number;
+  readonly hasKey: boolean;
+}
+
+/** Throws where others could use the server without a key, and where the address cannot be listened on. */
+export async function checkAddress({ host, port, hasKey }: TypedAddress): Promise<void> {
+  if (!hasKey && !isLoopback(host)) {
+    throw new RerollError(
+      "SERVER_UNPROTECTED",
+      `--host ${host} lets anyone who reaches this machine use the model. Add --api-key <key>, or leave --host out to serve this machine only.`,
+      { host },
+    );
+  }
+  await new Promise<void>((resolve, reject) => {
+    const probe = createServer();
+    probe.once("error", (cause) => reject(listenError(cause, { host, port })));
+    probe.listen({ host, port }, () => probe.close(() => resolve()));
+  });
+}

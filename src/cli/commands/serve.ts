@@ -1,0 +1,104 @@
+/** `reroll serve`: a model behind an OpenAI-compatible address, until SIGINT or SIGTERM. */
+import { readFileSync } from "node:fs";
+import { Command, InvalidArgumentError, Option } from "commander";
+import { RerollError } from "../../errors/reroll-error.ts";
+import { expectUsableKey } from "../../generation/server/bearer-key.ts";
+import { checkAddress } from "../check-address.ts";
+import type { LoadServedOptions } from "../load-served.ts";
+
+interface ServeFlags extends LoadServedOptions {
+  readonly port: number;
+  readonly host: string;
+  readonly apiKey?: string;
+  readonly apiKeyFile?: string;
+  readonly name?: string;
+}
+
+/** The command, for the program to add. */
+export const serveCommand = new Command("serve")
+  .description("Serve a model behind an OpenAI-compatible address.")
+  .argument("<model>", "folder in Hugging Face layout, or a .gguf file (then give --tokenizer too)")
+  .option("--port <n>", "port to listen on; 0 takes a free one", wholeNumber(0, 65535), 8000)
+  .option("--host <address>", "address to listen on; one that other machines reach needs an API key", "127.0.0.1")
+  .option("--api-key <key>", "what clients must send as bearer token")
+  .addOption(
+    new Option(
+      "--api-key-file <file>",
+      "file that holds the API key, to keep it out of the list of processes",
+    ).conflicts("apiKey"),
+  )
+  .option("--name <name>", "what clients call the model (default: the name of the folder)")
+  .option("--tokenizer <folder>", "folder of the tokenizer (default: the model's)")
+  .option("--device <device>", "cpu, cuda or cuda:<n> (default: cuda where there is one)", device)
+  .addOption(
+    new Option("--dtype <type>", "type to compute in (default: what the files hold)").choices([
+      "float32",
+      "bfloat16",
+      "float16",
+    ]),
+  )
+  .option("--context <n>", "tokens of prompt and reply (default: the model's, at most 4096)", wholeNumber(2))
+  .option(
+    "--max-running <n>",
+    "requests that run at the same time (default: 256 on a GPU, 64 on the CPU)",
+    wholeNumber(1),
+  )
+  .option("--max-queued <n>", "requests that may wait; more are told to come back (default: 16384)", wholeNumber(1))
+  .addHelpText(
+    "after",
+    `
+Examples:
+  $ reroll serve ./Qwen3-0.6B
+  $ reroll serve ./Qwen3-0.6B --host 0.0.0.0 --api-key-file ./key --port 9000
+  $ curl http://127.0.0.1:8000/v1/chat/completions -H 'content-type: application/json' \\
+      -d '{"messages": [{"role": "user", "content": "Hello"}]}'`,
+  )
+  .action(runServe);
+
+async function runServe(model: string, flags: ServeFlags): Promise<void> {
+  const { port, host } = flags;
+  const apiKey = readKey(flags);
+  if (apiKey !== undefined) expectUsableKey(apiKey);
+  await checkAddress({ host, port, hasKey: apiKey !== undefined });
+  // Only now: what is imported here loads libtorch, which `--help` and a wrong flag need not wait for.
+  const [{ loadServed }, { serve }] = await Promise.all([import("../load-served.ts"), import("../serve.ts")]);
+  const served = await loadServed(model, flags);
+  const stop = new AbortController();
+  // Not before: until here the system ends the process at once. A second signal does so again.
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
+  const { closed } = await serve({
+    ...served,
+    ...{ port, host, signal: stop.signal },
+    modelName: flags.name ?? served.name,
+    ...(apiKey === undefined ? {} : { apiKey }),
+  });
+  await closed;
+}
+
+function readKey({ apiKey, apiKeyFile }: ServeFlags): string | undefined {
+  if (apiKeyFile === undefined) return apiKey;
+  try {
+    return readFileSync(apiKeyFile, "utf8").trim();
+  } catch (cause) {
+    throw new RerollError(
+      "FILE_UNREADABLE",
+      `--api-key-file ${apiKeyFile} cannot be read: ${String(cause)}.`,
+      {},
+      { cause },
+    );
+  }
+}
+
+function wholeNumber(min: number, max = Number.MAX_SAFE_INTEGER): (text: string) => number {
+  const range = max === Number.MAX_SAFE_INTEGER ? `of ${min} or more` : `from ${min} to ${max}`;
+  return (text) => {
+    const value = Number(text);
+    if (/^\d+$/.test(text) && value >= min && value <= max) return value;
+    throw new InvalidArgumentError(`It takes a whole number ${range}.`);
+  };
+}
+
+function device(text: string): string {
+  if (/^(cpu|cuda(:\d+)?)$/.test(text)) return text;
+  throw new InvalidArgumentError("It takes cpu, cuda or cuda:<n>.");
+}

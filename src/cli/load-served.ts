@@ -1,0 +1,63 @@
+/** From the path of a model to the parts that a server needs: an engine in its own thread, and a tokenizer. */
+import { existsSync } from "node:fs";
+import { basename, resolve } from "node:path";
+import { RerollError } from "../errors/reroll-error.ts";
+import type { Engine } from "../generation/engine.ts";
+import { startThreadedEngine } from "../generation/local/threaded-engine.ts";
+import { loadTokenizer } from "../models/tokenizer/load-tokenizer.ts";
+import type { Tokenizer } from "../models/tokenizer/tokenizer.ts";
+import { isCudaAvailable } from "../torch/cuda.ts";
+
+/** What a person may choose. */
+export interface LoadServedOptions {
+  /** The folder of the tokenizer. Default: the model's. */
+  readonly tokenizer?: string;
+  /** Default: cuda where there is one. */
+  readonly device?: string;
+  /** Default: what the files hold. */
+  readonly dtype?: "float32" | "bfloat16" | "float16";
+  /** Tokens of prompt and reply. */
+  readonly context?: number;
+  readonly maxRunning?: number;
+  readonly maxQueued?: number;
+}
+
+/** A model that is ready to be served. */
+export interface Served {
+  readonly engine: Engine;
+  readonly tokenizer: Tokenizer;
+  /** The last part of the path, without .gguf. */
+  readonly name: string;
+}
+
+/** Loads a Hugging Face folder or a .gguf file. */
+export async function loadServed(model: string, options: LoadServedOptions): Promise<Served> {
+  const folder = resolve(model);
+  if (!existsSync(folder)) {
+    throw new RerollError("CHECKPOINT_NOT_FOUND", `The model ${folder} does not exist. Check the path.`, { folder });
+  }
+  const tokenizerFolder = tokenizerOf(folder, options.tokenizer);
+  const tokenizer = await loadTokenizer(tokenizerFolder);
+  const { dtype, context: contextLength, maxRunning, maxQueued } = options;
+  const engine = await startThreadedEngine({
+    ...{ folder, tokenizerFolder },
+    device: options.device ?? (isCudaAvailable() ? "cuda" : "cpu"),
+    ...(dtype === undefined ? {} : { dtype }),
+    options: {
+      ...(contextLength === undefined ? {} : { contextLength }),
+      ...(maxRunning === undefined ? {} : { maxRunning }),
+      ...(maxQueued === undefined ? {} : { maxQueued }),
+    },
+  });
+  return { engine, tokenizer, name: basename(folder, ".gguf") };
+}
+
+function tokenizerOf(model: string, given: string | undefined): string {
+  if (given !== undefined) return resolve(given);
+  if (!model.endsWith(".gguf")) return model;
+  throw new RerollError(
+    "TOKENIZER_MISSING",
+    `${model} is served with a tokenizer from Hugging Face files. Give their folder with --tokenizer.`,
+    { model },
+  );
+}

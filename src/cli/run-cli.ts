@@ -1,0 +1,47 @@
+/**
+ * The edge of the command line.
+ *
+ * In: the words after `reroll`. Out: an exit code: 0, or 1 after one line that says what is wrong. Errors end here: a
+ * RerollError shows its message alone, a failure of our own its stack too; `--debug` shows the stack of every error.
+ */
+import { Command, CommanderError } from "commander";
+import { RerollError } from "../errors/reroll-error.ts";
+import { serveCommand } from "./commands/serve.ts";
+import { readVersion } from "./read-version.ts";
+
+/** Every command, in the order in which the help shows them. */
+const COMMANDS: readonly Command[] = [serveCommand];
+
+/** Runs one command and resolves with its exit code. */
+export async function runCli(words: readonly string[]): Promise<number> {
+  const program = createProgram();
+  try {
+    await program.parseAsync(words, { from: "user" });
+    return 0;
+  } catch (error) {
+    // Help and version end this way too, with code 0; what they had to say is printed.
+    if (error instanceof CommanderError) return error.exitCode;
+    console.error(describeError(error, program.opts().debug === true));
+    return 1;
+  }
+}
+
+function createProgram(): Command {
+  const program = new Command("reroll")
+    .description("Reinforcement learning for language models and agents.")
+    .version(readVersion())
+    .option("--debug", "show the stack of every error")
+    .configureHelp({ showGlobalOptions: true })
+    .exitOverride()
+    .showHelpAfterError("Add --help to see what is allowed.");
+  for (const command of COMMANDS) program.addCommand(command.copyInheritedSettings(program));
+  return program;
+}
+
+/** What a person reads about an error. */
+export function describeError(error: unknown, isDebugging: boolean): string {
+  if (!(error instanceof Error)) return `error: ${String(error)}`;
+  if (error instanceof RerollError && !isDebugging) return `error: ${error.message}`;
+  const cause = error.cause === undefined ? "" : `\ncaused by: ${describeError(error.cause, true)}`;
+  return `${error.stack ?? error.message}${cause}`;
+}

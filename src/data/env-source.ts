@@ -1,0 +1,40 @@
+/**
+ * Prompts that an environment makes from seeds.
+ *
+ * Training draws from the seeds below 2^31, starting where the seed of the run says; validation from those above, always from
+ * the first one on, so that all runs are measured by the same tasks and no run trains on them.
+ */
+import type { Prompt } from "../flow/prompt.ts";
+import { deriveSeed } from "../random/random.ts";
+import { indexedSource, type PassOptions } from "./indexed-source.ts";
+import type { PromptSource } from "./prompt-source.ts";
+
+/** Which environment makes the prompts, and from which seeds. */
+export interface EnvSourceOptions extends PassOptions {
+  /** The domain of the environment. */
+  readonly name: string;
+  readonly makePrompt: (seed: number) => Prompt;
+  readonly part: "train" | "validation";
+  /** Tasks in one pass. Default: a new one for every prompt, without end. */
+  readonly numPrompts?: number | undefined;
+}
+
+const HALF = 2 ** 31;
+
+/** A source over prompts that are made when asked for. */
+export function envSource(options: EnvSourceOptions): PromptSource {
+  const { name, makePrompt, part, numPrompts, seed } = options;
+  const isTrain = part === "train";
+  const start = isTrain ? deriveSeed(seed, "env", name) : 0;
+  const { size, ...source } = indexedSource(
+    {
+      size: numPrompts ?? HALF,
+      promptAt: (index) => makePrompt(((start + index) % HALF) + (isTrain ? 0 : HALF)),
+      making: { type: "env", name, part, start },
+      title: `The prompts of the environment ${JSON.stringify(name)}`,
+    },
+    // An endless row of new tasks needs no shuffle, and 2^31 numbers would not fit.
+    { ...options, isShuffled: numPrompts !== undefined && (options.isShuffled ?? true) },
+  );
+  return numPrompts === undefined ? source : { ...source, size: numPrompts };
+}

@@ -1,0 +1,59 @@
+/**
+ * Every built-in environment, and the one way to build one from a run file's `{ type, ...options }`.
+ *
+ * To add an environment: one line in the table.
+ */
+import { z } from "zod";
+import { RerollError } from "../errors/reroll-error.ts";
+import { countdown } from "./countdown/countdown.ts";
+import { frozenLake } from "./frozen-lake/frozen-lake.ts";
+import { questionAnswer } from "./question-answer/question-answer.ts";
+import { sokoban } from "./sokoban/sokoban.ts";
+import type { EnvDefinition, EnvFactory } from "./text-env.ts";
+import { toolUse } from "./tool-use/tool-use.ts";
+import { webshop } from "./webshop/webshop.ts";
+
+/** A definition without the type of its options. */
+export interface EnvEntry {
+  readonly type: string;
+  readonly options: z.ZodObject;
+  /** Checks the options and builds; refuses wrong ones by name. */
+  readonly build: (options: unknown) => EnvFactory;
+}
+
+/** An environment as run files name it. */
+export interface EnvChoice {
+  readonly type: string;
+  readonly [option: string]: unknown;
+}
+
+/** Sorted by type. */
+export const envCatalog: readonly EnvEntry[] = [
+  entry(countdown),
+  entry(frozenLake),
+  entry(questionAnswer),
+  entry(sokoban),
+  entry(toolUse),
+  entry(webshop),
+];
+
+/** The address of this file, for threads that build environments by type: `runInThreads({ module: catalogModule, ... })`. */
+export const catalogModule = import.meta.url;
+
+/** Builds the environment that a run file names. */
+export function buildEnv({ type, ...options }: EnvChoice): EnvFactory {
+  const found = envCatalog.find((one) => one.type === type);
+  if (found !== undefined) return found.build(options);
+  const known = envCatalog.map((one) => one.type).join(", ");
+  throw new RerollError("UNKNOWN_ENV", `env.type "${type}" is not known. Built in are: ${known}.`, { type });
+}
+
+function entry<Schema extends z.ZodObject>({ type, options, build }: EnvDefinition<Schema>): EnvEntry {
+  const parse = (given: unknown): z.output<Schema> => {
+    const parsed = options.safeParse(given);
+    if (parsed.success) return parsed.data;
+    const faults = z.prettifyError(parsed.error);
+    throw new RerollError("INVALID_OPTIONS", `Env "${type}" cannot be built with these options:\n${faults}`, { type });
+  };
+  return { type, options, build: (given) => build(parse(given)) };
+}

@@ -1,0 +1,157 @@
+/**
+ * FrozenLake: walk over the ice to the goal without stepping into a hole.
+ *
+ * The map comes from the prompt's seed and can always be solved; slipping comes from the episode's seed. Rewards are
+ * Gymnasium's: 1 at the goal, otherwise 0. A reply that cannot be read costs `formatPenalty` and moves nobody.
+ */
+import { z } from "zod";
+import { deriveSeed, Random } from "../../random/random.ts";
+import { answerTagOptions, readChoice, writeAnswer } from "../answer-format.ts";
+import { episodeEnded } from "../episode-ended.ts";
+import { seedPrompt } from "../seed-prompt.ts";
+import type { EnvDefinition, EnvStep, Observation, Opening, Reply, TextEnv } from "../text-env.ts";
+import { distancesToGoal, drawLake, LAKE_ACTIONS, type LakeMap, neighbour } from "./lake-map.ts";
+import { lakeRules, lakeSymbols, writeLake } from "./lake-text.ts";
+import { SLIPS, slipperyValues, valueOfAction } from "./slippery-values.ts";
+
+const symbol = z.string().regex(/^\S+$/, "a symbol must not be empty or hold spaces");
+
+/** What a run file can say about a lake. */
+export const frozenLakeOptions = z.strictObject({
+  size: z.int().min(2).max(32).default(4).describe("Rows and columns."),
+  holeRate: z.number().min(0).max(0.6).default(0.2).describe("How likely a cell is a hole."),
+  placement: z.enum(["random", "corners"]).default("random").describe("Where start and goal are."),
+  isSlippery: z.boolean().default(false).describe("Go where wanted in one of three moves, else to a side of it."),
+  maxTurns: z.int().positive().default(20).describe("Replies before the episode is cut off."),
+  formatPenalty: z.number().min(0).default(0.1).describe("What a reply that cannot be read costs."),
+  prompt: z.enum(["full", "compact"]).default("full").describe("Rules and grid, or the symbols of the grid alone."),
+  instructions: z.string().min(1).exactOptional().describe("Rules in place of the built-in ones."),
+  answerTags: answerTagOptions,
+  symbols: z
+    .strictObject({
+      player: symbol,
+      ice: symbol,
+      hole: symbol,
+      goal: symbol,
+      playerInHole: symbol,
+      playerOnGoal: symbol,
+    })
+    .refine((symbols) => new Set(Object.values(symbols)).size === 6, "symbols must differ from each other")
+    .default(lakeSymbols)
+    .describe("One word per kind of cell."),
+});
+
+/** The options with their defaults filled in. */
+export type FrozenLakeOptions = z.output<typeof frozenLakeOptions>;
+
+/** The environment as the catalogue has it. */
+export const frozenLake: EnvDefinition<typeof frozenLakeOptions> = {
+  type: "frozen-lake",
+  options: frozenLakeOptions,
+  build: (options) => ({
+    makePrompt: (seed) => seedPrompt("frozen-lake", seed),
+    makeEnv: (prompt, seed) => {
+      const map = drawLake(options, new Random(deriveSeed(prompt.seed, "frozen-lake")));
+      return new FrozenLakeEnv(map, options, new Random(deriveSeed(seed, "slip")));
+    },
+  }),
+};
+
+/** One walk over one lake. */
+export class FrozenLakeEnv implements TextEnv {
+  readonly #map: LakeMap;
+  readonly #options: FrozenLakeOptions;
+  readonly #slips: Random;
+  /** What the oracle knows, once it was asked. */
+  #distances: Int32Array | undefined;
+  #values: readonly Float64Array[] | undefined;
+  #position: number;
+  #numTurns = 0;
+  #hasEnded = false;
+
+  constructor(map: LakeMap, options: FrozenLakeOptions, slips: Random) {
+    this.#map = map;
+    this.#options = options;
+    this.#slips = slips;
+    this.#position = map.start;
+  }
+
+  start(): Opening {
+    const { prompt, symbols, answerTags, isSlippery, instructions } = this.#options;
+    const rules = instructions ?? (prompt === "full" ? lakeRules(symbols, answerTags, isSlippery) : null);
+    return {
+      instructions: rules === null ? [] : [{ role: "system", content: rules }],
+      observation: this.#observe(true),
+    };
+  }
+
+  step({ text }: Reply): EnvStep {
+    if (this.#hasEnded) throw episodeEnded("frozen-lake");
+    const { answerTags, formatPenalty, maxTurns } = this.#options;
+    const action = readChoice(text, answerTags, LAKE_ACTIONS);
+    const before = this.#position;
+    if (action !== null) this.#move(action);
+    this.#numTurns++;
+
+    const isAtGoal = this.#position === this.#map.goal;
+    const isTerminated = isAtGoal || this.#map.isHole[this.#position] === true;
+    this.#hasEnded = isTerminated || this.#numTurns >= maxTurns;
+    return {
+      kind: isTerminated ? "terminated" : this.#hasEnded ? "truncated" : "continues",
+      reward: action === null ? -formatPenalty : Number(isAtGoal),
+      metrics: {
+        valid_action: Number(action !== null),
+        effective_action: Number(this.#position !== before),
+        ...(this.#hasEnded ? { success: Number(isAtGoal) } : {}),
+      },
+      observation: this.#observe(action !== null),
+    };
+  }
+
+  randomReply(random: Random): string {
+    return writeAnswer(random.pick(LAKE_ACTIONS), this.#options.answerTags);
+  }
+
+  /** The first move of a shortest way; on slippery ice the one with the best chance in the turns that are left. */
+  oracleReply(): string | null {
+    if (this.#hasEnded) return null;
+    const action = this.#options.isSlippery ? this.#safestAction() : this.#shortestAction();
+    return writeAnswer(LAKE_ACTIONS[action]!, this.#options.answerTags);
+  }
+
+  render(): string {
+    return writeLake(this.#map, this.#position, this.#options.symbols, "");
+  }
+
+  #move(action: number): void {
+    const direction = this.#options.isSlippery ? (action + this.#slips.pick(SLIPS)) % 4 : action;
+    this.#position = neighbour(this.#map.size, this.#position, direction);
+  }
+
+  #shortestAction(): number {
+    this.#distances ??= distancesToGoal(this.#map);
+    const distances = this.#distances;
+    const nearer = distances[this.#position]! - 1;
+    return LAKE_ACTIONS.findIndex(
+      (_, action) => distances[neighbour(this.#map.size, this.#position, action)] === nearer,
+    );
+  }
+
+  #safestAction(): number {
+    const { maxTurns } = this.#options;
+    this.#values ??= slipperyValues(this.#map, maxTurns - 1);
+    const later = this.#values[maxTurns - 1 - this.#numTurns]!;
+    const values = LAKE_ACTIONS.map((_, action) => valueOfAction(this.#map, later, this.#position, action));
+    return values.indexOf(Math.max(...values));
+  }
+
+  #observe(wasRead: boolean): Observation {
+    const { prompt, symbols, answerTags } = this.#options;
+    const grid = writeLake(this.#map, this.#position, symbols, prompt === "compact" ? " " : "");
+    const notice =
+      wasRead || prompt === "compact"
+        ? ""
+        : `Your last reply had no action between ${answerTags.open} and ${answerTags.close}: nothing moved.\n`;
+    return { messages: [{ role: "user", content: notice + grid }], stateKey: grid };
+  }
+}

@@ -1,0 +1,57 @@
+/** How a lake reads: the symbols of its cells, the rules, and the words of the compact form. */
+import type { AnswerTags } from "../answer-format.ts";
+import { LAKE_ACTIONS, type LakeMap } from "./lake-map.ts";
+
+/** One word per kind of cell. */
+export interface LakeSymbols {
+  readonly player: string;
+  readonly ice: string;
+  readonly hole: string;
+  readonly goal: string;
+  readonly playerInHole: string;
+  readonly playerOnGoal: string;
+}
+
+/** ROLL's symbols. */
+export const lakeSymbols: LakeSymbols = {
+  player: "P",
+  ice: "_",
+  hole: "O",
+  goal: "G",
+  playerInHole: "X",
+  playerOnGoal: "√",
+};
+
+/** The grid as text, one row per line. */
+export function writeLake(map: LakeMap, position: number, symbols: LakeSymbols, separator: "" | " "): string {
+  const { size, isHole, goal } = map;
+  const symbolAt = (cell: number) => {
+    if (cell === position)
+      return isHole[cell] ? symbols.playerInHole : cell === goal ? symbols.playerOnGoal : symbols.player;
+    return isHole[cell] ? symbols.hole : cell === goal ? symbols.goal : symbols.ice;
+  };
+  const row = (_: unknown, y: number) => Array.from({ length: size }, (_, x) => symbolAt(y * size + x)).join(separator);
+  return Array.from({ length: size }, row).join("\n");
+}
+
+/** What the model is told before the first turn. */
+export function lakeRules(symbols: LakeSymbols, tags: AnswerTags, isSlippery: boolean): string {
+  const slip = isSlippery
+    ? " The ice is slippery: one time in three you go where you want, otherwise to the left or the right of it."
+    : "";
+  return [
+    "You walk over a frozen lake to a goal. Do not step into a hole.",
+    `The lake is a grid: ${symbols.player} you, ${symbols.ice} ice, ${symbols.hole} hole, ${symbols.goal} goal, ` +
+      `${symbols.playerInHole} you in a hole, ${symbols.playerOnGoal} you on the goal.`,
+    `Each turn you go one cell. The actions are ${LAKE_ACTIONS.join(", ")}.${slip}`,
+    `Write one action between tags, for example: ${tags.open} ${LAKE_ACTIONS[2]} ${tags.close}`,
+  ].join("\n");
+}
+
+/** Every word that compact prompts and their answers consist of, for a tokenizer that knows whole words. */
+export function compactWords(
+  symbols: LakeSymbols = lakeSymbols,
+  tags: AnswerTags = { open: "<answer>", close: "</answer>" },
+): string[] {
+  return ["\n", ...Object.values(symbols), ...LAKE_ACTIONS, tags.open, tags.close];
+}

@@ -1,0 +1,107 @@
+/**
+ * Environments in worker threads, for those whose steps take long enough to hold up the event loop.
+ *
+ * In: a module and the name of a function that builds an `EnvFactory`. Out: an `EnvFactory` whose episodes live in threads,
+ * each in the one with the fewest. A thread that crashes or hangs fails its own episodes and is replaced by the next episode
+ * that needs it. Threads share a process: a crash of native code still ends all of it.
+ */
+import { isAbsolute } from "node:path";
+import { pathToFileURL } from "node:url";
+import { RerollError } from "../errors/reroll-error.ts";
+import type { Prompt } from "../flow/prompt.ts";
+import type { EnvAnswer, EnvSource } from "./env-messages.ts";
+import { EnvThread } from "./env-thread.ts";
+import type { EnvFactory, TextEnv } from "./text-env.ts";
+
+/** What runs in the threads, and how many there are. */
+export interface ThreadHostOptions {
+  /** The address (`import.meta.url` style) or the absolute path of a module. */
+  readonly module: string;
+  /** A function of that module: options in, `EnvFactory` or a promise of it out. */
+  readonly exportName: string;
+  /** What the function gets. Plain data, as it crosses threads. */
+  readonly options?: unknown;
+  readonly numThreads: number;
+  /** How errors call the environment. Default: `exportName`. */
+  readonly name?: string;
+  /** Prompts by seed; made here, since the threads are asked for episodes only. */
+  readonly makePrompt?: (seed: number) => Prompt;
+  /**
+   * How long a thread may say nothing while something is asked of it. Default 60,000, which is also
+   * the least that its start may take.
+   */
+  readonly timeoutMs?: number;
+}
+
+/**
+ * Starts the threads. Episodes have `start`, `step` and `end`, and `render` as of the last answer; `randomReply` and
+ * `oracleReply` would have to wait for the thread and are left out.
+ */
+export function runInThreads(host: ThreadHostOptions): EnvFactory & { close(): Promise<void> } {
+  const { module, exportName, options = {}, numThreads, name = exportName, makePrompt, timeoutMs = 60_000 } = host;
+  if (!Number.isSafeInteger(numThreads) || numThreads < 1) {
+    throw new RerollError("INVALID_ARGUMENT", `numThreads must be a whole number above 0: got ${numThreads}.`, {
+      numThreads,
+    });
+  }
+  const source: EnvSource = {
+    module: isAbsolute(module) ? pathToFileURL(module).href : module,
+    exportName,
+    options: structuredClone(options),
+  };
+  const startThread = () => new EnvThread(name, source, timeoutMs);
+  const threads = Array.from({ length: numThreads }, startThread);
+  let nextEpisode = 0;
+  let isClosed = false;
+
+  const pickThread = (): EnvThread => {
+    for (const [i, thread] of threads.entries()) {
+      if (!thread.isRunning && !isClosed) threads[i] = startThread();
+    }
+    return threads.reduce((best, thread) => (thread.numEpisodes < best.numEpisodes ? thread : best));
+  };
+
+  return {
+    ...(makePrompt === undefined ? {} : { makePrompt }),
+    makeEnv: async (prompt, seed) => {
+      const thread = pickThread();
+      const episode = nextEpisode++;
+      thread.numEpisodes++;
+      try {
+        await thread.ask({ kind: "make", episode, prompt, seed });
+      } catch (error) {
+        thread.numEpisodes--;
+        throw error;
+      }
+      return hostedEnv(thread, episode);
+    },
+    close: async () => {
+      isClosed = true;
+      await Promise.all(threads.map((thread) => thread.close()));
+    },
+  };
+}
+
+function hostedEnv(thread: EnvThread, episode: number): TextEnv {
+  let picture = "";
+  let hasEnded = false;
+  const keepPicture = (answer: EnvAnswer) => {
+    picture = answer.picture ?? picture;
+    return answer;
+  };
+  return {
+    start: async (signal) => keepPicture(await thread.ask({ kind: "start", episode }, signal)).opening!,
+    step: async (reply, signal) => keepPicture(await thread.ask({ kind: "step", episode, reply }, signal)).step!,
+    end: async () => {
+      if (hasEnded) return;
+      hasEnded = true;
+      thread.numEpisodes--;
+      if (!thread.isRunning) return;
+      await thread.ask({ kind: "end", episode }).catch((error: unknown) => {
+        // With its thread the episode is gone as well: nothing is left to free.
+        if (thread.isRunning) throw error;
+      });
+    },
+    render: () => picture,
+  };
+}

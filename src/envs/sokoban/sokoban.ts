@@ -1,0 +1,184 @@
+/**
+ * Sokoban: push every box onto a target.
+ *
+ * Rooms are generated from the prompt's seed, or picked with it from Boxoban's level files. Rewards are gym-sokoban's: -0.1 a
+ * step, +1 when a box comes onto a target, -1 when one leaves it, +10 when all are on. A reply that cannot be read is a step
+ * without a move and costs `formatPenalty` besides. Generated rooms can be
+ * solved within `maxTurns`.
+ */
+import { z } from "zod";
+import { RerollError } from "../../errors/reroll-error.ts";
+import { deriveSeed, Random } from "../../random/random.ts";
+import { answerTagOptions, readChoice, writeAnswer } from "../answer-format.ts";
+import { episodeEnded } from "../episode-ended.ts";
+import { seedPrompt } from "../seed-prompt.ts";
+import type { EnvDefinition, EnvStep, Observation, Opening, Reply, TextEnv } from "../text-env.ts";
+import { generateRoom } from "./generate-room.ts";
+import { readLevel, readLevels } from "./read-levels.ts";
+import { isSolved, moveInRoom, numBoxesOnTargets, type Room, SOKOBAN_ACTIONS } from "./room.ts";
+import { roomRules, roomSymbols, writeRoom } from "./room-text.ts";
+import { solveRoom } from "./solve-room.ts";
+
+const STEP_REWARD = -0.1;
+const BOX_REWARD = 1;
+const SOLVED_REWARD = 10;
+/** Rooms with too short or too long a solution are drawn again, this often at most. */
+const MAX_ROOMS = 1000;
+
+const symbol = z.string().length(1);
+
+/** What a run file can say about Sokoban. */
+export const sokobanOptions = z.strictObject({
+  size: z.int().min(5).max(20).default(6).describe("Rows and columns of generated rooms, with the outer walls."),
+  numBoxes: z.int().min(1).max(4).default(1).describe("Boxes of generated rooms."),
+  levels: z.string().exactOptional().describe("A folder of Boxoban's level files, in place of generated rooms."),
+  minMoves: z.int().min(1).default(1).describe("Moves that the shortest solution of a generated room has at least."),
+  maxTurns: z.int().positive().default(30).describe("Replies before the episode is cut off."),
+  formatPenalty: z.number().min(0).default(0.1).describe("What a reply that cannot be read costs, besides its step."),
+  instructions: z.string().min(1).exactOptional().describe("Rules in place of the built-in ones."),
+  answerTags: answerTagOptions,
+  symbols: z
+    .union([
+      z.enum(["roll", "letters", "levels"]),
+      z
+        .strictObject({
+          wall: symbol,
+          floor: symbol,
+          target: symbol,
+          boxOnTarget: symbol,
+          box: symbol,
+          player: symbol,
+          playerOnTarget: symbol,
+        })
+        .refine((symbols) => new Set(Object.values(symbols)).size === 7, "symbols must differ from each other"),
+    ])
+    .default("roll")
+    .describe("A named set of symbols, or one character per kind of cell."),
+});
+
+/** The options with their defaults filled in. */
+export type SokobanOptions = z.output<typeof sokobanOptions>;
+
+/** Settings in use elsewhere, by name: ROLL's simple, larger and other-vocabulary rooms, and its paper's larger ones. */
+export const sokobanVariants = {
+  simple: { size: 6, numBoxes: 1 },
+  larger: { size: 10, numBoxes: 2, maxTurns: 60 },
+  "larger-paper": { size: 8, numBoxes: 2, maxTurns: 60 },
+  "other-vocabulary": { size: 6, numBoxes: 1, symbols: "letters" },
+} as const satisfies Record<string, z.input<typeof sokobanOptions>>;
+
+/** The environment as the catalogue has it. */
+export const sokoban: EnvDefinition<typeof sokobanOptions> = {
+  type: "sokoban",
+  options: sokobanOptions,
+  build: (options) => {
+    const levels = options.levels === undefined ? null : readLevels(options.levels);
+    return {
+      makePrompt: (seed) => seedPrompt("sokoban", seed),
+      makeEnv: (prompt) => {
+        const random = new Random(deriveSeed(prompt.seed, "sokoban"));
+        if (levels !== null) return new SokobanEnv(readLevel(random.pick(levels)), options);
+        const { room, solution } = drawRoom(options, random);
+        return new SokobanEnv(room, options, solution);
+      },
+    };
+  },
+};
+
+function drawRoom(options: SokobanOptions, random: Random): { room: Room; solution: number[] } {
+  const { size, numBoxes, minMoves, maxTurns } = options;
+  for (let attempt = 0; attempt < MAX_ROOMS; attempt++) {
+    const room = generateRoom(options, random);
+    const solution = solveRoom(room);
+    if (solution !== null && solution.length >= minMoves && solution.length <= maxTurns) return { room, solution };
+  }
+  throw new RerollError(
+    "NO_SOLVABLE_MAP",
+    `None of ${MAX_ROOMS} rooms of size ${size} with ${numBoxes} boxes took ${minMoves} to ${maxTurns} moves. ` +
+      "Raise maxTurns, or lower minMoves.",
+    { size, numBoxes, minMoves, maxTurns },
+  );
+}
+
+/** One game in one room. */
+export class SokobanEnv implements TextEnv {
+  readonly #options: SokobanOptions;
+  #room: Room;
+  /** The actions that solve the room from here; null where there are none, undefined where they have to be found. */
+  #solution: readonly number[] | null | undefined;
+  #numTurns = 0;
+  #hasEnded = false;
+
+  constructor(room: Room, options: SokobanOptions, solution?: readonly number[]) {
+    this.#room = room;
+    this.#options = options;
+    this.#solution = solution;
+  }
+
+  start(): Opening {
+    const rules = this.#options.instructions ?? roomRules(this.#symbols(), this.#options.answerTags);
+    return { instructions: [{ role: "system", content: rules }], observation: this.#observe(true) };
+  }
+
+  step({ text }: Reply): EnvStep {
+    if (this.#hasEnded) throw episodeEnded("sokoban");
+    const { answerTags, formatPenalty, maxTurns } = this.#options;
+    const action = readChoice(text, answerTags, SOKOBAN_ACTIONS);
+    const before = this.#room;
+    if (action !== null) this.#move(action);
+    this.#numTurns++;
+
+    const hasWon = isSolved(this.#room);
+    this.#hasEnded = hasWon || this.#numTurns >= maxTurns;
+    return {
+      kind: hasWon ? "terminated" : this.#hasEnded ? "truncated" : "continues",
+      reward: rewardOf(before, this.#room) - (action === null ? formatPenalty : 0),
+      metrics: {
+        valid_action: Number(action !== null),
+        effective_action: Number(this.#room !== before),
+        ...(this.#hasEnded ? { success: Number(hasWon) } : {}),
+      },
+      observation: this.#observe(action !== null),
+    };
+  }
+
+  randomReply(random: Random): string {
+    return writeAnswer(random.pick(SOKOBAN_ACTIONS), this.#options.answerTags);
+  }
+
+  /** The first move of a shortest solution; of one with the fewest pushes where the shortest takes too long to find. */
+  oracleReply(): string | null {
+    this.#solution ??= solveRoom(this.#room) ?? solveRoom(this.#room, { cost: "pushes", maxStates: 1_000_000 });
+    const [action] = this.#solution ?? [];
+    return action === undefined ? null : writeAnswer(SOKOBAN_ACTIONS[action]!, this.#options.answerTags);
+  }
+
+  render(): string {
+    return writeRoom(this.#room, this.#symbols());
+  }
+
+  #move(action: number): void {
+    const next = moveInRoom(this.#room, action);
+    if (next === this.#room) return;
+    this.#solution = this.#solution?.[0] === action ? this.#solution.slice(1) : undefined;
+    this.#room = next;
+  }
+
+  #symbols() {
+    const { symbols } = this.#options;
+    return typeof symbols === "string" ? roomSymbols[symbols] : symbols;
+  }
+
+  #observe(wasRead: boolean): Observation {
+    const { open, close } = this.#options.answerTags;
+    const notice = wasRead ? "" : `Your last reply had no action between ${open} and ${close}: nothing moved.\n`;
+    const grid = this.render();
+    return { messages: [{ role: "user", content: notice + grid }], stateKey: grid };
+  }
+}
+
+/** What gym-sokoban pays for the step between two states. */
+function rewardOf(before: Room, after: Room): number {
+  const change = Math.sign(numBoxesOnTargets(after) - numBoxesOnTargets(before));
+  return STEP_REWARD + BOX_REWARD * change + (isSolved(after) ? SOLVED_REWARD : 0);
+}

@@ -1,0 +1,207 @@
+/**
+ * WebShop: find and buy what a customer asks for (Yao et al., "WebShop", 2022).
+ *
+ * The prompt's seed names the goal: its remainder by the number of goals of the split. Only buying ends the task; the reward
+ * comes then, and is 1 when product, options, attributes and price all fit. A reply that names no action of the page
+ * changes nothing. The shop is loaded once, at the first episode, and shared by all.
+ */
+import { z } from "zod";
+import { RerollError } from "../../errors/reroll-error.ts";
+import { deriveSeed, type Random } from "../../random/random.ts";
+import { answerTagOptions, readAnswer, writeAnswer } from "../answer-format.ts";
+import { episodeEnded } from "../episode-ended.ts";
+import { seedPrompt } from "../seed-prompt.ts";
+import type { EnvDefinition, EnvStep, Observation, Opening, Reply, TextEnv } from "../text-env.ts";
+import type { Goal } from "./goals.ts";
+import { type ItemPage, type Page, pageLinks, pageParts } from "./pages.ts";
+import { purchaseReward } from "./purchase-reward.ts";
+import { loadShop, type Shop } from "./shop.ts";
+
+/** The options of `{ type: "webshop" }`. */
+export const webshopOptions = z.strictObject({
+  dataFolder: z.string().min(1).describe("The folder with WebShop's product file and attribute file."),
+  split: z.enum(["train", "validation", "all"]).default("train").describe("Validation is the first 500 goals."),
+  maxTurns: z.int().positive().default(50).describe("Replies before the episode is cut off."),
+  formatPenalty: z.number().min(0).default(0).describe("What a reply that names no action of the page costs."),
+  prompt: z.enum(["full", "compact"]).default("full").describe("Rules and page, or the page alone."),
+  instructions: z.string().min(1).exactOptional().describe("Rules in place of the built-in ones."),
+  answerTags: answerTagOptions,
+  optionMatch: z
+    .enum(["name-and-value", "value"])
+    .default("name-and-value")
+    .describe("WebShop's comparison of options, or the one by which the wanted options always match."),
+  priceSeed: z.int().min(0).default(0).describe("Decides prices within ranges, and the price limits of goals."),
+});
+
+/** The options with their defaults filled in. */
+export type WebshopOptions = z.output<typeof webshopOptions>;
+
+/** The options that matter to one episode. */
+export type EpisodeOptions = Omit<WebshopOptions, "dataFolder" | "split" | "priceSeed">;
+
+/** WebShop as run files name it. */
+export const webshop: EnvDefinition<typeof webshopOptions> = {
+  type: "webshop",
+  options: webshopOptions,
+  build: (options) => {
+    let shop: Promise<Shop> | undefined;
+    return {
+      makePrompt: (seed) => seedPrompt("webshop", seed),
+      makeEnv: async (prompt) => {
+        shop ??= loadShop(options.dataFolder, deriveSeed(options.priceSeed, "webshop"));
+        const loaded = await shop;
+        return new WebshopEnv(loaded, goalOfSeed(loaded.goals, options.split, prompt.seed), options);
+      },
+    };
+  },
+};
+
+const NUM_VALIDATION_GOALS = 500;
+
+/** Neighbouring seeds give neighbouring goals, so that seeds from 0 on go through a split in order. */
+export function goalOfSeed(goals: readonly Goal[], split: WebshopOptions["split"], seed: number): Goal {
+  const first = split === "train" ? NUM_VALIDATION_GOALS : 0;
+  const end = split === "validation" ? Math.min(NUM_VALIDATION_GOALS, goals.length) : goals.length;
+  if (first < end) return goals[first + (Math.abs(seed) % (end - first))]!;
+  throw new RerollError(
+    "NO_GOALS",
+    `webshop.split "${split}" is empty: the data gives ${goals.length} goals, and validation takes the first ${NUM_VALIDATION_GOALS}. Use more data, or split "all".`,
+    { split, numGoals: goals.length },
+  );
+}
+
+/** One customer and one purchase. */
+export class WebshopEnv implements TextEnv {
+  readonly #shop: Shop;
+  readonly #goal: Goal;
+  readonly #options: EpisodeOptions;
+  #page: Page = { kind: "search" };
+  #numTurns = 0;
+  #hasEnded = false;
+
+  constructor(shop: Shop, goal: Goal, options: EpisodeOptions) {
+    this.#shop = shop;
+    this.#goal = goal;
+    this.#options = options;
+  }
+
+  start(): Opening {
+    const { prompt, instructions, answerTags } = this.#options;
+    const rules = instructions ?? (prompt === "full" ? shopRules(answerTags) : null);
+    return {
+      instructions: rules === null ? [] : [{ role: "system", content: rules }],
+      observation: this.#observe(),
+    };
+  }
+
+  step({ text }: Reply): EnvStep {
+    if (this.#hasEnded) throw episodeEnded("webshop");
+    const next = this.#follow(readAnswer(text, this.#options.answerTags) ?? text.trim());
+    this.#page = next ?? this.#page;
+    this.#numTurns++;
+    if (this.#page.kind === "done") return this.#buy(this.#page.item);
+    this.#hasEnded = this.#numTurns >= this.#options.maxTurns;
+    return {
+      kind: this.#hasEnded ? "truncated" : "continues",
+      reward: next === null ? 0 - this.#options.formatPenalty : 0,
+      metrics: { valid_action: Number(next !== null), ...(this.#hasEnded ? { success: 0, purchased: 0 } : {}) },
+      observation: this.#observe(),
+    };
+  }
+
+  randomReply(random: Random): string {
+    if (this.#page.kind === "search") {
+      const words = random.shuffled(this.#goal.instruction.split(" ")).slice(0, 4);
+      return this.#reply(`search[${words.join(" ")}]`);
+    }
+    return this.#reply(`click[${random.pick([...pageLinks(this.#page).keys()])}]`);
+  }
+
+  /** Searches for the wanted product's title, goes to it, chooses the wanted options, buys. */
+  oracleReply(): string | null {
+    const action = this.#bestAction();
+    return action === null ? null : this.#reply(action);
+  }
+
+  render(): string {
+    return this.#pageText();
+  }
+
+  #reply(action: string): string {
+    return writeAnswer(action, this.#options.answerTags);
+  }
+
+  /** Where an action leads; null where it is none of this page. A search works on every page. */
+  #follow(action: string): Page | null {
+    const [, verb, argument] = /^(search|click)\[(.+)\]$/s.exec(action) ?? [];
+    if (verb === undefined || argument === undefined) return null;
+    const label = argument.toLowerCase();
+    if (verb === "search") return { kind: "results", found: this.#shop.search(label), number: 1 };
+    return pageLinks(this.#page).get(label) ?? null;
+  }
+
+  #buy({ product, options }: ItemPage): EnvStep {
+    this.#hasEnded = true;
+    const purchase = { product, options, price: this.#shop.priceOf(product) };
+    const { reward, typeFactor } = purchaseReward(purchase, this.#goal, this.#options.optionMatch);
+    return {
+      kind: "terminated",
+      reward,
+      metrics: { valid_action: 1, success: Number(reward === 1), purchased: 1, type_factor: typeFactor },
+      observation: this.#observe(),
+    };
+  }
+
+  #bestAction(): string | null {
+    const { product } = this.#goal;
+    const page = this.#page;
+    switch (page.kind) {
+      case "search":
+        return `search[${product.title.toLowerCase()}]`;
+      case "results": {
+        if (!page.found.includes(product)) return null;
+        const label = product.asin.toLowerCase();
+        return pageLinks(page).has(label) ? `click[${label}]` : "click[next >]";
+      }
+      case "item": {
+        if (page.product !== product) return "click[< prev]";
+        const links = pageLinks(page);
+        const missing = Object.entries(this.#goal.options).find(([name, value]) => {
+          const target = links.get(value);
+          return page.options[name] !== value && target?.kind === "item" && target.options[name] === value;
+        });
+        return missing === undefined ? "click[buy now]" : `click[${missing[1]}]`;
+      }
+      case "detail":
+        return "click[< prev]";
+      case "done":
+        return null;
+    }
+  }
+
+  #observe(): Observation {
+    const text = this.#pageText();
+    const labels = [...pageLinks(this.#page).keys()].map((label) => `click[${label}]`);
+    const actions = this.#page.kind === "search" ? ["search[words]"] : labels;
+    const content = actions.length === 0 ? text : `${text}\n\nAvailable actions: ${actions.join(", ")}`;
+    return { messages: [{ role: "user", content }], stateKey: text };
+  }
+
+  /** The page, and the options chosen so far, without which it would not say where the customer is. */
+  #pageText(): string {
+    const text = pageParts(this.#page, this.#goal.instruction).join(" [SEP] ");
+    const chosen = this.#page.kind === "item" ? Object.entries(this.#page.options) : [];
+    if (chosen.length === 0) return text;
+    return `${text}\n\nChosen: ${chosen.map(([name, value]) => `${name}: ${value}`).join(", ")}`;
+  }
+}
+
+function shopRules({ open, close }: { readonly open: string; readonly close: string }): string {
+  return [
+    "You shop on a website for a customer. Find the product that the instruction asks for, choose its options, and buy it.",
+    "Each turn you see a page, its parts separated by [SEP], and the actions it offers:",
+    "search[words] looks for products; click[label] follows a link, chooses an option, or buys with click[buy now].",
+    "You are paid for how well the product, its options, its attributes and its price fit the instruction. You can buy once.",
+    `Reply with one action between ${open} and ${close}, such as ${open} search[red running shoes] ${close}.`,
+  ].join("\n");
+}

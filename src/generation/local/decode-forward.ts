@@ -1,0 +1,107 @@
+/**
+ * The decoder for one new token per row, on a GPU: what CausalLm.forward computes, in fewer and larger kernels.
+ *
+ * Sum and norm between two parts are one kernel, rotation, cache and attention are another.
+ */
+import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
+import type { CausalLmConfig } from "../../models/causal-lm/config.ts";
+import { type Attention, Mlp } from "../../models/causal-lm/decoder-layer.ts";
+import type { Experts } from "../../models/causal-lm/experts.ts";
+import type { Projection } from "../../models/causal-lm/projection.ts";
+import type { RotaryTable } from "../../models/causal-lm/rotary.ts";
+import { swiglu } from "../../torch/fused.ts";
+import { addNormKernel_, canAddNorm, type ReadNext } from "../../torch/kernels/norm-kernel.ts";
+import { canDecode, type PagedDecode, pagedDecode } from "../../torch/kernels/paged-kernel.ts";
+import { hasOp, op } from "../../torch/operator.ts";
+import { tensorScope } from "../../torch/scope.ts";
+import type { Tensor } from "../../torch/tensor.ts";
+import type { LayerCache, PagedCache } from "./paged-cache.ts";
+
+/** The tokens of a step, on the device, int32. */
+export interface DecodeTokens {
+  readonly ids_B: Tensor;
+  readonly positions_B: Tensor;
+  /** The cache blocks of each row, [B, M]. */
+  readonly table_BM: Tensor;
+}
+
+/** Whether decodeForward can serve a model over this cache. */
+export function canDecodeOnGpu(config: CausalLmConfig, { layers, device, blockSize }: PagedCache): boolean {
+  const isHalf = /^b?float16$/.test(layers[0]!.keys.dtype);
+  const { numHeads, numKeyValueHeads, headSize, slidingWindow, width } = config;
+  const fits = slidingWindow === null && canDecode(numHeads, numKeyValueHeads, headSize, blockSize);
+  return device.startsWith("cuda") && isHalf && fits && canAddNorm(width);
+}
+
+/** The scores of the token after each row's, [B, V]. The new keys and values are in the cache then. */
+export function decodeForward(
+  model: CausalLm,
+  rotary: RotaryTable,
+  { ids_B, positions_B, table_BM }: DecodeTokens,
+  cache: PagedCache,
+): Tensor {
+  const { numHeads, numKeyValueHeads: numGroups, headSize, normEps } = model.config;
+  const { cos_SK, sin_SK } = rotary.rotationAt(positions_B, table_BM.size(1) * cache.blockSize - 1);
+  const rows = { positions_B, table_BM, cos_BK: cos_SK, sin_BK: sin_SK };
+  const attend = pagedDecode(rows, { numHeads, numGroups, headSize });
+  const { layers, norm } = model;
+  const x_BD = embedding(model.embedding, ids_B);
+  let normed_BD = layers[0]!.inputNorm.forward(x_BD);
+  layers.forEach(({ attention, postAttentionNorm, mlp }, i) => {
+    normed_BD = tensorScope(() => {
+      const mixed = attended(attention, normed_BD, model.config, attend, cache.layers[i]!);
+      const inner_BD = addNormKernel_(x_BD, mixed, postAttentionNorm.weight, normEps, weightsOf(mlp));
+      const next = layers[i + 1];
+      if (next === undefined) return addNormKernel_(x_BD, transformed(mlp, inner_BD), norm.weight, normEps);
+      const matrices = [next.attention.qkv.weight, next.attention.output.weight] as const;
+      const paged = { ...cache.layers[i + 1]!, table_BM, positions_B };
+      return addNormKernel_(x_BD, transformed(mlp, inner_BD), next.inputNorm.weight, normEps, { matrices, paged });
+    });
+  });
+  return model.logits(normed_BD);
+}
+
+function weightsOf(mlp: Mlp | Experts): ReadNext | undefined {
+  return mlp instanceof Mlp ? { matrices: [mlp.gateUp.weight, mlp.down.weight] } : undefined;
+}
+
+function transformed(mlp: Mlp | Experts, x_BD: Tensor): Tensor {
+  return mlp instanceof Mlp ? product(mlp.down, swiglu(mlp.gateUp.forward(x_BD))) : mlp.forward(x_BD);
+}
+
+/**
+ * A linear map as addNormKernel_ takes it: cut along its inner dimension where it can be. The parts run at the same time, and
+ * a pass over memory to add them up is saved.
+ */
+function product(projection: Projection, x_BI: Tensor): Tensor {
+  const { weight, bias, adapters } = projection;
+  const [D, I] = weight.shape as [number, number];
+  const parts = I >= 4096 ? 4 : 2;
+  const canCut = hasOp("aten::bmm.dtype") && bias === null && adapters.length === 0 && I % (8 * parts) === 0;
+  if (!canCut) return projection.forward(x_BI);
+  const cut = (x: Tensor, rows: number) => x.view(rows, parts, I / parts).transpose(0, 1);
+  return bmm(cut(x_BI, x_BI.size(0)), cut(weight, D).transpose(1, 2), "float32");
+}
+
+function attended(
+  attention: Attention,
+  x_BD: Tensor,
+  { numHeads: H, numKeyValueHeads: G, headSize: K }: CausalLmConfig,
+  attend: PagedDecode,
+  layer: LayerCache,
+): Tensor {
+  const B = x_BD.size(0);
+  const [q, k, v] = attention.qkv
+    .forward(x_BD)
+    .view(B, H + 2 * G, K)
+    .splitSizes([H, G, G], 1) as [Tensor, Tensor, Tensor];
+  const heads = {
+    q_BHK: attention.queryNorm?.forward(q) ?? q,
+    k_BGK: attention.keyNorm?.forward(k) ?? k,
+    v_BGK: v,
+  };
+  return product(attention.output, attend(heads, layer).view(B, H * K));
+}
+
+const embedding = op("aten::embedding");
+const bmm = op("aten::bmm.dtype");

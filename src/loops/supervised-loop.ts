@@ -1,0 +1,26 @@
+/** Supervised steps on given samples: warm starts and fine-tuning. */
+import type { Metrics } from "../flow/metrics.ts";
+import type { TokenSample } from "../flow/token-sample.ts";
+import type { Trainer } from "../training/trainer.ts";
+
+export interface SupervisedParts {
+  readonly trainer: Trainer;
+  /** The samples of the next update. */
+  readonly next: () => Promise<readonly TokenSample[]>;
+  readonly onStep: (step: number, metrics: Metrics) => Promise<"continue" | "stop">;
+}
+
+export async function runSupervisedLoop(
+  { trainer, next, onStep }: SupervisedParts,
+  startStep: number,
+  numSteps: number,
+  signal: AbortSignal,
+): Promise<number> {
+  let step = startStep;
+  while (step < numSteps && !signal.aborted) {
+    const { metrics } = await trainer.stepSupervised(await next());
+    step++;
+    if ((await onStep(step, metrics)) === "stop") break;
+  }
+  return step;
+}

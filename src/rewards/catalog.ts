@@ -1,0 +1,121 @@
+/** All built-in rewards by type, and the way from a choice such as `{ type: "choice", letters: "ABCD" }` to a reward. */
+import { z } from "zod";
+import { RerollError } from "../errors/reroll-error.ts";
+import { nearestName } from "../models/files/nearest-name.ts";
+import { combineRewards } from "./combine-rewards.ts";
+import { ifeval } from "./ifeval/ifeval.ts";
+import { jsonSchema } from "./json-schema/json-schema.ts";
+import { judge } from "./judge/judge.ts";
+import { mathReward } from "./math/math-reward.ts";
+import { parseOptions } from "./parse-options.ts";
+import type { Reward } from "./reward.ts";
+import { rewardModel } from "./reward-model/reward-model.ts";
+import { type RewardRoute, routeByDomain } from "./route-by-domain.ts";
+import { choice } from "./rules/choice.ts";
+import { contains } from "./rules/contains.ts";
+import { exact } from "./rules/exact.ts";
+import { format } from "./rules/format.ts";
+import { length } from "./rules/length.ts";
+import { regex } from "./rules/regex.ts";
+import { repetition } from "./rules/repetition.ts";
+
+export const rewards = {
+  choice,
+  contains,
+  exact,
+  format,
+  ifeval,
+  "json-schema": jsonSchema,
+  judge,
+  length,
+  math: mathReward,
+  regex,
+  repetition,
+  "reward-model": rewardModel,
+} as const;
+
+export type RewardType = keyof typeof rewards;
+
+/** What a run file says: a reward by type, the options that differ from its defaults, and a name for its metrics. */
+export type RewardChoice =
+  | { [Type in RewardType]: { type: Type; name?: string } & z.input<(typeof rewards)[Type]["options"]> }[RewardType]
+  | CombineChoice;
+
+/** Several rewards as one. See combineRewards. */
+export interface CombineChoice {
+  readonly type: "combine";
+  readonly name?: string;
+  readonly mode: "weighted" | "product" | "gate";
+  readonly parts: readonly { readonly reward: RewardChoice; readonly weight?: number; readonly threshold?: number }[];
+  readonly closed?: number;
+  readonly clip?: readonly [low: number, high: number];
+}
+
+/** Builds the reward of a choice. `path` is where the choice stands in the run file; errors start with it. */
+export async function buildReward(chosen: RewardChoice, path = "reward"): Promise<Reward> {
+  const { type, name, ...options } = parseOptions(taggedSchema, chosen, path);
+  if (type === "combine") return buildCombination(options, name, path);
+  const definition = definitionOf(type, path);
+  const built = await definition.build(parseOptions(definition.options, options, path) as never);
+  return name === undefined ? built : renamed(built, name);
+}
+
+/** Builds one reward per domain; the key `default` takes all other domains. */
+export async function buildRoute(
+  choices: Readonly<Record<string, RewardChoice>>,
+  path = "rewards",
+): Promise<RewardRoute> {
+  const byDomain: Record<string, Reward> = {};
+  for (const [domain, chosen] of Object.entries(choices)) {
+    byDomain[domain] = await buildReward(chosen, `${path}.${domain}`);
+  }
+  return routeByDomain(byDomain);
+}
+
+/** The JSON Schema of what a person may write for a reward, with defaults and descriptions. */
+export function rewardJsonSchema(type: RewardType) {
+  return z.toJSONSchema(rewards[type].options, { io: "input" });
+}
+
+const taggedSchema = z.looseObject({ type: z.string(), name: z.string().min(1).optional() });
+
+const combineSchema = z.strictObject({
+  mode: z.enum(["weighted", "product", "gate"]),
+  parts: z
+    .array(
+      z.strictObject({
+        reward: z.looseObject({ type: z.string() }),
+        weight: z.number().optional(),
+        threshold: z.number().optional(),
+      }),
+    )
+    .min(1),
+  closed: z.number().optional(),
+  clip: z.tuple([z.number(), z.number()]).optional(),
+});
+
+async function buildCombination(written: unknown, name: string | undefined, path: string): Promise<Reward> {
+  const { parts, ...options } = parseOptions(combineSchema, written, path);
+  const built = [];
+  for (const [i, { reward, ...part }] of parts.entries()) {
+    built.push({ ...part, reward: await buildReward(reward as RewardChoice, `${path}.parts.${i}.reward`) });
+  }
+  return combineRewards({ ...options, name, parts: built });
+}
+
+function renamed(reward: Reward, name: string): Reward {
+  const copy: Reward = { name, cost: reward.cost, score: (input, signal) => reward.score(input, signal) };
+  return reward.close === undefined ? copy : { ...copy, close: () => reward.close?.() ?? Promise.resolve() };
+}
+
+function definitionOf(type: string, path: string): (typeof rewards)[RewardType] {
+  const found = Object.entries(rewards).find(([known]) => known === type)?.[1];
+  if (found !== undefined) return found;
+  const nearest = nearestName(type, [...Object.keys(rewards), "combine"]);
+  const hint = nearest === undefined ? "" : ` Did you mean "${nearest}"?`;
+  throw new RerollError(
+    "INVALID_OPTION",
+    `${path}.type must name a reward: got ${JSON.stringify(type)}.${hint} Known are: ${Object.keys(rewards).join(", ")}, combine.`,
+    { type },
+  );
+}

@@ -1,0 +1,84 @@
+/**
+ * A language model as judge, behind any server that speaks the OpenAI chat format.
+ *
+ * Three modes: `rubric` grades the reply alone, `reference` compares it with the truth as an answer, `pairwise` with the truth
+ * as a reply, asked in both orders and averaged. A judge that does not answer, or not in the asked form, makes the reward
+ * fail; beyond its budget it fails with BUDGET_SPENT. Neither is ever a 0.
+ */
+import { z } from "zod";
+import { createBoundedPool } from "../bounded-pool.ts";
+import { finalAnswer } from "../final-answer.ts";
+import type { RewardDefinition, RewardInput, RewardScore } from "../reward.ts";
+import { truthKey, truthTexts } from "../truth-texts.ts";
+import { createBudget } from "./budget.ts";
+import { createChatEndpoint } from "./chat-endpoint.ts";
+import { type JudgeQuestion, pairQuestion, referenceQuestion, rubricQuestion, showConversation } from "./questions.ts";
+import { openVerdictCache, verdictKey } from "./verdict-cache.ts";
+
+const count = z.number().int().positive();
+
+const options = z.strictObject({
+  mode: z.enum(["rubric", "reference", "pairwise"]),
+  baseUrl: z.url().describe("Up to and without /chat/completions."),
+  model: z.string().min(1),
+  apiKey: z.string().min(1).optional(),
+  rubric: z
+    .string()
+    .default("Correctness first, then how well the reply does what was asked, then clarity.")
+    .describe("What counts, in plain words."),
+  temperature: z.number().nonnegative().default(0),
+  maxReplyTokens: count.default(1024),
+  body: z.record(z.string(), z.json()).default({}).describe("Further fields of the request, as the server names them."),
+  timeoutMs: count.default(60_000),
+  maxRetries: z.number().int().nonnegative().default(4),
+  backoffMs: count.default(500),
+  maxBackoffMs: count.default(60_000),
+  concurrency: count.default(16).describe("Calls at the same time."),
+  maxCalls: count.optional().describe("Calls in the whole run, retries included. Default: no limit."),
+  maxTokens: count.optional().describe("Tokens in the whole run. Default: no limit."),
+  cacheFile: z.string().optional().describe("A JSONL file that keeps verdicts from run to run. Default: memory only."),
+  truthKey,
+});
+
+export const judge: RewardDefinition<typeof options> = {
+  type: "judge",
+  options,
+  build: async (chosen) => {
+    const { mode, baseUrl, model, temperature, maxReplyTokens, concurrency, rubric } = chosen;
+    const body = { model, temperature, max_tokens: maxReplyTokens, ...chosen.body };
+    const ask = createChatEndpoint({ ...chosen, body, budget: createBudget(chosen) });
+    const cache = await openVerdictCache(chosen.cacheFile);
+    const pool = createBoundedPool({ concurrency, maxQueued: Number.POSITIVE_INFINITY });
+
+    const verdictOn = async ({ messages, read }: JudgeQuestion, signal: AbortSignal): Promise<number> => {
+      const key = verdictKey({ baseUrl, body, messages });
+      const known = cache.get(key);
+      if (known !== undefined) return known;
+      const verdict = await pool.run(() => ask(messages, read, signal), signal);
+      await cache.set(key, verdict);
+      return verdict;
+    };
+
+    const score = async (input: RewardInput, signal: AbortSignal): Promise<RewardScore> => {
+      const conversation = showConversation(withoutReply(input));
+      const reply = finalAnswer(input.reply);
+      if (mode === "rubric") return { value: await verdictOn(rubricQuestion(conversation, reply, rubric), signal) };
+      const reference = truthTexts("judge", input.prompt, chosen.truthKey).join("\nor: ");
+      if (mode === "reference") {
+        return { value: await verdictOn(referenceQuestion(conversation, reply, reference, rubric), signal) };
+      }
+      const [first, second] = await Promise.all([
+        verdictOn(pairQuestion(conversation, reply, reference, rubric), signal),
+        verdictOn(pairQuestion(conversation, reference, reply, rubric), signal),
+      ]);
+      return { value: (first + 1 - second) / 2, parts: { consistent: Number(first === 1 - second) } };
+    };
+    return { name: "judge", cost: "network", score, close: () => cache.flush() };
+  },
+};
+
+/** What the last reply answers. */
+function withoutReply({ messages, prompt }: RewardInput): RewardInput["messages"] {
+  if (messages.length === 0) return prompt.messages;
+  return messages.at(-1)?.role === "assistant" ? messages.slice(0, -1) : messages;
+}

@@ -1,0 +1,145 @@
+/**
+ * Scores a reply by its final answer: 1 where it means the same as the truth, 0 where it does not or where there is none.
+ *
+ * Comparing takes microseconds on the caller's thread for nearly all answers. What that cannot decide goes to threads with
+ * a time limit; one that hangs or crashes rejects (REWARD_TIMEOUT, REWARD_CRASHED) and is never a zero.
+ */
+import { z } from "zod";
+import { RerollError } from "../../errors/reroll-error.ts";
+import type { JsonValue } from "../../flow/prompt.ts";
+import type { Reward, RewardDefinition, RewardInput, RewardScore } from "../reward.ts";
+import { type Comparison, compareAnswers } from "./compare-answers.ts";
+import { EXTRACTION_METHODS, extractAnswer } from "./extract-answer.ts";
+import { SymbolicPool } from "./symbolic-pool.ts";
+import { isUnfinished } from "./unfinished.ts";
+
+/** Options of the reward "math". */
+export const mathRewardOptions = z.strictObject({
+  name: z.string().default("math"),
+  /** Where to look for the answer, in order. The first that finds something decides. Give `["boxed"]` to demand a box. */
+  extract: z
+    .array(z.enum(EXTRACTION_METHODS))
+    .nonempty()
+    .default([...EXTRACTION_METHODS]),
+  /** A decimal with at least this many significant digits equals what rounds to it. Below, decimals are exact. */
+  roundedDigits: z.int().min(2).default(5),
+  /** Whether `50%` is right where the truth is 0.5. Where the truth is `50%`, 50 and 0.5 are always right. */
+  percentIsFraction: z.boolean().default(false),
+  /** Whether `17 \cdot 23` is right where the truth is the number 391. Off, or restating the task would pay. */
+  acceptUnfinished: z.boolean().default(false),
+  /** What an answer costs that nobody can compare with the truth: a score of 0, or an error that keeps it out of the loss. */
+  undecided: z.enum(["wrong", "error"]).default("wrong"),
+  /** Threads for the few comparisons that need computer algebra; started when first needed. */
+  numWorkers: z.int().min(1).default(1),
+  /** Limit of one such comparison. They take 2 to 200 ms. */
+  timeoutMs: z.int().min(1).default(3_000),
+});
+
+export type MathRewardOptions = z.output<typeof mathRewardOptions>;
+
+/** The reward "math", as run files name it. The truth of a prompt is the answer, or a list of answers that are all right. */
+export const mathReward: RewardDefinition<typeof mathRewardOptions> = {
+  type: "math",
+  options: mathRewardOptions,
+  build: createMathReward,
+};
+
+/** A reward that owns threads once it has needed them: close it. */
+export function createMathReward(options: MathRewardOptions): Reward {
+  const pool = new SymbolicPool(options);
+  return {
+    name: options.name,
+    cost: "cpu",
+    score: (input, signal) => scoreReply(input, signal, pool, options),
+    close: () => pool.close(),
+  };
+}
+
+async function scoreReply(
+  input: RewardInput,
+  signal: AbortSignal,
+  pool: SymbolicPool,
+  options: MathRewardOptions,
+): Promise<RewardScore> {
+  const truths = readTruths(input.prompt.id, input.prompt.truth);
+  const answer = extractAnswer(input.reply, options.extract);
+  if (answer === null)
+    return { value: 0, parts: { extracted: 0, undecided: 0, symbolic: 0 }, explanation: "The reply has no answer." };
+  let best: Judgement = { verdict: "different", isSymbolic: false };
+  for (const truth of truths) {
+    const judgement = await judge(truth, answer.text, signal, pool, options);
+    if (RANK[judgement.verdict] >= RANK[best.verdict]) best = judgement;
+    if (best.verdict === "equal") break;
+  }
+  const found = `"${answer.text}" (${answer.method})`;
+  const expected = truths.map((truth) => `"${truth}"`).join(" or ");
+  if (best.verdict === "undecided" && options.undecided === "error") throw undecidable(found, expected);
+  return {
+    value: best.verdict === "equal" ? 1 : 0,
+    parts: { extracted: 1, undecided: Number(best.verdict === "undecided"), symbolic: Number(best.isSymbolic) },
+    explanation: `Found ${found}, which ${SAID[best.verdict]} ${expected}.`,
+  };
+}
+
+interface Judgement {
+  readonly verdict: "equal" | "different" | "unfinished" | "undecided";
+  readonly isSymbolic: boolean;
+}
+
+const RANK = { different: 0, unfinished: 1, undecided: 2, equal: 3 } as const;
+const SAID = {
+  equal: "equals",
+  different: "differs from",
+  unfinished: "leaves the arithmetic undone of",
+  undecided: "could not be compared with",
+} as const;
+
+async function judge(
+  truth: string,
+  answer: string,
+  signal: AbortSignal,
+  pool: SymbolicPool,
+  options: MathRewardOptions,
+): Promise<Judgement> {
+  const comparison = compareAnswers(truth, answer, options);
+  const isSymbolic = comparison.kind === "open" && comparison.pairs.length > 0;
+  const verdict = isSymbolic
+    ? await compareAll(comparison.pairs, signal, pool)
+    : comparison.kind === "open"
+      ? "undecided"
+      : comparison.kind;
+  const isUndone = verdict === "equal" && !options.acceptUnfinished && isUnfinished(truth, answer);
+  return { verdict: isUndone ? "unfinished" : verdict, isSymbolic };
+}
+
+async function compareAll(
+  pairs: Extract<Comparison, { kind: "open" }>["pairs"],
+  signal: AbortSignal,
+  pool: SymbolicPool,
+): Promise<"equal" | "different" | "undecided"> {
+  const verdicts = await Promise.all(pairs.map(([left, right]) => pool.compare(left, right, signal)));
+  if (verdicts.includes("different")) return "different";
+  return verdicts.includes("unknown") ? "undecided" : "equal";
+}
+
+/** A truth may be written as data sets have it: a number, an answer, or a whole solution with `####` or a box. */
+function readTruths(promptId: string, truth: JsonValue): readonly string[] {
+  const values = Array.isArray(truth) ? truth : [truth];
+  const texts = values.map((value: JsonValue) => {
+    if (typeof value === "number") return String(value);
+    return typeof value === "string" ? (extractAnswer(value, ["hash", "boxed"])?.text ?? value) : "";
+  });
+  if (texts.length > 0 && texts.every((text) => text.trim() !== "")) return texts;
+  throw new RerollError(
+    "INVALID_TRUTH",
+    `The truth of prompt "${promptId}" is no answer: got ${JSON.stringify(truth)}. The reward "math" needs a string, a number, or a list of these.`,
+    { promptId, truth },
+  );
+}
+
+function undecidable(found: string, expected: string): RerollError {
+  return new RerollError("REWARD_UNDECIDED", `The answer ${found} could not be compared with ${expected}.`, {
+    found,
+    expected,
+  });
+}

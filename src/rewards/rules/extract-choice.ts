@@ -1,0 +1,47 @@
+/**
+ * The letter that a reply to a multiple-choice question settles on.
+ *
+ * Comes in: the text after the thoughts, and the letters that are offered. Goes out: one of them, or undefined when the
+ * reply names none or more than one. Places are tried in this order, and in each the last one counts: `\boxed{B}`,
+ * "the answer is (B)", then the last line if it is only a letter ("**B**", "B) 1/3") or has just one in brackets.
+ */
+export function extractChoice(text: string, letters: string): string | undefined {
+  const letter = `[${letters}${letters.toLowerCase()}]`;
+  return (fromBox(text, letters) ?? fromStatement(text, letter) ?? fromLastLine(text, letter, letters))?.toUpperCase();
+}
+
+/** The content of the last box, read without its decoration: `\boxed{\text{(B)}}`. */
+function fromBox(text: string, letters: string): string | undefined {
+  const content = text.split(/\\boxed\s*\{/).at(-1);
+  if (content === undefined || content === text) return undefined;
+  const bare = content.replace(/\\(?:text|mathrm|mathbf|textbf)\s*\{/g, "").trimStart();
+  return new RegExp(
+    `^[\\s($*]*([${letters}${letters.toLowerCase()}])(?![\\p{L}\\p{N}])(?!\\s*(?:,|or\\b|and\\b))`,
+    "u",
+  ).exec(bare)?.[1];
+}
+
+/** "answer is B", "Answer: (B)", "the correct option is **B**". "A or B" is no answer. */
+function fromStatement(text: string, letter: string): string | undefined {
+  const statement = new RegExp(
+    `(?:answer|option|choice)\\s*(?:(?:is|would be|should be)\\s*:?|:|=)\\s*(?:option\\s+|choice\\s+)?[\\s*_$("'\\[]*(${letter})(?![\\p{L}\\p{N}'’])([^\\n]{0,12})`,
+    "giu",
+  );
+  const last = [...text.matchAll(statement)].at(-1);
+  if (last === undefined) return undefined;
+  const [, found = "", rest = ""] = last;
+  // "the answer is a small number": a lower-case "a" before another word is an article.
+  const isArticle = found === "a" && /^\s+\p{L}/u.test(rest);
+  const isUndecided = new RegExp(`^[\\s)*\\]]*(?:,|/|or|and)\\s*\\(?${letter}(?![\\p{L}\\p{N}])`, "iu").test(rest);
+  return isArticle || isUndecided ? undefined : found;
+}
+
+function fromLastLine(text: string, letter: string, letters: string): string | undefined {
+  const line = text.trimEnd().split("\n").at(-1)?.trim() ?? "";
+  const alone = new RegExp(`^[*_("'\\[]*(${letter})[*_)"'\\].:]*$`, "u").exec(line)?.[1];
+  if (alone !== undefined) return alone;
+  const option = new RegExp(`^[*_("'\\[]*([${letters}])[*_]*[).:][*_]*\\s`, "u").exec(line)?.[1];
+  const inBrackets = [...line.matchAll(new RegExp(`\\(([${letters}])\\)`, "g"))].map((match) => match[1]);
+  const [first, second] = new Set(option === undefined ? inBrackets : [option, ...inBrackets]);
+  return second === undefined ? first : undefined;
+}

@@ -1,0 +1,59 @@
+/** Whether a reply keeps a form: tags in order, or a pattern over the whole of it. */
+import { z } from "zod";
+import type { RewardDefinition } from "../reward.ts";
+import { patternOption } from "./pattern-option.ts";
+
+const options = z
+  .strictObject({
+    tags: z
+      .array(z.string().regex(/^[\w-]+$/))
+      .min(1)
+      .optional()
+      .describe(
+        'Blocks <tag>...</tag> that must stand in this order, each once. ["think", "answer"] is the usual form.',
+      ),
+    textAfter: z
+      .boolean()
+      .optional()
+      .describe("Whether text may follow the last block. Default: only after a lone block."),
+    isOpened: z.boolean().default(false).describe("Whether the prompt ends with the first tag, as some templates do."),
+    pattern: patternOption.optional().describe("Instead of tags: a JavaScript pattern for the whole reply."),
+    match: z.number().default(1),
+    miss: z.number().default(0),
+  })
+  .refine(({ tags, pattern }) => (tags === undefined) !== (pattern === undefined), {
+    path: ["tags"],
+    message: "Give either tags or pattern",
+  });
+
+export const format: RewardDefinition<typeof options> = {
+  type: "format",
+  options,
+  build: ({ tags, textAfter, isOpened, pattern, match, miss }) => {
+    const whole = pattern === undefined ? undefined : new RegExp(`^(?:${pattern})$`, "su");
+    return {
+      name: "format",
+      cost: "instant",
+      score: ({ reply }) => {
+        const text = isOpened && tags !== undefined ? `<${tags[0]}>${reply}` : reply;
+        const isKept =
+          tags === undefined ? whole?.test(reply) === true : hasBlocks(text, tags, textAfter ?? tags.length === 1);
+        return { value: isKept ? match : miss };
+      },
+    };
+  },
+};
+
+/** Blocks in order, each tag once in the whole text, and nothing but white space before and between them. */
+export function hasBlocks(text: string, tags: readonly string[], textAfter: boolean): boolean {
+  let rest = text;
+  for (const tag of tags) {
+    const [open, close] = [`<${tag}>`, `</${tag}>`];
+    if (text.split(open).length !== 2 || text.split(close).length !== 2) return false;
+    rest = rest.trimStart();
+    const end = rest.indexOf(close);
+    if (!rest.startsWith(open) || end === -1) return false;
+    rest = rest.slice(end + close.length);
+  }
+  return textAfter || rest.trim() === "";
+}

@@ -1,0 +1,156 @@
+/**
+ * Runs rewards so that each ends, and ends as a value.
+ *
+ * Comes in: what a reward sees of a trajectory. Goes out: a score, or the reason why there is none; never a made-up zero,
+ * and `score` itself never rejects. Every cost class has a pool: a reward waits for a slot of its class and frees it when
+ * it settles or its time is up. One that does not stop when its signal says so is left alone and its result ignored;
+ * one that never gives the thread back cannot be stopped from here, which is what worker threads and sandboxes are for.
+ */
+import { RerollError } from "../errors/reroll-error.ts";
+import type { Clock } from "../flow/clock.ts";
+import { abortedError, createBoundedPool, type PoolLimits } from "./bounded-pool.ts";
+import { linkedAbort } from "./linked-abort.ts";
+import type { CostClass, Reward, RewardInput, RewardScore } from "./reward.ts";
+import { expectScore, rewardFailure } from "./reward-failure.ts";
+import type { RewardRoute } from "./route-by-domain.ts";
+
+export type RewardOutcome =
+  | {
+      readonly kind: "scored";
+      readonly score: number;
+      /** The score by the name of the reward, and what the reward shows beside it as `<name>/<part>`. */
+      readonly parts: Readonly<Record<string, number>>;
+      /** Empty where the reward gave none. */
+      readonly explanation: string;
+      /** Without the wait for a slot. */
+      readonly elapsedMs: number;
+    }
+  | { readonly kind: "failed"; readonly error: RerollError; readonly elapsedMs: number };
+
+export interface CostLimits extends PoolLimits {
+  /** From when it has its slot. */
+  readonly timeoutMs: number;
+}
+
+/** Enough for the rewards of this project on one machine. A judge or sandbox with limits of its own stays below them. */
+export const defaultLimits: Readonly<Record<CostClass, CostLimits>> = {
+  instant: { concurrency: 256, maxQueued: 65_536, timeoutMs: 1_000 },
+  cpu: { concurrency: 16, maxQueued: 65_536, timeoutMs: 30_000 },
+  sandbox: { concurrency: 16, maxQueued: 65_536, timeoutMs: 60_000 },
+  model: { concurrency: 256, maxQueued: 65_536, timeoutMs: 120_000 },
+  network: { concurrency: 64, maxQueued: 65_536, timeoutMs: 300_000 },
+};
+
+export interface ScorerOptions {
+  /** One reward for all prompts, or a route. */
+  readonly reward: Reward | RewardRoute;
+  /** What differs from `defaultLimits`. */
+  readonly limits?: Readonly<Partial<Record<CostClass, Partial<CostLimits>>>>;
+  readonly clock: Clock;
+}
+
+export interface Scorer {
+  score(input: RewardInput, signal: AbortSignal): Promise<RewardOutcome>;
+  /** Calls off what is running, and closes every reward. */
+  close(): Promise<void>;
+}
+
+export function createScorer({ reward, limits = {}, clock }: ScorerOptions): Scorer {
+  const route: RewardRoute = "choose" in reward ? reward : { choose: () => reward, rewards: [reward] };
+  const lane = (cost: CostClass) => {
+    const { timeoutMs, ...bounds } = { ...defaultLimits[cost], ...limits[cost] };
+    return { pool: createBoundedPool(bounds), timeoutMs };
+  };
+  const lanes: Readonly<Record<CostClass, ReturnType<typeof lane>>> = {
+    instant: lane("instant"),
+    cpu: lane("cpu"),
+    sandbox: lane("sandbox"),
+    model: lane("model"),
+    network: lane("network"),
+  };
+  const closing = new AbortController();
+
+  return {
+    score: async (input, signal) => {
+      const chosen = choose(route, input);
+      if (chosen instanceof RerollError) return { kind: "failed", error: chosen, elapsedMs: 0 };
+      const { name, cost } = chosen;
+      const { pool, timeoutMs } = lanes[cost];
+      const stop = linkedAbort([signal, closing.signal]);
+      let startedMs = clock();
+      try {
+        const given = await pool.run(() => {
+          startedMs = clock();
+          return scoreInTime(chosen, input, stop.signal, timeoutMs);
+        }, stop.signal);
+        const { value, parts = {}, explanation = "" } = expectScore(name, given);
+        const elapsedMs = clock() - startedMs;
+        return {
+          kind: "scored",
+          score: value,
+          parts: { [name]: value, ...prefixed(name, parts) },
+          explanation,
+          elapsedMs,
+        };
+      } catch (cause) {
+        const { code, message, details } = rewardFailure(name, cause);
+        const error = new RerollError(code, message, { ...details, prompt: input.prompt.id }, { cause });
+        return { kind: "failed", error, elapsedMs: clock() - startedMs };
+      } finally {
+        stop.unlink();
+      }
+    },
+    close: async () => {
+      closing.abort();
+      await Promise.all(route.rewards.map((each) => each.close?.()));
+    },
+  };
+}
+
+function choose(route: RewardRoute, { prompt }: RewardInput): Reward | RerollError {
+  try {
+    return route.choose(prompt);
+  } catch (cause) {
+    return cause instanceof RerollError ? cause : rewardFailure("route", cause);
+  }
+}
+
+/** The reward, its time limit and the outer signal: whichever comes first. */
+async function scoreInTime(
+  reward: Reward,
+  input: RewardInput,
+  outer: AbortSignal,
+  timeoutMs: number,
+): Promise<RewardScore> {
+  if (outer.aborted) throw abortedError();
+  const { signal, abort, unlink } = linkedAbort([outer]);
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    abort();
+  }, timeoutMs);
+  const ended = new Promise<never>((_, reject) => {
+    signal.addEventListener("abort", () => reject(isLate ? timeoutError(timeoutMs) : abortedError()), { once: true });
+  });
+  // Aborted in the end in any case, which nobody waits for then.
+  ended.catch(() => {});
+  try {
+    return await Promise.race([ended, reward.score(input, signal)]);
+  } finally {
+    clearTimeout(timer);
+    unlink();
+    abort();
+  }
+}
+
+function prefixed(name: string, parts: Readonly<Record<string, number>>): Record<string, number> {
+  return Object.fromEntries(Object.entries(parts).map(([key, part]) => [`${name}/${key}`, part]));
+}
+
+function timeoutError(timeoutMs: number): RerollError {
+  return new RerollError(
+    "REWARD_TIMEOUT",
+    `it took longer than ${timeoutMs} ms. Raise timeoutMs of its cost class, or make it faster.`,
+    { timeoutMs },
+  );
+}

@@ -1,0 +1,218 @@
+/**
+ * What a run file says: the schemas of all parts, joined. Each part declares its own options beside its code.
+ *
+ * A run file holds what differs from the defaults; `runConfig.parse` fills in the rest.
+ */
+import { z } from "zod";
+import { recipes } from "../algorithms/recipes/table.ts";
+import { dataOptions } from "../data/data-options.ts";
+import { presetSizes } from "../models/causal-lm/presets.ts";
+import { optimizerOptions, scheduleOptions, trainingOptions } from "../training/trainer-options.ts";
+
+const typed = z.looseObject({ type: z.string() });
+
+const modelOptions = z.strictObject({
+  path: z.string().min(1).nullable().default(null).describe("A Hugging Face folder to start from."),
+  preset: z
+    .enum(Object.keys(presetSizes) as [keyof typeof presetSizes])
+    .nullable()
+    .default(null)
+    .describe("A small model with random weights instead, and a tokenizer of the words that the environments use."),
+  dtype: z
+    .enum(["auto", "float32", "bfloat16"])
+    .default("auto")
+    .describe("auto: bfloat16 on a GPU, float32 on the CPU."),
+  lora: z
+    .strictObject({
+      rank: z.int().positive().default(16),
+      alpha: z.number().positive().default(32),
+      targets: z.union([z.literal("all-linear"), z.array(z.string())]).default("all-linear"),
+    })
+    .nullable()
+    .default(null)
+    .describe("Train small adapters on a frozen model."),
+});
+
+const samplingOptions = z.strictObject({
+  maxTokens: z.int().positive().default(512).describe("Tokens per reply."),
+  temperature: z.number().min(0).default(1),
+  topK: z.int().min(0).default(0).describe("0: all tokens."),
+  topP: z.number().gt(0).max(1).default(1),
+  minP: z.number().min(0).max(1).default(0),
+  stopStrings: z.array(z.string().min(1)).default([]).describe("Texts that end a reply."),
+});
+
+const rolloutOptions = z.strictObject({
+  groupsPerStep: z.int().positive().default(32).describe("Prompts per training step."),
+  groupSize: z.int().positive().default(8).describe("Trajectories per prompt."),
+  maxInFlight: z.int().positive().default(256).describe("Trajectories that run at once."),
+  context: z
+    .enum(["conversation", "turn"])
+    .default("conversation")
+    .describe("Whether the model sees the whole conversation, or the instructions and the latest observation."),
+  sampling: samplingOptions.prefault({}),
+  contextLength: z.int().positive().default(4096).describe("Tokens of prompt and reply together."),
+  maxTurns: z.int().positive().default(32).describe("Replies per trajectory."),
+  extraSamples: z.int().min(0).default(0).describe("Samples started beyond groupSize; the first to end are taken."),
+  extraGroups: z.int().min(0).default(0).describe("Groups started beyond groupsPerStep; the first to end are taken."),
+  filter: z
+    .strictObject({
+      dropEqualRewards: z.boolean().default(false).describe("Drop and refill groups whose rewards do not differ."),
+      meanReward: z
+        .tuple([z.number(), z.number()])
+        .nullable()
+        .default(null)
+        .describe("Keep groups whose mean reward lies between these."),
+      maxFactor: z.number().positive().default(10).describe("Dropped groups per wanted one before the run gives up."),
+    })
+    .prefault({}),
+  partial: z.boolean().default(false).describe("Hold unfinished trajectories and continue them after the update."),
+  limits: z
+    .strictObject({
+      episodeSeconds: z.number().positive().default(1800),
+      generateSeconds: z.number().positive().default(900),
+      envSeconds: z.number().positive().default(60),
+      rewardSeconds: z.number().positive().default(120),
+    })
+    .prefault({}),
+});
+
+const loopOptions = z.discriminatedUnion("type", [
+  z.strictObject({ type: z.literal("sync"), steps: z.int().positive().default(100) }),
+  z.strictObject({
+    type: z.literal("async"),
+    steps: z.int().positive().default(100),
+    syncInterval: z.int().positive().default(1).describe("Training steps between two publications of weights."),
+    maxStaleness: z.int().min(0).default(1).describe("Versions that tokens may be old when they are trained on."),
+  }),
+]);
+
+const replayOptions = z.strictObject({
+  capacity: z.int().positive().default(4096).describe("Trajectories kept."),
+  ratio: z.number().min(0).max(1).default(0.25).describe("Share of each batch that is replayed."),
+  priority: z.enum(["uniform", "advantage", "reward", "rarity"]).default("advantage"),
+  alpha: z.number().min(0).default(0.6).describe("How strongly priorities count."),
+  beta: z
+    .tuple([z.number().min(0).max(1), z.number().min(0).max(1)])
+    .default([0.4, 1])
+    .describe("Importance correction at the start and the end."),
+  halfLife: z.number().positive().default(2).describe("Versions after which a priority is halved."),
+  maxReuse: z.int().positive().default(4).describe("Times that a trajectory may be replayed."),
+});
+
+const warmStartOptions = z.discriminatedUnion("type", [
+  z.strictObject({
+    type: z.literal("play"),
+    agent: z.enum(["random", "oracle"]).default("random").describe("Who plays the episodes that are learned from."),
+    steps: z.int().positive().default(60),
+    turnsPerStep: z.int().positive().default(256),
+    optimizer: optimizerOptions.prefault({ lr: 3e-3 }),
+    schedule: scheduleOptions.prefault({}),
+  }),
+  z.strictObject({
+    type: z.literal("data"),
+    data: dataOptions,
+    steps: z.int().positive().default(100),
+    rowsPerStep: z.int().positive().default(64),
+    optimizer: optimizerOptions.prefault({ lr: 1e-5 }),
+    schedule: scheduleOptions.prefault({}),
+  }),
+]);
+
+/** The whole run file. */
+export const runConfig = z.strictObject({
+  name: z
+    .string()
+    .regex(/^[\w.-]+$/, "use letters, digits, dots, dashes and underscores")
+    .default("run"),
+  seed: z.int().min(0).default(1),
+  device: z.string().default("auto").describe('"cpu", "cuda" or "cuda:0"; auto: a GPU where there is one.'),
+  model: modelOptions,
+  envs: z.record(z.string(), typed).default({}).describe("Environments by domain: { type, ...options }."),
+  rewards: z.record(z.string(), typed).default({}).describe("Rewards by domain; default takes all others."),
+  data: dataOptions
+    .nullable()
+    .default(null)
+    .describe("Where prompts come from. Default: the one environment makes them."),
+  rollout: rolloutOptions.prefault({}),
+  algorithm: z
+    .looseObject({ type: z.enum(Object.keys(recipes) as [keyof typeof recipes]) })
+    .prefault({ type: "grpo" })
+    .describe("A recipe and its options: see the reference of algorithms."),
+  critic: z
+    .strictObject({
+      path: z.string().nullable().default(null).describe("Where it starts from. Default: the model itself."),
+      optimizer: optimizerOptions.prefault({ lr: 1e-5 }),
+      warmupUpdates: z.int().min(0).default(0).describe("Updates in which only the critic learns."),
+    })
+    .prefault({})
+    .describe("For recipes with a critic."),
+  reference: z.string().nullable().default(null).describe("For KL: a folder. Default: the model at the start."),
+  training: trainingOptions,
+  replay: replayOptions.nullable().default(null).describe("Train on past trajectories too."),
+  loop: loopOptions.prefault({ type: "sync" }),
+  warmStart: warmStartOptions.nullable().default(null).describe("Supervised steps before reinforcement learning."),
+  validation: z
+    .strictObject({
+      every: z.int().min(0).default(0).describe("Steps between validations; 0: only at the start and the end."),
+      prompts: z.int().positive().default(128),
+      data: dataOptions.nullable().default(null).describe("Default: the validation part of the environment."),
+      temperature: z.number().min(0).default(0),
+      metric: z.string().default("reward/mean").describe("What the best checkpoint is chosen by."),
+      stopAt: z.number().nullable().default(null).describe("End the run when the metric reaches this."),
+      patience: z
+        .int()
+        .positive()
+        .nullable()
+        .default(null)
+        .describe("End after this many validations without a better one."),
+    })
+    .nullable()
+    .default(null),
+  checkpoint: z
+    .strictObject({
+      every: z.int().min(0).default(0).describe("Steps between checkpoints; 0: only at the end."),
+      keep: z.int().positive().default(2).describe("The latest ones that are kept; the best is always."),
+    })
+    .prefault({}),
+  engine: z
+    .strictObject({
+      threads: z.int().positive().nullable().default(null).describe("Threads of one operator in the engine."),
+      maxRunning: z.int().positive().nullable().default(null).describe("Sequences in one decode step."),
+      maxStepTokens: z.int().positive().nullable().default(null),
+      remote: z
+        .strictObject({
+          url: z.string(),
+          kind: z.enum(["reroll", "vllm", "sglang", "llama-cpp"]),
+          apiKey: z.string().nullable().default(null),
+        })
+        .nullable()
+        .default(null)
+        .describe("Sample with a server instead of an engine of its own."),
+    })
+    .prefault({}),
+  trainerThreads: z.int().positive().nullable().default(null).describe("Threads of one operator in the trainer."),
+  tracking: z
+    .strictObject({
+      folder: z.string().default("runs"),
+      trajectoriesEvery: z.int().min(0).default(1).describe("Steps between records of trajectories; 0: none."),
+      maxGroups: z.int().positive().default(8).describe("Groups of a step that are recorded."),
+      tensorboard: z.boolean().default(true),
+      wandb: z
+        .strictObject({ project: z.string(), url: z.string().default("https://api.wandb.ai") })
+        .nullable()
+        .default(null),
+      mlflow: z
+        .strictObject({ url: z.string(), experiment: z.string().default("reroll") })
+        .nullable()
+        .default(null),
+      tags: z.array(z.string()).default([]),
+    })
+    .prefault({}),
+});
+
+/** A run with every key settled. */
+export type RunConfig = z.output<typeof runConfig>;
+
+/** What a run file may hold. */
+export type RunInput = z.input<typeof runConfig>;

@@ -1,0 +1,42 @@
+/**
+ * Whether the libtorch in this process is the one that the addon was built against.
+ *
+ * In: the record that setup left (build/native/libtorch.json) and the files that are mapped into the process. Out: a
+ * sentence about what does not fit, or null. Another libtorch often loads, and then crashes or computes nonsense: its
+ * classes have other layouts. LD_LIBRARY_PATH and an upgrade in place are the usual reasons.
+ */
+import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+
+/** What the addon was built against. Records of older setups have no librarySize. */
+export interface BuiltAgainst {
+  readonly version: string;
+  readonly libDir: string;
+  /** Bytes of libtorch_cpu. */
+  readonly librarySize?: number;
+}
+
+/** The libtorch_cpu that this process has loaded. */
+export interface LoadedLibtorch {
+  readonly path: string;
+  readonly size: number;
+}
+
+/** Linux tells what a process has loaded; elsewhere there is nothing to compare, and this is null. */
+export function findLoadedLibtorch(maps = "/proc/self/maps"): LoadedLibtorch | null {
+  if (!existsSync(maps)) return null;
+  const path = /\/\S.*\/libtorch_cpu\.so\S*/.exec(readFileSync(maps, "utf8"))?.[0];
+  return path === undefined || !existsSync(path) ? null : { path, size: statSync(path).size };
+}
+
+/** What differs, or null where both are the same. */
+export function libtorchMismatch(built: BuiltAgainst, loaded: LoadedLibtorch): string | null {
+  const builtFolder = existsSync(built.libDir) ? realpathSync(built.libDir) : built.libDir;
+  if (dirname(realpathSync(loaded.path)) !== builtFolder) {
+    return `the addon was built against libtorch ${built.version} in ${built.libDir}, but ${loaded.path} was loaded`;
+  }
+  if (built.librarySize !== undefined && built.librarySize !== loaded.size) {
+    return `${loaded.path} has changed since the addon was built against it (libtorch ${built.version}, ${built.librarySize} bytes; now ${loaded.size})`;
+  }
+  return null;
+}

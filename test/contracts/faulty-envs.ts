@@ -1,0 +1,53 @@
+/**
+ * Environments that do as a reply says: for tests of what runs them in threads.
+ *
+ * `echo` answers with the thread's number, `throw`, `uncloneable`, `wait` (until aborted), `hang`, `crash` and `exit` do harm.
+ */
+import { threadId } from "node:worker_threads";
+import { seedPrompt } from "../../src/envs/seed-prompt.ts";
+import type { EnvFactory, EnvStep } from "../../src/envs/text-env.ts";
+
+/** What a thread is told to build. Prompt `faulty/666` makes no environment. */
+export function faultyEnvs({ fails = false }: { readonly fails?: boolean }): EnvFactory {
+  if (fails) throw new Error("no data here");
+  return {
+    makePrompt: (seed) => seedPrompt("faulty", seed),
+    makeEnv: (prompt) => {
+      if (prompt.id === "faulty/666") throw new Error("cannot be made");
+      return {
+        start: () => ({ instructions: [], observation: { messages: [{ role: "user", content: "say" }] } }),
+        step: ({ text }, signal) => act(text, signal),
+        render: () => `thread ${threadId}`,
+      };
+    },
+  };
+}
+
+async function act(text: string, signal: AbortSignal): Promise<EnvStep> {
+  const step: EnvStep = {
+    kind: "continues",
+    reward: threadId,
+    metrics: {},
+    observation: { messages: [{ role: "user", content: text }] },
+  };
+  switch (text) {
+    case "throw":
+      throw new Error("told to");
+    case "uncloneable":
+      return Object.assign(step, { act });
+    case "wait":
+      await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      return step;
+    case "hang":
+      for (;;);
+    case "crash":
+      setTimeout(() => {
+        throw new Error("crashed as told");
+      });
+      await new Promise(() => {});
+      return step;
+    case "exit":
+      process.exit(3);
+  }
+  return step;
+}

@@ -1,0 +1,177 @@
+/** `reroll serve` as a person runs it: a process of its own, a model folder, a real client, a signal at the end. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { cpSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import OpenAI from "openai";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+
+// Plain JavaScript, because it runs before anything is installed; so it is loaded without types.
+const { compileReason } = await import(new URL("../../scripts/setup/compile-typescript.mjs", import.meta.url).href);
+
+const FROM_SOURCE = ["--import", "tsx", "src/cli/main.ts"];
+const FROM_DIST = ["dist/cli/main.js"];
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "reroll-serve-"));
+  for (const file of ["config.json", "model.safetensors"]) cpSync(`fixtures/hf-tiny/qwen3/${file}`, join(folder, file));
+  for (const file of ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json"]) {
+    cpSync(`fixtures/tokenizer/${file}`, join(folder, file));
+  }
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const children: ChildProcess[] = [];
+afterEach(() => {
+  for (const child of children.splice(0)) child.kill("SIGKILL");
+});
+
+interface Command {
+  readonly child: ChildProcess;
+  readonly output: () => string;
+  readonly errors: () => string;
+  /** The exit code, or the name of the signal that ended it. */
+  readonly ended: Promise<number | string | null>;
+}
+
+function start(entry: readonly string[], words: readonly string[]): Command {
+  const child = spawn(process.execPath, [...entry, ...words], { stdio: ["ignore", "pipe", "pipe"] });
+  children.push(child);
+  let output = "";
+  let errors = "";
+  child.stdout.on("data", (chunk) => (output += chunk));
+  child.stderr.on("data", (chunk) => (errors += chunk));
+  const ended = new Promise<number | string | null>((resolve) => {
+    child.on("close", (code, signal) => resolve(code ?? signal));
+  });
+  return { child, output: () => output, errors: () => errors, ended };
+}
+
+async function listening(command: Command): Promise<string> {
+  const line = /is served at (http:\S+)\/v1/;
+  const isReady = expect.poll(command.output, { timeout: 30_000, interval: 20 }).toMatch(line);
+  const outcome = await Promise.race([isReady.then(() => "ready"), command.ended]);
+  expect(outcome, command.errors()).toBe("ready");
+  return line.exec(command.output())![1]!;
+}
+
+/** Others may have changed sources since dist was compiled; npm test compiles it first. */
+const isDistCurrent = compileReason(process.cwd()) === null;
+
+test("serve answers a real client until SIGINT, and leaves nothing behind", () => serveAndStop(FROM_SOURCE));
+
+test.skipIf(!isDistCurrent)("the compiled command does the same, its engine thread too", () => serveAndStop(FROM_DIST));
+
+async function serveAndStop(entry: readonly string[]): Promise<void> {
+  const words = ["serve", folder, "--port", "0", "--name", "tiny", "--api-key", "sesame", "--device", "cpu"];
+  const command = start(entry, words);
+  const url = await listening(command);
+  expect(command.output()).toContain(`tiny is served at ${url}/v1 (with an API key)`);
+
+  const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: "sesame", maxRetries: 0 });
+  const question = { model: "tiny", messages: [{ role: "user" as const, content: "Hello" }], max_tokens: 12, seed: 1 };
+  const whole = await client.chat.completions.create(question);
+  expect(whole.usage?.completion_tokens).toBe(12);
+  let streamed = "";
+  for await (const chunk of await client.chat.completions.create({ ...question, stream: true })) {
+    streamed += chunk.choices[0]?.delta.content ?? "";
+  }
+  expect(streamed).toBe(whole.choices[0]?.message.content);
+  await expect(
+    new OpenAI({ baseURL: `${url}/v1`, apiKey: "wrong", maxRetries: 0 }).models.list(),
+  ).rejects.toMatchObject({
+    status: 401,
+  });
+
+  expect(await (await fetch(`${url}/health`)).json()).toMatchObject({ status: "ok", version: 0 });
+  const metrics = await fetch(`${url}/metrics`, { headers: { authorization: "Bearer sesame" } });
+  expect(await metrics.text()).toContain('route="/v1/chat/completions",status="200"} 2');
+
+  const endless = client.completions
+    .create({ model: "tiny", prompt: "a", max_tokens: 400, n: 8 })
+    .catch((cause: unknown) => cause);
+  command.child.kill("SIGINT");
+  expect(await command.ended).toBe(0);
+  await endless;
+  expect(command.errors()).toBe("");
+  await expect(fetch(`${url}/health`)).rejects.toThrow();
+  expect(existsSync(`/proc/${command.child.pid}`)).toBe(false);
+}
+
+test.skipIf(!isDistCurrent)("the compiled command runs by its own name, and shows its flags", async () => {
+  const child = spawn("dist/cli/main.js", ["serve", "--help"], { stdio: ["ignore", "pipe", "inherit"] });
+  let output = "";
+  child.stdout.on("data", (chunk) => (output += chunk));
+  expect(await new Promise((resolve) => child.on("close", resolve))).toBe(0);
+  for (const flag of ["--port <n>", "--host <address>", "--api-key <key>", "--device <device>", "--debug"]) {
+    expect(output).toContain(flag);
+  }
+});
+
+/** [what, words after `serve`, the whole of what it says] */
+const REFUSED: readonly [string, (folder: string, port: number) => readonly string[], RegExp][] = [
+  ["an unknown flag", () => ["x", "--prot", "1"], /^error: unknown option '--prot'\n\(Did you mean --port\?\)\n.*\n$/],
+  ["a port that is no number", () => ["x", "--port", "1e3"], /^error: option '--port <n>'.*from 0 to 65535\.\n.*\n$/],
+  [
+    "an unknown type",
+    () => ["x", "--dtype", "int4"],
+    /^error: option '--dtype <type>'.*float32, bfloat16, float16\.\n/,
+  ],
+  ["no model", () => [], /^error: missing required argument 'model'\n.*\n$/],
+  [
+    "a model that is not there",
+    () => ["/no/such"],
+    /^error: The model \/no\/such does not exist\. Check the path\.\n$/,
+  ],
+  ["a folder without a model", (at) => [join(at, "empty")], /^error: .*config\.json.*\n$/],
+  [
+    "an open host without a key",
+    (at) => [at, "--host", "0.0.0.0"],
+    /^error: --host 0\.0\.0\.0 lets anyone.*--api-key.*\n$/,
+  ],
+  ["a key that no client can send", (at) => [at, "--api-key", "two words"], /^error: .*API key.*\n$/],
+  ["a key file that is not there", (at) => [at, "--api-key-file", "/no/key"], /^error: --api-key-file \/no\/key.*\n$/],
+  [
+    "a port in use",
+    (at, port) => [at, "--port", String(port)],
+    /^error: The server cannot start: port \d+ on 127\.0\.0\.1 is in use\..*\n$/,
+  ],
+  ["a device that is not there", (at) => [at, "--device", "cuda:99", "--port", "0"], /^error: .*(CUDA|cuda).*\n$/],
+];
+
+test.each(REFUSED)("%s is one clear error and code 1", async (_what, words, message) => {
+  cpSync("fixtures/tokenizer/tokenizer.json", join(folder, "empty/tokenizer.json"));
+  cpSync("fixtures/tokenizer/tokenizer_config.json", join(folder, "empty/tokenizer_config.json"));
+  const taken = createServer();
+  const port = await new Promise<number>((resolve) => {
+    taken.listen(0, "127.0.0.1", () => resolve((taken.address() as { port: number }).port));
+  });
+  try {
+    const command = start(FROM_SOURCE, ["serve", ...words(folder, port)]);
+    expect(await command.ended).toBe(1);
+    expect(command.output()).toBe("");
+    expect(command.errors()).toMatch(message);
+  } finally {
+    taken.close();
+  }
+});
+
+test("the key can come from a file, and --debug shows where an error is from", async () => {
+  const key = join(folder, "key");
+  writeFileSync(key, "from-file\n");
+  const command = start(FROM_SOURCE, [
+    "serve",
+    "/no/such",
+    "--api-key-file",
+    key,
+    "--host",
+    "0.0.0.0",
+    "--port",
+    "0",
+    "--debug",
+  ]);
+  expect(await command.ended).toBe(1);
+  expect(command.errors()).toMatch(/^RerollError: The model \/no\/such does not exist\. Check the path\.\n {4}at /);
+});
