@@ -3,8 +3,7 @@
  *
  * node --import tsx bench/environments.ts [rounds] [threads] [type ...] [{"type": ..., "dataFolder": ...} ...]
  * Every built-in environment with its defaults, and Sokoban with two boxes. Replies are drawn at random beforehand and are
- * the same everywhere. One that needs data is left out, with the reason, unless it
- * is given as JSON with its options.
+ * the same everywhere. One that needs data is left out, with the reason, unless it is given as JSON with its options.
  */
 import { setMaxListeners } from "node:events";
 import { buildEnv, catalogModule, type EnvChoice, envCatalog } from "../src/envs/catalog.ts";
@@ -158,7 +157,8 @@ async function measureAsync(body: () => Promise<unknown>): Promise<Sample> {
 }
 
 function nameOf({ type, ...options }: EnvChoice): string {
-  const parts = Object.entries(options).map(([name, value]) => `${name} ${String(value)}`);
+  const isPath = (value: unknown) => typeof value === "string" && value.includes("/");
+  const parts = Object.entries(options).flatMap(([name, value]) => (isPath(value) ? [] : [`${name} ${String(value)}`]));
   return [type, ...parts].join(", ");
 }
 

@@ -7,6 +7,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { algorithmTable } from "./generate/algorithm-table.ts";
+import { metricReference } from "./generate/metric-table.ts";
 import { operatorTypes } from "./generate/operator-types.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -16,6 +17,7 @@ const isCheck = process.argv.includes("--check");
 const files: Readonly<Record<string, (root: string) => string>> = {
   "src/torch/generated/operators.ts": operatorTypes,
   "docs/reference/algorithms.md": algorithmTable,
+  "docs/reference/metrics.md": metricReference,
 };
 
 const stale = Object.entries(files).filter(([path, make]) => {

@@ -28,26 +28,27 @@ const { values } = parseArgs({
 const model = createQwenShape({ device: "cuda", dtype: "bfloat16" });
 const results: Record<string, unknown>[] = [];
 
+if (values.only === undefined) await compareSteps();
 for (const B of values.only === undefined ? [64, 256] : [Number(values.only)]) await measureDecode(B);
 if (values.only === undefined) {
   await measureLongTail();
   await measureGroup();
 }
 if (values.hf !== undefined) for (const B of [64, 256]) measureHuggingFace(values.hf, B);
-if (values.out !== undefined) {
-  const result = {
+
+/** Prints a result, and writes all so far: a later one may take longer than there is time. */
+function report(result: Record<string, unknown>): void {
+  results.push(result);
+  console.log(JSON.stringify(result));
+  if (values.out === undefined) return;
+  const file = {
     name: "gpu-decode",
     date: new Date().toISOString(),
     device: cudaProperties(),
     shape: qwenShape,
     results,
   };
-  writeFileSync(values.out, `${JSON.stringify(result, null, 2)}\n`);
-}
-
-function report(result: Record<string, unknown>): void {
-  results.push(result);
-  console.log(JSON.stringify(result));
+  writeFileSync(values.out, `${JSON.stringify(file, null, 2)}\n`);
 }
 
 function promptOf(length: number, seed: number): number[] {
@@ -128,9 +129,13 @@ function logprobGap(rows: { prompt: number[]; tokenIds: Int32Array; modelLogprob
 /** 256 requests with lengths from 16 to 1,024, beside the time that all their tokens take at full batch speed. */
 async function measureLongTail(): Promise<void> {
   const engine = new LocalEngine(model, { contextLength: 1152, maxRunning: 256, maxStepTokens: 32_768 });
+  let numPrompts = 0;
+  // New prompts every time: none of them is in the cache.
   const run = (lengths: readonly number[]) =>
     Promise.all(
-      lengths.map((maxTokens, i) => engine.generate({ promptIds: promptOf(32, i), sampling: { maxTokens, seed: i } })),
+      lengths.map((maxTokens, i) =>
+        engine.generate({ promptIds: promptOf(32, numPrompts++), sampling: { maxTokens, seed: i } }),
+      ),
     );
   await run(new Array<number>(256).fill(2));
   const time = async (lengths: readonly number[]) => {
@@ -166,9 +171,38 @@ async function measureGroup(): Promise<void> {
   await engine.close();
 }
 
+/** Steps that are launched before the last is read must draw what they draw when each is read first. */
+async function compareSteps(): Promise<void> {
+  const [ahead, stepByStep] = [await sample(0), await sample(1)];
+  const numTokens = ahead.flat().length;
+  const numEqual = ahead.flatMap((tokens, i) => tokens.filter((token, t) => token === stepByStep[i]![t])).length;
+  report({ what: "steps launched ahead beside steps read one by one", tokens: numTokens, equal: numEqual });
+}
+
+/** Replies of many lengths. A request that wants log-probabilities of the best tokens makes the engine read every step. */
+async function sample(numTopLogprobs: number): Promise<number[][]> {
+  const engine = new LocalEngine(model, { contextLength: 512, maxRunning: 48 });
+  const replies = await Promise.all(
+    Array.from({ length: 48 }, (_, i) =>
+      engine.generate({
+        promptIds: promptOf(64, i),
+        sampling: { maxTokens: 100 + i, seed: i, temperature: 0.05 },
+        numTopLogprobs,
+      }),
+    ),
+  );
+  await engine.close();
+  return replies.map(({ tokenIds }) => [...tokenIds]);
+}
+
 function measureHuggingFace(script: string, B: number): void {
   const input = JSON.stringify({ config: qwenShape, rows: B, promptLength: 896, numTokens: 128 });
-  const output = execFileSync("python3", [script], { input, encoding: "utf8", stdio: ["pipe", "pipe", "inherit"] });
+  const output = execFileSync("python3", [script], {
+    input,
+    encoding: "utf8",
+    stdio: ["pipe", "pipe", "inherit"],
+    timeout: 180_000,
+  });
   report({
     what: "Hugging Face generate, static cache, compiled",
     B,

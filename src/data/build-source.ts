@@ -1,4 +1,6 @@
 /** From the `data` part of a run file to a source. */
+
+import { parseOptions } from "../errors/parse-options.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Prompt } from "../flow/prompt.ts";
 import { deriveSeed } from "../random/random.ts";
@@ -8,7 +10,6 @@ import { datasetSource } from "./dataset-source.ts";
 import { envSource } from "./env-source.ts";
 import { loadPrompts, type PromptSet, promptsFromRows } from "./load-prompts.ts";
 import { mixSources } from "./mix-sources.ts";
-import { parseOptions } from "./parse-options.ts";
 import type { PromptSource } from "./prompt-source.ts";
 
 /** What sources are built from besides their options. */

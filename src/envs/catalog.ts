@@ -40,12 +40,22 @@ export const envCatalog: readonly EnvEntry[] = [
 /** The address of this file, for threads that build environments by type: `runInThreads({ module: catalogModule, ... })`. */
 export const catalogModule = import.meta.url;
 
-/** Builds the environment that a run file names. */
+/** Builds the environment that a run file names; `custom` is one that it holds. */
 export function buildEnv({ type, ...options }: EnvChoice): EnvFactory {
+  if (type === "custom") return expectFactory(options, "env");
   const found = envCatalog.find((one) => one.type === type);
   if (found !== undefined) return found.build(options);
   const known = envCatalog.map((one) => one.type).join(", ");
   throw new RerollError("UNKNOWN_ENV", `env.type "${type}" is not known. Built in are: ${known}.`, { type });
+}
+
+/** Checks the environment of a person's own: `{ type: "custom", ...myEnv() }`. */
+export function expectFactory(given: object, path: string): EnvFactory {
+  if ("makeEnv" in given && typeof given.makeEnv === "function") return given as EnvFactory;
+  throw new RerollError(
+    "INVALID_OPTION",
+    `${path} is of type custom and has no function makeEnv. Write { type: "custom", ...myEnv() }, where myEnv gives an EnvFactory.`,
+  );
 }
 
 function entry<Schema extends z.ZodObject>({ type, options, build }: EnvDefinition<Schema>): EnvEntry {

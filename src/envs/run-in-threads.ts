@@ -11,7 +11,7 @@ import { RerollError } from "../errors/reroll-error.ts";
 import type { Prompt } from "../flow/prompt.ts";
 import type { EnvAnswer, EnvSource } from "./env-messages.ts";
 import { EnvThread } from "./env-thread.ts";
-import type { EnvFactory, TextEnv } from "./text-env.ts";
+import type { EnvFactory, EnvWords, TextEnv } from "./text-env.ts";
 
 /** What runs in the threads, and how many there are. */
 export interface ThreadHostOptions {
@@ -26,6 +26,7 @@ export interface ThreadHostOptions {
   readonly name?: string;
   /** Prompts by seed; made here, since the threads are asked for episodes only. */
   readonly makePrompt?: (seed: number) => Prompt;
+  readonly words?: EnvWords;
   /**
    * How long a thread may say nothing while something is asked of it. Default 60,000, which is also
    * the least that its start may take.
@@ -38,7 +39,16 @@ export interface ThreadHostOptions {
  * `oracleReply` would have to wait for the thread and are left out.
  */
 export function runInThreads(host: ThreadHostOptions): EnvFactory & { close(): Promise<void> } {
-  const { module, exportName, options = {}, numThreads, name = exportName, makePrompt, timeoutMs = 60_000 } = host;
+  const {
+    module,
+    exportName,
+    options = {},
+    numThreads,
+    name = exportName,
+    makePrompt,
+    words,
+    timeoutMs = 60_000,
+  } = host;
   if (!Number.isSafeInteger(numThreads) || numThreads < 1) {
     throw new RerollError("INVALID_ARGUMENT", `numThreads must be a whole number above 0: got ${numThreads}.`, {
       numThreads,
@@ -63,6 +73,7 @@ export function runInThreads(host: ThreadHostOptions): EnvFactory & { close(): P
 
   return {
     ...(makePrompt === undefined ? {} : { makePrompt }),
+    ...(words === undefined ? {} : { words }),
     makeEnv: async (prompt, seed) => {
       const thread = pickThread();
       const episode = nextEpisode++;

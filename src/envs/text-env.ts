@@ -74,6 +74,14 @@ export interface EnvFactory {
   readonly makeEnv: MakeEnv;
   /** Prompts of the environment's own, by seed; absent where prompts must come from data. */
   readonly makePrompt?: (seed: number) => Prompt;
+  /** All words that observations and replies consist of, where they are few: a tokenizer for a small model is made of them. */
+  readonly words?: EnvWords;
   /** Frees what all episodes share, such as worker threads or connections. */
   close?(): Promise<void>;
+}
+
+export interface EnvWords {
+  readonly words: readonly string[];
+  /** Words that end a reply. */
+  readonly endWords: readonly string[];
 }

@@ -1,5 +1,190 @@
 /**
- * Numbers that a stage gives beside its result, by name. Names are `stage/quantity`; docs/reference/metrics.md lists them with
- * unit and meaning.
+ * Numbers that a stage gives beside its result, and what each of them means.
+ *
+ * Names are `stage/quantity`. The table below is the one place where they are described: docs/reference/metrics.md is made from
+ * it, and consoles and dashboards label with it. `<name>` stands for anything: a reward, a domain, a term of a loss.
  */
+
+/** Numbers by name. */
 export type Metrics = Readonly<Record<string, number>>;
+
+/** What a metric means. */
+export interface MetricInfo {
+  readonly unit: MetricUnit;
+  readonly meaning: string;
+  /** In which direction a run gets better; "neither" where it only describes. */
+  readonly better: "higher" | "lower" | "neither";
+}
+
+/** `share` is from 0 to 1; `nat` is a log-probability or a difference of them; "" has no unit. */
+export type MetricUnit =
+  | ""
+  | "share"
+  | "count"
+  | "tokens"
+  | "tokens/s"
+  | "ms"
+  | "bytes"
+  | "nat"
+  | "versions"
+  | "reward";
+
+type Row = readonly [unit: MetricUnit, better: MetricInfo["better"], meaning: string];
+
+/** Every metric and family of metrics. Of the families that fit a name, the first counts. */
+const table: Readonly<Record<string, Row>> = {
+  "reward/mean": ["reward", "higher", "Mean total reward of the trajectories that were delivered or filtered."],
+  "reward/max": ["reward", "higher", "Largest total reward; -Infinity where there is no trajectory."],
+  "reward/min": ["reward", "higher", "Smallest total reward; Infinity where there is no trajectory."],
+  "reward/<name>": ["reward", "higher", "Mean of one part of the reward."],
+  "env/success": ["share", "higher", "Episodes that reached their goal, by the environment's own word."],
+  "env/<name>": ["", "neither", "Mean of a metric that the environment or a reward gives per trajectory."],
+
+  "rollout/groups": ["count", "neither", "Groups delivered to training."],
+  "rollout/trajectories": ["count", "neither", "Trajectories delivered to training."],
+  "rollout/failed_share": ["share", "lower", "Trajectories that an error of environment, engine or reward ended."],
+  "rollout/filtered_groups": ["count", "lower", "Groups that a filter dropped, such as those with equal rewards."],
+  "rollout/given_up_groups": ["count", "lower", "Groups given up because too many of their samples failed."],
+  "rollout/stale_groups": ["count", "lower", "Groups dropped because their tokens were too old."],
+  "rollout/aborted_samples": ["count", "lower", "Samples ended early because they were not needed any more."],
+  "rollout/truncated_share": ["share", "lower", "Trajectories that a limit ended: tokens, turns, context or time."],
+  "rollout/turns": ["count", "neither", "Replies of the model per trajectory."],
+  "rollout/reply_tokens": ["tokens", "neither", "Tokens that the model wrote per trajectory."],
+  "rollout/reply_tokens_max": ["tokens", "neither", "Most tokens that the model wrote in one trajectory."],
+  "rollout/staleness": ["versions", "lower", "Current version minus that of the first token of a reply, on average."],
+  "rollout/staleness_max": ["versions", "lower", "The largest staleness of a reply."],
+  "rollout/equal_reward_share": ["share", "lower", "Groups whose rewards are all equal: they teach nothing."],
+
+  "experience/samples": ["count", "neither", "Token sequences that training gets."],
+  "experience/forks": ["count", "lower", "Samples forked because a prompt did not extend the tokens before it."],
+  "experience/too_long": ["count", "lower", "Samples left out because they do not fit a forward pass."],
+  "experience/tokens": ["tokens", "neither", "Tokens of all samples, prompts among them."],
+  "experience/loss_tokens": ["tokens", "neither", "Tokens that the loss counts."],
+
+  "score/reward": ["reward", "higher", "Mean reward of a sample as training sees it."],
+  "score/shaped_reward": ["reward", "neither", "The same after clipping, length penalty and KL penalty."],
+  "score/advantage": ["", "neither", "Mean advantage over loss tokens."],
+  "score/advantage_std": ["", "neither", "Standard deviation of the advantage over loss tokens."],
+  "score/kept_fraction": ["share", "higher", "Loss tokens that masks and rejection have left."],
+  "score/reference_kl": ["nat", "lower", "KL to the reference per token, as charged to the reward."],
+
+  "policy/entropy": ["nat", "neither", "Entropy of the policy per token. Near 0, it has stopped exploring."],
+  "policy/entropy_nonfinite_fraction": ["share", "lower", "Tokens left out of the entropy: NaN or infinite."],
+  "policy/clip_fraction": ["share", "neither", "Tokens whose ratio was clipped, and so have no gradient."],
+  "policy/clip_fraction_positive": ["share", "neither", "Tokens with a positive advantage that were clipped."],
+  "policy/clip_fraction_negative": ["share", "neither", "Tokens with a negative advantage that were clipped."],
+  "policy/dual_clip_fraction": ["share", "neither", "Tokens with a negative advantage held by the second clip."],
+  "policy/ratio_cap_fraction": ["share", "neither", "Tokens inside of the trust region whose ratio was capped."],
+  "policy/anchor_kl": ["nat", "lower", "KL(anchor || policy) by k1: how far the updates of a step have moved."],
+  "policy/anchor_kl_abs": ["nat", "lower", "Mean |log-ratio| to the anchor."],
+  "policy/penalised_fraction": ["share", "neither", "Tokens held back by KL for driving the entropy down."],
+  "policy/positive_fraction": ["share", "neither", "Tokens of samples with a positive reward."],
+  "policy/sampler_weight": ["", "neither", "Mean weight anchor / sampler after its cap; 1 when on-policy."],
+  "policy/weight_cap_fraction": ["share", "lower", "Tokens whose weight anchor / sampler was capped."],
+  "policy/nonfinite_fraction": ["share", "lower", "Loss tokens left out: an input was NaN or infinite."],
+  "policy/<name>": ["", "neither", "A number of the policy loss; see the algorithm."],
+
+  "value/mean": ["reward", "neither", "Mean value that the critic gives."],
+  "value/clip_fraction": ["share", "neither", "Values whose change was clipped."],
+  "value/nonfinite_fraction": ["share", "lower", "Values left out: NaN or infinite."],
+
+  "student/action_error": ["", "lower", "Squared distance of the student's action to the teacher's."],
+  "student/action_<direction>_kl": ["nat", "lower", "KL between the actions of student and teacher."],
+  "student/latent_error": ["", "lower", "Squared distance of the student's latent to the teacher's."],
+  "student/nonfinite_fraction": ["share", "lower", "Entries left out: NaN or infinite."],
+
+  "train/loss": ["", "neither", "The loss: mean over the updates of a step. Its value says little; watch the reward."],
+  "train/loss_<term>": ["", "neither", "One term of the loss: policy, kl, entropy or value."],
+  "train/grad_norm": ["", "neither", "Norm of the gradient before clipping."],
+  "train/critic_grad_norm": ["", "neither", "Norm of the critic's gradient before clipping."],
+  "train/lr": ["", "neither", "Learning rate of the last update."],
+  "train/updates": ["count", "neither", "Optimiser updates in this step."],
+  "train/sampler_gap": ["nat", "lower", "Mean |anchor - sampler| log-prob: 0 when engine and trainer agree."],
+  "train/sampler_gap_max": ["nat", "lower", "The largest |anchor - sampler| log-prob of a token."],
+  "train/staleness": ["versions", "lower", "Version being trained minus that of a token, on average."],
+  "train/staleness_max": ["versions", "lower", "The largest staleness of a token."],
+
+  "supervised/loss": ["nat", "lower", "Mean of -log p over loss tokens."],
+  "supervised/grad_norm": ["", "neither", "Norm of the gradient before clipping."],
+  "supervised/lr": ["", "neither", "Learning rate of the update."],
+  "supervised/tokens": ["tokens", "neither", "Loss tokens of the update."],
+
+  "sync/ms": ["ms", "lower", "Time to give the engines new weights."],
+  "sync/bytes": ["bytes", "neither", "Bytes of weights given to all engines."],
+
+  "time/generate_ms": ["ms", "lower", "Time in the engine per trajectory."],
+  "time/env_ms": ["ms", "lower", "Time in the environment per trajectory."],
+  "time/reward_ms": ["ms", "lower", "Time in rewards per trajectory."],
+  "time/trajectory_ms": ["ms", "lower", "Time from start to end of a trajectory."],
+  "time/step_ms": ["ms", "lower", "Time from the end of the last step to the end of this one."],
+  "time/<phase>_ms": [
+    "ms",
+    "lower",
+    "Time that a step spent in one phase: rollout, train, sync, validate, checkpoint.",
+  ],
+  "throughput/generate": ["tokens/s", "higher", "Delivered reply tokens per second in which the engine was busy."],
+  "throughput/train": ["tokens/s", "higher", "Tokens of all samples per second in which the trainer was busy."],
+  "throughput/step": ["tokens/s", "higher", "Tokens of all samples per second of the whole step."],
+  "idle/<worker>": ["share", "lower", "Part of the step in which a worker did nothing."],
+
+  "rollout_corr/kl": ["nat", "lower", "KL(sampler || policy) by k1."],
+  "rollout_corr/k3_kl": ["nat", "lower", "KL(sampler || policy) by k3."],
+  "rollout_corr/training_ppl": ["", "neither", "Perplexity of the samples under the trainer's weights."],
+  "rollout_corr/training_log_ppl": ["nat", "neither", "Its log."],
+  "rollout_corr/rollout_ppl": ["", "neither", "Perplexity of the samples under the sampler."],
+  "rollout_corr/rollout_log_ppl": ["nat", "neither", "Its log."],
+  "rollout_corr/ppl_ratio": ["", "neither", "Trainer's perplexity over the sampler's; 1 when they agree."],
+  "rollout_corr/log_ppl_diff": ["nat", "neither", "Log perplexity of the trainer minus that of the sampler."],
+  "rollout_corr/log_ppl_abs_diff": ["nat", "lower", "Mean of its absolute value over sequences."],
+  "rollout_corr/log_ppl_diff_max": ["nat", "lower", "Its largest value."],
+  "rollout_corr/log_ppl_diff_min": ["nat", "neither", "Its smallest value."],
+  "rollout_corr/chi2_token": ["", "lower", "Chi-square divergence E[w^2] - 1 over tokens."],
+  "rollout_corr/chi2_seq": ["", "lower", "Chi-square divergence E[w^2] - 1 over sequences."],
+  "rollout_corr/nonfinite_fraction": ["share", "lower", "Loss tokens rejected for NaN or infinite log-probs."],
+  "rollout_corr/rollout_is_mean": ["", "neither", "Mean importance weight after its bounds; 1 when on-policy."],
+  "rollout_corr/rollout_is_std": ["", "lower", "Standard deviation of the weights."],
+  "rollout_corr/rollout_is_max": ["", "lower", "Largest weight."],
+  "rollout_corr/rollout_is_min": ["", "neither", "Smallest weight."],
+  "rollout_corr/rollout_is_eff_sample_size": ["share", "higher", "Effective sample size over the number of tokens."],
+  "rollout_corr/rollout_is_ratio_fraction_high": ["share", "lower", "Weights above the upper bound."],
+  "rollout_corr/rollout_is_ratio_fraction_low": ["share", "lower", "Weights below the lower bound."],
+  "rollout_corr/rollout_is_oob_ratio": ["share", "lower", "Weights out of bounds, and so set to 0."],
+  "rollout_corr/rollout_is_batch_norm_factor": ["", "neither", "Mean weight that all weights were divided by."],
+  "rollout_corr/rollout_is_seq_<statistic>": ["", "neither", "Of the mean weights of sequences."],
+  "rollout_corr/rollout_rs_masked_fraction": ["share", "lower", "Tokens rejected by any criterion."],
+  "rollout_corr/rollout_rs_seq_masked_fraction": ["share", "lower", "Sequences with a rejected token."],
+  "rollout_corr/rollout_rs_<criterion>_masked_fraction": [
+    "share",
+    "lower",
+    "Tokens, or with seq_ sequences, rejected.",
+  ],
+  "rollout_corr/rollout_rs_<criterion>_<statistic>": ["", "neither", "Of what a rejection criterion compares."],
+
+  "validation/<metric>": ["", "neither", "A metric of the rollout on held-out prompts."],
+};
+
+const families = Object.entries(table)
+  .filter(([name]) => name.includes("<"))
+  .map(([name, row]) => ({ pattern: new RegExp(`^${name.replace(/<\w+>/g, ".+")}$`), info: infoOf(row) }));
+
+const VALIDATION = "validation/";
+
+/** All metrics by name or family, in the order of the reference. */
+export const metricTable: ReadonlyMap<string, MetricInfo> = new Map(
+  Object.entries(table).map(([name, row]) => [name, infoOf(row)]),
+);
+
+/** What a name means; undefined for one that nobody has described. Validation metrics mean what their own names mean. */
+export function describeMetric(name: string): MetricInfo | undefined {
+  const exact = name.includes("<") ? undefined : metricTable.get(name);
+  if (exact !== undefined) return exact;
+  if (name.startsWith(VALIDATION)) {
+    const own = describeMetric(name.slice(VALIDATION.length));
+    if (own !== undefined) return { ...own, meaning: `On held-out prompts: ${own.meaning}` };
+  }
+  return families.find(({ pattern }) => pattern.test(name))?.info;
+}
+
+function infoOf([unit, better, meaning]: Row): MetricInfo {
+  return { unit, better, meaning };
+}

@@ -1,13 +1,14 @@
 /** All built-in rewards by type, and the way from a choice such as `{ type: "choice", letters: "ABCD" }` to a reward. */
 import { z } from "zod";
+import { nearestName } from "../errors/nearest-name.ts";
+import { parseOptions } from "../errors/parse-options.ts";
 import { RerollError } from "../errors/reroll-error.ts";
-import { nearestName } from "../models/files/nearest-name.ts";
+import { codeReward } from "./code/code-reward.ts";
 import { combineRewards } from "./combine-rewards.ts";
 import { ifeval } from "./ifeval/ifeval.ts";
 import { jsonSchema } from "./json-schema/json-schema.ts";
 import { judge } from "./judge/judge.ts";
 import { mathReward } from "./math/math-reward.ts";
-import { parseOptions } from "./parse-options.ts";
 import type { Reward } from "./reward.ts";
 import { rewardModel } from "./reward-model/reward-model.ts";
 import { type RewardRoute, routeByDomain } from "./route-by-domain.ts";
@@ -21,6 +22,7 @@ import { repetition } from "./rules/repetition.ts";
 
 export const rewards = {
   choice,
+  code: codeReward,
   contains,
   exact,
   format,
@@ -39,7 +41,8 @@ export type RewardType = keyof typeof rewards;
 /** What a run file says: a reward by type, the options that differ from its defaults, and a name for its metrics. */
 export type RewardChoice =
   | { [Type in RewardType]: { type: Type; name?: string } & z.input<(typeof rewards)[Type]["options"]> }[RewardType]
-  | CombineChoice;
+  | CombineChoice
+  | CustomRewardChoice;
 
 /** Several rewards as one. See combineRewards. */
 export interface CombineChoice {
@@ -51,13 +54,35 @@ export interface CombineChoice {
   readonly clip?: readonly [low: number, high: number];
 }
 
+/** A reward written out in the run file: `{ type: "custom", name: "short", score: ({ reply }) => ({ value: ... }) }`. */
+export interface CustomRewardChoice extends Omit<Reward, "cost"> {
+  readonly type: "custom";
+  /** Default instant. */
+  readonly cost?: Reward["cost"];
+}
+
 /** Builds the reward of a choice. `path` is where the choice stands in the run file; errors start with it. */
 export async function buildReward(chosen: RewardChoice, path = "reward"): Promise<Reward> {
   const { type, name, ...options } = parseOptions(taggedSchema, chosen, path);
   if (type === "combine") return buildCombination(options, name, path);
+  if (type === "custom") return expectReward(options, name, path);
   const definition = definitionOf(type, path);
   const built = await definition.build(parseOptions(definition.options, options, path) as never);
   return name === undefined ? built : renamed(built, name);
+}
+
+/** Checks a choice without building it, and fills in the defaults of its options. */
+export function resolveReward(chosen: unknown, path: string): Record<string, unknown> {
+  const { type, name, ...options } = parseOptions(taggedSchema, chosen, path);
+  const tag = name === undefined ? { type } : { type, name };
+  if (type === "custom") return { ...tag, ...expectReward(options, name, path) };
+  if (type !== "combine") return { ...tag, ...parseOptions(definitionOf(type, path).options, options, path) };
+  const { parts, ...others } = parseOptions(combineSchema, options, path);
+  const resolved = parts.map((part, i) => ({
+    ...part,
+    reward: resolveReward(part.reward, `${path}.parts.${i}.reward`),
+  }));
+  return { ...tag, ...others, parts: resolved };
 }
 
 /** Builds one reward per domain; the key `default` takes all other domains. */
@@ -103,6 +128,16 @@ async function buildCombination(written: unknown, name: string | undefined, path
   return combineRewards({ ...options, name, parts: built });
 }
 
+function expectReward(given: Partial<Reward>, name: string | undefined, path: string): Reward {
+  const { score, cost = "instant" } = given;
+  if (name !== undefined && typeof score === "function") return { ...given, name, score, cost };
+  throw new RerollError(
+    "INVALID_OPTION",
+    `${path} is of type custom and needs a name and a function score: got ${Object.keys({ ...given, ...(name && { name }) }).join(", ") || "nothing"}. ` +
+      'Write { type: "custom", name: "short", score: ({ reply }) => ({ value: reply.length < 80 ? 1 : 0 }) }.',
+  );
+}
+
 function renamed(reward: Reward, name: string): Reward {
   const copy: Reward = { name, cost: reward.cost, score: (input, signal) => reward.score(input, signal) };
   return reward.close === undefined ? copy : { ...copy, close: () => reward.close?.() ?? Promise.resolve() };
@@ -111,11 +146,11 @@ function renamed(reward: Reward, name: string): Reward {
 function definitionOf(type: string, path: string): (typeof rewards)[RewardType] {
   const found = Object.entries(rewards).find(([known]) => known === type)?.[1];
   if (found !== undefined) return found;
-  const nearest = nearestName(type, [...Object.keys(rewards), "combine"]);
+  const nearest = nearestName(type, [...Object.keys(rewards), "combine", "custom"]);
   const hint = nearest === undefined ? "" : ` Did you mean "${nearest}"?`;
   throw new RerollError(
     "INVALID_OPTION",
-    `${path}.type must name a reward: got ${JSON.stringify(type)}.${hint} Known are: ${Object.keys(rewards).join(", ")}, combine.`,
+    `${path}.type must name a reward: got ${JSON.stringify(type)}.${hint} Known are: ${Object.keys(rewards).join(", ")}, combine, custom.`,
     { type },
   );
 }

@@ -1,7 +1,8 @@
 /** Which reward judges which prompt. */
+
+import { nearestName } from "../errors/nearest-name.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Prompt } from "../flow/prompt.ts";
-import { nearestName } from "../models/files/nearest-name.ts";
 import type { Reward } from "./reward.ts";
 
 export interface RewardRoute {

@@ -327,3 +327,10 @@ function sleep(ms: number, until: AbortSignal): Promise<boolean> {
 async function settle(): Promise<void> {
   for (let i = 0; i < 20; i++) await new Promise((resolve) => setTimeout(resolve, 1));
 }
+
+test("a new version right before take does not keep samples from starting", async () => {
+  const scheduler = schedulerOf({ groupSize: 1, maxInFlight: 8 }, { runEpisode: episodes({}) });
+  scheduler.setVersion(3);
+  expect((await scheduler.take(2, signal)).groups).toHaveLength(2);
+  await scheduler.close();
+});

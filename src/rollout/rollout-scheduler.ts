@@ -90,6 +90,8 @@ export class RolloutScheduler {
   #failuresInARow = 0;
   #version = 0;
   #isPumping = false;
+  /** Set while pumping: what was found to be full or empty may not be so any more. */
+  #hasChanged = false;
   #isClosed = false;
 
   constructor(parts: SchedulerParts) {
@@ -175,10 +177,14 @@ export class RolloutScheduler {
 
   /** Starts samples while there is room for them. One at a time; called whenever something has changed. */
   async #pump(): Promise<void> {
-    if (this.#isPumping || this.#isClosed) return;
+    this.#hasChanged = true;
+    if (this.#isPumping) return;
     this.#isPumping = true;
     try {
-      while (this.#hasRoom() && (this.#startWaiting() || (await this.#startGroup()))) {}
+      while (this.#hasChanged && !this.#isClosed) {
+        this.#hasChanged = false;
+        while (this.#hasRoom() && (this.#startWaiting() || (await this.#startGroup()))) {}
+      }
       this.#checkEnd();
     } catch (cause) {
       this.#wanted?.reject(cause);

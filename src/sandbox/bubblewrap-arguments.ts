@@ -15,7 +15,10 @@ const ROOT_FOLDERS = ["/lib", "/lib64"];
 const LINKER_FILES = ["/etc/ld.so.cache", "/etc/alternatives"];
 const DEVICES = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
-/** One thread per library: more would count as processes, and the limit of memory would not leave room for their stacks. */
+/**
+ * All that a program finds in its environment; bubblewrap is started with an empty one.
+ * One thread per library: more would count as processes, and the limit of memory would not leave room for their stacks.
+ */
 const ENVIRONMENT = {
   PATH: "/usr/bin",
   HOME: "/tmp",
@@ -39,7 +42,7 @@ export function bubblewrapArguments({ python, packages }: BubblewrapOptions): st
     ...["--unshare-user", "--unshare-all", "--die-with-parent", "--new-session", "--as-pid-1"],
     // The server needs it to make a namespace for each run; it counts in the sandbox only.
     ...["--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN"],
-    ...["--hostname", "sandbox", "--clearenv"],
+    ...["--hostname", "sandbox"],
     ...Object.entries(environment).flatMap(([name, value]) => (value === "" ? [] : ["--setenv", name, value])),
     ...[...LIBRARY_FOLDERS, ...LINKER_FILES].flatMap((path) => ["--ro-bind-try", path, path]),
     ...ROOT_FOLDERS.filter((path) => existsSync(path)).flatMap(showRootFolder),

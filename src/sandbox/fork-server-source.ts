@@ -46,6 +46,7 @@ def main():
     for name in filter(None, sys.argv[2].split(",")):
         importlib.import_module(name)
     sys.path[:] = [folder for folder in sys.path if folder]
+    expect_process_limit()
     own_namespace = os.open("/proc/self/ns/pid", os.O_RDONLY)
     own_memory = memory_of(os.getpid())
     gc.collect()
@@ -58,6 +59,19 @@ def main():
         if not fill(requests, body):
             break
         serve(body, num_code, limits, own_namespace, own_memory, responses)
+
+# Limits of processes do not hold for root, also where root has another name inside.
+def expect_process_limit():
+    child = os.fork()
+    if child == 0:
+        resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+        try:
+            os.fork()
+        except OSError:
+            os._exit(0)
+        os._exit(1)
+    if os.waitpid(child, 0)[1] != 0:
+        sys.exit("the kernel does not limit the number of processes of this user, who is root. Run as an ordinary user")
 
 def fill(source, target):
     view = memoryview(target)

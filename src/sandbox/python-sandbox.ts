@@ -14,7 +14,7 @@ import { createWorkerPool } from "./worker-pool.ts";
 export interface PythonSandboxOptions {
   /** Programs at the same time. Default: the number of cores. */
   readonly numWorkers?: number;
-  /** A worker is replaced after this many runs; 1 starts a fresh sandbox for each program, which is about five times slower. Default 1000. */
+  /** A worker is replaced after this many runs; 1 starts a fresh sandbox for each program, which is more than ten times slower. Default 1000. */
   readonly runsPerWorker?: number;
   /** Programs that may wait for a worker. Default 10000. */
   readonly maxQueued?: number;
@@ -22,13 +22,15 @@ export interface PythonSandboxOptions {
   readonly limits?: Partial<SandboxLimits & PythonLimits>;
   /** The interpreter, 3.9 or later. Default: the system's, /usr/bin/python3 or /usr/local/bin/python3. */
   readonly python?: string;
+  /** Default: the system's, /usr/bin/bwrap or /usr/local/bin/bwrap. */
+  readonly bubblewrap?: string;
   /** Folders with packages that programs may import, as `pip install --target` makes them. Default: what the system has. */
   readonly packages?: readonly string[];
   /** Modules imported before the first run, so that importing them costs a program nothing. Default: what small programs use. */
   readonly preload?: readonly string[];
 }
 
-const SYSTEM_PYTHONS = ["/usr/bin/python3", "/usr/local/bin/python3"];
+const SYSTEM_FOLDERS = ["/usr/bin", "/usr/local/bin"];
 const COMMON_MODULES =
   "bisect,collections,copy,datetime,decimal,fractions,functools,heapq,itertools,json,math,operator,random,re,statistics,string,typing";
 const DEFAULT_LIMITS = { ...defaultLimits, cpuMs: 10_000, tmpBytes: 2 ** 26, numProcesses: 32 };
@@ -36,7 +38,8 @@ const DEFAULT_LIMITS = { ...defaultLimits, cpuMs: 10_000, tmpBytes: 2 ** 26, num
 /** Throws `SANDBOX_UNAVAILABLE` with the reason where programs cannot be isolated. */
 export async function createPythonSandbox(options: PythonSandboxOptions = {}): Promise<Sandbox> {
   const workerOptions = {
-    python: resolvePython(options.python),
+    bubblewrap: findProgram("bwrap", options.bubblewrap, "bubblewrap"),
+    python: realpathSync(findProgram("python3", options.python, "python3")),
     packages: options.packages ?? [],
     preload: options.preload ?? COMMON_MODULES.split(","),
     limits: { ...DEFAULT_LIMITS, ...options.limits },
@@ -67,12 +70,12 @@ export async function checkSandbox(
   }
 }
 
-function resolvePython(python: string | undefined): string {
-  const found = (python === undefined ? SYSTEM_PYTHONS : [python]).find((path) => existsSync(path));
-  if (found !== undefined) return realpathSync(found);
-  const looked = python ?? SYSTEM_PYTHONS.join(", ");
+function findProgram(name: string, given: string | undefined, systemPackage: string): string {
+  const places = given === undefined ? SYSTEM_FOLDERS.map((folder) => `${folder}/${name}`) : [given];
+  const found = places.find((path) => existsSync(path));
+  if (found !== undefined) return found;
   throw new RerollError(
     "SANDBOX_UNAVAILABLE",
-    `The Python sandbox cannot run here: there is no interpreter at ${looked}. Install it: apt-get install python3.`,
+    `The Python sandbox cannot run here: there is no ${places.join(" and no ")}. Install it: apt-get install ${systemPackage}.`,
   );
 }

@@ -6,6 +6,7 @@
  * server, which is the first process of its pid namespace, everything in it.
  */
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { constants } from "node:os";
 import { invariant, RerollError } from "../errors/reroll-error.ts";
 import { bubblewrapArguments } from "./bubblewrap-arguments.ts";
@@ -15,6 +16,7 @@ import { seccompFilter } from "./seccomp-filter.ts";
 import { type SandboxWorker, workerLost } from "./worker-pool.ts";
 
 export interface PythonWorkerOptions {
+  readonly bubblewrap: string;
   /** The interpreter, with its path resolved. */
   readonly python: string;
   /** Folders with packages, shown to programs and importable. */
@@ -34,7 +36,7 @@ export interface PythonLimits {
   readonly numProcesses: number;
 }
 
-/** Nobody: RLIMIT_NPROC does not hold for root, and nobody owns no file of the host. */
+/** Nobody: owns no file of the host, and is held by RLIMIT_NPROC, which root is not. */
 const UNPRIVILEGED = { uid: 65_534, gid: 65_534 };
 /** The server ends a run at its limit; this is for a server that does not answer. */
 const GRACE_MS = 2_000;
@@ -49,12 +51,12 @@ export async function startPythonWorker(options: PythonWorkerOptions): Promise<S
     throw unavailable(`it needs Linux on x64 or arm64, and this is ${process.platform} on ${process.arch}`);
   }
   const server = ["-s", "-B", "-c", forkServerSource, filter.toString("hex"), options.preload.join(",")];
-  const child = spawn("bwrap", [...bubblewrapArguments(options), options.python, ...server], {
+  const child = spawn(options.bubblewrap, [...bubblewrapArguments(options), options.python, ...server], {
     cwd: "/",
-    env: { PATH: process.env.PATH },
+    env: {},
     // A session of its own: Ctrl-C is for this process, which ends its runs in order or takes them with it.
     detached: true,
-    ...(process.getuid?.() === 0 ? UNPRIVILEGED : {}),
+    ...chooseUser(),
   });
   const worker = new PythonWorker(child, options.limits);
   await worker.waitUntilReady();
@@ -76,7 +78,7 @@ class PythonWorker implements SandboxWorker {
     this.child = child;
     this.limits = limits;
     this.hasExited = new Promise((resolve) => {
-      child.once("error", (error) => resolve(this.finish(describeSpawnError(error))));
+      child.once("error", (error) => resolve(this.finish(error.message)));
       child.once("close", (code, signal) => resolve(this.finish(`${signal ?? `exit status ${code}`}`)));
     });
     // Writing to a process that has just ended fails; the end itself is what counts.
@@ -142,6 +144,18 @@ class PythonWorker implements SandboxWorker {
   }
 }
 
+/** Whom the sandbox runs as, when that is not the user of this process. */
+function chooseUser(): typeof UNPRIVILEGED | null {
+  if (process.getuid?.() !== 0) return null;
+  const ranges = readFileSync("/proc/self/uid_map", "utf8").trim().split("\n");
+  const hasNobody = ranges.some((range) => {
+    const [first = 0, , size = 0] = range.trim().split(/\s+/).map(Number);
+    return UNPRIVILEGED.uid >= first && UNPRIVILEGED.uid < first + size;
+  });
+  // The root of a user namespace without other users may be anyone outside; the server finds out whether limits hold.
+  return hasNobody ? UNPRIVILEGED : null;
+}
+
 function requestHeader(codeBytes: number, stdinBytes: number, limits: SandboxLimits & PythonLimits): Buffer {
   const header = Buffer.alloc(40);
   header.writeUInt32LE(codeBytes, 0);
@@ -188,11 +202,6 @@ function exited(status: number, output: SandboxOutput): SandboxResult {
 
 function signalName(number: number): string {
   return Object.entries(constants.signals).find(([, value]) => value === number)?.[0] ?? `signal ${number}`;
-}
-
-function describeSpawnError(error: Error): string {
-  const isMissing = "code" in error && error.code === "ENOENT";
-  return isMissing ? "bwrap was not found. Install it: apt-get install bubblewrap" : error.message;
 }
 
 function unavailable(reason: string): RerollError {

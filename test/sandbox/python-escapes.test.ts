@@ -117,13 +117,13 @@ attempt("namespace", lambda: os.open("/proc/1/ns/mnt", os.O_RDONLY))`);
     const { output } = await own.run({ code });
     await own.close();
     delete process.env.REROLL_TEST_SECRET;
+    const names = /\[(.*?)\]/.exec(output)?.[1]?.replaceAll("'", "").split(", ") ?? [];
+    const known = ["HOME", "LANG", "LC_CTYPE", "PATH", "PWD", "PYTHONHASHSEED", "PYTHONUTF8", "MALLOC_ARENA_MAX"];
+    const threads = ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"];
+    expect(names.length).toBeGreaterThan(5);
+    expect(names.filter((name) => ![...known, ...threads].includes(name))).toEqual([]);
     const uid = process.getuid?.() === 0 ? 65534 : process.getuid?.();
-    expect(output).toBe(
-      `['HOME', 'LANG', 'LC_CTYPE', 'MALLOC_ARENA_MAX', 'OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS', 'PATH', 'PWD', 'PYTHONHASHSEED', 'PYTHONUTF8'] ['solution.py'] sandbox ${uid}\n`.replace(
-        "'LC_CTYPE', ",
-        output.includes("LC_CTYPE") ? "'LC_CTYPE', " : "",
-      ),
-    );
+    expect(output).toContain(`['solution.py'] sandbox ${uid}\n`);
   });
 
   test("cannot write outside its own /tmp", async () => {
@@ -190,12 +190,18 @@ print(regions > 5, found)`;
   test("reaches nothing by TCP, UDP, DNS and UNIX sockets", async () => {
     const seen: string[] = [];
     const tcp = await listen(
-      createServer((socket) => void seen.push("tcp") || socket.destroy()),
+      createServer((socket) => {
+        seen.push("tcp");
+        socket.destroy();
+      }),
       0,
       "0.0.0.0",
     );
     const unix = await listen(
-      createServer((socket) => void seen.push("unix") || socket.destroy()),
+      createServer((socket) => {
+        seen.push("unix");
+        socket.destroy();
+      }),
       join(folder, "socket"),
     );
     const udp = createSocket("udp4", () => void seen.push("udp"));

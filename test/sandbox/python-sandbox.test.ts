@@ -1,8 +1,8 @@
 /** What the Python sandbox promises programs that behave, and how the other ones end. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createPythonSandbox } from "../../src/sandbox/python-sandbox.ts";
+import { checkSandbox, createPythonSandbox } from "../../src/sandbox/python-sandbox.ts";
 import type { Sandbox, SandboxProgram, SandboxResult } from "../../src/sandbox/sandbox.ts";
-import { descendants } from "./descendants.ts";
+import { descendants, isAlive } from "./descendants.ts";
 import { skipNote, skipReason } from "./python-availability.ts";
 
 describe.skipIf(skipReason !== null)(`python sandbox${skipNote}`, () => {
@@ -120,6 +120,14 @@ builtins.seen = 1; sys.modules["seen"] = json; json.loads = None; sys.path.clear
     expect(await slow).toMatchObject({ kind: "ok", output: "done\n" });
   });
 
+  test("a worker that no longer answers is replaced, and its run is done again", async () => {
+    await run("");
+    const stuck = descendants(process.pid);
+    for (const pid of stuck) process.kill(pid, "SIGSTOP");
+    expect(await run("print('done')", { limits: { wallMs: 200 } })).toMatchObject({ kind: "ok", output: "done\n" });
+    expect(stuck.filter(isAlive)).toEqual([]);
+  });
+
   test("a run whose workers are killed twice rejects and says so", async () => {
     const own = await createPythonSandbox({ numWorkers: 1 });
     const others = new Set(descendants(process.pid));
@@ -157,20 +165,20 @@ builtins.seen = 1; sys.modules["seen"] = json; json.loads = None; sys.path.clear
   });
 });
 
-test("without an interpreter, creating a sandbox throws and says what to do", async () => {
-  const created = createPythonSandbox({ python: "/no/such/python3" });
-  await expect(created).rejects.toMatchObject({ code: "SANDBOX_UNAVAILABLE" });
-  await expect(created).rejects.toThrow(/no interpreter at \/no\/such\/python3.*apt-get install python3/);
+test.each([
+  ["python", "/no/such/python3", "there is no /no/such/python3. Install it: apt-get install python3."],
+  ["bubblewrap", "/no/such/bwrap", "there is no /no/such/bwrap. Install it: apt-get install bubblewrap."],
+])("without %s, creating a sandbox throws and says what to do", async (option, path, reason) => {
+  const options = { python: process.execPath, bubblewrap: process.execPath, [option]: path };
+  const message = `The Python sandbox cannot run here: ${reason}`;
+  await expect(createPythonSandbox(options)).rejects.toMatchObject({ code: "SANDBOX_UNAVAILABLE", message });
+  expect(await checkSandbox(options)).toEqual({ isAvailable: false, reason: message });
 });
 
-test("without bubblewrap, creating a sandbox throws and says what to do", async () => {
-  const path = process.env.PATH;
-  process.env.PATH = "/no/such/folder";
-  try {
-    await expect(createPythonSandbox({ python: process.execPath })).rejects.toThrow(/apt-get install bubblewrap/);
-  } finally {
-    process.env.PATH = path;
-  }
+test("a bubblewrap that fails is the reason, with what it said", async () => {
+  const created = createPythonSandbox({ python: process.execPath, bubblewrap: process.execPath });
+  await expect(created).rejects.toMatchObject({ code: "SANDBOX_UNAVAILABLE" });
+  await expect(created).rejects.toThrow(/bad option: --unshare-user/);
 });
 
 function errorOf(result: SandboxResult): string {

@@ -144,7 +144,7 @@ function getWithHost(url: string, host: string): Promise<number | undefined> {
 
 test("a name that points to this machine from outside is no way in without a key", async () => {
   const server = await start();
-  for (const host of ["localhost:8000", "127.0.0.1", "127.0.0.1:1", "app.localhost", "[::1]:8000", "LOCALHOST"]) {
+  for (const host of ["localhost:8000", "127.0.0.1", "127.0.0.1:1", "app.localhost", "[::1]:8000", "LOCALHOST", ""]) {
     expect(await getWithHost(server.url, host), host).toBe(200);
   }
   for (const host of ["evil.example", "evil.example:8000", "localhost.evil.example", "127.0.0.1.evil.example"]) {

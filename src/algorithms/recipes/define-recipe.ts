@@ -1,12 +1,12 @@
 /** How a recipe file becomes a recipe: options are parsed and checked, pieces are chosen, and two functions come out. */
 import type { z } from "zod";
+import { parseOptions } from "../../errors/parse-options.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
 import { resolveCorrection } from "../corrections/correction-options.ts";
 import { updateKlController } from "../kl/controller.ts";
 import { updateEntropyController } from "../losses/entropy-controller.ts";
 import { checkOptions } from "./check-options.ts";
 import type { CommonOptions } from "./options.ts";
-import { parseOptions } from "./parse-options.ts";
 import type { BatchInput, Measured, Recipe, RecipePieces, RecipeState } from "./recipe.ts";
 import { recipeLoss } from "./recipe-loss.ts";
 import type { RecipePlan } from "./recipe-plan.ts";

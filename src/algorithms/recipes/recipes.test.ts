@@ -166,7 +166,7 @@ describe("errors", () => {
 
   test("a wrong value is shown with its key", () => {
     expect(build({ type: "grpo", clipLow: 2 })).toThrow(/^algorithm\.clipLow is not valid: got 2\./);
-    expect(build({ type: "dr-grpo" })).toThrow(/^algorithm\.maxResponseLength is not valid: got undefined\./);
+    expect(build({ type: "dr-grpo" })).toThrow(/^algorithm\.maxResponseLength is not valid: got nothing\./);
     expect(build({ type: "gropo" })).toThrow(/^algorithm\.type must name a recipe: got "gropo"\. Known are: ppo, grpo/);
   });
 

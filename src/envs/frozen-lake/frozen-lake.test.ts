@@ -73,7 +73,7 @@ test.each([
   { size: 4 },
   { size: 4, holeRate: 0.5 },
   { size: 8, placement: "corners", maxTurns: 64 },
-  { size: 4, prompt: "compact", maxTurns: 15 },
+  { size: 4, prompt: "compact", maxTurns: 8 },
 ])("the oracle wins on every one of 500 maps with %j", async (options) => {
   const { makeEnv, makePrompt } = build(options);
   for (let seed = 0; seed < 500; seed++) {

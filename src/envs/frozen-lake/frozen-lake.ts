@@ -1,7 +1,7 @@
 /**
  * FrozenLake: walk over the ice to the goal without stepping into a hole.
  *
- * The map comes from the prompt's seed and can always be solved; slipping comes from the episode's seed. Rewards are
+ * The map comes from the prompt's seed and can be solved within `maxTurns`; slipping comes from the episode's seed. Rewards are
  * Gymnasium's: 1 at the goal, otherwise 0. A reply that cannot be read costs `formatPenalty` and moves nobody.
  */
 import { z } from "zod";
@@ -11,7 +11,7 @@ import { episodeEnded } from "../episode-ended.ts";
 import { seedPrompt } from "../seed-prompt.ts";
 import type { EnvDefinition, EnvStep, Observation, Opening, Reply, TextEnv } from "../text-env.ts";
 import { distancesToGoal, drawLake, LAKE_ACTIONS, type LakeMap, neighbour } from "./lake-map.ts";
-import { lakeRules, lakeSymbols, writeLake } from "./lake-text.ts";
+import { compactWords, lakeRules, lakeSymbols, writeLake } from "./lake-text.ts";
 import { SLIPS, slipperyValues, valueOfAction } from "./slippery-values.ts";
 
 const symbol = z.string().regex(/^\S+$/, "a symbol must not be empty or hold spaces");
@@ -49,6 +49,9 @@ export const frozenLake: EnvDefinition<typeof frozenLakeOptions> = {
   type: "frozen-lake",
   options: frozenLakeOptions,
   build: (options) => ({
+    ...(options.prompt === "compact" && {
+      words: { words: compactWords(options.symbols, options.answerTags), endWords: [options.answerTags.close] },
+    }),
     makePrompt: (seed) => seedPrompt("frozen-lake", seed),
     makeEnv: (prompt, seed) => {
       const map = drawLake(options, new Random(deriveSeed(prompt.seed, "frozen-lake")));

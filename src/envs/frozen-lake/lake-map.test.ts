@@ -29,6 +29,7 @@ test("every lake that is drawn can be solved, and start and goal are two cells o
     size: fc.integer({ min: 2, max: 8 }),
     holeRate: fc.double({ min: 0, max: 0.5, noNaN: true }),
     placement: fc.constantFrom("random" as const, "corners" as const),
+    maxTurns: fc.integer({ min: 14, max: 64 }),
   });
   fc.assert(
     fc.property(options, fc.integer(), (options, seed) => {
@@ -36,6 +37,7 @@ test("every lake that is drawn can be solved, and start and goal are two cells o
       expect(map.start).not.toBe(map.goal);
       expect(map.isHole[map.start] || map.isHole[map.goal]).toBe(false);
       expect(distancesToGoal(map)[map.start]).toBeGreaterThan(0);
+      expect(distancesToGoal(map)[map.start]).toBeLessThanOrEqual(options.maxTurns);
       if (options.placement === "corners") expect([map.start, map.goal]).toEqual([0, options.size ** 2 - 1]);
     }),
   );
@@ -45,7 +47,7 @@ test("without holes every pair of start and goal is as likely as any other", () 
   const random = new Random(1);
   const counts = new Array<number>(16).fill(0);
   for (let i = 0; i < 12_000; i++) {
-    const { start, goal } = drawLake({ size: 2, holeRate: 0, placement: "random" }, random);
+    const { start, goal } = drawLake({ size: 2, holeRate: 0, placement: "random", maxTurns: 2 }, random);
     counts[4 * start + goal]!++;
   }
   const pairs = counts.filter((_, i) => Math.floor(i / 4) !== i % 4);
@@ -57,11 +59,15 @@ test("holes are as frequent as their rate where they cannot be in the way", () =
   let numHoles = 0;
   // On 2x2 with opposite corners a map fails only when both other cells are holes: (2 r - 2 r^2) / (1 - r^2) holes a map.
   for (let i = 0; i < 10_000; i++) {
-    numHoles += drawLake({ size: 2, holeRate: 0.2, placement: "corners" }, random).isHole.filter(Boolean).length;
+    numHoles += drawLake({ size: 2, holeRate: 0.2, placement: "corners", maxTurns: 2 }, random).isHole.filter(
+      Boolean,
+    ).length;
   }
   expect(numHoles / 10_000).toBeCloseTo(0.32 / 0.96, 1);
 });
 
 test("a lake without a solution is refused with what to do", () => {
-  expect(() => drawLake({ size: 2, holeRate: 1, placement: "corners" }, new Random(0))).toThrow(/Lower holeRate/);
+  expect(() => drawLake({ size: 2, holeRate: 1, placement: "corners", maxTurns: 2 }, new Random(0))).toThrow(
+    /Lower holeRate/,
+  );
 });

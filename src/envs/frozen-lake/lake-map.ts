@@ -31,13 +31,15 @@ export interface LakeOptions {
   /** How likely a cell is a hole. Start and goal never are. */
   readonly holeRate: number;
   readonly placement: "random" | "corners";
+  /** The goal can be reached in this many moves. */
+  readonly maxTurns: number;
 }
 
 /** Above any real need: at rates of up to 0.5 and sizes of up to 8, one map in a few hundred is solvable. */
 const MAX_TRIES = 100_000;
 
-/** Draws maps until one can be solved. */
-export function drawLake({ size, holeRate, placement }: LakeOptions, random: Random): LakeMap {
+/** Draws maps until one can be solved in time. */
+export function drawLake({ size, holeRate, placement, maxTurns }: LakeOptions, random: Random): LakeMap {
   const numCells = size * size;
   for (let attempt = 0; attempt < MAX_TRIES; attempt++) {
     const start = placement === "corners" ? 0 : random.integer(numCells);
@@ -47,12 +49,13 @@ export function drawLake({ size, holeRate, placement }: LakeOptions, random: Ran
       return isDrawn && cell !== start && cell !== goal;
     });
     const map = { size, isHole, start, goal };
-    if (distancesToGoal(map)[start] !== -1) return map;
+    const distance = distancesToGoal(map)[start]!;
+    if (distance !== -1 && distance <= maxTurns) return map;
   }
   throw new RerollError(
     "NO_SOLVABLE_MAP",
-    `No solvable lake of size ${size} with holeRate ${holeRate} in ${MAX_TRIES} draws. Lower holeRate.`,
-    { size, holeRate },
+    `None of ${MAX_TRIES} lakes of size ${size} with holeRate ${holeRate} could be solved in ${maxTurns} moves. Lower holeRate or raise maxTurns.`,
+    { size, holeRate, maxTurns },
   );
 }
 

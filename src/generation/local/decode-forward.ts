@@ -10,7 +10,7 @@ import type { Experts } from "../../models/causal-lm/experts.ts";
 import type { Projection } from "../../models/causal-lm/projection.ts";
 import type { RotaryTable } from "../../models/causal-lm/rotary.ts";
 import { swiglu } from "../../torch/fused.ts";
-import { addNormKernel_, canAddNorm, type ReadNext } from "../../torch/kernels/norm-kernel.ts";
+import { addNormKernel_, canAddNorm } from "../../torch/kernels/norm-kernel.ts";
 import { canDecode, type PagedDecode, pagedDecode } from "../../torch/kernels/paged-kernel.ts";
 import { hasOp, op } from "../../torch/operator.ts";
 import { tensorScope } from "../../torch/scope.ts";
@@ -50,19 +50,12 @@ export function decodeForward(
   layers.forEach(({ attention, postAttentionNorm, mlp }, i) => {
     normed_BD = tensorScope(() => {
       const mixed = attended(attention, normed_BD, model.config, attend, cache.layers[i]!);
-      const inner_BD = addNormKernel_(x_BD, mixed, postAttentionNorm.weight, normEps, weightsOf(mlp));
-      const next = layers[i + 1];
-      if (next === undefined) return addNormKernel_(x_BD, transformed(mlp, inner_BD), norm.weight, normEps);
-      const matrices = [next.attention.qkv.weight, next.attention.output.weight] as const;
-      const paged = { ...cache.layers[i + 1]!, table_BM, positions_B };
-      return addNormKernel_(x_BD, transformed(mlp, inner_BD), next.inputNorm.weight, normEps, { matrices, paged });
+      const inner_BD = addNormKernel_(x_BD, mixed, postAttentionNorm.weight, normEps);
+      const { weight } = layers[i + 1]?.inputNorm ?? norm;
+      return addNormKernel_(x_BD, transformed(mlp, inner_BD), weight, normEps);
     });
   });
   return model.logits(normed_BD);
-}
-
-function weightsOf(mlp: Mlp | Experts): ReadNext | undefined {
-  return mlp instanceof Mlp ? { matrices: [mlp.gateUp.weight, mlp.down.weight] } : undefined;
 }
 
 function transformed(mlp: Mlp | Experts, x_BD: Tensor): Tensor {

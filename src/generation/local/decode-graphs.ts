@@ -9,7 +9,7 @@
  */
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
 import { RotaryTable } from "../../models/causal-lm/rotary.ts";
-import { empty, zeros } from "../../torch/create.ts";
+import { empty, zeros, zerosLike } from "../../torch/create.ts";
 import { CudaEvent, CudaGraph, cudaSynchronize } from "../../torch/cuda.ts";
 import { canSample, sampleKernel } from "../../torch/kernels/sample-kernel.ts";
 import { startTokensKernel } from "../../torch/kernels/token-kernel.ts";
@@ -188,13 +188,14 @@ export class DecodeGraphs {
     const slots: [Slot, Slot] = [slot(), slot()];
     const input = keep(empty([values.length], { dtype: "int32", device }));
     input.copy_(slots[0].input);
-    // Once outside the graph: kernels are compiled and libraries make their workspaces at first use.
-    tensorScope(() => this.compute(input, B));
+    // Once outside the graph: kernels are compiled and libraries make their workspaces at first use. What the step before
+    // has drawn stays as it is: the step that this one is recorded for may start from it.
+    tensorScope(() => this.compute(input, B, zerosLike(this.drawn)));
     const graph = new CudaGraph();
     // The largest graph comes first in memory needs, not in time; sharing one pool keeps the sum near the largest.
     const [first] = this.recorded.values();
     const computed = graph.capture(
-      () => tensorScope(() => this.compute(input, B)),
+      () => tensorScope(() => this.compute(input, B, this.drawn)),
       first === undefined ? {} : { shareMemoryWith: first.graph },
     );
     return {
@@ -209,14 +210,19 @@ export class DecodeGraphs {
     };
   }
 
-  private compute(input: Tensor, B: number): { readonly scores_BV: Tensor; readonly drawn_3B: Tensor | null } {
+  /** A step from the tokens in `drawn` or in the input; the next tokens go to `drawn`. */
+  private compute(
+    input: Tensor,
+    B: number,
+    drawn: Tensor,
+  ): { readonly scores_BV: Tensor; readonly drawn_3B: Tensor | null } {
     const column = (index: number) => input.narrow(0, index * B, B);
-    const ids_B = startTokensKernel(column(columns.token), column(columns.from), this.drawn);
+    const ids_B = startTokensKernel(column(columns.token), column(columns.from), drawn);
     const table_BM = input.narrow(0, columns.table * B, B * this.tableWidth).view(B, this.tableWidth);
     const tokens = { ids_B, positions_B: column(columns.position), table_BM };
     const scores_BV = decodeForward(this.model, this.rotary, tokens, this.cache);
     const drawn_3B = this.canDraw
-      ? sampleKernel(scores_BV, column(columns.temperature), column(columns.uniform), this.drawn)
+      ? sampleKernel(scores_BV, column(columns.temperature), column(columns.uniform), drawn)
       : null;
     return { scores_BV, drawn_3B };
   }

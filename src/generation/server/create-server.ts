@@ -146,7 +146,8 @@ function addKeyHook(app: FastifyInstance, apiKey: string): void {
  */
 function addHostHook(app: FastifyInstance): void {
   app.addHook("onRequest", async ({ socket, hostname }) => {
-    if (!isLoopback(socket.localAddress ?? "") || isLoopback(hostname)) return;
+    // Browsers always name a host; simple probes do not.
+    if (!isLoopback(socket.localAddress ?? "") || hostname === "" || isLoopback(hostname)) return;
     throw new RerollError(
       "HOST_REFUSED",
       `The host ${JSON.stringify(hostname.slice(0, 200))} is not a name of this machine. Ask for 127.0.0.1 or localhost, or start the server with an API key.`,

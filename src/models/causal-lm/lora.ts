@@ -4,6 +4,8 @@
  * With adapters, `model.trainableParameters()` are exactly the adapters, and the model without them is the reference
  * policy at no cost in memory. Initial values and scaling are PEFT's.
  */
+
+import { nearestName } from "../../errors/nearest-name.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
 import { noGrad } from "../../torch/autograd.ts";
 import { zeros } from "../../torch/create.ts";
@@ -11,7 +13,6 @@ import type { DType } from "../../torch/dtype.ts";
 import { createParameter, initialise } from "../../torch/nn/initialise.ts";
 import type { Generator } from "../../torch/random.ts";
 import { tensorScope } from "../../torch/scope.ts";
-import { nearestName } from "../files/nearest-name.ts";
 import type { CausalLm } from "./causal-lm.ts";
 import { LoraAdapter, type Projection, type ProjectionPart } from "./projection.ts";
 import { namedProjections } from "./weight-names.ts";

@@ -6,6 +6,7 @@
  */
 
 import { basename } from "node:path";
+import { nearestName } from "../../errors/nearest-name.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
 import { countElements } from "./count-elements.ts";
 import { ggmlTypes } from "./ggml-type.ts";
@@ -14,7 +15,6 @@ import { dequantisableTypes, dequantise, isDequantisable } from "./gguf-dequanti
 import { type GgufHeader, type GgufTensor, parseGgufHeader } from "./gguf-header.ts";
 import { ggufTensorRole } from "./gguf-names.ts";
 import type { GgufValue } from "./gguf-value.ts";
-import { nearestName } from "./nearest-name.ts";
 import { readExactly } from "./read-exactly.ts";
 import { showName } from "./show-name.ts";
 import { undoRopePermutation } from "./undo-rope-permutation.ts";

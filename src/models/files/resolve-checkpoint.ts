@@ -6,8 +6,8 @@
 
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { nearestName } from "../../errors/nearest-name.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
-import { nearestName } from "./nearest-name.ts";
 import type { SafetensorsDtype } from "./safetensors-dtype.ts";
 import { readSafetensorsHeader, type SafetensorsHeader } from "./safetensors-header.ts";
 import { readShardedIndex, shardedIndexFileName } from "./sharded-index.ts";

@@ -5,9 +5,9 @@
  * The checks are those of IFEval (arXiv:2311.07911) and of its published code; where ours differ, the check says so.
  */
 import { z } from "zod";
+import { nearestName } from "../../errors/nearest-name.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { JsonValue } from "../../flow/prompt.ts";
-import { nearestName } from "../../models/files/nearest-name.ts";
 import type { Instruction, InstructionCheck } from "./define-instruction.ts";
 import { formatInstructions } from "./format-instructions.ts";
 import { keywordInstructions } from "./keyword-instructions.ts";

@@ -5,9 +5,10 @@
  * is refused, never ignored: a schema that asks for more than is checked would reward wrong replies. `format` is a note
  * only, as the specification has it by default. `$ref` stays within the schema.
  */
+
+import { nearestName } from "../../errors/nearest-name.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { JsonValue } from "../../flow/prompt.ts";
-import { nearestName } from "../../models/files/nearest-name.ts";
 import { isObject, keywords, silentKeywords } from "./keywords.ts";
 
 /** A schema that has been looked through, ready for many values. */

@@ -173,6 +173,9 @@ describe("expressions", () => {
       ["n(n+1)2^{n-3}", "\\frac{2^n n(n+1)}{8}"],
       ["|x|", "\\sqrt{x^2}"],
       ["2f(0)", "f(0)+f(0)"],
+      ["\\dfrac{2A}{B^2}", "2 A B^{-2}"],
+      ["\\frac{A + B}{2}", "\\frac12 (B + A)"],
+      ["3R^2", "R \\cdot 3R"],
       ["\\tan^{-1} x", "\\arctan x"],
       ["\\frac{\\pi r}{h+r}", "pi r/(r+h)"],
     ],
@@ -426,6 +429,10 @@ describe("what this thread cannot tell", () => {
     ["f'(x)", "f''(x)"],
     ["\\mathbb{Q}/\\mathbb{Z}", "\\mathbb{Z} \\oplus \\mathbb{Z}"],
     ["5", "{{{"],
+    ["P A P^{-1}", "A"],
+    ["AB", "BA"],
+    ["(A + B)^2", "A^2 + 2AB + B^2"],
+    ["AX = B", "XA = B"],
   ])("%s and %s are not guessed at", (truth, candidate) => {
     const comparison = compareAnswers(truth, candidate, OPTIONS);
     expect(comparison.kind === "different" || (comparison.kind === "open" && comparison.pairs.length === 0)).toBe(true);
@@ -438,5 +445,22 @@ describe("what this thread cannot tell", () => {
 
   test("a point with one wrong coordinate is different, whatever the other says", () => {
     expect(compareAnswers("(1, 6)", "(2, \\gcd ( 12 , 18 ))", OPTIONS).kind).toBe("different");
+  });
+});
+
+describe("answers made to take long", () => {
+  test.each([
+    ["sets in sets", `${"\\{".repeat(300)}1${"\\}".repeat(300)}`, `${"\\{".repeat(300)}2${"\\}".repeat(300)}`],
+    ["functions of functions", `${"f(".repeat(200)}x${")".repeat(200)}`, `${"f(".repeat(199)}x${")".repeat(199)}`],
+    ["towers", `x${"^{x".repeat(200)}${"}".repeat(200)}`, "x"],
+    ["braces", `${"{".repeat(900)}1${"}".repeat(900)}`, "2"],
+    ["large powers", Array.from({ length: 100 }, (_, i) => `9^{9${i}9}`).join("*"), "1"],
+    [
+      "many solutions",
+      Array.from({ length: 200 }, (_, i) => `${i}x`).join(", "),
+      Array.from({ length: 200 }, (_, i) => `${i}y`).join(", "),
+    ],
+  ])("%s are settled in under two seconds", { timeout: 2_000 }, (_, truth, candidate) => {
+    expect(compareAnswers(truth, candidate, OPTIONS).kind).not.toBe("equal");
   });
 });

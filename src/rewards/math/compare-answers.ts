@@ -10,6 +10,7 @@ import type { Answer, RelationAnswer, TupleAnswer, ValueAnswer } from "./answer.
 import { compareExpressions } from "./compare-expressions.ts";
 import { compareRelations } from "./compare-relations.ts";
 import { apply, type Expression, integer } from "./expression.ts";
+import { hasOtherMatrixOrder } from "./matrix-order.ts";
 import { answerText, parseAnswer } from "./parse-answer.ts";
 import { readRational } from "./rational.ts";
 
@@ -38,6 +39,7 @@ export function compareAnswers(truth: string, candidate: string, options: Compar
 
 const EQUAL: Comparison = { kind: "equal" };
 const DIFFERENT: Comparison = { kind: "different" };
+const UNDECIDABLE: Comparison = { kind: "open", pairs: [] };
 
 function found(isEqual: boolean): Comparison {
   return isEqual ? EQUAL : DIFFERENT;
@@ -82,10 +84,20 @@ function compareRelationAnswers(left: RelationAnswer, right: RelationAnswer, opt
   const [leftName, rightName] = [assignedName(left), assignedName(right)];
   if (leftName !== null && leftName === rightName) return compare(left.sides[1]!, right.sides[1]!, options);
   const verdict = compareRelations(left, right, options);
+  if (verdict === "equal" && hasOtherMatrixOrder(left.sides.flatMap(expressionsOf), right.sides.flatMap(expressionsOf)))
+    return UNDECIDABLE;
   if (verdict !== "unknown") return found(verdict === "equal");
   const isAlike =
     left.sides.length === right.sides.length && left.operators.every((operator, i) => operator === right.operators[i]);
-  return isAlike ? compareOrdered(left.sides, right.sides, options) : { kind: "open", pairs: [] };
+  return isAlike ? compareOrdered(left.sides, right.sides, options) : UNDECIDABLE;
+}
+
+function expressionsOf(answer: Answer): readonly Expression[] {
+  return answer.kind === "value"
+    ? [answer.expression]
+    : answer.kind === "choice"
+      ? [{ kind: "variable", name: answer.letter }]
+      : [];
 }
 
 /** Brackets matter for two items, which may be an interval; more are a point in either kind. */
@@ -123,18 +135,24 @@ function compareOrdered(left: readonly Answer[], right: readonly Answer[], optio
 /** Pairs off what is equal. The rest is open where every item on either side may still have a partner, and different otherwise. */
 function compareUnordered(left: readonly Answer[], right: readonly Answer[], options: CompareOptions): Comparison {
   if (left.length !== right.length) return DIFFERENT;
-  const others = [...right];
-  const single = left.filter((item) => {
-    const match = others.findIndex((other) => compareItems(item, other, options) === "equal");
+  // Each pair is compared once: twice per level would be without end for sets in sets in sets.
+  const known = new Map<number, Comparison["kind"]>();
+  const kindOf = (i: number, j: number) => {
+    const kind = known.get(i * right.length + j) ?? compareItems(left[i]!, right[j]!, options);
+    known.set(i * right.length + j, kind);
+    return kind;
+  };
+  const others = [...right.keys()];
+  const single = [...left.keys()].filter((i) => {
+    const match = others.findIndex((j) => kindOf(i, j) === "equal");
     if (match !== -1) others.splice(match, 1);
     return match === -1;
   });
   if (single.length === 0) return EQUAL;
-  const isOpen = (item: Answer, other: Answer) => compareItems(item, other, options) === "open";
+  const isOpen = (i: number, j: number) => kindOf(i, j) === "open";
   const mayMatch =
-    single.every((item) => others.some((other) => isOpen(item, other))) &&
-    others.every((other) => single.some((item) => isOpen(item, other)));
-  return mayMatch ? { kind: "open", pairs: [] } : DIFFERENT;
+    single.every((i) => others.some((j) => isOpen(i, j))) && others.every((j) => single.some((i) => isOpen(i, j)));
+  return mayMatch ? UNDECIDABLE : DIFFERENT;
 }
 
 /** Here a name is no decoration: `x = 1, y = 2` does not say the same as `2, 1`. */
@@ -173,6 +191,7 @@ function compareValues(truth: ValueAnswer, candidate: ValueAnswer, options: Comp
     );
     return found(compareExpressions(ofTruth!, ofCandidate!, options) === "equal");
   }
+  if (verdict === "equal" && hasOtherMatrixOrder([left], [right])) return UNDECIDABLE;
   if (verdict !== "unknown") return found(verdict === "equal");
   return {
     kind: "open",

@@ -42,9 +42,10 @@ export function isHuge({ re }: Complex): boolean {
 
 export function add(a: Complex, b: Complex): Complex {
   if (isHuge(a) || isHuge(b)) return isHuge(a) && isHuge(b) ? (a.re === b.re ? a : UNKNOWN) : isHuge(a) ? a : b;
-  const [large, small] = [Math.max(size(a), size(b)), Math.min(size(a), size(b))];
-  if (small > 0 && small < VANISHING * large) return UNKNOWN;
-  return settle(a.re + b.re, a.im + b.im, a.error + b.error + EPSILON * large);
+  const [small, large] = size(a) < size(b) ? [a, b] : [b, a];
+  // What may as well be zero, such as sin(pi), does not vanish: it is rounding already.
+  if (size(small) > 4 * small.error && size(small) < VANISHING * size(large)) return UNKNOWN;
+  return settle(a.re + b.re, a.im + b.im, a.error + b.error + EPSILON * size(large));
 }
 
 export function negate({ re, im, error }: Complex): Complex {

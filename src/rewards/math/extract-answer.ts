@@ -4,6 +4,7 @@
  * The methods are tried in the order given, and the first that finds something decides: a reply gets one guess. What stands
  * before the last `</think>` is not looked at, and a reply that never ends its thinking has no answer.
  */
+import { finalAnswer } from "../final-answer.ts";
 
 /** Where an answer was found. */
 export type ExtractionMethod = (typeof EXTRACTION_METHODS)[number];
@@ -24,7 +25,7 @@ export function extractAnswer(
   reply: string,
   methods: readonly ExtractionMethod[] = EXTRACTION_METHODS,
 ): ExtractedAnswer | null {
-  const visible = afterThinking(reply);
+  const visible = finalAnswer(reply);
   for (const method of methods) {
     const text = EXTRACTORS[method](visible)?.trim();
     if (text !== undefined && text !== "") return { text, method };
@@ -47,12 +48,6 @@ const NUMBER =
 
 const PHRASE =
   /(?:final answer|answer)(?:\s+to\s[^.:\n]{0,80})?\s*(?:\*\*)?\s*(?:is|are|=|:)(?:\s*(?:\*\*|:))*\s*([^\n]+)/gi;
-
-function afterThinking(reply: string): string {
-  const end = reply.lastIndexOf("</think>");
-  const rest = end === -1 ? reply : reply.slice(end + "</think>".length);
-  return rest.includes("<think>") ? rest.slice(0, rest.indexOf("<think>")) : rest;
-}
 
 function lastMatch(text: string, pattern: RegExp): string | undefined {
   let last: string | undefined;

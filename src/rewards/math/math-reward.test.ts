@@ -48,6 +48,10 @@ test("numbers, whole solutions and lists of right answers are truths", async () 
   expect((await reward.score(input(["1", "2"], "\\boxed{3}"), never)).value).toBe(0);
 });
 
+test("truthKey names the field to compare with", async () => {
+  expect((await build({ truthKey: "answer" }).score(input({ answer: "5" }, "\\boxed{5}"), never)).value).toBe(1);
+});
+
 test("a prompt without a truth is refused, not scored", async () => {
   await expect(build().score(input(null, "5"), never)).rejects.toMatchObject({ code: "INVALID_TRUTH" });
   await expect(build().score(input([], "5"), never)).rejects.toMatchObject({ code: "INVALID_TRUTH" });

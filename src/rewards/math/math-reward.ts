@@ -6,8 +6,9 @@
  */
 import { z } from "zod";
 import { RerollError } from "../../errors/reroll-error.ts";
-import type { JsonValue } from "../../flow/prompt.ts";
+import type { Prompt } from "../../flow/prompt.ts";
 import type { Reward, RewardDefinition, RewardInput, RewardScore } from "../reward.ts";
+import { truthKey, truthTexts } from "../truth-texts.ts";
 import { type Comparison, compareAnswers } from "./compare-answers.ts";
 import { EXTRACTION_METHODS, extractAnswer } from "./extract-answer.ts";
 import { SymbolicPool } from "./symbolic-pool.ts";
@@ -15,24 +16,35 @@ import { isUnfinished } from "./unfinished.ts";
 
 /** Options of the reward "math". */
 export const mathRewardOptions = z.strictObject({
-  name: z.string().default("math"),
-  /** Where to look for the answer, in order. The first that finds something decides. Give `["boxed"]` to demand a box. */
   extract: z
     .array(z.enum(EXTRACTION_METHODS))
     .nonempty()
-    .default([...EXTRACTION_METHODS]),
-  /** A decimal with at least this many significant digits equals what rounds to it. Below, decimals are exact. */
-  roundedDigits: z.int().min(2).default(5),
-  /** Whether `50%` is right where the truth is 0.5. Where the truth is `50%`, 50 and 0.5 are always right. */
-  percentIsFraction: z.boolean().default(false),
-  /** Whether `17 \cdot 23` is right where the truth is the number 391. Off, or restating the task would pay. */
-  acceptUnfinished: z.boolean().default(false),
-  /** What an answer costs that nobody can compare with the truth: a score of 0, or an error that keeps it out of the loss. */
-  undecided: z.enum(["wrong", "error"]).default("wrong"),
-  /** Threads for the few comparisons that need computer algebra; started when first needed. */
-  numWorkers: z.int().min(1).default(1),
-  /** Limit of one such comparison. They take 2 to 200 ms. */
-  timeoutMs: z.int().min(1).default(3_000),
+    .default([...EXTRACTION_METHODS])
+    .describe("Where to look for the answer, in order; the first find decides. [boxed] demands a box."),
+  roundedDigits: z
+    .int()
+    .min(2)
+    .default(5)
+    .describe(
+      "A decimal with at least this many significant digits equals what rounds to it. Below, decimals are exact.",
+    ),
+  percentIsFraction: z
+    .boolean()
+    .default(false)
+    .describe("Whether 50% is right where the truth is 0.5. Where the truth is 50%, 50 and 0.5 are always right."),
+  acceptUnfinished: z
+    .boolean()
+    .default(false)
+    .describe("Whether 17 * 23 is right where the truth is 391. Then restating the task pays."),
+  undecided: z
+    .enum(["wrong", "error"])
+    .default("wrong")
+    .describe(
+      "What becomes of an answer that nobody can compare: a score of 0, or a failure that keeps it out of the loss.",
+    ),
+  numWorkers: z.int().min(1).default(1).describe("Threads for what needs computer algebra; started when first needed."),
+  timeoutMs: z.int().min(1).default(3_000).describe("Limit of one comparison in such a thread. Most take 2 to 200 ms."),
+  truthKey,
 });
 
 export type MathRewardOptions = z.output<typeof mathRewardOptions>;
@@ -48,7 +60,7 @@ export const mathReward: RewardDefinition<typeof mathRewardOptions> = {
 export function createMathReward(options: MathRewardOptions): Reward {
   const pool = new SymbolicPool(options);
   return {
-    name: options.name,
+    name: "math",
     cost: "cpu",
     score: (input, signal) => scoreReply(input, signal, pool, options),
     close: () => pool.close(),
@@ -61,7 +73,7 @@ async function scoreReply(
   pool: SymbolicPool,
   options: MathRewardOptions,
 ): Promise<RewardScore> {
-  const truths = readTruths(input.prompt.id, input.prompt.truth);
+  const truths = readTruths(input.prompt, options.truthKey);
   const answer = extractAnswer(input.reply, options.extract);
   if (answer === null)
     return { value: 0, parts: { extracted: 0, undecided: 0, symbolic: 0 }, explanation: "The reply has no answer." };
@@ -122,18 +134,16 @@ async function compareAll(
   return verdicts.includes("unknown") ? "undecided" : "equal";
 }
 
-/** A truth may be written as data sets have it: a number, an answer, or a whole solution with `####` or a box. */
-function readTruths(promptId: string, truth: JsonValue): readonly string[] {
-  const values = Array.isArray(truth) ? truth : [truth];
-  const texts = values.map((value: JsonValue) => {
-    if (typeof value === "number") return String(value);
-    return typeof value === "string" ? (extractAnswer(value, ["hash", "boxed"])?.text ?? value) : "";
-  });
-  if (texts.length > 0 && texts.every((text) => text.trim() !== "")) return texts;
+/** A truth may be written as data sets have it: an answer, or a whole solution with `####` or a box. */
+function readTruths(prompt: Prompt, key: string | undefined): readonly string[] {
+  const truths = truthTexts("math", prompt, key).map((text) => extractAnswer(text, ["hash", "boxed"])?.text ?? text);
+  if (truths.every((text) => text.trim() !== "")) return truths;
   throw new RerollError(
     "INVALID_TRUTH",
-    `The truth of prompt "${promptId}" is no answer: got ${JSON.stringify(truth)}. The reward "math" needs a string, a number, or a list of these.`,
-    { promptId, truth },
+    `Reward "math" needs an answer as truth: prompt "${prompt.id}" has an empty one.`,
+    {
+      prompt: prompt.id,
+    },
   );
 }
 

@@ -1,5 +1,5 @@
 import { Worker } from "node:worker_threads";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, describe, expect, test } from "vitest";
 import { SymbolicPool, type SymbolicPoolOptions } from "./symbolic-pool.ts";
 
 const pools: SymbolicPool[] = [];
@@ -56,6 +56,8 @@ function shared(): SymbolicPool {
   sharedPool ??= new SymbolicPool({ numWorkers: 1, timeoutMs: 30_000 });
   return sharedPool;
 }
+
+afterAll(() => sharedPool?.close());
 
 describe("a thread that fails", () => {
   test("hangs: the comparison times out and those behind it get a new thread", async () => {

@@ -33,7 +33,7 @@ export async function loadRewardModel(folder: string, options: LoadOptions = {})
   if (checkpoint.tensors.has("score.weight")) return { ...loadClassifier(checkpoint, options), tokenizer };
   const decoder = loadCausalLm(folder, options);
   const head = new ValueHead(decoder.config.width, { device });
-  loadValueHead(head, folder);
+  freeOnError({ decoder, head }, () => loadValueHead(head, folder));
   return { decoder, head, tokenizer };
 }
 
@@ -49,39 +49,33 @@ function loadClassifier(checkpoint: ResolvedCheckpoint, options: LoadOptions): O
   const decoder = new CausalLm(config, { device, dtype: options.dtype ?? usual });
   const head = new ValueHead(config.width, { device });
   const mapped = new MappedCheckpoint(checkpoint);
-  try {
-    const weights = namedWeights(decoder);
-    refuseUnused(checkpoint, new Set(weights.map(({ name }) => name)));
-    for (const { name, parameter, viewOf } of weights) {
-      copy(
-        name,
-        path,
-        () => viewOf(parameter.detach()),
-        () => mapped.read(name),
-      );
+  const fill = (name: string, target: () => Tensor) => copy(name, path, target, () => mapped.read(name));
+  freeOnError({ decoder, head }, () => {
+    try {
+      const weights = namedWeights(decoder);
+      refuseUnused(checkpoint, new Set(weights.map(({ name }) => name)));
+      for (const { name, parameter, viewOf } of weights) fill(name, () => viewOf(parameter.detach()));
+      fill("score.weight", () => head.weight.detach());
+      if (checkpoint.tensors.has("score.bias")) fill("score.bias", () => head.bias.detach());
+    } finally {
+      mapped.dispose();
     }
-    copy(
-      "score.weight",
-      path,
-      () => head.weight.detach(),
-      () => mapped.read("score.weight"),
-    );
-    if (checkpoint.tensors.has("score.bias")) {
-      copy(
-        "score.bias",
-        path,
-        () => head.bias.detach(),
-        () => mapped.read("score.bias"),
-      );
-    }
-  } catch (cause) {
-    decoder.dispose();
-    head.dispose();
-    throw cause;
-  } finally {
-    mapped.dispose();
-  }
+  });
   return { decoder, head };
+}
+
+/** Runs `load`; frees the model if that fails. */
+function freeOnError({ decoder, head }: Omit<RewardModel, "tokenizer">, load: () => void): void {
+  let isLoaded = false;
+  try {
+    load();
+    isLoaded = true;
+  } finally {
+    if (!isLoaded) {
+      decoder.dispose();
+      head.dispose();
+    }
+  }
 }
 
 function copy(name: string, path: string, target: () => Tensor, source: () => Tensor): void {

@@ -23,6 +23,13 @@ test.each([
   ["The answer is a small number.", undefined],
   ["The answer is Adenine.", undefined],
   ["The answer is B'.", undefined],
+  ["**Answer:** B", "B"],
+  ["**Answer**: (B)", "B"],
+  ["The answer to this question is D.", "D"],
+  ["The answer is not A.", undefined],
+  ["Option C is correct, not A.", "C"],
+  ["So choice (B) is the best.", "B"],
+  ["The answer is A. No: option B is right.", "B"],
   ["Let me see.\n\n(B)", "B"],
   ["Let me see.\n**B**", "B"],
   ["Let me see.\nB) 1/3", "B"],
@@ -51,4 +58,12 @@ test("any text gives an offered letter or nothing", () => {
       },
     ),
   );
+});
+
+test("a degenerate reply is read in little time", () => {
+  for (const unit of ["answer ", "answer to ", "answer is ", "\\\\boxed{", "(A", "* ", "\n"]) {
+    const start = performance.now();
+    extractChoice(unit.repeat(50_000), "ABCD");
+    expect([unit, performance.now() - start < 2_000]).toEqual([unit, true]);
+  }
 });

@@ -21,15 +21,16 @@ function fromBox(text: string, letters: string): string | undefined {
   ).exec(bare)?.[1];
 }
 
-/** "answer is B", "Answer: (B)", "the correct option is **B**". "A or B" is no answer. */
+/** "answer is B", "**Answer:** (B)", "option B is correct". "A or B" is no answer. */
 function fromStatement(text: string, letter: string): string | undefined {
-  const statement = new RegExp(
-    `(?:answer|option|choice)\\s*(?:(?:is|would be|should be)\\s*:?|:|=)\\s*(?:option\\s+|choice\\s+)?[\\s*_$("'\\[]*(${letter})(?![\\p{L}\\p{N}'’])([^\\n]{0,12})`,
-    "giu",
-  );
-  const last = [...text.matchAll(statement)].at(-1);
-  if (last === undefined) return undefined;
-  const [, found = "", rest = ""] = last;
+  const named = `[\\s*_$("'\\[]*(?<letter>${letter})(?![\\p{L}\\p{N}'’])`;
+  const says = `(?:answer|option|choice)(?:\\s+to\\s[^\\n.:]{1,60}?)?[\\s*_]*(?:is|would be|should be|:|=)[\\s*_:]*(?:option\\s|choice\\s)?${named}`;
+  const praises = `(?:answer|option|choice)\\s${named}[)*_]*\\s+is\\s+(?:the\\s+)?(?:correct|right|best)`;
+  const statements = [says, praises].flatMap((pattern) => [...text.matchAll(new RegExp(pattern, "giu"))]);
+  const last = statements.toSorted((a, b) => a.index - b.index).at(-1);
+  const found = last?.groups?.letter;
+  if (last === undefined || found === undefined) return undefined;
+  const rest = text.slice(last.index + last[0].length, last.index + last[0].length + 16);
   // "the answer is a small number": a lower-case "a" before another word is an article.
   const isArticle = found === "a" && /^\s+\p{L}/u.test(rest);
   const isUndecided = new RegExp(`^[\\s)*\\]]*(?:,|/|or|and)\\s*\\(?${letter}(?![\\p{L}\\p{N}])`, "iu").test(rest);

@@ -122,10 +122,11 @@ constexpr int KSTEPS = HEAD / 16, TILES = HEAD / 8, THREADS = WARPS * 32, RESIDE
 }
 
 // A warp takes a block of 16 keys at a time and multiplies with the tensor cores. The order of a dot product's terms and of
-// the output's dimensions is free, so both are chosen such that every thread reads 16 bytes in a row and the fragments need
-// no shuffling: thread (row, quarter) holds dimensions quarter * HEAD/4 ... of keys `row` and row + 8, and dimensions
-// row * TILES ... of four values. Scores come out as (query head `row`, keys of `quarter`), which is how the product with
-// the values wants them; sums come out as (dimensions of `row`, query heads of `quarter`).
+// the output's dimensions is free, so both are chosen such that every thread reads 16 bytes in a row, neighbours read
+// neighbours, and the fragments need no shuffling: of every 32 dimensions of keys `row` and row + 8, thread (row, quarter)
+// holds the eight from quarter * 8 on, and of every 64 dimensions of four values the eight from row * 8 on. Scores come out
+// as (query head `row`, keys of `quarter`), which is how the product with the values wants them; sums come out as
+// (dimensions of `row`, query heads of `quarter`).
 // The next block of keys and values is on its way while the present one is used.
 const source = `
 __device__ __forceinline__ void multiply(float* c, unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
@@ -137,9 +138,17 @@ __device__ __forceinline__ unsigned pair(float low, float high) {
   asm("cvt.rn." ELEMENT "x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
   return packed;
 }
-template <int WORDS> __device__ __forceinline__ void read(unsigned* to, const T* from) {
+template <int STEP> __device__ __forceinline__ void read(unsigned* to, const T* from) {
 #pragma unroll
-  for (int i = 0; i < WORDS / 4; i++) *(uint4*)(to + 4 * i) = ((const uint4*)from)[i];
+  for (int i = 0; i < HEAD / STEP; i++) *(uint4*)(to + 4 * i) = *(const uint4*)(from + i * STEP);
+}
+// Keys and values pass through once: they need no place in the first-level cache. What this kernel itself writes is not read
+// from here.
+template <int STEP> __device__ __forceinline__ void stream(unsigned* to, const T* from) {
+#pragma unroll
+  for (int i = 0; i < HEAD / STEP; i++)
+    asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[4 * i]), "=r"(to[4 * i + 1]), "=r"(to[4 * i + 2]), "=r"(to[4 * i + 3]) : "l"(from + i * STEP));
 }
 struct Tile { unsigned k[2][2 * KSTEPS], v[4][TILES / 2]; };
 
@@ -160,9 +169,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) paged_attend(con
   auto fetch = [&](Tile& tile, int turn) {
     size_t first = (size_t)__shfl_sync(~0u, mine, turn) * 16 * stride + g * HEAD;
 #pragma unroll
-    for (int u = 0; u < 2; u++) read<2 * KSTEPS>(tile.k[u], keys + first + (u * 8 + row) * stride + quarter * (HEAD / 4));
+    for (int u = 0; u < 2; u++) stream<32>(tile.k[u], keys + first + (u * 8 + row) * stride + quarter * 8);
 #pragma unroll
-    for (int i = 0; i < 4; i++) read<TILES / 2>(tile.v[i], values + first + ((i / 2) * 8 + quarter * 2 + i % 2) * stride + row * TILES);
+    for (int i = 0; i < 4; i++) stream<64>(tile.v[i], values + first + ((i / 2) * 8 + quarter * 2 + i % 2) * stride + row * 8);
   };
   int turns = count > warp ? (count - warp + WARPS - 1) / WARPS : 0;
   if (turns > 0) fetch(tiles[0], 0);
@@ -185,22 +194,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) paged_attend(con
       values[slot + e] = lastValue[e] = from[e];
     }
   }
-  // Dimension d turns with d + HEAD/2: the partner of a quarter is the one two further.
   unsigned query[2 * KSTEPS];
 #pragma unroll
   for (int i = 0; i < 2 * KSTEPS; i++) query[i] = 0;
   if (row < GROUP) {
-    const T* from = newQ + (size_t)b * strideQ + (g * GROUP + row) * HEAD;
-    unsigned other[2 * KSTEPS];
-    read<2 * KSTEPS>(query, from + quarter * (HEAD / 4));
-    read<2 * KSTEPS>(other, from + (quarter ^ 2) * (HEAD / 4));
-    float sign = quarter < 2 ? -1.0f : 1.0f;
-    int angle = (quarter & 1) * (HEAD / 4);
+    read<32>(query, newQ + (size_t)b * strideQ + (g * GROUP + row) * HEAD + quarter * 8);
+    // Dimension d turns with d + HEAD/2.
 #pragma unroll
-    for (int i = 0; i < 2 * KSTEPS; i++) {
-      float2 cc = *(const float2*)(c + angle + 2 * i), ss = *(const float2*)(s + angle + 2 * i);
-      query[i] = pair(load((T)query[i]) * cc.x + sign * load((T)other[i]) * ss.x,
-                      load((T)(query[i] >> 16)) * cc.y + sign * load((T)(other[i] >> 16)) * ss.y);
+    for (int i = 0; i < KSTEPS; i++) {
+      int angle = i / 4 * 32 + quarter * 8 + i % 4 * 2;
+      float2 cc = *(const float2*)(c + angle), ss = *(const float2*)(s + angle);
+      unsigned x = query[i], y = query[i + KSTEPS];
+      query[i] = pair(load((T)x) * cc.x - load((T)y) * ss.x, load((T)(x >> 16)) * cc.y - load((T)(y >> 16)) * ss.y);
+      query[i + KSTEPS] = pair(load((T)y) * cc.x + load((T)x) * ss.x, load((T)(y >> 16)) * cc.y + load((T)(x >> 16)) * ss.y);
     }
   }
   __syncthreads();
@@ -212,9 +218,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) paged_attend(con
     int base = start + (warp + turn * WARPS) * 16;
     if (base + 16 > last) {
 #pragma unroll
-      for (int u = 0; u < 2; u++) if (base + u * 8 + row == last) read<2 * KSTEPS>(tile.k[u], lastKey + quarter * (HEAD / 4));
+      for (int u = 0; u < 2; u++) if (base + u * 8 + row == last) read<32>(tile.k[u], lastKey + quarter * 8);
 #pragma unroll
-      for (int i = 0; i < 4; i++) if (base + (i / 2) * 8 + quarter * 2 + i % 2 == last) read<TILES / 2>(tile.v[i], lastValue + row * TILES);
+      for (int i = 0; i < 4; i++) if (base + (i / 2) * 8 + quarter * 2 + i % 2 == last) read<64>(tile.v[i], lastValue + row * 8);
     }
     float score[2][4];
 #pragma unroll
@@ -265,7 +271,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) paged_attend(con
 #pragma unroll
   for (int t = 0; t < TILES / 2; t++) {
 #pragma unroll
-    for (int i = 0; i < 4; i++) sums[warp][quarter * 2 + i % 2][row * TILES + 2 * t + i / 2] = sum[t][i];
+    for (int i = 0; i < 4; i++) sums[warp][quarter * 2 + i % 2][t / 4 * 64 + row * 8 + t % 4 * 2 + i / 2] = sum[t][i];
   }
   if (quarter == 0) { tops[warp][row] = top; masses[warp][row] = mass; }
   __syncthreads();

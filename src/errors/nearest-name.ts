@@ -3,7 +3,7 @@
  */
 
 /**
- * The candidate with the smallest edit distance to `name`, the first one on a tie.
+ * The candidate with the smallest edit distance to `name`, the first one on a tie; case does not count.
  * Undefined when nothing is nearer than half of the longer name, because a far suggestion misleads.
  * Names over 256 characters are not compared: the cost is the product of the lengths.
  */
@@ -14,13 +14,19 @@ export function nearestName(name: string, candidates: Iterable<string>): string 
   for (const candidate of candidates) {
     if (candidate.length > maxComparedLength) continue;
     const limit = Math.min(nearestDistance - 1, Math.floor(Math.max(name.length, candidate.length) / 2));
-    const distance = editDistance(name, candidate, limit);
+    const distance = editDistance(name.toLowerCase(), candidate.toLowerCase(), limit);
     if (distance <= limit) {
       nearest = candidate;
       nearestDistance = distance;
     }
   }
   return nearest;
+}
+
+/** ` Did you mean x?` with a leading space, or nothing where no candidate is near. */
+export function didYouMean(name: string, candidates: Iterable<string>): string {
+  const nearest = nearestName(name, candidates);
+  return nearest === undefined ? "" : ` Did you mean ${nearest}?`;
 }
 
 const maxComparedLength = 256;

@@ -1,0 +1,24 @@
+/** Fresh and replayed samples in one batch: groups and trajectories of replays get numbers of their own. */
+import type { TokenSample } from "../flow/token-sample.ts";
+import type { Replay } from "./replay-buffer.ts";
+
+/** How many draws make this share of a batch whose other groups are fresh. */
+export function numReplays(numFresh: number, ratio: number): number {
+  return Math.round((numFresh * ratio) / (1 - ratio));
+}
+
+/** The fresh samples, then those of each replay with its weight. */
+export function joinReplays(fresh: readonly TokenSample[], replays: readonly Replay[]): readonly TokenSample[] {
+  const after = (numbers: readonly number[]) => numbers.reduce((most, number) => Math.max(most, number), -1) + 1;
+  const firstGroup = after(fresh.map(({ group }) => group));
+  let nextTrajectory = after(fresh.map(({ trajectory }) => trajectory));
+  const replayed = replays.flatMap(({ samples, weight }, index) => {
+    const numbers = new Map<number, number>();
+    for (const { trajectory } of samples) {
+      if (!numbers.has(trajectory)) numbers.set(trajectory, nextTrajectory++);
+    }
+    const place = (trajectory: number) => ({ group: firstGroup + index, trajectory: numbers.get(trajectory)! });
+    return samples.map((sample) => ({ ...sample, ...place(sample.trajectory), weight }));
+  });
+  return [...fresh, ...replayed];
+}

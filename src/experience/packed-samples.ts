@@ -1,0 +1,48 @@
+/**
+ * Samples as JSON and back, to the bit: their arrays one after another, deflated, as base64.
+ *
+ * Prompts repeat and most arrays are runs of zeros, so that a token takes about 8 characters instead of the 23 of plain base64.
+ */
+import { deflateRawSync, inflateRawSync } from "node:zlib";
+import type { JsonValue } from "../flow/prompt.ts";
+import type { TokenSample } from "../flow/token-sample.ts";
+
+/** The samples of a group. `weight` is not kept: it belongs to one batch. */
+export function packSamples(samples: readonly TokenSample[]): JsonValue {
+  const arrays = samples.flatMap(({ tokenIds, samplerLogprobs, versions, rewards, lossMask }) => [
+    ...[tokenIds, samplerLogprobs, versions, rewards, lossMask],
+  ]);
+  const bytes = Buffer.concat(
+    arrays.map(({ buffer, byteOffset, byteLength }) => new Uint8Array(buffer, byteOffset, byteLength)),
+  );
+  return {
+    samples: samples.map(({ tokenIds, group, trajectory, turn, stateKey, isTruncated }) => ({
+      numTokens: tokenIds.length,
+      ...{ group, trajectory, turn, stateKey, isTruncated },
+    })),
+    arrays: deflateRawSync(bytes, { level: 1 }).toString("base64"),
+  };
+}
+
+interface PackedSamples {
+  readonly samples: readonly (Pick<TokenSample, "group" | "trajectory" | "turn" | "stateKey" | "isTruncated"> & {
+    readonly numTokens: number;
+  })[];
+  readonly arrays: string;
+}
+
+/** What `packSamples` was given. */
+export function unpackSamples(packed: JsonValue): readonly TokenSample[] {
+  const { samples, arrays } = packed as unknown as PackedSamples;
+  const bytes = new Uint8Array(inflateRawSync(Buffer.from(arrays, "base64")));
+  let offset = 0;
+  const take = (byteLength: number): ArrayBuffer => bytes.slice(offset, (offset += byteLength)).buffer;
+  return samples.map(({ numTokens, ...facts }) => ({
+    tokenIds: new Int32Array(take(4 * numTokens)),
+    samplerLogprobs: new Float32Array(take(4 * numTokens)),
+    versions: new Int32Array(take(4 * numTokens)),
+    rewards: new Float32Array(take(4 * numTokens)),
+    lossMask: new Uint8Array(take(numTokens)),
+    ...facts,
+  }));
+}

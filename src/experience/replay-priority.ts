@@ -1,0 +1,48 @@
+/** How much a group is worth replaying, before its age counts. */
+import type { TrajectoryGroup } from "../flow/trajectory.ts";
+
+/**
+ * What raises the chance of a replay. `uniform`: nothing but recency. `advantage`: the spread of the rewards in the group, which
+ * bounds the advantages that a baseline over the group can give. `reward`: the mean size of the rewards. `rarity`: how few
+ * groups in the buffer have the same states, or the same prompt where the environment names no states.
+ */
+export type ReplayPriority = "uniform" | "advantage" | "reward" | "rarity";
+
+/** The signal of a group; undefined for rarity, which depends on the other groups. */
+export function signalOf(priority: ReplayPriority, group: TrajectoryGroup): number | undefined {
+  const totals = group.trajectories.filter(hasReward).map(({ reward }) => reward.total);
+  switch (priority) {
+    case "uniform":
+      return 1;
+    case "advantage":
+      return deviation(totals);
+    case "reward":
+      return mean(totals.map(Math.abs));
+    case "rarity":
+      return undefined;
+  }
+}
+
+/** What rarity counts: the distinct states of all turns, or the prompt. */
+export function rarityKeys({ prompt, trajectories }: TrajectoryGroup): readonly string[] {
+  const states = trajectories.flatMap(({ turns }) => turns.flatMap(({ stateKey }) => stateKey ?? []));
+  return states.length === 0 ? [prompt.id] : [...new Set(states)];
+}
+
+/** The mean over the keys of one over the number of groups that have the key. */
+export function rarityOf(keys: readonly string[], numGroupsWith: ReadonlyMap<string, number>): number {
+  return mean(keys.map((key) => 1 / (numGroupsWith.get(key) ?? 1)));
+}
+
+function hasReward({ end }: TrajectoryGroup["trajectories"][number]): boolean {
+  return end.kind === "completed" || end.kind === "truncated";
+}
+
+function deviation(values: readonly number[]): number {
+  const center = mean(values);
+  return Math.sqrt(mean(values.map((value) => (value - center) ** 2)));
+}
+
+function mean(values: readonly number[]): number {
+  return values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;
+}

@@ -1,0 +1,254 @@
+/**
+ * Steps that are launched before the one before them is read, as on a GPU: here by a runner that computes them on the CPU at
+ * once, from what it drew itself. Everything must be as if every step were read before the next.
+ */
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { tinyConfig, tinyModel } from "../../models/causal-lm/tiny-model.ts";
+import { inferenceMode, noGrad } from "../../torch/autograd.ts";
+import { tensor } from "../../torch/create.ts";
+import { tensorScope } from "../../torch/scope.ts";
+import type { GenerateRequest } from "../generate.ts";
+import type { LaunchedStep } from "./decode-graphs.ts";
+import type { EngineOptions } from "./engine-options.ts";
+import { LocalEngine } from "./local-engine.ts";
+import { piecesLayout } from "./paged-layout.ts";
+import { drawTokens } from "./sampler.ts";
+import type { Piece } from "./scheduler.ts";
+import type { Sequence } from "./sequence.ts";
+import { uniformAt } from "./uniform.ts";
+
+const fake = vi.hoisted(() => ({ canLaunch: true, numLaunched: 0, numAhead: 0, failAt: 0 }));
+
+vi.mock("./model-runner.ts", async (importOriginal) => {
+  const { ModelRunner } = await importOriginal<typeof import("./model-runner.ts")>();
+  type Parts = ConstructorParameters<typeof ModelRunner>;
+  class LaunchingRunner extends ModelRunner {
+    private readonly parts: Parts;
+    private drawn: number[] = [];
+
+    constructor(...parts: Parts) {
+      super(...parts);
+      this.parts = parts;
+    }
+
+    override get canLaunch(): boolean {
+      return fake.canLaunch;
+    }
+
+    override launch(sequences: readonly Sequence[], from: readonly number[] | null): LaunchedStep {
+      const [model, cache] = this.parts;
+      const isFailing = ++fake.numLaunched === fake.failAt;
+      if (from !== null) fake.numAhead++;
+      const positions = sequences.map(({ numComputed }) => numComputed + (from === null ? 0 : 1));
+      const ids = sequences.map((one, row) => (from === null ? one.tokenAt(positions[row]!) : this.drawn[from[row]!]!));
+      const pieces = sequences.map(({ blocks }, row) => ({
+        sequence: { blocks, numComputed: positions[row]! },
+        numTokens: 1,
+      }));
+      const draws = tensorScope(() =>
+        inferenceMode(() => {
+          const ids_B = tensor(Int32Array.from(ids), [ids.length], { dtype: "int64" });
+          const scores_BV = model.logits(model.forward(ids_B, piecesLayout(pieces as unknown as Piece[], cache)));
+          const requests = sequences.map(({ sampling, seed }, row) => ({
+            sampling,
+            tokens: new Int32Array(),
+            uniform: uniformAt(seed, positions[row]! + 1),
+            numTopLogprobs: 0,
+          }));
+          return drawTokens(scores_BV, requests);
+        }),
+      );
+      this.drawn = draws.map((draw) => draw?.tokenId ?? 0);
+      const read = () => {
+        if (isFailing) throw new Error("device lost");
+        return {
+          tokenIds: Float32Array.from(draws, (draw) => draw?.tokenId ?? -1),
+          samplerLogprobs: Float32Array.from(draws, (draw) => draw?.samplerLogprob ?? 0),
+          modelLogprobs: Float32Array.from(draws, (draw) => draw?.modelLogprob ?? 0),
+        };
+      };
+      return { sequences, read };
+    }
+  }
+  return { ModelRunner: LaunchingRunner };
+});
+
+const model = tinyModel(tinyConfig("qwen3"));
+const engines: LocalEngine[] = [];
+const prompt = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3];
+
+function makeEngine(options: EngineOptions & { readonly version?: number } = {}): LocalEngine {
+  const engine = new LocalEngine(model, { blockSize: 4, ...options });
+  engines.push(engine);
+  return engine;
+}
+
+beforeEach(() => {
+  Object.assign(fake, { canLaunch: true, numLaunched: 0, numAhead: 0, failAt: 0 });
+});
+
+afterEach(async () => {
+  for (const engine of engines.splice(0)) {
+    await engine.abortAll();
+    engine.updateWeights(1_000, () => {});
+    expect(engine.status()).toMatchObject({ cacheUsage: 0, queuedRequests: 0, runningRequests: 0 });
+    await engine.close();
+  }
+});
+
+/** The same requests, once with steps launched ahead and once with every step read first. */
+async function both(requests: readonly GenerateRequest[], options: EngineOptions = {}) {
+  const ahead = await Promise.all(requests.map(makeEngine(options).generate));
+  fake.canLaunch = false;
+  const plain = await Promise.all(requests.map(makeEngine(options).generate));
+  return { ahead, plain };
+}
+
+test.each<[string, EngineOptions]>([
+  ["all run", {}],
+  ["most wait for a place", { maxRunning: 3 }],
+  ["they take blocks from each other", { maxRunning: 4, contextLength: 32, numBlocks: 14 }],
+  ["prompts are cut", { maxStepTokens: 6 }],
+])("replies of many lengths are what they are without, when %s", async (_name, options) => {
+  const requests = Array.from({ length: 12 }, (_, i) => ({
+    promptIds: [...prompt.slice(0, 1 + (i % 5)), i],
+    sampling: { maxTokens: 1 + ((5 * i) % 13), seed: i, temperature: i % 4 === 0 ? 0 : 0.5 + i / 8, stopIds: [7, 11] },
+  }));
+  const { ahead, plain } = await both(requests, options);
+  ahead.forEach((reply, i) => {
+    expect([...reply.tokenIds]).toEqual([...plain[i]!.tokenIds]);
+    expect(reply.finish).toEqual(plain[i]!.finish);
+    reply.samplerLogprobs.forEach((value, t) => {
+      expect(value).toBeCloseTo(plain[i]!.samplerLogprobs[t]!, 5);
+    });
+    reply.modelLogprobs.forEach((value, t) => {
+      expect(value).toBeCloseTo(plain[i]!.modelLogprobs[t]!, 5);
+    });
+  });
+  expect(ahead.some(({ finish }) => finish.kind === "stop")).toBe(true);
+  expect(fake.numAhead).toBeGreaterThan(3);
+});
+
+test("a reply of n tokens takes n steps, of which all but the first two are launched ahead", async () => {
+  const engine = makeEngine();
+  await engine.generate({ promptIds: prompt, sampling: { maxTokens: 9 } });
+  expect(engine.status().counters.steps).toBe(9);
+  expect(fake).toMatchObject({ numLaunched: 8, numAhead: 7 });
+});
+
+test("requests with filters, and those that want the best tokens, are read step by step", async () => {
+  const engine = makeEngine();
+  await engine.generate({ promptIds: prompt, sampling: { maxTokens: 3, topK: 4 } });
+  await engine.generate({ promptIds: prompt, sampling: { maxTokens: 3 }, numTopLogprobs: 2 });
+  expect(fake.numLaunched).toBe(0);
+});
+
+test("new weights draw the very next token: what was launched with the old ones is dropped", async () => {
+  const engine = makeEngine({ version: 4 });
+  let numSeen = 0;
+  const request = { promptIds: prompt, sampling: { maxTokens: 7, seed: 2 } };
+  const changing = {
+    ...request,
+    onTokens: () => [3, 5].includes(++numSeen) && engine.updateWeights(numSeen + 4, () => {}),
+  };
+  const [first, second] = await Promise.all([engine.generate(changing), engine.generate(request)]);
+  expect([...first.versions]).toEqual([4, 4, 4, 7, 7, 9, 9]);
+  expect([...second.versions]).toEqual([...first.versions]);
+  // The weights were the same, so the tokens are those of a reply without a change.
+  fake.canLaunch = false;
+  expect([...first.tokenIds]).toEqual([...(await makeEngine().generate(request)).tokenIds]);
+});
+
+test("weights that are written between two tokens are those that the second is drawn with", async () => {
+  const own = tinyModel(tinyConfig("llama"));
+  const engine = new LocalEngine(own);
+  let numSeen = 0;
+  const { tokenIds, versions } = await engine.generate({
+    promptIds: prompt,
+    sampling: { maxTokens: 8, temperature: 0 },
+    onTokens: () => {
+      if (++numSeen !== 4) return;
+      // An output matrix with one row above all others draws that token only, or the one below all others.
+      engine.updateWeights(1, ({ norm, head }) => {
+        noGrad(() => {
+          norm.weight.zero_();
+          norm.weight.select(0, 0).add_(1);
+          head.zero_();
+          head.select(1, 0).copy_(tensor(Array.from({ length: 29 }, (_, id) => (id === 17 ? 1 : id === 18 ? -1 : 0))));
+        });
+      });
+    },
+  });
+  expect([...versions]).toEqual([0, 0, 0, 0, 1, 1, 1, 1]);
+  expect([...tokenIds.slice(4)].every((id) => id === 17 || id === 18)).toBe(true);
+  await engine.close();
+  own.dispose();
+});
+
+test("an abort keeps the tokens so far and drops the one on its way; a session goes on from there", async () => {
+  const engine = makeEngine();
+  const sampling = { maxTokens: 12, seed: 5 };
+  const whole = await makeEngine().generate({ promptIds: prompt, sampling });
+  const controller = new AbortController();
+  let numSeen = 0;
+  const [part, other] = await Promise.all([
+    engine.generate({
+      promptIds: prompt,
+      sampling,
+      sessionId: "a",
+      signal: controller.signal,
+      onTokens: () => ++numSeen === 5 && controller.abort(),
+    }),
+    engine.generate({ promptIds: prompt, sampling }),
+  ]);
+  expect([...part.tokenIds]).toEqual([...whole.tokenIds.slice(0, 5)]);
+  expect([...other.tokenIds]).toEqual([...whole.tokenIds]);
+  const rest = await engine.generate({
+    promptIds: [...prompt, ...part.tokenIds],
+    sampling: { ...sampling, maxTokens: 7 },
+    sessionId: "a",
+  });
+  expect([...rest.tokenIds]).toEqual([...whole.tokenIds.slice(5)]);
+});
+
+test("a pause holds what is on its way, and it is read when the engine goes on", async () => {
+  const engine = makeEngine();
+  const request = { promptIds: prompt, sampling: { maxTokens: 10, seed: 3 } };
+  const expected = await makeEngine().generate(request);
+  let numSeen = 0;
+  const reply = engine.generate({ ...request, onTokens: () => ++numSeen === 4 && void engine.pause() });
+  await vi.waitFor(() => expect(numSeen).toBe(4));
+  for (let i = 0; i < 10; i++) await nextTurn();
+  expect(numSeen).toBe(4);
+  engine.resume();
+  expect([...(await reply).tokenIds]).toEqual([...expected.tokenIds]);
+});
+
+test("a launched step that fails takes its requests with it, and the engine goes on", async () => {
+  const engine = makeEngine();
+  const request = { promptIds: prompt, sampling: { maxTokens: 6 } };
+  fake.failAt = 3;
+  const replies = await Promise.all([engine.generate(request), engine.generate(request)]);
+  expect(replies.map(({ finish }) => finish.kind)).toEqual(["failed", "failed"]);
+  // One token came from the prompt, two from launched steps; the third of those was never read.
+  expect(replies[0]!.tokenIds).toHaveLength(3);
+  expect((await engine.generate(request)).finish.kind).toBe("length");
+});
+
+test("scores that are no numbers fail the request, and the step that was launched from them is dropped", async () => {
+  const own = tinyModel(tinyConfig("qwen2"));
+  const engine = new LocalEngine(own);
+  let numSeen = 0;
+  const reply = await engine.generate({
+    promptIds: prompt,
+    sampling: { maxTokens: 6 },
+    onTokens: () => {
+      if (++numSeen === 2) engine.updateWeights(1, ({ norm }) => noGrad(() => void norm.weight.mul_(Number.NaN)));
+    },
+  });
+  expect(reply.finish).toMatchObject({ kind: "failed", error: { code: "INVALID_SCORES" } });
+  expect(reply.tokenIds).toHaveLength(2);
+  await engine.close();
+  own.dispose();
+});

@@ -1,0 +1,151 @@
+/** From config to the parts of rollout: environments, rewards, prompts, and the scheduler over them. */
+import { buildSource } from "../data/build-source.ts";
+import type { DataChoice } from "../data/data-options.ts";
+import { buildEnv } from "../envs/catalog.ts";
+import { questionAnswer } from "../envs/question-answer/question-answer.ts";
+import type { EnvFactory, MakeEnv } from "../envs/text-env.ts";
+import { RerollError } from "../errors/reroll-error.ts";
+import type { Clock } from "../flow/clock.ts";
+import type { Generate } from "../generation/generate.ts";
+import type { Tokenizer } from "../models/tokenizer/tokenizer.ts";
+import { buildRoute, type RewardChoice } from "../rewards/catalog.ts";
+import { createScorer, type Scorer } from "../rewards/score-all.ts";
+import { type Admission, admitByStaleness, admitWanted } from "../rollout/admission.ts";
+import { ChatFormat } from "../rollout/conversation.ts";
+import { createEpisodeRunner, type RunEpisode } from "../rollout/episode.ts";
+import { allFilters, dropEqualRewards, type GroupFilter, keepDifficulty } from "../rollout/group-filter.ts";
+import { type DomainSource, RolloutScheduler, type SampleEvent } from "../rollout/rollout-scheduler.ts";
+import type { RunConfig } from "./run-config.ts";
+
+/** What trajectories are made in: built once, shared by training and validation. */
+export interface RunWorld {
+  readonly envs: Readonly<Record<string, EnvFactory>>;
+  readonly makeEnv: MakeEnv;
+  readonly scorer: Scorer | null;
+  close(): Promise<void>;
+}
+
+export async function buildWorld(config: RunConfig, clock: Clock): Promise<RunWorld> {
+  const envs = Object.fromEntries(
+    Object.entries(config.envs).map(([domain, choice]) => [domain, inDomain(domain, buildEnv(choice))]),
+  );
+  const scorer =
+    Object.keys(config.rewards).length === 0
+      ? null
+      : createScorer({ reward: await buildRoute(config.rewards as Record<string, RewardChoice>), clock });
+  // Rows of data need no environment of their own: their messages are the task, and one reply ends it.
+  const single = questionAnswer.build(questionAnswer.options.parse({}));
+  return {
+    envs,
+    scorer,
+    makeEnv: (prompt, seed) => (envs[prompt.domain] ?? envs.default ?? single).makeEnv(prompt, seed),
+    close: async () => {
+      await Promise.all([scorer?.close(), ...Object.values(envs).map((env) => env.close?.())]);
+    },
+  };
+}
+
+/** Prompts of an environment's own making belong to the domain that the run file gives it. */
+function inDomain(domain: string, { makePrompt, ...factory }: EnvFactory): EnvFactory {
+  return makePrompt === undefined ? factory : { ...factory, makePrompt: (seed) => ({ ...makePrompt(seed), domain }) };
+}
+
+export function buildEpisodes(
+  config: RunConfig,
+  world: RunWorld,
+  parts: { readonly generate: Generate; readonly tokenizer: Tokenizer; readonly clock: Clock },
+  temperature: number,
+): RunEpisode {
+  const { context, contextLength, maxTurns, sampling, limits } = config.rollout;
+  const { scorer } = world;
+  return createEpisodeRunner({
+    generate: parts.generate,
+    makeEnv: world.makeEnv,
+    format: new ChatFormat(parts.tokenizer, { context }),
+    ...(scorer !== null && { score: scorer.score }),
+    sampling: { ...sampling, temperature },
+    limits: {
+      maxTurns,
+      contextLength,
+      episodeMs: 1000 * limits.episodeSeconds,
+      generateMs: 1000 * limits.generateSeconds,
+      envMs: 1000 * limits.envSeconds,
+      rewardMs: 1000 * limits.rewardSeconds,
+    },
+    clock: parts.clock,
+  });
+}
+
+/** Sources by domain share. The parts of a mixture stay apart, so that shares hold for what is delivered. */
+export async function buildSources(config: RunConfig, world: RunWorld): Promise<BuiltSources> {
+  const data = config.data ?? defaultData(config, "train");
+  const parts = { seed: config.seed, envs: world.envs };
+  const choices =
+    data.type === "mix"
+      ? data.parts.map(({ ratio, source }) => ({ share: ratio, choice: source }))
+      : [{ share: 1, choice: data }];
+  const built = await Promise.all(
+    choices.map(async ({ share, choice }, i) => {
+      const path = data.type === "mix" ? `data.parts.${i}.source` : "data";
+      return { share, ...(await buildSource(choice as DataChoice, parts, path)) };
+    }),
+  );
+  return { sources: built, statements: built.flatMap(({ statements }) => statements) };
+}
+
+export interface BuiltSources {
+  readonly sources: readonly DomainSource[];
+  readonly statements: readonly string[];
+}
+
+/** Where nothing is said about data, the one environment makes the prompts. */
+export function defaultData({ envs }: RunConfig, part: "train" | "validation"): DataChoice {
+  const [only, ...others] = Object.keys(envs);
+  if (only !== undefined && others.length === 0) return { type: "env", env: only, part };
+  throw new RerollError(
+    "INVALID_OPTION",
+    `data is missing. Without it the run must have exactly one environment that makes its own prompts: envs has ${Object.keys(envs).length}.`,
+  );
+}
+
+export function buildScheduler(
+  config: RunConfig,
+  runEpisode: RunEpisode,
+  sources: readonly DomainSource[],
+  clock: Clock,
+  onEvent?: (event: SampleEvent) => void,
+): RolloutScheduler {
+  const { rollout, loop, seed } = config;
+  const { groupSize, maxInFlight, extraSamples } = rollout;
+  const filter = buildFilter(rollout.filter);
+  return new RolloutScheduler({
+    runEpisode,
+    sources,
+    seed,
+    clock,
+    ...(onEvent !== undefined && { onEvent }),
+    options: {
+      groupSize,
+      maxInFlight,
+      extraSamples,
+      admission: buildAdmission(config),
+      maxFilteredFactor: rollout.filter.maxFactor,
+      ...(filter !== null && { filter }),
+      ...(loop.type === "async" && { maxStaleness: loop.maxStaleness }),
+      rest: loop.type === "async" ? "continue" : rollout.partial ? "hold" : "restart",
+    },
+  });
+}
+
+function buildAdmission({ loop, rollout }: RunConfig): Admission {
+  if (loop.type === "sync") return admitWanted(rollout.extraGroups);
+  return admitByStaleness(loop.maxStaleness, rollout.groupsPerStep * loop.syncInterval);
+}
+
+function buildFilter(options: RunConfig["rollout"]["filter"]): GroupFilter | null {
+  const filters = [
+    ...(options.dropEqualRewards ? [dropEqualRewards] : []),
+    ...(options.meanReward === null ? [] : [keepDifficulty(...options.meanReward)]),
+  ];
+  return filters.length === 0 ? null : allFilters(filters);
+}

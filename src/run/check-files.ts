@@ -1,0 +1,84 @@
+/** Whether the files that a run names are there, and what shape its model has. Reads names and config.json, nothing large. */
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { join, resolve } from "node:path";
+import type { DataOptions } from "../data/data-options.ts";
+import { RerollError } from "../errors/reroll-error.ts";
+import { type CausalLmConfig, parseConfig } from "../models/causal-lm/config.ts";
+import { presetConfig } from "../models/causal-lm/presets.ts";
+import type { RunConfig } from "./run-config.ts";
+
+/** Bytes and a few special tokens: what a preset speaks where no environment names its words. */
+const PRESET_VOCABULARY = 272;
+
+/** Throws for the first file that is missing. Out: the shape of the model. */
+export function checkFiles({ model, data, validation, warmStart, reference, critic }: RunConfig): CausalLmConfig {
+  const shape =
+    model.path === null ? presetConfig(model.preset ?? "nano", PRESET_VOCABULARY) : readShape(model.path, "model.path");
+  if (reference !== null) readShape(reference, "reference");
+  if (critic.path !== null) readShape(critic.path, "critic.path");
+  if (data !== null) checkData(data, "data");
+  if (validation?.data) checkData(validation.data, "validation.data");
+  if (warmStart?.type === "data") checkData(warmStart.data, "warmStart.data");
+  return shape;
+}
+
+function readShape(path: string, key: string): CausalLmConfig {
+  const folder = resolve(path);
+  const file = join(folder, "config.json");
+  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) {
+    throw missing(
+      key,
+      path,
+      folder,
+      "It must be a folder in Hugging Face layout, with config.json, tokenizer.json and model.safetensors.",
+    );
+  }
+  if (!existsSync(file)) throw missing(key, path, file, "The folder is there, but it holds no model.");
+  return parseConfig(parseJson(file, key), file);
+}
+
+function parseJson(file: string, key: string): unknown {
+  try {
+    return JSON.parse(readFileSync(file, "utf8"));
+  } catch (cause) {
+    throw new RerollError(
+      "FILE_INVALID",
+      `${key} cannot be used: ${file} is not JSON. ${String(cause)}.`,
+      { file },
+      { cause },
+    );
+  }
+}
+
+function checkData(source: DataOptions, key: string): void {
+  switch (source.type) {
+    case "mix":
+      for (const [i, { source: inner }] of source.parts.entries()) checkData(inner, `${key}.parts.${i}.source`);
+      return;
+    case "curriculum":
+      checkData(source.source, `${key}.source`);
+      return;
+    case "jsonl":
+    case "json":
+    case "parquet":
+      for (const path of [source.path].flat()) {
+        if (!existsSync(path))
+          throw missing(`${key}.path`, path, resolve(path), "Paths count from where the command is run.");
+      }
+      return;
+    case "rows":
+    case "env":
+      return;
+  }
+}
+
+function missing(key: string, given: string, looked: string, what: string): RerollError {
+  return new RerollError(
+    "FILE_NOT_FOUND",
+    `${key} names ${JSON.stringify(given)}, and ${looked} does not exist. ${what}`,
+    {
+      key,
+      path: looked,
+    },
+  );
+}

@@ -1,0 +1,193 @@
+/**
+ * Keys that are valid one by one and cannot work together. Pure; each check says what to change.
+ *
+ * In: a config whose parts are resolved. Out: nothing, or one error about the first thing that is wrong.
+ */
+import { buildRecipe, type RecipeChoice } from "../algorithms/recipes/table.ts";
+import type { DataOptions } from "../data/data-options.ts";
+import { buildEnv } from "../envs/catalog.ts";
+import { didYouMean } from "../errors/nearest-name.ts";
+import { RerollError } from "../errors/reroll-error.ts";
+import type { RunConfig } from "./run-config.ts";
+
+/** Throws for the first contradiction. */
+export function checkRun(config: RunConfig): void {
+  for (const check of CHECKS) {
+    const problem = check(config);
+    if (problem !== null) throw new RerollError("CONTRADICTORY_OPTIONS", problem);
+  }
+}
+
+type Check = (config: RunConfig) => string | null;
+
+/** Recipes that compare the trajectories of a prompt with each other; these do not. */
+const WITHOUT_GROUPS: readonly string[] = ["ppo", "reinforce", "reinforce-pp", "remax"];
+
+/** Versions that tokens may be old without a correction. Beyond it the clip range alone does not hold the policy. */
+const MAX_UNCORRECTED = 4;
+
+const CHECKS: readonly Check[] = [
+  ({ model }) => {
+    if (model.path === null && model.preset === null)
+      return 'model names no weights: path and preset are both null. Set model.path to a Hugging Face folder, or model.preset to "nano" for a first run.';
+    if (model.path !== null && model.preset !== null)
+      return `model.path and model.preset are both set: got ${JSON.stringify(model.path)} and ${JSON.stringify(model.preset)}. Leave one out.`;
+    return null;
+  },
+  ({ device }) =>
+    /^(auto|cpu|cuda(:\d+)?)$/.test(device)
+      ? null
+      : `device must be auto, cpu, cuda or cuda:<n>: got ${JSON.stringify(device)}.${didYouMean(device, ["auto", "cpu", "cuda"])}`,
+  ({ model, device }) =>
+    model.dtype === "bfloat16" && device === "cpu"
+      ? 'model.dtype is "bfloat16" on the CPU, where most operators are slower in it or missing. Set model.dtype to "float32" or "auto".'
+      : null,
+  ({ data, envs }) => (data === null ? checkOwnPrompts(envs) : checkSource(data, envs, "data")),
+  ({ validation, data, envs }) => {
+    if (validation === null) return null;
+    if (validation.data !== null) return checkSource(validation.data, envs, "validation.data");
+    const [only, ...others] = Object.keys(envs);
+    if (only !== undefined && others.length === 0) return null;
+    return `validation.data is missing, and ${data === null ? "" : "data is not the environment's: "}without it the run must have exactly one environment: envs has ${Object.keys(envs).length}. Set validation.data, such as the other part of a split.`;
+  },
+  ({ warmStart, envs }) => (warmStart?.type === "data" ? checkSource(warmStart.data, envs, "warmStart.data") : null),
+  ({ warmStart, envs }) =>
+    warmStart?.type === "play" && Object.keys(envs).length === 0
+      ? 'warmStart.type is "play", and envs is empty: there is nothing to play. Add an environment, or use { type: "data" }.'
+      : null,
+  checkRewards,
+  ({ rollout }) =>
+    rollout.sampling.maxTokens >= rollout.contextLength
+      ? `rollout.sampling.maxTokens must be below rollout.contextLength, which holds the prompt too: got ${rollout.sampling.maxTokens} and ${rollout.contextLength}. Raise contextLength or lower maxTokens.`
+      : null,
+  ({ rollout }) =>
+    rollout.sampling.temperature === 0
+      ? "rollout.sampling.temperature is 0 in training: all trajectories of a prompt would be the same, and there would be nothing to compare. Set it to 1; validation.temperature may be 0."
+      : null,
+  ({ rollout }) =>
+    rollout.filter.dropEqualRewards && rollout.groupSize === 1
+      ? "rollout.filter.dropEqualRewards is true with rollout.groupSize 1: the rewards of a group of one never differ, and every group would be dropped. Raise groupSize, or turn the filter off."
+      : null,
+  ({ rollout: { filter } }) =>
+    filter.meanReward !== null && filter.meanReward[0] > filter.meanReward[1]
+      ? `rollout.filter.meanReward must be [low, high]: got ${JSON.stringify(filter.meanReward)}. Swap them.`
+      : null,
+  ({ algorithm, rollout }) =>
+    rollout.groupSize === 1 && !WITHOUT_GROUPS.includes(algorithm.type) && algorithm.singleton !== "raw"
+      ? `algorithm.type ${JSON.stringify(algorithm.type)} compares the trajectories of a prompt, and rollout.groupSize is 1: every advantage would be 0. Set groupSize to 2 or more (8 is usual), or use reinforce or ppo.`
+      : null,
+  ({ algorithm, rollout }) =>
+    algorithm.type === "pass-at-k" && typeof algorithm.k === "number" && algorithm.k > rollout.groupSize
+      ? `algorithm.k must be at most rollout.groupSize: got ${algorithm.k} and ${rollout.groupSize}.`
+      : null,
+  ({ algorithm }) =>
+    buildRecipe(algorithm as RecipeChoice).needs.includes("greedyRewards_B")
+      ? `algorithm.type ${JSON.stringify(algorithm.type)} needs a greedy trajectory beside each group, which runs do not sample. Use rloo, whose baseline is the other trajectories.`
+      : null,
+  ({ rollout, training }) => {
+    const trajectories = rollout.groupsPerStep * rollout.groupSize;
+    const { minibatch } = training;
+    if (minibatch === 0 || trajectories % minibatch === 0) return null;
+    const count = `${rollout.groupsPerStep} prompts x ${rollout.groupSize} samples = ${trajectories} trajectories`;
+    return minibatch > trajectories
+      ? `training.minibatch is more than a step has: got ${minibatch}, and ${count}. Set it to 0 for one update per step.`
+      : `training.minibatch must divide the trajectories of a step: got ${minibatch}, and ${count}. Use ${nearestDivisor(trajectories, minibatch)}.`;
+  },
+  ({ loop, algorithm }) =>
+    loop.type === "async" && loop.maxStaleness > MAX_UNCORRECTED && !algorithm.bypass && !algorithm.correction
+      ? `loop.maxStaleness is ${loop.maxStaleness} without a correction: tokens that old are far from the policy. Set algorithm.correction, or maxStaleness to ${MAX_UNCORRECTED} or less.`
+      : null,
+  ({ rollout, loop }) =>
+    rollout.partial && loop.type === "async"
+      ? 'rollout.partial is for loop.type "sync"; in an asynchronous loop unfinished trajectories always go on. Set rollout.partial to false.'
+      : null,
+  ({ replay }) =>
+    replay !== null && replay.ratio === 1
+      ? "replay.ratio is 1: nothing new would ever be trained on. Set it below 1, 0.25 is usual."
+      : null,
+  ({ validation, checkpoint }) =>
+    validation !== null && validation.patience !== null && validation.every === 0
+      ? `validation.patience is ${validation.patience} and validation.every is 0, so there is no validation to be patient about. Set validation.every${checkpoint.every > 0 ? ` to ${checkpoint.every}` : ""}.`
+      : null,
+];
+
+function checkOwnPrompts(envs: RunConfig["envs"]): string | null {
+  const names = Object.keys(envs);
+  const [only] = names;
+  if (only === undefined)
+    return 'data is missing, and envs is empty: there are no prompts. Set data, as in { type: "jsonl", path: "train.jsonl" }, or add an environment that makes its own.';
+  if (names.length > 1)
+    return `data is missing, and envs has ${names.length} environments: ${names.join(", ")}. Say how they are mixed: data: { type: "mix", parts: [{ ratio: 1, source: { type: "env", env: "${only}" } }, ...] }.`;
+  if (buildEnv(envs[only]!).makePrompt !== undefined) return null;
+  return `data is missing, and the environment envs.${only} of type ${JSON.stringify(envs[only]!.type)} makes no prompts of its own. Set data.`;
+}
+
+function checkSource(source: DataOptions, envs: RunConfig["envs"], path: string): string | null {
+  if (source.type === "mix")
+    return first(source.parts, ({ source: inner }, i) => checkSource(inner, envs, `${path}.parts.${i}.source`));
+  if (source.type === "curriculum") {
+    if (source.low >= source.high)
+      return `${path}.low must be below ${path}.high: got ${source.low} and ${source.high}.`;
+    return checkSource(source.source, envs, `${path}.source`);
+  }
+  if (source.type !== "env") return null;
+  const names = Object.keys(envs);
+  if (!Object.hasOwn(envs, source.env))
+    return `${path}.env names ${JSON.stringify(source.env)}, which is not in envs.${didYouMean(source.env, names)} envs has: ${names.join(", ") || "nothing"}.`;
+  if (buildEnv(envs[source.env]!).makePrompt !== undefined) return null;
+  return `${path}.env names ${JSON.stringify(source.env)}, which makes no prompts of its own. Take its prompts from a file.`;
+}
+
+/** Rows of data are scored by a reward; only environments have rewards of their own. */
+function checkRewards({ data, envs, rewards }: RunConfig): string | null {
+  if (data === null) return null;
+  const names = Object.keys(rewards);
+  return first(domainsOf(data), (domain) => {
+    const isFine =
+      domain === null
+        ? names.length > 0 || Object.keys(envs).some((name) => isScored(name, envs, {}))
+        : isScored(domain, envs, rewards);
+    if (isFine) return null;
+    return domain === null || names.length === 0
+      ? 'rewards is empty, and rows of data have no reward of their own. Add one, as in rewards: { default: { type: "math" } }.'
+      : `rewards has nothing for the domain ${JSON.stringify(domain)} of data: there are rewards for ${names.join(", ")}.${didYouMean(domain, names)} Add rewards.${domain}, or rewards.default.`;
+  });
+}
+
+function isScored(domain: string, envs: RunConfig["envs"], rewards: RunConfig["rewards"]): boolean {
+  // A question with one answer is an environment that leaves the reward to others.
+  const pays = (name: string) => Object.hasOwn(envs, name) && envs[name]!.type !== "question-answer";
+  return [domain, "default"].some((name) => Object.hasOwn(rewards, name) || pays(name));
+}
+
+/** The domains of rows, null where only the rows know theirs. Prompts of environments are scored by them. */
+function domainsOf(source: DataOptions): (string | null)[] {
+  switch (source.type) {
+    case "env":
+      return [];
+    case "mix":
+      return source.parts.flatMap((part) => domainsOf(part.source));
+    case "curriculum":
+      return domainsOf(source.source);
+    case "jsonl":
+    case "json":
+    case "parquet":
+    case "rows":
+      return [typeof source.domain === "string" ? source.domain : null];
+  }
+}
+
+function nearestDivisor(total: number, wanted: number): number {
+  for (let distance = 1; ; distance++) {
+    if (total % (wanted + distance) === 0) return wanted + distance;
+    if (wanted > distance && total % (wanted - distance) === 0) return wanted - distance;
+  }
+}
+
+function first<Value, Found>(values: readonly Value[], find: (value: Value, i: number) => Found | null): Found | null {
+  for (const [i, value] of values.entries()) {
+    const found = find(value, i);
+    if (found !== null) return found;
+  }
+  return null;
+}

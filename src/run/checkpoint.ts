@@ -1,0 +1,86 @@
+/**
+ * Checkpoints of a run: `checkpoints/step-000040/` with `model/` in Hugging Face layout, `state/` of the trainer, and `loop.json`.
+ *
+ * A checkpoint is written beside its place and renamed when it is complete, so a process may be killed at any moment.
+ */
+import { existsSync } from "node:fs";
+import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { RerollError } from "../errors/reroll-error.ts";
+import type { JsonValue } from "../flow/prompt.ts";
+import type { LoopPosition } from "../loops/loop-parts.ts";
+import type { Trainer } from "../training/trainer.ts";
+
+/** Everything beside the trainer's own state. */
+export interface LoopState extends LoopPosition {
+  readonly rollout: JsonValue;
+  /** The best validation so far, and its step. */
+  readonly best: { readonly step: number; readonly value: number } | null;
+  /** Validations without a better one. */
+  readonly numWithoutBetter: number;
+  readonly replay: JsonValue;
+}
+
+export interface Checkpoint {
+  readonly folder: string;
+  readonly state: LoopState;
+}
+
+export class Checkpoints {
+  readonly #folder: string;
+  readonly #numKept: number;
+
+  constructor(runFolder: string, numKept: number) {
+    this.#folder = join(runFolder, "checkpoints");
+    this.#numKept = numKept;
+  }
+
+  async save(trainer: Trainer, state: LoopState): Promise<string> {
+    const place = join(this.#folder, nameOf(state.step));
+    const draft = `${place}.writing`;
+    await rm(draft, { recursive: true, force: true });
+    await mkdir(draft, { recursive: true });
+    await trainer.saveModel(join(draft, "model"));
+    await trainer.saveState(join(draft, "state"));
+    await writeFile(join(draft, "loop.json"), `${JSON.stringify(state)}\n`);
+    await rm(place, { recursive: true, force: true });
+    await rename(draft, place);
+    await this.#removeOld(state);
+    return place;
+  }
+
+  /** The latest complete one, or null. */
+  async latest(): Promise<Checkpoint | null> {
+    const last = (await this.#names()).at(-1);
+    if (last === undefined) return null;
+    const folder = join(this.#folder, last);
+    return { folder, state: await readState(join(folder, "loop.json")) };
+  }
+
+  async #removeOld({ best }: LoopState): Promise<void> {
+    const names = await this.#names();
+    const old = names.slice(0, Math.max(0, names.length - this.#numKept));
+    const isBest = (name: string) => best !== null && name === nameOf(best.step);
+    await Promise.all(
+      old.filter((name) => !isBest(name)).map((name) => rm(join(this.#folder, name), { recursive: true, force: true })),
+    );
+  }
+
+  async #names(): Promise<string[]> {
+    if (!existsSync(this.#folder)) return [];
+    const names = await readdir(this.#folder);
+    return names.filter((name) => /^step-\d+$/.test(name)).sort();
+  }
+}
+
+function nameOf(step: number): string {
+  return `step-${String(step).padStart(6, "0")}`;
+}
+
+async function readState(path: string): Promise<LoopState> {
+  try {
+    return JSON.parse(await readFile(path, "utf8")) as LoopState;
+  } catch (cause) {
+    throw new RerollError("CHECKPOINT_BROKEN", `${path} cannot be read: ${String(cause)}.`, { path }, { cause });
+  }
+}

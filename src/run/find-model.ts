@@ -1,0 +1,78 @@
+/** Which weights a path means: a model folder, a checkpoint, or the best or latest checkpoint of a run. */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { RerollError } from "../errors/reroll-error.ts";
+
+/** Weights on disk. */
+export interface FoundModel {
+  /** In Hugging Face layout, or with adapters alone as PEFT stores them. */
+  readonly folder: string;
+  /** Whether it holds adapters that need their base. */
+  readonly isAdapter: boolean;
+  /** The run it belongs to; null for a folder from elsewhere. */
+  readonly runFolder: string | null;
+  /** In words, such as "checkpoint step-000040 of runs/a". */
+  readonly name: string;
+}
+
+/** `step` chooses a checkpoint of a run. Default: that of the best validation, else the latest. */
+export function findModel(path: string, step?: number): FoundModel {
+  const folder = resolve(path);
+  if (!existsSync(folder)) throw new RerollError("CHECKPOINT_NOT_FOUND", `${path} does not exist. Check the path.`, { folder });
+  if (existsSync(join(folder, "checkpoints"))) return ofCheckpoint(chooseCheckpoint(path, folder, step), folder);
+  if (existsSync(join(folder, "model")) && existsSync(join(folder, "loop.json")))
+    return ofCheckpoint(folder, dirname(dirname(folder)));
+  if (folder.endsWith(".gguf") || holdsWeights(folder)) return described(folder, null, path);
+  throw new RerollError(
+    "CHECKPOINT_NOT_FOUND",
+    `${path} holds no model: there is neither config.json, adapter_config.json, nor a folder of checkpoints. Give a model folder, a checkpoint, or a run folder.`,
+    { folder },
+  );
+}
+
+/** The folder of the model that a run started from: that of its adapters' base. */
+export function baseOfRun(runFolder: string): string | null {
+  const written = join(runFolder, "model");
+  if (existsSync(join(written, "config.json"))) return written;
+  try {
+    const { model }: { model?: { path?: unknown } } = JSON.parse(readFileSync(join(runFolder, "config.json"), "utf8"));
+    return typeof model?.path === "string" ? model.path : null;
+  } catch {
+    // A run folder that was copied in part: the caller says what to do without it.
+    return null;
+  }
+}
+
+function chooseCheckpoint(path: string, folder: string, step: number | undefined): string {
+  const root = join(folder, "checkpoints");
+  const names = readdirSync(root)
+    .filter((name) => /^step-\d+$/.test(name))
+    .sort();
+  const latest = names.at(-1);
+  if (latest === undefined) {
+    throw new RerollError("CHECKPOINT_NOT_FOUND", `The run ${path} has no checkpoint yet. Set checkpoint.every, or let it end.`, { folder });
+  }
+  const wanted = step ?? bestStep(join(root, latest, "loop.json"));
+  const found = names.find((name) => Number(name.slice("step-".length)) === wanted);
+  if (found === undefined && step !== undefined) {
+    throw new RerollError("CHECKPOINT_NOT_FOUND", `The run ${path} has no checkpoint of step ${step}. It has: ${names.join(", ")}.`, { step });
+  }
+  return join(root, found ?? latest);
+}
+
+function bestStep(file: string): number | null {
+  const { best }: { best?: { step: number } | null } = JSON.parse(readFileSync(file, "utf8"));
+  return best?.step ?? null;
+}
+
+function ofCheckpoint(folder: string, runFolder: string): FoundModel {
+  return described(join(folder, "model"), runFolder, folder);
+}
+
+function described(folder: string, runFolder: string | null, name: string): FoundModel {
+  return { folder, runFolder, name, isAdapter: existsSync(join(folder, "adapter_config.json")) };
+}
+
+function holdsWeights(folder: string): boolean {
+  return ["config.json", "adapter_config.json"].some((name) => existsSync(join(folder, name)));
+}

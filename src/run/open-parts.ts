@@ -1,0 +1,98 @@
+/** Opens what a run works with: the world of its episodes, the engine and the trainer in their threads. */
+import type { RecipeChoice } from "../algorithms/recipes/table.ts";
+import { buildRecipe } from "../algorithms/recipes/table.ts";
+import type { Clock } from "../flow/clock.ts";
+import { startThreadedEngine, type ThreadedEngine } from "../generation/local/threaded-engine.ts";
+import { loadTokenizer } from "../models/tokenizer/load-tokenizer.ts";
+import type { Tokenizer } from "../models/tokenizer/tokenizer.ts";
+import { startThreadedTrainer } from "../training/threaded-trainer.ts";
+import type { Trainer } from "../training/trainer.ts";
+import type { TrainerHostSource } from "../training/trainer-host.ts";
+import { updatesPerStep } from "./batch-arithmetic.ts";
+import { buildWorld, type RunWorld } from "./build-rollout.ts";
+import { type Placement, placeRun } from "./machine.ts";
+import { prepareModel } from "./prepare-model.ts";
+import type { RunConfig } from "./run-config.ts";
+
+export interface RunParts {
+  readonly world: RunWorld;
+  readonly tokenizer: Tokenizer;
+  readonly engine: ThreadedEngine;
+  readonly trainer: Trainer;
+  close(): Promise<void>;
+}
+
+export async function openParts(
+  config: RunConfig,
+  { folder, clock }: { readonly folder: string; readonly clock: Clock },
+): Promise<RunParts> {
+  const opened: { close(): Promise<void> }[] = [];
+  const close = async () => {
+    for (const part of opened.reverse()) await part.close();
+  };
+  const keep = <Part extends { close(): Promise<void> }>(part: Part): Part => {
+    opened.push(part);
+    return part;
+  };
+  try {
+    const world = keep(await buildWorld(config, clock));
+    const modelFolder = prepareModel(config, Object.values(world.envs), folder);
+    const tokenizer = await loadTokenizer(modelFolder);
+    const placement = placeRun(config);
+    const engine = keep(await startEngine(config, modelFolder, placement));
+    const trainer = keep(await startThreadedTrainer(trainerSource(config, modelFolder, placement)));
+    return { world, tokenizer, engine, trainer, close };
+  } catch (cause) {
+    await close();
+    throw cause;
+  }
+}
+
+function startEngine(config: RunConfig, folder: string, placement: Placement): Promise<ThreadedEngine> {
+  const { maxRunning, maxStepTokens } = config.engine;
+  return startThreadedEngine({
+    folder,
+    tokenizerFolder: folder,
+    device: placement.device,
+    dtype: placement.dtype,
+    numThreads: placement.engineThreads,
+    options: {
+      contextLength: config.rollout.contextLength,
+      maxRunning: maxRunning ?? Math.min(256, config.rollout.maxInFlight),
+      maxQueued: Math.max(16_384, 2 * config.rollout.maxInFlight),
+      ...(maxStepTokens !== null && { maxStepTokens }),
+      seed: config.seed,
+    },
+  });
+}
+
+function trainerSource(config: RunConfig, modelFolder: string, placement: Placement): TrainerHostSource {
+  const algorithm = config.algorithm as RecipeChoice;
+  const recipe = buildRecipe(algorithm);
+  const needsReference = recipe.needs.includes("referenceLogprobs_BT");
+  const perStep = updatesPerStep(config, recipe.numEpochs);
+  const { critic, warmStart } = config;
+  return {
+    source: {
+      modelFolder,
+      tokenizerFolder: modelFolder,
+      device: placement.device,
+      dtype: placement.dtype,
+      lora: config.model.lora,
+      reference: needsReference ? (config.reference ?? (config.model.lora === null ? modelFolder : "base")) : null,
+      critic: recipe.hasCritic
+        ? { modelFolder: critic.path ?? modelFolder, optimizer: critic.optimizer, warmupUpdates: critic.warmupUpdates }
+        : null,
+      algorithm,
+      training: config.training,
+      length: { numUpdates: perStep * config.loop.steps, updatesPerRolloutStep: perStep },
+      temperature: config.rollout.sampling.temperature,
+      seed: config.seed,
+      numThreads: placement.trainerThreads,
+    },
+    supervised:
+      warmStart === null
+        ? null
+        : { optimizer: warmStart.optimizer, schedule: warmStart.schedule, numUpdates: warmStart.steps },
+  };
+}

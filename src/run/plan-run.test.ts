@@ -1,0 +1,137 @@
+import { expect, test } from "vitest";
+import { exampleConfig } from "../../test/cli/example-run.ts";
+import { parseConfig } from "../models/causal-lm/config.ts";
+import { type PresetName, presetConfig } from "../models/causal-lm/presets.ts";
+import { countParameters, estimateMemory } from "./estimate-memory.ts";
+import { planRun } from "./plan-run.ts";
+
+const machine = { device: "cpu", dtype: "float32", memoryBytes: 16e9 } as const;
+const nano = presetConfig("nano", 32);
+
+/** Qwen2.5-0.5B. */
+const qwen = parseConfig(
+  {
+    model_type: "qwen2",
+    vocab_size: 151936,
+    hidden_size: 896,
+    intermediate_size: 4864,
+    num_hidden_layers: 24,
+    num_attention_heads: 14,
+    num_key_value_heads: 2,
+    max_position_embeddings: 32768,
+    rms_norm_eps: 1e-6,
+    rope_theta: 1000000,
+    tie_word_embeddings: true,
+  },
+  "config.json",
+);
+
+test("the plan says the batch arithmetic in words", () => {
+  const config = exampleConfig(
+    "rollout.groupsPerStep=512",
+    "rollout.groupSize=16",
+    "training.minibatch=512",
+    "training.schedule.warmup=20",
+    "training.schedule.unit=rollout-steps",
+    "training.schedule.type=cosine",
+    "loop.steps=200",
+  );
+  const plan = planRun(config, machine, nano);
+  expect(plan.lines.slice(0, 3)).toEqual([
+    "512 prompts x 16 samples = 8192 trajectories per step; minibatch 512 -> 16 updates per rollout step",
+    "20 warm-up rollout steps = 320 updates",
+    "200 steps = 3200 updates, learning rate 0.001 with cosine decay",
+  ]);
+  expect(plan.updatesPerStep).toBe(16);
+});
+
+test("epochs multiply updates, and warm-up in updates is told in rollout steps", () => {
+  const config = exampleConfig("algorithm.numEpochs=3", "training.minibatch=8", "training.schedule.warmup=9");
+  expect(planRun(config, machine, nano).lines.slice(0, 2)).toEqual([
+    "4 prompts x 4 samples = 16 trajectories per step; minibatch 8 x 3 epochs -> 6 updates per rollout step",
+    "9 warm-up updates = 1.5 rollout steps",
+  ]);
+});
+
+test.each([
+  ["nano", 108_928],
+  ["micro", 857_472],
+  ["mini", 5_123_712],
+  ["small", 25_191_936],
+] as const)("%s has as many parameters as its table says", (name: PresetName, count) => {
+  expect(countParameters(presetConfig(name, 32))).toBe(count);
+});
+
+test("parameters of Qwen2.5-0.5B are those of its checkpoint", () => {
+  expect(countParameters(qwen)).toBe(494_032_768);
+});
+
+test("the trainer's estimate is near the peak that was measured on an H200", () => {
+  // bench/results/gpu-train-step.json: 16 rows of 1024 tokens, bfloat16 AdamW without master weights, 21.65 to 23.63 GB.
+  const config = exampleConfig(
+    "rollout.contextLength=1024",
+    "rollout.groupsPerStep=16",
+    "training.optimizer.masterWeights=false",
+  );
+  const facts = { model: qwen, isOnGpu: true, dtype: "bfloat16", needsReference: false, hasCritic: false } as const;
+  const trainer = (checkpoint: boolean) =>
+    estimateMemory({ ...config, training: { ...config.training, checkpoint } }, facts)
+      .filter(({ owner }) => owner === "trainer")
+      .reduce((sum, { bytes }) => sum + bytes, 0);
+  expect(trainer(false) / 22.6e9).toBeGreaterThan(0.9);
+  expect(trainer(false) / 22.6e9).toBeLessThan(1.1);
+  // Checkpointed: 9.61 GB.
+  expect(trainer(true) / 9.61e9).toBeGreaterThan(0.75);
+  expect(trainer(true) / 9.61e9).toBeLessThan(1.1);
+});
+
+test("adapters need neither gradients nor moments for the rest, and no reference of their own", () => {
+  const facts = { model: qwen, isOnGpu: true, dtype: "bfloat16", needsReference: true, hasCritic: false } as const;
+  const parts = (...sets: string[]) => estimateMemory(exampleConfig(...sets), facts);
+  const bytes = (list: ReturnType<typeof parts>, what: string) => list.find((part) => part.what === what)!.bytes;
+  expect(bytes(parts(), "optimiser")).toBe(494_032_768 * 12);
+  // Rank 8 on all linear layers: 24 x 8 x (896 + 896 + 2 (896 + 128) + 896 + 896 + 3 (896 + 4864)) parameters.
+  expect(bytes(parts("model.lora.rank=8"), "optimiser")).toBe(24 * 8 * (1792 + 2048 + 1792 + 17280) * 12);
+  expect(parts().some(({ owner }) => owner === "reference")).toBe(true);
+  expect(parts("model.lora.rank=8").some(({ owner }) => owner === "reference")).toBe(false);
+});
+
+test("the cache of the engine is full contexts of all sequences, up to a limit", () => {
+  const facts = { model: nano, isOnGpu: false, dtype: "float32", needsReference: false, hasCritic: false } as const;
+  const cache = (...sets: string[]) => estimateMemory(exampleConfig(...sets), facts).at(-1);
+  // Keys and values: 2 x 2 layers x 4 heads x 16 numbers x 4 bytes = 1024 bytes a token; 256 tokens, 10 sequences.
+  expect(cache("engine.maxRunning=10")).toEqual({ owner: "engine", what: "KV cache", bytes: 1024 * 256 * 10 });
+  expect(cache("engine.maxRunning=10000").bytes).toBe(1e9);
+  expect(
+    estimateMemory(exampleConfig('engine.remote={"url":"http://x","kind":"vllm"}'), facts).map(({ owner }) => owner),
+  ).not.toContain("engine");
+});
+
+test("a run that does not fit is refused with the largest part and what to change", () => {
+  const small = { ...machine, memoryBytes: 8e9 };
+  const plan =
+    (...sets: string[]) =>
+    () =>
+      planRun(exampleConfig("rollout.contextLength=4096", ...sets), small, qwen);
+  expect(plan()).toThrow(
+    /needs about .* GB, and cpu has 8\.0 GB: trainer weights 2\.0 GB, .*Set training\.checkpoint to true/,
+  );
+  expect(plan("training.checkpoint=true", "training.maxTokensPerMicrobatch=512")).toThrow(
+    /model\.lora: \{ rank: 16 \}/,
+  );
+  expect(
+    plan(
+      "training.checkpoint=true",
+      "training.maxTokensPerMicrobatch=4096",
+      "model.lora.rank=8",
+      "rollout.maxInFlight=4",
+    ),
+  ).not.toThrow();
+});
+
+test("a context beyond what a checkpoint was made for is refused", () => {
+  const config = exampleConfig('model={"path":"x"}', "rollout.contextLength=40000");
+  expect(() => planRun(config, machine, qwen)).toThrow(
+    "rollout.contextLength is more than the model was made for: got 40000, and its config says 32768",
+  );
+});

@@ -1,0 +1,141 @@
+/**
+ * What a run is going to do, in words, before it starts: batch arithmetic and memory. Pure.
+ *
+ * Throws where the estimate is more than the machine has, with what to change.
+ */
+import { buildRecipe, type RecipeChoice } from "../algorithms/recipes/table.ts";
+import { RerollError } from "../errors/reroll-error.ts";
+import type { CausalLmConfig } from "../models/causal-lm/config.ts";
+import { updatesPerStep } from "./batch-arithmetic.ts";
+import { countParameters, estimateMemory, type MemoryPart, microbatchTokens } from "./estimate-memory.ts";
+import type { RunConfig } from "./run-config.ts";
+
+/** Where a run would be. */
+export interface Machine {
+  /** Resolved, not "auto". */
+  readonly device: string;
+  readonly dtype: "float32" | "bfloat16";
+  /** Of the device: that of the GPU, or of the machine. */
+  readonly memoryBytes: number;
+}
+
+/** A run in words and numbers. */
+export interface RunPlan {
+  /** For a person, one fact each. */
+  readonly lines: readonly string[];
+  readonly updatesPerStep: number;
+  readonly memory: readonly MemoryPart[];
+  readonly totalBytes: number;
+}
+
+/** Plans a run that checkRun has let pass. `model` is the shape of its weights. */
+export function planRun(config: RunConfig, machine: Machine, model: CausalLmConfig): RunPlan {
+  const recipe = buildRecipe(config.algorithm as RecipeChoice);
+  const { hasCritic, numEpochs } = recipe;
+  const needsReference = recipe.needs.includes("referenceLogprobs_BT");
+  const isOnGpu = machine.device.startsWith("cuda");
+  expectContext(config, model);
+  const memory = estimateMemory(config, { model, dtype: machine.dtype, isOnGpu, needsReference, hasCritic });
+  const totalBytes = memory.reduce((sum, { bytes }) => sum + bytes, 0);
+  if (totalBytes > machine.memoryBytes) throw tooLarge(config, machine, memory, totalBytes);
+  return {
+    lines: [...batchLines(config, numEpochs), ...memoryLines(model, machine, memory, totalBytes)],
+    updatesPerStep: updatesPerStep(config, numEpochs),
+    memory,
+    totalBytes,
+  };
+}
+
+/** As in "32 prompts x 8 samples = 256 trajectories per step". */
+function batchLines(config: RunConfig, numEpochs: number): string[] {
+  const { rollout, training, loop } = config;
+  const trajectories = rollout.groupsPerStep * rollout.groupSize;
+  const perStep = updatesPerStep(config, numEpochs);
+  const { warmup, unit, type } = training.schedule;
+  const minibatch = training.minibatch === 0 ? "no minibatches" : `minibatch ${training.minibatch}`;
+  const epochs = numEpochs === 1 ? "" : ` x ${numEpochs} epochs`;
+  const warmupWords =
+    unit === "updates"
+      ? `${plural(warmup, "warm-up update")} = ${decimals(warmup / perStep)} rollout steps`
+      : `${plural(warmup, "warm-up rollout step")} = ${plural(warmup * perStep, "update")}`;
+  return [
+    `${plural(rollout.groupsPerStep, "prompt")} x ${plural(rollout.groupSize, "sample")} = ${plural(trajectories, "trajectory", "trajectories")} per step; ` +
+      `${minibatch}${epochs} -> ${plural(perStep, "update")} per rollout step`,
+    ...(warmup === 0 ? [] : [warmupWords]),
+    `${plural(loop.steps, "step")} = ${plural(loop.steps * perStep, "update")}, learning rate ${training.optimizer.lr} ${type === "constant" ? "constant" : `with ${type} decay`}`,
+  ];
+}
+
+function memoryLines(
+  model: CausalLmConfig,
+  { device, dtype, memoryBytes }: Machine,
+  memory: readonly MemoryPart[],
+  totalBytes: number,
+): string[] {
+  const owners = [...new Set(memory.map(({ owner }) => owner))];
+  const share = `${Math.max(1, Math.round((100 * totalBytes) / memoryBytes))} %`;
+  return [
+    `${counted(countParameters(model))} parameters in ${dtype} on ${device}: about ${size(totalBytes)} of ${size(memoryBytes)} (${share})`,
+    ...owners.map((owner) => {
+      const own = memory.filter((part) => part.owner === owner);
+      return `  ${owner}: ${own.map(({ what, bytes }) => `${what} ${size(bytes)}`).join(", ")}`;
+    }),
+  ];
+}
+
+function expectContext({ rollout, model }: RunConfig, { maxPositions }: CausalLmConfig): void {
+  // A preset has no habits yet: it learns whatever positions it sees.
+  if (model.path === null || rollout.contextLength <= maxPositions) return;
+  throw new RerollError(
+    "CONTRADICTORY_OPTIONS",
+    `rollout.contextLength is more than the model was made for: got ${rollout.contextLength}, and its config says ${maxPositions} positions. Set contextLength to ${maxPositions} or less.`,
+  );
+}
+
+function tooLarge(
+  config: RunConfig,
+  { device, memoryBytes }: Machine,
+  memory: readonly MemoryPart[],
+  totalBytes: number,
+): RerollError {
+  const largest = memory.toSorted((a, b) => b.bytes - a.bytes)[0]!;
+  const listed = memory.map(({ owner, what, bytes }) => `${owner} ${what} ${size(bytes)}`).join(", ");
+  return new RerollError(
+    "NOT_ENOUGH_MEMORY",
+    `This run needs about ${size(totalBytes)}, and ${device} has ${size(memoryBytes)}: ${listed}. ${adviceFor(config, largest)}`,
+    { totalBytes, memoryBytes },
+  );
+}
+
+function adviceFor(config: RunConfig, { what }: MemoryPart): string {
+  if (what.startsWith("activations")) {
+    const tokens = microbatchTokens(config);
+    if (!config.training.checkpoint)
+      return "Set training.checkpoint to true, or lower training.maxTokensPerMicrobatch.";
+    return tokens > config.rollout.contextLength
+      ? `Lower training.maxTokensPerMicrobatch, which is ${config.training.maxTokensPerMicrobatch}.`
+      : `Lower rollout.contextLength, which is ${config.rollout.contextLength}.`;
+  }
+  if (what === "KV cache") return "Lower engine.maxRunning or rollout.contextLength.";
+  if (config.model.lora === null)
+    return "Train adapters instead, with model.lora: { rank: 16 }, or take a smaller model.";
+  return "Take a smaller model, or a larger machine.";
+}
+
+function plural(count: number, one: string, many = `${one}s`): string {
+  return `${count} ${count === 1 ? one : many}`;
+}
+
+function decimals(value: number): string {
+  return String(Math.round(value * 100) / 100);
+}
+
+function size(bytes: number): string {
+  if (bytes >= 1e9) return `${(bytes / 1e9).toFixed(1)} GB`;
+  return bytes >= 1e6 ? `${(bytes / 1e6).toFixed(1)} MB` : `${Math.ceil(bytes / 1e3)} kB`;
+}
+
+function counted(parameters: number): string {
+  if (parameters >= 1e9) return `${(parameters / 1e9).toFixed(2)} billion`;
+  return parameters >= 1e6 ? `${(parameters / 1e6).toFixed(1)} million` : String(parameters);
+}

@@ -1,0 +1,40 @@
+/** The model that a run starts from, as a folder: the one that is named, or a small one made for its environments. */
+import { join } from "node:path";
+import type { EnvFactory } from "../envs/text-env.ts";
+import { RerollError } from "../errors/reroll-error.ts";
+import { createPreset } from "../models/causal-lm/presets.ts";
+import { saveCausalLm } from "../models/causal-lm/save-causal-lm.ts";
+import { byteTokenizerFiles } from "../models/tokenizer/byte-tokenizer.ts";
+import { createTokenizer } from "../models/tokenizer/tokenizer.ts";
+import { wordTokenizerFiles } from "../models/tokenizer/word-tokenizer.ts";
+import type { RunConfig } from "./run-config.ts";
+
+/** A multiple of this is a good size for matrices; ids beyond the vocabulary are never sampled more than they are trained. */
+const VOCABULARY_STEP = 16;
+
+/** The folder of the first weights. A preset is written to `<run folder>/model`; the same seed writes the same bytes. */
+export function prepareModel(
+  { model, seed }: Pick<RunConfig, "model" | "seed">,
+  envs: readonly EnvFactory[],
+  runFolder: string,
+): string {
+  if (model.path !== null && model.preset === null) return model.path;
+  if (model.preset === null || model.path !== null) {
+    throw new RerollError("INVALID_OPTION", "model needs one of path and preset, and not both.");
+  }
+  const files = presetTokenizer(envs);
+  const { vocabularySize } = createTokenizer(files, "model.preset");
+  const folder = join(runFolder, "model");
+  const created = createPreset(model.preset, Math.ceil(vocabularySize / VOCABULARY_STEP) * VOCABULARY_STEP, seed);
+  saveCausalLm(created, folder, { files });
+  created.dispose();
+  return folder;
+}
+
+/** Whole words where all environments say theirs, else bytes. */
+function presetTokenizer(envs: readonly EnvFactory[]): ReadonlyMap<string, Uint8Array> {
+  const lists = envs.flatMap(({ words }) => (words === undefined ? [] : [words]));
+  if (lists.length === 0 || lists.length < envs.length) return byteTokenizerFiles();
+  const words = [...new Set(lists.flatMap((list) => list.words))];
+  return wordTokenizerFiles({ words, endWords: [...new Set(lists.flatMap((list) => list.endWords))] });
+}

@@ -1,0 +1,57 @@
+/**
+ * Everything that is known of a run before it starts: from the words of the command line to a settled config and its plan.
+ *
+ * Nothing expensive happens here. What cannot work is refused with one error.
+ */
+
+import { totalmem } from "node:os";
+import { constrainedMemory } from "node:process";
+import { cudaProperties } from "../torch/cuda.ts";
+import { parseOverride } from "./apply-overrides.ts";
+import { checkFiles } from "./check-files.ts";
+import { checkRun } from "./check-run.ts";
+import { loadRunFile } from "./load-run-file.ts";
+import { placeRun } from "./machine.ts";
+import { type Machine, planRun, type RunPlan } from "./plan-run.ts";
+import { type ResolvedRun, type RunEnvironment, resolveRun } from "./resolve-run.ts";
+import type { RunConfig } from "./run-config.ts";
+
+/** A run that may start. */
+export interface PreparedRun extends ResolvedRun {
+  readonly plan: RunPlan;
+}
+
+/** Loads a run file, applies `--set` words and environment variables, and checks the whole. */
+export async function prepareRun(
+  path: string,
+  sets: readonly string[] = [],
+  environment: RunEnvironment = process.env,
+): Promise<PreparedRun> {
+  const resolved = await readRunFile(path, sets, environment);
+  const { config } = resolved;
+  checkRun(config);
+  return { ...resolved, plan: planRun(config, readMachine(config), checkFiles(config)) };
+}
+
+/** The same without the checks against files and the machine: what `--explain` shows. */
+export async function readRunFile(
+  path: string,
+  sets: readonly string[] = [],
+  environment: RunEnvironment = process.env,
+): Promise<ResolvedRun> {
+  return resolveRun(await loadRunFile(path), sets.map(parseOverride), environment);
+}
+
+/** What this machine offers. */
+export function readMachine(config: RunConfig): Machine {
+  const { device, dtype } = placeRun(config);
+  const index = Number(/^cuda:(\d+)$/.exec(device)?.[1] ?? 0);
+  const memoryBytes = device === "cpu" ? machineBytes() : cudaProperties(index).totalBytes;
+  return { device, dtype, memoryBytes };
+}
+
+/** A container may allow less than the machine has. */
+export function machineBytes(): number {
+  const allowed = constrainedMemory();
+  return allowed > 0 ? Math.min(allowed, totalmem()) : totalmem();
+}

@@ -1,0 +1,82 @@
+/**
+ * From what was written to a settled run: file, environment variables and `--set`, joined, checked, defaults filled in.
+ *
+ * Throws one error about one key, before anything expensive starts.
+ */
+import { join } from "node:path";
+import { parseOptions } from "../errors/parse-options.ts";
+import { applyOverrides, type Override } from "./apply-overrides.ts";
+import type { RawRun } from "./load-run-file.ts";
+import { resolveParts } from "./resolve-parts.ts";
+import { type RunConfig, runConfig } from "./run-config.ts";
+
+/** Where the value of a key comes from. */
+export type Origin = "default" | "file" | "--set" | "REROLL_DEVICE" | "REROLL_HOME";
+
+/** The origin of each written key by its dotted path; a key below one has the same, and all others are defaults. */
+export type Origins = ReadonlyMap<string, Origin>;
+
+/** A run with every key settled, and why each is what it is. */
+export interface ResolvedRun {
+  readonly config: RunConfig;
+  readonly origins: Origins;
+}
+
+/** The variables that count: REROLL_DEVICE and REROLL_HOME. */
+export type RunEnvironment = Readonly<Record<string, string | undefined>>;
+
+/** The file wins over variables, and `--set` over both. */
+export function resolveRun(
+  file: RawRun,
+  overrides: readonly Override[] = [],
+  environment: RunEnvironment = {},
+): ResolvedRun {
+  const variables = overridesOf(environment);
+  const base = applyOverrides(
+    {},
+    variables.map(({ override }) => override),
+  );
+  const written = applyOverrides(mergeRuns(base, file), overrides);
+  const origins = new Map<string, Origin>([
+    ...variables.map(({ override, origin }) => [override.path.join("."), origin] as const),
+    ...leavesOf(file).map(({ key }) => [key, "file"] as const),
+    ...overrides.map(({ path }) => [path.join("."), "--set"] as const),
+  ]);
+  return { config: resolveParts(parseOptions(runConfig, written, "")), origins };
+}
+
+/** A key with its value. */
+export interface Leaf {
+  readonly key: string;
+  readonly value: unknown;
+}
+
+/** Every value that is no object, with its dotted path. Lists are values, and so are objects that hold functions. */
+export function leavesOf(value: object, prefix = ""): Leaf[] {
+  return Object.entries(value).flatMap(([name, inner]) => {
+    const key = `${prefix}${name}`;
+    return isPlain(inner) && Object.keys(inner).length > 0 ? leavesOf(inner, `${key}.`) : [{ key, value: inner }];
+  });
+}
+
+function overridesOf(environment: RunEnvironment): { override: Override; origin: Origin }[] {
+  const { REROLL_DEVICE: device, REROLL_HOME: home } = environment;
+  return [
+    ...(device ? [{ override: { path: ["device"], value: device }, origin: "REROLL_DEVICE" as const }] : []),
+    ...(home
+      ? [{ override: { path: ["tracking", "folder"], value: join(home, "runs") }, origin: "REROLL_HOME" as const }]
+      : []),
+  ];
+}
+
+function mergeRuns(base: RawRun, over: RawRun): RawRun {
+  const merged = Object.entries(over).map(([key, value]) => {
+    const below = base[key];
+    return [key, isPlain(below) && isPlain(value) ? mergeRuns(below as RawRun, value as RawRun) : value] as const;
+  });
+  return { ...base, ...Object.fromEntries(merged) };
+}
+
+function isPlain(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

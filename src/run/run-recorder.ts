@@ -1,0 +1,28 @@
+/** What a run tells while it goes on. The tracker of the run folder is one; tests use a plain object. */
+import type { Metrics } from "../flow/metrics.ts";
+import type { Rollout } from "../rollout/rollout-report.ts";
+import type { SampleEvent } from "../rollout/rollout-scheduler.ts";
+
+export type MetricKind = "train" | "validation" | "supervised";
+
+/** What a worker does: the loop's own phases. */
+export type LoopStage = "rollout" | "train" | "sync" | "validate" | "checkpoint";
+
+export interface RunRecorder {
+  /** A sentence for the person who watches. */
+  say(text: string): void;
+  log(step: number, kind: MetricKind, metrics: Metrics): void;
+  recordRollout(step: number, kind: MetricKind, rollout: Rollout): void;
+  sampleEvent(event: SampleEvent): void;
+  /** A stretch of time on the run's clock. */
+  span(stage: LoopStage, startMs: number, endMs: number, step: number): void;
+}
+
+/** Records nothing. */
+export const silentRecorder: RunRecorder = {
+  say() {},
+  log() {},
+  recordRollout() {},
+  sampleEvent() {},
+  span() {},
+};

@@ -1,0 +1,129 @@
+/**
+ * A whole run: from a settled config to trained weights in a run folder.
+ *
+ * Builds the parts, makes the warm start, runs the loop, and hangs recording, validation and checkpoints onto it. Everything
+ * started here is closed here, whatever happens.
+ */
+import { join } from "node:path";
+import { buildRecipe, type RecipeChoice } from "../algorithms/recipes/table.ts";
+import type { Clock } from "../flow/clock.ts";
+import type { Metrics } from "../flow/metrics.ts";
+import { runAsyncLoop } from "../loops/async-loop.ts";
+import type { LoopParts, LoopPosition } from "../loops/loop-parts.ts";
+import { runSupervisedLoop } from "../loops/supervised-loop.ts";
+import { runSyncLoop } from "../loops/sync-loop.ts";
+import { createSharedMemorySync } from "../weight-sync/shared-memory-sync.ts";
+import { buildExperience } from "./build-experience.ts";
+import { buildEpisodes, buildScheduler, buildSources } from "./build-rollout.ts";
+import { Checkpoints, type LoopState } from "./checkpoint.ts";
+import { openParts, type RunParts } from "./open-parts.ts";
+import type { RunConfig } from "./run-config.ts";
+import { RunProgress } from "./run-progress.ts";
+import type { RunRecorder } from "./run-recorder.ts";
+import { timedParts } from "./timed-parts.ts";
+import { buildValidation } from "./validation.ts";
+import { warmStartSamples } from "./warm-start.ts";
+
+export interface TrainOptions {
+  readonly folder: string;
+  readonly recorder: RunRecorder;
+  readonly signal: AbortSignal;
+  readonly clock: Clock;
+  /** Go on from the latest checkpoint in the folder. */
+  readonly isResumed: boolean;
+}
+
+export interface TrainResult {
+  readonly position: LoopPosition;
+  /** The best validation, and the step it belongs to. */
+  readonly best: LoopState["best"];
+  readonly lastMetrics: Metrics;
+  /** The weights at the end, in Hugging Face layout. */
+  readonly modelFolder: string;
+}
+
+export async function trainRun(config: RunConfig, options: TrainOptions): Promise<TrainResult> {
+  const parts = await openParts(config, options);
+  try {
+    return await train(config, options, parts);
+  } finally {
+    await parts.close();
+  }
+}
+
+async function train(config: RunConfig, options: TrainOptions, parts: RunParts): Promise<TrainResult> {
+  const { signal, clock, recorder, folder } = options;
+  const { world, engine, trainer } = parts;
+  const checkpoints = new Checkpoints(folder, config.checkpoint.keep);
+  const { sources, statements } = await buildSources(config, world);
+  for (const statement of statements) recorder.say(statement);
+  const episodes = buildEpisodes(
+    config,
+    world,
+    { ...parts, generate: engine.generate, clock },
+    config.rollout.sampling.temperature,
+  );
+  const scheduler = buildScheduler(config, episodes, sources, clock, (event) => recorder.sampleEvent(event));
+  try {
+    const saved = options.isResumed ? await checkpoints.latest() : null;
+    const experience = buildExperience(config, buildRecipe(config.algorithm as RecipeChoice));
+    if (saved !== null) {
+      await trainer.loadState(join(saved.folder, "state"));
+      await scheduler.restore(saved.state.rollout);
+      experience.restore(saved.state.replay);
+      recorder.say(`Going on from step ${saved.state.step}.`);
+    } else if (config.warmStart !== null) {
+      await warmStart(config, options, parts);
+    }
+    const validating = buildEpisodes(
+      config,
+      world,
+      { ...parts, generate: engine.generate, clock },
+      config.validation?.temperature ?? 0,
+    );
+    const progress = new RunProgress({
+      config,
+      trainer,
+      recorder,
+      checkpoints,
+      validate: config.validation === null ? null : buildValidation(config, world, validating, clock),
+      position: () => ({ rollout: scheduler.position(), replay: experience.position() }),
+      signal,
+      saved: saved?.state ?? null,
+    });
+    const loop = timedParts(
+      {
+        rollout: scheduler,
+        experience,
+        trainer,
+        sync: createSharedMemorySync({ withWeights: (use) => trainer.withWeights(use), engines: [engine], clock }),
+        observer: progress,
+        groupsPerStep: config.rollout.groupsPerStep,
+      },
+      recorder,
+      clock,
+    );
+    const start = saved?.state ?? { step: 0, version: 0 };
+    const position = await runLoop(config, loop, start, signal);
+    return await progress.finish(position);
+  } finally {
+    await scheduler.close();
+  }
+}
+
+function runLoop(config: RunConfig, parts: LoopParts, start: LoopPosition, signal: AbortSignal): Promise<LoopPosition> {
+  const { loop } = config;
+  if (loop.type === "sync") return runSyncLoop(parts, start, loop.steps, signal);
+  return runAsyncLoop(parts, start, loop.steps, loop, signal);
+}
+
+async function warmStart(config: RunConfig, { recorder, signal }: TrainOptions, parts: RunParts): Promise<void> {
+  const { warmStart: options } = config;
+  if (options === null) return;
+  const next = await warmStartSamples(config, options, parts);
+  const onStep = async (step: number, metrics: Metrics) => {
+    recorder.log(step, "supervised", metrics);
+    return signal.aborted ? ("stop" as const) : ("continue" as const);
+  };
+  await runSupervisedLoop({ trainer: parts.trainer, next, onStep }, 0, options.steps, signal);
+}

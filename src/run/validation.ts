@@ -1,0 +1,49 @@
+/** How good the policy is on prompts that it is never trained on. The same prompts every time. */
+import { buildSource } from "../data/build-source.ts";
+import type { DataChoice } from "../data/data-options.ts";
+import type { Clock } from "../flow/clock.ts";
+import type { Metrics } from "../flow/metrics.ts";
+import type { RunEpisode } from "../rollout/episode.ts";
+import type { Rollout } from "../rollout/rollout-report.ts";
+import { RolloutScheduler } from "../rollout/rollout-scheduler.ts";
+import { defaultData, type RunWorld } from "./build-rollout.ts";
+import type { RunConfig } from "./run-config.ts";
+
+export interface ValidationResult {
+  /** Those of a rollout under `validation/`. */
+  readonly metrics: Metrics;
+  readonly rollout: Rollout;
+}
+
+export type Validate = (version: number, signal: AbortSignal) => Promise<ValidationResult>;
+
+export function buildValidation(config: RunConfig, world: RunWorld, runEpisode: RunEpisode, clock: Clock): Validate {
+  const { seed, rollout, validation } = config;
+  const choice = (validation?.data ?? defaultData(config, "validation")) as DataChoice;
+  return async (version, signal) => {
+    // A new source each time: it starts at the first prompt again.
+    const { source } = await buildSource(
+      { ...choice, ...("shuffle" in choice || choice.type === "env" ? { shuffle: false } : {}) } as DataChoice,
+      { seed, envs: world.envs },
+      "validation.data",
+    );
+    const scheduler = new RolloutScheduler({
+      runEpisode,
+      sources: [{ share: 1, source }],
+      options: { groupSize: 1, maxInFlight: rollout.maxInFlight },
+      seed,
+      clock,
+    });
+    try {
+      scheduler.setVersion(version);
+      const result = await scheduler.take(validation?.prompts ?? 128, signal);
+      return { rollout: result, metrics: renamed(result.metrics) };
+    } finally {
+      await scheduler.close();
+    }
+  };
+}
+
+function renamed(metrics: Metrics): Metrics {
+  return Object.fromEntries(Object.entries(metrics).map(([name, value]) => [`validation/${name}`, value]));
+}

@@ -1,0 +1,113 @@
+/** Samples for supervised steps before reinforcement learning: played episodes, or given replies. */
+
+import { buildSource } from "../data/build-source.ts";
+import type { DataChoice } from "../data/data-options.ts";
+import type { PromptSource } from "../data/prompt-source.ts";
+import { oracleAgent, playEpisode, randomAgent } from "../envs/play-episode.ts";
+import { RerollError } from "../errors/reroll-error.ts";
+import type { TokenSample } from "../flow/token-sample.ts";
+import type { ChatMessage } from "../models/tokenizer/chat-message.ts";
+import type { Tokenizer } from "../models/tokenizer/tokenizer.ts";
+import { deriveSeed } from "../random/random.ts";
+import { ChatFormat, Conversation } from "../rollout/conversation.ts";
+import { defaultData, type RunWorld } from "./build-rollout.ts";
+import type { RunConfig } from "./run-config.ts";
+
+/** The samples of one supervised step after another, as the run file asks for them. */
+export async function warmStartSamples(
+  config: RunConfig,
+  options: NonNullable<RunConfig["warmStart"]>,
+  { world, tokenizer }: { readonly world: RunWorld; readonly tokenizer: Tokenizer },
+): Promise<() => Promise<readonly TokenSample[]>> {
+  const seed = deriveSeed(config.seed, "warm-start");
+  const format = new ChatFormat(tokenizer, { context: config.rollout.context });
+  const choice = options.type === "data" ? options.data : (config.data ?? defaultData(config, "train"));
+  const { source } = await buildSource(choice as DataChoice, { seed, envs: world.envs }, "warmStart.data");
+  if (options.type === "data") return givenSamples(source, format, options.rowsPerStep);
+  const { agent, turnsPerStep } = options;
+  return playedSamples({ world, source, format, agent, turnsPerStep, seed });
+}
+
+export interface PlayParts {
+  readonly world: RunWorld;
+  readonly source: PromptSource;
+  readonly format: ChatFormat;
+  readonly agent: "random" | "oracle";
+  readonly turnsPerStep: number;
+  readonly seed: number;
+}
+
+/** Turns of episodes that an agent without a model has played, each a sample of its own. */
+export function playedSamples(parts: PlayParts): () => Promise<readonly TokenSample[]> {
+  const { world, source, format, agent, turnsPerStep, seed } = parts;
+  let numPlayed = 0;
+  return async () => {
+    const samples: TokenSample[] = [];
+    while (samples.length < turnsPerStep) {
+      const [prompt] = await source.next(1);
+      if (prompt === undefined)
+        throw new RerollError("DATA_ENDED", "The prompts of the warm start have come to an end.");
+      const episodeSeed = deriveSeed(seed, "play", numPlayed++);
+      const env = await world.makeEnv(prompt, episodeSeed);
+      const { opening, turns } = await playEpisode(env, agent === "random" ? randomAgent(episodeSeed) : oracleAgent());
+      let shown = opening.observation.messages;
+      for (const { reply, step } of turns) {
+        const promptIds = await new Conversation(format, opening.instructions, opening.tools).ask(shown);
+        samples.push(givenSample(promptIds, format, reply));
+        if (step.kind === "continues") shown = step.observation.messages;
+      }
+    }
+    return samples;
+  };
+}
+
+/** Rows whose truth is the reply to learn, or whose last message is. */
+export function givenSamples(
+  source: PromptSource,
+  format: ChatFormat,
+  rowsPerStep: number,
+): () => Promise<readonly TokenSample[]> {
+  return async () => {
+    const prompts = await source.next(rowsPerStep);
+    return Promise.all(
+      prompts.map(async ({ id, messages, tools, truth }) => {
+        const { asked, reply } = splitReply(id, messages, truth);
+        return givenSample(await new Conversation(format, [], tools).ask(asked), format, reply);
+      }),
+    );
+  };
+}
+
+function splitReply(id: string, messages: readonly ChatMessage[], truth: unknown) {
+  const last = messages.at(-1);
+  if (last?.role === "assistant" && typeof last.content === "string")
+    return { asked: messages.slice(0, -1), reply: last.content };
+  if (typeof truth === "string") return { asked: messages, reply: truth };
+  throw new RerollError(
+    "DATA_BROKEN",
+    `Row ${id} has no reply to learn: its last message must be the assistant's, or its answer a text.`,
+    { id },
+  );
+}
+
+/** A reply ends with the tokenizer's end token where it has a special one; words that end replies are in it already. */
+function givenSample(promptIds: Int32Array, { tokenizer }: ChatFormat, reply: string): TokenSample {
+  const end = tokenizer.stopIds.find((id) => tokenizer.specialIds.has(id));
+  const replyIds = [...tokenizer.encode(reply), ...(end === undefined ? [] : [end])];
+  const length = promptIds.length + replyIds.length;
+  const tokenIds = new Int32Array(length);
+  tokenIds.set(promptIds);
+  tokenIds.set(replyIds, promptIds.length);
+  return {
+    tokenIds,
+    lossMask: new Uint8Array(length).fill(1, promptIds.length),
+    samplerLogprobs: new Float32Array(length),
+    versions: new Int32Array(length).fill(-1),
+    rewards: new Float32Array(length),
+    group: 0,
+    trajectory: 0,
+    turn: 0,
+    stateKey: "",
+    isTruncated: false,
+  };
+}

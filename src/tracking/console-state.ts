@@ -1,0 +1,91 @@
+/** What the console knows of a run. Plain data, changed by pure functions; the renderers read nothing else. */
+import type { Metrics } from "../flow/metrics.ts";
+import type { MetricRecord, RunStatus, WarningRecord, Worker } from "./run-record.ts";
+import type { Activity } from "./span-recorder.ts";
+
+export interface ConsoleState {
+  readonly name: string;
+  readonly folder: string;
+  readonly status: RunStatus;
+  readonly error: string | null;
+  /** Where this process began, which is not 0 when it resumes. */
+  readonly startStep: number;
+  readonly step: number;
+  readonly numSteps: number;
+  readonly startedMs: number;
+  /** When the last step ended. */
+  readonly steppedMs: number;
+  /** Of the last step, whatever its kind. */
+  readonly latest: Metrics;
+  readonly rewards: readonly number[];
+  readonly successes: readonly number[];
+  readonly bestValidation: BestValidation | null;
+  readonly numWarnings: number;
+  /** The last ones, the newest last. */
+  readonly warnings: readonly WarningRecord[];
+  readonly activities: ReadonlyMap<Worker, Activity>;
+}
+
+export interface BestValidation {
+  readonly step: number;
+  readonly reward: number;
+}
+
+/** Values that a sparkline is drawn from. */
+const MAX_VALUES = 512;
+const MAX_WARNINGS = 3;
+
+/** The metric that validation is judged by. */
+const VALIDATION_REWARD = "validation/reward/mean";
+
+export function startState(
+  run: Pick<ConsoleState, "name" | "folder" | "startStep" | "numSteps">,
+  nowMs: number,
+): ConsoleState {
+  return {
+    ...run,
+    status: "running",
+    error: null,
+    step: run.startStep,
+    startedMs: nowMs,
+    steppedMs: nowMs,
+    latest: {},
+    rewards: [],
+    successes: [],
+    bestValidation: null,
+    numWarnings: 0,
+    warnings: [],
+    activities: new Map(),
+  };
+}
+
+export function withRecord(state: ConsoleState, { step, timeMs, kind, metrics }: MetricRecord): ConsoleState {
+  if (kind === "validation") {
+    const reward = metrics[VALIDATION_REWARD];
+    const isBetter = reward !== undefined && reward > (state.bestValidation?.reward ?? Number.NEGATIVE_INFINITY);
+    return isBetter ? { ...state, bestValidation: { step, reward } } : state;
+  }
+  return {
+    ...state,
+    step,
+    steppedMs: timeMs,
+    latest: metrics,
+    rewards: pushed(state.rewards, metrics["reward/mean"]),
+    successes: pushed(state.successes, metrics["env/success"]),
+  };
+}
+
+export function withWarning(state: ConsoleState, warning: WarningRecord): ConsoleState {
+  const warnings = [...state.warnings, warning].slice(-MAX_WARNINGS);
+  return { ...state, warnings, numWarnings: state.numWarnings + 1 };
+}
+
+/** Time until the last step at the pace so far; undefined before the first. */
+export function timeLeftMs({ step, startStep, numSteps, startedMs, steppedMs }: ConsoleState): number | undefined {
+  const numDone = step - startStep;
+  return numDone <= 0 ? undefined : ((steppedMs - startedMs) / numDone) * (numSteps - step);
+}
+
+function pushed(values: readonly number[], value: number | undefined): readonly number[] {
+  return value === undefined ? values : [...values, value].slice(-MAX_VALUES);
+}

@@ -1,0 +1,116 @@
+/**
+ * Records on their way to a server that may be slow, away or angry.
+ *
+ * Takes records at any rate and hands them over in batches, in order, one request at a time. A failed batch is tried again, later and
+ * later; meanwhile records gather up to a bound, then the oldest go. A refusal that will not change ends it. Each outage is one
+ * warning.
+ */
+import { setTimeout as wait } from "node:timers/promises";
+import type { MetricRecord } from "./run-record.ts";
+
+export interface DeliveryParts {
+  /** As it is called in warnings. */
+  readonly name: string;
+  /** Hands over a batch. Throws `DeliveryRefused` where trying again makes no sense. */
+  readonly send: (batch: readonly MetricRecord[], signal: AbortSignal) => Promise<void>;
+  readonly warn: (text: string) => void;
+  readonly options?: DeliveryOptions;
+}
+
+export interface DeliveryOptions {
+  /** Between two batches. Default 5000. */
+  readonly intervalMs?: number;
+  /** Records of one batch. Default 100. */
+  readonly maxBatch?: number;
+  /** Records that wait. Default 10,000: an outage of hours. */
+  readonly maxWaiting?: number;
+  /** Between a failure and the first new try; doubles up to a minute. Default 2000. */
+  readonly retryMs?: number;
+  /** For what is left at the end of a run. Default 10,000. */
+  readonly closeMs?: number;
+}
+
+const MAX_RETRY_MS = 60_000;
+
+/** The server has said no: a wrong key, a project that is not there. */
+export class DeliveryRefused extends Error {}
+
+export class DeliveryQueue {
+  readonly #parts: DeliveryParts;
+  readonly #options: Required<DeliveryOptions>;
+  /** Ends everything: there is no time left. */
+  readonly #abort = new AbortController();
+  /** Ends the pause that is under way: the run is over. */
+  readonly #hurry = new AbortController();
+  readonly #waiting: MetricRecord[] = [];
+  readonly #delivering: Promise<void>;
+  #isClosing = false;
+  #isOver = false;
+  #numFailures = 0;
+
+  constructor(parts: DeliveryParts) {
+    this.#parts = parts;
+    const defaults = { intervalMs: 5000, maxBatch: 100, maxWaiting: 10_000, retryMs: 2000, closeMs: 10_000 };
+    this.#options = { ...defaults, ...parts.options };
+    this.#delivering = this.#deliver();
+  }
+
+  push(record: MetricRecord): void {
+    if (this.#isOver) return;
+    this.#waiting.push(record);
+    if (this.#waiting.length > this.#options.maxWaiting) this.#waiting.shift();
+  }
+
+  /** Hands over what is left, as far as the time allows. Says whether all of it was. */
+  async close(): Promise<boolean> {
+    this.#isClosing = true;
+    this.#hurry.abort();
+    const timer = setTimeout(() => this.#abort.abort(), this.#options.closeMs);
+    await this.#delivering;
+    clearTimeout(timer);
+    const numLost = this.#waiting.length;
+    if (numLost > 0 && !this.#isOver)
+      this.#parts.warn(`${this.#parts.name} is still away: ${numLost} records are not there.`);
+    return numLost === 0 && !this.#isOver;
+  }
+
+  async #deliver(): Promise<void> {
+    while (!this.#isOver && !this.#abort.signal.aborted) {
+      if (this.#waiting.length > 0) await this.#sendBatch();
+      if (this.#isClosing && this.#waiting.length === 0) return;
+      if (!this.#isClosing || this.#numFailures > 0) await this.#pause();
+    }
+  }
+
+  async #sendBatch(): Promise<void> {
+    const batch = this.#waiting.slice(0, this.#options.maxBatch);
+    try {
+      await this.#parts.send(batch, this.#abort.signal);
+      this.#numFailures = 0;
+      // The oldest may have gone meanwhile: only what was sent goes.
+      const sent = new Set(batch);
+      while (this.#waiting.length > 0 && sent.has(this.#waiting[0]!)) this.#waiting.shift();
+    } catch (cause) {
+      this.#fail(cause);
+    }
+  }
+
+  #fail(cause: unknown): void {
+    if (this.#abort.signal.aborted) return;
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    if (cause instanceof DeliveryRefused) {
+      this.#isOver = true;
+      this.#parts.warn(`${this.#parts.name} refuses the metrics, and gets no more of them: ${reason}`);
+    } else if (this.#numFailures++ === 0) {
+      this.#parts.warn(`${this.#parts.name} cannot be reached and is tried again later: ${reason}`);
+    }
+  }
+
+  async #pause(): Promise<void> {
+    const { intervalMs, retryMs } = this.#options;
+    const backoffMs = Math.min(MAX_RETRY_MS, retryMs * 2 ** Math.min(10, this.#numFailures - 1));
+    const ms = this.#numFailures === 0 ? intervalMs : backoffMs;
+    const { signal } = this.#isClosing ? this.#abort : this.#hurry;
+    await wait(ms, undefined, { signal, ref: this.#isClosing }).catch(() => {});
+  }
+}

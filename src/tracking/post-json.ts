@@ -1,0 +1,27 @@
+/** JSON over HTTP for sinks: a request that ends in time, and errors that say whether it makes sense to ask again. */
+import { DeliveryRefused } from "./delivery-queue.ts";
+
+export interface JsonRequest {
+  readonly url: string;
+  readonly method?: "GET" | "POST";
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+  readonly signal: AbortSignal;
+}
+
+const TIMEOUT_MS = 30_000;
+
+/** The answer as JSON. A status from 400 to 499 is a refusal, but for those that mean "later". */
+export async function requestJson({ url, method = "POST", headers, body, signal }: JsonRequest): Promise<unknown> {
+  const response = await fetch(url, {
+    method,
+    headers: { "content-type": "application/json", ...headers },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+    signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+  });
+  const text = await response.text();
+  if (response.ok) return text === "" ? null : JSON.parse(text);
+  const problem = `${response.status} from ${new URL(url).host}: ${text.slice(0, 200)}`;
+  const isFinal = response.status < 500 && ![408, 409, 425, 429].includes(response.status);
+  throw isFinal ? new DeliveryRefused(problem) : new Error(problem);
+}

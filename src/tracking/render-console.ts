@@ -1,0 +1,191 @@
+/**
+ * The console as text: the live view, a line per step, and the summary at the end.
+ *
+ * In: the state and a width. Out: lines that fit, colored by `colors` and otherwise the same. Pure, so that tests can look at it.
+ */
+import type { Colors } from "picocolors/types.js";
+import { type ConsoleState, timeLeftMs } from "./console-state.ts";
+import { clip, formatDuration, formatNumber, formatShare, progressBar, sparkline, wrap } from "./format-value.ts";
+import { workers } from "./run-record.ts";
+import type { Activity } from "./span-recorder.ts";
+
+/** Columns of the words on the left. */
+const LABEL = 10;
+
+/** The view that is drawn over and over while a run goes on. */
+export function renderLive(state: ConsoleState, nowMs: number, width: number, colors: Colors): string {
+  return [
+    ...progressLines(state, nowMs, width, colors),
+    seriesLine("reward", state.rewards, bestText(state), width, colors, colors.green),
+    seriesLine("success", state.successes, "", width, colors, colors.cyan),
+    factsLine("tokens/s", speedFacts(state), width, colors),
+    factsLine("policy", policyFacts(state), width, colors),
+    ...workerLines(state, nowMs, width, colors),
+    ...warningLines(state, width, colors),
+    colors.dim(clip(`${"run".padEnd(LABEL)}${state.folder}`, width)),
+  ]
+    .filter((line) => line !== null)
+    .join("\n");
+}
+
+/** One line per step, for logs and pipes. */
+export function renderStep(state: ConsoleState): string {
+  const { step, numSteps, latest } = state;
+  const left = timeLeftMs(state);
+  const stepMs = latest["time/step_ms"];
+  const facts: Fact[] = [
+    ["reward", latest["reward/mean"], formatNumber],
+    ["success", latest["env/success"], formatShare],
+    ["loss", latest["train/loss"] ?? latest["supervised/loss"], formatNumber],
+    ["tokens/s", latest["throughput/step"], formatNumber],
+    ["step", stepMs, formatDuration],
+    ["left", left, formatDuration],
+  ];
+  return [`step ${step}/${numSteps}`, ...present(facts)].join("  ");
+}
+
+/** A line for a validation. */
+export function renderValidation(step: number, metrics: Readonly<Record<string, number>>): string {
+  const facts: Fact[] = [
+    ["reward", metrics["validation/reward/mean"], formatNumber],
+    ["success", metrics["validation/env/success"], formatShare],
+  ];
+  return [`validation at step ${step}`, ...present(facts)].join("  ");
+}
+
+/** What came out of the run, where it is, and what to do next. */
+export function renderSummary(
+  state: ConsoleState,
+  nowMs: number,
+  next: readonly string[],
+  width: number,
+  colors: Colors,
+): string {
+  const { status, step, numSteps, startStep, startedMs, rewards, bestValidation, numWarnings } = state;
+  const paint = status === "finished" ? colors.green : status === "failed" ? colors.red : colors.yellow;
+  const took = `${step - startStep} steps in ${formatDuration(nowMs - startedMs)}`;
+  const [first, last] = [rewards[0], rewards.at(-1)];
+  const rows: readonly (readonly [string, string | null])[] = [
+    ["error", state.error],
+    ["steps", `${step}/${numSteps}, ${took}`],
+    ["reward", last === undefined ? null : `${formatNumber(first!)} at first, ${formatNumber(last)} at last`],
+    ["best", bestValidation && `${formatNumber(bestValidation.reward)} in validation at step ${bestValidation.step}`],
+    ["warnings", numWarnings === 0 ? null : `${numWarnings}, in ${state.folder}/warnings.jsonl`],
+    ["run", state.folder],
+  ];
+  const lines = rows.flatMap(([label, text]) =>
+    text === null ? [] : wrap(text, width - LABEL, 4).map((line, i) => labelled(i === 0 ? label : "", line, colors)),
+  );
+  // Commands are not wrapped: they are there to be copied.
+  const commands = next.map((command, i) => labelled(i === 0 ? "next" : "", command, colors));
+  return [paint(clip(`${state.name} ${status}`, width)), ...lines, ...commands].join("\n");
+}
+
+type Fact = readonly [name: string, value: number | undefined, format: (value: number) => string];
+
+function present(facts: readonly Fact[]): readonly string[] {
+  return facts.flatMap(([name, value, format]) => (value === undefined ? [] : [`${name} ${format(value)}`]));
+}
+
+function progressLines(state: ConsoleState, nowMs: number, width: number, colors: Colors): readonly string[] {
+  const { name, step, numSteps, startedMs, status } = state;
+  const left = timeLeftMs(state);
+  const times = [
+    `${formatDuration(nowMs - startedMs)} gone`,
+    ...(left === undefined ? [] : [`${formatDuration(Math.max(0, left - (nowMs - state.steppedMs)))} left`]),
+  ].join(", ");
+  const share = numSteps === 0 ? 1 : step / numSteps;
+  const bar = progressBar(share, Math.max(0, width - LABEL - times.length - 2));
+  return [
+    `${colors.bold(clip(name, width - 30))}  ${status === "running" ? "" : `${status} `}step ${step}/${numSteps}  ${formatShare(share)}`,
+    `${" ".repeat(LABEL)}${colors.green(bar)}  ${colors.dim(times)}`,
+  ];
+}
+
+function seriesLine(
+  label: string,
+  values: readonly number[],
+  note: string,
+  width: number,
+  colors: Colors,
+  paint: (text: string) => string,
+): string | null {
+  const last = values.at(-1);
+  if (last === undefined) return null;
+  const number = formatNumber(last);
+  const blocks = sparkline(values, Math.max(0, width - LABEL - number.length - note.length - 4));
+  return labelled(label, `${paint(blocks)}  ${number}${note === "" ? "" : `  ${colors.dim(note)}`}`, colors);
+}
+
+function bestText({ bestValidation }: ConsoleState): string {
+  if (bestValidation === null) return "";
+  return `best validation ${formatNumber(bestValidation.reward)} at ${bestValidation.step}`;
+}
+
+/** As many facts as fit. */
+function factsLine(label: string, facts: readonly Fact[], width: number, colors: Colors): string | null {
+  const texts = [...present(facts)];
+  while (texts.join("  ").length > width - LABEL) texts.pop();
+  return texts.length === 0 ? null : labelled(label, texts.join("  "), colors);
+}
+
+function speedFacts({ latest }: ConsoleState): readonly Fact[] {
+  return [
+    ["generate", latest["throughput/generate"], formatNumber],
+    ["train", latest["throughput/train"], formatNumber],
+    ["whole step", latest["throughput/step"], formatNumber],
+  ];
+}
+
+function policyFacts({ latest }: ConsoleState): readonly Fact[] {
+  return [
+    ["staleness", latest["train/staleness"] ?? latest["rollout/staleness"], formatNumber],
+    ["entropy", latest["policy/entropy"], formatNumber],
+    ["clipped", latest["policy/clip_fraction"], formatShare],
+    ["gap", latest["train/sampler_gap"], formatNumber],
+    ["grad norm", latest["train/grad_norm"] ?? latest["supervised/grad_norm"], formatNumber],
+  ];
+}
+
+/** A line per worker that has ever worked: what it does now, and how much of the last step it did nothing. */
+function workerLines(state: ConsoleState, nowMs: number, width: number, colors: Colors): readonly string[] {
+  const shown = workers.filter((worker) => state.activities.has(worker) || `idle/${worker}` in state.latest);
+  return shown.map((worker, i) => {
+    const activity = state.activities.get(worker);
+    const idle = state.latest[`idle/${worker}`];
+    const text = clip(activity === undefined ? "waits" : activityText(activity, nowMs), width - LABEL - 26);
+    const doing = `${worker.padEnd(14)}${text}`;
+    const paint = activity === undefined ? colors.dim : (plain: string) => plain;
+    const gap = " ".repeat(Math.max(2, Math.min(46, width - LABEL - 10) - doing.length));
+    const rest = idle === undefined ? "" : `${gap}${colors.dim(`idle ${formatShare(idle)}`)}`;
+    return labelled(i === 0 ? "workers" : "", `${paint(doing)}${rest}`, colors);
+  });
+}
+
+function activityText({ stage, count, sinceMs }: Activity, nowMs: number): string {
+  const doing = activityWords[stage] ?? stage;
+  return count > 1 ? `${doing} ${count} samples` : `${doing} for ${formatDuration(nowMs - sinceMs)}`;
+}
+
+const activityWords: Readonly<Record<string, string>> = {
+  generating: "generates",
+  environment: "steps",
+  scoring: "scores",
+  rollout: "awaits rollout",
+  train: "trains",
+  sync: "publishes weights",
+  validate: "validates",
+  checkpoint: "saves a checkpoint",
+};
+
+function warningLines({ warnings }: ConsoleState, width: number, colors: Colors): readonly string[] {
+  return warnings.flatMap(({ text, step }, i) =>
+    wrap(`step ${step}: ${text}`, width - LABEL, 2).map((line, row) =>
+      labelled(i === 0 && row === 0 ? "warnings" : "", colors.yellow(line), colors),
+    ),
+  );
+}
+
+function labelled(label: string, text: string, colors: Colors): string {
+  return `${colors.dim(label.padEnd(LABEL))}${text}`;
+}

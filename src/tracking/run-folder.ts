@@ -1,0 +1,160 @@
+/**
+ * The folder of a run, on the writing side: `runs/<name>/` with everything that is known of it.
+ *
+ * `create` starts one and refuses to write into an old one; `openForResume` goes on with one as it was at a step, and forgets what
+ * was written after it. Lines are appended in the background; only trajectories and `run.json` are waited for.
+ */
+import { randomUUID } from "node:crypto";
+import { mkdir, readdir, rm, stat } from "node:fs/promises";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { setImmediate } from "node:timers/promises";
+import { RerollError } from "../errors/reroll-error.ts";
+import { keepJsonLines } from "./json-lines.ts";
+import { LineFile } from "./line-file.ts";
+import { readInfo } from "./read-run.ts";
+import {
+  type MetricRecord,
+  type RunInfo,
+  runFiles,
+  type SpanRecord,
+  trajectoryFile,
+  type WarningRecord,
+} from "./run-record.ts";
+import { type RecordedRollout, trajectoryRecords } from "./trajectory-record.ts";
+import { writeJson } from "./write-json.ts";
+
+/** What a run is, as its owner knows it. The rest of `run.json` is filled in. */
+export type RunPlan = Pick<RunInfo, "name" | "numSteps" | "recipe" | "model" | "tags" | "seed" | "version">;
+
+export interface FolderOptions {
+  /** Steps between two whose trajectories are written. Default 1; 0 writes none. */
+  readonly trajectoryInterval?: number;
+  /** Groups of each fate whose trajectories are written per step. Default 32: what a person may look at. */
+  readonly maxTrajectoryGroups?: number;
+  /** Time between two writes of what was appended. Default 1000. */
+  readonly flushMs?: number;
+}
+
+export class RunFolder {
+  readonly path: string;
+  readonly #options: Required<FolderOptions>;
+  readonly #metrics: LineFile;
+  readonly #spans: LineFile;
+  readonly #warnings: LineFile;
+  readonly #log: LineFile;
+  #info: RunInfo;
+  #writingInfo: Promise<void> = Promise.resolve();
+
+  private constructor(path: string, info: RunInfo, options: FolderOptions) {
+    this.path = path;
+    this.#info = info;
+    this.#options = { trajectoryInterval: 1, maxTrajectoryGroups: 32, flushMs: 1000, ...options };
+    const lineFile = (name: string) => new LineFile(join(path, name), this.#options.flushMs);
+    this.#metrics = lineFile(runFiles.metrics);
+    this.#spans = lineFile(runFiles.spans);
+    this.#warnings = lineFile(runFiles.warnings);
+    this.#log = lineFile(runFiles.log);
+  }
+
+  /** A new run. `config` is the resolved one, with secrets left out. */
+  static async create(path: string, plan: RunPlan, config: unknown, options: FolderOptions = {}): Promise<RunFolder> {
+    if (await isThere(join(path, runFiles.info))) {
+      throw new RerollError(
+        "RUN_EXISTS",
+        `${path} already holds a run. Resume it, give the new one another name, or delete the folder.`,
+        { path },
+      );
+    }
+    const subfolders = [runFiles.trajectories, runFiles.checkpoints, runFiles.tensorboard];
+    await Promise.all(subfolders.map((name) => mkdir(join(path, name), { recursive: true })));
+    const info = { ...plan, ...startOf(), id: randomUUID(), startedAt: new Date().toISOString() };
+    const folder = new RunFolder(path, info, options);
+    await Promise.all([writeJson(join(path, runFiles.config), config), folder.setInfo({})]);
+    return folder;
+  }
+
+  /** Goes on after `step`: later metrics, spans, warnings and trajectories are those of a life that did not happen. */
+  static async openForResume(path: string, step: number, options: FolderOptions = {}): Promise<RunFolder> {
+    const info = await readInfo(path);
+    if (info === undefined) {
+      throw new RerollError("NO_RUN", `${path} holds no run to resume: it has no readable ${runFiles.info}.`, { path });
+    }
+    const isBefore = (json: unknown) => Number((json as { step?: unknown } | null)?.step) <= step;
+    const lineFiles = [runFiles.metrics, runFiles.spans, runFiles.warnings];
+    await Promise.all(lineFiles.map((name) => keepJsonLines(join(path, name), isBefore)));
+    await removeTrajectoriesAfter(join(path, runFiles.trajectories), step);
+    const folder = new RunFolder(path, { ...info, ...startOf() }, options);
+    await folder.setInfo({});
+    return folder;
+  }
+
+  get info(): RunInfo {
+    return this.#info;
+  }
+
+  /** Rewrites `run.json` with these changes. */
+  setInfo(changes: Partial<RunInfo>): Promise<void> {
+    this.#info = { ...this.#info, ...changes };
+    const info = this.#info;
+    this.#writingInfo = this.#writingInfo.then(() => writeJson(join(this.path, runFiles.info), info));
+    return this.#writingInfo;
+  }
+
+  appendMetrics({ step, timeMs, kind, metrics }: MetricRecord): void {
+    const values = Object.entries(metrics).map(([name, value]) => [name, Number.isFinite(value) ? value : `${value}`]);
+    this.#metrics.append(JSON.stringify({ step, timeMs, kind, metrics: Object.fromEntries(values) }));
+  }
+
+  appendSpan(span: SpanRecord): void {
+    this.#spans.append(JSON.stringify(span));
+  }
+
+  appendWarning(warning: WarningRecord): void {
+    this.#warnings.append(JSON.stringify(warning));
+  }
+
+  /** A line of `log.txt`, with the time before it. */
+  appendLog(text: string): void {
+    this.#log.append(`${new Date().toISOString()} ${text.replaceAll("\n", " | ")}`);
+  }
+
+  /** Writes the trajectories of a step, where the options ask for them. Other work goes on between two of them. */
+  async writeTrajectories(step: number, rollout: RecordedRollout): Promise<void> {
+    const { trajectoryInterval, maxTrajectoryGroups, flushMs } = this.#options;
+    if (trajectoryInterval === 0 || step % trajectoryInterval !== 0) return;
+    const file = new LineFile(join(this.path, runFiles.trajectories, trajectoryFile(step)), flushMs);
+    for (const record of trajectoryRecords(step, rollout, maxTrajectoryGroups)) {
+      file.append(JSON.stringify(record));
+      await setImmediate();
+    }
+    await file.close();
+  }
+
+  async flush(): Promise<void> {
+    await Promise.all([this.#metrics, this.#spans, this.#warnings, this.#log].map((file) => file.flush()));
+  }
+
+  /** Writes what is left. The status is set before, by whoever knows it. */
+  async close(): Promise<void> {
+    await Promise.all([this.#metrics, this.#spans, this.#warnings, this.#log].map((file) => file.close()));
+    await this.#writingInfo;
+  }
+}
+
+function startOf(): Pick<RunInfo, "status" | "error" | "pid" | "host" | "endedAt"> {
+  return { status: "running", error: null, pid: process.pid, host: hostname(), endedAt: null };
+}
+
+async function removeTrajectoriesAfter(folder: string, step: number): Promise<void> {
+  const names = await readdir(folder);
+  const isLater = (name: string) => Number(/^step-(\d+)\.jsonl$/.exec(name)?.[1] ?? 0) > step;
+  await Promise.all(names.filter(isLater).map((name) => rm(join(folder, name))));
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,82 @@
+/** What lies in a run's folder, as types: one for each file. Written by `RunFolder`, read by `read-run.ts`. */
+import type { Metrics } from "../flow/metrics.ts";
+
+/** `run.json`: what a list of runs shows. */
+export interface RunInfo {
+  readonly id: string;
+  readonly name: string;
+  readonly status: RunStatus;
+  /** Why it failed; null otherwise. */
+  readonly error: string | null;
+  /** The process that runs it, and the machine. */
+  readonly pid: number;
+  readonly host: string;
+  /** ISO times. */
+  readonly startedAt: string;
+  readonly endedAt: string | null;
+  /** Steps that the run is to take. */
+  readonly numSteps: number;
+  readonly recipe: string;
+  readonly model: string;
+  readonly tags: readonly string[];
+  readonly seed: number;
+  /** Of reroll. */
+  readonly version: string;
+}
+
+export type RunStatus = "running" | "finished" | "failed" | "interrupted";
+
+/** A line of `metrics.jsonl`. */
+export interface MetricRecord {
+  readonly step: number;
+  /** On the run's clock: milliseconds since 1970. */
+  readonly timeMs: number;
+  readonly kind: MetricKind;
+  /** NaN and the infinities are written as text, because JSON has no number for them; reading gives numbers back. */
+  readonly metrics: Metrics;
+}
+
+export type MetricKind = "train" | "validation" | "supervised";
+
+/** A line of `spans.jsonl`: a stretch of time in which a worker did something. */
+export interface SpanRecord {
+  readonly worker: Worker;
+  readonly stage: string;
+  readonly startMs: number;
+  readonly endMs: number;
+  readonly step: number;
+}
+
+/** Who does the work of a run, as its timeline shows it. */
+export type Worker = (typeof workers)[number];
+export const workers = ["engine", "environments", "rewards", "trainer", "loop"] as const;
+
+/** A line of `warnings.jsonl`. */
+export interface WarningRecord {
+  readonly step: number;
+  readonly timeMs: number;
+  /** Stable, such as `equal-rewards`. */
+  readonly code: string;
+  /** What is wrong, in words. */
+  readonly text: string;
+  /** Where it is explained; null where there is no more to say. */
+  readonly link: string | null;
+}
+
+/** The names of everything in a run's folder. */
+export const runFiles = {
+  info: "run.json",
+  config: "config.json",
+  metrics: "metrics.jsonl",
+  spans: "spans.jsonl",
+  warnings: "warnings.jsonl",
+  log: "log.txt",
+  trajectories: "trajectories",
+  checkpoints: "checkpoints",
+  tensorboard: "tensorboard",
+} as const;
+
+/** The file of a step's trajectories. */
+export function trajectoryFile(step: number): string {
+  return `step-${String(step).padStart(6, "0")}.jsonl`;
+}

@@ -1,0 +1,181 @@
+/**
+ * The one object that a run tells what happens; folder, console and sinks hear it from here.
+ *
+ * In: metrics of a step, trajectories, events of samples, phases of the loop. Out: files, a terminal, other services. It adds what it
+ * can tell from time alone (idle shares, throughput) and says when something is wrong. A run waits for its own folder only.
+ */
+import type { Clock } from "../flow/clock.ts";
+import type { Metrics } from "../flow/metrics.ts";
+import { type ConsoleOptions, type ConsoleView, openConsole } from "./console.ts";
+import { type ConsoleState, startState, withRecord, withWarning } from "./console-state.ts";
+import { type HealthLimits, HealthMonitor } from "./health.ts";
+import type { MetricSink, OpenSink } from "./metric-sink.ts";
+import { renderStep, renderValidation } from "./render-console.ts";
+import { runClock } from "./run-clock.ts";
+import type { RunFolder } from "./run-folder.ts";
+import type { MetricKind, MetricRecord, RunStatus } from "./run-record.ts";
+import { type LoopPhase, SpanRecorder, type TimelineEvent } from "./span-recorder.ts";
+import type { RecordedRollout } from "./trajectory-record.ts";
+
+/** What a run talks to. */
+export interface RunTracker {
+  /**
+   * The metrics of a step. Those of training and supervised steps end a step of the timeline; those of a validation get
+   * `validation/` before their names.
+   */
+  log(step: number, kind: MetricKind, metrics: Metrics): void;
+  /** The trajectories of a step, before it is trained on. */
+  recordRollout(step: number, rollout: RecordedRollout): Promise<void>;
+  /** A step in the life of a sample, with times of the tracker's clock. */
+  sampleEvent(event: TimelineEvent): void;
+  /** Runs a phase of the loop and puts it on the timeline. */
+  span<Result>(phase: LoopPhase, action: () => Promise<Result>): Promise<Result>;
+  /** Something that a person should know. Each text is said once. */
+  warn(code: string, text: string, link?: string): void;
+  /** A line for the log and the terminal. */
+  note(text: string): void;
+  setStatus(status: RunStatus, error?: string): Promise<void>;
+  /** Writes what is left and says how it went. A run that is still called running is then interrupted. */
+  close(): Promise<void>;
+}
+
+export interface TrackerParts {
+  readonly folder: RunFolder;
+  /** The resolved config, as it is in the folder. */
+  readonly config: unknown;
+  /** The step that the run goes on after. Default 0. */
+  readonly startStep?: number;
+  readonly limits?: HealthLimits;
+  /** null for none. */
+  readonly console?: ConsoleOptions | null;
+  readonly sinks?: readonly OpenSink[];
+  /** That of the rollout too, so that spans lie on one axis. Default `runClock`. */
+  readonly clock?: Clock;
+}
+
+export function openRunTracker(parts: TrackerParts): RunTracker {
+  return new Tracker(parts);
+}
+
+class Tracker implements RunTracker {
+  readonly #folder: RunFolder;
+  readonly #clock: Clock;
+  readonly #timeline: SpanRecorder;
+  readonly #health: HealthMonitor;
+  readonly #console: ConsoleView | null;
+  readonly #sinks: readonly MetricSink[];
+  readonly #said = new Set<string>();
+  #state: ConsoleState;
+
+  constructor({ folder, config, startStep = 0, limits, console = {}, sinks = [], clock = runClock }: TrackerParts) {
+    const { info, path } = folder;
+    this.#folder = folder;
+    this.#clock = clock;
+    this.#timeline = new SpanRecorder(clock());
+    this.#health = new HealthMonitor(limits);
+    this.#state = startState({ name: info.name, folder: path, startStep, numSteps: info.numSteps }, clock());
+    const view = () => ({ ...this.#state, activities: this.#timeline.activities() });
+    this.#console = console && openConsole(view, clock, console);
+    const warn = (text: string) => this.warn("sink", text);
+    this.#sinks = sinks.map((open) => open({ info, folder: path, config, startStep, warn }));
+  }
+
+  log(step: number, kind: MetricKind, metrics: Metrics): void {
+    if (kind === "validation") {
+      const named = Object.entries(metrics).map(([name, value]) => [
+        name.startsWith("validation/") ? name : `validation/${name}`,
+        value,
+      ]);
+      this.#record({ step, timeMs: this.#clock(), kind, metrics: Object.fromEntries(named) });
+      return;
+    }
+    const { spans, metrics: times, busyMs } = this.#timeline.endStep(step, this.#clock());
+    for (const span of spans) this.#folder.appendSpan(span);
+    const stepMs = times["time/step_ms"]!;
+    const all = { ...metrics, ...times, ...throughput(metrics, { ...busyMs, stepMs }) };
+    this.#record({ step, timeMs: this.#clock(), kind, metrics: all });
+    for (const { code, text, link } of this.#health.add(all)) this.#warnNow(code, text, link);
+  }
+
+  async recordRollout(step: number, rollout: RecordedRollout): Promise<void> {
+    await this.#folder.writeTrajectories(step, rollout);
+  }
+
+  sampleEvent(event: TimelineEvent): void {
+    this.#timeline.addEvent(event);
+  }
+
+  async span<Result>(phase: LoopPhase, action: () => Promise<Result>): Promise<Result> {
+    this.#timeline.beginPhase(phase, this.#clock());
+    try {
+      return await action();
+    } finally {
+      this.#timeline.endPhase(phase, this.#clock());
+    }
+  }
+
+  warn(code: string, text: string, link?: string): void {
+    if (this.#said.has(text)) return;
+    this.#said.add(text);
+    this.#warnNow(code, text, link ?? null);
+  }
+
+  note(text: string): void {
+    this.#folder.appendLog(text);
+    this.#console?.note(text);
+  }
+
+  async setStatus(status: RunStatus, error?: string): Promise<void> {
+    const endedAt = status === "running" ? null : new Date(this.#clock()).toISOString();
+    this.#state = { ...this.#state, status, error: error ?? null };
+    this.#folder.appendLog(error === undefined ? status : `${status}: ${error}`);
+    await this.#folder.setInfo({ status, error: error ?? null, endedAt });
+  }
+
+  async close(): Promise<void> {
+    if (this.#state.status === "running") await this.setStatus("interrupted");
+    await Promise.all(this.#sinks.map((sink) => sink.close(this.#state.status)));
+    try {
+      await this.#folder.close();
+    } finally {
+      this.#console?.close();
+    }
+  }
+
+  #record(record: MetricRecord): void {
+    this.#folder.appendMetrics(record);
+    for (const sink of this.#sinks) sink.log(record);
+    this.#state = withRecord(this.#state, record);
+    const isValidation = record.kind === "validation";
+    const line = isValidation ? renderValidation(record.step, record.metrics) : renderStep(this.#state);
+    this.#folder.appendLog(line);
+    if (isValidation) this.#console?.note(line);
+    else this.#console?.step(line);
+  }
+
+  #warnNow(code: string, text: string, link: string | null): void {
+    const warning = { step: this.#state.step, timeMs: this.#clock(), code, text, link };
+    this.#state = withWarning(this.#state, warning);
+    this.#folder.appendWarning(warning);
+    const line = `warning: ${text}${link === null ? "" : ` See ${link}.`}`;
+    this.#folder.appendLog(line);
+    this.#console?.step(line);
+  }
+}
+
+/** Tokens per second, where both tokens and time are known. */
+function throughput(
+  metrics: Metrics,
+  { engine, trainer, stepMs }: { readonly engine: number; readonly trainer: number; readonly stepMs: number },
+): Metrics {
+  const replied = (metrics["rollout/reply_tokens"] ?? 0) * (metrics["rollout/trajectories"] ?? 0);
+  const trained = metrics["experience/tokens"] ?? metrics["supervised/tokens"] ?? 0;
+  const rates = [
+    ["throughput/generate", replied, engine],
+    ["throughput/train", trained, trainer],
+    ["throughput/step", trained, stepMs],
+  ] as const;
+  return Object.fromEntries(
+    rates.flatMap(([name, tokens, ms]) => (tokens > 0 && ms > 0 ? [[name, (1000 * tokens) / ms]] : [])),
+  );
+}

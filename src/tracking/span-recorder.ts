@@ -1,0 +1,175 @@
+/**
+ * Who did what, when: a timeline of few spans out of many small events.
+ *
+ * In: the stages of every sample, and the phases of the loop. Out, at the end of each step: the stretches in which each worker was
+ * busy, and how much of the step it was idle. A worker that does many things at once is busy while it does at least one.
+ */
+import type { Metrics } from "../flow/metrics.ts";
+import { type SpanRecord, type Worker, workers } from "./run-record.ts";
+
+/** A step in the life of a sample. The events of a rollout fit. */
+export interface TimelineEvent {
+  readonly sampleId: string;
+  readonly stage: string;
+  readonly atMs: number;
+}
+
+/** What a loop does, one phase after the other or two at a time. */
+export type LoopPhase = "rollout" | "train" | "sync" | "validate" | "checkpoint";
+
+/** What a step of the timeline was. */
+export interface TimelineStep {
+  readonly spans: readonly SpanRecord[];
+  /** `idle/<worker>`, `time/<phase>_ms` and `time/step_ms`. */
+  readonly metrics: Metrics;
+  /** By worker: milliseconds in which it was busy. */
+  readonly busyMs: Readonly<Record<Worker, number>>;
+}
+
+/** What a worker does right now: how many things, and since when. */
+export interface Activity {
+  readonly stage: string;
+  readonly count: number;
+  readonly sinceMs: number;
+}
+
+/** The stages in which someone works for a sample. In all others it waits or is over. */
+const sampleStages: Readonly<Record<string, Worker>> = {
+  generating: "engine",
+  environment: "environments",
+  scoring: "rewards",
+};
+
+/** Spans of one lane and step that are kept; the smallest gaps between more of them are closed. */
+const MAX_SPANS = 64;
+
+export class SpanRecorder {
+  readonly #stageOf = new Map<string, string>();
+  readonly #lanes = new Map<string, Lane>();
+  #stepStartMs: number;
+
+  constructor(nowMs: number) {
+    this.#stepStartMs = nowMs;
+  }
+
+  addEvent({ sampleId, stage, atMs }: TimelineEvent): void {
+    const before = this.#stageOf.get(sampleId);
+    if (before === stage) return;
+    if (before !== undefined) this.#lane(sampleStages[before]!, before).end(atMs);
+    const worker = sampleStages[stage];
+    if (worker === undefined) {
+      this.#stageOf.delete(sampleId);
+    } else {
+      this.#stageOf.set(sampleId, stage);
+      this.#lane(worker, stage).begin(atMs);
+    }
+  }
+
+  beginPhase(phase: LoopPhase, atMs: number): void {
+    this.#lane(workerOf(phase), phase).begin(atMs);
+  }
+
+  endPhase(phase: LoopPhase, atMs: number): void {
+    this.#lane(workerOf(phase), phase).end(atMs);
+  }
+
+  /** What is under way. Workers that do nothing are left out. */
+  activities(): ReadonlyMap<Worker, Activity> {
+    const busy = [...this.#lanes.values()].filter(({ count }) => count > 0);
+    return new Map(busy.map(({ worker, stage, count, sinceMs }) => [worker, { stage, count, sinceMs }]));
+  }
+
+  /** Closes the books of a step. What is still under way is cut in two. */
+  endStep(step: number, atMs: number): TimelineStep {
+    const lengthMs = atMs - this.#stepStartMs;
+    this.#stepStartMs = atMs;
+    const busyMs = { engine: 0, environments: 0, rewards: 0, trainer: 0, loop: 0 };
+    const spans: SpanRecord[] = [];
+    const metrics: Record<string, number> = { "time/step_ms": lengthMs };
+    for (const worker of workers) {
+      const lanes = [...this.#lanes.values()].filter((lane) => lane.worker === worker);
+      if (lanes.length === 0) continue;
+      const taken = lanes.map((lane) => ({ stage: lane.stage, intervals: lane.take(atMs) }));
+      busyMs[worker] = lengthOf(union(taken.flatMap(({ intervals }) => intervals)));
+      metrics[`idle/${worker}`] = lengthMs <= 0 ? 0 : Math.max(0, 1 - busyMs[worker] / lengthMs);
+      for (const { stage, intervals } of taken) {
+        if (!(stage in sampleStages)) metrics[`time/${stage}_ms`] = lengthOf(intervals);
+        for (const [startMs, endMs] of coarsen(intervals)) spans.push({ worker, stage, startMs, endMs, step });
+      }
+    }
+    return { spans, metrics, busyMs };
+  }
+
+  #lane(worker: Worker, stage: string): Lane {
+    const known = this.#lanes.get(stage);
+    if (known !== undefined) return known;
+    const lane = new Lane(worker, stage);
+    this.#lanes.set(stage, lane);
+    return lane;
+  }
+}
+
+type Interval = readonly [startMs: number, endMs: number];
+
+/** The stretches in which at least one thing of a kind was under way. */
+class Lane {
+  readonly worker: Worker;
+  readonly stage: string;
+  count = 0;
+  sinceMs = 0;
+  #intervals: Interval[] = [];
+
+  constructor(worker: Worker, stage: string) {
+    this.worker = worker;
+    this.stage = stage;
+  }
+
+  begin(atMs: number): void {
+    if (this.count++ === 0) this.sinceMs = atMs;
+  }
+
+  end(atMs: number): void {
+    if (this.count === 0 || --this.count > 0) return;
+    const last = this.#intervals.at(-1);
+    // A stage that is left and entered in the same moment was not left.
+    if (last?.[1] === this.sinceMs) this.#intervals[this.#intervals.length - 1] = [last[0], atMs];
+    else if (atMs > this.sinceMs) this.#intervals.push([this.sinceMs, atMs]);
+  }
+
+  take(atMs: number): readonly Interval[] {
+    const intervals = this.#intervals;
+    this.#intervals = [];
+    if (this.count === 0) return intervals;
+    const open: Interval = [this.sinceMs, atMs];
+    this.sinceMs = atMs;
+    return [...intervals, open];
+  }
+}
+
+/** Training is the trainer's; the rest is what the loop itself waits for. */
+function workerOf(phase: LoopPhase): Worker {
+  return phase === "train" ? "trainer" : "loop";
+}
+
+function lengthOf(intervals: readonly Interval[]): number {
+  return intervals.reduce((sum, [startMs, endMs]) => sum + endMs - startMs, 0);
+}
+
+function union(intervals: readonly Interval[]): readonly Interval[] {
+  const joined: Interval[] = [];
+  for (const [startMs, endMs] of [...intervals].sort((a, b) => a[0] - b[0])) {
+    const last = joined.at(-1);
+    if (last !== undefined && startMs <= last[1]) joined[joined.length - 1] = [last[0], Math.max(last[1], endMs)];
+    else joined.push([startMs, endMs]);
+  }
+  return joined;
+}
+
+/** At most `MAX_SPANS` of these intervals, which are in order and apart: the smallest gaps are closed. */
+function coarsen(intervals: readonly Interval[]): readonly Interval[] {
+  if (intervals.length <= MAX_SPANS) return intervals;
+  const gaps = intervals.slice(1).map(([startMs], i) => ({ i: i + 1, gapMs: startMs - intervals[i]![1] }));
+  const widest = gaps.sort((a, b) => b.gapMs - a.gapMs).slice(0, MAX_SPANS - 1);
+  const starts = [0, ...widest.map(({ i }) => i).sort((a, b) => a - b)];
+  return starts.map((start, i) => [intervals[start]![0], intervals[(starts[i + 1] ?? intervals.length) - 1]![1]]);
+}

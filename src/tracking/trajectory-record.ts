@@ -1,0 +1,152 @@
+/**
+ * A trajectory as a viewer needs it: a line of `trajectories/step-000123.jsonl`.
+ *
+ * In: what a rollout gave. Out: plain data. Log-probs are rounded to 4 digits after the point; nothing else is lost.
+ */
+import type { JsonValue } from "../flow/prompt.ts";
+import type { Trajectory, TrajectoryGroup, TrajectoryReward, TrajectoryTimings, Turn } from "../flow/trajectory.ts";
+
+/** What a step's rollout gave, as far as it is recorded. The result of a rollout fits. */
+export interface RecordedRollout {
+  readonly groups: readonly TrajectoryGroup[];
+  readonly report: {
+    readonly failed: readonly Trajectory[];
+    readonly filtered: readonly { readonly group: TrajectoryGroup; readonly reason: string }[];
+  };
+}
+
+export interface TrajectoryRecord {
+  readonly step: number;
+  readonly id: string;
+  readonly groupId: string;
+  readonly sampleIndex: number;
+  readonly seed: number;
+  /** Whether it was trained on, and if not, why. */
+  readonly fate: "delivered" | "filtered" | "failed";
+  readonly reason: string | null;
+  readonly prompt: {
+    readonly id: string;
+    readonly domain: string;
+    readonly messages: readonly unknown[];
+    readonly tools: readonly unknown[];
+    readonly truth: JsonValue;
+  };
+  readonly turns: readonly TurnRecord[];
+  readonly end: EndRecord;
+  readonly reward: TrajectoryReward;
+  /** Filled in by whoever knows it: one number per trajectory. */
+  readonly advantage?: number;
+  readonly metrics: Readonly<Record<string, number>>;
+  readonly timings: TrajectoryTimings;
+}
+
+export interface TurnRecord {
+  readonly messages: readonly unknown[];
+  readonly replyText: string;
+  readonly finish: Turn["finish"];
+  /** The prompt starts with this many tokens of the turn before, prompt and reply; `promptIds` are those after them. */
+  readonly promptFrom: number;
+  readonly promptIds: readonly number[];
+  readonly tokenIds: readonly number[];
+  readonly samplerLogprobs: readonly number[];
+  readonly versions: readonly number[];
+  readonly reward: number;
+  readonly stateKey: string | null;
+  readonly metrics: Readonly<Record<string, number>>;
+  readonly startedMs: number;
+  readonly generateMs: number;
+  readonly envMs: number;
+}
+
+export type EndRecord =
+  | { readonly kind: "completed" | "aborted" }
+  | { readonly kind: "truncated"; readonly limit: string }
+  | { readonly kind: "failed"; readonly stage: string; readonly code: string; readonly message: string };
+
+/** All trajectories of a rollout as records: groups in order, those of at most `maxGroups` of each fate. */
+export function* trajectoryRecords(
+  step: number,
+  { groups, report }: RecordedRollout,
+  maxGroups: number,
+): Generator<TrajectoryRecord> {
+  for (const { trajectories } of groups.slice(0, maxGroups)) {
+    for (const trajectory of trajectories) yield toRecord(step, trajectory, "delivered", null);
+  }
+  for (const { group, reason } of report.filtered.slice(0, maxGroups)) {
+    for (const trajectory of group.trajectories) yield toRecord(step, trajectory, "filtered", reason);
+  }
+  const shown = new Set([...new Set(report.failed.map(({ groupId }) => groupId))].slice(0, maxGroups));
+  for (const trajectory of report.failed) {
+    if (shown.has(trajectory.groupId)) yield toRecord(step, trajectory, "failed", failureOf(trajectory));
+  }
+}
+
+function toRecord(
+  step: number,
+  trajectory: Trajectory,
+  fate: TrajectoryRecord["fate"],
+  reason: string | null,
+): TrajectoryRecord {
+  const { id, groupId, sampleIndex, seed, prompt, turns, reward, metrics, timings } = trajectory;
+  return {
+    step,
+    id,
+    groupId,
+    sampleIndex,
+    seed,
+    fate,
+    reason,
+    prompt: {
+      id: prompt.id,
+      domain: prompt.domain,
+      messages: prompt.messages,
+      tools: prompt.tools ?? [],
+      truth: prompt.truth,
+    },
+    turns: turns.map((turn, i) => toTurn(turn, turns[i - 1])),
+    end: toEnd(trajectory.end),
+    reward,
+    metrics,
+    timings,
+  };
+}
+
+function toTurn(turn: Turn, before: Turn | undefined): TurnRecord {
+  const { messages, replyText, finish, reply, promptIds, reward, stateKey, metrics } = turn;
+  const promptFrom = before === undefined ? 0 : sharedLength(promptIds, before);
+  return {
+    messages,
+    replyText,
+    finish,
+    promptFrom,
+    promptIds: [...promptIds.subarray(promptFrom)],
+    tokenIds: [...reply.tokenIds],
+    samplerLogprobs: Array.from(reply.samplerLogprobs, (value) => Math.round(value * 1e4) / 1e4),
+    versions: [...reply.versions],
+    reward,
+    stateKey: stateKey ?? null,
+    metrics,
+    startedMs: turn.startedMs,
+    generateMs: turn.generateMs,
+    envMs: turn.envMs,
+  };
+}
+
+/** How many tokens of the turn before the prompt starts with. */
+function sharedLength(promptIds: Int32Array, before: Turn): number {
+  const numPrompt = before.promptIds.length;
+  const length = Math.min(promptIds.length, numPrompt + before.reply.tokenIds.length);
+  const tokenOf = (i: number) => (i < numPrompt ? before.promptIds[i] : before.reply.tokenIds[i - numPrompt]);
+  let shared = 0;
+  while (shared < length && promptIds[shared] === tokenOf(shared)) shared++;
+  return shared;
+}
+
+function toEnd(end: Trajectory["end"]): EndRecord {
+  if (end.kind !== "failed") return end;
+  return { kind: "failed", stage: end.stage, code: end.error.code, message: end.error.message };
+}
+
+function failureOf({ end }: Trajectory): string | null {
+  return end.kind === "failed" ? `${end.stage}: ${end.error.message}` : null;
+}

@@ -1,0 +1,184 @@
+import { describe, expect, test } from "vitest";
+import { buildRecipe, type RecipeChoice } from "../algorithms/recipes/table.ts";
+import type { TokenSample } from "../flow/token-sample.ts";
+import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
+import { createPreset } from "../models/causal-lm/presets.ts";
+import { packedLayout } from "../models/causal-lm/token-layout.ts";
+import { Random } from "../random/random.ts";
+import { noGrad } from "../torch/autograd.ts";
+import { native } from "../torch/binding.ts";
+import { tensor } from "../torch/create.ts";
+import { AdamW } from "../torch/optim/adamw.ts";
+import { constantRate } from "../torch/optim/schedule.ts";
+import { tensorScope } from "../torch/scope.ts";
+import { TokenTrainer, type TokenTrainerOptions } from "./token-trainer.ts";
+
+const vocabSize = 12;
+const options: TokenTrainerOptions = {
+  temperature: 1,
+  maxTokensPerMicrobatch: 4096,
+  minibatchTrajectories: 0,
+  maxGradNorm: 1,
+  checkpoint: false,
+  seed: 1,
+};
+
+/** Log-probabilities of the next token after these. */
+function nextLogprobs(model: CausalLm, ids: readonly number[]): number[] {
+  return noGrad(() =>
+    tensorScope(() => {
+      const hidden_SD = model.forward(tensor([...ids], { dtype: "int64" }), packedLayout([ids.length]));
+      return model
+        .logits(hidden_SD.narrow(0, ids.length - 1, 1))
+        .squeeze(0)
+        .logSoftmax(0)
+        .toArray();
+    }),
+  );
+}
+
+function drawFrom(logprobs: readonly number[], random: Random): number {
+  let left = random.uniform();
+  for (const [id, logprob] of logprobs.entries()) {
+    left -= Math.exp(logprob);
+    if (left < 0) return id;
+  }
+  return logprobs.length - 1;
+}
+
+interface SampleParts {
+  readonly prompt: readonly number[];
+  readonly reply: readonly number[];
+  readonly logprobs: readonly number[];
+  readonly reward: number;
+  readonly group: number;
+  readonly trajectory: number;
+}
+
+function sampleOf({ prompt, reply, logprobs, reward, group, trajectory }: SampleParts): TokenSample {
+  const tokenIds = Int32Array.from([...prompt, ...reply]);
+  const lossMask = new Uint8Array(tokenIds.length).fill(1, prompt.length);
+  const samplerLogprobs = new Float32Array(tokenIds.length);
+  samplerLogprobs.set(logprobs, prompt.length);
+  const rewards = new Float32Array(tokenIds.length);
+  rewards[tokenIds.length - 1] = reward;
+  const versions = new Int32Array(tokenIds.length);
+  const place = { group, trajectory, turn: 0, stateKey: "s", isTruncated: false };
+  return { tokenIds, lossMask, samplerLogprobs, versions, rewards, ...place };
+}
+
+/** Replies of one token; the reward is 1 where it is the prompt's last token plus one. */
+function play(model: CausalLm, numGroups: number, groupSize: number, random: Random): TokenSample[] {
+  return Array.from({ length: numGroups }, (_, group) => {
+    const prompt = [0, 1 + random.integer(3)];
+    const logprobs = nextLogprobs(model, prompt);
+    return Array.from({ length: groupSize }, (_, i) => {
+      const reply = drawFrom(logprobs, random);
+      const reward = reply === prompt[1]! + 1 ? 1 : 0;
+      const facts = { prompt, reply: [reply], logprobs: [logprobs[reply]!], reward, group };
+      return sampleOf({ ...facts, trajectory: group * groupSize + i });
+    });
+  }).flat();
+}
+
+function trainerOf(model: CausalLm, choice: RecipeChoice, changes: Partial<TokenTrainerOptions> = {}): TokenTrainer {
+  return new TokenTrainer({
+    model,
+    recipe: buildRecipe(choice),
+    optimizer: new AdamW(model.namedParameters(), { lr: 1e-2, weightDecay: 0 }),
+    schedule: constantRate(),
+    reference: null,
+    critic: null,
+    options: { ...options, ...changes },
+  });
+}
+
+const choices: readonly RecipeChoice[] = [
+  { type: "grpo" },
+  { type: "grpo", bypass: {} },
+  { type: "gigpo", episodeWeight: 0, bypass: {}, reduction: { type: "token-mean" } },
+  { type: "rloo" },
+  { type: "reinforce-pp" },
+];
+
+test.each(choices)("$type learns to write the rewarded token", async (choice) => {
+  const model = createPreset("nano", vocabSize, 1);
+  const trainer = trainerOf(model, choice);
+  const random = new Random(3);
+  const rewardOf = (samples: readonly TokenSample[]) =>
+    samples.reduce((sum, { rewards }) => sum + rewards.at(-1)!, 0) / samples.length;
+  const first = rewardOf(play(model, 64, 8, random));
+  for (let step = 0; step < 30; step++) await trainer.step({ samples: play(model, 16, 8, random), version: step });
+  expect(first).toBeLessThan(0.2);
+  expect(rewardOf(play(model, 64, 8, random))).toBeGreaterThan(0.8);
+  model.dispose();
+});
+
+/** Replies of several lengths, several turns per trajectory, twins among them. */
+function mixedSamples(): TokenSample[] {
+  const random = new Random(5);
+  return Array.from({ length: 24 }, (_, i) => {
+    const prompt = Array.from({ length: 1 + random.integer(4) }, () => random.integer(vocabSize));
+    const reply = Array.from({ length: 1 + random.integer(5) }, () => random.integer(vocabSize));
+    const twin = { prompt: [1, 2, 3], reply: [4, 5], logprobs: [-2, -2.5] };
+    const own = { prompt, reply, logprobs: reply.map(() => -1 - 2 * random.uniform()) };
+    return sampleOf({ ...(i % 4 === 0 ? twin : own), reward: random.integer(2), group: i % 6, trajectory: i });
+  });
+}
+
+/** The weights after some steps on the same samples, as one list. */
+async function weightsAfter(choice: RecipeChoice, changes: Partial<TokenTrainerOptions>): Promise<number[]> {
+  const model = createPreset("nano", vocabSize, 2);
+  const trainer = trainerOf(model, choice, changes);
+  for (let step = 0; step < 2; step++) await trainer.step({ samples: mixedSamples(), version: step });
+  const weights = [...model.namedParameters().values()].flatMap((parameter) =>
+    tensorScope(() => parameter.detach().reshape(-1).toArray()),
+  );
+  model.dispose();
+  return weights;
+}
+
+describe.each(["grpo", "dapo", "gspo", "dr-grpo"] as const)("%s", (type) => {
+  const choice = (type === "dr-grpo" ? { type, maxResponseLength: 8 } : { type }) as RecipeChoice;
+  test("the cut into microbatches does not change what is learned", async () => {
+    const whole = await weightsAfter(choice, {});
+    const cut = await weightsAfter(choice, { maxTokensPerMicrobatch: 16 });
+    const gap = whole.reduce((most, value, i) => Math.max(most, Math.abs(value - cut[i]!)), 0);
+    expect(gap).toBeLessThan(2e-4);
+  });
+});
+
+test("activations computed twice give the same weights", async () => {
+  const kept = await weightsAfter({ type: "grpo" }, {});
+  const twice = await weightsAfter({ type: "grpo" }, { checkpoint: true });
+  expect(twice).toEqual(kept);
+});
+
+test("a rollout is cut into updates of whole trajectories", async () => {
+  const model = createPreset("nano", vocabSize, 1);
+  const trainer = trainerOf(model, { type: "grpo", numEpochs: 2 }, { minibatchTrajectories: 10 });
+  const { numUpdates, metrics } = await trainer.step({ samples: mixedSamples(), version: 3 });
+  expect(numUpdates).toBe(6);
+  expect(metrics["train/staleness"]).toBeCloseTo(3);
+  expect(metrics["train/sampler_gap"]).toBeGreaterThan(0.1);
+  model.dispose();
+});
+
+test("a recipe that needs a reference or a critic says so before the first step", () => {
+  const model = createPreset("nano", vocabSize, 1);
+  expect(() => trainerOf(model, { type: "grpo", klLoss: { coefficient: 0.1 } })).toThrow(/needs a reference model/);
+  expect(() => trainerOf(model, { type: "ppo" })).toThrow(/needs a critic/);
+  model.dispose();
+});
+
+test("steps leave no memory behind", async () => {
+  const model = createPreset("nano", vocabSize, 1);
+  const trainer = trainerOf(model, { type: "grpo" }, { maxTokensPerMicrobatch: 40, minibatchTrajectories: 8 });
+  await trainer.step({ samples: mixedSamples(), version: 0 });
+  const before = native.memoryStats();
+  for (let step = 0; step < 5; step++) await trainer.step({ samples: mixedSamples(), version: 0 });
+  const after = native.memoryStats();
+  expect(after.liveTensors).toBe(before.liveTensors);
+  expect(after.liveBytes).toBe(before.liveBytes);
+  model.dispose();
+});
