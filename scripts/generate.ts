@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import { algorithmTable } from "./generate/algorithm-table.ts";
 import { metricReference } from "./generate/metric-table.ts";
 import { operatorTypes } from "./generate/operator-types.ts";
+import { runFileTable } from "./generate/run-file-table.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const isCheck = process.argv.includes("--check");
@@ -17,6 +18,7 @@ const isCheck = process.argv.includes("--check");
 const files: Readonly<Record<string, (root: string) => string>> = {
   "src/torch/generated/operators.ts": operatorTypes,
   "docs/reference/algorithms.md": algorithmTable,
+  "docs/reference/run-file.md": runFileTable,
   "docs/reference/metrics.md": metricReference,
 };
 

@@ -1,14 +1,14 @@
 /**
  * Packs scripts for a machine that can install nothing: no network, no npm, no Node, but a libtorch and a C++ compiler.
  *
- * In: TypeScript entry files. Out: a folder with each bundled into one file, this Node (stripped and compressed), the
- * addon's source and a run.sh that unpacks, builds and runs them there.
+ * In: TypeScript entry files. Out: a folder with each bundled into one file, the threads they start bundled beside them, this
+ * Node (stripped and compressed), the addon's source and a run.sh that unpacks, builds and runs them there.
  *
  * Usage: npm run pack -- <entry.ts> [<entry.ts> ...] [--out pack]
  */
 import { execFileSync } from "node:child_process";
-import { chmodSync, cpSync, existsSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { basename, join, resolve } from "node:path";
+import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { build } from "esbuild";
@@ -32,19 +32,37 @@ console.log(`${out}: copy it to the machine and run there: sh run.sh ${basename(
 
 /** Two folders deep, as the sources are: the addon is found relative to the file. */
 async function bundle() {
-  await build({
-    entryPoints: entries,
-    outdir: join(out, "dist/entries"),
-    entryNames: "[name]",
-    bundle: true,
-    platform: "node",
-    format: "esm",
-    target: "node20",
-    sourcemap: "inline",
-    sourcesContent: false,
-    logLevel: "warning",
-  });
+  const outdir = join(out, "dist/entries");
+  rmSync(outdir, { recursive: true, force: true });
+  let entryPoints = entries.map((entry) => resolve(entry));
+  // A thread can start further ones, so look again until no new one is found.
+  for (;;) {
+    const { metafile } = await build({
+      entryPoints,
+      outdir,
+      entryNames: "[name]",
+      bundle: true,
+      platform: "node",
+      format: "esm",
+      target: "node20",
+      sourcemap: "inline",
+      sourcesContent: false,
+      logLevel: "warning",
+      metafile: true,
+    });
+    const wanted = new Set([...entryPoints, ...Object.keys(metafile.inputs).flatMap(threadsOf)]);
+    if (wanted.size === entryPoints.length) break;
+    entryPoints = [...wanted];
+  }
   writeFileSync(join(out, "package.json"), '{ "type": "module" }\n');
+}
+
+/** The modules that a source file starts threads from, named as `new URL("engine-worker", import.meta.url)`. */
+function threadsOf(source) {
+  if (!source.endsWith(".ts")) return [];
+  return [...readFileSync(source, "utf8").matchAll(/new URL\("([\w-]+)(?:\.js)?", import\.meta\.url\)/g)]
+    .map(([, name]) => resolve(dirname(source), `${name}.ts`))
+    .filter(existsSync);
 }
 
 function copySources() {

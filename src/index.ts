@@ -1,7 +1,47 @@
-/** What `import ... from "reroll"` gives: tensors, modules, optimisers, language models, and `algorithms`. */
+/**
+ * What `import ... from "reroll"` gives: runs, and every part that a run is made of, down to tensors.
+ *
+ * `algorithms` is a namespace of its own: docs/reference/algorithms.md.
+ */
 
 export * as algorithms from "./algorithms/index.ts";
+export { buildSource } from "./data/build-source.ts";
+export { type CurriculumOptions, curriculum } from "./data/curriculum.ts";
+export { type DataChoice, dataOptions } from "./data/data-options.ts";
+export { datasetSource } from "./data/dataset-source.ts";
+export { envSource } from "./data/env-source.ts";
+export { loadPrompts, promptsFromRows } from "./data/load-prompts.ts";
+export { mixSources } from "./data/mix-sources.ts";
+export type { PromptSource } from "./data/prompt-source.ts";
+export { readRows } from "./data/read-rows.ts";
+export { splitByHash } from "./data/split-by-hash.ts";
+export { buildEnv, catalogModule, type EnvChoice, envCatalog } from "./envs/catalog.ts";
+export { checkEnv } from "./envs/check-env.ts";
+export { createControlEnv } from "./envs/control/control-env.ts";
+export { type Agent, oracleAgent, type PlayedEpisode, playEpisode, randomAgent } from "./envs/play-episode.ts";
+export { runInThreads } from "./envs/run-in-threads.ts";
+export { seedPrompt } from "./envs/seed-prompt.ts";
+export type {
+  EnvDefinition,
+  EnvFactory,
+  EnvStep,
+  EnvWords,
+  MakeEnv,
+  Observation,
+  Opening,
+  Reply,
+  TextEnv,
+} from "./envs/text-env.ts";
+export type { Tool, ToolSource } from "./envs/tool-use/tool.ts";
+export { createToolUse } from "./envs/tool-use/tool-use.ts";
+export type { VecEnv, VecStep } from "./envs/vec-env.ts";
 export { invariant, RerollError } from "./errors/reroll-error.ts";
+export { type BuildOptions, buildSamples } from "./experience/sample-builder.ts";
+export type { Clock } from "./flow/clock.ts";
+export { describeMetric, type Metrics } from "./flow/metrics.ts";
+export type { JsonValue, Prompt } from "./flow/prompt.ts";
+export type { SampleBatch, TokenSample } from "./flow/token-sample.ts";
+export type { Trajectory, TrajectoryEnd, TrajectoryGroup, TrajectoryReward, Turn } from "./flow/trajectory.ts";
 export type { Engine, EngineCounters, EngineStatus } from "./generation/engine.ts";
 export type {
   Finish,
@@ -32,6 +72,10 @@ export type {
   SessionTurn,
 } from "./generation/server/session-record.ts";
 export type { SessionLimits, Sessions } from "./generation/server/sessions.ts";
+export { runAsyncLoop } from "./loops/async-loop.ts";
+export type { LoopObserver, LoopParts, LoopPosition } from "./loops/loop-parts.ts";
+export { runSupervisedLoop } from "./loops/supervised-loop.ts";
+export { runSyncLoop } from "./loops/sync-loop.ts";
 export { CausalLm } from "./models/causal-lm/causal-lm.ts";
 export {
   type CausalLmConfig,
@@ -56,9 +100,53 @@ export {
 } from "./models/causal-lm/token-logprobs.ts";
 export { loadValueHead, saveValueHead, ValueHead, type ValueHeadOptions } from "./models/causal-lm/value-head.ts";
 export { type NamedWeight, namedWeights } from "./models/causal-lm/weight-names.ts";
+export { byteTokenizerFiles } from "./models/tokenizer/byte-tokenizer.ts";
 export type { ChatMessage, ChatTool, ChatToolCall } from "./models/tokenizer/chat-message.ts";
 export { type ChatOptions, encodeChat, renderChat } from "./models/tokenizer/chat-template.ts";
 export { type DecodeOptions, IncrementalDecoder } from "./models/tokenizer/incremental-decoder.ts";
 export { loadTokenizer } from "./models/tokenizer/load-tokenizer.ts";
 export { createTokenizer, type EncodeOptions, type Tokenizer } from "./models/tokenizer/tokenizer.ts";
+export { type WordTokenizerOptions, wordTokenizerFiles } from "./models/tokenizer/word-tokenizer.ts";
+export { deriveSeed, Random } from "./random/random.ts";
+export { buildReward, buildRoute, type RewardChoice, rewards } from "./rewards/catalog.ts";
+export { combineRewards } from "./rewards/combine-rewards.ts";
+export { compareAnswers } from "./rewards/math/compare-answers.ts";
+export { extractAnswer } from "./rewards/math/extract-answer.ts";
+export type { CostClass, Reward, RewardInput, RewardScore } from "./rewards/reward.ts";
+export { type RewardRoute, routeByDomain } from "./rewards/route-by-domain.ts";
+export { createScorer, type RewardOutcome, type Scorer, type ScorerOptions } from "./rewards/score-all.ts";
+export { type Admission, admitByStaleness, admitWanted } from "./rollout/admission.ts";
+export { ChatFormat, type ChatFormatOptions, Conversation } from "./rollout/conversation.ts";
+export {
+  createEpisodeRunner,
+  defaultEpisodeLimits,
+  type EpisodeControl,
+  type EpisodeLimits,
+  type EpisodeParts,
+  type EpisodeTask,
+  type RunEpisode,
+} from "./rollout/episode.ts";
+export { allFilters, dropEqualRewards, type GroupFilter, keepDifficulty } from "./rollout/group-filter.ts";
+export type { Rollout, RolloutReport } from "./rollout/rollout-report.ts";
+export {
+  type DomainSource,
+  RolloutScheduler,
+  type SampleEvent,
+  type SchedulerOptions,
+  type SchedulerParts,
+} from "./rollout/rollout-scheduler.ts";
+export { defineRun } from "./run/define-run.ts";
+export { type RunConfig, type RunInput, runConfig } from "./run/run-config.ts";
+export { type TrainOptions, type TrainResult, trainRun } from "./run/train-run.ts";
+export { createJavaScriptSandbox } from "./sandbox/javascript-sandbox.ts";
+export { checkSandbox, createPythonSandbox } from "./sandbox/python-sandbox.ts";
+export type { Sandbox, SandboxLimits, SandboxProgram, SandboxResult } from "./sandbox/sandbox.ts";
 export * from "./torch/index.ts";
+export { listRuns, readMetrics, readRun, readTrajectories } from "./tracking/read-run.ts";
+export { RunFolder } from "./tracking/run-folder.ts";
+export { openRunTracker, type RunTracker } from "./tracking/run-tracker.ts";
+export { startThreadedTrainer } from "./training/threaded-trainer.ts";
+export { TokenTrainer, type TokenTrainerOptions, type TokenTrainerParts } from "./training/token-trainer.ts";
+export type { Trainer } from "./training/trainer.ts";
+export { createSharedMemorySync } from "./weight-sync/shared-memory-sync.ts";
+export type { WeightSync } from "./weight-sync/weight-sync.ts";

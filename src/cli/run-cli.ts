@@ -1,16 +1,47 @@
 /**
  * The edge of the command line.
  *
- * In: the words after `reroll`. Out: an exit code: 0, or 1 after one line that says what is wrong. Errors end here: a
- * RerollError shows its message alone, a failure of our own its stack too; `--debug` shows the stack of every error.
+ * In: the words after `reroll`. Out: an exit code: 0; 1 after one line that says what is wrong; 2 where what the caller wrote can
+ * never work. Errors end here: a RerollError shows its message alone, a failure of our own its stack too; `--debug` shows the
+ * stack of every error.
  */
 import { Command, CommanderError } from "commander";
 import { RerollError } from "../errors/reroll-error.ts";
+import { doctorCommand } from "./commands/doctor.ts";
+import { evalCommand } from "./commands/eval.ts";
+import { exportCommand } from "./commands/export.ts";
+import { generateCommand } from "./commands/generate.ts";
+import { initCommand } from "./commands/init.ts";
+import { runsCommand } from "./commands/runs.ts";
 import { serveCommand } from "./commands/serve.ts";
+import { trainCommand } from "./commands/train.ts";
 import { readVersion } from "./read-version.ts";
 
 /** Every command, in the order in which the help shows them. */
-const COMMANDS: readonly Command[] = [serveCommand];
+const COMMANDS: readonly Command[] = [
+  initCommand,
+  trainCommand,
+  evalCommand,
+  generateCommand,
+  serveCommand,
+  runsCommand,
+  exportCommand,
+  doctorCommand,
+];
+
+/** What was asked for can never work: the caller has to write something else. */
+const MISUSE = new Set([
+  "RUN_FILE_NOT_FOUND",
+  "RUN_FILE_INVALID",
+  "INVALID_OVERRIDE",
+  "INVALID_OPTION",
+  "INVALID_OPTIONS",
+  "CONTRADICTORY_OPTIONS",
+  "FILE_NOT_FOUND",
+  "FILE_INVALID",
+  "NOT_ENOUGH_MEMORY",
+  "NO_DEVICE",
+]);
 
 /** Runs one command and resolves with its exit code. */
 export async function runCli(words: readonly string[]): Promise<number> {
@@ -22,7 +53,7 @@ export async function runCli(words: readonly string[]): Promise<number> {
     // Help and version end this way too, with code 0; what they had to say is printed.
     if (error instanceof CommanderError) return error.exitCode;
     console.error(describeError(error, program.opts().debug === true));
-    return 1;
+    return error instanceof RerollError && MISUSE.has(error.code) ? 2 : 1;
   }
 }
 

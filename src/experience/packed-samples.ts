@@ -36,7 +36,10 @@ export function unpackSamples(packed: JsonValue): readonly TokenSample[] {
   const { samples, arrays } = packed as unknown as PackedSamples;
   const bytes = new Uint8Array(inflateRawSync(Buffer.from(arrays, "base64")));
   let offset = 0;
-  const take = (byteLength: number): ArrayBuffer => bytes.slice(offset, (offset += byteLength)).buffer;
+  const take = (byteLength: number): ArrayBuffer => {
+    offset += byteLength;
+    return bytes.slice(offset - byteLength, offset).buffer;
+  };
   return samples.map(({ numTokens, ...facts }) => ({
     tokenIds: new Int32Array(take(4 * numTokens)),
     samplerLogprobs: new Float32Array(take(4 * numTokens)),

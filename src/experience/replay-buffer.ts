@@ -179,6 +179,8 @@ export class ReplayBuffer {
   /** How often each slot is drawn: once in each of equal stretches of the total, so that the draw lies close to P. */
   #drawSlots(numTimes: number): ReadonlyMap<number, number> {
     const timesOf = new Map<number, number>();
+    // Groups that are a thousand half-lives old have no weight left.
+    if (this.#tree.total === 0) return timesOf;
     for (let i = 0; i < numTimes; i++) {
       const slot = this.#tree.find(((i + this.#random.uniform()) / numTimes) * this.#tree.total);
       timesOf.set(slot, (timesOf.get(slot) ?? 0) + 1);
@@ -269,5 +271,7 @@ interface SavedReplay {
 
 function expectSignal(signal: number | undefined): number {
   if (signal !== undefined && signal >= 0 && signal < Infinity) return signal;
-  throw new RerollError("INVALID_ARGUMENT", `A replay signal must be finite and at least 0: got ${signal}.`, { signal });
+  throw new RerollError("INVALID_ARGUMENT", `A replay signal must be finite and at least 0: got ${signal}.`, {
+    signal,
+  });
 }

@@ -4,7 +4,7 @@ import { SumTree } from "./sum-tree.ts";
 
 test("a place in the total finds the slot whose stretch holds it", () => {
   const tree = new SumTree(5);
-  [2, 0, 1, 4, 3].forEach((weight, slot) => tree.set(slot, weight));
+  for (const [slot, weight] of [2, 0, 1, 4, 3].entries()) tree.set(slot, weight);
   expect(tree.total).toBe(10);
   expect([0, 1.9, 2, 2.9, 3, 6.9, 7, 9.9].map((place) => tree.find(place))).toEqual([0, 0, 2, 2, 3, 3, 4, 4]);
   tree.set(3, 0);

@@ -59,9 +59,7 @@ test("lists are indexed, and one place behind the end appends", () => {
 });
 
 test("a key below a plain value is refused", () => {
-  expect(() => set({ seed: 3 }, "seed.x=1")).toThrow(
-    "--set seed.x: seed is 3 in the run file and has no keys. Set seed itself.",
-  );
+  expect(() => set({ seed: 3 }, "seed.x=1")).toThrow("--set seed.x: seed is 3 and has no keys. Set seed itself.");
 });
 
 test("the last value of a key wins", () => {

@@ -84,6 +84,6 @@ function noOwner(above: readonly string[], path: readonly string[], value: unkno
   const name = above.join(".");
   return new RerollError(
     "INVALID_OVERRIDE",
-    `--set ${[...above, ...path].join(".")}: ${name} is ${JSON.stringify(value)} in the run file and has no keys. Set ${name} itself.`,
+    `--set ${[...above, ...path].join(".")}: ${name} is ${JSON.stringify(value)} and has no keys. Set ${name} itself.`,
   );
 }

@@ -1,8 +1,13 @@
 /** From config to the part between rollout and training. */
 import type { Recipe } from "../algorithms/recipes/recipe.ts";
-import { buildSamples } from "../experience/sample-builder.ts";
+import { RerollError } from "../errors/reroll-error.ts";
+import { joinReplays, numReplays } from "../experience/join-replays.ts";
+import { type Replay, ReplayBuffer } from "../experience/replay-buffer.ts";
+import { type BuildOptions, buildSamples } from "../experience/sample-builder.ts";
+import type { Metrics } from "../flow/metrics.ts";
 import type { JsonValue } from "../flow/prompt.ts";
 import type { ExperiencePart } from "../loops/loop-parts.ts";
+import { deriveSeed } from "../random/random.ts";
 import type { RunConfig } from "./run-config.ts";
 
 /** Experience whose state can be saved: what it keeps for replay. */
@@ -12,16 +17,65 @@ export interface SavedExperience extends ExperiencePart {
 }
 
 export function buildExperience(config: RunConfig, recipe: Recipe): SavedExperience {
-  const forkReward = recipe.needs.includes("steps") ? "own" : "total";
+  const options: BuildOptions = {
+    forkReward: recipe.needs.includes("steps") ? "own" : "total",
+    maxTokens: config.training.maxTokensPerMicrobatch,
+  };
+  if (config.replay !== null) return withReplay(config, config.replay, options);
   return {
     build: (groups, version) => {
-      const { samples, metrics } = buildSamples(groups, {
-        forkReward,
-        maxTokens: config.training.maxTokensPerMicrobatch,
-      });
+      const { samples, metrics } = buildSamples(groups, options);
       return { batch: { samples, version }, metrics };
     },
     position: () => null,
     restore: () => {},
+  };
+}
+
+/** Every batch is the fresh groups and, once there are some, replayed ones that make up `ratio` of it. */
+function withReplay(
+  { loop, seed }: RunConfig,
+  replay: NonNullable<RunConfig["replay"]>,
+  options: BuildOptions,
+): SavedExperience {
+  const { ratio, ...priorities } = replay;
+  if (ratio >= 1) {
+    throw new RerollError(
+      "INVALID_OPTIONS",
+      `replay.ratio must be below 1: got ${ratio}. Every batch has the groups that were just sampled; 0.5 replays as many again.`,
+    );
+  }
+  const buffer = new ReplayBuffer({ ...priorities, betaDraws: loop.steps, seed: deriveSeed(seed, "replay") });
+  return {
+    build: (groups, version) => {
+      const { samples, metrics } = buildSamples(groups, options);
+      // Drawn before the fresh groups come in, so that none is in a batch twice.
+      const replays = buffer.draw(numReplays(groups.length, ratio));
+      buffer.add(
+        groups.map((group, index) => ({ group, samples: samples.filter((sample) => sample.group === index) })),
+        version,
+      );
+      const batch = { samples: joinReplays(samples, replays), version };
+      return { batch, metrics: { ...metrics, ...replayMetrics(replays, batch.samples.length, version, buffer) } };
+    },
+    position: () => buffer.position(),
+    restore: (position) => buffer.restore(position),
+  };
+}
+
+function replayMetrics(
+  replays: readonly Replay[],
+  numSamples: number,
+  version: number,
+  { numTrajectories }: ReplayBuffer,
+): Metrics {
+  const numReplayed = replays.reduce((sum, { samples }) => sum + samples.length, 0);
+  const mean = (pick: (replay: Replay) => number) =>
+    replays.length === 0 ? 0 : replays.reduce((sum, replay) => sum + pick(replay), 0) / replays.length;
+  return {
+    "replay/share": numSamples === 0 ? 0 : numReplayed / numSamples,
+    "replay/age": mean((replay) => version - replay.version),
+    "replay/weight": mean((replay) => replay.weight),
+    "replay/trajectories": numTrajectories,
   };
 }

@@ -49,7 +49,7 @@ export class Chat {
     });
     onText(decoder.flush());
     if (reply.finish.kind === "failed") throw reply.finish.error;
-    this.#conversation.answer(reply);
+    this.#conversation.answer({ promptIds, reply, replyText: this.#format.replyText(reply) });
     return reply.finish;
   }
 

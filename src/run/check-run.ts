@@ -60,6 +60,10 @@ const CHECKS: readonly Check[] = [
     rollout.sampling.maxTokens >= rollout.contextLength
       ? `rollout.sampling.maxTokens must be below rollout.contextLength, which holds the prompt too: got ${rollout.sampling.maxTokens} and ${rollout.contextLength}. Raise contextLength or lower maxTokens.`
       : null,
+  ({ rollout, training }) =>
+    training.maxTokensPerMicrobatch < rollout.contextLength
+      ? `training.maxTokensPerMicrobatch must hold a whole trajectory: got ${training.maxTokensPerMicrobatch}, and rollout.contextLength is ${rollout.contextLength}. Raise it, or lower contextLength.`
+      : null,
   ({ rollout }) =>
     rollout.sampling.temperature === 0
       ? "rollout.sampling.temperature is 0 in training: all trajectories of a prompt would be the same, and there would be nothing to compare. Set it to 1; validation.temperature may be 0."

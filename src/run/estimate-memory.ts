@@ -87,11 +87,10 @@ function optimizerBytes(dtype: MemoryFacts["dtype"], hasMasters: boolean): numbe
   return hasMasters ? 12 : 4;
 }
 
-/** Tokens in one forward and backward pass: a row is never cut, and there are no more than a minibatch has. */
+/** Tokens in one forward and backward pass: no more than a minibatch has. */
 export function microbatchTokens({ rollout, training }: RunConfig): number {
   const trajectories = training.minibatch || rollout.groupsPerStep * rollout.groupSize;
-  const most = trajectories * rollout.contextLength;
-  return Math.max(rollout.contextLength, Math.min(training.maxTokensPerMicrobatch, most));
+  return Math.min(training.maxTokensPerMicrobatch, trajectories * rollout.contextLength);
 }
 
 /**

@@ -31,7 +31,10 @@ export async function exportModel({ from, out, merge, base, step }: ExportOption
   if (existsSync(out) && readdirSync(out).length > 0)
     throw new RerollError("FOLDER_NOT_EMPTY", `--out ${out} is not empty. Name a new folder.`, { out });
   if (merge && !found.isAdapter)
-    throw new RerollError("INVALID_OPTION", `--merge is for adapters, and ${found.name} holds a whole model. Leave --merge out.`);
+    throw new RerollError(
+      "INVALID_OPTION",
+      `--merge is for adapters, and ${found.name} holds a whole model. Leave --merge out.`,
+    );
   if (merge) {
     await writeMerged(found, base ?? findBase(found), out);
     return `Wrote ${found.name}, merged into its base, to ${out}`;

@@ -18,7 +18,8 @@ export interface FoundModel {
 /** `step` chooses a checkpoint of a run. Default: that of the best validation, else the latest. */
 export function findModel(path: string, step?: number): FoundModel {
   const folder = resolve(path);
-  if (!existsSync(folder)) throw new RerollError("CHECKPOINT_NOT_FOUND", `${path} does not exist. Check the path.`, { folder });
+  if (!existsSync(folder))
+    throw new RerollError("CHECKPOINT_NOT_FOUND", `${path} does not exist. Check the path.`, { folder });
   if (existsSync(join(folder, "checkpoints"))) return ofCheckpoint(chooseCheckpoint(path, folder, step), folder);
   if (existsSync(join(folder, "model")) && existsSync(join(folder, "loop.json")))
     return ofCheckpoint(folder, dirname(dirname(folder)));
@@ -50,12 +51,20 @@ function chooseCheckpoint(path: string, folder: string, step: number | undefined
     .sort();
   const latest = names.at(-1);
   if (latest === undefined) {
-    throw new RerollError("CHECKPOINT_NOT_FOUND", `The run ${path} has no checkpoint yet. Set checkpoint.every, or let it end.`, { folder });
+    throw new RerollError(
+      "CHECKPOINT_NOT_FOUND",
+      `The run ${path} has no checkpoint yet. Set checkpoint.every, or let it end.`,
+      { folder },
+    );
   }
   const wanted = step ?? bestStep(join(root, latest, "loop.json"));
   const found = names.find((name) => Number(name.slice("step-".length)) === wanted);
   if (found === undefined && step !== undefined) {
-    throw new RerollError("CHECKPOINT_NOT_FOUND", `The run ${path} has no checkpoint of step ${step}. It has: ${names.join(", ")}.`, { step });
+    throw new RerollError(
+      "CHECKPOINT_NOT_FOUND",
+      `The run ${path} has no checkpoint of step ${step}. It has: ${names.join(", ")}.`,
+      { step },
+    );
   }
   return join(root, found ?? latest);
 }

@@ -98,7 +98,7 @@ test("adapters need neither gradients nor moments for the rest, and no reference
 
 test("the cache of the engine is full contexts of all sequences, up to a limit", () => {
   const facts = { model: nano, isOnGpu: false, dtype: "float32", needsReference: false, hasCritic: false } as const;
-  const cache = (...sets: string[]) => estimateMemory(exampleConfig(...sets), facts).at(-1);
+  const cache = (...sets: string[]) => estimateMemory(exampleConfig(...sets), facts).at(-1)!;
   // Keys and values: 2 x 2 layers x 4 heads x 16 numbers x 4 bytes = 1024 bytes a token; 256 tokens, 10 sequences.
   expect(cache("engine.maxRunning=10")).toEqual({ owner: "engine", what: "KV cache", bytes: 1024 * 256 * 10 });
   expect(cache("engine.maxRunning=10000").bytes).toBe(1e9);
@@ -116,7 +116,7 @@ test("a run that does not fit is refused with the largest part and what to chang
   expect(plan()).toThrow(
     /needs about .* GB, and cpu has 8\.0 GB: trainer weights 2\.0 GB, .*Set training\.checkpoint to true/,
   );
-  expect(plan("training.checkpoint=true", "training.maxTokensPerMicrobatch=512")).toThrow(
+  expect(plan("training.checkpoint=true", "training.maxTokensPerMicrobatch=4096")).toThrow(
     /model\.lora: \{ rank: 16 \}/,
   );
   expect(

@@ -3,12 +3,12 @@
  *
  * Throws one error about one key, before anything expensive starts.
  */
-import { join } from "node:path";
 import { parseOptions } from "../errors/parse-options.ts";
 import { applyOverrides, type Override } from "./apply-overrides.ts";
 import type { RawRun } from "./load-run-file.ts";
 import { resolveParts } from "./resolve-parts.ts";
 import { type RunConfig, runConfig } from "./run-config.ts";
+import { defaultRunsFolder } from "./runs-folder.ts";
 
 /** Where the value of a key comes from. */
 export type Origin = "default" | "file" | "--set" | "REROLL_DEVICE" | "REROLL_HOME";
@@ -64,7 +64,12 @@ function overridesOf(environment: RunEnvironment): { override: Override; origin:
   return [
     ...(device ? [{ override: { path: ["device"], value: device }, origin: "REROLL_DEVICE" as const }] : []),
     ...(home
-      ? [{ override: { path: ["tracking", "folder"], value: join(home, "runs") }, origin: "REROLL_HOME" as const }]
+      ? [
+          {
+            override: { path: ["tracking", "folder"], value: defaultRunsFolder(environment) },
+            origin: "REROLL_HOME" as const,
+          },
+        ]
       : []),
   ];
 }

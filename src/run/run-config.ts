@@ -24,9 +24,12 @@ const modelOptions = z.strictObject({
     .describe("auto: bfloat16 on a GPU, float32 on the CPU."),
   lora: z
     .strictObject({
-      rank: z.int().positive().default(16),
-      alpha: z.number().positive().default(32),
-      targets: z.union([z.literal("all-linear"), z.array(z.string())]).default("all-linear"),
+      rank: z.int().positive().default(16).describe("Width of the adapters."),
+      alpha: z.number().positive().default(32).describe("Their change is scaled by alpha / rank."),
+      targets: z
+        .union([z.literal("all-linear"), z.array(z.string())])
+        .default("all-linear")
+        .describe("The layers to adapt, such as q_proj."),
     })
     .nullable()
     .default(null)
@@ -35,10 +38,15 @@ const modelOptions = z.strictObject({
 
 const samplingOptions = z.strictObject({
   maxTokens: z.int().positive().default(512).describe("Tokens per reply."),
-  temperature: z.number().min(0).default(1),
+  temperature: z.number().min(0).default(1).describe("Scores are divided by this before a token is drawn."),
   topK: z.int().min(0).default(0).describe("0: all tokens."),
-  topP: z.number().gt(0).max(1).default(1),
-  minP: z.number().min(0).max(1).default(0),
+  topP: z
+    .number()
+    .gt(0)
+    .max(1)
+    .default(1)
+    .describe("The smallest set of likeliest tokens with this probability. 1: all."),
+  minP: z.number().min(0).max(1).default(0).describe("Only tokens at least this likely relative to the likeliest."),
   stopStrings: z.array(z.string().min(1)).default([]).describe("Texts that end a reply."),
 });
 
@@ -69,19 +77,23 @@ const rolloutOptions = z.strictObject({
   partial: z.boolean().default(false).describe("Hold unfinished trajectories and continue them after the update."),
   limits: z
     .strictObject({
-      episodeSeconds: z.number().positive().default(1800),
-      generateSeconds: z.number().positive().default(900),
-      envSeconds: z.number().positive().default(60),
-      rewardSeconds: z.number().positive().default(120),
+      episodeSeconds: z
+        .number()
+        .positive()
+        .default(1800)
+        .describe("For a whole trajectory; what takes longer ends as truncated."),
+      generateSeconds: z.number().positive().default(900).describe("For one reply."),
+      envSeconds: z.number().positive().default(60).describe("For one call of an environment."),
+      rewardSeconds: z.number().positive().default(120).describe("For one reward."),
     })
     .prefault({}),
 });
 
 const loopOptions = z.discriminatedUnion("type", [
-  z.strictObject({ type: z.literal("sync"), steps: z.int().positive().default(100) }),
+  z.strictObject({ type: z.literal("sync"), steps: z.int().positive().default(100).describe("Rollout steps.") }),
   z.strictObject({
     type: z.literal("async"),
-    steps: z.int().positive().default(100),
+    steps: z.int().positive().default(100).describe("Rollout steps."),
     syncInterval: z.int().positive().default(1).describe("Training steps between two publications of weights."),
     maxStaleness: z.int().min(0).default(1).describe("Versions that tokens may be old when they are trained on."),
   }),
@@ -90,7 +102,10 @@ const loopOptions = z.discriminatedUnion("type", [
 const replayOptions = z.strictObject({
   capacity: z.int().positive().default(4096).describe("Trajectories kept."),
   ratio: z.number().min(0).max(1).default(0.25).describe("Share of each batch that is replayed."),
-  priority: z.enum(["uniform", "advantage", "reward", "rarity"]).default("advantage"),
+  priority: z
+    .enum(["uniform", "advantage", "reward", "rarity"])
+    .default("advantage")
+    .describe("What makes a trajectory likely to be replayed."),
   alpha: z.number().min(0).default(0.6).describe("How strongly priorities count."),
   beta: z
     .tuple([z.number().min(0).max(1), z.number().min(0).max(1)])
@@ -104,16 +119,16 @@ const warmStartOptions = z.discriminatedUnion("type", [
   z.strictObject({
     type: z.literal("play"),
     agent: z.enum(["random", "oracle"]).default("random").describe("Who plays the episodes that are learned from."),
-    steps: z.int().positive().default(60),
-    turnsPerStep: z.int().positive().default(256),
+    steps: z.int().positive().default(60).describe("Supervised updates."),
+    turnsPerStep: z.int().positive().default(256).describe("Played turns in one of them."),
     optimizer: optimizerOptions.prefault({ lr: 3e-3 }),
     schedule: scheduleOptions.prefault({}),
   }),
   z.strictObject({
     type: z.literal("data"),
-    data: dataOptions,
-    steps: z.int().positive().default(100),
-    rowsPerStep: z.int().positive().default(64),
+    data: dataOptions.describe("Prompts whose truth is the reply to learn."),
+    steps: z.int().positive().default(100).describe("Supervised updates."),
+    rowsPerStep: z.int().positive().default(64).describe("Rows in one of them."),
     optimizer: optimizerOptions.prefault({ lr: 1e-5 }),
     schedule: scheduleOptions.prefault({}),
   }),
@@ -124,8 +139,9 @@ export const runConfig = z.strictObject({
   name: z
     .string()
     .regex(/^[\w.-]+$/, "use letters, digits, dots, dashes and underscores")
-    .default("run"),
-  seed: z.int().min(0).default(1),
+    .default("run")
+    .describe("What the run and its folder are called."),
+  seed: z.int().min(0).default(1).describe("All chance of the run comes from it."),
   device: z.string().default("auto").describe('"cpu", "cuda" or "cuda:0"; auto: a GPU where there is one.'),
   model: modelOptions,
   envs: z.record(z.string(), typed).default({}).describe("Environments by domain: { type, ...options }."),
@@ -150,14 +166,14 @@ export const runConfig = z.strictObject({
   reference: z.string().nullable().default(null).describe("For KL: a folder. Default: the model at the start."),
   training: trainingOptions,
   replay: replayOptions.nullable().default(null).describe("Train on past trajectories too."),
-  loop: loopOptions.prefault({ type: "sync" }),
+  loop: loopOptions.prefault({ type: "sync" }).describe("Rollout and training in turns, or at the same time."),
   warmStart: warmStartOptions.nullable().default(null).describe("Supervised steps before reinforcement learning."),
   validation: z
     .strictObject({
       every: z.int().min(0).default(0).describe("Steps between validations; 0: only at the start and the end."),
-      prompts: z.int().positive().default(128),
+      prompts: z.int().positive().default(128).describe("The same ones every time, one trajectory each."),
       data: dataOptions.nullable().default(null).describe("Default: the validation part of the environment."),
-      temperature: z.number().min(0).default(0),
+      temperature: z.number().min(0).default(0).describe("0 takes the likeliest token."),
       metric: z.string().default("reward/mean").describe("What the best checkpoint is chosen by."),
       stopAt: z.number().nullable().default(null).describe("End the run when the metric reaches this."),
       patience: z
@@ -168,7 +184,8 @@ export const runConfig = z.strictObject({
         .describe("End after this many validations without a better one."),
     })
     .nullable()
-    .default(null),
+    .default(null)
+    .describe("Prompts that are never trained on."),
   checkpoint: z
     .strictObject({
       every: z.int().min(0).default(0).describe("Steps between checkpoints; 0: only at the end."),
@@ -179,12 +196,17 @@ export const runConfig = z.strictObject({
     .strictObject({
       threads: z.int().positive().nullable().default(null).describe("Threads of one operator in the engine."),
       maxRunning: z.int().positive().nullable().default(null).describe("Sequences in one decode step."),
-      maxStepTokens: z.int().positive().nullable().default(null),
+      maxStepTokens: z
+        .int()
+        .positive()
+        .nullable()
+        .default(null)
+        .describe("Tokens that one step of the engine computes."),
       remote: z
         .strictObject({
-          url: z.string(),
-          kind: z.enum(["reroll", "vllm", "sglang", "llama-cpp"]),
-          apiKey: z.string().nullable().default(null),
+          url: z.string().describe("Its address."),
+          kind: z.enum(["reroll", "vllm", "sglang", "llama-cpp"]).describe("What runs there."),
+          apiKey: z.string().nullable().default(null).describe("Sent as bearer token; not written to the run folder."),
         })
         .nullable()
         .default(null)
@@ -194,19 +216,30 @@ export const runConfig = z.strictObject({
   trainerThreads: z.int().positive().nullable().default(null).describe("Threads of one operator in the trainer."),
   tracking: z
     .strictObject({
-      folder: z.string().default("runs"),
+      folder: z
+        .string()
+        .default("runs")
+        .describe("Where run folders are made. Default $REROLL_HOME/runs where that is set."),
       trajectoriesEvery: z.int().min(0).default(1).describe("Steps between records of trajectories; 0: none."),
       maxGroups: z.int().positive().default(8).describe("Groups of a step that are recorded."),
-      tensorboard: z.boolean().default(true),
+      tensorboard: z.boolean().default(true).describe("Write event files beside the metrics."),
       wandb: z
-        .strictObject({ project: z.string(), url: z.string().default("https://api.wandb.ai") })
+        .strictObject({
+          project: z.string().describe("Where the run is listed."),
+          url: z.string().default("https://api.wandb.ai").describe("The server."),
+        })
         .nullable()
-        .default(null),
+        .default(null)
+        .describe("Send metrics to Weights & Biases; the key is read from WANDB_API_KEY."),
       mlflow: z
-        .strictObject({ url: z.string(), experiment: z.string().default("reroll") })
+        .strictObject({
+          url: z.string().describe("The server."),
+          experiment: z.string().default("reroll").describe("Where the run is listed."),
+        })
         .nullable()
-        .default(null),
-      tags: z.array(z.string()).default([]),
+        .default(null)
+        .describe("Send metrics to MLflow."),
+      tags: z.array(z.string()).default([]).describe("Words to find the run by."),
     })
     .prefault({}),
 });

@@ -3,6 +3,7 @@ import type { Metrics } from "../flow/metrics.ts";
 import type { MetricRecord, RunStatus, WarningRecord, Worker } from "./run-record.ts";
 import type { Activity } from "./span-recorder.ts";
 
+/** Everything that the renderers show. */
 export interface ConsoleState {
   readonly name: string;
   readonly folder: string;
@@ -26,6 +27,7 @@ export interface ConsoleState {
   readonly activities: ReadonlyMap<Worker, Activity>;
 }
 
+/** The highest mean reward that a validation of this process has found. */
 export interface BestValidation {
   readonly step: number;
   readonly reward: number;
@@ -38,6 +40,7 @@ const MAX_WARNINGS = 3;
 /** The metric that validation is judged by. */
 const VALIDATION_REWARD = "validation/reward/mean";
 
+/** A run that has not taken a step yet. */
 export function startState(
   run: Pick<ConsoleState, "name" | "folder" | "startStep" | "numSteps">,
   nowMs: number,
@@ -59,6 +62,7 @@ export function startState(
   };
 }
 
+/** The state after metrics came in. Validations change nothing but the best one. */
 export function withRecord(state: ConsoleState, { step, timeMs, kind, metrics }: MetricRecord): ConsoleState {
   if (kind === "validation") {
     const reward = metrics[VALIDATION_REWARD];
@@ -75,6 +79,7 @@ export function withRecord(state: ConsoleState, { step, timeMs, kind, metrics }:
   };
 }
 
+/** The state after a warning; the oldest one shown goes. */
 export function withWarning(state: ConsoleState, warning: WarningRecord): ConsoleState {
   const warnings = [...state.warnings, warning].slice(-MAX_WARNINGS);
   return { ...state, warnings, numWarnings: state.numWarnings + 1 };

@@ -12,6 +12,7 @@ import { wrap } from "./format-value.ts";
 import { renderLive, renderSummary } from "./render-console.ts";
 import type { RunStatus } from "./run-record.ts";
 
+/** How a run shows itself. */
 export interface ConsoleOptions {
   /** Where to write. Default: standard output. */
   readonly stream?: NodeJS.WriteStream;
@@ -35,6 +36,7 @@ const FRAME_MS = 250;
 const DEFAULT_WIDTH = 100;
 const MIN_WIDTH = 40;
 
+/** Starts to show a run. Live views draw `state()` on their own until they are closed. */
 export function openConsole(state: () => ConsoleState, clock: Clock, options: ConsoleOptions = {}): ConsoleView {
   const { stream = process.stdout, next = () => [] } = options;
   const isLive = options.isLive ?? (stream.isTTY === true && pc.isColorSupported);

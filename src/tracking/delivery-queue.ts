@@ -8,6 +8,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type { MetricRecord } from "./run-record.ts";
 
+/** What a queue works with. */
 export interface DeliveryParts {
   /** As it is called in warnings. */
   readonly name: string;
@@ -17,6 +18,7 @@ export interface DeliveryParts {
   readonly options?: DeliveryOptions;
 }
 
+/** How patient a queue is. */
 export interface DeliveryOptions {
   /** Between two batches. Default 5000. */
   readonly intervalMs?: number;
@@ -35,6 +37,7 @@ const MAX_RETRY_MS = 60_000;
 /** The server has said no: a wrong key, a project that is not there. */
 export class DeliveryRefused extends Error {}
 
+/** A queue of one server. Nothing that it does throws. */
 export class DeliveryQueue {
   readonly #parts: DeliveryParts;
   readonly #options: Required<DeliveryOptions>;

@@ -107,6 +107,15 @@ test("a warning comes once, and again only after ten steps without it", () => {
   ]);
 });
 
+test("an entropy that falls slowly is compared with that of the first step", () => {
+  const monitor = new HealthMonitor();
+  const warned = Array.from({ length: 300 }, (_, step) => step).filter(
+    (step) => monitor.add({ "policy/entropy": 2 * 0.99 ** step }).length > 0,
+  );
+  // 0.99^229 is 0.1; the mean over the last five steps gets below it two steps later.
+  expect(warned).toEqual([232]);
+});
+
 test("every code is a heading of the guide", () => {
   const guide = readFileSync(new URL("../../docs/guides/runs.md", import.meta.url), "utf8");
   for (const code of healthCodes) {

@@ -110,6 +110,7 @@ const checks = {
 
 /** Every code, each a heading of the guide. */
 export type HealthCode = keyof typeof checks;
+/** All codes, in the order in which they are checked. */
 export const healthCodes = Object.keys(checks) as readonly HealthCode[];
 
 /** Where a code is explained. */
@@ -140,7 +141,8 @@ export class HealthMonitor {
   /** Takes the metrics of one more step; gives the warnings that are new with it. */
   add(metrics: Metrics): readonly HealthWarning[] {
     this.#history.push(metrics);
-    if (this.#history.length > (this.#limits.flatSteps ?? DEFAULT_FLAT_STEPS)) this.#history.shift();
+    // The first step stays: a slow decline is one beside where it began.
+    if (this.#history.length > 1 + (this.#limits.flatSteps ?? DEFAULT_FLAT_STEPS)) this.#history.splice(1, 1);
     const found = checkHealth(this.#history, this.#limits);
     for (const [code, steps] of this.#stepsWell) {
       if (steps + 1 >= STEPS_TO_CLEAR) this.#stepsWell.delete(code);

@@ -11,6 +11,7 @@ import { RerollError } from "../errors/reroll-error.ts";
 /** Characters after which lines are written without waiting for the clock. */
 const MANY_CHARACTERS = 1 << 18;
 
+/** One writer of one file. Must be closed. */
 export class LineFile {
   readonly #path: string;
   readonly #timer: NodeJS.Timeout;

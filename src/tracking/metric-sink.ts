@@ -13,6 +13,7 @@ export interface MetricSink {
 /** Opens a sink for a run. */
 export type OpenSink = (context: SinkContext) => MetricSink;
 
+/** What a sink knows of its run. */
 export interface SinkContext {
   readonly info: RunInfo;
   readonly folder: string;

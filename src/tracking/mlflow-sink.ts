@@ -10,6 +10,7 @@ import type { OpenSink, SinkContext } from "./metric-sink.ts";
 import { requestJson } from "./post-json.ts";
 import type { MetricRecord, RunStatus } from "./run-record.ts";
 
+/** Where the server is, and what the run belongs to. */
 export interface MlflowOptions {
   /** Such as http://localhost:5000. */
   readonly baseUrl: string;
@@ -24,6 +25,7 @@ const MAX_METRICS = 1000;
 const MAX_PARAMS = 100;
 const MAX_PARAM_LENGTH = 6000;
 
+/** A sink for an MLflow server. */
 export function mlflowSink(options: MlflowOptions): OpenSink {
   return (context) => {
     const client = new MlflowClient(options, context);
@@ -112,23 +114,29 @@ class MlflowClient {
   }
 
   async #openExperiment(signal: AbortSignal): Promise<string> {
-    const filter = `name = '${this.#options.experiment.replaceAll("'", "\\'")}'`;
-    const found = await this.#post("experiments/search", { filter, max_results: 1 }, signal);
-    const known = experimentsSchema.parse(found).experiments[0]?.experiment_id;
-    if (known !== undefined) return known;
-    return createdSchema.parse(await this.#post("experiments/create", { name: this.#options.experiment }, signal))
-      .experiment_id;
+    const name = this.#options.experiment;
+    const found = await requestJson({
+      url: this.#url(`experiments/get-by-name?experiment_name=${encodeURIComponent(name)}`),
+      method: "GET",
+      headers: this.#headers(),
+      isOptional: true,
+      signal,
+    });
+    if (found !== null) return foundSchema.parse(found).experiment.experiment_id;
+    return createdSchema.parse(await this.#post("experiments/create", { name }, signal)).experiment_id;
   }
 
   #post(path: string, body: unknown, signal: AbortSignal): Promise<unknown> {
-    const { baseUrl, key } = this.#options;
-    const url = `${baseUrl.replace(/\/$/, "")}/api/2.0/mlflow/${path}`;
-    return requestJson({
-      url,
-      body,
-      signal,
-      ...(key !== undefined && { headers: { authorization: `Bearer ${key}` } }),
-    });
+    return requestJson({ url: this.#url(path), headers: this.#headers(), body, signal });
+  }
+
+  #url(path: string): string {
+    return `${this.#options.baseUrl.replace(/\/$/, "")}/api/2.0/mlflow/${path}`;
+  }
+
+  #headers(): Readonly<Record<string, string>> {
+    const { key } = this.#options;
+    return key === undefined ? {} : { authorization: `Bearer ${key}` };
   }
 }
 
@@ -148,4 +156,4 @@ const runInfo = z.object({ info: z.object({ run_id: z.string() }) });
 const runSchema = z.object({ run: runInfo });
 const searchSchema = z.object({ runs: z.array(runInfo).default([]) });
 const createdSchema = z.object({ experiment_id: z.string() });
-const experimentsSchema = z.object({ experiments: z.array(createdSchema).default([]) });
+const foundSchema = z.object({ experiment: createdSchema });

@@ -1,18 +1,22 @@
 /** JSON over HTTP for sinks: a request that ends in time, and errors that say whether it makes sense to ask again. */
 import { DeliveryRefused } from "./delivery-queue.ts";
 
+/** One request. */
 export interface JsonRequest {
   readonly url: string;
   readonly method?: "GET" | "POST";
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: unknown;
+  /** Whether 404 is an answer: null. Default false. */
+  readonly isOptional?: boolean;
   readonly signal: AbortSignal;
 }
 
 const TIMEOUT_MS = 30_000;
 
 /** The answer as JSON. A status from 400 to 499 is a refusal, but for those that mean "later". */
-export async function requestJson({ url, method = "POST", headers, body, signal }: JsonRequest): Promise<unknown> {
+export async function requestJson(request: JsonRequest): Promise<unknown> {
+  const { url, method = "POST", headers, body, isOptional = false, signal } = request;
   const response = await fetch(url, {
     method,
     headers: { "content-type": "application/json", ...headers },
@@ -21,6 +25,7 @@ export async function requestJson({ url, method = "POST", headers, body, signal 
   });
   const text = await response.text();
   if (response.ok) return text === "" ? null : JSON.parse(text);
+  if (response.status === 404 && isOptional) return null;
   const problem = `${response.status} from ${new URL(url).host}: ${text.slice(0, 200)}`;
   const isFinal = response.status < 500 && ![408, 409, 425, 429].includes(response.status);
   throw isFinal ? new DeliveryRefused(problem) : new Error(problem);

@@ -65,14 +65,22 @@ export async function listRuns(root: string): Promise<readonly { readonly folder
   return runs.flat().sort((a, b) => (a.info.startedAt < b.info.startedAt ? 1 : -1));
 }
 
+/** The metrics from a byte on, in the order in which they were written. */
 export function readMetrics(folder: string, fromByte = 0): Promise<JsonLines<MetricRecord>> {
-  return readJsonLines(join(folder, runFiles.metrics), (json) => metricSchema.safeParse(json).data, fromByte);
+  return readJsonLines(join(folder, runFiles.metrics), parseMetrics, fromByte);
 }
 
+/** A line of `metrics.jsonl`; undefined where it is none. */
+export function parseMetrics(json: unknown): MetricRecord | undefined {
+  return metricSchema.safeParse(json).data;
+}
+
+/** The warnings from a byte on. */
 export function readWarnings(folder: string, fromByte = 0): Promise<JsonLines<WarningRecord>> {
   return readJsonLines(join(folder, runFiles.warnings), (json) => warningSchema.safeParse(json).data, fromByte);
 }
 
+/** The timeline from a byte on. */
 export function readSpans(folder: string, fromByte = 0): Promise<JsonLines<SpanRecord>> {
   return readJsonLines(join(folder, runFiles.spans), (json) => spanSchema.safeParse(json).data, fromByte);
 }
@@ -82,6 +90,7 @@ export function readTrajectories(folder: string, step: number): Promise<JsonLine
   return readJsonLines(join(folder, runFiles.trajectories, trajectoryFile(step)), asTrajectory);
 }
 
+/** The steps whose trajectories were written, in order. */
 export async function listTrajectorySteps(folder: string): Promise<readonly number[]> {
   const names = await namesIn(join(folder, runFiles.trajectories));
   return names.flatMap((name) => /^step-(\d+)\.jsonl$/.exec(name)?.slice(1).map(Number) ?? []).sort((a, b) => a - b);

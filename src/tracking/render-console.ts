@@ -164,7 +164,8 @@ function workerLines(state: ConsoleState, nowMs: number, width: number, colors: 
 
 function activityText({ stage, count, sinceMs }: Activity, nowMs: number): string {
   const doing = activityWords[stage] ?? stage;
-  return count > 1 ? `${doing} ${count} samples` : `${doing} for ${formatDuration(nowMs - sinceMs)}`;
+  if (count > 1) return `${doing} ${count} samples`;
+  return nowMs - sinceMs < 1000 ? doing : `${doing} for ${formatDuration(nowMs - sinceMs)}`;
 }
 
 const activityWords: Readonly<Record<string, string>> = {

@@ -1,7 +1,7 @@
 import { appendFile, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Trajectory, TrajectoryGroup, Turn } from "../flow/trajectory.ts";
 import { listRuns, readInfo, readMetrics, readRun, readSpans, readTrajectories } from "./read-run.ts";
@@ -76,6 +76,47 @@ test("resuming forgets what was written after the step, and repairs a torn line"
   expect(run?.warnings.map(({ code }) => code)).toEqual(["code-1", "code-2"]);
   expect(run?.trajectorySteps).toEqual([1, 2]);
   expect((await readdir(folder.path)).filter((name) => /kept|draft/.test(name))).toEqual([]);
+});
+
+test("resuming keeps the warm start, and the timeline up to the last record that stays", async () => {
+  const folder = await RunFolder.create(join(root, "first"), plan, {});
+  const kinds = ["supervised", "supervised", "train", "validation", "train"] as const;
+  const steps = [1, 2, 1, 1, 2];
+  kinds.forEach((kind, i) => {
+    folder.appendMetrics({ step: steps[i]!, timeMs: 10 * i, kind, metrics: {} });
+    folder.appendSpan({ worker: "trainer", stage: "train", startMs: 10 * i - 5, endMs: 10 * i, step: steps[i]! });
+    folder.appendWarning({ step: steps[i]!, timeMs: 10 * i, code: `${i}`, text: "", link: null });
+  });
+  await folder.close();
+  await (await RunFolder.openForResume(folder.path, 1)).close();
+  const trained = await readRun(folder.path);
+  expect(trained?.metrics.map(({ kind, step }) => [kind, step])).toEqual([
+    ["supervised", 1],
+    ["supervised", 2],
+    ["train", 1],
+    ["validation", 1],
+  ]);
+  expect(trained?.warnings.map(({ code }) => code)).toEqual(["0", "1", "2", "3"]);
+  expect((await readSpans(folder.path)).values).toHaveLength(4);
+  await (await RunFolder.openForResume(folder.path, 1, {}, "supervised")).close();
+  expect((await readRun(folder.path))?.metrics).toHaveLength(1);
+  expect((await readSpans(folder.path)).values).toHaveLength(1);
+});
+
+test("a run that another process is writing is not resumed", async () => {
+  const folder = await RunFolder.create(join(root, "first"), plan, {});
+  await folder.setInfo({ pid: process.ppid });
+  await folder.close();
+  await expect(RunFolder.openForResume(folder.path, 1)).rejects.toThrow(
+    /is being written by process \d+\. Stop it first/,
+  );
+});
+
+test("lines are written in the background", async () => {
+  const folder = await RunFolder.create(join(root, "first"), plan, {}, { flushMs: 5 });
+  folder.appendMetrics({ step: 1, timeMs: 1, kind: "train", metrics: {} });
+  await vi.waitFor(async () => expect((await readMetrics(folder.path)).values).toHaveLength(1));
+  await folder.close();
 });
 
 test("resuming what is no run says so", async () => {

@@ -12,7 +12,7 @@ import { setImmediate } from "node:timers/promises";
 import { RerollError } from "../errors/reroll-error.ts";
 import { keepJsonLines } from "./json-lines.ts";
 import { LineFile } from "./line-file.ts";
-import { readInfo } from "./read-run.ts";
+import { parseMetrics, readInfo } from "./read-run.ts";
 import {
   type MetricRecord,
   type RunInfo,
@@ -27,6 +27,7 @@ import { writeJson } from "./write-json.ts";
 /** What a run is, as its owner knows it. The rest of `run.json` is filled in. */
 export type RunPlan = Pick<RunInfo, "name" | "numSteps" | "recipe" | "model" | "tags" | "seed" | "version">;
 
+/** How much is written, and how often. */
 export interface FolderOptions {
   /** Steps between two whose trajectories are written. Default 1; 0 writes none. */
   readonly trajectoryInterval?: number;
@@ -36,6 +37,7 @@ export interface FolderOptions {
   readonly flushMs?: number;
 }
 
+/** The one writer of a run's folder. */
 export class RunFolder {
   readonly path: string;
   readonly #options: Required<FolderOptions>;
@@ -74,16 +76,40 @@ export class RunFolder {
     return folder;
   }
 
-  /** Goes on after `step`: later metrics, spans, warnings and trajectories are those of a life that did not happen. */
-  static async openForResume(path: string, step: number, options: FolderOptions = {}): Promise<RunFolder> {
+  /**
+   * Goes on after a step: what was written later is that of a life that did not happen. Supervised steps have their own count; where
+   * training goes on they are over, and stay.
+   */
+  static async openForResume(
+    path: string,
+    step: number,
+    options: FolderOptions = {},
+    kind: "train" | "supervised" = "train",
+  ): Promise<RunFolder> {
     const info = await readInfo(path);
     if (info === undefined) {
       throw new RerollError("NO_RUN", `${path} holds no run to resume: it has no readable ${runFiles.info}.`, { path });
     }
-    const isBefore = (json: unknown) => Number((json as { step?: unknown } | null)?.step) <= step;
-    const lineFiles = [runFiles.metrics, runFiles.spans, runFiles.warnings];
-    await Promise.all(lineFiles.map((name) => keepJsonLines(join(path, name), isBefore)));
-    await removeTrajectoriesAfter(join(path, runFiles.trajectories), step);
+    if (info.status === "running" && info.host === hostname() && info.pid !== process.pid)
+      throw stillRunning(path, info);
+    const isKept = (record: MetricRecord) =>
+      (kind === "train" && record.kind === "supervised") ||
+      (record.step <= step && (kind === "train" || record.kind === kind));
+    let lastMs = Number.NEGATIVE_INFINITY;
+    await keepJsonLines(join(path, runFiles.metrics), (json) => {
+      const record = parseMetrics(json);
+      if (record === undefined || !isKept(record)) return false;
+      lastMs = Math.max(lastMs, record.timeMs);
+      return true;
+    });
+    await Promise.all([
+      keepJsonLines(join(path, runFiles.spans), (json) => Number((json as Partial<SpanRecord>)?.endMs) <= lastMs),
+      keepJsonLines(
+        join(path, runFiles.warnings),
+        (json) => Number((json as Partial<WarningRecord>)?.timeMs) <= lastMs,
+      ),
+      removeTrajectoriesAfter(join(path, runFiles.trajectories), kind === "train" ? step : 0),
+    ]);
     const folder = new RunFolder(path, { ...info, ...startOf() }, options);
     await folder.setInfo({});
     return folder;
@@ -103,15 +129,19 @@ export class RunFolder {
 
   appendMetrics({ step, timeMs, kind, metrics }: MetricRecord): void {
     const values = Object.entries(metrics).map(([name, value]) => [name, Number.isFinite(value) ? value : `${value}`]);
-    this.#metrics.append(JSON.stringify({ step, timeMs, kind, metrics: Object.fromEntries(values) }));
+    this.#metrics.append(
+      JSON.stringify({ step, timeMs: Math.round(timeMs), kind, metrics: Object.fromEntries(values) }),
+    );
   }
 
-  appendSpan(span: SpanRecord): void {
+  /** Times are written in whole milliseconds. */
+  appendSpan({ worker, stage, startMs, endMs, step }: SpanRecord): void {
+    const span = { worker, stage, startMs: Math.round(startMs), endMs: Math.round(endMs), step };
     this.#spans.append(JSON.stringify(span));
   }
 
   appendWarning(warning: WarningRecord): void {
-    this.#warnings.append(JSON.stringify(warning));
+    this.#warnings.append(JSON.stringify({ ...warning, timeMs: Math.round(warning.timeMs) }));
   }
 
   /** A line of `log.txt`, with the time before it. */
@@ -144,6 +174,14 @@ export class RunFolder {
 
 function startOf(): Pick<RunInfo, "status" | "error" | "pid" | "host" | "endedAt"> {
   return { status: "running", error: null, pid: process.pid, host: hostname(), endedAt: null };
+}
+
+function stillRunning(path: string, { pid }: RunInfo): RerollError {
+  return new RerollError(
+    "RUN_ACTIVE",
+    `${path} is being written by process ${pid}. Stop it first; if that process is another one, set "status" to "interrupted" in ${runFiles.info}.`,
+    { path, pid },
+  );
 }
 
 async function removeTrajectoriesAfter(folder: string, step: number): Promise<void> {

@@ -24,6 +24,7 @@ export interface RunInfo {
   readonly version: string;
 }
 
+/** How a run stands. Interrupted is one that ended without having finished or failed. */
 export type RunStatus = "running" | "finished" | "failed" | "interrupted";
 
 /** A line of `metrics.jsonl`. */
@@ -36,6 +37,7 @@ export interface MetricRecord {
   readonly metrics: Metrics;
 }
 
+/** What a record is of. Supervised steps have their own count. */
 export type MetricKind = "train" | "validation" | "supervised";
 
 /** A line of `spans.jsonl`: a stretch of time in which a worker did something. */
@@ -49,6 +51,7 @@ export interface SpanRecord {
 
 /** Who does the work of a run, as its timeline shows it. */
 export type Worker = (typeof workers)[number];
+/** All workers, in the order in which they are shown. */
 export const workers = ["engine", "environments", "rewards", "trainer", "loop"] as const;
 
 /** A line of `warnings.jsonl`. */

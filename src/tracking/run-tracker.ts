@@ -39,6 +39,7 @@ export interface RunTracker {
   close(): Promise<void>;
 }
 
+/** What a tracker is made of. */
 export interface TrackerParts {
   readonly folder: RunFolder;
   /** The resolved config, as it is in the folder. */
@@ -53,6 +54,7 @@ export interface TrackerParts {
   readonly clock?: Clock;
 }
 
+/** Starts to track a run whose folder is open. Closing the tracker closes the folder. */
 export function openRunTracker(parts: TrackerParts): RunTracker {
   return new Tracker(parts);
 }
@@ -89,12 +91,13 @@ class Tracker implements RunTracker {
       this.#record({ step, timeMs: this.#clock(), kind, metrics: Object.fromEntries(named) });
       return;
     }
-    const { spans, metrics: times, busyMs } = this.#timeline.endStep(step, this.#clock());
+    const nowMs = this.#clock();
+    const { spans, metrics: times, busyMs } = this.#timeline.endStep(step, nowMs);
     for (const span of spans) this.#folder.appendSpan(span);
     const stepMs = times["time/step_ms"]!;
     const all = { ...metrics, ...times, ...throughput(metrics, { ...busyMs, stepMs }) };
-    this.#record({ step, timeMs: this.#clock(), kind, metrics: all });
-    for (const { code, text, link } of this.#health.add(all)) this.#warnNow(code, text, link);
+    this.#record({ step, timeMs: nowMs, kind, metrics: all });
+    for (const { code, text, link } of this.#health.add(all)) this.#warnAt(nowMs, code, text, link);
   }
 
   async recordRollout(step: number, rollout: RecordedRollout): Promise<void> {
@@ -117,7 +120,7 @@ class Tracker implements RunTracker {
   warn(code: string, text: string, link?: string): void {
     if (this.#said.has(text)) return;
     this.#said.add(text);
-    this.#warnNow(code, text, link ?? null);
+    this.#warnAt(this.#clock(), code, text, link ?? null);
   }
 
   note(text: string): void {
@@ -153,8 +156,8 @@ class Tracker implements RunTracker {
     else this.#console?.step(line);
   }
 
-  #warnNow(code: string, text: string, link: string | null): void {
-    const warning = { step: this.#state.step, timeMs: this.#clock(), code, text, link };
+  #warnAt(timeMs: number, code: string, text: string, link: string | null): void {
+    const warning = { step: this.#state.step, timeMs, code, text, link };
     this.#state = withWarning(this.#state, warning);
     this.#folder.appendWarning(warning);
     const line = `warning: ${text}${link === null ? "" : ` See ${link}.`}`;

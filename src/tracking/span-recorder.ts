@@ -43,6 +43,7 @@ const sampleStages: Readonly<Record<string, Worker>> = {
 /** Spans of one lane and step that are kept; the smallest gaps between more of them are closed. */
 const MAX_SPANS = 64;
 
+/** Gathers from one step to the next. Events must come in the order of their times. */
 export class SpanRecorder {
   readonly #stageOf = new Map<string, string>();
   readonly #lanes = new Map<string, Lane>();

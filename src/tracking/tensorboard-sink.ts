@@ -10,6 +10,7 @@ import { frameRecord } from "./tfrecord.ts";
 /** Between two writes. */
 const FLUSH_MS = 2000;
 
+/** A sink that writes one event file per process. */
 export function tensorboardSink(): OpenSink {
   return ({ folder, startStep, warn }) => {
     const seconds = Date.now() / 1000;

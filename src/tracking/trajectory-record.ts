@@ -15,6 +15,7 @@ export interface RecordedRollout {
   };
 }
 
+/** One trajectory. */
 export interface TrajectoryRecord {
   readonly step: number;
   readonly id: string;
@@ -40,6 +41,7 @@ export interface TrajectoryRecord {
   readonly timings: TrajectoryTimings;
 }
 
+/** One reply, and what it answered. */
 export interface TurnRecord {
   readonly messages: readonly unknown[];
   readonly replyText: string;
@@ -58,6 +60,7 @@ export interface TurnRecord {
   readonly envMs: number;
 }
 
+/** How a trajectory ended; of an error, its code and message. */
 export type EndRecord =
   | { readonly kind: "completed" | "aborted" }
   | { readonly kind: "truncated"; readonly limit: string }

@@ -11,6 +11,7 @@ import type { OpenSink, SinkContext } from "./metric-sink.ts";
 import { requestJson } from "./post-json.ts";
 import type { MetricRecord, RunStatus } from "./run-record.ts";
 
+/** Whose run it is, and where it goes. */
 export interface WandbOptions {
   readonly key: string;
   readonly project: string;
@@ -21,6 +22,7 @@ export interface WandbOptions {
   readonly delivery?: DeliveryOptions;
 }
 
+/** A sink for Weights & Biases. */
 export function wandbSink(options: WandbOptions): OpenSink {
   return (context) => {
     const client = new WandbClient(options, context);
@@ -47,9 +49,9 @@ interface OpenRun {
 }
 
 const UPSERT = `mutation UpsertBucket($name: String!, $project: String, $entity: String, $displayName: String,
-  $config: JSONString, $tags: [String!], $program: String) {
+  $config: JSONString, $tags: [String!], $host: String) {
   upsertBucket(input: {name: $name, modelName: $project, entityName: $entity, displayName: $displayName,
-    config: $config, tags: $tags, program: $program}) {
+    config: $config, tags: $tags, host: $host}) {
     bucket { name historyLineCount project { name entity { name } } }
   }
 }`;
@@ -68,12 +70,12 @@ class WandbClient {
   async send(batch: readonly MetricRecord[], signal: AbortSignal): Promise<void> {
     this.#run ??= await this.#open(signal);
     const startedMs = Date.parse(this.#context.info.startedAt);
-    const lines = batch.map((record) => JSON.stringify(toHistory(record, startedMs)));
-    for (const { metrics } of batch) Object.assign(this.#summary, finite(metrics));
+    const lines = batch.map((record) => toLine(toHistory(record, startedMs)));
+    for (const { metrics } of batch) Object.assign(this.#summary, metrics);
     const files = {
       "wandb-history.jsonl": { offset: this.#run.nextLine, content: lines },
       // One line that is always written over.
-      "wandb-summary.json": { offset: 0, content: [JSON.stringify(this.#summary)] },
+      "wandb-summary.json": { offset: 0, content: [toLine(this.#summary)] },
     };
     await this.#post(this.#run.path, { files }, signal);
     this.#run.nextLine += lines.length;
@@ -95,7 +97,7 @@ class WandbClient {
       displayName: info.name,
       config: JSON.stringify(wandbConfig(config)),
       tags: info.tags,
-      program: "reroll",
+      host: info.host,
     };
     const answer = answerSchema.parse(await this.#post("/graphql", { query: UPSERT, variables }, signal));
     if (answer.errors.length > 0) throw new DeliveryRefused(answer.errors.map(({ message }) => message).join("; "));
@@ -111,19 +113,20 @@ class WandbClient {
   }
 }
 
-/** A line of the history. NaN and the infinities are written as the client writes them. */
-function toHistory({ step, timeMs, metrics }: MetricRecord, startedMs: number): Record<string, unknown> {
-  const values = Object.entries(metrics).map(([name, value]) => [name, Number.isFinite(value) ? value : `${value}`]);
+function toHistory({ step, timeMs, metrics }: MetricRecord, startedMs: number): Readonly<Record<string, number>> {
   return {
-    ...Object.fromEntries(values),
+    ...metrics,
     _step: step,
     _timestamp: timeMs / 1000,
     _runtime: Math.max(0, (timeMs - startedMs) / 1000),
   };
 }
 
-function finite(metrics: Readonly<Record<string, number>>): Record<string, number> {
-  return Object.fromEntries(Object.entries(metrics).filter(([, value]) => Number.isFinite(value)));
+/** JSON with NaN, Infinity and -Infinity as bare words, as the client writes them. */
+function toLine(values: Readonly<Record<string, number>>): string {
+  return `{${Object.entries(values)
+    .map(([name, value]) => `${JSON.stringify(name)}:${value}`)
+    .join(",")}}`;
 }
 
 /** Each key of the config as `{ value }`, as the server keeps it. */

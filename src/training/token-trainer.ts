@@ -9,7 +9,7 @@ import { type CorrectionMetrics, readCorrectionMetrics } from "../algorithms/cor
 import { addMetrics, type LossMetrics, readMetrics } from "../algorithms/losses/loss-metrics.ts";
 import { maskedMean } from "../algorithms/masked.ts";
 import { type ScoredBatch, selectRows, type TokenBatch } from "../algorithms/recipes/batch.ts";
-import type { Recipe, RecipeState } from "../algorithms/recipes/recipe.ts";
+import type { Measured, Recipe, RecipeState } from "../algorithms/recipes/recipe.ts";
 import { globalDenominators, mergeDenominators } from "../algorithms/reduce.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Metrics } from "../flow/metrics.ts";
@@ -18,6 +18,7 @@ import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
 import { withoutLora } from "../models/causal-lm/lora.ts";
 import { deriveSeed, Random } from "../random/random.ts";
 import { noGrad } from "../torch/autograd.ts";
+import { tensor } from "../torch/create.ts";
 import { clipGradNorm } from "../torch/optim/clip-grad-norm.ts";
 import type { Optimizer } from "../torch/optim/optimizer.ts";
 import { applySchedule, type Schedule } from "../torch/optim/schedule.ts";
@@ -104,10 +105,10 @@ export class TokenTrainer {
       const sums = new MetricSums();
       const { recipe } = this.#parts;
       for (let epoch = 0; epoch < recipe.numEpochs; epoch++) {
-        for (const rows of this.#minibatches(grid, epoch)) await this.#update(grid, scored, rows, sums);
+        for (const rows of await this.#minibatches(grid, epoch)) await this.#update(grid, scored, rows, sums);
       }
       const metrics = { ...readCorrectionMetrics(scored.metrics), ...sums.read() };
-      this.#advance(metrics, batch.samples.length);
+      await this.#advance(metrics, batch.samples.length, scored);
       const numUpdates = this.#state.numUpdates - before;
       return { numUpdates, metrics: { ...metrics, "train/updates": numUpdates } };
     } finally {
@@ -138,7 +139,8 @@ export class TokenTrainer {
         };
         const scored = recipe.score(batch, this.#state.recipe);
         const metrics = { ...scored.metrics, ...samplerGap(batch), ...stalenessOf(batch) };
-        return keepScored({ ...scored, metrics });
+        const advantages_BT = weightRows(scored.advantages_BT, grid);
+        return keepScored({ ...scored, advantages_BT, metrics });
       }),
     );
   }
@@ -169,22 +171,29 @@ export class TokenTrainer {
     };
   }
 
-  /** Rows of each update: whole trajectories, in an order drawn anew for every pass. */
-  #minibatches({ samples }: Grid, epoch: number): readonly (readonly number[])[] {
-    const { minibatchTrajectories, seed } = this.#parts.options;
+  /**
+   * Rows of each update: whole trajectories, in an order drawn anew for every pass. Several ranks make as many updates as one
+   * would, each with an even part of its own trajectories.
+   */
+  async #minibatches({ samples }: Grid, epoch: number): Promise<readonly (readonly number[])[]> {
+    const { ranks, options } = this.#parts;
+    const { minibatchTrajectories, seed } = options;
     const rowsOf = new Map<number, number[]>();
     for (const [row, { trajectory }] of samples.entries()) {
       const rows = rowsOf.get(trajectory);
       if (rows === undefined) rowsOf.set(trajectory, [row]);
       else rows.push(row);
     }
-    if (minibatchTrajectories === 0 || minibatchTrajectories >= rowsOf.size) return [samples.map((_, row) => row)];
+    const everyRow = [samples.map((_, row) => row)];
+    if (minibatchTrajectories === 0) return everyRow;
+    const numTrajectories = await this.#sumOf(rowsOf.size);
+    if (minibatchTrajectories >= numTrajectories) return everyRow;
     const random = new Random(deriveSeed(seed, "minibatch", this.#state.numSteps, epoch));
     const order = random.shuffled([...rowsOf.keys()]);
-    const count = Math.ceil(order.length / minibatchTrajectories);
-    return Array.from({ length: count }, (_, i) =>
-      order.slice(i * minibatchTrajectories, (i + 1) * minibatchTrajectories).flatMap((key) => rowsOf.get(key)!),
-    );
+    const count = Math.ceil(numTrajectories / minibatchTrajectories);
+    const cut = (i: number) =>
+      ranks === undefined ? i * minibatchTrajectories : Math.round((i * order.length) / count);
+    return Array.from({ length: count }, (_, i) => order.slice(cut(i), cut(i + 1)).flatMap((key) => rowsOf.get(key)!));
   }
 
   async #update(grid: Grid, scored: ScoredBatch, rows: readonly number[], sums: MetricSums): Promise<void> {
@@ -194,6 +203,7 @@ export class TokenTrainer {
     optimizer.zeroGrad();
     critic?.optimizer.zeroGrad();
     const part = tensorScope(() => {
+      if (rows.length === 0) return mergeDenominators([]);
       const { lossMask_BT, groupOf } = selectRows(scored, rows);
       return globalDenominators(lossMask_BT, groupOf);
     });
@@ -234,19 +244,33 @@ export class TokenTrainer {
     this.#state = { ...this.#state, numUpdates: numUpdates + 1 };
   }
 
-  #advance(metrics: Metrics, numRows: number): void {
+  /** Moves the recipe's controllers on by what was measured on all ranks; without a token to measure they stay as they are. */
+  async #advance(metrics: Metrics, numRows: number, { denominators }: ScoredBatch): Promise<void> {
     const { recipe } = this.#parts;
-    const referenceKl = metrics["score/reference_kl"];
-    const entropy = metrics["policy/entropy"];
+    const { klReward, entropy } = this.#state.recipe;
+    const measured = {
+      ...(klReward && { referenceKl: await this.#meanOf(metrics["score/reference_kl"], numRows) }),
+      ...(entropy && { entropy: await this.#meanOf(metrics["policy/entropy"], denominators.numTokens) }),
+      numRows: await this.#sumOf(numRows),
+    };
+    const isMeasured = (values: typeof measured): values is Measured => !Object.values(values).includes(undefined);
     this.#state = {
       ...this.#state,
       numSteps: this.#state.numSteps + 1,
-      recipe: recipe.advance(this.#state.recipe, {
-        ...(referenceKl !== undefined && { referenceKl }),
-        ...(entropy !== undefined && { entropy }),
-        numRows,
-      }),
+      recipe: isMeasured(measured) ? recipe.advance(this.#state.recipe, measured) : this.#state.recipe,
     };
+  }
+
+  /** The mean of a metric over the ranks that have it, by their counts; undefined where none has. */
+  async #meanOf(value: number | undefined, count: number): Promise<number | undefined> {
+    const weight = value === undefined ? 0 : count;
+    const sum = await this.#sumOf((value ?? 0) * weight);
+    const total = await this.#sumOf(weight);
+    return total === 0 ? undefined : sum / total;
+  }
+
+  async #sumOf(value: number): Promise<number> {
+    return this.#parts.ranks === undefined ? value : this.#parts.ranks.sum(value);
   }
 }
 
@@ -318,6 +342,18 @@ function keepAll(values: Readonly<Record<string, Tensor>>): Readonly<Record<stri
 
 function prefixed(prefix: string, values: Readonly<Record<string, Tensor>>): Readonly<Record<string, Tensor>> {
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [prefix + name, value]));
+}
+
+/** Advantages times the weights of their samples. Policy losses are linear in them, so each row counts that much. */
+function weightRows(advantages_BT: Tensor, { samples }: Grid): Tensor {
+  if (samples.every(({ weight = 1 }) => weight === 1)) return advantages_BT;
+  const { dtype, device } = advantages_BT;
+  return advantages_BT.mul(
+    tensor(
+      samples.map(({ weight = 1 }) => [weight]),
+      { dtype, device },
+    ),
+  );
 }
 
 /** How far the trainer's log-probs are from the sampler's: the health of the whole loop in one number. */

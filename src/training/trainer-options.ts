@@ -40,8 +40,11 @@ export function buildSchedule(options: ScheduleOptions, { numUpdates, updatesPer
 
 export const optimizerOptions = z.strictObject({
   lr: z.number().positive().describe("Learning rate."),
-  betas: z.tuple([z.number().min(0).max(1), z.number().min(0).max(1)]).default([0.9, 0.999]),
-  eps: z.number().positive().default(1e-8),
+  betas: z
+    .tuple([z.number().min(0).max(1), z.number().min(0).max(1)])
+    .default([0.9, 0.999])
+    .describe("Decay of the two moments of Adam."),
+  eps: z.number().positive().default(1e-8).describe("Added to the root of the second moment."),
   weightDecay: z.number().min(0).default(0).describe("On matrices only."),
   masterWeights: z
     .boolean()

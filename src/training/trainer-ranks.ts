@@ -4,6 +4,8 @@ import type { Denominators } from "../algorithms/reduce.ts";
 export interface TrainerRanks {
   /** The counts of all ranks, this one's among them. */
   gather(own: Denominators): Promise<readonly Denominators[]>;
+  /** The sum of a number over all ranks. */
+  sum(own: number): Promise<number>;
   /** Replaces every gradient by its sum over all ranks. */
   reduceGradients(): Promise<void>;
 }

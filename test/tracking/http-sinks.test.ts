@@ -54,7 +54,7 @@ async function listen(answer: Answer): Promise<{ readonly baseUrl: string; reado
     const call = {
       path: request.url!,
       authorization: request.headers.authorization,
-      body: JSON.parse(Buffer.concat(chunks).toString()),
+      body: chunks.length === 0 ? {} : JSON.parse(Buffer.concat(chunks).toString()),
     };
     calls.push(call);
     const { status = 200, body = {} } = answer(call);
@@ -73,17 +73,17 @@ function open(openSink: OpenSink): { readonly sink: MetricSink; readonly warning
 
 test("MLflow gets an experiment, a run with its config, the metrics, and the end", async () => {
   const { baseUrl, calls } = await listen(({ path }) => {
-    if (path.endsWith("experiments/search")) return { body: {} };
+    if (path.includes("experiments/get-by-name")) return { status: 404 };
     if (path.endsWith("experiments/create")) return { body: { experiment_id: "3" } };
     if (path.endsWith("runs/create")) return { body: { run: { info: { run_id: "r1" } } } };
     return {};
   });
-  const { sink, warnings } = open(mlflowSink({ baseUrl, experiment: "tasks", key: "secret", delivery }));
+  const { sink, warnings } = open(mlflowSink({ baseUrl, experiment: "ann's tasks", key: "secret", delivery }));
   sink.log(record(1, { "reward/mean": 0.5, "train/loss": Number.NaN, "reward/größe": 1 }));
   await sink.close("finished");
   expect(warnings).toEqual([]);
   expect(calls.map(({ path }) => path.replace("/api/2.0/mlflow/", ""))).toEqual([
-    "experiments/search",
+    "experiments/get-by-name?experiment_name=ann%27s%20tasks",
     "experiments/create",
     "runs/search",
     "runs/create",
@@ -108,7 +108,7 @@ test("MLflow gets an experiment, a run with its config, the metrics, and the end
 
 test("MLflow finds the run again when it is resumed", async () => {
   const { baseUrl, calls } = await listen(({ path }) => {
-    if (path.endsWith("experiments/search")) return { body: { experiments: [{ experiment_id: "3" }] } };
+    if (path.includes("experiments/get-by-name")) return { body: { experiment: { experiment_id: "3" } } };
     if (path.endsWith("runs/search")) return { body: { runs: [{ info: { run_id: "old" } }] } };
     return {};
   });
@@ -151,10 +151,10 @@ test("wandb opens the run and appends numbered lines after those it has", async 
         offset: 4,
         content: [
           `{"reward/mean":0.5,"_step":5,"_timestamp":${startedMs / 1000 + 5},"_runtime":5}`,
-          `{"reward/mean":0.6,"train/loss":"NaN","_step":6,"_timestamp":${startedMs / 1000 + 6},"_runtime":6}`,
+          `{"reward/mean":0.6,"train/loss":NaN,"_step":6,"_timestamp":${startedMs / 1000 + 6},"_runtime":6}`,
         ],
       },
-      "wandb-summary.json": { offset: 0, content: ['{"reward/mean":0.6}'] },
+      "wandb-summary.json": { offset: 0, content: ['{"reward/mean":0.6,"train/loss":NaN}'] },
     },
   });
   expect(calls[2]?.body).toEqual({ complete: true, exitcode: 0 });

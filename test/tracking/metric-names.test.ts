@@ -36,12 +36,12 @@ test("those of a rollout and of its samples", () => {
 });
 
 test("those of a training step with correction, KL and entropy", async () => {
-  const model = createPreset("tiny", 32, 1);
+  const model = createPreset("nano", 32, 1);
   const optimizer = () => buildOptimizer(model.namedParameters(), optimizerOptions.parse({ lr: 1e-4 }));
   const limits = { maxTokensPerMicrobatch: 512, maxGradNorm: 1, checkpoint: false };
   const algorithm = {
     type: "grpo",
-    correction: { importance: { level: "token", threshold: 2 }, rejections: { token_k1: "0.5_2.0" } },
+    correction: { importance: { level: "token", threshold: 2 }, rejections: { token_k1: "0.01_100" } },
     klLoss: { coefficient: 0.1 },
     entropy: { type: "fixed", coefficient: 0.01 },
   } as const;
@@ -57,7 +57,7 @@ test("those of a training step with correction, KL and entropy", async () => {
   const { samples } = buildSamples(groups);
   const { metrics } = await trainer.step({ samples, version: 1 });
   expect(Object.keys(metrics)).toEqual(
-    expect.arrayContaining(["train/loss_kl", "train/sampler_gap", "train/staleness"]),
+    expect.arrayContaining(["train/loss_kl", "policy/entropy", "train/sampler_gap", "train/staleness"]),
   );
   expect(undescribed(metrics)).toEqual([]);
 

@@ -1,9 +1,10 @@
 /** `reroll serve`: a model behind an OpenAI-compatible address, until SIGINT or SIGTERM. */
 import { readFileSync } from "node:fs";
-import { Command, InvalidArgumentError, Option } from "commander";
+import { Command, Option } from "commander";
 import { RerollError } from "../../errors/reroll-error.ts";
 import { expectUsableKey } from "../../generation/server/bearer-key.ts";
 import { checkAddress } from "../check-address.ts";
+import { device, wholeNumber } from "../flag-values.ts";
 import type { LoadServedOptions } from "../load-served.ts";
 
 interface ServeFlags extends LoadServedOptions {
@@ -87,18 +88,4 @@ function readKey({ apiKey, apiKeyFile }: ServeFlags): string | undefined {
       { cause },
     );
   }
-}
-
-function wholeNumber(min: number, max = Number.MAX_SAFE_INTEGER): (text: string) => number {
-  const range = max === Number.MAX_SAFE_INTEGER ? `of ${min} or more` : `from ${min} to ${max}`;
-  return (text) => {
-    const value = Number(text);
-    if (/^\d+$/.test(text) && value >= min && value <= max) return value;
-    throw new InvalidArgumentError(`It takes a whole number ${range}.`);
-  };
-}
-
-function device(text: string): string {
-  if (/^(cpu|cuda(:\d+)?)$/.test(text)) return text;
-  throw new InvalidArgumentError("It takes cpu, cuda or cuda:<n>.");
 }

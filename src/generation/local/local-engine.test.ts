@@ -279,7 +279,11 @@ test.each<[Partial<GenerateRequest>, Partial<Sampling>, string]>([
   [{}, { minP: 2 }, "minP must be from 0 to 1: got 2."],
   [{}, { repetitionPenalty: 0 }, "repetitionPenalty must be above 0: got 0."],
   [{}, { seed: -1 }, "seed must be an integer from 0 to 2^53 - 1: got -1."],
-  [{}, { logitBias: new Map([[29, 1]]) }, "logitBias has 29: 1. Keys are token ids below 29, values are numbers."],
+  [
+    {},
+    { logitBias: new Map([[29, 1]]) },
+    "logitBias has 29: 1. Keys are token ids below 29; values are finite, or -Infinity for a token that is never drawn.",
+  ],
   [{}, { stopStrings: [""] }, "stopStrings has an empty string, which every text contains."],
   [{}, { stopStrings: ["x"] }, "stopStrings needs an engine with a tokenizer. Pass one, or use stopIds."],
 ])("a request that can never work is refused with what is wrong: %o %o", async (changes, sampling, message) => {

@@ -23,6 +23,27 @@ test("a step continues running sequences first and fills its budget with prompts
   expect([first.numDrawn, second.numDrawn, third.numDrawn]).toEqual([2, 1, 1]);
 });
 
+test("a step ahead is reserved for those that run, and only while nobody else could join it", () => {
+  const engine = new FakeEngine({ numBlocks: 3, blockSize: 4, maxRunning: 2, maxStepTokens: 100 });
+  const { scheduler, pool } = engine;
+  const [first, second] = [engine.add([1, 2]), engine.add([3, 4])];
+  engine.step();
+  // Three tokens each, the last not yet computed: the fourth fits into the block that is there.
+  expect(scheduler.reserveAhead([first, second], 0)).toBe(true);
+  expect(pool.numAvailable).toBe(1);
+  // One of the two gets no token any more; but a sequence that is neither in the step nor ending runs elsewhere.
+  expect([scheduler.reserveAhead([first], 1), scheduler.reserveAhead([first], 0)]).toEqual([true, false]);
+  expect(scheduler.reserveAhead([], 2)).toBe(false);
+  const third = engine.add([5]);
+  // Somebody waits: a full house goes on, a free place has to be filled first.
+  expect([scheduler.reserveAhead([first, second], 0), scheduler.reserveAhead([first], 1)]).toEqual([true, false]);
+  engine.step();
+  // Four tokens each: the fifth needs a block, and there is one left for two.
+  expect(scheduler.reserveAhead([first, second], 0)).toBe(false);
+  for (const sequence of [first, second, third]) engine.finish(sequence);
+  engine.expectNothingHeld();
+});
+
 test("no more sequences run at a time than are allowed", () => {
   const engine = new FakeEngine({ numBlocks: 16, blockSize: 4, maxRunning: 2, maxStepTokens: 100 });
   const [first, second, third] = [engine.add([1]), engine.add([2]), engine.add([3])];

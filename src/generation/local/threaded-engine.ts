@@ -4,8 +4,9 @@
  * Requests go over and tokens come back as messages; signals and callbacks stay on this side; weights are handed over
  * without a copy. When the thread fails, every request ends as failed and every call rejects.
  */
-import { Worker } from "node:worker_threads";
+import type { Worker } from "node:worker_threads";
 import { RerollError } from "../../errors/reroll-error.ts";
+import { startWorker } from "../../threads/start-worker.ts";
 import { discardParcel, sendTensor } from "../../torch/parcel.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { checkRequest, type RequestLimits } from "../check-request.ts";
@@ -25,7 +26,7 @@ import {
 
 /** Loads a model in a new thread and runs an engine on it. Rejects with the reason where that fails. */
 export function startThreadedEngine(source: EngineSource): Promise<ThreadedEngine> {
-  return connectEngine(startWorker(source));
+  return connectEngine(startWorker(new URL("engine-worker", import.meta.url), source));
 }
 
 /** The engine of a thread that runs engine-worker.ts, or anything that speaks as it does. */
@@ -207,16 +208,6 @@ export class ThreadedEngine implements Engine {
     for (const [id, { request }] of [...this.requests]) this.takeRequest(id)?.resolve(failed(request, reason));
     for (const id of [...this.calls.keys()]) this.takeCall(id)?.reject(reason);
   }
-}
-
-/** Node 20 loads TypeScript in a thread only through tsx, which the thread has to ask for. */
-function startWorker(source: EngineSource): Worker {
-  if (!import.meta.url.endsWith(".ts"))
-    return new Worker(new URL("engine-worker.js", import.meta.url), { workerData: source });
-  const tsx = JSON.stringify(import.meta.resolve("tsx/esm/api"));
-  const file = JSON.stringify(new URL("engine-worker.ts", import.meta.url));
-  const first = `import(${tsx}).then(({ register }) => { register(); return import(${file}); });`;
-  return new Worker(first, { eval: true, execArgv: [], workerData: source });
 }
 
 function packRequest(request: GenerateRequest): RequestMessage {

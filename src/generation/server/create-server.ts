@@ -24,6 +24,7 @@ import { ServerMetrics } from "./server-metrics.ts";
 import type { ServerContext, ServerOptions, ServerParts } from "./server-parts.ts";
 import { addSessionRoutes } from "./session-routes.ts";
 import { Sessions } from "./sessions.ts";
+import { addWeightsRoute } from "./weights-route.ts";
 
 export interface GenerationServer {
   readonly app: FastifyInstance;
@@ -39,6 +40,9 @@ export interface GenerationServer {
 const SWEEP_MS = 5_000;
 
 export function createServer(parts: ServerParts, options: ServerOptions = {}): GenerationServer {
+  if (parts.weights !== undefined && options.apiKey === undefined) {
+    throw new RerollError("INVALID_OPTIONS", "A server that loads weights on request needs an API key: set apiKey.");
+  }
   const context = buildContext(parts, options);
   const app = createApp(context, options);
   const sweep = setInterval(() => context.sessions.endIdle(), SWEEP_MS).unref();
@@ -108,6 +112,7 @@ function addRoutes(app: FastifyInstance, context: ServerContext): void {
   addSessionRoutes(app, context);
   addHealthRoute(app, context);
   addMetricsRoute(app, context);
+  addWeightsRoute(app, context);
   // For agents of which only the base URL can be set: the session is part of it.
   app.register(
     async (scoped) => {

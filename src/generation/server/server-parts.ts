@@ -19,6 +19,16 @@ export interface ServerParts {
   readonly newId: () => string;
   /** Told of failures that are the server's own. */
   readonly onError: (cause: unknown) => void;
+  /** Where a trainer in another process may give new weights. Needs an API key. */
+  readonly weights?: WeightLoading;
+}
+
+/** How new weights come into the engine, from files. */
+export interface WeightLoading {
+  /** The folder that they must lie in. */
+  readonly root: string;
+  /** Resolves when tokens are drawn with the weights of this folder. */
+  readonly load: (folder: string, version: number) => Promise<void>;
 }
 
 export interface ServerOptions {

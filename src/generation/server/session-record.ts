@@ -11,6 +11,9 @@ export interface SessionTurn extends SampledTokens {
   /** All tokens that were given, those of earlier turns included. A view into the tokens of the sample. */
   readonly promptIds: Int32Array;
   readonly finish: Finish;
+  /** When the call came, on the server's clock, and how long the client waited for this reply. */
+  readonly startedMs: number;
+  readonly generateMs: number;
 }
 
 export interface SessionSample {
@@ -60,11 +63,11 @@ export class SampleTokens {
   }
 
   /** Adds a turn whose prompt extends the tokens here. */
-  add(promptIds: ArrayLike<number>, tokens: SampledTokens, finish: Finish): void {
-    this.#append(promptIds, this.#length);
-    const view = this.ids;
-    this.#append(tokens.tokenIds, 0);
-    this.turns.push({ ...tokens, promptIds: view, finish });
+  add(turn: SessionTurn): void {
+    this.#append(turn.promptIds, this.#length);
+    const promptIds = this.ids;
+    this.#append(turn.tokenIds, 0);
+    this.turns.push({ ...turn, promptIds });
   }
 
   #append(ids: ArrayLike<number>, start: number): void {

@@ -1,6 +1,6 @@
 /** One open episode: which sample each call goes on with, and the record of its turns. */
 import { RerollError } from "../../errors/reroll-error.ts";
-import type { Generation, SampledTokens } from "../generate.ts";
+import type { Generation } from "../generate.ts";
 import { findPrefix } from "../prefix-check.ts";
 import { SampleTokens, type SessionRecord, type SessionTurn } from "./session-record.ts";
 
@@ -52,15 +52,20 @@ export class Session {
     const { prefix, continued } = this.#match(prompt);
     const lengthThere = continued?.ids.length;
     const newKey = (choice: number) => `${this.id}#${firstTurn + choice}`;
+    const startedMs = clock();
     this.numCallsRunning++;
-    this.lastUsedMs = clock();
+    this.lastUsedMs = startedMs;
     return {
       prefix,
       cacheKey: (choice) => (choice === 0 ? continued?.cacheKey : undefined) ?? newKey(choice),
       record: (choice, generation) => {
         // Another call may have gone on with the same sample since this one began.
         const isStillThere = choice === 0 && continued?.ids.length === lengthThere;
-        this.#record(prompt.promptIds, generation, isStillThere ? continued : undefined, newKey(choice));
+        const { promptIds } = prompt;
+        const { tokenIds, samplerLogprobs, modelLogprobs, versions, finish } = generation;
+        const tokens = { tokenIds, samplerLogprobs, modelLogprobs, versions };
+        const turn = { ...tokens, promptIds, finish, startedMs, generateMs: clock() - startedMs };
+        this.#record(turn, isStillThere ? continued : undefined, newKey(choice));
       },
       end: () => {
         this.numCallsRunning--;
@@ -123,19 +128,13 @@ export class Session {
     return { prefix: { kind: "forked", reason, at: match.at }, continued: undefined };
   }
 
-  #record(promptIds: Int32Array, generation: Generation, continued: SampleTokens | undefined, key: string): void {
-    const { finish } = generation;
-    const tokens = tokensOf(generation);
-    if (finish.kind === "aborted" || finish.kind === "failed") {
-      this.#brokenTurns.push({ ...tokens, promptIds, finish });
+  #record(turn: SessionTurn, continued: SampleTokens | undefined, key: string): void {
+    if (turn.finish.kind === "aborted" || turn.finish.kind === "failed") {
+      this.#brokenTurns.push(turn);
       return;
     }
     const sample = continued ?? new SampleTokens(key);
     if (continued === undefined) this.#samples.push(sample);
-    sample.add(promptIds, tokens, finish);
+    sample.add(turn);
   }
-}
-
-function tokensOf({ tokenIds, samplerLogprobs, modelLogprobs, versions }: Generation): SampledTokens {
-  return { tokenIds, samplerLogprobs, modelLogprobs, versions };
 }

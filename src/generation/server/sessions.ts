@@ -38,6 +38,8 @@ export class Sessions {
   readonly #open = new Map<string, Session>();
   /** In the order they ended. */
   readonly #finished = new Map<string, FinishedSession & { readonly numTokens: number }>();
+  /** Names that `take` was called with, the latest ones. */
+  readonly #taken = new Set<string>();
   readonly #limits: Required<SessionLimits>;
   readonly #clock: () => number;
   #waiters: (() => void)[] = [];
@@ -49,6 +51,11 @@ export class Sessions {
       ...{ maxOpen: 4096, maxFinished: 4096, idleTimeoutMs: 15 * 60_000, maxTurns: 1024, maxTokens: 50_000_000 },
       ...limits,
     };
+  }
+
+  /** The time that turns are stamped with. */
+  get nowMs(): number {
+    return this.#clock();
   }
 
   get numOpen(): number {
@@ -64,7 +71,7 @@ export class Sessions {
     const known = this.#open.get(id);
     if (known !== undefined) return known;
     if (!SESSION_ID.test(id)) throw badId(id);
-    if (this.#finished.has(id)) throw sessionEnded(id);
+    if (this.#finished.has(id) || this.#taken.has(id)) throw sessionEnded(id);
     if (this.#open.size >= this.#limits.maxOpen) throw sessionsFull(`${this.#limits.maxOpen} sessions are open`);
     if (tokensIn(this.#open) >= this.#limits.maxTokens) {
       throw sessionsFull(`The open sessions hold ${this.#limits.maxTokens} tokens`);
@@ -107,6 +114,26 @@ export class Sessions {
     return taken;
   }
 
+  /**
+   * Hands one session over, ended or not, and forgets it; undefined where it has made no call. Later calls under its name are refused:
+   * an agent that was given up on must not start it anew.
+   */
+  take(id: string): FinishedSession | undefined {
+    this.#taken.add(id);
+    if (this.#taken.size > MAX_TAKEN) this.#taken.delete(this.#taken.values().next().value!);
+    const open = this.#open.get(id);
+    if (open !== undefined) {
+      this.#open.delete(id);
+      this.ended.add(1, { end: "deleted" });
+      return { ...open.record(), end: { kind: "deleted" } };
+    }
+    const found = this.#finished.get(id);
+    if (found === undefined) return undefined;
+    this.#finished.delete(id);
+    const { numTokens: _, ...finished } = found;
+    return finished;
+  }
+
   /** Resolves when there is something to take, or when the signal says to stop waiting. */
   async waitForFinished(signal?: AbortSignal): Promise<void> {
     if (this.#finished.size > 0 || signal?.aborted) return;
@@ -141,6 +168,9 @@ export class Sessions {
     }
   }
 }
+
+/** More than agents that run at once, and little memory. */
+const MAX_TAKEN = 65_536;
 
 const SESSION_ID = /^[A-Za-z0-9._:-]{1,128}$/;
 

@@ -60,7 +60,8 @@ export function presetConfig(name: PresetName, vocabSize: number): CausalLmConfi
     hasMlpBias: false,
     hasHeadNorm: true,
     experts: null,
-    initializerRange: 0.02,
+    // Matrices that keep the scale of what goes through them: with 0.02, as large models have it, small ones hardly learn.
+    initializerRange: size.width ** -0.5,
     bosTokenId: null,
     eosTokenIds: [],
     dtype: "float32",

@@ -1,0 +1,72 @@
+/** `reroll init`: three questions, and a project that can be trained. */
+import { basename, relative, resolve } from "node:path";
+import { cancel, intro, isCancel, outro, select, text } from "@clack/prompts";
+import { Command, CommanderError, Option } from "commander";
+import type { TaskKind } from "../../run/init/project-files.ts";
+import { readVersion } from "../read-version.ts";
+
+interface InitFlags {
+  readonly task?: TaskKind;
+  readonly model?: string;
+}
+
+/** The command, for the program to add. */
+export const initCommand = new Command("init")
+  .description("Make a new project: a run file, an environment or a reward, and how to train it.")
+  .argument("[folder]", "where to write it")
+  .addOption(new Option("--task <kind>", "what it is about").choices(["game", "environment", "reward"]))
+  .option("--model <model>", "a preset (nano, micro, mini, small) or a folder in Hugging Face layout")
+  .addHelpText(
+    "after",
+    `
+What is not given is asked for; without a terminal the answers are: first-run, game, nano.
+
+Examples:
+  $ reroll init
+  $ reroll init my-agent --task environment --model ./Qwen3-0.6B`,
+  )
+  .action(runInit);
+
+async function runInit(
+  givenFolder: string | undefined,
+  { task: givenTask, model: givenModel }: InitFlags,
+): Promise<void> {
+  const [{ createProject, projectName }, { taskKinds }] = await Promise.all([
+    import("../../run/init/create-project.ts"),
+    import("../../run/init/project-files.ts"),
+  ]);
+  const asks = process.stdin.isTTY === true && process.stdout.isTTY === true;
+  const isComplete = givenFolder !== undefined && givenTask !== undefined && givenModel !== undefined;
+  if (asks && !isComplete) intro("A new project for reroll");
+  const task =
+    givenTask ??
+    (asks ? await answered(select({ message: "What is it about?", options: optionsOf(taskKinds) })) : "game");
+  const model =
+    givenModel ??
+    (asks
+      ? await answered(
+          text({
+            message: "Which model? A preset (nano, micro, mini, small) or a folder in Hugging Face layout",
+            initialValue: "nano",
+          }),
+        )
+      : "nano");
+  const folder =
+    givenFolder ?? (asks ? await answered(text({ message: "Where?", initialValue: "first-run" })) : "first-run");
+  const path = resolve(folder);
+  const files = createProject(path, { task, model, name: projectName(basename(path)), version: readVersion() });
+  const steps = `Wrote ${files.join(", ")}.\nNext: cd ${relative("", path) || "."} && npm install && npx reroll train run.ts`;
+  if (asks && !isComplete) outro(steps);
+  else console.log(steps);
+}
+
+function optionsOf(kinds: Readonly<Record<TaskKind, string>>): { value: TaskKind; label: string }[] {
+  return (Object.entries(kinds) as [TaskKind, string][]).map(([value, label]) => ({ value, label }));
+}
+
+async function answered<Value>(question: Promise<Value>): Promise<Exclude<Value, symbol>> {
+  const answer = await question;
+  if (!isCancel(answer)) return answer as Exclude<Value, symbol>;
+  cancel("Nothing was written.");
+  throw new CommanderError(1, "reroll.cancelled", "cancelled");
+}

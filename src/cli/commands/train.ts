@@ -1,0 +1,65 @@
+/** `reroll train`: a run file in, trained weights in a run folder out. */
+import { Command } from "commander";
+import { several } from "../flag-values.ts";
+import { readVersion } from "../read-version.ts";
+import { stopSignal } from "../stop-signal.ts";
+
+interface TrainFlags {
+  readonly set?: readonly string[];
+  readonly explain?: boolean;
+  readonly plan?: boolean;
+  readonly resume?: string;
+  readonly name?: string;
+}
+
+/** The command, for the program to add. */
+export const trainCommand = new Command("train")
+  .description("Train a model as a run file says.")
+  .argument("<run file>", "run.ts, or YAML or JSON")
+  .option("--set <key=value>", "a value in place of the file's; may be given several times", several)
+  .option("--name <name>", "what the run and its folder are called")
+  .option("--resume <folder>", "go on with the run in this folder, from its latest checkpoint")
+  .option("--explain", "print every key with its value and where it comes from, and train nothing")
+  .option("--plan", "check everything, print batch arithmetic and memory, and train nothing")
+  .addHelpText(
+    "after",
+    `
+Examples:
+  $ reroll train run.ts
+  $ reroll train run.ts --set algorithm.clipHigh=0.28 --set loop.steps=500 --name clip-28
+  $ reroll train run.ts --resume runs/clip-28
+
+The first Ctrl-C ends the run after the step under way and writes a checkpoint, the second ends it at once.`,
+  )
+  .action(runTrain);
+
+async function runTrain(path: string, flags: TrainFlags): Promise<void> {
+  const sets = [...(flags.set ?? []), ...(flags.name === undefined ? [] : [`name=${JSON.stringify(flags.name)}`])];
+  // Only now: what is imported here loads libtorch, which `--help` and a wrong flag need not wait for.
+  const { prepareRun, readRunFile } = await import("../../run/prepare-run.ts");
+  if (flags.explain === true) {
+    const { explainRun } = await import("../../run/explain-run.ts");
+    console.log(explainRun(await readRunFile(path, sets)));
+    return;
+  }
+  const run = await prepareRun(path, sets);
+  if (flags.plan === true) {
+    console.log(run.plan.lines.join("\n"));
+    return;
+  }
+  const { runTraining } = await import("../../run/run-training.ts");
+  const { signal, release } = stopSignal(() =>
+    console.error("Stopping after this step. Press Ctrl-C again to stop at once."),
+  );
+  try {
+    await runTraining(run, {
+      signal,
+      ...(flags.resume !== undefined && { resume: flags.resume }),
+      version: readVersion(),
+      environment: process.env,
+      runFile: path,
+    });
+  } finally {
+    release();
+  }
+}

@@ -1,0 +1,133 @@
+import { describe, expect, test } from "vitest";
+import { groupOf, type TrajectoryFacts } from "../../test/experience/groups.ts";
+import { RerollError } from "../errors/reroll-error.ts";
+import { type BuildOptions, buildSamples } from "./sample-builder.ts";
+
+function samplesOf(trajectories: readonly TrajectoryFacts[], options: BuildOptions = {}) {
+  return buildSamples([groupOf("g", trajectories)], options).samples;
+}
+
+/** Two replies, the second prompt being the first prompt, its reply and a token in between. */
+const conversation: TrajectoryFacts = {
+  turns: [
+    { promptIds: [10, 11], replyIds: [20, 21], reward: 0.5, version: 3 },
+    { promptIds: [10, 11, 20, 21, 30], replyIds: [40], reward: 0.25, version: 4 },
+  ],
+  score: 2,
+};
+
+/** The second prompt tells the first reply differently. */
+const rewritten: TrajectoryFacts = {
+  turns: [
+    { promptIds: [10], replyIds: [20, 21], reward: 0.5, stateKey: "start" },
+    { promptIds: [10, 20, 30], replyIds: [40], reward: 0.25, stateKey: "later" },
+    { promptIds: [10, 20, 30, 40, 31], replyIds: [41], reward: 0.125, stateKey: "last" },
+  ],
+  score: 2,
+};
+
+test("turns that extend each other are one sample, with what is known of each token at its place", () => {
+  const [sample, ...others] = samplesOf([conversation]);
+  expect(others).toEqual([]);
+  expect([...sample!.tokenIds]).toEqual([10, 11, 20, 21, 30, 40]);
+  expect([...sample!.lossMask]).toEqual([0, 0, 1, 1, 0, 1]);
+  expect([...sample!.versions]).toEqual([-1, -1, 3, 3, -1, 4]);
+  expect([...sample!.samplerLogprobs]).toEqual([0, 0, -0.2, -0.21, 0, -0.4].map(Math.fround));
+  // Of each turn on its last token; the score of the whole on the last one.
+  expect([...sample!.rewards]).toEqual([0, 0, 0, 0.5, 0, 2.25]);
+  expect(sample).toMatchObject({ group: 0, trajectory: 0, turn: 0, stateKey: "turn 0", isTruncated: false });
+});
+
+test("where a prompt breaks the tokens before it a new sample is forked, in which only its own replies count", () => {
+  const [first, second, ...others] = samplesOf([rewritten]);
+  expect(others).toEqual([]);
+  expect([...first!.tokenIds]).toEqual([10, 20, 21]);
+  expect([...second!.tokenIds]).toEqual([10, 20, 30, 40, 31, 41]);
+  expect([...second!.lossMask]).toEqual([0, 0, 0, 1, 0, 1]);
+  expect([first, second]).toMatchObject([
+    { trajectory: 0, turn: 0, stateKey: "start" },
+    { trajectory: 0, turn: 1, stateKey: "later" },
+  ]);
+});
+
+test("a prompt that is shorter than the tokens before it forks too", () => {
+  const cut = { turns: [conversation.turns[0]!, { promptIds: [10, 11, 20], replyIds: [50] }] };
+  expect(samplesOf([cut]).map(({ tokenIds }) => [...tokenIds])).toEqual([
+    [10, 11, 20, 21],
+    [10, 11, 20, 50],
+  ]);
+});
+
+describe("rewards of forks", () => {
+  test("own: each sample has those of its turns, and the last one the score", () => {
+    const rewards = samplesOf([rewritten], { forkReward: "own" }).map((sample) => [...sample.rewards]);
+    expect(rewards).toEqual([
+      [0, 0, 0.5],
+      [0, 0, 0, 0.25, 0, 2.125],
+    ]);
+  });
+
+  test("total: each sample has that of the whole trajectory on its last token", () => {
+    const rewards = samplesOf([rewritten], { forkReward: "total" }).map((sample) => [...sample.rewards]);
+    expect(rewards).toEqual([
+      [0, 0, 2.875],
+      [0, 0, 0, 0, 0, 2.875],
+    ]);
+    expect(samplesOf([rewritten])).toEqual(samplesOf([rewritten], { forkReward: "total" }));
+  });
+
+  test("a trajectory that is one sample keeps its rewards where they were earned, either way", () => {
+    expect(samplesOf([conversation], { forkReward: "own" })).toEqual(samplesOf([conversation]));
+  });
+});
+
+test("failed and aborted trajectories give no samples, and the numbers of the others have no gaps", () => {
+  const error = new RerollError("BOOM", "boom");
+  const ends: TrajectoryFacts["end"][] = [
+    { kind: "failed", stage: "environment", error },
+    { kind: "completed" },
+    { kind: "aborted" },
+    { kind: "truncated", limit: "turns" },
+  ];
+  const groups = [
+    groupOf(
+      "a",
+      ends.map((end, i) => ({ turns: [{ promptIds: [i], replyIds: [9] }], ...(end && { end }) })),
+    ),
+    groupOf("b", [{ turns: [{ promptIds: [7], replyIds: [9] }] }]),
+  ];
+  const { samples } = buildSamples(groups);
+  expect(
+    samples.map(({ tokenIds, group, trajectory, isTruncated }) => [tokenIds[0], group, trajectory, isTruncated]),
+  ).toEqual([
+    [1, 0, 0, false],
+    [3, 0, 1, true],
+    [7, 1, 2, false],
+  ]);
+});
+
+test("a turn without a single token is left out, and does not break the turns around it", () => {
+  const [first, last] = conversation.turns;
+  const silent = { promptIds: [1, 2, 3], replyIds: [] };
+  const [sample, ...others] = samplesOf([{ turns: [first!, silent, last!] }]);
+  expect(others).toEqual([]);
+  expect([...sample!.tokenIds]).toEqual([10, 11, 20, 21, 30, 40]);
+  expect(samplesOf([{ turns: [silent] }])).toEqual([]);
+});
+
+test("the turn of a sample is its number in the trajectory, silent ones counted", () => {
+  const silent = { promptIds: [1, 2, 3], replyIds: [] };
+  expect(samplesOf([{ turns: [silent, ...conversation.turns] }])[0]).toMatchObject({ turn: 1, stateKey: "turn 1" });
+});
+
+test("samples that are too long are left out and counted, and so is everything else", () => {
+  const { samples, metrics } = buildSamples([groupOf("g", [conversation, rewritten])], { maxTokens: 5 });
+  expect(samples.map(({ tokenIds }) => tokenIds.length)).toEqual([3]);
+  expect(metrics).toEqual({
+    "experience/samples": 1,
+    "experience/forks": 1,
+    "experience/too_long": 2,
+    "experience/tokens": 3,
+    "experience/loss_tokens": 2,
+  });
+});

@@ -1,0 +1,40 @@
+/** What the server has recorded of a session, as the turns of a trajectory. */
+import type { Turn } from "../flow/trajectory.ts";
+import type { FinishedSession, SessionTurn } from "../generation/server/session-record.ts";
+import type { ChatFormat } from "./conversation.ts";
+
+/**
+ * The turns of a session, those of one sample together: a run of turns that extend each other is one sequence, and the sample
+ * builder finds the same ones. The server knows tokens and no messages, so what a turn answered is the text of its new tokens,
+ * as the chat template wrote it.
+ *
+ * @param startedMs of the trajectory, on the server's clock
+ */
+export function agentTurns({ samples }: FinishedSession, format: ChatFormat, startedMs: number): readonly Turn[] {
+  return samples.flatMap(({ turns }) =>
+    turns.map((turn, i): Turn => {
+      const { promptIds, finish, startedMs: turnMs, generateMs, ...reply } = turn;
+      const before = turns[i - 1];
+      const numKnown = before === undefined ? 0 : before.promptIds.length + before.tokenIds.length;
+      return {
+        promptIds,
+        reply,
+        replyText: format.replyText(reply),
+        messages: [{ role: "user", content: format.tokenizer.decode(promptIds.subarray(numKnown)) }],
+        finish: finish.kind,
+        ...{ reward: 0, metrics: {}, startedMs: turnMs - startedMs, generateMs, envMs: 0 },
+      };
+    }),
+  );
+}
+
+/** The turn that ended last; undefined where there is none. */
+export function lastTurn({ samples }: FinishedSession): SessionTurn | undefined {
+  const endMs = ({ startedMs, generateMs }: SessionTurn) => startedMs + generateMs;
+  return samples
+    .flatMap(({ turns }) => turns)
+    .reduce<SessionTurn | undefined>(
+      (last, turn) => (last === undefined || endMs(turn) >= endMs(last) ? turn : last),
+      undefined,
+    );
+}

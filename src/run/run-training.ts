@@ -1,0 +1,176 @@
+/**
+ * A training run with its folder: makes or reopens the folder, tells the tracker what happens, and says in the end how it went.
+ *
+ * Whatever happens, `run.json` says finished, failed or interrupted.
+ */
+import { existsSync, readdirSync } from "node:fs";
+import { join, relative, resolve } from "node:path";
+import { RerollError } from "../errors/reroll-error.ts";
+import type { ConsoleOptions } from "../tracking/console.ts";
+import type { OpenSink } from "../tracking/metric-sink.ts";
+import { mlflowSink } from "../tracking/mlflow-sink.ts";
+import { runClock } from "../tracking/run-clock.ts";
+import { RunFolder } from "../tracking/run-folder.ts";
+import { type RunStatus, runFiles } from "../tracking/run-record.ts";
+import { openRunTracker, type RunTracker } from "../tracking/run-tracker.ts";
+import { tensorboardSink } from "../tracking/tensorboard-sink.ts";
+import { wandbSink } from "../tracking/wandb-sink.ts";
+import { Checkpoints } from "./checkpoint.ts";
+import type { PreparedRun } from "./prepare-run.ts";
+import type { RunConfig } from "./run-config.ts";
+import type { RunRecorder } from "./run-recorder.ts";
+import { type TrainResult, trainRun } from "./train-run.ts";
+
+/** How to run it. */
+export interface RunTrainingOptions {
+  /** Ends the run after the step under way, with a checkpoint. */
+  readonly signal: AbortSignal;
+  /** The folder of the run to go on with; absent for a new run. */
+  readonly resume?: string;
+  /** Of this package, for `run.json`. */
+  readonly version: string;
+  /** Secrets of third parties are read from here. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** For the commands that are offered in the end. */
+  readonly runFile: string;
+  /** Absent for the terminal; null for none. */
+  readonly console?: ConsoleOptions | null;
+}
+
+/** Runs to the end, or to where the signal stops it. */
+export async function runTraining(run: PreparedRun, options: RunTrainingOptions): Promise<TrainResult> {
+  const { config } = run;
+  const sinks = sinksOf(config, options.environment);
+  const { folder, startStep } = await openFolder(config, options);
+  const next = (status: RunStatus) => nextCommands(relative("", folder.path), options.runFile, status);
+  const tracker = openRunTracker({
+    folder,
+    config,
+    startStep,
+    clock: runClock,
+    sinks,
+    console: options.console === undefined ? { next } : options.console,
+  });
+  try {
+    for (const line of run.plan.lines) tracker.note(line);
+    const result = await trainRun(config, {
+      folder: folder.path,
+      recorder: recorderOf(tracker, folder),
+      signal: options.signal,
+      clock: runClock,
+      isResumed: options.resume !== undefined,
+    });
+    await tracker.setStatus(options.signal.aborted ? "interrupted" : "finished");
+    return result;
+  } catch (cause) {
+    if (options.signal.aborted && cause === options.signal.reason) {
+      await tracker.setStatus("interrupted");
+      throw new RerollError(
+        "RUN_INTERRUPTED",
+        `The run was stopped in the middle of a step. ${resumeHint(folder.path)}`,
+      );
+    }
+    await tracker.setStatus("failed", cause instanceof Error ? cause.message : String(cause));
+    throw cause;
+  } finally {
+    await tracker.close();
+  }
+}
+
+/** `<folder>/<name>`, or the first of `<name>-2`, `<name>-3` that is free. */
+export function freeFolder(root: string, name: string): string {
+  const plain = resolve(root, name);
+  if (!existsSync(plain)) return plain;
+  let number = 2;
+  while (existsSync(`${plain}-${number}`)) number++;
+  return `${plain}-${number}`;
+}
+
+async function openFolder(config: RunConfig, { resume, version }: RunTrainingOptions) {
+  const { tracking } = config;
+  const folderOptions = { trajectoryInterval: tracking.trajectoriesEvery, maxTrajectoryGroups: tracking.maxGroups };
+  if (resume !== undefined) {
+    const saved = await new Checkpoints(resume, config.checkpoint.keep).latest();
+    if (saved === null) {
+      throw new RerollError(
+        "CHECKPOINT_NOT_FOUND",
+        `--resume ${resume} has no checkpoint to go on from. Start a new run.`,
+      );
+    }
+    const { step } = saved.state;
+    const folder = await RunFolder.openForResume(resolve(resume), step, folderOptions);
+    await folder.setInfo({ numSteps: config.loop.steps });
+    return { folder, startStep: step };
+  }
+  const path = freeFolder(tracking.folder, config.name);
+  const plan = {
+    name: config.name,
+    numSteps: config.loop.steps,
+    recipe: config.algorithm.type,
+    model: config.model.path ?? config.model.preset ?? "",
+    tags: tracking.tags,
+    seed: config.seed,
+    version,
+  };
+  return { folder: await RunFolder.create(path, plan, withoutSecrets(config), folderOptions), startStep: 0 };
+}
+
+function recorderOf(tracker: RunTracker, folder: RunFolder): RunRecorder {
+  return {
+    say: (text) => tracker.note(text),
+    log: (step, kind, metrics) => tracker.log(step, kind, metrics),
+    recordRollout: (step, kind, rollout) => {
+      if (kind !== "train") return;
+      // The run goes on without a record of what it saw, but not silently.
+      tracker.recordRollout(step, rollout).catch((cause: unknown) => tracker.warn("trajectories", String(cause)));
+    },
+    sampleEvent: (event) => tracker.sampleEvent(event),
+    span: (stage, startMs, endMs, step) =>
+      folder.appendSpan({ worker: stage === "train" ? "trainer" : "loop", stage, startMs, endMs, step }),
+  };
+}
+
+function sinksOf({ tracking }: RunConfig, environment: RunTrainingOptions["environment"]): OpenSink[] {
+  return [
+    ...(tracking.tensorboard ? [tensorboardSink()] : []),
+    ...(tracking.wandb === null ? [] : [wandbSink(wandbOptions(tracking.wandb, environment.WANDB_API_KEY))]),
+    ...(tracking.mlflow === null
+      ? []
+      : [mlflowSink({ baseUrl: tracking.mlflow.url, experiment: tracking.mlflow.experiment })]),
+  ];
+}
+
+function wandbOptions({ project, url }: NonNullable<RunConfig["tracking"]["wandb"]>, key: string | undefined) {
+  if (key !== undefined && key !== "") return { project, baseUrl: url, key };
+  throw new RerollError(
+    "MISSING_KEY",
+    "tracking.wandb is set, and WANDB_API_KEY is not. Export the key, or set tracking.wandb to null.",
+  );
+}
+
+function withoutSecrets(config: RunConfig): RunConfig {
+  const { remote } = config.engine;
+  if (remote === null) return config;
+  return { ...config, engine: { ...config.engine, remote: { ...remote, apiKey: null } } };
+}
+
+/** The commands that make sense after a run. */
+function nextCommands(folder: string, runFile: string, status: RunStatus): string[] {
+  if (status !== "finished") return hasCheckpoint(folder) ? [`reroll train ${runFile} --resume ${folder}`] : [];
+  return [
+    `reroll generate ${folder}`,
+    `reroll eval ${folder} --run-file ${runFile}`,
+    `reroll export ${folder} --out model`,
+  ];
+}
+
+function resumeHint(folder: string): string {
+  return hasCheckpoint(folder)
+    ? "It can be resumed from its latest checkpoint."
+    : "It had no checkpoint yet, so there is nothing to resume.";
+}
+
+function hasCheckpoint(folder: string): boolean {
+  const root = join(folder, runFiles.checkpoints);
+  return existsSync(root) && readdirSync(root).some((name) => /^step-\d+$/.test(name));
+}

@@ -1,0 +1,7 @@
+/** Where runs are, unless something else is said. */
+import { join } from "node:path";
+
+/** `$REROLL_HOME/runs`, or `runs` here. */
+export function defaultRunsFolder(environment: Readonly<Record<string, string | undefined>> = process.env): string {
+  return join(environment.REROLL_HOME ?? "", "runs");
+}

@@ -1,0 +1,98 @@
+/**
+ * Engines in other processes: rank 0 of a group trains and sends, every other rank has an engine and receives.
+ *
+ * The group is for weights alone, since every rank must make the same calls in the same order. `publish` waits for the slowest engine to
+ * have the new version. Beside the weights, the sender holds one bucket and a receiver one whole copy: it applies them together
+ * or not at all.
+ */
+import { RerollError } from "../errors/reroll-error.ts";
+import type { Clock } from "../flow/clock.ts";
+import { empty } from "../torch/create.ts";
+import type { ProcessGroup } from "../torch/distributed/process-group.ts";
+import { bytesOf, type Device } from "../torch/dtype.ts";
+import { keep } from "../torch/scope.ts";
+import type { Tensor } from "../torch/tensor.ts";
+import type { SharedMemoryParts, WeightTarget } from "./shared-memory-sync.ts";
+import {
+  agreeOn,
+  listWeights,
+  receiveHeader,
+  receiveList,
+  receiveValues,
+  sendHeader,
+  sendList,
+  sendValues,
+} from "./weight-broadcast.ts";
+import type { WeightSync } from "./weight-sync.ts";
+
+/** 64 MB: a few transfers for a small model, and little memory beside a large one. Both sides must have the same. */
+const BUCKET_BYTES = 64 * 2 ** 20;
+
+export interface BroadcastParts extends Pick<SharedMemoryParts, "withWeights"> {
+  /** This process is its rank 0. */
+  readonly group: ProcessGroup;
+  readonly clock: Clock;
+}
+
+export interface BroadcastSync extends WeightSync {
+  /** Tells the receivers that no more weights will come. */
+  close(): Promise<void>;
+}
+
+export function createBroadcastSync({ withWeights, group, clock }: BroadcastParts): BroadcastSync {
+  let device: Device = "cpu";
+  return {
+    publish: (version) =>
+      withWeights(async (weights) => {
+        const startedMs = clock();
+        device = weights.values().next().value?.device ?? device;
+        const list = listWeights(weights);
+        await sendHeader(group, { kind: "weights", version, numListBytes: list.length }, device);
+        await sendList(group, list, device);
+        await sendValues(group, [...weights.values()], BUCKET_BYTES);
+        if (!(await agreeOn(group, true, device))) throw refused(version);
+        const numBytes = [...weights.values()].reduce((sum, { numel, dtype }) => sum + numel * bytesOf(dtype), 0);
+        return { "sync/ms": clock() - startedMs, "sync/bytes": numBytes * (group.worldSize - 1) };
+      }),
+    close: () => sendHeader(group, { kind: "end" }, device),
+  };
+}
+
+/**
+ * Waits for the next version, and gives it to the engine. Resolves with the version once the engine has it, or with null when the
+ * sender has closed. Rejects where the engine does not take the weights; the sender is told.
+ *
+ * @param device where the weights arrive: that of the engine, and a GPU for an NCCL group
+ */
+export async function receiveWeights(
+  group: ProcessGroup,
+  engine: WeightTarget,
+  device: Device = "cpu",
+): Promise<number | null> {
+  const header = await receiveHeader(group, device);
+  if (header.kind === "end") return null;
+  const { version, numListBytes } = header;
+  const facts = await receiveList(group, numListBytes, device);
+  const weights = new Map<string, Tensor>();
+  try {
+    for (const { name, dtype, shape } of facts) weights.set(name, keep(empty(shape, { dtype, device })));
+    await receiveValues(group, [...weights.values()], BUCKET_BYTES);
+    const failure = await engine.updateWeights(version, weights).then(
+      () => undefined,
+      (cause: unknown) => ({ cause }),
+    );
+    await agreeOn(group, failure === undefined, device);
+    if (failure !== undefined) throw failure.cause;
+    return version;
+  } finally {
+    for (const weight of weights.values()) weight.dispose();
+  }
+}
+
+function refused(version: number): RerollError {
+  return new RerollError(
+    "SYNC_FAILED",
+    `An engine did not take version ${version} of the weights. Its own process says why; all engines must run the trainer's model.`,
+    { version },
+  );
+}

@@ -1,0 +1,69 @@
+/**
+ * Engines behind other servers: every version is written to a folder, and the servers are told to load it.
+ *
+ * `<folder>/v<version>` holds the weights in Hugging Face layout. It is written beside its place and renamed, so that a server
+ * sees it whole or not at all, and the last few are kept for servers that start late. Servers must reach the same files
+ * under the same path: one machine, or a shared file system.
+ */
+import { mkdir, readdir, rename, rm, stat } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { RerollError } from "../errors/reroll-error.ts";
+import type { Clock } from "../flow/clock.ts";
+import type { WeightSync } from "./weight-sync.ts";
+
+export interface FileSyncParts {
+  /** Writes the trainer's weights to a folder: `trainer.saveModel`. */
+  readonly saveModel: (folder: string) => Promise<void>;
+  readonly folder: string;
+  readonly targets: readonly FileTarget[];
+  /** Versions that stay on the disk. Default 2: a server may still read the last one when the next is there. */
+  readonly numKept?: number;
+  readonly clock: Clock;
+}
+
+/** A server that loads weights from files. */
+export interface FileTarget {
+  /** Resolves when tokens are drawn with these weights. */
+  loadWeights(folder: string, version: number): Promise<void>;
+}
+
+export function createFileSync({ saveModel, folder, targets, numKept = 2, clock }: FileSyncParts): WeightSync {
+  // Servers have a working folder of their own.
+  const root = resolve(folder);
+  return {
+    async publish(version) {
+      const startedMs = clock();
+      const place = join(root, `v${version}`);
+      const draft = `${place}.writing`;
+      await rm(draft, { recursive: true, force: true });
+      await mkdir(root, { recursive: true });
+      await saveModel(draft);
+      const numBytes = await weightBytes(draft);
+      await rm(place, { recursive: true, force: true });
+      await rename(draft, place);
+      await Promise.all(targets.map((target) => target.loadWeights(place, version)));
+      await removeOld(root, version, numKept);
+      return { "sync/ms": clock() - startedMs, "sync/bytes": numBytes * targets.length };
+    },
+  };
+}
+
+async function weightBytes(folder: string): Promise<number> {
+  const names = await readdir(folder);
+  if (names.includes("adapter_config.json")) {
+    throw new RerollError(
+      "ADAPTERS_ONLY",
+      "Weights with model.lora are saved as adapters alone, and servers load whole models from files. Train without model.lora, or sample with an engine of the run itself.",
+    );
+  }
+  const files = names.filter((name) => name.endsWith(".safetensors"));
+  const sizes = await Promise.all(files.map(async (name) => (await stat(join(folder, name))).size));
+  return sizes.reduce((sum, size) => sum + size, 0);
+}
+
+/** Also drops higher numbers than the one just published: a run that went back to a checkpoint has left them behind. */
+async function removeOld(root: string, version: number, numKept: number): Promise<void> {
+  const versions = (await readdir(root)).flatMap((name) => /^v(\d+)$/.exec(name)?.[1] ?? []).map(Number);
+  const old = versions.filter((one) => one <= version - numKept || one > version);
+  await Promise.all(old.map((one) => rm(join(root, `v${one}`), { recursive: true, force: true })));
+}

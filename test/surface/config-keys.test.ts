@@ -1,0 +1,36 @@
+/** The keys of run files and their defaults change only on purpose: `npx vitest run test/surface -u` writes the new list. */
+import { expect, test } from "vitest";
+import { configKeys } from "../../scripts/generate/run-file/config-keys.ts";
+import { dataOptions } from "../../src/data/data-options.ts";
+import { envCatalog } from "../../src/envs/catalog.ts";
+import type { EnvTypes } from "../../src/run/define-run.ts";
+import { runConfig } from "../../src/run/run-config.ts";
+
+test("the keys of a run file are those of config-keys.txt", async () => {
+  const keys = [
+    ...configKeys(runConfig),
+    ...dataOptions.options.flatMap((option) =>
+      configKeys(option).map((row) => ({ ...row, key: `source(${[...option.shape.type.values][0]}).${row.key}` })),
+    ),
+  ].filter(({ key }) => !key.endsWith(").type"));
+  expect(new Set(keys.map(({ key }) => key)).size).toBe(keys.length);
+  const lines = keys.map(({ key, initial }) => (initial === "" ? key : `${key} = ${initial}`));
+  await expect(`${lines.join("\n")}\n`).toMatchFileSnapshot("config-keys.txt");
+});
+
+test("every key of a run file is described", () => {
+  const undescribed = configKeys(runConfig).filter(({ meaning }) => meaning === "");
+  expect(undescribed.map(({ key }) => key)).toEqual([]);
+});
+
+test("the environments that editors offer are those of the catalog", () => {
+  const typed: Record<keyof EnvTypes, true> = {
+    countdown: true,
+    "frozen-lake": true,
+    "question-answer": true,
+    sokoban: true,
+    "tool-use": true,
+    webshop: true,
+  };
+  expect(Object.keys(typed)).toEqual(envCatalog.map(({ type }) => type));
+});

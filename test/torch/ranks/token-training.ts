@@ -1,0 +1,20 @@
+/** Steps of a token trainer on this rank's share of each batch. Reports the weights after them, and how many updates there were. */
+import { createProcessGroupRanks } from "../../../src/training/process-group-ranks.ts";
+import { splitByGroups } from "../../../src/training/split-batch.ts";
+import { batchOf, newModel, trainerOf, trainingCases, weightsOf } from "../../training/token-batches.ts";
+import { joinTestGroup, leave, rank, report, worldSize } from "./rank.ts";
+
+const group = await joinTestGroup(60_000);
+for (const { choice, minibatchTrajectories, batch } of trainingCases) {
+  // Ranks start apart: the weights of rank 0 must win.
+  const model = newModel(1 + rank);
+  const ranks = await createProcessGroupRanks(group, model.namedParameters());
+  const trainer = trainerOf(model, choice, { minibatchTrajectories, ranks });
+  let numUpdates = 0;
+  for (let step = 0; step < 3; step++) {
+    const share = splitByGroups(batchOf(batch, step), rank, worldSize);
+    numUpdates += (await trainer.step(share)).numUpdates;
+  }
+  report({ weights: weightsOf(model), numUpdates });
+}
+leave();
