@@ -1,6 +1,7 @@
 /** What loops are given: built parts, never config. */
-import type { SampleBatch } from "../flow/token-sample.ts";
+
 import type { Metrics } from "../flow/metrics.ts";
+import type { SampleBatch } from "../flow/token-sample.ts";
 import type { TrajectoryGroup } from "../flow/trajectory.ts";
 import type { Rollout } from "../rollout/rollout-report.ts";
 import type { Trainer } from "../training/trainer.ts";
@@ -23,7 +24,10 @@ export interface RolloutPart {
 }
 
 export interface ExperiencePart {
-  build(groups: readonly TrajectoryGroup[], version: number): { readonly batch: SampleBatch; readonly metrics: Metrics };
+  build(
+    groups: readonly TrajectoryGroup[],
+    version: number,
+  ): { readonly batch: SampleBatch; readonly metrics: Metrics };
 }
 
 /** Where a loop stands. Steps count from 1; the version after step n of a synchronous loop is n. */
