@@ -18,6 +18,7 @@ import {
   slowBlasWarning,
 } from "./setup/install-libtorch.mjs";
 import { installPackages, packagesReason } from "./setup/install-packages.mjs";
+import { giveUpSandbox, installSandbox, lacksSandbox } from "./setup/install-sandbox.mjs";
 import { withLock } from "./setup/lock.mjs";
 import { SetupError } from "./setup/setup-error.mjs";
 import { describeSystem } from "./setup/system.mjs";
@@ -55,6 +56,7 @@ async function setUp(system) {
 
   const target = targetOf(await provideLibtorchAndTools(system));
   if (lacksFastBlas(target.libtorch, system)) await provideFastBlas(system);
+  if (lacksSandbox(root, system)) await provideSandbox(system);
 
   const addon = addonReason(root, target);
   if (addon) await step("native", `cmake, ${addon}`, (log) => buildAddon(root, target, { log }));
@@ -104,6 +106,16 @@ async function provideFastBlas(system) {
   } catch (error) {
     if (!(error instanceof SetupError)) throw error;
     console.warn(slowBlasWarning(system));
+  }
+}
+
+/** Only code rewards need it, so a failure here is a warning. */
+async function provideSandbox(system) {
+  try {
+    await step("sandbox", "apt-get install, bubblewrap not found", (log) => installSandbox({ log }));
+  } catch (error) {
+    if (!(error instanceof SetupError)) throw error;
+    console.warn(giveUpSandbox(root, system));
   }
 }
 

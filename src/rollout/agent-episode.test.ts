@@ -10,6 +10,8 @@ import { type AgentCall, type AgentEpisodeParts, createAgentEpisodes, type RunAg
 import { ChatFormat } from "./conversation.ts";
 import { Gate } from "./gate.ts";
 
+const clock = () => performance.now();
+
 let running: RunningServer | undefined;
 afterEach(async () => {
   await running?.close();
@@ -24,10 +26,10 @@ interface PlayOptions extends Partial<Pick<AgentEpisodeParts, "score">> {
 
 /** Plays one episode against a scripted model that says "ok" and the number of its call. */
 async function play(runAgent: RunAgent, options: PlayOptions = {}): Promise<Trajectory> {
-  running ??= await startServer({ reply: (_, index) => `ok ${index}`, ...options.server });
+  running ??= await startServer({ reply: (_, index) => `ok ${index}`, clock, ...options.server });
   const { server, url, tokenizer } = running;
   const run = createAgentEpisodes({
-    ...{ server, url, runAgent, clock: () => performance.now(), newId: randomUUID },
+    ...{ server, url, runAgent, clock, newId: randomUUID },
     format: new ChatFormat(tokenizer),
     limits: { episodeMs: options.episodeMs ?? 20_000, rewardMs: 1000 },
     ...(options.score && { score: options.score }),

@@ -10,6 +10,7 @@ const { findLibtorch, askActivePython } = await load("find-libtorch");
 const { isOlder } = await load("read-libtorch");
 const { findCudaHeaders } = await load("find-cuda-headers");
 const { installLibtorch, lacksFastBlas, missingLibtorchMessage } = await load("install-libtorch");
+const { giveUpSandbox, lacksSandbox } = await load("install-sandbox");
 const { checkNode, findMissingTools, missingToolsMessage } = await load("check-tools");
 const { aptInstall, describeSystem } = await load("system");
 const { isStale, withLock } = await load("lock");
@@ -464,4 +465,14 @@ test("cmake is told everything about libtorch", () => {
       `-DREROLL_NAPI_INCLUDE=${join(root, "node_modules/node-api-headers/include")}`,
     ]),
   );
+});
+
+test("the sandbox of code rewards is installed where we may, and not tried again after a failure", () => {
+  write({ "build/.keep": "" });
+  const nothing = () => null;
+  expect(lacksSandbox(root, debianRoot, nothing)).toBe(true);
+  expect(lacksSandbox(root, debian, nothing)).toBe(false);
+  expect(lacksSandbox(root, debianRoot, (name: string) => `/usr/bin/${name}`)).toBe(false);
+  expect(giveUpSandbox(root, debianRoot)).toMatch(/rewards cannot run Python programs.*apt-get install.*bubblewrap/);
+  expect(lacksSandbox(root, debianRoot, nothing)).toBe(false);
 });

@@ -1,0 +1,193 @@
+/**
+ * Reinforcement learning of a real language model on one GPU, from run config to trained weights: reward, agreement of sampler
+ * and trainer, end-to-end speed, and where the time goes; beside a loop of Hugging Face transformers in the same run.
+ *
+ * Usage: language-model --model <folder> [--hf hf_grpo_loop.py] [--steps 60] [--out file]. Tokens are those of replies.
+ */
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import type { Metrics } from "../../src/flow/metrics.ts";
+import type { Rollout } from "../../src/rollout/rollout-report.ts";
+import { runConfig } from "../../src/run/run-config.ts";
+import type { LoopStage, RunRecorder } from "../../src/run/run-recorder.ts";
+import { trainRun } from "../../src/run/train-run.ts";
+import { cudaDeviceCount, cudaProperties } from "../../src/torch/cuda.ts";
+import { describeMachine } from "../report.ts";
+import { wordRows } from "./word-task.ts";
+
+const { values } = parseArgs({
+  options: {
+    model: { type: "string" },
+    hf: { type: "string" },
+    out: { type: "string" },
+    steps: { type: "string", default: "60" },
+    "hf-steps": { type: "string", default: "8" },
+    groups: { type: "string", default: "32" },
+    "group-size": { type: "string", default: "16" },
+    "max-tokens": { type: "string", default: "96" },
+    lr: { type: "string", default: "5e-5" },
+    loop: { type: "string", default: "sync" },
+  },
+});
+if (values.model === undefined) throw new Error("--model is missing: the folder of a chat model.");
+/** Steps in which graphs are recorded and allocators grow; they count in no speed. */
+const WARM_STEPS = 2;
+const task = {
+  model: values.model,
+  groups: Number(values.groups),
+  groupSize: Number(values["group-size"]),
+  maxTokens: Number(values["max-tokens"]),
+  lr: Number(values.lr),
+};
+const rows = wordRows("training", task.groups * Number(values.steps), 1);
+const clock = () => performance.now();
+
+const ours = await measureOurs();
+const theirs = values.hf === undefined ? null : measureHuggingFace(values.hf);
+const result = {
+  name: "gpu-language-model",
+  date: new Date().toISOString(),
+  machine: describeMachine(),
+  device: cudaDeviceCount() > 0 ? cudaProperties() : "cpu",
+  task: { ...task, model: task.model.split("/").at(-1), loop: values.loop, example: rows[0] },
+  ours,
+  huggingFace: theirs,
+  ratio: theirs === null ? null : ours.tokensPerSecond / theirs.tokensPerSecond,
+};
+if (values.out !== undefined) writeFileSync(values.out, `${JSON.stringify(result, null, 2)}\n`);
+console.log(JSON.stringify({ ...result, ours: { ...ours, curve: undefined } }));
+
+interface StepRecord {
+  readonly step: number;
+  readonly reward: number;
+  /** Share of replies with all three words. */
+  readonly solved: number;
+  readonly tokens: number;
+  readonly endedMs: number;
+  readonly metrics: Metrics;
+}
+
+async function measureOurs() {
+  const config = runConfig.parse({
+    name: "language-model",
+    model: { path: task.model },
+    data: { type: "rows", rows, shuffle: false, name: "words" },
+    rewards: { default: { type: "contains", partial: true } },
+    rollout: {
+      groupsPerStep: task.groups,
+      groupSize: task.groupSize,
+      maxInFlight: task.groups * task.groupSize,
+      contextLength: 256,
+      sampling: { maxTokens: task.maxTokens },
+    },
+    engine: { maxRunning: task.groups * task.groupSize },
+    algorithm: { type: "grpo" },
+    training: { optimizer: { lr: task.lr }, maxTokensPerMicrobatch: 65_536 },
+    validation: {
+      prompts: 256,
+      temperature: 1,
+      data: { type: "rows", rows: wordRows("validation", 256, 2), name: "other-words" },
+    },
+    loop: { type: values.loop, steps: Number(values.steps) },
+  });
+  const steps: StepRecord[] = [];
+  const validations: Metrics[] = [];
+  const spent: { stage: LoopStage; ms: number; step: number }[] = [];
+  let solved = 0;
+  let example = "";
+  const recorder: RunRecorder = {
+    say: (text) => console.error(text),
+    sampleEvent() {},
+    span: (stage, startMs, endMs, step) => spent.push({ stage, ms: endMs - startMs, step }),
+    recordRollout: (_step, _kind, rollout) => {
+      solved = solvedShare(rollout);
+      example = rollout.groups[0]!.trajectories[0]!.turns[0]!.replyText;
+    },
+    log: (step, kind, metrics) => {
+      if (kind === "validation") validations.push(metrics);
+      if (kind !== "train") return;
+      const { "reward/mean": reward = 0, "experience/loss_tokens": tokens = 0 } = metrics;
+      steps.push({ step, reward, solved, tokens, endedMs: clock(), metrics });
+      console.error(`step ${step}: reward ${reward.toFixed(3)}, solved ${solved.toFixed(3)}, ${tokens} tokens`);
+    },
+  };
+  const folder = mkdtempSync(join(tmpdir(), "language-model-"));
+  const signal = new AbortController().signal;
+  const startedMs = clock();
+  await trainRun(config, { folder, recorder, signal, clock, isResumed: false });
+  rmSync(folder, { recursive: true });
+  return {
+    wholeRunSeconds: (clock() - startedMs) / 1000,
+    validation: validations.map((metrics) => metrics["validation/reward/mean"]),
+    ...speedOf(steps),
+    millisecondsPerStep: splitOf(spent, steps),
+    samplerGap: range(steps.map(({ metrics }) => metrics["train/sampler_gap"] ?? Number.NaN)),
+    samplerGapMax: Math.max(...steps.map(({ metrics }) => metrics["train/sampler_gap_max"] ?? Number.NaN)),
+    lastReply: example,
+    curve: steps.map(({ step, reward, solved: share, tokens, metrics }) => ({
+      step,
+      reward,
+      solved: share,
+      tokens,
+      samplerGap: metrics["train/sampler_gap"],
+      entropy: metrics["policy/entropy"],
+      gradNorm: metrics["train/grad_norm"],
+    })),
+  };
+}
+
+function solvedShare({ groups }: Rollout): number {
+  const rewards = groups.flatMap(({ trajectories }) => trajectories.map(({ reward }) => reward.total));
+  return rewards.filter((reward) => reward === 1).length / rewards.length;
+}
+
+/** From the end of the last warm step to the end of the last step; the first and last tenth of the curve. */
+function speedOf(steps: readonly StepRecord[]) {
+  const counted = steps.slice(WARM_STEPS);
+  const seconds = (steps.at(-1)!.endedMs - steps[WARM_STEPS - 1]!.endedMs) / 1000;
+  const tokens = counted.reduce((sum, step) => sum + step.tokens, 0);
+  const tenth = Math.max(1, Math.floor(steps.length / 10));
+  const means = (part: readonly StepRecord[]) => ({
+    reward: mean(part.map(({ reward }) => reward)),
+    solved: mean(part.map(({ solved }) => solved)),
+  });
+  return {
+    steps: steps.length,
+    tokens,
+    seconds,
+    tokensPerSecond: Math.round(tokens / seconds),
+    first: means(steps.slice(0, tenth)),
+    last: means(steps.slice(-tenth)),
+  };
+}
+
+function splitOf(spent: readonly { stage: LoopStage; ms: number; step: number }[], steps: readonly StepRecord[]) {
+  const counted = spent.filter(({ step }) => step > WARM_STEPS);
+  const numSteps = steps.length - WARM_STEPS;
+  const of = (stage: LoopStage) =>
+    counted.filter((one) => one.stage === stage).reduce((sum, { ms }) => sum + ms, 0) / numSteps;
+  return { rollout: of("rollout"), train: of("train"), sync: of("sync") };
+}
+
+function measureHuggingFace(script: string) {
+  const numSteps = Number(values["hf-steps"]);
+  const job = { ...task, rows: rows.slice(0, task.groups * numSteps), steps: numSteps, warmSteps: WARM_STEPS };
+  const output = execFileSync("python3", [script], {
+    input: JSON.stringify(job),
+    encoding: "utf8",
+    stdio: ["pipe", "pipe", "inherit"],
+    timeout: 180_000,
+  });
+  return JSON.parse(output.trim().split("\n").at(-1) ?? "{}") as { tokensPerSecond: number };
+}
+
+function mean(numbers: readonly number[]): number {
+  return numbers.reduce((sum, value) => sum + value, 0) / numbers.length;
+}
+
+function range(numbers: readonly number[]) {
+  return { mean: mean(numbers), least: Math.min(...numbers), most: Math.max(...numbers) };
+}
