@@ -51,23 +51,28 @@ export async function runTraining(run: PreparedRun, options: RunTrainingOptions)
     sinks,
     console: options.console === undefined ? { next } : options.console,
   });
+  // Passed on between two steps only: an abort in the middle of one would lose what was sampled for it.
+  const stop = new AbortController();
+  const stopIfAsked = () => {
+    if (options.signal.aborted) stop.abort();
+  };
   try {
     for (const line of run.plan.lines) tracker.note(line);
     const result = await trainRun(config, {
       folder: folder.path,
-      recorder: recorderOf(tracker, folder),
-      signal: options.signal,
+      recorder: recorderOf(tracker, folder, stopIfAsked),
+      signal: stop.signal,
       clock: runClock,
       isResumed: options.resume !== undefined,
     });
-    await tracker.setStatus(options.signal.aborted ? "interrupted" : "finished");
+    await tracker.setStatus(stop.signal.aborted ? "interrupted" : "finished");
     return result;
   } catch (cause) {
-    if (options.signal.aborted && cause === options.signal.reason) {
+    if (stop.signal.aborted && cause === stop.signal.reason) {
       await tracker.setStatus("interrupted");
       throw new RerollError(
         "RUN_INTERRUPTED",
-        `The run was stopped in the middle of a step. ${resumeHint(folder.path)}`,
+        `The run was stopped before its first step. ${resumeHint(folder.path)}`,
       );
     }
     await tracker.setStatus("failed", cause instanceof Error ? cause.message : String(cause));
@@ -115,10 +120,13 @@ async function openFolder(config: RunConfig, { resume, version }: RunTrainingOpt
   return { folder: await RunFolder.create(path, plan, withoutSecrets(config), folderOptions), startStep: 0 };
 }
 
-function recorderOf(tracker: RunTracker, folder: RunFolder): RunRecorder {
+function recorderOf(tracker: RunTracker, folder: RunFolder, onLogged: () => void): RunRecorder {
   return {
     say: (text) => tracker.note(text),
-    log: (step, kind, metrics) => tracker.log(step, kind, metrics),
+    log: (step, kind, metrics) => {
+      tracker.log(step, kind, metrics);
+      if (kind !== "validation") onLogged();
+    },
     recordRollout: (step, kind, rollout) => {
       if (kind !== "train") return;
       // The run goes on without a record of what it saw, but not silently.

@@ -1,14 +1,19 @@
 import { randomUUID } from "node:crypto";
 import OpenAI from "openai";
 import { afterEach, expect, test } from "vitest";
-import { promptOf } from "../../test/experience/groups.ts";
-import { MODEL, type RunningServer, type StartOptions, startServer } from "../../test/server/start-server.ts";
-import { RerollError } from "../errors/reroll-error.ts";
-import { buildSamples } from "../experience/sample-builder.ts";
-import type { Trajectory } from "../flow/trajectory.ts";
-import { type AgentCall, type AgentEpisodeParts, createAgentEpisodes, type RunAgent } from "./agent-episode.ts";
-import { ChatFormat } from "./conversation.ts";
-import { Gate } from "./gate.ts";
+import { RerollError } from "../../src/errors/reroll-error.ts";
+import { buildSamples } from "../../src/experience/sample-builder.ts";
+import type { Trajectory } from "../../src/flow/trajectory.ts";
+import {
+  type AgentCall,
+  type AgentEpisodeParts,
+  createAgentEpisodes,
+  type RunAgent,
+} from "../../src/rollout/agent-episode.ts";
+import { ChatFormat } from "../../src/rollout/conversation.ts";
+import { Gate } from "../../src/rollout/gate.ts";
+import { promptOf } from "../experience/groups.ts";
+import { MODEL, type RunningServer, type StartOptions, startServer } from "../server/start-server.ts";
 
 const clock = () => performance.now();
 
