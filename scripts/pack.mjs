@@ -42,6 +42,7 @@ async function bundle() {
       outdir,
       entryNames: "[name]",
       bundle: true,
+      splitting: true,
       platform: "node",
       format: "esm",
       target: "node20",
@@ -49,6 +50,10 @@ async function bundle() {
       sourcesContent: false,
       logLevel: "warning",
       metafile: true,
+      // Packages in CommonJS ask for Node's own modules by require, which modules do not have.
+      banner: {
+        js: 'import { createRequire as createPackedRequire } from "node:module"; const require = createPackedRequire(import.meta.url);',
+      },
     });
     const wanted = new Set([...entryPoints, ...Object.keys(metafile.inputs).flatMap(threadsOf)]);
     if (wanted.size === entryPoints.length) break;

@@ -1,7 +1,8 @@
 /**
  * Samples as JSON and back, to the bit: their arrays one after another, deflated, as base64.
  *
- * Prompts repeat and most arrays are runs of zeros, so that a token takes about 8 characters instead of the 23 of plain base64.
+ * Prompts repeat and most arrays are runs of zeros, so that a token takes about 7 characters instead of the 23 of plain
+ * base64.
  */
 import { deflateRawSync, inflateRawSync } from "node:zlib";
 import type { JsonValue } from "../flow/prompt.ts";

@@ -1,12 +1,14 @@
 /**
  * Prioritised replay of whole groups, so that advantages over a group stay what they were.
  *
- * In: the groups of each batch. Out: groups of earlier batches, drawn with P ~ (signal 2^(-age / halfLife))^alpha, where age counts
- * versions, and importance weights (N P)^-beta over the largest of the draw, with beta rising over the run. Without the decay
- * replay does worse than none at all (FreshPER). Prioritized Experience Replay, arXiv:1511.05952, with stratified draws.
+ * In: the groups of each batch. Out: groups of earlier batches, drawn with P ~ (signal 2^(-age / halfLife))^alpha,
+ * where age counts versions, and importance weights (N P)^-beta over the largest of the draw, with beta rising over the
+ * run. Without the decay replay does worse than none at all (FreshPER). Prioritized Experience Replay,
+ * arXiv:1511.05952, with stratified draws.
  *
- * The decay of all groups is the same from one version to the next, so weights are kept relative to a base version and never change
- * with time. Everything follows from the seed; `position` holds all of it, about 8 characters per token.
+ * The decay of all groups is the same from one version to the next, so weights are kept relative to a base version and
+ * never change with time. Everything follows from the seed. `position` holds all of it as JSON, about 7 characters per
+ * token: some 70 million tokens fit a text.
  */
 import { invariant, RerollError } from "../errors/reroll-error.ts";
 import type { JsonValue } from "../flow/prompt.ts";
@@ -252,7 +254,10 @@ export class ReplayBuffer {
   }
 }
 
-/** What undoes the bias of a draw from N groups: 1 where it is drawn as often as any other. E[w f] at beta 1 is the mean of f. */
+/**
+ * What undoes the bias of a draw from N groups: 1 where it is drawn as often as any other. E[w f] at beta 1 is the mean
+ * of f.
+ */
 export function importanceWeight(probability: number, numGroups: number, beta: number): number {
   return (numGroups * probability) ** -beta;
 }

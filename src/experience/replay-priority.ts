@@ -2,9 +2,10 @@
 import type { TrajectoryGroup } from "../flow/trajectory.ts";
 
 /**
- * What raises the chance of a replay. `uniform`: nothing but recency. `advantage`: the spread of the rewards in the group, which
- * bounds the advantages that a baseline over the group can give. `reward`: the mean size of the rewards. `rarity`: how few
- * groups in the buffer have the same states, or the same prompt where the environment names no states.
+ * What raises the chance of a replay. `uniform`: nothing but recency. `advantage`: the spread of the rewards in the
+ * group, which bounds the advantages that a baseline over the group can give. `reward`: the mean size of the rewards.
+ * `rarity`: how few groups in the buffer have the same states, or the same prompt where the environment names no
+ * states.
  */
 export type ReplayPriority = "uniform" | "advantage" | "reward" | "rarity";
 

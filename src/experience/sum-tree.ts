@@ -1,8 +1,9 @@
 /**
  * Weights in slots, from which a slot is found by a place in their sum: a draw in proportion to the weights.
  *
- * A binary tree of sums over the slots. Setting and finding take a logarithm of the number of slots. Every sum is computed anew
- * from the two below it, so errors of rounding do not add up over updates, and equal weights give equal sums in any order of sets.
+ * A binary tree of sums over the slots. Setting and finding take a logarithm of the number of slots. Every sum is
+ * computed anew from the two below it, so errors of rounding do not add up over updates, and equal weights give equal
+ * sums in any order of sets.
  */
 import { invariant } from "../errors/reroll-error.ts";
 

@@ -1,11 +1,14 @@
 /**
- * Episodes of an agent of one's own, unchanged: it talks to the OpenAI-compatible server, and what it makes the model write is trained on.
+ * Episodes of an agent of one's own, unchanged: it talks to the OpenAI-compatible server, and what it makes the model
+ * write is trained on.
  *
- * In: a prompt. Out: a trajectory with the very tokens that the server drew for the agent's session; replies whose history the agent
- * rewrote are forked samples. Never rejects for what the agent, the engine or the reward do: that is in `end`.
+ * In: a prompt. Out: a trajectory with the very tokens that the server drew for the agent's session; replies whose
+ * history the agent rewrote are forked samples. Never rejects for what the agent, the engine or the reward do: that is
+ * in `end`.
  *
- * Waits for: the agent, up to `episodeMs`. Given up on, its signal is aborted and its next call is refused. The server samples as the agent
- * asks; set the server's `samplingOverrides` where training needs other settings. Held rollouts do not stop an agent.
+ * Waits for: the agent, up to `episodeMs`. Given up on, its signal is aborted and its next call is refused. The server
+ * samples as the agent asks; set the server's `samplingOverrides` where training needs other settings. Held rollouts do
+ * not stop an agent.
  */
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Clock } from "../flow/clock.ts";
@@ -20,14 +23,17 @@ import type { EpisodeControl, EpisodeLimits, EpisodeParts, EpisodeTask, RunEpiso
 import { type Attempt, attempt } from "./failure-policy.ts";
 
 /**
- * The agent: any code that calls an OpenAI-compatible endpoint. Resolves with its reward, or with undefined where the reward is posted to
- * `rewardURL` or given by `score`.
+ * The agent: any code that calls an OpenAI-compatible endpoint. Resolves with its reward, or with undefined where the
+ * reward is posted to `rewardURL` or given by `score`.
  */
 export type RunAgent = (prompt: Prompt, call: AgentCall) => Promise<number | undefined>;
 
 /** What an agent is given for one episode. */
 export interface AgentCall {
-  /** For the client of the `openai` package, the AI SDK and the like. It names the session, so nothing else has to be set. */
+  /**
+   * For the client of the `openai` package, the AI SDK and the like. It names the session, so nothing else has to be
+   * set.
+   */
   readonly baseURL: string;
   /** Any text where the server needs none: clients insist on one. */
   readonly apiKey: string;

@@ -4,9 +4,9 @@ import type { FinishedSession, SessionTurn } from "../generation/server/session-
 import type { ChatFormat } from "./conversation.ts";
 
 /**
- * The turns of a session, those of one sample together: a run of turns that extend each other is one sequence, and the sample
- * builder finds the same ones. The server knows tokens and no messages, so what a turn answered is the text of its new tokens,
- * as the chat template wrote it.
+ * The turns of a session, those of one sample together: a run of turns that extend each other is one sequence, and the
+ * sample builder finds the same ones. The server knows tokens and no messages, so what a turn answered is the text of
+ * its new tokens, as the chat template wrote it.
  *
  * @param startedMs of the trajectory, on the server's clock
  */

@@ -75,8 +75,12 @@ export class Conversation {
     return this.#messages;
   }
 
-  /** Adds what the agent sees next, and gives the prompt for its answer. */
-  async ask(messages: readonly ChatMessage[]): Promise<Int32Array> {
+  /**
+   * Adds what the agent sees next, and gives the prompt for its answer. Rejects where the chat template does not take the messages.
+   *
+   * @param maxTokens a longer prompt may be cut off somewhere behind this
+   */
+  async ask(messages: readonly ChatMessage[], maxTokens = Number.MAX_SAFE_INTEGER): Promise<Int32Array> {
     this.#messages = [...this.#messages, ...messages];
     const { context, tokenizer, encoder, chat } = this.#format;
     const shown = context === "turn" ? [...this.#instructions, ...messages] : this.#messages;
@@ -84,7 +88,7 @@ export class Conversation {
       { tokenizer, encoder, replies: { find: (_, message) => this.#replies.get(message) ?? [] }, mark: MARK },
       shown,
       { addGenerationPrompt: true, ...(this.#tools && { tools: this.#tools }), ...chat },
-      { sessionId: undefined, maxTokens: Number.MAX_SAFE_INTEGER },
+      { sessionId: undefined, maxTokens },
     );
     return promptIds;
   }

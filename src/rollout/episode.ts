@@ -4,17 +4,18 @@
  * In: a prompt and a seed. Out: a trajectory with every token that was sampled. Never rejects for what environments, engines
  * and rewards do: that is in `end`. Waits for: the engine, the environment and the reward, each with a time limit.
  */
-import type { EnvStep, MakeEnv, Observation, Opening, TextEnv } from "../envs/text-env.ts";
-import { RerollError } from "../errors/reroll-error.ts";
+import type { MakeEnv, Observation, TextEnv } from "../envs/text-env.ts";
 import type { Clock } from "../flow/clock.ts";
 import type { Prompt } from "../flow/prompt.ts";
 import type { Trajectory, TrajectoryEnd, TrajectoryReward, Turn } from "../flow/trajectory.ts";
-import type { Finish, Generate, Sampling } from "../generation/generate.ts";
+import type { Generate, Sampling } from "../generation/generate.ts";
+import type { ChatMessage } from "../models/tokenizer/chat-message.ts";
 import { deriveSeed } from "../random/random.ts";
 import type { RewardInput } from "../rewards/reward.ts";
 import type { RewardOutcome } from "../rewards/score-all.ts";
+import { expectEnv, expectOpening, expectOutcome, expectStep } from "./check-answers.ts";
 import { type ChatFormat, Conversation } from "./conversation.ts";
-import { type Attempt, attempt, type Wait } from "./failure-policy.ts";
+import { type Attempt, attempt, settled, type Wait } from "./failure-policy.ts";
 import type { Gate } from "./gate.ts";
 import { generateTurn, type TurnReply } from "./generate-turn.ts";
 
@@ -39,7 +40,8 @@ export interface EpisodeControl {
   readonly onStage?: (stage: EpisodeStage) => void;
 }
 
-export type EpisodeStage = "generating" | "environment" | "scoring";
+/** What a sample waits for. Held: for the gate, in the middle of a reply or before it. */
+export type EpisodeStage = "generating" | "held" | "environment" | "scoring";
 
 export interface EpisodeParts {
   readonly generate: Generate;
@@ -58,7 +60,7 @@ export interface EpisodeLimits {
   readonly maxTurns: number;
   /** Tokens of prompt and reply that the engine can hold. */
   readonly contextLength: number;
-  /** For the whole episode. */
+  /** For the whole episode, looked at before each turn. Being held back does not count. */
   readonly episodeMs: number;
   /** For one reply. */
   readonly generateMs: number;
@@ -90,7 +92,9 @@ class Episode {
   readonly #control: EpisodeControl;
   readonly #startedMs: number;
   readonly #turns: Turn[] = [];
-  #conversation: Conversation | null = null;
+  #env: TextEnv | null = null;
+  #messages: readonly ChatMessage[] = [];
+  #heldMs = 0;
   #rewardMs = 0;
   #reward = NO_REWARD;
 
@@ -104,14 +108,10 @@ class Episode {
   async run(): Promise<Trajectory> {
     const played = await this.#playEnv();
     const end = played.kind === "completed" || played.kind === "truncated" ? await this.#score(played) : played;
-    const { id, groupId, prompt, sampleIndex, seed, queuedMs } = this.#task;
+    const { queuedMs, ...task } = this.#task;
     const sum = (pick: (turn: Turn) => number) => this.#turns.reduce((total, turn) => total + pick(turn), 0);
     return {
-      id,
-      groupId,
-      prompt,
-      sampleIndex,
-      seed,
+      ...task,
       turns: this.#turns,
       end,
       reward: this.#reward,
@@ -128,26 +128,42 @@ class Episode {
   }
 
   async #playEnv(): Promise<TrajectoryEnd> {
-    const { makeEnv } = this.#parts;
-    const { prompt, seed } = this.#task;
-    const made = await this.#attempt("environment", "creation", () => makeEnv(prompt, deriveSeed(seed, "env")));
-    if (made.kind !== "done") return made;
-    const end = await this.#play(made.value);
+    const made = await this.#attempt("environment", "creation", (signal) => this.#makeEnv(signal));
+    const end = made.kind === "done" ? await this.#playSafely(made.value) : made;
+    const env = this.#env;
     // The signal has no say here: what an environment holds must be freed whatever happened.
     const wait = { ...this.#wait("environment", "end"), signal: new AbortController().signal };
-    const ended = await attempt(wait, () => made.value.end?.());
+    const ended = await attempt(wait, () => env?.end?.());
     return ended.kind === "failed" && end.kind !== "failed" ? ended : end;
   }
 
+  /** One that comes when nobody waits for it any more is ended at once. */
+  async #makeEnv(signal: AbortSignal): Promise<TextEnv> {
+    const { prompt, seed } = this.#task;
+    const env = expectEnv(await this.#parts.makeEnv(prompt, deriveSeed(seed, "env")));
+    if (signal.aborted) await env.end?.();
+    else this.#env = env;
+    return env;
+  }
+
+  /** What only a broken engine or listener can bring about still ends the environment. */
+  async #playSafely(env: TextEnv): Promise<TrajectoryEnd> {
+    const wait = { stage: "generation", name: `Episode ${this.#task.id}`, signal: this.#control.signal } as const;
+    const played = await settled(wait, () => this.#play(env));
+    return played.kind === "done" ? played.value : played;
+  }
+
   async #play(env: TextEnv): Promise<TrajectoryEnd> {
-    const started = await this.#attempt("environment", "start", (signal) => env.start(signal));
+    const started = await this.#attempt("environment", "start", async (signal) =>
+      expectOpening(await env.start(signal)),
+    );
     if (started.kind !== "done") return started;
-    const opening = expectOpening(started.value, this.#task.prompt.domain);
-    if (opening instanceof RerollError) return { kind: "failed", stage: "environment", error: opening };
-    this.#conversation = new Conversation(this.#parts.format, opening.instructions, opening.tools);
-    let observation = opening.observation;
+    const { instructions, tools, observation: first } = started.value;
+    const conversation = new Conversation(this.#parts.format, instructions, tools);
+    let observation = first;
     for (let index = 0; ; index++) {
-      const outcome = await this.#turn(env, this.#conversation, observation, index);
+      const outcome = await this.#turn(env, conversation, observation, index);
+      this.#messages = conversation.messages;
       if (outcome.kind !== "continues") return outcome.end;
       observation = outcome.observation;
     }
@@ -160,47 +176,45 @@ class Episode {
     index: number,
   ): Promise<{ kind: "continues"; observation: Observation } | { kind: "ended"; end: TrajectoryEnd }> {
     const { clock, limits, format } = this.#parts;
+    const { messages, stateKey } = observation;
     const startedMs = clock();
-    if (startedMs - this.#startedMs > limits.episodeMs) return truncated("wall-clock");
-    const promptIds = await conversation.ask(observation.messages);
+    if (startedMs - this.#startedMs - this.#heldMs > limits.episodeMs) return truncated("wall-clock");
+    const asked = await attempt(this.#wait("environment", "messages"), () =>
+      conversation.ask(messages, limits.contextLength),
+    );
+    if (asked.kind !== "done") return { kind: "ended", end: asked };
+    const promptIds = asked.value;
     if (promptIds.length >= limits.contextLength) return truncated("context");
     const generated = await this.#generate(promptIds, index);
     if (generated.kind !== "done") return { kind: "ended", end: generated };
-    const { reply, finish } = generated.value;
-    const generateMs = clock() - startedMs;
+    const { reply, finish, heldMs } = generated.value;
+    const generateMs = clock() - startedMs - heldMs;
+    this.#heldMs += heldMs;
     const replyText = format.replyText(reply);
     conversation.answer({ promptIds, reply, replyText });
-    const facts = {
-      promptIds,
-      reply,
-      replyText,
-      messages: observation.messages,
-      finish: finishName(finish),
-      generateMs,
-    };
-    const turn = {
-      ...facts,
-      startedMs: startedMs - this.#startedMs,
-      ...(observation.stateKey !== undefined && { stateKey: observation.stateKey }),
-    };
+    const addTurn = (outcome: Pick<Turn, "reward" | "metrics" | "envMs">) =>
+      this.#turns.push({
+        ...{ promptIds, reply, replyText, messages, finish: finish.kind, generateMs },
+        startedMs: startedMs - this.#startedMs,
+        ...(stateKey !== undefined && { stateKey }),
+        ...outcome,
+      });
     if (finish.kind === "aborted" || finish.kind === "failed") {
-      this.#turns.push({ ...turn, reward: 0, metrics: {}, envMs: 0 });
+      addTurn({ reward: 0, metrics: {}, envMs: 0 });
       if (finish.kind === "aborted") return { kind: "ended", end: { kind: "aborted" } };
       return { kind: "ended", end: { kind: "failed", stage: "generation", error: finish.error } };
     }
     const steppedMs = clock();
-    const isCut = finish.kind === "length";
-    const stepped = await this.#attempt("environment", "step", (signal) =>
-      env.step({ text: replyText, isCut }, signal),
+    const stepped = await this.#attempt("environment", "step", async (signal) =>
+      expectStep(await env.step({ text: replyText, isCut: finish.kind === "length" }, signal)),
     );
     const envMs = clock() - steppedMs;
-    const step = stepped.kind === "done" ? expectStep(stepped.value, this.#task.prompt.domain) : stepped;
-    if (step instanceof RerollError || step.kind === "failed" || step.kind === "aborted") {
-      this.#turns.push({ ...turn, reward: 0, metrics: {}, envMs });
-      const end = step instanceof RerollError ? ({ kind: "failed", stage: "environment", error: step } as const) : step;
-      return { kind: "ended", end };
+    if (stepped.kind !== "done") {
+      addTurn({ reward: 0, metrics: {}, envMs });
+      return { kind: "ended", end: stepped };
     }
-    this.#turns.push({ ...turn, reward: step.reward, metrics: step.metrics, envMs });
+    const step = stepped.value;
+    addTurn({ reward: step.reward, metrics: step.metrics, envMs });
     if (step.kind === "terminated") return { kind: "ended", end: { kind: "completed" } };
     if (step.kind === "truncated") return truncated("environment");
     if (index + 1 >= limits.maxTurns) return truncated("turns");
@@ -209,15 +223,16 @@ class Episode {
   }
 
   #generate(promptIds: Int32Array, index: number): Promise<Attempt<TurnReply>> {
-    const { generate, sampling, limits, format } = this.#parts;
+    const { generate, sampling, limits, format, clock } = this.#parts;
     const { id, seed } = this.#task;
     const maxTokens = Math.min(sampling.maxTokens, limits.contextLength - promptIds.length);
-    this.#control.onStage?.("generating");
     return generateTurn(generate, this.#control.gate, {
       promptIds,
       sampling: { stopIds: format.tokenizer.stopIds, ...sampling, maxTokens, seed: deriveSeed(seed, "turn", index) },
       ...(format.context === "conversation" && { sessionId: id }),
       wait: this.#wait("generation", "reply"),
+      clock,
+      onStage: this.#control.onStage,
     });
   }
 
@@ -232,17 +247,16 @@ class Episode {
     const input: RewardInput = {
       prompt: this.#task.prompt,
       reply: this.#turns.at(-1)?.replyText ?? "",
-      messages: this.#conversation?.messages ?? [],
+      messages: this.#messages,
       numReplyTokens: this.#turns.reduce((total, { reply }) => total + reply.tokenIds.length, 0),
       isTruncated: end.kind === "truncated",
     };
-    const scored = await this.#attempt("reward", "score", (signal) => score(input, signal));
+    const scored = await this.#attempt("reward", "score", async (signal) => expectOutcome(await score(input, signal)));
     this.#rewardMs = clock() - startedMs;
     if (scored.kind !== "done") return scored;
     const outcome = scored.value;
     if (outcome.kind === "failed") return { kind: "failed", stage: "reward", error: outcome.error };
-    const { score: value, parts = {} } = outcome;
-    this.#reward = { total: fromTurns + value, score: value, parts };
+    this.#reward = { total: fromTurns + outcome.score, score: outcome.score, parts: outcome.parts };
     return end;
   }
 
@@ -269,10 +283,6 @@ function truncated(limit: "context" | "turns" | "wall-clock" | "environment"): {
   return { kind: "ended", end: { kind: "truncated", limit } };
 }
 
-function finishName({ kind }: Finish): Turn["finish"] {
-  return kind;
-}
-
 /** The mean of each number over the turns that have it. */
 function meanMetrics(turns: readonly Turn[]): Readonly<Record<string, number>> {
   const sums = new Map<string, { total: number; count: number }>();
@@ -283,31 +293,4 @@ function meanMetrics(turns: readonly Turn[]): Readonly<Record<string, number>> {
     }
   }
   return Object.fromEntries([...sums].map(([name, { total, count }]) => [name, total / count]));
-}
-
-/** Environments are other people's code: what they return is checked before it is believed. */
-function expectOpening(value: unknown, domain: string): Opening | RerollError {
-  const opening = value as Opening | null | undefined;
-  if (Array.isArray(opening?.instructions) && Array.isArray(opening.observation?.messages)) return opening;
-  return new RerollError(
-    "ENV_BROKEN",
-    `Env "${domain}" start returned ${describe(value)}. It must return { instructions, observation: { messages } }.`,
-  );
-}
-
-function expectStep(value: unknown, domain: string): EnvStep | RerollError {
-  const step = value as EnvStep | null | undefined;
-  const isKnown = step?.kind === "continues" || step?.kind === "terminated" || step?.kind === "truncated";
-  const hasMessages = step?.kind !== "continues" || Array.isArray(step.observation?.messages);
-  if (isKnown && hasMessages && Number.isFinite(step.reward) && typeof step.metrics === "object" && step.metrics)
-    return step;
-  return new RerollError(
-    "ENV_BROKEN",
-    `Env "${domain}" step returned ${describe(value)}. It must return { kind, reward, metrics } with a finite reward, and an observation where it continues.`,
-  );
-}
-
-function describe(value: unknown): string {
-  const text = JSON.stringify(value) ?? String(value);
-  return text.length > 120 ? `${text.slice(0, 120)}...` : text;
 }

@@ -6,25 +6,33 @@
  */
 import { RerollError } from "../errors/reroll-error.ts";
 import type { FailedStage } from "../flow/trajectory.ts";
+import { describeValue } from "./describe-value.ts";
 
 export type Attempt<Result> =
   | { readonly kind: "done"; readonly value: Result }
   | { readonly kind: "aborted" }
   | { readonly kind: "failed"; readonly stage: FailedStage; readonly error: RerollError };
 
-export interface Wait {
+export interface Wait extends NamedWork {
+  readonly timeoutMs: number;
+}
+
+export interface NamedWork {
   readonly stage: FailedStage;
   /** Starts the message: `Env "sokoban" step`. */
   readonly name: string;
-  readonly timeoutMs: number;
   readonly signal: AbortSignal;
 }
 
+/** Timers cannot wait longer, and would not wait at all if they were asked to. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
 /** Runs `work`, and gives up waiting for it after the time limit or when the signal says so; the work itself gets a signal. */
 export async function attempt<Result>(
-  { stage, name, timeoutMs, signal }: Wait,
+  { timeoutMs, ...wait }: Wait,
   work: (signal: AbortSignal) => Result | Promise<Result>,
 ): Promise<Attempt<Result>> {
+  const { stage, name, signal } = wait;
   if (signal.aborted) return { kind: "aborted" };
   const stop = new AbortController();
   let giveUp: (() => void) | undefined;
@@ -32,19 +40,27 @@ export async function attempt<Result>(
   const gaveUp = new Promise<Attempt<Result>>((resolve) => {
     giveUp = () => resolve({ kind: "aborted" });
     signal.addEventListener("abort", giveUp, { once: true });
-    timer = setTimeout(() => resolve({ kind: "failed", stage, error: tooLate(name, timeoutMs) }), timeoutMs);
+    const isTooLate = () => resolve({ kind: "failed", stage, error: tooLate(name, timeoutMs) });
+    timer = setTimeout(isTooLate, Math.min(timeoutMs, MAX_TIMER_MS));
   });
   try {
-    const done = Promise.resolve(work(stop.signal)).then((value): Attempt<Result> => ({ kind: "done", value }));
-    // What comes after giving up is nobody's business, but must not end the process.
-    done.catch(() => {});
-    return await Promise.race([done, gaveUp]);
-  } catch (cause) {
-    return signal.aborted ? { kind: "aborted" } : { kind: "failed", stage, error: failed(name, cause) };
+    return await Promise.race([settled(wait, () => work(stop.signal)), gaveUp]);
   } finally {
     clearTimeout(timer);
     signal.removeEventListener("abort", giveUp!);
     stop.abort();
+  }
+}
+
+/** Runs `work` to its end. What it throws is a failure, or an abort where the signal had asked for one. */
+export async function settled<Result>(
+  { stage, name, signal }: NamedWork,
+  work: () => Result | Promise<Result>,
+): Promise<Attempt<Result>> {
+  try {
+    return { kind: "done", value: await work() };
+  } catch (cause) {
+    return signal.aborted ? { kind: "aborted" } : { kind: "failed", stage, error: failed(name, cause) };
   }
 }
 
@@ -53,7 +69,7 @@ function tooLate(name: string, timeoutMs: number): RerollError {
 }
 
 function failed(name: string, cause: unknown): RerollError {
-  const reason = cause instanceof Error ? cause.message : String(cause);
+  const reason = cause instanceof Error ? cause.message : describeValue(cause);
   const code = cause instanceof RerollError ? cause.code : "FAILED";
   return new RerollError(code, `${name} failed: ${reason}`, { name }, { cause });
 }

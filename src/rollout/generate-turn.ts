@@ -4,6 +4,7 @@
  * When the gate closes, the tokens so far are kept; when it opens again the rest is sampled, under whatever weights there are
  * then. Every token says its version, so a reply may span several.
  */
+import type { Clock } from "../flow/clock.ts";
 import type { SampledTokens } from "../flow/sampled-tokens.ts";
 import type { Finish, Generate, GenerateRequest } from "../generation/generate.ts";
 import { deriveSeed } from "../random/random.ts";
@@ -13,24 +14,36 @@ import type { Gate } from "./gate.ts";
 export interface TurnReply {
   readonly reply: SampledTokens;
   readonly finish: Finish;
+  /** How long the gate held it back. */
+  readonly heldMs: number;
 }
 
 export interface TurnRequest extends Omit<GenerateRequest, "signal"> {
   /** Its time limit is for each piece: being held back does not count. */
   readonly wait: Wait;
+  readonly clock: Clock;
+  /** Told before every piece, and whenever the gate holds one back. */
+  readonly onStage?: ((stage: "generating" | "held") => void) | undefined;
 }
 
 /** The sampling seed is that of the reply; pieces after the first derive their own from it. */
 export async function generateTurn(
   generate: Generate,
   gate: Gate,
-  { wait, ...request }: TurnRequest,
+  { wait, clock, onStage, ...request }: TurnRequest,
 ): Promise<Attempt<TurnReply>> {
   const { promptIds, sampling } = request;
   const pieces: SampledTokens[] = [];
   let numTokens = 0;
+  let heldMs = 0;
   for (;;) {
-    await gate.whenOpen(wait.signal);
+    if (!gate.isOpen) {
+      onStage?.("held");
+      const heldAtMs = clock();
+      await gate.whenOpen(wait.signal);
+      heldMs += clock() - heldAtMs;
+    }
+    onStage?.("generating");
     const piece = await attempt(wait, (signal) =>
       untilClosed(gate, signal, (stop) =>
         generate({
@@ -52,24 +65,27 @@ export async function generateTurn(
     const isHeld = generation.finish.kind === "aborted" && !wait.signal.aborted;
     if (isHeld && numTokens < sampling.maxTokens) continue;
     const finish: Finish = isHeld ? { kind: "length", limit: "max-tokens" } : generation.finish;
-    return { kind: "done", value: { reply: joinTokens(pieces), finish } };
+    return { kind: "done", value: { reply: joinTokens(pieces), finish, heldMs } };
   }
 }
 
-/** Runs `work` with a signal that follows both the gate and the outer signal. */
+/** Runs `work` with a signal that follows both the gate and the outer signal. Work that never ends is let go of when it aborts. */
 async function untilClosed<Result>(
   gate: Gate,
   signal: AbortSignal,
   work: (signal: AbortSignal) => Promise<Result>,
 ): Promise<Result> {
   const stop = new AbortController();
-  const abort = () => stop.abort();
-  const unlisten = gate.onClose(abort);
-  signal.addEventListener("abort", abort, { once: true });
-  if (signal.aborted || !gate.isOpen) abort();
+  const unlisten = gate.onClose(() => stop.abort());
+  const end = () => {
+    unlisten();
+    stop.abort();
+  };
+  signal.addEventListener("abort", end, { once: true });
+  if (signal.aborted || !gate.isOpen) end();
   return work(stop.signal).finally(() => {
     unlisten();
-    signal.removeEventListener("abort", abort);
+    signal.removeEventListener("abort", end);
   });
 }
 

@@ -22,13 +22,16 @@ export interface GroupSizes {
   readonly maxFailures: number;
 }
 
-export type SampleTask = Omit<EpisodeTask, "queuedMs">;
+/** A sample that waits, and since when. */
+export interface SampleTask extends Omit<EpisodeTask, "queuedMs"> {
+  readonly queuedAtMs: number;
+}
 
 export class GroupRun {
   readonly plan: GroupPlan;
-  readonly startedMs: number;
   readonly #sizes: GroupSizes;
   readonly #seed: number;
+  readonly #onQueued: (sampleId: string) => number;
   readonly #good: Trajectory[] = [];
   readonly #waiting: SampleTask[] = [];
   readonly #running = new Map<string, AbortController>();
@@ -36,11 +39,12 @@ export class GroupRun {
   #numFailed = 0;
   #isAborted = false;
 
-  constructor(plan: GroupPlan, sizes: GroupSizes, seed: number, startedMs: number) {
+  /** @param onQueued told of every new sample; gives the time */
+  constructor(plan: GroupPlan, sizes: GroupSizes, seed: number, onQueued: (sampleId: string) => number) {
     this.plan = plan;
-    this.startedMs = startedMs;
     this.#sizes = sizes;
     this.#seed = deriveSeed(seed, "group", plan.index);
+    this.#onQueued = onQueued;
     for (let i = 0; i < sizes.groupSize + sizes.extraSamples; i++) this.#addSample();
   }
 
@@ -56,10 +60,6 @@ export class GroupRun {
     return this.#isAborted || this.#numFailed > this.#sizes.maxFailures;
   }
 
-  get numRunning(): number {
-    return this.#running.size;
-  }
-
   /** The next sample to start, or undefined when none waits. */
   start(): { readonly task: SampleTask; readonly signal: AbortSignal } | undefined {
     const task = this.#waiting.shift();
@@ -71,8 +71,10 @@ export class GroupRun {
 
   finish(trajectory: Trajectory): void {
     this.#running.delete(trajectory.id);
-    if (this.isComplete || this.isGivenUp || trajectory.end.kind === "aborted") return;
-    if (trajectory.end.kind === "failed") {
+    if (this.isComplete || this.isGivenUp) return;
+    const { kind } = trajectory.end;
+    // Nobody here has ended a sample of a group that is still needed: an aborted one counts as failed, or the group would wait for it.
+    if (kind === "failed" || kind === "aborted") {
       this.#numFailed++;
       if (this.isGivenUp) this.#stop();
       else this.#addSample();
@@ -98,7 +100,8 @@ export class GroupRun {
     const sampleIndex = this.#numMade++;
     const id = `${this.id}-${sampleIndex}`;
     const seed = deriveSeed(this.#seed, sampleIndex);
-    this.#waiting.push({ id, groupId: this.id, prompt: this.plan.prompt, sampleIndex, seed });
+    const queuedAtMs = this.#onQueued(id);
+    this.#waiting.push({ id, groupId: this.id, prompt: this.plan.prompt, sampleIndex, seed, queuedAtMs });
   }
 
   #stop(): void {

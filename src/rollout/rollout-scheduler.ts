@@ -7,18 +7,22 @@
  * Waits for: `take` for ready groups. Freed by: groups that complete, the end of all sources, the signal, or an error that says why
  * nothing useful comes. With nothing extra asked for, the groups of a seed do not depend on timing.
  */
-import type { PromptSource } from "../data/prompt-source.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Clock } from "../flow/clock.ts";
-import type { JsonValue, Prompt } from "../flow/prompt.ts";
+import type { JsonValue } from "../flow/prompt.ts";
 import type { Trajectory, TrajectoryGroup } from "../flow/trajectory.ts";
 import { type Admission, admitWanted } from "./admission.ts";
-import { DomainQuotas } from "./domain-quotas.ts";
+import { type DomainQuotas, sharesOf, splitByShare } from "./domain-quotas.ts";
 import type { EpisodeStage, RunEpisode } from "./episode.ts";
 import { Gate } from "./gate.ts";
 import type { GroupFilter } from "./group-filter.ts";
 import { GroupRun, type SampleTask } from "./group-run.ts";
+import { type DomainSource, PromptQueue } from "./prompt-queue.ts";
+import { oldestVersionOf, ReadyGroups } from "./ready-groups.ts";
 import { ReportBuilder, type Rollout, rolloutMetrics } from "./rollout-report.ts";
+import { runSample } from "./run-sample.ts";
+
+export type { DomainSource } from "./prompt-queue.ts";
 
 export interface SchedulerParts {
   readonly runEpisode: RunEpisode;
@@ -29,11 +33,6 @@ export interface SchedulerParts {
   readonly clock: Clock;
   /** Told of every step in the life of every sample. */
   readonly onEvent?: (event: SampleEvent) => void;
-}
-
-export interface DomainSource {
-  readonly share: number;
-  readonly source: PromptSource;
 }
 
 export interface SchedulerOptions {
@@ -49,7 +48,7 @@ export interface SchedulerOptions {
   readonly admission?: Admission;
   /** Default: every group is kept. */
   readonly filter?: GroupFilter;
-  /** Filtered groups per asked one after which `take` gives up. Default 10. */
+  /** Filtered groups per asked one, since the last delivery, after which `take` gives up. Default 10. */
   readonly maxFilteredFactor?: number;
   /**
    * What happens to running groups once enough are ready: ended and started again from their prompts in the next take (the
@@ -62,7 +61,7 @@ export interface SchedulerOptions {
 
 export interface SampleEvent {
   readonly sampleId: string;
-  readonly stage: "queued" | EpisodeStage | "complete" | "failed" | "aborted" | "filtered" | "delivered";
+  readonly stage: "queued" | EpisodeStage | "complete" | "failed" | "aborted" | "filtered" | "stale" | "delivered";
   readonly atMs: number;
 }
 
@@ -72,140 +71,134 @@ const MAX_FAILURES_IN_A_ROW = 256;
 export class RolloutScheduler {
   readonly #parts: SchedulerParts;
   readonly #admission: Admission;
+  readonly #shares: readonly number[];
   readonly #gate = new Gate();
+  readonly #prompts: PromptQueue;
+  readonly #ready: ReadyGroups;
   readonly #running = new Map<string, GroupRun>();
-  /** Running groups with samples that have not started. */
+  readonly #numRunning: number[];
+  /** Groups with samples that have not started. */
   readonly #startable = new Set<GroupRun>();
-  readonly #ready: ReadyGroup[] = [];
-  /** Prompts that start before new ones are drawn. */
-  readonly #restarts: { readonly domain: number; readonly prompt: Prompt }[] = [];
   readonly #endings = new Set<Promise<void>>();
   readonly #report = new ReportBuilder();
-  readonly #isOver: boolean[];
-  #quotas: DomainQuotas;
+  #owed: readonly number[];
   #wanted: Wanted | null = null;
-  #nextIndex = 0;
+  /** What went wrong while nobody waited. Nothing starts until `take` has said it. */
+  #failure: { readonly cause: unknown } | null = null;
+  #lastAsked = Infinity;
   #numDelivered = 0;
   #numInFlight = 0;
+  #numFiltered = 0;
   #failuresInARow = 0;
   #version = 0;
+  #pumping: Promise<void> = Promise.resolve();
   #isPumping = false;
   /** Set while pumping: what was found to be full or empty may not be so any more. */
   #hasChanged = false;
   #isClosed = false;
 
   constructor(parts: SchedulerParts) {
+    const { options, sources } = parts;
+    for (const key of ["groupSize", "maxInFlight"] as const) expectCount(key, options[key]);
     this.#parts = parts;
-    this.#admission = parts.options.admission ?? admitWanted();
-    this.#quotas = new DomainQuotas(parts.sources.map(({ share }) => share));
-    this.#isOver = parts.sources.map(() => false);
+    this.#admission = options.admission ?? admitWanted();
+    this.#shares = sharesOf(sources.map(({ share }) => share));
+    this.#prompts = new PromptQueue(sources);
+    this.#ready = new ReadyGroups(sources.length);
+    this.#numRunning = sources.map(() => 0);
+    this.#owed = sources.map(() => 0);
   }
 
-  /** Weights that new tokens are drawn with. Decides how far rollout may run ahead. */
+  /** Weights that new tokens are drawn with. Decides how far rollout may run ahead, and what is too old by now. */
   setVersion(version: number): void {
     this.#version = version;
-    this.#dropStale();
-    void this.#pump();
+    for (const group of this.#ready.dropBefore(version - (this.#parts.options.maxStaleness ?? Infinity))) {
+      this.#dropStale(group);
+    }
+    this.#pump();
   }
 
   /** Waits until this many useful groups are there. Fewer only when the sources are at their end. */
   async take(numGroups: number, signal: AbortSignal): Promise<Rollout> {
+    if (this.#isClosed) throw closed();
     if (this.#wanted !== null) throw new RerollError("BUSY", "RolloutScheduler.take is already waiting for groups.");
     signal.throwIfAborted();
-    this.#gate.open();
-    const { wanted, isEnough } = this.#want(numGroups);
-    const onAbort = () => wanted.reject(signal.reason);
+    const onAbort = () => this.#fail(signal.reason);
     signal.addEventListener("abort", onAbort, { once: true });
-    void this.#pump();
-    this.#checkEnough();
     try {
-      await isEnough;
+      return await new Promise((resolve, reject) => {
+        this.#wanted = { numGroups, ...splitByShare(this.#shares, this.#owed, numGroups), resolve, reject };
+        this.#lastAsked = numGroups;
+        this.#gate.open();
+        if (this.#failure !== null) this.#fail(this.#failure.cause);
+        this.#checkEnough();
+        this.#pump();
+      });
     } finally {
       signal.removeEventListener("abort", onAbort);
-      this.#wanted = null;
-      this.#settleRest();
     }
-    return this.#deliver(wanted);
-  }
-
-  #want(numGroups: number): { readonly wanted: Wanted; readonly isEnough: Promise<void> } {
-    let settle: Pick<Wanted, "resolve" | "reject"> | undefined;
-    const isEnough = new Promise<void>((resolve, reject) => {
-      settle = { resolve, reject };
-    });
-    const wanted = { numGroups, quotas: this.#quotas.next(numGroups), ...settle! };
-    this.#wanted = wanted;
-    return { wanted, isEnough };
   }
 
   /** Prompts of groups that are not delivered yet, and where the sources stand: enough to go on after a restart. */
   position(): JsonValue {
-    const pending = [...this.#ready.map(({ run }) => run), ...this.#running.values()].map(({ plan }) => plan);
-    const inOrder = pending.sort((a, b) => a.index - b.index);
-    return {
-      nextIndex: this.#nextIndex,
-      numDelivered: this.#numDelivered,
-      owed: [...this.#quotas.owed],
-      pending: [...inOrder.map(({ domain, prompt }) => ({ domain, prompt })), ...this.#restarts].map(
-        (entry) => entry as unknown as JsonValue,
-      ),
-      sources: this.#parts.sources.map(({ source }) => source.position()),
-    };
+    const running = [...this.#running.values()].map(({ plan }) => plan);
+    const pending = [...this.#ready.plans, ...running].sort((a, b) => a.index - b.index);
+    return { numDelivered: this.#numDelivered, owed: [...this.#owed], prompts: this.#prompts.position(pending) };
   }
 
+  /** Call it before anything else. */
   async restore(position: JsonValue): Promise<void> {
     const saved = position as unknown as SavedPosition;
-    this.#nextIndex = saved.nextIndex;
+    await this.#prompts.restore(saved.prompts);
     this.#numDelivered = saved.numDelivered;
-    this.#quotas = new DomainQuotas(
-      this.#parts.sources.map(({ share }) => share),
-      saved.owed,
-    );
-    this.#restarts.push(...saved.pending);
-    await Promise.all(this.#parts.sources.map(({ source }, i) => source.restore(saved.sources[i]!)));
+    this.#owed = saved.owed;
   }
 
   /** Ends everything that runs, and waits until it has ended. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#wanted?.reject(new RerollError("CLOSED", "The rollout was closed while groups were being waited for."));
-    for (const run of this.#running.values()) run.abort();
-    this.#running.clear();
+    if (this.#wanted !== null) this.#fail(closed());
+    this.#cancelRunning();
     this.#gate.open();
+    await this.#pumping;
     while (this.#endings.size > 0) await Promise.all(this.#endings);
   }
 
-  /** Starts samples while there is room for them. One at a time; called whenever something has changed. */
-  async #pump(): Promise<void> {
+  /** Starts samples while there is room for them. Called whenever something has changed. */
+  #pump(): void {
     this.#hasChanged = true;
-    if (this.#isPumping) return;
+    if (!this.#isPumping) this.#pumping = this.#startAll().catch((cause: unknown) => this.#fail(cause));
+  }
+
+  async #startAll(): Promise<void> {
     this.#isPumping = true;
     try {
-      while (this.#hasChanged && !this.#isClosed) {
+      while (this.#hasChanged) {
         this.#hasChanged = false;
-        while (this.#hasRoom() && (this.#startWaiting() || (await this.#startGroup()))) {}
+        while (this.#hasRoom() && (this.#startSample() || (await this.#startGroup()))) {}
+        if (!this.#hasChanged) this.#checkEnd();
       }
-      this.#checkEnd();
-    } catch (cause) {
-      this.#wanted?.reject(cause);
     } finally {
       this.#isPumping = false;
     }
   }
 
   #hasRoom(): boolean {
-    return !this.#isClosed && this.#gate.isOpen && this.#numInFlight < this.#parts.options.maxInFlight;
+    const isStopped = this.#isClosed || this.#failure !== null || !this.#gate.isOpen;
+    return !isStopped && this.#numInFlight < this.#parts.options.maxInFlight;
   }
 
   /** Starts one sample of a group that is already running. */
-  #startWaiting(): boolean {
+  #startSample(): boolean {
     for (const run of this.#startable) {
       const next = run.start();
       if (next === undefined) {
         this.#startable.delete(run);
         continue;
       }
-      const ending = this.#runSample(run, next.task, next.signal).finally(() => this.#endings.delete(ending));
+      const ending = this.#runSample(run, next.task, next.signal)
+        .catch((cause: unknown) => this.#fail(cause))
+        .finally(() => this.#endings.delete(ending));
       this.#endings.add(ending);
       return true;
     }
@@ -213,167 +206,203 @@ export class RolloutScheduler {
   }
 
   async #startGroup(): Promise<boolean> {
-    const counts = {
-      accepted: this.#numDelivered + this.#ready.length,
-      running: this.#running.size,
-      wanted: Math.max(0, (this.#wanted?.numGroups ?? 0) - this.#ready.length),
-    };
-    if (this.#admission.room(counts, this.#version) <= 0) return false;
-    const next = this.#restarts.shift() ?? (await this.#drawPrompt());
-    if (next === undefined || this.#isClosed) return false;
+    const domain = this.#hasRoomForGroup() ? this.#neediestDomain() : undefined;
+    if (domain === undefined) return false;
+    const plan = await this.#prompts.next(domain);
+    if (plan === undefined) return true;
+    // While a source is read, the take that wanted the group may end.
+    if (this.#isClosed || !this.#hasRoomForGroup()) {
+      this.#prompts.undo(plan);
+      return false;
+    }
     const { groupSize, extraSamples = 0, maxFailures = groupSize } = this.#parts.options;
-    const plan = { index: this.#nextIndex++, ...next };
-    const run = new GroupRun(plan, { groupSize, extraSamples, maxFailures }, this.#parts.seed, this.#parts.clock());
+    const sizes = { groupSize, extraSamples, maxFailures };
+    const run = new GroupRun(plan, sizes, this.#parts.seed, (sampleId) => this.#tell(sampleId, "queued"));
     this.#running.set(run.id, run);
+    this.#numRunning[domain]!++;
     this.#startable.add(run);
     return true;
   }
 
-  async #drawPrompt(): Promise<{ domain: number; prompt: Prompt } | undefined> {
-    const domain = this.#neediestDomain();
-    if (domain === undefined) return undefined;
-    const [prompt] = await this.#parts.sources[domain]!.source.next(1);
-    if (prompt !== undefined) return { domain, prompt };
-    this.#isOver[domain] = true;
-    return this.#drawPrompt();
+  /** What somebody waits for may always start: it is of the newest weights. Beyond that, as the admission says. */
+  #hasRoomForGroup(): boolean {
+    const counts = {
+      accepted: this.#numDelivered + this.#ready.size,
+      running: this.#running.size,
+      wanted: this.#numMissing((domain) => this.#ready.numOf(domain)),
+    };
+    const numMissing = this.#numMissing((domain) => this.#numOnTheWay(domain));
+    return numMissing > 0 || this.#admission.room(counts, this.#version) > 0;
   }
 
-  /** The domain that is furthest behind: its quota where groups are waited for, else its share. */
+  /** Groups that are wanted and not among those counted: of the domains that can still give some, and in all. */
+  #numMissing(numOf: (domain: number) => number): number {
+    if (this.#wanted === null) return 0;
+    let numThere = 0;
+    let numLacking = 0;
+    for (const [domain, quota] of this.#wanted.quotas.entries()) {
+      numThere += numOf(domain);
+      if (this.#prompts.isOpen(domain)) numLacking += Math.max(0, quota - numOf(domain));
+    }
+    return Math.max(numLacking, this.#wanted.numGroups - numThere);
+  }
+
+  #numOnTheWay(domain: number): number {
+    return this.#ready.numOf(domain) + this.#numRunning[domain]!;
+  }
+
+  /** The domain that misses most of what is wanted, and among equals the one furthest behind its share. */
   #neediestDomain(): number | undefined {
-    const lacking = [...this.#lacking()];
-    for (const run of this.#running.values()) lacking[run.plan.domain]!--;
-    const { sources } = this.#parts;
-    const need = (domain: number) =>
-      this.#wanted === null ? lacking[domain]! / sources[domain]!.share : lacking[domain]!;
-    const open = sources.map((_, domain) => domain).filter((domain) => !this.#isOver[domain]);
-    return open.sort((a, b) => need(b) - need(a) || a - b)[0];
+    const numOnTheWay = this.#ready.size + this.#running.size;
+    const needs = this.#shares.map((share, domain) => ({
+      domain,
+      missing: Math.max(0, (this.#wanted?.quotas[domain] ?? 0) - this.#numOnTheWay(domain)),
+      behind: share * (numOnTheWay + 1) + this.#owed[domain]! - this.#numOnTheWay(domain),
+    }));
+    const open = needs.filter(({ domain }) => this.#prompts.isOpen(domain));
+    return open.sort((a, b) => b.missing - a.missing || b.behind - a.behind || a.domain - b.domain)[0]?.domain;
   }
 
-  /** Groups of each domain that are wanted and not ready; below 0 where more are ready than wanted. */
-  #lacking(): readonly number[] {
-    const lacking = this.#parts.sources.map((_, domain) => this.#wanted?.quotas[domain] ?? 0);
-    for (const { run } of this.#ready) lacking[run.plan.domain]!--;
-    return lacking;
-  }
-
-  async #runSample(run: GroupRun, task: SampleTask, signal: AbortSignal): Promise<void> {
+  async #runSample(run: GroupRun, { queuedAtMs, ...task }: SampleTask, signal: AbortSignal): Promise<void> {
     this.#numInFlight++;
     const { clock, runEpisode } = this.#parts;
-    const trajectory = await runEpisode(
-      { ...task, queuedMs: clock() - run.startedMs },
-      { signal, gate: this.#gate, onStage: (stage) => this.#tell(task.id, stage) },
-    );
+    const control = { signal, gate: this.#gate, onStage: (stage: EpisodeStage) => void this.#tell(task.id, stage) };
+    const trajectory = await runSample(runEpisode, { ...task, queuedMs: clock() - queuedAtMs }, control, clock);
     this.#numInFlight--;
     this.#finishSample(run, trajectory);
-    void this.#pump();
+    this.#pump();
   }
 
   #finishSample(run: GroupRun, trajectory: Trajectory): void {
-    const { kind } = trajectory.end;
-    this.#tell(trajectory.id, kind === "failed" || kind === "aborted" ? kind : "complete");
+    const { end } = trajectory;
+    this.#tell(trajectory.id, end.kind === "failed" || end.kind === "aborted" ? end.kind : "complete");
     this.#report.addEnd(trajectory);
-    if (kind === "failed") this.#failuresInARow++;
-    else if (kind !== "aborted") this.#failuresInARow = 0;
-    if (trajectory.end.kind === "failed" && this.#failuresInARow >= MAX_FAILURES_IN_A_ROW) {
-      this.#wanted?.reject(everythingFails(this.#failuresInARow, trajectory.end.error));
-    }
-    const wasRunning = this.#running.has(run.id);
     run.finish(trajectory);
-    this.#startable.add(run);
-    if (!wasRunning || !(run.isComplete || run.isGivenUp)) return;
-    this.#running.delete(run.id);
+    if (end.kind === "failed") this.#countFailure(end.error);
+    else if (end.kind !== "aborted") this.#failuresInARow = 0;
+    if (!this.#running.has(run.id)) return;
+    if (run.isComplete || run.isGivenUp) {
+      this.#running.delete(run.id);
+      this.#numRunning[run.plan.domain]!--;
+    } else {
+      this.#startable.add(run);
+    }
     if (run.isComplete) this.#admit(run);
-    else this.#report.addGivenUp();
+    else if (run.isGivenUp) this.#report.addGivenUp();
+  }
+
+  #countFailure(error: RerollError): void {
+    if (++this.#failuresInARow >= MAX_FAILURES_IN_A_ROW) this.#fail(everythingFails(this.#failuresInARow, error));
   }
 
   #admit(run: GroupRun): void {
-    const { filter, maxFilteredFactor = 10 } = this.#parts.options;
+    const { filter, maxFilteredFactor = 10, maxStaleness = Infinity } = this.#parts.options;
     const group = run.group();
     const reason = filter?.(group) ?? null;
-    if (reason === null) {
-      this.#ready.push({ run, group });
-      this.#dropStale();
-      return;
+    const oldestVersion = oldestVersionOf(group);
+    if (reason !== null) {
+      this.#tellAll([group], "filtered");
+      this.#report.addFiltered(group, reason);
+      const isStarved = ++this.#numFiltered > maxFilteredFactor * this.#lastAsked;
+      if (isStarved) this.#fail(nothingUseful(this.#numFiltered, reason));
+    } else if (this.#version - oldestVersion > maxStaleness) {
+      this.#dropStale(group);
+    } else {
+      this.#ready.add({ plan: run.plan, group, oldestVersion });
+      this.#checkEnough();
     }
-    for (const { id } of group.trajectories) this.#tell(id, "filtered");
-    this.#report.addFiltered(group, reason);
-    const limit = maxFilteredFactor * (this.#wanted?.numGroups ?? Infinity);
-    if (this.#report.numFiltered > limit) this.#wanted?.reject(nothingUseful(this.#report.numFiltered, reason));
+  }
+
+  #dropStale(group: TrajectoryGroup): void {
+    this.#tellAll([group], "stale");
+    this.#report.addStale();
   }
 
   #checkEnough(): void {
-    const isMet = this.#lacking().every((count, domain) => count <= 0 || this.#isOver[domain]);
-    if (isMet && this.#wanted !== null && this.#ready.length >= this.#wanted.numGroups) this.#wanted.resolve();
+    if (this.#wanted !== null && this.#numMissing((domain) => this.#ready.numOf(domain)) <= 0)
+      this.#deliver(this.#wanted);
   }
 
   /** Nothing runs and nothing can start: what is there is all there will be. */
   #checkEnd(): void {
-    if (this.#running.size === 0 && this.#restarts.length === 0 && this.#isOver.every((isOver) => isOver))
-      this.#wanted?.resolve();
+    const isOpen = this.#shares.some((_, domain) => this.#prompts.isOpen(domain));
+    if (this.#wanted !== null && this.#running.size === 0 && !isOpen) this.#deliver(this.#wanted);
   }
 
-  #dropStale(): void {
-    const { maxStaleness = Infinity } = this.#parts.options;
-    const isFresh = ({ group }: ReadyGroup) => this.#version - oldestVersion(group) <= maxStaleness;
-    const fresh = this.#ready.filter(isFresh);
-    for (let i = fresh.length; i < this.#ready.length; i++) this.#report.addStale();
-    this.#ready.splice(0, this.#ready.length, ...fresh);
-    this.#checkEnough();
+  #deliver({ numGroups, quotas, owed, resolve }: Wanted): void {
+    const groups = this.#ready.take(numGroups, quotas);
+    this.#tellAll(groups, "delivered");
+    this.#wanted = null;
+    this.#owed = owed;
+    this.#numDelivered += groups.length;
+    this.#numFiltered = 0;
+    this.#settleRest();
+    const report = this.#report.take();
+    resolve({ groups, report, metrics: rolloutMetrics(groups, report, this.#version) });
+    this.#pump();
+  }
+
+  /** Rejects the take that waits, or the next one. */
+  #fail(cause: unknown): void {
+    this.#failuresInARow = 0;
+    this.#numFiltered = 0;
+    if (this.#wanted === null) {
+      this.#failure ??= { cause };
+      return;
+    }
+    const { reject } = this.#wanted;
+    this.#wanted = null;
+    this.#failure = null;
+    this.#settleRest();
+    reject(cause);
   }
 
   #settleRest(): void {
     const { rest = "restart" } = this.#parts.options;
     if (rest === "hold") this.#gate.close();
-    if (rest !== "restart") return;
+    if (rest === "restart") this.#cancelRunning();
+  }
+
+  /** Ends all groups that run. Their prompts start again, before new ones. */
+  #cancelRunning(): void {
     const runs = [...this.#running.values()].sort((a, b) => a.plan.index - b.plan.index);
+    for (const run of runs) run.abort();
+    this.#prompts.giveBack(runs.map(({ plan }) => plan));
     this.#running.clear();
     this.#startable.clear();
-    for (const run of runs) {
-      run.abort();
-      this.#restarts.push({ domain: run.plan.domain, prompt: run.plan.prompt });
-    }
+    this.#numRunning.fill(0);
   }
 
-  /** @param quotas per domain; what is missing of one that has ended is made up by the others */
-  #deliver({ numGroups, quotas }: Wanted): Rollout {
-    const inOrder = this.#ready.toSorted((a, b) => a.run.plan.index - b.run.plan.index);
-    const left = [...quotas];
-    const due = inOrder.filter(({ run }) => left[run.plan.domain]!-- > 0);
-    const others = inOrder.filter((entry) => !due.includes(entry)).slice(0, numGroups - due.length);
-    const taken = new Set([...due, ...others]);
-    this.#ready.splice(0, this.#ready.length, ...inOrder.filter((entry) => !taken.has(entry)));
-    const groups = inOrder.filter((entry) => taken.has(entry)).map(({ group }) => group);
-    this.#numDelivered += groups.length;
-    for (const group of groups) for (const { id } of group.trajectories) this.#tell(id, "delivered");
-    const report = this.#report.take();
-    void this.#pump();
-    return { groups, report, metrics: rolloutMetrics(groups, report, this.#version) };
+  #tellAll(groups: readonly TrajectoryGroup[], stage: SampleEvent["stage"]): void {
+    for (const { trajectories } of groups) for (const { id } of trajectories) this.#tell(id, stage);
   }
 
-  #tell(sampleId: string, stage: SampleEvent["stage"]): void {
-    this.#parts.onEvent?.({ sampleId, stage, atMs: this.#parts.clock() });
+  #tell(sampleId: string, stage: SampleEvent["stage"]): number {
+    const atMs = this.#parts.clock();
+    this.#parts.onEvent?.({ sampleId, stage, atMs });
+    return atMs;
   }
 }
 
-interface ReadyGroup {
-  readonly run: GroupRun;
-  readonly group: TrajectoryGroup;
-}
-
-interface Wanted {
+interface Wanted extends DomainQuotas {
   readonly numGroups: number;
-  /** Per domain; they add up to `numGroups`. */
-  readonly quotas: readonly number[];
-  readonly resolve: () => void;
+  readonly resolve: (rollout: Rollout) => void;
   readonly reject: (reason: unknown) => void;
 }
 
 interface SavedPosition {
-  readonly nextIndex: number;
   readonly numDelivered: number;
   readonly owed: readonly number[];
-  readonly pending: readonly { readonly domain: number; readonly prompt: Prompt }[];
-  readonly sources: readonly JsonValue[];
+  readonly prompts: JsonValue;
+}
+
+function expectCount(key: string, count: number): void {
+  if (Number.isSafeInteger(count) && count > 0) return;
+  throw new RerollError("INVALID_ARGUMENT", `${key} must be a whole number above 0: got ${count}.`, { [key]: count });
+}
+
+function closed(): RerollError {
+  return new RerollError("CLOSED", "The rollout is closed. Make a new scheduler to go on.");
 }
 
 function everythingFails(count: number, error: RerollError): RerollError {
@@ -391,12 +420,4 @@ function nothingUseful(count: number, reason: string): RerollError {
     `${count} groups were dropped in one rollout, the last one for "${reason}". The task is too easy or too hard for this policy: change its difficulty, raise the group size, or switch the filter off.`,
     { count, reason },
   );
-}
-
-function oldestVersion({ trajectories }: TrajectoryGroup): number {
-  let oldest = Infinity;
-  for (const { turns } of trajectories) {
-    for (const { reply } of turns) for (const version of reply.versions) oldest = Math.min(oldest, version);
-  }
-  return oldest;
 }

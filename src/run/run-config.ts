@@ -90,7 +90,10 @@ const rolloutOptions = z.strictObject({
 });
 
 const loopOptions = z.discriminatedUnion("type", [
-  z.strictObject({ type: z.literal("sync"), steps: z.int().positive().default(100).describe("Rollout steps.") }),
+  z.strictObject({
+    type: z.literal("sync"),
+    steps: z.int().min(0).default(100).describe("Rollout steps; 0 for a warm start alone."),
+  }),
   z.strictObject({
     type: z.literal("async"),
     steps: z.int().positive().default(100).describe("Rollout steps."),

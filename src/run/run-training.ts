@@ -70,10 +70,7 @@ export async function runTraining(run: PreparedRun, options: RunTrainingOptions)
   } catch (cause) {
     if (stop.signal.aborted && cause === stop.signal.reason) {
       await tracker.setStatus("interrupted");
-      throw new RerollError(
-        "RUN_INTERRUPTED",
-        `The run was stopped before its first step. ${resumeHint(folder.path)}`,
-      );
+      throw new RerollError("RUN_INTERRUPTED", `The run was stopped before its first step. ${resumeHint(folder.path)}`);
     }
     await tracker.setStatus("failed", cause instanceof Error ? cause.message : String(cause));
     throw cause;

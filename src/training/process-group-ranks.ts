@@ -1,10 +1,10 @@
 /**
  * Data-parallel training over a process group: every rank trains the whole model on its share of each batch.
  *
- * What is divided by is counted over all ranks, so the gradients add up to those of one process with the whole batch. That holds for
- * recipes that look no further than a group when they score (grpo, dapo, rloo, ...), since groups are never split; what a
- * recipe takes over the whole batch (whitening, batch-std, self-normalised weights) each rank takes over its own share. The
- * metrics of a step are those of the rank's share too.
+ * What is divided by is counted over all ranks, so the gradients add up to those of one process with the whole batch.
+ * That holds for recipes that look no further than a group when they score (grpo, dapo, rloo, ...), since groups are
+ * never split; what a recipe takes over the whole batch (whitening, batch-std, self-normalised weights) each rank takes
+ * over its own share. The metrics of a step are those of the rank's share too.
  */
 import type { Denominators } from "../algorithms/reduce.ts";
 import { tensor } from "../torch/create.ts";
@@ -16,8 +16,8 @@ import type { Tensor } from "../torch/tensor.ts";
 import type { TrainerRanks } from "./trainer-ranks.ts";
 
 /**
- * Joins the ranks of a group; call it on all of them. All get rank 0's values of the parameters, which are those of the model and, where
- * there is one, of the critic, under equal names in equal order.
+ * Joins the ranks of a group; call it on all of them. All get rank 0's values of the parameters, which are those of the
+ * model and, where there is one, of the critic, under equal names in equal order.
  */
 export async function createProcessGroupRanks(
   group: ProcessGroup,

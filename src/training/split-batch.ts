@@ -2,9 +2,9 @@
 import type { SampleBatch, TokenSample } from "../flow/token-sample.ts";
 
 /**
- * Whole groups, spread so that the ranks have about equally many tokens: the longest group first, each to the rank with the fewest. All
- * ranks make the same plan from the same batch, and group numbers stay what they are. A rank for which no group is left gets a
- * sample without loss tokens: it has nothing to say, but must take part.
+ * Whole groups, spread so that the ranks have about equally many tokens: the longest group first, each to the rank with
+ * the fewest. All ranks make the same plan from the same batch, and group numbers stay what they are. A rank for which
+ * no group is left gets a sample without loss tokens: it has nothing to say, but must take part.
  */
 export function splitByGroups({ samples, version }: SampleBatch, rank: number, numRanks: number): SampleBatch {
   const tokensOf = new Map<number, number>();

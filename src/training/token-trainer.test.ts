@@ -85,7 +85,8 @@ function trainerOf(model: CausalLm, choice: RecipeChoice, changes: Partial<Token
   return new TokenTrainer({
     model,
     recipe: buildRecipe(choice),
-    optimizer: new AdamW(model.namedParameters(), { lr: 1e-2, weightDecay: 0 }),
+    // An epsilon above the rounding of gradients, which AdamW would otherwise make as large as everything else.
+    optimizer: new AdamW(model.namedParameters(), { lr: 3e-3, weightDecay: 0, eps: 1e-5 }),
     schedule: constantRate(),
     reference: null,
     critic: null,

@@ -1,9 +1,9 @@
 /**
  * Engines in other processes: rank 0 of a group trains and sends, every other rank has an engine and receives.
  *
- * The group is for weights alone, since every rank must make the same calls in the same order. `publish` waits for the slowest engine to
- * have the new version. Beside the weights, the sender holds one bucket and a receiver one whole copy: it applies them together
- * or not at all.
+ * The group is for weights alone, since every rank must make the same calls in the same order. `publish` waits for the
+ * slowest engine to have the new version. Beside the weights, the sender holds one bucket and a receiver one whole
+ * copy: it applies them together or not at all.
  */
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Clock } from "../flow/clock.ts";
@@ -59,8 +59,8 @@ export function createBroadcastSync({ withWeights, group, clock }: BroadcastPart
 }
 
 /**
- * Waits for the next version, and gives it to the engine. Resolves with the version once the engine has it, or with null when the
- * sender has closed. Rejects where the engine does not take the weights; the sender is told.
+ * Waits for the next version, and gives it to the engine. Resolves with the version once the engine has it, or with
+ * null when the sender has closed. Rejects where the engine does not take the weights; the sender is told.
  *
  * @param device where the weights arrive: that of the engine, and a GPU for an NCCL group
  */

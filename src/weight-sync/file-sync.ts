@@ -1,9 +1,9 @@
 /**
  * Engines behind other servers: every version is written to a folder, and the servers are told to load it.
  *
- * `<folder>/v<version>` holds the weights in Hugging Face layout. It is written beside its place and renamed, so that a server
- * sees it whole or not at all, and the last few are kept for servers that start late. Servers must reach the same files
- * under the same path: one machine, or a shared file system.
+ * `<folder>/v<version>` holds the weights in Hugging Face layout. It is written beside its place and renamed, so that a
+ * server sees it whole or not at all, and the last few are kept for servers that start late. Servers must reach the
+ * same files under the same path: one machine, or a shared file system.
  */
 import { mkdir, readdir, rename, rm, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";

@@ -1,8 +1,9 @@
 /**
- * How weights travel in a process group: rank 0 sends, all others receive. Both sides call the same functions in the same order.
+ * How weights travel in a process group: rank 0 sends, all others receive. Both sides call the same functions in the
+ * same order.
  *
- * First a header names the version, then a list names every weight with its type and shape, then the values come in buckets of several
- * weights each, and at last every rank says whether it could use them.
+ * First a header names the version, then a list names every weight with its type and shape, then the values come in
+ * buckets of several weights each, and at last every rank says whether it could use them.
  */
 
 import { noGrad } from "../torch/autograd.ts";

@@ -129,11 +129,12 @@ describe("Ctrl-C", () => {
     const ended = new Promise<[number | null, string | null]>((resolve) =>
       child.on("exit", (code, signal) => resolve([code, signal])),
     );
-    await new Promise<void>((resolve) => {
+    const begun = new Promise<void>((resolve) => {
       child.stdout.on("data", (text: Buffer) => {
         if (String(text).includes("step 2/")) resolve();
       });
     });
+    await Promise.race([begun, ended.then(([code]) => Promise.reject(new Error(`train ended with code ${code}`)))]);
     return { child, ended };
   }
 

@@ -61,6 +61,11 @@ async function talk(call: AgentCall): Promise<void> {
   await ask(call, [user("Hi"), first, user("Go on")]);
 }
 
+const talkUnscored: RunAgent = async (_, call) => {
+  await talk(call);
+  return undefined;
+};
+
 test("what the model wrote for the agent is the trajectory, with the reward that the agent returned", async () => {
   const trajectory = await play(async (_, call) => {
     await talk(call);
@@ -139,24 +144,18 @@ test("a reward that is posted counts, and numbers beside it become metrics", asy
 });
 
 test("a reward function scores what the agent leaves unscored", async () => {
-  const trajectory = await play(
-    async (_, call) => {
-      await talk(call);
-      return undefined;
-    },
-    {
-      score: async ({ reply, messages, numReplyTokens }) => ({
-        ...{ kind: "scored", score: reply === "ok 1" ? 3 : 0, explanation: "", elapsedMs: 1 },
-        parts: { messages: messages.length, tokens: numReplyTokens },
-      }),
-    },
-  );
+  const trajectory = await play(talkUnscored, {
+    score: async ({ reply, messages, numReplyTokens }) => ({
+      ...{ kind: "scored", score: reply === "ok 1" ? 3 : 0, explanation: "", elapsedMs: 1 },
+      parts: { messages: messages.length, tokens: numReplyTokens },
+    }),
+  });
   // "ok 0" and "ok 1" are four bytes and the end mark each.
   expect(trajectory.reward).toEqual({ total: 3, score: 3, parts: { messages: 4, tokens: 10 } });
 });
 
 test("an episode without any reward failed, and so did one whose reward is no number", async () => {
-  const missing = await play(async (_, call) => void (await talk(call)) as undefined);
+  const missing = await play(talkUnscored);
   expect(missing.end).toMatchObject({ kind: "failed", stage: "reward", error: { code: "REWARD_MISSING" } });
   const broken = await play(async (_, call) => {
     await talk(call);
@@ -167,7 +166,7 @@ test("an episode without any reward failed, and so did one whose reward is no nu
 
 test("a reward function that fails ends the trajectory with its reason", async () => {
   const error = new RerollError("NO_SANDBOX", "no sandbox");
-  const trajectory = await play(async (_, call) => void (await talk(call)) as undefined, {
+  const trajectory = await play(talkUnscored, {
     score: async () => ({ kind: "failed", error, elapsedMs: 0 }),
   });
   expect(trajectory).toMatchObject({ end: { kind: "failed", stage: "reward", error }, reward: { total: 0 } });

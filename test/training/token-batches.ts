@@ -47,7 +47,8 @@ export function trainerOf(
   return new TokenTrainer({
     model,
     recipe: buildRecipe(choice),
-    // An epsilon above the rounding of gradients: AdamW divides by their size, which would make noise of it as large as the rest.
+    // An epsilon above the rounding of gradients: AdamW divides by their size, which would make noise of it as large as
+    // the rest.
     optimizer: new AdamW(model.namedParameters(), { lr: 1e-3, weightDecay: 0, eps: 1e-3 }),
     schedule: constantRate(),
     ...{ reference: null, critic: null },

@@ -25,15 +25,19 @@ export const roomSymbols = {
   levels: { wall: "#", floor: " ", target: ".", boxOnTarget: "*", box: "$", player: "@", playerOnTarget: "+" },
 } as const satisfies Record<string, RoomSymbols>;
 
-/** The grid as text, one row per line. */
-export function writeRoom({ width, height, isWall, isTarget, boxes, player }: Room, symbols: RoomSymbols): string {
+/** The grid as text, one row per line, with a separator between the cells of a row. */
+export function writeRoom(
+  { width, height, isWall, isTarget, boxes, player }: Room,
+  symbols: RoomSymbols,
+  separator: "" | " " = "",
+): string {
   const symbolAt = (cell: number) => {
     if (isWall[cell]) return symbols.wall;
     if (boxes.includes(cell)) return isTarget[cell] ? symbols.boxOnTarget : symbols.box;
     if (player === cell) return isTarget[cell] ? symbols.playerOnTarget : symbols.player;
     return isTarget[cell] ? symbols.target : symbols.floor;
   };
-  const row = (_: unknown, y: number) => Array.from({ length: width }, (_, x) => symbolAt(y * width + x)).join("");
+  const row = (_: unknown, y: number) => Array.from({ length: width }, (_, x) => symbolAt(y * width + x)).join(separator);
   return Array.from({ length: height }, row).join("\n");
 }
 
@@ -93,4 +97,9 @@ export function roomRules(symbols: RoomSymbols, tags: AnswerTags): string {
     "Each turn you go one cell. Going into a box pushes it, if the cell behind it is free. You cannot pull, and you cannot push two.",
     `The actions are ${SOKOBAN_ACTIONS.join(", ")}. Write one between tags, for example: ${tags.open} ${SOKOBAN_ACTIONS[3]} ${tags.close}`,
   ].join("\n");
+}
+
+/** Every word that compact prompts and their answers consist of, for a tokenizer that knows whole words. */
+export function compactRoomWords(symbols: RoomSymbols, tags: AnswerTags): string[] {
+  return ["\n", ...Object.values(symbols), ...SOKOBAN_ACTIONS, tags.open, tags.close];
 }

@@ -16,7 +16,7 @@ import type { EnvDefinition, EnvStep, Observation, Opening, Reply, TextEnv } fro
 import { generateRoom } from "./generate-room.ts";
 import { readLevel, readLevels } from "./read-levels.ts";
 import { isSolved, moveInRoom, numBoxesOnTargets, type Room, SOKOBAN_ACTIONS } from "./room.ts";
-import { roomRules, roomSymbols, writeRoom } from "./room-text.ts";
+import { compactRoomWords, type RoomSymbols, roomRules, roomSymbols, writeRoom } from "./room-text.ts";
 import { solveRoom } from "./solve-room.ts";
 
 const STEP_REWARD = -0.1;
@@ -35,6 +35,7 @@ export const sokobanOptions = z.strictObject({
   minMoves: z.int().min(1).default(1).describe("Moves that the shortest solution of a generated room has at least."),
   maxTurns: z.int().positive().default(30).describe("Replies before the episode is cut off."),
   formatPenalty: z.number().min(0).default(0.1).describe("What a reply that cannot be read costs, besides its step."),
+  prompt: z.enum(["full", "compact"]).default("full").describe("Rules and grid, or the symbols of the grid alone."),
   instructions: z.string().min(1).exactOptional().describe("Rules in place of the built-in ones."),
   answerTags: answerTagOptions,
   symbols: z
@@ -74,6 +75,12 @@ export const sokoban: EnvDefinition<typeof sokobanOptions> = {
   build: (options) => {
     const levels = options.levels === undefined ? null : readLevels(options.levels);
     return {
+      ...(options.prompt === "compact" && {
+        words: {
+          words: compactRoomWords(symbolsOf(options), options.answerTags),
+          endWords: [options.answerTags.close],
+        },
+      }),
       makePrompt: (seed) => seedPrompt("sokoban", seed),
       makeEnv: (prompt) => {
         const random = new Random(deriveSeed(prompt.seed, "sokoban"));
@@ -116,8 +123,12 @@ export class SokobanEnv implements TextEnv {
   }
 
   start(): Opening {
-    const rules = this.#options.instructions ?? roomRules(this.#symbols(), this.#options.answerTags);
-    return { instructions: [{ role: "system", content: rules }], observation: this.#observe(true) };
+    const { prompt, instructions, answerTags } = this.#options;
+    const rules = instructions ?? (prompt === "full" ? roomRules(symbolsOf(this.#options), answerTags) : null);
+    return {
+      instructions: rules === null ? [] : [{ role: "system", content: rules }],
+      observation: this.#observe(true),
+    };
   }
 
   step({ text }: Reply): EnvStep {
@@ -154,7 +165,7 @@ export class SokobanEnv implements TextEnv {
   }
 
   render(): string {
-    return writeRoom(this.#room, this.#symbols());
+    return writeRoom(this.#room, symbolsOf(this.#options));
   }
 
   #move(action: number): void {
@@ -164,17 +175,21 @@ export class SokobanEnv implements TextEnv {
     this.#room = next;
   }
 
-  #symbols() {
-    const { symbols } = this.#options;
-    return typeof symbols === "string" ? roomSymbols[symbols] : symbols;
-  }
-
   #observe(wasRead: boolean): Observation {
-    const { open, close } = this.#options.answerTags;
-    const notice = wasRead ? "" : `Your last reply had no action between ${open} and ${close}: nothing moved.\n`;
-    const grid = this.render();
+    const { prompt, answerTags } = this.#options;
+    const grid = writeRoom(this.#room, symbolsOf(this.#options), prompt === "compact" ? " " : "");
+    const notice =
+      wasRead || prompt === "compact"
+        ? ""
+        : `Your last reply had no action between ${answerTags.open} and ${answerTags.close}: nothing moved.\n`;
     return { messages: [{ role: "user", content: notice + grid }], stateKey: grid };
   }
+}
+
+/** A space cannot be a word of its own: compact grids show such floors as ROLL does. */
+function symbolsOf({ symbols, prompt }: SokobanOptions): RoomSymbols {
+  const chosen = typeof symbols === "string" ? roomSymbols[symbols] : symbols;
+  return prompt === "compact" && chosen.floor === " " ? { ...chosen, floor: roomSymbols.roll.floor } : chosen;
 }
 
 /** What gym-sokoban pays for the step between two states. */

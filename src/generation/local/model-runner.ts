@@ -12,6 +12,7 @@ import { canDecodeOnGpu } from "./decode-forward.ts";
 import { DecodeGraphs, type LaunchedStep } from "./decode-graphs.ts";
 import type { PagedCache } from "./paged-cache.ts";
 import { piecesLayout } from "./paged-layout.ts";
+import { numSteadyRows } from "./steady-rows.ts";
 import type { Piece } from "./scheduler.ts";
 import type { Sequence } from "./sequence.ts";
 
@@ -69,8 +70,10 @@ export class ModelRunner {
       const ids = pieces.flatMap(({ sequence: { tokens, numComputed }, numTokens }) => [
         ...tokens.subarray(numComputed, numComputed + numTokens),
       ]);
-      const ids_S = tensor(Int32Array.from(ids), [ids.length], { device, dtype: "int64" });
-      const hidden_SD = this.model.forward(ids_S, piecesLayout(pieces, this.cache));
+      const numRows = this.steadyRows(ids.length, this.model.config.width);
+      const filled = [...ids, ...new Array<number>(numRows - ids.length).fill(0)];
+      const ids_S = tensor(Int32Array.from(filled), [numRows], { device, dtype: "int64" });
+      const hidden_SD = this.model.forward(ids_S, piecesLayout(pieces, this.cache, numRows));
       const ends: number[] = [];
       let start = 0;
       for (const { numTokens, isLast } of pieces) {
@@ -78,9 +81,15 @@ export class ModelRunner {
         if (isLast) ends.push(start - 1);
       }
       if (ends.length === 0) return null;
-      const last = tensor(Int32Array.from(ends), [ends.length], { device, dtype: "int64" });
-      return this.model.logits(hidden_SD.indexSelect(0, last));
+      const numScores = this.steadyRows(ends.length, this.model.config.vocabSize);
+      const picked = [...ends, ...new Array<number>(numScores - ends.length).fill(0)];
+      const last = tensor(Int32Array.from(picked), [numScores], { device, dtype: "int64" });
+      return this.model.logits(hidden_SD.indexSelect(0, last)).narrow(0, 0, ends.length);
     });
+  }
+
+  private steadyRows(numRows: number, width: number): number {
+    return this.cache.device === "cpu" ? Math.max(numRows, numSteadyRows(width)) : numRows;
   }
 
   /** Frees the recorded graphs; the model and the cache belong to others. */

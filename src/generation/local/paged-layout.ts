@@ -7,8 +7,11 @@ import type { Tensor } from "../../torch/tensor.ts";
 import type { PagedCache } from "./paged-cache.ts";
 import type { Piece } from "./scheduler.ts";
 
-/** The pieces of a step, end to end. What they compute goes into the cache; they see what is there already. */
-export function piecesLayout(pieces: readonly Piece[], cache: PagedCache): TokenLayout {
+/**
+ * The pieces of a step, end to end. What they compute goes into the cache; they see what is there already. Up to `numTokens`
+ * follow tokens that mean nothing; they write to the scratch block.
+ */
+export function piecesLayout(pieces: readonly Piece[], cache: PagedCache, numTokens: number): TokenLayout {
   const { blockSize, device } = cache;
   const positions: number[] = [];
   const rows: number[] = [];
@@ -21,6 +24,11 @@ export function piecesLayout(pieces: readonly Piece[], cache: PagedCache): Token
       slots.push(sequence.blocks[Math.floor(position / blockSize)]! * blockSize + (position % blockSize));
     }
   });
+  while (positions.length < numTokens) {
+    positions.push(0);
+    rows.push(pieces.length);
+    slots.push(cache.scratchBlock * blockSize);
+  }
   const int32 = (values: readonly number[]) => tensor(Int32Array.from(values), [values.length], { device });
   const positions_S = int32(positions);
   const slots_S = int32(slots).to("int64");
@@ -45,7 +53,7 @@ function attentionOver(pieces: readonly Piece[], cache: PagedCache, positions_S:
   const { device } = cache;
   const isSimple = device === "cpu" && cache.layers[0]!.keys.dtype === "float32";
   if (isSimple) {
-    const table_RM = blockTable(pieces.map(({ sequence }) => sequence.blocks));
+    const table_RM = blockTable([...pieces.map(({ sequence }) => sequence.blocks), [cache.scratchBlock]]);
     return (layer, q_SHK, _k, _v, window) => {
       const { keys, values } = cache.layers[layer]!;
       return pagedAttention(q_SHK, { keys, values, table_RM, rows_S, positions_S, window });

@@ -9,8 +9,8 @@ export interface WeightTaker {
 }
 
 /**
- * Gives an engine the weights of a Hugging Face folder as a new version. The files are mapped, so nothing is held twice. They
- * must hold all weights of the engine's model and no others, as a trainer of this project writes them.
+ * Gives an engine the weights of a Hugging Face folder as a new version. The files are mapped, so nothing is held
+ * twice. They must hold all weights of the engine's model and no others, as a trainer of this project writes them.
  */
 export async function updateWeightsFrom(engine: WeightTaker, folder: string, version: number): Promise<void> {
   const checkpoint = resolveCheckpoint(folder);

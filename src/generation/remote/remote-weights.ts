@@ -1,8 +1,9 @@
 /**
  * New weights for a remote engine, from files that it can reach.
  *
- * SGLang has POST /update_weights_from_disk, and a server of this project POST /v1/weights; both are told the version, and their tokens
- * carry it from then on. vLLM and llama.cpp have no such route in their standard server: restart them, or use one of these.
+ * SGLang has POST /update_weights_from_disk, and a server of this project POST /v1/weights; both are told the version,
+ * and their tokens carry it from then on. vLLM and llama.cpp have no such route in their standard server: restart them,
+ * or use one of these.
  *
  * SGLang's fields as in its `io_struct.py` (read in November 2026). It waits for running requests before it loads.
  */

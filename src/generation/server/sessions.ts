@@ -115,8 +115,8 @@ export class Sessions {
   }
 
   /**
-   * Hands one session over, ended or not, and forgets it; undefined where it has made no call. Later calls under its name are refused:
-   * an agent that was given up on must not start it anew.
+   * Hands one session over, ended or not, and forgets it; undefined where it has made no call. Later calls under its
+   * name are refused: an agent that was given up on must not start it anew.
    */
   take(id: string): FinishedSession | undefined {
     this.#taken.add(id);

@@ -1,4 +1,7 @@
-/** POST /v1/weights: loads new weights from a folder that the server was told to trust, for a trainer in another process. */
+/**
+ * POST /v1/weights: loads new weights from a folder that the server was told to trust, for a trainer in another
+ * process.
+ */
 import { realpath } from "node:fs/promises";
 import { sep } from "node:path";
 import type { FastifyInstance } from "fastify";

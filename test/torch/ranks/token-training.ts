@@ -1,4 +1,7 @@
-/** Steps of a token trainer on this rank's share of each batch. Reports the weights after them, and how many updates there were. */
+/**
+ * Steps of a token trainer on this rank's share of each batch. Reports the weights after them, and how many updates
+ * there were.
+ */
 import { createProcessGroupRanks } from "../../../src/training/process-group-ranks.ts";
 import { splitByGroups } from "../../../src/training/split-batch.ts";
 import { batchOf, newModel, trainerOf, trainingCases, weightsOf } from "../../training/token-batches.ts";

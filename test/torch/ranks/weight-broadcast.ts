@@ -1,8 +1,9 @@
 /**
  * Rank 0 changes a model and publishes it; the others have an engine that draws tokens while weights come in.
  *
- * Reports of rank 0: the metrics of each publication, then the code with which the last one fails. Of the others: each version, the
- * largest gap of the engine's weights to what they should be, the versions of a reply's first and last token, and the code of the failure.
+ * Reports of rank 0: the metrics of each publication, the tensors that one leaves behind, then the code with which the
+ * last one fails. Of the others: each version, the largest gap of the engine's weights to what they should be, the
+ * versions of a reply's first and last token, the code of the failure, and the tensors that it leaves behind.
  */
 
 import type { Generation } from "../../../src/generation/generate.ts";
@@ -11,6 +12,7 @@ import { LocalEngine } from "../../../src/generation/local/local-engine.ts";
 import { mergedWeights } from "../../../src/models/causal-lm/merged-weights.ts";
 import { tinyConfig, tinyModel } from "../../../src/models/causal-lm/tiny-model.ts";
 import { noGrad } from "../../../src/torch/autograd.ts";
+import { native } from "../../../src/torch/binding.ts";
 import { tensorScope } from "../../../src/torch/scope.ts";
 import type { Tensor } from "../../../src/torch/tensor.ts";
 import { createBroadcastSync, receiveWeights } from "../../../src/weight-sync/broadcast-sync.ts";
@@ -29,7 +31,9 @@ async function send(): Promise<void> {
   const sync = createBroadcastSync({ withWeights: (use) => use(weights), group, clock: () => performance.now() });
   report(await sync.publish(1));
   shift(0.25);
+  const before = native.memoryStats().liveTensors;
   report(await sync.publish(2));
+  report(native.memoryStats().liveTensors - before);
   // A weight that the engines do not know.
   weights = new Map([...weights, ["stray.weight", [...weights.values()][0]!]]);
   report((await failureOf(sync.publish(3))).code);
@@ -52,7 +56,9 @@ async function receive(): Promise<void> {
   engine.resume();
   const { versions } = await generation;
   report([versions[0], versions.at(-1)]);
+  const before = native.memoryStats().liveTensors;
   report((await failureOf(receiveWeights(group, target))).code);
+  report(native.memoryStats().liveTensors - before);
   report(engine.status().version);
   report(await receiveWeights(group, target));
   await engine.close();

@@ -1,0 +1,106 @@
+/**
+ * The prompts that groups start from, by domain: first those that were given back, then new ones of the source.
+ *
+ * In: sources. Out: prompts, each with a number that depends on its domain and its place in it, not on timing. `position` holds at
+ * any moment, also while a source is being read: no prompt is lost or doubled by a restart.
+ */
+import type { PromptSource } from "../data/prompt-source.ts";
+import { RerollError } from "../errors/reroll-error.ts";
+import type { JsonValue, Prompt } from "../flow/prompt.ts";
+import type { GroupPlan } from "./group-run.ts";
+
+/** Where the prompts of a domain come from. */
+export interface DomainSource {
+  /** Of delivered groups, in relation to the other domains. */
+  readonly share: number;
+  readonly source: PromptSource;
+}
+
+export class PromptQueue {
+  readonly #sources: readonly DomainSource[];
+  readonly #givenBack: Prompt[][];
+  readonly #isRead: boolean[];
+  readonly #numTaken: number[];
+  /** The domain whose source is being read, and its position before. */
+  #reading: { readonly domain: number; readonly position: JsonValue } | null = null;
+
+  constructor(sources: readonly DomainSource[]) {
+    this.#sources = sources;
+    this.#givenBack = sources.map(() => []);
+    this.#isRead = sources.map(({ share }) => share === 0);
+    this.#numTaken = sources.map(() => 0);
+  }
+
+  /** Whether the domain may have another prompt. */
+  isOpen(domain: number): boolean {
+    return !this.#isRead[domain] || this.#givenBack[domain]!.length > 0;
+  }
+
+  /** One at a time. Undefined where the domain turns out to be at its end. */
+  async next(domain: number): Promise<GroupPlan | undefined> {
+    const prompt = this.#givenBack[domain]!.shift() ?? (await this.#read(domain));
+    if (prompt === undefined) return undefined;
+    const index = this.#numTaken[domain]!++ * this.#sources.length + domain;
+    return { index, domain, prompt };
+  }
+
+  /** Prompts of groups that came to nothing, in the order in which they are to start again. */
+  giveBack(plans: readonly GroupPlan[]): void {
+    for (const { domain, prompt } of plans) this.#givenBack[domain]!.push(prompt);
+  }
+
+  /** Takes back what `next` gave last, as if it had not been asked for. */
+  undo({ domain, prompt }: GroupPlan): void {
+    this.#givenBack[domain]!.unshift(prompt);
+    this.#numTaken[domain]!--;
+  }
+
+  /** @param pending groups on their way, which start again from their prompts */
+  position(pending: readonly GroupPlan[]): JsonValue {
+    const waiting = this.#givenBack.map((prompts, domain) => [
+      ...pending.filter((plan) => plan.domain === domain).map(({ prompt }) => prompt),
+      ...prompts,
+    ]);
+    return {
+      numTaken: [...this.#numTaken],
+      waiting: waiting as unknown as JsonValue,
+      sources: this.#sources.map(({ source }, domain) =>
+        this.#reading?.domain === domain ? this.#reading.position : source.position(),
+      ),
+    };
+  }
+
+  async restore(position: JsonValue): Promise<void> {
+    const saved = position as unknown as SavedQueue;
+    if (saved.sources.length !== this.#sources.length) {
+      throw new RerollError(
+        "POSITION_MISMATCH",
+        `The saved run has ${saved.sources.length} domains of prompts and this one has ${this.#sources.length}. Resume with the data of the saved run, or start a new run.`,
+      );
+    }
+    this.#sources.forEach((_, domain) => {
+      this.#numTaken[domain] = saved.numTaken[domain]!;
+      this.#givenBack[domain] = [...saved.waiting[domain]!];
+    });
+    await Promise.all(this.#sources.map(({ source }, domain) => source.restore(saved.sources[domain]!)));
+  }
+
+  async #read(domain: number): Promise<Prompt | undefined> {
+    if (this.#isRead[domain]) return undefined;
+    const { source } = this.#sources[domain]!;
+    this.#reading = { domain, position: source.position() };
+    try {
+      const [prompt] = await source.next(1);
+      if (prompt === undefined) this.#isRead[domain] = true;
+      return prompt;
+    } finally {
+      this.#reading = null;
+    }
+  }
+}
+
+interface SavedQueue {
+  readonly numTaken: readonly number[];
+  readonly waiting: readonly (readonly Prompt[])[];
+  readonly sources: readonly JsonValue[];
+}

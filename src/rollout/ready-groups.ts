@@ -1,0 +1,66 @@
+/** Complete groups that wait to be taken, with the age of their oldest token. */
+import type { TrajectoryGroup } from "../flow/trajectory.ts";
+import type { GroupPlan } from "./group-run.ts";
+
+export interface ReadyGroup {
+  readonly plan: GroupPlan;
+  readonly group: TrajectoryGroup;
+  /** Of its tokens; Infinity where it has none. */
+  readonly oldestVersion: number;
+}
+
+export class ReadyGroups {
+  readonly #numByDomain: number[];
+  #entries: ReadyGroup[] = [];
+
+  constructor(numDomains: number) {
+    this.#numByDomain = Array.from({ length: numDomains }, () => 0);
+  }
+
+  get size(): number {
+    return this.#entries.length;
+  }
+
+  get plans(): readonly GroupPlan[] {
+    return this.#entries.map(({ plan }) => plan);
+  }
+
+  numOf(domain: number): number {
+    return this.#numByDomain[domain]!;
+  }
+
+  add(entry: ReadyGroup): void {
+    this.#entries.push(entry);
+    this.#numByDomain[entry.plan.domain]!++;
+  }
+
+  /** Removes groups with a token of an earlier version. */
+  dropBefore(version: number): readonly TrajectoryGroup[] {
+    return this.#remove((entry) => entry.oldestVersion < version);
+  }
+
+  /** Removes up to `numGroups` in the order of their prompts: the quota of each domain, and others for what is missing of it. */
+  take(numGroups: number, quotas: readonly number[]): readonly TrajectoryGroup[] {
+    this.#entries.sort((a, b) => a.plan.index - b.plan.index);
+    const left = [...quotas];
+    const taken = new Set(this.#entries.filter(({ plan }) => left[plan.domain]!-- > 0));
+    for (const entry of this.#entries) if (taken.size < numGroups) taken.add(entry);
+    return this.#remove((entry) => taken.has(entry));
+  }
+
+  #remove(isRemoved: (entry: ReadyGroup) => boolean): readonly TrajectoryGroup[] {
+    const removed = this.#entries.filter(isRemoved);
+    if (removed.length > 0) this.#entries = this.#entries.filter((entry) => !isRemoved(entry));
+    for (const { plan } of removed) this.#numByDomain[plan.domain]!--;
+    return removed.map(({ group }) => group);
+  }
+}
+
+/** The version of the oldest token; Infinity where there is none. */
+export function oldestVersionOf({ trajectories }: TrajectoryGroup): number {
+  let oldest = Infinity;
+  for (const { turns } of trajectories) {
+    for (const { reply } of turns) for (const version of reply.versions) oldest = Math.min(oldest, version);
+  }
+  return oldest;
+}

@@ -1,0 +1,89 @@
+/** Every run file of examples/recipes runs for two steps, made small: a tiny model, few samples, a few rows of data. */
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { checkSandbox } from "reroll";
+import { afterAll, expect, test } from "vitest";
+import { prepareRun } from "../../src/run/prepare-run.ts";
+import { silentRecorder } from "../../src/run/run-recorder.ts";
+import { trainRun } from "../../src/run/train-run.ts";
+
+const recipes = fileURLToPath(new URL("../../examples/recipes/", import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), "reroll-recipes-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const small = [
+  "device=cpu",
+  "rollout.groupsPerStep=4",
+  "rollout.groupSize=2",
+  "rollout.sampling.maxTokens=4",
+  "rollout.filter.dropEqualRewards=false",
+  "training.minibatch=0",
+  "checkpoint.every=0",
+];
+/** A model from nothing in place of one from disk. */
+const preset = ["model.path=null", "model.preset=nano"];
+
+const rows = {
+  gsm8k: [{ question: "What is 2 + 3?", answer: "2 + 3 = 5\n#### 5" }],
+  mbpp: [{ task_id: 1, text: "Write a function one() that gives 1.", test_list: ["assert one() == 1"] }],
+  ifeval: [
+    {
+      key: 1,
+      prompt: "Answer without any commas.",
+      instruction_id_list: ["punctuation:no_comma"],
+      kwargs: [{}],
+    },
+  ],
+};
+const files = Object.fromEntries(
+  Object.entries(rows).map(([name, lines]) => {
+    const path = join(folder, `${name}.jsonl`);
+    writeFileSync(path, lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+    return [name, path];
+  }),
+);
+
+/** What each recipe needs beyond being small. */
+const changes: Readonly<Record<string, readonly string[]>> = {
+  "arithmetic.ts": [],
+  "async-replay.ts": ["warmStart.steps=2", "validation.prompts=4"],
+  "countdown.ts": [...preset, "validation.prompts=4"],
+  "frozen-lake.ts": ["warmStart.steps=2", "validation.prompts=4"],
+  "gsm8k.ts": [...preset, `data.path=${files.gsm8k}`, `validation.data.path=${files.gsm8k}`, "validation.prompts=1"],
+  "mixed-domains.ts": [
+    ...preset,
+    `data.parts.0.source.path=${files.gsm8k}`,
+    `data.parts.1.source.path=${files.mbpp}`,
+    `data.parts.2.source.path=${files.ifeval}`,
+  ],
+  "rollout-correction.ts": ["warmStart.steps=2", "validation.prompts=4"],
+  "sft.ts": [
+    ...preset,
+    ...[`data.path=${files.gsm8k}`, `warmStart.data.path=${files.gsm8k}`, `validation.data.path=${files.gsm8k}`],
+    ...["warmStart.steps=2", "warmStart.rowsPerStep=2", "validation.prompts=1", "loop.steps=0"],
+  ],
+  "sokoban.ts": ["warmStart.steps=2", "validation.prompts=4"],
+};
+
+const hasSandbox = (await checkSandbox()).isAvailable;
+
+test.each(readdirSync(recipes).filter((name) => name.endsWith(".ts")))(
+  "%s runs for two steps",
+  async (name) => {
+    if (name === "mixed-domains.ts" && !hasSandbox) return;
+    const { config } = await prepareRun(join(recipes, name), ["loop.steps=2", ...small, ...(changes[name] ?? [])]);
+    const logged: number[] = [];
+    const result = await trainRun(config, {
+      folder: join(folder, name),
+      clock: () => performance.now(),
+      signal: new AbortController().signal,
+      isResumed: false,
+      recorder: { ...silentRecorder, log: (step, kind) => kind === "train" && logged.push(step) },
+    });
+    expect(result.position.step).toBe(config.loop.steps);
+    expect(logged).toEqual(config.loop.steps === 0 ? [] : [1, 2]);
+  },
+  120_000,
+);
