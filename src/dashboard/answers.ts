@@ -89,7 +89,7 @@ export interface TrajectoryRow {
 
 /** `GET /api/runs/:run/trajectories/:step/:id` */
 export interface TrajectoryAnswer {
-  readonly record: TrajectoryRecord;
+  readonly record: TrajectoryRecord & { readonly turns: readonly TurnNumbers[] };
   /** As recorded, else reward minus the mean of the group; null for one that was not trained on. */
   readonly advantage: number | null;
   readonly isAdvantageRecorded: boolean;
@@ -97,6 +97,14 @@ export interface TrajectoryAnswer {
   readonly group: readonly TrajectoryRow[];
   /** By turn; null where the run's folder has no tokenizer. */
   readonly texts: readonly TurnTexts[] | null;
+}
+
+/** What a run may know of each reply token besides the sampler's log-prob. Absent where it was not recorded. */
+export interface TurnNumbers {
+  readonly policyLogprobs?: readonly number[];
+  readonly entropies?: readonly number[];
+  readonly advantages?: readonly number[];
+  readonly lossMask?: readonly boolean[];
 }
 
 /** The texts of a turn's tokens, one for each. */
@@ -122,7 +130,7 @@ export interface LiveEvents {
   readonly metrics: { readonly step: number; readonly timeMs: number; readonly numNew: number };
   readonly warnings: readonly WarningRecord[];
   readonly trajectories: { readonly numSteps: number };
-  readonly spans: { readonly endMs: number };
+  readonly spans: { readonly numBytes: number };
   readonly gone: { readonly message: string };
 }
 

@@ -87,9 +87,11 @@ export class MetricColumns {
     const record = parseMetrics(json);
     if (record === undefined) return;
     this.numRecords++;
-    this.lastStep = record.step;
     this.lastMs = record.timeMs;
+    if (record.kind !== "supervised") this.lastStep = record.step;
     for (const [name, value] of Object.entries(record.metrics)) {
+      // Supervised steps are counted on their own: beside those of training they would be drawn over them.
+      if (record.kind === "supervised" && !name.startsWith("supervised/")) continue;
       const column = this.#column(name, record.kind);
       column.steps.push(record.step);
       column.timesMs.push(record.timeMs);

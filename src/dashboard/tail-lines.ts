@@ -4,8 +4,9 @@
  * In: a path and the byte to go on from. Out: whole lines, a slice of the file at a time, so that a file of any size takes little
  * memory. A line without its end is not there yet. A line longer than `MAX_LINE_BYTES` is passed over and counted.
  */
-import { type FileHandle, open } from "node:fs/promises";
+import type { FileHandle } from "node:fs/promises";
 import { RerollError } from "../errors/reroll-error.ts";
+import { openPlainFile } from "./open-plain-file.ts";
 
 /** Longer than any trajectory that a page could show. */
 export const MAX_LINE_BYTES = 32 << 20;
@@ -28,7 +29,7 @@ export interface LineSlice {
 
 /** Slices from a byte to what is the end now. A file that is not there has none. */
 export async function* tailLines(path: string, fromByte: number): AsyncGenerator<LineSlice> {
-  const file = await openFile(path);
+  const file = await openPlainFile(path);
   if (file === undefined) return;
   try {
     yield* slicesOf(file, fromByte);
@@ -78,22 +79,12 @@ export async function readLineAt(path: string, start: number, numBytes: number):
       { path, numBytes },
     );
   }
-  const file = await openFile(path);
+  const file = await openPlainFile(path);
   if (file === undefined) return undefined;
   try {
     const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(numBytes), 0, numBytes, start);
     return bytesRead < numBytes ? undefined : buffer.toString("utf8");
   } finally {
     await file.close();
-  }
-}
-
-async function openFile(path: string): Promise<FileHandle | undefined> {
-  try {
-    return await open(path);
-  } catch (error) {
-    // Runs are moved and deleted while they are being looked at.
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw error;
   }
 }

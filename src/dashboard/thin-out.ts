@@ -6,12 +6,7 @@
  */
 
 /** At most about `maxPoints` indices from `from` to before `to`, in order. */
-export function thinOut(
-  values: ArrayLike<number>,
-  from: number,
-  to: number,
-  maxPoints: number,
-): readonly number[] {
+export function thinOut(values: ArrayLike<number>, from: number, to: number, maxPoints: number): readonly number[] {
   const count = to - from;
   if (count <= maxPoints) return Array.from({ length: Math.max(0, count) }, (_, i) => from + i);
   const numStretches = Math.max(1, Math.floor((maxPoints - 2) / 2));

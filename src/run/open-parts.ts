@@ -62,6 +62,7 @@ function startEngine(config: RunConfig, folder: string, placement: Placement): P
       maxQueued: Math.max(16_384, 2 * config.rollout.maxInFlight),
       ...(maxStepTokens !== null && { maxStepTokens }),
       seed: config.seed,
+      isSteady: true,
     },
   });
 }

@@ -115,3 +115,18 @@ test.skipIf(!existsSync(boxoban))(
     }
   },
 );
+
+test("compact prompts are the grid alone, in words that the tokenizer is told", () => {
+  const env = envOf(["#####", "#@$.#", "#####"], { prompt: "compact", symbols: "levels" });
+  const { instructions, observation } = env.start();
+  expect(instructions).toEqual([]);
+  expect(observation.messages).toEqual([{ role: "user", content: "# # # # #\n# @ $ . #\n# # # # #" }]);
+  const unread = env.step({ text: "Right", isCut: false });
+  expect(unread.observation?.messages).toEqual(observation.messages);
+  const { words } = build({ prompt: "compact", symbols: "levels" });
+  expect(words).toEqual({
+    words: ["\n", "#", "_", ".", "*", "$", "@", "+", "Up", "Down", "Left", "Right", "<answer>", "</answer>"],
+    endWords: ["</answer>"],
+  });
+  expect(build()).not.toHaveProperty("words");
+});

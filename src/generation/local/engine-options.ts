@@ -18,6 +18,11 @@ export interface EngineOptions {
   readonly numBlocks?: number;
   /** Draws of requests without a seed start here. Default 0. */
   readonly seed?: number;
+  /**
+   * On the CPU: what a request draws does not depend, to the bit, on what else runs. Costs time where few sequences run: see
+   * steady-rows.ts. Default false.
+   */
+  readonly isSteady?: boolean;
 }
 
 export function resolveOptions(model: CausalLm, options: EngineOptions): Required<EngineOptions> {
@@ -38,7 +43,8 @@ export function resolveOptions(model: CausalLm, options: EngineOptions): Require
       `numBlocks ${numBlocks} of ${blockSize} tokens do not hold one context of ${contextLength} tokens: at least ${blocksPerContext} are needed.`,
     );
   }
-  return { contextLength, maxRunning, maxQueued, maxStepTokens, blockSize, numBlocks, seed: options.seed ?? 0 };
+  const { seed = 0, isSteady = false } = options;
+  return { contextLength, maxRunning, maxQueued, maxStepTokens, blockSize, numBlocks, seed, isSteady };
 }
 
 function expectPositive(sizes: Readonly<Record<string, number>>): void {

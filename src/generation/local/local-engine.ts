@@ -71,12 +71,12 @@ export class LocalEngine implements Engine {
     this.tokenizer = options.tokenizer;
     this.options = resolveOptions(model, options);
     this.version = options.version ?? 0;
-    const { numBlocks, blockSize, contextLength, maxRunning, maxStepTokens } = this.options;
+    const { numBlocks, blockSize, contextLength, maxRunning, maxStepTokens, isSteady } = this.options;
     const { dtype, device } = model.embedding;
     this.pool = new BlockPool(numBlocks, blockSize);
     this.cache = new PagedCache(model.config, { numBlocks, blockSize, dtype, device });
     this.scheduler = new Scheduler(this.pool, new SessionCache(this.pool), { maxRunning, maxStepTokens }, this.version);
-    this.runner = new ModelRunner(model, this.cache, { maxRunning, contextLength });
+    this.runner = new ModelRunner(model, this.cache, { maxRunning, contextLength, isSteady });
   }
 
   readonly generate = (request: GenerateRequest): Promise<Generation> =>

@@ -19,16 +19,20 @@ import type { Sequence } from "./sequence.ts";
 export interface RunnerLimits {
   readonly maxRunning: number;
   readonly contextLength: number;
+  /** Whether steps on the CPU are filled up, so that their size does not change what they compute. */
+  readonly isSteady: boolean;
 }
 
 export class ModelRunner {
   private readonly model: CausalLm;
   private readonly cache: PagedCache;
   private readonly graphs: DecodeGraphs | null;
+  private readonly isSteady: boolean;
 
   constructor(model: CausalLm, cache: PagedCache, limits: RunnerLimits) {
     this.model = model;
     this.cache = cache;
+    this.isSteady = limits.isSteady && cache.device === "cpu";
     this.graphs = canDecodeOnGpu(model.config, cache) ? new DecodeGraphs(model, cache, limits) : null;
   }
 
@@ -89,7 +93,7 @@ export class ModelRunner {
   }
 
   private steadyRows(numRows: number, width: number): number {
-    return this.cache.device === "cpu" ? Math.max(numRows, numSteadyRows(width)) : numRows;
+    return this.isSteady ? Math.max(numRows, numSteadyRows(width)) : numRows;
   }
 
   /** Frees the recorded graphs; the model and the cache belong to others. */

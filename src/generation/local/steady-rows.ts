@@ -2,8 +2,8 @@
  * How many rows a product on the CPU needs, so that what it gives for one row does not depend on how many others there are.
  *
  * OpenBLAS multiplies a single row, and results of at most 1200 numbers, by kernels that add in another order than its large
- * one. A step of the engine is filled up beyond that: a token's log-probability then follows from its own sequence alone, to
- * the bit, whatever the engine happens to batch it with, and a run with one seed gives the same numbers every time.
+ * one. A step of a steady engine is filled up beyond that: a token's log-probability then follows from its own sequence alone,
+ * to the bit, whatever the engine happens to batch it with, and a run with one seed gives the same numbers every time.
  */
 
 /** The largest result that the kernels for small products take (OpenBLAS, `sgemm_small_matrix_permit` for AVX-512). */

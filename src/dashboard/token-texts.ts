@@ -1,0 +1,49 @@
+/**
+ * The texts of a trajectory's tokens.
+ *
+ * In: a record and the run's folder. Out: a text for each token, by turn; null where the folder holds no tokenizer. A run from a
+ * preset has one beside its weights, others from their first checkpoint on. Tokenizers elsewhere are not read.
+ */
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { runFiles } from "../tracking/run-record.ts";
+import type { TrajectoryRecord } from "../tracking/trajectory-record.ts";
+import type { TurnTexts } from "./answers.ts";
+import { openPlainFile } from "./open-plain-file.ts";
+
+/** Splits ids into texts, one for each; joined they are the whole text. */
+export type DecodeTokens = (ids: readonly number[]) => readonly string[];
+/** Opens the tokenizer of a folder in Hugging Face layout. */
+export type OpenTokenizer = (folder: string) => Promise<DecodeTokens>;
+
+/** Tokenizers by folder; those of runs that were looked at. */
+export class TokenTexts {
+  readonly #openTokenizer: OpenTokenizer;
+  readonly #opened = new Map<string, Promise<DecodeTokens>>();
+
+  constructor(openTokenizer: OpenTokenizer) {
+    this.#openTokenizer = openTokenizer;
+  }
+
+  async ofRecord(folder: string, { turns }: TrajectoryRecord): Promise<readonly TurnTexts[] | null> {
+    const tokenizer = await findTokenizer(folder);
+    if (tokenizer === undefined) return null;
+    const known = this.#opened.get(tokenizer);
+    const opening = known ?? this.#openTokenizer(tokenizer);
+    if (known === undefined) this.#opened.set(tokenizer, opening);
+    const decode = await opening;
+    return turns.map(({ promptIds, tokenIds }) => ({ prompt: decode(promptIds), reply: decode(tokenIds) }));
+  }
+}
+
+async function findTokenizer(folder: string): Promise<string | undefined> {
+  const checkpoints = await readdir(join(folder, runFiles.checkpoints)).catch(() => []);
+  const latest = checkpoints.filter((name) => /^step-\d+$/.test(name)).sort();
+  const places = [join(folder, "model"), ...latest.slice(-1).map((name) => join(folder, "checkpoints", name, "model"))];
+  for (const place of places) {
+    const file = await openPlainFile(join(place, "tokenizer.json"));
+    await file?.close();
+    if (file !== undefined) return place;
+  }
+  return undefined;
+}
