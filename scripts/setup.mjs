@@ -1,11 +1,12 @@
 /**
- * Makes a checkout ready to run: npm packages, libtorch, the native addon, compiled TypeScript.
+ * Makes a checkout ready to run: npm packages, libtorch, the native addon, compiled TypeScript, the page of the dashboard.
  *
  * A step runs only when its inputs changed, so the script may stand before every command. It needs nothing but Node.
  */
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { addonReason, buildAddon } from "./setup/build-addon.mjs";
+import { buildDashboard, dashboardReason } from "./setup/build-dashboard.mjs";
 import { checkNode, findMissingTools, installTools, missingToolsMessage } from "./setup/check-tools.mjs";
 import { compileReason, compileTypescript } from "./setup/compile-typescript.mjs";
 import { findCudaHeaders } from "./setup/find-cuda-headers.mjs";
@@ -25,7 +26,8 @@ import { describeSystem } from "./setup/system.mjs";
 
 const HELP = `Usage: node scripts/setup.mjs [--check] [--no-install]
 
-Installs the npm packages, finds libtorch, builds the native addon and compiles the TypeScript, each only when needed.
+Installs the npm packages, finds libtorch, builds the native addon, compiles the TypeScript and builds
+the dashboard's page, each only when needed.
 
   --check        say what would be done, and do nothing
   --no-install   never install system packages (by default apt is used on Debian and Ubuntu, as root, for what is missing)
@@ -63,6 +65,9 @@ async function setUp(system) {
 
   const sources = compileReason(root);
   if (sources) await step("typescript", `tsc, ${sources}`, (log) => compileTypescript(root, { log }));
+
+  const page = dashboardReason(root);
+  if (page) await step("dashboard", `vite, ${page}`, (log) => buildDashboard(root, { log }));
   return target;
 }
 
@@ -142,6 +147,8 @@ function printPlan(system) {
   if (libtorch && lacksFastBlas(libtorch, system)) console.log(slowBlasWarning(system));
   printPlanLine("native", addon && `cmake would run: ${addon}`);
   printPlanLine("typescript", sources && `tsc would run: ${sources}`);
+  const page = dashboardReason(root);
+  printPlanLine("dashboard", page && `vite would run: ${page}`);
   if (missing.length === 0) return;
   console.log(system.mayInstall ? "\napt-get would install what is missing here:" : "");
   console.log(missing.join("\n\n"));

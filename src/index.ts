@@ -36,6 +36,7 @@ export type { Tool, ToolSource } from "./envs/tool-use/tool.ts";
 export { createToolUse } from "./envs/tool-use/tool-use.ts";
 export type { VecEnv, VecStep } from "./envs/vec-env.ts";
 export { invariant, RerollError } from "./errors/reroll-error.ts";
+export { ReplayBuffer, type ReplayOptions } from "./experience/replay-buffer.ts";
 export { type BuildOptions, buildSamples } from "./experience/sample-builder.ts";
 export type { Clock } from "./flow/clock.ts";
 export { describeMetric, type Metrics } from "./flow/metrics.ts";
@@ -61,6 +62,7 @@ export { startThreadedEngine, type ThreadedEngine } from "./generation/local/thr
 export type { CapabilityName } from "./generation/remote/capabilities.ts";
 export { connectRemote, type RemoteEngine, type RemoteOptions } from "./generation/remote/connect-remote.ts";
 export type { RemoteKind } from "./generation/remote/dialect.ts";
+export { connectRemoteWeights } from "./generation/remote/remote-weights.ts";
 export { createServer, type GenerationServer } from "./generation/server/create-server.ts";
 export type { ListenAddress } from "./generation/server/listen-address.ts";
 export type { ServerOptions, ServerParts } from "./generation/server/server-parts.ts";
@@ -116,6 +118,7 @@ export type { CostClass, Reward, RewardInput, RewardScore } from "./rewards/rewa
 export { type RewardRoute, routeByDomain } from "./rewards/route-by-domain.ts";
 export { createScorer, type RewardOutcome, type Scorer, type ScorerOptions } from "./rewards/score-all.ts";
 export { type Admission, admitByStaleness, admitWanted } from "./rollout/admission.ts";
+export { type AgentCall, createAgentEpisodes, type RunAgent } from "./rollout/agent-episode.ts";
 export { ChatFormat, type ChatFormatOptions, Conversation } from "./rollout/conversation.ts";
 export {
   createEpisodeRunner,
@@ -145,8 +148,12 @@ export * from "./torch/index.ts";
 export { listRuns, readMetrics, readRun, readTrajectories } from "./tracking/read-run.ts";
 export { RunFolder } from "./tracking/run-folder.ts";
 export { openRunTracker, type RunTracker } from "./tracking/run-tracker.ts";
+export { createProcessGroupRanks } from "./training/process-group-ranks.ts";
+export { splitByGroups } from "./training/split-batch.ts";
 export { startThreadedTrainer } from "./training/threaded-trainer.ts";
 export { TokenTrainer, type TokenTrainerOptions, type TokenTrainerParts } from "./training/token-trainer.ts";
 export type { Trainer } from "./training/trainer.ts";
+export { createBroadcastSync, receiveWeights } from "./weight-sync/broadcast-sync.ts";
+export { createFileSync } from "./weight-sync/file-sync.ts";
 export { createSharedMemorySync } from "./weight-sync/shared-memory-sync.ts";
 export type { WeightSync } from "./weight-sync/weight-sync.ts";

@@ -12,7 +12,7 @@ import { parseArgs } from "node:util";
 import type { Metrics } from "../../src/flow/metrics.ts";
 import type { Rollout } from "../../src/rollout/rollout-report.ts";
 import { runConfig } from "../../src/run/run-config.ts";
-import type { LoopStage, RunRecorder } from "../../src/run/run-recorder.ts";
+import { type LoopStage, type RunRecorder, silentRecorder } from "../../src/run/run-recorder.ts";
 import { trainRun } from "../../src/run/train-run.ts";
 import { cudaDeviceCount, cudaProperties } from "../../src/torch/cuda.ts";
 import { describeMachine } from "../report.ts";
@@ -85,7 +85,7 @@ async function measureOurs() {
     },
     engine: { maxRunning: task.groups * task.groupSize },
     algorithm: { type: "grpo" },
-    training: { optimizer: { lr: task.lr }, maxTokensPerMicrobatch: 65_536 },
+    training: { optimizer: { lr: task.lr }, maxTokensPerMicrobatch: 131_072 },
     validation: {
       prompts: 256,
       temperature: 1,
@@ -99,8 +99,8 @@ async function measureOurs() {
   let solved = 0;
   let example = "";
   const recorder: RunRecorder = {
+    ...silentRecorder,
     say: (text) => console.error(text),
-    sampleEvent() {},
     span: (stage, startMs, endMs, step) => spent.push({ stage, ms: endMs - startMs, step }),
     recordRollout: (_step, _kind, rollout) => {
       solved = solvedShare(rollout);

@@ -7,6 +7,7 @@
  */
 import { Command, CommanderError } from "commander";
 import { RerollError } from "../errors/reroll-error.ts";
+import { dashboardCommand } from "./commands/dashboard.ts";
 import { doctorCommand } from "./commands/doctor.ts";
 import { evalCommand } from "./commands/eval.ts";
 import { exportCommand } from "./commands/export.ts";
@@ -25,6 +26,7 @@ const COMMANDS: readonly Command[] = [
   generateCommand,
   serveCommand,
   runsCommand,
+  dashboardCommand,
   exportCommand,
   doctorCommand,
 ];
@@ -35,7 +37,6 @@ const MISUSE = new Set([
   "RUN_FILE_INVALID",
   "INVALID_OVERRIDE",
   "INVALID_OPTION",
-  "INVALID_OPTIONS",
   "CONTRADICTORY_OPTIONS",
   "FILE_NOT_FOUND",
   "FILE_INVALID",

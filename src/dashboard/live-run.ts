@@ -18,7 +18,7 @@ const POLL_MS = 500;
 /** Polls between two signs of life. */
 const PING_INTERVAL = 30;
 
-/** Resolves when there is no more to tell. */
+/** Resolves when there is no more to tell; the stream is the caller's to end. */
 export async function followRun(
   store: RunStore,
   key: string,
@@ -61,5 +61,4 @@ export async function followRun(
     if (poll % PING_INTERVAL === 0) stream.ping();
     await setTimeout(POLL_MS, undefined, { signal }).catch(() => undefined);
   }
-  stream.end();
 }

@@ -97,7 +97,7 @@ function addEvents(app: FastifyInstance, store: RunStore, signal: AbortSignal): 
       signal,
     }).finally(() => {
       numStreams--;
-      reply.raw.destroy();
+      stream.end();
     });
   });
 }

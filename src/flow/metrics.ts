@@ -61,6 +61,11 @@ const table: Readonly<Record<string, Row>> = {
   "experience/tokens": ["tokens", "neither", "Tokens of all samples, prompts among them."],
   "experience/loss_tokens": ["tokens", "neither", "Tokens that the loss counts."],
 
+  "replay/share": ["share", "neither", "Samples of the batch that were replayed."],
+  "replay/age": ["versions", "neither", "Mean age of the groups that were replayed."],
+  "replay/weight": ["", "neither", "Mean importance weight of the groups that were replayed."],
+  "replay/trajectories": ["count", "neither", "Trajectories that are kept for replay."],
+
   "score/reward": ["reward", "higher", "Mean reward of a sample as training sees it."],
   "score/shaped_reward": ["reward", "neither", "The same after clipping, length penalty and KL penalty."],
   "score/advantage": ["", "neither", "Mean advantage over loss tokens."],

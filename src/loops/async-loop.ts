@@ -22,7 +22,7 @@ export async function runAsyncLoop(
   let { step, version } = start;
   await sync.publish(version);
   rollout.setVersion(version);
-  await observer.onStart?.({ step, version });
+  if ((await observer.onStart?.({ step, version })) === "stop") return { step, version };
   while (step < numSteps) {
     const sampled = await rollout.take(groupsPerStep, signal);
     if (sampled.groups.length === 0) break;

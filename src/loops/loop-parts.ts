@@ -38,8 +38,8 @@ export interface LoopPosition {
 
 /** What a loop tells, and when: recording, validation and checkpoints hang here. The loop waits for each call. */
 export interface LoopObserver {
-  /** Before the first step, when version `position.version` is published. */
-  onStart?(position: LoopPosition): Promise<void>;
+  /** Before the first step, when version `position.version` is published. Says whether there is anything to do. */
+  onStart?(position: LoopPosition): Promise<"continue" | "stop">;
   onRollout?(step: number, rollout: Rollout): Promise<void>;
   /** After every step, when its weights are published. Says whether to go on. */
   onStep(position: LoopPosition, metrics: Metrics): Promise<"continue" | "stop">;

@@ -12,7 +12,7 @@ export async function runSyncLoop(
   // Before the first rollout, so that a broken transport fails at the start and not after an hour of sampling.
   await sync.publish(version);
   rollout.setVersion(version);
-  await observer.onStart?.({ step, version });
+  if ((await observer.onStart?.({ step, version })) === "stop") return { step, version };
   while (step < numSteps) {
     const sampled = await rollout.take(groupsPerStep, signal);
     if (sampled.groups.length === 0) break;

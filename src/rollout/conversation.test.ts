@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { ended, format, tokenizer } from "../../test/rollout/episode-parts.ts";
 import { buildSamples } from "../experience/sample-builder.ts";
 import type { Turn } from "../flow/trajectory.ts";
-import { type Tokenizer } from "../models/tokenizer/tokenizer.ts";
+import type { Tokenizer } from "../models/tokenizer/tokenizer.ts";
 import { ChatFormat, Conversation } from "./conversation.ts";
 
 const system = { role: "system", content: "Rules." };

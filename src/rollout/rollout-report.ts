@@ -76,6 +76,15 @@ export function rolloutMetrics(groups: readonly TrajectoryGroup[], report: Rollo
   const staleness = turns.map(({ reply }) => version - (reply.versions[0] ?? version));
   const numEnded = seen.length + report.failed.length;
   return {
+    // First, so that a part called "mean" does not hide what is always there.
+    ...meansByName(
+      "reward/",
+      seen.map(({ reward }) => reward.parts),
+    ),
+    ...meansByName(
+      "env/",
+      seen.map(({ metrics }) => metrics),
+    ),
     "rollout/groups": groups.length,
     "rollout/trajectories": delivered.length,
     "rollout/failed_share": numEnded === 0 ? 0 : report.failed.length / numEnded,
@@ -93,14 +102,6 @@ export function rolloutMetrics(groups: readonly TrajectoryGroup[], report: Rollo
     "reward/mean": mean(seen.map(({ reward }) => reward.total)),
     "reward/max": seen.reduce((most, { reward }) => Math.max(most, reward.total), -Infinity),
     "reward/min": seen.reduce((least, { reward }) => Math.min(least, reward.total), Infinity),
-    ...meansByName(
-      "reward/",
-      seen.map(({ reward }) => reward.parts),
-    ),
-    ...meansByName(
-      "env/",
-      seen.map(({ metrics }) => metrics),
-    ),
     "time/generate_ms": mean(delivered.map(({ timings }) => timings.generateMs)),
     "time/env_ms": mean(delivered.map(({ timings }) => timings.envMs)),
     "time/reward_ms": mean(delivered.map(({ timings }) => timings.rewardMs)),

@@ -1,14 +1,12 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { PromptSource } from "../data/prompt-source.ts";
-import { RerollError } from "../errors/reroll-error.ts";
-import type { JsonValue, Prompt } from "../flow/prompt.ts";
+import { completed, episodes, failed, numbered, schedulerOf, settle } from "../../test/rollout/scripted-episodes.ts";
+import type { JsonValue } from "../flow/prompt.ts";
 import type { Trajectory, TrajectoryEnd } from "../flow/trajectory.ts";
 import { Random } from "../random/random.ts";
 import { admitByStaleness, admitWanted } from "./admission.ts";
-import type { EpisodeTask, RunEpisode } from "./episode.ts";
+import type { EpisodeTask } from "./episode.ts";
 import { dropEqualRewards } from "./group-filter.ts";
-import { RolloutScheduler, type SchedulerOptions, type SchedulerParts } from "./rollout-scheduler.ts";
 
 const signal = new AbortController().signal;
 
@@ -227,110 +225,13 @@ test("with faults of every kind the right number of good samples comes out and t
   await scheduler.close();
 });
 
-const completed: TrajectoryEnd = { kind: "completed" };
-
-function failed(message: string): TrajectoryEnd & { kind: "failed" } {
-  return { kind: "failed", stage: "environment", error: new RerollError("FAILED", message) };
-}
-
-function seeds({ trajectories }: { trajectories: readonly Trajectory[] }): readonly number[] {
-  return trajectories.map(({ seed }) => seed);
-}
-
-function schedulerOf(
-  options: SchedulerOptions,
-  parts: Partial<SchedulerParts> & { runEpisode: RunEpisode },
-): RolloutScheduler {
-  return new RolloutScheduler({
-    sources: [{ share: 1, source: numbered("p") }],
-    seed: 1,
-    clock: () => 0,
-    ...parts,
-    options,
-  });
-}
-
-/** Prompts p0, p1, ... */
-function numbered(domain: string, size = Infinity): PromptSource {
-  let next = 0;
-  return {
-    next: async (count) => {
-      const ids = Array.from({ length: Math.max(0, Math.min(count, size - next)) }, (_, i) => next + i);
-      next += ids.length;
-      return ids.map((i): Prompt => ({ id: `${domain}${i}`, domain, seed: i, messages: [], truth: null, extra: {} }));
-    },
-    position: () => next,
-    restore: async (position) => {
-      next = position as number;
-    },
-  };
-}
-
-interface EpisodeScript {
-  /** Milliseconds until it ends. */
-  readonly waits?: (task: EpisodeTask) => number;
-  readonly end?: (task: EpisodeTask) => TrajectoryEnd;
-  readonly reward?: (task: EpisodeTask) => number;
-  readonly version?: () => number;
-}
-
-function episodes(script: EpisodeScript) {
-  let running = 0;
-  let most = 0;
-  let started = 0;
-  const run: RunEpisode = async (task, control) => {
-    started++;
-    most = Math.max(most, ++running);
-    const wasAborted = await sleep(script.waits?.(task) ?? 0, control.signal);
-    running--;
-    const end: TrajectoryEnd = wasAborted ? { kind: "aborted" } : (script.end?.(task) ?? completed);
-    const total = script.reward?.(task) ?? 0;
-    const { queuedMs, ...rest } = task;
-    const versions = Int32Array.of(script.version?.() ?? 0);
-    const reply = {
-      tokenIds: Int32Array.of(1),
-      samplerLogprobs: Float32Array.of(0),
-      modelLogprobs: Float32Array.of(0),
-      versions,
-    };
-    const turn = {
-      promptIds: Int32Array.of(1),
-      reply,
-      replyText: "",
-      messages: [],
-      finish: "stop" as const,
-      reward: total,
-    };
-    return {
-      ...rest,
-      turns: [{ ...turn, metrics: {}, startedMs: 0, generateMs: 0, envMs: 0 }],
-      end,
-      reward: { total, score: 0, parts: {} },
-      metrics: {},
-      timings: { startedMs: 0, queuedMs, generateMs: 0, envMs: 0, rewardMs: 0, totalMs: 0 },
-    };
-  };
-  return Object.assign(run, { mostAtOnce: () => most, numStarted: () => started, numRunning: () => running });
-}
-
-function sleep(ms: number, until: AbortSignal): Promise<boolean> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(() => resolve(false), ms);
-    until.addEventListener("abort", () => {
-      clearTimeout(timer);
-      resolve(true);
-    });
-  });
-}
-
-/** Lets everything that can go on do so. */
-async function settle(): Promise<void> {
-  for (let i = 0; i < 20; i++) await new Promise((resolve) => setTimeout(resolve, 1));
-}
-
 test("a new version right before take does not keep samples from starting", async () => {
   const scheduler = schedulerOf({ groupSize: 1, maxInFlight: 8 }, { runEpisode: episodes({}) });
   scheduler.setVersion(3);
   expect((await scheduler.take(2, signal)).groups).toHaveLength(2);
   await scheduler.close();
 });
+
+function seeds({ trajectories }: { trajectories: readonly Trajectory[] }): readonly number[] {
+  return trajectories.map(({ seed }) => seed);
+}

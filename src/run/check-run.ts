@@ -142,9 +142,9 @@ function checkSource(source: DataOptions, envs: RunConfig["envs"], path: string)
   return `${path}.env names ${JSON.stringify(source.env)}, which makes no prompts of its own. Take its prompts from a file.`;
 }
 
-/** Rows of data are scored by a reward; only environments have rewards of their own. */
-function checkRewards({ data, envs, rewards }: RunConfig): string | null {
-  if (data === null) return null;
+/** Rows of data are scored by a reward; only environments and agents have rewards of their own. */
+function checkRewards({ agent, data, envs, rewards }: RunConfig): string | null {
+  if (data === null || agent !== null) return null;
   const names = Object.keys(rewards);
   return first(domainsOf(data), (domain) => {
     const isFine =

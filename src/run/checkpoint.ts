@@ -18,6 +18,8 @@ export interface LoopState extends LoopPosition {
   readonly best: { readonly step: number; readonly value: number } | null;
   /** Validations without a better one. */
   readonly numWithoutBetter: number;
+  /** The step that was validated last; -1 for none. */
+  readonly validatedStep: number;
   readonly replay: JsonValue;
 }
 
@@ -29,22 +31,30 @@ export interface Checkpoint {
 export class Checkpoints {
   readonly #folder: string;
   readonly #numKept: number;
+  /** The one that was saved or loaded last. */
+  #current: string | null = null;
 
   constructor(runFolder: string, numKept: number) {
     this.#folder = join(runFolder, "checkpoints");
     this.#numKept = numKept;
   }
 
+  /** Of a step that has its checkpoint already, only what is known beside the weights is written again. */
   async save(trainer: Trainer, state: LoopState): Promise<string> {
     const place = join(this.#folder, nameOf(state.step));
+    if (place === this.#current) {
+      await writeState(place, state);
+      return place;
+    }
     const draft = `${place}.writing`;
     await rm(draft, { recursive: true, force: true });
     await mkdir(draft, { recursive: true });
     await trainer.saveModel(join(draft, "model"));
     await trainer.saveState(join(draft, "state"));
-    await writeFile(join(draft, "loop.json"), `${JSON.stringify(state)}\n`);
+    await writeState(draft, state);
     await rm(place, { recursive: true, force: true });
     await rename(draft, place);
+    this.#current = place;
     await this.#removeOld(state);
     return place;
   }
@@ -54,7 +64,9 @@ export class Checkpoints {
     const last = (await this.#names()).at(-1);
     if (last === undefined) return null;
     const folder = join(this.#folder, last);
-    return { folder, state: await readState(join(folder, "loop.json")) };
+    const state = await readState(join(folder, "loop.json"));
+    this.#current = folder;
+    return { folder, state };
   }
 
   async #removeOld({ best }: LoopState): Promise<void> {
@@ -75,6 +87,12 @@ export class Checkpoints {
 
 function nameOf(step: number): string {
   return `step-${String(step).padStart(6, "0")}`;
+}
+
+async function writeState(folder: string, state: LoopState): Promise<void> {
+  const path = join(folder, "loop.json");
+  await writeFile(`${path}.writing`, `${JSON.stringify(state)}\n`);
+  await rename(`${path}.writing`, path);
 }
 
 async function readState(path: string): Promise<LoopState> {

@@ -2,30 +2,38 @@
 import type { RecipeChoice } from "../algorithms/recipes/table.ts";
 import { buildRecipe } from "../algorithms/recipes/table.ts";
 import type { Clock } from "../flow/clock.ts";
-import { startThreadedEngine, type ThreadedEngine } from "../generation/local/threaded-engine.ts";
 import { loadTokenizer } from "../models/tokenizer/load-tokenizer.ts";
 import type { Tokenizer } from "../models/tokenizer/tokenizer.ts";
+import type { RunEpisode } from "../rollout/episode.ts";
 import { startThreadedTrainer } from "../training/threaded-trainer.ts";
 import type { Trainer } from "../training/trainer.ts";
 import type { TrainerHostSource } from "../training/trainer-host.ts";
 import { updatesPerStep } from "./batch-arithmetic.ts";
-import { buildWorld, type RunWorld } from "./build-rollout.ts";
+import { buildEpisodes, buildWorld, type RunWorld } from "./build-rollout.ts";
 import { type Placement, placeRun } from "./machine.ts";
+import { openAgent } from "./open-agent.ts";
+import { openEngine, type RunEngine } from "./open-engine.ts";
 import { prepareModel } from "./prepare-model.ts";
 import type { RunConfig } from "./run-config.ts";
 
 export interface RunParts {
   readonly world: RunWorld;
   readonly tokenizer: Tokenizer;
-  readonly engine: ThreadedEngine;
+  readonly engine: RunEngine;
   readonly trainer: Trainer;
+  /** Episodes as this run plays them, sampled at a temperature. */
+  readonly episodesAt: (temperature: number) => RunEpisode;
   close(): Promise<void>;
 }
 
-export async function openParts(
-  config: RunConfig,
-  { folder, clock }: { readonly folder: string; readonly clock: Clock },
-): Promise<RunParts> {
+export interface OpenOptions {
+  readonly folder: string;
+  readonly clock: Clock;
+  /** Told of failures of the endpoint that agents talk to. */
+  readonly onError: (cause: unknown) => void;
+}
+
+export async function openParts(config: RunConfig, { folder, clock, onError }: OpenOptions): Promise<RunParts> {
   const opened: { close(): Promise<void> }[] = [];
   const close = async () => {
     for (const part of opened.reverse()) await part.close();
@@ -39,32 +47,17 @@ export async function openParts(
     const modelFolder = prepareModel(config, Object.values(world.envs), folder);
     const tokenizer = await loadTokenizer(modelFolder);
     const placement = placeRun(config);
-    const engine = keep(await startEngine(config, modelFolder, placement));
+    const engine = keep(await openEngine(config, { modelFolder, runFolder: folder, placement, clock }));
     const trainer = keep(await startThreadedTrainer(trainerSource(config, modelFolder, placement)));
-    return { world, tokenizer, engine, trainer, close };
+    const shared = { engine, tokenizer, world, clock, onError };
+    const agent = config.agent === null ? null : keep(await openAgent(config, config.agent, shared));
+    const playEnvs = (temperature: number) =>
+      buildEpisodes(config, world, { generate: engine.generate, tokenizer, clock }, temperature);
+    return { world, tokenizer, engine, trainer, episodesAt: agent?.episodesAt ?? playEnvs, close };
   } catch (cause) {
     await close();
     throw cause;
   }
-}
-
-function startEngine(config: RunConfig, folder: string, placement: Placement): Promise<ThreadedEngine> {
-  const { maxRunning, maxStepTokens } = config.engine;
-  return startThreadedEngine({
-    folder,
-    tokenizerFolder: folder,
-    device: placement.device,
-    dtype: placement.dtype,
-    numThreads: placement.engineThreads,
-    options: {
-      contextLength: config.rollout.contextLength,
-      maxRunning: maxRunning ?? Math.min(256, config.rollout.maxInFlight),
-      maxQueued: Math.max(16_384, 2 * config.rollout.maxInFlight),
-      ...(maxStepTokens !== null && { maxStepTokens }),
-      seed: config.seed,
-      isSteady: true,
-    },
-  });
 }
 
 function trainerSource(config: RunConfig, modelFolder: string, placement: Placement): TrainerHostSource {

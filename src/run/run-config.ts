@@ -7,6 +7,7 @@ import { z } from "zod";
 import { recipes } from "../algorithms/recipes/table.ts";
 import { dataOptions } from "../data/data-options.ts";
 import { presetSizes } from "../models/causal-lm/presets.ts";
+import type { RunAgent } from "../rollout/agent-episode.ts";
 import { optimizerOptions, scheduleOptions, trainingOptions } from "../training/trainer-options.ts";
 
 const typed = z.looseObject({ type: z.string() });
@@ -104,7 +105,7 @@ const loopOptions = z.discriminatedUnion("type", [
 
 const replayOptions = z.strictObject({
   capacity: z.int().positive().default(4096).describe("Trajectories kept."),
-  ratio: z.number().min(0).max(1).default(0.25).describe("Share of each batch that is replayed."),
+  ratio: z.number().min(0).lt(1).default(0.25).describe("Share of each batch that is replayed."),
   priority: z
     .enum(["uniform", "advantage", "reward", "rarity"])
     .default("advantage")
@@ -149,6 +150,11 @@ export const runConfig = z.strictObject({
   model: modelOptions,
   envs: z.record(z.string(), typed).default({}).describe("Environments by domain: { type, ...options }."),
   rewards: z.record(z.string(), typed).default({}).describe("Rewards by domain; default takes all others."),
+  agent: z
+    .custom<RunAgent>((value) => typeof value === "function", "must be a function")
+    .nullable()
+    .default(null)
+    .describe("An agent of one's own that talks to the run's OpenAI-compatible endpoint, in place of environments."),
   data: dataOptions
     .nullable()
     .default(null)

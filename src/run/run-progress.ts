@@ -4,7 +4,7 @@ import type { Metrics } from "../flow/metrics.ts";
 import type { LoopObserver, LoopPosition } from "../loops/loop-parts.ts";
 import type { Rollout } from "../rollout/rollout-report.ts";
 import type { Trainer } from "../training/trainer.ts";
-import type { Checkpoints, LoopState } from "./checkpoint.ts";
+import type { Checkpoint, Checkpoints, LoopState } from "./checkpoint.ts";
 import type { RunConfig } from "./run-config.ts";
 import type { RunRecorder } from "./run-recorder.ts";
 import type { TrainResult } from "./train-run.ts";
@@ -19,7 +19,8 @@ export interface ProgressParts {
   /** Where rollout and replay stand. */
   readonly position: () => Pick<LoopState, "rollout" | "replay">;
   readonly signal: AbortSignal;
-  readonly saved: LoopState | null;
+  /** What the run goes on from; null at its start. */
+  readonly saved: Checkpoint | null;
 }
 
 export class RunProgress implements LoopObserver {
@@ -27,21 +28,27 @@ export class RunProgress implements LoopObserver {
   #best: LoopState["best"];
   #numWithoutBetter: number;
   #lastMetrics: Metrics = {};
-  #validatedStep = -1;
-  #savedStep: number;
-  #savedFolder = "";
+  #validatedStep: number;
+  #savedFolder: string;
+  /** Whether the latest checkpoint lacks something. */
+  #isUnsaved: boolean;
 
   constructor(parts: ProgressParts) {
+    const { saved } = parts;
     this.#parts = parts;
-    this.#best = parts.saved?.best ?? null;
-    this.#numWithoutBetter = parts.saved?.numWithoutBetter ?? 0;
-    this.#savedStep = parts.saved?.step ?? -1;
+    this.#best = saved?.state.best ?? null;
+    this.#numWithoutBetter = saved?.state.numWithoutBetter ?? 0;
+    this.#validatedStep = saved?.state.validatedStep ?? -1;
+    this.#savedFolder = saved?.folder ?? "";
+    this.#isUnsaved = saved === null;
   }
 
-  async onStart(position: LoopPosition): Promise<void> {
-    if (this.#parts.saved !== null) return;
-    await this.#validate(position);
-    if (this.#parts.config.checkpoint.every > 0) await this.#save(position);
+  async onStart(position: LoopPosition): Promise<"continue" | "stop"> {
+    if (this.#parts.saved === null) {
+      await this.#validate(position);
+      if (this.#parts.config.checkpoint.every > 0) await this.#save(position);
+    }
+    return this.#isOver() ? "stop" : "continue";
   }
 
   async onRollout(step: number, rollout: Rollout): Promise<void> {
@@ -51,6 +58,7 @@ export class RunProgress implements LoopObserver {
   async onStep(position: LoopPosition, metrics: Metrics): Promise<"continue" | "stop"> {
     const { config, recorder, signal } = this.#parts;
     this.#lastMetrics = metrics;
+    this.#isUnsaved = true;
     recorder.log(position.step, "train", metrics);
     const isDue = (every: number | undefined) => every !== undefined && every > 0 && position.step % every === 0;
     if (isDue(config.validation?.every)) await this.#validate(position);
@@ -75,6 +83,7 @@ export class RunProgress implements LoopObserver {
     if (validate === null || config.validation === null || this.#validatedStep === position.step) return;
     const { metrics, rollout } = await validate(position.version, signal);
     this.#validatedStep = position.step;
+    this.#isUnsaved = true;
     recorder.log(position.step, "validation", metrics);
     recorder.recordRollout(position.step, "validation", rollout);
     const value = metrics[`validation/${config.validation.metric}`] ?? Number.NEGATIVE_INFINITY;
@@ -88,17 +97,20 @@ export class RunProgress implements LoopObserver {
   }
 
   async #save(position: LoopPosition): Promise<void> {
-    if (this.#savedStep === position.step && this.#savedFolder !== "") return;
-    const { trainer, checkpoints } = this.#parts;
+    if (!this.#isUnsaved) return;
+    const { trainer, checkpoints, recorder } = this.#parts;
+    // What leads up to a checkpoint is not told again by a run that goes on from it.
+    await recorder.flush?.();
     const state: LoopState = {
       step: position.step,
       version: position.version,
       ...this.#parts.position(),
       best: this.#best,
       numWithoutBetter: this.#numWithoutBetter,
+      validatedStep: this.#validatedStep,
     };
     this.#savedFolder = await checkpoints.save(trainer, state);
-    this.#savedStep = position.step;
+    this.#isUnsaved = false;
   }
 
   #isOver(): boolean {

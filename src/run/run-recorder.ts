@@ -16,6 +16,8 @@ export interface RunRecorder {
   sampleEvent(event: SampleEvent): void;
   /** A stretch of time on the run's clock. */
   span(stage: LoopStage, startMs: number, endMs: number, step: number): void;
+  /** Resolves when everything so far would survive the process. */
+  flush?(): Promise<void>;
 }
 
 /** Records nothing. */

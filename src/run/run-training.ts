@@ -118,6 +118,7 @@ async function openFolder(config: RunConfig, { resume, version }: RunTrainingOpt
 }
 
 function recorderOf(tracker: RunTracker, folder: RunFolder, onLogged: () => void): RunRecorder {
+  let trajectories: Promise<void> = Promise.resolve();
   return {
     say: (text) => tracker.note(text),
     log: (step, kind, metrics) => {
@@ -127,11 +128,17 @@ function recorderOf(tracker: RunTracker, folder: RunFolder, onLogged: () => void
     recordRollout: (step, kind, rollout) => {
       if (kind !== "train") return;
       // The run goes on without a record of what it saw, but not silently.
-      tracker.recordRollout(step, rollout).catch((cause: unknown) => tracker.warn("trajectories", String(cause)));
+      trajectories = tracker
+        .recordRollout(step, rollout)
+        .catch((cause: unknown) => tracker.warn("trajectories", String(cause)));
     },
     sampleEvent: (event) => tracker.sampleEvent(event),
     span: (stage, startMs, endMs, step) =>
       folder.appendSpan({ worker: stage === "train" ? "trainer" : "loop", stage, startMs, endMs, step }),
+    flush: async () => {
+      await trajectories;
+      await folder.flush();
+    },
   };
 }
 

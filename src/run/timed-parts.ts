@@ -39,8 +39,9 @@ export function timedParts(parts: LoopParts, recorder: RunRecorder, clock: Clock
     observer: {
       onStart: async (position) => {
         step = position.step;
-        await observer.onStart?.(position);
+        const decision = await observer.onStart?.(position);
         stepStartedMs = clock();
+        return decision ?? "continue";
       },
       onRollout: async (at, sampled) => observer.onRollout?.(at, sampled),
       onStep: async (position, metrics) => {

@@ -12,9 +12,8 @@ import { runAsyncLoop } from "../loops/async-loop.ts";
 import type { LoopParts, LoopPosition } from "../loops/loop-parts.ts";
 import { runSupervisedLoop } from "../loops/supervised-loop.ts";
 import { runSyncLoop } from "../loops/sync-loop.ts";
-import { createSharedMemorySync } from "../weight-sync/shared-memory-sync.ts";
 import { buildExperience } from "./build-experience.ts";
-import { buildEpisodes, buildScheduler, buildSources } from "./build-rollout.ts";
+import { buildScheduler, buildSources } from "./build-rollout.ts";
 import { Checkpoints, type LoopState } from "./checkpoint.ts";
 import { openParts, type RunParts } from "./open-parts.ts";
 import type { RunConfig } from "./run-config.ts";
@@ -43,7 +42,8 @@ export interface TrainResult {
 }
 
 export async function trainRun(config: RunConfig, options: TrainOptions): Promise<TrainResult> {
-  const parts = await openParts(config, options);
+  const onError = (cause: unknown) => options.recorder.say(`The endpoint of the agent failed: ${String(cause)}`);
+  const parts = await openParts(config, { ...options, onError });
   try {
     return await train(config, options, parts);
   } finally {
@@ -56,13 +56,8 @@ async function train(config: RunConfig, options: TrainOptions, parts: RunParts):
   const { world, engine, trainer } = parts;
   const checkpoints = new Checkpoints(folder, config.checkpoint.keep);
   const { sources, statements } = await buildSources(config, world);
-  for (const statement of statements) recorder.say(statement);
-  const episodes = buildEpisodes(
-    config,
-    world,
-    { ...parts, generate: engine.generate, clock },
-    config.rollout.sampling.temperature,
-  );
+  for (const statement of [...engine.statements, ...statements]) recorder.say(statement);
+  const episodes = parts.episodesAt(config.rollout.sampling.temperature);
   const scheduler = buildScheduler(config, episodes, sources, clock, (event) => recorder.sampleEvent(event));
   try {
     const saved = options.isResumed ? await checkpoints.latest() : null;
@@ -74,13 +69,10 @@ async function train(config: RunConfig, options: TrainOptions, parts: RunParts):
       recorder.say(`Going on from step ${saved.state.step}.`);
     } else if (config.warmStart !== null) {
       await warmStart(config, options, parts);
+      // Half a warm start is no place to go on from.
+      signal.throwIfAborted();
     }
-    const validating = buildEpisodes(
-      config,
-      world,
-      { ...parts, generate: engine.generate, clock },
-      config.validation?.temperature ?? 0,
-    );
+    const validating = parts.episodesAt(config.validation?.temperature ?? 0);
     const progress = new RunProgress({
       config,
       trainer,
@@ -89,14 +81,14 @@ async function train(config: RunConfig, options: TrainOptions, parts: RunParts):
       validate: config.validation === null ? null : buildValidation(config, world, validating, clock),
       position: () => ({ rollout: scheduler.position(), replay: experience.position() }),
       signal,
-      saved: saved?.state ?? null,
+      saved,
     });
     const loop = timedParts(
       {
         rollout: scheduler,
         experience,
         trainer,
-        sync: createSharedMemorySync({ withWeights: (use) => trainer.withWeights(use), engines: [engine], clock }),
+        sync: engine.syncFrom(trainer),
         observer: progress,
         groupsPerStep: config.rollout.groupsPerStep,
       },

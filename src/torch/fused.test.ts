@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { ones, zeros } from "./create.ts";
-import { attention, swiglu } from "./fused.ts";
+import { ones, tensor, zeros } from "./create.ts";
+import { attention, packedAttention, swiglu } from "./fused.ts";
 
 test("swiglu needs two halves: silu(1) * 2 for [1 | 2], and an odd width is refused", () => {
   const pair = ones([1, 2]);
@@ -28,4 +28,23 @@ test("attention without heads, and heads that do not divide, are refused before 
     "attention takes q [B, H, T, K]",
   );
   expect(run(4, 2)().shape).toEqual([1, 4, 2, 4]);
+});
+
+test("queries with more keys than themselves are the last of their sequence", () => {
+  // Keys of zero make every weight equal: a query gets the mean of the values that it sees.
+  const rows = (lengths: number[], starts: number[]) => ({
+    lengths,
+    starts_int32: tensor(Int32Array.from(starts), [starts.length]),
+    maxLength: Math.max(...lengths),
+  });
+  const values = tensor([2, 4, 9, 1, 3], { dtype: "float32" }).view(5, 1, 1);
+  const keys = rows([3, 2], [0, 3, 5]);
+  const out = packedAttention(ones([3, 1, 1]), zeros([5, 1, 1]), values, { ...rows([2, 1], [0, 2, 3]), keys });
+  expect(out.view(3).toArray()).toEqual([3, 5, 2]);
+  const near = packedAttention(ones([3, 1, 1]), zeros([5, 1, 1]), values, {
+    ...rows([2, 1], [0, 2, 3]),
+    keys,
+    window: 1,
+  });
+  expect(near.view(3).toArray()).toEqual([4, 9, 3]);
 });

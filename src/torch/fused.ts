@@ -68,46 +68,53 @@ export function attention(q_BHTK: Tensor, k_BGCK: Tensor, v_BGCK: Tensor, option
  * Causal attention of several sequences laid end to end: q [S, H, K], k and v [S, G, K], one [S, H, K] back. A token
  * sees its own sequence only. Uses the variable-length flash kernel where there is one, else a sequence at a time.
  */
-export function packedAttention(
-  q_SHK: Tensor,
-  k_SGK: Tensor,
-  v_SGK: Tensor,
-  { lengths, starts_int32, maxLength, window = null, scale }: PackedAttentionOptions,
-): Tensor {
+export function packedAttention(q_SHK: Tensor, k_SGK: Tensor, v_SGK: Tensor, options: PackedAttentionOptions): Tensor {
+  const { window = null, scale = q_SHK.size(2) ** -0.5, keys = options } = options;
   const isFlash = has.varlenFlash && q_SHK.device.startsWith("cuda") && /^b?float16$/.test(q_SHK.dtype);
-  const factor = scale ?? q_SHK.size(2) ** -0.5;
-  if (isFlash) return varlenFlash(q_SHK, k_SGK, v_SGK, starts_int32, maxLength, window, factor);
+  if (isFlash) return varlenFlash(q_SHK, k_SGK, v_SGK, options, keys, window, scale);
   const parts: Tensor[] = [];
-  let start = 0;
-  for (const { length, count } of equalRuns(lengths)) {
-    const rows = (x: Tensor) =>
+  let [start, keyStart] = [0, 0];
+  for (const { length, keyLength, count } of equalRuns(options.lengths, keys.lengths)) {
+    const rows = (x: Tensor, from: number, T: number) =>
       x
-        .narrow(0, start, count * length)
-        .view(count, length, x.size(1), x.size(2))
+        .narrow(0, from, count * T)
+        .view(count, T, x.size(1), x.size(2))
         .transpose(1, 2);
-    const out = attention(rows(q_SHK), rows(k_SGK), rows(v_SGK), { isCausal: true, window, scale: factor });
+    const [k, v] = [rows(k_SGK, keyStart, keyLength), rows(v_SGK, keyStart, keyLength)];
+    const out = attention(rows(q_SHK, start, length), k, v, { isCausal: true, window, scale });
     parts.push(out.transpose(1, 2).reshape(count * length, q_SHK.size(1), q_SHK.size(2)));
     start += count * length;
+    keyStart += count * keyLength;
   }
   return parts.length === 1 ? parts[0]! : cat(parts, 0);
 }
 
-/** Neighbours of equal length go through attention together. */
-function equalRuns(lengths: readonly number[]): { readonly length: number; readonly count: number }[] {
-  const runs: { length: number; count: number }[] = [];
-  for (const length of lengths) {
+/** Neighbours of equal lengths go through attention together. */
+function equalRuns(
+  lengths: readonly number[],
+  keyLengths: readonly number[],
+): { readonly length: number; readonly keyLength: number; readonly count: number }[] {
+  const runs: { length: number; keyLength: number; count: number }[] = [];
+  for (const [i, length] of lengths.entries()) {
+    const keyLength = keyLengths[i]!;
     const last = runs.at(-1);
-    if (last?.length === length) last.count++;
-    else runs.push({ length, count: 1 });
+    if (last?.length === length && last.keyLength === keyLength) last.count++;
+    else runs.push({ length, keyLength, count: 1 });
   }
   return runs;
 }
 
-export interface PackedAttentionOptions {
+/** How sequences lie end to end. */
+export interface PackedRows {
   readonly lengths: readonly number[];
   /** Where each sequence starts, and the total: [sequences + 1], int32. */
   readonly starts_int32: Tensor;
   readonly maxLength: number;
+}
+
+export interface PackedAttentionOptions extends PackedRows {
+  /** Where there are more keys than queries: the queries of a sequence are its last tokens. Default: as many. */
+  readonly keys?: PackedRows;
   readonly window?: number | null;
   readonly scale?: number;
 }
@@ -302,8 +309,8 @@ function varlenFlash(
   q_SHK: Tensor,
   k_SGK: Tensor,
   v_SGK: Tensor,
-  starts: Tensor,
-  maxLength: number,
+  queries: PackedRows,
+  keys: PackedRows,
   window: number | null,
   scale: number,
 ): Tensor {
@@ -312,10 +319,10 @@ function varlenFlash(
     q_SHK,
     k_SGK,
     v_SGK,
-    starts,
-    starts,
-    maxLength,
-    maxLength,
+    queries.starts_int32,
+    keys.starts_int32,
+    queries.maxLength,
+    keys.maxLength,
     0,
     true,
     false,

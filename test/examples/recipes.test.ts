@@ -58,6 +58,7 @@ const changes: Readonly<Record<string, readonly string[]>> = {
     `data.parts.1.source.path=${files.mbpp}`,
     `data.parts.2.source.path=${files.ifeval}`,
   ],
+  "own-agent.ts": [],
   "rollout-correction.ts": ["warmStart.steps=2", "validation.prompts=4"],
   "sft.ts": [
     ...preset,

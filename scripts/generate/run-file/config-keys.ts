@@ -64,8 +64,10 @@ function tagOf(choice: z.core.$ZodType): string {
 }
 
 function rowOf(key: string, option: z.core.$ZodType, given: unknown): OptionRow {
-  const json = z.toJSONSchema(z.object({ x: option }), { io: "input" }) as JsonSchema;
-  const row = { ...schemaRows(json)[0]!, key };
+  const json = z.toJSONSchema(z.object({ x: option }), { io: "input", unrepresentable: "any" }) as JsonSchema;
+  const found = schemaRows(json)[0]!;
+  // JSON Schema has no word for functions.
+  const row = { ...found, key, values: found.values.replace("undefined", "function") };
   return given === undefined ? row : { ...row, initial: JSON.stringify(given) };
 }
 

@@ -1,8 +1,9 @@
 /** The layout over the paged cache: pieces of sequences end to end. */
 import { rotateHeads, type TokenLayout } from "../../models/causal-lm/token-layout.ts";
 import { tensor } from "../../torch/create.ts";
-import { packedAttention } from "../../torch/fused.ts";
-import { pagedAttention, pagedAttentionReference } from "../../torch/paged-attention.ts";
+import type { Device } from "../../torch/dtype.ts";
+import { type PackedRows, packedAttention } from "../../torch/fused.ts";
+import { pagedAttention } from "../../torch/paged-attention.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { PagedCache } from "./paged-cache.ts";
 import type { Piece } from "./scheduler.ts";
@@ -11,7 +12,7 @@ import type { Piece } from "./scheduler.ts";
  * The pieces of a step, end to end. What they compute goes into the cache; they see what is there already. Up to `numTokens`
  * follow tokens that mean nothing; they write to the scratch block.
  */
-export function piecesLayout(pieces: readonly Piece[], cache: PagedCache, numTokens: number): TokenLayout {
+export function piecesLayout(pieces: readonly Piece[], cache: PagedCache, numTokens = 0): TokenLayout {
   const { blockSize, device } = cache;
   const positions: number[] = [];
   const rows: number[] = [];
@@ -21,7 +22,7 @@ export function piecesLayout(pieces: readonly Piece[], cache: PagedCache, numTok
       const position = sequence.numComputed + i;
       positions.push(position);
       rows.push(row);
-      slots.push(sequence.blocks[Math.floor(position / blockSize)]! * blockSize + (position % blockSize));
+      slots.push(slotOf(sequence.blocks, position, blockSize));
     }
   });
   while (positions.length < numTokens) {
@@ -47,6 +48,10 @@ export function piecesLayout(pieces: readonly Piece[], cache: PagedCache, numTok
   };
 }
 
+function slotOf(blocks: readonly number[], position: number, blockSize: number): number {
+  return blocks[Math.floor(position / blockSize)]! * blockSize + (position % blockSize);
+}
+
 type Attend = (layer: number, q_SHK: Tensor, k_SGK: Tensor, v_SGK: Tensor, window: number | null) => Tensor;
 
 function attentionOver(pieces: readonly Piece[], cache: PagedCache, positions_S: Tensor, rows_S: Tensor): Attend {
@@ -59,29 +64,32 @@ function attentionOver(pieces: readonly Piece[], cache: PagedCache, positions_S:
       return pagedAttention(q_SHK, { keys, values, table_RM, rows_S, positions_S, window });
     };
   }
+  const lengths = pieces.map(({ numTokens }) => numTokens);
+  const numFilling = positions_S.numel - lengths.reduce((sum, length) => sum + length, 0);
+  const filling = numFilling > 0 ? [numFilling] : [];
+  const queries = packed([...lengths, ...filling], device);
   // Prompts that start from nothing see only what this step computes: no need to read it back from the cache.
-  if (pieces.every(({ sequence }) => sequence.numComputed === 0)) {
-    const lengths = pieces.map(({ numTokens }) => numTokens);
-    const starts = [0];
-    for (const length of lengths) starts.push(starts.at(-1)! + length);
-    const starts_int32 = tensor(Int32Array.from(starts), [starts.length], { device });
-    const maxLength = Math.max(...lengths);
-    return (_layer, q_SHK, k_SGK, v_SGK, window) =>
-      packedAttention(q_SHK, k_SGK, v_SGK, { lengths, starts_int32, maxLength, window });
-  }
-  const runs = pieces.map(({ sequence, numTokens }) => {
-    const length = sequence.numComputed + numTokens;
-    const used = sequence.blocks.slice(0, Math.ceil(length / cache.blockSize));
-    return {
-      blocks: tensor(Int32Array.from(used), [used.length], { device, dtype: "int64" }),
-      numQueries: numTokens,
-      length,
-    };
-  });
+  if (pieces.every(({ sequence }) => sequence.numComputed === 0))
+    return (_layer, q_SHK, k_SGK, v_SGK, window) => packedAttention(q_SHK, k_SGK, v_SGK, { ...queries, window });
+  const seen = pieces.map(({ sequence, numTokens }) => sequence.numComputed + numTokens);
+  const keys = packed([...seen, ...filling], device);
+  const slots = pieces.flatMap(({ sequence: { blocks } }, row) =>
+    Array.from({ length: seen[row]! }, (_, i) => slotOf(blocks, i, cache.blockSize)),
+  );
+  slots.push(...new Array<number>(numFilling).fill(cache.scratchBlock * cache.blockSize));
+  const slots_C = tensor(Int32Array.from(slots), [slots.length], { device, dtype: "int64" });
   return (layer, q_SHK, _k, _v, window) => {
-    const { keys, values } = cache.layers[layer]!;
-    return pagedAttentionReference(q_SHK, keys, values, runs, window);
+    const { keySlots, valueSlots } = cache.layers[layer]!;
+    const [k_CGK, v_CGK] = [keySlots.indexSelect(0, slots_C), valueSlots.indexSelect(0, slots_C)];
+    return packedAttention(q_SHK, k_CGK, v_CGK, { ...queries, keys, window });
   };
+}
+
+function packed(lengths: readonly number[], device: Device): PackedRows {
+  const starts = [0];
+  for (const length of lengths) starts.push(starts.at(-1)! + length);
+  const starts_int32 = tensor(Int32Array.from(starts), [starts.length], { device });
+  return { lengths, starts_int32, maxLength: Math.max(...lengths) };
 }
 
 function blockTable(rows: readonly (readonly number[])[]): Tensor {

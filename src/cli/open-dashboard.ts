@@ -1,0 +1,29 @@
+/** The dashboard as commands start it: with tokenizers, and with errors that name flags. */
+import { type Dashboard, type DashboardOptions, startDashboard } from "../dashboard/start-dashboard.ts";
+import type { DecodeTokens } from "../dashboard/token-texts.ts";
+import { RerollError } from "../errors/reroll-error.ts";
+import { listenError } from "../generation/server/listen-address.ts";
+import { IncrementalDecoder } from "../models/tokenizer/incremental-decoder.ts";
+import { loadTokenizer } from "../models/tokenizer/load-tokenizer.ts";
+
+/** Listens, or throws and says what to change. */
+export async function openDashboard(options: Omit<DashboardOptions, "openTokenizer">): Promise<Dashboard> {
+  try {
+    return await startDashboard({ ...options, openTokenizer });
+  } catch (cause) {
+    if (cause instanceof RerollError) throw cause;
+    const { host = "127.0.0.1", port = 0 } = options;
+    throw listenError(cause instanceof Error ? cause : new Error(String(cause)), { host, port });
+  }
+}
+
+/** A character whose bytes come in several tokens is the last one's text, and the others have none. */
+async function openTokenizer(folder: string): Promise<DecodeTokens> {
+  const tokenizer = await loadTokenizer(folder);
+  return (ids) => {
+    const decoder = new IncrementalDecoder(tokenizer);
+    const texts = ids.map((id) => decoder.push(id));
+    const rest = decoder.flush();
+    return rest === "" ? texts : [...texts.slice(0, -1), `${texts.at(-1) ?? ""}${rest}`];
+  };
+}
