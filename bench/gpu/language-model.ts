@@ -27,8 +27,8 @@ const { values } = parseArgs({
     "hf-steps": { type: "string", default: "8" },
     groups: { type: "string", default: "32" },
     "group-size": { type: "string", default: "16" },
-    "max-tokens": { type: "string", default: "96" },
-    lr: { type: "string", default: "5e-5" },
+    "max-tokens": { type: "string", default: "128" },
+    lr: { type: "string", default: "1e-5" },
     loop: { type: "string", default: "sync" },
   },
 });
@@ -42,6 +42,8 @@ const task = {
   maxTokens: Number(values["max-tokens"]),
   lr: Number(values.lr),
 };
+/** Replies are to end by themselves in the first half of the room. */
+const lengthLimit = { maxTokens: task.maxTokens, bufferTokens: task.maxTokens / 2, penalty: 0.5 };
 const rows = wordRows("training", task.groups * Number(values.steps), 1);
 const clock = () => performance.now();
 
@@ -52,7 +54,7 @@ const result = {
   date: new Date().toISOString(),
   machine: describeMachine(),
   device: cudaDeviceCount() > 0 ? cudaProperties() : "cpu",
-  task: { ...task, model: task.model.split("/").at(-1), loop: values.loop, example: rows[0] },
+  task: { ...task, lengthLimit, model: task.model.split("/").at(-1), loop: values.loop, example: rows[0] },
   ours,
   huggingFace: theirs,
   ratio: theirs === null ? null : ours.tokensPerSecond / theirs.tokensPerSecond,
@@ -63,7 +65,7 @@ console.log(JSON.stringify({ ...result, ours: { ...ours, curve: undefined } }));
 interface StepRecord {
   readonly step: number;
   readonly reward: number;
-  /** Share of replies with all three words. */
+  /** Share of replies with all three words that end in time. */
   readonly solved: number;
   readonly tokens: number;
   readonly endedMs: number;
@@ -75,7 +77,16 @@ async function measureOurs() {
     name: "language-model",
     model: { path: task.model },
     data: { type: "rows", rows, shuffle: false, name: "words" },
-    rewards: { default: { type: "contains", partial: true } },
+    rewards: {
+      default: {
+        type: "combine",
+        mode: "weighted",
+        parts: [
+          { reward: { type: "contains", partial: true } },
+          { reward: { type: "length", curve: { shape: "overlong", ...lengthLimit } } },
+        ],
+      },
+    },
     rollout: {
       groupsPerStep: task.groups,
       groupSize: task.groupSize,
@@ -174,7 +185,13 @@ function splitOf(spent: readonly { stage: LoopStage; ms: number; step: number }[
 
 function measureHuggingFace(script: string) {
   const numSteps = Number(values["hf-steps"]);
-  const job = { ...task, rows: rows.slice(0, task.groups * numSteps), steps: numSteps, warmSteps: WARM_STEPS };
+  const job = {
+    ...task,
+    lengthLimit,
+    rows: rows.slice(0, task.groups * numSteps),
+    steps: numSteps,
+    warmSteps: WARM_STEPS,
+  };
   const output = execFileSync("python3", [script], {
     input: JSON.stringify(job),
     encoding: "utf8",

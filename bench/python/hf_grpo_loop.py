@@ -1,6 +1,6 @@
 """A plain GRPO loop with Hugging Face transformers: the same task, prompts, group size, loss and learning rate.
 
-Reads {model, rows, groups, groupSize, maxTokens, lr, steps, warmSteps} as JSON from standard input, prints one line of JSON.
+Reads {model, rows, groups, groupSize, maxTokens, lengthLimit, lr, steps, warmSteps} as JSON from standard input, prints one line of JSON.
 Weights are float32 under bfloat16 autocast in training, and a bfloat16 copy of them samples: as good as it gets with
 `generate`, whose steps autocast would slow down. Tokens are those of replies, as the loss counts them.
 """
@@ -30,6 +30,12 @@ def synchronize():
         torch.cuda.synchronize()
 
 
+def overlong(count):
+    limit = job["lengthLimit"]
+    excess = count - (limit["maxTokens"] - limit["bufferTokens"])
+    return limit["penalty"] * min(1.0, max(0.0, excess / limit["bufferTokens"]))
+
+
 def rollout(rows):
     texts = [tokenizer.apply_chat_template([{"role": "user", "content": row["question"]}], tokenize=False,
                                            add_generation_prompt=True) for row in rows]
@@ -46,7 +52,9 @@ def rollout(rows):
     loss_mask = (ended.cumsum(1) - ended) == 0
     texts = tokenizer.batch_decode(replies.masked_fill(~loss_mask, pad), skip_special_tokens=True)
     truths = [row["truth"] for row in rows for _ in range(size)]
-    rewards = [sum(word in text.lower() for word in truth) / len(truth) for text, truth in zip(texts, truths)]
+    counts = loss_mask.sum(1).tolist()
+    rewards = [sum(word in text.lower() for word in truth) / len(truth) - overlong(count)
+               for text, truth, count in zip(texts, truths, counts)]
     return tokens, torch.cat([mask, loss_mask.long()], 1), loss_mask, start, torch.tensor(rewards, device=device)
 
 

@@ -12,9 +12,9 @@ export function App() {
   const [place, name] = route.value.path;
   return (
     <>
-      <a class="skip" href="#main">
+      <button type="button" class="skip" onClick={() => document.getElementById("main")?.focus()}>
         Skip to content
-      </a>
+      </button>
       <header class="top">
         <a class="brand" href={linkTo(["runs"])}>
           reroll

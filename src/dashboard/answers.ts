@@ -52,8 +52,11 @@ export interface Series {
   readonly values: readonly (number | null)[];
   /** The moving average at the same points, over all points and not only these; empty when none was asked for. */
   readonly smooth: readonly (number | null)[];
-  /** Points that the run has; more than are here when they were thinned out. */
+  /** Points that the run has; more than are here when they were thinned out, or when only a stretch was asked for. */
   readonly numPoints: number;
+  /** From the first to the last of all points. */
+  readonly stepRange: readonly [first: number, last: number];
+  readonly timeRange: readonly [firstMs: number, lastMs: number];
 }
 
 /** `GET /api/runs/:run/trajectories` */

@@ -80,6 +80,8 @@ export class MetricColumns {
       values: kept.map((i) => finite(values[i]!)),
       smooth: smooth === undefined ? [] : kept.map((i) => finite(smooth[i]!)),
       numPoints: values.length,
+      stepRange: [steps.at(0)!, steps.at(-1)!],
+      timeRange: [timesMs.at(0)!, timesMs.at(-1)!],
     };
   }
 

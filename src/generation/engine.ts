@@ -17,6 +17,8 @@ export interface EngineStatus {
   /** The version of the weights that the next token will be drawn with. */
   readonly version: number;
   readonly isPaused: boolean;
+  /** Why it can never answer again, where that has happened. */
+  readonly brokenBy?: string;
   readonly queuedRequests: number;
   readonly runningRequests: number;
   readonly maxQueuedRequests: number;

@@ -5,6 +5,7 @@
  * run does not gather listeners.
  */
 import { setMaxListeners } from "node:events";
+import { RerollError } from "../errors/reroll-error.ts";
 
 export interface LinkedAbort {
   readonly signal: AbortSignal;
@@ -13,9 +14,12 @@ export interface LinkedAbort {
   readonly unlink: () => void;
 }
 
+/** One for all: without a reason every abort would make an error with a stack of its own, and every reward ends in an abort. */
+const CALLED_OFF = new RerollError("ABORTED", "The scoring was called off.");
+
 export function linkedAbort(outers: readonly AbortSignal[]): LinkedAbort {
   const controller = new AbortController();
-  const abort = () => controller.abort();
+  const abort = () => controller.abort(CALLED_OFF);
   for (const outer of outers) {
     // Thousands of trajectories share the signal of a run, and each listener is removed again: no leak to warn of.
     setMaxListeners(0, outer);

@@ -129,16 +129,17 @@ async function scoreInTime(
     isLate = true;
     abort();
   }, timeoutMs);
+  let stop: (() => void) | undefined;
   const ended = new Promise<never>((_, reject) => {
-    signal.addEventListener("abort", () => reject(isLate ? timeoutError(timeoutMs) : abortedError()), { once: true });
+    stop = () => reject(isLate ? timeoutError(timeoutMs) : abortedError());
+    signal.addEventListener("abort", stop, { once: true });
   });
-  // Aborted in the end in any case, which nobody waits for then.
-  ended.catch(() => {});
   try {
     return await Promise.race([ended, reward.score(input, signal)]);
   } finally {
     clearTimeout(timer);
     unlink();
+    signal.removeEventListener("abort", stop!);
     abort();
   }
 }

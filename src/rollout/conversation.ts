@@ -29,12 +29,23 @@ export class ChatFormat {
   readonly context: TurnContext;
   readonly chat: ChatOptions;
   readonly encoder: PromptEncoder;
+  readonly #openings = new Map<string, Promise<Int32Array>>();
 
   constructor(tokenizer: Tokenizer, { context = "conversation", chat = {} }: ChatFormatOptions = {}) {
     this.tokenizer = tokenizer;
     this.context = context;
     this.chat = chat;
     this.encoder = new PromptEncoder(tokenizer);
+  }
+
+  /** A prompt without replies in it, made once for the samples of a group. */
+  opening(key: string, make: () => Promise<Int32Array>): Promise<Int32Array> {
+    const known = this.#openings.get(key);
+    if (known !== undefined) return known;
+    const made = make();
+    this.#openings.set(key, made);
+    if (this.#openings.size > MAX_OPENINGS) this.#openings.delete(this.#openings.keys().next().value!);
+    return made;
   }
 
   /** What the model wrote, without the token that ended it. */
@@ -52,6 +63,9 @@ export class ChatFormat {
     return last !== undefined && this.tokenizer.stopIds.includes(last) && this.tokenizer.specialIds.has(last);
   }
 }
+
+/** Enough for the groups that start at the same time. */
+const MAX_OPENINGS = 256;
 
 /** Stands for a reply while a template is rendered; from the private use area of Unicode, which texts do not use. */
 const MARK = "\ue000reply\ue001";
@@ -84,13 +98,14 @@ export class Conversation {
     this.#messages = [...this.#messages, ...messages];
     const { context, tokenizer, encoder, chat } = this.#format;
     const shown = context === "turn" ? [...this.#instructions, ...messages] : this.#messages;
-    const { promptIds } = await buildChatPrompt(
-      { tokenizer, encoder, replies: { find: (_, message) => this.#replies.get(message) ?? [] }, mark: MARK },
-      shown,
-      { addGenerationPrompt: true, ...(this.#tools && { tools: this.#tools }), ...chat },
-      { sessionId: undefined, maxTokens },
-    );
-    return promptIds;
+    const options = { addGenerationPrompt: true, ...(this.#tools && { tools: this.#tools }), ...chat };
+    const replies = { find: (_: unknown, message: ChatMessage) => this.#replies.get(message) ?? [] };
+    const make = async () => {
+      const parts = { tokenizer, encoder, replies, mark: MARK };
+      return (await buildChatPrompt(parts, shown, options, { sessionId: undefined, maxTokens })).promptIds;
+    };
+    if (shown.some(({ role }) => role === "assistant")) return make();
+    return this.#format.opening(JSON.stringify([shown, this.#tools, maxTokens]), make);
   }
 
   answer({ promptIds, reply, replyText }: Pick<Turn, "promptIds" | "reply" | "replyText">): void {

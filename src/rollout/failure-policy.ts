@@ -24,6 +24,9 @@ export interface NamedWork {
   readonly signal: AbortSignal;
 }
 
+/** Given as the reason where nobody is left to read it: without one every abort would make an error with a stack of its own. */
+const OVER = new RerollError("ABORTED", "Nobody waits for this any more.");
+
 /** Timers cannot wait longer, and would not wait at all if they were asked to. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
@@ -48,7 +51,7 @@ export async function attempt<Result>(
   } finally {
     clearTimeout(timer);
     signal.removeEventListener("abort", giveUp!);
-    stop.abort();
+    stop.abort(OVER);
   }
 }
 

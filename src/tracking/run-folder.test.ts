@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { appendFile, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -110,6 +111,15 @@ test("a run that another process is writing is not resumed", async () => {
   await expect(RunFolder.openForResume(folder.path, 1)).rejects.toThrow(
     /is being written by process \d+\. Stop it first/,
   );
+});
+
+test("a run whose process was killed is resumed", async () => {
+  const folder = await RunFolder.create(join(root, "first"), plan, {});
+  await folder.setInfo({ pid: spawnSync("true").pid });
+  await folder.close();
+  const resumed = await RunFolder.openForResume(folder.path, 1);
+  expect(resumed.info).toMatchObject({ status: "running", pid: process.pid });
+  await resumed.close();
 });
 
 test("lines are written in the background", async () => {

@@ -90,8 +90,8 @@ export class RunFolder {
     if (info === undefined) {
       throw new RerollError("NO_RUN", `${path} holds no run to resume: it has no readable ${runFiles.info}.`, { path });
     }
-    if (info.status === "running" && info.host === hostname() && info.pid !== process.pid)
-      throw stillRunning(path, info);
+    const isOurs = info.host === hostname() && info.pid !== process.pid;
+    if (info.status === "running" && isOurs && isAlive(info.pid)) throw stillRunning(path, info);
     const isKept = (record: MetricRecord) =>
       (kind === "train" && record.kind === "supervised") ||
       (record.step <= step && (kind === "train" || record.kind === kind));
@@ -182,6 +182,16 @@ function stillRunning(path: string, { pid }: RunInfo): RerollError {
     `${path} is being written by process ${pid}. Stop it first; if that process is another one, set "status" to "interrupted" in ${runFiles.info}.`,
     { path, pid },
   );
+}
+
+/** A process that was killed could not say that it has ended. */
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (cause) {
+    // Not ours to signal, but there.
+    return (cause as NodeJS.ErrnoException).code === "EPERM";
+  }
 }
 
 async function removeTrajectoriesAfter(folder: string, step: number): Promise<void> {

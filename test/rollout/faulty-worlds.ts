@@ -1,10 +1,10 @@
-/** Environments for faults.test.ts that run in threads: of every ten episodes one throws, hangs, gives garbage or exits. */
+/** Environments for faults.test.ts that run in threads: some episodes throw, hang, give garbage or end their thread. */
 import { seedPrompt } from "../../src/envs/seed-prompt.ts";
 import type { EnvFactory, EnvStep } from "../../src/envs/text-env.ts";
 import { Random } from "../../src/random/random.ts";
 
-export const faults = ["throw", "hang", "wait", "garbage", "exit", "none"] as const;
-export type Fault = (typeof faults)[number];
+export const faults = ["throw", "hang", "garbage", "exit"] as const;
+export type Fault = (typeof faults)[number] | "none";
 
 /** Each fault with `share`, else "none". */
 export function drawFault(seed: number, share: number): Fault {
@@ -22,9 +22,9 @@ export function faultyWorlds({ share }: { readonly share: number }): EnvFactory 
       const observation = { messages: [{ role: "user", content: "Go on." }] };
       return {
         start: () => ({ instructions: [], observation }),
-        step: (_reply, signal): EnvStep | Promise<EnvStep> => {
+        step: (): EnvStep => {
           turn++;
-          if (turn === faultyTurn && fault !== "none") return act(fault, signal);
+          if (turn === faultyTurn && fault !== "none") return act(fault);
           const kind = turn === 2 ? "terminated" : "continues";
           return { kind, reward: 1, metrics: {}, observation };
         },
@@ -33,16 +33,14 @@ export function faultyWorlds({ share }: { readonly share: number }): EnvFactory 
   };
 }
 
-function act(fault: Exclude<Fault, "none">, signal: AbortSignal): Promise<EnvStep> {
+function act(fault: Exclude<Fault, "none">): EnvStep {
   switch (fault) {
     case "throw":
       throw new Error("thrown in a step");
     case "hang":
       for (;;);
-    case "wait":
-      return new Promise((resolve) => signal.addEventListener("abort", () => resolve({} as EnvStep)));
     case "garbage":
-      return Promise.resolve({ kind: "won", reward: "much" } as unknown as EnvStep);
+      return { kind: "won", reward: "much" } as unknown as EnvStep;
     case "exit":
       process.exit(3);
   }

@@ -12,11 +12,11 @@ test("groups that are held keep their tokens, lose no prompt, and end with token
   let numRequests = 0;
   const engine = createScriptedEngine({
     version: 0,
-    // Every third sample is twenty times as long; a piece goes on where the one before stopped.
+    // Every fifth sample is twenty times as long; a piece goes on where the one before stopped.
     reply: ({ promptIds }) => {
       const numDone = promptIds.length - promptLength;
       if (numDone === 0) numRequests++;
-      const length = numDone > 0 || numRequests % 3 === 0 ? 200 : 10;
+      const length = numDone > 0 || numRequests % 5 === 0 ? 200 : 10;
       return { tokenIds: text(length).slice(numDone) };
     },
   });
@@ -46,7 +46,9 @@ test("groups that are held keep their tokens, lose no prompt, and end with token
     expect(engine.status()).toMatchObject({ runningRequests: 0, queuedRequests: 0 });
     expect(report).toMatchObject({ failed: [], numAborted: 0 });
     delivered.push(...groups.map(({ prompt }) => prompt.id));
-    for (const { replyText, reply } of groups.flatMap(({ trajectories }) => trajectories.map(({ turns }) => turns[0]!))) {
+    for (const { replyText, reply } of groups.flatMap(({ trajectories }) =>
+      trajectories.map(({ turns }) => turns[0]!),
+    )) {
       const length = replyText.length;
       expect([10, 200]).toContain(length);
       expect(replyText).toBe(String.fromCharCode(...text(length)));

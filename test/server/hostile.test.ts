@@ -216,6 +216,10 @@ test("an engine that is gone is the server's fault, not the request's", async ()
   Object.defineProperty(server.engine, "generate", { value: () => Promise.reject(broken) });
   expect(await refusal(await server.post(chat, { messages }))).toMatchObject({ status: 500, code: "engine_broken" });
   expect(server.ownFaults).toHaveLength(1);
+  const status = { ...server.engine.status(), brokenBy: "The engine's thread failed." };
+  Object.defineProperty(server.engine, "status", { value: () => status });
+  const health = await fetch(`${server.url}/health`);
+  expect([health.status, await health.json()]).toMatchObject([503, { status: "broken" }]);
 });
 
 async function rawAnswer(server: RunningServer, onConnect: (socket: Socket) => void): Promise<string> {

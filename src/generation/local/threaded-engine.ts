@@ -117,7 +117,7 @@ export class ThreadedEngine implements Engine {
 
   /** As of the last message of the thread: at most a step or 100 ms old. */
   status(): EngineStatus {
-    return this.lastStatus;
+    return this.end === null ? this.lastStatus : { ...this.lastStatus, brokenBy: this.end.message };
   }
 
   /** Aborts what runs, frees the model and ends the thread. */

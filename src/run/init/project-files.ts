@@ -176,7 +176,7 @@ export const politeReward = {
 function readme({ name, task, model }: ProjectChoices): string {
   const parts: Readonly<Record<TaskKind, string>> = {
     game: isPreset(model)
-      ? "\n\nWith nano on two CPU cores this takes 40 seconds: the share of lakes that are crossed rises from 17 % to 92 %."
+      ? "\n\nWith nano and seed 1 on two CPU cores this took 40 seconds: the share of lakes crossed in validation rose from 17 % to 92 %."
       : "",
     environment: "\n- `env.ts`: the environment. Change what an episode is, and what it pays.",
     reward: "\n- `prompts.jsonl`: the prompts, one per line.\n- `reward.ts`: the score of a reply.",

@@ -1,0 +1,6 @@
+/** How a run stands, as a word with a dot: never by colour alone. */
+import type { RunStatus } from "../../../src/tracking/run-record.ts";
+
+export function Status({ status }: { readonly status: RunStatus }) {
+  return <span class={`status ${status}`}>{status}</span>;
+}
