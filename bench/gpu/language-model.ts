@@ -144,7 +144,6 @@ async function measureOurs() {
       solved: share,
       tokens,
       samplerGap: metrics["train/sampler_gap"],
-      entropy: metrics["policy/entropy"],
       gradNorm: metrics["train/grad_norm"],
     })),
   };

@@ -31,8 +31,9 @@ export interface RunTrainingOptions {
   readonly version: string;
   /** Secrets of third parties are read from here. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** For the commands that are offered in the end. */
+  /** For the commands that are offered in the end, and how this program is called in them. */
   readonly runFile: string;
+  readonly command: string;
   /** Absent for the terminal; null for none. */
   readonly console?: ConsoleOptions | null;
 }
@@ -42,7 +43,7 @@ export async function runTraining(run: PreparedRun, options: RunTrainingOptions)
   const { config } = run;
   const sinks = sinksOf(config, options.environment);
   const { folder, startStep } = await openFolder(config, options);
-  const next = (status: RunStatus) => nextCommands(relative("", folder.path), options.runFile, status);
+  const next = (status: RunStatus) => nextCommands(options, relative("", folder.path), status);
   const tracker = openRunTracker({
     folder,
     config,
@@ -167,12 +168,12 @@ function withoutSecrets(config: RunConfig): RunConfig {
 }
 
 /** The commands that make sense after a run. */
-function nextCommands(folder: string, runFile: string, status: RunStatus): string[] {
-  if (status !== "finished") return hasCheckpoint(folder) ? [`reroll train ${runFile} --resume ${folder}`] : [];
+function nextCommands({ runFile, command }: RunTrainingOptions, folder: string, status: RunStatus): string[] {
+  if (status !== "finished") return hasCheckpoint(folder) ? [`${command} train ${runFile} --resume ${folder}`] : [];
   return [
-    `reroll generate ${folder}`,
-    `reroll eval ${folder} --run-file ${runFile}`,
-    `reroll export ${folder} --out model`,
+    `${command} dashboard`,
+    `${command} eval ${folder} --run-file ${runFile}`,
+    `${command} export ${folder} --out model`,
   ];
 }
 

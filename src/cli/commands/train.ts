@@ -1,5 +1,6 @@
 /** `reroll train`: a run file in, trained weights in a run folder out. */
 import { Command } from "commander";
+import { commandName } from "../command-name.ts";
 import { several } from "../flag-values.ts";
 import { readVersion } from "../read-version.ts";
 import { stopSignal } from "../stop-signal.ts";
@@ -58,6 +59,7 @@ async function runTrain(path: string, flags: TrainFlags): Promise<void> {
       version: readVersion(),
       environment: process.env,
       runFile: path,
+      command: commandName,
     });
   } finally {
     release();
