@@ -57,7 +57,7 @@ const result = {
   task: { ...task, lengthLimit, model: task.model.split("/").at(-1), loop: values.loop, example: rows[0] },
   ours,
   huggingFace: theirs,
-  ratio: theirs === null ? null : ours.tokensPerSecond / theirs.tokensPerSecond,
+  sameSteps: theirs === null ? null : compareSteps(ours.curve, theirs),
 };
 if (values.out !== undefined) writeFileSync(values.out, `${JSON.stringify(result, null, 2)}\n`);
 console.log(JSON.stringify({ ...result, ours: { ...ours, curve: undefined } }));
@@ -134,15 +134,17 @@ async function measureOurs() {
     wholeRunSeconds: (clock() - startedMs) / 1000,
     validation: validations.map((metrics) => metrics["validation/reward/mean"]),
     ...speedOf(steps),
+    rise: riseOf(steps),
     millisecondsPerStep: splitOf(spent, steps),
     samplerGap: range(steps.map(({ metrics }) => metrics["train/sampler_gap"] ?? Number.NaN)),
     samplerGapMax: Math.max(...steps.map(({ metrics }) => metrics["train/sampler_gap_max"] ?? Number.NaN)),
     lastReply: example,
-    curve: steps.map(({ step, reward, solved: share, tokens, metrics }) => ({
+    curve: steps.map(({ step, reward, solved: share, tokens, endedMs, metrics }) => ({
       step,
       reward,
       solved: share,
       tokens,
+      seconds: (endedMs - (steps[step - 2]?.endedMs ?? startedMs)) / 1000,
       samplerGap: metrics["train/sampler_gap"],
       gradNorm: metrics["train/grad_norm"],
     })),
@@ -154,23 +156,33 @@ function solvedShare({ groups }: Rollout): number {
   return rewards.filter((reward) => reward === 1).length / rewards.length;
 }
 
-/** From the end of the last warm step to the end of the last step; the first and last tenth of the curve. */
+/** From the end of the last warm step to the end of the last step. */
 function speedOf(steps: readonly StepRecord[]) {
-  const counted = steps.slice(WARM_STEPS);
   const seconds = (steps.at(-1)!.endedMs - steps[WARM_STEPS - 1]!.endedMs) / 1000;
-  const tokens = counted.reduce((sum, step) => sum + step.tokens, 0);
-  const tenth = Math.max(1, Math.floor(steps.length / 10));
-  const means = (part: readonly StepRecord[]) => ({
-    reward: mean(part.map(({ reward }) => reward)),
-    solved: mean(part.map(({ solved }) => solved)),
-  });
+  const tokens = steps.slice(WARM_STEPS).reduce((sum, step) => sum + step.tokens, 0);
+  return { steps: steps.length, tokens, seconds, tokensPerSecond: Math.round(tokens / seconds) };
+}
+
+/** The first step beside the last tenth of the steps. */
+function riseOf(steps: readonly StepRecord[]) {
+  const last = steps.slice(-Math.max(1, Math.floor(steps.length / 10)));
   return {
-    steps: steps.length,
-    tokens,
-    seconds,
-    tokensPerSecond: Math.round(tokens / seconds),
-    first: means(steps.slice(0, tenth)),
-    last: means(steps.slice(-tenth)),
+    reward: [steps[0]!.reward, mean(last.map(({ reward }) => reward))],
+    solved: [steps[0]!.solved, mean(last.map(({ solved }) => solved))],
+  };
+}
+
+/** Both loops over the steps that both made: replies get shorter with training, and so does the time for a step. */
+function compareSteps(curve: readonly { step: number; tokens: number; seconds: number }[], theirs: Theirs) {
+  const own = curve.filter(({ step }) => step > WARM_STEPS && step <= theirs.steps);
+  const tokens = own.reduce((sum, step) => sum + step.tokens, 0);
+  const seconds = own.reduce((sum, step) => sum + step.seconds, 0);
+  return {
+    steps: `${WARM_STEPS + 1} to ${theirs.steps}`,
+    ours: { tokens, seconds, tokensPerSecond: Math.round(tokens / seconds) },
+    huggingFace: { tokens: theirs.tokens, seconds: theirs.seconds, tokensPerSecond: theirs.tokensPerSecond },
+    tokensPerSecondRatio: tokens / seconds / theirs.tokensPerSecond,
+    stepTimeRatio: theirs.seconds / seconds,
   };
 }
 
@@ -182,7 +194,14 @@ function splitOf(spent: readonly { stage: LoopStage; ms: number; step: number }[
   return { rollout: of("rollout"), train: of("train"), sync: of("sync") };
 }
 
-function measureHuggingFace(script: string) {
+interface Theirs {
+  readonly steps: number;
+  readonly tokens: number;
+  readonly seconds: number;
+  readonly tokensPerSecond: number;
+}
+
+function measureHuggingFace(script: string): Theirs {
   const numSteps = Number(values["hf-steps"]);
   const job = {
     ...task,
@@ -197,7 +216,7 @@ function measureHuggingFace(script: string) {
     stdio: ["pipe", "pipe", "inherit"],
     timeout: 180_000,
   });
-  return JSON.parse(output.trim().split("\n").at(-1) ?? "{}") as { tokensPerSecond: number };
+  return JSON.parse(output.trim().split("\n").at(-1) ?? "{}");
 }
 
 function mean(numbers: readonly number[]): number {

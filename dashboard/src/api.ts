@@ -28,15 +28,15 @@ export async function fetchAnswer<Data>(path: string, signal?: AbortSignal): Pro
     if (signal?.aborted) throw cause;
     throw new Error("The dashboard does not answer. Is it still running?");
   });
-  const json: unknown = await response.json().catch(() => ({}));
-  if (response.ok) return json as Data;
-  throw new Error((json as Partial<ErrorAnswer>).error?.message ?? `The dashboard answered with ${response.status}.`);
+  if (response.ok) return (await response.json()) as Data;
+  const { error }: Partial<ErrorAnswer> = await response.json().catch(() => ({}));
+  throw new Error(error?.message ?? `The dashboard answered with ${response.status}.`);
 }
 
 /** The answer at a path, again whenever the path or the revision changes; null asks for nothing. */
 export function useAnswer<Data>(path: string | null, revision = 0): Answer<Data> {
   const [answer, setAnswer] = useState<Answer<Data>>({});
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a new revision asks for the same path again.
+  // A new revision asks for the same path again.
   useEffect(() => {
     if (path === null) return;
     const stop = new AbortController();

@@ -4,6 +4,8 @@ export function flattenConfig(config: unknown, prefix = ""): ReadonlyMap<string,
     return new Map(prefix === "" ? [] : [[prefix, JSON.stringify(config) ?? "undefined"]]);
   }
   return new Map(
-    Object.entries(config).flatMap(([key, value]) => [...flattenConfig(value, prefix === "" ? key : `${prefix}.${key}`)]),
+    Object.entries(config).flatMap(([key, value]) => [
+      ...flattenConfig(value, prefix === "" ? key : `${prefix}.${key}`),
+    ]),
   );
 }

@@ -46,7 +46,11 @@ async function buildWithVite(root) {
       assetsInlineLimit: 0,
       rolldownOptions: {
         // .mjs, because a .js in dist without a source in src is taken for a leftover.
-        output: { entryFileNames: "app-[hash].mjs", chunkFileNames: "[name]-[hash].mjs", assetFileNames: "[name]-[hash][extname]" },
+        output: {
+          entryFileNames: "app-[hash].mjs",
+          chunkFileNames: "[name]-[hash].mjs",
+          assetFileNames: "[name]-[hash][extname]",
+        },
       },
     },
   });

@@ -1,7 +1,7 @@
 /** What the dashboard's server answers, as types: the page is written against them. */
 import type { MetricInfo } from "../flow/metrics.ts";
 import type { MetricKind, RunInfo, SpanRecord, WarningRecord, Worker } from "../tracking/run-record.ts";
-import type { TrajectoryRecord } from "../tracking/trajectory-record.ts";
+import type { TrajectoryRecord, TurnRecord } from "../tracking/trajectory-record.ts";
 
 /** `GET /api/runs` */
 export interface RunsAnswer {
@@ -92,7 +92,7 @@ export interface TrajectoryRow {
 
 /** `GET /api/runs/:run/trajectories/:step/:id` */
 export interface TrajectoryAnswer {
-  readonly record: TrajectoryRecord & { readonly turns: readonly TurnNumbers[] };
+  readonly record: Omit<TrajectoryRecord, "turns"> & { readonly turns: readonly (TurnRecord & TurnNumbers)[] };
   /** As recorded, else reward minus the mean of the group; null for one that was not trained on. */
   readonly advantage: number | null;
   readonly isAdvantageRecorded: boolean;

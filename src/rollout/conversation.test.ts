@@ -1,8 +1,5 @@
 import { expect, test } from "vitest";
-import { ended, format, tokenizer } from "../../test/rollout/episode-parts.ts";
-import { buildSamples } from "../experience/sample-builder.ts";
-import type { Turn } from "../flow/trajectory.ts";
-import type { Tokenizer } from "../models/tokenizer/tokenizer.ts";
+import { ended, format, tokenizer, turnOf } from "../../test/rollout/episode-parts.ts";
 import { ChatFormat, Conversation } from "./conversation.ts";
 
 const system = { role: "system", content: "Rules." };
@@ -82,30 +79,6 @@ test("with the context of a turn the model sees instructions and the latest obse
   expect(talk.messages).toHaveLength(4);
 });
 
-test("a template that strips thinking breaks the prefix, and the trajectory becomes two samples", async () => {
-  const talk = new Conversation(new ChatFormat(stripsThinking()), [], undefined);
-  const first = await talk.ask([user("one?")]);
-  answer(talk, first, ended("<think>hm</think>yes"));
-  const second = await talk.ask([user("two?")]);
-  expect(tokenizer.decode(second)).toContain("assistant\nyes<|im_end|>");
-  const turns = [turnOf(first, ended("<think>hm</think>yes")), turnOf(second, ended("no"))];
-  const { samples, metrics } = buildSamples([groupOf(turns)]);
-  expect(metrics).toMatchObject({ "experience/samples": 2, "experience/forks": 1 });
-  expect(samples.map(({ tokenIds }) => tokenIds.length)).toEqual([
-    first.length + ended("<think>hm</think>yes").length,
-    second.length + 3,
-  ]);
-});
-
-test("without the strip the same conversation is one sample", async () => {
-  const talk = new Conversation(format, [], undefined);
-  const first = await talk.ask([user("one?")]);
-  answer(talk, first, ended("<think>hm</think>yes"));
-  const second = await talk.ask([user("two?")]);
-  const turns = [turnOf(first, ended("<think>hm</think>yes")), turnOf(second, ended("no"))];
-  expect(buildSamples([groupOf(turns)]).metrics).toMatchObject({ "experience/samples": 1, "experience/forks": 0 });
-});
-
 test("a prompt that is longer than allowed is not built to its end", async () => {
   const talk = new Conversation(format, [], undefined);
   const prompt = await talk.ask([user("word ".repeat(100_000))], 1000);
@@ -118,37 +91,9 @@ test("messages that the template refuses reject", async () => {
   await expect(talk.ask([{ role: "wizard", content: "?" }])).rejects.toThrow(/Unknown role wizard/);
 });
 
-function stripsThinking(): Tokenizer {
-  const template = tokenizer.chatTemplates
-    .get("default")!
-    .replace("{{- message.content }}", "{{- message.content.split('</think>')[-1] }}");
-  return { ...tokenizer, chatTemplates: new Map([["default", template]]) };
-}
-
 function answer(talk: Conversation, promptIds: Int32Array, ids: readonly number[]): void {
   const { reply, replyText } = turnOf(promptIds, ids);
   talk.answer({ promptIds, reply, replyText });
-}
-
-function turnOf(promptIds: Int32Array, ids: readonly number[]): Turn {
-  const tokenIds = Int32Array.from(ids);
-  const zeros = new Float32Array(ids.length);
-  const reply = { tokenIds, samplerLogprobs: zeros, modelLogprobs: zeros, versions: new Int32Array(ids.length) };
-  return {
-    ...{ promptIds, reply, replyText: format.replyText(reply), messages: [], finish: "stop", reward: 0, metrics: {} },
-    ...{ startedMs: 0, generateMs: 0, envMs: 0 },
-  };
-}
-
-function groupOf(turns: readonly Turn[]) {
-  const prompt = { id: "p", domain: "d", seed: 0, messages: [], truth: null, extra: {} };
-  const timings = { startedMs: 0, queuedMs: 0, generateMs: 0, envMs: 0, rewardMs: 0, totalMs: 0 };
-  const trajectory = {
-    ...{ id: "0-0", groupId: "0", prompt, sampleIndex: 0, seed: 0, turns, metrics: {}, timings },
-    end: { kind: "completed" as const },
-    reward: { total: 1, score: 1, parts: {} },
-  };
-  return { id: "0", prompt, trajectories: [trajectory] };
 }
 
 function expectExtends(prompt: Int32Array, before: Int32Array, reply: ArrayLike<number>): void {

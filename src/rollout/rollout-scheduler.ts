@@ -8,62 +8,22 @@
  * nothing useful comes. With nothing extra asked for, the groups of a seed do not depend on timing.
  */
 import { RerollError } from "../errors/reroll-error.ts";
-import type { Clock } from "../flow/clock.ts";
 import type { JsonValue } from "../flow/prompt.ts";
 import type { Trajectory, TrajectoryGroup } from "../flow/trajectory.ts";
 import { type Admission, admitWanted } from "./admission.ts";
 import { type DomainQuotas, sharesOf, splitByShare } from "./domain-quotas.ts";
-import type { EpisodeStage, RunEpisode } from "./episode.ts";
+import type { EpisodeStage } from "./episode.ts";
 import { Gate } from "./gate.ts";
-import type { GroupFilter } from "./group-filter.ts";
+import { type GroupCounts, neediestDomain, numMissing } from "./group-demand.ts";
 import { GroupRun, type SampleTask } from "./group-run.ts";
-import { type DomainSource, PromptQueue } from "./prompt-queue.ts";
+import { PromptQueue } from "./prompt-queue.ts";
 import { oldestVersionOf, ReadyGroups } from "./ready-groups.ts";
 import { ReportBuilder, type Rollout, rolloutMetrics } from "./rollout-report.ts";
 import { runSample } from "./run-sample.ts";
+import type { SampleEvent, SchedulerParts } from "./scheduler-parts.ts";
 
 export type { DomainSource } from "./prompt-queue.ts";
-
-export interface SchedulerParts {
-  readonly runEpisode: RunEpisode;
-  /** One, or one per domain with the share of delivered groups that it gets. */
-  readonly sources: readonly DomainSource[];
-  readonly options: SchedulerOptions;
-  readonly seed: number;
-  readonly clock: Clock;
-  /** Told of every step in the life of every sample. */
-  readonly onEvent?: (event: SampleEvent) => void;
-}
-
-export interface SchedulerOptions {
-  /** Trajectories per prompt. */
-  readonly groupSize: number;
-  /** Samples that run at once. */
-  readonly maxInFlight: number;
-  /** Samples started beyond `groupSize`; the first to end well are taken. Default 0. */
-  readonly extraSamples?: number;
-  /** Failed samples of a group that are replaced before it is given up. Default: `groupSize`. */
-  readonly maxFailures?: number;
-  /** Default: as many groups as are asked for. */
-  readonly admission?: Admission;
-  /** Default: every group is kept. */
-  readonly filter?: GroupFilter;
-  /** Filtered groups per asked one, since the last delivery, after which `take` gives up. Default 10. */
-  readonly maxFilteredFactor?: number;
-  /**
-   * What happens to running groups once enough are ready: ended and started again from their prompts in the next take (the
-   * default), held where they are and continued under newer weights (partial rollouts), or left running (async).
-   */
-  readonly rest?: "restart" | "hold" | "continue";
-  /** Ready groups with tokens older than this many versions are dropped. Default: none are. */
-  readonly maxStaleness?: number;
-}
-
-export interface SampleEvent {
-  readonly sampleId: string;
-  readonly stage: "queued" | EpisodeStage | "complete" | "failed" | "aborted" | "filtered" | "stale" | "delivered";
-  readonly atMs: number;
-}
+export type { SampleEvent, SchedulerOptions, SchedulerParts } from "./scheduler-parts.ts";
 
 /** Failures without a single sample that ended well, after which a run cannot be doing anything useful. */
 const MAX_FAILURES_IN_A_ROW = 256;
@@ -77,6 +37,11 @@ export class RolloutScheduler {
   readonly #ready: ReadyGroups;
   readonly #running = new Map<string, GroupRun>();
   readonly #numRunning: number[];
+  readonly #counts: GroupCounts = {
+    ready: (domain) => this.#ready.numOf(domain),
+    running: (domain) => this.#numRunning[domain]!,
+    isOpen: (domain) => this.#prompts.isOpen(domain),
+  };
   /** Groups with samples that have not started. */
   readonly #startable = new Set<GroupRun>();
   readonly #endings = new Set<Promise<void>>();
@@ -122,6 +87,7 @@ export class RolloutScheduler {
   async take(numGroups: number, signal: AbortSignal): Promise<Rollout> {
     if (this.#isClosed) throw closed();
     if (this.#wanted !== null) throw new RerollError("BUSY", "RolloutScheduler.take is already waiting for groups.");
+    expectCount("numGroups", numGroups);
     signal.throwIfAborted();
     const onAbort = () => this.#fail(signal.reason);
     signal.addEventListener("abort", onAbort, { once: true });
@@ -206,7 +172,9 @@ export class RolloutScheduler {
   }
 
   async #startGroup(): Promise<boolean> {
-    const domain = this.#hasRoomForGroup() ? this.#neediestDomain() : undefined;
+    const domain = this.#hasRoomForGroup()
+      ? neediestDomain(this.#wanted, this.#counts, this.#shares, this.#owed)
+      : undefined;
     if (domain === undefined) return false;
     const plan = await this.#prompts.next(domain);
     if (plan === undefined) return true;
@@ -226,41 +194,14 @@ export class RolloutScheduler {
 
   /** What somebody waits for may always start: it is of the newest weights. Beyond that, as the admission says. */
   #hasRoomForGroup(): boolean {
+    const { ready, running, isOpen } = this.#counts;
     const counts = {
       accepted: this.#numDelivered + this.#ready.size,
       running: this.#running.size,
-      wanted: this.#numMissing((domain) => this.#ready.numOf(domain)),
+      wanted: numMissing(this.#wanted, ready, isOpen),
     };
-    const numMissing = this.#numMissing((domain) => this.#numOnTheWay(domain));
-    return numMissing > 0 || this.#admission.room(counts, this.#version) > 0;
-  }
-
-  /** Groups that are wanted and not among those counted: of the domains that can still give some, and in all. */
-  #numMissing(numOf: (domain: number) => number): number {
-    if (this.#wanted === null) return 0;
-    let numThere = 0;
-    let numLacking = 0;
-    for (const [domain, quota] of this.#wanted.quotas.entries()) {
-      numThere += numOf(domain);
-      if (this.#prompts.isOpen(domain)) numLacking += Math.max(0, quota - numOf(domain));
-    }
-    return Math.max(numLacking, this.#wanted.numGroups - numThere);
-  }
-
-  #numOnTheWay(domain: number): number {
-    return this.#ready.numOf(domain) + this.#numRunning[domain]!;
-  }
-
-  /** The domain that misses most of what is wanted, and among equals the one furthest behind its share. */
-  #neediestDomain(): number | undefined {
-    const numOnTheWay = this.#ready.size + this.#running.size;
-    const needs = this.#shares.map((share, domain) => ({
-      domain,
-      missing: Math.max(0, (this.#wanted?.quotas[domain] ?? 0) - this.#numOnTheWay(domain)),
-      behind: share * (numOnTheWay + 1) + this.#owed[domain]! - this.#numOnTheWay(domain),
-    }));
-    const open = needs.filter(({ domain }) => this.#prompts.isOpen(domain));
-    return open.sort((a, b) => b.missing - a.missing || b.behind - a.behind || a.domain - b.domain)[0]?.domain;
+    const numOnTheWay = (domain: number) => ready(domain) + running(domain);
+    return numMissing(this.#wanted, numOnTheWay, isOpen) > 0 || this.#admission.room(counts, this.#version) > 0;
   }
 
   async #runSample(run: GroupRun, { queuedAtMs, ...task }: SampleTask, signal: AbortSignal): Promise<void> {
@@ -319,8 +260,8 @@ export class RolloutScheduler {
   }
 
   #checkEnough(): void {
-    if (this.#wanted !== null && this.#numMissing((domain) => this.#ready.numOf(domain)) <= 0)
-      this.#deliver(this.#wanted);
+    const { ready, isOpen } = this.#counts;
+    if (this.#wanted !== null && numMissing(this.#wanted, ready, isOpen) <= 0) this.#deliver(this.#wanted);
   }
 
   /** Nothing runs and nothing can start: what is there is all there will be. */

@@ -1,6 +1,7 @@
 /** What tests of episodes share: the fixture tokenizer, a prompt, a task, and environments that do as they are told. */
 import type { EnvStep, TextEnv } from "../../src/envs/text-env.ts";
 import type { Prompt } from "../../src/flow/prompt.ts";
+import type { Turn } from "../../src/flow/trajectory.ts";
 import { loadTokenizer } from "../../src/models/tokenizer/load-tokenizer.ts";
 import { ChatFormat } from "../../src/rollout/conversation.ts";
 import type { EpisodeTask } from "../../src/rollout/episode.ts";
@@ -48,5 +49,16 @@ export function countingEnv(numTurns: number, changes: Partial<TextEnv> = {}): T
       await changes.end?.();
     },
     numEnds: () => numEnds,
+  };
+}
+
+/** A turn with these reply tokens, each with log-prob and version 0. */
+export function turnOf(promptIds: Int32Array, ids: readonly number[]): Turn {
+  const tokenIds = Int32Array.from(ids);
+  const zeros = new Float32Array(ids.length);
+  const reply = { tokenIds, samplerLogprobs: zeros, modelLogprobs: zeros, versions: new Int32Array(ids.length) };
+  return {
+    ...{ promptIds, reply, replyText: format.replyText(reply), messages: [], finish: "stop", reward: 0, metrics: {} },
+    ...{ startedMs: 0, generateMs: 0, envMs: 0 },
   };
 }

@@ -1,5 +1,7 @@
 /** What only timing, broken parts or long runs bring about in the scheduler. */
 import { getEventListeners } from "node:events";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { PromptSource } from "../../src/data/prompt-source.ts";
@@ -202,6 +204,44 @@ test.each([
   },
 );
 
+test("what somebody waits for starts although the admission gives no room", async () => {
+  const admission = { room: () => 0 };
+  const scheduler = schedulerOf({ groupSize: 1, maxInFlight: 16, admission }, { runEpisode: episodes({}) });
+  expect(promptIds(await scheduler.take(3, signal))).toEqual(["p0", "p1", "p2"]);
+  await scheduler.close();
+});
+
+test("a long asynchronous run keeps nothing of what it has delivered, dropped or seen fail", async () => {
+  setFlagsFromString("--expose-gc");
+  const collectGarbage = runInNewContext("gc") as () => void;
+  let version = 0;
+  const scheduler = schedulerOf(
+    {
+      ...{ groupSize: 2, maxInFlight: 16, rest: "continue", maxStaleness: 1, maxFilteredFactor: 100 },
+      ...{ admission: admitByStaleness(2, 4), filter: ({ id }) => (Number(id) % 5 === 0 ? "fifth" : null) },
+    },
+    {
+      runEpisode: episodes({
+        end: ({ seed }) => (seed % 7 === 0 ? failed("seventh") : completed),
+        version: () => version,
+      }),
+    },
+  );
+  const seen: WeakRef<object>[] = [];
+  for (; version < 150; version++) {
+    scheduler.setVersion(version);
+    const { groups, report } = await scheduler.take(4, signal);
+    seen.push(...groups.flatMap(({ trajectories }) => trajectories.map((one) => new WeakRef(one))));
+    seen.push(...report.failed.map((one) => new WeakRef(one)));
+    seen.push(...report.filtered.map(({ group }) => new WeakRef(group)));
+  }
+  await settle();
+  collectGarbage();
+  expect(seen.length).toBeGreaterThan(1400);
+  expect(seen.filter((one) => one.deref() !== undefined).length).toBeLessThan(40);
+  await scheduler.close();
+});
+
 test("a domain with share 0 never starts, also when the others have ended", async () => {
   const runner = episodes({});
   const sources = [
@@ -319,13 +359,17 @@ test("the life of every sample is told from queued to its end", async () => {
   });
 });
 
-test.each([0, -1, 1.5, Number.NaN])("a group size or room of %s is refused", (count) => {
+test.each([0, -1, 1.5, Number.NaN])("a number of groups, a group size and a room of %s are refused", async (count) => {
   const options = { groupSize: 1, maxInFlight: 1 };
   for (const key of ["groupSize", "maxInFlight"]) {
     expect(() => schedulerOf({ ...options, [key]: count }, { runEpisode: episodes({}) })).toThrow(
       `${key} must be a whole number above 0: got ${count}.`,
     );
   }
+  const scheduler = schedulerOf(options, { runEpisode: episodes({}) });
+  await expect(scheduler.take(count, signal)).rejects.toThrow(
+    `numGroups must be a whole number above 0: got ${count}.`,
+  );
 });
 
 /** Prompts that come when they are told to. */

@@ -18,5 +18,5 @@ await runTraining(await prepareRun(runFile, [`tracking.folder=${JSON.stringify(r
   version: "test",
   environment: {},
   runFile,
-  console: null,
+  console: null, command: "reroll",
 });

@@ -43,7 +43,7 @@ export function Chart(props: ChartProps) {
   latest.current = props;
   const look = `${axis} ${isLog} ${theme.value} ${lines.map((line) => `${line.label} ${line.smooth.length > 0}`).join()}`;
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `look` is all that a new chart depends on.
+  // `look` is all that a new chart depends on.
   useEffect(() => {
     const element = box.current!;
     const chart = new uPlot(optionsOf(latest.current, element.clientWidth), dataOf(latest.current), element);
@@ -61,7 +61,7 @@ export function Chart(props: ChartProps) {
     };
   }, [look, window]);
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only new points are set; the rest makes a new chart.
+  // Only new points are set; the rest makes a new chart.
   useEffect(() => {
     plot.current?.setData(dataOf(latest.current), false);
     plot.current?.setScale("x", scaleOf(window.value ?? latest.current.all));
@@ -121,7 +121,12 @@ function optionsOf({ lines, window, axis, isLog, all }: ChartProps, width: numbe
       { label: axis, value: (_, value) => (value === null ? "–" : xText(value)) },
       ...lines.flatMap(({ label, color, smooth }) => {
         const line = { label, stroke: color, width: 1.6, spanGaps: lines.length > 1, points: { size: 4 }, value };
-        return smooth.length === 0 ? [line] : [{ ...line, stroke: `${color}44`, width: 1 }, { ...line, label: `${label} ~` }];
+        return smooth.length === 0
+          ? [line]
+          : [
+              { ...line, stroke: `${color}44`, width: 1 },
+              { ...line, label: `${label} ~` },
+            ];
       }),
     ],
     cursor: { sync: { key: "charts" }, drag: { x: true, y: false, setScale: false }, points: { size: 6 } },

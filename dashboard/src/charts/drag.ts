@@ -46,7 +46,10 @@ export function listenToPointers({ element, window, all, alwaysPans = false }: D
   element.addEventListener("pointerup", release, { signal });
   element.addEventListener("pointercancel", release, { signal });
   // The chart would begin to select.
-  element.addEventListener("mousedown", (event) => lastX !== null && event.stopPropagation(), { signal, capture: true });
+  element.addEventListener("mousedown", (event) => lastX !== null && event.stopPropagation(), {
+    signal,
+    capture: true,
+  });
   element.addEventListener(
     "wheel",
     (event) => {

@@ -27,7 +27,13 @@ type Axis = "step" | "time";
 const POINTS = 800;
 const DETAIL_DELAY_MS = 120;
 
-export function MetricCharts({ runs, metrics }: { readonly runs: readonly ChartedRun[]; readonly metrics: readonly NamedMetric[] }) {
+export function MetricCharts({
+  runs,
+  metrics,
+}: {
+  readonly runs: readonly ChartedRun[];
+  readonly metrics: readonly NamedMetric[];
+}) {
   const [axis, setAxis] = useState<Axis>("step");
   const [smoothing, setSmoothing] = useState(0);
   const [isLog, setLog] = useState(false);
@@ -42,7 +48,7 @@ export function MetricCharts({ runs, metrics }: { readonly runs: readonly Charte
   const names = sections.flatMap((section) => (isShown(section.title) ? section.metrics.map(({ name }) => name) : []));
   const { series, error } = useSeries(runs, names, { axis, smoothing, range: useSettled(window) });
   const runNames = runs.map(({ key }) => key).join("/");
-  // biome-ignore lint/correctness/useExhaustiveDependencies: lines change with their points and their runs, not with a rendering.
+  // Lines change with their points and their runs, not with a rendering.
   const { all, lines } = useMemo(() => {
     const lines = new Map(names.map((name) => [name, linesOf(runs, series, name, axis)]));
     return { all: rangeOf(runs, series, axis, (name) => !isSupervised(name)), lines };
@@ -56,10 +62,23 @@ export function MetricCharts({ runs, metrics }: { readonly runs: readonly Charte
   return (
     <>
       <div class="tools" role="toolbar" aria-label="Charts">
-        <input type="search" placeholder="Find a metric" aria-label="Find a metric" value={search} onInput={(event) => setSearch(event.currentTarget.value)} />
+        <input
+          type="search"
+          placeholder="Find a metric"
+          aria-label="Find a metric"
+          value={search}
+          onInput={(event) => setSearch(event.currentTarget.value)}
+        />
         <label>
           Smoothing
-          <input type="range" min="0" max="0.99" step="0.01" value={smoothing} onInput={(event) => setSmoothing(Number(event.currentTarget.value))} />
+          <input
+            type="range"
+            min="0"
+            max="0.99"
+            step="0.01"
+            value={smoothing}
+            onInput={(event) => setSmoothing(Number(event.currentTarget.value))}
+          />
           <output>{smoothing.toFixed(2)}</output>
         </label>
         <label>
@@ -80,7 +99,12 @@ export function MetricCharts({ runs, metrics }: { readonly runs: readonly Charte
           <button type="button" aria-label="Zoom out" onClick={() => zoom(window, all, 2)}>
             −
           </button>
-          <button type="button" onClick={() => { window.value = null; }}>
+          <button
+            type="button"
+            onClick={() => {
+              window.value = null;
+            }}
+          >
             all
           </button>
         </span>
@@ -129,9 +153,12 @@ function useSeries(
   names: readonly string[],
   { axis, smoothing, range }: { readonly axis: Axis; readonly smoothing: number; readonly range: Range | null },
 ): { readonly series: SeriesByRun; readonly error: string | undefined } {
-  const [state, setState] = useState<{ series: SeriesByRun; error: string | undefined }>({ series: new Map(), error: undefined });
+  const [state, setState] = useState<{ series: SeriesByRun; error: string | undefined }>({
+    series: new Map(),
+    error: undefined,
+  });
   const wanted = JSON.stringify([runs, names, axis, smoothing, range]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `wanted` holds all of them.
+  // `wanted` holds all of them.
   useEffect(() => {
     if (names.length === 0 || runs.length === 0) return;
     const stop = new AbortController();
@@ -180,7 +207,12 @@ function positions({ steps, timesMs }: Series, axis: Axis, startMs: number): rea
 }
 
 /** From the first to the last point of these metrics, also where only a stretch of them is here. */
-function rangeOf(runs: readonly ChartedRun[], series: SeriesByRun, axis: Axis, isPart: (name: string) => boolean): Range {
+function rangeOf(
+  runs: readonly ChartedRun[],
+  series: SeriesByRun,
+  axis: Axis,
+  isPart: (name: string) => boolean,
+): Range {
   const ranges = runs.flatMap(({ key, startMs }) =>
     [...(series.get(key)?.values() ?? [])]
       .filter(({ name }) => isPart(name))

@@ -7,12 +7,18 @@ interface Section {
 }
 
 const SECTIONS: readonly Section[] = [
-  { title: "Reward and success", names: [/^reward\/mean$/, /^env\/success$/, /^reward\//] },
+  { title: "Reward and success", names: [/^reward\/mean$/, /^env\/success$/, /^reward\/(?!max$|min$)/] },
   { title: "Validation", names: [/^validation\/env\/success$/, /^validation\/reward\/mean$/] },
   { title: "Length", names: [/^rollout\/reply_tokens$/, /^rollout\/turns$/, /^rollout\/truncated_share$/] },
   {
     title: "Entropy, KL and clipping",
-    names: [/^policy\/entropy$/, /^policy\/anchor_kl$/, /^score\/reference_kl$/, /^policy\/clip_fraction$/, /^train\/grad_norm$/],
+    names: [
+      /^policy\/entropy$/,
+      /^policy\/anchor_kl$/,
+      /^score\/reference_kl$/,
+      /^policy\/clip_fraction$/,
+      /^train\/grad_norm$/,
+    ],
   },
   { title: "Sampler against trainer", names: [/^train\/sampler_gap$/, /^rollout_corr\/kl$/, /^rollout_corr\//] },
   { title: "Staleness", names: [/^(train|rollout)\/staleness/] },

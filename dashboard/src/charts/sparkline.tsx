@@ -5,7 +5,9 @@ export function Sparkline({ values }: { readonly values: readonly (number | null
   const low = Math.min(...known);
   const range = Math.max(...known) - low || 1;
   const points = values.flatMap((value, i) =>
-    value === null ? [] : [`${((100 * i) / (values.length - 1)).toFixed(1)},${(22 - (20 * (value - low)) / range).toFixed(1)}`],
+    value === null
+      ? []
+      : [`${((100 * i) / (values.length - 1)).toFixed(1)},${(22 - (20 * (value - low)) / range).toFixed(1)}`],
   );
   return (
     <svg class="spark" viewBox="0 0 100 24" preserveAspectRatio="none" role="img" aria-label="Reward over the run">

@@ -38,21 +38,20 @@ export function VirtualList({ numRows, rowHeight, label, renderRow, onRange }: V
   useLayoutEffect(() => onRange?.(first, last), [first, last, onRange]);
   const rows = Array.from({ length: Math.max(0, last - first) }, (_, i) => first + i);
   return (
-    <div class="virtual" ref={box} role="list" aria-label={label}>
-      <div class="virtual-space" style={{ height: `${numRows * rowHeight}px` }}>
+    <div class="virtual" ref={box}>
+      <ul class="virtual-space" aria-label={label} style={{ height: `${numRows * rowHeight}px` }}>
         {rows.map((index) => (
-          <div
+          <li
             key={index}
-            role="listitem"
             aria-setsize={numRows}
             aria-posinset={index + 1}
             class="virtual-row"
             style={{ height: `${rowHeight}px`, transform: `translateY(${index * rowHeight}px)` }}
           >
             {renderRow(index)}
-          </div>
+          </li>
         ))}
-      </div>
+      </ul>
     </div>
   );
 }

@@ -1,5 +1,5 @@
 /** Several runs in the same charts, and where their configs differ. */
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import type { NamedMetric, RunAnswer } from "../../../src/dashboard/answers.ts";
 import { fetchAnswer, runPath, useTicks } from "../api.ts";
 import { colorAt } from "../charts/colors.ts";
@@ -8,9 +8,10 @@ import { flattenConfig } from "../flatten-config.ts";
 import { Problem } from "../parts/problem.tsx";
 import { Status } from "../parts/status.tsx";
 import { linkTo, route } from "../route.ts";
-import { useEffect } from "preact/hooks";
 
 const REFRESH_MS = 3000;
+/** More differences than this would push the charts off the screen. */
+const MAX_OPEN_KEYS = 8;
 
 export function CompareView() {
   const keys = readKeys(route.value.query.get("runs"));
@@ -50,7 +51,7 @@ function ConfigDiff({ runs }: { readonly runs: readonly RunAnswer[] }) {
   const differs = (key: string) => new Set(configs.map((config) => config.get(key))).size > 1;
   const shown = isAll ? keys : keys.filter(differs);
   return (
-    <details open>
+    <details open={keys.filter(differs).length <= MAX_OPEN_KEYS}>
       <summary>
         Config: {keys.filter(differs).length} of {keys.length} keys differ
       </summary>
@@ -89,9 +90,12 @@ function ConfigDiff({ runs }: { readonly runs: readonly RunAnswer[] }) {
 
 function useRuns(keys: readonly string[]): { readonly runs: readonly RunAnswer[]; readonly error: string | undefined } {
   const ticks = useTicks(REFRESH_MS);
-  const [state, setState] = useState<{ runs: readonly RunAnswer[]; error: string | undefined }>({ runs: [], error: undefined });
+  const [state, setState] = useState<{ runs: readonly RunAnswer[]; error: string | undefined }>({
+    runs: [],
+    error: undefined,
+  });
   const wanted = JSON.stringify(keys);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `wanted` stands for the keys, and a tick asks again.
+  // `wanted` stands for the keys, and a tick asks again.
   useEffect(() => {
     const stop = new AbortController();
     Promise.all(keys.map((key) => fetchAnswer<RunAnswer>(runPath(key), stop.signal))).then(

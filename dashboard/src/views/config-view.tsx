@@ -5,11 +5,19 @@ import { flattenConfig } from "../flatten-config.ts";
 
 export function ConfigView({ config, info }: { readonly config: unknown; readonly info: RunInfo }) {
   const [search, setSearch] = useState("");
-  const rows = [...flattenConfig(config)].filter(([key, value]) => `${key} ${value}`.toLowerCase().includes(search.toLowerCase()));
+  const rows = [...flattenConfig(config)].filter(([key, value]) =>
+    `${key} ${value}`.toLowerCase().includes(search.toLowerCase()),
+  );
   return (
     <>
       <div class="tools">
-        <input type="search" placeholder="Find a key or value" aria-label="Find a key or value" value={search} onInput={(event) => setSearch(event.currentTarget.value)} />
+        <input
+          type="search"
+          placeholder="Find a key or value"
+          aria-label="Find a key or value"
+          value={search}
+          onInput={(event) => setSearch(event.currentTarget.value)}
+        />
         <small class="muted">
           reroll {info.version}, process {info.pid} on {info.host}, started {info.startedAt}
           {info.endedAt !== null && `, ended ${info.endedAt}`}

@@ -20,7 +20,11 @@ export function HelpView({ code }: { readonly code: string }) {
 
 function sectionOf(code: string): string | undefined {
   const parts = guide.split(/^### /m).slice(1);
-  return parts.find((part) => part.startsWith(`${code}\n`))?.slice(code.length).split(/^#/m)[0]?.trim();
+  return parts
+    .find((part) => part.startsWith(`${code}\n`))
+    ?.slice(code.length)
+    .split(/^#/m)[0]
+    ?.trim();
 }
 
 /** Text between backquotes is code; there is no other markup in that part. */

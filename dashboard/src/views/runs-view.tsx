@@ -61,7 +61,15 @@ export function RunsView() {
         rowHeight={ROW_HEIGHT}
         renderRow={(index) => {
           const run = shown[index]!;
-          return <RunRow key={run.key} run={run} isChosen={chosen.includes(run.key)} onToggle={() => toggle(run.key)} ticks={ticks} />;
+          return (
+            <RunRow
+              key={run.key}
+              run={run}
+              isChosen={chosen.includes(run.key)}
+              onToggle={() => toggle(run.key)}
+              ticks={ticks}
+            />
+          );
         }}
       />
     </div>
@@ -77,16 +85,15 @@ interface RunRowProps {
 
 function RunRow({ run: { key, info }, isChosen, onToggle, ticks }: RunRowProps) {
   const { data } = useAnswer<SummaryAnswer>(runPath(key, "/summary"), info.status === "running" ? ticks : 0);
-  const lasted = info.endedAt === null ? "" : `, took ${duration(Date.parse(info.endedAt) - Date.parse(info.startedAt))}`;
+  const lasted =
+    info.endedAt === null ? "" : `, took ${duration(Date.parse(info.endedAt) - Date.parse(info.startedAt))}`;
   return (
     <div class="run-row">
       <input type="checkbox" checked={isChosen} onChange={onToggle} aria-label={`Compare ${key}`} />
       <Status status={info.status} />
       <a href={linkTo(["runs", key])} class="run-name">
         {key}
-        <small class="muted">
-          {info.tags.map((tag) => `#${tag}`).join(" ")}
-        </small>
+        <small class="muted">{info.tags.map((tag) => `#${tag}`).join(" ")}</small>
       </a>
       <span class="wide-only">{info.recipe}</span>
       <span class="wide-only ellipsis" title={info.model}>

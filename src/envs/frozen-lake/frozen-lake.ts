@@ -2,7 +2,8 @@
  * FrozenLake: walk over the ice to the goal without stepping into a hole.
  *
  * The map comes from the prompt's seed and can be solved within `maxTurns`; slipping comes from the episode's seed. Rewards are
- * Gymnasium's: 1 at the goal, otherwise 0. A reply that cannot be read costs `formatPenalty` and moves nobody.
+ * Gymnasium's: 1 at the goal, otherwise 0; a hole may cost `holePenalty`. A reply that cannot be read costs `formatPenalty`
+ * and moves nobody.
  */
 import { z } from "zod";
 import { deriveSeed, Random } from "../../random/random.ts";
@@ -23,6 +24,7 @@ export const frozenLakeOptions = z.strictObject({
   placement: z.enum(["random", "corners"]).default("random").describe("Where start and goal are."),
   isSlippery: z.boolean().default(false).describe("Go where wanted in one of three moves, else to a side of it."),
   maxTurns: z.int().positive().default(20).describe("Replies before the episode is cut off."),
+  holePenalty: z.number().min(0).default(0).describe("What falling into a hole costs."),
   formatPenalty: z.number().min(0).default(0.1).describe("What a reply that cannot be read costs."),
   prompt: z.enum(["full", "compact"]).default("full").describe("Rules and grid, or the symbols of the grid alone."),
   instructions: z.string().min(1).exactOptional().describe("Rules in place of the built-in ones."),
@@ -90,18 +92,19 @@ export class FrozenLakeEnv implements TextEnv {
 
   step({ text }: Reply): EnvStep {
     if (this.#hasEnded) throw episodeEnded("frozen-lake");
-    const { answerTags, formatPenalty, maxTurns } = this.#options;
+    const { answerTags, formatPenalty, holePenalty, maxTurns } = this.#options;
     const action = readChoice(text, answerTags, LAKE_ACTIONS);
     const before = this.#position;
     if (action !== null) this.#move(action);
     this.#numTurns++;
 
     const isAtGoal = this.#position === this.#map.goal;
-    const isTerminated = isAtGoal || this.#map.isHole[this.#position] === true;
+    const isInHole = this.#map.isHole[this.#position] === true;
+    const isTerminated = isAtGoal || isInHole;
     this.#hasEnded = isTerminated || this.#numTurns >= maxTurns;
     return {
       kind: isTerminated ? "terminated" : this.#hasEnded ? "truncated" : "continues",
-      reward: action === null ? -formatPenalty : Number(isAtGoal),
+      reward: action === null ? -formatPenalty : isInHole ? -holePenalty : Number(isAtGoal),
       metrics: {
         valid_action: Number(action !== null),
         effective_action: Number(this.#position !== before),

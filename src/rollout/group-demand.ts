@@ -1,0 +1,53 @@
+/** Which groups are missing, and of which domain the next one should be. Counts in, decisions out. */
+
+/** Counts by domain. */
+export interface GroupCounts {
+  readonly ready: (domain: number) => number;
+  readonly running: (domain: number) => number;
+  /** Whether the domain can give more groups. */
+  readonly isOpen: (domain: number) => boolean;
+}
+
+/** What somebody waits for. */
+export interface Demand {
+  readonly numGroups: number;
+  /** Per domain; they add up to `numGroups`. */
+  readonly quotas: readonly number[];
+}
+
+/**
+ * Groups that are wanted and not among those that `numOf` counts: of domains that can still give some, and in all, since others make
+ * up for a domain that has ended.
+ */
+export function numMissing(
+  demand: Demand | null,
+  numOf: (domain: number) => number,
+  isOpen: (domain: number) => boolean,
+): number {
+  if (demand === null) return 0;
+  let numThere = 0;
+  let numLacking = 0;
+  for (const [domain, quota] of demand.quotas.entries()) {
+    numThere += numOf(domain);
+    if (isOpen(domain)) numLacking += Math.max(0, quota - numOf(domain));
+  }
+  return Math.max(numLacking, demand.numGroups - numThere);
+}
+
+/** The open domain that misses most of what is wanted, and among equals the one furthest behind its share. */
+export function neediestDomain(
+  demand: Demand | null,
+  { ready, running, isOpen }: GroupCounts,
+  shares: readonly number[],
+  owed: readonly number[],
+): number | undefined {
+  const numOf = (domain: number) => ready(domain) + running(domain);
+  const numNext = 1 + shares.reduce((sum, _, domain) => sum + numOf(domain), 0);
+  const needs = shares.map((share, domain) => ({
+    domain,
+    missing: Math.max(0, (demand?.quotas[domain] ?? 0) - numOf(domain)),
+    behind: share * numNext + owed[domain]! - numOf(domain),
+  }));
+  const open = needs.filter(({ domain }) => isOpen(domain));
+  return open.sort((a, b) => b.missing - a.missing || b.behind - a.behind || a.domain - b.domain)[0]?.domain;
+}

@@ -1,0 +1,47 @@
+/** What a rollout scheduler is made of, and what it tells. */
+import type { Clock } from "../flow/clock.ts";
+import type { Admission } from "./admission.ts";
+import type { EpisodeStage, RunEpisode } from "./episode.ts";
+import type { GroupFilter } from "./group-filter.ts";
+import type { DomainSource } from "./prompt-queue.ts";
+
+export interface SchedulerParts {
+  readonly runEpisode: RunEpisode;
+  /** One, or one per domain with the share of delivered groups that it gets. */
+  readonly sources: readonly DomainSource[];
+  readonly options: SchedulerOptions;
+  readonly seed: number;
+  readonly clock: Clock;
+  /** Told of every step in the life of every sample. */
+  readonly onEvent?: (event: SampleEvent) => void;
+}
+
+export interface SchedulerOptions {
+  /** Trajectories per prompt. */
+  readonly groupSize: number;
+  /** Samples that run at once. */
+  readonly maxInFlight: number;
+  /** Samples started beyond `groupSize`; the first to end well are taken. Default 0. */
+  readonly extraSamples?: number;
+  /** Failed samples of a group that are replaced before it is given up. Default: `groupSize`. */
+  readonly maxFailures?: number;
+  /** Default: as many groups as are asked for. */
+  readonly admission?: Admission;
+  /** Default: every group is kept. */
+  readonly filter?: GroupFilter;
+  /** Filtered groups per asked one, since the last delivery, after which `take` gives up. Default 10. */
+  readonly maxFilteredFactor?: number;
+  /**
+   * What happens to running groups once enough are ready: ended and started again from their prompts in the next take (the
+   * default), held where they are and continued under newer weights (partial rollouts), or left running (async).
+   */
+  readonly rest?: "restart" | "hold" | "continue";
+  /** Ready groups with tokens older than this many versions are dropped. Default: none are. */
+  readonly maxStaleness?: number;
+}
+
+export interface SampleEvent {
+  readonly sampleId: string;
+  readonly stage: "queued" | EpisodeStage | "complete" | "failed" | "aborted" | "filtered" | "stale" | "delivered";
+  readonly atMs: number;
+}
