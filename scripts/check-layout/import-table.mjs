@@ -22,7 +22,7 @@ export const allowedImports = {
   random: ["errors"],
   threads: ["errors"],
   // Where code that is not ours runs: bubblewrap, QuickJS. Rewards grade with it, environments offer it as a tool.
-  sandbox: ["errors"],
+  sandbox: ["errors", "threads"],
   torch: ["errors"],
   models: ["errors", "torch"],
   flow: ["errors", "torch", "models"],

@@ -51,7 +51,7 @@ async function* slicesOf(file: FileHandle, fromByte: number): AsyncGenerator<Lin
     let from = 0;
     for (let end = bytes.indexOf(10); end !== -1 && end < bytesRead; end = bytes.indexOf(10, from)) {
       const numBytes = restBytes + end - from;
-      if (isPassing) numTooLong++;
+      if (isPassing || numBytes > MAX_LINE_BYTES) numTooLong++;
       else {
         const text = Buffer.concat([...rest, bytes.subarray(from, end)]).toString("utf8");
         lines.push({ text, start: position + end - numBytes, numBytes });

@@ -4,8 +4,9 @@
  * Requests go over, answers come back. A thread that crashes, or that says nothing for `timeoutMs` while something is asked of
  * it, is ended, and everything asked of it rejects; there is no way back, its owner starts another one.
  */
-import { Worker } from "node:worker_threads";
+import type { Worker } from "node:worker_threads";
 import { RerollError } from "../errors/reroll-error.ts";
+import { startWorker } from "../threads/start-worker.ts";
 import type { EnvAnswer, EnvErrorMessage, EnvSource, FromEnvThread, ToEnvThread } from "./env-messages.ts";
 
 /** Silence is counted in this many ticks, so that a timer that is late because its own thread was busy proves nothing. */
@@ -42,7 +43,7 @@ export class EnvThread {
   constructor(name: string, source: EnvSource, timeoutMs: number) {
     this.#name = name;
     this.#timeoutMs = timeoutMs;
-    this.#worker = startWorker(source);
+    this.#worker = startEnvWorker(source);
     this.#worker.on("message", (message: FromEnvThread) => this.#receive(message));
     this.#worker.on("error", (error) => this.#breakDown(`its thread crashed: ${error.message}`));
     this.#worker.on("exit", (code) => this.#breakDown(`its thread ended with code ${code}`));
@@ -143,12 +144,7 @@ export class EnvThread {
   }
 }
 
-/** Node 20 loads TypeScript in a thread only through tsx, which the thread has to ask for. */
-function startWorker(source: EnvSource): Worker {
-  const isTypeScript = import.meta.url.endsWith(".ts");
-  const file = new URL(isTypeScript ? "env-worker.ts" : "env-worker.js", import.meta.url);
-  if (!isTypeScript && !source.module.endsWith(".ts")) return new Worker(file, { workerData: source });
-  const tsx = JSON.stringify(import.meta.resolve("tsx/esm/api"));
-  const first = `import(${tsx}).then(({ register }) => { register(); return import(${JSON.stringify(file)}); });`;
-  return new Worker(first, { eval: true, execArgv: [], workerData: source });
+function startEnvWorker(source: EnvSource): Worker {
+  const needsTypeScript = source.module.endsWith(".ts");
+  return startWorker(new URL("env-worker", import.meta.url), source, { needsTypeScript });
 }

@@ -27,11 +27,14 @@ export interface SampleTask extends Omit<EpisodeTask, "queuedMs"> {
   readonly queuedAtMs: number;
 }
 
+/** Told of samples that wait, and of those that will not start any more; gives the time. */
+export type TellSample = (sampleId: string, stage: "queued" | "aborted") => number;
+
 export class GroupRun {
   readonly plan: GroupPlan;
   readonly #sizes: GroupSizes;
   readonly #seed: number;
-  readonly #onQueued: (sampleId: string) => number;
+  readonly #tell: TellSample;
   readonly #good: Trajectory[] = [];
   readonly #waiting: SampleTask[] = [];
   readonly #running = new Map<string, AbortController>();
@@ -39,12 +42,11 @@ export class GroupRun {
   #numFailed = 0;
   #isAborted = false;
 
-  /** @param onQueued told of every new sample; gives the time */
-  constructor(plan: GroupPlan, sizes: GroupSizes, seed: number, onQueued: (sampleId: string) => number) {
+  constructor(plan: GroupPlan, sizes: GroupSizes, seed: number, tell: TellSample) {
     this.plan = plan;
     this.#sizes = sizes;
     this.#seed = deriveSeed(seed, "group", plan.index);
-    this.#onQueued = onQueued;
+    this.#tell = tell;
     for (let i = 0; i < sizes.groupSize + sizes.extraSamples; i++) this.#addSample();
   }
 
@@ -100,12 +102,12 @@ export class GroupRun {
     const sampleIndex = this.#numMade++;
     const id = `${this.id}-${sampleIndex}`;
     const seed = deriveSeed(this.#seed, sampleIndex);
-    const queuedAtMs = this.#onQueued(id);
+    const queuedAtMs = this.#tell(id, "queued");
     this.#waiting.push({ id, groupId: this.id, prompt: this.plan.prompt, sampleIndex, seed, queuedAtMs });
   }
 
   #stop(): void {
-    this.#waiting.length = 0;
+    for (const { id } of this.#waiting.splice(0)) this.#tell(id, "aborted");
     for (const controller of this.#running.values()) controller.abort();
   }
 }

@@ -185,7 +185,7 @@ export class RolloutScheduler {
     }
     const { groupSize, extraSamples = 0, maxFailures = groupSize } = this.#parts.options;
     const sizes = { groupSize, extraSamples, maxFailures };
-    const run = new GroupRun(plan, sizes, this.#parts.seed, (sampleId) => this.#tell(sampleId, "queued"));
+    const run = new GroupRun(plan, sizes, this.#parts.seed, (id, stage) => this.#tell(id, stage));
     this.#running.set(run.id, run);
     this.#numRunning[domain]!++;
     this.#startable.add(run);

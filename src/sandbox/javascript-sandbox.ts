@@ -4,7 +4,8 @@
  * A program has the language and what javascript-prelude.ts adds; there is no way from it to Node. It works wherever Node does.
  */
 import { availableParallelism } from "node:os";
-import { Worker } from "node:worker_threads";
+import type { Worker } from "node:worker_threads";
+import { startWorker } from "../threads/start-worker.ts";
 import type { JavaScriptRequest } from "./javascript-runner.ts";
 import { defaultLimits, type Sandbox, type SandboxLimits, type SandboxProgram, type SandboxResult } from "./sandbox.ts";
 import { createWorkerPool, type SandboxWorker, workerLost } from "./worker-pool.ts";
@@ -81,12 +82,7 @@ function nextMessage(thread: Worker): Promise<unknown> {
   });
 }
 
-/** Node 20 loads TypeScript in a thread only through tsx, which the thread has to ask for. */
 function startThread(): Worker {
-  const options = { execArgv: [], env: {}, stdin: false, resourceLimits: { stackSizeMb: STACK_MIB } };
-  if (!import.meta.url.endsWith(".ts")) return new Worker(new URL("javascript-runner.js", import.meta.url), options);
-  const tsx = JSON.stringify(import.meta.resolve("tsx/esm/api"));
-  const file = JSON.stringify(new URL("javascript-runner.ts", import.meta.url));
-  const first = `import(${tsx}).then(({ register }) => { register(); return import(${file}); });`;
-  return new Worker(first, { ...options, eval: true });
+  const resourceLimits = { stackSizeMb: STACK_MIB };
+  return startWorker(new URL("javascript-runner", import.meta.url), null, { env: {}, stdin: false, resourceLimits });
 }

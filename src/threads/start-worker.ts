@@ -1,14 +1,22 @@
 /** Starts a worker thread from a module of ours, which is TypeScript in a checkout and JavaScript in the package. */
-import { Worker } from "node:worker_threads";
+import { Worker, type WorkerOptions } from "node:worker_threads";
+
+export interface StartOptions extends Pick<WorkerOptions, "env" | "stdin" | "resourceLimits"> {
+  /** Load TypeScript in the thread even where our own modules are JavaScript: it imports a user's file. */
+  readonly needsTypeScript?: boolean;
+}
 
 /**
  * @param module the module's URL without its ending: `new URL("engine-worker", import.meta.url)`
  * @param workerData plain data; the thread reads it from `node:worker_threads`
  */
-export function startWorker(module: URL, workerData: unknown): Worker {
-  if (!import.meta.url.endsWith(".ts")) return new Worker(new URL(`${module.href}.js`), { workerData });
+export function startWorker(module: URL, workerData: unknown, options: StartOptions = {}): Worker {
+  const { needsTypeScript = false, ...settings } = options;
+  const isTypeScript = import.meta.url.endsWith(".ts");
+  const file = new URL(`${module.href}${isTypeScript ? ".ts" : ".js"}`);
+  if (!isTypeScript && !needsTypeScript) return new Worker(file, { ...settings, workerData });
+  // Node 20 loads TypeScript in a thread only through tsx, which the thread has to ask for.
   const tsx = JSON.stringify(import.meta.resolve("tsx/esm/api"));
-  const file = JSON.stringify(`${module.href}.ts`);
-  const first = `import(${tsx}).then(({ register }) => { register(); return import(${file}); });`;
-  return new Worker(first, { eval: true, execArgv: [], workerData });
+  const first = `import(${tsx}).then(({ register }) => { register(); return import(${JSON.stringify(file)}); });`;
+  return new Worker(first, { ...settings, eval: true, execArgv: [], workerData });
 }

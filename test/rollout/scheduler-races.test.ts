@@ -359,6 +359,24 @@ test("the life of every sample is told from queued to its end", async () => {
   });
 });
 
+test("samples that never start because their group is not needed are told of too", async () => {
+  const lives = new Map<string, string[]>();
+  const scheduler = schedulerOf(
+    { groupSize: 1, extraSamples: 2, maxInFlight: 1 },
+    {
+      runEpisode: episodes({}),
+      onEvent: ({ sampleId, stage }) => lives.set(sampleId, [...(lives.get(sampleId) ?? []), stage]),
+    },
+  );
+  await scheduler.take(1, signal);
+  await scheduler.close();
+  expect(Object.fromEntries(lives)).toEqual({
+    "0-0": ["queued", "complete", "delivered"],
+    "0-1": ["queued", "aborted"],
+    "0-2": ["queued", "aborted"],
+  });
+});
+
 test.each([0, -1, 1.5, Number.NaN])("a number of groups, a group size and a room of %s are refused", async (count) => {
   const options = { groupSize: 1, maxInFlight: 1 };
   for (const key of ["groupSize", "maxInFlight"]) {

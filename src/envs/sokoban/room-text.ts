@@ -37,7 +37,8 @@ export function writeRoom(
     if (player === cell) return isTarget[cell] ? symbols.playerOnTarget : symbols.player;
     return isTarget[cell] ? symbols.target : symbols.floor;
   };
-  const row = (_: unknown, y: number) => Array.from({ length: width }, (_, x) => symbolAt(y * width + x)).join(separator);
+  const row = (_: unknown, y: number) =>
+    Array.from({ length: width }, (_, x) => symbolAt(y * width + x)).join(separator);
   return Array.from({ length: height }, row).join("\n");
 }
 

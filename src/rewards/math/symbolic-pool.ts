@@ -5,8 +5,9 @@
  * waits or the thread loads. One that passes its limit rejects with REWARD_TIMEOUT, one whose thread dies with REWARD_CRASHED, and
  * the thread is replaced when the next comparison comes.
  */
-import { Worker } from "node:worker_threads";
+import type { Worker } from "node:worker_threads";
 import { RerollError } from "../../errors/reroll-error.ts";
+import { startWorker } from "../../threads/start-worker.ts";
 import type { Verdict } from "./compare-expressions.ts";
 
 export interface SymbolicRequest {
@@ -125,15 +126,9 @@ export class SymbolicPool {
   }
 }
 
-/** Node 20 loads TypeScript in a thread only through tsx, which the thread has to ask for. */
 function startSymbolicWorker(): Worker {
   const resourceLimits = { maxOldGenerationSizeMb: MEMORY_LIMIT_MB };
-  if (!import.meta.url.endsWith(".ts"))
-    return new Worker(new URL("symbolic-worker.js", import.meta.url), { resourceLimits });
-  const tsx = JSON.stringify(import.meta.resolve("tsx/esm/api"));
-  const file = JSON.stringify(new URL("symbolic-worker.ts", import.meta.url));
-  const first = `import(${tsx}).then(({ register }) => { register(); return import(${file}); });`;
-  return new Worker(first, { eval: true, execArgv: [], resourceLimits });
+  return startWorker(new URL("symbolic-worker", import.meta.url), null, { resourceLimits });
 }
 
 function timedOut(timeoutMs: number, request: SymbolicRequest): RerollError {
