@@ -1,222 +1,110 @@
 /**
  * What stale and inexact samplers do to training, and which corrections hold.
  *
- * node --import tsx bench/off-policy.ts [--seeds 1,2,3] [variant ...]
- * The engine gets new weights every 4th step only, samples up to one publication ahead, and its weights differ from the
- * trainer's by Gaussian noise, drawn anew at each publication: what a quantised engine does, made large enough for a small task.
- * Rewards are those of the trainer's own weights, on prompts that are never trained on.
+ * node --import tsx bench/off-policy.ts [--seeds 1,2,3]
+ * The same small task with every variant: tokens are three publications of four steps old, and the engine's weights differ from
+ * the trainer's by noise, as those of a quantised engine do. Writes the table, the curves, and docs/images/off-policy.svg.
  */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import type { RecipeChoice } from "../src/algorithms/recipes/table.ts";
-import { envSource } from "../src/data/env-source.ts";
-import { buildSamples } from "../src/experience/sample-builder.ts";
-import type { Metrics } from "../src/flow/metrics.ts";
-import { copyWeights } from "../src/generation/local/copy-weights.ts";
-import { LocalEngine } from "../src/generation/local/local-engine.ts";
-import { runAsyncLoop } from "../src/loops/async-loop.ts";
-import { loadCausalLm } from "../src/models/causal-lm/load-causal-lm.ts";
-import { loadTokenizer } from "../src/models/tokenizer/load-tokenizer.ts";
-import { deriveSeed } from "../src/random/random.ts";
-import { admitByStaleness } from "../src/rollout/admission.ts";
-import { ChatFormat } from "../src/rollout/conversation.ts";
-import { createEpisodeRunner, defaultEpisodeLimits } from "../src/rollout/episode.ts";
-import { RolloutScheduler, type SchedulerOptions } from "../src/rollout/rollout-scheduler.ts";
-import { prepareModel } from "../src/run/prepare-model.ts";
-import { runConfig } from "../src/run/run-config.ts";
-import { randn } from "../src/torch/create.ts";
 import { setNumThreads } from "../src/torch/memory.ts";
-import { Generator } from "../src/torch/random.ts";
-import { tensorScope } from "../src/torch/scope.ts";
-import type { Tensor } from "../src/torch/tensor.ts";
-import { TrainerHost } from "../src/training/trainer-host.ts";
-import { trainingOptions } from "../src/training/trainer-options.ts";
 import { type Curve, curveFigure } from "./curve-figure.ts";
+import { type OffPolicySettings, runOffPolicy } from "./off-policy-run.ts";
 import { printTable, writeResult } from "./report.ts";
-import { reverseDigits } from "./reverse-digits.ts";
 
-const task = { numDigits: Number(process.env.ND ?? 2), base: Number(process.env.BASE ?? 5) };
-const settings = {
-  steps: Number(process.env.STEPS ?? 96),
-  groupsPerStep: 16,
+const settings: OffPolicySettings = {
+  task: { numDigits: 2, base: 8 },
+  steps: 48,
+  groupsPerStep: 32,
   groupSize: 8,
-  /** Updates of 32 trajectories: four per step. */
-  minibatch: 32,
-  lr: Number(process.env.LR ?? 2e-3),
+  minibatch: 64,
+  lr: 2e-3,
   syncInterval: 4,
-  maxStaleness: 1,
-  /** The deviation of the noise, as a share of each weight matrix's own. */
-  noise: Number(process.env.NOISE ?? 0.1),
+  maxStaleness: 3,
+  noise: 0.1,
   evaluationPrompts: 128,
+  stepsPerEvaluation: 8,
 };
+const onPolicy = { ...settings, syncInterval: 1, maxStaleness: 0, noise: 0 };
 
-const grpo = { type: "grpo", reduction: { type: "token-mean" }, dualClip: null } as const;
-const token = { level: "token", threshold: 2 } as const;
-const variants = {
-  "on-policy": grpo,
-  "naive PPO": { ...grpo, bypass: {} },
-  "anchor, uncorrected": grpo,
-  "decoupled PPO": { type: "decoupled-ppo", weightCap: 5 },
-  "token weights": { ...grpo, correction: { importance: token } },
-  "sequence weights": { ...grpo, correction: { importance: { level: "sequence", threshold: 4 } } },
-  "sequence rejection": {
-    ...grpo,
-    correction: { importance: token, rejections: { token_k1: "0.25_4" }, scope: "sequence" },
+const plain = { type: "grpo", reduction: { type: "token-mean" }, dualClip: null } as const;
+const tokenWeights = { level: "token", threshold: 2 } as const;
+const variants: readonly { readonly name: string; readonly algorithm: RecipeChoice; readonly isFresh?: true }[] = [
+  { name: "on-policy", algorithm: plain, isFresh: true },
+  { name: "naive PPO (bypass)", algorithm: { ...plain, bypass: {} } },
+  { name: "anchor, uncorrected", algorithm: plain },
+  { name: "decoupled PPO", algorithm: { type: "decoupled-ppo" } },
+  { name: "token weights", algorithm: { ...plain, correction: { importance: tokenWeights } } },
+  {
+    name: "sequence weights",
+    algorithm: { ...plain, correction: { importance: { level: "sequence", threshold: 4 } } },
   },
-} as const satisfies Record<string, RecipeChoice>;
+  {
+    name: "sequence rejection",
+    algorithm: {
+      ...plain,
+      correction: { importance: tokenWeights, rejections: { token_k1: "0.25_4" }, scope: "sequence" },
+    },
+  },
+];
 
-type Variant = keyof typeof variants;
-
-interface OffPolicyRun extends Curve {
+interface Run extends Curve {
   readonly seed: number;
   /** Means over all steps. */
-  readonly samplerGap: number;
+  readonly samplerGap: number | null;
+  readonly clipShare: number;
   readonly keptShare: number;
   readonly seconds: number;
 }
 
-const { values, positionals } = parseArgs({
-  options: { seeds: { type: "string", default: "1,2,3" } },
-  allowPositionals: true,
-});
+const { values } = parseArgs({ options: { seeds: { type: "string", default: "1,2,3" } } });
 setNumThreads(2);
-const chosen = (positionals.length > 0 ? positionals : Object.keys(variants)) as Variant[];
-const runs: OffPolicyRun[] = [];
+const runs: Run[] = [];
 for (const seed of values.seeds.split(",").map(Number)) {
-  for (const variant of chosen) {
-    const run = await learn(variant, seed);
-    runs.push(run);
-    console.log(`${variant}, seed ${seed}: ${run.points.map(({ y }) => y.toFixed(2)).join(" ")}  ${run.seconds.toFixed(0)} s  gap ${run.samplerGap.toFixed(3)} kept ${run.keptShare.toFixed(2)}`);
+  for (const { name, algorithm, isFresh } of variants) {
+    const startedMs = performance.now();
+    const { points, metrics } = await runOffPolicy(algorithm, isFresh ? onPolicy : settings, seed);
+    const mean = (key: string) => average(metrics.map((step) => step[key] ?? Number.NaN));
+    const gap = mean("train/sampler_gap");
+    runs.push({
+      ...{ name, seed, points, samplerGap: Number.isNaN(gap) ? null : gap },
+      ...{ clipShare: mean("policy/clip_fraction"), keptShare: mean("score/kept_fraction") },
+      seconds: (performance.now() - startedMs) / 1000,
+    });
+    console.log(`${name}, seed ${seed}: ${points.map(({ y }) => y.toFixed(2)).join(" ")}`);
   }
 }
+report();
 
-async function learn(variant: Variant, seed: number): Promise<OffPolicyRun> {
-  const startedMs = performance.now();
-  const folder = mkdtempSync(join(tmpdir(), "reroll-off-policy-"));
-  const env = reverseDigits(task);
-  const model = { path: null, preset: "nano", dtype: "float32", lora: null } as const;
-  const modelFolder = prepareModel({ model, seed }, [env], folder);
-  const format = new ChatFormat(await loadTokenizer(modelFolder));
-  const { steps, groupsPerStep, groupSize, minibatch, lr } = settings;
-  const isOnPolicy = variant === "on-policy";
-  const syncInterval = isOnPolicy ? 1 : settings.syncInterval;
-  const host = await TrainerHost.create({
-    source: {
-      ...{ modelFolder, tokenizerFolder: modelFolder, device: "cpu", dtype: "float32" },
-      ...{ lora: null, reference: null, critic: null, algorithm: variants[variant] },
-      training: trainingOptions.parse({ optimizer: { lr }, minibatch }),
-      length: { numUpdates: 0, updatesPerRolloutStep: 1 },
-      ...{ temperature: 1, seed },
-    },
-    supervised: null,
+function report(): void {
+  const summary = variants.map(({ name }) => {
+    const own = runs.filter((run) => run.name === name);
+    const points = own[0]!.points.map(({ x }, i) => ({ x, y: average(own.map((run) => run.points[i]!.y)) }));
+    const finals = own.map((run) => run.points.at(-1)!.y);
+    const over = (pick: (run: Run) => number | null) => average(own.map((run) => pick(run) ?? Number.NaN));
+    return { name, points, finals, over };
   });
-  const [sampler, judge] = [loadCausalLm(modelFolder), loadCausalLm(modelFolder)];
-  const place = { contextLength: 16, maxRunning: 256, isSteady: true };
-  const [engine, judging] = [new LocalEngine(sampler, place), new LocalEngine(judge, place)];
-  const schedulerOf = (from: LocalEngine, part: "train" | "validation", options: SchedulerOptions) =>
-    new RolloutScheduler({
-      runEpisode: createEpisodeRunner({
-        generate: from.generate,
-        makeEnv: env.makeEnv,
-        format,
-        sampling: { maxTokens: task.numDigits, temperature: 1 },
-        limits: { ...defaultEpisodeLimits, contextLength: 16 },
-        clock: () => performance.now(),
-      }),
-      sources: [{ share: 1, source: envSource({ name: "reverse", makePrompt: env.makePrompt!, part, seed }) }],
-      options,
-      seed,
-      clock: () => performance.now(),
-    });
-  const scheduler = schedulerOf(engine, "train", {
-    groupSize,
-    maxInFlight: 256,
-    ...(isOnPolicy
-      ? {}
-      : {
-          admission: admitByStaleness(settings.maxStaleness, groupsPerStep * syncInterval),
-          rest: "continue",
-          maxStaleness: settings.maxStaleness,
-        }),
-  });
-  const { signal } = new AbortController();
-  const evaluate = async (): Promise<number> => {
-    judging.updateWeights(0, (target) => copyWeights(target, host.weights()));
-    const rollout = schedulerOf(judging, "validation", { groupSize: 1, maxInFlight: 256 });
-    const { metrics } = await rollout.take(settings.evaluationPrompts, signal);
-    await rollout.close();
-    return metrics["reward/mean"]!;
-  };
-  const points: { x: number; y: number }[] = [];
-  const all: Metrics[] = [];
-  await runAsyncLoop(
-    {
-      rollout: scheduler,
-      experience: {
-        build: (groups, version) => {
-          const { samples, metrics } = buildSamples(groups);
-          return { batch: { samples, version }, metrics };
-        },
-      },
-      trainer: {
-        step: (batch) => host.step(batch),
-        stepSupervised: async (samples) => host.stepSupervised(samples),
-        withWeights: (use) => use(host.weights()),
-        saveModel: async (to) => host.saveModel(to),
-        saveState: async (to) => host.saveState(to),
-        loadState: async (from) => host.loadState(from),
-        close: async () => host.dispose(),
-      },
-      sync: {
-        publish: async (version) => {
-          tensorScope(() => {
-            const weights = isOnPolicy ? host.weights() : noisy(host.weights(), deriveSeed(seed, "noise", version));
-            engine.updateWeights(version, (target) => copyWeights(target, weights));
-          });
-          return {};
-        },
-      },
-      observer: {
-        onStep: async ({ step }, metrics) => {
-          all.push(metrics);
-          if (step % 8 === 0) points.push({ x: step, y: await evaluate() });
-          return "continue";
-        },
-      },
-      groupsPerStep,
-    },
-    { step: 0, version: 0 },
-    steps,
-    { syncInterval },
-    signal,
+  printTable(
+    `Reward of the trainer's weights after ${settings.steps} steps, mean over seeds (lowest to highest)`,
+    ["variant", "halfway", "at the end", "gap to sampler", "clipped", "kept", "seconds"],
+    summary.map(({ name, points, finals, over }) => [
+      name,
+      points[Math.floor(points.length / 2)]!.y.toFixed(3),
+      `${average(finals).toFixed(3)} (${Math.min(...finals).toFixed(3)}-${Math.max(...finals).toFixed(3)})`,
+      over(({ samplerGap }) => samplerGap).toFixed(2),
+      over(({ clipShare }) => clipShare).toFixed(2),
+      over(({ keptShare }) => keptShare).toFixed(2),
+      over(({ seconds }) => seconds).toFixed(1),
+    ]),
   );
-  await scheduler.close();
-  await Promise.all([engine.close(), judging.close()]);
-  host.dispose();
-  for (const one of [sampler, judge]) one.dispose();
-  rmSync(folder, { recursive: true });
-  const mean = (name: string) => all.reduce((sum, metrics) => sum + (metrics[name] ?? 0) / all.length, 0);
-  if (process.env.DEBUG) console.log(Object.keys(all[0]!).join(" "));
-  return {
-    name: variant,
-    seed,
-    points,
-    samplerGap: mean("train/sampler_gap"),
-    keptShare: mean("score/kept_fraction"),
-    seconds: (performance.now() - startedMs) / 1000,
-  };
+  writeFileSync(
+    new URL("../docs/images/off-policy.svg", import.meta.url),
+    curveFigure(summary, { title: "Tokens 12 to 16 steps old, from inexact weights", x: "step", y: "reward" }),
+  );
+  writeResult("off-policy", { settings, runs });
 }
 
-/** Weights as an engine might have them: each matrix with noise in proportion to its own spread. */
-function noisy(weights: ReadonlyMap<string, Tensor>, seed: number): ReadonlyMap<string, Tensor> {
-  const generator = new Generator(seed);
-  const changed = [...weights].map(([name, weight]) => {
-    const isMatrix = weight.shape.length > 1;
-    const change = randn(weight.shape, { generator }).mul(weight.detach().std().item() * settings.noise);
-    return [name, isMatrix ? weight.detach().add(change) : weight.detach()] as const;
-  });
-  generator.dispose();
-  return new Map(changed);
+function average(numbers: readonly number[]): number {
+  return numbers.reduce((sum, number) => sum + number, 0) / numbers.length;
 }

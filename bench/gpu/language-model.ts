@@ -30,6 +30,7 @@ const { values } = parseArgs({
     "max-tokens": { type: "string", default: "128" },
     lr: { type: "string", default: "1e-5" },
     loop: { type: "string", default: "sync" },
+    penalty: { type: "string", default: "0.5" },
   },
 });
 if (values.model === undefined) throw new Error("--model is missing: the folder of a chat model.");
@@ -42,8 +43,8 @@ const task = {
   maxTokens: Number(values["max-tokens"]),
   lr: Number(values.lr),
 };
-/** Replies are to end by themselves in the first half of the room. */
-const lengthLimit = { maxTokens: task.maxTokens, bufferTokens: task.maxTokens / 2, penalty: 0.5 };
+/** Replies are to end by themselves in the first half of the room. Without a penalty they soon take all of it. */
+const lengthLimit = { maxTokens: task.maxTokens, bufferTokens: task.maxTokens / 2, penalty: Number(values.penalty) };
 const rows = wordRows("training", task.groups * Number(values.steps), 1);
 const clock = () => performance.now();
 

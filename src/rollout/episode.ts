@@ -51,6 +51,8 @@ export interface EpisodeParts {
   readonly score?: (input: RewardInput, signal: AbortSignal) => Promise<RewardOutcome>;
   /** `maxTokens` is per reply; the seed comes from the episode. */
   readonly sampling: Omit<Sampling, "seed">;
+  /** Keeps the sessions of runners apart that share an engine. */
+  readonly sessionPrefix?: string;
   readonly limits: EpisodeLimits;
   readonly clock: Clock;
 }
@@ -229,7 +231,7 @@ class Episode {
     return generateTurn(generate, this.#control.gate, {
       promptIds,
       sampling: { stopIds: format.tokenizer.stopIds, ...sampling, maxTokens, seed: deriveSeed(seed, "turn", index) },
-      ...(format.context === "conversation" && { sessionId: id }),
+      ...(format.context === "conversation" && { sessionId: `${this.#parts.sessionPrefix ?? ""}${id}` }),
       wait: this.#wait("generation", "reply"),
       clock,
       onStage: this.#control.onStage,

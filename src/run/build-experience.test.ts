@@ -65,5 +65,5 @@ test("what is restored builds the same batches", () => {
 });
 
 test("a batch of replays alone is refused", () => {
-  expect(() => experienceOf({ ratio: 1 })).toThrow(/replay.ratio must be below 1: got 1/);
+  expect(() => experienceOf({ ratio: 1 })).toThrow(/expected number to be <1/);
 });

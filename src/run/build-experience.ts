@@ -1,6 +1,5 @@
 /** From config to the part between rollout and training. */
 import type { Recipe } from "../algorithms/recipes/recipe.ts";
-import { RerollError } from "../errors/reroll-error.ts";
 import { joinReplays, numReplays } from "../experience/join-replays.ts";
 import { type Replay, ReplayBuffer } from "../experience/replay-buffer.ts";
 import { type BuildOptions, buildSamples } from "../experience/sample-builder.ts";
@@ -39,12 +38,6 @@ function withReplay(
   options: BuildOptions,
 ): SavedExperience {
   const { ratio, ...priorities } = replay;
-  if (ratio >= 1) {
-    throw new RerollError(
-      "INVALID_OPTIONS",
-      `replay.ratio must be below 1: got ${ratio}. Every batch has the groups that were just sampled; 0.5 replays as many again.`,
-    );
-  }
   const buffer = new ReplayBuffer({ ...priorities, betaDraws: loop.steps, seed: deriveSeed(seed, "replay") });
   return {
     build: (groups, version) => {

@@ -50,10 +50,18 @@ function inDomain(domain: string, { makePrompt, ...factory }: EnvFactory): EnvFa
   return makePrompt === undefined ? factory : { ...factory, makePrompt: (seed) => ({ ...makePrompt(seed), domain }) };
 }
 
+export interface EpisodeRunnerParts {
+  readonly generate: Generate;
+  readonly tokenizer: Tokenizer;
+  readonly clock: Clock;
+  /** Of the sessions at the engine. */
+  readonly sessionPrefix: string;
+}
+
 export function buildEpisodes(
   config: RunConfig,
   world: RunWorld,
-  parts: { readonly generate: Generate; readonly tokenizer: Tokenizer; readonly clock: Clock },
+  parts: EpisodeRunnerParts,
   temperature: number,
 ): RunEpisode {
   const { context, contextLength, maxTurns, sampling, limits } = config.rollout;
@@ -72,6 +80,7 @@ export function buildEpisodes(
       envMs: 1000 * limits.envSeconds,
       rewardMs: 1000 * limits.rewardSeconds,
     },
+    sessionPrefix: parts.sessionPrefix,
     clock: parts.clock,
   });
 }

@@ -24,7 +24,12 @@ export async function evaluateModel(model: FoundModel, config: RunConfig, signal
     opened.push(world);
     const engine = await startEngine(validated, folder);
     opened.push(engine);
-    const parts = { generate: engine.generate, tokenizer: await loadTokenizer(folder), clock: runClock };
+    const parts = {
+      sessionPrefix: "",
+      generate: engine.generate,
+      tokenizer: await loadTokenizer(folder),
+      clock: runClock,
+    };
     const episodes = buildEpisodes(validated, world, parts, validated.validation?.temperature ?? 0);
     const { metrics } = await buildValidation(validated, world, episodes, runClock)(0, signal);
     return metrics;

@@ -51,8 +51,11 @@ export async function openParts(config: RunConfig, { folder, clock, onError }: O
     const trainer = keep(await startThreadedTrainer(trainerSource(config, modelFolder, placement)));
     const shared = { engine, tokenizer, world, clock, onError };
     const agent = config.agent === null ? null : keep(await openAgent(config, config.agent, shared));
-    const playEnvs = (temperature: number) =>
-      buildEpisodes(config, world, { generate: engine.generate, tokenizer, clock }, temperature);
+    let numRunners = 0;
+    const playEnvs = (temperature: number) => {
+      const sessionPrefix = `${numRunners++}/`;
+      return buildEpisodes(config, world, { generate: engine.generate, tokenizer, clock, sessionPrefix }, temperature);
+    };
     return { world, tokenizer, engine, trainer, episodesAt: agent?.episodesAt ?? playEnvs, close };
   } catch (cause) {
     await close();

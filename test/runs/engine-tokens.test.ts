@@ -98,7 +98,12 @@ async function runAndCompare(engine: LocalEngine, alone: TokensAlone, request: S
   for (let turn = 0; turn < request.turnsBefore; turn++) await nextTurn();
   const promptIds = promptOf(base, promptLength);
   const samples = Array.from({ length: request.numSamples }, async (_, i) => {
-    const sampling: Sampling = { maxTokens, temperature: kind === "greedy" ? 0 : 0.9, topK: 20, seed: request.seed + i };
+    const sampling: Sampling = {
+      maxTokens,
+      temperature: kind === "greedy" ? 0 : 0.9,
+      topK: 20,
+      seed: request.seed + i,
+    };
     const controller = new AbortController();
     let numSeen = 0;
     const { tokenIds, finish } = await engine.generate({

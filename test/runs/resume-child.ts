@@ -18,5 +18,6 @@ await runTraining(await prepareRun(runFile, [`tracking.folder=${JSON.stringify(r
   version: "test",
   environment: {},
   runFile,
-  console: null, command: "reroll",
+  console: null,
+  command: "reroll",
 });

@@ -1,7 +1,7 @@
 /** The smallest run that has all the state there is: a warm start, turns, controllers, replay, validation, checkpoints. */
 import { defineRun } from "../../src/run/define-run.ts";
 
-export default defineRun({
+export const run = defineRun({
   name: "resume",
   model: { preset: "nano" },
   envs: { lake: { type: "frozen-lake", prompt: "compact", size: 3, maxTurns: 4 } },

@@ -166,3 +166,15 @@ test("symbols, tags and instructions can be replaced", () => {
   expect(env.step({ text: "[down]", isCut: false }).metrics.valid_action).toBe(1);
   expect(() => envOf(small, { symbols: { ...symbols, ice: "h" } })).toThrow(/differ/);
 });
+
+test("surroundings show what left, down, right and up lead to, the player's own cell at the shore", () => {
+  const compact = envOf(small, { prompt: "compact", showsSurroundings: true });
+  // small is "P O / _ G".
+  expect(compact.start().observation).toEqual({
+    messages: [{ role: "user", content: "P O\n_ G\nP _ O P" }],
+    stateKey: "P O\n_ G",
+  });
+  const [rules] = envOf(small, { showsSurroundings: true }).start().instructions;
+  expect(rules?.content).toContain("The last line shows what lies in each direction: Left, Down, Right, Up.");
+  expect(String(envOf(small, {}).start().instructions[0]?.content)).not.toContain("last line");
+});

@@ -2,8 +2,7 @@
  * FrozenLake: walk over the ice to the goal without stepping into a hole.
  *
  * The map comes from the prompt's seed and can be solved within `maxTurns`; slipping comes from the episode's seed. Rewards are
- * Gymnasium's: 1 at the goal, otherwise 0; a hole may cost `holePenalty`. A reply that cannot be read costs `formatPenalty`
- * and moves nobody.
+ * Gymnasium's: 1 at the goal, otherwise 0. A reply that cannot be read costs `formatPenalty` and moves nobody.
  */
 import { z } from "zod";
 import { deriveSeed, Random } from "../../random/random.ts";
@@ -12,7 +11,7 @@ import { episodeEnded } from "../episode-ended.ts";
 import { seedPrompt } from "../seed-prompt.ts";
 import type { EnvDefinition, EnvStep, Observation, Opening, Reply, TextEnv } from "../text-env.ts";
 import { distancesToGoal, drawLake, LAKE_ACTIONS, type LakeMap, neighbour } from "./lake-map.ts";
-import { compactWords, lakeRules, lakeSymbols, writeLake } from "./lake-text.ts";
+import { compactWords, lakeRules, lakeSymbols, writeLake, writeSurroundings } from "./lake-text.ts";
 import { SLIPS, slipperyValues, valueOfAction } from "./slippery-values.ts";
 
 const symbol = z.string().regex(/^\S+$/, "a symbol must not be empty or hold spaces");
@@ -24,9 +23,12 @@ export const frozenLakeOptions = z.strictObject({
   placement: z.enum(["random", "corners"]).default("random").describe("Where start and goal are."),
   isSlippery: z.boolean().default(false).describe("Go where wanted in one of three moves, else to a side of it."),
   maxTurns: z.int().positive().default(20).describe("Replies before the episode is cut off."),
-  holePenalty: z.number().min(0).default(0).describe("What falling into a hole costs."),
   formatPenalty: z.number().min(0).default(0.1).describe("What a reply that cannot be read costs."),
   prompt: z.enum(["full", "compact"]).default("full").describe("Rules and grid, or the symbols of the grid alone."),
+  showsSurroundings: z
+    .boolean()
+    .default(false)
+    .describe("Add a line with what each action leads to, in their order: left, down, right, up."),
   instructions: z.string().min(1).exactOptional().describe("Rules in place of the built-in ones."),
   answerTags: answerTagOptions,
   symbols: z
@@ -82,8 +84,8 @@ export class FrozenLakeEnv implements TextEnv {
   }
 
   start(): Opening {
-    const { prompt, symbols, answerTags, isSlippery, instructions } = this.#options;
-    const rules = instructions ?? (prompt === "full" ? lakeRules(symbols, answerTags, isSlippery) : null);
+    const { prompt, symbols, answerTags, instructions } = this.#options;
+    const rules = instructions ?? (prompt === "full" ? lakeRules(symbols, answerTags, this.#options) : null);
     return {
       instructions: rules === null ? [] : [{ role: "system", content: rules }],
       observation: this.#observe(true),
@@ -92,19 +94,18 @@ export class FrozenLakeEnv implements TextEnv {
 
   step({ text }: Reply): EnvStep {
     if (this.#hasEnded) throw episodeEnded("frozen-lake");
-    const { answerTags, formatPenalty, holePenalty, maxTurns } = this.#options;
+    const { answerTags, formatPenalty, maxTurns } = this.#options;
     const action = readChoice(text, answerTags, LAKE_ACTIONS);
     const before = this.#position;
     if (action !== null) this.#move(action);
     this.#numTurns++;
 
     const isAtGoal = this.#position === this.#map.goal;
-    const isInHole = this.#map.isHole[this.#position] === true;
-    const isTerminated = isAtGoal || isInHole;
+    const isTerminated = isAtGoal || this.#map.isHole[this.#position] === true;
     this.#hasEnded = isTerminated || this.#numTurns >= maxTurns;
     return {
       kind: isTerminated ? "terminated" : this.#hasEnded ? "truncated" : "continues",
-      reward: action === null ? -formatPenalty : isInHole ? -holePenalty : Number(isAtGoal),
+      reward: action === null ? -formatPenalty : Number(isAtGoal),
       metrics: {
         valid_action: Number(action !== null),
         effective_action: Number(this.#position !== before),
@@ -152,12 +153,16 @@ export class FrozenLakeEnv implements TextEnv {
   }
 
   #observe(wasRead: boolean): Observation {
-    const { prompt, symbols, answerTags } = this.#options;
-    const grid = writeLake(this.#map, this.#position, symbols, prompt === "compact" ? " " : "");
+    const { prompt, showsSurroundings, symbols, answerTags } = this.#options;
+    const separator = prompt === "compact" ? " " : "";
+    const grid = writeLake(this.#map, this.#position, symbols, separator);
+    const surroundings = showsSurroundings
+      ? `\n${writeSurroundings(this.#map, this.#position, symbols, separator)}`
+      : "";
     const notice =
       wasRead || prompt === "compact"
         ? ""
         : `Your last reply had no action between ${answerTags.open} and ${answerTags.close}: nothing moved.\n`;
-    return { messages: [{ role: "user", content: notice + grid }], stateKey: grid };
+    return { messages: [{ role: "user", content: notice + grid + surroundings }], stateKey: grid };
   }
 }

@@ -1,6 +1,6 @@
 /** How a lake reads: the symbols of its cells, the rules, and the words of the compact form. */
 import type { AnswerTags } from "../answer-format.ts";
-import { LAKE_ACTIONS, type LakeMap } from "./lake-map.ts";
+import { LAKE_ACTIONS, type LakeMap, neighbour } from "./lake-map.ts";
 
 /** One word per kind of cell. */
 export interface LakeSymbols {
@@ -24,18 +24,35 @@ export const lakeSymbols: LakeSymbols = {
 
 /** The grid as text, one row per line. */
 export function writeLake(map: LakeMap, position: number, symbols: LakeSymbols, separator: "" | " "): string {
-  const { size, isHole, goal } = map;
-  const symbolAt = (cell: number) => {
-    if (cell === position)
-      return isHole[cell] ? symbols.playerInHole : cell === goal ? symbols.playerOnGoal : symbols.player;
-    return isHole[cell] ? symbols.hole : cell === goal ? symbols.goal : symbols.ice;
-  };
+  const { size } = map;
+  const symbolAt = (cell: number) => symbolOf(map, position, symbols, cell);
   const row = (_: unknown, y: number) => Array.from({ length: size }, (_, x) => symbolAt(y * size + x)).join(separator);
   return Array.from({ length: size }, row).join("\n");
 }
 
+/** What each action leads to, in their order. At the shore that is the player's own cell. */
+export function writeSurroundings(
+  map: LakeMap,
+  position: number,
+  symbols: LakeSymbols,
+  separator: "" | " ",
+): string {
+  const cells = LAKE_ACTIONS.map((_, action) => neighbour(map.size, position, action));
+  return cells.map((cell) => symbolOf(map, position, symbols, cell)).join(separator);
+}
+
+function symbolOf({ isHole, goal }: LakeMap, position: number, symbols: LakeSymbols, cell: number): string {
+  if (cell === position)
+    return isHole[cell] ? symbols.playerInHole : cell === goal ? symbols.playerOnGoal : symbols.player;
+  return isHole[cell] ? symbols.hole : cell === goal ? symbols.goal : symbols.ice;
+}
+
 /** What the model is told before the first turn. */
-export function lakeRules(symbols: LakeSymbols, tags: AnswerTags, isSlippery: boolean): string {
+export function lakeRules(
+  symbols: LakeSymbols,
+  tags: AnswerTags,
+  { isSlippery, showsSurroundings }: { readonly isSlippery: boolean; readonly showsSurroundings: boolean },
+): string {
   const slip = isSlippery
     ? " The ice is slippery: one time in three you go where you want, otherwise to the left or the right of it."
     : "";
@@ -43,6 +60,7 @@ export function lakeRules(symbols: LakeSymbols, tags: AnswerTags, isSlippery: bo
     "You walk over a frozen lake to a goal. Do not step into a hole.",
     `The lake is a grid: ${symbols.player} you, ${symbols.ice} ice, ${symbols.hole} hole, ${symbols.goal} goal, ` +
       `${symbols.playerInHole} you in a hole, ${symbols.playerOnGoal} you on the goal.`,
+    ...(showsSurroundings ? [`The last line shows what lies in each direction: ${LAKE_ACTIONS.join(", ")}.`] : []),
     `Each turn you go one cell. The actions are ${LAKE_ACTIONS.join(", ")}.${slip}`,
     `Write one action between tags, for example: ${tags.open} ${LAKE_ACTIONS[2]} ${tags.close}`,
   ].join("\n");

@@ -22,8 +22,14 @@ test("the conversation is the prompt's, and one reply ends it", () => {
     instructions: prompt.messages.slice(0, 2),
     observation: { messages: [{ role: "user", content: "And twice that?" }] },
   });
-  expect(env.step()).toEqual({ kind: "terminated", reward: 0, metrics: {} });
-  expect(() => env.step()).toThrow(/had ended/);
+  const reply = { text: "4", isCut: false };
+  expect(env.step(reply)).toEqual({ kind: "terminated", reward: 0, metrics: {} });
+  expect(() => env.step(reply)).toThrow(/had ended/);
+});
+
+test("a reply that a limit cut off truncates the episode", () => {
+  const env = new QuestionAnswerEnv(prompt, {});
+  expect(env.step({ text: "It is", isCut: true })).toEqual({ kind: "truncated", reward: 0, metrics: {} });
 });
 
 test("the system text is added only where the prompt has none", () => {

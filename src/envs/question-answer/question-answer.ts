@@ -7,7 +7,7 @@ import { RerollError } from "../../errors/reroll-error.ts";
 import type { Prompt } from "../../flow/prompt.ts";
 import type { Random } from "../../random/random.ts";
 import { episodeEnded } from "../episode-ended.ts";
-import type { EnvDefinition, EnvStep, Opening, TextEnv } from "../text-env.ts";
+import type { EnvDefinition, EnvStep, Opening, Reply, TextEnv } from "../text-env.ts";
 
 /** The options of `{ type: "question-answer" }`. */
 export const questionAnswerOptions = z.strictObject({
@@ -39,10 +39,10 @@ export class QuestionAnswerEnv implements TextEnv {
     return openConversation(this.#prompt, this.#options.system);
   }
 
-  step(): EnvStep {
+  step({ isCut }: Reply): EnvStep {
     if (this.#hasEnded) throw episodeEnded("question-answer");
     this.#hasEnded = true;
-    return { kind: "terminated", reward: 0, metrics: {} };
+    return { kind: isCut ? "truncated" : "terminated", reward: 0, metrics: {} };
   }
 
   /** Every text is legal. */

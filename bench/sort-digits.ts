@@ -1,5 +1,5 @@
 /**
- * A task that a model of 0.1M parameters learns from nothing in seconds: say a few digits in reverse.
+ * A task that a model of 0.1M parameters learns from nothing in seconds: say a few digits in descending order.
  *
  * The reward is the share of places that are right. `latencyMs` makes it an environment that is waited for, such as a browser or a
  * test suite: between half and one and a half times as long, by the seed of the episode.
@@ -8,7 +8,7 @@ import { setTimeout } from "node:timers/promises";
 import type { EnvFactory, EnvStep, Reply } from "../src/envs/text-env.ts";
 import { Random } from "../src/random/random.ts";
 
-export interface ReverseDigitsOptions {
+export interface SortDigitsOptions {
   readonly numDigits: number;
   /** Digits are below this. */
   readonly base: number;
@@ -16,11 +16,11 @@ export interface ReverseDigitsOptions {
 }
 
 /** Replies must be `numDigits` tokens long: nothing else ends them. */
-export function reverseDigits({ numDigits, base, latencyMs = 0 }: ReverseDigitsOptions): EnvFactory {
+export function sortDigits({ numDigits, base, latencyMs = 0 }: SortDigitsOptions): EnvFactory {
   const digits = Array.from({ length: base }, (_, digit) => String(digit));
   return {
     words: { words: [...digits, "="], endWords: [] },
-    makePrompt: (seed) => ({ id: `reverse/${seed}`, domain: "reverse", seed, messages: [], truth: null, extra: {} }),
+    makePrompt: (seed) => ({ id: `sort/${seed}`, domain: "sort", seed, messages: [], truth: null, extra: {} }),
     makeEnv: ({ seed }, episodeSeed) => {
       const random = new Random(seed);
       const given = Array.from({ length: numDigits }, () => random.pick(digits));
@@ -31,7 +31,7 @@ export function reverseDigits({ numDigits, base, latencyMs = 0 }: ReverseDigitsO
         }),
         step: async (reply) => {
           if (latencyMs > 0) await setTimeout(latencyMs * (0.5 + new Random(episodeSeed).uniform()));
-          return grade(reply, given.toReversed());
+          return grade(reply, given.toSorted().toReversed());
         },
       };
     },

@@ -1,0 +1,292 @@
+/** The dashboard in a real browser, as a person uses it. Pictures of every view are kept in build/screenshots. */
+import { appendFileSync, rmSync, writeFileSync } from "node:fs";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openDashboard } from "../../src/cli/open-dashboard.ts";
+import type { Dashboard } from "../../src/dashboard/start-dashboard.ts";
+import { copyRecordedRuns, metricLine, trajectory, writeRun, writeTrajectories } from "./dashboard-run.ts";
+import { keepScreenshot, noBrowser, openBrowser } from "./open-browser.ts";
+
+const MARKUP = `<script>window.hacked = 1</script><img src=x onerror="window.hacked = 2"><b>bold</b>`;
+
+describe.skipIf(noBrowser !== undefined)(noBrowser ?? "in a browser", () => {
+  let root: string;
+  let dashboard: Dashboard;
+  let browser: Browser;
+  let page: Page;
+  const problems: string[] = [];
+
+  beforeAll(async () => {
+    root = copyRecordedRuns();
+    writeLiveRun(root);
+    writeOddRun(root);
+    dashboard = await openDashboard({ root });
+    browser = await openBrowser();
+    page = await newPage({ width: 1280, height: 860 });
+  });
+
+  afterAll(async () => {
+    await browser.close();
+    await dashboard.close();
+    rmSync(root, { recursive: true });
+  });
+
+  async function newPage(viewport: { width: number; height: number }, colorScheme: "light" | "dark" = "light") {
+    const opened = await browser.newPage({ viewport, colorScheme });
+    opened.on("pageerror", (error) => problems.push(error.message));
+    opened.on("console", (message) => {
+      if (message.type() === "error" && !/Failed to load resource|ERR_/.test(message.text()))
+        problems.push(message.text());
+    });
+    return opened;
+  }
+
+  function open(hash: string, on = page) {
+    return on.goto(`${dashboard.url}#/${hash}`);
+  }
+
+  /** A chart says its last values in its label. */
+  function chart(name: string, lastValue: string, on = page) {
+    return on.locator(`[data-metric="${name}"] .chart[aria-label*=" ${lastValue}"]`);
+  }
+
+  test("runs are listed with their status, and found by any word about them", async () => {
+    await open("runs");
+    await page.locator(".run-row").nth(3).waitFor();
+    await page.locator(".run-row", { hasText: "sokoban" }).locator("polyline").waitFor();
+    await keepScreenshot(page, "runs");
+    await page.getByLabel("Find runs").fill("gigpo lake");
+    await expect.poll(() => page.locator(".run-row").count()).toBe(1);
+    expect(await page.locator(".run-row").textContent()).toContain("frozen-lake");
+    await page.getByLabel("Find runs").fill("");
+    await page.getByRole("button", { name: "recorded" }).click();
+    await expect.poll(() => page.locator(".run-row").count()).toBe(2);
+  });
+
+  test("a point arrives on the open page of a live run", async () => {
+    await open("runs/live");
+    await chart("reward/mean", "0.25").waitFor();
+    await page.locator(".connection.live").waitFor();
+    appendFileSync(join(root, "live/metrics.jsonl"), metricLine(3, { "reward/mean": 0.625, "env/success": 0.5 }));
+    await chart("reward/mean", "0.625").waitFor({ timeout: 5000 });
+    await chart("env/success", "0.5").waitFor();
+  });
+
+  test("an overview explains its metrics, says its warnings in words, and leads to what they mean", async () => {
+    await open("runs/sokoban");
+    await chart("reward/mean", "4.664").waitFor();
+    await page.getByText("51 % of trajectories are ended by a limit").waitFor();
+    await page.locator('[data-metric="policy/clip_fraction"] .metric-name').hover();
+    await page.getByText("Tokens whose ratio was clipped, and so have no gradient.").waitFor();
+    await page.mouse.move(5, 5);
+    await keepScreenshot(page, "overview");
+    await page.getByRole("link", { name: "What it means" }).click();
+    await page.getByText("The model is judged on replies that it could not finish.").waitFor();
+  });
+
+  test("smoothing, log scale and wall clock change the curves; keys zoom all charts at once", async () => {
+    await open("runs/sokoban");
+    const reward = chart("reward/mean", "4.664");
+    await reward.waitFor();
+    await page.getByLabel("Smoothing").fill("0.5");
+    await page.locator('[data-metric="reward/mean"] .u-legend').getByText("mean ~").waitFor();
+    await page.getByLabel("log scale").check();
+    await page.getByLabel("x axis").selectOption("time");
+    await page.locator('[data-metric="reward/mean"] .u-legend').getByText("time").waitFor();
+    const zoomed = page.waitForRequest((request) => /series\?.*axis=time.*from=/.test(request.url()));
+    await page.locator('[data-metric="reward/mean"] .chart').focus();
+    await page.keyboard.press("+");
+    const names = new URL((await zoomed).url()).searchParams.getAll("name");
+    expect(names).toContain("reward/mean");
+    expect(names).toContain("throughput/step");
+    const everything = page.waitForRequest(
+      (request) => request.url().includes("series?") && !request.url().includes("from="),
+    );
+    await page.keyboard.press("0");
+    await everything;
+  });
+
+  test("trajectories are filtered by end and reward, and sorted", async () => {
+    await open("runs/sokoban/trajectories");
+    await page.getByText("36 of 36 trajectories").waitFor();
+    await keepScreenshot(page, "trajectories");
+    await page.getByLabel("end").selectOption("completed");
+    await page.getByLabel("step, at least").fill("12");
+    await page.getByLabel("reward, at most").fill("10.5");
+    await expect.poll(() => page.locator("p[role=status]").textContent()).toMatch(/^\d of 36 trajectories$/);
+    const ends = await page.locator("a.trajectory-row").allTextContents();
+    expect(ends.every((text) => text.startsWith("12") && text.includes("completed"))).toBe(true);
+    await page.getByRole("link", { name: "Clear" }).click();
+    await page.getByText("36 of 36 trajectories").waitFor();
+    await page.getByRole("button", { name: /Sort by reward/ }).click();
+    await expect.poll(() => page.locator("a.trajectory-row").first().textContent()).toMatch(/10\.9/);
+  });
+
+  test("a Sokoban episode is replayed on its board", async () => {
+    await open("runs/sokoban/trajectories/12/66-0");
+    const board = page.locator(".replay .board");
+    await board.waitFor();
+    expect(await board.getAttribute("aria-label")).toBe(
+      "Before turn 1. box in row 3, column 3; player in row 3, column 4",
+    );
+    await keepScreenshot(page, "conversation");
+    await page.getByRole("slider", { name: "Turn" }).fill("1");
+    expect(await board.getAttribute("aria-label")).toBe(
+      "Before turn 2. box in row 3, column 2; player in row 3, column 3",
+    );
+    await page.getByRole("button", { name: "Play" }).click();
+    await page.getByText("turn 7 of 7").waitFor();
+    await page.getByRole("button", { name: "Play" }).waitFor();
+  });
+
+  test("a group stands side by side with its advantages", async () => {
+    await open("runs/sokoban/trajectories/12/66-0?tab=group");
+    await expect.poll(() => page.locator(".group > li").count()).toBe(6);
+    await page.locator(".group > li").nth(5).locator(".board").first().waitFor();
+    expect(await page.locator(".group > li").first().textContent()).toContain("advantage +9.367");
+    await keepScreenshot(page, "group");
+  });
+
+  test("tokens are coloured, show their numbers, and the least likely is found", async () => {
+    await open("runs/sokoban/trajectories/12/66-0?tab=tokens");
+    await page.locator(".token.reply").first().waitFor();
+    await page.getByRole("button", { name: "Least likely" }).click();
+    const numbers = page.locator(".token-numbers");
+    expect(await page.locator(".token.selected").textContent()).toBe("D");
+    expect(await numbers.textContent()).toMatch(/log-prob-\d/);
+    await keepScreenshot(page, "tokens");
+    const colorOf = () => page.locator(".token.selected").getAttribute("style");
+    const before = await colorOf();
+    await page.getByLabel("colour").selectOption("version");
+    expect(await colorOf()).not.toBe(before);
+    await page.locator(".tokens").focus();
+    await page.keyboard.press("ArrowRight");
+    expect(await page.locator(".token.selected").textContent()).toBe("o");
+    expect(await page.getByRole("button", { name: "Worst mismatch" }).isDisabled()).toBe(true);
+  });
+
+  test("where the policy's log-probs are recorded, the worst mismatch is found", async () => {
+    await open("runs/odd/trajectories/1/mismatch?tab=tokens");
+    await page.getByLabel("colour").selectOption("ratio");
+    await page.getByRole("button", { name: "Worst mismatch" }).click();
+    // Log-probs -2 and -0.5: exp(1.5).
+    expect(await page.locator(".token-numbers").textContent()).toMatch(/ratio4\.482/);
+  });
+
+  test("markup and scripts of a model are text", async () => {
+    for (const tab of ["conversation", "tokens", "group"]) {
+      await open(`runs/odd/trajectories/1/markup?tab=${tab}`);
+      await page
+        .getByText(tab === "tokens" ? "holds no tokenizer" : MARKUP)
+        .first()
+        .waitFor();
+    }
+    await open("runs");
+    await page.locator(".run-row").first().waitFor();
+    await open("runs/odd/config");
+    await page.getByText("<img src=x onerror=window.hacked=3>").waitFor();
+    expect(await page.evaluate("window.hacked")).toBe(undefined);
+    expect(await page.locator("main img, main script, main b").count()).toBe(0);
+  });
+
+  test("the timeline shows who was idle, and zooms", async () => {
+    await open("runs/sokoban/timeline");
+    await page.getByText("42 % idle").waitFor();
+    await keepScreenshot(page, "timeline");
+    const zoomed = page.waitForRequest((request) => /spans\?.*from=/.test(request.url()));
+    await page.getByRole("button", { name: "Zoom in" }).click();
+    await zoomed;
+    await expect.poll(() => page.getByText("42 % idle").count()).toBe(0);
+  });
+
+  test("two runs are compared in one chart, with what differs in their configs", async () => {
+    await open("runs");
+    await page.getByLabel("Compare sokoban").check();
+    await page.getByLabel("Compare frozen-lake").check();
+    await page.getByRole("link", { name: "Compare 2 runs" }).click();
+    const reward = page.locator('[data-metric="reward/mean"]');
+    await reward.locator(".u-legend").getByText("frozen-lake").waitFor();
+    await reward.locator(".u-legend").getByText("sokoban").waitFor();
+    await keepScreenshot(page, "compare");
+    await page.getByText(/Config: \d+ of \d+ keys differ/).click();
+    expect(await page.locator(".diff tr", { hasText: "rollout.groupSize" }).textContent()).toMatch(/groupSize68/);
+  });
+
+  test("the page says when the server is away, and comes back by itself", async () => {
+    const { port } = new URL(dashboard.url);
+    await open("runs/live");
+    await page.locator(".connection.live").waitFor();
+    await dashboard.close();
+    await page.locator(".connection.lost").waitFor();
+    appendFileSync(join(root, "live/metrics.jsonl"), metricLine(4, { "reward/mean": 0.875 }));
+    dashboard = await openDashboard({ root, port: Number(port) });
+    await page.locator(".connection.live").waitFor({ timeout: 15_000 });
+    await chart("reward/mean", "0.875").waitFor();
+  });
+
+  test("a run that vanishes while it is looked at is said to be gone", async () => {
+    writeRun(root, "short-lived");
+    await open("runs/short-lived");
+    await page.locator(".connection.live").waitFor();
+    rmSync(join(root, "short-lived"), { recursive: true });
+    await page.getByText("its folder was moved, renamed or deleted").first().waitFor();
+  });
+
+  test("dark follows the system, and a phone needs no sideways scrolling", async () => {
+    const phone = await newPage({ width: 390, height: 800 }, "dark");
+    for (const [name, hash] of [
+      ["phone-runs", "runs"],
+      ["phone", "runs/sokoban"],
+      ["phone-trajectories", "runs/sokoban/trajectories"],
+      ["phone-tokens", "runs/sokoban/trajectories/12/66-0?tab=tokens"],
+    ] as const) {
+      await open(hash, phone);
+      await phone.locator(".run-row, .chart canvas, a.trajectory-row, .token").first().waitFor();
+      await phone.waitForTimeout(300);
+      expect(await phone.evaluate("document.documentElement.scrollWidth - innerWidth"), hash).toBeLessThanOrEqual(0);
+      if (name === "phone") await keepScreenshot(phone, name);
+    }
+    expect(await phone.evaluate("document.documentElement.dataset.theme")).toBe("dark");
+    await phone.setViewportSize({ width: 1280, height: 860 });
+    await open("runs/sokoban", phone);
+    await chart("reward/mean", "4.664", phone).waitFor();
+    await keepScreenshot(phone, "dark");
+    await phone.close();
+  });
+
+  test("a list of thousands draws only what is seen, and ends where it should", async () => {
+    await open("runs/odd/trajectories?stepMin=2");
+    await page.getByText("3000 of 3002 trajectories").waitFor();
+    expect(await page.locator("a.trajectory-row").count()).toBeLessThan(60);
+    await page.evaluate("document.querySelector('.virtual').scrollTop = 1e9");
+    await page.locator("a.trajectory-row", { hasText: "2999" }).waitFor();
+  });
+
+  test("nothing went wrong in the page meanwhile", () => {
+    expect(problems).toEqual([]);
+  });
+});
+
+/** Its process is this one, so it counts as running. */
+function writeLiveRun(root: string): void {
+  const folder = writeRun(root, "live", { status: "running", pid: process.pid, host: hostname() });
+  const lines = [0.125, 0.25].map((reward, i) => metricLine(i + 1, { "reward/mean": reward }));
+  writeFileSync(join(folder, "metrics.jsonl"), lines.join(""));
+}
+
+/** What models write, and what no other run has. */
+function writeOddRun(root: string): void {
+  const folder = writeRun(root, "odd", { recipe: MARKUP, model: MARKUP, tags: ["<i>tag</i>"] });
+  writeFileSync(join(folder, "config.json"), JSON.stringify({ name: "<img src=x onerror=window.hacked=3>" }));
+  const said = { replyText: MARKUP, messages: [{ role: MARKUP, content: MARKUP }] };
+  writeTrajectories(folder, 1, [
+    trajectory({ step: 1, id: "markup" }, said),
+    trajectory({ step: 1, id: "mismatch" }, { policyLogprobs: [-0.1, -0.5, -0.35] }),
+  ]);
+  const many = Array.from({ length: 3000 }, (_, i) =>
+    trajectory({ step: 2, id: `t${i}`, groupId: `g${i}`, sampleIndex: i }),
+  );
+  writeTrajectories(folder, 2, many);
+}
