@@ -113,7 +113,12 @@ async function measureOurs() {
   const recorder: RunRecorder = {
     ...silentRecorder,
     say: (text) => console.error(text),
-    span: (stage, startMs, endMs, step) => spent.push({ stage, ms: endMs - startMs, step }),
+    span: async (stage, work) => {
+      const startMs = clock();
+      const result = await work();
+      spent.push({ stage, ms: clock() - startMs, step: steps.length + 1 });
+      return result;
+    },
     recordRollout: (_step, _kind, rollout) => {
       solved = solvedShare(rollout);
       example = rollout.groups[0]!.trajectories[0]!.turns[0]!.replyText;

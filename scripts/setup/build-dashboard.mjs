@@ -9,6 +9,8 @@ import { clearStamp, hashInputs, listFiles, stampMatches, writeStamp } from "./s
 
 const STAMP = "build/stamps/dashboard";
 const OUTPUT = "dist/dashboard/app";
+/** What the page takes from outside of dashboard/: symbols of boards, and the explanations of warnings. */
+const SHARED = ["src/envs/frozen-lake/lake-text.ts", "src/envs/sokoban/room-text.ts", "docs/guides/runs.md"];
 
 /** Why the page must be built, or null when it is current. */
 export function dashboardReason(root) {
@@ -29,7 +31,7 @@ export async function buildDashboard(root, { log }) {
 
 function sourcesHash(root) {
   const files = listFiles(join(root, "dashboard")).map((file) => `dashboard/${file}`);
-  return hashInputs(root, [...files, "package-lock.json", "scripts/setup/build-dashboard.mjs"]);
+  return hashInputs(root, [...files, ...SHARED, "package-lock.json", "scripts/setup/build-dashboard.mjs"]);
 }
 
 async function buildWithVite(root) {

@@ -5,6 +5,7 @@ import { RerollError } from "../errors/reroll-error.ts";
 import { listenError } from "../generation/server/listen-address.ts";
 import { IncrementalDecoder } from "../models/tokenizer/incremental-decoder.ts";
 import { loadTokenizer } from "../models/tokenizer/load-tokenizer.ts";
+import { DASHBOARD_PORT } from "./dashboard-port.ts";
 
 /** Listens, or throws and says what to change. */
 export async function openDashboard(options: Omit<DashboardOptions, "openTokenizer">): Promise<Dashboard> {
@@ -14,6 +15,16 @@ export async function openDashboard(options: Omit<DashboardOptions, "openTokeniz
     if (cause instanceof RerollError) throw cause;
     const { host = "127.0.0.1", port = 0 } = options;
     throw listenError(cause instanceof Error ? cause : new Error(String(cause)), { host, port });
+  }
+}
+
+/** Beside a run that is about to start: on the usual port, or on any free one, because a run must not end for its dashboard. */
+export async function openDashboardBesideRun(root: string): Promise<Dashboard> {
+  try {
+    return await openDashboard({ root, port: DASHBOARD_PORT });
+  } catch (error) {
+    if (!(error instanceof RerollError) || error.code !== "LISTEN_FAILED") throw error;
+    return openDashboard({ root });
   }
 }
 

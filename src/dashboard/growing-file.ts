@@ -4,6 +4,7 @@
  * In: a path that was checked. Out: each new line once, in order. A file that was replaced or cut, as resuming a run does, is read
  * again from its start, after `onReset`. Two readings at once share one.
  */
+import type { Stats } from "node:fs";
 import { stat } from "node:fs/promises";
 import { setImmediate } from "node:timers/promises";
 import { type Line, tailLines } from "./tail-lines.ts";
@@ -19,7 +20,7 @@ export interface LineTaker {
 export class GrowingFile {
   readonly #path: string;
   readonly #taker: LineTaker;
-  #inode = 0;
+  #identity = "";
   #reading: Promise<void> | undefined;
   nextByte = 0;
   /** Lines too long to be read. */
@@ -40,12 +41,12 @@ export class GrowingFile {
 
   async #read(): Promise<void> {
     const found = await stat(this.#path).catch(() => undefined);
-    const inode = found?.ino ?? 0;
-    if (inode !== this.#inode || (found?.size ?? 0) < this.nextByte) {
+    const identity = found === undefined ? "" : identityOf(found);
+    if (identity !== this.#identity || (found?.size ?? 0) < this.nextByte) {
       if (this.nextByte > 0) this.#taker.onReset();
       this.nextByte = 0;
       this.numTooLong = 0;
-      this.#inode = inode;
+      this.#identity = identity;
     }
     if ((found?.size ?? 0) === this.nextByte) return;
     for await (const { lines, nextByte, numTooLong } of tailLines(this.#path, this.nextByte)) {
@@ -58,6 +59,14 @@ export class GrowingFile {
       await setImmediate();
     }
   }
+}
+
+/**
+ * A new file can get the number of the one that was just deleted, so the time of its birth counts too. Where the system keeps
+ * none, it gives the time of the last change instead, which says nothing.
+ */
+function identityOf({ ino, birthtimeMs, ctimeMs }: Stats): string {
+  return birthtimeMs === ctimeMs ? String(ino) : `${ino} ${birthtimeMs}`;
 }
 
 function parse(text: string): unknown {

@@ -18,7 +18,7 @@ import { readPlainJson } from "./open-plain-file.ts";
 import { readPlainWarnings } from "./read-plain-warnings.ts";
 import type { RunStore } from "./run-store.ts";
 import type { TokenTexts } from "./token-texts.ts";
-import { filterTrajectories, trajectoryQuery, withAdvantages } from "./trajectory-filter.ts";
+import { filterTrajectories, trajectoryQuery } from "./trajectory-filter.ts";
 
 const MAX_CONFIG_BYTES = 4 << 20;
 const SPARKLINE_POINTS = 60;
@@ -84,7 +84,7 @@ export function addRunRoutes(app: FastifyInstance, store: RunStore, texts: Token
     const { folder, trajectories } = await store.open(run);
     await trajectories.update();
     const record = await trajectories.record(step, id);
-    const group = withAdvantages(trajectories.group(step, record.groupId));
+    const group = trajectories.group(step, record.groupId);
     return {
       ...{ record, group },
       advantage: group.find((row) => row.id === id)?.advantage ?? null,

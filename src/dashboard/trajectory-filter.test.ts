@@ -18,7 +18,7 @@ const rows = [
 ];
 
 function idsOf(query: Record<string, string>): readonly string[] {
-  return filterTrajectories(rows, trajectoryQuery.parse(query)).rows.map(({ id }) => id);
+  return filterTrajectories(withAdvantages(rows), trajectoryQuery.parse(query)).rows.map(({ id }) => id);
 }
 
 test("an advantage is the reward minus the mean of those of the group that did not fail", () => {

@@ -1,8 +1,7 @@
 /**
  * Which trajectories a list shows, and in which order. Pure.
  *
- * In: rows of a run and a query. Out: the page that was asked for. An advantage that was not recorded is the reward minus the mean
- * of its group, over those that did not fail.
+ * In: rows of a run and a query. Out: the page that was asked for.
  */
 import { z } from "zod";
 import type { TrajectoriesAnswer, TrajectoryRow } from "./answers.ts";
@@ -34,7 +33,7 @@ export function filterTrajectories(
   rows: readonly TrajectoryRow[],
   query: TrajectoryQuery,
 ): Pick<TrajectoriesAnswer, "rows" | "numMatching" | "numTotal" | "ends" | "domains"> {
-  const matching = withAdvantages(rows).filter(
+  const matching = rows.filter(
     (row) =>
       isWithin(row.step, query.stepMin, query.stepMax) &&
       isWithin(row.reward, query.rewardMin, query.rewardMax) &&
@@ -56,7 +55,7 @@ export function filterTrajectories(
   };
 }
 
-/** The rows with every advantage that can be known. */
+/** The rows with their advantages. One that was not recorded is the reward minus the mean of those of the group that did not fail. */
 export function withAdvantages(rows: readonly TrajectoryRow[]): TrajectoryRow[] {
   const groups = new Map<string, { sum: number; count: number }>();
   const keyOf = ({ step, groupId }: TrajectoryRow) => `${step} ${groupId}`;

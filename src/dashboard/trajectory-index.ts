@@ -13,6 +13,7 @@ import type { TrajectoryRecord } from "../tracking/trajectory-record.ts";
 import type { TrajectoryRow } from "./answers.ts";
 import { GrowingFile } from "./growing-file.ts";
 import { type Line, readLineAt } from "./tail-lines.ts";
+import { withAdvantages } from "./trajectory-filter.ts";
 
 /** A row, and the line it stands for. */
 interface Indexed {
@@ -32,6 +33,8 @@ export class TrajectoryIndex {
   readonly #folder: string;
   readonly #files = new Map<number, StepFile>();
   #updating: Promise<void> | undefined;
+  /** All rows in order, until something changes. */
+  #rows: readonly TrajectoryRow[] | undefined;
 
   constructor(folder: string) {
     this.#folder = join(folder, runFiles.trajectories);
@@ -54,15 +57,16 @@ export class TrajectoryIndex {
     return [...this.#files.keys()].sort((a, b) => a - b);
   }
 
-  /** All that are known, step by step. */
+  /** All that are known, step by step, with every advantage that can be known. */
   rows(): readonly TrajectoryRow[] {
-    return this.steps().flatMap((step) => this.#files.get(step)!.rows.map(({ row }) => row));
+    this.#rows ??= withAdvantages(this.steps().flatMap((step) => this.#files.get(step)!.rows.map(({ row }) => row)));
+    return this.#rows;
   }
 
   /** Those of one group, in the order of their samples. */
   group(step: number, groupId: string): readonly TrajectoryRow[] {
-    const rows = this.#files.get(step)?.rows.map(({ row }) => row) ?? [];
-    return rows.filter((row) => row.groupId === groupId).sort((a, b) => a.sampleIndex - b.sampleIndex);
+    const rows = this.rows().filter((row) => row.step === step && row.groupId === groupId);
+    return rows.sort((a, b) => a.sampleIndex - b.sampleIndex);
   }
 
   /** The whole record. Throws when there is none, or none any more. */
@@ -83,23 +87,29 @@ export class TrajectoryIndex {
       return digits === undefined ? [] : [{ step: Number(digits), path: join(this.#folder, name) }];
     });
     const known = new Set(steps.map(({ step }) => step));
-    for (const step of this.#files.keys()) if (!known.has(step)) this.#files.delete(step);
+    const onChange = () => {
+      this.#rows = undefined;
+    };
+    for (const step of this.#files.keys()) if (!known.has(step) && this.#files.delete(step)) onChange();
     for (const { step, path } of steps.sort((a, b) => a.step - b.step)) {
-      if (!this.#files.has(step)) this.#files.set(step, openStep(step, path));
+      if (!this.#files.has(step)) this.#files.set(step, openStep(step, path, onChange));
       await this.#files.get(step)!.file.update();
     }
   }
 }
 
-function openStep(step: number, path: string): StepFile {
+function openStep(step: number, path: string, onChange: () => void): StepFile {
   const rows: Indexed[] = [];
   const file = new GrowingFile(path, {
     take: (json, line) => {
       const row = toRow(step, json);
-      if (row !== undefined) rows.push(placed(row, line));
+      if (row === undefined) return;
+      rows.push(placed(row, line));
+      onChange();
     },
     onReset: () => {
       rows.length = 0;
+      onChange();
     },
   });
   return { path, file, rows };

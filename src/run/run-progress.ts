@@ -81,7 +81,7 @@ export class RunProgress implements LoopObserver {
   async #validate(position: LoopPosition): Promise<void> {
     const { config, validate, recorder, signal } = this.#parts;
     if (validate === null || config.validation === null || this.#validatedStep === position.step) return;
-    const { metrics, rollout } = await validate(position.version, signal);
+    const { metrics, rollout } = await recorder.span("validate", () => validate(position.version, signal));
     this.#validatedStep = position.step;
     this.#isUnsaved = true;
     recorder.log(position.step, "validation", metrics);
@@ -109,7 +109,7 @@ export class RunProgress implements LoopObserver {
       numWithoutBetter: this.#numWithoutBetter,
       validatedStep: this.#validatedStep,
     };
-    this.#savedFolder = await checkpoints.save(trainer, state);
+    this.#savedFolder = await recorder.span("checkpoint", () => checkpoints.save(trainer, state));
     this.#isUnsaved = false;
   }
 

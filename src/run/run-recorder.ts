@@ -14,8 +14,8 @@ export interface RunRecorder {
   log(step: number, kind: MetricKind, metrics: Metrics): void;
   recordRollout(step: number, kind: MetricKind, rollout: Rollout): void;
   sampleEvent(event: SampleEvent): void;
-  /** A stretch of time on the run's clock. */
-  span(stage: LoopStage, startMs: number, endMs: number, step: number): void;
+  /** Runs a phase of the loop, and notes when it began and ended. */
+  span<Result>(stage: LoopStage, work: () => Promise<Result>): Promise<Result>;
   /** Resolves when everything so far would survive the process. */
   flush?(): Promise<void>;
 }
@@ -26,5 +26,5 @@ export const silentRecorder: RunRecorder = {
   log() {},
   recordRollout() {},
   sampleEvent() {},
-  span() {},
+  span: (_, work) => work(),
 };

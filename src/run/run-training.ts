@@ -134,8 +134,7 @@ function recorderOf(tracker: RunTracker, folder: RunFolder, onLogged: () => void
         .catch((cause: unknown) => tracker.warn("trajectories", String(cause)));
     },
     sampleEvent: (event) => tracker.sampleEvent(event),
-    span: (stage, startMs, endMs, step) =>
-      folder.appendSpan({ worker: stage === "train" ? "trainer" : "loop", stage, startMs, endMs, step }),
+    span: (stage, work) => tracker.span(stage, work),
     flush: async () => {
       await trajectories;
       await folder.flush();

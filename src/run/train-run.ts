@@ -16,10 +16,10 @@ import { buildExperience } from "./build-experience.ts";
 import { buildScheduler, buildSources } from "./build-rollout.ts";
 import { Checkpoints, type LoopState } from "./checkpoint.ts";
 import { openParts, type RunParts } from "./open-parts.ts";
+import { recordedParts } from "./recorded-parts.ts";
 import type { RunConfig } from "./run-config.ts";
 import { RunProgress } from "./run-progress.ts";
 import type { RunRecorder } from "./run-recorder.ts";
-import { timedParts } from "./timed-parts.ts";
 import { buildValidation } from "./validation.ts";
 import { warmStartSamples } from "./warm-start.ts";
 
@@ -83,7 +83,7 @@ async function train(config: RunConfig, options: TrainOptions, parts: RunParts):
       signal,
       saved,
     });
-    const loop = timedParts(
+    const loop = recordedParts(
       {
         rollout: scheduler,
         experience,
@@ -93,7 +93,6 @@ async function train(config: RunConfig, options: TrainOptions, parts: RunParts):
         groupsPerStep: config.rollout.groupsPerStep,
       },
       recorder,
-      clock,
     );
     const start = saved?.state ?? { step: 0, version: 0 };
     const position = await runLoop(config, loop, start, signal);

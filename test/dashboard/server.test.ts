@@ -125,6 +125,13 @@ describe("files that are not as they should be", () => {
     truncateSync(join(folder, "metrics.jsonl"), lines[0]!.length);
     const { series } = await get<SeriesAnswer>("api/runs/resumed/series?name=reward/mean");
     expect(series[0]?.values).toEqual([1]);
+    rmSync(join(folder, "metrics.jsonl"));
+    writeFileSync(
+      join(folder, "metrics.jsonl"),
+      [7, 8, 9].map((step) => metricLine(step, { "reward/mean": step })).join(""),
+    );
+    const again = await get<SeriesAnswer>("api/runs/resumed/series?name=reward/mean");
+    expect(again.series[0]?.values).toEqual([7, 8, 9]);
   });
 
   test("NaN and the infinities are gaps", async () => {

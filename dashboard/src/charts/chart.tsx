@@ -132,6 +132,10 @@ function optionsOf({ lines, window, axis, isLog, all }: ChartProps, width: numbe
     cursor: { sync: { key: "charts" }, drag: { x: true, y: false, setScale: false }, points: { size: 6 } },
     legend: { live: true },
     hooks: {
+      // Where nobody points, the legend shows the last values.
+      setCursor: [(chart) => chart.cursor.idx == null && showLast(chart)],
+      ready: [showLast],
+      setData: [showLast],
       setSelect: [
         (chart) => {
           const { left, width: selected } = chart.select;
@@ -141,6 +145,11 @@ function optionsOf({ lines, window, axis, isLog, all }: ChartProps, width: numbe
       ],
     },
   };
+}
+
+function showLast(chart: uPlot): void {
+  const last = chart.data[0].length - 1;
+  if (last >= 0) chart.setLegend({ idx: last });
 }
 
 function value(_: uPlot, raw: number | null): string {

@@ -4,6 +4,7 @@ import { existsSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { Command } from "commander";
 import { defaultRunsFolder } from "../../run/runs-folder.ts";
+import { DASHBOARD_PORT } from "../dashboard-port.ts";
 import { wholeNumber } from "../flag-values.ts";
 import { stopSignal } from "../stop-signal.ts";
 
@@ -17,7 +18,7 @@ interface DashboardFlags {
 export const dashboardCommand = new Command("dashboard")
   .description("Show runs on a web page, live while they go on.")
   .argument("[folder]", "where runs are, or one run (default: runs, or $REROLL_HOME/runs)")
-  .option("--port <n>", "port to listen on; 0 takes a free one", wholeNumber(0, 65535), 4747)
+  .option("--port <n>", "port to listen on; 0 takes a free one", wholeNumber(0, 65535), DASHBOARD_PORT)
   .option("--host <address>", "address to listen on; one that other machines reach needs a token", "127.0.0.1")
   .option("--token <token>", "what a browser must send; the printed address holds it")
   .addHelpText(

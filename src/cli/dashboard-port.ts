@@ -1,0 +1,2 @@
+/** Where the dashboard listens, unless something else is said. */
+export const DASHBOARD_PORT = 4747;
