@@ -17,21 +17,50 @@ export const answerTagOptions = z
   .default({ open: "<answer>", close: "</answer>" })
   .describe("What stands before and after an answer.");
 
+/** The same where tags may be left out: the whole reply is then the answer, which suits models that know whole words. */
+export const optionalTagOptions = answerTagOptions
+  .unwrap()
+  .nullable()
+  .default({ open: "<answer>", close: "</answer>" })
+  .describe("What stands before and after an answer; null: nothing, the reply is the answer.");
+
 /** The trimmed text of the last complete pair of tags; null where there is none. Thoughts before it do not matter. */
-export function readAnswer(text: string, { open, close }: AnswerTags): string | null {
+export function readAnswer(text: string, tags: AnswerTags | null): string | null {
+  if (tags === null) return text.trim();
+  const { open, close } = tags;
   const end = text.lastIndexOf(close);
   const start = end < open.length ? -1 : text.lastIndexOf(open, end - open.length);
   return start === -1 ? null : text.slice(start + open.length, end).trim();
 }
 
 /** Which of the words was answered, in any case; null where it was none of them. */
-export function readChoice(text: string, tags: AnswerTags, words: readonly string[]): number | null {
+export function readChoice(text: string, tags: AnswerTags | null, words: readonly string[]): number | null {
   const answer = readAnswer(text, tags)?.toLowerCase();
   const index = words.findIndex((word) => word.toLowerCase() === answer);
   return index === -1 ? null : index;
 }
 
 /** The reply that `readAnswer` reads back. Spaces keep tags and word apart for tokenizers that know whole words. */
-export function writeAnswer(answer: string, { open, close }: AnswerTags): string {
-  return `${open} ${answer} ${close}`;
+export function writeAnswer(answer: string, tags: AnswerTags | null): string {
+  return tags === null ? answer : `${tags.open} ${answer} ${tags.close}`;
+}
+
+/** How a person is told to answer, such as "between tags, for example: <answer> Right </answer>". */
+export function describeAnswer(example: string, tags: AnswerTags | null): string {
+  return tags === null ? `alone, for example: ${example}` : `between tags, for example: ${writeAnswer(example, tags)}`;
+}
+
+/** What the model is told when its reply could not be read. */
+export function unreadNotice(tags: AnswerTags | null): string {
+  const where = tags === null ? "" : ` between ${tags.open} and ${tags.close}`;
+  return `Your last reply had no action${where}: nothing moved.\n`;
+}
+
+/** The words that mark and end an answer, for tokenizers of whole words: the tags, or the actions themselves. */
+export function answerWords(
+  actions: readonly string[],
+  tags: AnswerTags | null,
+): { readonly words: readonly string[]; readonly endWords: readonly string[] } {
+  if (tags === null) return { words: actions, endWords: actions };
+  return { words: [...actions, tags.open, tags.close], endWords: [tags.close] };
 }

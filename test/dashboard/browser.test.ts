@@ -80,7 +80,8 @@ describe.skipIf(noBrowser !== undefined)(noBrowser ?? "in a browser", () => {
     await page.getByText("51 % of trajectories are ended by a limit").waitFor();
     await page.locator('[data-metric="policy/clip_fraction"] .metric-name').hover();
     await page.getByText("Tokens whose ratio was clipped, and so have no gradient.").waitFor();
-    await page.mouse.move(5, 5);
+    await page.evaluate("scrollTo(0, 0)");
+    await page.locator('[data-metric="reward/mean"] .metric-name').hover();
     await keepScreenshot(page, "overview");
     await page.getByRole("link", { name: "What it means" }).click();
     await page.getByText("The model is judged on replies that it could not finish.").waitFor();

@@ -111,7 +111,7 @@ function optionsOf({ lines, window, axis, isLog, all }: ChartProps, width: numbe
     padding: [8, 8, 0, 0],
     scales: {
       x: { time: false, ...scaleOf(window.value ?? all) },
-      y: { distr: isLog ? 3 : 1 },
+      y: { distr: isLog ? 3 : 1, ...(!isLog && { range: rangeOfValues }) },
     },
     axes: [
       { ...axisLook, size: 28, values: (_, ticks) => ticks.map(xText) },
@@ -145,6 +145,13 @@ function optionsOf({ lines, window, axis, isLog, all }: ChartProps, width: numbe
       ],
     },
   };
+}
+
+/** Some room around the curve; a constant is in the middle. */
+function rangeOfValues(_: uPlot, min: number | null, max: number | null): [number, number] {
+  if (min === null || max === null) return [0, 1];
+  const room = max > min ? 0.05 * (max - min) : Math.abs(min) / 2 || 1;
+  return [min - room, max + room];
 }
 
 function showLast(chart: uPlot): void {

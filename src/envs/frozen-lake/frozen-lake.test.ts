@@ -178,3 +178,13 @@ test("surroundings show what left, down, right and up lead to, the player's own 
   expect(rules?.content).toContain("The last line shows what lies in each direction: Left, Down, Right, Up.");
   expect(String(envOf(small, {}).start().instructions[0]?.content)).not.toContain("last line");
 });
+
+test("without tags the reply is the action, and every action ends it", () => {
+  const factory = build({ answerTags: null, prompt: "compact" });
+  expect(factory.words?.endWords).toEqual(["Left", "Down", "Right", "Up"]);
+  expect(factory.words?.words).not.toContain("<answer>");
+  const env = envOf(small, { answerTags: null });
+  expect(env.oracleReply()).toBe("Down");
+  expect(env.step({ text: " down", isCut: false }).metrics.valid_action).toBe(1);
+  expect(env.step({ text: "go right", isCut: false }).metrics.valid_action).toBe(0);
+});

@@ -6,7 +6,7 @@
  */
 import { z } from "zod";
 import { deriveSeed, Random } from "../../random/random.ts";
-import { answerTagOptions, readChoice, writeAnswer } from "../answer-format.ts";
+import { answerWords, optionalTagOptions, readChoice, unreadNotice, writeAnswer } from "../answer-format.ts";
 import { episodeEnded } from "../episode-ended.ts";
 import { seedPrompt } from "../seed-prompt.ts";
 import type { EnvDefinition, EnvStep, Observation, Opening, Reply, TextEnv } from "../text-env.ts";
@@ -30,7 +30,7 @@ export const frozenLakeOptions = z.strictObject({
     .default(false)
     .describe("Add a line with what each action leads to, in their order: left, down, right, up."),
   instructions: z.string().min(1).exactOptional().describe("Rules in place of the built-in ones."),
-  answerTags: answerTagOptions,
+  answerTags: optionalTagOptions,
   symbols: z
     .strictObject({
       player: symbol,
@@ -54,7 +54,10 @@ export const frozenLake: EnvDefinition<typeof frozenLakeOptions> = {
   options: frozenLakeOptions,
   build: (options) => ({
     ...(options.prompt === "compact" && {
-      words: { words: compactWords(options.symbols, options.answerTags), endWords: [options.answerTags.close] },
+      words: {
+        words: compactWords(options.symbols, options.answerTags),
+        endWords: answerWords(LAKE_ACTIONS, options.answerTags).endWords,
+      },
     }),
     makePrompt: (seed) => seedPrompt("frozen-lake", seed),
     makeEnv: (prompt, seed) => {
@@ -159,10 +162,7 @@ export class FrozenLakeEnv implements TextEnv {
     const surroundings = showsSurroundings
       ? `\n${writeSurroundings(this.#map, this.#position, symbols, separator)}`
       : "";
-    const notice =
-      wasRead || prompt === "compact"
-        ? ""
-        : `Your last reply had no action between ${answerTags.open} and ${answerTags.close}: nothing moved.\n`;
+    const notice = wasRead || prompt === "compact" ? "" : unreadNotice(answerTags);
     return { messages: [{ role: "user", content: notice + grid + surroundings }], stateKey: grid };
   }
 }

@@ -1,5 +1,5 @@
 /** How a lake reads: the symbols of its cells, the rules, and the words of the compact form. */
-import type { AnswerTags } from "../answer-format.ts";
+import { type AnswerTags, answerWords, describeAnswer } from "../answer-format.ts";
 import { LAKE_ACTIONS, type LakeMap, neighbour } from "./lake-map.ts";
 
 /** One word per kind of cell. */
@@ -31,12 +31,7 @@ export function writeLake(map: LakeMap, position: number, symbols: LakeSymbols, 
 }
 
 /** What each action leads to, in their order. At the shore that is the player's own cell. */
-export function writeSurroundings(
-  map: LakeMap,
-  position: number,
-  symbols: LakeSymbols,
-  separator: "" | " ",
-): string {
+export function writeSurroundings(map: LakeMap, position: number, symbols: LakeSymbols, separator: "" | " "): string {
   const cells = LAKE_ACTIONS.map((_, action) => neighbour(map.size, position, action));
   return cells.map((cell) => symbolOf(map, position, symbols, cell)).join(separator);
 }
@@ -50,7 +45,7 @@ function symbolOf({ isHole, goal }: LakeMap, position: number, symbols: LakeSymb
 /** What the model is told before the first turn. */
 export function lakeRules(
   symbols: LakeSymbols,
-  tags: AnswerTags,
+  tags: AnswerTags | null,
   { isSlippery, showsSurroundings }: { readonly isSlippery: boolean; readonly showsSurroundings: boolean },
 ): string {
   const slip = isSlippery
@@ -62,14 +57,14 @@ export function lakeRules(
       `${symbols.playerInHole} you in a hole, ${symbols.playerOnGoal} you on the goal.`,
     ...(showsSurroundings ? [`The last line shows what lies in each direction: ${LAKE_ACTIONS.join(", ")}.`] : []),
     `Each turn you go one cell. The actions are ${LAKE_ACTIONS.join(", ")}.${slip}`,
-    `Write one action between tags, for example: ${tags.open} ${LAKE_ACTIONS[2]} ${tags.close}`,
+    `Write one action ${describeAnswer(LAKE_ACTIONS[2]!, tags)}`,
   ].join("\n");
 }
 
 /** Every word that compact prompts and their answers consist of, for a tokenizer that knows whole words. */
 export function compactWords(
   symbols: LakeSymbols = lakeSymbols,
-  tags: AnswerTags = { open: "<answer>", close: "</answer>" },
+  tags: AnswerTags | null = { open: "<answer>", close: "</answer>" },
 ): string[] {
-  return ["\n", ...Object.values(symbols), ...LAKE_ACTIONS, tags.open, tags.close];
+  return ["\n", ...Object.values(symbols), ...answerWords(LAKE_ACTIONS, tags).words];
 }

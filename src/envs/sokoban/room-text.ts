@@ -4,7 +4,7 @@
  * Reading checks what the game relies on: a closed border, one player, as many boxes as targets.
  */
 import { RerollError } from "../../errors/reroll-error.ts";
-import type { AnswerTags } from "../answer-format.ts";
+import { type AnswerTags, answerWords, describeAnswer } from "../answer-format.ts";
 import { type Room, SOKOBAN_ACTIONS } from "./room.ts";
 
 /** One character per kind of cell. */
@@ -89,18 +89,18 @@ function badRoom(name: string, fault: string, allowed: string): RerollError {
 }
 
 /** What the model is told before the first turn. */
-export function roomRules(symbols: RoomSymbols, tags: AnswerTags): string {
+export function roomRules(symbols: RoomSymbols, tags: AnswerTags | null): string {
   const floor = symbols.floor === " " ? "space" : symbols.floor;
   return [
     "You move boxes in a warehouse. Push every box onto a target.",
     `The warehouse is a grid: ${symbols.wall} wall, ${floor} floor, ${symbols.target} target, ${symbols.box} box, ` +
       `${symbols.boxOnTarget} box on a target, ${symbols.player} you, ${symbols.playerOnTarget} you on a target.`,
     "Each turn you go one cell. Going into a box pushes it, if the cell behind it is free. You cannot pull, and you cannot push two.",
-    `The actions are ${SOKOBAN_ACTIONS.join(", ")}. Write one between tags, for example: ${tags.open} ${SOKOBAN_ACTIONS[3]} ${tags.close}`,
+    `The actions are ${SOKOBAN_ACTIONS.join(", ")}. Write one ${describeAnswer(SOKOBAN_ACTIONS[3]!, tags)}`,
   ].join("\n");
 }
 
 /** Every word that compact prompts and their answers consist of, for a tokenizer that knows whole words. */
-export function compactRoomWords(symbols: RoomSymbols, tags: AnswerTags): string[] {
-  return ["\n", ...Object.values(symbols), ...SOKOBAN_ACTIONS, tags.open, tags.close];
+export function compactRoomWords(symbols: RoomSymbols, tags: AnswerTags | null): string[] {
+  return ["\n", ...Object.values(symbols), ...answerWords(SOKOBAN_ACTIONS, tags).words];
 }

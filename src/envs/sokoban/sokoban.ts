@@ -9,7 +9,7 @@
 import { z } from "zod";
 import { RerollError } from "../../errors/reroll-error.ts";
 import { deriveSeed, Random } from "../../random/random.ts";
-import { answerTagOptions, readChoice, writeAnswer } from "../answer-format.ts";
+import { answerWords, optionalTagOptions, readChoice, unreadNotice, writeAnswer } from "../answer-format.ts";
 import { episodeEnded } from "../episode-ended.ts";
 import { seedPrompt } from "../seed-prompt.ts";
 import type { EnvDefinition, EnvStep, Observation, Opening, Reply, TextEnv } from "../text-env.ts";
@@ -37,7 +37,7 @@ export const sokobanOptions = z.strictObject({
   formatPenalty: z.number().min(0).default(0.1).describe("What a reply that cannot be read costs, besides its step."),
   prompt: z.enum(["full", "compact"]).default("full").describe("Rules and grid, or the symbols of the grid alone."),
   instructions: z.string().min(1).exactOptional().describe("Rules in place of the built-in ones."),
-  answerTags: answerTagOptions,
+  answerTags: optionalTagOptions,
   symbols: z
     .union([
       z.enum(["roll", "letters", "levels"]),
@@ -78,7 +78,7 @@ export const sokoban: EnvDefinition<typeof sokobanOptions> = {
       ...(options.prompt === "compact" && {
         words: {
           words: compactRoomWords(symbolsOf(options), options.answerTags),
-          endWords: [options.answerTags.close],
+          endWords: answerWords(SOKOBAN_ACTIONS, options.answerTags).endWords,
         },
       }),
       makePrompt: (seed) => seedPrompt("sokoban", seed),
@@ -178,10 +178,7 @@ export class SokobanEnv implements TextEnv {
   #observe(wasRead: boolean): Observation {
     const { prompt, answerTags } = this.#options;
     const grid = writeRoom(this.#room, symbolsOf(this.#options), prompt === "compact" ? " " : "");
-    const notice =
-      wasRead || prompt === "compact"
-        ? ""
-        : `Your last reply had no action between ${answerTags.open} and ${answerTags.close}: nothing moved.\n`;
+    const notice = wasRead || prompt === "compact" ? "" : unreadNotice(answerTags);
     return { messages: [{ role: "user", content: notice + grid }], stateKey: grid };
   }
 }

@@ -12,9 +12,9 @@ import { canDecodeOnGpu } from "./decode-forward.ts";
 import { DecodeGraphs, type LaunchedStep } from "./decode-graphs.ts";
 import type { PagedCache } from "./paged-cache.ts";
 import { piecesLayout } from "./paged-layout.ts";
-import { numSteadyRows } from "./steady-rows.ts";
 import type { Piece } from "./scheduler.ts";
 import type { Sequence } from "./sequence.ts";
+import { numSteadyRows } from "./steady-rows.ts";
 
 export interface RunnerLimits {
   readonly maxRunning: number;
