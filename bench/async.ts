@@ -75,9 +75,8 @@ const speedups = latencies.map((latencyMs) => {
   return { latencyMs, speedup: seconds("sync") / seconds("async") };
 });
 for (const { latencyMs, speedup } of speedups) {
-  console.log(
-    `${latencyMs === 0 ? "At once" : `${latencyMs} ms`}: async takes 1/${speedup.toFixed(2)} of the time of sync.`,
-  );
+  const name = latencyMs === 0 ? "Answers at once" : `${latencyMs} ms`;
+  console.log(`${name}: sync takes ${speedup.toFixed(2)} times as long as async.`);
 }
 writeResult("async", { steps, loops, speedups, runs: all });
 

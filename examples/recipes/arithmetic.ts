@@ -12,7 +12,7 @@ export const run = defineRun({
     contextLength: 32,
     sampling: { maxTokens: 4 },
   },
-  algorithm: { type: "dr-grpo", bypass: {} },
+  algorithm: { type: "grpo", bypass: {} },
   training: { optimizer: { lr: 1e-3 }, minibatch: 256, maxTokensPerMicrobatch: 32_768 },
   engine: { maxRunning: 512, maxStepTokens: 8192 },
   loop: { type: "sync", steps: 100 },

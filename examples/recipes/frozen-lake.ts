@@ -12,15 +12,15 @@ import { defineRun } from "reroll";
 export const run = defineRun({
   name: "frozen-lake",
   model: { preset: "nano" },
-  envs: { lake: { type: "frozen-lake", prompt: "compact", showsSurroundings: true, maxTurns: 8 } },
+  // A word is a token, and a reply is one word: entropy is then that of the choice, and not of the words around it.
+  envs: { lake: { type: "frozen-lake", prompt: "compact", answerTags: null, maxTurns: 8 } },
   rollout: {
     groupsPerStep: 64,
     groupSize: 8,
     maxInFlight: 512,
     context: "turn",
     contextLength: 64,
-    // A reply has three tokens. With room for more, entropy would go into words around the answer.
-    sampling: { maxTokens: 3 },
+    sampling: { maxTokens: 1 },
   },
   algorithm: {
     type: "gigpo",
@@ -28,16 +28,17 @@ export const run = defineRun({
     episodeWeight: 0,
     bypass: {},
     reduction: { type: "token-mean" },
-    // Off at first, when it would spoil the format; later it keeps ways open that avoid holes.
-    entropy: { type: "adaptive", target: 0.2, coefficient: 0.04, stepSize: 0.0001 },
+    // Off while choices are open anyway. Later it keeps both ways around a hole alive until holes are seen.
+    entropy: { type: "adaptive", target: 0.6, coefficient: 0.04, stepSize: 0.0001 },
   },
   training: {
     optimizer: { lr: 1.5e-3, betas: [0.9, 0.99] },
+    schedule: { type: "cosine", finalFactor: 0.05 },
     minibatch: 128,
     maxTokensPerMicrobatch: 32_768,
   },
   engine: { maxRunning: 512, maxStepTokens: 8192 },
-  loop: { type: "sync", steps: 150 },
+  loop: { type: "sync", steps: 200 },
   warmStart: { type: "play" },
   validation: { every: 25, prompts: 500, metric: "env/success" },
 });

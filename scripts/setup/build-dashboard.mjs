@@ -9,8 +9,8 @@ import { clearStamp, hashInputs, listFiles, stampMatches, writeStamp } from "./s
 
 const STAMP = "build/stamps/dashboard";
 const OUTPUT = "dist/dashboard/app";
-/** What the page takes from outside of dashboard/: symbols of boards, and the explanations of warnings. */
-const SHARED = ["src/envs/frozen-lake/lake-text.ts", "src/envs/sokoban/room-text.ts", "docs/guides/runs.md"];
+/** What the page takes from outside of dashboard/: the explanations of warnings. From src it takes types alone. */
+const SHARED = ["docs/guides/runs.md"];
 
 /** Why the page must be built, or null when it is current. */
 export function dashboardReason(root) {

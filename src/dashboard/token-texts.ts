@@ -1,7 +1,7 @@
 /**
  * The texts of a trajectory's tokens.
  *
- * In: a record and the run's folder. Out: a text for each token, by turn; null where the folder holds no tokenizer. A run from a
+ * In: a record and the run's folder. Out: a text for each token, by turn; null where the folder holds none that can be read. A run from a
  * preset has one beside its weights, others from their first checkpoint on. Tokenizers elsewhere are not read.
  */
 import { readdir } from "node:fs/promises";
@@ -19,7 +19,7 @@ export type OpenTokenizer = (folder: string) => Promise<DecodeTokens>;
 /** Tokenizers by folder; those of runs that were looked at. */
 export class TokenTexts {
   readonly #openTokenizer: OpenTokenizer;
-  readonly #opened = new Map<string, Promise<DecodeTokens>>();
+  readonly #opened = new Map<string, DecodeTokens>();
 
   constructor(openTokenizer: OpenTokenizer) {
     this.#openTokenizer = openTokenizer;
@@ -28,11 +28,16 @@ export class TokenTexts {
   async ofRecord(folder: string, { turns }: TrajectoryRecord): Promise<readonly TurnTexts[] | null> {
     const tokenizer = await findTokenizer(folder);
     if (tokenizer === undefined) return null;
-    const known = this.#opened.get(tokenizer);
-    const opening = known ?? this.#openTokenizer(tokenizer);
-    if (known === undefined) this.#opened.set(tokenizer, opening);
-    const decode = await opening;
+    const decode = await this.#open(tokenizer);
+    if (decode === null) return null;
     return turns.map(({ promptIds, tokenIds }) => ({ prompt: decode(promptIds), reply: decode(tokenIds) }));
+  }
+
+  /** null for one that cannot be read, because it is half written or of an unknown kind: the numbers are worth showing without it. */
+  async #open(folder: string): Promise<DecodeTokens | null> {
+    const known = this.#opened.get(folder) ?? (await this.#openTokenizer(folder).catch(() => null));
+    if (known !== null) this.#opened.set(folder, known);
+    return known;
   }
 }
 

@@ -12,7 +12,7 @@ import { runFiles } from "../tracking/run-record.ts";
 import type { TrajectoryRecord } from "../tracking/trajectory-record.ts";
 import type { TrajectoryRow } from "./answers.ts";
 import { GrowingFile } from "./growing-file.ts";
-import { type Line, readLineAt } from "./tail-lines.ts";
+import { readLineAt } from "./tail-lines.ts";
 import { withAdvantages } from "./trajectory-filter.ts";
 
 /** A row, and the line it stands for. */
@@ -104,7 +104,7 @@ function openStep(step: number, path: string, onChange: () => void): StepFile {
     take: (json, line) => {
       const row = toRow(step, json);
       if (row === undefined) return;
-      rows.push(placed(row, line));
+      rows.push({ row, start: line.start, numBytes: line.numBytes });
       onChange();
     },
     onReset: () => {
@@ -113,10 +113,6 @@ function openStep(step: number, path: string, onChange: () => void): StepFile {
     },
   });
   return { path, file, rows };
-}
-
-function placed(row: TrajectoryRow, { start, numBytes }: Line): Indexed {
-  return { row, start, numBytes };
 }
 
 /** As much of a record as a row needs; what lacks it is not shown. */

@@ -192,6 +192,14 @@ describe.skipIf(noBrowser !== undefined)(noBrowser ?? "in a browser", () => {
     expect(await page.locator("main img, main script, main b").count()).toBe(0);
   });
 
+  test("the config of a run can be searched", async () => {
+    await open("runs/sokoban/config");
+    await page.getByText("rollout.groupSize").waitFor();
+    await keepScreenshot(page, "config");
+    await page.getByLabel("Find a key or value").fill("groupsize");
+    await expect.poll(() => page.locator("tbody tr").allTextContents()).toEqual(["rollout.groupSize6"]);
+  });
+
   test("the timeline shows who was idle, and zooms", async () => {
     await open("runs/sokoban/timeline");
     await page.getByText("42 % idle").waitFor();

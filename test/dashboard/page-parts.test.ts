@@ -1,11 +1,13 @@
 /** The parts of the page that need no browser. */
 import { signal } from "@preact/signals";
 import { describe, expect, test } from "vitest";
-import { readBoard } from "../../dashboard/src/boards/read-board.ts";
+import { boardSymbols, readBoard } from "../../dashboard/src/boards/read-board.ts";
 import { handleKey, pan, type Range, zoom } from "../../dashboard/src/charts/chart-window.ts";
 import { MORE, sectionsOf } from "../../dashboard/src/charts/metric-sections.ts";
 import { flattenConfig } from "../../dashboard/src/flatten-config.ts";
 import { listTokens, worstToken } from "../../dashboard/src/tokens/token-list.ts";
+import { lakeSymbols } from "../../src/envs/frozen-lake/lake-text.ts";
+import { roomSymbols } from "../../src/envs/sokoban/room-text.ts";
 import { trajectory } from "./dashboard-run.ts";
 
 describe("boards", () => {
@@ -37,6 +39,10 @@ describe("boards", () => {
     ]);
     const words = { envs: { ice: { type: "frozen-lake", symbols: { player: "me", hole: "h", goal: "g", ice: "i" } } } };
     expect(readBoard("me h\ni g", words, "ice")?.[0]?.[0]).toEqual({ ground: "ice", piece: "player" });
+  });
+
+  test("the page knows the symbols that the environments have", () => {
+    expect(boardSymbols).toEqual({ lake: lakeSymbols, rooms: roomSymbols });
   });
 
   test("other environments and texts that are no grid have no board", () => {

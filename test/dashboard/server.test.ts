@@ -79,6 +79,14 @@ describe("what it answers", () => {
     expect(texts?.[0]?.reply.length).toBe(record.turns[0]?.tokenIds.length);
   });
 
+  test("a tokenizer that cannot be read leaves the tokens as numbers", async () => {
+    const folder = writeRun(root, "bad-tokenizer");
+    mkdirSync(join(folder, "model"));
+    writeFileSync(join(folder, "model/tokenizer.json"), "{");
+    writeTrajectories(folder, 1, [trajectory({ step: 1, id: "a" })]);
+    expect((await get<TrajectoryAnswer>("api/runs/bad-tokenizer/trajectories/1/a")).texts).toBe(null);
+  });
+
   test("the timeline says how idle each worker was", async () => {
     const { idle, spans, range } = await get<SpansAnswer>("api/runs/sokoban/spans");
     expect(idle.map(({ worker }) => worker)).toEqual(["engine", "environments", "trainer", "loop"]);

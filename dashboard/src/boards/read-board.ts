@@ -4,8 +4,8 @@
  * In: the state of a turn as text, and the config of its environment, which says what each symbol means. Out: rows of cells; null for
  * other environments and for text that is no grid.
  */
-import { type LakeSymbols, lakeSymbols } from "../../../src/envs/frozen-lake/lake-text.ts";
-import { type RoomSymbols, roomSymbols } from "../../../src/envs/sokoban/room-text.ts";
+import type { LakeSymbols } from "../../../src/envs/frozen-lake/lake-text.ts";
+import type { RoomSymbols } from "../../../src/envs/sokoban/room-text.ts";
 
 /** What a cell holds: its ground, and what stands on it. */
 export interface Cell {
@@ -15,6 +15,19 @@ export interface Cell {
 
 /** Rows from the top. */
 export type Board = readonly (readonly Cell[])[];
+
+/** The environments' own, again: their files would bring all of their checks into the page. A test keeps both alike. */
+export const boardSymbols: {
+  readonly lake: LakeSymbols;
+  readonly rooms: Readonly<Record<"roll" | "letters" | "levels", RoomSymbols>>;
+} = {
+  lake: { player: "P", ice: "_", hole: "O", goal: "G", playerInHole: "X", playerOnGoal: "√" },
+  rooms: {
+    roll: { wall: "#", floor: "_", target: "O", boxOnTarget: "√", box: "X", player: "P", playerOnTarget: "S" },
+    letters: { wall: "W", floor: ".", target: "G", boxOnTarget: "C", box: "B", player: "A", playerOnTarget: "@" },
+    levels: { wall: "#", floor: " ", target: ".", boxOnTarget: "*", box: "$", player: "@", playerOnTarget: "+" },
+  },
+};
 
 type Meaning = ReadonlyMap<string, Cell>;
 
@@ -51,8 +64,8 @@ function envOf(config: unknown, domain: string): GridEnv | null {
 }
 
 function roomMeaning(given: unknown): Meaning {
-  const named = typeof given === "string" ? asRecord(roomSymbols)[given] : given;
-  const symbols = { ...roomSymbols.roll, ...asRecord(named) } as RoomSymbols;
+  const named = typeof given === "string" ? asRecord(boardSymbols.rooms)[given] : given;
+  const symbols = { ...boardSymbols.rooms.roll, ...asRecord(named) } as RoomSymbols;
   return new Map<string, Cell>([
     [symbols.wall, { ground: "wall", piece: null }],
     [symbols.floor, { ground: "floor", piece: null }],
@@ -65,7 +78,7 @@ function roomMeaning(given: unknown): Meaning {
 }
 
 function lakeMeaning(given: unknown): Meaning {
-  const symbols = { ...lakeSymbols, ...asRecord(given) } as LakeSymbols;
+  const symbols = { ...boardSymbols.lake, ...asRecord(given) } as LakeSymbols;
   return new Map<string, Cell>([
     [symbols.ice, { ground: "ice", piece: null }],
     [symbols.hole, { ground: "hole", piece: null }],

@@ -4,9 +4,11 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { SpansAnswer } from "../../../src/dashboard/answers.ts";
 import type { SpanRecord } from "../../../src/tracking/run-record.ts";
 import { runPath, useAnswer } from "../api.ts";
-import { type ChartWindow, handleKey, type Range, zoom } from "../charts/chart-window.ts";
+import { type ChartWindow, handleKey, type Range } from "../charts/chart-window.ts";
 import { colorAt } from "../charts/colors.ts";
 import { listenToPointers } from "../charts/drag.ts";
+import { useSettled } from "../charts/use-settled.ts";
+import { ZoomButtons } from "../charts/zoom-buttons.tsx";
 import { duration, percent } from "../format.ts";
 import { Problem } from "../parts/problem.tsx";
 import { colorOf, theme } from "../theme.ts";
@@ -14,28 +16,11 @@ import { colorOf, theme } from "../theme.ts";
 const STAGES = ["generating", "environment", "scoring", "train", "sync", "rollout", "validate", "checkpoint"];
 const LANE_HEIGHT = 34;
 const AXIS_HEIGHT = 24;
-const SETTLE_MS = 120;
 
 export function TimelineView({ run, revision }: { readonly run: string; readonly revision: number }) {
   const window: ChartWindow = useSignal<Range | null>(null);
-  const [settled, setSettled] = useState<Range | null>(null);
+  const settled = useSettled(window);
   const [pointed, setPointed] = useState<SpanRecord | null>(null);
-  useEffect(() => {
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const stop = window.subscribe((value) => {
-      timer ??= setTimeout(
-        () => {
-          timer = undefined;
-          setSettled(window.value);
-        },
-        value === null ? 0 : SETTLE_MS,
-      );
-    });
-    return () => {
-      clearTimeout(timer);
-      stop();
-    };
-  }, [window]);
   const query = settled === null ? {} : { from: settled[0], to: settled[1] };
   const { data, error } = useAnswer<SpansAnswer>(runPath(run, "/spans", { width: 1500, ...query }), revision);
   const all: Range = data?.range ?? [0, 1];
@@ -44,22 +29,7 @@ export function TimelineView({ run, revision }: { readonly run: string; readonly
     <>
       <Problem text={error} />
       <div class="tools" role="toolbar" aria-label="Timeline">
-        <span class="buttons">
-          <button type="button" aria-label="Zoom in" onClick={() => zoom(window, all, 0.5)}>
-            +
-          </button>
-          <button type="button" aria-label="Zoom out" onClick={() => zoom(window, all, 2)}>
-            −
-          </button>
-          <button
-            type="button"
-            onClick={() => {
-              window.value = null;
-            }}
-          >
-            all
-          </button>
-        </span>
+        <ZoomButtons window={window} all={all} />
         <ul class="legend">
           {STAGES.map((stage, i) => (
             <li key={stage}>

@@ -53,7 +53,7 @@ export function TokenView({ answer }: { readonly answer: TrajectoryAnswer }) {
         <small class="muted">{coloring.legend}</small>
       </div>
       {answer.texts === null && (
-        <p class="muted">The run's folder holds no tokenizer yet, so tokens are shown as numbers.</p>
+        <p class="muted">The run's folder holds no tokenizer that can be read, so tokens are shown as numbers.</p>
       )}
       <div
         ref={box}

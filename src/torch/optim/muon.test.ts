@@ -34,7 +34,9 @@ function run(options: MuonOptions, gradients: readonly (readonly number[])[]) {
 
 test("singular values come close to one, and their directions stay", () => {
   // diag(3, 4) has the norm 5, so the iteration starts at 0.6 and 0.8.
-  const [a, b, c, d] = orthogonalise(tensor([3, 0, 0, 4]).view(1, 2, 2)).flatten().toArray();
+  const [a, b, c, d] = orthogonalise(tensor([3, 0, 0, 4]).view(1, 2, 2))
+    .flatten()
+    .toArray();
   expect(a).toBeCloseTo(afterSteps(0.6), 4);
   expect(d).toBeCloseTo(afterSteps(0.8), 4);
   expect([b, c]).toEqual([0, 0]);
@@ -57,8 +59,14 @@ test("the first step moves a matrix by 0.2 sqrt(2) lr along the orthogonal direc
 });
 
 test("weight decay shrinks matrices before the step", () => {
-  const plain = run({ lr: 0.5 }, [[1, 0, 0, 1]]).w.detach().flatten().toArray();
-  const decayed = run({ lr: 0.5, weightDecay: 0.1 }, [[1, 0, 0, 1]]).w.detach().flatten().toArray();
+  const plain = run({ lr: 0.5 }, [[1, 0, 0, 1]])
+    .w.detach()
+    .flatten()
+    .toArray();
+  const decayed = run({ lr: 0.5, weightDecay: 0.1 }, [[1, 0, 0, 1]])
+    .w.detach()
+    .flatten()
+    .toArray();
   expect(decayed[0]).toBeCloseTo(plain[0]! - 0.05, 5);
 });
 
