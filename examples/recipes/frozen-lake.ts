@@ -12,8 +12,8 @@ import { defineRun } from "reroll";
 export const run = defineRun({
   name: "frozen-lake",
   model: { preset: "nano" },
-  // A word is a token, and a reply is one word: entropy is then that of the choice, and not of the words around it.
-  envs: { lake: { type: "frozen-lake", prompt: "compact", answerTags: null, maxTurns: 8 } },
+  // The grid and the four cells around the player, a token per cell; the reply is one word, so entropy is that of the choice.
+  envs: { lake: { type: "frozen-lake", prompt: "compact", showsSurroundings: true, answerTags: null, maxTurns: 8 } },
   rollout: {
     groupsPerStep: 64,
     groupSize: 8,
@@ -33,12 +33,12 @@ export const run = defineRun({
   },
   training: {
     optimizer: { lr: 1.5e-3, betas: [0.9, 0.99] },
-    schedule: { type: "cosine", finalFactor: 0.05 },
+    schedule: { type: "cosine", finalFactor: 0.1 },
     minibatch: 128,
     maxTokensPerMicrobatch: 32_768,
   },
   engine: { maxRunning: 512, maxStepTokens: 8192 },
-  loop: { type: "sync", steps: 200 },
+  loop: { type: "sync", steps: 150 },
   warmStart: { type: "play" },
   validation: { every: 25, prompts: 500, metric: "env/success" },
 });

@@ -1,4 +1,5 @@
 /** `reroll train`: a run file in, trained weights in a run folder out. */
+import { dirname } from "node:path";
 import { Command } from "commander";
 import { commandName } from "../command-name.ts";
 import { several } from "../flag-values.ts";
@@ -11,6 +12,7 @@ interface TrainFlags {
   readonly plan?: boolean;
   readonly resume?: string;
   readonly name?: string;
+  readonly dashboard?: boolean;
 }
 
 /** The command, for the program to add. */
@@ -20,6 +22,7 @@ export const trainCommand = new Command("train")
   .option("--set <key=value>", "a value in place of the file's; may be given several times", several)
   .option("--name <name>", "what the run and its folder are called")
   .option("--resume <folder>", "go on with the run in this folder, from its latest checkpoint")
+  .option("--dashboard", "show the run on a web page while it goes on")
   .option("--explain", "print every key with its value and where it comes from, and train nothing")
   .option("--plan", "check everything, print batch arithmetic and memory, and train nothing")
   .addHelpText(
@@ -49,6 +52,8 @@ async function runTrain(path: string, flags: TrainFlags): Promise<void> {
     return;
   }
   const { runTraining } = await import("../../run/run-training.ts");
+  const root = flags.resume === undefined ? run.config.tracking.folder : dirname(flags.resume);
+  const dashboard = flags.dashboard === true ? await openBeside(root) : null;
   const { signal, release } = stopSignal(() =>
     console.error("Stopping after this step. Press Ctrl-C again to stop at once."),
   );
@@ -63,5 +68,13 @@ async function runTrain(path: string, flags: TrainFlags): Promise<void> {
     });
   } finally {
     release();
+    await dashboard?.close();
   }
+}
+
+async function openBeside(root: string) {
+  const { openDashboardBesideRun } = await import("../open-dashboard.ts");
+  const dashboard = await openDashboardBesideRun(root);
+  console.log(`dashboard: ${dashboard.url}`);
+  return dashboard;
 }
