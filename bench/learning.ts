@@ -2,7 +2,8 @@
  * How well and how fast run files learn: each with several seeds, from the first step to the last.
  *
  * node --import tsx bench/learning.ts [--seeds 1,2,3,4,5] [recipe ...]
- * Validation is on tasks that are never trained on. What is in bench/results/learning.json already is not run again, so that
+ * Validation has seeds that training never draws: other maps for frozen-lake, but arithmetic has 10,000 sums in all, so most
+ * of its sums were met before. What is in bench/results/learning.json already is not run again, so that
  * seeds can be added later; delete a recipe's runs there after changing it. Seconds count from the end of set-up, and hold for
  * the load that is written beside them.
  */
@@ -33,7 +34,7 @@ interface LearningRun {
   readonly loadAverage: number;
 }
 
-const defaultRecipes = ["frozen-lake", "arithmetic", "sokoban"];
+const defaultRecipes = ["frozen-lake", "arithmetic"];
 const results = new URL("results/learning.json", import.meta.url);
 
 const { values, positionals } = parseArgs({
@@ -49,7 +50,7 @@ for (const seed of values.seeds.split(",").map(Number)) {
   }
 }
 printTable(
-  "Success on unseen tasks, mean over seeds (lowest to highest)",
+  "Success in validation, mean over seeds (lowest to highest)",
   ["recipe", "seeds", "at the start", "at the end", "best", "seconds"],
   summarise(runs).map(({ recipe, seeds, first, last, best, seconds }) => [
     recipe,

@@ -1,3 +1,12 @@
+/**
+ * Sums from nothing: a model of 0.1M parameters sees 20,480 solved sums, then goes on by reward alone.
+ *
+ * Trains     sums of two numbers below 100, a token per digit; the reward is 1 for the exact sum, else 0
+ * Hardware   two CPU cores, no GPU
+ * Time       90 seconds
+ * Expect     exact sums of unseen pairs rise well above the warm start
+ * Command    reroll train examples/recipes/arithmetic.ts
+ */
 import { defineRun } from "reroll";
 import { sums } from "../envs/sums.ts";
 
@@ -13,9 +22,14 @@ export const run = defineRun({
     sampling: { maxTokens: 4 },
   },
   algorithm: { type: "grpo", bypass: {} },
-  training: { optimizer: { lr: 1e-3 }, minibatch: 256, maxTokensPerMicrobatch: 32_768 },
+  training: {
+    optimizer: { lr: 1e-3, betas: [0.9, 0.99] },
+    schedule: { type: "cosine" },
+    minibatch: 256,
+    maxTokensPerMicrobatch: 32_768,
+  },
   engine: { maxRunning: 512, maxStepTokens: 8192 },
-  loop: { type: "sync", steps: 100 },
-  warmStart: { type: "play", agent: "oracle", steps: 150, turnsPerStep: 256 },
-  validation: { every: 20, prompts: 500, metric: "env/success" },
+  loop: { type: "sync", steps: 200 },
+  warmStart: { type: "play", agent: "oracle", steps: 80 },
+  validation: { every: 25, prompts: 500, metric: "env/success" },
 });

