@@ -3,8 +3,8 @@
  *
  * Trains     sums of two numbers below 100, a token per digit; the reward is 1 for the exact sum, else 0
  * Hardware   two CPU cores, no GPU
- * Time       90 seconds
- * Expect     exact sums of unseen pairs rise well above the warm start
+ * Time       90 to 120 seconds
+ * Expect     exact sums from 23 % after the warm start to about 60 %; most pairs were in the warm start already
  * Command    reroll train examples/recipes/arithmetic.ts
  */
 import { defineRun } from "reroll";

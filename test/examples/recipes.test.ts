@@ -47,7 +47,7 @@ const files = Object.fromEntries(
 
 /** What each recipe needs beyond being small. */
 const changes: Readonly<Record<string, readonly string[]>> = {
-  "arithmetic.ts": [],
+  "arithmetic.ts": ["warmStart.steps=2", "validation.prompts=4"],
   "async-replay.ts": ["warmStart.steps=2", "validation.prompts=4"],
   "countdown.ts": [...preset, "validation.prompts=4"],
   "frozen-lake.ts": ["warmStart.steps=2", "validation.prompts=4"],
@@ -65,7 +65,6 @@ const changes: Readonly<Record<string, readonly string[]>> = {
     ...[`data.path=${files.gsm8k}`, `warmStart.data.path=${files.gsm8k}`, `validation.data.path=${files.gsm8k}`],
     ...["warmStart.steps=2", "warmStart.rowsPerStep=2", "validation.prompts=1", "loop.steps=0"],
   ],
-  "sokoban.ts": ["warmStart.steps=2", "validation.prompts=4"],
 };
 
 const hasSandbox = (await checkSandbox()).isAvailable;
