@@ -37,7 +37,9 @@ export interface BubblewrapOptions {
 }
 
 export function bubblewrapArguments({ python, packages }: BubblewrapOptions): string[] {
-  const environment = { ...ENVIRONMENT, PYTHONPATH: packages.join(":") };
+  // At a place of their own: a run has its own /tmp, which would hide folders that lie there.
+  const shown = packages.map((path, index) => ({ path, place: `/packages/${index}` }));
+  const environment = { ...ENVIRONMENT, PYTHONPATH: shown.map(({ place }) => place).join(":") };
   return [
     ...["--unshare-user", "--unshare-all", "--die-with-parent", "--new-session", "--as-pid-1"],
     // The server needs it to make a namespace for each run; it counts in the sandbox only.
@@ -46,7 +48,8 @@ export function bubblewrapArguments({ python, packages }: BubblewrapOptions): st
     ...Object.entries(environment).flatMap(([name, value]) => (value === "" ? [] : ["--setenv", name, value])),
     ...[...LIBRARY_FOLDERS, ...LINKER_FILES].flatMap((path) => ["--ro-bind-try", path, path]),
     ...ROOT_FOLDERS.filter((path) => existsSync(path)).flatMap(showRootFolder),
-    ...[interpreterFolder(python), ...packages].flatMap((path) => ["--ro-bind", path, path]),
+    ...["--ro-bind", interpreterFolder(python), interpreterFolder(python)],
+    ...shown.flatMap(({ path, place }) => ["--ro-bind", path, place]),
     ...["--proc", "/proc", "--dir", "/dev", "--dir", "/dev/shm", "--dir", "/tmp"],
     ...DEVICES.flatMap((path) => ["--dev-bind", path, path]),
     ...["--symlink", "/proc/self/fd", "/dev/fd"],

@@ -284,7 +284,8 @@ function composedAttention(q_BHTK: Tensor, k_BGCK: Tensor, v_BGCK: Tensor, mask:
   const v_NCK = v_BGCK.reshape(B * G, C, K);
   // Scale and mask go into the product: as steps of their own each would be a pass over all scores, and one more backward.
   const bias = mask === null ? zeros([1, 1, 1], place(q_BHTK)) : scoreBias(mask, [B, G, H / G, T, C], q_BHTK);
-  const scores_NRC = ops.baddbmm(bias, q_NRK, k_NCK.transpose(1, 2), mask === null ? 0 : 1, scale);
+  // beta is 1 also for a bias of zeros: with 0 libtorch 1.13 multiplies what happens to be in memory, which may be NaN.
+  const scores_NRC = ops.baddbmm(bias, q_NRK, k_NCK.transpose(1, 2), 1, scale);
   const isHalf = q_BHTK.dtype === "bfloat16" || q_BHTK.dtype === "float16";
   const weights_NRC = isHalf ? scores_NRC.to("float32").softmax(-1).to(q_BHTK.dtype) : scores_NRC.softmax(-1);
   return weights_NRC.bmm(v_NCK).view(B, H, T, K);
