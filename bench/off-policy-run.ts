@@ -14,7 +14,7 @@ import { buildSamples } from "../src/experience/sample-builder.ts";
 import type { Metrics } from "../src/flow/metrics.ts";
 import { copyWeights } from "../src/generation/local/copy-weights.ts";
 import { LocalEngine } from "../src/generation/local/local-engine.ts";
-import { runAsyncLoop } from "../src/loops/async-loop.ts";
+import { runRolloutLoop } from "../src/loops/rollout-loop.ts";
 import type { CausalLm } from "../src/models/causal-lm/causal-lm.ts";
 import { loadCausalLm } from "../src/models/causal-lm/load-causal-lm.ts";
 import { loadTokenizer } from "../src/models/tokenizer/load-tokenizer.ts";
@@ -106,7 +106,7 @@ async function train(
   };
   const points: { x: number; y: number }[] = [{ x: 0, y: await evaluate() }];
   const metrics: Metrics[] = [];
-  await runAsyncLoop(
+  await runRolloutLoop(
     {
       rollout: scheduler,
       experience: {
@@ -115,15 +115,7 @@ async function train(
           return { batch: { samples: built.samples, version }, metrics: built.metrics };
         },
       },
-      trainer: {
-        step: (batch) => host.step(batch),
-        stepSupervised: async (samples) => host.stepSupervised(samples),
-        withWeights: (use) => use(host.weights()),
-        saveModel: async (to) => host.saveModel(to),
-        saveState: async (to) => host.saveState(to),
-        loadState: async (from) => host.loadState(from),
-        close: async () => host.dispose(),
-      },
+      trainer: host,
       sync: {
         publish: async (version) => {
           tensorScope(() => publish(engine, version, noisy(host.weights(), noise, deriveSeed(seed, "noise", version))));
@@ -141,8 +133,7 @@ async function train(
       groupsPerStep,
     },
     { step: 0, version: 0 },
-    settings.steps,
-    { syncInterval },
+    { numSteps: settings.steps, syncInterval },
     signal,
   );
   await scheduler.close();

@@ -74,10 +74,9 @@ export type {
   SessionTurn,
 } from "./generation/server/session-record.ts";
 export type { SessionLimits, Sessions } from "./generation/server/sessions.ts";
-export { runAsyncLoop } from "./loops/async-loop.ts";
 export type { LoopObserver, LoopParts, LoopPosition } from "./loops/loop-parts.ts";
+export { type LoopOptions, runRolloutLoop } from "./loops/rollout-loop.ts";
 export { runSupervisedLoop } from "./loops/supervised-loop.ts";
-export { runSyncLoop } from "./loops/sync-loop.ts";
 export { CausalLm } from "./models/causal-lm/causal-lm.ts";
 export {
   type CausalLmConfig,

@@ -4,7 +4,9 @@
  * Turns whose prompt extends the tokens before them are one sequence; where a prompt breaks them (another context, or a
  * template that rewrites history) a new sample is forked. Trajectories that failed or were aborted give no samples.
  */
+import { joinIds } from "../flow/join-arrays.ts";
 import type { Metrics } from "../flow/metrics.ts";
+import { checkPrefix } from "../flow/prefix-check.ts";
 import type { TokenSample } from "../flow/token-sample.ts";
 import type { Trajectory, TrajectoryGroup, Turn } from "../flow/trajectory.ts";
 
@@ -67,12 +69,7 @@ function splitTurns(turns: readonly Turn[]): readonly (readonly Turn[])[] {
 }
 
 function extendsTokens({ promptIds, reply }: Turn, next: Turn): boolean {
-  const { tokenIds } = reply;
-  const length = promptIds.length + tokenIds.length;
-  if (next.promptIds.length < length) return false;
-  for (let i = 0; i < promptIds.length; i++) if (next.promptIds[i] !== promptIds[i]) return false;
-  for (let i = 0; i < tokenIds.length; i++) if (next.promptIds[promptIds.length + i] !== tokenIds[i]) return false;
-  return true;
+  return checkPrefix(joinIds([promptIds, reply.tokenIds]), next.promptIds).kind === "extends";
 }
 
 /** The reward at the end of each turn of a run. */
@@ -88,10 +85,8 @@ function joinTurns(
   place: Pick<TokenSample, "group" | "trajectory">,
 ): TokenSample {
   const last = run.at(-1)!;
-  const length = last.promptIds.length + last.reply.tokenIds.length;
-  const tokenIds = new Int32Array(length);
-  tokenIds.set(last.promptIds);
-  tokenIds.set(last.reply.tokenIds, last.promptIds.length);
+  const tokenIds = joinIds([last.promptIds, last.reply.tokenIds]);
+  const { length } = tokenIds;
   const lossMask = new Uint8Array(length);
   const samplerLogprobs = new Float32Array(length);
   const versions = new Int32Array(length).fill(-1);

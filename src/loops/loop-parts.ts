@@ -11,7 +11,7 @@ export interface LoopParts {
   readonly rollout: RolloutPart;
   /** From groups to what training reads. */
   readonly experience: ExperiencePart;
-  readonly trainer: Trainer;
+  readonly trainer: Pick<Trainer, "step">;
   readonly sync: WeightSync;
   readonly observer: LoopObserver;
   /** Groups per training step. */

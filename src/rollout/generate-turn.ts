@@ -5,6 +5,7 @@
  * then. Every token says its version, so a reply may span several.
  */
 import type { Clock } from "../flow/clock.ts";
+import { joinFloats, joinIds } from "../flow/join-arrays.ts";
 import type { SampledTokens } from "../flow/sampled-tokens.ts";
 import type { Finish, Generate, GenerateRequest } from "../generation/generate.ts";
 import { deriveSeed } from "../random/random.ts";
@@ -101,24 +102,4 @@ function joinTokens(pieces: readonly SampledTokens[]): SampledTokens {
     modelLogprobs: joinFloats(pieces.map((piece) => piece.modelLogprobs)),
     versions: joinIds(pieces.map((piece) => piece.versions)),
   };
-}
-
-function joinIds(parts: readonly ArrayLike<number>[]): Int32Array {
-  const joined = new Int32Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    joined.set(part, at);
-    at += part.length;
-  }
-  return joined;
-}
-
-function joinFloats(parts: readonly Float32Array[]): Float32Array {
-  const joined = new Float32Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    joined.set(part, at);
-    at += part.length;
-  }
-  return joined;
 }

@@ -10,15 +10,7 @@ export function recordedParts(parts: LoopParts, recorder: RunRecorder): LoopPart
       take: (numGroups, signal) => recorder.span("rollout", () => rollout.take(numGroups, signal)),
       setVersion: (version) => rollout.setVersion(version),
     },
-    trainer: {
-      step: (batch) => recorder.span("train", () => trainer.step(batch)),
-      stepSupervised: (samples) => trainer.stepSupervised(samples),
-      withWeights: (use) => trainer.withWeights(use),
-      saveModel: (folder) => trainer.saveModel(folder),
-      saveState: (folder) => trainer.saveState(folder),
-      loadState: (folder) => trainer.loadState(folder),
-      close: () => trainer.close(),
-    },
+    trainer: { step: (batch) => recorder.span("train", () => trainer.step(batch)) },
     sync: { publish: (version) => recorder.span("sync", () => sync.publish(version)) },
   };
 }

@@ -8,10 +8,9 @@ import { join } from "node:path";
 import { buildRecipe, type RecipeChoice } from "../algorithms/recipes/table.ts";
 import type { Clock } from "../flow/clock.ts";
 import type { Metrics } from "../flow/metrics.ts";
-import { runAsyncLoop } from "../loops/async-loop.ts";
-import type { LoopParts, LoopPosition } from "../loops/loop-parts.ts";
+import type { LoopPosition } from "../loops/loop-parts.ts";
+import { type LoopOptions, runRolloutLoop } from "../loops/rollout-loop.ts";
 import { runSupervisedLoop } from "../loops/supervised-loop.ts";
-import { runSyncLoop } from "../loops/sync-loop.ts";
 import { buildExperience } from "./build-experience.ts";
 import { buildScheduler, buildSources } from "./build-rollout.ts";
 import { Checkpoints, type LoopState } from "./checkpoint.ts";
@@ -95,17 +94,15 @@ async function train(config: RunConfig, options: TrainOptions, parts: RunParts):
       recorder,
     );
     const start = saved?.state ?? { step: 0, version: 0 };
-    const position = await runLoop(config, loop, start, signal);
+    const position = await runRolloutLoop(loop, start, loopOptions(config), signal);
     return await progress.finish(position);
   } finally {
     await scheduler.close();
   }
 }
 
-function runLoop(config: RunConfig, parts: LoopParts, start: LoopPosition, signal: AbortSignal): Promise<LoopPosition> {
-  const { loop } = config;
-  if (loop.type === "sync") return runSyncLoop(parts, start, loop.steps, signal);
-  return runAsyncLoop(parts, start, loop.steps, loop, signal);
+function loopOptions({ loop }: RunConfig): LoopOptions {
+  return { numSteps: loop.steps, ...(loop.type === "async" && { syncInterval: loop.syncInterval }) };
 }
 
 async function warmStart(config: RunConfig, { recorder, signal }: TrainOptions, parts: RunParts): Promise<void> {

@@ -5,6 +5,7 @@ import type { DataChoice } from "../data/data-options.ts";
 import type { PromptSource } from "../data/prompt-source.ts";
 import { oracleAgent, playEpisode, randomAgent } from "../envs/play-episode.ts";
 import { RerollError } from "../errors/reroll-error.ts";
+import { joinIds } from "../flow/join-arrays.ts";
 import type { TokenSample } from "../flow/token-sample.ts";
 import type { ChatMessage } from "../models/tokenizer/chat-message.ts";
 import type { Tokenizer } from "../models/tokenizer/tokenizer.ts";
@@ -94,10 +95,8 @@ function splitReply(id: string, messages: readonly ChatMessage[], truth: unknown
 function givenSample(promptIds: Int32Array, { tokenizer }: ChatFormat, reply: string): TokenSample {
   const end = tokenizer.stopIds.find((id) => tokenizer.specialIds.has(id));
   const replyIds = [...tokenizer.encode(reply), ...(end === undefined ? [] : [end])];
-  const length = promptIds.length + replyIds.length;
-  const tokenIds = new Int32Array(length);
-  tokenIds.set(promptIds);
-  tokenIds.set(replyIds, promptIds.length);
+  const tokenIds = joinIds([promptIds, replyIds]);
+  const { length } = tokenIds;
   return {
     tokenIds,
     lossMask: new Uint8Array(length).fill(1, promptIds.length),

@@ -13,7 +13,7 @@ import type { Metrics } from "../../src/flow/metrics.ts";
 import type { TrajectoryGroup } from "../../src/flow/trajectory.ts";
 import { startThreadedEngine } from "../../src/generation/local/threaded-engine.ts";
 import { createServer } from "../../src/generation/server/create-server.ts";
-import { runSyncLoop } from "../../src/loops/sync-loop.ts";
+import { runRolloutLoop } from "../../src/loops/rollout-loop.ts";
 import { loadTokenizer } from "../../src/models/tokenizer/load-tokenizer.ts";
 import { type AgentCall, createAgentEpisodes, type RunAgent } from "../../src/rollout/agent-episode.ts";
 import { ChatFormat } from "../../src/rollout/conversation.ts";
@@ -132,7 +132,7 @@ describe.each([
     const steps: Metrics[] = [];
     const groups: TrajectoryGroup[] = [];
     try {
-      await runSyncLoop(
+      await runRolloutLoop(
         {
           rollout: scheduler,
           experience: {
@@ -153,7 +153,7 @@ describe.each([
           groupsPerStep: 3,
         },
         { step: 0, version: 0 },
-        3,
+        { numSteps: 3 },
         new AbortController().signal,
       );
     } finally {

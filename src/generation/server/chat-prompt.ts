@@ -6,6 +6,7 @@
  * the template changes (it strips thinking, or trims) is rendered as the client sent it, and counted.
  */
 import { invariant, RerollError } from "../../errors/reroll-error.ts";
+import { joinIds } from "../../flow/join-arrays.ts";
 import type { ChatMessage } from "../../models/tokenizer/chat-message.ts";
 import { type ChatOptions, renderChat } from "../../models/tokenizer/chat-template.ts";
 import type { Tokenizer } from "../../models/tokenizer/tokenizer.ts";
@@ -161,7 +162,7 @@ async function joinTokens(
     const reply = replies[index];
     if (reply !== undefined) add(choose(reply, hash).tokenIds);
   }
-  return concatenated(parts, hash.key.length);
+  return joinIds(parts);
 }
 
 /** Of replies with the same text, the one that answered exactly these tokens. */
@@ -171,14 +172,4 @@ function choose({ candidates }: KnownReply, prompt: PromptHash): RecordedReply {
   const chosen = exact ?? candidates[0];
   invariant(chosen !== undefined, "a known reply has a candidate");
   return chosen;
-}
-
-function concatenated(parts: readonly Int32Array[], length: number): Int32Array {
-  const ids = new Int32Array(length);
-  let at = 0;
-  for (const part of parts) {
-    ids.set(part, at);
-    at += part.length;
-  }
-  return ids;
 }

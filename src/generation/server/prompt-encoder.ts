@@ -7,6 +7,7 @@
  * counted in fragments first, so that text which cannot fit is not encoded as a whole.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { joinIds } from "../../flow/join-arrays.ts";
 import type { Tokenizer } from "../../models/tokenizer/tokenizer.ts";
 
 /** A few milliseconds of work. */
@@ -33,7 +34,7 @@ export class PromptEncoder {
     for (const piece of this.#cut(text)) {
       const known = this.#remembered.get(piece);
       const tooMany = known === undefined ? await this.#findTooMany(piece, maxTokens - numTokens) : undefined;
-      if (tooMany !== undefined) return joined([...pieces, ...tooMany]);
+      if (tooMany !== undefined) return joinIds([...pieces, ...tooMany]);
       const ids = known ?? this.#tokenizer.encode(piece);
       this.#remember(known === undefined ? unshared(piece) : piece, ids);
       pieces.push(ids);
@@ -44,7 +45,7 @@ export class PromptEncoder {
       await nextTurn();
       sinceTurn = 0;
     }
-    return joined(pieces);
+    return joinIds(pieces);
   }
 
   /**
@@ -80,16 +81,6 @@ export class PromptEncoder {
 /** A copy with memory of its own: a part of a string keeps the whole string alive. */
 function unshared(text: string): string {
   return Buffer.from(text, "utf16le").toString("utf16le");
-}
-
-function joined(pieces: readonly Int32Array[]): Int32Array {
-  const ids = new Int32Array(pieces.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const piece of pieces) {
-    ids.set(piece, at);
-    at += piece.length;
-  }
-  return ids;
 }
 
 /** How this tokenizer's text may be cut. Tried out once: a tokenizer that strips around its tokens is left alone. */

@@ -1,7 +1,7 @@
 /** One open episode: which sample each call goes on with, and the record of its turns. */
 import { RerollError } from "../../errors/reroll-error.ts";
+import { findPrefix } from "../../flow/prefix-check.ts";
 import type { Generation } from "../generate.ts";
-import { findPrefix } from "../prefix-check.ts";
 import { SampleTokens, type SessionRecord, type SessionTurn } from "./session-record.ts";
 
 /** What the prompt of a call did with the tokens that were there. */

@@ -13,6 +13,7 @@ import type { DType } from "../../torch/dtype.ts";
 import { createParameter, initialise } from "../../torch/nn/initialise.ts";
 import type { Generator } from "../../torch/random.ts";
 import { tensorScope } from "../../torch/scope.ts";
+import type { Tensor } from "../../torch/tensor.ts";
 import type { CausalLm } from "./causal-lm.ts";
 import { LoraAdapter, type Projection, type ProjectionPart } from "./projection.ts";
 import { namedProjections } from "./weight-names.ts";
@@ -158,10 +159,17 @@ function expectTargets(targets: readonly string[], sites: readonly LoraSite[]): 
   throw new RerollError("INVALID_ARGUMENT", `targets has "${wrong}", which this model has not. ${allowed}${hint}`);
 }
 
-/** weight += scale B A, rounded once to the type of the weight. */
-function mergeAdapter(projection: Projection, { part, a, b, scale }: LoraAdapter): void {
-  const { start, width } = projection.rangeOf(part);
+function mergeAdapter(projection: Projection, adapter: LoraAdapter): void {
+  const { start, width } = projection.rangeOf(adapter.part);
   const weight = projection.weight.detach().narrow(0, start, width);
+  weight.copy_(withAdapter(weight, adapter));
+}
+
+/** weight + scale B A, rounded once to the type of the weight. */
+export function withAdapter(weight: Tensor, { a, b, scale }: LoraAdapter): Tensor {
   const exact = weight.dtype === "float64" ? "float64" : "float32";
-  weight.copy_(weight.to(exact).add(b.to(exact).mm(a.to(exact)), scale));
+  return weight
+    .to(exact)
+    .add(b.detach().to(exact).mm(a.detach().to(exact)), scale)
+    .to(weight.dtype);
 }

@@ -2,7 +2,7 @@
 import { noGrad } from "../../torch/autograd.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { CausalLm } from "./causal-lm.ts";
-import { loraAdapters } from "./lora.ts";
+import { loraAdapters, withAdapter } from "./lora.ts";
 import { namedWeights } from "./weight-names.ts";
 
 /**
@@ -17,10 +17,7 @@ export function mergedWeights(model: CausalLm): ReadonlyMap<string, Tensor> {
         namedWeights(model).map(({ name, parameter, viewOf }) => {
           const weight = viewOf(parameter.detach());
           const adapter = name.endsWith(".weight") ? adapters.get(name.slice(0, -".weight".length)) : undefined;
-          if (adapter === undefined) return [name, weight];
-          const exact = weight.dtype === "float64" ? "float64" : "float32";
-          const change = adapter.b.detach().to(exact).mm(adapter.a.detach().to(exact));
-          return [name, weight.to(exact).add(change, adapter.scale).to(weight.dtype)];
+          return [name, adapter === undefined ? weight : withAdapter(weight, adapter)];
         }),
       ),
   );

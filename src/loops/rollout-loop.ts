@@ -1,25 +1,28 @@
 /**
- * Rollout and training at the same time: groups are taken as they come, while the next ones are being sampled.
+ * The loop: roll out, train, publish, again.
  *
- * Every `syncInterval` steps the weights are published in flight; running requests go on under the new version and their tokens say
- * so. How far rollout runs ahead is the scheduler's admission; what is too old by then, it drops.
+ * One order serves both ways of running. Where the scheduler starts groups only when they are asked for, rollout and training take
+ * turns and every token is of the weights that are trained on it. Where it runs ahead, `take` gives what is ready while the next
+ * groups are being sampled; new weights are published in flight, and the tokens of running requests say so. How far it runs
+ * ahead is the scheduler's admission; what is too old by then, it drops.
  */
 import type { LoopParts, LoopPosition } from "./loop-parts.ts";
 
-export interface AsyncOptions {
-  /** Training steps between two publications. */
-  readonly syncInterval: number;
+export interface LoopOptions {
+  readonly numSteps: number;
+  /** Training steps between two publications. Default 1. */
+  readonly syncInterval?: number;
 }
 
 /** Runs from the step after `start` to `numSteps`. Resolves with where it stopped. */
-export async function runAsyncLoop(
+export async function runRolloutLoop(
   { rollout, experience, trainer, sync, observer, groupsPerStep }: LoopParts,
   start: LoopPosition,
-  numSteps: number,
-  { syncInterval }: AsyncOptions,
+  { numSteps, syncInterval = 1 }: LoopOptions,
   signal: AbortSignal,
 ): Promise<LoopPosition> {
   let { step, version } = start;
+  // Before the first rollout, so that a broken transport fails at the start and not after an hour of sampling.
   await sync.publish(version);
   rollout.setVersion(version);
   if ((await observer.onStart?.({ step, version })) === "stop") return { step, version };
