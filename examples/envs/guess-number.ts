@@ -4,9 +4,16 @@
  * The number comes from the prompt's seed, so all trajectories of a group guess the same one. Check it with
  * `await checkEnv(guessNumber())`; with the oracle, which halves the range each time, seven guesses are enough.
  */
-import type { EnvFactory, EnvStep, Observation, Opening, Reply, TextEnv } from "../../src/envs/text-env.ts";
-import { RerollError } from "../../src/errors/reroll-error.ts";
-import { Random } from "../../src/random/random.ts";
+import {
+  type EnvFactory,
+  type EnvStep,
+  type Observation,
+  type Opening,
+  Random,
+  type Reply,
+  RerollError,
+  type TextEnv,
+} from "reroll";
 
 class GuessNumberEnv implements TextEnv {
   readonly #number: number;

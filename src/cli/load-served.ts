@@ -2,8 +2,7 @@
 import { existsSync } from "node:fs";
 import { basename, resolve } from "node:path";
 import { RerollError } from "../errors/reroll-error.ts";
-import type { Engine } from "../generation/engine.ts";
-import { startThreadedEngine } from "../generation/local/threaded-engine.ts";
+import { startThreadedEngine, type ThreadedEngine } from "../generation/local/threaded-engine.ts";
 import { loadTokenizer } from "../models/tokenizer/load-tokenizer.ts";
 import type { Tokenizer } from "../models/tokenizer/tokenizer.ts";
 import { isCudaAvailable } from "../torch/cuda.ts";
@@ -24,7 +23,7 @@ export interface LoadServedOptions {
 
 /** A model that is ready to be served. */
 export interface Served {
-  readonly engine: Engine;
+  readonly engine: ThreadedEngine;
   readonly tokenizer: Tokenizer;
   /** The last part of the path, without .gguf. */
   readonly name: string;

@@ -8,7 +8,7 @@ import { RerollError } from "../errors/reroll-error.ts";
 import type { Engine } from "../generation/engine.ts";
 import { createServer } from "../generation/server/create-server.ts";
 import type { ListenAddress } from "../generation/server/listen-address.ts";
-import type { ServerOptions } from "../generation/server/server-parts.ts";
+import type { ServerOptions, WeightLoading } from "../generation/server/server-parts.ts";
 import type { Sessions } from "../generation/server/sessions.ts";
 import type { Tokenizer } from "../models/tokenizer/tokenizer.ts";
 
@@ -18,6 +18,8 @@ export interface ServeOptions extends ServerOptions, ListenAddress {
   readonly tokenizer: Tokenizer;
   /** The name that clients ask for. */
   readonly modelName: string;
+  /** Where a trainer in another process may give new weights. */
+  readonly weights?: WeightLoading;
   /** Ends the server when it is given. */
   readonly signal?: AbortSignal;
   /** Where lines for a person go. Default: the console. */
@@ -51,9 +53,10 @@ export async function serve(options: ServeOptions): Promise<RunningServe> {
 }
 
 async function startServing(options: ServeOptions, print: (line: string) => void): Promise<RunningServe> {
-  const { engine, tokenizer, modelName } = options;
+  const { engine, tokenizer, modelName, weights } = options;
   const onError = (cause: unknown) => print(`server error: ${describe(cause)}`);
-  const server = createServer({ engine, tokenizer, modelName, clock: Date.now, newId: randomUUID, onError }, options);
+  const parts = { engine, tokenizer, modelName, clock: Date.now, newId: randomUUID, onError };
+  const server = createServer({ ...parts, ...(weights !== undefined && { weights }) }, options);
   const url = await server.listen(options);
   let resolve: (closing: Promise<void>) => void = () => {};
   const closed = new Promise<void>((settle) => {

@@ -1,3 +1,4 @@
+import { stripVTControlCharacters } from "node:util";
 import { expect, test, vi } from "vitest";
 import { openConsole } from "./console.ts";
 import { startState, withRecord } from "./console-state.ts";
@@ -52,7 +53,7 @@ test("on a terminal the view is drawn over, lines that stay go above it, and it 
     const numWritten = written.length;
     vi.advanceTimersByTime(1000);
     expect(written).toHaveLength(numWritten);
-    expect(written.at(-1)).toContain("steps     1/4, 1 steps in 2 s");
+    expect(stripVTControlCharacters(written.at(-1) ?? "")).toContain("steps     1/4, 1 steps in 2 s");
   } finally {
     vi.useRealTimers();
   }

@@ -6,6 +6,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import OpenAI from "openai";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import type { Metrics } from "../../src/flow/metrics.ts";
+import { runConfig } from "../../src/run/run-config.ts";
+import { silentRecorder } from "../../src/run/run-recorder.ts";
+import { trainRun } from "../../src/run/train-run.ts";
 
 // Plain JavaScript, because it runs before anything is installed; so it is loaded without types.
 const { compileReason } = await import(new URL("../../scripts/setup/compile-typescript.mjs", import.meta.url).href);
@@ -59,6 +63,45 @@ async function listening(command: Command): Promise<string> {
 
 /** Others may have changed sources since dist was compiled; npm test compiles it first. */
 const isDistCurrent = compileReason(process.cwd()) === null;
+
+test("a run in one process trains what is served by another", async () => {
+  const runFolder = mkdtempSync(join(tmpdir(), "reroll-remote-run-"));
+  const words = ["serve", folder, "--port", "0", "--api-key", "secret", "--weights-root", runFolder, "--context", "64"];
+  const server = start(FROM_SOURCE, words);
+  const url = await listening(server);
+  const config = runConfig.parse({
+    model: { path: folder },
+    device: "cpu",
+    engine: { remote: { kind: "reroll", url, apiKey: "secret" } },
+    data: { type: "rows", rows: [{ prompt: "a", answer: "b" }] },
+    rewards: { default: { type: "contains" } },
+    rollout: { groupsPerStep: 2, groupSize: 2, contextLength: 64, sampling: { maxTokens: 8 } },
+    training: { optimizer: { lr: 1e-3 } },
+    loop: { steps: 2, type: "sync" },
+  });
+  const metrics: Metrics[] = [];
+  const { position } = await trainRun(config, {
+    folder: runFolder,
+    clock: () => performance.now(),
+    signal: new AbortController().signal,
+    isResumed: false,
+    recorder: { ...silentRecorder, log: (_step, _kind, logged) => metrics.push(logged) },
+  });
+  expect(position).toEqual({ step: 2, version: 2 });
+  // Tokens of the second step are of version 1: the server has loaded the weights that the first one made.
+  expect(metrics.map((logged) => logged["train/staleness_max"])).toEqual([0, 0]);
+  for (const logged of metrics) expect(logged["train/sampler_gap_max"]).toBeLessThan(1e-4);
+  expect(await (await fetch(`${url}/health`)).json()).toMatchObject({ status: "ok", version: 2 });
+  server.child.kill("SIGINT");
+  expect(await server.ended).toBe(0);
+  rmSync(runFolder, { recursive: true });
+});
+
+test("weights are taken only by a server with a key", async () => {
+  const server = start(FROM_SOURCE, ["serve", folder, "--weights-root", folder]);
+  expect(await server.ended).not.toBe(0);
+  expect(server.errors()).toMatch(/--weights-root needs --api-key/);
+});
 
 test("serve answers a real client until SIGINT, and leaves nothing behind", () => serveAndStop(FROM_SOURCE));
 

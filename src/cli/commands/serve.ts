@@ -1,5 +1,6 @@
 /** `reroll serve`: a model behind an OpenAI-compatible address, until SIGINT or SIGTERM. */
 import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
 import { Command, Option } from "commander";
 import { RerollError } from "../../errors/reroll-error.ts";
 import { expectUsableKey } from "../../generation/server/bearer-key.ts";
@@ -13,6 +14,7 @@ interface ServeFlags extends LoadServedOptions {
   readonly apiKey?: string;
   readonly apiKeyFile?: string;
   readonly name?: string;
+  readonly weightsRoot?: string;
 }
 
 /** The command, for the program to add. */
@@ -29,6 +31,10 @@ export const serveCommand = new Command("serve")
     ).conflicts("apiKey"),
   )
   .option("--name <name>", "what clients call the model (default: the name of the folder)")
+  .option(
+    "--weights-root <folder>",
+    "take new weights from folders below this one (POST /v1/weights); needs an API key",
+  )
   .option("--tokenizer <folder>", "folder of the tokenizer (default: the model's)")
   .option("--device <device>", "cpu, cuda or cuda:<n> (default: cuda where there is one)", device)
   .addOption(
@@ -60,10 +66,21 @@ async function runServe(model: string, flags: ServeFlags): Promise<void> {
   const { port, host } = flags;
   const apiKey = readKey(flags);
   if (apiKey !== undefined) expectUsableKey(apiKey);
+  if (flags.weightsRoot !== undefined && apiKey === undefined) {
+    throw new RerollError(
+      "INVALID_OPTION",
+      "--weights-root needs --api-key or --api-key-file: whoever may give weights rules the model.",
+    );
+  }
   await checkAddress({ host, port, hasKey: apiKey !== undefined });
   // Only now: what is imported here loads libtorch, which `--help` and a wrong flag need not wait for.
-  const [{ loadServed }, { serve }] = await Promise.all([import("../load-served.ts"), import("../serve.ts")]);
+  const [{ loadServed }, { serve }, { updateWeightsFrom }] = await Promise.all([
+    import("../load-served.ts"),
+    import("../serve.ts"),
+    import("../../generation/local/weights-from-folder.ts"),
+  ]);
   const served = await loadServed(model, flags);
+  const load = (folder: string, version: number) => updateWeightsFrom(served.engine, folder, version);
   const stop = new AbortController();
   // Not before: until here the system ends the process at once. A second signal does so again.
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
@@ -71,6 +88,7 @@ async function runServe(model: string, flags: ServeFlags): Promise<void> {
     ...served,
     ...{ port, host, signal: stop.signal },
     modelName: flags.name ?? served.name,
+    ...(flags.weightsRoot === undefined ? {} : { weights: { root: resolve(flags.weightsRoot), load } }),
     ...(apiKey === undefined ? {} : { apiKey }),
   });
   await closed;
