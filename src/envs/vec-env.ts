@@ -4,6 +4,10 @@ export interface VecEnv {
   readonly numEnvs: number;
   readonly observationSize: number;
   readonly actions: ActionSpace;
+  /** Names for parts of the observation, where it has parts that not every network may read. */
+  readonly observationGroups?: Readonly<Record<string, ObservationSlice>>;
+  /** Names of the reward's parts, where a critic should value each on its own. `rewardParts_NG` then holds them. */
+  readonly rewardGroups?: readonly string[];
   /** Starts all environments. The same seed gives the same episodes. */
   reset(seed: number): VecObservation;
   /**
@@ -20,6 +24,12 @@ export type ActionSpace =
   | { readonly kind: "discrete"; readonly count: number }
   | { readonly kind: "continuous"; readonly size: number; readonly low: number; readonly high: number };
 
+/** A run of numbers within an observation. */
+export interface ObservationSlice {
+  readonly start: number;
+  readonly size: number;
+}
+
 export interface VecObservation {
   readonly observations_NO: Float32Array;
 }
@@ -27,6 +37,8 @@ export interface VecObservation {
 /** All arrays belong to the environment and are overwritten by the next step. */
 export interface VecStep extends VecObservation {
   readonly rewards_N: Float32Array;
+  /** The parts of the reward, which sum to it. There where `rewardGroups` is. */
+  readonly rewardParts_NG?: Float32Array;
   /** 1 where the task ended. */
   readonly terminated_N: Uint8Array;
   /** 1 where a limit ended it. */
