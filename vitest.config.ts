@@ -1,11 +1,30 @@
 import { fileURLToPath } from "node:url";
-import { defineConfig } from "vitest/config";
+import { configDefaults, defineConfig } from "vitest/config";
+
+/** Tests that replace modules or count the process's live tensors: each in a process of its own. */
+const alone = [
+  "src/generation/local/launched-steps.test.ts",
+  "src/torch/memory.test.ts",
+  "src/torch/tensor-handle.test.ts",
+];
 
 export default defineConfig({
   resolve: { alias: { reroll: fileURLToPath(new URL("./src/index.ts", import.meta.url)) } },
   test: {
-    include: ["src/**/*.test.ts", "test/**/*.test.ts"],
     pool: "forks",
     testTimeout: 60_000,
+    projects: [
+      // Unit tests leave nothing behind, so they share processes: loading the modules once saves a minute and a half.
+      {
+        extends: true,
+        test: {
+          name: "unit",
+          include: ["src/**/*.test.ts"],
+          exclude: [...configDefaults.exclude, ...alone],
+          isolate: false,
+        },
+      },
+      { extends: true, test: { name: "whole", include: ["test/**/*.test.ts", ...alone] } },
+    ],
   },
 });

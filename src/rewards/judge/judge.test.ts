@@ -14,7 +14,7 @@ type Options = Partial<Parameters<typeof judge.options.parse>[0]> & object;
 
 async function judgeOver(answer: (request: FakeRequest, index: number) => FakeAnswer, options: Options = {}) {
   server = await startFakeJudge(answer);
-  const quick = { mode: "rubric", model: "judge-1", backoffMs: 1, timeoutMs: 200 };
+  const quick = { mode: "rubric", model: "judge-1", backoffMs: 1, timeoutMs: 10_000 };
   return judge.build(judge.options.parse({ ...quick, baseUrl: server.baseUrl, ...options }));
 }
 
@@ -70,7 +70,8 @@ test.each<{ name: string; fault: FakeAnswer }>([
   { name: "a connection that is lost", fault: { cutOff: '{"choices"' } },
   { name: "a reply without a verdict", fault: { say: "It is good." } },
 ])("$name is tried again", async ({ fault }) => {
-  const reward = await judgeOver((_, index) => (index < 2 ? fault : good));
+  const limit = fault === "hang" ? { timeoutMs: 500 } : {};
+  const reward = await judgeOver((_, index) => (index < 2 ? fault : good), limit);
   expect(await reward.score(rewardInput("so"), never)).toEqual({ value: 0.8 });
   expect(server!.requests).toHaveLength(3);
 });
