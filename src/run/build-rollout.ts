@@ -1,8 +1,9 @@
 /** From config to the parts of rollout: environments, rewards, prompts, and the scheduler over them. */
 import { buildSource } from "../data/build-source.ts";
 import type { DataChoice } from "../data/data-options.ts";
-import { buildEnv } from "../envs/catalog.ts";
+import { buildEnv, catalogModule, type EnvChoice } from "../envs/catalog.ts";
 import { questionAnswer } from "../envs/question-answer/question-answer.ts";
+import { runInThreads } from "../envs/run-in-threads.ts";
 import type { EnvFactory, MakeEnv } from "../envs/text-env.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Clock } from "../flow/clock.ts";
@@ -21,6 +22,8 @@ import type { RunConfig } from "./run-config.ts";
 export interface RunWorld {
   readonly envs: Readonly<Record<string, EnvFactory>>;
   readonly makeEnv: MakeEnv;
+  /** The same in this thread, whatever the run file says, so that agents without a model can ask it for replies. */
+  readonly makeEnvHere: MakeEnv;
   readonly scorer: Scorer | null;
   close(): Promise<void>;
 }
@@ -29,20 +32,43 @@ export async function buildWorld(config: RunConfig, clock: Clock): Promise<RunWo
   const envs = Object.fromEntries(
     Object.entries(config.envs).map(([domain, choice]) => [domain, inDomain(domain, buildEnv(choice))]),
   );
+  const hosted = Object.entries(config.envs).map(([domain, choice]) => {
+    const env = envs[domain]!;
+    return [domain, config.rollout.envThreads === 0 ? env : inThreads(domain, choice, env, config)] as const;
+  });
   const scorer =
     Object.keys(config.rewards).length === 0
       ? null
       : createScorer({ reward: await buildRoute(config.rewards as Record<string, RewardChoice>), clock });
   // Rows of data need no environment of their own: their messages are the task, and one reply ends it.
   const single = questionAnswer.build(questionAnswer.options.parse({}));
+  const makeIn =
+    (from: Readonly<Record<string, EnvFactory>>): MakeEnv =>
+    (prompt, seed) =>
+      (from[prompt.domain] ?? from.default ?? single).makeEnv(prompt, seed);
   return {
     envs,
     scorer,
-    makeEnv: (prompt, seed) => (envs[prompt.domain] ?? envs.default ?? single).makeEnv(prompt, seed),
+    makeEnv: makeIn(Object.fromEntries(hosted)),
+    makeEnvHere: makeIn(envs),
     close: async () => {
-      await Promise.all([scorer?.close(), ...Object.values(envs).map((env) => env.close?.())]);
+      const opened = new Set([...Object.values(envs), ...hosted.map(([, env]) => env)]);
+      await Promise.all([scorer?.close(), ...[...opened].map((env) => env.close?.())]);
     },
   };
+}
+
+function inThreads(domain: string, choice: EnvChoice, env: EnvFactory, { rollout }: RunConfig): EnvFactory {
+  return runInThreads({
+    module: catalogModule,
+    exportName: "buildEnv",
+    options: choice,
+    numThreads: rollout.envThreads,
+    name: `envs.${domain}`,
+    timeoutMs: 1000 * rollout.limits.envSeconds,
+    ...(env.makePrompt !== undefined && { makePrompt: env.makePrompt }),
+    ...(env.words !== undefined && { words: env.words }),
+  });
 }
 
 /** Prompts of an environment's own making belong to the domain that the run file gives it. */

@@ -75,6 +75,11 @@ const rolloutOptions = z.strictObject({
       maxFactor: z.number().positive().default(10).describe("Dropped groups per wanted one before the run gives up."),
     })
     .prefault({}),
+  envThreads: z
+    .int()
+    .min(0)
+    .default(0)
+    .describe("Worker threads per environment, for those whose steps take long. 0: they run beside the scheduler."),
   partial: z.boolean().default(false).describe("Hold unfinished trajectories and continue them after the update."),
   limits: z
     .strictObject({

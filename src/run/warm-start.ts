@@ -49,7 +49,7 @@ export function playedSamples(parts: PlayParts): () => Promise<readonly TokenSam
       if (prompt === undefined)
         throw new RerollError("DATA_ENDED", "The prompts of the warm start have come to an end.");
       const episodeSeed = deriveSeed(seed, "play", numPlayed++);
-      const env = await world.makeEnv(prompt, episodeSeed);
+      const env = await world.makeEnvHere(prompt, episodeSeed);
       const { opening, turns } = await playEpisode(env, agent === "random" ? randomAgent(episodeSeed) : oracleAgent());
       let shown = opening.observation.messages;
       for (const { reply, step } of turns) {
