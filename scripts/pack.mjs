@@ -35,6 +35,7 @@ async function bundle() {
   const outdir = join(out, "dist/entries");
   rmSync(outdir, { recursive: true, force: true });
   let entryPoints = entries.map((entry) => resolve(entry));
+  let inputs = [];
   // A thread can start further ones, so look again until no new one is found.
   for (;;) {
     const { metafile } = await build({
@@ -55,10 +56,12 @@ async function bundle() {
         js: 'import { createRequire as createPackedRequire } from "node:module"; const require = createPackedRequire(import.meta.url);',
       },
     });
-    const wanted = new Set([...entryPoints, ...Object.keys(metafile.inputs).flatMap(threadsOf)]);
+    inputs = Object.keys(metafile.inputs);
+    const wanted = new Set([...entryPoints, ...inputs.flatMap(threadsOf)]);
     if (wanted.size === entryPoints.length) break;
     entryPoints = [...wanted];
   }
+  for (const file of inputs.flatMap(binariesOf)) cpSync(file, join(outdir, basename(file)));
   writeFileSync(join(out, "package.json"), '{ "type": "module" }\n');
 }
 
@@ -67,6 +70,14 @@ function threadsOf(source) {
   if (!source.endsWith(".ts")) return [];
   return [...readFileSync(source, "utf8").matchAll(/new URL\("([\w-]+)(?:\.js)?", import\.meta\.url\)/g)]
     .map(([, name]) => resolve(dirname(source), `${name}.ts`))
+    .filter(existsSync);
+}
+
+/** The WebAssembly that a package's module loads from beside itself, as `new URL("mujoco.wasm", import.meta.url)`. */
+function binariesOf(source) {
+  if (!source.includes("node_modules/") || !source.endsWith(".js")) return [];
+  return [...readFileSync(source, "utf8").matchAll(/new URL\(["']([\w-]+\.wasm)["'], import\.meta\.url\)/g)]
+    .map(([, name]) => resolve(dirname(source), name))
     .filter(existsSync);
 }
 
