@@ -10,6 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import type { Metrics } from "../../src/flow/metrics.ts";
+import type { Turn } from "../../src/flow/trajectory.ts";
 import type { Rollout } from "../../src/rollout/rollout-report.ts";
 import { runConfig } from "../../src/run/run-config.ts";
 import { type LoopStage, type RunRecorder, silentRecorder } from "../../src/run/run-recorder.ts";
@@ -49,19 +50,24 @@ const rows = wordRows("training", task.groups * Number(values.steps), 1);
 const clock = () => performance.now();
 
 const ours = await measureOurs();
-const theirs = values.hf === undefined ? null : measureHuggingFace(values.hf);
-const result = {
-  name: "gpu-language-model",
-  date: new Date().toISOString(),
-  machine: describeMachine(),
-  device: cudaDeviceCount() > 0 ? cudaProperties() : "cpu",
-  task: { ...task, lengthLimit, model: task.model.split("/").at(-1), loop: values.loop, example: rows[0] },
-  ours,
-  huggingFace: theirs,
-  sameSteps: theirs === null ? null : compareSteps(ours.curve, theirs),
-};
-if (values.out !== undefined) writeFileSync(values.out, `${JSON.stringify(result, null, 2)}\n`);
-console.log(JSON.stringify({ ...result, ours: { ...ours, curve: undefined } }));
+report(null);
+if (values.hf !== undefined) report(measureHuggingFace(values.hf));
+
+/** Written before the other side runs, and again after it: that one may take longer than there is time. */
+function report(theirs: Theirs | null): void {
+  const result = {
+    name: "gpu-language-model",
+    date: new Date().toISOString(),
+    machine: describeMachine(),
+    device: cudaDeviceCount() > 0 ? cudaProperties() : "cpu",
+    task: { ...task, lengthLimit, model: task.model.split("/").at(-1), loop: values.loop, example: rows[0] },
+    ours,
+    huggingFace: theirs,
+    sameSteps: theirs === null ? null : compareSteps(ours.curve, theirs),
+  };
+  if (values.out !== undefined) writeFileSync(values.out, `${JSON.stringify(result, null, 2)}\n`);
+  console.log(JSON.stringify({ ...result, ours: { ...ours, curve: undefined } }));
+}
 
 interface StepRecord {
   readonly step: number;
@@ -70,7 +76,15 @@ interface StepRecord {
   readonly solved: number;
   readonly tokens: number;
   readonly endedMs: number;
+  readonly phases: RolloutPhases;
   readonly metrics: Metrics;
+}
+
+/** From the start of a rollout's first episode, in ms: the last prompt was asked, the last reply came, the last episode was over. */
+interface RolloutPhases {
+  readonly asked: number;
+  readonly replied: number;
+  readonly ended: number;
 }
 
 async function measureOurs() {
@@ -110,6 +124,7 @@ async function measureOurs() {
   const spent: { stage: LoopStage; ms: number; step: number }[] = [];
   let solved = 0;
   let example = "";
+  let phases: RolloutPhases = { asked: 0, replied: 0, ended: 0 };
   const recorder: RunRecorder = {
     ...silentRecorder,
     say: (text) => console.error(text),
@@ -121,13 +136,14 @@ async function measureOurs() {
     },
     recordRollout: (_step, _kind, rollout) => {
       solved = solvedShare(rollout);
+      phases = phasesOf(rollout);
       example = rollout.groups[0]!.trajectories[0]!.turns[0]!.replyText;
     },
     log: (step, kind, metrics) => {
       if (kind === "validation") validations.push(metrics);
       if (kind !== "train") return;
       const { "reward/mean": reward = 0, "experience/loss_tokens": tokens = 0 } = metrics;
-      steps.push({ step, reward, solved, tokens, endedMs: clock(), metrics });
+      steps.push({ step, reward, solved, tokens, endedMs: clock(), phases, metrics });
       console.error(`step ${step}: reward ${reward.toFixed(3)}, solved ${solved.toFixed(3)}, ${tokens} tokens`);
     },
   };
@@ -141,16 +157,24 @@ async function measureOurs() {
     validation: validations.map((metrics) => metrics["validation/reward/mean"]),
     ...speedOf(steps),
     rise: riseOf(steps),
-    millisecondsPerStep: splitOf(spent, steps),
+    millisecondsPerStep: splitOf(
+      spent.filter(({ step }) => step > WARM_STEPS),
+      steps.length - WARM_STEPS,
+    ),
     samplerGap: range(steps.map(({ metrics }) => metrics["train/sampler_gap"] ?? Number.NaN)),
     samplerGapMax: Math.max(...steps.map(({ metrics }) => metrics["train/sampler_gap_max"] ?? Number.NaN)),
     lastReply: example,
-    curve: steps.map(({ step, reward, solved: share, tokens, endedMs, metrics }) => ({
+    curve: steps.map(({ step, reward, solved: share, tokens, endedMs, phases: rolloutPhases, metrics }) => ({
       step,
       reward,
       solved: share,
       tokens,
       seconds: (endedMs - (steps[step - 2]?.endedMs ?? startedMs)) / 1000,
+      milliseconds: splitOf(
+        spent.filter((one) => one.step === step),
+        1,
+      ),
+      rolloutPhases,
       samplerGap: metrics["train/sampler_gap"],
       gradNorm: metrics["train/grad_norm"],
     })),
@@ -160,6 +184,18 @@ async function measureOurs() {
 function solvedShare({ groups }: Rollout): number {
   const rewards = groups.flatMap(({ trajectories }) => trajectories.map(({ reward }) => reward.total));
   return rewards.filter((reward) => reward === 1).length / rewards.length;
+}
+
+function phasesOf({ groups }: Rollout): RolloutPhases {
+  const episodes = groups.flatMap(({ trajectories }) => trajectories);
+  const begin = Math.min(...episodes.map(({ timings }) => timings.startedMs));
+  const last = (at: (turn: Turn) => number) =>
+    Math.max(...episodes.flatMap(({ turns, timings }) => turns.map((turn) => timings.startedMs + at(turn)))) - begin;
+  return {
+    asked: last(({ startedMs }) => startedMs),
+    replied: last(({ startedMs, generateMs }) => startedMs + generateMs),
+    ended: Math.max(...episodes.map(({ timings }) => timings.startedMs + timings.totalMs)) - begin,
+  };
 }
 
 /** From the end of the last warm step to the end of the last step. */
@@ -192,11 +228,9 @@ function compareSteps(curve: readonly { step: number; tokens: number; seconds: n
   };
 }
 
-function splitOf(spent: readonly { stage: LoopStage; ms: number; step: number }[], steps: readonly StepRecord[]) {
-  const counted = spent.filter(({ step }) => step > WARM_STEPS);
-  const numSteps = steps.length - WARM_STEPS;
+function splitOf(spent: readonly { stage: LoopStage; ms: number }[], numSteps: number) {
   const of = (stage: LoopStage) =>
-    counted.filter((one) => one.stage === stage).reduce((sum, { ms }) => sum + ms, 0) / numSteps;
+    spent.filter((one) => one.stage === stage).reduce((sum, { ms }) => sum + ms, 0) / numSteps;
   return { rollout: of("rollout"), train: of("train"), sync: of("sync") };
 }
 

@@ -72,6 +72,10 @@ async function scoreTogether(
   input: RewardInput,
   outer: AbortSignal,
 ): Promise<ScoredPart[]> {
+  // What is over at once has nothing to stop.
+  if (parts.every(({ reward }) => reward.cost === "instant")) {
+    return Promise.all(parts.map((part) => scorePart(part, input, outer)));
+  }
   const { signal, abort, unlink } = linkedAbort([outer]);
   try {
     return await Promise.all(parts.map((part) => scorePart(part, input, signal)));

@@ -9,7 +9,7 @@
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Clock } from "../flow/clock.ts";
 import { abortedError, createBoundedPool, type PoolLimits } from "./bounded-pool.ts";
-import { linkedAbort } from "./linked-abort.ts";
+import { type LinkedAbort, linkedAbort } from "./linked-abort.ts";
 import type { CostClass, Reward, RewardInput, RewardScore } from "./reward.ts";
 import { expectScore, rewardFailure } from "./reward-failure.ts";
 import type { RewardRoute } from "./route-by-domain.ts";
@@ -81,7 +81,7 @@ export function createScorer({ reward, limits = {}, clock }: ScorerOptions): Sco
       try {
         const given = await pool.run(() => {
           startedMs = clock();
-          return scoreInTime(chosen, input, stop.signal, timeoutMs);
+          return scoreInTime(chosen, input, stop, timeoutMs);
         }, stop.signal);
         const { value, parts = {}, explanation = "" } = expectScore(name, given);
         const elapsedMs = clock() - startedMs;
@@ -119,11 +119,12 @@ function choose(route: RewardRoute, { prompt }: RewardInput): Reward | RerollErr
 async function scoreInTime(
   reward: Reward,
   input: RewardInput,
-  outer: AbortSignal,
+  { signal, abort }: LinkedAbort,
   timeoutMs: number,
 ): Promise<RewardScore> {
-  if (outer.aborted) throw abortedError();
-  const { signal, abort, unlink } = linkedAbort([outer]);
+  if (signal.aborted) throw abortedError();
+  const scored = reward.score(input, signal);
+  if (!(scored instanceof Promise)) return scored;
   let isLate = false;
   const timer = setTimeout(() => {
     isLate = true;
@@ -135,10 +136,9 @@ async function scoreInTime(
     signal.addEventListener("abort", stop, { once: true });
   });
   try {
-    return await Promise.race([ended, reward.score(input, signal)]);
+    return await Promise.race([ended, scored]);
   } finally {
     clearTimeout(timer);
-    unlink();
     signal.removeEventListener("abort", stop!);
     abort();
   }

@@ -20,7 +20,7 @@ import type { Sessions } from "../generation/server/sessions.ts";
 import { agentTurns, lastTurn } from "./agent-turns.ts";
 import type { ChatFormat } from "./conversation.ts";
 import type { EpisodeControl, EpisodeLimits, EpisodeParts, EpisodeTask, RunEpisode } from "./episode.ts";
-import { type Attempt, attempt } from "./failure-policy.ts";
+import { type Attempt, attempt, OVER } from "./failure-policy.ts";
 
 /**
  * The agent: any code that calls an OpenAI-compatible endpoint. Resolves with its reward, or with undefined where the
@@ -74,6 +74,7 @@ class AgentEpisode {
   readonly #parts: AgentEpisodeParts;
   readonly #task: EpisodeTask;
   readonly #control: EpisodeControl;
+  readonly #stop = new AbortController();
   readonly #sessionId: string;
 
   constructor(parts: AgentEpisodeParts, task: EpisodeTask, control: EpisodeControl) {
@@ -89,6 +90,7 @@ class AgentEpisode {
     const startedMs = clock();
     const sessionStartedMs = server.sessions.nowMs;
     const agent = await this.#runAgent();
+    this.#stop.abort(OVER);
     const session = server.sessions.take(this.#sessionId);
     const turns = session === undefined ? [] : agentTurns(session, format, sessionStartedMs);
     const played = this.#endOf(agent, session);
@@ -117,7 +119,7 @@ class AgentEpisode {
     this.#control.onStage?.("environment");
     const name = `The agent of "${prompt.domain}"`;
     return attempt(
-      { stage: "environment", name, timeoutMs: limits.episodeMs, signal: this.#control.signal },
+      { stage: "environment", name, timeoutMs: limits.episodeMs, signal: this.#control.signal, stop: this.#stop },
       async (signal) =>
         runAgent(prompt, {
           baseURL: `${url}/sessions/${sessionId}/v1`,
@@ -184,7 +186,8 @@ class AgentEpisode {
     };
     this.#control.onStage?.("scoring");
     const { signal } = this.#control;
-    const wait = { stage: "reward", name: `Reward of "${prompt.domain}"`, timeoutMs: limits.rewardMs, signal } as const;
+    const name = `Reward of "${prompt.domain}"`;
+    const wait = { stage: "reward", name, timeoutMs: limits.rewardMs, signal, stop: new AbortController() } as const;
     return attempt(wait, (stop) => score(input, stop));
   }
 }

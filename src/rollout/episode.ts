@@ -15,7 +15,7 @@ import type { RewardInput } from "../rewards/reward.ts";
 import type { RewardOutcome } from "../rewards/score-all.ts";
 import { expectEnv, expectOpening, expectOutcome, expectStep } from "./check-answers.ts";
 import { type ChatFormat, Conversation } from "./conversation.ts";
-import { type Attempt, attempt, settled, type Wait } from "./failure-policy.ts";
+import { type Attempt, attempt, OVER, settled, type Wait } from "./failure-policy.ts";
 import type { Gate } from "./gate.ts";
 import { generateTurn, type TurnReply } from "./generate-turn.ts";
 
@@ -93,6 +93,8 @@ class Episode {
   readonly #task: EpisodeTask;
   readonly #control: EpisodeControl;
   readonly #startedMs: number;
+  /** One signal for all that works for the episode: whatever is given up on ends it. */
+  readonly #stop = new AbortController();
   readonly #turns: Turn[] = [];
   #env: TextEnv | null = null;
   #messages: readonly ChatMessage[] = [];
@@ -110,6 +112,7 @@ class Episode {
   async run(): Promise<Trajectory> {
     const played = await this.#playEnv();
     const end = played.kind === "completed" || played.kind === "truncated" ? await this.#score(played) : played;
+    this.#stop.abort(OVER);
     const { queuedMs, ...task } = this.#task;
     const sum = (pick: (turn: Turn) => number) => this.#turns.reduce((total, turn) => total + pick(turn), 0);
     return {
@@ -130,22 +133,32 @@ class Episode {
   }
 
   async #playEnv(): Promise<TrajectoryEnd> {
-    const made = await this.#attempt("environment", "creation", (signal) => this.#makeEnv(signal));
+    const { prompt, seed } = this.#task;
+    const made = await this.#attempt(
+      "environment",
+      "creation",
+      () => this.#parts.makeEnv(prompt, deriveSeed(seed, "env")),
+      (env) => this.#keepEnv(expectEnv(env)),
+    );
     const end = made.kind === "done" ? await this.#playSafely(made.value) : made;
-    const env = this.#env;
-    // The signal has no say here: what an environment holds must be freed whatever happened.
-    const wait = { ...this.#wait("environment", "end"), signal: new AbortController().signal };
-    const ended = await attempt(wait, () => env?.end?.());
+    const ended = await this.#endEnv();
     return ended.kind === "failed" && end.kind !== "failed" ? ended : end;
   }
 
   /** One that comes when nobody waits for it any more is ended at once. */
-  async #makeEnv(signal: AbortSignal): Promise<TextEnv> {
-    const { prompt, seed } = this.#task;
-    const env = expectEnv(await this.#parts.makeEnv(prompt, deriveSeed(seed, "env")));
-    if (signal.aborted) await env.end?.();
-    else this.#env = env;
+  #keepEnv(env: TextEnv): TextEnv {
+    this.#env = env;
+    if (this.#stop.signal.aborted) void this.#endEnv();
     return env;
+  }
+
+  /** The episode's signal has no say here: what an environment holds must be freed whatever happened. */
+  async #endEnv(): Promise<Attempt<void>> {
+    const env = this.#env;
+    this.#env = null;
+    if (env?.end === undefined) return { kind: "done", value: undefined };
+    const stop = new AbortController();
+    return attempt({ ...this.#wait("environment", "end"), stop, signal: stop.signal }, () => env.end?.());
   }
 
   /** What only a broken engine or listener can bring about still ends the environment. */
@@ -156,9 +169,7 @@ class Episode {
   }
 
   async #play(env: TextEnv): Promise<TrajectoryEnd> {
-    const started = await this.#attempt("environment", "start", async (signal) =>
-      expectOpening(await env.start(signal)),
-    );
+    const started = await this.#attempt("environment", "start", (signal) => env.start(signal), expectOpening);
     if (started.kind !== "done") return started;
     const { instructions, tools, observation: first } = started.value;
     const conversation = new Conversation(this.#parts.format, instructions, tools);
@@ -181,7 +192,7 @@ class Episode {
     const { messages, stateKey } = observation;
     const startedMs = clock();
     if (startedMs - this.#startedMs - this.#heldMs > limits.episodeMs) return truncated("wall-clock");
-    const asked = await attempt(this.#wait("environment", "messages"), () =>
+    const asked = await settled(this.#wait("environment", "messages"), () =>
       conversation.ask(messages, limits.contextLength),
     );
     if (asked.kind !== "done") return { kind: "ended", end: asked };
@@ -194,7 +205,7 @@ class Episode {
     this.#heldMs += heldMs;
     const replyText = format.replyText(reply);
     conversation.answer({ promptIds, reply, replyText });
-    const addTurn = (outcome: Pick<Turn, "reward" | "metrics" | "envMs">) =>
+    const addTurn = (outcome: Pick<Turn, "reward" | "metrics" | "envMs" | "nextStateKey">) =>
       this.#turns.push({
         ...{ promptIds, reply, replyText, messages, finish: finish.kind, generateMs },
         startedMs: startedMs - this.#startedMs,
@@ -207,16 +218,16 @@ class Episode {
       return { kind: "ended", end: { kind: "failed", stage: "generation", error: finish.error } };
     }
     const steppedMs = clock();
-    const stepped = await this.#attempt("environment", "step", async (signal) =>
-      expectStep(await env.step({ text: replyText, isCut: finish.kind === "length" }, signal)),
-    );
+    const said = { text: replyText, isCut: finish.kind === "length" };
+    const stepped = await this.#attempt("environment", "step", (signal) => env.step(said, signal), expectStep);
     const envMs = clock() - steppedMs;
     if (stepped.kind !== "done") {
       addTurn({ reward: 0, metrics: {}, envMs });
       return { kind: "ended", end: stepped };
     }
     const step = stepped.value;
-    addTurn({ reward: step.reward, metrics: step.metrics, envMs });
+    const nextStateKey = step.observation?.stateKey;
+    addTurn({ reward: step.reward, metrics: step.metrics, envMs, ...(nextStateKey !== undefined && { nextStateKey }) });
     if (step.kind === "terminated") return { kind: "ended", end: { kind: "completed" } };
     if (step.kind === "truncated") return truncated("environment");
     if (index + 1 >= limits.maxTurns) return truncated("turns");
@@ -253,7 +264,7 @@ class Episode {
       numReplyTokens: this.#turns.reduce((total, { reply }) => total + reply.tokenIds.length, 0),
       isTruncated: end.kind === "truncated",
     };
-    const scored = await this.#attempt("reward", "score", async (signal) => expectOutcome(await score(input, signal)));
+    const scored = await this.#attempt("reward", "score", (signal) => score(input, signal), expectOutcome);
     this.#rewardMs = clock() - startedMs;
     if (scored.kind !== "done") return scored;
     const outcome = scored.value;
@@ -266,18 +277,21 @@ class Episode {
     stage: Wait["stage"],
     call: string,
     work: (signal: AbortSignal) => Result | Promise<Result>,
+    check: (answer: Result) => Result,
   ): Promise<Attempt<Result>> {
     this.#control.onStage?.(stage === "reward" ? "scoring" : "environment");
-    return attempt(this.#wait(stage, call), work);
+    return attempt(this.#wait(stage, call), work, check);
   }
 
   #wait(stage: Wait["stage"], call: string): Wait {
     const { limits } = this.#parts;
     const { domain } = this.#task.prompt;
     const { signal } = this.#control;
-    if (stage === "generation") return { stage, name: `Generation of a ${call}`, timeoutMs: limits.generateMs, signal };
-    if (stage === "reward") return { stage, name: `Reward of "${domain}"`, timeoutMs: limits.rewardMs, signal };
-    return { stage, name: `Env "${domain}" ${call}`, timeoutMs: limits.envMs, signal };
+    const stop = this.#stop;
+    if (stage === "generation")
+      return { stage, name: `Generation of a ${call}`, timeoutMs: limits.generateMs, signal, stop };
+    if (stage === "reward") return { stage, name: `Reward of "${domain}"`, timeoutMs: limits.rewardMs, signal, stop };
+    return { stage, name: `Env "${domain}" ${call}`, timeoutMs: limits.envMs, signal, stop };
   }
 }
 

@@ -15,6 +15,8 @@ export type Attempt<Result> =
 
 export interface Wait extends NamedWork {
   readonly timeoutMs: number;
+  /** Gives the work its signal. Aborted when the wait is given up; otherwise by its owner, when all that shares it is over. */
+  readonly stop: AbortController;
 }
 
 export interface NamedWork {
@@ -25,46 +27,62 @@ export interface NamedWork {
 }
 
 /** Given as the reason where nobody is left to read it: without one every abort would make an error with a stack of its own. */
-const OVER = new RerollError("ABORTED", "Nobody waits for this any more.");
+export const OVER = new RerollError("ABORTED", "Nobody waits for this any more.");
 
 /** Timers cannot wait longer, and would not wait at all if they were asked to. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** Runs `work`, and gives up waiting for it after the time limit or when the signal says so; the work itself gets a signal. */
+/**
+ * Runs `work` and checks its answer; gives up waiting for it after the time limit or when the signal says so. Work that
+ * answers at once costs no timer and no listener: most environments do.
+ */
 export async function attempt<Result>(
-  { timeoutMs, ...wait }: Wait,
-  work: (signal: AbortSignal) => Result | Promise<Result>,
+  wait: Wait,
+  work: (signal: AbortSignal) => Result | PromiseLike<Result>,
+  check = (answer: Result) => answer,
 ): Promise<Attempt<Result>> {
-  const { stage, name, signal } = wait;
+  const { stage, name, signal, timeoutMs, stop } = wait;
   if (signal.aborted) return { kind: "aborted" };
-  const stop = new AbortController();
-  let giveUp: (() => void) | undefined;
-  let timer: NodeJS.Timeout | undefined;
-  const gaveUp = new Promise<Attempt<Result>>((resolve) => {
-    giveUp = () => resolve({ kind: "aborted" });
-    signal.addEventListener("abort", giveUp, { once: true });
-    const isTooLate = () => resolve({ kind: "failed", stage, error: tooLate(name, timeoutMs) });
-    timer = setTimeout(isTooLate, Math.min(timeoutMs, MAX_TIMER_MS));
-  });
   try {
-    return await Promise.race([settled(wait, () => work(stop.signal)), gaveUp]);
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener("abort", giveUp!);
-    stop.abort(OVER);
+    const answer = work(stop.signal);
+    if (!isPending(answer)) return { kind: "done", value: check(answer) };
+    const settling = settled(wait, async () => check(await answer));
+    return await new Promise((resolve) => {
+      const end = (outcome: Attempt<Result>) => {
+        clearTimeout(timer);
+        signal.removeEventListener("abort", abort);
+        resolve(outcome);
+      };
+      const giveUp = (outcome: Attempt<Result>) => {
+        end(outcome);
+        stop.abort(OVER);
+      };
+      const abort = () => giveUp({ kind: "aborted" });
+      const isTooLate = () => giveUp({ kind: "failed", stage, error: tooLate(name, timeoutMs) });
+      const timer = setTimeout(isTooLate, Math.min(timeoutMs, MAX_TIMER_MS));
+      signal.addEventListener("abort", abort, { once: true });
+      void settling.then(end);
+    });
+  } catch (cause) {
+    return failure(wait, cause);
   }
 }
 
 /** Runs `work` to its end. What it throws is a failure, or an abort where the signal had asked for one. */
-export async function settled<Result>(
-  { stage, name, signal }: NamedWork,
-  work: () => Result | Promise<Result>,
-): Promise<Attempt<Result>> {
+export async function settled<Result>(wait: NamedWork, work: () => Result | Promise<Result>): Promise<Attempt<Result>> {
   try {
     return { kind: "done", value: await work() };
   } catch (cause) {
-    return signal.aborted ? { kind: "aborted" } : { kind: "failed", stage, error: failed(name, cause) };
+    return failure(wait, cause);
   }
+}
+
+function failure({ stage, name, signal }: NamedWork, cause: unknown): Attempt<never> {
+  return signal.aborted ? { kind: "aborted" } : { kind: "failed", stage, error: failed(name, cause) };
+}
+
+function isPending<Result>(answer: Result | PromiseLike<Result>): answer is PromiseLike<Result> {
+  return typeof (answer as PromiseLike<Result> | null | undefined)?.then === "function";
 }
 
 function tooLate(name: string, timeoutMs: number): RerollError {

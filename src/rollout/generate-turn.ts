@@ -9,7 +9,7 @@ import { joinFloats, joinIds } from "../flow/join-arrays.ts";
 import type { SampledTokens } from "../flow/sampled-tokens.ts";
 import type { Finish, Generate, GenerateRequest } from "../generation/generate.ts";
 import { deriveSeed } from "../random/random.ts";
-import { type Attempt, attempt, type Wait } from "./failure-policy.ts";
+import { type Attempt, attempt, OVER, type Wait } from "./failure-policy.ts";
 import type { Gate } from "./gate.ts";
 
 export interface TurnReply {
@@ -21,7 +21,7 @@ export interface TurnReply {
 
 export interface TurnRequest extends Omit<GenerateRequest, "signal"> {
   /** Its time limit is for each piece: being held back does not count. */
-  readonly wait: Wait;
+  readonly wait: Omit<Wait, "stop">;
   readonly clock: Clock;
   /** Told before every piece, and whenever the gate holds one back. */
   readonly onStage?: ((stage: "generating" | "held") => void) | undefined;
@@ -45,20 +45,21 @@ export async function generateTurn(
       heldMs += clock() - heldAtMs;
     }
     onStage?.("generating");
-    const piece = await attempt(wait, (signal) =>
-      untilClosed(gate, signal, (stop) =>
-        generate({
-          ...request,
-          promptIds: pieces.length === 0 ? promptIds : joinIds([promptIds, ...pieces.map(({ tokenIds }) => tokenIds)]),
-          sampling: {
-            ...sampling,
-            maxTokens: sampling.maxTokens - numTokens,
-            ...(pieces.length > 0 && { seed: deriveSeed(sampling.seed ?? 0, "piece", pieces.length) }),
-          },
-          signal: stop,
-        }),
-      ),
+    const stop = new AbortController();
+    const unlisten = gate.onClose(() => stop.abort(OVER));
+    const piece = await attempt({ ...wait, stop }, (signal) =>
+      generate({
+        ...request,
+        promptIds: pieces.length === 0 ? promptIds : joinIds([promptIds, ...pieces.map(({ tokenIds }) => tokenIds)]),
+        sampling: {
+          ...sampling,
+          maxTokens: sampling.maxTokens - numTokens,
+          ...(pieces.length > 0 && { seed: deriveSeed(sampling.seed ?? 0, "piece", pieces.length) }),
+        },
+        signal,
+      }),
     );
+    unlisten();
     if (piece.kind !== "done") return piece;
     const generation = piece.value;
     pieces.push(generation);
@@ -68,26 +69,6 @@ export async function generateTurn(
     const finish: Finish = isHeld ? { kind: "length", limit: "max-tokens" } : generation.finish;
     return { kind: "done", value: { reply: joinTokens(pieces), finish, heldMs } };
   }
-}
-
-/** Runs `work` with a signal that follows both the gate and the outer signal. Work that never ends is let go of when it aborts. */
-async function untilClosed<Result>(
-  gate: Gate,
-  signal: AbortSignal,
-  work: (signal: AbortSignal) => Promise<Result>,
-): Promise<Result> {
-  const stop = new AbortController();
-  const unlisten = gate.onClose(() => stop.abort());
-  const end = () => {
-    unlisten();
-    stop.abort();
-  };
-  signal.addEventListener("abort", end, { once: true });
-  if (signal.aborted || !gate.isOpen) end();
-  return work(stop.signal).finally(() => {
-    unlisten();
-    signal.removeEventListener("abort", end);
-  });
 }
 
 function joinTokens(pieces: readonly SampledTokens[]): SampledTokens {

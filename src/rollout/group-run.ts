@@ -4,10 +4,12 @@
  * A group is complete when `groupSize` samples ended well. A failed sample is replaced by a new one, up to a limit; then the
  * whole group is given up.
  */
+import { setMaxListeners } from "node:events";
 import type { Prompt } from "../flow/prompt.ts";
 import type { Trajectory, TrajectoryGroup } from "../flow/trajectory.ts";
 import { deriveSeed } from "../random/random.ts";
 import type { EpisodeTask } from "./episode.ts";
+import { OVER } from "./failure-policy.ts";
 
 export interface GroupPlan {
   readonly index: number;
@@ -37,7 +39,8 @@ export class GroupRun {
   readonly #tell: TellSample;
   readonly #good: Trajectory[] = [];
   readonly #waiting: SampleTask[] = [];
-  readonly #running = new Map<string, AbortController>();
+  /** Of all samples: whatever ends one before its time ends the group. */
+  readonly #controller = new AbortController();
   #numMade = 0;
   #numFailed = 0;
   #isAborted = false;
@@ -47,6 +50,8 @@ export class GroupRun {
     this.#sizes = sizes;
     this.#seed = deriveSeed(seed, "group", plan.index);
     this.#tell = tell;
+    // Every sample listens while it runs: no leak to warn of.
+    setMaxListeners(0, this.#controller.signal);
     for (let i = 0; i < sizes.groupSize + sizes.extraSamples; i++) this.#addSample();
   }
 
@@ -65,14 +70,10 @@ export class GroupRun {
   /** The next sample to start, or undefined when none waits. */
   start(): { readonly task: SampleTask; readonly signal: AbortSignal } | undefined {
     const task = this.#waiting.shift();
-    if (task === undefined) return undefined;
-    const controller = new AbortController();
-    this.#running.set(task.id, controller);
-    return { task, signal: controller.signal };
+    return task && { task, signal: this.#controller.signal };
   }
 
   finish(trajectory: Trajectory): void {
-    this.#running.delete(trajectory.id);
     if (this.isComplete || this.isGivenUp) return;
     const { kind } = trajectory.end;
     // Nobody here has ended a sample of a group that is still needed: an aborted one counts as failed, or the group would wait for it.
@@ -108,6 +109,6 @@ export class GroupRun {
 
   #stop(): void {
     for (const { id } of this.#waiting.splice(0)) this.#tell(id, "aborted");
-    for (const controller of this.#running.values()) controller.abort();
+    this.#controller.abort(OVER);
   }
 }

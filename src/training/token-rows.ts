@@ -115,30 +115,32 @@ export interface PackedTokens {
 export function packTokens(grid: Grid, rows: readonly number[], device: Device): PackedTokens {
   const { samples, starts, numColumns, twins } = grid;
   const { ids, lengths, offsets } = joinDistinct(grid, rows);
-  const before: number[] = [];
-  const targets: number[] = [];
-  const cells: number[] = [];
-  const last: number[] = [];
+  // Typed arrays of the most there can be: lists that grow by a number per token took longer than the forward pass of a small model.
+  const mostTokens = rows.reduce((sum, row) => sum + samples[row]!.tokenIds.length, 0);
+  const before = new Int32Array(mostTokens);
+  const targets = new Int32Array(mostTokens);
+  const cells = new Int32Array(mostTokens);
+  const last = new Int32Array(rows.length);
+  let n = 0;
   rows.forEach((row, i) => {
     const { tokenIds, lossMask } = samples[row]!;
     const offset = offsets.get(twins[row]!)!;
     const start = starts[row]!;
     for (let t = start; t < tokenIds.length; t++) {
       if (lossMask[t] === 0) continue;
-      before.push(offset + t - 1);
-      targets.push(tokenIds[t]!);
-      cells.push(i * numColumns + t - start);
+      before[n] = offset + t - 1;
+      targets[n] = tokenIds[t]!;
+      cells[n++] = i * numColumns + t - start;
     }
-    last.push(offset + tokenIds.length - 1);
+    last[i] = offset + tokenIds.length - 1;
   });
-  const index = (values: readonly number[] | Int32Array) =>
-    tensor(Int32Array.from(values), [values.length], { device }).to("int64");
+  const index = (values: Int32Array) => tensor(values, [values.length], { device, dtype: "int64" });
   return {
     ids_S: index(ids),
     layout: packedLayout(lengths, device),
-    before_N: index(before),
-    targets_N: index(targets),
-    cells_N: index(cells),
+    before_N: index(before.subarray(0, n)),
+    targets_N: index(targets.subarray(0, n)),
+    cells_N: index(cells.subarray(0, n)),
     last_B: index(last),
     numRows: rows.length,
     numColumns,

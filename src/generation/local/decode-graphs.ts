@@ -2,7 +2,8 @@
  * Recorded decode steps, one graph per batch size: tokens through the model, and the next tokens drawn.
  *
  * A step of small batches is hundreds of short kernels; launching them one by one takes many times longer than running
- * them. A graph is recorded at its first use, over tensors that stay in place: a step fills those and replays it.
+ * them. A graph is recorded over tensors that stay in place: a step fills those and replays it. `recordAll` records every
+ * size before the first request; without it each is recorded at its first use, which that step waits for.
  *
  * A step can start from the tokens that the one before draws, while those are still on the device: the host prepares and
  * reads steps while the device is at work. At most two steps are on their way at the same time.
@@ -82,6 +83,11 @@ export class DecodeGraphs {
     this.tableWidth = Math.ceil(limits.contextLength / cache.blockSize);
     this.sizes = batchSizes(limits.maxRunning);
     this.drawn = keep(zeros([limits.maxRunning], { dtype: "int32", device: cache.device }));
+  }
+
+  /** Records every size, the largest first: the others then find their memory in its pool. */
+  recordAll(): void {
+    for (const size of this.sizes.toReversed()) this.stepFor(size);
   }
 
   /** The scores after the last token of each sequence, [n, V]. Valid until the next call. */
@@ -192,7 +198,7 @@ export class DecodeGraphs {
     // has drawn stays as it is: the step that this one is recorded for may start from it.
     tensorScope(() => this.compute(input, B, zerosLike(this.drawn)));
     const graph = new CudaGraph();
-    // The largest graph comes first in memory needs, not in time; sharing one pool keeps the sum near the largest.
+    // Graphs run one at a time: with one pool for all, they take together little more than the largest.
     const [first] = this.recorded.values();
     const computed = graph.capture(
       () => tensorScope(() => this.compute(input, B, this.drawn)),

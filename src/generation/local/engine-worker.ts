@@ -32,7 +32,7 @@ class EngineThread {
   private readonly port: MessagePort;
   private readonly model: CausalLm;
   private readonly engine: LocalEngine;
-  private readonly aborts = new Map<number, AbortController>();
+  private readonly aborts = new Map<number, () => void>();
   private outbox: EngineEvent[] = [];
   private isFlushing = false;
   private reportedSteps = 0;
@@ -56,7 +56,7 @@ class EngineThread {
         void this.generate(message.id, message.request);
         break;
       case "abort":
-        this.aborts.get(message.id)?.abort();
+        this.aborts.get(message.id)?.();
         break;
       case "resume":
         this.engine.resume();
@@ -77,15 +77,14 @@ class EngineThread {
   }
 
   private async generate(id: number, { isStreaming, isAborted, ...request }: RequestMessage): Promise<void> {
-    const controller = new AbortController();
-    if (isAborted) controller.abort();
-    this.aborts.set(id, controller);
     try {
-      const { finish, ...generation } = await this.engine.generate({
+      const begun = this.engine.begin({
         ...request,
-        signal: controller.signal,
         ...(isStreaming ? { onTokens: (tokens) => this.tell({ kind: "tokens", id, tokens }) } : {}),
       });
+      this.aborts.set(id, begun.abort);
+      if (isAborted) begun.abort();
+      const { finish, ...generation } = await begun.generation;
       this.tell({ kind: "generation", id, generation, finish: packFinish(finish) });
     } catch (error) {
       this.tell({ kind: "refused", id, error: packError(error) });
@@ -147,7 +146,9 @@ async function startThread(port: MessagePort, source: EngineSource): Promise<Eng
   if (numThreads !== undefined) native.setNumThreads(numThreads);
   const model = loadCausalLm(source.folder, { device, ...(dtype === undefined ? {} : { dtype }) });
   const loaded = tokenizerFolder === undefined ? {} : { tokenizer: await loadTokenizer(tokenizerFolder) };
-  return new EngineThread(port, model, new LocalEngine(model, { ...options, ...loaded, version }));
+  const engine = new LocalEngine(model, { ...options, ...loaded, version });
+  engine.prepare();
+  return new EngineThread(port, model, engine);
 }
 
 invariant(parentPort !== null, "engine-worker.ts is the first file of a worker thread");

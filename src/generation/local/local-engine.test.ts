@@ -70,6 +70,32 @@ test("an abort ends one request with its tokens so far, and no other", async () 
 });
 let numSeen = 0;
 
+test("a request that was begun is ended by hand with its tokens so far, as often as one likes", async () => {
+  const engine = makeEngine();
+  let numSeen = 0;
+  const { generation, abort } = engine.begin({
+    promptIds: prompt,
+    sampling: { maxTokens: 20, temperature: 0 },
+    onTokens: () => ++numSeen === 3 && abort(),
+  });
+  const { finish, tokenIds } = await generation;
+  abort();
+  expect([finish.kind, tokenIds.length]).toEqual(["aborted", 3]);
+  expect(engine.status().counters).toMatchObject({ requests: 1, finished: 0, aborted: 1, failed: 0 });
+  expect(() => engine.begin({ promptIds: [], sampling: { maxTokens: 1 } })).toThrow("promptIds is empty");
+});
+
+test("several prompts that share blocks with their followers in one step draw what they draw alone", async () => {
+  const requests = [0, 1, 2].flatMap((first) =>
+    [0, 1, 2].map((seed) => ({ promptIds: [first, ...prompt], sampling: { maxTokens: 6, seed: 3 * first + seed } })),
+  );
+  const together = await Promise.all(requests.map(makeEngine().generate));
+  for (const [i, request] of requests.entries()) {
+    const alone = await makeEngine().generate(request);
+    expect([...together[i]!.tokenIds]).toEqual([...alone.tokenIds]);
+  }
+});
+
 test("a callback may abort the others of its step", async () => {
   const engine = makeEngine();
   const controller = new AbortController();

@@ -23,7 +23,7 @@ import { type EngineOptions, resolveOptions } from "./engine-options.ts";
 import { ModelRunner } from "./model-runner.ts";
 import { PagedCache } from "./paged-cache.ts";
 import { type DrawResult, drawResult, drawTokens, isTemperatureOnly } from "./sampler.ts";
-import { type Piece, Scheduler } from "./scheduler.ts";
+import { type BlockCopy, type Piece, Scheduler } from "./scheduler.ts";
 import { Sequence } from "./sequence.ts";
 import { SessionCache } from "./session-cache.ts";
 import { StopText } from "./stop-text.ts";
@@ -33,7 +33,6 @@ interface Pending {
   readonly request: GenerateRequest;
   readonly resolve: (generation: Generation) => void;
   readonly stopText: StopText | null;
-  readonly stopListening: () => void;
 }
 
 export class LocalEngine implements Engine {
@@ -79,25 +78,32 @@ export class LocalEngine implements Engine {
     this.runner = new ModelRunner(model, this.cache, { maxRunning, contextLength, isSteady });
   }
 
-  readonly generate = (request: GenerateRequest): Promise<Generation> =>
-    new Promise((resolve) => {
-      // Inside the promise: what is thrown here rejects it.
-      this.admit(request);
-      const id = this.counters.requests++;
-      const sequence = new Sequence(id, request, request.sampling.seed ?? this.options.seed + id);
-      const abort = () => this.end(sequence, { kind: "aborted" });
-      const { stopStrings = [] } = request.sampling;
-      this.pending.set(sequence, {
-        request,
-        resolve,
-        stopText: stopStrings.length === 0 ? null : new StopText(this.tokenizer!, stopStrings),
-        stopListening: () => request.signal?.removeEventListener("abort", abort),
-      });
-      if (request.signal?.aborted) return abort();
-      request.signal?.addEventListener("abort", abort, { once: true });
-      this.scheduler.add(sequence);
-      this.wake();
-    });
+  /** Does now what the first step of every batch size would have to do, and its requests to wait for. */
+  prepare(): void {
+    this.runner.prepare();
+  }
+
+  readonly generate = async (request: GenerateRequest): Promise<Generation> => {
+    const { signal } = request;
+    const { generation, abort } = this.begin(request);
+    if (signal === undefined) return generation;
+    if (signal.aborted) abort();
+    signal.addEventListener("abort", abort, { once: true });
+    return generation.finally(() => signal.removeEventListener("abort", abort));
+  };
+
+  /** What `generate` does, for whoever ends requests by hand: it looks at no signal. Throws for one that can never work. */
+  begin(request: GenerateRequest): { readonly generation: Promise<Generation>; readonly abort: () => void } {
+    this.admit(request);
+    const id = this.counters.requests++;
+    const sequence = new Sequence(id, request, request.sampling.seed ?? this.options.seed + id);
+    const { stopStrings = [] } = request.sampling;
+    const stopText = stopStrings.length === 0 ? null : new StopText(this.tokenizer!, stopStrings);
+    const generation = new Promise<Generation>((resolve) => this.pending.set(sequence, { request, resolve, stopText }));
+    this.scheduler.add(sequence);
+    this.wake();
+    return { generation, abort: () => this.end(sequence, { kind: "aborted" }) };
+  }
 
   pause(): Promise<void> {
     this.isPaused = true;
@@ -243,15 +249,18 @@ export class LocalEngine implements Engine {
     scores: Tensor | null,
   ): ReadonlyMap<Sequence, DrawResult> {
     const rows: { readonly sequence: Sequence; readonly row: number }[] = [];
+    const copies: BlockCopy[] = [];
     for (const piece of pieces) {
       const isPrompt = piece.sequence.numDrawn === 0;
       if (isPrompt) this.counters.prefilledTokens += piece.numTokens;
-      const { followers, copies } = this.scheduler.complete(piece);
-      this.cache.copy(copies);
+      const { followers, copies: own } = this.scheduler.complete(piece);
+      copies.push(...own);
       if (!piece.isLast) continue;
       const row = ending.indexOf(piece);
       for (const sequence of [piece.sequence, ...followers]) rows.push({ sequence, row });
     }
+    // All at once: a copy is a few operators per layer, however many blocks it moves.
+    this.cache.copy(copies);
     if (scores === null) return new Map();
     const draws = drawTokens(
       pickRows(
@@ -314,7 +323,6 @@ export class LocalEngine implements Engine {
     const pending = this.pending.get(sequence);
     if (pending === undefined) return;
     this.pending.delete(sequence);
-    pending.stopListening();
     this.scheduler.remove(sequence);
     this.counters[finish.kind === "aborted" ? "aborted" : finish.kind === "failed" ? "failed" : "finished"]++;
     pending.resolve({

@@ -58,6 +58,11 @@ export class ModelRunner {
     );
   }
 
+  /** Records what steps replay, where there is a GPU; else the first steps of each size do it. */
+  prepare(): void {
+    tensorScope(() => inferenceMode(() => this.graphs?.recordAll()));
+  }
+
   /** Whether steps of single tokens can be launched and read later. */
   get canLaunch(): boolean {
     return this.graphs?.canDraw === true;

@@ -5,7 +5,7 @@
  * tells a padded batch, packed sequences and a step with a cache apart.
  */
 import { RerollError } from "../../errors/reroll-error.ts";
-import { arange, cat, tensor } from "../../torch/create.ts";
+import { arange, tensor } from "../../torch/create.ts";
 import type { Device } from "../../torch/dtype.ts";
 import { attention, packedAttention, rotate } from "../../torch/fused.ts";
 import type { Tensor } from "../../torch/tensor.ts";
@@ -53,13 +53,21 @@ export function packedLayout(lengths: readonly number[], device: Device = "cpu")
       `packedLayout needs at least one sequence, each of at least one token: got lengths [${lengths.join(", ")}].`,
     );
   }
-  const starts = [0];
-  for (const length of lengths) starts.push((starts.at(-1) ?? 0) + length);
-  const starts_int32 = tensor(Int32Array.from(starts), [starts.length], { device });
+  const starts = new Int32Array(lengths.length + 1);
+  lengths.forEach((length, row) => {
+    starts[row + 1] = starts[row]! + length;
+  });
+  const numTokens = starts.at(-1)!;
+  // Counted on the host: an operator per sequence takes longer than a layer over all of them.
+  const positions = new Int32Array(numTokens);
+  lengths.forEach((length, row) => {
+    for (let i = 0; i < length; i++) positions[starts[row]! + i] = i;
+  });
+  const starts_int32 = tensor(starts, [starts.length], { device });
   const maxLength = Math.max(...lengths);
   return {
-    numTokens: starts.at(-1) ?? 0,
-    positions_S: cat(lengths.map((length) => arange(0, length, { device }))),
+    numTokens,
+    positions_S: tensor(positions, [numTokens], { device, dtype: "int64" }),
     maxPosition: maxLength - 1,
     attend: (_layer, heads, rotation, window) => {
       const { q_SHK, k_SGK, v_SGK } = rotateHeads(heads, rotation);

@@ -11,7 +11,10 @@ import { Utf8Stream } from "./utf8-stream.ts";
 export function byteLevelStage(emit: Emit): DecodeStage {
   const utf8 = new Utf8Stream();
   return {
-    push: (piece) => emit(utf8.push(bytesOfToken(piece))),
+    push: (piece) => {
+      const plain = utf8.isWhole ? plainTextOf(piece) : null;
+      emit(plain ?? utf8.push(bytesOfToken(piece)));
+    },
     flush: () => emit(utf8.flush()),
   };
 }
@@ -34,6 +37,19 @@ const utf8Encoder = new TextEncoder();
 /** By character code; -1 for a character that stands for no byte. */
 const byteOfCode = Int16Array.from({ length: 0x200 }, () => -1);
 for (const [byte, character] of byteLevelAlphabet().entries()) byteOfCode[character.charCodeAt(0)] = byte;
+
+/** Grows to the size of the vocabularies in use. */
+const plainTexts = new Map<string, string | null>();
+
+/** The text of a token of ASCII bytes, null for others. Most tokens are, and come again and again. */
+function plainTextOf(token: string): string | null {
+  const known = plainTexts.get(token);
+  if (known !== undefined) return known;
+  const bytes = bytesOfToken(token);
+  const plain = bytes.every((byte) => byte < 0x80) ? String.fromCharCode(...bytes) : null;
+  plainTexts.set(token, plain);
+  return plain;
+}
 
 function bytesOfToken(token: string): Uint8Array {
   const bytes = new Uint8Array(token.length);

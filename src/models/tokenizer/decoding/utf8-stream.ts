@@ -13,10 +13,13 @@ const lossyUtf8 = new TextDecoder("utf-8", { ignoreBOM: true });
 export class Utf8Stream {
   #held: Uint8Array = NO_BYTES;
 
+  /** Whether nothing is held back: bytes that are whole characters then stand for themselves. */
+  get isWhole(): boolean {
+    return this.#held.length === 0;
+  }
+
   /** Takes the next bytes and returns the text that they complete. */
   push(bytes: Uint8Array): string {
-    // Most tokens are ASCII, and a call of the general decoder costs more than the rest of decoding a token.
-    if (this.#held.length === 0 && isAscii(bytes)) return String.fromCharCode(...bytes);
     const all = this.#held.length === 0 ? bytes : concat(this.#held, bytes);
     const end = all.length - openTailLength(all);
     this.#held = end === all.length ? NO_BYTES : all.slice(end);
@@ -29,10 +32,6 @@ export class Utf8Stream {
     this.#held = NO_BYTES;
     return lossyUtf8.decode(held);
   }
-}
-
-function isAscii(bytes: Uint8Array): boolean {
-  return bytes.every((byte) => byte < 0x80);
 }
 
 /** How many bytes at the end begin a character that later bytes can still complete. */
