@@ -1,7 +1,11 @@
 /** docs/reference/run-file.md: every key of a run file, from the schemas that check it. */
+import { z } from "zod";
 import { dataOptions } from "../../src/data/data-options.ts";
 import { envCatalog } from "../../src/envs/catalog.ts";
+import { controlEnvOptions } from "../../src/envs/control/control-env.ts";
+import { mujocoEnvOptions } from "../../src/envs/mujoco/create-mujoco-env.ts";
 import { rewards } from "../../src/rewards/catalog.ts";
+import { controlConfig } from "../../src/run/control/control-config.ts";
 import { runConfig } from "../../src/run/run-config.ts";
 import type { OptionRow } from "./algorithm-table/schema-rows.ts";
 import { configKeys } from "./run-file/config-keys.ts";
@@ -40,7 +44,18 @@ export function runFileTable(): string {
       `### reward ${type}`,
       optionTable(configKeys(options)),
     ]),
+    "## Control runs",
+    "Run files with `kind: control`, which `defineControlRun` writes. More: [control](../guides/control.md).",
+    optionTable(configKeys(controlConfig.omit({ env: true }))),
+    ...[controlEnvOptions, ...mujocoEnvOptions.options].flatMap((options) => [
+      `### control env ${tagsOf(options.shape.type).join(", ")}`,
+      optionTable(configKeys(options).filter(({ key }) => key !== "type")),
+    ]),
   ].join("\n\n")}\n`;
+}
+
+function tagsOf(type: z.ZodEnum | z.ZodLiteral): unknown[] {
+  return type instanceof z.ZodEnum ? type.options : [...type.values];
 }
 
 function sectionOf(key: string): string {

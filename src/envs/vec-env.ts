@@ -17,6 +17,13 @@ export interface VecEnv {
    * @param actions_NA one action per environment: the index for discrete spaces, `size` numbers for continuous ones
    */
   step(actions_NA: Float32Array): VecStep;
+  /**
+   * Everything that the next steps depend on, as plain data that JSON holds without loss. Environments that have it, and
+   * `restore`, can go on after a resume where they stood; others are started again.
+   */
+  save?(): unknown;
+  /** Puts environments with the same settings back to where `save` was called. Needs no reset before it. */
+  restore?(saved: unknown): void;
   close?(): Promise<void>;
 }
 

@@ -23,6 +23,7 @@ export type MetricUnit =
   | "count"
   | "tokens"
   | "tokens/s"
+  | "steps/s"
   | "ms"
   | "bytes"
   | "nat"
@@ -40,6 +41,12 @@ const table: Readonly<Record<string, Row>> = {
   "env/success": ["share", "higher", "Episodes that reached their goal, by the environment's own word."],
   "env/<name>": ["", "neither", "Mean of a metric that the environment or a reward gives per trajectory."],
 
+  "episode/return": ["reward", "higher", "Mean sum of rewards of the control episodes that ended in this step."],
+  "episode/return_100": ["reward", "higher", "The same over the last hundred episodes of the run."],
+  "episode/length": ["count", "neither", "Mean ticks of the control episodes that ended in this step."],
+  "episode/count": ["count", "neither", "Control episodes that ended in this step."],
+
+  "rollout/env_steps": ["count", "neither", "Steps of single environments in a control rollout."],
   "rollout/groups": ["count", "neither", "Groups delivered to training."],
   "rollout/trajectories": ["count", "neither", "Trajectories delivered to training."],
   "rollout/failed_share": ["share", "lower", "Trajectories that an error of environment, engine or reward ended."],
@@ -81,6 +88,7 @@ const table: Readonly<Record<string, Row>> = {
   "policy/dual_clip_fraction": ["share", "neither", "Tokens with a negative advantage held by the second clip."],
   "policy/ratio_cap_fraction": ["share", "neither", "Tokens inside of the trust region whose ratio was capped."],
   "policy/anchor_kl": ["nat", "lower", "KL(anchor || policy) by k1: how far the updates of a step have moved."],
+  "policy/approx_kl": ["nat", "lower", "The same by k3, which is never negative."],
   "policy/anchor_kl_abs": ["nat", "lower", "Mean |log-ratio| to the anchor."],
   "policy/penalised_fraction": ["share", "neither", "Tokens held back by KL for driving the entropy down."],
   "policy/positive_fraction": ["share", "neither", "Tokens of samples with a positive reward."],
@@ -90,6 +98,7 @@ const table: Readonly<Record<string, Row>> = {
   "policy/<name>": ["", "neither", "A number of the policy loss; see the algorithm."],
 
   "value/mean": ["reward", "neither", "Mean value that the critic gives."],
+  "value/explained_variance": ["share", "higher", "1 - Var(return - value) / Var(return): how much the critic knew."],
   "value/clip_fraction": ["share", "neither", "Values whose change was clipped."],
   "value/nonfinite_fraction": ["share", "lower", "Values left out: NaN or infinite."],
 
@@ -130,6 +139,7 @@ const table: Readonly<Record<string, Row>> = {
   "throughput/generate": ["tokens/s", "higher", "Delivered reply tokens per second in which the engine was busy."],
   "throughput/train": ["tokens/s", "higher", "Tokens of all samples per second in which the trainer was busy."],
   "throughput/step": ["tokens/s", "higher", "Tokens of all samples per second of the whole step."],
+  "throughput/env_steps": ["steps/s", "higher", "Steps of single environments per second of the whole step."],
   "idle/<worker>": ["share", "lower", "Part of the step in which a worker did nothing."],
 
   "rollout_corr/kl": ["nat", "lower", "KL(sampler || policy) by k1."],

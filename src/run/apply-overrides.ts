@@ -30,8 +30,8 @@ export function parseOverride(text: string): Override {
 }
 
 /** Sets each value, the last one of a key wins. Objects on the way are made, from the key's default where it has one. */
-export function applyOverrides(raw: RawRun, overrides: readonly Override[]): RawRun {
-  return overrides.reduce<RawRun>((run, { path, value }) => setAt(run, path, value, []) as RawRun, raw);
+export function applyOverrides(raw: RawRun, overrides: readonly Override[], schema: z.ZodObject = runConfig): RawRun {
+  return overrides.reduce<RawRun>((run, { path, value }) => setAt(schema, run, path, value, []) as RawRun, raw);
 }
 
 function parseValue(text: string, name: string): unknown {
@@ -48,26 +48,32 @@ function parseValue(text: string, name: string): unknown {
   }
 }
 
-function setAt(owner: unknown, path: readonly string[], value: unknown, above: readonly string[]): unknown {
+function setAt(
+  schema: z.ZodObject,
+  owner: unknown,
+  path: readonly string[],
+  value: unknown,
+  above: readonly string[],
+): unknown {
   const [key, ...rest] = path;
   if (key === undefined) return value;
-  const own = owner ?? defaultAt(above) ?? {};
+  const own = owner ?? defaultAt(schema, above) ?? {};
   const here = [...above, key];
   if (Array.isArray(own)) {
     const index = Number(key);
     if (!Number.isInteger(index) || index < 0 || index > own.length) throw wrongIndex(above, key, own.length);
-    const set = setAt(own[index], rest, value, here);
+    const set = setAt(schema, own[index], rest, value, here);
     return index === own.length ? [...own, set] : own.with(index, set);
   }
   if (typeof own !== "object") throw noOwner(above, path, own);
   const inner = Object.hasOwn(own, key) ? (own as RawRun)[key] : undefined;
-  return { ...own, [key]: setAt(inner, rest, value, here) };
+  return { ...own, [key]: setAt(schema, inner, rest, value, here) };
 }
 
 /** What stands at a key of the run file that nobody wrote, such as `{ type: "grpo" }` for the algorithm. */
-function defaultAt(path: readonly string[]): unknown {
+function defaultAt(root: z.ZodObject, path: readonly string[]): unknown {
   const key = path.at(-1);
-  const [owner] = schemasAt(runConfig, undefined, path.slice(0, -1));
+  const [owner] = schemasAt(root, undefined, path.slice(0, -1));
   const schema = owner instanceof z.ZodObject && key !== undefined ? owner.shape[key] : undefined;
   return schema instanceof z.ZodPrefault || schema instanceof z.ZodDefault ? schema.def.defaultValue : undefined;
 }

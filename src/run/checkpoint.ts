@@ -23,6 +23,9 @@ export interface LoopState extends LoopPosition {
   readonly replay: JsonValue;
 }
 
+/** What a checkpoint asks of a trainer. */
+export type SavedTrainer = Pick<Trainer, "saveModel" | "saveState">;
+
 export interface Checkpoint {
   readonly folder: string;
   readonly state: LoopState;
@@ -40,7 +43,7 @@ export class Checkpoints {
   }
 
   /** Of a step that has its checkpoint already, only what is known beside the weights is written again. */
-  async save(trainer: Trainer, state: LoopState): Promise<string> {
+  async save(trainer: SavedTrainer, state: LoopState): Promise<string> {
     const place = join(this.#folder, nameOf(state.step));
     if (place === this.#current) {
       await writeState(place, state);

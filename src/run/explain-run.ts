@@ -1,8 +1,8 @@
 /** `--explain`: every key of a settled run, its value, and where that comes from. */
-import { leavesOf, type Origin, type Origins, type ResolvedRun } from "./resolve-run.ts";
+import { leavesOf, type Origin, type Origins } from "./resolve-run.ts";
 
 /** One line per key, in three columns. */
-export function explainRun({ config, origins }: ResolvedRun): string {
+export function explainRun({ config, origins }: { readonly config: object; readonly origins: Origins }): string {
   const rows = leavesOf(config).map(({ key, value }) => [key, show(value), originOf(key, origins)] as const);
   const widths = [0, 1].map((column) => Math.min(60, Math.max(...rows.map((row) => row[column]!.length))));
   return rows

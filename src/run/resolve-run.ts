@@ -3,6 +3,7 @@
  *
  * Throws one error about one key, before anything expensive starts.
  */
+import type { z } from "zod";
 import { parseOptions } from "../errors/parse-options.ts";
 import { applyOverrides, type Override } from "./apply-overrides.ts";
 import type { RawRun } from "./load-run-file.ts";
@@ -31,18 +32,35 @@ export function resolveRun(
   overrides: readonly Override[] = [],
   environment: RunEnvironment = {},
 ): ResolvedRun {
-  const variables = overridesOf(environment);
+  const { written, origins } = joinRun(runConfig, file, overrides, overridesOf(environment));
+  return { config: resolveParts(parseOptions(runConfig, written, "")), origins };
+}
+
+/** A value from an environment variable. */
+export interface Variable {
+  readonly override: Override;
+  readonly origin: Origin;
+}
+
+/** What was written, joined but not checked, and where each key of it comes from. */
+export function joinRun(
+  schema: z.ZodObject,
+  file: RawRun,
+  overrides: readonly Override[],
+  variables: readonly Variable[],
+): { readonly written: RawRun; readonly origins: Origins } {
   const base = applyOverrides(
     {},
     variables.map(({ override }) => override),
+    schema,
   );
-  const written = applyOverrides(mergeRuns(base, file), overrides);
+  const written = applyOverrides(mergeRuns(base, file), overrides, schema);
   const origins = new Map<string, Origin>([
     ...variables.map(({ override, origin }) => [override.path.join("."), origin] as const),
     ...leavesOf(file).map(({ key }) => [key, "file"] as const),
     ...overrides.map(({ path }) => [path.join("."), "--set"] as const),
   ]);
-  return { config: resolveParts(parseOptions(runConfig, written, "")), origins };
+  return { written, origins };
 }
 
 /** A key with its value. */
@@ -59,7 +77,8 @@ export function leavesOf(value: object, prefix = ""): Leaf[] {
   });
 }
 
-function overridesOf(environment: RunEnvironment): { override: Override; origin: Origin }[] {
+/** The variables that are set. */
+export function overridesOf(environment: RunEnvironment): Variable[] {
   const { REROLL_DEVICE: device, REROLL_HOME: home } = environment;
   return [
     ...(device ? [{ override: { path: ["device"], value: device }, origin: "REROLL_DEVICE" as const }] : []),

@@ -1,18 +1,22 @@
-/** What happens around the steps of a loop: recording, validation, the best checkpoint, early stop. */
+/** What happens around the steps of a loop: metrics, validation, the best checkpoint, early stop. */
 import { join } from "node:path";
 import type { Metrics } from "../flow/metrics.ts";
 import type { LoopObserver, LoopPosition } from "../loops/loop-parts.ts";
-import type { Rollout } from "../rollout/rollout-report.ts";
-import type { Trainer } from "../training/trainer.ts";
-import type { Checkpoint, Checkpoints, LoopState } from "./checkpoint.ts";
+import type { Checkpoint, Checkpoints, LoopState, SavedTrainer } from "./checkpoint.ts";
 import type { RunConfig } from "./run-config.ts";
 import type { RunRecorder } from "./run-recorder.ts";
 import type { TrainResult } from "./train-run.ts";
 import type { Validate } from "./validation.ts";
 
+/** When to validate and save. */
+export interface ProgressConfig {
+  readonly validation: Pick<NonNullable<RunConfig["validation"]>, "every" | "metric" | "stopAt" | "patience"> | null;
+  readonly checkpoint: Pick<RunConfig["checkpoint"], "every">;
+}
+
 export interface ProgressParts {
-  readonly config: RunConfig;
-  readonly trainer: Trainer;
+  readonly config: ProgressConfig;
+  readonly trainer: SavedTrainer;
   readonly recorder: RunRecorder;
   readonly checkpoints: Checkpoints;
   readonly validate: Validate | null;
@@ -51,10 +55,6 @@ export class RunProgress implements LoopObserver {
     return this.#isOver() ? "stop" : "continue";
   }
 
-  async onRollout(step: number, rollout: Rollout): Promise<void> {
-    this.#parts.recorder.recordRollout(step, "train", rollout);
-  }
-
   async onStep(position: LoopPosition, metrics: Metrics): Promise<"continue" | "stop"> {
     const { config, recorder, signal } = this.#parts;
     this.#lastMetrics = metrics;
@@ -85,7 +85,7 @@ export class RunProgress implements LoopObserver {
     this.#validatedStep = position.step;
     this.#isUnsaved = true;
     recorder.log(position.step, "validation", metrics);
-    recorder.recordRollout(position.step, "validation", rollout);
+    if (rollout !== undefined) recorder.recordRollout(position.step, "validation", rollout);
     const value = metrics[`validation/${config.validation.metric}`] ?? Number.NEGATIVE_INFINITY;
     if (this.#best !== null && value <= this.#best.value) {
       this.#numWithoutBetter++;

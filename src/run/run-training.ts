@@ -10,7 +10,7 @@ import type { ConsoleOptions } from "../tracking/console.ts";
 import type { OpenSink } from "../tracking/metric-sink.ts";
 import { mlflowSink } from "../tracking/mlflow-sink.ts";
 import { runClock } from "../tracking/run-clock.ts";
-import { RunFolder } from "../tracking/run-folder.ts";
+import { type FolderOptions, RunFolder } from "../tracking/run-folder.ts";
 import { type RunStatus, runFiles } from "../tracking/run-record.ts";
 import { openRunTracker, type RunTracker } from "../tracking/run-tracker.ts";
 import { tensorboardSink } from "../tracking/tensorboard-sink.ts";
@@ -39,14 +39,59 @@ export interface RunTrainingOptions {
 }
 
 /** Runs to the end, or to where the signal stops it. */
-export async function runTraining(run: PreparedRun, options: RunTrainingOptions): Promise<TrainResult> {
-  const { config } = run;
-  const sinks = sinksOf(config, options.environment);
-  const { folder, startStep } = await openFolder(config, options);
-  const next = (status: RunStatus) => nextCommands(options, relative("", folder.path), status);
+export function runTraining({ config, plan }: PreparedRun, options: RunTrainingOptions): Promise<TrainResult> {
+  const run: TrackedRun = {
+    config,
+    numSteps: config.loop.steps,
+    recipe: config.algorithm.type,
+    model: config.model.path ?? config.model.preset ?? "",
+    isExportable: true,
+    lines: plan.lines,
+    recorded: withoutSecrets(config),
+    folder: { trajectoryInterval: config.tracking.trajectoriesEvery, maxTrajectoryGroups: config.tracking.maxGroups },
+  };
+  return trackRun(run, options, (open) => trainRun(config, { ...open, clock: runClock }));
+}
+
+/** What a run of any kind is, to its folder and its tracker. */
+export interface TrackedRun {
+  readonly config: Pick<RunConfig, "name" | "seed" | "checkpoint"> & {
+    readonly tracking: Omit<RunConfig["tracking"], "trajectoriesEvery" | "maxGroups">;
+  };
+  readonly numSteps: number;
+  readonly recipe: string;
+  readonly model: string;
+  /** Whether `reroll export` can write it for other tools. */
+  readonly isExportable: boolean;
+  /** Said before the first step. */
+  readonly lines: readonly string[];
+  /** The config as the folder keeps it, without secrets. */
+  readonly recorded: unknown;
+  readonly folder: FolderOptions;
+}
+
+/** A run whose folder is open. */
+export interface OpenRun {
+  readonly folder: string;
+  readonly recorder: RunRecorder;
+  /** Aborts between two steps. */
+  readonly signal: AbortSignal;
+  /** Go on from the latest checkpoint in the folder. */
+  readonly isResumed: boolean;
+}
+
+/** Opens the folder, lets the run go on in it, and says in the end how it went. */
+export async function trackRun<Result>(
+  run: TrackedRun,
+  options: RunTrainingOptions,
+  train: (open: OpenRun) => Promise<Result>,
+): Promise<Result> {
+  const sinks = sinksOf(run.config, options.environment);
+  const { folder, startStep } = await openFolder(run, options);
+  const next = (status: RunStatus) => nextCommands(run, options, relative("", folder.path), status);
   const tracker = openRunTracker({
     folder,
-    config,
+    config: run.recorded,
     startStep,
     clock: runClock,
     sinks,
@@ -58,12 +103,11 @@ export async function runTraining(run: PreparedRun, options: RunTrainingOptions)
     if (options.signal.aborted) stop.abort();
   };
   try {
-    for (const line of run.plan.lines) tracker.note(line);
-    const result = await trainRun(config, {
+    for (const line of run.lines) tracker.note(line);
+    const result = await train({
       folder: folder.path,
       recorder: recorderOf(tracker, folder, stopIfAsked),
       signal: stop.signal,
-      clock: runClock,
       isResumed: options.resume !== undefined,
     });
     await tracker.setStatus(stop.signal.aborted ? "interrupted" : "finished");
@@ -89,9 +133,8 @@ export function freeFolder(root: string, name: string): string {
   return `${plain}-${number}`;
 }
 
-async function openFolder(config: RunConfig, { resume, version }: RunTrainingOptions) {
-  const { tracking } = config;
-  const folderOptions = { trajectoryInterval: tracking.trajectoriesEvery, maxTrajectoryGroups: tracking.maxGroups };
+async function openFolder(run: TrackedRun, { resume, version }: RunTrainingOptions) {
+  const { config, numSteps, recipe, model } = run;
   if (resume !== undefined) {
     const saved = await new Checkpoints(resume, config.checkpoint.keep).latest();
     if (saved === null) {
@@ -101,21 +144,14 @@ async function openFolder(config: RunConfig, { resume, version }: RunTrainingOpt
       );
     }
     const { step } = saved.state;
-    const folder = await RunFolder.openForResume(resolve(resume), step, folderOptions);
-    await folder.setInfo({ numSteps: config.loop.steps });
+    const folder = await RunFolder.openForResume(resolve(resume), step, run.folder);
+    await folder.setInfo({ numSteps });
     return { folder, startStep: step };
   }
-  const path = freeFolder(tracking.folder, config.name);
-  const plan = {
-    name: config.name,
-    numSteps: config.loop.steps,
-    recipe: config.algorithm.type,
-    model: config.model.path ?? config.model.preset ?? "",
-    tags: tracking.tags,
-    seed: config.seed,
-    version,
-  };
-  return { folder: await RunFolder.create(path, plan, withoutSecrets(config), folderOptions), startStep: 0 };
+  const { name, seed, tracking } = config;
+  const plan = { name, numSteps, recipe, model, tags: tracking.tags, seed, version };
+  const path = freeFolder(tracking.folder, name);
+  return { folder: await RunFolder.create(path, plan, run.recorded, run.folder), startStep: 0 };
 }
 
 function recorderOf(tracker: RunTracker, folder: RunFolder, onLogged: () => void): RunRecorder {
@@ -126,11 +162,12 @@ function recorderOf(tracker: RunTracker, folder: RunFolder, onLogged: () => void
       tracker.log(step, kind, metrics);
       if (kind !== "validation") onLogged();
     },
+    recordedGroups: (step) => tracker.recordedGroups(step),
     recordRollout: (step, kind, rollout) => {
       if (kind !== "train") return;
-      // The run goes on without a record of what it saw, but not silently.
-      trajectories = tracker
-        .recordRollout(step, rollout)
+      // One after the other. The run goes on without a record of what it saw, but not silently.
+      trajectories = trajectories
+        .then(() => tracker.recordRollout(step, rollout))
         .catch((cause: unknown) => tracker.warn("trajectories", String(cause)));
     },
     sampleEvent: (event) => tracker.sampleEvent(event),
@@ -142,7 +179,7 @@ function recorderOf(tracker: RunTracker, folder: RunFolder, onLogged: () => void
   };
 }
 
-function sinksOf({ tracking }: RunConfig, environment: RunTrainingOptions["environment"]): OpenSink[] {
+function sinksOf({ tracking }: TrackedRun["config"], environment: RunTrainingOptions["environment"]): OpenSink[] {
   return [
     ...(tracking.tensorboard ? [tensorboardSink()] : []),
     ...(tracking.wandb === null ? [] : [wandbSink(wandbOptions(tracking.wandb, environment.WANDB_API_KEY))]),
@@ -167,12 +204,17 @@ function withoutSecrets(config: RunConfig): RunConfig {
 }
 
 /** The commands that make sense after a run. */
-function nextCommands({ runFile, command }: RunTrainingOptions, folder: string, status: RunStatus): string[] {
+function nextCommands(
+  { isExportable }: TrackedRun,
+  { runFile, command }: RunTrainingOptions,
+  folder: string,
+  status: RunStatus,
+): string[] {
   if (status !== "finished") return hasCheckpoint(folder) ? [`${command} train ${runFile} --resume ${folder}`] : [];
   return [
     `${command} dashboard`,
     `${command} eval ${folder} --run-file ${runFile}`,
-    `${command} export ${folder} --out model`,
+    ...(isExportable ? [`${command} export ${folder} --out model`] : []),
   ];
 }
 

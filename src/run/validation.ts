@@ -12,7 +12,8 @@ import type { RunConfig } from "./run-config.ts";
 export interface ValidationResult {
   /** Those of a rollout under `validation/`. */
   readonly metrics: Metrics;
-  readonly rollout: Rollout;
+  /** Absent where there are no trajectories of tokens. */
+  readonly rollout?: Rollout;
 }
 
 export type Validate = (version: number, signal: AbortSignal) => Promise<ValidationResult>;

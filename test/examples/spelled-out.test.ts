@@ -14,6 +14,13 @@ test("grpo-loop.ts learns which of two digits is larger", async () => {
   expect(rewards.at(-1)).toBeGreaterThan(0.6);
 });
 
-test("grpo-loop.ts stays under 200 lines", () => {
-  expect(readFileSync("examples/spelled-out/grpo-loop.ts", "utf8").split("\n").length).toBeLessThan(200);
+test("ppo-cartpole.ts learns to balance for longer", async () => {
+  const { stdout } = await run("node", ["--import", "tsx", "examples/spelled-out/ppo-cartpole.ts", "20480"]);
+  const returns = [...stdout.matchAll(/return ([\d.]+)/g)].map((match) => Number(match[1]));
+  expect(returns[0]).toBeLessThan(40);
+  expect(returns.at(-1)).toBeGreaterThan(100);
+});
+
+test.each(["grpo-loop.ts", "ppo-cartpole.ts"])("%s stays under 200 lines", (name) => {
+  expect(readFileSync(`examples/spelled-out/${name}`, "utf8").split("\n").length).toBeLessThan(200);
 });

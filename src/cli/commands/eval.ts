@@ -29,14 +29,25 @@ async function runEval(path: string, { runFile, set = [], step, json }: EvalFlag
     import("../../run/evaluate-model.ts"),
   ]);
   const model = findModel(path, step);
+  const { isControlRun, resolveControl } = await import("../../run/control/prepare-control.ts");
+  const file = await (await import("../../run/load-run-file.ts")).loadRunFile(runFile);
+  if (isControlRun(file)) {
+    const { evaluateControlRun } = await import("../../run/control/evaluate-control.ts");
+    print(await evaluateControlRun(model.folder, resolveControl(file, set, process.env).config), json);
+    return;
+  }
   const { config } = await prepareRun(runFile, set);
   const { signal, release } = stopSignal(() => console.error("Stopping."));
   try {
     const metrics = await evaluateModel(model, config, signal);
-    console.log(json === true ? JSON.stringify(metrics) : tableOf(metrics));
+    print(metrics, json);
   } finally {
     release();
   }
+}
+
+function print(metrics: Readonly<Record<string, number>>, json: boolean | undefined): void {
+  console.log(json === true ? JSON.stringify(metrics) : tableOf(metrics));
 }
 
 function tableOf(metrics: Readonly<Record<string, number>>): string {

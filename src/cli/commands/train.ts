@@ -1,6 +1,7 @@
 /** `reroll train`: a run file in, trained weights in a run folder out. */
 import { dirname } from "node:path";
 import { Command } from "commander";
+import type { RunTrainingOptions } from "../../run/run-training.ts";
 import { commandName } from "../command-name.ts";
 import { several } from "../flag-values.ts";
 import { readVersion } from "../read-version.ts";
@@ -40,6 +41,9 @@ The first Ctrl-C ends the run after the step under way and writes a checkpoint, 
 async function runTrain(path: string, flags: TrainFlags): Promise<void> {
   const sets = [...(flags.set ?? []), ...(flags.name === undefined ? [] : [`name=${JSON.stringify(flags.name)}`])];
   // Only now: what is imported here loads libtorch, which `--help` and a wrong flag need not wait for.
+  const { loadRunFile } = await import("../../run/load-run-file.ts");
+  const { isControlRun } = await import("../../run/control/prepare-control.ts");
+  if (isControlRun(await loadRunFile(path))) return trainControl(path, sets, flags);
   const { prepareRun, readRunFile } = await import("../../run/prepare-run.ts");
   if (flags.explain === true) {
     const { explainRun } = await import("../../run/explain-run.ts");
@@ -52,13 +56,39 @@ async function runTrain(path: string, flags: TrainFlags): Promise<void> {
     return;
   }
   const { runTraining } = await import("../../run/run-training.ts");
-  const root = flags.resume === undefined ? run.config.tracking.folder : dirname(flags.resume);
+  await runWith(path, flags, run.config.tracking.folder, (options) => runTraining(run, options));
+}
+
+async function trainControl(path: string, sets: readonly string[], flags: TrainFlags): Promise<void> {
+  const { planControl, readControlFile } = await import("../../run/control/prepare-control.ts");
+  const run = await readControlFile(path, sets, process.env);
+  if (flags.explain === true) {
+    const { explainRun } = await import("../../run/explain-run.ts");
+    console.log(explainRun(run));
+    return;
+  }
+  if (flags.plan === true) {
+    console.log(planControl(run.config).join("\n"));
+    return;
+  }
+  const { runControl } = await import("../../run/control/run-control.ts");
+  await runWith(path, flags, run.config.tracking.folder, (options) => runControl(run.config, sets, options));
+}
+
+/** Runs with a dashboard beside it where one is asked for, until it ends or is stopped. */
+async function runWith(
+  path: string,
+  flags: TrainFlags,
+  runsFolder: string,
+  run: (options: RunTrainingOptions) => Promise<unknown>,
+): Promise<void> {
+  const root = flags.resume === undefined ? runsFolder : dirname(flags.resume);
   const dashboard = flags.dashboard === true ? await openBeside(root) : null;
   const { signal, release } = stopSignal(() =>
     console.error("Stopping after this step. Press Ctrl-C again to stop at once."),
   );
   try {
-    await runTraining(run, {
+    await run({
       signal,
       ...(flags.resume !== undefined && { resume: flags.resume }),
       version: readVersion(),

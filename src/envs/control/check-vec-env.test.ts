@@ -65,3 +65,34 @@ test("a finding says what is wrong with numbers", async () => {
   );
   expect(finding!.text).toBe("rewards_N has 1 values. It must have 2.");
 });
+
+test("what is saved must be all that the next steps depend on", async () => {
+  // The state without the streams that the next starts are drawn from.
+  const forgetful = (): VecEnv => {
+    const env = createControlEnv({ type: "cart-pole", numEnvs: 2 });
+    const saveAll = () => env.save?.() as object;
+    return {
+      ...{ numEnvs: 2, observationSize: 4, actions: env.actions },
+      reset: (seed) => env.reset(seed),
+      step: (actions_NA) => env.step(actions_NA),
+      save: () => ({ ...saveAll(), randoms: [1, 2].map((n) => [n, n, n, n]) }),
+      restore: (saved) => env.restore?.(saved),
+    };
+  };
+  expect(await rules(forgetful)).toEqual(["save"]);
+  expect(await rules(broken((step) => step, { save: () => null }))).toEqual(["save"]);
+  expect(await rules(() => createControlEnv({ type: "cart-pole", numEnvs: 2 }))).toEqual([]);
+});
+
+test("the parts of a reward must sum to it, and groups of observations lie within them", async () => {
+  const parts = (values: readonly number[]) => (step: VecStep) => ({
+    ...step,
+    rewardParts_NG: Float32Array.from(values),
+  });
+  const groups = { rewardGroups: ["up", "near"] };
+  expect(await rules(broken(parts([1, 0, 0.5, 0.5]), groups))).toEqual([]);
+  expect(await rules(broken(parts([1, 0, 0.5, 0.7]), groups))).toEqual(["rewards"]);
+  expect(await rules(broken(parts([1, 0]), groups))).toEqual(["rewards"]);
+  const far = { observationGroups: { priv: { start: 2, size: 3 } } };
+  expect(await rules(broken((step) => step, far))).toEqual(["sizes"]);
+});

@@ -41,10 +41,15 @@ export async function checkVecEnv(
   return [...found].map(([rule, text]) => ({ rule, text }));
 }
 
-function checkSpaces({ numEnvs, observationSize, actions }: VecEnv, report: Report): void {
+function checkSpaces(env: VecEnv, report: Report): void {
+  const { numEnvs, observationSize, actions, observationGroups = {} } = env;
   for (const [name, count] of Object.entries({ numEnvs, observationSize, [sizeName(actions)]: numbersOf(actions) })) {
     if (!Number.isInteger(count) || count < 1)
       report("sizes", `${name} is ${count}. It must be a whole number above 0.`);
+  }
+  for (const [name, { start, size }] of Object.entries(observationGroups)) {
+    if (start >= 0 && size > 0 && start + size <= observationSize) continue;
+    report("sizes", `Observation group "${name}" is ${size} numbers from ${start}, of ${observationSize} in all.`);
   }
   if (actions.kind === "continuous" && !(actions.low < actions.high)) {
     report("sizes", `actions.low is ${actions.low} and actions.high ${actions.high}. The first must be the smaller.`);
@@ -66,11 +71,60 @@ function play(env: VecEnv, twin: VecEnv, seed: number, numSteps: number, report:
     expectEqual("step", arraysOf(result), arraysOf(twin.step(Float32Array.from(given))), report);
     if (!isEqual(actions_NA, given)) report("actions", "step changed the array of actions. It belongs to the caller.");
     numEnded += checkStep(result, numEnvs, observationSize, report);
+    checkRewardParts(env, result, report);
   }
+  checkSave(env, twin, random, report);
   const again = env.reset(seed).observations_NO;
   expectEqual("a second reset with the same seed", [again], [twin.reset(seed).observations_NO], report);
   if (numEnded === 0) {
     report("ends", `No episode of random actions had ended after ${numSteps} steps. Give episodes a limit.`);
+  }
+}
+
+/** What is saved here goes on there, after it has passed through JSON. */
+function checkSave(env: VecEnv, twin: VecEnv, random: Random, report: Report): void {
+  if ((env.save === undefined) !== (env.restore === undefined)) {
+    report("save", "It has one of save and restore. Give both, or neither.");
+  }
+  if (env.save === undefined || twin.restore === undefined) return;
+  const saved = env.save();
+  for (let step = 0; step < 3; step++) twin.step(drawActions(env.actions, env.numEnvs, random));
+  twin.restore(JSON.parse(JSON.stringify(saved)));
+  for (let step = 0; step < NUM_STEPS_AFTER_SAVE; step++) {
+    const actions_NA = drawActions(env.actions, env.numEnvs, random);
+    const [left, right] = [arraysOf(env.step(actions_NA)), arraysOf(twin.step(actions_NA))];
+    if (left.every((array, i) => isEqual(array, right[i]!))) continue;
+    report(
+      "save",
+      "After restore(save()) steps differ. Save everything they depend on, the stream of chance included.",
+    );
+  }
+}
+
+/** Enough for an episode to end, and the next start to be drawn. */
+const NUM_STEPS_AFTER_SAVE = 200;
+
+function checkRewardParts(
+  { numEnvs, rewardGroups }: VecEnv,
+  { rewards_N, rewardParts_NG }: VecStep,
+  report: Report,
+): void {
+  if (rewardGroups === undefined) return;
+  const G = rewardGroups.length;
+  if (rewardParts_NG?.length !== numEnvs * G) {
+    report(
+      "rewards",
+      `rewardParts_NG has ${rewardParts_NG?.length ?? "no"} values. It must have ${numEnvs * G}: ${G} per copy.`,
+    );
+    return;
+  }
+  for (let n = 0; n < numEnvs; n++) {
+    const sum = rewardParts_NG.subarray(n * G, (n + 1) * G).reduce((total, part) => total + part, 0);
+    if (Math.abs(sum - rewards_N[n]!) <= 1e-4 * Math.max(1, Math.abs(rewards_N[n]!))) continue;
+    report(
+      "rewards",
+      `The parts of environment ${n}'s reward sum to ${sum}, and its reward is ${rewards_N[n]}. They must be equal.`,
+    );
   }
 }
 

@@ -191,3 +191,24 @@ describe.each(Object.keys(controlTasks) as (keyof typeof controlTasks)[])("%s", 
     expect(await checkVecEnv(() => createControlEnv({ type: name, numEnvs: 3 }))).toEqual([]);
   });
 });
+
+test("a saved environment goes on elsewhere as it would have here, through JSON", () => {
+  for (const type of ["acrobot", "cart-pole", "mountain-car", "pendulum"] as const) {
+    const env = createControlEnv({ type, numEnvs: 2, maxSteps: 7 });
+    const push = Float32Array.of(1, 0);
+    env.reset(3);
+    for (let step = 0; step < 10; step++) env.step(push);
+    const copy = createControlEnv({ type, numEnvs: 2, maxSteps: 7 });
+    copy.restore?.(JSON.parse(JSON.stringify(env.save?.())));
+    // Past the next limit, where the streams of starts are drawn from.
+    for (let step = 0; step < 10; step++) {
+      const { finalObservations_NO: _, ...expected } = env.step(push);
+      expect(copy.step(push)).toMatchObject(expected);
+    }
+  }
+});
+
+test("the state of another number of environments is refused", () => {
+  const saved = new ControlEnv(cartPole, 2).save();
+  expect(() => new ControlEnv(cartPole, 3).restore(saved)).toThrow("has 2 environments, there are 3");
+});

@@ -6,7 +6,7 @@
  */
 import { z } from "zod";
 import { RerollError } from "../../errors/reroll-error.ts";
-import { deriveSeed, Random } from "../../random/random.ts";
+import { deriveSeed, Random, type RandomState } from "../../random/random.ts";
 import type { VecEnv, VecObservation, VecStep } from "../vec-env.ts";
 import { acrobot } from "./acrobot.ts";
 import { cartPole } from "./cart-pole.ts";
@@ -89,6 +89,30 @@ export class ControlEnv implements VecEnv {
     return this.#step;
   }
 
+  save(): ControlEnvState {
+    return {
+      states: this.#states.map((state) => [...state]),
+      numSteps: [...this.#numSteps],
+      randoms: this.#randoms.map((random) => random.state()),
+    };
+  }
+
+  restore(saved: unknown): void {
+    const { states, numSteps, randoms } = savedState.parse(saved);
+    if (states.length !== this.numEnvs) {
+      throw new RerollError(
+        "STATE_MISMATCH",
+        `The saved state has ${states.length} environments, there are ${this.numEnvs}. Both must be the same.`,
+      );
+    }
+    this.#randoms = randoms.map((state) => new Random(state));
+    this.#numSteps.set(numSteps);
+    for (const [n, state] of this.#states.entries()) {
+      state.set(states[n]!);
+      this.#task.observe(state, this.#step.observations_NO, n * this.observationSize);
+    }
+  }
+
   #begin(n: number): void {
     const state = this.#states[n]!;
     this.#task.start(state, this.#randoms[n]!);
@@ -127,3 +151,16 @@ export class ControlEnv implements VecEnv {
     });
   }
 }
+
+/** What a ControlEnv saves: the state of every copy, its steps so far, and its stream of starts. */
+interface ControlEnvState {
+  readonly states: readonly (readonly number[])[];
+  readonly numSteps: readonly number[];
+  readonly randoms: readonly RandomState[];
+}
+
+const savedState = z.object({
+  states: z.array(z.array(z.number())),
+  numSteps: z.array(z.number()),
+  randoms: z.array(z.tuple([z.number(), z.number(), z.number(), z.number()])),
+});

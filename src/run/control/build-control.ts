@@ -1,0 +1,77 @@
+/** From a settled config to the parts of a control run. */
+import { createVecEnv } from "../../envs/vec-catalog.ts";
+import type { VecEnv } from "../../envs/vec-env.ts";
+import { RerollError } from "../../errors/reroll-error.ts";
+import { ControlPolicy, createCritic } from "../../models/control/control-policy.ts";
+import type { ControlPolicyShape } from "../../models/control/policy-files.ts";
+import { deriveSeed } from "../../random/random.ts";
+import { ControlCollector } from "../../rollout/control-collector.ts";
+import { PolicyActor } from "../../rollout/control-policy-actor.ts";
+import { Generator } from "../../torch/random.ts";
+import { ControlTrainer } from "../../training/control-trainer.ts";
+import { type ControlConfig, numRollouts } from "./control-config.ts";
+
+/** What acts, what learns, and the policy that both hold. */
+export interface ControlParts {
+  readonly collector: ControlCollector;
+  readonly trainer: ControlTrainer;
+  readonly shape: ControlPolicyShape;
+  readonly numSteps: number;
+}
+
+/** Makes the environments. Close them when done. */
+export async function openVecEnv({ env }: ControlConfig): Promise<VecEnv> {
+  if (env.type !== "custom") return createVecEnv(env);
+  const made = await env.create(env.numEnvs);
+  if (made.numEnvs === env.numEnvs) return made;
+  await made.close?.();
+  throw new RerollError(
+    "INVALID_OPTION",
+    `env.create made ${made.numEnvs} environments for env.numEnvs ${env.numEnvs}. It gets the number, and must make as many.`,
+  );
+}
+
+/** Builds the parts around environments and starts these. One seed gives one run. */
+export function buildControl(config: ControlConfig, env: VecEnv): ControlParts {
+  const { seed, algorithm, loop } = config;
+  const { numEnvs, observationSize } = env;
+  const numRows = loop.ticks * numEnvs;
+  if (algorithm.minibatches > numRows) {
+    throw new RerollError(
+      "CONTRADICTORY_OPTIONS",
+      `algorithm.minibatches is ${algorithm.minibatches}, but a rollout has ${numRows} rows: loop.ticks ${loop.ticks} times ` +
+        `${numEnvs} environments. Use at most one minibatch per row.`,
+    );
+  }
+  const shape = shapeOf(config, env);
+  const generator = new Generator(deriveSeed(seed, "weights"));
+  const { hidden, activation, logStd } = config.policy;
+  const policy = new ControlPolicy({ ...shape, logStd, generator });
+  const critic = createCritic(observationSize, env.rewardGroups?.length ?? 1, { hidden, activation, generator });
+  generator.dispose();
+  const numSteps = numRollouts(config);
+  const { type: _, schedule, criticLr, ...settings } = algorithm;
+  const trainer = new ControlTrainer(policy, critic, {
+    ...settings,
+    criticLr: criticLr ?? settings.lr,
+    schedule: schedule.type === "linear" ? { type: "linear", numSteps } : schedule,
+    seed: deriveSeed(seed, "training"),
+  });
+  const actor = new PolicyActor(policy, { numEnvs, observationSize, seed: deriveSeed(seed, "actions") });
+  const collector = new ControlCollector(env, actor, { seed: deriveSeed(seed, "environments") });
+  return { collector, trainer, shape, numSteps };
+}
+
+function shapeOf({ policy }: ControlConfig, { observationSize, actions }: VecEnv): ControlPolicyShape {
+  const { hidden, activation, normalizeObservations } = policy;
+  return {
+    observationSize,
+    actions:
+      actions.kind === "discrete"
+        ? { kind: "discrete", count: actions.count }
+        : { kind: "continuous", size: actions.size },
+    hidden,
+    activation,
+    normalizeObservations,
+  };
+}

@@ -1,0 +1,46 @@
+/** From the words of the command line to a settled control run and its plan. Nothing expensive happens here. */
+import { parseOptions } from "../../errors/parse-options.ts";
+import { parseOverride } from "../apply-overrides.ts";
+import { loadRunFile, type RawRun } from "../load-run-file.ts";
+import { joinRun, type Origins, overridesOf, type RunEnvironment } from "../resolve-run.ts";
+import { type ControlConfig, controlConfig, numRollouts } from "./control-config.ts";
+
+/** A control run with every key settled, and why each is what it is. */
+export interface ResolvedControl {
+  readonly config: ControlConfig;
+  readonly origins: Origins;
+}
+
+/** Whether what a run file holds is a control run. */
+export function isControlRun(raw: RawRun): boolean {
+  return raw.kind === "control";
+}
+
+/** Loads a run file, applies `--set` words and environment variables, and checks the whole. */
+export async function readControlFile(
+  path: string,
+  sets: readonly string[],
+  environment: RunEnvironment,
+): Promise<ResolvedControl> {
+  return resolveControl(await loadRunFile(path), sets, environment);
+}
+
+/** The same for a run file that is loaded. */
+export function resolveControl(file: RawRun, sets: readonly string[], environment: RunEnvironment): ResolvedControl {
+  // The device of language models: networks of control are too small for anything but the CPU.
+  const variables = overridesOf(environment).filter(({ origin }) => origin !== "REROLL_DEVICE");
+  const { written, origins } = joinRun(controlConfig, file, sets.map(parseOverride), variables);
+  return { config: parseOptions(controlConfig, written, ""), origins };
+}
+
+/** The arithmetic of a run, in words. */
+export function planControl(config: ControlConfig): readonly string[] {
+  const { loop, algorithm, env } = config;
+  const rows = loop.ticks * env.numEnvs;
+  const numSteps = numRollouts(config);
+  const { epochs, minibatches } = algorithm;
+  return [
+    `${loop.ticks} ticks x ${env.numEnvs} environments = ${rows} steps per rollout; ${numSteps} rollouts = ${numSteps * rows} steps`,
+    `${epochs} epochs x ${minibatches} minibatches of ${Math.ceil(rows / minibatches)} = ${epochs * minibatches} updates per rollout`,
+  ];
+}

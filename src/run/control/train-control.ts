@@ -1,0 +1,141 @@
+/**
+ * A whole control run: from a settled config to a trained policy in a run folder.
+ *
+ * Builds the parts, runs the loop, and hangs recording, validation and checkpoints onto it. A resumed run gives the numbers of
+ * one that never stopped, where the environments can be saved; others are started again, and the run says so. Blocks the
+ * thread it is called in: see control-worker.ts.
+ */
+import { join } from "node:path";
+import type { VecEnv } from "../../envs/vec-env.ts";
+import type { Clock } from "../../flow/clock.ts";
+import type { JsonValue } from "../../flow/prompt.ts";
+import { runControlLoop } from "../../loops/control-loop.ts";
+import type { LoopObserver } from "../../loops/loop-parts.ts";
+import { saveControlPolicy } from "../../models/control/policy-files.ts";
+import { deriveSeed } from "../../random/random.ts";
+import type { CollectorState } from "../../rollout/control-collector.ts";
+import { EpisodeLog } from "../../rollout/control-episode-log.ts";
+import { evaluateControl } from "../../rollout/control-evaluation.ts";
+import { PolicyActor } from "../../rollout/control-policy-actor.ts";
+import { setNumThreads } from "../../torch/memory.ts";
+import { loadControlTrainer, saveControlTrainer } from "../../training/control-checkpoint.ts";
+import { type Checkpoint, Checkpoints } from "../checkpoint.ts";
+import { RunProgress } from "../run-progress.ts";
+import type { OpenRun } from "../run-training.ts";
+import type { TrainResult } from "../train-run.ts";
+import type { Validate } from "../validation.ts";
+import { buildControl, type ControlParts, openVecEnv } from "./build-control.ts";
+import type { ControlConfig } from "./control-config.ts";
+
+/** What a checkpoint holds beside the trainer. */
+interface SavedRollout {
+  /** Null where the environments cannot be saved. */
+  readonly collector: CollectorState | null;
+  readonly returns: readonly number[];
+}
+
+/** Runs to the end, or to where the signal stops it. */
+export async function trainControl(config: ControlConfig, open: OpenRun, clock: Clock): Promise<TrainResult> {
+  setNumThreads(config.threads);
+  const env = await openVecEnv(config);
+  const validationEnv = config.validation === null ? null : await openVecEnv(config);
+  try {
+    return await train(config, { env, validationEnv }, open, clock);
+  } finally {
+    await env.close?.();
+    await validationEnv?.close?.();
+  }
+}
+
+interface ControlEnvs {
+  readonly env: VecEnv;
+  readonly validationEnv: VecEnv | null;
+}
+
+async function train(
+  config: ControlConfig,
+  { env, validationEnv }: ControlEnvs,
+  { folder, recorder, signal, isResumed }: OpenRun,
+  clock: Clock,
+): Promise<TrainResult> {
+  const checkpoints = new Checkpoints(folder, config.checkpoint.keep);
+  const saved = isResumed ? await checkpoints.latest() : null;
+  const parts = buildControl(config, env);
+  const { collector, trainer, shape, numSteps } = parts;
+  const rollouts = saved?.state.rollout as SavedRollout | undefined;
+  if (saved !== null) for (const sentence of resume(parts, saved, rollouts!)) recorder.say(sentence);
+  const episodes = new EpisodeLog(rollouts?.returns);
+  const progress = new RunProgress({
+    config,
+    trainer: {
+      saveModel: async (to) => saveControlPolicy(trainer.policy, shape, to),
+      saveState: async (to) => saveControlTrainer(trainer, to),
+    },
+    recorder,
+    checkpoints,
+    validate: validationEnv === null ? null : validationOf(config, parts, validationEnv),
+    position: () => {
+      const rollout: SavedRollout = { collector: collector.save(), returns: episodes.returns };
+      // What environments save is plain data by their contract.
+      return { rollout: rollout as unknown as JsonValue, replay: null };
+    },
+    signal,
+    saved,
+  });
+  const position = await runControlLoop(
+    {
+      collect: (numTicks, version) => recorder.span("rollout", async () => collector.collect(numTicks, version)),
+      train: async (rollout) => ({
+        ...episodes.add(rollout),
+        ...(await recorder.span("train", async () => trainer.step(rollout).metrics)),
+      }),
+      observer: withSpeed(progress, clock),
+    },
+    saved?.state ?? { step: 0, version: 0 },
+    { numSteps, ticksPerStep: config.loop.ticks },
+  );
+  return progress.finish(position);
+}
+
+/** Returns what a person should know of it. */
+function resume(
+  { collector, trainer }: ControlParts,
+  { folder, state }: Checkpoint,
+  { collector: collected }: SavedRollout,
+): readonly string[] {
+  loadControlTrainer(trainer, join(folder, "state"));
+  const sentence = `Going on from step ${state.step}.`;
+  if (collected === null) return [sentence, "These environments cannot be saved: their episodes start again."];
+  collector.restore(collected);
+  return [sentence];
+}
+
+function validationOf({ validation, seed }: ControlConfig, { trainer }: ControlParts, env: VecEnv): Validate {
+  const { numEnvs, observationSize } = env;
+  const episodes = validation?.episodes ?? 0;
+  const actor = new PolicyActor(trainer.policy, { numEnvs, observationSize, seed, choice: "mode" });
+  return async () => {
+    const metrics = evaluateControl(env, actor, { episodes, seed: deriveSeed(seed, "validation") });
+    return {
+      metrics: Object.fromEntries(Object.entries(metrics).map(([name, value]) => [`validation/${name}`, value])),
+    };
+  };
+}
+
+/** Adds the steps of environments per second, over all that happened since the last step. */
+function withSpeed(observer: RunProgress, clock: Clock): LoopObserver {
+  let last = clock();
+  return {
+    onStart: async (position) => {
+      const answer = await observer.onStart(position);
+      last = clock();
+      return answer;
+    },
+    onStep: async (position, metrics) => {
+      const now = clock();
+      const speed = (1000 * (metrics["rollout/env_steps"] ?? 0)) / Math.max(now - last, Number.MIN_VALUE);
+      last = now;
+      return observer.onStep(position, { ...metrics, "throughput/env_steps": speed });
+    },
+  };
+}

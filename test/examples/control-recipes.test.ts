@@ -1,0 +1,29 @@
+/** Every control run file of examples/recipes runs for two rollouts of a few ticks. */
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, expect, test } from "vitest";
+import { isControlRun, resolveControl } from "../../src/run/control/prepare-control.ts";
+import { trainControl } from "../../src/run/control/train-control.ts";
+import { loadRunFile } from "../../src/run/load-run-file.ts";
+import { silentRecorder } from "../../src/run/run-recorder.ts";
+
+const recipes = fileURLToPath(new URL("../../examples/recipes/", import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), "reroll-control-recipes-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const names = readdirSync(recipes).filter((name) => name.endsWith(".ts"));
+const files = await Promise.all(names.map(async (name) => ({ name, file: await loadRunFile(join(recipes, name)) })));
+
+test.each(files.filter(({ file }) => isControlRun(file)))("$name runs for two rollouts", async ({ name, file }) => {
+  const { numEnvs } = resolveControl(file, [], {}).config.env;
+  const sets = ["loop.ticks=32", `loop.steps=${64 * numEnvs}`, "algorithm.minibatches=4"];
+  const { config } = resolveControl(file, sets, {});
+  const logged: number[] = [];
+  const recorder = { ...silentRecorder, log: (step: number) => void logged.push(step) };
+  const open = { folder: join(folder, name), recorder, signal: new AbortController().signal, isResumed: false };
+  const result = await trainControl(config, open, () => performance.now());
+  expect(logged).toEqual([1, 2]);
+  expect(Object.values(result.lastMetrics).every(Number.isFinite)).toBe(true);
+});
