@@ -1,7 +1,7 @@
 /** What the dashboard's server answers, as types: the page is written against them. */
 import type { MetricInfo } from "../flow/metrics.ts";
 import type { MetricKind, RunInfo, SpanRecord, WarningRecord, Worker } from "../tracking/run-record.ts";
-import type { TrajectoryRecord, TurnRecord } from "../tracking/trajectory-record.ts";
+import type { TrajectoryRecord } from "../tracking/trajectory-record.ts";
 
 /** `GET /api/runs` */
 export interface RunsAnswer {
@@ -92,7 +92,7 @@ export interface TrajectoryRow {
 
 /** `GET /api/runs/:run/trajectories/:step/:id` */
 export interface TrajectoryAnswer {
-  readonly record: Omit<TrajectoryRecord, "turns"> & { readonly turns: readonly (TurnRecord & TurnNumbers)[] };
+  readonly record: TrajectoryRecord;
   /** As recorded, else reward minus the mean of the group; null for one that was not trained on. */
   readonly advantage: number | null;
   readonly isAdvantageRecorded: boolean;
@@ -100,14 +100,6 @@ export interface TrajectoryAnswer {
   readonly group: readonly TrajectoryRow[];
   /** By turn; null where the run's folder has no tokenizer. */
   readonly texts: readonly TurnTexts[] | null;
-}
-
-/** What a run may know of each reply token besides the sampler's log-prob. Absent where it was not recorded. */
-export interface TurnNumbers {
-  readonly policyLogprobs?: readonly number[];
-  readonly entropies?: readonly number[];
-  readonly advantages?: readonly number[];
-  readonly lossMask?: readonly boolean[];
 }
 
 /** The texts of a turn's tokens, one for each. */

@@ -59,7 +59,7 @@ export function addRunRoutes(app: FastifyInstance, store: RunStore, texts: Token
   app.get("/api/runs/:run/summary", async ({ params }): Promise<SummaryAnswer> => {
     const { metrics } = await store.open(parse(runAddress, params).run);
     await metrics.file.update();
-    const name = "reward/mean";
+    const name = metrics.last("reward/mean") === null ? "episode/return" : "reward/mean";
     const points = metrics.series(name, { maxPoints: SPARKLINE_POINTS, smoothing: 0, axis: "step" });
     return { rewards: points?.values ?? [], lastStep: metrics.lastStep, lastReward: metrics.last(name) };
   });

@@ -48,6 +48,8 @@ export interface Turn {
   readonly reward: number;
   /** The state the turn started from, as a key: equal keys are equal states. */
   readonly stateKey?: string;
+  /** The state that the turn led to, in the same way: for the record. */
+  readonly nextStateKey?: string;
   readonly metrics: Readonly<Record<string, number>>;
   /** In milliseconds since the start of the trajectory. */
   readonly startedMs: number;

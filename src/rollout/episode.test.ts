@@ -31,6 +31,21 @@ test("a completed episode has every token, the rewards of its turns and the scor
   expect(env.numEnds()).toBe(1);
 });
 
+test("a turn has the state that it led to, the last one too where the environment shows it", async () => {
+  const keys = ({ turns }: Trajectory) => turns.map(({ stateKey, nextStateKey }) => [stateKey, nextStateKey]);
+  const { trajectory: cut } = await play({ env: countingEnv(9), limits: { maxTurns: 2 } });
+  expect(keys(cut)).toEqual([
+    ["at 0", "at 1"],
+    ["at 1", "at 2"],
+  ]);
+  const over = { kind: "terminated", reward: 1, metrics: {}, observation: { messages: [], stateKey: "home" } } as const;
+  expect(keys((await play({ env: countingEnv(9, { step: () => over }) })).trajectory)).toEqual([["at 0", "home"]]);
+  const fail = () => {
+    throw new Error("broken");
+  };
+  expect(keys((await play({ env: countingEnv(9, { step: fail }) })).trajectory)).toEqual([["at 0", undefined]]);
+});
+
 test("the reward sees the whole conversation and all reply tokens", async () => {
   const inputs: unknown[] = [];
   await play({

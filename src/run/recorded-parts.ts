@@ -1,16 +1,50 @@
-/** The parts of a loop, with what they do told to the recorder: when rollout, training and publishing began and ended. */
+/**
+ * The parts of a loop, with what they do told to the recorder: when rollout, training and publishing began and ended, and each
+ * rollout with what training saw of it.
+ *
+ * A rollout is held from its delivery until it has been trained on, and recorded also where that fails.
+ */
+import type { SampleBatch } from "../flow/token-sample.ts";
 import type { LoopParts } from "../loops/loop-parts.ts";
+import type { Rollout } from "../rollout/rollout-report.ts";
+import type { StepReport } from "../training/token-trainer.ts";
 import type { RunRecorder } from "./run-recorder.ts";
 
 export function recordedParts(parts: LoopParts, recorder: RunRecorder): LoopParts {
-  const { rollout, trainer, sync } = parts;
+  const { rollout, trainer, sync, observer } = parts;
+  let held: { readonly step: number; readonly rollout: Rollout } | null = null;
+  const train = async (batch: SampleBatch): Promise<StepReport> => {
+    const numbersOf = held === null ? [] : freshSamples(batch, recorder.recordedGroups?.(held.step) ?? 0);
+    let report: StepReport | null = null;
+    try {
+      report = await trainer.step(batch, { numbersOf });
+      return report;
+    } finally {
+      const trained = report?.numbers && { samples: batch.samples, numbers: report.numbers };
+      if (held !== null) recorder.recordRollout(held.step, "train", { ...held.rollout, ...(trained && { trained }) });
+      held = null;
+    }
+  };
   return {
     ...parts,
     rollout: {
       take: (numGroups, signal) => recorder.span("rollout", () => rollout.take(numGroups, signal)),
       setVersion: (version) => rollout.setVersion(version),
     },
-    trainer: { step: (batch) => recorder.span("train", () => trainer.step(batch)) },
+    trainer: { step: (batch) => recorder.span("train", () => train(batch)) },
     sync: { publish: (version) => recorder.span("sync", () => sync.publish(version)) },
+    observer: {
+      onStart: async (position) => (await observer.onStart?.(position)) ?? "continue",
+      onRollout: async (step, delivered) => {
+        held = { step, rollout: delivered };
+        await observer.onRollout?.(step, delivered);
+      },
+      onStep: (position, metrics) => observer.onStep(position, metrics),
+    },
   };
+}
+
+/** The samples of the first groups, by their place in the batch. Those with a weight are replays of earlier steps. */
+function freshSamples({ samples }: SampleBatch, numGroups: number): readonly number[] {
+  return samples.flatMap(({ group, weight }, row) => (weight === undefined && group < numGroups ? [row] : []));
 }

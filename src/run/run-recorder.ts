@@ -2,6 +2,7 @@
 import type { Metrics } from "../flow/metrics.ts";
 import type { Rollout } from "../rollout/rollout-report.ts";
 import type { SampleEvent } from "../rollout/rollout-scheduler.ts";
+import type { RecordedRollout } from "../tracking/trajectory-record.ts";
 
 export type MetricKind = "train" | "validation" | "supervised";
 
@@ -12,7 +13,9 @@ export interface RunRecorder {
   /** A sentence for the person who watches. */
   say(text: string): void;
   log(step: number, kind: MetricKind, metrics: Metrics): void;
-  recordRollout(step: number, kind: MetricKind, rollout: Rollout): void;
+  /** How many groups of a step's rollout it wants to know everything about: the first ones. Absent: none. */
+  recordedGroups?(step: number): number;
+  recordRollout(step: number, kind: MetricKind, rollout: Rollout & Pick<RecordedRollout, "trained">): void;
   sampleEvent(event: SampleEvent): void;
   /** Runs a phase of the loop, and notes when it began and ended. */
   span<Result>(stage: LoopStage, work: () => Promise<Result>): Promise<Result>;

@@ -217,6 +217,28 @@ test("a trajectory keeps its tokens: prompts as what is new in them, log-probs w
   ]);
 });
 
+test("a trajectory keeps the state after its last turn, where it is known", async () => {
+  const folder = await RunFolder.create(join(root, "first"), plan, {});
+  const played = trajectory("g/0", "g");
+  const [first, second] = played.turns;
+  const turns = [
+    { ...first!, nextStateKey: "middle" },
+    { ...second!, nextStateKey: "end" },
+  ];
+  const groups = [turns, played.turns].map((own) => ({ ...group("g"), trajectories: [{ ...played, turns: own }] }));
+  await folder.writeTrajectories(1, { groups, report: { failed: [], filtered: [] } });
+  await folder.close();
+  const { values } = await readTrajectories(folder.path, 1);
+  expect(values.map(({ finalStateKey }) => finalStateKey)).toEqual(["end", undefined]);
+});
+
+test("a step that is not recorded has no groups to say more about", async () => {
+  const options = { trajectoryInterval: 2, maxTrajectoryGroups: 5 };
+  const folder = await RunFolder.create(join(root, "first"), plan, {}, options);
+  expect([1, 2, 3, 4].map((step) => folder.recordedGroups(step))).toEqual([0, 5, 0, 5]);
+  await folder.close();
+});
+
 test("a file that cannot be written is an error of the next call", async () => {
   const folder = await RunFolder.create(join(root, "first"), plan, {});
   await rm(folder.path, { recursive: true });

@@ -149,12 +149,18 @@ export class RunFolder {
     this.#log.append(`${new Date().toISOString()} ${text.replaceAll("\n", " | ")}`);
   }
 
+  /** How many groups of each fate a step's record holds at most: 0 for a step that is not recorded. */
+  recordedGroups(step: number): number {
+    const { trajectoryInterval, maxTrajectoryGroups } = this.#options;
+    return trajectoryInterval === 0 || step % trajectoryInterval !== 0 ? 0 : maxTrajectoryGroups;
+  }
+
   /** Writes the trajectories of a step, where the options ask for them. Other work goes on between two of them. */
   async writeTrajectories(step: number, rollout: RecordedRollout): Promise<void> {
-    const { trajectoryInterval, maxTrajectoryGroups, flushMs } = this.#options;
-    if (trajectoryInterval === 0 || step % trajectoryInterval !== 0) return;
-    const file = new LineFile(join(this.path, runFiles.trajectories, trajectoryFile(step)), flushMs);
-    for (const record of trajectoryRecords(step, rollout, maxTrajectoryGroups)) {
+    const maxGroups = this.recordedGroups(step);
+    if (maxGroups === 0) return;
+    const file = new LineFile(join(this.path, runFiles.trajectories, trajectoryFile(step)), this.#options.flushMs);
+    for (const record of trajectoryRecords(step, rollout, maxGroups)) {
       file.append(JSON.stringify(record));
       await setImmediate();
     }

@@ -24,7 +24,9 @@ export interface RunTracker {
    * `validation/` before their names.
    */
   log(step: number, kind: MetricKind, metrics: Metrics): void;
-  /** The trajectories of a step, before it is trained on. */
+  /** How many groups of a step's rollout are recorded: the first ones, 0 for none. */
+  recordedGroups(step: number): number;
+  /** The trajectories of a step, with what training saw of them. */
   recordRollout(step: number, rollout: RecordedRollout): Promise<void>;
   /** A step in the life of a sample, with times of the tracker's clock. */
   sampleEvent(event: TimelineEvent): void;
@@ -98,6 +100,10 @@ class Tracker implements RunTracker {
     const all = { ...metrics, ...times, ...throughput(metrics, { ...busyMs, stepMs }) };
     this.#record({ step, timeMs: nowMs, kind, metrics: all });
     for (const { code, text, link } of this.#health.add(all)) this.#warnAt(nowMs, code, text, link);
+  }
+
+  recordedGroups(step: number): number {
+    return this.#folder.recordedGroups(step);
   }
 
   async recordRollout(step: number, rollout: RecordedRollout): Promise<void> {

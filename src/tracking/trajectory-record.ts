@@ -1,10 +1,12 @@
 /**
  * A trajectory as a viewer needs it: a line of `trajectories/step-000123.jsonl`.
  *
- * In: what a rollout gave. Out: plain data. Log-probs are rounded to 4 digits after the point; nothing else is lost.
+ * In: what a rollout gave, and what training saw of it. Out: plain data. Log-probs are rounded to 4 digits after the point; nothing
+ * else that a rollout gave is lost.
  */
 import type { JsonValue } from "../flow/prompt.ts";
 import type { Trajectory, TrajectoryGroup, TrajectoryReward, TrajectoryTimings, Turn } from "../flow/trajectory.ts";
+import { meanAdvantage, numbersOfTurns, type TrainedSamples, type TurnNumbers } from "./trajectory-record-numbers.ts";
 
 /** What a step's rollout gave, as far as it is recorded. The result of a rollout fits. */
 export interface RecordedRollout {
@@ -13,6 +15,8 @@ export interface RecordedRollout {
     readonly failed: readonly Trajectory[];
     readonly filtered: readonly { readonly group: TrajectoryGroup; readonly reason: string }[];
   };
+  /** Absent where training did not look at it, or was not asked. */
+  readonly trained?: TrainedSamples;
 }
 
 /** One trajectory. */
@@ -35,14 +39,16 @@ export interface TrajectoryRecord {
   readonly turns: readonly TurnRecord[];
   readonly end: EndRecord;
   readonly reward: TrajectoryReward;
-  /** Filled in by whoever knows it: one number per trajectory. */
+  /** The mean over its tokens that the loss counts. Absent where it was not trained on, or training did not say. */
   readonly advantage?: number;
+  /** The state after the last turn, as a key. Absent where the environment gave none. */
+  readonly finalStateKey?: string;
   readonly metrics: Readonly<Record<string, number>>;
   readonly timings: TrajectoryTimings;
 }
 
-/** One reply, and what it answered. */
-export interface TurnRecord {
+/** One reply, and what it answered. What training saw of it is there where the trajectory was trained on and training said it. */
+export interface TurnRecord extends Partial<TurnNumbers> {
   readonly messages: readonly unknown[];
   readonly replyText: string;
   readonly finish: Turn["finish"];
@@ -69,11 +75,12 @@ export type EndRecord =
 /** All trajectories of a rollout as records: groups in order, those of at most `maxGroups` of each fate. */
 export function* trajectoryRecords(
   step: number,
-  { groups, report }: RecordedRollout,
+  { groups, report, trained }: RecordedRollout,
   maxGroups: number,
 ): Generator<TrajectoryRecord> {
+  const numbers = trained === undefined ? undefined : numbersOfTurns(groups, trained);
   for (const { trajectories } of groups.slice(0, maxGroups)) {
-    for (const trajectory of trajectories) yield toRecord(step, trajectory, "delivered", null);
+    for (const trajectory of trajectories) yield toRecord(step, trajectory, "delivered", null, numbers);
   }
   for (const { group, reason } of report.filtered.slice(0, maxGroups)) {
     for (const trajectory of group.trajectories) yield toRecord(step, trajectory, "filtered", reason);
@@ -89,8 +96,11 @@ function toRecord(
   trajectory: Trajectory,
   fate: TrajectoryRecord["fate"],
   reason: string | null,
+  numbers: ReadonlyMap<Turn, TurnNumbers> = new Map(),
 ): TrajectoryRecord {
   const { id, groupId, sampleIndex, seed, prompt, turns, reward, metrics, timings } = trajectory;
+  const finalStateKey = turns.at(-1)?.nextStateKey;
+  const advantage = meanAdvantage(turns.map((turn) => numbers.get(turn)));
   return {
     step,
     id,
@@ -106,9 +116,11 @@ function toRecord(
       tools: prompt.tools ?? [],
       truth: prompt.truth,
     },
-    turns: turns.map((turn, i) => toTurn(turn, turns[i - 1])),
+    turns: turns.map((turn, i) => ({ ...toTurn(turn, turns[i - 1]), ...numbers.get(turn) })),
     end: toEnd(trajectory.end),
     reward,
+    ...(advantage !== undefined && { advantage }),
+    ...(finalStateKey !== undefined && { finalStateKey }),
     metrics,
     timings,
   };

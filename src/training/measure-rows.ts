@@ -58,11 +58,11 @@ export function measureAll<Name extends string>(
   grid: Grid,
   parts: readonly (readonly number[])[],
   device: Device,
-  measure: (packed: PackedTokens) => Readonly<Record<Name, Tensor>>,
+  measure: (packed: PackedTokens, rows: readonly number[]) => Readonly<Record<Name, Tensor>>,
 ): Readonly<Record<Name, Tensor>> {
   return noGrad(() =>
     tensorScope(() => {
-      const measured = parts.map((rows) => tensorScope(() => measure(packTokens(grid, rows, device))));
+      const measured = parts.map((rows) => tensorScope(() => measure(packTokens(grid, rows, device), rows)));
       const places = new Array<number>(grid.samples.length);
       parts.flat().forEach((row, place) => {
         places[row] = place;

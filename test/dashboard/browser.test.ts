@@ -1,4 +1,7 @@
-/** The dashboard in a real browser, as a person uses it. Pictures of every view are kept in build/screenshots. */
+/**
+ * The dashboard in a real browser, as a person uses it: over recorded runs, made-up ones, and one that is trained for the test.
+ * Pictures of every view are kept in build/screenshots.
+ */
 import { appendFileSync, rmSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
@@ -6,8 +9,10 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openDashboard } from "../../src/cli/open-dashboard.ts";
 import type { Dashboard } from "../../src/dashboard/start-dashboard.ts";
+import { readTrajectories } from "../../src/tracking/read-run.ts";
 import { copyRecordedRuns, metricLine, trajectory, writeRun, writeTrajectories } from "./dashboard-run.ts";
 import { keepScreenshot, noBrowser, openBrowser } from "./open-browser.ts";
+import { trainOnLake } from "./real-run.ts";
 
 const MARKUP = `<script>window.hacked = 1</script><img src=x onerror="window.hacked = 2"><b>bold</b>`;
 
@@ -21,7 +26,6 @@ describe.skipIf(noBrowser !== undefined)(noBrowser ?? "in a browser", () => {
   beforeAll(async () => {
     root = copyRecordedRuns();
     writeLiveRun(root);
-    writeOddRun(root);
     dashboard = await openDashboard({ root });
     browser = await openBrowser();
     page = await newPage({ width: 1280, height: 860 });
@@ -47,6 +51,10 @@ describe.skipIf(noBrowser !== undefined)(noBrowser ?? "in a browser", () => {
     return on.goto(`${dashboard.url}#/${hash}`);
   }
 
+  function runRows(text = "") {
+    return page.locator(".run-row:not(.head)", { hasText: text });
+  }
+
   /** A chart says its last values in its label. */
   function chart(name: string, lastValue: string, on = page) {
     return on.locator(`[data-metric="${name}"] .chart[aria-label*=" ${lastValue}"]`);
@@ -54,15 +62,15 @@ describe.skipIf(noBrowser !== undefined)(noBrowser ?? "in a browser", () => {
 
   test("runs are listed with their status, and found by any word about them", async () => {
     await open("runs");
-    await page.locator(".run-row").nth(3).waitFor();
-    await page.locator(".run-row", { hasText: "sokoban" }).locator("polyline").waitFor();
+    await runRows().nth(2).waitFor();
+    await runRows("sokoban").locator("polyline").waitFor();
     await keepScreenshot(page, "runs");
     await page.getByLabel("Find runs").fill("gigpo lake");
-    await expect.poll(() => page.locator(".run-row").count()).toBe(1);
-    expect(await page.locator(".run-row").textContent()).toContain("frozen-lake");
+    await expect.poll(() => runRows().count()).toBe(1);
+    expect(await runRows().textContent()).toContain("frozen-lake");
     await page.getByLabel("Find runs").fill("");
     await page.getByRole("button", { name: "recorded" }).click();
-    await expect.poll(() => page.locator(".run-row").count()).toBe(2);
+    await expect.poll(() => runRows().count()).toBe(2);
   });
 
   test("a point arrives on the open page of a live run", async () => {
@@ -137,9 +145,38 @@ describe.skipIf(noBrowser !== undefined)(noBrowser ?? "in a browser", () => {
     expect(await board.getAttribute("aria-label")).toBe(
       "Before turn 2. box in row 3, column 2; player in row 3, column 3",
     );
+    await page.getByRole("slider", { name: "Turn" }).fill("5");
     await page.getByRole("button", { name: "Play" }).click();
     await page.getByText("turn 7 of 7").waitFor();
     await page.getByRole("button", { name: "Play" }).waitFor();
+    await page.getByText("The state after the last reply is not recorded.").waitFor();
+  });
+
+  test("a replay ends with the board after the last turn, where it was recorded", async () => {
+    writeSolvedRun(root);
+    await open("runs/solved/trajectories/1/solved");
+    const board = page.locator(".replay .board");
+    await board.waitFor();
+    await page.getByRole("button", { name: "Play" }).click();
+    await page.getByText("All turns are played. The rewards of the turns add up to +10.9.").waitFor();
+    expect(await board.getAttribute("aria-label")).toBe(
+      "At the end. player in row 2, column 3; box in row 2, column 4",
+    );
+    await page.getByRole("button", { name: "Play" }).waitFor();
+    await open("runs/solved/trajectories/1/solved?tab=group");
+    await page.getByLabel("At the end. player in row 2, column 3").waitFor();
+  });
+
+  test("a run of a vector environment shows its episodes, and says that it has no trajectories", async () => {
+    writeControlRun(root);
+    await open("runs");
+    await runRows("cart-pole").locator("polyline").waitFor();
+    await open("runs/cart-pole");
+    await chart("episode/return", "64").waitFor();
+    await chart("episode/length", "32").waitFor();
+    expect(await page.locator("h2").allTextContents()).toEqual(["Reward and success", "Length", "Throughput"]);
+    await page.getByRole("link", { name: "trajectories" }).click();
+    await page.getByText("This run has recorded no trajectories.").waitFor();
   });
 
   test("a group stands side by side with its advantages", async () => {
@@ -147,7 +184,7 @@ describe.skipIf(noBrowser !== undefined)(noBrowser ?? "in a browser", () => {
     await expect.poll(() => page.locator(".group > li").count()).toBe(6);
     await page.locator(".group > li").nth(5).locator(".board").first().waitFor();
     expect(await page.locator(".group > li").first().textContent()).toContain("advantage +9.367");
-    await keepScreenshot(page, "group");
+    await page.getByText("The run recorded no advantages").waitFor();
   });
 
   test("tokens are coloured, show their numbers, and the least likely is found", async () => {
@@ -157,7 +194,6 @@ describe.skipIf(noBrowser !== undefined)(noBrowser ?? "in a browser", () => {
     const numbers = page.locator(".token-numbers");
     expect(await page.locator(".token.selected").textContent()).toBe("D");
     expect(await numbers.textContent()).toMatch(/log-prob-\d/);
-    await keepScreenshot(page, "tokens");
     const colorOf = () => page.locator(".token.selected").getAttribute("style");
     const before = await colorOf();
     await page.getByLabel("colour").selectOption("version");
@@ -168,7 +204,56 @@ describe.skipIf(noBrowser !== undefined)(noBrowser ?? "in a browser", () => {
     expect(await page.getByRole("button", { name: "Worst mismatch" }).isDisabled()).toBe(true);
   });
 
+  test("of a run that was trained just now, every token has every number, and the worst mismatch is found", async () => {
+    // Without an anchor and with several updates per step, the policy moves away from the sampler within a step.
+    const folder = await trainOnLake(root, "trained", {
+      envs: { lake: { type: "frozen-lake", prompt: "compact", maxTurns: 6 } },
+      rollout: { groupsPerStep: 6, groupSize: 4, context: "turn", contextLength: 64, sampling: { maxTokens: 4 } },
+      algorithm: { type: "gigpo", bypass: {} },
+      training: { optimizer: { lr: 1e-3 }, minibatch: 8 },
+      replay: { capacity: 64, ratio: 0.25 },
+      loop: { type: "async", steps: 3, maxStaleness: 1 },
+      warmStart: { type: "play", steps: 12, turnsPerStep: 64 },
+    });
+    const { values } = await readTrajectories(folder, 3);
+    const gapOf = ({ turns }: (typeof values)[number]) =>
+      Math.max(
+        ...turns.flatMap((turn) =>
+          turn.samplerLogprobs.map((logprob, i) => Math.abs(logprob - turn.policyLogprobs![i]!)),
+        ),
+      );
+    const telling = values.filter(({ advantage }) => advantage !== 0);
+    const worst = (telling.length > 0 ? telling : values).reduce((most, one) =>
+      gapOf(one) > gapOf(most) ? one : most,
+    );
+    expect(gapOf(worst)).toBeGreaterThan(0.001);
+    await open(`runs/trained/trajectories/3/${worst.id}?tab=tokens`);
+    const color = page.getByLabel("colour");
+    await color.selectOption("ratio");
+    expect(await color.locator("option").allTextContents()).toEqual([
+      ...["log-prob", "entropy", "ratio", "advantage", "loss mask", "version"],
+    ]);
+    await page.getByRole("button", { name: "Worst mismatch" }).click();
+    const ratio = Number(/ratio([\d.]+)entropy/.exec((await page.locator(".token-numbers").textContent()) ?? "")?.[1]);
+    expect(Math.abs(Math.log(ratio))).toBeCloseTo(gapOf(worst), 2);
+    const styles = new Set<string>();
+    for (const name of ["log-prob", "entropy", "ratio", "advantage", "loss mask", "version"]) {
+      await color.selectOption(name);
+      styles.add(String(await page.locator(".token.selected").getAttribute("style")));
+    }
+    expect(styles.size).toBeGreaterThanOrEqual(5);
+    await color.selectOption("advantage");
+    await page.locator(".token.selected").hover();
+    expect(await page.locator(".token-numbers").textContent()).toMatch(/advantage[+-]?[\d.]+losscountsversion\d/);
+    await keepScreenshot(page, "tokens");
+    await page.getByRole("tab", { name: "group" }).click();
+    await page.locator(".group > li").nth(3).locator(".replies li").first().waitFor();
+    expect(await page.getByText("The run recorded no advantages").count()).toBe(0);
+    await keepScreenshot(page, "group");
+  });
+
   test("where the policy's log-probs are recorded, the worst mismatch is found", async () => {
+    writeOddRun(root);
     await open("runs/odd/trajectories/1/mismatch?tab=tokens");
     await page.getByLabel("colour").selectOption("ratio");
     await page.getByRole("button", { name: "Worst mismatch" }).click();
@@ -185,7 +270,7 @@ describe.skipIf(noBrowser !== undefined)(noBrowser ?? "in a browser", () => {
         .waitFor();
     }
     await open("runs");
-    await page.locator(".run-row").first().waitFor();
+    await runRows().first().waitFor();
     await open("runs/odd/config");
     await page.getByText("<img src=x onerror=window.hacked=3>").waitFor();
     expect(await page.evaluate("window.hacked")).toBe(undefined);
@@ -282,6 +367,25 @@ describe.skipIf(noBrowser !== undefined)(noBrowser ?? "in a browser", () => {
 function writeLiveRun(root: string): void {
   const folder = writeRun(root, "live", { status: "running", pid: process.pid, host: hostname() });
   const lines = [0.125, 0.25].map((reward, i) => metricLine(i + 1, { "reward/mean": reward }));
+  writeFileSync(join(folder, "metrics.jsonl"), lines.join(""));
+}
+
+/** A room that one push solves. */
+function writeSolvedRun(root: string): void {
+  const folder = writeRun(root, "solved");
+  writeFileSync(join(folder, "config.json"), JSON.stringify({ envs: { rooms: { type: "sokoban", symbols: "roll" } } }));
+  const pushed = { stateKey: "######\n#PXO_#\n######", replyText: "Right", reward: 10.9 };
+  const prompt = { id: "p", domain: "rooms", messages: [], tools: [], truth: null };
+  const finalStateKey = "######\n#_P√_#\n######";
+  writeTrajectories(folder, 1, [trajectory({ step: 1, id: "solved", prompt, finalStateKey }, pushed)]);
+}
+
+/** Metrics as a run of PPO on a vector environment gives them, and nothing else. */
+function writeControlRun(root: string): void {
+  const folder = writeRun(root, "cart-pole", { recipe: "ppo", model: "mlp" });
+  const lines = [16, 32, 64].map((value, i) =>
+    metricLine(i + 1, { "episode/return": value, "episode/length": value / 2, "throughput/env_steps": 5000 }),
+  );
   writeFileSync(join(folder, "metrics.jsonl"), lines.join(""));
 }
 

@@ -5,7 +5,7 @@ import { boardSymbols, readBoard } from "../../dashboard/src/boards/read-board.t
 import { handleKey, pan, type Range, zoom } from "../../dashboard/src/charts/chart-window.ts";
 import { MORE, sectionsOf } from "../../dashboard/src/charts/metric-sections.ts";
 import { flattenConfig } from "../../dashboard/src/flatten-config.ts";
-import { listTokens, worstToken } from "../../dashboard/src/tokens/token-list.ts";
+import { listTokens, turnHeads, worstToken } from "../../dashboard/src/tokens/token-list.ts";
 import { lakeSymbols } from "../../src/envs/frozen-lake/lake-text.ts";
 import { roomSymbols } from "../../src/envs/sokoban/room-text.ts";
 import { trajectory } from "./dashboard-run.ts";
@@ -75,6 +75,23 @@ describe("tokens", () => {
     expect(tokens[3]?.ratio).toBeCloseTo(Math.exp(1.5), 12);
   });
 
+  test("a turn says whether it goes on from the one before, or how much of it is as before", () => {
+    const [first] = record.turns;
+    const turns = [
+      first!,
+      // All of the 2 + 3 tokens before, and two new ones.
+      { ...first!, promptFrom: 5, promptIds: [9, 9] },
+      { ...first!, promptFrom: 4, promptIds: [8] },
+      { ...first!, promptFrom: 5, promptIds: [] },
+    ];
+    expect(turnHeads({ ...answer, record: { ...record, turns } })).toEqual([
+      "turn 1",
+      "turn 2, which goes on from there",
+      "turn 3, a prompt of its own: the first 4 of its tokens are as before",
+      "turn 4, a prompt of its own: all of its tokens are as before",
+    ]);
+  });
+
   test("the worst is where a number is largest, and none where it is not known", () => {
     expect(worstToken(tokens, ({ ratio }) => ratio)).toBe(3);
     expect(worstToken(tokens, ({ entropy }) => entropy)).toBe(-1);
@@ -115,6 +132,24 @@ test("metrics stand in their sections, in order, and all others at the end", () 
     ["Reward and success", ["reward/mean", "env/success", "reward/format"]],
     ["Sampler against trainer", ["rollout_corr/kl"]],
     [MORE, ["reward/max", "train/lr"]],
+  ]);
+});
+
+test("the few numbers of a correction that matter most come before its many others; episodes are rewards and lengths", () => {
+  const names = [
+    "rollout_corr/k3_kl",
+    "episode/length",
+    "rollout_corr/rollout_is_max",
+    "idle/engine",
+    "episode/return",
+  ];
+  const sections = sectionsOf(names.map((name) => ({ name })));
+  expect(sections.map(({ title, metrics }) => [title, ...metrics.map(({ name }) => name)])).toEqual([
+    ["Reward and success", "episode/return"],
+    ["Length", "episode/length"],
+    ["Sampler against trainer", "rollout_corr/rollout_is_max"],
+    ["Throughput", "idle/engine"],
+    ["Rollout correction", "rollout_corr/k3_kl"],
   ]);
 });
 

@@ -62,7 +62,7 @@ test("those of a training step with correction, KL and entropy", async () => {
   expect(undescribed(metrics)).toEqual([]);
 
   const supervised = new SupervisedTrainer({ model, optimizer: optimizer(), schedule: () => 1, options: limits });
-  expect(undescribed(supervised.step(samples).metrics)).toEqual([]);
+  expect(undescribed((await supervised.step(samples)).metrics)).toEqual([]);
 });
 
 const required: Partial<Record<RecipeName, Record<string, unknown>>> = { "dr-grpo": { maxResponseLength: 16 } };

@@ -147,16 +147,26 @@ function optionsOf({ lines, window, axis, isLog, all }: ChartProps, width: numbe
   };
 }
 
+/** Differences this small beside the values are rounding, not something to look at. */
+const ROUNDING = 1e-9;
+
 /** Some room around the curve; a constant is in the middle. */
 function rangeOfValues(_: uPlot, min: number | null, max: number | null): [number, number] {
   if (min === null || max === null) return [0, 1];
-  const room = max > min ? 0.05 * (max - min) : Math.abs(min) / 2 || 1;
+  const isConstant = max - min <= ROUNDING * Math.max(Math.abs(min), Math.abs(max));
+  const room = isConstant ? Math.abs(min) / 2 || 1 : 0.05 * (max - min);
   return [min - room, max + room];
 }
 
+/** Of each line its own last point: one run may have fewer steps than another. */
 function showLast(chart: uPlot): void {
-  const last = chart.data[0].length - 1;
-  if (last >= 0) chart.setLegend({ idx: last });
+  if (chart.data[0].length > 0) chart.setLegend({ idxs: chart.data.map(lastPoint) });
+}
+
+function lastPoint(values: ArrayLike<unknown>): number {
+  let last = values.length - 1;
+  while (last > 0 && values[last] == null) last--;
+  return last;
 }
 
 function value(_: uPlot, raw: number | null): string {

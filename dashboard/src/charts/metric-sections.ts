@@ -7,22 +7,37 @@ interface Section {
 }
 
 const SECTIONS: readonly Section[] = [
-  { title: "Reward and success", names: [/^reward\/mean$/, /^env\/success$/, /^reward\/(?!max$|min$)/] },
-  { title: "Validation", names: [/^validation\/env\/success$/, /^validation\/reward\/mean$/] },
-  { title: "Length", names: [/^rollout\/reply_tokens$/, /^rollout\/turns$/, /^rollout\/truncated_share$/] },
+  {
+    title: "Reward and success",
+    names: [/^reward\/mean$/, /^env\/success$/, /^episode\/return/, /^reward\/(?!max$|min$)/],
+  },
+  {
+    title: "Validation",
+    names: [/^validation\/env\/success$/, /^validation\/reward\/mean$/, /^validation\/episode\//],
+  },
+  {
+    title: "Length",
+    names: [/^rollout\/reply_tokens$/, /^rollout\/turns$/, /^episode\/length$/, /^rollout\/truncated_share$/],
+  },
   {
     title: "Entropy, KL and clipping",
     names: [
       /^policy\/entropy$/,
-      /^policy\/anchor_kl$/,
+      /^policy\/(anchor_|approx_)?kl$/,
       /^score\/reference_kl$/,
       /^policy\/clip_fraction$/,
       /^train\/grad_norm$/,
+      /^value\/explained_variance$/,
     ],
   },
-  { title: "Sampler against trainer", names: [/^train\/sampler_gap$/, /^rollout_corr\/kl$/, /^rollout_corr\//] },
+  {
+    title: "Sampler against trainer",
+    names: [/^train\/sampler_gap/, /^rollout_corr\/kl$/, /^rollout_corr\/rollout_is_(mean|max|eff_sample_size)$/],
+  },
   { title: "Staleness", names: [/^(train|rollout)\/staleness/] },
-  { title: "Throughput", names: [/^throughput\/(generate|train|step)$/, /^idle\//] },
+  { title: "Throughput", names: [/^throughput\//, /^idle\//] },
+  // Last of all, because they are many.
+  { title: "Rollout correction", names: [/^rollout_corr\//] },
   { title: "Supervised start", names: [/^supervised\/loss$/] },
 ];
 

@@ -48,6 +48,18 @@ export function listTokens({ record, texts, advantage }: TrajectoryAnswer): read
   });
 }
 
+/** What stands before the tokens of each turn: its number, and how it goes on from the turn before. */
+export function turnHeads({ record }: TrajectoryAnswer): readonly string[] {
+  return record.turns.map(({ promptFrom, promptIds }, index) => {
+    const before = record.turns[index - 1];
+    if (before === undefined) return "turn 1";
+    const numBefore = before.promptFrom + before.promptIds.length + before.tokenIds.length;
+    if (promptFrom === numBefore) return `turn ${index + 1}, which goes on from there`;
+    const rest = promptIds.length === 0 ? "all" : `the first ${promptFrom}`;
+    return `turn ${index + 1}, a prompt of its own: ${rest} of its tokens are as before`;
+  });
+}
+
 /** The token for which a number is largest; -1 when it is known of none. */
 export function worstToken(tokens: readonly Token[], badness: (token: Token) => number | null): number {
   let worst = -1;

@@ -9,10 +9,12 @@ import { messageText } from "../parts/message-text.ts";
 const PLAY_MS = 700;
 
 export function Conversation({ record, config }: { readonly record: TrajectoryRecord; readonly config: unknown }) {
-  const boards = record.turns.map(({ stateKey }) => readBoard(stateKey, config, record.prompt.domain));
+  const boardOf = (state: string | null) => readBoard(state, config, record.prompt.domain);
+  const boards = record.turns.map(({ stateKey }) => boardOf(stateKey));
+  const last = boardOf(record.finalStateKey ?? null);
   return (
     <>
-      {boards.some((board) => board !== null) && <Replay turns={record.turns} boards={boards} />}
+      {boards.some((board) => board !== null) && <Replay turns={record.turns} boards={boards} last={last} />}
       <ol class="conversation">
         {record.prompt.messages.map((message, i) => (
           <Said key={`prompt ${i}`} {...messageText(message)} />
@@ -27,6 +29,12 @@ export function Conversation({ record, config }: { readonly record: TrajectoryRe
             </ol>
           </li>
         ))}
+        {last && (
+          <li class="said">
+            <div class="who">the end</div>
+            <BoardPicture board={last} label="State at the end" />
+          </li>
+        )}
       </ol>
     </>
   );
@@ -58,30 +66,34 @@ function noteOf({ reward, finish, tokenIds }: TurnRecord, index: number): string
   return `turn ${index + 1}, reward ${signed(reward)}, ${tokenIds.length} tokens${cut}`;
 }
 
-/** The boards one after the other, under a slider. */
-function Replay({
-  turns,
-  boards,
-}: {
+interface ReplayProps {
   readonly turns: readonly TurnRecord[];
+  /** Before each turn. */
   readonly boards: readonly (Board | null)[];
-}) {
-  const [turn, setTurn] = useState(0);
+  /** After all of them; null where it was not recorded. */
+  readonly last: Board | null;
+}
+
+/** The boards one after the other, under a slider. */
+function Replay({ turns, boards, last }: ReplayProps) {
+  const [place, setPlace] = useState(0);
   const [isPlaying, setPlaying] = useState(false);
-  const last = turns.length - 1;
+  const end = last === null ? turns.length - 1 : turns.length;
   useEffect(() => {
     if (!isPlaying) return;
-    const timer = setTimeout(() => (turn < last ? setTurn(turn + 1) : setPlaying(false)), PLAY_MS);
+    const timer = setTimeout(() => (place < end ? setPlace(place + 1) : setPlaying(false)), PLAY_MS);
     return () => clearTimeout(timer);
-  }, [isPlaying, turn, last]);
-  const board = boards[turn];
+  }, [isPlaying, place, end]);
+  const turn = turns[place];
+  const board = turn === undefined ? last : boards[place];
+  const name = turn === undefined ? "the end" : `turn ${place + 1} of ${turns.length}`;
   const play = () => {
-    if (turn === last) setTurn(0);
+    if (place === end) setPlace(0);
     setPlaying(!isPlaying);
   };
   return (
     <section class="replay" aria-label="Replay">
-      {board && <BoardPicture board={board} label={`Before turn ${turn + 1}`} />}
+      {board && <BoardPicture board={board} label={turn === undefined ? "At the end" : `Before turn ${place + 1}`} />}
       <div>
         <div class="tools">
           <button type="button" onClick={play}>
@@ -90,24 +102,30 @@ function Replay({
           <input
             type="range"
             min="0"
-            max={last}
-            value={turn}
+            max={end}
+            value={place}
             aria-label="Turn"
-            aria-valuetext={`Turn ${turn + 1} of ${last + 1}`}
+            aria-valuetext={name}
             onInput={(event) => {
               setPlaying(false);
-              setTurn(Number(event.currentTarget.value));
+              setPlace(Number(event.currentTarget.value));
             }}
           />
-          <output>
-            turn {turn + 1} of {last + 1}
-          </output>
+          <output>{name}</output>
         </div>
-        <p>
-          The model answers <code>{turns[turn]?.replyText}</code>, which gives {signed(turns[turn]?.reward ?? 0)}.
-        </p>
-        {turn === last && <p class="muted">The state after the last reply is not recorded.</p>}
+        {turn === undefined ? (
+          <p>All turns are played. The rewards of the turns add up to {signed(sumOf(turns))}.</p>
+        ) : (
+          <p>
+            The model answers <code>{turn.replyText}</code>, which gives {signed(turn.reward)}.
+          </p>
+        )}
+        {last === null && place === end && <p class="muted">The state after the last reply is not recorded.</p>}
       </div>
     </section>
   );
+}
+
+function sumOf(turns: readonly TurnRecord[]): number {
+  return turns.reduce((sum, { reward }) => sum + reward, 0);
 }

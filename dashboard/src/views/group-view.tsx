@@ -58,6 +58,7 @@ function AdvantageBar({ value, largest }: { readonly value: number | null; reado
 
 function Replies({ record, config }: { readonly record: TrajectoryRecord | undefined; readonly config: unknown }) {
   if (record === undefined) return <p class="muted">…</p>;
+  const last = readBoard(record.finalStateKey ?? null, config, record.prompt.domain);
   return (
     <ol class="replies">
       {record.turns.map(({ replyText, stateKey, reward }, i) => {
@@ -70,6 +71,12 @@ function Replies({ record, config }: { readonly record: TrajectoryRecord | undef
           </li>
         );
       })}
+      {last && (
+        <li>
+          <BoardPicture board={last} label="At the end" />
+          <small class="muted">the end</small>
+        </li>
+      )}
     </ol>
   );
 }

@@ -30,7 +30,7 @@ export function RunView({ run }: { readonly run: string }) {
             </span>
           </>
         )}
-        <Connection live={live} />
+        <Connection live={live} isRunning={info?.status === "running"} />
       </div>
       <nav class="tabs" aria-label="Views of the run">
         {TABS.map((one) => (
@@ -63,8 +63,9 @@ function Overview({ answer, live }: { readonly answer: RunAnswer; readonly live:
   );
 }
 
-function Connection({ live: { connection } }: { readonly live: Live }) {
-  const texts = { connecting: "connecting", live: "live", lost: "connection lost, trying again", gone: "gone" };
+function Connection({ live: { connection }, isRunning }: { readonly live: Live; readonly isRunning: boolean }) {
+  const live = isRunning ? "live" : "connected";
+  const texts = { connecting: "connecting", live, lost: "connection lost, trying again", gone: "gone" };
   return (
     <span class={`connection ${connection}`} role="status">
       {texts[connection]}

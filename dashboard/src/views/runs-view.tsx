@@ -32,6 +32,7 @@ export function RunsView() {
           type="search"
           placeholder="Name, recipe, model, status, tag"
           aria-label="Find runs"
+          size={30}
           value={search}
           onInput={(event) => setQuery({ search: event.currentTarget.value })}
         />
@@ -55,6 +56,19 @@ export function RunsView() {
         )}
       </div>
       {runs?.length === 0 && <p class="muted">There are no runs here yet. They show up when they start.</p>}
+      {shown.length > 0 && (
+        <div class="run-row head" aria-hidden="true">
+          <span />
+          <span class="status-head">status</span>
+          <span>run</span>
+          <span class="wide-only">recipe</span>
+          <span class="wide-only">model</span>
+          <span>reward</span>
+          <span class="number">last</span>
+          <span class="number wide-only">steps</span>
+          <span class="number">age</span>
+        </div>
+      )}
       <VirtualList
         label="Runs"
         numRows={shown.length}
@@ -95,7 +109,9 @@ function RunRow({ run: { key, info }, isChosen, onToggle, ticks }: RunRowProps) 
         {key}
         <small class="muted">{info.tags.map((tag) => `#${tag}`).join(" ")}</small>
       </a>
-      <span class="wide-only">{info.recipe}</span>
+      <span class="wide-only ellipsis" title={info.recipe}>
+        {info.recipe}
+      </span>
       <span class="wide-only ellipsis" title={info.model}>
         {info.model.split("/").at(-1)}
       </span>

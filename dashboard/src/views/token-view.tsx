@@ -1,15 +1,17 @@
 /** Every token, coloured by one of its numbers, with all of them for the one that is pointed at. */
+import { Fragment } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { TrajectoryAnswer } from "../../../src/dashboard/answers.ts";
 import { number, signed } from "../format.ts";
 import { tokenColorings } from "../tokens/token-colors.ts";
-import { listTokens, type Token, worstToken } from "../tokens/token-list.ts";
+import { listTokens, type Token, turnHeads, worstToken } from "../tokens/token-list.ts";
 
 /** Tokens that are laid out together: those far away cost nothing. */
 const BLOCK = 400;
 
 export function TokenView({ answer }: { readonly answer: TrajectoryAnswer }) {
   const tokens = useMemo(() => listTokens(answer), [answer]);
+  const heads = useMemo(() => turnHeads(answer), [answer]);
   const [coloringName, setColoringName] = useState("log-prob");
   const [selected, setSelected] = useState(-1);
   const [hovered, setHovered] = useState(-1);
@@ -74,7 +76,7 @@ export function TokenView({ answer }: { readonly answer: TrajectoryAnswer }) {
         onMouseLeave={() => setHovered(-1)}
         onClick={(event) => setSelected(tokenOf(event.target))}
       >
-        <Blocks {...{ tokens, coloringName, selected }} />
+        <Blocks {...{ tokens, heads, coloringName, selected }} />
       </div>
       <TokenNumbers token={shown} />
     </>
@@ -83,34 +85,45 @@ export function TokenView({ answer }: { readonly answer: TrajectoryAnswer }) {
 
 interface BlocksProps {
   readonly tokens: readonly Token[];
+  /** Of each turn. */
+  readonly heads: readonly string[];
   readonly coloringName: string;
   readonly selected: number;
 }
 
-function Blocks({ tokens, coloringName, selected }: BlocksProps) {
+function Blocks({ tokens, heads, coloringName, selected }: BlocksProps) {
   const blocks = useMemo(() => {
     const { value, color } = tokenColorings.find(({ name }) => name === coloringName)!;
     const largest = tokens.reduce((most, token) => Math.max(most, Math.abs(value(token) ?? 0)), 1e-9);
     const spans = tokens.map((token, i) => {
       const known = value(token);
-      const classes = `token${token.isReply ? " reply" : ""}${isTurnStart(tokens, i) ? " turn-start" : ""}`;
-      return { i, classes, text: visible(token.text), color: known === null ? "transparent" : color(known, largest) };
+      const head = tokens[i - 1]?.turn === token.turn ? undefined : heads[token.turn];
+      const classes = token.isReply ? "token reply" : "token";
+      return {
+        i,
+        head,
+        classes,
+        text: visible(token.text),
+        color: known === null ? "transparent" : color(known, largest),
+      };
     });
     return Array.from({ length: Math.ceil(spans.length / BLOCK) }, (_, i) => spans.slice(i * BLOCK, (i + 1) * BLOCK));
-  }, [tokens, coloringName]);
+  }, [tokens, heads, coloringName]);
   return (
     <>
       {blocks.map((block) => (
         <div class="token-block" key={block[0]?.i}>
-          {block.map(({ i, classes, text, color }) => (
-            <span
-              key={i}
-              data-token={i}
-              class={i === selected ? `${classes} selected` : classes}
-              style={{ background: color }}
-            >
-              {text}
-            </span>
+          {block.map(({ i, head, classes, text, color }) => (
+            <Fragment key={i}>
+              {head !== undefined && <span class="turn-head">{head}</span>}
+              <span
+                data-token={i}
+                class={i === selected ? `${classes} selected` : classes}
+                style={{ background: color }}
+              >
+                {text}
+              </span>
+            </Fragment>
           ))}
         </div>
       ))}
@@ -143,10 +156,6 @@ function TokenNumbers({ token }: { readonly token: Token | undefined }) {
       ))}
     </dl>
   );
-}
-
-function isTurnStart(tokens: readonly Token[], i: number): boolean {
-  return i > 0 && tokens[i - 1]!.turn !== tokens[i]!.turn;
 }
 
 /** Line ends stay line ends; a token without a text is still there to point at. */

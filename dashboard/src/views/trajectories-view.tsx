@@ -27,6 +27,14 @@ export function TrajectoriesView({ run, revision }: { readonly run: string; read
   const filter = Object.fromEntries(route.value.query);
   const { pages, summary, error, want } = usePages(run, filter, revision);
   const rowAt = (index: number) => pages.get(Math.floor(index / PAGE))?.[index % PAGE];
+  if (summary?.numTotal === 0 && !summary.isReading) {
+    return (
+      <p class="muted">
+        This run has recorded no trajectories. A run of a vector environment has none; others record them as{" "}
+        <code>tracking.trajectoriesEvery</code> says.
+      </p>
+    );
+  }
   return (
     <>
       <Filters summary={summary} filter={filter} />
