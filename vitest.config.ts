@@ -13,6 +13,7 @@ export default defineConfig({
   test: {
     pool: "forks",
     testTimeout: 60_000,
+    hookTimeout: 60_000,
     projects: [
       // Unit tests leave nothing behind, so they share processes: loading the modules once saves a minute and a half.
       {

@@ -117,6 +117,7 @@ function makeBatch(): Required<TokenBatch> {
         bootstrapValues_B: uniform_B(),
         rewards_BT: toLastToken(uniform_B().gt(0.5).to("float32"), lossMask_BT),
         greedyRewards_B: uniform_B(),
+        rowWeights_B: uniform_B(),
         lossMask_BT,
         groupOf: rows.map((row) => Math.floor(row / shape.groupSize)),
         isTruncated: rows.map((row) => row % 20 === 0),

@@ -61,6 +61,21 @@ test.each([
   expect(reduceLoss(loss_BT, { lossMask_BT, groupOf }, reduction, denominators).item()).toBeCloseTo(expected, 7);
 });
 
+test.each([
+  // Rows sum to 3, 4, 24; the weights 2, 0.5, 0 make them 6, 2, 0. What is divided by stays.
+  { reduction: reductions[0]!, expected: 8 / 6 },
+  { reduction: reductions[1]!, expected: 8 },
+  { reduction: reductions[2]!, expected: (3 + 2 + 0) / 3 },
+  { reduction: reductions[3]!, expected: 8 / 3 },
+  { reduction: reductions[4]!, expected: 8 / 30 },
+  { reduction: reductions[5]!, expected: 8 / 3 / 2 },
+])("$reduction.type counts rows by their weights, over the denominators of all rows", ({ reduction, expected }) => {
+  const denominators = globalDenominators(lossMask_BT, groupOf);
+  const rowWeights_B = tensor([2, 0.5, 0], { dtype: "float64" });
+  const rows = { lossMask_BT, groupOf, rowWeights_B };
+  expect(reduceLoss(loss_BT, rows, reduction, denominators).item()).toBeCloseTo(expected, 7);
+});
+
 test("a loss per row is averaged over the rows that have tokens", () => {
   const mask = tensor(
     [

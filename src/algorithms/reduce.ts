@@ -53,6 +53,8 @@ export interface LossRows {
   readonly lossMask_BT: Tensor;
   /** A whole number per row, the same over all microbatches and ranks of a batch. */
   readonly groupOf: readonly number[];
+  /** What each row counts for; the denominators count every row once. Default 1. */
+  readonly rowWeights_B?: Tensor;
 }
 
 /** Counts a whole batch. Reads the row lengths back from the device: call it once per batch. */
@@ -81,12 +83,13 @@ export function mergeDenominators(parts: readonly Denominators[]): Denominators 
  * outside of the mask are not read. A batch without any loss token has loss 0 and gradient 0.
  */
 export function reduceLoss(
-  loss_BT: Tensor,
-  { lossMask_BT, groupOf }: LossRows,
+  plain_BT: Tensor,
+  { lossMask_BT, groupOf, rowWeights_B }: LossRows,
   reduction: Reduction,
   denominators: Denominators,
 ): Tensor {
-  expectBatch(lossMask_BT, { loss_BT });
+  expectBatch(lossMask_BT, { loss_BT: plain_BT }, { ...(rowWeights_B && { rowWeights_B }) });
+  const loss_BT = rowWeights_B ? plain_BT.mul(rowWeights_B.unsqueeze(1)) : plain_BT;
   switch (reduction.type) {
     case "token-mean":
       return maskedSum(loss_BT, lossMask_BT).div(atLeastOne(denominators.numTokens));

@@ -7,10 +7,14 @@ export function numReplays(numFresh: number, ratio: number): number {
   return Math.round((numFresh * ratio) / (1 - ratio));
 }
 
+/** The number of the first replay's group in a batch; the others follow in order. */
+export function firstReplayGroup(fresh: readonly TokenSample[]): number {
+  return after(fresh.map(({ group }) => group));
+}
+
 /** The fresh samples, then those of each replay with its weight. */
 export function joinReplays(fresh: readonly TokenSample[], replays: readonly Replay[]): readonly TokenSample[] {
-  const after = (numbers: readonly number[]) => numbers.reduce((most, number) => Math.max(most, number), -1) + 1;
-  const firstGroup = after(fresh.map(({ group }) => group));
+  const firstGroup = firstReplayGroup(fresh);
   let nextTrajectory = after(fresh.map(({ trajectory }) => trajectory));
   const replayed = replays.flatMap(({ samples, weight }, index) => {
     const numbers = new Map<number, number>();
@@ -21,4 +25,8 @@ export function joinReplays(fresh: readonly TokenSample[], replays: readonly Rep
     return samples.map((sample) => ({ ...sample, ...place(sample.trajectory), weight }));
   });
   return [...fresh, ...replayed];
+}
+
+function after(numbers: readonly number[]): number {
+  return numbers.reduce((most, number) => Math.max(most, number), -1) + 1;
 }

@@ -201,6 +201,18 @@ describe("priorities", () => {
     expect(chiSquare(countsOf(buffer, 3000), [1 / 3, 1 / 3, 1 / 3, 1 / 2, 1 / 2])).toBeLessThan(18.5);
   });
 
+  test("start at the largest TD error known, and become what training found", () => {
+    const buffer = new ReplayBuffer({ ...options, priority: "td-error" });
+    expect(buffer.add([groupWith(0, [1]), groupWith(1, [1])], 0)).toEqual([0, 1]);
+    buffer.update([0, 1], [0.5, 2]);
+    // A group without a sample is not kept and has no id.
+    const empty = { ...groupWith(8, [1]), samples: [] };
+    expect(buffer.add([empty, groupWith(2, [1]), groupWith(3, [1])], 0)).toEqual([null, 2, 3]);
+    expect(chiSquare(countsOf(buffer, 4000), [0.5, 2, 2, 2])).toBeLessThan(LIMIT);
+    buffer.update([2, 3], [0.5, 1]);
+    expect(chiSquare(countsOf(buffer, 4000), [0.5, 2, 0.5, 1])).toBeLessThan(LIMIT);
+  });
+
   test("are what update says from then on, and groups that are gone do not mind", () => {
     const buffer = bufferOf([1, 1]);
     buffer.update([1, 77], [0.25, 3]);

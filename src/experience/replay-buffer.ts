@@ -98,20 +98,27 @@ export class ReplayBuffer {
     return beta[0] + (beta[1] - beta[0]) * Math.min(1, this.#numDraws / betaDraws);
   }
 
-  /** Keeps the groups of a batch. Those without a sample, or larger than everything, are left out. */
-  add(groups: readonly ReplayGroup[], version: number): void {
+  /**
+   * Keeps the groups of a batch and returns their ids, for `update`. Those without a sample, or larger than everything,
+   * are left out and have none.
+   */
+  add(groups: readonly ReplayGroup[], version: number): readonly (number | null)[] {
     const { capacity, priority } = this.#options;
+    const largest = this.#largestSignal();
     this.#moveBase(version);
-    for (const { group, samples } of groups) {
+    const ids = groups.map(({ group, samples }) => {
       const numTrajectories = new Set(samples.map(({ trajectory }) => trajectory)).size;
-      if (numTrajectories === 0 || numTrajectories > capacity) continue;
-      const signal = signalOf(priority, group);
+      if (numTrajectories === 0 || numTrajectories > capacity) return null;
+      const signal = signalOf(priority, group, largest);
       const keys = signal === undefined ? rarityKeys(group) : [];
+      const id = this.#nextId++;
       const slot = this.#entries.indexOf(undefined);
-      this.#insert(slot, { id: this.#nextId++, samples, version, keys, signal, numTrajectories, numUses: 0 });
+      this.#insert(slot, { id, samples, version, keys, signal, numTrajectories, numUses: 0 });
       while (this.#numTrajectories > capacity) this.#remove(this.#lowestSlot());
-    }
+      return id;
+    });
     this.#settle();
+    return ids;
   }
 
   /** Draws this many times, but at most as often as there are groups. Every call moves beta on. */
@@ -217,6 +224,12 @@ export class ReplayBuffer {
       if (count === 0) this.#numGroupsWith.delete(key);
       else this.#numGroupsWith.set(key, count);
     }
+  }
+
+  /** 1 where there is none to go by. */
+  #largestSignal(): number {
+    const signals = this.#entries.flatMap((entry) => entry?.signal ?? []);
+    return signals.length === 0 ? 1 : signals.reduce((most, signal) => Math.max(most, signal), 0);
   }
 
   #lowestSlot(): number {

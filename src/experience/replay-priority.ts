@@ -5,12 +5,15 @@ import type { TrajectoryGroup } from "../flow/trajectory.ts";
  * What raises the chance of a replay. `uniform`: nothing but recency. `advantage`: the spread of the rewards in the
  * group, which bounds the advantages that a baseline over the group can give. `reward`: the mean size of the rewards.
  * `rarity`: how few groups in the buffer have the same states, or the same prompt where the environment names no
- * states.
+ * states. `td-error`: how wrong the critic was about the group when it was last trained on, which training has to tell.
  */
-export type ReplayPriority = "uniform" | "advantage" | "reward" | "rarity";
+export type ReplayPriority = "uniform" | "advantage" | "reward" | "rarity" | "td-error";
 
-/** The signal of a group; undefined for rarity, which depends on the other groups. */
-export function signalOf(priority: ReplayPriority, group: TrajectoryGroup): number | undefined {
+/**
+ * The signal of a new group; undefined for rarity, which depends on the other groups. Until a TD error is known it is the
+ * largest in the buffer, so that every group is likely to be trained on once (PER, algorithm 1).
+ */
+export function signalOf(priority: ReplayPriority, group: TrajectoryGroup, largest: number): number | undefined {
   const totals = group.trajectories.filter(hasReward).map(({ reward }) => reward.total);
   switch (priority) {
     case "uniform":
@@ -21,6 +24,8 @@ export function signalOf(priority: ReplayPriority, group: TrajectoryGroup): numb
       return mean(totals.map(Math.abs));
     case "rarity":
       return undefined;
+    case "td-error":
+      return largest;
   }
 }
 

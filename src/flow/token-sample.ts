@@ -20,7 +20,7 @@ export interface TokenSample {
   /** The state that its first turn started from. */
   readonly stateKey: string;
   readonly isTruncated: boolean;
-  /** What its advantages are multiplied by: the importance weight of a replay. Default 1. */
+  /** What every term of its loss is multiplied by: the importance weight of a replay. Default 1. */
   readonly weight?: number;
 }
 

@@ -4,6 +4,7 @@ import type { Metrics } from "../flow/metrics.ts";
 import type { SampleBatch } from "../flow/token-sample.ts";
 import type { TrajectoryGroup } from "../flow/trajectory.ts";
 import type { Rollout } from "../rollout/rollout-report.ts";
+import type { StepReport } from "../training/token-trainer.ts";
 import type { Trainer } from "../training/trainer.ts";
 import type { WeightSync } from "../weight-sync/weight-sync.ts";
 
@@ -28,6 +29,8 @@ export interface ExperiencePart {
     groups: readonly TrajectoryGroup[],
     version: number,
   ): { readonly batch: SampleBatch; readonly metrics: Metrics };
+  /** What training found in the batch that was built last. */
+  onTrained?(report: StepReport): void;
 }
 
 /** Where a loop stands. Steps count from 1; the version after step n of a synchronous loop is n. */

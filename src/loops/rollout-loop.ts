@@ -32,11 +32,12 @@ export async function runRolloutLoop(
     step++;
     await observer.onRollout?.(step, sampled);
     const { batch, metrics: built } = experience.build(sampled.groups, version);
-    const { metrics: trained } = await trainer.step(batch);
+    const report = await trainer.step(batch);
+    experience.onTrained?.(report);
     const isDue = step % syncInterval === 0 || step === numSteps;
     const published = isDue ? await sync.publish(++version) : {};
     if (isDue) rollout.setVersion(version);
-    const metrics = { ...sampled.metrics, ...built, ...trained, ...published };
+    const metrics = { ...sampled.metrics, ...built, ...report.metrics, ...published };
     if ((await observer.onStep({ step, version }, metrics)) === "stop") break;
   }
   return { step, version };

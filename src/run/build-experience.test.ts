@@ -67,3 +67,22 @@ test("what is restored builds the same batches", () => {
 test("a batch of replays alone is refused", () => {
   expect(() => experienceOf({ ratio: 1 })).toThrow(/expected number to be <1/);
 });
+
+test("groups are replayed by the TD errors that training found, fresh ones and replayed ones alike", () => {
+  const config = runConfig.parse({
+    model: { preset: "nano" },
+    training: { optimizer: { lr: 1e-3 } },
+    replay: { priority: "td-error", ratio: 0.5, alpha: 1, halfLife: 1e9, maxReuse: 1e6 },
+  });
+  const experience = buildExperience(config, buildRecipe({ type: "ppo" }));
+  const train = (step: number, errorOf: (token: number) => number) => {
+    const { batch } = experience.build(groupsOf(step), step);
+    const tdErrors = Float32Array.from(batch.samples, ({ tokenIds }) => errorOf(tokenIds[0]!));
+    experience.onTrained?.({ numUpdates: 1, metrics: {}, tdErrors });
+    return batch.samples.slice(12).map(({ tokenIds }) => tokenIds[0]!);
+  };
+  expect(train(0, (token) => (token === 3 ? 1 : 0))).toEqual([]);
+  // Group 3 of step 0 has nearly all of the priority. Now it is learned, and group 5 of step 1 is not.
+  expect(new Set(train(1, (token) => (token === 15 ? 1 : 0)))).toEqual(new Set([3]));
+  expect(new Set(train(2, () => 0))).toEqual(new Set([15]));
+});

@@ -1,10 +1,11 @@
 /** From config to the part between rollout and training. */
 import type { Recipe } from "../algorithms/recipes/recipe.ts";
-import { joinReplays, numReplays } from "../experience/join-replays.ts";
+import { firstReplayGroup, joinReplays, numReplays } from "../experience/join-replays.ts";
 import { type Replay, ReplayBuffer } from "../experience/replay-buffer.ts";
 import { type BuildOptions, buildSamples } from "../experience/sample-builder.ts";
 import type { Metrics } from "../flow/metrics.ts";
 import type { JsonValue } from "../flow/prompt.ts";
+import type { SampleBatch, TokenSample } from "../flow/token-sample.ts";
 import type { ExperiencePart } from "../loops/loop-parts.ts";
 import { deriveSeed } from "../random/random.ts";
 import type { RunConfig } from "./run-config.ts";
@@ -39,21 +40,45 @@ function withReplay(
 ): SavedExperience {
   const { ratio, ...priorities } = replay;
   const buffer = new ReplayBuffer({ ...priorities, betaDraws: loop.steps, seed: deriveSeed(seed, "replay") });
+  let built: { readonly batch: SampleBatch; readonly idOf: ReadonlyMap<number, number | null> } | null = null;
   return {
     build: (groups, version) => {
       const { samples, metrics } = buildSamples(groups, options);
       // Drawn before the fresh groups come in, so that none is in a batch twice.
       const replays = buffer.draw(numReplays(groups.length, ratio));
-      buffer.add(
+      const ids = buffer.add(
         groups.map((group, index) => ({ group, samples: samples.filter((sample) => sample.group === index) })),
         version,
       );
       const batch = { samples: joinReplays(samples, replays), version };
+      const replayIds = replays.map(({ id }, index): [number, number] => [firstReplayGroup(samples) + index, id]);
+      built = { batch, idOf: new Map([...ids.entries(), ...replayIds]) };
       return { batch, metrics: { ...metrics, ...replayMetrics(replays, batch.samples.length, version, buffer) } };
+    },
+    onTrained: ({ tdErrors }) => {
+      if (priorities.priority !== "td-error" || tdErrors === undefined || built === null) return;
+      const signals = meanByGroup(built.batch.samples, tdErrors);
+      const known = [...signals].flatMap(([group, signal]) => {
+        const id = built?.idOf.get(group) ?? null;
+        return id === null ? [] : [{ id, signal }];
+      });
+      buffer.update(
+        known.map(({ id }) => id),
+        known.map(({ signal }) => signal),
+      );
     },
     position: () => buffer.position(),
     restore: (position) => buffer.restore(position),
   };
+}
+
+function meanByGroup(samples: readonly TokenSample[], values: Float32Array): ReadonlyMap<number, number> {
+  const sums = new Map<number, { readonly sum: number; readonly count: number }>();
+  for (const [row, { group }] of samples.entries()) {
+    const { sum, count } = sums.get(group) ?? { sum: 0, count: 0 };
+    sums.set(group, { sum: sum + values[row]!, count: count + 1 });
+  }
+  return new Map([...sums].map(([group, { sum, count }]) => [group, sum / count]));
 }
 
 function replayMetrics(

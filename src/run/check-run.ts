@@ -62,6 +62,10 @@ const CHECKS: readonly Check[] = [
       : null;
   },
   checkRewards,
+  ({ replay, algorithm }) =>
+    replay?.priority === "td-error" && !buildRecipe(algorithm as RecipeChoice).hasCritic
+      ? `replay.priority is "td-error", and ${algorithm.type} has no critic that could be wrong. Set algorithm.type to "ppo", or replay.priority to "advantage".`
+      : null,
   ({ rollout }) =>
     rollout.sampling.maxTokens >= rollout.contextLength
       ? `rollout.sampling.maxTokens must be below rollout.contextLength, which holds the prompt too: got ${rollout.sampling.maxTokens} and ${rollout.contextLength}. Raise contextLength or lower maxTokens.`

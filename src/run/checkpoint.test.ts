@@ -22,6 +22,7 @@ const trainer: Trainer = {
   step: unused,
   stepSupervised: unused,
   withWeights: unused,
+  saveMerged: unused,
   saveModel: async (folder) => {
     mkdirSync(folder);
     writeFileSync(join(folder, "weights"), String(++numSaved));

@@ -1,6 +1,7 @@
 /** The types of a run file, for editors. At run time nothing happens here: the file is checked when it is loaded. */
 import type { z } from "zod";
 import type { RecipeChoice } from "../algorithms/recipes/table.ts";
+import type { cartPoleText } from "../envs/cart-pole-text/cart-pole-text.ts";
 import type { countdown } from "../envs/countdown/countdown.ts";
 import type { frozenLake } from "../envs/frozen-lake/frozen-lake.ts";
 import type { questionAnswer } from "../envs/question-answer/question-answer.ts";
@@ -13,6 +14,7 @@ import type { RunInput } from "./run-config.ts";
 
 /** The built-in environments by type, as in the catalog. */
 export interface EnvTypes {
+  readonly "cart-pole-text": typeof cartPoleText;
   readonly countdown: typeof countdown;
   readonly "frozen-lake": typeof frozenLake;
   readonly "question-answer": typeof questionAnswer;

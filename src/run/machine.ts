@@ -16,13 +16,23 @@ export function placeRun(config: RunConfig): Placement {
   const device = resolveDevice(config.device);
   const isOnGpu = device.startsWith("cuda");
   const cores = availableParallelism();
+  expectGpus(config, isOnGpu);
   const share = config.loop.type === "sync" ? cores : Math.max(1, Math.floor(cores / 2));
   return {
     device,
     dtype: config.model.dtype === "auto" ? (isOnGpu ? "bfloat16" : "float32") : config.model.dtype,
     engineThreads: config.engine.threads ?? share,
-    trainerThreads: config.trainerThreads ?? share,
+    trainerThreads: config.trainerThreads ?? Math.max(1, Math.floor(share / config.training.ranks)),
   };
+}
+
+function expectGpus({ training }: RunConfig, isOnGpu: boolean): void {
+  const count = cudaDeviceCount();
+  if (!isOnGpu || training.ranks === 1 || training.ranks <= count) return;
+  throw new RerollError(
+    "NO_DEVICE",
+    `training.ranks is ${training.ranks}, and this machine has ${count} CUDA devices. Each rank needs one of its own: set training.ranks to ${count} or less.`,
+  );
 }
 
 function resolveDevice(wanted: string): string {

@@ -80,7 +80,7 @@ async function openRemote({ kind, url, apiKey }: RemoteChoice, { runFolder, cloc
     generate: remote.generate,
     local: null,
     syncFrom: (trainer) => {
-      const saveModel = (folder: string) => trainer.saveModel(folder);
+      const saveModel = (folder: string) => trainer.saveMerged(folder);
       const sync = createFileSync({ saveModel, folder: join(runFolder, "weights"), targets: [weights], clock });
       return {
         publish: async (next) => {

@@ -112,7 +112,7 @@ const replayOptions = z.strictObject({
   capacity: z.int().positive().default(4096).describe("Trajectories kept."),
   ratio: z.number().min(0).lt(1).default(0.25).describe("Share of each batch that is replayed."),
   priority: z
-    .enum(["uniform", "advantage", "reward", "rarity"])
+    .enum(["uniform", "advantage", "reward", "rarity", "td-error"])
     .default("advantage")
     .describe("What makes a trajectory likely to be replayed."),
   alpha: z.number().min(0).default(0.6).describe("How strongly priorities count."),

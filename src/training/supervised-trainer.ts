@@ -10,12 +10,15 @@ import { applySchedule, type Schedule } from "../torch/optim/schedule.ts";
 import { keep, tensorScope } from "../torch/scope.ts";
 import { forwardParts, gridOf, packTokens } from "./token-rows.ts";
 import type { StepReport } from "./token-trainer.ts";
+import type { TrainerRanks } from "./trainer-ranks.ts";
 
 export interface SupervisedTrainerParts {
   readonly model: CausalLm;
   readonly optimizer: Optimizer;
   /** By the number of updates done. */
   readonly schedule: Schedule;
+  /** Where the samples are spread over several ranks. */
+  readonly ranks?: TrainerRanks | undefined;
   readonly options: {
     readonly maxTokensPerMicrobatch: number;
     readonly maxGradNorm: number;
@@ -36,10 +39,11 @@ export class SupervisedTrainer {
     return this.#numUpdates;
   }
 
-  /** One update on these samples: the mean of -log p over all their loss tokens. */
-  step(samples: readonly TokenSample[]): StepReport {
-    const { model, optimizer, schedule, options } = this.#parts;
-    const numTokens = samples.reduce((sum, { lossMask }) => sum + lossMask.reduce((total, one) => total + one, 0), 0);
+  /** One update on these samples: the mean of -log p over all their loss tokens, those of other ranks among them. */
+  async step(samples: readonly TokenSample[]): Promise<StepReport> {
+    const { model, optimizer, schedule, ranks, options } = this.#parts;
+    const own = samples.reduce((sum, { lossMask }) => sum + lossMask.reduce((total, one) => total + one, 0), 0);
+    const numTokens = (await ranks?.sum(own)) ?? own;
     if (numTokens === 0) throw new RerollError("EMPTY_BATCH", "The batch has no loss tokens to learn from.");
     applySchedule(optimizer, schedule(this.#numUpdates));
     optimizer.zeroGrad();
@@ -56,19 +60,21 @@ export class SupervisedTrainer {
         return keep(loss.detach());
       }),
     );
-    const [loss, norm] = tensorScope(() => {
+    await ranks?.reduceGradients();
+    const [ownLoss, norm] = tensorScope(() => {
       const total = clipGradNorm(model.trainableParameters(), options.maxGradNorm);
       optimizer.step();
       return stack([stack(losses).sum(), total.to("float32")]).toArray();
     });
     for (const part of losses) part.dispose();
+    const loss = (await ranks?.sum(ownLoss!)) ?? ownLoss!;
     optimizer.zeroGrad();
     this.#numUpdates++;
     const lr = optimizer.groups[0]?.lr ?? 0;
     return {
       numUpdates: 1,
       metrics: {
-        "supervised/loss": loss!,
+        "supervised/loss": loss,
         "supervised/grad_norm": norm!,
         "supervised/lr": lr,
         "supervised/tokens": numTokens,

@@ -1,7 +1,7 @@
 /**
  * A trainer in a thread of its own, so that the event loop stays free while it computes.
  *
- * Batches are copied over; weights come back without a copy. Calls run one after another, in order. When the thread fails,
+ * Batches are copied over; weights, and the numbers that a step is asked for, come back without a copy. Calls run one after another, in order. When the thread fails,
  * every call rejects with the reason.
  */
 import type { Worker } from "node:worker_threads";
@@ -10,13 +10,13 @@ import type { SampleBatch, TokenSample } from "../flow/token-sample.ts";
 import { startWorker } from "../threads/start-worker.ts";
 import { discardParcel, receiveTensor } from "../torch/parcel.ts";
 import type { Tensor } from "../torch/tensor.ts";
-import type { StepReport } from "./token-trainer.ts";
+import type { StepOptions, StepReport } from "./token-trainer.ts";
 import type { Trainer } from "./trainer.ts";
 import type { TrainerHostSource } from "./trainer-host.ts";
 import type { FromTrainer, NamedParcel, TrainerCall } from "./trainer-messages.ts";
 
 /** Loads a model in a new thread and trains it there. Rejects with the reason where that fails. */
-export function startThreadedTrainer(source: TrainerHostSource): Promise<Trainer> {
+export function startThreadedTrainer(source: TrainerHostSource): Promise<ThreadedTrainer> {
   const worker = startWorker(new URL("trainer-worker", import.meta.url), source);
   return new Promise((resolve, reject) => {
     worker.once("error", (error) => reject(broken(error.message)));
@@ -30,7 +30,8 @@ interface Pending {
   readonly reject: (error: RerollError) => void;
 }
 
-class ThreadedTrainer implements Trainer {
+/** Made by startThreadedTrainer. */
+export class ThreadedTrainer implements Trainer {
   readonly #worker: Worker;
   readonly #pending = new Map<number, Pending>();
   #nextId = 0;
@@ -45,8 +46,8 @@ class ThreadedTrainer implements Trainer {
     worker.on("exit", (code) => this.#breakDown(broken(`it ended with code ${code}`)));
   }
 
-  step(batch: SampleBatch): Promise<StepReport> {
-    return this.#inTurn(() => this.#call({ kind: "step", batch })) as Promise<StepReport>;
+  step(batch: SampleBatch, options: StepOptions = {}): Promise<StepReport> {
+    return this.#inTurn(() => this.#call({ kind: "step", batch, options })) as Promise<StepReport>;
   }
 
   stepSupervised(samples: readonly TokenSample[]): Promise<StepReport> {
@@ -71,6 +72,10 @@ class ThreadedTrainer implements Trainer {
     return this.#inTurn(() => this.#call({ kind: "saveModel", folder })) as Promise<void>;
   }
 
+  saveMerged(folder: string): Promise<void> {
+    return this.#inTurn(() => this.#call({ kind: "saveMerged", folder })) as Promise<void>;
+  }
+
   saveState(folder: string): Promise<void> {
     return this.#inTurn(() => this.#call({ kind: "saveState", folder })) as Promise<void>;
   }
@@ -83,6 +88,12 @@ class ThreadedTrainer implements Trainer {
     if (this.#end !== null) return;
     await this.#inTurn(() => this.#call({ kind: "close" }));
     this.#end = broken("it was closed");
+    await this.#worker.terminate();
+  }
+
+  /** Ends the thread at once, whatever it is doing. Calls under way reject. */
+  async abandon(): Promise<void> {
+    this.#breakDown(broken("it was abandoned"));
     await this.#worker.terminate();
   }
 

@@ -165,6 +165,73 @@ test("a rollout is cut into updates of whole trajectories", async () => {
   model.dispose();
 });
 
+describe.each<[string, RecipeChoice]>([
+  ["with an anchor", { type: "grpo" }],
+  ["in bypass mode", { type: "grpo", bypass: {} }],
+])("numbers of tokens %s", (_, choice) => {
+  test("on policy, the log-probs are the sampler's and the entropies those of its distribution; advantages are the recipe's", async () => {
+    const model = createPreset("nano", vocabSize, 1);
+    const prompt = [0, 2];
+    const distribution = nextLogprobs(model, prompt);
+    const rewards = [1, 0, 0, 0];
+    // The last two are twins.
+    const samples = [3, 4, 5, 5].map((reply, i) =>
+      sampleOf({
+        prompt,
+        reply: [reply],
+        logprobs: [distribution[reply]!],
+        reward: rewards[i]!,
+        group: 0,
+        trajectory: i,
+      }),
+    );
+    const step = trainerOf(model, choice).step({ samples, version: 0 }, { numbersOf: [0, 2, 3] });
+    const { numbers, metrics } = await step;
+    expect([...numbers!.keys()].sort()).toEqual([0, 2, 3]);
+    const entropy = -distribution.reduce((sum, logprob) => sum + Math.exp(logprob) * logprob, 0);
+    expect(metrics["policy/entropy"]).toBeCloseTo(entropy, 5);
+    for (const [row, { policyLogprobs, entropies, advantages, lossMask }] of numbers!) {
+      expect(policyLogprobs[2]).toBeCloseTo(samples[row]!.samplerLogprobs[2]!, 5);
+      expect(entropies[2]).toBeCloseTo(entropy, 5);
+      // Mean 1/4; deviation sqrt((9/16 + 3/16) / 3) = 1/2.
+      expect(advantages[2]).toBeCloseTo(row === 0 ? 1.5 : -0.5, 4);
+      expect([...lossMask]).toEqual([0, 0, 1]);
+      for (const values of [policyLogprobs, entropies, advantages]) expect([...values.slice(0, 2)]).toEqual([0, 0]);
+    }
+    model.dispose();
+  });
+});
+
+test("numbers are of the weights before the step, however it is cut into updates and microbatches", async () => {
+  const model = createPreset("nano", vocabSize, 1);
+  const samples = mixedSamples();
+  const expected = samples.map(({ tokenIds, lossMask }) =>
+    [...tokenIds].map((id, i) => (lossMask[i] === 1 ? nextLogprobs(model, [...tokenIds.slice(0, i)])[id]! : 0)),
+  );
+  const cut = { minibatchTrajectories: 5, maxTokensPerMicrobatch: 16 };
+  const everyRow = samples.map((_, row) => row);
+  const { numbers } = await trainerOf(model, { type: "grpo" }, cut).step(
+    { samples, version: 0 },
+    { numbersOf: everyRow },
+  );
+  const gaps = [...numbers!].map(([row, { policyLogprobs }]) =>
+    Math.max(...policyLogprobs.map((logprob, i) => Math.abs(logprob - expected[row]![i]!))),
+  );
+  expect(gaps).toHaveLength(samples.length);
+  expect(Math.max(...gaps)).toBeLessThan(1e-4);
+  model.dispose();
+});
+
+test("the loss mask of the numbers is without the tokens that the recipe masks", async () => {
+  const model = createPreset("nano", vocabSize, 1);
+  const samples = mixedSamples().map((sample, i) => ({ ...sample, isTruncated: i === 1 }));
+  const trainer = trainerOf(model, { type: "grpo", masksTruncated: true });
+  const { numbers } = await trainer.step({ samples, version: 0 }, { numbersOf: [1, 2] });
+  expect([...numbers!.get(1)!.lossMask]).toEqual(Array.from(samples[1]!.lossMask, () => 0));
+  expect(numbers!.get(2)!.lossMask).toEqual(samples[2]!.lossMask);
+  model.dispose();
+});
+
 test("a recipe that needs a reference or a critic says so before the first step", () => {
   const model = createPreset("nano", vocabSize, 1);
   expect(() => trainerOf(model, { type: "grpo", klLoss: { coefficient: 0.1 } })).toThrow(/needs a reference model/);
@@ -177,7 +244,13 @@ test("steps leave no memory behind", async () => {
   const trainer = trainerOf(model, { type: "grpo" }, { maxTokensPerMicrobatch: 40, minibatchTrajectories: 8 });
   await trainer.step({ samples: mixedSamples(), version: 0 });
   const before = native.memoryStats();
-  for (let step = 0; step < 5; step++) await trainer.step({ samples: mixedSamples(), version: 0 });
+  for (let step = 0; step < 5; step++) {
+    const { numbers } = await trainer.step(
+      { samples: mixedSamples(), version: 0 },
+      { numbersOf: step < 2 ? [] : [1, 4] },
+    );
+    expect(numbers?.size).toBe(step < 2 ? undefined : 2);
+  }
   const after = native.memoryStats();
   expect(after.liveTensors).toBe(before.liveTensors);
   expect(after.liveBytes).toBe(before.liveBytes);

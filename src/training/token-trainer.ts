@@ -6,9 +6,10 @@
  */
 
 import { type CorrectionMetrics, readCorrectionMetrics } from "../algorithms/corrections/correction-metrics.ts";
+import { entropyBonus } from "../algorithms/losses/entropy-bonus.ts";
 import { addMetrics, type LossMetrics, readMetrics } from "../algorithms/losses/loss-metrics.ts";
 import { maskedMean } from "../algorithms/masked.ts";
-import { type ScoredBatch, selectRows, type TokenBatch } from "../algorithms/recipes/batch.ts";
+import { type ScoredBatch, type ScoredRows, selectRows, type TokenBatch } from "../algorithms/recipes/batch.ts";
 import type { Measured, Recipe, RecipeState } from "../algorithms/recipes/recipe.ts";
 import { globalDenominators, mergeDenominators } from "../algorithms/reduce.ts";
 import { RerollError } from "../errors/reroll-error.ts";
@@ -19,14 +20,16 @@ import { withoutLora } from "../models/causal-lm/lora.ts";
 import { deriveSeed, Random } from "../random/random.ts";
 import { noGrad } from "../torch/autograd.ts";
 import { tensor } from "../torch/create.ts";
+import type { Device } from "../torch/dtype.ts";
 import { clipGradNorm } from "../torch/optim/clip-grad-norm.ts";
 import type { Optimizer } from "../torch/optim/optimizer.ts";
 import { applySchedule, type Schedule } from "../torch/optim/schedule.ts";
 import { keep, tensorScope } from "../torch/scope.ts";
 import type { Tensor } from "../torch/tensor.ts";
-import { type Critic, measureAll, measurePolicy, measureValues } from "./measure-rows.ts";
+import { type Critic, type MeasuredPolicy, measureAll, measurePolicy, measureValues } from "./measure-rows.ts";
 import { forwardParts, type Grid, gridConstants, gridOf, packTokens } from "./token-rows.ts";
 import type { TrainerRanks } from "./trainer-ranks.ts";
+import { type SampleNumbers, TrainerReading } from "./trainer-reading.ts";
 
 export interface TokenTrainerParts {
   readonly model: CausalLm;
@@ -65,6 +68,15 @@ export interface TokenTrainerOptions {
 export interface StepReport {
   readonly numUpdates: number;
   readonly metrics: Metrics;
+  /** Of the samples that `StepOptions.numbersOf` asked for, by their place in the batch. */
+  readonly numbers?: ReadonlyMap<number, SampleNumbers>;
+  /** Mean |return - value| over the loss tokens of each sample, before the updates. For recipes with a critic. */
+  readonly tdErrors?: Float32Array;
+}
+
+export interface StepOptions {
+  /** Samples whose tokens are reported on, by their place in the batch. Default none, which costs nothing. */
+  readonly numbersOf?: readonly number[];
 }
 
 /** What changes from step to step beside weights and optimiser. Plain data. */
@@ -96,28 +108,36 @@ export class TokenTrainer {
     this.#state = state;
   }
 
-  async step(batch: SampleBatch): Promise<StepReport> {
+  async step(batch: SampleBatch, { numbersOf = [] }: StepOptions = {}): Promise<StepReport> {
     if (batch.samples.length === 0) throw new RerollError("EMPTY_BATCH", "The batch has no samples to train on.");
     const before = this.#state.numUpdates;
     const grid = gridOf(batch.samples);
-    const scored = this.#score(grid, batch.version);
+    const reading = new TrainerReading(grid, numbersOf);
+    const scored = this.#score(grid, batch.version, reading);
     try {
       const sums = new MetricSums();
       const { recipe } = this.#parts;
       for (let epoch = 0; epoch < recipe.numEpochs; epoch++) {
-        for (const rows of await this.#minibatches(grid, epoch)) await this.#update(grid, scored, rows, sums);
+        for (const rows of await this.#minibatches(grid, epoch))
+          await this.#update(grid, scored, rows, { sums, reading });
       }
       const metrics = { ...readCorrectionMetrics(scored.metrics), ...sums.read() };
       await this.#advance(metrics, batch.samples.length, scored);
       const numUpdates = this.#state.numUpdates - before;
-      return { numUpdates, metrics: { ...metrics, "train/updates": numUpdates } };
+      return {
+        numUpdates,
+        metrics: { ...metrics, "train/updates": numUpdates },
+        ...(numbersOf.length > 0 && { numbers: reading.read(scored) }),
+        ...tdErrorsOf(scored),
+      };
     } finally {
+      reading.dispose();
       disposeScored(scored);
     }
   }
 
   /** Everything that must see the whole rollout, before the weights change. */
-  #score(grid: Grid, version: number): ScoredBatch {
+  #score(grid: Grid, version: number, reading: TrainerReading): ScoredBatch {
     const { recipe, model } = this.#parts;
     return noGrad(() =>
       tensorScope(() => {
@@ -127,7 +147,8 @@ export class TokenTrainer {
           lossMask_BT,
           samplerLogprobs_BT,
           rewards_BT,
-          ...this.#measure(grid),
+          ...this.#measure(grid, reading),
+          ...weightsOf(grid, device),
           groupOf: grid.samples.map(({ group }) => group),
           isTruncated: grid.samples.map(({ isTruncated }) => isTruncated),
           versions: { versions_BT, current: version },
@@ -139,29 +160,31 @@ export class TokenTrainer {
         };
         const scored = recipe.score(batch, this.#state.recipe);
         const metrics = { ...scored.metrics, ...samplerGap(batch), ...stalenessOf(batch) };
-        const advantages_BT = weightRows(scored.advantages_BT, grid);
-        return keepScored({ ...scored, advantages_BT, metrics });
+        return keepScored({ ...scored, metrics });
       }),
     );
   }
 
   /** What the recipe needs from models: log-probs of the anchor and the reference, values of the critic. */
-  #measure(grid: Grid): Partial<TokenBatch> {
+  #measure(grid: Grid, reading: TrainerReading): Partial<TokenBatch> {
     const { recipe, model, reference, critic, options } = this.#parts;
     const { device } = model.embedding;
     const everyRow = grid.samples.map((_, row) => row);
     const parts = forwardParts(grid, everyRow, options.maxTokensPerMicrobatch);
     const settings = { temperature: options.temperature, checkpoint: false };
-    const logprobsOf = (measured: CausalLm) =>
-      measureAll(grid, parts, device, (packed) => ({ logprobs: measurePolicy(measured, packed, settings).logprobs_BT }))
-        .logprobs;
+    const logprobsOf = (measured: CausalLm, see?: TrainerReading) =>
+      measureAll(grid, parts, device, (packed, rows) => {
+        const policy = measurePolicy(measured, packed, settings);
+        see?.add(rows, policy);
+        return { logprobs: policy.logprobs_BT };
+      }).logprobs;
     const needs = new Set(recipe.needs);
     const values =
       critic === null || !recipe.hasCritic
         ? null
         : measureAll(grid, parts, device, (packed) => ({ ...measureValues(critic, packed, false) }));
     return {
-      ...(needs.has("anchorLogprobs_BT") && { anchorLogprobs_BT: logprobsOf(model) }),
+      ...(needs.has("anchorLogprobs_BT") && { anchorLogprobs_BT: logprobsOf(model, reading) }),
       ...(needs.has("referenceLogprobs_BT") &&
         reference !== null && {
           referenceLogprobs_BT:
@@ -196,7 +219,12 @@ export class TokenTrainer {
     return Array.from({ length: count }, (_, i) => order.slice(cut(i), cut(i + 1)).flatMap((key) => rowsOf.get(key)!));
   }
 
-  async #update(grid: Grid, scored: ScoredBatch, rows: readonly number[], sums: MetricSums): Promise<void> {
+  async #update(
+    grid: Grid,
+    scored: ScoredBatch,
+    rows: readonly number[],
+    { sums, reading }: { readonly sums: MetricSums; readonly reading: TrainerReading },
+  ): Promise<void> {
     const { model, optimizer, schedule, critic, ranks, options } = this.#parts;
     const { numUpdates } = this.#state;
     applySchedule(optimizer, schedule(numUpdates));
@@ -211,20 +239,22 @@ export class TokenTrainer {
     for (const own of forwardParts(grid, rows, options.maxTokensPerMicrobatch)) {
       tensorScope(() => {
         const packed = packTokens(grid, own, model.embedding.device);
-        const { logprobs_BT, entropies_BT } = measurePolicy(model, packed, options);
+        const policy = measurePolicy(model, packed, options);
+        reading.add(own, policy);
         const values = critic && measureValues(critic, packed, options.checkpoint);
+        const scoredRows = selectRows(scored, own);
         const { loss, terms, metrics, correctionMetrics } = this.#parts.recipe.loss(
           {
-            rows: selectRows(scored, own),
-            policyLogprobs_BT: logprobs_BT,
-            entropies_BT,
+            rows: scoredRows,
+            policyLogprobs_BT: policy.logprobs_BT,
+            entropies_BT: policy.entropies_BT,
             ...(values && { values_BT: values.values_BT }),
           },
           denominators,
         );
         loss.backward();
         const losses = { "train/loss": loss.detach(), ...prefixed("train/loss_", terms) };
-        sums.add(metrics, correctionMetrics, losses);
+        sums.add({ ...entropyOf(policy, scoredRows), ...metrics }, correctionMetrics, losses);
       });
     }
     await ranks?.reduceGradients();
@@ -344,16 +374,17 @@ function prefixed(prefix: string, values: Readonly<Record<string, Tensor>>): Rea
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [prefix + name, value]));
 }
 
-/** Advantages times the weights of their samples. Policy losses are linear in them, so each row counts that much. */
-function weightRows(advantages_BT: Tensor, { samples }: Grid): Tensor {
-  if (samples.every(({ weight = 1 }) => weight === 1)) return advantages_BT;
-  const { dtype, device } = advantages_BT;
-  return advantages_BT.mul(
-    tensor(
-      samples.map(({ weight = 1 }) => [weight]),
-      { dtype, device },
-    ),
-  );
+function tdErrorsOf({ returns_BT, oldValues_BT, lossMask_BT }: ScoredBatch): Pick<StepReport, "tdErrors"> {
+  if (returns_BT === null || oldValues_BT === null) return {};
+  return tensorScope(() => ({
+    tdErrors: maskedMean(returns_BT.sub(oldValues_BT).abs(), lossMask_BT, 1).toFloat32Array(),
+  }));
+}
+
+/** What rows count for, where that is not the same for all. */
+function weightsOf({ samples }: Grid, device: Device): Pick<TokenBatch, "rowWeights_B"> {
+  const weights = samples.map(({ weight = 1 }) => weight);
+  return weights.every((weight) => weight === 1) ? {} : { rowWeights_B: tensor(weights, { device }) };
 }
 
 /** How far the trainer's log-probs are from the sampler's: the health of the whole loop in one number. */
@@ -361,6 +392,12 @@ function samplerGap({ anchorLogprobs_BT, samplerLogprobs_BT, lossMask_BT }: Toke
   if (anchorLogprobs_BT === undefined) return {};
   const gap_BT = anchorLogprobs_BT.sub(samplerLogprobs_BT).abs().where(lossMask_BT, 0);
   return { "train/sampler_gap": maskedMean(gap_BT, lossMask_BT), "train/sampler_gap_max": gap_BT.max() };
+}
+
+/** Of the tokens that count, for recipes without an entropy bonus: whether a policy still explores is seen in every run. */
+function entropyOf({ entropies_BT }: MeasuredPolicy, { lossMask_BT }: ScoredRows): LossMetrics {
+  const { metrics } = entropyBonus({ entropies_BT: entropies_BT.detach(), lossMask_BT }, 0);
+  return { "policy/entropy": metrics["policy/entropy"]! };
 }
 
 function stalenessOf({ versions, lossMask_BT }: TokenBatch): CorrectionMetrics {

@@ -5,11 +5,12 @@ import { invariant } from "../errors/reroll-error.ts";
 import type { SampleBatch, TokenSample } from "../flow/token-sample.ts";
 import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
 import { mergedWeights } from "../models/causal-lm/merged-weights.ts";
+import { saveCausalLm } from "../models/causal-lm/save-causal-lm.ts";
 import { loadTokenizer } from "../models/tokenizer/load-tokenizer.ts";
 import type { Optimizer } from "../torch/optim/optimizer.ts";
 import type { Tensor } from "../torch/tensor.ts";
 import { SupervisedTrainer } from "./supervised-trainer.ts";
-import type { StepReport, TokenTrainerState } from "./token-trainer.ts";
+import type { StepOptions, StepReport, TokenTrainerState } from "./token-trainer.ts";
 import { loadCritic, loadOptimizer, saveCritic, saveModel, saveOptimizer } from "./trainer-checkpoint.ts";
 import { buildOptimizer, buildSchedule, type OptimizerOptions, type ScheduleOptions } from "./trainer-options.ts";
 import { buildTrainer, loadPolicy, type TrainerParts, type TrainerSource } from "./trainer-source.ts";
@@ -38,26 +39,26 @@ export class TrainerHost {
   readonly #supervisedOptimizer: Optimizer | null;
   #supervised: SupervisedTrainer | null;
 
-  private constructor(host: TrainerHostSource, model: CausalLm, files: ReadonlyMap<string, Uint8Array>) {
+  private constructor(host: TrainerHostSource, parts: TrainerParts, files: ReadonlyMap<string, Uint8Array>) {
     this.#source = host;
     this.#files = files;
-    this.#parts = buildTrainer(host.source, model);
+    this.#parts = parts;
     const { supervised } = host;
     this.#supervisedOptimizer =
-      supervised === null ? null : buildOptimizer(model.namedParameters(), supervised.optimizer);
+      supervised === null ? null : buildOptimizer(parts.model.namedParameters(), supervised.optimizer);
     this.#supervised = this.#supervisedFrom(0);
   }
 
   static async create(host: TrainerHostSource): Promise<TrainerHost> {
     const tokenizer = await loadTokenizer(host.source.tokenizerFolder);
-    return new TrainerHost(host, loadPolicy(host.source), tokenizer.files);
+    return new TrainerHost(host, await buildTrainer(host.source, loadPolicy(host.source)), tokenizer.files);
   }
 
-  step(batch: SampleBatch): Promise<StepReport> {
-    return this.#parts.trainer.step(batch);
+  step(batch: SampleBatch, options: StepOptions): Promise<StepReport> {
+    return this.#parts.trainer.step(batch, options);
   }
 
-  stepSupervised(samples: readonly TokenSample[]): StepReport {
+  async stepSupervised(samples: readonly TokenSample[]): Promise<StepReport> {
     invariant(this.#supervised !== null, "supervised steps need the options of supervised training");
     return this.#supervised.step(samples);
   }
@@ -68,6 +69,10 @@ export class TrainerHost {
 
   saveModel(folder: string): void {
     saveModel(this.#parts.model, folder, this.#files);
+  }
+
+  saveMerged(folder: string): void {
+    saveCausalLm(this.#parts.model, folder, { files: this.#files, isMerged: true });
   }
 
   saveState(folder: string): void {
@@ -111,6 +116,7 @@ export class TrainerHost {
         model: this.#parts.model,
         optimizer: this.#supervisedOptimizer,
         schedule: buildSchedule(supervised.schedule, length),
+        ranks: this.#parts.ranks,
         options: { maxTokensPerMicrobatch, maxGradNorm, checkpoint },
       },
       numUpdates,

@@ -1,12 +1,13 @@
 /** What a trainer's thread and its owner say to each other. Plain data: it crosses threads by structured clone. */
 import type { SampleBatch, TokenSample } from "../flow/token-sample.ts";
 import type { TensorParcel } from "../torch/parcel.ts";
+import type { StepOptions } from "./token-trainer.ts";
 
 export type TrainerCall =
-  | { readonly kind: "step"; readonly batch: SampleBatch }
+  | { readonly kind: "step"; readonly batch: SampleBatch; readonly options: StepOptions }
   | { readonly kind: "supervised"; readonly samples: readonly TokenSample[] }
   | { readonly kind: "weights" }
-  | { readonly kind: "saveModel" | "saveState" | "loadState"; readonly folder: string }
+  | { readonly kind: "saveModel" | "saveMerged" | "saveState" | "loadState"; readonly folder: string }
   | { readonly kind: "close" };
 
 export interface ToTrainer {

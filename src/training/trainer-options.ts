@@ -70,6 +70,11 @@ export const trainingOptions = z.strictObject({
     .default(16_384)
     .describe("Tokens in one forward and backward pass: bounds its memory, and changes nothing else."),
   maxGradNorm: z.number().positive().default(1).describe("Gradients are scaled down to this norm."),
+  ranks: z
+    .int()
+    .positive()
+    .default(1)
+    .describe("Trainers that share each batch: threads with the whole model, on a GPU each where there are GPUs."),
   checkpoint: z.boolean().default(false).describe("Compute activations twice instead of keeping them."),
 });
 

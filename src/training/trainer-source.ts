@@ -4,8 +4,11 @@ import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
 import { loadCausalLm } from "../models/causal-lm/load-causal-lm.ts";
 import { addLora } from "../models/causal-lm/lora.ts";
 import { ValueHead } from "../models/causal-lm/value-head.ts";
+import { joinGroup, openStore } from "../torch/distributed/rendezvous.ts";
 import { withPrefix } from "../torch/optim/parameter-group.ts";
 import { Generator } from "../torch/random.ts";
+import type { Tensor } from "../torch/tensor.ts";
+import { createProcessGroupRanks } from "./process-group-ranks.ts";
 import { TokenTrainer, type TrainedCritic } from "./token-trainer.ts";
 import {
   buildOptimizer,
@@ -14,6 +17,7 @@ import {
   type RunLength,
   type TrainingOptions,
 } from "./trainer-options.ts";
+import type { TrainerRanks } from "./trainer-ranks.ts";
 
 export interface TrainerSource {
   /** A Hugging Face folder. */
@@ -34,6 +38,15 @@ export interface TrainerSource {
   readonly seed: number;
   /** Threads of one operator. */
   readonly numThreads?: number;
+  /** Which of several trainers that share each batch this is; absent for the only one. */
+  readonly rank?: RankSource;
+}
+
+/** Where the ranks of a trainer meet: a store on this machine. */
+export interface RankSource {
+  readonly rank: number;
+  readonly numRanks: number;
+  readonly port: number;
 }
 
 export interface LoraSource {
@@ -54,6 +67,7 @@ export interface TrainerParts {
   readonly trainer: TokenTrainer;
   readonly optimizer: ReturnType<typeof buildOptimizer>;
   readonly critic: TrainedCritic | null;
+  readonly ranks: TrainerRanks | undefined;
 }
 
 export function loadPolicy({ modelFolder, device, dtype, lora, seed }: TrainerSource): CausalLm {
@@ -66,11 +80,13 @@ export function loadPolicy({ modelFolder, device, dtype, lora, seed }: TrainerSo
   return model;
 }
 
-export function buildTrainer(source: TrainerSource, model: CausalLm): TrainerParts {
-  const { device, dtype, training, algorithm, length, temperature, seed } = source;
+/** Resolves when all ranks are there. They then have the weights of rank 0. */
+export async function buildTrainer(source: TrainerSource, model: CausalLm): Promise<TrainerParts> {
+  const { device, dtype, training, algorithm, length, temperature, seed, rank } = source;
   const recipe = buildRecipe(algorithm);
   const optimizer = buildOptimizer(model.namedParameters(), training.optimizer);
   const critic = source.critic === null ? null : buildCritic(source.critic, { device, dtype });
+  const ranks = rank === undefined ? undefined : await joinRanks(rank, device, parametersOf(model, critic));
   const reference =
     source.reference === null || source.reference === "base"
       ? source.reference
@@ -83,9 +99,10 @@ export function buildTrainer(source: TrainerSource, model: CausalLm): TrainerPar
     schedule: buildSchedule(training.schedule, length),
     reference,
     critic,
+    ...(ranks !== undefined && { ranks }),
     options: { temperature, minibatchTrajectories: minibatch, maxTokensPerMicrobatch, maxGradNorm, checkpoint, seed },
   });
-  return { model, trainer, optimizer, critic };
+  return { model, trainer, optimizer, critic, ranks };
 }
 
 function buildCritic(
@@ -94,9 +111,25 @@ function buildCritic(
 ): TrainedCritic {
   const model = loadCausalLm(modelFolder, place);
   const head = new ValueHead(model.config.width, { device: place.device });
-  const parameters = new Map([
-    ...withPrefix("model", model.namedParameters()),
-    ...withPrefix("head", head.namedParameters()),
-  ]);
-  return { model, head, optimizer: buildOptimizer(parameters, optimizer), warmupUpdates };
+  return { model, head, optimizer: buildOptimizer(criticParameters({ model, head }), optimizer), warmupUpdates };
+}
+
+function criticParameters({ model, head }: Pick<TrainedCritic, "model" | "head">): ReadonlyMap<string, Tensor> {
+  return new Map([...withPrefix("model", model.namedParameters()), ...withPrefix("head", head.namedParameters())]);
+}
+
+function parametersOf(model: CausalLm, critic: TrainedCritic | null): ReadonlyMap<string, Tensor> {
+  if (critic === null) return model.namedParameters();
+  return new Map([...model.namedParameters(), ...withPrefix("critic", criticParameters(critic))]);
+}
+
+async function joinRanks(
+  { rank, numRanks, port }: RankSource,
+  device: string,
+  parameters: ReadonlyMap<string, Tensor>,
+): Promise<TrainerRanks> {
+  const store = await openStore({ type: "tcp", host: "127.0.0.1", port, isServer: false });
+  const backend = device.startsWith("cuda") ? "nccl" : "gloo";
+  const group = await joinGroup({ store, backend, rank, worldSize: numRanks, name: "trainer", device });
+  return createProcessGroupRanks(group, parameters);
 }

@@ -4,6 +4,7 @@ import { invariant, RerollError } from "../errors/reroll-error.ts";
 import { setNumThreads } from "../torch/memory.ts";
 import { sendTensor } from "../torch/parcel.ts";
 import { tensorScope } from "../torch/scope.ts";
+import type { StepReport } from "./token-trainer.ts";
 import { TrainerHost, type TrainerHostSource } from "./trainer-host.ts";
 import type { FromTrainer, NamedParcel, ToTrainer, TrainerCall } from "./trainer-messages.ts";
 
@@ -17,7 +18,7 @@ const trainer = await TrainerHost.create(host);
 async function answer(call: TrainerCall): Promise<unknown> {
   switch (call.kind) {
     case "step":
-      return trainer.step(call.batch);
+      return trainer.step(call.batch, call.options);
     case "supervised":
       return trainer.stepSupervised(call.samples);
     case "weights":
@@ -26,6 +27,8 @@ async function answer(call: TrainerCall): Promise<unknown> {
       );
     case "saveModel":
       return trainer.saveModel(call.folder);
+    case "saveMerged":
+      return trainer.saveMerged(call.folder);
     case "saveState":
       return trainer.saveState(call.folder);
     case "loadState":
@@ -35,13 +38,19 @@ async function answer(call: TrainerCall): Promise<unknown> {
   }
 }
 
-function post(message: FromTrainer): void {
-  port?.postMessage(message);
+function post(message: FromTrainer, moved: readonly ArrayBufferLike[] = []): void {
+  port?.postMessage(message, moved as ArrayBuffer[]);
+}
+
+/** The memory of arrays that nobody here needs any more. */
+function buffersOf({ numbers }: StepReport): readonly ArrayBufferLike[] {
+  return [...(numbers?.values() ?? [])].flatMap((arrays) => Object.values(arrays).map(({ buffer }) => buffer));
 }
 
 port.on("message", async ({ id, call }: ToTrainer) => {
   try {
-    post({ kind: "done", id, result: await answer(call) });
+    const result = await answer(call);
+    post({ kind: "done", id, result }, call.kind === "step" ? buffersOf(result as StepReport) : []);
     if (call.kind === "close") port.close();
   } catch (cause) {
     const code = cause instanceof RerollError ? cause.code : "INTERNAL";

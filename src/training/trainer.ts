@@ -1,11 +1,11 @@
 /** What loops know of training: steps, weights to publish, and a state that can be saved. Runs in a thread of its own. */
 import type { SampleBatch, TokenSample } from "../flow/token-sample.ts";
 import type { Tensor } from "../torch/tensor.ts";
-import type { StepReport } from "./token-trainer.ts";
+import type { StepOptions, StepReport } from "./token-trainer.ts";
 
 export interface Trainer {
   /** One rollout's worth of updates. The batch is only read. */
-  step(batch: SampleBatch): Promise<StepReport>;
+  step(batch: SampleBatch, options?: StepOptions): Promise<StepReport>;
   /** One supervised update. */
   stepSupervised(samples: readonly TokenSample[]): Promise<StepReport>;
   /**
@@ -13,8 +13,10 @@ export interface Trainer {
    * until `use` is done, and they must not be read after it.
    */
   withWeights<Result>(use: (weights: ReadonlyMap<string, Tensor>) => Promise<Result>): Promise<Result>;
-  /** Writes weights and tokenizer in Hugging Face layout. */
+  /** Writes weights and tokenizer in Hugging Face layout; of a model with adapters, the adapters as PEFT stores them. */
   saveModel(folder: string): Promise<void>;
+  /** Writes a whole model in any case, adapters added in, for servers that load one. */
+  saveMerged(folder: string): Promise<void>;
   /** Writes everything that is needed to go on. */
   saveState(folder: string): Promise<void>;
   loadState(folder: string): Promise<void>;

@@ -12,7 +12,7 @@ import type { Clock } from "../flow/clock.ts";
 import type { WeightSync } from "./weight-sync.ts";
 
 export interface FileSyncParts {
-  /** Writes the trainer's weights to a folder: `trainer.saveModel`. */
+  /** Writes the trainer's weights to a folder, as a whole model: `trainer.saveMerged`. */
   readonly saveModel: (folder: string) => Promise<void>;
   readonly folder: string;
   readonly targets: readonly FileTarget[];
@@ -53,7 +53,7 @@ async function weightBytes(folder: string): Promise<number> {
   if (names.includes("adapter_config.json")) {
     throw new RerollError(
       "ADAPTERS_ONLY",
-      "Weights with model.lora are saved as adapters alone, and servers load whole models from files. Train without model.lora, or sample with an engine of the run itself.",
+      "The weights were saved as adapters alone, and servers load whole models from files. Save them with trainer.saveMerged.",
     );
   }
   const files = names.filter((name) => name.endsWith(".safetensors"));

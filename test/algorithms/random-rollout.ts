@@ -43,6 +43,7 @@ export function randomRollout(seed: number, groupSizes: readonly number[], T: nu
       bootstrapValues_B: uniform_B(),
       rewards_BT: toLastToken(successes_B, lossMask_BT).add(turnReward_BT),
       greedyRewards_B: uniform_B(),
+      rowWeights_B: uniform_B(),
       lossMask_BT,
       groupOf,
       isTruncated: uniform_B()
@@ -82,6 +83,7 @@ export function reorder({ batch, outputs }: RandomRollout, order: readonly numbe
       bootstrapValues_B: pick(batch.bootstrapValues_B),
       rewards_BT: pick(batch.rewards_BT),
       greedyRewards_B: pick(batch.greedyRewards_B),
+      rowWeights_B: pick(batch.rowWeights_B),
       lossMask_BT: pick(batch.lossMask_BT),
       groupOf: pickEach(batch.groupOf),
       isTruncated: pickEach(batch.isTruncated),

@@ -30,6 +30,10 @@ export function reduceOutput(
     case "token":
       return reduceLoss(output.loss_BT, rows, reduction, denominators);
     case "sequence":
-      return reduceSequenceLoss(output.loss_B, rows.lossMask_BT, denominators);
+      return reduceSequenceLoss(
+        rows.rowWeights_B ? output.loss_B.mul(rows.rowWeights_B) : output.loss_B,
+        rows.lossMask_BT,
+        denominators,
+      );
   }
 }

@@ -33,6 +33,8 @@ export interface TokenBatch {
   readonly groupOf: readonly number[];
   /** Per row, whether a limit ended it. */
   readonly isTruncated: readonly boolean[];
+  /** What each row counts for in every term of the loss: the importance weight of a replay. Default 1. */
+  readonly rowWeights_B?: Tensor;
   readonly versions?: SampledVersions;
   /** For rows that are single steps of agents. */
   readonly steps?: AgentSteps;
@@ -70,6 +72,7 @@ export interface ScoredRows {
   readonly weights_BT: Tensor | null;
   /** Without the tokens that score has masked or rejected. */
   readonly lossMask_BT: Tensor;
+  readonly rowWeights_B: Tensor | null;
   /** The sum of each row's rewards, before any shaping. */
   readonly rewards_B: Tensor;
   /** Tokens that the policy loss treats apart, chosen over the whole batch. */
@@ -127,6 +130,7 @@ export function selectRows(scored: ScoredRows, rows: readonly number[]): ScoredR
     oldValues_BT: pickOrNull(scored.oldValues_BT),
     weights_BT: pickOrNull(scored.weights_BT),
     lossMask_BT: pick(scored.lossMask_BT),
+    rowWeights_B: pickOrNull(scored.rowWeights_B),
     rewards_B: pick(scored.rewards_B),
     selected_BT: pickOrNull(scored.selected_BT),
     segments_BT: pickOrNull(scored.segments_BT),

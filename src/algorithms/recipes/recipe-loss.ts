@@ -18,7 +18,8 @@ import type { RecipePlan } from "./recipe-plan.ts";
 /** This part's share of the batch loss. Who calls it frees what it makes: wrap the microbatch in a `tensorScope`. */
 export function recipeLoss(plan: RecipePlan, microbatch: Microbatch, denominators: Denominators): RecipeLoss {
   const corrected = correct(plan, microbatch);
-  const counted: LossRows = { lossMask_BT: corrected.lossMask_BT, groupOf: microbatch.rows.groupOf };
+  const { groupOf, rowWeights_B } = microbatch.rows;
+  const counted: LossRows = { lossMask_BT: corrected.lossMask_BT, groupOf, ...(rowWeights_B && { rowWeights_B }) };
   const parts = [
     policyTerm(plan, microbatch, corrected, counted, denominators),
     ...klTerm(plan, microbatch, counted, denominators),

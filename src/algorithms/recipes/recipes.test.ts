@@ -48,6 +48,41 @@ describe("numbers", () => {
     expect(loss).toBeCloseTo((-0.5 * 3 + 0.5 * 2) / 20, 12);
   });
 
+  test("the weight of a row is that of its policy, KL, entropy and value terms", () => {
+    const choice: RecipeChoice = {
+      type: "ppo",
+      klLoss: { coefficient: 0.1 },
+      entropy: { type: "fixed", coefficient: 0.1 },
+    };
+    const termsWith = (weights: number[]) => {
+      const recipe = buildRecipe(choice);
+      const batch = exampleBatch([1, 0, 1, 0], {
+        referenceLogprobs_BT: full([4, 3], -1.5, float64),
+        values_BT: full([4, 3], 0.25, float64),
+        bootstrapValues_B: full([4], 0.25, float64),
+        rowWeights_B: tensor(weights, float64),
+      });
+      const rows = recipe.score(batch);
+      const policyLogprobs_BT = full([4, 3], -0.9, float64);
+      const microbatch = {
+        rows,
+        policyLogprobs_BT,
+        entropies_BT: full([4, 3], 2, float64),
+        values_BT: full([4, 3], 0.5, float64),
+      };
+      const { terms } = recipe.loss(microbatch, rows.denominators);
+      return Object.values(terms).map((term) => term.item());
+    };
+    const rowByRow = [0, 1, 2, 3].map((row) => termsWith([0, 1, 2, 3].map((other) => Number(other === row))));
+    const weighted = termsWith([2, 1, 0.5, 0]);
+    expect(weighted).toHaveLength(4);
+    for (const [term, value] of weighted.entries()) {
+      const [a, b, c] = rowByRow.map((terms) => terms[term]!);
+      expect(a).not.toBe(0);
+      expect(value).toBeCloseTo(2 * a! + b! + 0.5 * c!, 12);
+    }
+  });
+
   test("dapo leaves groups without variance out of the denominator", () => {
     const { scored, gradient } = trainOnce({ type: "dapo", scale: "none" }, exampleBatch([1, 0, 1, 1]));
     expect(scored.denominators.numTokens).toBe(5);

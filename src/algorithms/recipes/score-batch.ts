@@ -61,6 +61,7 @@ function score(plan: RecipePlan, batch: TokenBatch, state: RecipeState): ScoredB
     oldValues_BT: values_BT ?? null,
     weights_BT,
     lossMask_BT: kept_BT,
+    rowWeights_B: batch.rowWeights_B ?? null,
     rewards_B: rawRewards_B,
     selected_BT: pieces.policy.select?.(chosen) ?? null,
     segments_BT: pieces.policy.usesSegments ? runsOf(batch.lossMask_BT) : null,

@@ -5,10 +5,12 @@ import { afterAll, describe, expect, test } from "vitest";
 import { noGrad } from "../../torch/autograd.ts";
 import type { DType } from "../../torch/dtype.ts";
 import { memoryStats } from "../../torch/memory.ts";
+import { Generator } from "../../torch/random.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import { readSafetensorsHeader } from "../files/safetensors-header.ts";
 import { families } from "./config.ts";
 import { loadCausalLm } from "./load-causal-lm.ts";
+import { addLora, loraAdapters, mergeLora } from "./lora.ts";
 import { saveCausalLm } from "./save-causal-lm.ts";
 import { tinyConfig, tinyModel } from "./tiny-model.ts";
 
@@ -74,6 +76,22 @@ test("the names in the file are those of Hugging Face", () => {
     "model.layers.0.mlp.down_proj.weight 16,20",
     "model.norm.weight 16",
   ]);
+  model.dispose();
+});
+
+test("a merged save of a model with adapters is the save of the model with the adapters merged in", () => {
+  const [merged, own, first] = [newFolder(), newFolder(), newFolder()];
+  const model = tinyModel(tinyConfig("qwen2"));
+  saveCausalLm(model, own);
+  addLora(model, { rank: 2, alpha: 4, targets: "all-linear", generator: new Generator(1) });
+  noGrad(() => tensorScope(() => loraAdapters(model).forEach(({ b }) => void b.add_(0.1))));
+  saveCausalLm(model, first);
+  expect(filesIn(first)).toEqual(filesIn(own));
+  saveCausalLm(model, merged, { isMerged: true });
+  mergeLora(model);
+  saveCausalLm(model, own);
+  expect(filesIn(merged)).toEqual(filesIn(own));
+  expect(filesIn(merged)).not.toEqual(filesIn(first));
   model.dispose();
 });
 

@@ -3,6 +3,7 @@ import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { bytesOf } from "../../torch/dtype.ts";
 import { tensorScope } from "../../torch/scope.ts";
+import type { Tensor } from "../../torch/tensor.ts";
 import { defaultMaxShardBytes, planShards } from "../files/plan-shards.ts";
 import { replaceFile } from "../files/replace-file.ts";
 import { shardedIndexFileName, writeShardedIndex } from "../files/sharded-index.ts";
@@ -10,21 +11,23 @@ import { tensorSource } from "../files/tensor-files.ts";
 import { writeSafetensors } from "../files/write-safetensors.ts";
 import type { CausalLm } from "./causal-lm.ts";
 import { toHuggingFaceConfig } from "./config.ts";
+import { mergedWeights } from "./merged-weights.ts";
 import { namedWeights } from "./weight-names.ts";
 
 export interface SaveOptions {
   /** Files to put beside the weights, such as those of the tokenizer. */
   readonly files?: ReadonlyMap<string, Uint8Array>;
   readonly maxShardBytes?: number;
+  /** Whether LoRA adapters are added into the weights. Default no: the weights below them are written. */
+  readonly isMerged?: boolean;
 }
 
 /**
- * Writes config.json, the weights and `files` to a folder, in place of a model that was there. Weights of LoRA adapters
- * are not in it: merge them first, or use saveLora.
+ * Writes config.json, the weights and `files` to a folder, in place of a model that was there. Adapters alone are written by saveLora.
  */
 export function saveCausalLm(model: CausalLm, folder: string, options: SaveOptions = {}): void {
   mkdirSync(folder, { recursive: true });
-  const written = tensorScope(() => writeWeights(model, folder, options.maxShardBytes ?? defaultMaxShardBytes));
+  const written = tensorScope(() => writeWeights(model, folder, options));
   removeOldWeights(folder, written);
   const { dtype } = model.embedding;
   const stored = dtype === "bfloat16" || dtype === "float16" ? dtype : "float32";
@@ -33,8 +36,12 @@ export function saveCausalLm(model: CausalLm, folder: string, options: SaveOptio
 }
 
 /** The names of the files written. */
-function writeWeights(model: CausalLm, folder: string, maxShardBytes: number): string[] {
-  const values = new Map(namedWeights(model).map(({ name, parameter, viewOf }) => [name, viewOf(parameter.detach())]));
+function writeWeights(
+  model: CausalLm,
+  folder: string,
+  { maxShardBytes = defaultMaxShardBytes, isMerged = false }: SaveOptions,
+): string[] {
+  const values = isMerged ? mergedWeights(model) : ownWeights(model);
   const sizes = [...values].map(([name, value]) => ({ name, byteLength: value.numel * bytesOf(value.dtype) }));
   const { shards, index } = planShards(sizes, maxShardBytes);
   for (const { fileName, tensorNames } of shards) {
@@ -47,6 +54,10 @@ function writeWeights(model: CausalLm, folder: string, maxShardBytes: number): s
   if (index === null) return shardNames;
   writeShardedIndex(join(folder, shardedIndexFileName), index);
   return [...shardNames, shardedIndexFileName];
+}
+
+function ownWeights(model: CausalLm): ReadonlyMap<string, Tensor> {
+  return new Map(namedWeights(model).map(({ name, parameter, viewOf }) => [name, viewOf(parameter.detach())]));
 }
 
 /** A model.safetensors left beside an index would be loaded instead of the shards. */

@@ -1,0 +1,41 @@
+/** Teacher/student adaptation as a run of control drives it. */
+import type { VecEnv } from "../../envs/vec-env.ts";
+import { runAdaptationLoop } from "../../loops/adaptation-loop.ts";
+import { saveAdaptationPolicy } from "../../models/adaptation/policy-files.ts";
+import { AdaptationActor } from "../../rollout/adaptation-actor.ts";
+import { evaluateControl } from "../../rollout/control-evaluation.ts";
+import { loadAdaptationTrainer, saveAdaptationTrainer } from "../../training/adaptation-checkpoint.ts";
+import type { AdaptationConfig } from "./adaptation-config.ts";
+import { buildAdaptation } from "./build-adaptation.ts";
+import type { ControlLearner } from "./control-learner.ts";
+
+/** Builds it around environments and starts these. */
+export function adaptationLearner(config: AdaptationConfig, env: VecEnv): ControlLearner {
+  const { actor, collector, trainer, shape, plan } = buildAdaptation(config, env);
+  const { policy } = trainer;
+  return {
+    collector,
+    train: (rollout) => trainer.step(rollout).metrics,
+    loop: (parts, start) =>
+      runAdaptationLoop(
+        {
+          ...parts,
+          enter: (phase) => {
+            trainer.enter(phase);
+            actor.enter(phase);
+          },
+        },
+        start,
+        { plan, ticksPerStep: config.loop.ticks },
+      ),
+    saveModel: (folder) => saveAdaptationPolicy(policy, shape, folder),
+    saveState: (folder) => saveAdaptationTrainer(trainer, folder),
+    loadState: (folder) => loadAdaptationTrainer(trainer, folder),
+    evaluate: (evaluated, evaluation) => {
+      // The student, which is what the run is for: before finetune, with the adapt module as it is.
+      const phase = trainer.state.phase === "finetune" ? "finetune" : "adapt";
+      const options = { phase, numEnvs: evaluated.numEnvs, seed: 0, choice: "mode" } as const;
+      return evaluateControl(evaluated, new AdaptationActor(policy, options), evaluation);
+    },
+  };
+}

@@ -1,0 +1,24 @@
+/** What a run of control needs of an algorithm: who acts, how it learns, and how it is kept. */
+import type { VecEnv } from "../../envs/vec-env.ts";
+import type { ControlRollout } from "../../flow/control-rollout.ts";
+import type { Metrics } from "../../flow/metrics.ts";
+import type { ControlLoopParts } from "../../loops/control-loop.ts";
+import type { LoopPosition } from "../../loops/loop-parts.ts";
+import type { ControlCollector } from "../../rollout/control-collector.ts";
+import type { ControlEvaluationOptions } from "../../rollout/control-evaluation.ts";
+
+/** An algorithm with its environments, ready to run. */
+export interface ControlLearner {
+  readonly collector: ControlCollector;
+  /** Learns from a rollout: the weights have changed when it returns. */
+  readonly train: (rollout: ControlRollout) => Metrics;
+  /** Rolls out and trains to the end of the run. */
+  readonly loop: (parts: ControlLoopParts, start: LoopPosition) => Promise<LoopPosition>;
+  /** Writes what other programs load. */
+  readonly saveModel: (folder: string) => void;
+  /** Writes and reads everything that the next step depends on, but for the environments. */
+  readonly saveState: (folder: string) => void;
+  readonly loadState: (folder: string) => void;
+  /** Episodes of the most likely actions. */
+  readonly evaluate: (env: VecEnv, options: ControlEvaluationOptions) => Metrics;
+}

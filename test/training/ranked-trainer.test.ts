@@ -1,0 +1,103 @@
+/** One trainer and two ranks of one, on the same batches: the same weights come out. */
+import { mkdtempSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { buildEnv } from "../../src/envs/catalog.ts";
+import { prepareModel } from "../../src/run/prepare-model.ts";
+import { startTrainer } from "../../src/training/ranked-trainer.ts";
+import type { Trainer } from "../../src/training/trainer.ts";
+import { trainingOptions } from "../../src/training/trainer-options.ts";
+import { exampleConfig } from "../cli/example-run.ts";
+import { batchOf } from "./token-batches.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "ranks-"));
+const modelFolder = prepareModel(exampleConfig(), [buildEnv({ type: "frozen-lake" })], folder);
+// An epsilon above the rounding of gradients: AdamW divides by their size.
+const optimizer = { lr: 1e-3, eps: 1e-3 };
+const training = trainingOptions.parse({ optimizer });
+let trainers: readonly Trainer[];
+
+function start(numRanks: number): Promise<Trainer> {
+  return startTrainer(
+    {
+      source: {
+        modelFolder,
+        tokenizerFolder: modelFolder,
+        device: "cpu",
+        dtype: "float32",
+        lora: null,
+        reference: null,
+        critic: null,
+        algorithm: { type: "grpo" },
+        training,
+        length: { numUpdates: 10, updatesPerRolloutStep: 1 },
+        temperature: 1,
+        seed: 1,
+        numThreads: 1,
+      },
+      supervised: { optimizer: training.optimizer, schedule: training.schedule, numUpdates: 2 },
+    },
+    numRanks,
+  );
+}
+
+beforeAll(async () => {
+  trainers = await Promise.all([start(1), start(2)]);
+});
+
+afterAll(async () => {
+  await Promise.all(trainers.map((trainer) => trainer.close()));
+});
+
+async function largestGap(): Promise<number> {
+  const [alone, ranked] = await Promise.all(
+    trainers.map((trainer) =>
+      trainer.withWeights(async (weights) => [...weights.values()].flatMap((value) => value.reshape(-1).toArray())),
+    ),
+  );
+  return alone!.reduce((most, value, i) => Math.max(most, Math.abs(value - ranked![i]!)), 0);
+}
+
+test("a supervised step is shared: the weights and the loss are those of one trainer", async () => {
+  const { samples } = batchOf("mixed", 0);
+  const [alone, ranked] = await Promise.all(trainers.map((trainer) => trainer.stepSupervised(samples)));
+  expect(ranked!.metrics["supervised/loss"]).toBeCloseTo(alone!.metrics["supervised/loss"]!, 5);
+  expect(await largestGap()).toBeLessThan(1e-5);
+});
+
+test("a step is shared, and the numbers of every sample come back under its place in the whole batch", async () => {
+  const batch = batchOf("mixed", 1);
+  const numbersOf = batch.samples.map((_, place) => place);
+  const [alone, ranked] = await Promise.all(trainers.map((trainer) => trainer.step(batch, { numbersOf })));
+  expect(await largestGap()).toBeLessThan(1e-5);
+  expect([...ranked!.numbers!.keys()].sort((a, b) => a - b)).toEqual(numbersOf);
+  for (const place of numbersOf) {
+    const [one, other] = [alone!.numbers!.get(place)!, ranked!.numbers!.get(place)!];
+    expect(other.advantages).toEqual(one.advantages);
+    expect(Math.max(...other.policyLogprobs.map((value, i) => Math.abs(value - one.policyLogprobs[i]!)))).toBeLessThan(
+      1e-4,
+    );
+  }
+});
+
+test("what a ranked trainer saves, one trainer loads, and the other way around", async () => {
+  const [alone, ranked] = trainers;
+  const saved = join(folder, "state");
+  await ranked!.saveState(saved);
+  expect(JSON.parse(readFileSync(join(saved, "trainer.json"), "utf8"))).toMatchObject({ trainer: { numUpdates: 1 } });
+  await alone!.loadState(saved);
+  await ranked!.loadState(saved);
+  expect(await largestGap()).toBe(0);
+});
+
+test("a batch that one rank cannot train on fails the step, at once and on all ranks", async () => {
+  const ranked = await start(2);
+  const batch = batchOf("mixed", 2);
+  const bad = batch.samples.map((sample, place) =>
+    place === 0 ? { ...sample, tokenIds: sample.tokenIds.map(() => 1e6) } : sample,
+  );
+  await expect(ranked.step({ ...batch, samples: bad })).rejects.toThrow();
+  await expect(ranked.step(batch)).rejects.toThrow("abandoned");
+  await ranked.close();
+});
