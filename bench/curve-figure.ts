@@ -1,58 +1,82 @@
-/** A plain line chart as SVG, for the documentation. It has no background, and colours that read on white and on black. */
+/** Plain line charts beside each other as SVG, for the documentation. No background, and colours that read on white and on black. */
 
 export interface Curve {
   readonly name: string;
-  readonly points: readonly { readonly x: number; readonly y: number }[];
+  /** Values lie between 0 and 1; `low` and `high` bound the band around them. */
+  readonly points: readonly { readonly x: number; readonly y: number; readonly low: number; readonly high: number }[];
 }
 
-export interface FigureLabels {
+export interface Panel {
   readonly title: string;
   readonly x: string;
-  readonly y: string;
+  /** The same names in the same order in all panels. */
+  readonly curves: readonly Curve[];
 }
 
-const COLORS = ["#7f8c8d", "#d35454", "#e08a2e", "#3f8fd2", "#35a06a", "#9b6bd1", "#b58f3a"];
-const plot = { left: 56, top: 44, width: 420, height: 240 };
-const size = { width: 660, height: 336 };
+export interface Figure {
+  readonly title: string;
+  readonly panels: readonly Panel[];
+}
 
-/** Values of y lie between 0 and 1. Names stand in the order of the last values. */
-export function curveFigure(curves: readonly Curve[], { title, x, y }: FigureLabels): string {
-  const lastX = Math.max(...curves.flatMap(({ points }) => points.map((point) => point.x)));
-  const at = (point: { x: number; y: number }) =>
-    `${round(plot.left + (plot.width * point.x) / lastX)},${round(plot.top + plot.height * (1 - point.y))}`;
-  const lines = curves.map(
-    ({ points }, i) =>
-      `<polyline points="${points.map(at).join(" ")}" fill="none" stroke="${COLORS[i % COLORS.length]}" stroke-width="2"/>`,
-  );
-  const byLast = curves
-    .map(({ name, points }, i) => ({ name, color: COLORS[i % COLORS.length]!, last: points.at(-1)?.y ?? 0 }))
-    .sort((a, b) => b.last - a.last);
-  const names = byLast.map(
-    ({ name, color, last }, i) =>
-      `<text x="${plot.left + plot.width + 14}" y="${plot.top + 14 + 22 * i}" fill="${color}">${last.toFixed(2)}  ${name}</text>`,
-  );
-  const grid = [0, 0.25, 0.5, 0.75, 1].map((value) => {
-    const height = round(plot.top + plot.height * (1 - value));
-    return (
-      `<line x1="${plot.left}" y1="${height}" x2="${plot.left + plot.width}" y2="${height}" stroke="#888" stroke-opacity="0.3"/>` +
-      `<text x="${plot.left - 8}" y="${height + 4}" fill="#888" text-anchor="end">${value}</text>`
-    );
-  });
-  const below = plot.top + plot.height + 18;
+const COLORS = ["#7f8c8d", "#d35454", "#e08a2e", "#3f8fd2", "#2fa8a8", "#35a06a", "#9b6bd1", "#b58f3a"];
+const plot = { top: 66, width: 330, height: 240, gap: 52, left: 44 };
+const height = 384;
+
+/** A curve of one point is a line all the way across. */
+export function curveFigure({ title, panels }: Figure): string {
+  const width = plot.left + panels.length * (plot.width + plot.gap);
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${size.width} ${size.height}" font-family="system-ui, sans-serif" font-size="13" role="img">`,
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="system-ui, sans-serif" font-size="13" role="img">`,
     `<title>${title}</title>`,
-    `<text x="${plot.left}" y="22" fill="#888" font-size="15">${title}</text>`,
-    ...grid,
-    `<text x="${plot.left}" y="${below}" fill="#888">0</text>`,
-    `<text x="${plot.left + plot.width}" y="${below}" fill="#888" text-anchor="end">${lastX}</text>`,
-    `<text x="${plot.left + plot.width / 2}" y="${below + 16}" fill="#888" text-anchor="middle">${x}</text>`,
-    `<text transform="translate(16 ${plot.top + plot.height / 2}) rotate(-90)" fill="#888" text-anchor="middle">${y}</text>`,
-    ...lines,
-    ...names,
+    `<text x="${plot.left}" y="20" fill="#888" font-size="15">${title}</text>`,
+    ...panels.map((panel, i) => drawPanel(panel, plot.left + i * (plot.width + plot.gap))),
+    ...drawNames(panels[0]?.curves ?? [], width),
     "</svg>",
     "",
   ].join("\n");
+}
+
+function drawPanel({ title, x, curves }: Panel, left: number): string {
+  const lastX = Math.max(...curves.flatMap(({ points }) => points.map((point) => point.x)));
+  const at = (px: number, value: number) =>
+    `${round(left + (plot.width * px) / lastX)},${round(plot.top + plot.height * (1 - value))}`;
+  const shapes = curves.map(({ points }, i) => {
+    const [only] = points;
+    const all = points.length === 1 && only ? [only, { ...only, x: lastX }] : points;
+    const band = [...all.map((p) => at(p.x, p.high)), ...all.toReversed().map((p) => at(p.x, p.low))];
+    return { color: colorOf(i), band: band.join(" "), line: all.map((p) => at(p.x, p.y)).join(" ") };
+  });
+  const below = plot.top + plot.height + 18;
+  return [
+    `<text x="${left}" y="${plot.top - 14}" fill="#888">${title}</text>`,
+    ...[0, 0.25, 0.5, 0.75, 1].map((value) => drawLevel(value, left)),
+    `<text x="${left}" y="${below}" fill="#888">0</text>`,
+    `<text x="${left + plot.width}" y="${below}" fill="#888" text-anchor="end">${lastX}</text>`,
+    `<text x="${left + plot.width / 2}" y="${below}" fill="#888" text-anchor="middle">${x}</text>`,
+    ...shapes.map(({ band, color }) => `<polygon points="${band}" fill="${color}" fill-opacity="0.12"/>`),
+    ...shapes.map(({ line, color }) => `<polyline points="${line}" fill="none" stroke="${color}" stroke-width="2"/>`),
+  ].join("\n");
+}
+
+function drawLevel(value: number, left: number): string {
+  const y = round(plot.top + plot.height * (1 - value));
+  return (
+    `<line x1="${left}" y1="${y}" x2="${left + plot.width}" y2="${y}" stroke="#888" stroke-opacity="0.3"/>` +
+    `<text x="${left - 6}" y="${y + 4}" fill="#888" text-anchor="end">${value}</text>`
+  );
+}
+
+/** Below the panels, four to a row. */
+function drawNames(curves: readonly Curve[], width: number): readonly string[] {
+  const column = (width - plot.left) / 4;
+  return curves.map(({ name }, i) => {
+    const [x, y] = [plot.left + column * (i % 4), height - 32 + 20 * Math.floor(i / 4)];
+    return `<text x="${round(x)}" y="${y}" fill="${colorOf(i)}">${name}</text>`;
+  });
+}
+
+function colorOf(i: number): string {
+  return COLORS[i % COLORS.length]!;
 }
 
 function round(value: number): number {

@@ -115,7 +115,7 @@ async function train(
           return { batch: { samples: built.samples, version }, metrics: built.metrics };
         },
       },
-      trainer: host,
+      trainer: { step: (batch) => host.step(batch, {}) },
       sync: {
         publish: async (version) => {
           tensorScope(() => publish(engine, version, noisy(host.weights(), noise, deriveSeed(seed, "noise", version))));

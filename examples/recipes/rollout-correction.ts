@@ -4,7 +4,7 @@
  * Trains     a model of 0.1M parameters on FrozenLake, from nothing
  * Hardware   two CPU cores, no GPU
  * Time       a few minutes each
- * Command    reroll train examples/recipes/rollout-correction.ts --set algorithm.type=... as below, or edit `configuration`
+ * Command    reroll train examples/recipes/rollout-correction.ts, with `configuration` set to the one to try
  *
  * What each does, and when to use which: docs/guides/off-policy.md.
  */
@@ -23,7 +23,7 @@ const configurations = {
       scope: "sequence",
     },
   },
-  /** The sampler is the anchor: one forward pass less, correction inside of the loss. One epoch only. */
+  /** The sampler is the anchor: one forward pass less, and the clipped ratio is all the correction. For fresh tokens. */
   bypass: { bypass: {}, correction: { importance: { level: "token", threshold: 2 } } },
 } as const;
 
