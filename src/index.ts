@@ -17,6 +17,7 @@ export { readRows } from "./data/read-rows.ts";
 export { splitByHash } from "./data/split-by-hash.ts";
 export { buildEnv, catalogModule, type EnvChoice, envCatalog } from "./envs/catalog.ts";
 export { checkEnv } from "./envs/check-env.ts";
+export { checkVecEnv } from "./envs/control/check-vec-env.ts";
 export { createControlEnv } from "./envs/control/control-env.ts";
 export { type Agent, oracleAgent, type PlayedEpisode, playEpisode, randomAgent } from "./envs/play-episode.ts";
 export { runInThreads } from "./envs/run-in-threads.ts";
@@ -34,11 +35,13 @@ export type {
 } from "./envs/text-env.ts";
 export type { Tool, ToolSource } from "./envs/tool-use/tool.ts";
 export { createToolUse } from "./envs/tool-use/tool-use.ts";
-export type { VecEnv, VecStep } from "./envs/vec-env.ts";
+export { createVecEnv } from "./envs/vec-catalog.ts";
+export type { ActionSpace, ObservationSlice, VecEnv, VecObservation, VecStep } from "./envs/vec-env.ts";
 export { invariant, RerollError } from "./errors/reroll-error.ts";
 export { ReplayBuffer, type ReplayOptions } from "./experience/replay-buffer.ts";
 export { type BuildOptions, buildSamples } from "./experience/sample-builder.ts";
 export type { Clock } from "./flow/clock.ts";
+export type { ControlEpisode, ControlRollout } from "./flow/control-rollout.ts";
 export { describeMetric, type Metrics } from "./flow/metrics.ts";
 export type { JsonValue, Prompt } from "./flow/prompt.ts";
 export type { SampleBatch, TokenSample } from "./flow/token-sample.ts";
@@ -74,6 +77,7 @@ export type {
   SessionTurn,
 } from "./generation/server/session-record.ts";
 export type { SessionLimits, Sessions } from "./generation/server/sessions.ts";
+export { type ControlLoopOptions, type ControlLoopParts, runControlLoop } from "./loops/control-loop.ts";
 export type { LoopObserver, LoopParts, LoopPosition } from "./loops/loop-parts.ts";
 export { type LoopOptions, runRolloutLoop } from "./loops/rollout-loop.ts";
 export { runSupervisedLoop } from "./loops/supervised-loop.ts";
@@ -101,6 +105,20 @@ export {
 } from "./models/causal-lm/token-logprobs.ts";
 export { loadValueHead, saveValueHead, ValueHead, type ValueHeadOptions } from "./models/causal-lm/value-head.ts";
 export { type NamedWeight, namedWeights } from "./models/causal-lm/weight-names.ts";
+export {
+  type ActionDistribution,
+  Categorical,
+  DiagonalGaussian,
+  type Draws,
+} from "./models/control/action-distribution.ts";
+export {
+  type ControlNetworkOptions,
+  ControlPolicy,
+  type ControlPolicyOptions,
+  createCritic,
+} from "./models/control/control-policy.ts";
+export { ObservationNormalizer, type ObservationNormalizerOptions } from "./models/control/observation-normalizer.ts";
+export { type ControlPolicyShape, loadControlPolicy, saveControlPolicy } from "./models/control/policy-files.ts";
 export { byteTokenizerFiles } from "./models/tokenizer/byte-tokenizer.ts";
 export type { ChatMessage, ChatTool, ChatToolCall } from "./models/tokenizer/chat-message.ts";
 export { type ChatOptions, encodeChat, renderChat } from "./models/tokenizer/chat-template.ts";
@@ -118,6 +136,9 @@ export { type RewardRoute, routeByDomain } from "./rewards/route-by-domain.ts";
 export { createScorer, type RewardOutcome, type Scorer, type ScorerOptions } from "./rewards/score-all.ts";
 export { type Admission, admitByStaleness, admitWanted } from "./rollout/admission.ts";
 export { type AgentCall, createAgentEpisodes, type RunAgent } from "./rollout/agent-episode.ts";
+export { type CollectorState, type ControlActor, ControlCollector } from "./rollout/control-collector.ts";
+export { type ControlEvaluationOptions, evaluateControl } from "./rollout/control-evaluation.ts";
+export { PolicyActor, type PolicyActorOptions } from "./rollout/control-policy-actor.ts";
 export { ChatFormat, type ChatFormatOptions, Conversation } from "./rollout/conversation.ts";
 export {
   createEpisodeRunner,
@@ -137,8 +158,17 @@ export {
   type SchedulerOptions,
   type SchedulerParts,
 } from "./rollout/rollout-scheduler.ts";
+export {
+  type ControlConfig,
+  type ControlRunFile,
+  type CreateVecEnv,
+  controlConfig,
+  defineControlRun,
+} from "./run/control/control-config.ts";
+export { trainControl } from "./run/control/train-control.ts";
 export { defineRun } from "./run/define-run.ts";
 export { type RunConfig, type RunInput, runConfig } from "./run/run-config.ts";
+export type { OpenRun } from "./run/run-training.ts";
 export { type TrainOptions, type TrainResult, trainRun } from "./run/train-run.ts";
 export { createJavaScriptSandbox } from "./sandbox/javascript-sandbox.ts";
 export { checkSandbox, createPythonSandbox } from "./sandbox/python-sandbox.ts";
@@ -147,6 +177,9 @@ export * from "./torch/index.ts";
 export { listRuns, readMetrics, readRun, readTrajectories } from "./tracking/read-run.ts";
 export { RunFolder } from "./tracking/run-folder.ts";
 export { openRunTracker, type RunTracker } from "./tracking/run-tracker.ts";
+export { type ControlLossOptions, type ControlRows, controlLosses } from "./training/control-losses.ts";
+export { type ControlScores, scoreControl } from "./training/control-scores.ts";
+export { type ControlSchedule, ControlTrainer, type ControlTrainerOptions } from "./training/control-trainer.ts";
 export { createProcessGroupRanks } from "./training/process-group-ranks.ts";
 export { splitByGroups } from "./training/split-batch.ts";
 export { startThreadedTrainer } from "./training/threaded-trainer.ts";

@@ -5,6 +5,7 @@
  */
 import { z } from "zod";
 import { RerollError } from "../errors/reroll-error.ts";
+import { cartPoleText } from "./cart-pole-text/cart-pole-text.ts";
 import { countdown } from "./countdown/countdown.ts";
 import { frozenLake } from "./frozen-lake/frozen-lake.ts";
 import { questionAnswer } from "./question-answer/question-answer.ts";
@@ -29,6 +30,7 @@ export interface EnvChoice {
 
 /** Sorted by type. */
 export const envCatalog: readonly EnvEntry[] = [
+  entry(cartPoleText),
   entry(countdown),
   entry(frozenLake),
   entry(questionAnswer),
