@@ -1,136 +1,90 @@
 /**
- * How well and how fast run files learn: each with several seeds, from the first step to the last.
+ * How well and how fast recipes learn: each with several seeds, every run a process of its own.
  *
- * node --import tsx bench/learning.ts [--seeds 1,2,3,4,5] [recipe ...]
- * Validation has seeds that training never draws: other maps for frozen-lake, but arithmetic has 10,000 sums in all, so most
- * of its sums were met before. What is in bench/results/learning.json already is not run again, so that
- * seeds can be added later; delete a recipe's runs there after changing it. Seconds count from the end of set-up, and hold for
- * the load that is written beside them.
+ * node --import tsx bench/learning.ts [--seeds 1,2,3,4,5] [--jobs 1] [--out folder] [recipe ...]
+ * node --import tsx bench/learning.ts --merge folder
+ * `--jobs` runs go at the same time and share the cores. `--out` keeps the file of each run; on a machine with more cores,
+ * packed with scripts/pack.mjs, that folder is what to bring home, and `--merge` sums it up there.
  */
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { loadavg, tmpdir } from "node:os";
-import { join } from "node:path";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readdirSync, readFileSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
+import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { prepareRun } from "../src/run/prepare-run.ts";
-import { silentRecorder } from "../src/run/run-recorder.ts";
-import { trainRun } from "../src/run/train-run.ts";
+import { type LearningRun, type Spread, summariseLearning } from "./learning-summary.ts";
 import { printTable, writeResult } from "./report.ts";
 
-interface Point {
-  readonly step: number;
-  /** Warm start, training and validation so far. */
-  readonly seconds: number;
-  readonly value: number;
-  readonly effectiveActions?: number;
-}
-
-interface LearningRun {
-  readonly recipe: string;
-  readonly seed: number;
-  readonly metric: string;
-  readonly curve: readonly Point[];
-  /** Runnable tasks over the last minute: at the end of each validation, the mean. */
-  readonly loadAverage: number;
-}
-
-const defaultRecipes = ["frozen-lake", "arithmetic"];
-const results = new URL("results/learning.json", import.meta.url);
-
 const { values, positionals } = parseArgs({
-  options: { seeds: { type: "string", default: "1,2,3,4,5" } },
+  options: {
+    seeds: { type: "string", default: "1,2,3,4,5" },
+    jobs: { type: "string", default: "1" },
+    out: { type: "string" },
+    merge: { type: "string" },
+  },
   allowPositionals: true,
 });
-const runs = existsSync(results) ? readRuns(readFileSync(results, "utf8")) : [];
-for (const seed of values.seeds.split(",").map(Number)) {
-  for (const recipe of positionals.length > 0 ? positionals : defaultRecipes) {
-    if (runs.some((run) => run.recipe === recipe && run.seed === seed)) continue;
-    runs.push(await learn(recipe, seed));
-    writeResult("learning", { runs, summary: summarise(runs) });
-  }
-}
-printTable(
-  "Success in validation, mean over seeds (lowest to highest)",
-  ["recipe", "seeds", "at the start", "at the end", "best", "seconds"],
-  summarise(runs).map(({ recipe, seeds, first, last, best, seconds }) => [
-    recipe,
-    String(seeds.length),
-    range(first, 3),
-    range(last, 3),
-    range(best, 3),
-    range(seconds, 0),
-  ]),
+const recipes = positionals.length > 0 ? positionals : ["sokoban", "frozen-lake", "arithmetic", "cart-pole-text"];
+report(
+  readRuns(values.merge ?? (await runAll(resolve(values.out ?? mkdtempSync(join(tmpdir(), "reroll-learning-")))))),
 );
 
-async function learn(recipe: string, seed: number): Promise<LearningRun> {
-  const file = fileURLToPath(new URL(`../examples/recipes/${recipe}.ts`, import.meta.url));
-  const { config } = await prepareRun(file, [`seed=${seed}`]);
-  const metric = config.validation?.metric ?? "reward/mean";
-  const folder = mkdtempSync(join(tmpdir(), "reroll-learning-"));
-  const curve: Point[] = [];
-  const loads: number[] = [];
-  let startedMs: number | undefined;
-  try {
-    await trainRun(config, {
-      folder,
-      clock: () => performance.now(),
-      signal: new AbortController().signal,
-      isResumed: false,
-      recorder: {
-        ...silentRecorder,
-        log: (step, kind, metrics) => {
-          startedMs ??= performance.now();
-          if (kind !== "validation") return;
-          const effective = metrics["validation/env/effective_action"];
-          const point = {
-            step,
-            seconds: round((performance.now() - startedMs) / 1000, 1),
-            value: round(metrics[`validation/${metric}`] ?? Number.NaN, 4),
-            ...(effective !== undefined && { effectiveActions: round(effective, 4) }),
-          };
-          curve.push(point);
-          loads.push(loadavg()[0]!);
-          console.log(`${recipe} seed ${seed} step ${step} ${point.seconds} s ${metric} ${point.value}`);
-        },
-      },
-    });
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-  return { recipe, seed, metric, curve, loadAverage: round(mean(loads), 1) };
+/** Runs `--jobs` processes at a time, the longest recipe first. */
+async function runAll(folder: string): Promise<string> {
+  const jobs = Number(values.jobs);
+  const threads = Math.max(1, Math.floor(availableParallelism() / jobs));
+  const seeds = values.seeds.split(",");
+  const waiting = recipes.flatMap((recipe) => seeds.map((seed) => [recipe, seed] as const));
+  const failed: string[] = [];
+  const work = async () => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      const code = await runChild([...next, "--out", folder, "--threads", String(threads)]);
+      if (code !== 0) failed.push(next.join(" "));
+    }
+  };
+  await Promise.all(Array.from({ length: jobs }, work));
+  if (failed.length === 0) return folder;
+  throw new Error(`These runs failed: ${failed.join(", ")}. The others are in ${folder}.`);
 }
 
-function summarise(all: readonly LearningRun[]) {
-  return [...new Set(all.map(({ recipe }) => recipe))].map((recipe) => {
-    const own = all.filter((run) => run.recipe === recipe);
-    const over = (pick: (run: LearningRun) => number) => spreadOf(own.map(pick));
-    return {
-      recipe,
-      seeds: own.map(({ seed }) => seed),
-      first: over(({ curve }) => curve[0]!.value),
-      last: over(({ curve }) => curve.at(-1)!.value),
-      best: over(({ curve }) => Math.max(...curve.map(({ value }) => value))),
-      seconds: over(({ curve }) => curve.at(-1)!.seconds),
-    };
-  });
+async function runChild(words: readonly string[]): Promise<number | null> {
+  const module = fileURLToPath(new URL("learning-run", import.meta.url));
+  const file = module + (import.meta.url.endsWith(".ts") ? ".ts" : ".js");
+  const child = spawn(process.execPath, [...process.execArgv, file, ...words], { stdio: "inherit" });
+  const [code] = await once(child, "exit");
+  return code;
 }
 
-function spreadOf(numbers: readonly number[]) {
-  return { mean: round(mean(numbers), 4), lowest: Math.min(...numbers), highest: Math.max(...numbers) };
+function readRuns(folder: string): LearningRun[] {
+  const files = readdirSync(folder).filter((name) => name.endsWith(".json"));
+  const runs = files.map((name) => JSON.parse(readFileSync(join(folder, name), "utf8")) as LearningRun);
+  return runs.sort((a, b) => a.recipe.localeCompare(b.recipe) || a.seed - b.seed);
 }
 
-function range({ mean: middle, lowest, highest }: ReturnType<typeof spreadOf>, digits: number): string {
-  return `${middle.toFixed(digits)} (${lowest.toFixed(digits)}-${highest.toFixed(digits)})`;
+function report(runs: readonly LearningRun[]): void {
+  const summary = summariseLearning(runs);
+  printTable(
+    "Validation, mean over seeds (lowest to highest)",
+    ["recipe", "metric", "seeds", "random play", "warm start", "end", "effective moves", "seconds"],
+    summary.map((one) => [
+      one.recipe,
+      one.metric,
+      String(one.seeds.length),
+      one.random.mean.toFixed(3),
+      range(one.first, 3),
+      range(one.last, 3),
+      one.effectiveLast === undefined
+        ? ""
+        : `${one.effectiveRandom!.mean.toFixed(3)} to ${range(one.effectiveLast, 3)}`,
+      range(one.seconds, 0),
+    ]),
+  );
+  const latest = runs.toSorted((a, b) => a.date.localeCompare(b.date)).at(-1)!;
+  // The machine is the one that the runs were made on, which need not be this one.
+  writeResult("learning", { date: latest.date, machine: latest.machine, summary, runs });
 }
 
-function mean(numbers: readonly number[]): number {
-  return numbers.reduce((sum, number) => sum + number, 0) / numbers.length;
-}
-
-function round(value: number, digits: number): number {
-  return Number(value.toFixed(digits));
-}
-
-function readRuns(text: string): LearningRun[] {
-  return (JSON.parse(text) as { runs: LearningRun[] }).runs;
+function range({ mean, lowest, highest }: Spread, digits: number): string {
+  return `${mean.toFixed(digits)} (${lowest.toFixed(digits)}-${highest.toFixed(digits)})`;
 }

@@ -3,8 +3,8 @@
  *
  * Trains     sums of two numbers below 100, a token per digit; the reward is 1 for the exact sum, else 0
  * Hardware   two CPU cores, no GPU
- * Time       90 to 120 seconds
- * Expect     exact sums from 23 % after the warm start to about 60 %; most pairs were in the warm start already
+ * Time       two minutes at a load of 4.5, five at one of 15
+ * Expect     exact sums, of those that are never trained on (a fifth of all): 15 % after the warm start, 59 % at the end (seed 1)
  * Command    reroll train examples/recipes/arithmetic.ts
  */
 import { defineRun } from "reroll";
@@ -13,7 +13,11 @@ import { sums } from "../envs/sums.ts";
 export const run = defineRun({
   name: "arithmetic",
   model: { preset: "nano" },
-  envs: { sums: { type: "custom", ...sums() } },
+  envs: {
+    sums: { type: "custom", ...sums({ part: "train" }) },
+    unseen: { type: "custom", ...sums({ part: "validation" }) },
+  },
+  data: { type: "env", env: "sums" },
   rollout: {
     groupsPerStep: 64,
     groupSize: 16,
@@ -31,5 +35,10 @@ export const run = defineRun({
   engine: { maxRunning: 512, maxStepTokens: 8192 },
   loop: { type: "sync", steps: 200 },
   warmStart: { type: "play", agent: "oracle", steps: 80 },
-  validation: { every: 25, prompts: 500, metric: "env/success" },
+  validation: {
+    every: 25,
+    prompts: 500,
+    metric: "env/success",
+    data: { type: "env", env: "unseen", part: "validation" },
+  },
 });

@@ -10,11 +10,15 @@
  */
 import { defineRun } from "reroll";
 
+// The grid and the four cells around the player, a token per cell; the reply is one word, so entropy is that of the choice.
+const told = { prompt: "compact", showsSurroundings: true, answerTags: null } as const;
+const lake = { type: "frozen-lake", ...told, maxTurns: 8 } as const;
+
 export const run = defineRun({
   name: "frozen-lake",
   model: { preset: "nano" },
-  // The grid and the four cells around the player, a token per cell; the reply is one word, so entropy is that of the choice.
-  envs: { lake: { type: "frozen-lake", prompt: "compact", showsSurroundings: true, answerTags: null, maxTurns: 8 } },
+  envs: { lake: { ...lake, part: "train" }, unseen: { ...lake, part: "validation" } },
+  data: { type: "env", env: "lake" },
   rollout: {
     groupsPerStep: 64,
     groupSize: 8,
@@ -41,5 +45,10 @@ export const run = defineRun({
   engine: { maxRunning: 512, maxStepTokens: 8192 },
   loop: { type: "sync", steps: 150 },
   warmStart: { type: "play" },
-  validation: { every: 25, prompts: 500, metric: "env/success" },
+  validation: {
+    every: 25,
+    prompts: 500,
+    metric: "env/success",
+    data: { type: "env", env: "unseen", part: "validation" },
+  },
 });

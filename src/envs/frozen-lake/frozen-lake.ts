@@ -8,6 +8,7 @@ import { z } from "zod";
 import { deriveSeed, Random } from "../../random/random.ts";
 import { answerWords, optionalTagOptions, readChoice, unreadNotice, writeAnswer } from "../answer-format.ts";
 import { episodeEnded } from "../episode-ended.ts";
+import { layoutPart } from "../layout-part.ts";
 import { seedPrompt } from "../seed-prompt.ts";
 import type { EnvDefinition, EnvStep, Observation, Opening, Reply, TextEnv } from "../text-env.ts";
 import { distancesToGoal, drawLake, LAKE_ACTIONS, type LakeMap, neighbour } from "./lake-map.ts";
@@ -21,6 +22,9 @@ export const frozenLakeOptions = z.strictObject({
   size: z.int().min(2).max(32).default(4).describe("Rows and columns."),
   holeRate: z.number().min(0).max(0.6).default(0.2).describe("How likely a cell is a hole."),
   placement: z.enum(["random", "corners"]).default("random").describe("Where start and goal are."),
+  part: layoutPart.describe(
+    "Which maps: a fifth of all layouts of holes and goal is only in validation, whatever the seed.",
+  ),
   isSlippery: z.boolean().default(false).describe("Go where wanted in one of three moves, else to a side of it."),
   maxTurns: z.int().positive().default(20).describe("Replies before the episode is cut off."),
   formatPenalty: z.number().min(0).default(0.1).describe("What a reply that cannot be read costs."),

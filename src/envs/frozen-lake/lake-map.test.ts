@@ -71,3 +71,15 @@ test("a lake without a solution is refused with what to do", () => {
     /Lower holeRate/,
   );
 });
+
+test("no layout of holes and goal is in both parts", () => {
+  const options = { size: 4, holeRate: 0.2, placement: "random", maxTurns: 8 } as const;
+  const layouts = (part: "train" | "validation") =>
+    Array.from({ length: 600 }, (_, seed) => {
+      const { isHole, goal } = drawLake({ ...options, part }, new Random(seed));
+      return `${isHole.map(Number).join("")} ${goal}`;
+    });
+  const trained = new Set(layouts("train"));
+  expect(trained.size).toBeGreaterThan(200);
+  expect(layouts("validation").filter((layout) => trained.has(layout))).toEqual([]);
+});

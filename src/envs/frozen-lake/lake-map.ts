@@ -5,6 +5,7 @@
  */
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { Random } from "../../random/random.ts";
+import { isInPart } from "../layout-part.ts";
 
 /** Where the holes are, and the way to go. */
 export interface LakeMap {
@@ -33,13 +34,16 @@ export interface LakeOptions {
   readonly placement: "random" | "corners";
   /** The goal can be reached in this many moves. */
   readonly maxTurns: number;
+  /** Default all maps. */
+  readonly part?: "all" | "train" | "validation";
 }
 
 /** Above any real need: at rates of up to 0.5 and sizes of up to 8, one map in a few hundred is solvable. */
 const MAX_TRIES = 100_000;
 
-/** Draws maps until one can be solved in time. */
-export function drawLake({ size, holeRate, placement, maxTurns }: LakeOptions, random: Random): LakeMap {
+/** Draws maps until one is of the part and can be solved in time. */
+export function drawLake(options: LakeOptions, random: Random): LakeMap {
+  const { size, holeRate, placement, maxTurns, part = "all" } = options;
   const numCells = size * size;
   for (let attempt = 0; attempt < MAX_TRIES; attempt++) {
     const start = placement === "corners" ? 0 : random.integer(numCells);
@@ -49,14 +53,20 @@ export function drawLake({ size, holeRate, placement, maxTurns }: LakeOptions, r
       return isDrawn && cell !== start && cell !== goal;
     });
     const map = { size, isHole, start, goal };
+    if (!isInPart(layoutOf(map), part)) continue;
     const distance = distancesToGoal(map)[start]!;
     if (distance !== -1 && distance <= maxTurns) return map;
   }
   throw new RerollError(
     "NO_SOLVABLE_MAP",
-    `None of ${MAX_TRIES} lakes of size ${size} with holeRate ${holeRate} could be solved in ${maxTurns} moves. Lower holeRate or raise maxTurns.`,
+    `None of ${MAX_TRIES} lakes of size ${size} with holeRate ${holeRate} ${part === "all" ? "" : `was for ${part} and `}could be solved in ${maxTurns} moves. Lower holeRate or raise maxTurns.`,
     { size, holeRate, maxTurns },
   );
+}
+
+/** What stays the same during a walk, so that no state of a map is in both parts. */
+function layoutOf({ isHole, goal }: LakeMap): string {
+  return isHole.map((hole, cell) => (hole ? "O" : cell === goal ? "G" : "_")).join("");
 }
 
 /** The cell beside `cell` in a direction, 0 to 3; the same cell at the shore. */

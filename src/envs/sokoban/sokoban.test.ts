@@ -21,6 +21,7 @@ writeFileSync(
 const build = (options: Record<string, unknown> = {}) => sokoban.build(sokobanOptions.parse(options));
 const envOf = (lines: readonly string[], options: Record<string, unknown> = {}) =>
   new SokobanEnv(readRoom(lines.join("\n"), roomSymbols.levels, "test"), sokobanOptions.parse(options));
+const told = (env: SokobanEnv) => env.start().observation.messages[0]?.content;
 const say = (env: SokobanEnv, word: string) => env.step({ text: `<answer>${word}</answer>`, isCut: false });
 
 for (const [name, options] of Object.entries(sokobanVariants)) {
@@ -116,11 +117,11 @@ test.skipIf(!existsSync(boxoban))(
   },
 );
 
-test("compact prompts are the grid alone, in words that the tokenizer is told", () => {
+test("compact prompts are the grid inside the outer walls, in words that the tokenizer is told", () => {
   const env = envOf(["#####", "#@$.#", "#####"], { prompt: "compact", symbols: "levels" });
   const { instructions, observation } = env.start();
   expect(instructions).toEqual([]);
-  expect(observation.messages).toEqual([{ role: "user", content: "# # # # #\n# @ $ . #\n# # # # #" }]);
+  expect(observation.messages).toEqual([{ role: "user", content: "@ $ ." }]);
   const unread = env.step({ text: "Right", isCut: false });
   expect(unread.observation?.messages).toEqual(observation.messages);
   const { words } = build({ prompt: "compact", symbols: "levels" });
@@ -129,4 +130,38 @@ test("compact prompts are the grid alone, in words that the tokenizer is told", 
     endWords: ["</answer>"],
   });
   expect(build()).not.toHaveProperty("words");
+});
+
+test("surroundings show the next two cells up, down, left and right, and wall behind a wall", () => {
+  const env = envOf(["#####", "# . #", "# $ #", "# @ #", "#####"], { showsSurroundings: true });
+  expect(told(env)).toBe("#####\n#_O_#\n#_X_#\n#_P_#\n#####\nXO##_#_#");
+  const compact = envOf(["#####", "#@$.#", "#####"], { showsSurroundings: true, prompt: "compact" });
+  expect(told(compact)).toBe("P X O\n# # # # # # X O");
+});
+
+test("offsets lead from the player to each box and from there to its nearest target, down and right", () => {
+  const env = envOf(["#######", "#.$   #", "#   @ #", "#   $.#", "#######"], { showsOffsets: true });
+  expect(told(env)).toMatch(/#\n-1 -2 0 -1\n1 0 0 1$/);
+  const { words } = build({ prompt: "compact", showsOffsets: true }).words!;
+  expect(words).toEqual(expect.arrayContaining(["-19", "0", "19"]));
+});
+
+test("the rules explain the lines below the grid where there are some", () => {
+  const rules = (options: object) =>
+    JSON.stringify(envOf(["#####", "#@$.#", "#####"], { ...options }).start().instructions);
+  expect(rules({})).not.toMatch(/next two cells|nearest target/);
+  expect(rules({ showsSurroundings: true })).toMatch(/next two cells in each direction: Up, Down, Left, Right/);
+  expect(rules({ showsOffsets: true })).toMatch(/rows down and columns right from you to the box/);
+});
+
+test("no layout of the validation part is ever in the training part", async () => {
+  const layouts = async (part: string) => {
+    const { makeEnv, makePrompt } = build({ part, maxTurns: 10, symbols: "levels" });
+    const envs = await Promise.all(Array.from({ length: 1500 }, (_, seed) => makeEnv(makePrompt!(seed), 0)));
+    return envs.map((env) => env.render!().replaceAll(/[@$]/g, " ").replaceAll(/[+*]/g, "."));
+  };
+  const trained = new Set(await layouts("train"));
+  const validated = await layouts("validation");
+  expect(trained.size).toBeGreaterThan(500);
+  expect(validated.filter((layout) => trained.has(layout))).toEqual([]);
 });

@@ -11,12 +11,23 @@ import { RerollError } from "../../errors/reroll-error.ts";
 import { deriveSeed, Random } from "../../random/random.ts";
 import { answerWords, optionalTagOptions, readChoice, unreadNotice, writeAnswer } from "../answer-format.ts";
 import { episodeEnded } from "../episode-ended.ts";
+import { isInPart, layoutPart } from "../layout-part.ts";
 import { seedPrompt } from "../seed-prompt.ts";
 import type { EnvDefinition, EnvStep, Observation, Opening, Reply, TextEnv } from "../text-env.ts";
 import { generateRoom } from "./generate-room.ts";
 import { readLevel, readLevels } from "./read-levels.ts";
 import { isSolved, moveInRoom, numBoxesOnTargets, type Room, SOKOBAN_ACTIONS } from "./room.ts";
-import { compactRoomWords, type RoomSymbols, roomRules, roomSymbols, writeRoom } from "./room-text.ts";
+import {
+  compactRoomWords,
+  MAX_ROOM_SIZE,
+  type RoomSymbols,
+  roomRules,
+  roomSymbols,
+  writeInside,
+  writeOffsets,
+  writeRoom,
+  writeSurroundings,
+} from "./room-text.ts";
 import { solveRoom } from "./solve-room.ts";
 
 const STEP_REWARD = -0.1;
@@ -29,13 +40,34 @@ const symbol = z.string().length(1);
 
 /** What a run file can say about Sokoban. */
 export const sokobanOptions = z.strictObject({
-  size: z.int().min(5).max(20).default(6).describe("Rows and columns of generated rooms, with the outer walls."),
+  size: z
+    .int()
+    .min(5)
+    .max(MAX_ROOM_SIZE)
+    .default(6)
+    .describe("Rows and columns of generated rooms, with the outer walls."),
   numBoxes: z.int().min(1).max(4).default(1).describe("Boxes of generated rooms."),
   levels: z.string().exactOptional().describe("A folder of Boxoban's level files, in place of generated rooms."),
   minMoves: z.int().min(1).default(1).describe("Moves that the shortest solution of a generated room has at least."),
+  part: layoutPart.describe(
+    "Which generated rooms: a fifth of all layouts of walls and targets is only in validation, whatever the seed.",
+  ),
   maxTurns: z.int().positive().default(30).describe("Replies before the episode is cut off."),
   formatPenalty: z.number().min(0).default(0.1).describe("What a reply that cannot be read costs, besides its step."),
-  prompt: z.enum(["full", "compact"]).default("full").describe("Rules and grid, or the symbols of the grid alone."),
+  prompt: z
+    .enum(["full", "compact"])
+    .default("full")
+    .describe("Rules and grid, or the symbols inside the outer walls alone."),
+  showsSurroundings: z
+    .boolean()
+    .default(false)
+    .describe("Add a line with the next two cells of each action, in their order: up, down, left, right."),
+  showsOffsets: z
+    .boolean()
+    .default(false)
+    .describe(
+      "Add a line per box: rows down and columns right from the player to it, and from it to its nearest target.",
+    ),
   instructions: z.string().min(1).exactOptional().describe("Rules in place of the built-in ones."),
   answerTags: optionalTagOptions,
   symbols: z
@@ -77,7 +109,7 @@ export const sokoban: EnvDefinition<typeof sokobanOptions> = {
     return {
       ...(options.prompt === "compact" && {
         words: {
-          words: compactRoomWords(symbolsOf(options), options.answerTags),
+          words: compactRoomWords(symbolsOf(options), options),
           endWords: answerWords(SOKOBAN_ACTIONS, options.answerTags).endWords,
         },
       }),
@@ -93,9 +125,10 @@ export const sokoban: EnvDefinition<typeof sokobanOptions> = {
 };
 
 function drawRoom(options: SokobanOptions, random: Random): { room: Room; solution: number[] } {
-  const { size, numBoxes, minMoves, maxTurns } = options;
+  const { size, numBoxes, minMoves, maxTurns, part } = options;
   for (let attempt = 0; attempt < MAX_ROOMS; attempt++) {
     const room = generateRoom(options, random);
+    if (!isInPart(layoutOf(room), part)) continue;
     const solution = solveRoom(room);
     if (solution !== null && solution.length >= minMoves && solution.length <= maxTurns) return { room, solution };
   }
@@ -105,6 +138,11 @@ function drawRoom(options: SokobanOptions, random: Random): { room: Room; soluti
       "Raise maxTurns, or lower minMoves.",
     { size, numBoxes, minMoves, maxTurns },
   );
+}
+
+/** What stays the same as the game goes on, so that no state of a room is in both parts. */
+function layoutOf({ isWall, isTarget }: Room): string {
+  return isWall.map((wall, cell) => (wall ? "#" : isTarget[cell] ? "." : " ")).join("");
 }
 
 /** One game in one room. */
@@ -123,8 +161,8 @@ export class SokobanEnv implements TextEnv {
   }
 
   start(): Opening {
-    const { prompt, instructions, answerTags } = this.#options;
-    const rules = instructions ?? (prompt === "full" ? roomRules(symbolsOf(this.#options), answerTags) : null);
+    const { prompt, instructions } = this.#options;
+    const rules = instructions ?? (prompt === "full" ? roomRules(symbolsOf(this.#options), this.#options) : null);
     return {
       instructions: rules === null ? [] : [{ role: "system", content: rules }],
       observation: this.#observe(true),
@@ -176,10 +214,17 @@ export class SokobanEnv implements TextEnv {
   }
 
   #observe(wasRead: boolean): Observation {
-    const { prompt, answerTags } = this.#options;
-    const grid = writeRoom(this.#room, symbolsOf(this.#options), prompt === "compact" ? " " : "");
-    const notice = wasRead || prompt === "compact" ? "" : unreadNotice(answerTags);
-    return { messages: [{ role: "user", content: notice + grid }], stateKey: grid };
+    const { prompt, showsSurroundings, showsOffsets, answerTags } = this.#options;
+    const symbols = symbolsOf(this.#options);
+    const isCompact = prompt === "compact";
+    const grid = isCompact ? writeInside(this.#room, symbols) : writeRoom(this.#room, symbols);
+    const notice = wasRead || isCompact ? "" : unreadNotice(answerTags);
+    const lines = [
+      notice + grid,
+      ...(showsSurroundings ? [writeSurroundings(this.#room, symbols, isCompact ? " " : "")] : []),
+      ...(showsOffsets ? [writeOffsets(this.#room)] : []),
+    ];
+    return { messages: [{ role: "user", content: lines.join("\n") }], stateKey: grid };
   }
 }
 
