@@ -2,13 +2,15 @@
 
 export interface Curve {
   readonly name: string;
-  /** Values lie between 0 and 1; `low` and `high` bound the band around them. */
+  /** Values lie within the panel's range; `low` and `high` bound the band around them. */
   readonly points: readonly { readonly x: number; readonly y: number; readonly low: number; readonly high: number }[];
 }
 
 export interface Panel {
   readonly title: string;
   readonly x: string;
+  /** Lowest and highest value of the axis. Default 0 and 1. */
+  readonly range?: readonly [number, number];
   /** The same names in the same order in all panels. */
   readonly curves: readonly Curve[];
 }
@@ -19,7 +21,7 @@ export interface Figure {
 }
 
 const COLORS = ["#7f8c8d", "#d35454", "#e08a2e", "#3f8fd2", "#2fa8a8", "#35a06a", "#9b6bd1", "#b58f3a"];
-const plot = { top: 66, width: 330, height: 240, gap: 52, left: 44 };
+const plot = { top: 66, width: 330, height: 240, gap: 52, left: 50 };
 const height = 384;
 
 /** A curve of one point is a line all the way across. */
@@ -36,10 +38,10 @@ export function curveFigure({ title, panels }: Figure): string {
   ].join("\n");
 }
 
-function drawPanel({ title, x, curves }: Panel, left: number): string {
+function drawPanel({ title, x, range = [0, 1], curves }: Panel, left: number): string {
   const lastX = Math.max(...curves.flatMap(({ points }) => points.map((point) => point.x)));
   const at = (px: number, value: number) =>
-    `${round(left + (plot.width * px) / lastX)},${round(plot.top + plot.height * (1 - value))}`;
+    `${round(left + (plot.width * px) / lastX)},${round(heightOf((value - range[0]) / (range[1] - range[0])))}`;
   const shapes = curves.map(({ points }, i) => {
     const [only] = points;
     const all = points.length === 1 && only ? [only, { ...only, x: lastX }] : points;
@@ -49,7 +51,7 @@ function drawPanel({ title, x, curves }: Panel, left: number): string {
   const below = plot.top + plot.height + 18;
   return [
     `<text x="${left}" y="${plot.top - 14}" fill="#888">${title}</text>`,
-    ...[0, 0.25, 0.5, 0.75, 1].map((value) => drawLevel(value, left)),
+    ...[0, 0.25, 0.5, 0.75, 1].map((share) => drawLevel(share, range, left)),
     `<text x="${left}" y="${below}" fill="#888">0</text>`,
     `<text x="${left + plot.width}" y="${below}" fill="#888" text-anchor="end">${lastX}</text>`,
     `<text x="${left + plot.width / 2}" y="${below}" fill="#888" text-anchor="middle">${x}</text>`,
@@ -58,12 +60,18 @@ function drawPanel({ title, x, curves }: Panel, left: number): string {
   ].join("\n");
 }
 
-function drawLevel(value: number, left: number): string {
-  const y = round(plot.top + plot.height * (1 - value));
+/** A line across, at a share of the way from the lowest value to the highest. */
+function drawLevel(share: number, [lowest, highest]: readonly [number, number], left: number): string {
+  const y = round(heightOf(share));
+  const value = lowest + share * (highest - lowest);
   return (
     `<line x1="${left}" y1="${y}" x2="${left + plot.width}" y2="${y}" stroke="#888" stroke-opacity="0.3"/>` +
     `<text x="${left - 6}" y="${y + 4}" fill="#888" text-anchor="end">${value}</text>`
   );
+}
+
+function heightOf(share: number): number {
+  return plot.top + plot.height * (1 - share);
 }
 
 /** Below the panels, four to a row. */

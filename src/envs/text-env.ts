@@ -10,7 +10,7 @@ import type { ChatMessage, ChatTool } from "../models/tokenizer/chat-message.ts"
 import type { Random } from "../random/random.ts";
 
 export interface TextEnv {
-  /** Called once, first. */
+  /** Called once, first. The signal is the same in every call: it aborts when the episode is given up, or over. */
   start(signal: AbortSignal): Opening | Promise<Opening>;
   /** Takes the model's reply and says what came of it. Not called again once the episode has ended. */
   step(reply: Reply, signal: AbortSignal): EnvStep | Promise<EnvStep>;

@@ -98,7 +98,11 @@ const table: Readonly<Record<string, Row>> = {
   "policy/<name>": ["", "neither", "A number of the policy loss; see the algorithm."],
 
   "value/mean": ["reward", "neither", "Mean value that the critic gives."],
-  "value/explained_variance": ["share", "higher", "1 - Var(return - value) / Var(return): how much the critic knew."],
+  "value/explained_variance": [
+    "share",
+    "higher",
+    "How much of the returns the critic knew: 1 - Var(return - value) / Var(return).",
+  ],
   "value/clip_fraction": ["share", "neither", "Values whose change was clipped."],
   "value/nonfinite_fraction": ["share", "lower", "Values left out: NaN or infinite."],
 

@@ -1,3 +1,4 @@
+import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { never, rewardInput } from "../../test/rewards/reward-input.ts";
@@ -35,6 +36,12 @@ test("a score comes with its parts by name and the time it took", async () => {
     explanation: "half",
     elapsedMs: 7,
   });
+});
+
+test("a promise that is no instance of ours has the same time limit", async () => {
+  const hanging = runInNewContext("new Promise(() => {})") as Promise<RewardScore>;
+  const error = errorOf(await scorerOf(() => hanging).score(input, never));
+  expect(error.message).toContain("it took longer than 20 ms");
 });
 
 test("a reward that throws fails by its name, with the prompt and the cause", async () => {

@@ -124,7 +124,8 @@ async function scoreInTime(
 ): Promise<RewardScore> {
   if (signal.aborted) throw abortedError();
   const scored = reward.score(input, signal);
-  if (!(scored instanceof Promise)) return scored;
+  // By what it can do: a promise of another library or realm is no instance of ours. A broken reward gives anything.
+  if (typeof (scored as Partial<Promise<RewardScore>> | null | undefined)?.then !== "function") return scored;
   let isLate = false;
   const timer = setTimeout(() => {
     isLate = true;

@@ -2,15 +2,16 @@
  * Lets a frozen policy act in vector environments.
  *
  * In: environments, an actor, and a number of ticks. Out: a `ControlRollout` with all that happened. Between calls the
- * episodes go on: observations, ticks and the actor's memory are carried over. Nothing here changes weights.
+ * episodes go on: observations, ticks and the actor's memory are carried over. Nothing here changes weights. What environments
+ * give is checked at every tick.
  */
-
 import type { VecEnv } from "../envs/vec-env.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { ControlEpisode, ControlRollout } from "../flow/control-rollout.ts";
 import { deriveSeed } from "../random/random.ts";
 import { noGrad } from "../torch/autograd.ts";
 import { tensorScope } from "../torch/scope.ts";
+import { expectObservations, expectVecStep } from "./expect-vec-step.ts";
 
 /** What chooses actions. Called without gradients and in a memory scope; the arrays it returns are read at once. */
 export interface ControlActor {
@@ -48,7 +49,9 @@ export class ControlCollector {
   constructor(env: VecEnv, actor: ControlActor, { seed }: { readonly seed: number }) {
     this.#env = env;
     this.#actor = actor;
-    this.#observations_NO = Float32Array.from(env.reset(deriveSeed(seed, "episodes")).observations_NO);
+    const { observations_NO } = env.reset(deriveSeed(seed, "episodes"));
+    expectObservations(env, observations_NO);
+    this.#observations_NO = Float32Array.from(observations_NO);
     this.#episodeTicks_N = new Uint32Array(env.numEnvs);
     this.#episodeReturns_N = new Float64Array(env.numEnvs);
     this.#isFirst_N = new Uint8Array(env.numEnvs);
@@ -106,6 +109,7 @@ export class ControlCollector {
       actions_TNA.set(actions_NA, t * N * A);
       samplerLogprobs_TN.set(logprobs_N, t * N);
       const step = this.#env.step(actions_NA);
+      expectVecStep(this.#env, step);
       rewards_TNG.set(rewardGroups === undefined ? step.rewards_N : step.rewardParts_NG!, t * N * G);
       terminated_TN.set(step.terminated_N, t * N);
       truncated_TN.set(step.truncated_N, t * N);

@@ -85,6 +85,21 @@ test("a reply that is asked for while the gate is closed waits for it", async ()
   expect(await turn).toMatchObject({ kind: "done" });
 });
 
+test("a gate that opens and closes again at once lets nothing through", async () => {
+  const { engine, requests, step } = steppedEngine([10]);
+  const gate = new Gate();
+  gate.close();
+  const turn = generateTurn(recorded(engine, requests), gate, request({}));
+  await settle();
+  gate.open();
+  gate.close();
+  await settle();
+  expect(requests).toHaveLength(0);
+  gate.open();
+  await step(3);
+  expect(await turn).toMatchObject({ kind: "done" });
+});
+
 test("an abort ends a running reply and a held one, and the engine has nothing left", async () => {
   for (const isHeld of [false, true]) {
     const { engine, requests, step } = steppedEngine([10, 11, 12]);

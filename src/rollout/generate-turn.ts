@@ -38,7 +38,8 @@ export async function generateTurn(
   let numTokens = 0;
   let heldMs = 0;
   for (;;) {
-    if (!gate.isOpen) {
+    // It may have closed again before its opening was heard of.
+    while (!gate.isOpen && !wait.signal.aborted) {
       onStage?.("held");
       const heldAtMs = clock();
       await gate.whenOpen(wait.signal);

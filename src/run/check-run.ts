@@ -66,6 +66,14 @@ const CHECKS: readonly Check[] = [
     replay?.priority === "td-error" && !buildRecipe(algorithm as RecipeChoice).hasCritic
       ? `replay.priority is "td-error", and ${algorithm.type} has no critic that could be wrong. Set algorithm.type to "ppo", or replay.priority to "advantage".`
       : null,
+  ({ device, training }) =>
+    training.ranks > 1 && device.startsWith("cuda:")
+      ? `training.ranks is ${training.ranks}, and device is ${JSON.stringify(device)}: ranks take cuda:0 and those after it, one each. Set device to "cuda".`
+      : null,
+  ({ rollout, training }) =>
+    training.ranks > rollout.groupsPerStep
+      ? `training.ranks must be at most rollout.groupsPerStep, because groups are not split: got ${training.ranks} and ${rollout.groupsPerStep}. Lower training.ranks or raise groupsPerStep.`
+      : null,
   ({ rollout }) =>
     rollout.sampling.maxTokens >= rollout.contextLength
       ? `rollout.sampling.maxTokens must be below rollout.contextLength, which holds the prompt too: got ${rollout.sampling.maxTokens} and ${rollout.contextLength}. Raise contextLength or lower maxTokens.`

@@ -43,6 +43,7 @@ export function runTraining({ config, plan }: PreparedRun, options: RunTrainingO
   const run: TrackedRun = {
     config,
     numSteps: config.loop.steps,
+    numWarmSteps: config.warmStart?.steps ?? 0,
     recipe: config.algorithm.type,
     model: config.model.path ?? config.model.preset ?? "",
     isExportable: true,
@@ -59,6 +60,8 @@ export interface TrackedRun {
     readonly tracking: Omit<RunConfig["tracking"], "trajectoriesEvery" | "maxGroups">;
   };
   readonly numSteps: number;
+  /** Supervised steps before them. Default 0. */
+  readonly numWarmSteps?: number;
   readonly recipe: string;
   readonly model: string;
   /** Whether `reroll export` can write it for other tools. */
@@ -93,6 +96,7 @@ export async function trackRun<Result>(
     folder,
     config: run.recorded,
     startStep,
+    numWarmSteps: run.numWarmSteps ?? 0,
     clock: runClock,
     sinks,
     console: options.console === undefined ? { next } : options.console,

@@ -13,7 +13,12 @@ export interface ConsoleState {
   readonly startStep: number;
   readonly step: number;
   readonly numSteps: number;
+  /** The last step of the warm start while it goes on; null before and after. */
+  readonly warmStep: number | null;
+  readonly numWarmSteps: number;
   readonly startedMs: number;
+  /** When the first step after the warm start could begin: the start, where there is none. */
+  readonly trainedFromMs: number;
   /** When the last step ended. */
   readonly steppedMs: number;
   /** Of the last step, whatever its kind. */
@@ -42,15 +47,18 @@ const VALIDATION_REWARD = "validation/reward/mean";
 
 /** A run that has not taken a step yet. */
 export function startState(
-  run: Pick<ConsoleState, "name" | "folder" | "startStep" | "numSteps">,
+  run: Pick<ConsoleState, "name" | "folder" | "startStep" | "numSteps"> & { readonly numWarmSteps?: number },
   nowMs: number,
 ): ConsoleState {
   return {
+    numWarmSteps: 0,
     ...run,
     status: "running",
     error: null,
     step: run.startStep,
+    warmStep: null,
     startedMs: nowMs,
+    trainedFromMs: nowMs,
     steppedMs: nowMs,
     latest: {},
     rewards: [],
@@ -62,16 +70,19 @@ export function startState(
   };
 }
 
-/** The state after metrics came in. Validations change nothing but the best one. */
+/** The state after metrics came in. Validations come after a warm start, and change nothing else but the best one. */
 export function withRecord(state: ConsoleState, { step, timeMs, kind, metrics }: MetricRecord): ConsoleState {
   if (kind === "validation") {
     const reward = metrics[VALIDATION_REWARD];
     const isBetter = reward !== undefined && reward > (state.bestValidation?.reward ?? Number.NEGATIVE_INFINITY);
-    return isBetter ? { ...state, bestValidation: { step, reward } } : state;
+    return { ...state, warmStep: null, ...(isBetter && { bestValidation: { step, reward } }) };
   }
+  if (kind === "supervised")
+    return { ...state, warmStep: step, steppedMs: timeMs, trainedFromMs: timeMs, latest: metrics };
   return {
     ...state,
     step,
+    warmStep: null,
     steppedMs: timeMs,
     latest: metrics,
     rewards: pushed(state.rewards, metrics["reward/mean"]),
@@ -85,10 +96,14 @@ export function withWarning(state: ConsoleState, warning: WarningRecord): Consol
   return { ...state, warnings, numWarnings: state.numWarnings + 1 };
 }
 
-/** Time until the last step at the pace so far; undefined before the first. */
-export function timeLeftMs({ step, startStep, numSteps, startedMs, steppedMs }: ConsoleState): number | undefined {
-  const numDone = step - startStep;
-  return numDone <= 0 ? undefined : ((steppedMs - startedMs) / numDone) * (numSteps - step);
+/** Time until the last step, of the warm start or of training, at the pace so far; undefined before the first. */
+export function timeLeftMs(state: ConsoleState): number | undefined {
+  const { step, startStep, numSteps, warmStep, numWarmSteps, startedMs, trainedFromMs, steppedMs } = state;
+  const left = (numDone: number, numLeft: number, fromMs: number) =>
+    numDone <= 0 ? undefined : ((steppedMs - fromMs) / numDone) * numLeft;
+  return warmStep === null
+    ? left(step - startStep, numSteps - step, trainedFromMs)
+    : left(warmStep, numWarmSteps - warmStep, startedMs);
 }
 
 function pushed(values: readonly number[], value: number | undefined): readonly number[] {

@@ -19,6 +19,7 @@ export function renderLive(state: ConsoleState, nowMs: number, width: number, co
     seriesLine("reward", state.rewards, bestText(state), width, colors, colors.green),
     seriesLine("success", state.successes, "", width, colors, colors.cyan),
     factsLine("tokens/s", speedFacts(state), width, colors),
+    factsLine("steps/s", [["environments", state.latest["throughput/env_steps"], formatNumber]], width, colors),
     factsLine("policy", policyFacts(state), width, colors),
     ...workerLines(state, nowMs, width, colors),
     ...warningLines(state, width, colors),
@@ -30,7 +31,7 @@ export function renderLive(state: ConsoleState, nowMs: number, width: number, co
 
 /** One line per step, for logs and pipes. */
 export function renderStep(state: ConsoleState): string {
-  const { step, numSteps, latest } = state;
+  const { latest } = state;
   const left = timeLeftMs(state);
   const stepMs = latest["time/step_ms"];
   const facts: Fact[] = [
@@ -38,10 +39,11 @@ export function renderStep(state: ConsoleState): string {
     ["success", latest["env/success"], formatShare],
     ["loss", latest["train/loss"] ?? latest["supervised/loss"], formatNumber],
     ["tokens/s", latest["throughput/step"], formatNumber],
+    ["env steps/s", latest["throughput/env_steps"], formatNumber],
     ["step", stepMs, formatDuration],
     ["left", left, formatDuration],
   ];
-  return [`step ${step}/${numSteps}`, ...present(facts)].join("  ");
+  return [placeOf(state).text, ...present(facts)].join("  ");
 }
 
 /** A line for a validation. */
@@ -88,18 +90,24 @@ function present(facts: readonly Fact[]): readonly string[] {
 }
 
 function progressLines(state: ConsoleState, nowMs: number, width: number, colors: Colors): readonly string[] {
-  const { name, step, numSteps, startedMs, status } = state;
+  const { name, startedMs, status } = state;
+  const { text, share } = placeOf(state);
   const left = timeLeftMs(state);
   const times = [
     `${formatDuration(nowMs - startedMs)} gone`,
     ...(left === undefined ? [] : [`${formatDuration(Math.max(0, left - (nowMs - state.steppedMs)))} left`]),
   ].join(", ");
-  const share = numSteps === 0 ? 1 : step / numSteps;
   const bar = progressBar(share, Math.max(0, width - LABEL - times.length - 2));
   return [
-    `${colors.bold(clip(name, width - 30))}  ${status === "running" ? "" : `${status} `}step ${step}/${numSteps}  ${formatShare(share)}`,
+    `${colors.bold(clip(name, width - 30))}  ${status === "running" ? "" : `${status} `}${text}  ${formatShare(share)}`,
     `${" ".repeat(LABEL)}${colors.green(bar)}  ${colors.dim(times)}`,
   ];
+}
+
+/** Which of how many steps it is at: those of the warm start are counted among themselves. */
+function placeOf({ step, numSteps, warmStep, numWarmSteps }: ConsoleState): { text: string; share: number } {
+  const [word, done, all] = warmStep === null ? ["step", step, numSteps] : ["warm start", warmStep, numWarmSteps];
+  return { text: `${word} ${done}/${all}`, share: all === 0 ? 1 : done / all };
 }
 
 function seriesLine(

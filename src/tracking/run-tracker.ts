@@ -48,6 +48,8 @@ export interface TrackerParts {
   readonly config: unknown;
   /** The step that the run goes on after. Default 0. */
   readonly startStep?: number;
+  /** Supervised steps before the first one. Default 0. */
+  readonly numWarmSteps?: number;
   readonly limits?: HealthLimits;
   /** null for none. */
   readonly console?: ConsoleOptions | null;
@@ -71,13 +73,26 @@ class Tracker implements RunTracker {
   readonly #said = new Set<string>();
   #state: ConsoleState;
 
-  constructor({ folder, config, startStep = 0, limits, console = {}, sinks = [], clock = runClock }: TrackerParts) {
+  constructor(parts: TrackerParts) {
+    const {
+      folder,
+      config,
+      startStep = 0,
+      numWarmSteps = 0,
+      limits,
+      console = {},
+      sinks = [],
+      clock = runClock,
+    } = parts;
     const { info, path } = folder;
     this.#folder = folder;
     this.#clock = clock;
     this.#timeline = new SpanRecorder(clock());
     this.#health = new HealthMonitor(limits);
-    this.#state = startState({ name: info.name, folder: path, startStep, numSteps: info.numSteps }, clock());
+    this.#state = startState(
+      { name: info.name, folder: path, startStep, numSteps: info.numSteps, numWarmSteps },
+      clock(),
+    );
     const view = () => ({ ...this.#state, activities: this.#timeline.activities() });
     this.#console = console && openConsole(view, clock, console);
     const warn = (text: string) => this.warn("sink", text);

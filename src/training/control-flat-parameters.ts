@@ -1,8 +1,8 @@
 /**
  * The trainable parameters of a small network in one block of memory, and their gradients in another.
  *
- * Small networks spend their time on calls, not on numbers: clipping and Adam over one tensor cost a seventh of what they do
- * over the fourteen of an actor and a critic. The network is used as before; its parameters have become views of the block.
+ * Small networks spend their time on calls, not on numbers: clipping and Adam make as many of them for one tensor as for each
+ * of the dozen of an actor and a critic. The network is used as before; its parameters have become views of the block.
  */
 import { noGrad } from "../torch/autograd.ts";
 import { cat, zerosLike } from "../torch/create.ts";

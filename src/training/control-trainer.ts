@@ -115,7 +115,9 @@ export class ControlTrainer {
     for (let epoch = 0; epoch < epochs; epoch++) {
       const random = new Random(deriveSeed(seed, "minibatches", this.#step, epoch));
       for (const minibatch of shuffledMinibatches(rows, minibatches, random)) {
-        updates.push(tensorScope(() => this.#update(minibatch)));
+        // Before the first update nothing has moved, and what is measured as KL is rounding.
+        const canFollowKl = updates.length > 0;
+        updates.push(tensorScope(() => this.#update(minibatch, canFollowKl)));
       }
     }
     return {
@@ -143,9 +145,9 @@ export class ControlTrainer {
     };
   }
 
-  #update(rows: ControlRows): Readonly<Record<string, Tensor>> {
+  #update(rows: ControlRows, canFollowKl: boolean): Readonly<Record<string, Tensor>> {
     const losses = controlLosses(this.policy, this.critic, rows, this.#options);
-    this.#followKl(rows.statistics_BS, losses.outputs_BP);
+    if (canFollowKl) this.#followKl(rows.statistics_BS, losses.outputs_BP);
     this.#policyParameters.zeroGrad();
     this.#criticParameters.zeroGrad();
     losses.policyLoss.add(losses.criticLoss).backward();
@@ -169,8 +171,7 @@ export class ControlTrainer {
 /** The learning rate that follows the KL of an update: a step of 1.5 down above twice the target, up below half of it. */
 export function adaptedLr(lr: number, kl: number, target: number): number {
   if (kl > 2 * target) return Math.max(1e-5, lr / 1.5);
-  // Before the first update of a step the KL is 0, and says nothing.
-  if (kl > 0 && kl < target / 2) return Math.min(1e-2, lr * 1.5);
+  if (kl < target / 2) return Math.min(1e-2, lr * 1.5);
   return lr;
 }
 

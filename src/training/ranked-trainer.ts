@@ -19,27 +19,22 @@ import type { SampleNumbers } from "./trainer-reading.ts";
 export async function startTrainer(host: TrainerHostSource, numRanks: number): Promise<Trainer> {
   if (numRanks === 1) return startThreadedTrainer(host);
   const store = await openStore({ type: "tcp", host: "127.0.0.1", port: 0, isServer: true });
-  const ranks = await startTogether(
-    Array.from({ length: numRanks }, (_, rank) => {
-      const { source } = host;
-      const device = source.device.startsWith("cuda") ? `cuda:${rank}` : source.device;
-      return startThreadedTrainer({
-        ...host,
-        source: { ...source, device, rank: { rank, numRanks, port: store.port! } },
-      });
-    }),
-  );
-  store.dispose();
-  return new RankedTrainer(ranks);
-}
-
-/** All of them, or the reason of the first that failed, with the others ended. */
-async function startTogether(starts: readonly Promise<ThreadedTrainer>[]): Promise<readonly ThreadedTrainer[]> {
+  const stop = new AbortController();
+  const starts = Array.from({ length: numRanks }, (_, rank) => {
+    const { source } = host;
+    const device = source.device.startsWith("cuda") ? `cuda:${rank}` : source.device;
+    const own = { ...source, device, rank: { rank, numRanks, port: store.port! } };
+    return startThreadedTrainer({ ...host, source: own }, stop.signal);
+  });
   try {
-    return await Promise.all(starts);
+    return new RankedTrainer(await Promise.all(starts));
   } catch (cause) {
-    for (const start of starts) start.then((rank) => rank.abandon()).catch(() => undefined);
+    // The others wait for the one that failed, and would do so for minutes.
+    stop.abort();
+    await Promise.allSettled(starts);
     throw cause;
+  } finally {
+    store.dispose();
   }
 }
 
@@ -65,7 +60,12 @@ class RankedTrainer implements Trainer {
       for (const [at, place] of shares[i]!.entries()) tdErrors[place] = report.tdErrors?.[at] ?? 0;
     }
     const hasErrors = reports[0]!.tdErrors !== undefined;
-    return { ...joinReports(reports), ...(numbersOf.length > 0 && { numbers }), ...(hasErrors && { tdErrors }) };
+    const own = shares.map((places) => places.map((place) => samples[place]!));
+    return {
+      ...joinReports(reports, own),
+      ...(numbersOf.length > 0 && { numbers }),
+      ...(hasErrors && { tdErrors }),
+    };
   }
 
   async stepSupervised(samples: readonly TokenSample[]): Promise<StepReport> {
@@ -74,7 +74,8 @@ class RankedTrainer implements Trainer {
       const places = samples.flatMap((_, place) => (place % length === i ? [place] : []));
       return rank.stepSupervised(shareOf(samples, places));
     });
-    return joinReports(reports);
+    // Supervised trainers add up among themselves what they measure.
+    return reports[0]!;
   }
 
   withWeights<Result>(use: (weights: ReadonlyMap<string, Tensor>) => Promise<Result>): Promise<Result> {
@@ -113,15 +114,37 @@ class RankedTrainer implements Trainer {
   }
 }
 
-/** Each rank measured its share: the mean over ranks, and the extreme of extremes. */
-function joinReports(reports: readonly StepReport[]): StepReport {
-  const names = new Set(reports.flatMap(({ metrics }) => Object.keys(metrics)));
+/** Means over samples; all others are over loss tokens. */
+const overSamples: ReadonlySet<string> = new Set(["score/reward", "score/shaped_reward", "score/reference_kl"]);
+
+/**
+ * Each rank measured its share. The shares of the loss add up to the loss; of everything else it is the extreme of extremes, or the
+ * mean over ranks by how much each has, so that a rank without a sample has no say. Spreads are those inside of the ranks.
+ */
+function joinReports(reports: readonly StepReport[], shares: readonly (readonly TokenSample[])[]): StepReport {
+  const ranks = reports.flatMap(({ metrics }, rank) => {
+    const samples = shares[rank]!;
+    return samples.length === 0 ? [] : [{ metrics, numSamples: samples.length, numTokens: lossTokens(samples) }];
+  });
   const metrics: Record<string, number> = {};
-  for (const name of names) {
-    const values = reports.flatMap(({ metrics: own }) => own[name] ?? []);
-    if (/max$/.test(name)) metrics[name] = Math.max(...values);
+  for (const name of new Set(ranks.flatMap((rank) => Object.keys(rank.metrics)))) {
+    const known = ranks.filter((rank) => rank.metrics[name] !== undefined);
+    const values = known.map((rank) => rank.metrics[name]!);
+    if (/^train\/loss(_|$)/.test(name)) metrics[name] = sumOf(values);
+    else if (/max$/.test(name)) metrics[name] = Math.max(...values);
     else if (/min$/.test(name)) metrics[name] = Math.min(...values);
-    else metrics[name] = values.reduce((sum, value) => sum + value, 0) / values.length;
+    else {
+      const weights = known.map((rank) => (overSamples.has(name) ? rank.numSamples : Math.max(1, rank.numTokens)));
+      metrics[name] = sumOf(values.map((value, i) => value * weights[i]!)) / sumOf(weights);
+    }
   }
   return { numUpdates: reports[0]!.numUpdates, metrics: metrics satisfies Metrics };
+}
+
+function lossTokens(samples: readonly TokenSample[]): number {
+  return sumOf(samples.map(({ lossMask }) => lossMask.reduce((total, one) => total + one, 0)));
+}
+
+function sumOf(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0);
 }

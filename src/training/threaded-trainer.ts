@@ -15,9 +15,10 @@ import type { Trainer } from "./trainer.ts";
 import type { TrainerHostSource } from "./trainer-host.ts";
 import type { FromTrainer, NamedParcel, TrainerCall } from "./trainer-messages.ts";
 
-/** Loads a model in a new thread and trains it there. Rejects with the reason where that fails. */
-export function startThreadedTrainer(source: TrainerHostSource): Promise<ThreadedTrainer> {
+/** Loads a model in a new thread and trains it there. Rejects with the reason where that fails. The signal ends the thread. */
+export function startThreadedTrainer(source: TrainerHostSource, signal?: AbortSignal): Promise<ThreadedTrainer> {
   const worker = startWorker(new URL("trainer-worker", import.meta.url), source);
+  signal?.addEventListener("abort", () => void worker.terminate(), { once: true });
   return new Promise((resolve, reject) => {
     worker.once("error", (error) => reject(broken(error.message)));
     worker.once("exit", (code) => reject(broken(`it ended with code ${code}`)));

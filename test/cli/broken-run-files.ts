@@ -60,6 +60,13 @@ export const brokenRunFiles: readonly BrokenRunFile[] = [
     "Did you mean nano?",
   ),
   changed("training-missing", { training: undefined }, "training is not valid: got nothing", "an object"),
+  changed(
+    "ranks-on-one-gpu",
+    { device: "cuda:1", training: { ...exampleRun.training, ranks: 2 } },
+    'training.ranks is 2, and device is "cuda:1"',
+    'Set device to "cuda"',
+  ),
+  training("more-ranks-than-groups", { ranks: 99 }, "training.ranks must be at most rollout.groupsPerStep", "got 99"),
   training("lr-missing", { optimizer: {} }, "training.optimizer.lr is not valid: got nothing", "Learning rate"),
   training("lr-negative", { optimizer: { lr: -1 } }, "training.optimizer.lr is not valid: got -1", "more than 0"),
   training("lr-text", { optimizer: { lr: "fast" } }, 'training.optimizer.lr is not valid: got "fast"', "a number"),

@@ -101,6 +101,27 @@ test("a step is one line with what is known of it", () => {
   expect(renderStep(startState({ name: "n", folder: "f", startStep: 0, numSteps: 5 }, 0))).toBe("step 0/5");
 });
 
+test("steps of a warm start are counted among themselves, and the pace of training does not count them", () => {
+  let state = startState({ name: "n", folder: "f", startStep: 0, numSteps: 8, numWarmSteps: 60 }, 0);
+  const warm = { kind: "supervised", metrics: { "supervised/loss": 0.5 } } as const;
+  state = withRecord(state, { ...warm, step: 20, timeMs: 10_000 });
+  expect(renderStep(state)).toBe("warm start 20/60  loss 0.5  left 20 s");
+  expect(renderLive(state, 10_000, 80, plain).split("\n")[0]).toBe("n  warm start 20/60  33 %");
+  state = withRecord(state, { ...warm, step: 60, timeMs: 30_000 });
+  state = withRecord(state, { step: 0, timeMs: 30_000, kind: "validation", metrics: {} });
+  expect(renderLive(state, 30_000, 80, plain).split("\n")[0]).toBe("n  step 0/8  0 %");
+  state = withRecord(state, { step: 1, timeMs: 32_000, kind: "train", metrics: { "reward/mean": 1 } });
+  expect(renderStep(state)).toBe("step 1/8  reward 1  left 14 s");
+});
+
+test("a control run shows steps of its environments per second", () => {
+  const started = startState({ name: "n", folder: "f", startStep: 0, numSteps: 2 }, 0);
+  const metrics = { "reward/mean": 21.5, "throughput/env_steps": 48_200 };
+  const state = withRecord(started, { step: 1, timeMs: 1000, kind: "train", metrics });
+  expect(renderStep(state)).toBe("step 1/2  reward 21.5  env steps/s 48.2k  left 1 s");
+  expect(renderLive(state, 1000, 80, plain)).toContain("\nsteps/s   environments 48.2k\n");
+});
+
 test("a validation is one line", () => {
   const metrics = { "validation/reward/mean": 0.7123, "validation/env/success": 0.5 };
   expect(renderValidation(20, metrics)).toBe("validation at step 20  reward 0.712  success 50 %");

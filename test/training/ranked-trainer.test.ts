@@ -5,8 +5,11 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { buildEnv } from "../../src/envs/catalog.ts";
 import { prepareModel } from "../../src/run/prepare-model.ts";
+import { openStore } from "../../src/torch/distributed/rendezvous.ts";
 import { startTrainer } from "../../src/training/ranked-trainer.ts";
+import { startThreadedTrainer } from "../../src/training/threaded-trainer.ts";
 import type { Trainer } from "../../src/training/trainer.ts";
+import type { TrainerHostSource } from "../../src/training/trainer-host.ts";
 import { trainingOptions } from "../../src/training/trainer-options.ts";
 import { exampleConfig } from "../cli/example-run.ts";
 import { batchOf } from "./token-batches.ts";
@@ -18,29 +21,26 @@ const optimizer = { lr: 1e-3, eps: 1e-3 };
 const training = trainingOptions.parse({ optimizer });
 let trainers: readonly Trainer[];
 
-function start(numRanks: number): Promise<Trainer> {
-  return startTrainer(
-    {
-      source: {
-        modelFolder,
-        tokenizerFolder: modelFolder,
-        device: "cpu",
-        dtype: "float32",
-        lora: null,
-        reference: null,
-        critic: null,
-        algorithm: { type: "grpo" },
-        training,
-        length: { numUpdates: 10, updatesPerRolloutStep: 1 },
-        temperature: 1,
-        seed: 1,
-        numThreads: 1,
-      },
-      supervised: { optimizer: training.optimizer, schedule: training.schedule, numUpdates: 2 },
-    },
-    numRanks,
-  );
-}
+const host: TrainerHostSource = {
+  source: {
+    modelFolder,
+    tokenizerFolder: modelFolder,
+    device: "cpu",
+    dtype: "float32",
+    lora: null,
+    reference: null,
+    critic: null,
+    algorithm: { type: "grpo" },
+    training,
+    length: { numUpdates: 10, updatesPerRolloutStep: 1 },
+    temperature: 1,
+    seed: 1,
+    numThreads: 1,
+  },
+  supervised: { optimizer: training.optimizer, schedule: training.schedule, numUpdates: 2 },
+};
+
+const start = (numRanks: number) => startTrainer(host, numRanks);
 
 beforeAll(async () => {
   trainers = await Promise.all([start(1), start(2)]);
@@ -66,6 +66,13 @@ test("a supervised step is shared: the weights and the loss are those of one tra
   expect(await largestGap()).toBeLessThan(1e-5);
 });
 
+test("a supervised step on fewer samples than there are ranks is the same too", async () => {
+  const samples = batchOf("mixed", 0).samples.slice(0, 1);
+  const [alone, ranked] = await Promise.all(trainers.map((trainer) => trainer.stepSupervised(samples)));
+  expect(ranked!.metrics["supervised/loss"]).toBeCloseTo(alone!.metrics["supervised/loss"]!, 5);
+  expect(await largestGap()).toBeLessThan(1e-5);
+});
+
 test("a step is shared, and the numbers of every sample come back under its place in the whole batch", async () => {
   const batch = batchOf("mixed", 1);
   const numbersOf = batch.samples.map((_, place) => place);
@@ -81,11 +88,32 @@ test("a step is shared, and the numbers of every sample come back under its plac
   }
 });
 
+test("the metrics of a shared step are those of one trainer with the whole batch", async () => {
+  const batch = batchOf("mixed", 2);
+  // Rows that count for more: with equal ones the loss of a first update is 0.
+  const samples = batch.samples.map((sample, place) => ({ ...sample, weight: 1 + place }));
+  const reports = await Promise.all(trainers.map((trainer) => trainer.step({ ...batch, samples })));
+  const [alone, ranked] = reports.map(({ metrics }) => metrics);
+  expect(Math.abs(alone!["train/loss"]!)).toBeGreaterThan(1e-3);
+  expect(Object.keys(ranked!)).toEqual(Object.keys(alone!));
+  // The spread over all samples cannot be told from the spreads of the shares.
+  const { "score/advantage_std": _, ...exact } = alone!;
+  for (const [name, value] of Object.entries(exact)) expect(ranked![name], name).toBeCloseTo(value, 4);
+});
+
+test("a rank without a group of its own has no say in the metrics", async () => {
+  const batch = batchOf("mixed", 3);
+  const samples = batch.samples.filter(({ group }) => group === batch.samples[0]!.group);
+  const [alone, ranked] = await Promise.all(trainers.map((trainer) => trainer.step({ ...batch, samples })));
+  expect(ranked!.metrics["train/sampler_gap"]).toBeCloseTo(alone!.metrics["train/sampler_gap"]!, 5);
+  expect(ranked!.metrics["policy/entropy"]).toBeCloseTo(alone!.metrics["policy/entropy"]!, 5);
+});
+
 test("what a ranked trainer saves, one trainer loads, and the other way around", async () => {
   const [alone, ranked] = trainers;
   const saved = join(folder, "state");
   await ranked!.saveState(saved);
-  expect(JSON.parse(readFileSync(join(saved, "trainer.json"), "utf8"))).toMatchObject({ trainer: { numUpdates: 1 } });
+  expect(JSON.parse(readFileSync(join(saved, "trainer.json"), "utf8"))).toMatchObject({ trainer: { numUpdates: 3 } });
   await alone!.loadState(saved);
   await ranked!.loadState(saved);
   expect(await largestGap()).toBe(0);
@@ -100,4 +128,19 @@ test("a batch that one rank cannot train on fails the step, at once and on all r
   await expect(ranked.step({ ...batch, samples: bad })).rejects.toThrow();
   await expect(ranked.step(batch)).rejects.toThrow("abandoned");
   await ranked.close();
+});
+
+test("a rank without the others ends when it is told to", async () => {
+  const store = await openStore({ type: "tcp", host: "127.0.0.1", port: 0, isServer: true });
+  const stop = new AbortController();
+  const source = { ...host.source, rank: { rank: 0, numRanks: 2, port: store.port! } };
+  const starting = startThreadedTrainer({ ...host, source }, stop.signal);
+  stop.abort();
+  await expect(starting).rejects.toThrow("it ended");
+  store.dispose();
+});
+
+test("a model that is not there fails the start with the reason of a rank", async () => {
+  const source = { ...host.source, modelFolder: join(folder, "nowhere") };
+  await expect(startTrainer({ ...host, source }, 2)).rejects.toThrow("nowhere");
 });

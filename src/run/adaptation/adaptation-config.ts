@@ -78,7 +78,7 @@ const roaOptions = z.strictObject({
 
 /** The whole run file. */
 export const adaptationConfig = controlConfig.omit({ kind: true, policy: true, algorithm: true, loop: true }).extend({
-  kind: z.literal("adaptation"),
+  kind: z.literal("adaptation").describe("What kind of run this is: teacher/student adaptation."),
   policy: policyOptions.prefault({}),
   algorithm: z.discriminatedUnion("type", [roaOptions]).prefault({ type: "roa" }).describe("How the policies learn."),
   loop: z

@@ -33,16 +33,8 @@ export async function openVecEnv({ env }: ControlConfig): Promise<VecEnv> {
 
 /** Builds the parts around environments and starts these. One seed gives one run. */
 export function buildControl(config: ControlConfig, env: VecEnv): ControlParts {
-  const { seed, algorithm, loop } = config;
+  const { seed, algorithm } = config;
   const { numEnvs, observationSize } = env;
-  const numRows = loop.ticks * numEnvs;
-  if (algorithm.minibatches > numRows) {
-    throw new RerollError(
-      "CONTRADICTORY_OPTIONS",
-      `algorithm.minibatches is ${algorithm.minibatches}, but a rollout has ${numRows} rows: loop.ticks ${loop.ticks} times ` +
-        `${numEnvs} environments. Use at most one minibatch per row.`,
-    );
-  }
   const shape = shapeOf(config, env);
   const generator = new Generator(deriveSeed(seed, "weights"));
   const { hidden, activation, logStd } = config.policy;

@@ -10,13 +10,13 @@ import { type ActivationName, activations } from "../../torch/nn/activation.ts";
 import { runConfig } from "../run-config.ts";
 
 /** Makes environments of one's own. */
-export type CreateVecEnv = (numEnvs: number) => VecEnv | Promise<VecEnv>;
+export type MakeVecEnv = (numEnvs: number) => VecEnv | Promise<VecEnv>;
 
 const customEnv = z.strictObject({
   type: z.literal("custom"),
   numEnvs: z.int().positive().default(4).describe("Copies that step together."),
   create: z
-    .custom<CreateVecEnv>((value) => typeof value === "function", "must be a function")
+    .custom<MakeVecEnv>((value) => typeof value === "function", "must be a function")
     .describe("Makes that many. Called in the thread of the run, and once more where there is a validation."),
 });
 

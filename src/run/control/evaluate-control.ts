@@ -1,6 +1,8 @@
 /** Evaluation alone: a saved control policy and a run file in, the metrics of its episodes out. Trains and writes nothing. */
+import type { VecEnv } from "../../envs/vec-env.ts";
+import { RerollError } from "../../errors/reroll-error.ts";
 import type { Metrics } from "../../flow/metrics.ts";
-import { loadControlPolicy } from "../../models/control/policy-files.ts";
+import { type ControlPolicyShape, loadControlPolicy } from "../../models/control/policy-files.ts";
 import { deriveSeed } from "../../random/random.ts";
 import { evaluateControl } from "../../rollout/control-evaluation.ts";
 import { PolicyActor } from "../../rollout/control-policy-actor.ts";
@@ -13,13 +15,29 @@ export async function evaluateControlRun(modelFolder: string, config: ControlCon
   const { episodes } = config.validation ?? controlConfig.shape.validation.unwrap().unwrap().parse({});
   const { seed } = config;
   setNumThreads(config.threads);
-  const { policy } = loadControlPolicy(modelFolder);
+  const { policy, shape } = loadControlPolicy(modelFolder);
   const env = await openVecEnv(config);
   try {
+    expectFits(shape, env, config.env.type);
     const { numEnvs, observationSize } = env;
     const actor = new PolicyActor(policy, { numEnvs, observationSize, seed, choice: "mode" });
     return evaluateControl(env, actor, { episodes, seed: deriveSeed(seed, "validation") });
   } finally {
     await env.close?.();
   }
+}
+
+function expectFits(shape: ControlPolicyShape, env: VecEnv, name: string): void {
+  const [trained, found] = [spacesOf(shape), spacesOf(env)];
+  if (trained === found) return;
+  throw new RerollError(
+    "CHECKPOINT_MISMATCH",
+    `The policy does not fit env "${name}": it was trained on ${trained}, and the environment has ${found}. Give the run file ` +
+      "that it was trained with as --run-file.",
+  );
+}
+
+function spacesOf({ observationSize, actions }: Pick<VecEnv, "observationSize"> & Pick<ControlPolicyShape, "actions">) {
+  const choice = actions.kind === "discrete" ? `one of ${actions.count} actions` : `actions of ${actions.size} numbers`;
+  return `observations of ${observationSize} numbers and ${choice}`;
 }

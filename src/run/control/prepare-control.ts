@@ -1,5 +1,6 @@
 /** From the words of the command line to a settled control run and its plan. Nothing expensive happens here. */
 import { parseOptions } from "../../errors/parse-options.ts";
+import { RerollError } from "../../errors/reroll-error.ts";
 import { parseOverride } from "../apply-overrides.ts";
 import { loadRunFile, type RawRun } from "../load-run-file.ts";
 import { joinRun, type Origins, overridesOf, type RunEnvironment } from "../resolve-run.ts";
@@ -30,7 +31,22 @@ export function resolveControl(file: RawRun, sets: readonly string[], environmen
   // The device of language models: networks of control are too small for anything but the CPU.
   const variables = overridesOf(environment).filter(({ origin }) => origin !== "REROLL_DEVICE");
   const { written, origins } = joinRun(controlConfig, file, sets.map(parseOverride), variables);
-  return { config: parseOptions(controlConfig, written, ""), origins };
+  const config = parseOptions(controlConfig, written, "");
+  expectFullMinibatches(config);
+  return { config, origins };
+}
+
+/** One row has no deviation to divide its advantage by. */
+function expectFullMinibatches({ loop, env, algorithm: { minibatches, normalizeAdvantages } }: ControlConfig): void {
+  const numRows = loop.ticks * env.numEnvs;
+  const fewest = normalizeAdvantages ? 2 : 1;
+  if (minibatches * fewest <= numRows) return;
+  throw new RerollError(
+    "CONTRADICTORY_OPTIONS",
+    `algorithm.minibatches is ${minibatches}, but a rollout has ${numRows} rows: loop.ticks ${loop.ticks} times ` +
+      `${env.numEnvs} environments. A minibatch needs at least ${fewest === 1 ? "one row" : "two rows to normalise advantages over"}: ` +
+      `use at most ${Math.floor(numRows / fewest)} minibatches.`,
+  );
 }
 
 /** The arithmetic of a run, in words. */
@@ -41,6 +57,11 @@ export function planControl(config: ControlConfig): readonly string[] {
   const { epochs, minibatches } = algorithm;
   return [
     `${loop.ticks} ticks x ${env.numEnvs} environments = ${rows} steps per rollout; ${numSteps} rollouts = ${numSteps * rows} steps`,
-    `${epochs} epochs x ${minibatches} minibatches of ${Math.ceil(rows / minibatches)} = ${epochs * minibatches} updates per rollout`,
+    `${epochs} epochs x ${minibatches} minibatches of ${sizesOf(rows, minibatches)} = ${epochs * minibatches} updates per rollout`,
   ];
+}
+
+function sizesOf(numRows: number, minibatches: number): string {
+  const smallest = Math.floor(numRows / minibatches);
+  return numRows % minibatches === 0 ? `${smallest}` : `${smallest} or ${smallest + 1}`;
 }
