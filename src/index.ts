@@ -19,6 +19,11 @@ export { buildEnv, catalogModule, type EnvChoice, envCatalog } from "./envs/cata
 export { checkEnv } from "./envs/check-env.ts";
 export { checkVecEnv } from "./envs/control/check-vec-env.ts";
 export { createControlEnv } from "./envs/control/control-env.ts";
+export { createMujocoEnv } from "./envs/mujoco/create-mujoco-env.ts";
+export { MujocoEnv } from "./envs/mujoco/mujoco-env.ts";
+export type { MujocoFrame, MujocoShape } from "./envs/mujoco/mujoco-frame.ts";
+export { pushGroups } from "./envs/mujoco/push.ts";
+export { renderStrip, type StripOptions } from "./envs/mujoco/render-strip.ts";
 export { type Agent, oracleAgent, type PlayedEpisode, playEpisode, randomAgent } from "./envs/play-episode.ts";
 export { runInThreads } from "./envs/run-in-threads.ts";
 export { seedPrompt } from "./envs/seed-prompt.ts";
@@ -35,7 +40,7 @@ export type {
 } from "./envs/text-env.ts";
 export type { Tool, ToolSource } from "./envs/tool-use/tool.ts";
 export { createToolUse } from "./envs/tool-use/tool-use.ts";
-export { createVecEnv } from "./envs/vec-catalog.ts";
+export { createVecEnv, vecEnvOptions } from "./envs/vec-catalog.ts";
 export type { ActionSpace, ObservationSlice, VecEnv, VecObservation, VecStep } from "./envs/vec-env.ts";
 export { invariant, RerollError } from "./errors/reroll-error.ts";
 export { ReplayBuffer, type ReplayOptions } from "./experience/replay-buffer.ts";
@@ -161,9 +166,9 @@ export {
 export {
   type ControlConfig,
   type ControlRunFile,
-  type CreateVecEnv,
   controlConfig,
   defineControlRun,
+  type MakeVecEnv,
 } from "./run/control/control-config.ts";
 export { trainControl } from "./run/control/train-control.ts";
 export { defineRun } from "./run/define-run.ts";

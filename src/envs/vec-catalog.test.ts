@@ -1,6 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { expect, test } from "vitest";
+import { RerollError } from "../errors/reroll-error.ts";
 import { createVecEnv, vecEnvOptions } from "./vec-catalog.ts";
 
 test("classic tasks and those of MuJoCo are built by name", async () => {
@@ -39,4 +40,11 @@ test("MuJoCo is loaded by nobody who does not ask for it", async () => {
   const imports = Object.values(metafile.inputs).flatMap((input) => input.imports);
   const kinds = imports.filter(({ path }) => path === "@mujoco/mujoco").map(({ kind }) => kind);
   expect(kinds).toEqual(["dynamic-import"]);
+});
+
+test("wrong options are refused with the key that is wrong", async () => {
+  const nothing = createVecEnv({ type: "cart-pole", numEnvs: 0 });
+  await expect(nothing).rejects.toBeInstanceOf(RerollError);
+  await expect(nothing).rejects.toThrow("env.numEnvs is not valid: got 0. It must be more than 0.");
+  await expect(createVecEnv({ type: "hopper", numThreads: -1 })).rejects.toThrow("env.numThreads is not valid: got -1");
 });

@@ -1,5 +1,6 @@
 /** The built-in vector environments by name: the classic control tasks and those of MuJoCo. */
 import { z } from "zod";
+import { parseOptions } from "../errors/parse-options.ts";
 import { controlEnvOptions, createControlEnv } from "./control/control-env.ts";
 import { createMujocoEnv, mujocoEnvOptions } from "./mujoco/create-mujoco-env.ts";
 import type { VecEnv } from "./vec-env.ts";
@@ -9,7 +10,7 @@ export const vecEnvOptions = z.discriminatedUnion("type", [controlEnvOptions, mu
 
 /** Builds one from a run file's options. Close it when done: it may hold threads and memory. */
 export async function createVecEnv(options: z.input<typeof vecEnvOptions>): Promise<VecEnv> {
-  const parsed = vecEnvOptions.parse(options);
+  const parsed = parseOptions(vecEnvOptions, options, "env");
   switch (parsed.type) {
     case "acrobot":
     case "cart-pole":

@@ -19,6 +19,16 @@ test("every row is in one minibatch, and its columns stay together", () => {
   );
 });
 
+test("rows that do not divide are spread evenly: no minibatch is left with a single one", () => {
+  const sizesOf = (numRows: number, count: number) =>
+    shuffledMinibatches({ ids: tensor(Array.from({ length: numRows }, Number)) }, count, new Random(1)).map(
+      ({ ids }) => ids.numel,
+    );
+  expect(sizesOf(10, 4)).toEqual([2, 3, 2, 3]);
+  expect(sizesOf(100, 32)).toHaveLength(32);
+  expect(sizesOf(2, 3)).toEqual([1, 1]);
+});
+
 test("the order is that of the seed", () => {
   const draw = (seed: number) =>
     shuffledMinibatches({ ids: tensor([0, 1, 2, 3, 4, 5, 6, 7]) }, 2, new Random(seed)).map(({ ids }) => ids.toArray());

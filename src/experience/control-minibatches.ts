@@ -7,20 +7,21 @@ import type { Tensor } from "../torch/tensor.ts";
 export type Rows = Readonly<Record<string, Tensor>>;
 
 /**
- * All rows once, in random order, in `count` parts of equal size; the last is smaller where they do not divide. The parts
- * are views of one shuffled copy, and belong to the scope of the caller.
+ * All rows once, in random order, in `count` parts whose sizes differ by at most one row; never more parts than rows. The
+ * parts are views of one shuffled copy, and belong to the scope of the caller.
  */
 export function shuffledMinibatches<Names extends Rows>(rows: Names, count: number, random: Random): Names[] {
   const entries = Object.entries(rows);
   const numRows = entries[0]?.[1].size(0) ?? 0;
-  const size = Math.ceil(numRows / count);
+  const numParts = Math.min(count, numRows);
+  const starts = Array.from({ length: numParts + 1 }, (_, part) => Math.floor((part * numRows) / numParts));
   const order = Int32Array.from(random.shuffled(Array.from({ length: numRows }, (_, row) => row)));
   const index = tensor(order, [numRows]);
   const columns = entries.map(
-    ([name, values]) => [name, values.indexSelect(0, index.toDevice(values.device)).split(size)] as const,
+    ([name, values]) => [name, values.indexSelect(0, index.toDevice(values.device))] as const,
   );
-  return Array.from(
-    { length: Math.ceil(numRows / size) },
-    (_, part) => Object.fromEntries(columns.map(([name, parts]) => [name, parts[part]!])) as Names,
-  );
+  return starts.slice(0, -1).map((start, part) => {
+    const size = starts[part + 1]! - start;
+    return Object.fromEntries(columns.map(([name, values]) => [name, values.narrow(0, start, size)])) as Names;
+  });
 }

@@ -2,8 +2,9 @@
  * Rewards on a common scale: divided by the running deviation of the discounted return, and kept within bounds.
  *
  * In: rollouts, in order. Out: their rewards, scaled; the rollout is not changed. The statistics move on with every tick and a
- * tick is scaled by what is known up to it, as in Gymnasium's NormalizeReward, whatever number of ticks a rollout has. All
- * parts of a reward are scaled alike, by the return of their sum.
+ * tick is scaled by what is known up to it, as Gymnasium's NormalizeReward does, whatever number of ticks a rollout has; the
+ * return starts at 0 after every end of an episode, a time limit too, as in SB3's VecNormalize. All parts of a reward are scaled
+ * alike, by the return of their sum.
  */
 import type { ControlRollout } from "../flow/control-rollout.ts";
 

@@ -99,7 +99,15 @@ test("a learning rate goes down above twice the target, up below half of it, and
   expect(adaptedLr(3e-4, 0.021, 0.01)).toBeCloseTo(2e-4, 10);
   expect(adaptedLr(3e-4, 0.004, 0.01)).toBeCloseTo(4.5e-4, 10);
   expect(adaptedLr(3e-4, 0.02, 0.01)).toBe(3e-4);
-  expect(adaptedLr(3e-4, 0, 0.01)).toBe(3e-4);
+  expect(adaptedLr(9e-3, 0, 0.01)).toBe(1e-2);
+  expect(adaptedLr(1.2e-5, 1, 0.01)).toBe(1e-5);
+});
+
+test("the first update of a step, before which nothing has moved, leaves the learning rate as it is", () => {
+  const { collector, trainer } = setUp({ lr: 1e-6, epochs: 1, minibatches: 2, schedule: { type: "kl", target: 0.01 } });
+  for (let step = 0; step < 6; step++) trainer.step(collector.collect(128, step));
+  // The second update of each step finds the policy all but where it was.
+  expect(trainer.policyOptimizer.groups[0]!.lr).toBeCloseTo(1e-6 * 1.5 ** 6, 12);
 });
 
 test("a critic with a rate of its own learns at that rate", () => {

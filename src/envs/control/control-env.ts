@@ -5,6 +5,7 @@
  * from the seed and n, so its episodes do not depend on how many others there are.
  */
 import { z } from "zod";
+import { parseOptions } from "../../errors/parse-options.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
 import { deriveSeed, Random, type RandomState } from "../../random/random.ts";
 import type { VecEnv, VecObservation, VecStep } from "../vec-env.ts";
@@ -31,7 +32,7 @@ export const controlEnvOptions = z.strictObject({
 
 /** Builds one from a run file's options. */
 export function createControlEnv(options: z.input<typeof controlEnvOptions>): VecEnv {
-  const { type, numEnvs, maxSteps } = controlEnvOptions.parse(options);
+  const { type, numEnvs, maxSteps } = parseOptions(controlEnvOptions, options, "env");
   const task: ControlTask = controlTasks[type];
   return new ControlEnv(maxSteps === undefined ? task : { ...task, maxSteps }, numEnvs);
 }

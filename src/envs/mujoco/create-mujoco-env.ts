@@ -5,6 +5,7 @@
  * MuJoCo is loaded by the first call.
  */
 import { z } from "zod";
+import { parseOptions } from "../../errors/parse-options.ts";
 import { invertedPendulum } from "./inverted-pendulum.ts";
 import { loadMujoco } from "./load-mujoco.ts";
 import { MujocoEnv } from "./mujoco-env.ts";
@@ -42,7 +43,7 @@ export type MujocoOptions = z.output<typeof mujocoEnvOptions>;
 
 /** Builds one from a run file's options. */
 export async function createMujocoEnv(options: z.input<typeof mujocoEnvOptions>): Promise<MujocoEnv | MujocoPool> {
-  const parsed = mujocoEnvOptions.parse(options);
+  const parsed = parseOptions(mujocoEnvOptions, options, "env");
   const { numEnvs, numThreads } = parsed;
   const task = buildTask(parsed);
   if (numThreads > 0) return openMujocoPool(parsed, task, { numEnvs, numThreads });

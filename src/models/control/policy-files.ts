@@ -47,7 +47,7 @@ export function loadControlPolicy(folder: string): {
   readonly policy: ControlPolicy;
   readonly shape: ControlPolicyShape;
 } {
-  const shape = readShape(join(folder, "policy.json"));
+  const shape = readControlPolicyShape(folder);
   const generator = new Generator(0);
   const policy = new ControlPolicy({ ...shape, generator });
   generator.dispose();
@@ -62,7 +62,9 @@ export function loadControlPolicy(folder: string): {
   return { policy, shape };
 }
 
-function readShape(path: string): ControlPolicyShape {
+/** The shape of the policy that was written there. */
+export function readControlPolicyShape(folder: string): ControlPolicyShape {
+  const path = join(folder, "policy.json");
   try {
     return shapeOptions.parse(JSON.parse(readFileSync(path, "utf8")));
   } catch (cause) {

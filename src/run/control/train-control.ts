@@ -7,16 +7,11 @@
  */
 import { join } from "node:path";
 import type { VecEnv } from "../../envs/vec-env.ts";
-import { RerollError } from "../../errors/reroll-error.ts";
 import type { Clock } from "../../flow/clock.ts";
 import type { JsonValue } from "../../flow/prompt.ts";
 import { runControlLoop } from "../../loops/control-loop.ts";
 import type { LoopObserver } from "../../loops/loop-parts.ts";
-import {
-  type ControlPolicyShape,
-  readControlPolicyShape,
-  saveControlPolicy,
-} from "../../models/control/policy-files.ts";
+import { readControlPolicyShape, saveControlPolicy } from "../../models/control/policy-files.ts";
 import { deriveSeed } from "../../random/random.ts";
 import type { CollectorState } from "../../rollout/control-collector.ts";
 import { EpisodeLog } from "../../rollout/control-episode-log.ts";
@@ -31,6 +26,7 @@ import type { TrainResult } from "../train-run.ts";
 import type { Validate } from "../validation.ts";
 import { buildControl, type ControlParts, openVecEnv } from "./build-control.ts";
 import type { ControlConfig } from "./control-config.ts";
+import { expectSameShape } from "./expect-same-shape.ts";
 
 /** What a checkpoint holds beside the trainer. */
 interface SavedRollout {
@@ -114,18 +110,6 @@ function resume(
   if (collected === null) return [sentence, "These environments cannot be saved: their episodes start again."];
   collector.restore(collected);
   return [sentence];
-}
-
-function expectSameShape(shape: ControlPolicyShape, saved: ControlPolicyShape, folder: string): void {
-  for (const key of Object.keys(saved) as (keyof ControlPolicyShape)[]) {
-    const [asked, found] = [JSON.stringify(shape[key]), JSON.stringify(saved[key])];
-    if (asked === found) continue;
-    throw new RerollError(
-      "CHECKPOINT_MISMATCH",
-      `The policy in ${folder} has ${key} ${found}, and this run asks for ${asked}. Go on with the environment and the ` +
-        "policy that the run began with, or start a new one without --resume.",
-    );
-  }
 }
 
 function validationOf({ validation, seed }: ControlConfig, { trainer }: ControlParts, env: VecEnv): Validate {
