@@ -1,10 +1,12 @@
 /** Teacher/student adaptation as a run of control drives it. */
+import { join } from "node:path";
 import type { VecEnv } from "../../envs/vec-env.ts";
 import { runAdaptationLoop } from "../../loops/adaptation-loop.ts";
-import { saveAdaptationPolicy } from "../../models/adaptation/policy-files.ts";
+import { readAdaptationPolicyShape, saveAdaptationPolicy } from "../../models/adaptation/policy-files.ts";
 import { AdaptationActor } from "../../rollout/adaptation-actor.ts";
 import { evaluateControl } from "../../rollout/control-evaluation.ts";
 import { loadAdaptationTrainer, saveAdaptationTrainer } from "../../training/adaptation-checkpoint.ts";
+import { expectSameShape } from "../control/expect-same-shape.ts";
 import type { AdaptationConfig } from "./adaptation-config.ts";
 import { buildAdaptation } from "./build-adaptation.ts";
 import type { ControlLearner } from "./control-learner.ts";
@@ -30,7 +32,10 @@ export function adaptationLearner(config: AdaptationConfig, env: VecEnv): Contro
       ),
     saveModel: (folder) => saveAdaptationPolicy(policy, shape, folder),
     saveState: (folder) => saveAdaptationTrainer(trainer, folder),
-    loadState: (folder) => loadAdaptationTrainer(trainer, folder),
+    loadCheckpoint: (folder) => {
+      expectSameShape(shape, readAdaptationPolicyShape(join(folder, "model")), folder);
+      loadAdaptationTrainer(trainer, join(folder, "state"));
+    },
     evaluate: (evaluated, evaluation) => {
       // The student, which is what the run is for: before finetune, with the adapt module as it is.
       const phase = trainer.state.phase === "finetune" ? "finetune" : "adapt";

@@ -16,9 +16,10 @@ export interface ControlLearner {
   readonly loop: (parts: ControlLoopParts, start: LoopPosition) => Promise<LoopPosition>;
   /** Writes what other programs load. */
   readonly saveModel: (folder: string) => void;
-  /** Writes and reads everything that the next step depends on, but for the environments. */
+  /** Writes everything that the next step depends on, but for the environments. */
   readonly saveState: (folder: string) => void;
-  readonly loadState: (folder: string) => void;
+  /** Reads it from `state/` of a checkpoint. Refuses one whose `model/` has other networks. */
+  readonly loadCheckpoint: (folder: string) => void;
   /** Episodes of the most likely actions. */
   readonly evaluate: (env: VecEnv, options: ControlEvaluationOptions) => Metrics;
 }
