@@ -164,6 +164,12 @@ export {
   type SchedulerParts,
 } from "./rollout/rollout-scheduler.ts";
 export {
+  type AdaptationConfig,
+  type AdaptationRunFile,
+  adaptationConfig,
+  defineAdaptationRun,
+} from "./run/adaptation/adaptation-config.ts";
+export {
   type ControlConfig,
   type ControlRunFile,
   controlConfig,

@@ -5,6 +5,7 @@ import { envCatalog } from "../../src/envs/catalog.ts";
 import { controlEnvOptions } from "../../src/envs/control/control-env.ts";
 import { mujocoEnvOptions } from "../../src/envs/mujoco/create-mujoco-env.ts";
 import { rewards } from "../../src/rewards/catalog.ts";
+import { adaptationConfig } from "../../src/run/adaptation/adaptation-config.ts";
 import { controlConfig } from "../../src/run/control/control-config.ts";
 import { runConfig } from "../../src/run/run-config.ts";
 import type { OptionRow } from "./algorithm-table/schema-rows.ts";
@@ -47,6 +48,9 @@ export function runFileTable(): string {
     "## Control runs",
     "Run files with `kind: control`, which `defineControlRun` writes. More: [control](../guides/control.md).",
     optionTable(configKeys(controlConfig.omit({ env: true }))),
+    "## Adaptation runs",
+    "Run files with `kind: adaptation`, which `defineAdaptationRun` writes. More: [adaptation](../guides/adaptation.md).",
+    optionTable(configKeys(adaptationConfig.omit({ env: true }))),
     ...[controlEnvOptions, ...mujocoEnvOptions.options].flatMap((options) => [
       `### control env ${tagsOf(options.shape.type).join(", ")}`,
       optionTable(configKeys(options).filter(({ key }) => key !== "type")),

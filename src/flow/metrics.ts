@@ -88,6 +88,7 @@ const table: Readonly<Record<string, Row>> = {
   "policy/dual_clip_fraction": ["share", "neither", "Tokens with a negative advantage held by the second clip."],
   "policy/ratio_cap_fraction": ["share", "neither", "Tokens inside of the trust region whose ratio was capped."],
   "policy/anchor_kl": ["nat", "lower", "KL(anchor || policy) by k1: how far the updates of a step have moved."],
+  "policy/kl": ["nat", "neither", "KL(policy that acted || policy), which a learning rate may follow."],
   "policy/approx_kl": ["nat", "lower", "The same by k3, which is never negative."],
   "policy/anchor_kl_abs": ["nat", "lower", "Mean |log-ratio| to the anchor."],
   "policy/penalised_fraction": ["share", "neither", "Tokens held back by KL for driving the entropy down."],

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, expect, test } from "vitest";
-import { isControlRun, resolveControl } from "../../src/run/control/prepare-control.ts";
+import { isControlRun, resolveAnyControl } from "../../src/run/control/prepare-control.ts";
 import { trainControl } from "../../src/run/control/train-control.ts";
 import { loadRunFile } from "../../src/run/load-run-file.ts";
 import { silentRecorder } from "../../src/run/run-recorder.ts";
@@ -17,9 +17,13 @@ const names = readdirSync(recipes).filter((name) => name.endsWith(".ts"));
 const files = await Promise.all(names.map(async (name) => ({ name, file: await loadRunFile(join(recipes, name)) })));
 
 test.each(files.filter(({ file }) => isControlRun(file)))("$name runs for two rollouts", async ({ name, file }) => {
-  const { numEnvs } = resolveControl(file, [], {}).config.env;
-  const sets = ["loop.ticks=32", `loop.steps=${64 * numEnvs}`, "algorithm.minibatches=4"];
-  const { config } = resolveControl(file, sets, {});
+  const { kind, env } = resolveAnyControl(file, [], {}).config;
+  const rollout = 32 * env.numEnvs;
+  const short = {
+    control: [`loop.steps=${2 * rollout}`, "algorithm.minibatches=4"],
+    adaptation: [`loop.train=${rollout}`, "loop.adapt=0", `loop.finetune=${rollout}`, "validation=null"],
+  };
+  const { config } = resolveAnyControl(file, ["loop.ticks=32", ...short[kind]], {});
   const logged: number[] = [];
   const recorder = { ...silentRecorder, log: (step: number) => void logged.push(step) };
   const open = { folder: join(folder, name), recorder, signal: new AbortController().signal, isResumed: false };

@@ -3,11 +3,13 @@ import { expect, test } from "vitest";
 import { configKeys } from "../../scripts/generate/run-file/config-keys.ts";
 import { dataOptions } from "../../src/data/data-options.ts";
 import { envCatalog } from "../../src/envs/catalog.ts";
+import { adaptationConfig } from "../../src/run/adaptation/adaptation-config.ts";
 import { controlConfig } from "../../src/run/control/control-config.ts";
 import type { EnvTypes } from "../../src/run/define-run.ts";
 import { runConfig } from "../../src/run/run-config.ts";
 
 const controlKeys = configKeys(controlConfig.omit({ env: true }));
+const adaptationKeys = configKeys(adaptationConfig.omit({ env: true }));
 
 test("the keys of a run file are those of config-keys.txt", async () => {
   const keys = [
@@ -16,6 +18,7 @@ test("the keys of a run file are those of config-keys.txt", async () => {
       configKeys(option).map((row) => ({ ...row, key: `source(${[...option.shape.type.values][0]}).${row.key}` })),
     ),
     ...controlKeys.map((row) => ({ ...row, key: `control.${row.key}` })),
+    ...adaptationKeys.map((row) => ({ ...row, key: `adaptation.${row.key}` })),
   ].filter(({ key }) => !key.endsWith(").type"));
   expect(new Set(keys.map(({ key }) => key)).size).toBe(keys.length);
   const lines = keys.map(({ key, initial }) => (initial === "" ? key : `${key} = ${initial}`));
@@ -23,7 +26,9 @@ test("the keys of a run file are those of config-keys.txt", async () => {
 });
 
 test("every key of a run file is described", () => {
-  const undescribed = [...configKeys(runConfig), ...controlKeys].filter(({ meaning }) => meaning === "");
+  const undescribed = [...configKeys(runConfig), ...controlKeys, ...adaptationKeys].filter(
+    ({ meaning }) => meaning === "",
+  );
   expect(undescribed.map(({ key }) => key)).toEqual([]);
 });
 

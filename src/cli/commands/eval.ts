@@ -29,11 +29,11 @@ async function runEval(path: string, { runFile, set = [], step, json }: EvalFlag
     import("../../run/evaluate-model.ts"),
   ]);
   const model = findModel(path, step);
-  const { isControlRun, resolveControl } = await import("../../run/control/prepare-control.ts");
+  const { isControlRun, resolveAnyControl } = await import("../../run/control/prepare-control.ts");
   const file = await (await import("../../run/load-run-file.ts")).loadRunFile(runFile);
   if (isControlRun(file)) {
     const { evaluateControlRun } = await import("../../run/control/evaluate-control.ts");
-    print(await evaluateControlRun(model.folder, resolveControl(file, set, process.env).config), json);
+    print(await evaluateControlRun(model.folder, resolveAnyControl(file, set, process.env).config), json);
     return;
   }
   const { config } = await prepareRun(runFile, set);

@@ -20,7 +20,7 @@ export interface ControlParts {
 }
 
 /** Makes the environments. Close them when done. */
-export async function openVecEnv({ env }: ControlConfig): Promise<VecEnv> {
+export async function openVecEnv({ env }: Pick<ControlConfig, "env">): Promise<VecEnv> {
   if (env.type !== "custom") return createVecEnv(env);
   const made = await env.create(env.numEnvs);
   if (made.numEnvs === env.numEnvs) return made;

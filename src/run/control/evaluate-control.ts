@@ -7,11 +7,17 @@ import { deriveSeed } from "../../random/random.ts";
 import { evaluateControl } from "../../rollout/control-evaluation.ts";
 import { PolicyActor } from "../../rollout/control-policy-actor.ts";
 import { setNumThreads } from "../../torch/memory.ts";
+import type { AdaptationConfig } from "../adaptation/adaptation-config.ts";
+import { evaluateAdaptationRun } from "../adaptation/evaluate-adaptation.ts";
 import { openVecEnv } from "./build-control.ts";
 import { type ControlConfig, controlConfig } from "./control-config.ts";
 
 /** The metrics of one validation. A run file without a `validation` gets that key's defaults. */
-export async function evaluateControlRun(modelFolder: string, config: ControlConfig): Promise<Metrics> {
+export async function evaluateControlRun(
+  modelFolder: string,
+  config: ControlConfig | AdaptationConfig,
+): Promise<Metrics> {
+  if (config.kind === "adaptation") return evaluateAdaptationRun(modelFolder, config);
   const { episodes } = config.validation ?? controlConfig.shape.validation.unwrap().unwrap().parse({});
   const { seed } = config;
   setNumThreads(config.threads);

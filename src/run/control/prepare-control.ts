@@ -1,6 +1,13 @@
 /** From the words of the command line to a settled control run and its plan. Nothing expensive happens here. */
 import { parseOptions } from "../../errors/parse-options.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
+import type { AdaptationConfig } from "../adaptation/adaptation-config.ts";
+import {
+  isAdaptationRun,
+  planAdaptation,
+  type ResolvedAdaptation,
+  resolveAdaptation,
+} from "../adaptation/prepare-adaptation.ts";
 import { parseOverride } from "../apply-overrides.ts";
 import { loadRunFile, type RawRun } from "../load-run-file.ts";
 import { joinRun, type Origins, overridesOf, type RunEnvironment } from "../resolve-run.ts";
@@ -12,9 +19,9 @@ export interface ResolvedControl {
   readonly origins: Origins;
 }
 
-/** Whether what a run file holds is a control run. */
+/** Whether what a run file holds is a control run, adaptation among them. */
 export function isControlRun(raw: RawRun): boolean {
-  return raw.kind === "control";
+  return raw.kind === "control" || isAdaptationRun(raw);
 }
 
 /** Loads a run file, applies `--set` words and environment variables, and checks the whole. */
@@ -22,11 +29,20 @@ export async function readControlFile(
   path: string,
   sets: readonly string[],
   environment: RunEnvironment,
-): Promise<ResolvedControl> {
-  return resolveControl(await loadRunFile(path), sets, environment);
+): Promise<ResolvedControl | ResolvedAdaptation> {
+  return resolveAnyControl(await loadRunFile(path), sets, environment);
 }
 
-/** The same for a run file that is loaded. */
+/** The same for a run file that is loaded, of PPO or of adaptation. */
+export function resolveAnyControl(
+  file: RawRun,
+  sets: readonly string[],
+  environment: RunEnvironment,
+): ResolvedControl | ResolvedAdaptation {
+  return isAdaptationRun(file) ? resolveAdaptation(file, sets, environment) : resolveControl(file, sets, environment);
+}
+
+/** The same for one of PPO. */
 export function resolveControl(file: RawRun, sets: readonly string[], environment: RunEnvironment): ResolvedControl {
   // The device of language models: networks of control are too small for anything but the CPU.
   const variables = overridesOf(environment).filter(({ origin }) => origin !== "REROLL_DEVICE");
@@ -50,7 +66,8 @@ function expectFullMinibatches({ loop, env, algorithm: { minibatches, normalizeA
 }
 
 /** The arithmetic of a run, in words. */
-export function planControl(config: ControlConfig): readonly string[] {
+export function planControl(config: ControlConfig | AdaptationConfig): readonly string[] {
+  if (config.kind === "adaptation") return planAdaptation(config);
   const { loop, algorithm, env } = config;
   const rows = loop.ticks * env.numEnvs;
   const numSteps = numRollouts(config);

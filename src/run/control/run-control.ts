@@ -6,6 +6,8 @@
 import type { Worker } from "node:worker_threads";
 import { RerollError } from "../../errors/reroll-error.ts";
 import { startWorker } from "../../threads/start-worker.ts";
+import type { AdaptationConfig } from "../adaptation/adaptation-config.ts";
+import { numAdaptationRollouts } from "../adaptation/prepare-adaptation.ts";
 import type { LoopStage, RunRecorder } from "../run-recorder.ts";
 import { type OpenRun, type RunTrainingOptions, trackRun } from "../run-training.ts";
 import type { TrainResult } from "../train-run.ts";
@@ -15,13 +17,13 @@ import { planControl } from "./prepare-control.ts";
 
 /** Runs to the end, or to where the signal stops it. `sets` are the `--set` words, which the thread reads again. */
 export function runControl(
-  config: ControlConfig,
+  config: ControlConfig | AdaptationConfig,
   sets: readonly string[],
   options: RunTrainingOptions,
 ): Promise<TrainResult> {
   const run = {
     config,
-    numSteps: numRollouts(config),
+    numSteps: config.kind === "adaptation" ? numAdaptationRollouts(config) : numRollouts(config),
     recipe: config.algorithm.type,
     model: config.env.type,
     isExportable: false,

@@ -5,28 +5,25 @@
  * one that never stopped, where the environments can be saved; others are started again, and the run says so. Blocks the
  * thread it is called in: see control-worker.ts.
  */
-import { join } from "node:path";
 import type { VecEnv } from "../../envs/vec-env.ts";
 import type { Clock } from "../../flow/clock.ts";
 import type { JsonValue } from "../../flow/prompt.ts";
-import { runControlLoop } from "../../loops/control-loop.ts";
 import type { LoopObserver } from "../../loops/loop-parts.ts";
-import { readControlPolicyShape, saveControlPolicy } from "../../models/control/policy-files.ts";
 import { deriveSeed } from "../../random/random.ts";
 import type { CollectorState } from "../../rollout/control-collector.ts";
 import { EpisodeLog } from "../../rollout/control-episode-log.ts";
-import { evaluateControl } from "../../rollout/control-evaluation.ts";
-import { PolicyActor } from "../../rollout/control-policy-actor.ts";
 import { setNumThreads } from "../../torch/memory.ts";
-import { loadControlTrainer, saveControlTrainer } from "../../training/control-checkpoint.ts";
+import type { AdaptationConfig } from "../adaptation/adaptation-config.ts";
+import { adaptationLearner } from "../adaptation/adaptation-learner.ts";
+import type { ControlLearner } from "../adaptation/control-learner.ts";
 import { type Checkpoint, Checkpoints } from "../checkpoint.ts";
 import { RunProgress } from "../run-progress.ts";
 import type { OpenRun } from "../run-training.ts";
 import type { TrainResult } from "../train-run.ts";
 import type { Validate } from "../validation.ts";
-import { buildControl, type ControlParts, openVecEnv } from "./build-control.ts";
+import { openVecEnv } from "./build-control.ts";
 import type { ControlConfig } from "./control-config.ts";
-import { expectSameShape } from "./expect-same-shape.ts";
+import { ppoLearner } from "./ppo-learner.ts";
 
 /** What a checkpoint holds beside the trainer. */
 interface SavedRollout {
@@ -36,7 +33,10 @@ interface SavedRollout {
 }
 
 /** Runs to the end, or to where the signal stops it. */
-export async function trainControl(config: ControlConfig, open: OpenRun, clock: Clock): Promise<TrainResult> {
+/** A run of PPO, or of teacher/student adaptation. */
+type AnyConfig = ControlConfig | AdaptationConfig;
+
+export async function trainControl(config: AnyConfig, open: OpenRun, clock: Clock): Promise<TrainResult> {
   setNumThreads(config.threads);
   const env = await openVecEnv(config);
   const validationEnv = config.validation === null ? null : await openVecEnv(config);
@@ -54,27 +54,27 @@ interface ControlEnvs {
 }
 
 async function train(
-  config: ControlConfig,
+  config: AnyConfig,
   { env, validationEnv }: ControlEnvs,
   { folder, recorder, signal, isResumed }: OpenRun,
   clock: Clock,
 ): Promise<TrainResult> {
   const checkpoints = new Checkpoints(folder, config.checkpoint.keep);
   const saved = isResumed ? await checkpoints.latest() : null;
-  const parts = buildControl(config, env);
-  const { collector, trainer, shape, numSteps } = parts;
+  const learner = config.kind === "adaptation" ? adaptationLearner(config, env) : ppoLearner(config, env);
+  const { collector } = learner;
   const rollouts = saved?.state.rollout as SavedRollout | undefined;
-  if (saved !== null) for (const sentence of resume(parts, saved, rollouts!)) recorder.say(sentence);
+  if (saved !== null) for (const sentence of resume(learner, saved, rollouts!)) recorder.say(sentence);
   const episodes = new EpisodeLog(rollouts?.returns);
   const progress = new RunProgress({
     config,
     trainer: {
-      saveModel: async (to) => saveControlPolicy(trainer.policy, shape, to),
-      saveState: async (to) => saveControlTrainer(trainer, to),
+      saveModel: async (to) => learner.saveModel(to),
+      saveState: async (to) => learner.saveState(to),
     },
     recorder,
     checkpoints,
-    validate: validationEnv === null ? null : validationOf(config, parts, validationEnv),
+    validate: validationEnv === null ? null : validationOf(config, learner, validationEnv),
     position: () => {
       const rollout: SavedRollout = { collector: collector.save(), returns: episodes.returns };
       // What environments save is plain data by their contract.
@@ -83,41 +83,37 @@ async function train(
     signal,
     saved,
   });
-  const position = await runControlLoop(
+  const position = await learner.loop(
     {
       collect: (numTicks, version) => recorder.span("rollout", async () => collector.collect(numTicks, version)),
       train: async (rollout) => ({
         ...episodes.add(rollout),
-        ...(await recorder.span("train", async () => trainer.step(rollout).metrics)),
+        ...(await recorder.span("train", async () => learner.train(rollout))),
       }),
       observer: withSpeed(progress, clock),
     },
     saved?.state ?? { step: 0, version: 0 },
-    { numSteps, ticksPerStep: config.loop.ticks },
   );
   return progress.finish(position);
 }
 
 /** Returns what a person should know of it. */
 function resume(
-  { collector, trainer, shape }: ControlParts,
+  { collector, loadCheckpoint }: ControlLearner,
   { folder, state }: Checkpoint,
   { collector: collected }: SavedRollout,
 ): readonly string[] {
-  expectSameShape(shape, readControlPolicyShape(join(folder, "model")), folder);
-  loadControlTrainer(trainer, join(folder, "state"));
+  loadCheckpoint(folder);
   const sentence = `Going on from step ${state.step}.`;
   if (collected === null) return [sentence, "These environments cannot be saved: their episodes start again."];
   collector.restore(collected);
   return [sentence];
 }
 
-function validationOf({ validation, seed }: ControlConfig, { trainer }: ControlParts, env: VecEnv): Validate {
-  const { numEnvs, observationSize } = env;
+function validationOf({ validation, seed }: AnyConfig, { evaluate }: ControlLearner, env: VecEnv): Validate {
   const episodes = validation?.episodes ?? 0;
-  const actor = new PolicyActor(trainer.policy, { numEnvs, observationSize, seed, choice: "mode" });
   return async () => {
-    const metrics = evaluateControl(env, actor, { episodes, seed: deriveSeed(seed, "validation") });
+    const metrics = evaluate(env, { episodes, seed: deriveSeed(seed, "validation") });
     return {
       metrics: Object.fromEntries(Object.entries(metrics).map(([name, value]) => [`validation/${name}`, value])),
     };
