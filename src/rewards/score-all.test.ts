@@ -44,6 +44,13 @@ test("a promise that is no instance of ours has the same time limit", async () =
   expect(error.message).toContain("it took longer than 20 ms");
 });
 
+test("an answer that is given because the reward was told to stop is too late", async () => {
+  const scorer = scorerOf(
+    (_, signal) => new Promise((resolve) => signal.addEventListener("abort", () => resolve({ value: 1 }))),
+  );
+  expect(errorOf(await scorer.score(input, never)).message).toContain("it took longer than 20 ms");
+});
+
 test("a reward that throws fails by its name, with the prompt and the cause", async () => {
   const cause = new Error("no idea");
   const scorer = scorerOf(() => {

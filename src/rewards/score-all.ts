@@ -131,13 +131,17 @@ async function scoreInTime(
     isLate = true;
     abort();
   }, timeoutMs);
+  const reason = () => (isLate ? timeoutError(timeoutMs) : abortedError());
   let stop: (() => void) | undefined;
   const ended = new Promise<never>((_, reject) => {
-    stop = () => reject(isLate ? timeoutError(timeoutMs) : abortedError());
+    stop = () => reject(reason());
     signal.addEventListener("abort", stop, { once: true });
   });
   try {
-    return await Promise.race([ended, scored]);
+    const score = await Promise.race([ended, scored]);
+    // It may have answered because it was told to stop, which is not in time.
+    if (signal.aborted) throw reason();
+    return score;
   } finally {
     clearTimeout(timer);
     signal.removeEventListener("abort", stop!);

@@ -76,7 +76,7 @@ test("adapters alone are refused before any server is told", async () => {
     writeFileSync(join(place, "adapter_config.json"), "{}");
   };
   const sync = createFileSync({ saveModel, folder, targets: [target], clock: () => 0 });
-  await expect(sync.publish(1)).rejects.toThrow(/Train without model.lora/);
+  await expect(sync.publish(1)).rejects.toThrow(/Save them with trainer.saveMerged/);
   expect(target.told).toEqual([]);
 });
 
