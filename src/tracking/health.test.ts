@@ -47,8 +47,8 @@ test.each([
   ["bad-gradient", { "train/grad_norm": 2000 }],
   ["clipping", { "policy/clip_fraction": 0.6 }],
   ["staleness", { "rollout/staleness": 3.8 }],
-  ["engine-idle", { "idle/engine": 0.75 }],
-  ["trainer-idle", { "idle/trainer": 0.75 }],
+  ["engine-idle", { "idle/engine": 0.9 }],
+  ["trainer-idle", { "idle/trainer": 0.9 }],
   ["reply-length", { "rollout/reply_tokens": 1000 }],
 ] as const)("%s is found in %j, and nothing else", (code, changed) => {
   const history = repeat({ ...well, ...changed });

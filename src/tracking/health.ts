@@ -29,6 +29,8 @@ type Check = (history: History, limits: HealthLimits) => string | null;
 const WINDOW = 5;
 /** Steps that have to be well before a warning can come again. */
 const STEPS_TO_CLEAR = 10;
+/** Where rollout and training take turns, each waits for the other: a share of 0.7 is nothing to warn of. */
+const MAX_IDLE = 0.85;
 const DEFAULT_FLAT_STEPS = 50;
 
 const checks = {
@@ -85,13 +87,13 @@ const checks = {
   },
   "engine-idle": above(
     "idle/engine",
-    0.7,
+    MAX_IDLE,
     (share) =>
       `The engine does nothing for ${percent(share)} of the time. Let rollout and training overlap, run more samples at once, or look for slow environments and rewards.`,
   ),
   "trainer-idle": above(
     "idle/trainer",
-    0.7,
+    MAX_IDLE,
     (share) =>
       `The trainer does nothing for ${percent(share)} of the time: it waits for rollout. Let them overlap, give the engine more of the machine, or shorten replies.`,
   ),
