@@ -1,11 +1,15 @@
 import { fileURLToPath } from "node:url";
 import { configDefaults, defineConfig } from "vitest/config";
 
-/** Tests that replace modules or count the process's live tensors: each in a process of its own. */
+/**
+ * Tests that need a process of their own: they replace modules, count the process's live tensors, or import run files, which load a
+ * second copy of the package beside the one under test.
+ */
 const alone = [
   "src/generation/local/launched-steps.test.ts",
   "src/torch/memory.test.ts",
   "src/torch/tensor-handle.test.ts",
+  "src/run/**/*.test.ts",
 ];
 
 export default defineConfig({

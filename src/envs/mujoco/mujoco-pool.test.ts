@@ -48,7 +48,9 @@ describe("a pool", () => {
 
 test("a thread that does not answer is an error and no wait without end", async () => {
   const pool = await openMujocoPool(options, task, { numEnvs: 5, numThreads: 1, timeoutMs: 0 });
-  expect(() => pool.reset(0)).toThrow(/1 of 1 threads did not answer within 0 ms/);
+  // Now and then an answer is there before anyone has looked.
+  const resetOften = () => Array.from({ length: 1000 }, (_, seed) => pool.reset(seed));
+  expect(resetOften).toThrow(/1 of 1 threads did not answer within 0 ms/);
   await pool.close();
   expect(() => pool.reset(0)).toThrow(/did not answer/);
 });
