@@ -128,15 +128,16 @@ test("an asynchronous run restored at any moment delivers every prompt exactly o
         await before.close();
         const after = make();
         await after.restore(saved);
-        for (let version = numTakes; version < numTakes + 8; version++) {
+        const first = Array.from({ length: 2 * numTakes + 4 }, (_, i) => `p${i}`);
+        const isMissing = () => first.some((id) => !delivered.includes(id));
+        // Others may run ahead of a slow group, but not for ever: one that is lost never comes.
+        for (let version = numTakes; version < numTakes + 8 || (isMissing() && version < 200); version++) {
           after.setVersion(version);
           delivered.push(...promptIds(await after.take(2, signal)));
         }
         await after.close();
-        // What is delivered last may have run ahead of prompts before it; all others are there, once.
         expect(new Set(delivered).size).toBe(delivered.length);
-        const numbers = delivered.map((id) => Number(id.slice(1))).sort((a, b) => a - b);
-        expect(numbers.slice(0, 2 * numTakes + 4)).toEqual(Array.from({ length: 2 * numTakes + 4 }, (_, i) => i));
+        expect(isMissing()).toBe(false);
       },
     ),
     { numRuns: 25 },
