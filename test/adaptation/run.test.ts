@@ -79,3 +79,8 @@ test("an environment with discrete actions is refused", async () => {
   };
   await expect(trainControl(config, open, () => 0)).rejects.toThrow("Adaptation needs continuous actions");
 });
+
+test("more parts of the regression than environments are refused before anything starts", () => {
+  const resolve = () => resolveAdaptation(defineAdaptationRun(file), ["algorithm.adaptMinibatches=5"], {});
+  expect(resolve).toThrow("algorithm.adaptMinibatches is 5, and env.numEnvs is 4");
+});

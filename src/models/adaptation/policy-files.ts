@@ -1,16 +1,6 @@
-/**
- * Teacher and student in a folder: `policy.safetensors` with all weights and statistics, and `policy.json` with their shape.
- *
- * What is loaded gives the same actions, to the bit.
- */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+/** Teacher and student in a folder, with all their networks. */
 import { z } from "zod";
-import { RerollError } from "../../errors/reroll-error.ts";
-import { tensorScope } from "../../torch/scope.ts";
-import { resolveCheckpoint } from "../files/resolve-checkpoint.ts";
-import { MappedCheckpoint, tensorSource } from "../files/tensor-files.ts";
-import { writeSafetensors } from "../files/write-safetensors.ts";
+import { loadPolicyWeights, readPolicyShape, savePolicyFolder } from "../files/policy-folder.ts";
 import { AdaptationPolicy } from "./adaptation-policy.ts";
 
 const slice = z.strictObject({ start: z.int().min(0), size: z.int().min(0) });
@@ -37,41 +27,17 @@ export type AdaptationPolicyShape = z.output<typeof shapeOptions>;
 
 /** Writes the policy into the folder, which is made where it is missing. */
 export function saveAdaptationPolicy(policy: AdaptationPolicy, shape: AdaptationPolicyShape, folder: string): void {
-  mkdirSync(folder, { recursive: true });
-  tensorScope(() =>
-    writeSafetensors(
-      join(folder, "policy.safetensors"),
-      [...policy.stateDict()].map(([name, values]) => tensorSource(name, values)),
-    ),
-  );
-  writeFileSync(join(folder, "policy.json"), `${JSON.stringify(shape, null, 2)}\n`);
+  savePolicyFolder(policy, shape, folder);
 }
 
 /** The policy that was written there. */
 export function loadAdaptationPolicy(folder: string): AdaptationPolicy {
   const policy = new AdaptationPolicy({ ...readAdaptationPolicyShape(folder), seed: 0 });
-  const mapped = new MappedCheckpoint(resolveCheckpoint(join(folder, "policy.safetensors")));
-  try {
-    tensorScope(() =>
-      policy.loadStateDict(new Map([...policy.namedParameters().keys()].map((name) => [name, mapped.read(name)]))),
-    );
-  } finally {
-    mapped.dispose();
-  }
+  loadPolicyWeights(policy, folder);
   return policy;
 }
 
 /** The shape of the policy that was written to a folder. */
 export function readAdaptationPolicyShape(folder: string): AdaptationPolicyShape {
-  const path = join(folder, "policy.json");
-  try {
-    return shapeOptions.parse(JSON.parse(readFileSync(path, "utf8")));
-  } catch (cause) {
-    throw new RerollError(
-      "CHECKPOINT_BROKEN",
-      `${path} cannot be read: ${String(cause)}. Give the folder of an adaptation policy, such as model/ of a checkpoint.`,
-      { path },
-      { cause },
-    );
-  }
+  return readPolicyShape(shapeOptions, folder, "an adaptation policy");
 }

@@ -6,10 +6,10 @@ import { readAdaptationPolicyShape, saveAdaptationPolicy } from "../../models/ad
 import { AdaptationActor } from "../../rollout/adaptation-actor.ts";
 import { evaluateControl } from "../../rollout/control-evaluation.ts";
 import { loadAdaptationTrainer, saveAdaptationTrainer } from "../../training/adaptation-checkpoint.ts";
+import type { ControlLearner } from "../control/control-learner.ts";
 import { expectSameShape } from "../control/expect-same-shape.ts";
 import type { AdaptationConfig } from "./adaptation-config.ts";
 import { buildAdaptation } from "./build-adaptation.ts";
-import type { ControlLearner } from "./control-learner.ts";
 
 /** Builds it around environments and starts these. */
 export function adaptationLearner(config: AdaptationConfig, env: VecEnv): ControlLearner {

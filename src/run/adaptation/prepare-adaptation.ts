@@ -1,5 +1,6 @@
 /** From what was written to a settled run of adaptation and its plan. Nothing expensive happens here. */
 import { parseOptions } from "../../errors/parse-options.ts";
+import { RerollError } from "../../errors/reroll-error.ts";
 import { parseOverride } from "../apply-overrides.ts";
 import type { RawRun } from "../load-run-file.ts";
 import { joinRun, type Origins, overridesOf, type RunEnvironment } from "../resolve-run.ts";
@@ -26,7 +27,19 @@ export function resolveAdaptation(
   // The device of language models: networks of control are too small for anything but the CPU.
   const variables = overridesOf(environment).filter(({ origin }) => origin !== "REROLL_DEVICE");
   const { written, origins } = joinRun(adaptationConfig, file, sets.map(parseOverride), variables);
-  return { config: parseOptions(adaptationConfig, written, ""), origins };
+  const config = parseOptions(adaptationConfig, written, "");
+  expectSequences(config);
+  return { config, origins };
+}
+
+/** A minibatch of the regression is whole sequences, of which there is one per environment. */
+function expectSequences({ algorithm, env }: AdaptationConfig): void {
+  const { adaptMinibatches } = algorithm;
+  if (adaptMinibatches <= env.numEnvs) return;
+  throw new RerollError(
+    "CONTRADICTORY_OPTIONS",
+    `algorithm.adaptMinibatches is ${adaptMinibatches}, and env.numEnvs is ${env.numEnvs}: each part needs the sequence of one environment at least. Lower adaptMinibatches, or raise numEnvs.`,
+  );
 }
 
 /** Rollouts of a run, over all phases. */

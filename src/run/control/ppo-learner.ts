@@ -6,9 +6,9 @@ import { readControlPolicyShape, saveControlPolicy } from "../../models/control/
 import { evaluateControl } from "../../rollout/control-evaluation.ts";
 import { PolicyActor } from "../../rollout/control-policy-actor.ts";
 import { loadControlTrainer, saveControlTrainer } from "../../training/control-checkpoint.ts";
-import type { ControlLearner } from "../adaptation/control-learner.ts";
 import { buildControl } from "./build-control.ts";
 import type { ControlConfig } from "./control-config.ts";
+import type { ControlLearner } from "./control-learner.ts";
 import { expectSameShape } from "./expect-same-shape.ts";
 
 /** Builds it around environments and starts these. */

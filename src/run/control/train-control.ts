@@ -15,7 +15,6 @@ import { EpisodeLog } from "../../rollout/control-episode-log.ts";
 import { setNumThreads } from "../../torch/memory.ts";
 import type { AdaptationConfig } from "../adaptation/adaptation-config.ts";
 import { adaptationLearner } from "../adaptation/adaptation-learner.ts";
-import type { ControlLearner } from "../adaptation/control-learner.ts";
 import { type Checkpoint, Checkpoints } from "../checkpoint.ts";
 import { RunProgress } from "../run-progress.ts";
 import type { OpenRun } from "../run-training.ts";
@@ -23,6 +22,7 @@ import type { TrainResult } from "../train-run.ts";
 import type { Validate } from "../validation.ts";
 import { openVecEnv } from "./build-control.ts";
 import type { ControlConfig } from "./control-config.ts";
+import type { ControlLearner } from "./control-learner.ts";
 import { ppoLearner } from "./ppo-learner.ts";
 
 /** What a checkpoint holds beside the trainer. */
