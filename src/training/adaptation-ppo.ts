@@ -27,6 +27,7 @@ import { tensorScope } from "../torch/scope.ts";
 import type { Tensor } from "../torch/tensor.ts";
 import type { AdaptationBatch } from "./adaptation-batch.ts";
 import { scoreControl } from "./control-scores.ts";
+import { adaptedLr } from "./control-trainer.ts";
 import { meanMetrics } from "./mean-metrics.ts";
 
 /** The settings of PPO. */
@@ -196,15 +197,8 @@ function pullOf(latents_BZ: Tensor, predicted_BZ: Tensor, lossMask_BT: Tensor, e
   return maskedMean(loss_BT, lossMask_BT);
 }
 
-/** Slower where the policy has moved more than twice as far as it should, faster below half of it. */
+/** At the first update nothing has moved yet: the KL is 0 and says nothing. */
 function followKl({ groups }: Optimizer, kl: number, target: number): void {
-  for (const group of groups) {
-    if (kl > 2 * target) group.lr = Math.max(LOWEST_LR, group.lr / LR_FACTOR);
-    // At the first update nothing has moved yet: the KL is 0 and says nothing.
-    else if (kl > 0 && kl < target / 2) group.lr = Math.min(HIGHEST_LR, group.lr * LR_FACTOR);
-  }
+  if (kl <= 0) return;
+  for (const group of groups) group.lr = adaptedLr(group.lr, kl, target);
 }
-
-const LOWEST_LR = 1e-5;
-const HIGHEST_LR = 1e-2;
-const LR_FACTOR = 1.5;
