@@ -7,9 +7,9 @@
  * shares are upper bounds. Bar: 3 % for every recipe.
  */
 import { toLastToken } from "../src/algorithms/advantages/token-values.ts";
-import { type ScoredBatch, selectRows, type TokenBatch } from "../src/algorithms/recipes/batch.ts";
-import type { Recipe } from "../src/algorithms/recipes/recipe.ts";
+import type { Recipe } from "../src/algorithms/recipe-runner/recipe.ts";
 import { type RecipeName, recipes } from "../src/algorithms/recipes/table.ts";
+import { type ScoredBatch, selectRows, type TokenBatch } from "../src/flow/token-batch.ts";
 import { arange, rand, randn } from "../src/torch/create.ts";
 import { Generator } from "../src/torch/random.ts";
 import { keep, tensorScope } from "../src/torch/scope.ts";

@@ -7,8 +7,8 @@
  * other programs hardly disturb; the last two columns divide by time on the clock.
  */
 import { execFileSync } from "node:child_process";
-import { createVecEnv } from "../src/envs/vec-catalog.ts";
-import type { VecEnv } from "../src/envs/vec-env.ts";
+import { createVecEnv } from "../src/control/envs/vec-catalog.ts";
+import type { VecEnv } from "../src/control/envs/vec-env.ts";
 import { Random } from "../src/random/random.ts";
 import { printTable, writeResult } from "./report.ts";
 import { measure, type Sample, type Timing, type Turn, takeTurns } from "./take-turns.ts";

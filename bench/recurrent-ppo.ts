@@ -8,9 +8,12 @@ import { entropyBonus } from "../src/algorithms/losses/entropy-bonus.ts";
 import { ppoClipLoss } from "../src/algorithms/losses/policy/ppo-clip.ts";
 import { valueLoss } from "../src/algorithms/losses/value-loss.ts";
 import { whiten } from "../src/algorithms/whiten.ts";
-import { shuffledMinibatches } from "../src/experience/control-minibatches.ts";
-import type { ControlRollout } from "../src/flow/control-rollout.ts";
-import type { AdaptationPolicy } from "../src/models/adaptation/adaptation-policy.ts";
+import { batchOf } from "../src/control/adaptation/adaptation-batch.ts";
+import type { AdaptationTrainerOptions } from "../src/control/adaptation/adaptation-trainer.ts";
+import type { AdaptationPolicy } from "../src/control/adaptation/policy/adaptation-policy.ts";
+import type { ControlRollout } from "../src/control/control-rollout.ts";
+import { shuffledMinibatches } from "../src/control/ppo/minibatches.ts";
+import { scoreControl } from "../src/control/ppo/scores.ts";
 import { deriveSeed, Random } from "../src/random/random.ts";
 import { noGrad } from "../src/torch/autograd.ts";
 import { tensor } from "../src/torch/create.ts";
@@ -19,9 +22,6 @@ import { clipGradNorm } from "../src/torch/optim/clip-grad-norm.ts";
 import { withPrefix } from "../src/torch/optim/parameter-group.ts";
 import { tensorScope } from "../src/torch/scope.ts";
 import type { Tensor } from "../src/torch/tensor.ts";
-import { batchOf } from "../src/training/adaptation-batch.ts";
-import type { AdaptationTrainerOptions } from "../src/training/adaptation-trainer.ts";
-import { scoreControl } from "../src/training/control-scores.ts";
 
 /** Sequences of N environments. */
 type Sequences = {

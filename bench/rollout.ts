@@ -5,16 +5,17 @@
  * No model takes part. The engine is the scripted one: one token per running request and step, 64 requests at a time; time is
  * counted in its steps, so the second and third table are the same on every machine.
  */
+
+import { loadTokenizer } from "../src/chat/tokenizer/load-tokenizer.ts";
 import { questionAnswer } from "../src/envs/question-answer/question-answer.ts";
 import type { Prompt } from "../src/flow/prompt.ts";
-import { createScriptedEngine, type ScriptedEngine } from "../src/generation/scripted-generate.ts";
-import { loadTokenizer } from "../src/models/tokenizer/load-tokenizer.ts";
 import { deriveSeed, Random } from "../src/random/random.ts";
 import { type Admission, admitByStaleness, admitWanted } from "../src/rollout/admission.ts";
 import { ChatFormat } from "../src/rollout/conversation.ts";
 import { createEpisodeRunner, defaultEpisodeLimits, type RunEpisode } from "../src/rollout/episode.ts";
 import { dropEqualRewards } from "../src/rollout/group-filter.ts";
 import { RolloutScheduler, type SchedulerOptions } from "../src/rollout/rollout-scheduler.ts";
+import { createScriptedEngine, type ScriptedEngine } from "../src/testing/scripted-generate.ts";
 import { printTable, writeResult } from "./report.ts";
 import { type Sample, takeTurns } from "./take-turns.ts";
 

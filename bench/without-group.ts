@@ -1,5 +1,5 @@
 /** A view of vector environments that leaves out one group of the observation. */
-import type { VecEnv, VecStep } from "../src/envs/vec-env.ts";
+import type { VecEnv, VecStep } from "../src/control/envs/vec-env.ts";
 
 /** Steps the environments given; observations have the columns of the other groups, in their order. */
 export function withoutGroup(env: VecEnv, group: string): VecEnv {

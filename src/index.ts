@@ -5,6 +5,58 @@
  */
 
 export * as algorithms from "./algorithms/index.ts";
+export type { ChatMessage, ChatTool, ChatToolCall } from "./chat/chat-message.ts";
+export { type ChatOptions, encodeChat, renderChat } from "./chat/template/chat-template.ts";
+export { byteTokenizerFiles } from "./chat/tokenizer/byte-tokenizer.ts";
+export { type DecodeOptions, IncrementalDecoder } from "./chat/tokenizer/incremental-decoder.ts";
+export { loadTokenizer } from "./chat/tokenizer/load-tokenizer.ts";
+export { createTokenizer, type EncodeOptions, type Tokenizer } from "./chat/tokenizer/tokenizer.ts";
+export { type WordTokenizerOptions, wordTokenizerFiles } from "./chat/tokenizer/word-tokenizer.ts";
+export {
+  type AdaptationConfig,
+  type AdaptationRunFile,
+  adaptationConfig,
+  defineAdaptationRun,
+} from "./control/adaptation/adaptation-config.ts";
+export { type CollectorState, type ControlActor, ControlCollector } from "./control/collector/collector.ts";
+export { type ControlEvaluationOptions, evaluateControl } from "./control/collector/evaluation.ts";
+export { PolicyActor, type PolicyActorOptions } from "./control/collector/policy-actor.ts";
+export { type ControlLoopOptions, type ControlLoopParts, runControlLoop } from "./control/control-loop.ts";
+export type { ControlEpisode, ControlRollout } from "./control/control-rollout.ts";
+export { checkVecEnv } from "./control/envs/check-vec-env.ts";
+export { createControlEnv } from "./control/envs/classic/classic-env.ts";
+export { createMujocoEnv } from "./control/envs/mujoco/create-mujoco-env.ts";
+export { MujocoEnv } from "./control/envs/mujoco/mujoco-env.ts";
+export type { MujocoFrame, MujocoShape } from "./control/envs/mujoco/mujoco-frame.ts";
+export { pushGroups } from "./control/envs/mujoco/push.ts";
+export { renderStrip, type StripOptions } from "./control/envs/mujoco/render-strip.ts";
+export { createVecEnv, vecEnvOptions } from "./control/envs/vec-catalog.ts";
+export type { ActionSpace, ObservationSlice, VecEnv, VecObservation, VecStep } from "./control/envs/vec-env.ts";
+export {
+  type ActionDistribution,
+  Categorical,
+  DiagonalGaussian,
+  type Draws,
+} from "./control/policy/action-distribution.ts";
+export {
+  type ControlNetworkOptions,
+  ControlPolicy,
+  type ControlPolicyOptions,
+  createCritic,
+} from "./control/policy/control-policy.ts";
+export { ObservationNormalizer, type ObservationNormalizerOptions } from "./control/policy/observation-normalizer.ts";
+export { type ControlPolicyShape, loadControlPolicy, saveControlPolicy } from "./control/policy/policy-files.ts";
+export { type ControlLossOptions, type ControlRows, controlLosses } from "./control/ppo/losses.ts";
+export { type ControlSchedule, ControlTrainer, type ControlTrainerOptions } from "./control/ppo/ppo-trainer.ts";
+export { type ControlScores, scoreControl } from "./control/ppo/scores.ts";
+export {
+  type ControlConfig,
+  type ControlRunFile,
+  controlConfig,
+  defineControlRun,
+  type MakeVecEnv,
+} from "./control/run/control-config.ts";
+export { trainControl } from "./control/run/train-control.ts";
 export { buildSource } from "./data/build-source.ts";
 export { type CurriculumOptions, curriculum } from "./data/curriculum.ts";
 export { type DataChoice, dataOptions } from "./data/data-options.ts";
@@ -17,13 +69,6 @@ export { readRows } from "./data/read-rows.ts";
 export { splitByHash } from "./data/split-by-hash.ts";
 export { buildEnv, catalogModule, type EnvChoice, envCatalog } from "./envs/catalog.ts";
 export { checkEnv } from "./envs/check-env.ts";
-export { checkVecEnv } from "./envs/control/check-vec-env.ts";
-export { createControlEnv } from "./envs/control/control-env.ts";
-export { createMujocoEnv } from "./envs/mujoco/create-mujoco-env.ts";
-export { MujocoEnv } from "./envs/mujoco/mujoco-env.ts";
-export type { MujocoFrame, MujocoShape } from "./envs/mujoco/mujoco-frame.ts";
-export { pushGroups } from "./envs/mujoco/push.ts";
-export { renderStrip, type StripOptions } from "./envs/mujoco/render-strip.ts";
 export { type Agent, oracleAgent, type PlayedEpisode, playEpisode, randomAgent } from "./envs/play-episode.ts";
 export { runInThreads } from "./envs/run-in-threads.ts";
 export { seedPrompt } from "./envs/seed-prompt.ts";
@@ -40,13 +85,10 @@ export type {
 } from "./envs/text-env.ts";
 export type { Tool, ToolSource } from "./envs/tool-use/tool.ts";
 export { createToolUse } from "./envs/tool-use/tool-use.ts";
-export { createVecEnv, vecEnvOptions } from "./envs/vec-catalog.ts";
-export type { ActionSpace, ObservationSlice, VecEnv, VecObservation, VecStep } from "./envs/vec-env.ts";
 export { invariant, RerollError } from "./errors/reroll-error.ts";
 export { ReplayBuffer, type ReplayOptions } from "./experience/replay-buffer.ts";
 export { type BuildOptions, buildSamples } from "./experience/sample-builder.ts";
 export type { Clock } from "./flow/clock.ts";
-export type { ControlEpisode, ControlRollout } from "./flow/control-rollout.ts";
 export { describeMetric, type Metrics } from "./flow/metrics.ts";
 export type { JsonValue, Prompt } from "./flow/prompt.ts";
 export type { SampleBatch, TokenSample } from "./flow/token-sample.ts";
@@ -82,7 +124,6 @@ export type {
   SessionTurn,
 } from "./generation/server/session-record.ts";
 export type { SessionLimits, Sessions } from "./generation/server/sessions.ts";
-export { type ControlLoopOptions, type ControlLoopParts, runControlLoop } from "./loops/control-loop.ts";
 export type { LoopObserver, LoopParts, LoopPosition } from "./loops/loop-parts.ts";
 export { type LoopOptions, runRolloutLoop } from "./loops/rollout-loop.ts";
 export { runSupervisedLoop } from "./loops/supervised-loop.ts";
@@ -110,27 +151,6 @@ export {
 } from "./models/causal-lm/token-logprobs.ts";
 export { loadValueHead, saveValueHead, ValueHead, type ValueHeadOptions } from "./models/causal-lm/value-head.ts";
 export { type NamedWeight, namedWeights } from "./models/causal-lm/weight-names.ts";
-export {
-  type ActionDistribution,
-  Categorical,
-  DiagonalGaussian,
-  type Draws,
-} from "./models/control/action-distribution.ts";
-export {
-  type ControlNetworkOptions,
-  ControlPolicy,
-  type ControlPolicyOptions,
-  createCritic,
-} from "./models/control/control-policy.ts";
-export { ObservationNormalizer, type ObservationNormalizerOptions } from "./models/control/observation-normalizer.ts";
-export { type ControlPolicyShape, loadControlPolicy, saveControlPolicy } from "./models/control/policy-files.ts";
-export { byteTokenizerFiles } from "./models/tokenizer/byte-tokenizer.ts";
-export type { ChatMessage, ChatTool, ChatToolCall } from "./models/tokenizer/chat-message.ts";
-export { type ChatOptions, encodeChat, renderChat } from "./models/tokenizer/chat-template.ts";
-export { type DecodeOptions, IncrementalDecoder } from "./models/tokenizer/incremental-decoder.ts";
-export { loadTokenizer } from "./models/tokenizer/load-tokenizer.ts";
-export { createTokenizer, type EncodeOptions, type Tokenizer } from "./models/tokenizer/tokenizer.ts";
-export { type WordTokenizerOptions, wordTokenizerFiles } from "./models/tokenizer/word-tokenizer.ts";
 export { deriveSeed, Random } from "./random/random.ts";
 export { buildReward, buildRoute, type RewardChoice, rewards } from "./rewards/catalog.ts";
 export { combineRewards } from "./rewards/combine-rewards.ts";
@@ -141,9 +161,6 @@ export { type RewardRoute, routeByDomain } from "./rewards/route-by-domain.ts";
 export { createScorer, type RewardOutcome, type Scorer, type ScorerOptions } from "./rewards/score-all.ts";
 export { type Admission, admitByStaleness, admitWanted } from "./rollout/admission.ts";
 export { type AgentCall, createAgentEpisodes, type RunAgent } from "./rollout/agent-episode.ts";
-export { type CollectorState, type ControlActor, ControlCollector } from "./rollout/control-collector.ts";
-export { type ControlEvaluationOptions, evaluateControl } from "./rollout/control-evaluation.ts";
-export { PolicyActor, type PolicyActorOptions } from "./rollout/control-policy-actor.ts";
 export { ChatFormat, type ChatFormatOptions, Conversation } from "./rollout/conversation.ts";
 export {
   createEpisodeRunner,
@@ -163,20 +180,6 @@ export {
   type SchedulerOptions,
   type SchedulerParts,
 } from "./rollout/rollout-scheduler.ts";
-export {
-  type AdaptationConfig,
-  type AdaptationRunFile,
-  adaptationConfig,
-  defineAdaptationRun,
-} from "./run/adaptation/adaptation-config.ts";
-export {
-  type ControlConfig,
-  type ControlRunFile,
-  controlConfig,
-  defineControlRun,
-  type MakeVecEnv,
-} from "./run/control/control-config.ts";
-export { trainControl } from "./run/control/train-control.ts";
 export { defineRun } from "./run/define-run.ts";
 export { type RunConfig, type RunInput, runConfig } from "./run/run-config.ts";
 export type { OpenRun } from "./run/run-training.ts";
@@ -188,9 +191,6 @@ export * from "./torch/index.ts";
 export { listRuns, readMetrics, readRun, readTrajectories } from "./tracking/read-run.ts";
 export { RunFolder } from "./tracking/run-folder.ts";
 export { openRunTracker, type RunTracker } from "./tracking/run-tracker.ts";
-export { type ControlLossOptions, type ControlRows, controlLosses } from "./training/control-losses.ts";
-export { type ControlScores, scoreControl } from "./training/control-scores.ts";
-export { type ControlSchedule, ControlTrainer, type ControlTrainerOptions } from "./training/control-trainer.ts";
 export { createProcessGroupRanks } from "./training/process-group-ranks.ts";
 export { splitByGroups } from "./training/split-batch.ts";
 export { startThreadedTrainer } from "./training/threaded-trainer.ts";

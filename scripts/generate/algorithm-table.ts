@@ -5,12 +5,12 @@
  * src/algorithms/catalog.
  */
 import { z } from "zod";
-import { klFormPeers } from "../../src/algorithms/catalog/kl-forms.ts";
-import { type PieceKind, pieces } from "../../src/algorithms/catalog/pieces.ts";
-import { recipePeers } from "../../src/algorithms/catalog/recipes.ts";
-import { reductionPeers } from "../../src/algorithms/catalog/reductions.ts";
-import { commonOptions } from "../../src/algorithms/recipes/options.ts";
+import { commonOptions } from "../../src/algorithms/recipe-runner/recipe-options.ts";
 import { type RecipeName, recipeJsonSchema, recipes } from "../../src/algorithms/recipes/table.ts";
+import { klFormPeers } from "./algorithm-table/catalog/kl-forms.ts";
+import { type PieceKind, pieces } from "./algorithm-table/catalog/pieces.ts";
+import { recipePeers } from "./algorithm-table/catalog/recipes.ts";
+import { reductionPeers } from "./algorithm-table/catalog/reductions.ts";
 import { type AlgorithmSources, readSources } from "./algorithm-table/read-source.ts";
 import { type JsonSchema, type OptionRow, propertiesOf, schemaRows } from "./algorithm-table/schema-rows.ts";
 

@@ -1,12 +1,12 @@
 /** docs/reference/run-file.md: every key of a run file, from the schemas that check it. */
 import { z } from "zod";
+import { adaptationConfig } from "../../src/control/adaptation/adaptation-config.ts";
+import { controlEnvOptions } from "../../src/control/envs/classic/classic-env.ts";
+import { mujocoEnvOptions } from "../../src/control/envs/mujoco/create-mujoco-env.ts";
+import { controlConfig } from "../../src/control/run/control-config.ts";
 import { dataOptions } from "../../src/data/data-options.ts";
 import { envCatalog } from "../../src/envs/catalog.ts";
-import { controlEnvOptions } from "../../src/envs/control/control-env.ts";
-import { mujocoEnvOptions } from "../../src/envs/mujoco/create-mujoco-env.ts";
 import { rewards } from "../../src/rewards/catalog.ts";
-import { adaptationConfig } from "../../src/run/adaptation/adaptation-config.ts";
-import { controlConfig } from "../../src/run/control/control-config.ts";
 import { runConfig } from "../../src/run/run-config.ts";
 import type { OptionRow } from "./algorithm-table/schema-rows.ts";
 import { configKeys } from "./run-file/config-keys.ts";

@@ -3,9 +3,22 @@
  *
  * The reference is docs/reference/algorithms.md, the guide docs/guides/algorithms.md.
  */
+
+export { actionKlLoss, actionMeanLoss } from "../control/adaptation/action-matching.ts";
+export { latentMatchingLoss } from "../control/adaptation/latent-matching.ts";
+export { type ControlAdvantages, type ControlGaeInputs, controlGae } from "../control/ppo/gae.ts";
+export {
+  type AgentSteps,
+  type Microbatch,
+  type RecipeLoss,
+  type SampledVersions,
+  type ScoredBatch,
+  type ScoredRows,
+  selectRows,
+  type TokenBatch,
+} from "../flow/token-batch.ts";
 export { type AgentAdvantages, type AgentBaselines, agentBaseline } from "./advantages/agent-baseline.ts";
 export { clip } from "./advantages/clip.ts";
-export { type ControlAdvantages, type ControlGaeInputs, controlGae } from "./advantages/control-gae.ts";
 export {
   type DiscountedReturnsOptions,
   discountedReturns,
@@ -43,8 +56,6 @@ export { type KlController, updateKlController } from "./kl/controller.ts";
 export { type KlEstimator, type KlForm, klEstimate, parseKlEstimator } from "./kl/estimate.ts";
 export { type KlLossOptions, klLoss } from "./kl/loss.ts";
 export { measureKl, penaliseRewards } from "./kl/penalty.ts";
-export { actionKlLoss, actionMeanLoss } from "./losses/control/action-matching.ts";
-export { latentMatchingLoss } from "./losses/control/latent-matching.ts";
 export { crossEntropyLoss } from "./losses/cross-entropy.ts";
 export { contextDistillationLoss } from "./losses/distillation/context-distillation.ts";
 export { type DistillationOptions, distillationLoss } from "./losses/distillation/distillation.ts";
@@ -74,19 +85,9 @@ export { bradleyTerryLoss } from "./losses/preference/bradley-terry.ts";
 export { type DpoOptions, dpoLoss } from "./losses/preference/dpo.ts";
 export { sequenceLogprobs } from "./losses/preference/sequence-logprobs.ts";
 export { type ValueLossOptions, valueLoss } from "./losses/value-loss.ts";
-export {
-  type AgentSteps,
-  type Microbatch,
-  type RecipeLoss,
-  type SampledVersions,
-  type ScoredBatch,
-  type ScoredRows,
-  selectRows,
-  type TokenBatch,
-} from "./recipes/batch.ts";
-export { defineRecipe, type RecipeDefinition } from "./recipes/define-recipe.ts";
-export { recipeOptions } from "./recipes/options.ts";
-export type { Measured, PolicyPiece, Recipe, RecipePieces, RecipeState } from "./recipes/recipe.ts";
+export { defineRecipe, type RecipeDefinition } from "./recipe-runner/define-recipe.ts";
+export type { Measured, PolicyPiece, Recipe, RecipePieces, RecipeState } from "./recipe-runner/recipe.ts";
+export { recipeOptions } from "./recipe-runner/recipe-options.ts";
 export { buildRecipe, type RecipeChoice, type RecipeName, recipeJsonSchema, recipes } from "./recipes/table.ts";
 export { type CorrectionChoice, fromVerl } from "./recipes/verl-correction.ts";
 export {

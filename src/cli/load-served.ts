@@ -1,10 +1,10 @@
 /** From the path of a model to the parts that a server needs: an engine in its own thread, and a tokenizer. */
 import { existsSync } from "node:fs";
 import { basename, resolve } from "node:path";
+import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
+import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { startThreadedEngine, type ThreadedEngine } from "../generation/local/threaded-engine.ts";
-import { loadTokenizer } from "../models/tokenizer/load-tokenizer.ts";
-import type { Tokenizer } from "../models/tokenizer/tokenizer.ts";
 import { isCudaAvailable } from "../torch/cuda.ts";
 
 /** What a person may choose. */

@@ -1,10 +1,11 @@
 /** The dashboard as commands start it: with tokenizers, and with errors that name flags. */
+
+import { IncrementalDecoder } from "../chat/tokenizer/incremental-decoder.ts";
+import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
 import { type Dashboard, type DashboardOptions, startDashboard } from "../dashboard/start-dashboard.ts";
 import type { DecodeTokens } from "../dashboard/token-texts.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { listenError } from "../generation/server/listen-address.ts";
-import { IncrementalDecoder } from "../models/tokenizer/incremental-decoder.ts";
-import { loadTokenizer } from "../models/tokenizer/load-tokenizer.ts";
 import { DASHBOARD_PORT } from "./dashboard-port.ts";
 
 /** Listens, or throws and says what to change. */

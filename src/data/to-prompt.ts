@@ -1,7 +1,8 @@
 /** From a row to a prompt, by a schema. */
+
+import type { ChatMessage, ChatTool } from "../chat/chat-message.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { JsonValue, Prompt } from "../flow/prompt.ts";
-import type { ChatMessage, ChatTool } from "../models/tokenizer/chat-message.ts";
 import { deriveSeed } from "../random/random.ts";
 import type { SettledSchema } from "./choose-schema.ts";
 import { type DataRow, isDataRow, type PlacedRow } from "./data-row.ts";

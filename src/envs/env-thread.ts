@@ -6,7 +6,7 @@
  */
 import type { Worker } from "node:worker_threads";
 import { RerollError } from "../errors/reroll-error.ts";
-import { startWorker } from "../threads/start-worker.ts";
+import { startWorker } from "../workers/start-worker.ts";
 import type { EnvAnswer, EnvErrorMessage, EnvSource, FromEnvThread, ToEnvThread } from "./env-messages.ts";
 
 /** Silence is counted in this many ticks, so that a timer that is late because its own thread was busy proves nothing. */

@@ -5,8 +5,8 @@
  * outside itself, and may throw: that ends its own trajectory as failed and nothing else.
  */
 import type { z } from "zod";
+import type { ChatMessage, ChatTool } from "../chat/chat-message.ts";
 import type { Prompt } from "../flow/prompt.ts";
-import type { ChatMessage, ChatTool } from "../models/tokenizer/chat-message.ts";
 import type { Random } from "../random/random.ts";
 
 export interface TextEnv {

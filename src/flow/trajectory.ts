@@ -4,8 +4,9 @@
  * Nothing here is changed once it is made. A trajectory that failed is still one: it says why, is counted and shown, and is
  * left out of the loss.
  */
+
+import type { ChatMessage } from "../chat/chat-message.ts";
 import type { RerollError } from "../errors/reroll-error.ts";
-import type { ChatMessage } from "../models/tokenizer/chat-message.ts";
 import type { Prompt } from "./prompt.ts";
 import type { SampledTokens } from "./sampled-tokens.ts";
 

@@ -5,8 +5,8 @@
  * with time limits and pools by cost class.
  */
 import type { z } from "zod";
+import type { ChatMessage } from "../chat/chat-message.ts";
 import type { Prompt } from "../flow/prompt.ts";
-import type { ChatMessage } from "../models/tokenizer/chat-message.ts";
 
 export interface Reward {
   /** Shown in metrics as `reward/<name>`. */

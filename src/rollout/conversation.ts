@@ -5,13 +5,14 @@
  * very tokens that were sampled. Where the chat template would not let them stand, the prompt does not extend the tokens
  * before, and the sample builder forks there.
  */
+
+import type { ChatMessage, ChatTool } from "../chat/chat-message.ts";
+import { buildChatPrompt } from "../chat/chat-prompt.ts";
+import { PromptEncoder } from "../chat/prompt-encoder.ts";
+import { promptKeyOf, type RecordedReply } from "../chat/reply-index.ts";
+import type { ChatOptions } from "../chat/template/chat-template.ts";
+import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
 import type { Turn } from "../flow/trajectory.ts";
-import { buildChatPrompt } from "../generation/server/chat-prompt.ts";
-import { PromptEncoder } from "../generation/server/prompt-encoder.ts";
-import { promptKeyOf, type RecordedReply } from "../generation/server/reply-index.ts";
-import type { ChatMessage, ChatTool } from "../models/tokenizer/chat-message.ts";
-import type { ChatOptions } from "../models/tokenizer/chat-template.ts";
-import type { Tokenizer } from "../models/tokenizer/tokenizer.ts";
 
 /** Whether the model sees the whole conversation, or the instructions and the latest observation alone. */
 export type TurnContext = "conversation" | "turn";

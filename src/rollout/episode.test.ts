@@ -4,8 +4,8 @@ import { countingEnv, ended, format, task, tokenizer } from "../../test/rollout/
 import type { TextEnv } from "../envs/text-env.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Trajectory } from "../flow/trajectory.ts";
-import { createScriptedEngine, type ScriptedOptions } from "../generation/scripted-generate.ts";
 import type { RewardOutcome } from "../rewards/score-all.ts";
+import { createScriptedEngine, type ScriptedOptions } from "../testing/scripted-generate.ts";
 import { createEpisodeRunner, defaultEpisodeLimits, type EpisodeLimits, type EpisodeParts } from "./episode.ts";
 import { Gate } from "./gate.ts";
 

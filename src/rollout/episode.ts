@@ -4,12 +4,13 @@
  * In: a prompt and a seed. Out: a trajectory with every token that was sampled. Never rejects for what environments, engines
  * and rewards do: that is in `end`. Waits for: the engine, the environment and the reward, each with a time limit.
  */
+
+import type { ChatMessage } from "../chat/chat-message.ts";
 import type { MakeEnv, Observation, TextEnv } from "../envs/text-env.ts";
 import type { Clock } from "../flow/clock.ts";
 import type { Prompt } from "../flow/prompt.ts";
 import type { Trajectory, TrajectoryEnd, TrajectoryReward, Turn } from "../flow/trajectory.ts";
 import type { Generate, Sampling } from "../generation/generate.ts";
-import type { ChatMessage } from "../models/tokenizer/chat-message.ts";
 import { deriveSeed } from "../random/random.ts";
 import type { RewardInput } from "../rewards/reward.ts";
 import type { RewardOutcome } from "../rewards/score-all.ts";

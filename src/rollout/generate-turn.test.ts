@@ -1,8 +1,8 @@
 import { getEventListeners } from "node:events";
 import { expect, test } from "vitest";
 import type { GenerateRequest, Generation } from "../generation/generate.ts";
-import { createScriptedEngine, type ScriptedEngine } from "../generation/scripted-generate.ts";
 import { deriveSeed } from "../random/random.ts";
+import { createScriptedEngine, type ScriptedEngine } from "../testing/scripted-generate.ts";
 import { Gate } from "./gate.ts";
 import { generateTurn, type TurnRequest } from "./generate-turn.ts";
 

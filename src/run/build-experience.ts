@@ -1,5 +1,5 @@
 /** From config to the part between rollout and training. */
-import type { Recipe } from "../algorithms/recipes/recipe.ts";
+import type { Recipe } from "../algorithms/recipe-runner/recipe.ts";
 import { firstReplayGroup, joinReplays, numReplays } from "../experience/join-replays.ts";
 import { type Replay, ReplayBuffer } from "../experience/replay-buffer.ts";
 import { type BuildOptions, buildSamples } from "../experience/sample-builder.ts";

@@ -1,4 +1,6 @@
 /** From config to the parts of rollout: environments, rewards, prompts, and the scheduler over them. */
+
+import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
 import { buildSource } from "../data/build-source.ts";
 import type { DataChoice } from "../data/data-options.ts";
 import { buildEnv, catalogModule, type EnvChoice } from "../envs/catalog.ts";
@@ -8,7 +10,6 @@ import type { EnvFactory, MakeEnv } from "../envs/text-env.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Clock } from "../flow/clock.ts";
 import type { Generate } from "../generation/generate.ts";
-import type { Tokenizer } from "../models/tokenizer/tokenizer.ts";
 import { buildRoute, type RewardChoice } from "../rewards/catalog.ts";
 import { createScorer, type Scorer } from "../rewards/score-all.ts";
 import { type Admission, admitByStaleness, admitWanted } from "../rollout/admission.ts";

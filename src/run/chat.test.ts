@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
+import { byteTokenizerFiles } from "../chat/tokenizer/byte-tokenizer.ts";
+import { createTokenizer } from "../chat/tokenizer/tokenizer.ts";
 import type { GenerateRequest, Generation } from "../generation/generate.ts";
-import { byteTokenizerFiles } from "../models/tokenizer/byte-tokenizer.ts";
-import { createTokenizer } from "../models/tokenizer/tokenizer.ts";
 import { Chat } from "./chat.ts";
 
 const tokenizer = createTokenizer(byteTokenizerFiles(), "bytes");

@@ -1,8 +1,9 @@
 /** A conversation with a model: a message in, the reply out as it is written. */
+
+import type { ChatMessage } from "../chat/chat-message.ts";
+import { IncrementalDecoder } from "../chat/tokenizer/incremental-decoder.ts";
+import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
 import type { Finish, Generate, Sampling } from "../generation/generate.ts";
-import type { ChatMessage } from "../models/tokenizer/chat-message.ts";
-import { IncrementalDecoder } from "../models/tokenizer/incremental-decoder.ts";
-import type { Tokenizer } from "../models/tokenizer/tokenizer.ts";
 import { ChatFormat, Conversation } from "../rollout/conversation.ts";
 
 /** What a conversation needs. */

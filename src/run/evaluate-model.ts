@@ -2,9 +2,9 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
 import type { Metrics } from "../flow/metrics.ts";
 import { startThreadedEngine } from "../generation/local/threaded-engine.ts";
-import { loadTokenizer } from "../models/tokenizer/load-tokenizer.ts";
 import { runClock } from "../tracking/run-clock.ts";
 import { buildEpisodes, buildWorld } from "./build-rollout.ts";
 import { wholeModel } from "./export-model.ts";

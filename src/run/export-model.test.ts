@@ -2,12 +2,12 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { byteTokenizerFiles } from "../chat/tokenizer/byte-tokenizer.ts";
 import { loadCausalLm } from "../models/causal-lm/load-causal-lm.ts";
 import { addLora, loraAdapters } from "../models/causal-lm/lora.ts";
 import { saveLora } from "../models/causal-lm/lora-files.ts";
 import { createPreset } from "../models/causal-lm/presets.ts";
 import { saveCausalLm } from "../models/causal-lm/save-causal-lm.ts";
-import { byteTokenizerFiles } from "../models/tokenizer/byte-tokenizer.ts";
 import { noGrad } from "../torch/autograd.ts";
 import { Generator } from "../torch/random.ts";
 import { tensorScope } from "../torch/scope.ts";

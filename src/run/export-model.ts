@@ -5,12 +5,12 @@
  * unless they are merged into their base. Refuses to write into a folder that holds anything.
  */
 import { cpSync, existsSync, mkdirSync, readdirSync } from "node:fs";
+import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { loadCausalLm } from "../models/causal-lm/load-causal-lm.ts";
 import { mergeLora } from "../models/causal-lm/lora.ts";
 import { loadLora } from "../models/causal-lm/lora-files.ts";
 import { saveCausalLm } from "../models/causal-lm/save-causal-lm.ts";
-import { loadTokenizer } from "../models/tokenizer/load-tokenizer.ts";
 import { baseOfRun, type FoundModel, findModel } from "./find-model.ts";
 
 /** What to export, and how. */

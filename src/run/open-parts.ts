@@ -1,9 +1,9 @@
 /** Opens what a run works with: the world of its episodes, the engine and the trainer in their threads. */
 import type { RecipeChoice } from "../algorithms/recipes/table.ts";
 import { buildRecipe } from "../algorithms/recipes/table.ts";
+import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
+import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
 import type { Clock } from "../flow/clock.ts";
-import { loadTokenizer } from "../models/tokenizer/load-tokenizer.ts";
-import type { Tokenizer } from "../models/tokenizer/tokenizer.ts";
 import type { RunEpisode } from "../rollout/episode.ts";
 import { startTrainer } from "../training/ranked-trainer.ts";
 import type { Trainer } from "../training/trainer.ts";

@@ -1,12 +1,12 @@
 /** The model that a run starts from, as a folder: the one that is named, or a small one made for its environments. */
 import { join } from "node:path";
+import { byteTokenizerFiles } from "../chat/tokenizer/byte-tokenizer.ts";
+import { createTokenizer } from "../chat/tokenizer/tokenizer.ts";
+import { wordTokenizerFiles } from "../chat/tokenizer/word-tokenizer.ts";
 import type { EnvFactory } from "../envs/text-env.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { createPreset } from "../models/causal-lm/presets.ts";
 import { saveCausalLm } from "../models/causal-lm/save-causal-lm.ts";
-import { byteTokenizerFiles } from "../models/tokenizer/byte-tokenizer.ts";
-import { createTokenizer } from "../models/tokenizer/tokenizer.ts";
-import { wordTokenizerFiles } from "../models/tokenizer/word-tokenizer.ts";
 import type { RunConfig } from "./run-config.ts";
 
 /** A multiple of this is a good size for matrices; ids beyond the vocabulary are never sampled more than they are trained. */

@@ -1,5 +1,7 @@
 /** Samples for supervised steps before reinforcement learning: played episodes, or given replies. */
 
+import type { ChatMessage } from "../chat/chat-message.ts";
+import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
 import { buildSource } from "../data/build-source.ts";
 import type { DataChoice } from "../data/data-options.ts";
 import type { PromptSource } from "../data/prompt-source.ts";
@@ -7,8 +9,6 @@ import { oracleAgent, playEpisode, randomAgent } from "../envs/play-episode.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { joinIds } from "../flow/join-arrays.ts";
 import type { TokenSample } from "../flow/token-sample.ts";
-import type { ChatMessage } from "../models/tokenizer/chat-message.ts";
-import type { Tokenizer } from "../models/tokenizer/tokenizer.ts";
 import { deriveSeed } from "../random/random.ts";
 import { ChatFormat, Conversation } from "../rollout/conversation.ts";
 import { defaultData, type RunWorld } from "./build-rollout.ts";

@@ -5,7 +5,7 @@
  */
 import { availableParallelism } from "node:os";
 import type { Worker } from "node:worker_threads";
-import { startWorker } from "../threads/start-worker.ts";
+import { startWorker } from "../workers/start-worker.ts";
 import type { JavaScriptRequest } from "./javascript-runner.ts";
 import { defaultLimits, type Sandbox, type SandboxLimits, type SandboxProgram, type SandboxResult } from "./sandbox.ts";
 import { createWorkerPool, type SandboxWorker, workerLost } from "./worker-pool.ts";

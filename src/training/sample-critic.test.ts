@@ -2,8 +2,8 @@
 import { expect, test } from "vitest";
 import { buildRecipe } from "../algorithms/recipes/table.ts";
 import type { TokenSample } from "../flow/token-sample.ts";
-import { tinyConfig, tinyModel } from "../models/causal-lm/tiny-model.ts";
 import { ValueHead } from "../models/causal-lm/value-head.ts";
+import { tinyConfig, tinyModel } from "../testing/tiny-model.ts";
 import { constantRate } from "../torch/optim/schedule.ts";
 import { SGD } from "../torch/optim/sgd.ts";
 import { TokenTrainer } from "./token-trainer.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { buildRecipe } from "../algorithms/recipes/table.ts";
 import type { TokenSample } from "../flow/token-sample.ts";
-import { tinyConfig, tinyModel } from "../models/causal-lm/tiny-model.ts";
+import { tinyConfig, tinyModel } from "../testing/tiny-model.ts";
 import { constantRate } from "../torch/optim/schedule.ts";
 import { SGD } from "../torch/optim/sgd.ts";
 import { tensorScope } from "../torch/scope.ts";

@@ -7,9 +7,9 @@
 import type { Worker } from "node:worker_threads";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { SampleBatch, TokenSample } from "../flow/token-sample.ts";
-import { startWorker } from "../threads/start-worker.ts";
 import { discardParcel, receiveTensor } from "../torch/parcel.ts";
 import type { Tensor } from "../torch/tensor.ts";
+import { startWorker } from "../workers/start-worker.ts";
 import type { StepOptions, StepReport } from "./token-trainer.ts";
 import type { Trainer } from "./trainer.ts";
 import type { TrainerHostSource } from "./trainer-host.ts";

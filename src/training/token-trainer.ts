@@ -9,11 +9,11 @@ import { type CorrectionMetrics, readCorrectionMetrics } from "../algorithms/cor
 import { entropyBonus } from "../algorithms/losses/entropy-bonus.ts";
 import { addMetrics, type LossMetrics, readMetrics } from "../algorithms/losses/loss-metrics.ts";
 import { maskedMean } from "../algorithms/masked.ts";
-import { type ScoredBatch, type ScoredRows, selectRows, type TokenBatch } from "../algorithms/recipes/batch.ts";
-import type { Measured, Recipe, RecipeState } from "../algorithms/recipes/recipe.ts";
+import type { Measured, Recipe, RecipeState } from "../algorithms/recipe-runner/recipe.ts";
 import { globalDenominators, mergeDenominators } from "../algorithms/reduce.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Metrics } from "../flow/metrics.ts";
+import { type ScoredBatch, type ScoredRows, selectRows, type TokenBatch } from "../flow/token-batch.ts";
 import type { SampleBatch } from "../flow/token-sample.ts";
 import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
 import { withoutLora } from "../models/causal-lm/lora.ts";

@@ -1,12 +1,12 @@
 /** A model, its optimisers, and everything that is done to them: what runs inside of a trainer's thread, or without one. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
 import { invariant } from "../errors/reroll-error.ts";
 import type { SampleBatch, TokenSample } from "../flow/token-sample.ts";
 import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
 import { mergedWeights } from "../models/causal-lm/merged-weights.ts";
 import { saveCausalLm } from "../models/causal-lm/save-causal-lm.ts";
-import { loadTokenizer } from "../models/tokenizer/load-tokenizer.ts";
 import type { Optimizer } from "../torch/optim/optimizer.ts";
 import type { Tensor } from "../torch/tensor.ts";
 import { SupervisedTrainer } from "./supervised-trainer.ts";

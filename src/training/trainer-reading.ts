@@ -5,8 +5,9 @@
  * that of the anchor, before any update, or in bypass mode that of the first update with this row. Values wait on the device and are
  * read in one go.
  */
-import type { ScoredBatch } from "../algorithms/recipes/batch.ts";
+
 import { invariant } from "../errors/reroll-error.ts";
+import type { ScoredBatch } from "../flow/token-batch.ts";
 import { tensor } from "../torch/create.ts";
 import { keep, tensorScope } from "../torch/scope.ts";
 import type { Tensor } from "../torch/tensor.ts";

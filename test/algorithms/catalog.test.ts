@@ -1,9 +1,9 @@
 /** The catalog that docs/reference/algorithms.md is made from: complete, and the document fresh. */
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
+import { pieces, supporting } from "../../scripts/generate/algorithm-table/catalog/pieces.ts";
 import { readSources } from "../../scripts/generate/algorithm-table/read-source.ts";
 import { algorithmTable } from "../../scripts/generate/algorithm-table.ts";
-import { pieces, supporting } from "../../src/algorithms/catalog/pieces.ts";
 import * as algorithms from "../../src/algorithms/index.ts";
 import { recipes } from "../../src/algorithms/recipes/table.ts";
 

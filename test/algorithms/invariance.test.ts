@@ -5,10 +5,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { addMetrics, readMetrics } from "../../src/algorithms/losses/loss-metrics.ts";
-import { type RecipeLoss, type ScoredBatch, type ScoredRows, selectRows } from "../../src/algorithms/recipes/batch.ts";
-import type { Recipe } from "../../src/algorithms/recipes/recipe.ts";
+import type { Recipe } from "../../src/algorithms/recipe-runner/recipe.ts";
 import { type RecipeChoice, type RecipeName, recipes } from "../../src/algorithms/recipes/table.ts";
 import { type Denominators, globalDenominators, mergeDenominators } from "../../src/algorithms/reduce.ts";
+import { type RecipeLoss, type ScoredBatch, type ScoredRows, selectRows } from "../../src/flow/token-batch.ts";
 import { gradients } from "../../src/torch/autograd.ts";
 import { tensor, zerosLike } from "../../src/torch/create.ts";
 import { tensorScope } from "../../src/torch/scope.ts";

@@ -1,7 +1,7 @@
 /** Random rollouts and policy outputs for property tests: ragged groups, observation tokens, empty rows, bad padding. */
 
 import { toLastToken } from "../../src/algorithms/advantages/token-values.ts";
-import type { TokenBatch } from "../../src/algorithms/recipes/batch.ts";
+import type { TokenBatch } from "../../src/flow/token-batch.ts";
 import { onesLike, rand, randn, tensor } from "../../src/torch/create.ts";
 import { Generator } from "../../src/torch/random.ts";
 import type { Tensor } from "../../src/torch/tensor.ts";

@@ -5,7 +5,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Generation, SampledTokens, Sampling } from "../../src/generation/generate.ts";
-import type { ScriptedEngine } from "../../src/generation/scripted-generate.ts";
+import type { ScriptedEngine } from "../../src/testing/scripted-generate.ts";
 
 export interface FakeServer {
   readonly url: string;

@@ -3,9 +3,9 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
+import { loadTokenizer } from "../../src/chat/tokenizer/load-tokenizer.ts";
 import { connectRemote, type RemoteEngine, type RemoteOptions } from "../../src/generation/remote/connect-remote.ts";
-import { createScriptedEngine, type ScriptedEngine } from "../../src/generation/scripted-generate.ts";
-import { loadTokenizer } from "../../src/models/tokenizer/load-tokenizer.ts";
+import { createScriptedEngine, type ScriptedEngine } from "../../src/testing/scripted-generate.ts";
 import { type FakeServer, startFakeLlamaCpp, startFakeSglang, startFakeVllm } from "./fake-servers.ts";
 import { describeGenerateContract, type GenerateContractOptions } from "./generate-contract.ts";
 

@@ -1,10 +1,10 @@
 /** The contract of `Generate`, for everything that needs no model. */
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
+import { loadTokenizer } from "../../src/chat/tokenizer/load-tokenizer.ts";
 import { connectRemote } from "../../src/generation/remote/connect-remote.ts";
-import { createScriptedEngine } from "../../src/generation/scripted-generate.ts";
 import { createServer } from "../../src/generation/server/create-server.ts";
-import { loadTokenizer } from "../../src/models/tokenizer/load-tokenizer.ts";
+import { createScriptedEngine } from "../../src/testing/scripted-generate.ts";
 import { FAULTS, type FaultyProxy, startFaultyProxy } from "./faulty-proxy.ts";
 import { describeGenerateContract, type GenerateUnderTest } from "./generate-contract.ts";
 

@@ -1,8 +1,9 @@
 /** The contract of `Generate`, for the engine that runs a model: in this thread, and in its own. */
+
+import { loadTokenizer } from "../../src/chat/tokenizer/load-tokenizer.ts";
 import { LocalEngine } from "../../src/generation/local/local-engine.ts";
 import { startThreadedEngine } from "../../src/generation/local/threaded-engine.ts";
 import { loadCausalLm } from "../../src/models/causal-lm/load-causal-lm.ts";
-import { loadTokenizer } from "../../src/models/tokenizer/load-tokenizer.ts";
 import { describeGenerateContract } from "./generate-contract.ts";
 
 const folder = "fixtures/hf-tiny/qwen3";

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, expect, test } from "vitest";
-import { isControlRun, resolveAnyControl } from "../../src/run/control/prepare-control.ts";
-import { trainControl } from "../../src/run/control/train-control.ts";
+import { isControlRun, resolveAnyControl } from "../../src/control/run/prepare-control.ts";
+import { trainControl } from "../../src/control/run/train-control.ts";
 import { loadRunFile } from "../../src/run/load-run-file.ts";
 import { silentRecorder } from "../../src/run/run-recorder.ts";
 

@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type GgmlType, ggmlTypes } from "../../src/models/files/ggml-type.ts";
-import { type GgufFile, openGguf } from "../../src/models/files/gguf-file.ts";
-import { type GgufHeader, parseGgufHeader } from "../../src/models/files/gguf-header.ts";
+import { type GgmlType, ggmlTypes } from "../../src/models/formats/gguf/ggml-type.ts";
+import { type GgufFile, openGguf } from "../../src/models/formats/gguf/gguf-file.ts";
+import { type GgufHeader, parseGgufHeader } from "../../src/models/formats/gguf/gguf-header.ts";
 import { damaged, readOrRefuse, runFuzz } from "./fuzz.ts";
 import { array, concatBytes, float32, type GgufEntry, ggufBytes, text, uint32, uint64 } from "./gguf-bytes.ts";
 

@@ -3,10 +3,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type SafetensorsDtype, safetensorsDtypeBytes } from "../../src/models/files/safetensors-dtype.ts";
-import { parseSafetensorsHeader, type SafetensorsHeader } from "../../src/models/files/safetensors-header.ts";
-import { parseShardedIndex } from "../../src/models/files/sharded-index.ts";
-import { writeSafetensors } from "../../src/models/files/write-safetensors.ts";
+import {
+  type SafetensorsDtype,
+  safetensorsDtypeBytes,
+} from "../../src/models/formats/safetensors/safetensors-dtype.ts";
+import {
+  parseSafetensorsHeader,
+  type SafetensorsHeader,
+} from "../../src/models/formats/safetensors/safetensors-header.ts";
+import { parseShardedIndex } from "../../src/models/formats/safetensors/sharded-index.ts";
+import { writeSafetensors } from "../../src/models/formats/safetensors/write-safetensors.ts";
 import { damaged, readOrRefuse, runFuzz } from "./fuzz.ts";
 
 function fileBytes(json: string, dataBytes: number, headerLength?: bigint): Uint8Array {

@@ -1,8 +1,9 @@
 /** What tests of episodes share: the fixture tokenizer, a prompt, a task, and environments that do as they are told. */
+
+import { loadTokenizer } from "../../src/chat/tokenizer/load-tokenizer.ts";
 import type { EnvStep, TextEnv } from "../../src/envs/text-env.ts";
 import type { Prompt } from "../../src/flow/prompt.ts";
 import type { Turn } from "../../src/flow/trajectory.ts";
-import { loadTokenizer } from "../../src/models/tokenizer/load-tokenizer.ts";
 import { ChatFormat } from "../../src/rollout/conversation.ts";
 import type { EpisodeTask } from "../../src/rollout/episode.ts";
 

@@ -1,9 +1,9 @@
 /** Partial rollouts from end to end: what is not ready is held in the middle of a reply and goes on under newer weights. */
 import { expect, test } from "vitest";
-import { createScriptedEngine } from "../../src/generation/scripted-generate.ts";
 import { admitWanted } from "../../src/rollout/admission.ts";
 import { createEpisodeRunner, defaultEpisodeLimits } from "../../src/rollout/episode.ts";
 import { RolloutScheduler } from "../../src/rollout/rollout-scheduler.ts";
+import { createScriptedEngine } from "../../src/testing/scripted-generate.ts";
 import { countingEnv, format } from "./episode-parts.ts";
 import { numbered } from "./scripted-episodes.ts";
 

@@ -7,12 +7,12 @@
  */
 import { buildEnv, catalogModule } from "../../src/envs/catalog.ts";
 import { runInThreads } from "../../src/envs/run-in-threads.ts";
-import { createScriptedEngine } from "../../src/generation/scripted-generate.ts";
 import type { Reward } from "../../src/rewards/reward.ts";
 import { createScorer } from "../../src/rewards/score-all.ts";
 import { createEpisodeRunner, defaultEpisodeLimits } from "../../src/rollout/episode.ts";
 import { RolloutScheduler } from "../../src/rollout/rollout-scheduler.ts";
 import { createPythonSandbox } from "../../src/sandbox/python-sandbox.ts";
+import { createScriptedEngine } from "../../src/testing/scripted-generate.ts";
 import { RunFolder } from "../../src/tracking/run-folder.ts";
 import { format } from "./episode-parts.ts";
 

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { LocalEngine } from "../../src/generation/local/local-engine.ts";
 import { uniformAt } from "../../src/generation/local/uniform.ts";
-import { tinyConfig, tinyModel } from "../../src/models/causal-lm/tiny-model.ts";
+import { tinyConfig, tinyModel } from "../../src/testing/tiny-model.ts";
 import { native } from "../../src/torch/binding.ts";
 
 test("10,000 random requests with aborts leave no blocks, no tensors and no memory", async () => {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { serve } from "../../src/cli/serve.ts";
-import { createScriptedEngine } from "../../src/generation/scripted-generate.ts";
+import { createScriptedEngine } from "../../src/testing/scripted-generate.ts";
 import { fixtureTokenizer } from "./start-server.ts";
 
 test("serve answers until it is told to stop, and then closes the engine", async () => {

@@ -2,10 +2,10 @@
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { afterEach, describe, expect, test } from "vitest";
-import { createScriptedEngine } from "../../src/generation/scripted-generate.ts";
+import { loadTokenizer } from "../../src/chat/tokenizer/load-tokenizer.ts";
+import { createTokenizer, type Tokenizer } from "../../src/chat/tokenizer/tokenizer.ts";
 import { createServer } from "../../src/generation/server/create-server.ts";
-import { loadTokenizer } from "../../src/models/tokenizer/load-tokenizer.ts";
-import { createTokenizer, type Tokenizer } from "../../src/models/tokenizer/tokenizer.ts";
+import { createScriptedEngine } from "../../src/testing/scripted-generate.ts";
 import { fixtureTokenizer, type RunningServer, type StartOptions, startServer } from "./start-server.ts";
 
 interface ChatAnswer {

@@ -1,18 +1,18 @@
 /** A server over a scripted engine, for tests that talk to it with real clients. */
 import { randomUUID } from "node:crypto";
 import { expect } from "vitest";
+import { loadTokenizer } from "../../src/chat/tokenizer/load-tokenizer.ts";
+import type { Tokenizer } from "../../src/chat/tokenizer/tokenizer.ts";
 import type { RerollError } from "../../src/errors/reroll-error.ts";
 import type { GenerateRequest } from "../../src/generation/generate.ts";
+import { createServer, type GenerationServer } from "../../src/generation/server/create-server.ts";
+import type { ListenAddress } from "../../src/generation/server/listen-address.ts";
+import type { ServerOptions } from "../../src/generation/server/server-parts.ts";
 import {
   createScriptedEngine,
   type ScriptedEngine,
   type ScriptedOptions,
-} from "../../src/generation/scripted-generate.ts";
-import { createServer, type GenerationServer } from "../../src/generation/server/create-server.ts";
-import type { ListenAddress } from "../../src/generation/server/listen-address.ts";
-import type { ServerOptions } from "../../src/generation/server/server-parts.ts";
-import { loadTokenizer } from "../../src/models/tokenizer/load-tokenizer.ts";
-import type { Tokenizer } from "../../src/models/tokenizer/tokenizer.ts";
+} from "../../src/testing/scripted-generate.ts";
 
 export const MODEL = "scripted";
 

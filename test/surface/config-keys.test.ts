@@ -1,10 +1,10 @@
 /** The keys of run files and their defaults change only on purpose: `npx vitest run test/surface -u` writes the new list. */
 import { expect, test } from "vitest";
 import { configKeys } from "../../scripts/generate/run-file/config-keys.ts";
+import { adaptationConfig } from "../../src/control/adaptation/adaptation-config.ts";
+import { controlConfig } from "../../src/control/run/control-config.ts";
 import { dataOptions } from "../../src/data/data-options.ts";
 import { envCatalog } from "../../src/envs/catalog.ts";
-import { adaptationConfig } from "../../src/run/adaptation/adaptation-config.ts";
-import { controlConfig } from "../../src/run/control/control-config.ts";
 import type { EnvTypes } from "../../src/run/define-run.ts";
 import { runConfig } from "../../src/run/run-config.ts";
 

@@ -2,8 +2,8 @@
 import { buildRecipe, type RecipeChoice } from "../../src/algorithms/recipes/table.ts";
 import type { SampleBatch, TokenSample } from "../../src/flow/token-sample.ts";
 import type { CausalLm } from "../../src/models/causal-lm/causal-lm.ts";
-import { tinyConfig, tinyModel } from "../../src/models/causal-lm/tiny-model.ts";
 import { deriveSeed, Random } from "../../src/random/random.ts";
+import { tinyConfig, tinyModel } from "../../src/testing/tiny-model.ts";
 import { AdamW } from "../../src/torch/optim/adamw.ts";
 import { constantRate } from "../../src/torch/optim/schedule.ts";
 import { tensorScope } from "../../src/torch/scope.ts";

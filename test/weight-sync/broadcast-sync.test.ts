@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { tinyConfig, tinyModel } from "../../src/models/causal-lm/tiny-model.ts";
+import { tinyConfig, tinyModel } from "../../src/testing/tiny-model.ts";
 import { launchRanks } from "../torch/ranks/launch-ranks.ts";
 
 test("a trainer's weights reach the engines of two other processes, while these draw tokens", async () => {

@@ -1,10 +1,10 @@
 /** The gradients of all other losses, against finite differences in float64. Policy losses: every-policy-loss.test.ts. */
 import { expect, test } from "vitest";
+import { actionKlLoss, actionMeanLoss } from "../../control/adaptation/action-matching.ts";
+import { latentMatchingLoss } from "../../control/adaptation/latent-matching.ts";
 import { gradients } from "../../torch/autograd.ts";
 import { tensor } from "../../torch/create.ts";
 import type { Tensor } from "../../torch/tensor.ts";
-import { actionKlLoss, actionMeanLoss } from "./control/action-matching.ts";
-import { latentMatchingLoss } from "./control/latent-matching.ts";
 import { crossEntropyLoss } from "./cross-entropy.ts";
 import { distillationLoss } from "./distillation/distillation.ts";
 import { topDistillationLoss } from "./distillation/top-distillation.ts";

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { cispoLoss } from "../losses/policy/cispo.ts";
-import { defineRecipe } from "./define-recipe.ts";
-import { groupEstimate } from "./group-estimate.ts";
-import { clipOptions, recipeOptions, reductionOption, scaleOption } from "./options.ts";
+import { defineRecipe } from "../recipe-runner/define-recipe.ts";
+import { groupEstimate } from "../recipe-runner/group-estimate.ts";
+import { clipOptions, recipeOptions, reductionOption, scaleOption } from "../recipe-runner/recipe-options.ts";
 
 export const cispoOptions = recipeOptions("cispo", {
   ...scaleOption("group-std"),

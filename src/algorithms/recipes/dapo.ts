@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { clipPiece } from "./clip-piece.ts";
-import { defineRecipe } from "./define-recipe.ts";
-import { groupEstimate } from "./group-estimate.ts";
-import { ppoClipOptions, recipeOptions, reductionOption, scaleOption } from "./options.ts";
+import { clipPiece } from "../recipe-runner/clip-piece.ts";
+import { defineRecipe } from "../recipe-runner/define-recipe.ts";
+import { groupEstimate } from "../recipe-runner/group-estimate.ts";
+import { ppoClipOptions, recipeOptions, reductionOption, scaleOption } from "../recipe-runner/recipe-options.ts";
 
 export const dapoOptions = recipeOptions("dapo", {
   ...scaleOption("group-std"),

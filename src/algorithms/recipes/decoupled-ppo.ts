@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { decoupledPpoLoss } from "../losses/policy/decoupled-ppo.ts";
-import { contradiction } from "./check-options.ts";
-import { defineRecipe } from "./define-recipe.ts";
-import { groupEstimate } from "./group-estimate.ts";
-import { ppoClipOptions, recipeOptions, reductionOption, scaleOption } from "./options.ts";
+import { contradiction } from "../recipe-runner/check-options.ts";
+import { defineRecipe } from "../recipe-runner/define-recipe.ts";
+import { groupEstimate } from "../recipe-runner/group-estimate.ts";
+import { ppoClipOptions, recipeOptions, reductionOption, scaleOption } from "../recipe-runner/recipe-options.ts";
 
 export const decoupledPpoOptions = recipeOptions("decoupled-ppo", {
   ...scaleOption("group-std"),

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { gigpo as gigpoAdvantages } from "../advantages/gigpo.ts";
-import { clipPiece } from "./clip-piece.ts";
-import { defineRecipe } from "./define-recipe.ts";
-import { ppoClipOptions, recipeOptions, reductionOption } from "./options.ts";
-import { rowEstimate } from "./row-estimate.ts";
+import { clipPiece } from "../recipe-runner/clip-piece.ts";
+import { defineRecipe } from "../recipe-runner/define-recipe.ts";
+import { ppoClipOptions, recipeOptions, reductionOption } from "../recipe-runner/recipe-options.ts";
+import { rowEstimate } from "../recipe-runner/row-estimate.ts";
 
 export const gigpoOptions = recipeOptions("gigpo", {
   gamma: z.number().min(0).max(1).default(0.95).describe("Discount per step."),

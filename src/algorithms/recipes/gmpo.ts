@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { gmpoLoss } from "../losses/policy/gmpo.ts";
-import { defineRecipe } from "./define-recipe.ts";
-import { groupEstimate } from "./group-estimate.ts";
-import { recipeOptions, scaleOption } from "./options.ts";
+import { defineRecipe } from "../recipe-runner/define-recipe.ts";
+import { groupEstimate } from "../recipe-runner/group-estimate.ts";
+import { recipeOptions, scaleOption } from "../recipe-runner/recipe-options.ts";
 
 export const gmpoOptions = recipeOptions("gmpo", {
   ...scaleOption("group-std"),

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { gpg as gpgAdvantages } from "../advantages/gpg.ts";
 import { reinforceLoss } from "../losses/policy/reinforce.ts";
-import { defineRecipe } from "./define-recipe.ts";
-import { recipeOptions, reductionOption, singletonOption } from "./options.ts";
-import { rowEstimate } from "./row-estimate.ts";
+import { defineRecipe } from "../recipe-runner/define-recipe.ts";
+import { recipeOptions, reductionOption, singletonOption } from "../recipe-runner/recipe-options.ts";
+import { rowEstimate } from "../recipe-runner/row-estimate.ts";
 
 export const gpgOptions = recipeOptions("gpg", {
   countBy: z

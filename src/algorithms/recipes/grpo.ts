@@ -1,7 +1,7 @@
-import { clipPiece } from "./clip-piece.ts";
-import { defineRecipe } from "./define-recipe.ts";
-import { groupEstimate } from "./group-estimate.ts";
-import { ppoClipOptions, recipeOptions, reductionOption, scaleOption } from "./options.ts";
+import { clipPiece } from "../recipe-runner/clip-piece.ts";
+import { defineRecipe } from "../recipe-runner/define-recipe.ts";
+import { groupEstimate } from "../recipe-runner/group-estimate.ts";
+import { ppoClipOptions, recipeOptions, reductionOption, scaleOption } from "../recipe-runner/recipe-options.ts";
 
 export const grpoOptions = recipeOptions("grpo", {
   ...scaleOption("group-std"),

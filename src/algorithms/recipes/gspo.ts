@@ -1,7 +1,7 @@
 import { gspoLoss } from "../losses/policy/gspo.ts";
-import { defineRecipe } from "./define-recipe.ts";
-import { groupEstimate } from "./group-estimate.ts";
-import { clipOptions, recipeOptions, reductionOption, scaleOption } from "./options.ts";
+import { defineRecipe } from "../recipe-runner/define-recipe.ts";
+import { groupEstimate } from "../recipe-runner/group-estimate.ts";
+import { clipOptions, recipeOptions, reductionOption, scaleOption } from "../recipe-runner/recipe-options.ts";
 
 export const gspoOptions = recipeOptions("gspo", {
   ...scaleOption("group-std"),

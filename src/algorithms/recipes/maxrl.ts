@@ -1,9 +1,9 @@
 import { maxRl as maxRlAdvantages } from "../advantages/max-rl.ts";
-import { contradiction } from "./check-options.ts";
-import { clipPiece } from "./clip-piece.ts";
-import { defineRecipe } from "./define-recipe.ts";
-import { ppoClipOptions, recipeOptions, reductionOption } from "./options.ts";
-import { rowEstimate } from "./row-estimate.ts";
+import { contradiction } from "../recipe-runner/check-options.ts";
+import { clipPiece } from "../recipe-runner/clip-piece.ts";
+import { defineRecipe } from "../recipe-runner/define-recipe.ts";
+import { ppoClipOptions, recipeOptions, reductionOption } from "../recipe-runner/recipe-options.ts";
+import { rowEstimate } from "../recipe-runner/row-estimate.ts";
 
 export const maxRlOptions = recipeOptions("maxrl", {
   ...ppoClipOptions(0.2, 0.2),

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { passAtK as passAtKAdvantages } from "../advantages/pass-at-k.ts";
-import { clipPiece } from "./clip-piece.ts";
-import { defineRecipe } from "./define-recipe.ts";
-import { ppoClipOptions, recipeOptions, reductionOption } from "./options.ts";
-import { rowEstimate } from "./row-estimate.ts";
+import { clipPiece } from "../recipe-runner/clip-piece.ts";
+import { defineRecipe } from "../recipe-runner/define-recipe.ts";
+import { ppoClipOptions, recipeOptions, reductionOption } from "../recipe-runner/recipe-options.ts";
+import { rowEstimate } from "../recipe-runner/row-estimate.ts";
 
 export const passAtKOptions = recipeOptions("pass-at-k", {
   scaleByStd: z.boolean().default(true).describe("Divide by the deviation of the group."),

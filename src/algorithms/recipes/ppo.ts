@@ -1,11 +1,11 @@
 import { z } from "zod";
+import type { TokenBatch } from "../../flow/token-batch.ts";
 import { tensor } from "../../torch/create.ts";
 import { gae } from "../advantages/gae.ts";
 import { zeroOutside } from "../masked.ts";
-import type { TokenBatch } from "./batch.ts";
-import { clipPiece } from "./clip-piece.ts";
-import { defineRecipe } from "./define-recipe.ts";
-import { gammaOption, ppoClipOptions, recipeOptions, reductionOption } from "./options.ts";
+import { clipPiece } from "../recipe-runner/clip-piece.ts";
+import { defineRecipe } from "../recipe-runner/define-recipe.ts";
+import { gammaOption, ppoClipOptions, recipeOptions, reductionOption } from "../recipe-runner/recipe-options.ts";
 
 export const ppoOptions = recipeOptions("ppo", {
   ...gammaOption,

@@ -1,9 +1,9 @@
 /** What recipes promise about options, inputs and degenerate batches; the invariance of gradients is in test/algorithms. */
 import { describe, expect, test } from "vitest";
+import type { TokenBatch } from "../../flow/token-batch.ts";
 import { gradients } from "../../torch/autograd.ts";
 import { full, tensor } from "../../torch/create.ts";
 import { readCorrectionMetrics } from "../corrections/correction-metrics.ts";
-import type { TokenBatch } from "./batch.ts";
 import { buildRecipe, type RecipeChoice, type RecipeName, recipeJsonSchema, recipes } from "./table.ts";
 
 const float64 = { dtype: "float64" } as const;

@@ -1,7 +1,7 @@
 import { reinforcePlusPlusBaseline } from "../advantages/reinforce-plus-plus.ts";
-import { clipPiece } from "./clip-piece.ts";
-import { defineRecipe } from "./define-recipe.ts";
-import { ppoClipOptions, recipeOptions, reductionOption, singletonOption } from "./options.ts";
+import { clipPiece } from "../recipe-runner/clip-piece.ts";
+import { defineRecipe } from "../recipe-runner/define-recipe.ts";
+import { ppoClipOptions, recipeOptions, reductionOption, singletonOption } from "../recipe-runner/recipe-options.ts";
 
 export const reinforcePpBaselineOptions = recipeOptions("reinforce-pp-baseline", {
   ...singletonOption,

@@ -1,7 +1,7 @@
 import { reinforcePlusPlus } from "../advantages/reinforce-plus-plus.ts";
-import { clipPiece } from "./clip-piece.ts";
-import { defineRecipe } from "./define-recipe.ts";
-import { gammaOption, ppoClipOptions, recipeOptions, reductionOption } from "./options.ts";
+import { clipPiece } from "../recipe-runner/clip-piece.ts";
+import { defineRecipe } from "../recipe-runner/define-recipe.ts";
+import { gammaOption, ppoClipOptions, recipeOptions, reductionOption } from "../recipe-runner/recipe-options.ts";
 
 export const reinforcePpOptions = recipeOptions("reinforce-pp", {
   ...gammaOption,

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { discountedReturns } from "../advantages/discounted-returns.ts";
 import { reinforceLoss } from "../losses/policy/reinforce.ts";
-import { defineRecipe } from "./define-recipe.ts";
-import { gammaOption, recipeOptions, reductionOption } from "./options.ts";
+import { defineRecipe } from "../recipe-runner/define-recipe.ts";
+import { gammaOption, recipeOptions, reductionOption } from "../recipe-runner/recipe-options.ts";
 
 export const reinforceOptions = recipeOptions("reinforce", {
   ...gammaOption,

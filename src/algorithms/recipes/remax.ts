@@ -1,7 +1,7 @@
 import { remax as remaxAdvantages } from "../advantages/remax.ts";
-import { clipPiece } from "./clip-piece.ts";
-import { defineRecipe } from "./define-recipe.ts";
-import { ppoClipOptions, recipeOptions, reductionOption } from "./options.ts";
+import { clipPiece } from "../recipe-runner/clip-piece.ts";
+import { defineRecipe } from "../recipe-runner/define-recipe.ts";
+import { ppoClipOptions, recipeOptions, reductionOption } from "../recipe-runner/recipe-options.ts";
 
 export const remaxOptions = recipeOptions("remax", {
   ...ppoClipOptions(0.2, 0.2),

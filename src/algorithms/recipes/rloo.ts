@@ -1,8 +1,8 @@
 import { leaveOneOut } from "../advantages/leave-one-out.ts";
-import { clipPiece } from "./clip-piece.ts";
-import { defineRecipe } from "./define-recipe.ts";
-import { ppoClipOptions, recipeOptions, reductionOption, singletonOption } from "./options.ts";
-import { rowEstimate } from "./row-estimate.ts";
+import { clipPiece } from "../recipe-runner/clip-piece.ts";
+import { defineRecipe } from "../recipe-runner/define-recipe.ts";
+import { ppoClipOptions, recipeOptions, reductionOption, singletonOption } from "../recipe-runner/recipe-options.ts";
+import { rowEstimate } from "../recipe-runner/row-estimate.ts";
 
 export const rlooOptions = recipeOptions("rloo", {
   ...singletonOption,

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { sapoLoss } from "../losses/policy/sapo.ts";
-import { defineRecipe } from "./define-recipe.ts";
-import { groupEstimate } from "./group-estimate.ts";
-import { recipeOptions, reductionOption, scaleOption } from "./options.ts";
+import { defineRecipe } from "../recipe-runner/define-recipe.ts";
+import { groupEstimate } from "../recipe-runner/group-estimate.ts";
+import { recipeOptions, reductionOption, scaleOption } from "../recipe-runner/recipe-options.ts";
 
 export const sapoOptions = recipeOptions("sapo", {
   ...scaleOption("group-std"),

@@ -1,7 +1,7 @@
 import { segmentClipLoss } from "../losses/policy/segment-clip.ts";
-import { defineRecipe } from "./define-recipe.ts";
-import { groupEstimate } from "./group-estimate.ts";
-import { clipOptions, recipeOptions, reductionOption, scaleOption } from "./options.ts";
+import { defineRecipe } from "../recipe-runner/define-recipe.ts";
+import { groupEstimate } from "../recipe-runner/group-estimate.ts";
+import { clipOptions, recipeOptions, reductionOption, scaleOption } from "../recipe-runner/recipe-options.ts";
 
 export const segmentPpoOptions = recipeOptions("segment-ppo", {
   ...scaleOption("group-std"),

@@ -1,11 +1,12 @@
 /** All recipes by name, and the way from a choice such as `{ type: "grpo", clipHigh: 0.28 }` to a recipe. */
 import { z } from "zod";
 import { RerollError } from "../../errors/reroll-error.ts";
+import type { RecipeDefinition } from "../recipe-runner/define-recipe.ts";
+import type { Recipe } from "../recipe-runner/recipe.ts";
 import { cispo } from "./cispo.ts";
 import { clipCov } from "./clip-cov.ts";
 import { dapo } from "./dapo.ts";
 import { decoupledPpo } from "./decoupled-ppo.ts";
-import type { RecipeDefinition } from "./define-recipe.ts";
 import { dppo } from "./dppo.ts";
 import { drGrpo } from "./dr-grpo.ts";
 import { gigpo } from "./gigpo.ts";
@@ -19,7 +20,6 @@ import { maxRl } from "./maxrl.ts";
 import { opo } from "./opo.ts";
 import { passAtK } from "./pass-at-k.ts";
 import { ppo } from "./ppo.ts";
-import type { Recipe } from "./recipe.ts";
 import { reinforce } from "./reinforce.ts";
 import { reinforcePp } from "./reinforce-pp.ts";
 import { reinforcePpBaseline } from "./reinforce-pp-baseline.ts";

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { truncatedIsLoss } from "../losses/policy/truncated-is.ts";
-import { contradiction } from "./check-options.ts";
-import { defineRecipe } from "./define-recipe.ts";
-import { groupEstimate } from "./group-estimate.ts";
-import { recipeOptions, reductionOption, scaleOption } from "./options.ts";
+import { contradiction } from "../recipe-runner/check-options.ts";
+import { defineRecipe } from "../recipe-runner/define-recipe.ts";
+import { groupEstimate } from "../recipe-runner/group-estimate.ts";
+import { recipeOptions, reductionOption, scaleOption } from "../recipe-runner/recipe-options.ts";
 
 export const truncatedIsOptions = recipeOptions("truncated-is", {
   ...scaleOption("none"),

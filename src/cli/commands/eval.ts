@@ -29,10 +29,10 @@ async function runEval(path: string, { runFile, set = [], step, json }: EvalFlag
     import("../../run/evaluate-model.ts"),
   ]);
   const model = findModel(path, step);
-  const { isControlRun, resolveAnyControl } = await import("../../run/control/prepare-control.ts");
+  const { isControlRun, resolveAnyControl } = await import("../../control/run/prepare-control.ts");
   const file = await (await import("../../run/load-run-file.ts")).loadRunFile(runFile);
   if (isControlRun(file)) {
-    const { evaluateControlRun } = await import("../../run/control/evaluate-control.ts");
+    const { evaluateControlRun } = await import("../../control/run/evaluate-control.ts");
     print(await evaluateControlRun(model.folder, resolveAnyControl(file, set, process.env).config), json);
     return;
   }

@@ -42,7 +42,7 @@ async function runTrain(path: string, flags: TrainFlags): Promise<void> {
   const sets = [...(flags.set ?? []), ...(flags.name === undefined ? [] : [`name=${JSON.stringify(flags.name)}`])];
   // Only now: what is imported here loads libtorch, which `--help` and a wrong flag need not wait for.
   const { loadRunFile } = await import("../../run/load-run-file.ts");
-  const { isControlRun } = await import("../../run/control/prepare-control.ts");
+  const { isControlRun } = await import("../../control/run/prepare-control.ts");
   if (isControlRun(await loadRunFile(path))) return trainControl(path, sets, flags);
   const { prepareRun, readRunFile } = await import("../../run/prepare-run.ts");
   if (flags.explain === true) {
@@ -60,7 +60,7 @@ async function runTrain(path: string, flags: TrainFlags): Promise<void> {
 }
 
 async function trainControl(path: string, sets: readonly string[], flags: TrainFlags): Promise<void> {
-  const { planControl, readControlFile } = await import("../../run/control/prepare-control.ts");
+  const { planControl, readControlFile } = await import("../../control/run/prepare-control.ts");
   const run = await readControlFile(path, sets, process.env);
   if (flags.explain === true) {
     const { explainRun } = await import("../../run/explain-run.ts");
@@ -71,7 +71,7 @@ async function trainControl(path: string, sets: readonly string[], flags: TrainF
     console.log(planControl(run.config).join("\n"));
     return;
   }
-  const { runControl } = await import("../../run/control/run-control.ts");
+  const { runControl } = await import("../../control/run/run-control.ts");
   await runWith(path, flags, run.config.tracking.folder, (options) => runControl(run.config, sets, options));
 }
 

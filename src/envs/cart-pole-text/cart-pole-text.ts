@@ -5,6 +5,8 @@
  * chance. Reward 1 for every push, as in Gymnasium. A reply that cannot be read lets no time pass and costs `formatPenalty`.
  */
 import { z } from "zod";
+import { cartPole } from "../../control/envs/classic/cart-pole.ts";
+import { clamp } from "../../control/envs/classic/control-task.ts";
 import { deriveSeed, Random } from "../../random/random.ts";
 import {
   answerWords,
@@ -14,8 +16,6 @@ import {
   unreadNotice,
   writeAnswer,
 } from "../answer-format.ts";
-import { cartPole } from "../control/cart-pole.ts";
-import { clamp } from "../control/control-task.ts";
 import { episodeEnded } from "../episode-ended.ts";
 import { seedPrompt } from "../seed-prompt.ts";
 import type { EnvDefinition, EnvStep, Observation, Opening, Reply, TextEnv } from "../text-env.ts";

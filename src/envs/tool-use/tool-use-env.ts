@@ -6,9 +6,10 @@
  * without calls is the answer and ends the episode. What it is worth, reward functions say afterwards: the reward here is 0.
  * Turns build on each other, so this environment is for agents that keep the whole conversation.
  */
+
+import type { ChatMessage } from "../../chat/chat-message.ts";
+import { type ToolCall, ToolCallReader } from "../../chat/tool-calls.ts";
 import type { Prompt } from "../../flow/prompt.ts";
-import type { ChatMessage } from "../../models/tokenizer/chat-message.ts";
-import { type ToolCall, ToolCallReader } from "../../models/tokenizer/tool-calls.ts";
 import type { Random } from "../../random/random.ts";
 import { episodeEnded } from "../episode-ended.ts";
 import { openConversation } from "../question-answer/question-answer.ts";

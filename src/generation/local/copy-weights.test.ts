@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { tinyConfig, tinyModel } from "../../models/causal-lm/tiny-model.ts";
 import { namedWeights } from "../../models/causal-lm/weight-names.ts";
+import { tinyConfig, tinyModel } from "../../testing/tiny-model.ts";
 import { ones } from "../../torch/create.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { copyWeights } from "./copy-weights.ts";

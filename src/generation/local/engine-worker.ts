@@ -5,10 +5,10 @@
  * wakes once per step and not once per token.
  */
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
+import { loadTokenizer } from "../../chat/tokenizer/load-tokenizer.ts";
 import { invariant } from "../../errors/reroll-error.ts";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
 import { loadCausalLm } from "../../models/causal-lm/load-causal-lm.ts";
-import { loadTokenizer } from "../../models/tokenizer/load-tokenizer.ts";
 import { native } from "../../torch/binding.ts";
 import { receiveTensor } from "../../torch/parcel.ts";
 import { tensorScope } from "../../torch/scope.ts";

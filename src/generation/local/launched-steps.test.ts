@@ -4,7 +4,7 @@
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { tinyConfig, tinyModel } from "../../models/causal-lm/tiny-model.ts";
+import { tinyConfig, tinyModel } from "../../testing/tiny-model.ts";
 import { inferenceMode, noGrad } from "../../torch/autograd.ts";
 import { tensor } from "../../torch/create.ts";
 import { tensorScope } from "../../torch/scope.ts";

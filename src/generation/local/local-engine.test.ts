@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";
-import { tinyConfig, tinyModel } from "../../models/causal-lm/tiny-model.ts";
-import { loadTokenizer } from "../../models/tokenizer/load-tokenizer.ts";
+import { loadTokenizer } from "../../chat/tokenizer/load-tokenizer.ts";
+import { tinyConfig, tinyModel } from "../../testing/tiny-model.ts";
 import { noGrad } from "../../torch/autograd.ts";
 import { tensor } from "../../torch/create.ts";
 import type { GenerateRequest, Sampling } from "../generate.ts";

@@ -8,9 +8,10 @@
  * on while tokens are delivered. What such a step draws for a sequence that has ended by then is dropped, and all of it
  * when new weights come: a draw depends on its seed and position alone, so drawing again changes nothing else.
  */
+
+import type { Tokenizer } from "../../chat/tokenizer/tokenizer.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
-import type { Tokenizer } from "../../models/tokenizer/tokenizer.ts";
 import { tensor } from "../../torch/create.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { checkRequest } from "../check-request.ts";

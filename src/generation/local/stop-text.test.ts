@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { loadTokenizer } from "../../models/tokenizer/load-tokenizer.ts";
+import { loadTokenizer } from "../../chat/tokenizer/load-tokenizer.ts";
 import { StopText } from "./stop-text.ts";
 
 const tokenizer = await loadTokenizer("fixtures/tokenizer");

@@ -1,6 +1,6 @@
 /** Looks for stop strings in a reply while it grows. */
-import { IncrementalDecoder } from "../../models/tokenizer/incremental-decoder.ts";
-import type { Tokenizer } from "../../models/tokenizer/tokenizer.ts";
+import { IncrementalDecoder } from "../../chat/tokenizer/incremental-decoder.ts";
+import type { Tokenizer } from "../../chat/tokenizer/tokenizer.ts";
 
 export class StopText {
   private readonly decoder: IncrementalDecoder;

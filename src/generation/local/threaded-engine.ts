@@ -6,9 +6,9 @@
  */
 import type { Worker } from "node:worker_threads";
 import { RerollError } from "../../errors/reroll-error.ts";
-import { startWorker } from "../../threads/start-worker.ts";
 import { discardParcel, sendTensor } from "../../torch/parcel.ts";
 import type { Tensor } from "../../torch/tensor.ts";
+import { startWorker } from "../../workers/start-worker.ts";
 import { checkRequest, type RequestLimits } from "../check-request.ts";
 import type { Engine, EngineStatus } from "../engine.ts";
 import type { Finish, GenerateRequest, Generation, SampledTokens } from "../generate.ts";

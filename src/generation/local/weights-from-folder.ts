@@ -1,6 +1,6 @@
 /** Weights from files into a running engine. */
-import { resolveCheckpoint } from "../../models/files/resolve-checkpoint.ts";
-import { MappedCheckpoint } from "../../models/files/tensor-files.ts";
+import { resolveCheckpoint } from "../../models/formats/resolve-checkpoint.ts";
+import { MappedCheckpoint } from "../../models/formats/tensor-files.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 
 /** An engine that takes weights by their Hugging Face names: a ThreadedEngine. */

@@ -1,7 +1,7 @@
 /** POST /v1/chat/completions */
 import type { FastifyInstance } from "fastify";
+import { buildChatPrompt } from "../../chat/chat-prompt.ts";
 import { createChatFormat } from "./chat-format.ts";
-import { buildChatPrompt } from "./chat-prompt.ts";
 import { type ChatRequest, parseChatRequest } from "./chat-request.ts";
 import { checkLimits, roomFor, withCall } from "./generation-call.ts";
 import { answer } from "./run-choices.ts";

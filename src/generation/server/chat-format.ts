@@ -1,6 +1,6 @@
 /** Answers of /v1/chat/completions, whole and in chunks. */
-import type { Tokenizer } from "../../models/tokenizer/tokenizer.ts";
-import type { ReplyPart } from "../../models/tokenizer/tool-calls.ts";
+import type { Tokenizer } from "../../chat/tokenizer/tokenizer.ts";
+import type { ReplyPart } from "../../chat/tool-calls.ts";
 import type { SampledTokens } from "../generate.ts";
 import {
   type ChoiceResult,

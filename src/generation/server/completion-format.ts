@@ -1,5 +1,5 @@
 /** Answers of /v1/completions, whole and in chunks. */
-import type { Tokenizer } from "../../models/tokenizer/tokenizer.ts";
+import type { Tokenizer } from "../../chat/tokenizer/tokenizer.ts";
 import type { SampledTokens } from "../generate.ts";
 import { type Choice, finishFields, type ReplyFormat, tokenFields } from "./reply-format.ts";
 import { tokenText } from "./token-text.ts";

@@ -7,6 +7,8 @@
 import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import { type FastifyInstance, fastify } from "fastify";
+import { PromptEncoder } from "../../chat/prompt-encoder.ts";
+import { ReplyIndex } from "../../chat/reply-index.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
 import { createKeyCheck } from "./bearer-key.ts";
 import { Calls } from "./calls.ts";
@@ -18,8 +20,6 @@ import { isLoopback, type ListenAddress, listenError } from "./listen-address.ts
 import { addMetricsRoute } from "./metrics-route.ts";
 import { addModelsRoute } from "./models-route.ts";
 import { errorReplyOf, isOwnFault } from "./openai-errors.ts";
-import { PromptEncoder } from "./prompt-encoder.ts";
-import { ReplyIndex } from "./reply-index.ts";
 import { ServerMetrics } from "./server-metrics.ts";
 import type { ServerContext, ServerOptions, ServerParts } from "./server-parts.ts";
 import { addSessionRoutes } from "./session-routes.ts";

@@ -4,12 +4,13 @@
  * In: prompts, and how the client wants its answer. Out: the call to run. The prefix check of each prompt is known before
  * the first token, so that it can go into the headers.
  */
+
+import { promptKeyOf } from "../../chat/reply-index.ts";
+import { ReplyReader } from "../../chat/reply-reader.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { Sampling } from "../generate.ts";
 import { errorReplyOf, isOwnFault, requestError } from "./openai-errors.ts";
 import type { Choice, ReplyFormat } from "./reply-format.ts";
-import { promptKeyOf } from "./reply-index.ts";
-import { ReplyReader } from "./reply-reader.ts";
 import type { Call } from "./run-choices.ts";
 import type { SamplingFields } from "./sampling-request.ts";
 import type { ServerContext } from "./server-parts.ts";

@@ -1,8 +1,8 @@
 /** What the two completion routes have in common in their answers: choices, finish reasons, usage, extensions. */
 
-import type { ReplyPart, ToolCall } from "../../models/tokenizer/tool-calls.ts";
+import type { VisibleReply } from "../../chat/reply-index.ts";
+import type { ReplyPart, ToolCall } from "../../chat/tool-calls.ts";
 import type { Finish, Generation, SampledTokens, Sampling, Usage } from "../generate.ts";
-import type { VisibleReply } from "./reply-index.ts";
 
 /** One reply that was asked for. */
 export interface Choice {

@@ -6,13 +6,13 @@
  */
 import { setMaxListeners } from "node:events";
 import type { FastifyReply } from "fastify";
+import type { ReplyReader } from "../../chat/reply-reader.ts";
+import type { ReplyPart } from "../../chat/tool-calls.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
-import type { ReplyPart } from "../../models/tokenizer/tool-calls.ts";
 import type { Engine } from "../engine.ts";
 import type { Generation, SampledTokens } from "../generate.ts";
 import { generationError } from "./openai-errors.ts";
 import { type Choice, type ChoiceResult, joinTokens, type ReplyFormat, usageOf } from "./reply-format.ts";
-import type { ReplyReader } from "./reply-reader.ts";
 import { EventStream } from "./sse.ts";
 
 export interface Call {

@@ -1,9 +1,10 @@
 /** What the server is built from, and what its routes share. */
-import type { Tokenizer } from "../../models/tokenizer/tokenizer.ts";
+
+import type { PromptEncoder } from "../../chat/prompt-encoder.ts";
+import type { ReplyIndex } from "../../chat/reply-index.ts";
+import type { Tokenizer } from "../../chat/tokenizer/tokenizer.ts";
 import type { Engine } from "../engine.ts";
 import type { Calls } from "./calls.ts";
-import type { PromptEncoder } from "./prompt-encoder.ts";
-import type { ReplyIndex } from "./reply-index.ts";
 import type { SamplingOverrides } from "./sampling-request.ts";
 import type { ServerMetrics } from "./server-metrics.ts";
 import type { SessionLimits, Sessions } from "./sessions.ts";

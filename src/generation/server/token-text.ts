@@ -1,6 +1,6 @@
 /** A single token as OpenAI's log-probs show it: its text, and its bytes where it is only a part of a character. */
-import { byteLevelAlphabet } from "../../models/tokenizer/decoding/byte-level-stage.ts";
-import type { Tokenizer } from "../../models/tokenizer/tokenizer.ts";
+import { byteLevelAlphabet } from "../../chat/tokenizer/decoding/byte-level-stage.ts";
+import type { Tokenizer } from "../../chat/tokenizer/tokenizer.ts";
 
 export interface TokenText {
   readonly token: string;

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { tinyConfig, tinyModel } from "../../testing/tiny-model.ts";
 import { gradients, noGrad } from "../../torch/autograd.ts";
 import { randint, randn, tensor } from "../../torch/create.ts";
 import { memoryStats, resetPeakMemory } from "../../torch/memory.ts";
@@ -10,7 +11,6 @@ import { CausalLm } from "./causal-lm.ts";
 import { families } from "./config.ts";
 import { greedy } from "./greedy.ts";
 import { createPreset } from "./presets.ts";
-import { tinyConfig, tinyModel } from "./tiny-model.ts";
 import { packedLayout, paddedLayout } from "./token-layout.ts";
 import { tokenLogprobs, weightedCrossEntropy } from "./token-logprobs.ts";
 

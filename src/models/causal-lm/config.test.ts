@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { RerollError } from "../../errors/reroll-error.ts";
+import { tinyConfig } from "../../testing/tiny-model.ts";
 import { type Family, families, parseConfig, toHuggingFaceConfig } from "./config.ts";
-import { tinyConfig } from "./tiny-model.ts";
 
 const llama = {
   model_type: "llama",

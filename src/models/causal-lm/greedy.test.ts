@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
+import { tinyConfig, tinyModel } from "../../testing/tiny-model.ts";
 import { noGrad } from "../../torch/autograd.ts";
 import { memoryStats } from "../../torch/memory.ts";
 import { greedy } from "./greedy.ts";
-import { tinyConfig, tinyModel } from "./tiny-model.ts";
 
 const prompts = [
   [1, 2, 3],

@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { tinyConfig, tinyModel } from "../../testing/tiny-model.ts";
 import { inferenceMode, noGrad } from "../../torch/autograd.ts";
 import { full, tensor } from "../../torch/create.ts";
 import { memoryStats } from "../../torch/memory.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { KvCache } from "./kv-cache.ts";
-import { tinyConfig, tinyModel } from "./tiny-model.ts";
 import { packedLayout } from "./token-layout.ts";
 
 const place = { dtype: "float32", device: "cpu" } as const;

@@ -3,15 +3,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, test } from "vitest";
+import { tinyConfig, tinyModel } from "../../testing/tiny-model.ts";
 import type { DType } from "../../torch/dtype.ts";
 import { tensorScope } from "../../torch/scope.ts";
-import { tensorSource } from "../files/tensor-files.ts";
-import { writeSafetensors } from "../files/write-safetensors.ts";
+import { writeSafetensors } from "../formats/safetensors/write-safetensors.ts";
+import { tensorSource } from "../formats/tensor-files.ts";
 import type { CausalLm } from "./causal-lm.ts";
 import { toHuggingFaceConfig } from "./config.ts";
 import { loadCausalLm } from "./load-causal-lm.ts";
 import { saveCausalLm } from "./save-causal-lm.ts";
-import { tinyConfig, tinyModel } from "./tiny-model.ts";
 import { namedWeights } from "./weight-names.ts";
 
 const root = mkdtempSync(join(tmpdir(), "reroll-load-"));

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { tinyConfig, tinyModel } from "../../testing/tiny-model.ts";
 import { gradients, noGrad } from "../../torch/autograd.ts";
 import { randint, randn, tensor } from "../../torch/create.ts";
 import { memoryStats } from "../../torch/memory.ts";
@@ -11,7 +12,6 @@ import type { CausalLm } from "./causal-lm.ts";
 import { families } from "./config.ts";
 import { addLora, type LoraOptions, loraAdapters, mergeLora, removeLora, withoutLora } from "./lora.ts";
 import { LoraAdapter, Projection } from "./projection.ts";
-import { tinyConfig, tinyModel } from "./tiny-model.ts";
 import { packedLayout } from "./token-layout.ts";
 
 const parts = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"];

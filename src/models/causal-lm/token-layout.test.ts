@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { tinyConfig, tinyModel } from "../../testing/tiny-model.ts";
 import { gradients, noGrad } from "../../torch/autograd.ts";
 import { ones, randn, tensor, zeros } from "../../torch/create.ts";
 import { Generator } from "../../torch/random.ts";
@@ -7,7 +8,6 @@ import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { CausalLm } from "./causal-lm.ts";
 import { families } from "./config.ts";
-import { tinyConfig, tinyModel } from "./tiny-model.ts";
 import { packedLayout, paddedLayout } from "./token-layout.ts";
 
 function ids(rows: readonly (readonly number[])[]): Tensor {

@@ -9,9 +9,9 @@ import { op } from "../../torch/operator.ts";
 import type { Generator } from "../../torch/random.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
-import { resolveCheckpoint } from "../files/resolve-checkpoint.ts";
-import { MappedCheckpoint, tensorSource } from "../files/tensor-files.ts";
-import { writeSafetensors } from "../files/write-safetensors.ts";
+import { resolveCheckpoint } from "../formats/resolve-checkpoint.ts";
+import { writeSafetensors } from "../formats/safetensors/write-safetensors.ts";
+import { MappedCheckpoint, tensorSource } from "../formats/tensor-files.ts";
 
 export interface ValueHeadOptions {
   readonly device?: Device;

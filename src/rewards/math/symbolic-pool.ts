@@ -7,7 +7,7 @@
  */
 import type { Worker } from "node:worker_threads";
 import { RerollError } from "../../errors/reroll-error.ts";
-import { startWorker } from "../../threads/start-worker.ts";
+import { startWorker } from "../../workers/start-worker.ts";
 import type { Verdict } from "./compare-expressions.ts";
 
 export interface SymbolicRequest {

@@ -6,16 +6,16 @@
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { loadTokenizer } from "../../chat/tokenizer/load-tokenizer.ts";
+import type { Tokenizer } from "../../chat/tokenizer/tokenizer.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
 import { CausalLm } from "../../models/causal-lm/causal-lm.ts";
 import { parseConfig } from "../../models/causal-lm/config.ts";
 import { type LoadOptions, loadCausalLm } from "../../models/causal-lm/load-causal-lm.ts";
 import { loadValueHead, ValueHead } from "../../models/causal-lm/value-head.ts";
 import { namedWeights } from "../../models/causal-lm/weight-names.ts";
-import { type ResolvedCheckpoint, resolveCheckpoint } from "../../models/files/resolve-checkpoint.ts";
-import { MappedCheckpoint } from "../../models/files/tensor-files.ts";
-import { loadTokenizer } from "../../models/tokenizer/load-tokenizer.ts";
-import type { Tokenizer } from "../../models/tokenizer/tokenizer.ts";
+import { type ResolvedCheckpoint, resolveCheckpoint } from "../../models/formats/resolve-checkpoint.ts";
+import { MappedCheckpoint } from "../../models/formats/tensor-files.ts";
 import { noGrad } from "../../torch/autograd.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";

@@ -5,8 +5,8 @@
  * share one. For a large model put the scorer in a worker thread.
  */
 import { z } from "zod";
+import { encodeChat } from "../../chat/template/chat-template.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
-import { encodeChat } from "../../models/tokenizer/chat-template.ts";
 import type { Reward, RewardDefinition, RewardInput } from "../reward.ts";
 import { createBatchCollector } from "./batch-collector.ts";
 import { loadRewardModel, type RewardModel } from "./load-reward-model.ts";

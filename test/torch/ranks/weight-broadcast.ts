@@ -10,7 +10,7 @@ import type { Generation } from "../../../src/generation/generate.ts";
 import { copyWeights } from "../../../src/generation/local/copy-weights.ts";
 import { LocalEngine } from "../../../src/generation/local/local-engine.ts";
 import { mergedWeights } from "../../../src/models/causal-lm/merged-weights.ts";
-import { tinyConfig, tinyModel } from "../../../src/models/causal-lm/tiny-model.ts";
+import { tinyConfig, tinyModel } from "../../../src/testing/tiny-model.ts";
 import { noGrad } from "../../../src/torch/autograd.ts";
 import { native } from "../../../src/torch/binding.ts";
 import { tensorScope } from "../../../src/torch/scope.ts";

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
+import { exampleInputs } from "../../../testing/example-inputs.ts";
 import { gradients } from "../../../torch/autograd.ts";
 import { type RolloutCorrectionOptions, resolveCorrection } from "../../corrections/correction-options.ts";
 import { correctRollout } from "../../corrections/rollout-correction.ts";
 import { globalDenominators } from "../../reduce.ts";
 import { reduceOutput } from "../loss-output.ts";
 import { type BypassOptions, bypassLoss } from "./bypass.ts";
-import { exampleInputs } from "./example-inputs.ts";
 import { ppoClipLoss } from "./ppo-clip.ts";
 
 const clip = { clipLow: 0.2, clipHigh: 0.2, dualClip: null };

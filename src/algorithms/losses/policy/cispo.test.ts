@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { exampleInputs, lossesAndGradient } from "../../../testing/example-inputs.ts";
 import { cispoLoss } from "./cispo.ts";
-import { exampleInputs, lossesAndGradient } from "./example-inputs.ts";
 
 const clip = { clipLow: 0.2, clipHigh: 0.28 };
 

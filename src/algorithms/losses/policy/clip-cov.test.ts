@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
+import { exampleInputs, lossesAndGradient } from "../../../testing/example-inputs.ts";
 import { tensor } from "../../../torch/create.ts";
 import { clipCovLoss, clipCovSelection } from "./clip-cov.ts";
-import { exampleInputs, lossesAndGradient } from "./example-inputs.ts";
 
 const options = { clipLow: 0.2, clipHigh: 0.2, share: 0.3, covarianceLow: 0.5, covarianceHigh: 20 };
 // Means: advantage 0, log-prob -2. Covariances 1, 2, 0.6, and 11.9 at the token that PPO clips already.

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
+import { exampleInputs, lossesAndGradient } from "../../../testing/example-inputs.ts";
 import { tensor } from "../../../torch/create.ts";
 import { readMetrics } from "../loss-metrics.ts";
 import { decoupledPpoLoss } from "./decoupled-ppo.ts";
-import { exampleInputs, lossesAndGradient } from "./example-inputs.ts";
 
 // The anchor's log-prob is -1, so these samplers make the weights anchor / sampler 0.5, 4 and 1.
 const samplerLogprobs_BT = tensor([[-1 - Math.log(0.5), -1 - Math.log(4), -1]], { dtype: "float64" });

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
+import { exampleInputs, lossesAndGradient } from "../../../testing/example-inputs.ts";
 import { readMetrics } from "../loss-metrics.ts";
 import { dppoLoss } from "./dppo.ts";
-import { exampleInputs, lossesAndGradient } from "./example-inputs.ts";
 
 const bounds = { divergenceLow: 0.1, divergenceHigh: 0.1, ratioHigh: 2 };
 // A rare token may triple; a frequent one may not rise from 0.5 to 0.75.

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { exampleInputs, lossesAndGradient } from "../../../testing/example-inputs.ts";
 import { readMetrics } from "../loss-metrics.ts";
-import { exampleInputs, lossesAndGradient } from "./example-inputs.ts";
 import { gmpoLoss } from "./gmpo.ts";
 
 const clip = { clipLow: 0.4, clipHigh: 0.4 };

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { exampleInputs, lossesAndGradient } from "./example-inputs.ts";
+import { exampleInputs, lossesAndGradient } from "../../../testing/example-inputs.ts";
 import { gspoLoss } from "./gspo.ts";
 
 test("all tokens of a sequence share the geometric mean of their ratios", () => {

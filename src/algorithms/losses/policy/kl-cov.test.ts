@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { exampleInputs, lossesAndGradient } from "../../../testing/example-inputs.ts";
 import { readMetrics } from "../loss-metrics.ts";
-import { exampleInputs, lossesAndGradient } from "./example-inputs.ts";
 import { klCovLoss } from "./kl-cov.ts";
 
 test("only the tokens with the largest covariance pay for their distance to the anchor", () => {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { exampleInputs, lossesAndGradient } from "../../../testing/example-inputs.ts";
 import { readMetrics } from "../loss-metrics.ts";
-import { exampleInputs, lossesAndGradient } from "./example-inputs.ts";
 import { ppoClipLoss } from "./ppo-clip.ts";
 
 const options = { clipLow: 0.2, clipHigh: 0.28, dualClip: 3 };

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { exampleInputs, lossesAndGradient } from "./example-inputs.ts";
+import { exampleInputs, lossesAndGradient } from "../../../testing/example-inputs.ts";
 import { reinforceLoss } from "./reinforce.ts";
 
 test("the gradient is minus the weighted advantage", () => {

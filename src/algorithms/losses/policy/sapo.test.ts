@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { exampleInputs, lossesAndGradient } from "./example-inputs.ts";
+import { exampleInputs, lossesAndGradient } from "../../../testing/example-inputs.ts";
 import { sapoLoss } from "./sapo.ts";
 
 const options = { temperaturePositive: 1, temperatureNegative: 2 };

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { exampleInputs, lossesAndGradient } from "./example-inputs.ts";
+import { exampleInputs, lossesAndGradient } from "../../../testing/example-inputs.ts";
 import { squaredPenaltyLoss } from "./squared-penalty.ts";
 
 test("the square pulls the log-prob back to the anchor: the gradient is -A + beta log r", () => {

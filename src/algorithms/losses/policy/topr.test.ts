@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { exampleInputs, lossesAndGradient } from "../../../testing/example-inputs.ts";
 import { tensor } from "../../../torch/create.ts";
-import { exampleInputs, lossesAndGradient } from "./example-inputs.ts";
 import { toprLoss } from "./topr.ts";
 
 const options = { weightPositive: 1, weightNegative: 0.5, level: "token" } as const;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { exampleInputs, lossesAndGradient } from "../../../testing/example-inputs.ts";
 import { readMetrics } from "../loss-metrics.ts";
-import { exampleInputs, lossesAndGradient } from "./example-inputs.ts";
 import { truncatedIsLoss } from "./truncated-is.ts";
 
 test("every token keeps a gradient, with a weight of at most the bound", () => {

@@ -1,0 +1,142 @@
+/** The loss of some rows of a scored batch: policy, KL, entropy and value terms, each its share of the whole batch. */
+import { RerollError } from "../../errors/reroll-error.ts";
+import type { LossTerm, Microbatch, RecipeLoss, ScoredRows } from "../../flow/token-batch.ts";
+import type { Tensor } from "../../torch/tensor.ts";
+import type { CorrectionMetrics } from "../corrections/correction-metrics.ts";
+import { correctRollout } from "../corrections/rollout-correction.ts";
+import { parseKlEstimator } from "../kl/estimate.ts";
+import { klLoss } from "../kl/loss.ts";
+import { entropyBonus } from "../losses/entropy-bonus.ts";
+import { addMetrics, type LossMetrics } from "../losses/loss-metrics.ts";
+import { reduceOutput } from "../losses/loss-output.ts";
+import { reinforceLoss } from "../losses/policy/reinforce.ts";
+import { valueLoss } from "../losses/value-loss.ts";
+import type { Denominators, LossRows } from "../reduce.ts";
+import type { PolicyPieceInputs } from "./recipe.ts";
+import type { RecipePlan } from "./recipe-plan.ts";
+
+/** This part's share of the batch loss. Who calls it frees what it makes: wrap the microbatch in a `tensorScope`. */
+export function recipeLoss(plan: RecipePlan, microbatch: Microbatch, denominators: Denominators): RecipeLoss {
+  const corrected = correct(plan, microbatch);
+  const { groupOf, rowWeights_B } = microbatch.rows;
+  const counted: LossRows = { lossMask_BT: corrected.lossMask_BT, groupOf, ...(rowWeights_B && { rowWeights_B }) };
+  const parts = [
+    policyTerm(plan, microbatch, corrected, counted, denominators),
+    ...klTerm(plan, microbatch, counted, denominators),
+    ...entropyTerm(plan, microbatch, counted, denominators),
+    ...valueTerm(plan, microbatch, counted, denominators),
+  ];
+  return {
+    loss: parts.map(({ loss }) => loss).reduce((sum, loss) => sum.add(loss)),
+    terms: Object.fromEntries(parts.map(({ name, loss }) => [name, loss.detach()])),
+    metrics: addMetrics(parts.map(({ metrics }) => metrics)),
+    correctionMetrics: corrected.metrics,
+  };
+}
+
+interface Term {
+  readonly name: LossTerm;
+  readonly loss: Tensor;
+  readonly metrics: LossMetrics;
+}
+
+interface Corrected {
+  readonly lossMask_BT: Tensor;
+  readonly weights_BT: Tensor | null;
+  readonly metrics: CorrectionMetrics;
+}
+
+/**
+ * Weights and mask for these rows: those of score, or in bypass mode those of the policy at this moment. Rejections of
+ * bypass mode stay in the denominators, which were counted before.
+ */
+function correct({ options, correction, pieces }: RecipePlan, { rows, policyLogprobs_BT }: Microbatch): Corrected {
+  const { samplerLogprobs_BT, lossMask_BT, weights_BT, meanWeight } = rows;
+  if (options.bypass === null || correction === null) return { lossMask_BT, weights_BT, metrics: {} };
+  const inputs = { policyLogprobs_BT, samplerLogprobs_BT, lossMask_BT, ...(meanWeight && { meanWeight }) };
+  const corrected = correctRollout(inputs, correction);
+  const isWeighted = options.bypass.loss === "reinforce" || !pieces.policy.hasRatio;
+  return isWeighted ? corrected : { ...corrected, weights_BT: null };
+}
+
+function policyTerm(
+  { options, pieces }: RecipePlan,
+  { rows, policyLogprobs_BT }: Microbatch,
+  { weights_BT, lossMask_BT }: Corrected,
+  counted: LossRows,
+  denominators: Denominators,
+): Term {
+  const inputs: PolicyPieceInputs = {
+    ...fixedInputs(rows),
+    policyLogprobs_BT,
+    lossMask_BT,
+    ...(weights_BT && { weights_BT }),
+  };
+  const isReplaced = options.bypass?.loss === "reinforce";
+  const output = isReplaced ? reinforceLoss(inputs, { importance: "none" }) : pieces.policy.loss(inputs);
+  const loss = reduceOutput(output, counted, pieces.reduction, denominators);
+  return { name: "policy", loss, metrics: output.metrics };
+}
+
+function fixedInputs(rows: ScoredRows) {
+  const { anchorLogprobs_BT, samplerLogprobs_BT, advantages_BT, rewards_B, selected_BT, segments_BT } = rows;
+  return {
+    anchorLogprobs_BT,
+    samplerLogprobs_BT,
+    advantages_BT,
+    rewards_B,
+    ...(selected_BT && { selected_BT }),
+    ...(segments_BT && { segments_BT }),
+  };
+}
+
+function klTerm(
+  { options, pieces }: RecipePlan,
+  { rows, policyLogprobs_BT }: Microbatch,
+  counted: LossRows,
+  denominators: Denominators,
+): Term[] {
+  const { referenceLogprobs_BT } = rows;
+  if (options.klLoss === null || referenceLogprobs_BT === null) return [];
+  const { coefficient, estimator } = options.klLoss;
+  const settings = { coefficient, estimator: parseKlEstimator(estimator), reduction: pieces.reduction };
+  const loss = klLoss({ policyLogprobs_BT, referenceLogprobs_BT, ...counted }, settings, denominators);
+  return [{ name: "kl", loss, metrics: {} }];
+}
+
+function entropyTerm(
+  { type, options, pieces }: RecipePlan,
+  { rows, entropies_BT }: Microbatch,
+  counted: LossRows,
+  denominators: Denominators,
+): Term[] {
+  if (options.entropy === null) return [];
+  if (entropies_BT === undefined) throw missing(type, "entropies_BT", "an entropy bonus");
+  const output = entropyBonus({ entropies_BT, lossMask_BT: counted.lossMask_BT }, rows.entropyCoefficient);
+  const loss = reduceOutput(output, counted, pieces.reduction, denominators);
+  return [{ name: "entropy", loss, metrics: output.metrics }];
+}
+
+function valueTerm(
+  { type, pieces }: RecipePlan,
+  { rows, values_BT }: Microbatch,
+  counted: LossRows,
+  denominators: Denominators,
+): Term[] {
+  const { returns_BT, oldValues_BT } = rows;
+  if (pieces.critic === undefined || returns_BT === null || oldValues_BT === null) return [];
+  if (values_BT === undefined) throw missing(type, "values_BT", "a critic");
+  const { coefficient, valueClip } = pieces.critic;
+  const inputs = { values_BT, oldValues_BT, returns_BT, lossMask_BT: counted.lossMask_BT };
+  const output = valueLoss(inputs, { valueClip });
+  const loss = reduceOutput(output, counted, pieces.reduction, denominators).mul(coefficient);
+  return [{ name: "value", loss, metrics: output.metrics }];
+}
+
+function missing(type: string, name: string, reason: string): RerollError {
+  return new RerollError(
+    "MISSING_INPUT",
+    `${name} is missing from the microbatch: ${type} with these options has ${reason}.`,
+    { type, missing: name },
+  );
+}

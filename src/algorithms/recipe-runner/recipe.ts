@@ -1,0 +1,116 @@
+/**
+ * What a recipe is: an algorithm, put together from pieces, with its options settled.
+ *
+ * `score` runs once on the whole rollout and holds everything that needs to see all of it; `loss` runs on any part of the
+ * scored batch. Both are pure: what changes over a run is in the state, which the caller keeps.
+ */
+
+import type { Microbatch, RecipeLoss, ScoredBatch, TokenBatch } from "../../flow/token-batch.ts";
+import type { Tensor } from "../../torch/tensor.ts";
+import type { KlController } from "../kl/controller.ts";
+import type { EntropyController } from "../losses/entropy-controller.ts";
+import type { LossOutput } from "../losses/loss-output.ts";
+import type { PolicyLossInputs } from "../losses/policy/policy-loss.ts";
+import type { ValueLossOptions } from "../losses/value-loss.ts";
+import type { Denominators, Reduction } from "../reduce.ts";
+
+export interface Recipe {
+  readonly type: string;
+  /** What the batch must hold beside the fields that it always has. */
+  readonly needs: readonly BatchInput[];
+  /** Whether a microbatch must hold `entropies_BT`. */
+  readonly needsEntropies: boolean;
+  /** Whether a microbatch must hold `values_BT`. */
+  readonly hasCritic: boolean;
+  /** Passes over each rollout. */
+  readonly numEpochs: number;
+  readonly initialState: RecipeState;
+  /** Rewards, corrections, advantages and denominators of a whole rollout. Default state: the initial one. */
+  readonly score: (batch: TokenBatch, state?: RecipeState) => ScoredBatch;
+  /** The share of some rows in the loss of their batch, whose denominators are passed in. */
+  readonly loss: (microbatch: Microbatch, denominators: Denominators) => RecipeLoss;
+  /** The state for the next rollout. */
+  readonly advance: (state: RecipeState, measured: Measured) => RecipeState;
+}
+
+export type BatchInput =
+  | "anchorLogprobs_BT"
+  | "referenceLogprobs_BT"
+  | "values_BT"
+  | "bootstrapValues_B"
+  | "greedyRewards_B"
+  | "versions"
+  | "steps";
+
+/** What changes from step to step. Plain data, so that a checkpoint can hold it. */
+export interface RecipeState {
+  readonly klReward: KlController | null;
+  readonly entropy: EntropyController | null;
+}
+
+/** What the controllers are steered by. */
+export interface Measured {
+  /** `score/reference_kl` of the rollout. Read where KL is a reward. */
+  readonly referenceKl?: number;
+  /** `policy/entropy` of the step. Read where there is an entropy bonus. */
+  readonly entropy?: number;
+  /** Rows of the rollout: the unit of the KL controller's horizon. */
+  readonly numRows: number;
+}
+
+/** What an algorithm is made of. Rewards, corrections, KL and entropy are common to all: see score-batch.ts. */
+export interface RecipePieces {
+  readonly estimate: Estimator;
+  readonly policy: PolicyPiece;
+  readonly reduction: Reduction;
+  /** Only for recipes that train values. */
+  readonly critic?: CriticPiece;
+  /** Inputs that the estimator reads. */
+  readonly needs?: readonly BatchInput[];
+}
+
+/** Advantages of a whole batch. */
+export type Estimator = (inputs: EstimateInputs) => Estimate;
+
+export interface EstimateInputs {
+  readonly batch: TokenBatch;
+  /** Shaped, and with the KL penalty where there is one. */
+  readonly rewards_BT: Tensor;
+  /** Their sum per row. */
+  readonly rewards_B: Tensor;
+  /** Without masked and rejected tokens. */
+  readonly lossMask_BT: Tensor;
+}
+
+export interface Estimate {
+  readonly advantages_BT: Tensor;
+  /** For the critic. */
+  readonly returns_BT?: Tensor;
+}
+
+export interface PolicyPiece {
+  readonly loss: (inputs: PolicyPieceInputs) => LossOutput;
+  /**
+   * Whether the loss contains the ratio policy / anchor. In bypass mode that ratio is the correction itself, and the
+   * importance weights are not applied a second time.
+   */
+  readonly hasRatio: boolean;
+  /** Chooses tokens over the whole batch; gets the anchor's log-probs as those of the policy. */
+  readonly select?: (inputs: PolicyLossInputs) => Tensor;
+  /** Whether the loss reads `segments_BT`. */
+  readonly usesSegments?: boolean;
+}
+
+export interface PolicyPieceInputs extends PolicyLossInputs {
+  readonly samplerLogprobs_BT: Tensor;
+  readonly rewards_B: Tensor;
+  /** Present when the piece has `select`. */
+  readonly selected_BT?: Tensor;
+  /** Present when the piece uses segments. */
+  readonly segments_BT?: Tensor;
+}
+
+export interface CriticPiece extends ValueLossOptions {
+  /** The weight of the value loss. */
+  readonly coefficient: number;
+}

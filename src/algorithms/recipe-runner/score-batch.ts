@@ -1,0 +1,203 @@
+/**
+ * From a rollout to a scored batch: everything that must see the whole of it.
+ *
+ * The order is verl's: masks, reward shaping, KL as a reward, rollout correction, advantages over what is left, and last
+ * the denominators. The result holds constants; nothing in it has a gradient.
+ */
+import { RerollError } from "../../errors/reroll-error.ts";
+import type { ScoredBatch, TokenBatch } from "../../flow/token-batch.ts";
+import { noGrad } from "../../torch/autograd.ts";
+import { tensor } from "../../torch/create.ts";
+import { tensorScope } from "../../torch/scope.ts";
+import type { Tensor } from "../../torch/tensor.ts";
+import { clip } from "../advantages/clip.ts";
+import { sumRewards, toLastToken } from "../advantages/token-values.ts";
+import type { CorrectionMetrics } from "../corrections/correction-metrics.ts";
+import { offPolicySequenceMask } from "../corrections/off-policy-sequence-mask.ts";
+import { outlierMask } from "../corrections/outlier-mask.ts";
+import { type CorrectedRollout, correctRollout } from "../corrections/rollout-correction.ts";
+import { stalenessMask } from "../corrections/staleness-mask.ts";
+import { expectBatch, expectGroups } from "../expect-batch.ts";
+import { klEstimate, parseKlEstimator } from "../kl/estimate.ts";
+import { penaliseRewards } from "../kl/penalty.ts";
+import { entropyCoefficient } from "../losses/entropy-controller.ts";
+import { runsOf } from "../losses/policy/segment-clip.ts";
+import { maskedMean, maskedVariance } from "../masked.ts";
+import { globalDenominators } from "../reduce.ts";
+import { softOverlongPenalty } from "../shaping/overlong.ts";
+import { keepRows } from "../shaping/row-filter.ts";
+import { maskTruncated } from "../shaping/truncated-mask.ts";
+import { hasVariance } from "../shaping/zero-variance-filter.ts";
+import { whiten } from "../whiten.ts";
+import type { BatchInput, RecipeState } from "./recipe.ts";
+import type { RecipePlan } from "./recipe-plan.ts";
+
+/** Scores a whole rollout. */
+export function scoreBatch(plan: RecipePlan, batch: TokenBatch, state: RecipeState): ScoredBatch {
+  expectInputs(plan, batch);
+  return noGrad(() => tensorScope(() => score(plan, batch, state)));
+}
+
+function score(plan: RecipePlan, batch: TokenBatch, state: RecipeState): ScoredBatch {
+  const { pieces } = plan;
+  const { samplerLogprobs_BT, referenceLogprobs_BT, values_BT, groupOf } = batch;
+  const rawRewards_B = sumRewards(batch.rewards_BT);
+  const masked_BT = maskRows(plan, batch, rawRewards_B);
+  const shaped_BT = shapeRewards(plan, batch);
+  const { rewards_BT, metrics: klMetrics } = penalise(plan, batch, shaped_BT, masked_BT, state);
+  const { weights_BT, lossMask_BT, meanWeight, metrics: correctionMetrics } = correct(plan, batch, masked_BT);
+  const rewards_B = sumRewards(rewards_BT);
+  const estimate = pieces.estimate({ batch, rewards_BT, rewards_B, lossMask_BT });
+  const advantages_BT = finishAdvantages(plan, estimate.advantages_BT, lossMask_BT);
+  const kept_BT = dropSequences(plan, batch, advantages_BT, lossMask_BT);
+  const anchorLogprobs_BT = anchorOf(plan, batch);
+  const chosen = { policyLogprobs_BT: anchorLogprobs_BT, anchorLogprobs_BT, advantages_BT, lossMask_BT: kept_BT };
+  return {
+    samplerLogprobs_BT,
+    anchorLogprobs_BT,
+    referenceLogprobs_BT: referenceLogprobs_BT ?? null,
+    advantages_BT,
+    returns_BT: estimate.returns_BT ?? null,
+    oldValues_BT: values_BT ?? null,
+    weights_BT,
+    lossMask_BT: kept_BT,
+    rowWeights_B: batch.rowWeights_B ?? null,
+    rewards_B: rawRewards_B,
+    selected_BT: pieces.policy.select?.(chosen) ?? null,
+    segments_BT: pieces.policy.usesSegments ? runsOf(batch.lossMask_BT) : null,
+    groupOf,
+    meanWeight,
+    entropyCoefficient: state.entropy === null ? 0 : entropyCoefficient(state.entropy),
+    denominators: globalDenominators(kept_BT, groupOf),
+    metrics: {
+      "score/reward": rawRewards_B.mean(),
+      "score/shaped_reward": rewards_B.mean(),
+      "score/advantage": maskedMean(advantages_BT, kept_BT),
+      "score/advantage_std": maskedVariance(advantages_BT, kept_BT).sqrt(),
+      "score/kept_fraction": maskedMean(kept_BT.to(advantages_BT.dtype), batch.lossMask_BT),
+      ...klMetrics,
+      ...correctionMetrics,
+    },
+  };
+}
+
+/** What the ratio is taken against. */
+function anchorOf({ options }: RecipePlan, { anchorLogprobs_BT, samplerLogprobs_BT }: TokenBatch): Tensor {
+  return options.bypass === null && anchorLogprobs_BT !== undefined ? anchorLogprobs_BT : samplerLogprobs_BT;
+}
+
+/** Drops rows and tokens for reasons that have nothing to do with their advantage. */
+function maskRows({ options }: RecipePlan, batch: TokenBatch, rewards_B: Tensor): Tensor {
+  const { masksTruncated, dropsFlatGroups, staleness, outliers } = options;
+  const { samplerLogprobs_BT, anchorLogprobs_BT, versions, groupOf, isTruncated } = batch;
+  let mask_BT = batch.lossMask_BT;
+  if (masksTruncated) mask_BT = maskTruncated(mask_BT, isTruncated);
+  if (dropsFlatGroups) mask_BT = keepRows(mask_BT, hasVariance(rewards_B, groupOf));
+  if (staleness !== null && versions !== undefined) {
+    const bounds = { currentVersion: versions.current, maxStaleness: staleness.max, scope: staleness.scope };
+    mask_BT = stalenessMask({ versions_BT: versions.versions_BT, lossMask_BT: mask_BT }, bounds);
+  }
+  if (outliers !== null && anchorLogprobs_BT !== undefined) {
+    const inputs = { policyLogprobs_BT: anchorLogprobs_BT, samplerLogprobs_BT, lossMask_BT: mask_BT };
+    mask_BT = outlierMask(inputs, outliers);
+  }
+  return mask_BT;
+}
+
+function shapeRewards({ options }: RecipePlan, { rewards_BT, lossMask_BT }: TokenBatch): Tensor {
+  const { overlong, rewardClip } = options;
+  const { dtype, device } = rewards_BT;
+  let shaped_BT = rewards_BT;
+  if (overlong !== null) {
+    const penalties = lossMask_BT
+      .sum(1)
+      .toArray()
+      .map((length) => softOverlongPenalty(length, overlong));
+    shaped_BT = shaped_BT.add(toLastToken(tensor(penalties, { dtype, device }), lossMask_BT));
+  }
+  return rewardClip === null ? shaped_BT : clip(shaped_BT, rewardClip);
+}
+
+function penalise(
+  plan: RecipePlan,
+  batch: TokenBatch,
+  rewards_BT: Tensor,
+  lossMask_BT: Tensor,
+  state: RecipeState,
+): { rewards_BT: Tensor; metrics: CorrectionMetrics } {
+  const { klReward } = plan.options;
+  const { referenceLogprobs_BT } = batch;
+  if (klReward === null || state.klReward === null || referenceLogprobs_BT === undefined) {
+    return { rewards_BT, metrics: {} };
+  }
+  const kl_BT = klEstimate(anchorOf(plan, batch), referenceLogprobs_BT, parseKlEstimator(klReward.estimator));
+  return {
+    rewards_BT: penaliseRewards(rewards_BT, kl_BT, lossMask_BT, state.klReward.coefficient),
+    metrics: { "score/reference_kl": maskedMean(kl_BT, lossMask_BT, 1).mean() },
+  };
+}
+
+interface ScoreCorrection extends CorrectedRollout {
+  readonly meanWeight: Tensor | null;
+}
+
+/** The correction of anchor / sampler. In bypass mode it belongs to the loss; only the mean weight is taken here. */
+function correct({ options, correction }: RecipePlan, batch: TokenBatch, mask_BT: Tensor): ScoreCorrection {
+  const { anchorLogprobs_BT, samplerLogprobs_BT } = batch;
+  const untouched = { weights_BT: null, lossMask_BT: mask_BT, meanWeight: null, metrics: {} };
+  const isLater = options.bypass !== null && !correction?.importance?.isSelfNormalised;
+  if (correction === null || anchorLogprobs_BT === undefined || isLater) return untouched;
+  const inputs = { policyLogprobs_BT: anchorLogprobs_BT, samplerLogprobs_BT, lossMask_BT: mask_BT };
+  const corrected = correctRollout(inputs, correction);
+  if (options.bypass === null) return { ...corrected, meanWeight: null };
+  return { ...untouched, meanWeight: corrected.metrics["rollout_corr/rollout_is_batch_norm_factor"] ?? null };
+}
+
+function finishAdvantages({ options }: RecipePlan, advantages_BT: Tensor, lossMask_BT: Tensor): Tensor {
+  const { whitensAdvantages, advantageClip } = options;
+  const scaled_BT = whitensAdvantages ? whiten(advantages_BT, lossMask_BT) : advantages_BT;
+  return advantageClip === null ? scaled_BT : clip(scaled_BT, advantageClip);
+}
+
+function dropSequences({ options }: RecipePlan, batch: TokenBatch, advantages_BT: Tensor, lossMask_BT: Tensor): Tensor {
+  const { anchorLogprobs_BT, samplerLogprobs_BT } = batch;
+  if (options.offPolicySequences === null || anchorLogprobs_BT === undefined) return lossMask_BT;
+  const inputs = { policyLogprobs_BT: anchorLogprobs_BT, samplerLogprobs_BT, advantages_BT, lossMask_BT };
+  return offPolicySequenceMask(inputs, options.offPolicySequences);
+}
+
+const MEANING: Readonly<Record<BatchInput, string>> = {
+  anchorLogprobs_BT: "the trainer's log-probs of the sampled tokens before the first update",
+  referenceLogprobs_BT: "the log-probs of the frozen reference policy",
+  values_BT: "the critic's value before each token",
+  bootstrapValues_B: "the critic's value after the last token of truncated rows",
+  greedyRewards_B: "the reward of the greedy reply to the prompt of each row",
+  versions: "the version that sampled each token",
+  steps: "the trajectory, turn and state of each row",
+};
+
+function expectInputs({ type, needs }: RecipePlan, batch: TokenBatch): void {
+  const missing = needs.find((name) => batch[name] === undefined);
+  if (missing !== undefined) {
+    throw new RerollError(
+      "MISSING_INPUT",
+      `${missing} is missing from the batch: ${type} with these options needs ${MEANING[missing]}.`,
+      { type, missing },
+    );
+  }
+  const { samplerLogprobs_BT, anchorLogprobs_BT, referenceLogprobs_BT, values_BT, rewards_BT } = batch;
+  expectBatch(batch.lossMask_BT, {
+    samplerLogprobs_BT,
+    rewards_BT,
+    ...(anchorLogprobs_BT && { anchorLogprobs_BT }),
+    ...(referenceLogprobs_BT && { referenceLogprobs_BT }),
+    ...(values_BT && { values_BT }),
+  });
+  const numRows = batch.lossMask_BT.size(0);
+  expectGroups("groupOf", batch.groupOf, numRows);
+  if (batch.isTruncated.length === numRows) return;
+  throw new RerollError(
+    "SHAPE_MISMATCH",
+    `isTruncated has ${batch.isTruncated.length} entries for ${numRows} rows. It must have one per row.`,
+  );
+}

@@ -1,0 +1,149 @@
+/**
+ * All networks of teacher and student.
+ *
+ * In: observations as the environment gives them, normalised once by `normalizer`. Out: latents, means of actions, values. Each
+ * network reads the groups that the table names and no others, so a student runs where nothing privileged is known.
+ *
+ * | network | reads | gives |
+ * |---|---|---|
+ * | encoderPriv | priv, object | latent |
+ * | adaptModule, adaptEma (its slow copy) | obs, cmd, object, and the past | latent, predicted |
+ * | actor (teacher) | cmd, obs, latent | mean of the action |
+ * | actorAdapt (student) | cmd, obs, predicted latent | mean of the action |
+ * | critic | everything | one value per group of rewards |
+ */
+import { noGrad } from "../../../torch/autograd.ts";
+import { cat } from "../../../torch/create.ts";
+import { Module } from "../../../torch/nn/module.ts";
+import { Generator } from "../../../torch/random.ts";
+import { tensorScope } from "../../../torch/scope.ts";
+import type { Tensor } from "../../../torch/tensor.ts";
+import { DiagonalGaussian } from "../../policy/action-distribution.ts";
+import { ObservationNormalizer } from "../../policy/observation-normalizer.ts";
+import { type AdaptModule, type AdaptModuleKind, type AdaptPrediction, createAdaptModule } from "./adapt-module.ts";
+import { MishMLP } from "./mish-mlp.ts";
+import { type ObservationGroup, type ObservationLayout, readGroups, widthOf } from "./observation-layout.ts";
+
+const ENCODER_READS: readonly ObservationGroup[] = ["priv", "object"];
+const ADAPT_READS: readonly ObservationGroup[] = ["obs", "cmd", "object"];
+const ACTOR_READS: readonly ObservationGroup[] = ["cmd", "obs"];
+
+/** The sizes of all networks, and how they start. */
+export interface AdaptationPolicyOptions {
+  readonly observationSize: number;
+  readonly layout: ObservationLayout;
+  readonly actionSize: number;
+  readonly numRewardGroups: number;
+  /** Width of the latent and of encoder and adapt module. */
+  readonly latentSize: number;
+  readonly actorHidden: readonly number[];
+  readonly criticHidden: readonly number[];
+  readonly adaptModule: AdaptModuleKind;
+  /** First log standard deviation of the actions. */
+  readonly logStd: number;
+  /** Weight of what the normaliser knows for each tick that passes. */
+  readonly normalizerDecay: number;
+  readonly seed: number;
+}
+
+/** Scale of the outputs of actors and critic at the start: actions and values are near 0. */
+const HEAD_GAIN = 0.01;
+
+/** Latents start at the size of a normalised observation, so that the actors notice them from the first update. */
+const LATENT_GAIN = 1;
+
+/** An actor over groups of the observation and a latent, with a standard deviation that depends on neither. */
+export class LatentActor extends Module {
+  readonly network: MishMLP;
+  readonly distribution: DiagonalGaussian;
+
+  constructor(network: MishMLP, distribution: DiagonalGaussian) {
+    super();
+    this.network = network;
+    this.distribution = distribution;
+  }
+}
+
+/** See the table above. All networks start from one seed. */
+export class AdaptationPolicy extends Module {
+  readonly layout: ObservationLayout;
+  readonly latentSize: number;
+  readonly actionSize: number;
+  readonly normalizer: ObservationNormalizer;
+  readonly encoderPriv: MishMLP;
+  readonly actor: LatentActor;
+  readonly actorAdapt: LatentActor;
+  readonly adaptModule: AdaptModule;
+  readonly adaptEma: AdaptModule;
+  readonly critic: MishMLP;
+
+  constructor(options: AdaptationPolicyOptions) {
+    super();
+    const { observationSize, layout, actionSize, numRewardGroups, latentSize, actorHidden, criticHidden } = options;
+    const generator = new Generator(options.seed);
+    const mlp = (inputSize: number, hidden: readonly number[], outputSize: number, outputGain: number) =>
+      new MishMLP({ inputSize, hidden, outputSize, outputGain, generator });
+    const latentActor = () =>
+      new LatentActor(
+        mlp(widthOf(layout, ACTOR_READS) + latentSize, actorHidden, actionSize, HEAD_GAIN),
+        new DiagonalGaussian(actionSize, { logStd: options.logStd }),
+      );
+    const adapt = () =>
+      createAdaptModule(options.adaptModule, {
+        inputSize: widthOf(layout, ADAPT_READS),
+        latentSize,
+        outputGain: LATENT_GAIN,
+        generator,
+      });
+    this.layout = layout;
+    this.latentSize = latentSize;
+    this.actionSize = actionSize;
+    this.normalizer = new ObservationNormalizer(observationSize, { decay: options.normalizerDecay });
+    this.encoderPriv = mlp(widthOf(layout, ENCODER_READS), [latentSize], latentSize, LATENT_GAIN);
+    this.actor = latentActor();
+    this.actorAdapt = latentActor();
+    this.adaptModule = adapt();
+    this.adaptEma = adapt();
+    this.adaptEma.setTrainable(false);
+    this.critic = mlp(observationSize, criticHidden, numRewardGroups, HEAD_GAIN);
+    this.moveEma(1);
+    generator.dispose();
+  }
+
+  /** The teacher's latents. Observations are normalised, here and below; [..., O] to [..., Z]. */
+  encode(observations: Tensor): Tensor {
+    return this.encoderPriv.forward(readGroups(observations, this.layout, ENCODER_READS));
+  }
+
+  /** The latents that a student infers, tick by tick, and what it remembers at the end. */
+  predict(
+    adapt: "adaptModule" | "adaptEma",
+    observations_TNO: Tensor,
+    isFirst_TN: Tensor,
+    carry_NC: Tensor,
+  ): AdaptPrediction {
+    const inputs_TND = readGroups(observations_TNO, this.layout, ADAPT_READS);
+    return this[adapt].forward({ inputs_TND, isFirst_TN, carry_NC });
+  }
+
+  /** Means of the actions; [..., O] and [..., Z] to [..., A]. */
+  means(actor: "actor" | "actorAdapt", observations: Tensor, latents: Tensor): Tensor {
+    const inputs = cat([readGroups(observations, this.layout, ACTOR_READS), latents], -1);
+    return this[actor].network.forward(inputs);
+  }
+
+  /** One value per group of rewards; [..., O] to [..., G]. */
+  values(observations: Tensor): Tensor {
+    return this.critic.forward(observations);
+  }
+
+  /** adaptEma + rate (adaptModule - adaptEma); 1 makes them equal. */
+  moveEma(rate: number): void {
+    noGrad(() =>
+      tensorScope(() => {
+        const targets = this.adaptModule.namedParameters();
+        for (const [name, slow] of this.adaptEma.namedParameters()) slow.lerp_(targets.get(name)!, rate);
+      }),
+    );
+  }
+}

@@ -1,0 +1,64 @@
+/** Linear, LayerNorm, Mish: the layers that all networks of teacher and student are made of. */
+import { type InitialiseOptions, initialise } from "../../../torch/nn/initialise.ts";
+import { LayerNorm } from "../../../torch/nn/layer-norm.ts";
+import { Linear } from "../../../torch/nn/linear.ts";
+import { Module } from "../../../torch/nn/module.ts";
+import { op } from "../../../torch/operator.ts";
+import type { Tensor } from "../../../torch/tensor.ts";
+
+/** Hidden layers, each Linear, LayerNorm, Mish; x of [..., inputSize] to [..., last width]. */
+export class MishTrunk extends Module {
+  readonly layers: readonly Linear[];
+  readonly norms: readonly LayerNorm[];
+
+  constructor(inputSize: number, widths: readonly number[], options: InitialiseOptions) {
+    super();
+    this.layers = widths.map((width, i) => orthogonalLinear(widths[i - 1] ?? inputSize, width, 1, options));
+    this.norms = widths.map((width) => new LayerNorm(width, options));
+  }
+
+  forward(input: Tensor): Tensor {
+    return this.layers.reduce((x, layer, i) => mish(this.norms[i]!.forward(layer.forward(x))), input);
+  }
+}
+
+/** The shape of a network with a linear output. */
+export interface MishMLPOptions extends InitialiseOptions {
+  readonly inputSize: number;
+  readonly hidden: readonly number[];
+  readonly outputSize: number;
+  /** Scale of the output's weight. Actions start small, at 0.01, so that the first policy is centred. */
+  readonly outputGain: number;
+}
+
+/** A trunk and a linear output. */
+export class MishMLP extends Module {
+  readonly trunk: MishTrunk;
+  readonly head: Linear;
+
+  constructor({ inputSize, hidden, outputSize, outputGain, ...options }: MishMLPOptions) {
+    super();
+    this.trunk = new MishTrunk(inputSize, hidden, options);
+    this.head = orthogonalLinear(hidden.at(-1) ?? inputSize, outputSize, outputGain, options);
+  }
+
+  forward(input: Tensor): Tensor {
+    return this.head.forward(this.trunk.forward(input));
+  }
+}
+
+/** A layer with orthogonal weight, scaled by `gain`, and bias 0. */
+export function orthogonalLinear(
+  inputSize: number,
+  outputSize: number,
+  gain: number,
+  options: InitialiseOptions,
+): Linear {
+  return new Linear(inputSize, outputSize, {
+    ...options,
+    initialWeight: initialise.orthogonal(gain),
+    initialBias: initialise.zeros,
+  });
+}
+
+const mish = op("aten::mish");

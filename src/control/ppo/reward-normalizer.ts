@@ -1,0 +1,90 @@
+/**
+ * Rewards on a common scale: divided by the running deviation of the discounted return, and kept within bounds.
+ *
+ * In: rollouts, in order. Out: their rewards, scaled; the rollout is not changed. The statistics move on with every tick and a
+ * tick is scaled by what is known up to it, as Gymnasium's NormalizeReward does, whatever number of ticks a rollout has; the
+ * return starts at 0 after every end of an episode, a time limit too, as in SB3's VecNormalize. All parts of a reward are scaled
+ * alike, by the return of their sum.
+ */
+import type { ControlRollout } from "../control-rollout.ts";
+
+/** What a normaliser has seen, as plain data. */
+export interface RewardNormalizerState {
+  readonly mean: number;
+  readonly variance: number;
+  readonly count: number;
+  readonly returns_N: readonly number[];
+}
+
+/** Scaled rewards lie within this bound. */
+const CLIP = 10;
+const EPSILON = 1e-8;
+
+/** Scales the rewards of rollouts, which must come in order. */
+export class RewardNormalizer {
+  readonly #gamma: number;
+  #mean = 0;
+  #variance = 1;
+  // A little of the first guess, so that the first tick divides by something.
+  #count = 1e-4;
+  #returns_N: Float64Array = new Float64Array(0);
+
+  /** @param gamma the discount of the return */
+  constructor(gamma: number) {
+    this.#gamma = gamma;
+  }
+
+  /** The rewards of the next rollout, scaled. */
+  normalize(rollout: ControlRollout): Float32Array {
+    const { numTicks: T, numEnvs: N, numRewardGroups: G, rewards_TNG, terminated_TN, truncated_TN } = rollout;
+    if (this.#returns_N.length === 0) this.#returns_N = new Float64Array(N);
+    const scaled_TNG = new Float32Array(rewards_TNG.length);
+    for (let t = 0; t < T; t++) {
+      for (let n = 0; n < N; n++) {
+        let reward = 0;
+        for (let g = 0; g < G; g++) reward += rewards_TNG[(t * N + n) * G + g]!;
+        this.#returns_N[n] = this.#returns_N[n]! * this.#gamma + reward;
+      }
+      this.#take(this.#returns_N);
+      const scale = 1 / Math.sqrt(this.#variance + EPSILON);
+      for (let at = t * N * G; at < (t + 1) * N * G; at++) {
+        scaled_TNG[at] = Math.min(Math.max(rewards_TNG[at]! * scale, -CLIP), CLIP);
+      }
+      for (let n = 0; n < N; n++) {
+        if (terminated_TN[t * N + n] !== 0 || truncated_TN[t * N + n] !== 0) this.#returns_N[n] = 0;
+      }
+    }
+    return scaled_TNG;
+  }
+
+  state(): RewardNormalizerState {
+    return {
+      mean: this.#mean,
+      variance: this.#variance,
+      count: this.#count,
+      returns_N: [...this.#returns_N],
+    };
+  }
+
+  restore({ mean, variance, count, returns_N }: RewardNormalizerState): void {
+    this.#mean = mean;
+    this.#variance = variance;
+    this.#count = count;
+    this.#returns_N = Float64Array.from(returns_N);
+  }
+
+  /** Merges the moments of some values (Chan et al. 1979). */
+  #take(values: Float64Array): void {
+    const count = values.length;
+    let mean = 0;
+    for (const value of values) mean += value / count;
+    let variance = 0;
+    for (const value of values) variance += (value - mean) ** 2 / count;
+    const total = this.#count + count;
+    const share = count / total;
+    const gap = mean - this.#mean;
+    this.#mean += gap * share;
+    this.#variance = (1 - share) * this.#variance + share * variance + share * (1 - share) * gap ** 2;
+    this.#count = total;
+  }
+}

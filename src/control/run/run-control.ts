@@ -1,0 +1,86 @@
+/**
+ * A control run with its folder: the thread that computes on one side, folder, console and sinks on the other.
+ *
+ * The event loop of the caller stays free. Whatever happens, `run.json` says finished, failed or interrupted.
+ */
+import type { Worker } from "node:worker_threads";
+import { RerollError } from "../../errors/reroll-error.ts";
+import type { LoopStage, RunRecorder } from "../../run/run-recorder.ts";
+import { type OpenRun, type RunTrainingOptions, trackRun } from "../../run/run-training.ts";
+import type { TrainResult } from "../../run/train-run.ts";
+import { startWorker } from "../../workers/start-worker.ts";
+import type { AdaptationConfig } from "../adaptation/adaptation-config.ts";
+import { numAdaptationRollouts } from "../adaptation/prepare-adaptation.ts";
+import { type ControlConfig, numRollouts } from "./control-config.ts";
+import type { ControlThreadData, FromControlThread } from "./control-messages.ts";
+import { planControl } from "./prepare-control.ts";
+
+/** Runs to the end, or to where the signal stops it. `sets` are the `--set` words, which the thread reads again. */
+export function runControl(
+  config: ControlConfig | AdaptationConfig,
+  sets: readonly string[],
+  options: RunTrainingOptions,
+): Promise<TrainResult> {
+  const run = {
+    config,
+    numSteps: config.kind === "adaptation" ? numAdaptationRollouts(config) : numRollouts(config),
+    recipe: config.algorithm.type,
+    model: config.env.type,
+    isExportable: false,
+    lines: planControl(config),
+    recorded: config,
+    folder: { trajectoryInterval: 0 },
+  };
+  return trackRun(run, options, (open) => runThread(open, sets, options));
+}
+
+async function runThread(
+  { folder, recorder, isResumed }: OpenRun,
+  sets: readonly string[],
+  { runFile, environment, signal }: RunTrainingOptions,
+): Promise<TrainResult> {
+  const stop = new SharedArrayBuffer(4);
+  const askToStop = () => void Atomics.store(new Int32Array(stop), 0, 1);
+  if (signal.aborted) askToStop();
+  signal.addEventListener("abort", askToStop);
+  const { REROLL_HOME } = environment;
+  const data: ControlThreadData = { runFile, sets, environment: { REROLL_HOME }, folder, isResumed, stop };
+  const worker = startWorker(new URL("control-worker", import.meta.url), data, { needsTypeScript: true });
+  try {
+    return await resultOf(worker, recorder);
+  } finally {
+    signal.removeEventListener("abort", askToStop);
+    await worker.terminate();
+  }
+}
+
+/** Passes on what the thread tells, until it tells how it ended. */
+function resultOf(worker: Worker, recorder: RunRecorder): Promise<TrainResult> {
+  const endings = new Map<LoopStage, () => void>();
+  return new Promise((resolve, reject) => {
+    const hear = async (message: FromControlThread) => {
+      switch (message.kind) {
+        case "say":
+          return recorder.say(message.text);
+        case "log":
+          return recorder.log(message.step, message.of, message.metrics);
+        case "begin":
+          return recorder.span(message.stage, () => new Promise<void>((end) => void endings.set(message.stage, end)));
+        case "end":
+          return endings.get(message.stage)?.();
+        case "flush":
+          await recorder.flush?.();
+          return worker.postMessage(null);
+        case "done":
+          return resolve(message.result);
+        case "failed":
+          return reject(new RerollError(message.code, message.message));
+      }
+    };
+    worker.on("message", (message: FromControlThread) => void hear(message).catch(reject));
+    worker.once("error", reject);
+    worker.once("exit", (code) =>
+      reject(new RerollError("RUN_BROKEN", `The thread of the run ended with code ${code}.`)),
+    );
+  });
+}

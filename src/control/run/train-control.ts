@@ -1,0 +1,140 @@
+/**
+ * A whole control run: from a settled config to a trained policy in a run folder.
+ *
+ * Builds the parts, runs the loop, and hangs recording, validation and checkpoints onto it. A resumed run gives the numbers of
+ * one that never stopped, where the environments can be saved; others are started again, and the run says so. Blocks the
+ * thread it is called in: see control-worker.ts.
+ */
+
+import type { Clock } from "../../flow/clock.ts";
+import type { JsonValue } from "../../flow/prompt.ts";
+import type { LoopObserver } from "../../loops/loop-parts.ts";
+import { deriveSeed } from "../../random/random.ts";
+import { type Checkpoint, Checkpoints } from "../../run/checkpoint.ts";
+import { RunProgress } from "../../run/run-progress.ts";
+import type { OpenRun } from "../../run/run-training.ts";
+import type { TrainResult } from "../../run/train-run.ts";
+import type { Validate } from "../../run/validation.ts";
+import { setNumThreads } from "../../torch/memory.ts";
+import type { AdaptationConfig } from "../adaptation/adaptation-config.ts";
+import { adaptationLearner } from "../adaptation/adaptation-learner.ts";
+import type { CollectorState } from "../collector/collector.ts";
+import { EpisodeLog } from "../collector/episode-log.ts";
+import type { VecEnv } from "../envs/vec-env.ts";
+import { openVecEnv } from "./build-control.ts";
+import type { ControlConfig } from "./control-config.ts";
+import type { ControlLearner } from "./control-learner.ts";
+import { ppoLearner } from "./ppo-learner.ts";
+
+/** What a checkpoint holds beside the trainer. */
+interface SavedRollout {
+  /** Null where the environments cannot be saved. */
+  readonly collector: CollectorState | null;
+  readonly returns: readonly number[];
+}
+
+/** Runs to the end, or to where the signal stops it. */
+/** A run of PPO, or of teacher/student adaptation. */
+type AnyConfig = ControlConfig | AdaptationConfig;
+
+export async function trainControl(config: AnyConfig, open: OpenRun, clock: Clock): Promise<TrainResult> {
+  setNumThreads(config.threads);
+  const env = await openVecEnv(config);
+  const validationEnv = config.validation === null ? null : await openVecEnv(config);
+  try {
+    return await train(config, { env, validationEnv }, open, clock);
+  } finally {
+    await env.close?.();
+    await validationEnv?.close?.();
+  }
+}
+
+interface ControlEnvs {
+  readonly env: VecEnv;
+  readonly validationEnv: VecEnv | null;
+}
+
+async function train(
+  config: AnyConfig,
+  { env, validationEnv }: ControlEnvs,
+  { folder, recorder, signal, isResumed }: OpenRun,
+  clock: Clock,
+): Promise<TrainResult> {
+  const checkpoints = new Checkpoints(folder, config.checkpoint.keep);
+  const saved = isResumed ? await checkpoints.latest() : null;
+  const learner = config.kind === "adaptation" ? adaptationLearner(config, env) : ppoLearner(config, env);
+  const { collector } = learner;
+  const rollouts = saved?.state.rollout as SavedRollout | undefined;
+  if (saved !== null) for (const sentence of resume(learner, saved, rollouts!)) recorder.say(sentence);
+  const episodes = new EpisodeLog(rollouts?.returns);
+  const progress = new RunProgress({
+    config,
+    trainer: {
+      saveModel: async (to) => learner.saveModel(to),
+      saveState: async (to) => learner.saveState(to),
+    },
+    recorder,
+    checkpoints,
+    validate: validationEnv === null ? null : validationOf(config, learner, validationEnv),
+    position: () => {
+      const rollout: SavedRollout = { collector: collector.save(), returns: episodes.returns };
+      // What environments save is plain data by their contract.
+      return { rollout: rollout as unknown as JsonValue, replay: null };
+    },
+    signal,
+    saved,
+  });
+  const position = await learner.loop(
+    {
+      collect: (numTicks, version) => recorder.span("rollout", async () => collector.collect(numTicks, version)),
+      train: async (rollout) => ({
+        ...episodes.add(rollout),
+        ...(await recorder.span("train", async () => learner.train(rollout))),
+      }),
+      observer: withSpeed(progress, clock),
+    },
+    saved?.state ?? { step: 0, version: 0 },
+  );
+  return progress.finish(position);
+}
+
+/** Returns what a person should know of it. */
+function resume(
+  { collector, loadCheckpoint }: ControlLearner,
+  { folder, state }: Checkpoint,
+  { collector: collected }: SavedRollout,
+): readonly string[] {
+  loadCheckpoint(folder);
+  const sentence = `Going on from step ${state.step}.`;
+  if (collected === null) return [sentence, "These environments cannot be saved: their episodes start again."];
+  collector.restore(collected);
+  return [sentence];
+}
+
+function validationOf({ validation, seed }: AnyConfig, { evaluate }: ControlLearner, env: VecEnv): Validate {
+  const episodes = validation?.episodes ?? 0;
+  return async () => {
+    const metrics = evaluate(env, { episodes, seed: deriveSeed(seed, "validation") });
+    return {
+      metrics: Object.fromEntries(Object.entries(metrics).map(([name, value]) => [`validation/${name}`, value])),
+    };
+  };
+}
+
+/** Adds the steps of environments per second, over all that happened since the last step. */
+function withSpeed(observer: RunProgress, clock: Clock): LoopObserver {
+  let last = clock();
+  return {
+    onStart: async (position) => {
+      const answer = await observer.onStart(position);
+      last = clock();
+      return answer;
+    },
+    onStep: async (position, metrics) => {
+      const now = clock();
+      const speed = (1000 * (metrics["rollout/env_steps"] ?? 0)) / Math.max(now - last, Number.MIN_VALUE);
+      last = now;
+      return observer.onStep(position, { ...metrics, "throughput/env_steps": speed });
+    },
+  };
+}

@@ -1,0 +1,142 @@
+/**
+ * What a recipe takes and gives: a batch of rollouts, the same batch scored, and a part of it with the outputs of the
+ * policy being trained.
+ *
+ * All [B, T] tensors lie over the same tokens; which of them count is in the loss mask. Nothing here is changed once it is
+ * made.
+ */
+
+import type { GroupKey } from "../algorithms/advantages/group-rows.ts";
+import type { CorrectionMetrics } from "../algorithms/corrections/correction-metrics.ts";
+import type { LossMetrics } from "../algorithms/losses/loss-metrics.ts";
+import type { Denominators } from "../algorithms/reduce.ts";
+import { tensor } from "../torch/create.ts";
+import type { Tensor } from "../torch/tensor.ts";
+
+/** One rollout, whole: the rows of all groups, before it is cut into microbatches or spread over ranks. */
+export interface TokenBatch {
+  /** Of the distribution that the tokens were drawn from. */
+  readonly samplerLogprobs_BT: Tensor;
+  /** Recomputed by the trainer before the first update. Bypass mode does without. */
+  readonly anchorLogprobs_BT?: Tensor;
+  readonly referenceLogprobs_BT?: Tensor;
+  /** The critic's value before each token, at the time of the rollout. */
+  readonly values_BT?: Tensor;
+  /** The critic's value after the last token; read for truncated rows only. */
+  readonly bootstrapValues_B?: Tensor;
+  /** Rewards where they were earned; the outcome of a row on its last loss token (`toLastToken`). */
+  readonly rewards_BT: Tensor;
+  /** The reward of the greedy reply to the prompt of each row. */
+  readonly greedyRewards_B?: Tensor;
+  /** True at the tokens the model wrote; false at prompts, observations and padding. */
+  readonly lossMask_BT: Tensor;
+  /** The group (prompt) of each row, as a whole number. */
+  readonly groupOf: readonly number[];
+  /** Per row, whether a limit ended it. */
+  readonly isTruncated: readonly boolean[];
+  /** What each row counts for in every term of the loss: the importance weight of a replay. Default 1. */
+  readonly rowWeights_B?: Tensor;
+  readonly versions?: SampledVersions;
+  /** For rows that are single steps of agents. */
+  readonly steps?: AgentSteps;
+}
+
+/** Which weights sampled the tokens. */
+export interface SampledVersions {
+  /** int64; read at loss tokens. */
+  readonly versions_BT: Tensor;
+  /** The version being trained. */
+  readonly current: number;
+}
+
+/** Where each row lies in its episode. */
+export interface AgentSteps {
+  /** Unique within a group. */
+  readonly trajectoryOf: readonly number[];
+  /** Any increasing numbers within a trajectory. */
+  readonly turnOf: readonly number[];
+  /** The state the step started from, as a hash or text. */
+  readonly stateOf: readonly GroupKey[];
+}
+
+/** Scored rows, all of a batch or some: constants that the loss reads. */
+export interface ScoredRows {
+  readonly samplerLogprobs_BT: Tensor;
+  /** What the ratio is taken against; the sampler's in bypass mode. */
+  readonly anchorLogprobs_BT: Tensor;
+  readonly referenceLogprobs_BT: Tensor | null;
+  readonly advantages_BT: Tensor;
+  /** What the critic is trained towards, and what it said at the time of the rollout. */
+  readonly returns_BT: Tensor | null;
+  readonly oldValues_BT: Tensor | null;
+  /** Importance weights of the correction. */
+  readonly weights_BT: Tensor | null;
+  /** Without the tokens that score has masked or rejected. */
+  readonly lossMask_BT: Tensor;
+  readonly rowWeights_B: Tensor | null;
+  /** The sum of each row's rewards, before any shaping. */
+  readonly rewards_B: Tensor;
+  /** Tokens that the policy loss treats apart, chosen over the whole batch. */
+  readonly selected_BT: Tensor | null;
+  /** The turn of each token, numbered within its row. */
+  readonly segments_BT: Tensor | null;
+  readonly groupOf: readonly number[];
+  /** The mean importance weight of the whole batch, for self-normalisation in bypass mode. */
+  readonly meanWeight: Tensor | null;
+  /** What a nat of entropy is worth in this step. */
+  readonly entropyCoefficient: number;
+}
+
+export interface ScoredBatch extends ScoredRows {
+  /** Of the whole batch. Every part of it is reduced with them. */
+  readonly denominators: Denominators;
+  /** Tensors without dimensions by name; `readCorrectionMetrics` reads them in one go. */
+  readonly metrics: CorrectionMetrics;
+}
+
+/** Some rows, and what the weights being trained say about them. */
+export interface Microbatch {
+  readonly rows: ScoredRows;
+  readonly policyLogprobs_BT: Tensor;
+  /** The entropy of the next-token distribution, in nats; for recipes with an entropy bonus. */
+  readonly entropies_BT?: Tensor;
+  /** The critic's predictions; for recipes with a critic. */
+  readonly values_BT?: Tensor;
+}
+
+/** A part's share of the loss of its batch. The shares of all parts add up to it. */
+export interface RecipeLoss {
+  readonly loss: Tensor;
+  /** The summands of `loss`, without gradient: policy, kl, entropy, value. */
+  readonly terms: Readonly<Partial<Record<LossTerm, Tensor>>>;
+  /** Sums and counts; `addMetrics` joins those of several parts. */
+  readonly metrics: LossMetrics;
+  /** In bypass mode those of the correction, over these rows alone; empty otherwise. */
+  readonly correctionMetrics: CorrectionMetrics;
+}
+
+export type LossTerm = "policy" | "kl" | "entropy" | "value";
+
+/** These rows of a scored batch, in this order. */
+export function selectRows(scored: ScoredRows, rows: readonly number[]): ScoredRows {
+  const index_B = tensor([...rows], { dtype: "int64", device: scored.lossMask_BT.device });
+  const pick = (values: Tensor): Tensor => values.indexSelect(0, index_B);
+  const pickOrNull = (values: Tensor | null): Tensor | null => values && pick(values);
+  return {
+    samplerLogprobs_BT: pick(scored.samplerLogprobs_BT),
+    anchorLogprobs_BT: pick(scored.anchorLogprobs_BT),
+    referenceLogprobs_BT: pickOrNull(scored.referenceLogprobs_BT),
+    advantages_BT: pick(scored.advantages_BT),
+    returns_BT: pickOrNull(scored.returns_BT),
+    oldValues_BT: pickOrNull(scored.oldValues_BT),
+    weights_BT: pickOrNull(scored.weights_BT),
+    lossMask_BT: pick(scored.lossMask_BT),
+    rowWeights_B: pickOrNull(scored.rowWeights_B),
+    rewards_B: pick(scored.rewards_B),
+    selected_BT: pickOrNull(scored.selected_BT),
+    segments_BT: pickOrNull(scored.segments_BT),
+    groupOf: rows.map((row) => scored.groupOf[row]!),
+    meanWeight: scored.meanWeight,
+    entropyCoefficient: scored.entropyCoefficient,
+  };
+}

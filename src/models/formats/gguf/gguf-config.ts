@@ -1,0 +1,260 @@
+/**
+ * Builds the config.json that a GGUF file's model has on Hugging Face, from the file's metadata.
+ *
+ * Keys are those of transformers 4 (`rope_theta`, `rope_scaling`, `num_experts`), which version 5 reads as well.
+ * Anything that would change what the model computes and cannot be said there is an error, never dropped.
+ */
+
+import { RerollError } from "../../../errors/reroll-error.ts";
+import { showName } from "../show-name.ts";
+import type { GgufHeader } from "./gguf-header.ts";
+import { type GgufArchitecture, ggufArchitectures } from "./gguf-names.ts";
+import { GgufSettings } from "./gguf-settings.ts";
+import { type Llama3Rope, recoverLlama3Rope } from "./llama3-rope.ts";
+
+/** The part of a Hugging Face config.json that a GGUF file determines. */
+export interface HuggingFaceConfig {
+  readonly architectures: readonly [string];
+  readonly model_type: string;
+  readonly hidden_size: number;
+  readonly intermediate_size: number;
+  readonly num_hidden_layers: number;
+  readonly num_attention_heads: number;
+  readonly num_key_value_heads: number;
+  readonly head_dim: number;
+  readonly vocab_size: number;
+  readonly max_position_embeddings: number;
+  readonly hidden_act: "silu";
+  readonly rms_norm_eps: number;
+  readonly rope_theta: number;
+  readonly rope_scaling: RopeScaling | null;
+  readonly tie_word_embeddings: boolean;
+  /** Not for qwen2, which always has biases on query, key and value. */
+  readonly attention_bias?: boolean;
+  /** Only for llama. */
+  readonly mlp_bias?: boolean;
+  readonly bos_token_id?: number;
+  readonly eos_token_id?: number;
+  /** From here on only for qwen3moe. */
+  readonly num_experts?: number;
+  readonly num_experts_per_tok?: number;
+  readonly moe_intermediate_size?: number;
+  readonly norm_topk_prob?: boolean;
+  readonly decoder_sparse_step?: number;
+  readonly mlp_only_layers?: readonly number[];
+}
+
+/** How rotary positions are stretched beyond the context the model was first trained with. */
+export type RopeScaling =
+  | { readonly rope_type: "linear"; readonly factor: number }
+  | {
+      readonly rope_type: "yarn";
+      readonly factor: number;
+      readonly original_max_position_embeddings: number;
+      readonly attention_factor?: number;
+      readonly beta_fast?: number;
+      readonly beta_slow?: number;
+    }
+  | Llama3Rope;
+
+/** The architecture of a file, or an error when its tensors cannot be mapped. */
+export function ggufArchitecture(header: GgufHeader, fileName: string): GgufArchitecture {
+  const name = new GgufSettings(header, fileName).text("general.architecture");
+  const known = ggufArchitectures.find((architecture) => architecture === name);
+  if (known === undefined)
+    throw unsupported(fileName, `its architecture is ${showName(name)}`, ggufArchitectures.join(", "));
+  return known;
+}
+
+/**
+ * Builds the config.
+ * @param ropeFactors the values of `rope_freqs.weight`, null where the file has none
+ */
+export function huggingFaceConfigOf(
+  header: GgufHeader,
+  ropeFactors: Float32Array | null,
+  fileName: string,
+): HuggingFaceConfig {
+  const architecture = ggufArchitecture(header, fileName);
+  const settings = new GgufSettings(header, fileName);
+  checkComputable(settings, architecture);
+  const hiddenSize = settings.count(`${architecture}.embedding_length`);
+  const numHeads = settings.count(`${architecture}.attention.head_count`);
+  const numKeyValueHeads = settings.optionalCount(`${architecture}.attention.head_count_kv`) ?? numHeads;
+  if (numKeyValueHeads === 0 || numHeads % numKeyValueHeads !== 0) {
+    throw settings.invalid(`its ${numHeads} query heads cannot share ${numKeyValueHeads} key heads`);
+  }
+  const headDim = settings.optionalCount(`${architecture}.attention.key_length`) ?? hiddenSize / numHeads;
+  checkHeadSize(settings, architecture, headDim);
+  if (ropeFactors !== null && ropeFactors.length !== headDim / 2) {
+    throw settings.invalid(`rope_freqs.weight has ${ropeFactors.length} values for heads of ${headDim}`);
+  }
+  const ropeTheta = settings.optionalPositive(`${architecture}.rope.freq_base`) ?? 10_000;
+  const { model_type, className } = huggingFaceFamilies[architecture];
+  return {
+    architectures: [className],
+    model_type,
+    hidden_size: hiddenSize,
+    intermediate_size: settings.count(`${architecture}.feed_forward_length`),
+    num_hidden_layers: settings.count(`${architecture}.block_count`),
+    num_attention_heads: numHeads,
+    num_key_value_heads: numKeyValueHeads,
+    head_dim: headDim,
+    vocab_size: vocabSize(settings, header, architecture),
+    max_position_embeddings: settings.count(`${architecture}.context_length`),
+    hidden_act: "silu",
+    rms_norm_eps: settings.positive(`${architecture}.attention.layer_norm_rms_epsilon`),
+    rope_theta: ropeTheta,
+    rope_scaling: ropeScaling(settings, architecture, ropeFactors, ropeTheta),
+    tie_word_embeddings: !header.tensors.has("output.weight"),
+    ...biases(header, architecture),
+    ...specialTokens(settings),
+    ...(architecture === "qwen3moe" ? mixture(settings, header, architecture) : {}),
+  };
+}
+
+const huggingFaceFamilies = {
+  llama: { model_type: "llama", className: "LlamaForCausalLM" },
+  qwen2: { model_type: "qwen2", className: "Qwen2ForCausalLM" },
+  qwen3: { model_type: "qwen3", className: "Qwen3ForCausalLM" },
+  qwen3moe: { model_type: "qwen3_moe", className: "Qwen3MoeForCausalLM" },
+};
+
+/** Refuses files that look like an architecture we map but compute something else. */
+function checkComputable(settings: GgufSettings, architecture: GgufArchitecture): void {
+  const parts = settings.optionalCount("split.count") ?? 1;
+  if (parts > 1)
+    throw unsupported(settings.fileName, `it is one of ${parts} parts`, "whole files; join them with llama-gguf-split");
+  const experts = settings.optionalCount(`${architecture}.expert_count`) ?? 0;
+  if (architecture !== "qwen3moe" && experts > 0) {
+    throw unsupported(
+      settings.fileName,
+      `it is a ${architecture} model with ${experts} experts`,
+      "qwen3moe for mixtures of experts",
+    );
+  }
+}
+
+/** All four architectures rotate whole heads, and their keys and values are of one size. */
+function checkHeadSize(settings: GgufSettings, architecture: GgufArchitecture, headDim: number): void {
+  if (!Number.isInteger(headDim) || headDim % 2 !== 0)
+    throw settings.invalid(`its head size is ${headDim} and must be even`);
+  for (const key of ["attention.value_length", "rope.dimension_count"]) {
+    const size = settings.optionalCount(`${architecture}.${key}`) ?? headDim;
+    if (size !== headDim)
+      throw unsupported(settings.fileName, `${architecture}.${key} is ${size}`, `the head size, ${headDim}`);
+  }
+}
+
+/** The rows of the embedding are the truth; a list of tokens of another length means a damaged or edited file. */
+function vocabSize(settings: GgufSettings, header: GgufHeader, architecture: GgufArchitecture): number {
+  const rows = header.tensors.get("token_embd.weight")?.shape[0];
+  if (rows === undefined) throw settings.invalid('it has no tensor "token_embd.weight"');
+  const tokens = settings.arrayLength("tokenizer.ggml.tokens");
+  const stated = settings.optionalCount(`${architecture}.vocab_size`) ?? tokens ?? rows;
+  if (stated !== rows || (tokens ?? rows) !== rows) {
+    throw settings.invalid(`its embedding has ${rows} rows for a vocabulary of ${stated} and ${tokens ?? rows} tokens`);
+  }
+  return rows;
+}
+
+function biases(header: GgufHeader, architecture: GgufArchitecture) {
+  if (architecture === "qwen2") return {};
+  const attention_bias = header.tensors.has("blk.0.attn_q.bias");
+  return architecture === "llama"
+    ? { attention_bias, mlp_bias: header.tensors.has("blk.0.ffn_down.bias") }
+    : { attention_bias };
+}
+
+function specialTokens(settings: GgufSettings) {
+  const bos_token_id = settings.optionalCount("tokenizer.ggml.bos_token_id");
+  const eos_token_id = settings.optionalCount("tokenizer.ggml.eos_token_id");
+  return {
+    ...(bos_token_id === undefined ? {} : { bos_token_id }),
+    ...(eos_token_id === undefined ? {} : { eos_token_id }),
+  };
+}
+
+/** Qwen3's mixtures have experts in every layer and normalise the chosen experts' weights; llama.cpp has both built in. */
+function mixture(settings: GgufSettings, header: GgufHeader, architecture: GgufArchitecture) {
+  const stacked = header.tensors.get("blk.0.ffn_gate_exps.weight");
+  const expertSize = settings.optionalCount(`${architecture}.expert_feed_forward_length`) ?? stacked?.shape[1];
+  if (expertSize === undefined) throw settings.invalid(`it has no ${architecture}.expert_feed_forward_length`);
+  return {
+    num_experts: settings.count(`${architecture}.expert_count`),
+    num_experts_per_tok: settings.count(`${architecture}.expert_used_count`),
+    moe_intermediate_size: expertSize,
+    norm_topk_prob: true,
+    decoder_sparse_step: 1,
+    mlp_only_layers: [],
+  };
+}
+
+function ropeScaling(
+  settings: GgufSettings,
+  architecture: GgufArchitecture,
+  ropeFactors: Float32Array | null,
+  ropeTheta: number,
+): RopeScaling | null {
+  const prefix = `${architecture}.rope.scaling`;
+  const factor =
+    settings.optionalPositive(`${prefix}.factor`) ?? settings.optionalPositive(`${architecture}.rope.scale_linear`);
+  // llama.cpp reads a factor without a type as linear.
+  const type = settings.optionalText(`${prefix}.type`) ?? "linear";
+  if (ropeFactors !== null) {
+    if ((factor ?? 1) !== 1)
+      throw unsupported(settings.fileName, `it has rope_freqs.weight and ${prefix}.factor`, "one of them");
+    return llama3Scaling(settings, ropeFactors, ropeTheta);
+  }
+  if (type === "none" || (type === "linear" && (factor === undefined || factor === 1))) return null;
+  if (factor === undefined) throw settings.invalid(`it has ${prefix}.type but no ${prefix}.factor`);
+  if (type === "linear") return { rope_type: "linear", factor };
+  if (type !== "yarn")
+    throw unsupported(settings.fileName, `its ${prefix}.type is ${showName(type)}`, "none, linear, yarn");
+  return yarnScaling(settings, architecture, factor);
+}
+
+function llama3Scaling(settings: GgufSettings, ropeFactors: Float32Array, ropeTheta: number): RopeScaling | null {
+  if (ropeFactors.every((factor) => factor === 1)) return null;
+  const rope = recoverLlama3Rope(ropeFactors, ropeTheta);
+  if (rope !== null) return rope;
+  throw unsupported(
+    settings.fileName,
+    'the factors in "rope_freqs.weight" are of an unknown kind',
+    "factors of Llama 3's scaling",
+  );
+}
+
+function yarnScaling(settings: GgufSettings, architecture: GgufArchitecture, factor: number): RopeScaling {
+  const prefix = `${architecture}.rope.scaling`;
+  const extrapolation = settings.optionalNumber(`${prefix}.yarn_ext_factor`) ?? 1;
+  const logMultiplier = settings.optionalNumber(`${prefix}.yarn_log_multiplier`) ?? 0;
+  if (extrapolation !== 1 || logMultiplier !== 0) {
+    throw unsupported(
+      settings.fileName,
+      `it sets ${prefix}.yarn_ext_factor or yarn_log_multiplier`,
+      "YaRN without them",
+    );
+  }
+  const attention_factor =
+    settings.optionalPositive(`${prefix}.yarn_attn_factor`) ?? settings.optionalPositive(`${prefix}.attn_factor`);
+  const beta_fast = settings.optionalPositive(`${prefix}.yarn_beta_fast`);
+  const beta_slow = settings.optionalPositive(`${prefix}.yarn_beta_slow`);
+  return {
+    rope_type: "yarn",
+    factor,
+    original_max_position_embeddings:
+      settings.optionalCount(`${prefix}.original_context_length`) ?? settings.count(`${architecture}.context_length`),
+    ...(attention_factor === undefined ? {} : { attention_factor }),
+    ...(beta_fast === undefined ? {} : { beta_fast }),
+    ...(beta_slow === undefined ? {} : { beta_slow }),
+  };
+}
+
+function unsupported(fileName: string, what: string, allowed: string): RerollError {
+  return new RerollError(
+    "GGUF_UNSUPPORTED",
+    `${fileName} cannot be loaded: ${what}. Supported: ${allowed}. Otherwise use the safetensors release of the model.`,
+    { fileName },
+  );
+}
