@@ -5,7 +5,6 @@
  */
 
 export * as algorithms from "./algorithms/index.ts";
-export type { ChatMessage, ChatTool, ChatToolCall } from "./chat/chat-message.ts";
 export { type ChatOptions, encodeChat, renderChat } from "./chat/template/chat-template.ts";
 export { byteTokenizerFiles } from "./chat/tokenizer/byte-tokenizer.ts";
 export { type DecodeOptions, IncrementalDecoder } from "./chat/tokenizer/incremental-decoder.ts";
@@ -88,6 +87,7 @@ export { createToolUse } from "./envs/tool-use/tool-use.ts";
 export { invariant, RerollError } from "./errors/reroll-error.ts";
 export { ReplayBuffer, type ReplayOptions } from "./experience/replay-buffer.ts";
 export { type BuildOptions, buildSamples } from "./experience/sample-builder.ts";
+export type { ChatMessage, ChatTool, ChatToolCall } from "./flow/chat-message.ts";
 export type { Clock } from "./flow/clock.ts";
 export { describeMetric, type Metrics } from "./flow/metrics.ts";
 export type { JsonValue, Prompt } from "./flow/prompt.ts";

@@ -5,6 +5,8 @@
  * entry is a decision about the design, and the check refuses a table with a cycle.
  */
 
+const foundations = ["errors", "random", "workers", "sandbox", "torch", "models", "chat", "flow", "tracking"];
+
 const stages = [
   "data",
   "generation",
@@ -20,43 +22,36 @@ const stages = [
 export const allowedImports = {
   errors: [],
   random: ["errors"],
-  threads: ["errors"],
+  // How code runs beside the controller: threads today, one typed way to call them.
+  workers: ["errors"],
   // Where code that is not ours runs: bubblewrap, QuickJS. Rewards grade with it, environments offer it as a tool.
-  sandbox: ["errors", "threads"],
+  sandbox: ["errors", "workers"],
   torch: ["errors"],
   models: ["errors", "torch"],
-  flow: ["errors", "torch", "models"],
+  flow: ["errors", "torch"],
+  // Words into tokens and back: tokenizers, chat templates, tool calls, prompts and replies of a conversation.
+  chat: ["errors", "flow"],
   tracking: ["errors", "flow"],
 
   // Stages know each other only where the path nests: rollout holds generation, envs and rewards; training holds algorithms and experience.
-  data: ["errors", "random", "threads", "torch", "models", "flow"],
-  generation: ["errors", "random", "threads", "torch", "models", "flow"],
-  envs: ["errors", "random", "threads", "sandbox", "torch", "models", "flow"],
-  rewards: ["errors", "random", "threads", "sandbox", "torch", "models", "flow"],
-  rollout: ["errors", "random", "threads", "torch", "models", "flow", "data", "generation", "envs", "rewards"],
-  experience: ["errors", "random", "threads", "torch", "models", "flow"],
+  data: ["errors", "random", "workers", "torch", "models", "chat", "flow"],
+  generation: ["errors", "random", "workers", "torch", "models", "chat", "flow"],
+  envs: ["errors", "random", "workers", "sandbox", "torch", "models", "chat", "flow"],
+  rewards: ["errors", "random", "workers", "sandbox", "torch", "models", "chat", "flow"],
+  rollout: ["errors", "random", "workers", "torch", "models", "chat", "flow", "data", "generation", "envs", "rewards"],
+  experience: ["errors", "random", "workers", "torch", "models", "flow"],
   algorithms: ["errors", "torch", "flow"],
-  training: ["errors", "random", "threads", "torch", "models", "flow", "algorithms", "experience"],
+  training: ["errors", "random", "workers", "torch", "models", "chat", "flow", "algorithms", "experience"],
   "weight-sync": ["errors", "torch", "models", "flow"],
 
-  loops: ["errors", "random", "threads", "sandbox", "torch", "models", "flow", "tracking", ...stages],
-  cluster: ["errors", "random", "threads", "sandbox", "torch", "models", "flow", "tracking", ...stages, "loops"],
-  run: ["errors", "random", "threads", "sandbox", "torch", "models", "flow", "tracking", ...stages, "loops", "cluster"],
+  loops: [...foundations, ...stages],
+  run: [...foundations, ...stages, "loops"],
+  // Vector environments and their PPO: a domain of its own, from the equations of motion to the run. It shares what a run is.
+  control: [...foundations, "envs", "algorithms", "training", "loops", "run"],
+  // Fakes for tests, ours and those of users.
+  testing: [...foundations, ...stages],
   dashboard: ["errors", "flow", "tracking", "run"],
-  cli: [
-    "errors",
-    "random",
-    "sandbox",
-    "torch",
-    "models",
-    "flow",
-    "tracking",
-    ...stages,
-    "loops",
-    "cluster",
-    "run",
-    "dashboard",
-  ],
+  cli: [...foundations, ...stages, "loops", "run", "control", "dashboard"],
 };
 
 /** Folders that may read the clock and draw random numbers; everything below them gets a clock and a seed passed in. */

@@ -10,7 +10,6 @@ import { z } from "zod";
 import { readCorrectionMetrics } from "../../src/algorithms/corrections/correction-metrics.ts";
 import { resolveCorrection } from "../../src/algorithms/corrections/correction-options.ts";
 import { parseVerlOptions } from "../../src/algorithms/corrections/parse-verl-options.ts";
-import type { LossMetrics } from "../../src/algorithms/losses/loss-metrics.ts";
 import { type LossOutput, reduceOutput } from "../../src/algorithms/losses/loss-output.ts";
 import { bypassLoss } from "../../src/algorithms/losses/policy/bypass.ts";
 import { cispoLoss } from "../../src/algorithms/losses/policy/cispo.ts";
@@ -25,6 +24,7 @@ import { squaredPenaltyLoss } from "../../src/algorithms/losses/policy/squared-p
 import { valueLoss } from "../../src/algorithms/losses/value-loss.ts";
 import { COUNT_EPSILON } from "../../src/algorithms/masked.ts";
 import { globalDenominators, type Reduction } from "../../src/algorithms/reduce.ts";
+import type { LossMetrics } from "../../src/flow/batch-statistics.ts";
 import { gradients } from "../../src/torch/autograd.ts";
 import { tensor } from "../../src/torch/create.ts";
 import { tensorScope } from "../../src/torch/scope.ts";

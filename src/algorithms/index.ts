@@ -4,9 +4,7 @@
  * The reference is docs/reference/algorithms.md, the guide docs/guides/algorithms.md.
  */
 
-export { actionKlLoss, actionMeanLoss } from "../control/adaptation/action-matching.ts";
-export { latentMatchingLoss } from "../control/adaptation/latent-matching.ts";
-export { type ControlAdvantages, type ControlGaeInputs, controlGae } from "../control/ppo/gae.ts";
+export type { CorrectionMetrics, Denominators, LossMetrics, MetricSum } from "../flow/batch-statistics.ts";
 export {
   type AgentSteps,
   type Microbatch,
@@ -36,7 +34,7 @@ export { type PassAtKOptions, passAtK } from "./advantages/pass-at-k.ts";
 export { reinforcePlusPlus, reinforcePlusPlusBaseline } from "./advantages/reinforce-plus-plus.ts";
 export { remax } from "./advantages/remax.ts";
 export { sumRewards, toLastToken, toTokens } from "./advantages/token-values.ts";
-export { type CorrectionMetrics, readCorrectionMetrics } from "./corrections/correction-metrics.ts";
+export { readCorrectionMetrics } from "./corrections/correction-metrics.ts";
 export {
   type ImportanceOptions,
   type RejectionName,
@@ -63,7 +61,7 @@ export { distillationAdvantages, onPolicyDistillationLoss } from "./losses/disti
 export { topDistillationLoss } from "./losses/distillation/top-distillation.ts";
 export { entropyBonus } from "./losses/entropy-bonus.ts";
 export { type EntropyController, entropyCoefficient, updateEntropyController } from "./losses/entropy-controller.ts";
-export { addMetrics, type LossMetrics, type MetricSum, readMetrics } from "./losses/loss-metrics.ts";
+export { addMetrics, readMetrics } from "./losses/loss-metrics.ts";
 export { type LossOutput, reduceOutput, type SequenceLoss, type TokenLoss } from "./losses/loss-output.ts";
 export { bypassLoss } from "./losses/policy/bypass.ts";
 export { cispoLoss } from "./losses/policy/cispo.ts";
@@ -91,7 +89,6 @@ export { recipeOptions } from "./recipe-runner/recipe-options.ts";
 export { buildRecipe, type RecipeChoice, type RecipeName, recipeJsonSchema, recipes } from "./recipes/table.ts";
 export { type CorrectionChoice, fromVerl } from "./recipes/verl-correction.ts";
 export {
-  type Denominators,
   globalDenominators,
   type LossRows,
   mergeDenominators,

@@ -5,6 +5,7 @@
  * ranks, and passed in; the losses of the parts then add up to the loss of the whole, and so do their gradients.
  */
 import { RerollError } from "../errors/reroll-error.ts";
+import type { Denominators } from "../flow/batch-statistics.ts";
 import { tensor } from "../torch/create.ts";
 import { tensorScope } from "../torch/scope.ts";
 import type { Tensor } from "../torch/tensor.ts";
@@ -35,18 +36,6 @@ export type Reduction =
       readonly lengthDivisor: number;
     }
   | { readonly type: "prompt-mean" };
-
-/** What the loss of a whole batch is divided by. */
-export interface Denominators {
-  /** Positions with lossMask. */
-  readonly numTokens: number;
-  /** Rows with at least one loss token. */
-  readonly numSequences: number;
-  /** Groups with at least one loss token. */
-  readonly numPrompts: number;
-  /** Loss tokens by group, for prompt-mean; 0 for groups without any. */
-  readonly tokensPerPrompt: ReadonlyMap<number, number>;
-}
 
 /** Which of the tokens of some rows count, and which group (prompt) each row belongs to. */
 export interface LossRows {

@@ -6,8 +6,8 @@
  * the template changes (it strips thinking, or trims) is rendered as the client sent it, and counted.
  */
 import { invariant, RerollError } from "../errors/reroll-error.ts";
+import type { ChatMessage } from "../flow/chat-message.ts";
 import { joinIds } from "../flow/join-arrays.ts";
-import type { ChatMessage } from "./chat-message.ts";
 import type { PromptEncoder } from "./prompt-encoder.ts";
 import { PromptHash, type RecordedReply } from "./reply-index.ts";
 import { type ChatOptions, renderChat } from "./template/chat-template.ts";

@@ -4,7 +4,7 @@
  * When an agent sends a reply back as part of its history, its own tokens are put into the prompt; it is not encoded
  * again. Bounded: the reply unused for longest is forgotten first.
  */
-import type { ChatMessage, ChatToolCall } from "./chat-message.ts";
+import type { ChatMessage, ChatToolCall } from "../flow/chat-message.ts";
 
 export interface RecordedReply {
   readonly sessionId: string | undefined;

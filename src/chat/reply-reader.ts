@@ -5,9 +5,9 @@
  * the stop string are not shown.
  */
 
-import type { Finish } from "../generation/generate.ts";
-import { StopTextCutter } from "../generation/server/stop-text.ts";
+import type { Finish } from "../flow/finish.ts";
 import type { RecordedReply, VisibleReply } from "./reply-index.ts";
+import { StopTextCutter } from "./stop-text.ts";
 import { IncrementalDecoder } from "./tokenizer/incremental-decoder.ts";
 import type { Tokenizer } from "./tokenizer/tokenizer.ts";
 import { type ReplyPart, type ToolCall, ToolCallReader } from "./tool-calls.ts";

@@ -5,7 +5,7 @@
  * text. What looks like a call but is none (its content is not JSON with a name) is text after all. White space next to
  * a call is not text.
  */
-import { jsonDepth, MAX_JSON_DEPTH } from "../models/formats/json-depth.ts";
+import { jsonDepth, MAX_JSON_DEPTH } from "../errors/json-depth.ts";
 
 export interface ToolCall {
   readonly id: string;

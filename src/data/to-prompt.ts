@@ -1,7 +1,7 @@
 /** From a row to a prompt, by a schema. */
 
-import type { ChatMessage, ChatTool } from "../chat/chat-message.ts";
 import { RerollError } from "../errors/reroll-error.ts";
+import type { ChatMessage, ChatTool } from "../flow/chat-message.ts";
 import type { JsonValue, Prompt } from "../flow/prompt.ts";
 import { deriveSeed } from "../random/random.ts";
 import type { SettledSchema } from "./choose-schema.ts";

@@ -1,6 +1,6 @@
 /** What `checkEnv` asks of single messages and steps, wherever they come from. */
 import { isDeepStrictEqual } from "node:util";
-import type { ChatMessage } from "../chat/chat-message.ts";
+import type { ChatMessage } from "../flow/chat-message.ts";
 import type { EnvStep } from "./text-env.ts";
 
 type Report = (rule: string, text: string) => void;

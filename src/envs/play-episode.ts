@@ -4,8 +4,8 @@
  * In: an environment that has not been started, and an agent. Out: all that happened. Ends the environment also when it throws.
  */
 
-import type { ChatMessage } from "../chat/chat-message.ts";
 import { RerollError } from "../errors/reroll-error.ts";
+import type { ChatMessage } from "../flow/chat-message.ts";
 import { Random } from "../random/random.ts";
 import type { EnvStep, Observation, Opening, TextEnv } from "./text-env.ts";
 

@@ -5,7 +5,7 @@
  * outside itself, and may throw: that ends its own trajectory as failed and nothing else.
  */
 import type { z } from "zod";
-import type { ChatMessage, ChatTool } from "../chat/chat-message.ts";
+import type { ChatMessage, ChatTool } from "../flow/chat-message.ts";
 import type { Prompt } from "../flow/prompt.ts";
 import type { Random } from "../random/random.ts";
 

@@ -1,5 +1,5 @@
 /** The start of the path: what a group of trajectories begins from. */
-import type { ChatMessage, ChatTool } from "../chat/chat-message.ts";
+import type { ChatMessage, ChatTool } from "./chat-message.ts";
 
 /** Anything a row of a data file can hold. */
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue };

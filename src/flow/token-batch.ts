@@ -6,12 +6,9 @@
  * made.
  */
 
-import type { GroupKey } from "../algorithms/advantages/group-rows.ts";
-import type { CorrectionMetrics } from "../algorithms/corrections/correction-metrics.ts";
-import type { LossMetrics } from "../algorithms/losses/loss-metrics.ts";
-import type { Denominators } from "../algorithms/reduce.ts";
 import { tensor } from "../torch/create.ts";
 import type { Tensor } from "../torch/tensor.ts";
+import type { CorrectionMetrics, Denominators, LossMetrics } from "./batch-statistics.ts";
 
 /** One rollout, whole: the rows of all groups, before it is cut into microbatches or spread over ranks. */
 export interface TokenBatch {
@@ -48,6 +45,9 @@ export interface SampledVersions {
   /** The version being trained. */
   readonly current: number;
 }
+
+/** What rows are grouped by: a prompt, a tag, the hash of a state. Equal keys make one group. */
+export type GroupKey = number | string;
 
 /** Where each row lies in its episode. */
 export interface AgentSteps {

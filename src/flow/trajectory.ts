@@ -5,8 +5,8 @@
  * left out of the loss.
  */
 
-import type { ChatMessage } from "../chat/chat-message.ts";
 import type { RerollError } from "../errors/reroll-error.ts";
+import type { ChatMessage } from "./chat-message.ts";
 import type { Prompt } from "./prompt.ts";
 import type { SampledTokens } from "./sampled-tokens.ts";
 

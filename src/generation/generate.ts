@@ -4,9 +4,10 @@
  * Everything that samples is behind this one function type: the local engine, engines in other threads, remote servers,
  * scripted fakes. Requests run at the same time and are batched by whoever implements it.
  */
-import type { RerollError } from "../errors/reroll-error.ts";
+import type { Finish } from "../flow/finish.ts";
 import type { SampledTokens } from "../flow/sampled-tokens.ts";
 
+export type { Finish } from "../flow/finish.ts";
 export type { SampledTokens, TokenLogprob } from "../flow/sampled-tokens.ts";
 
 /** Continues a prompt. Rejects only for a request that can never work; what happens on the way is in `finish`. */
@@ -48,14 +49,6 @@ export interface Sampling {
   /** The same seed, prompt, options and weights give the same tokens, whatever else is being generated. */
   readonly seed?: number;
 }
-
-/** Why a reply ended. */
-export type Finish =
-  | { readonly kind: "stop"; readonly by: "token"; readonly tokenId: number }
-  | { readonly kind: "stop"; readonly by: "string"; readonly text: string }
-  | { readonly kind: "length"; readonly limit: "max-tokens" | "context" }
-  | { readonly kind: "aborted" }
-  | { readonly kind: "failed"; readonly error: RerollError };
 
 export interface Generation extends SampledTokens {
   readonly finish: Finish;

@@ -5,7 +5,7 @@
  * with time limits and pools by cost class.
  */
 import type { z } from "zod";
-import type { ChatMessage } from "../chat/chat-message.ts";
+import type { ChatMessage } from "../flow/chat-message.ts";
 import type { Prompt } from "../flow/prompt.ts";
 
 export interface Reward {

@@ -6,12 +6,12 @@
  * before, and the sample builder forks there.
  */
 
-import type { ChatMessage, ChatTool } from "../chat/chat-message.ts";
 import { buildChatPrompt } from "../chat/chat-prompt.ts";
 import { PromptEncoder } from "../chat/prompt-encoder.ts";
 import { promptKeyOf, type RecordedReply } from "../chat/reply-index.ts";
 import type { ChatOptions } from "../chat/template/chat-template.ts";
 import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
+import type { ChatMessage, ChatTool } from "../flow/chat-message.ts";
 import type { Turn } from "../flow/trajectory.ts";
 
 /** Whether the model sees the whole conversation, or the instructions and the latest observation alone. */

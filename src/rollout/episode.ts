@@ -5,8 +5,8 @@
  * and rewards do: that is in `end`. Waits for: the engine, the environment and the reward, each with a time limit.
  */
 
-import type { ChatMessage } from "../chat/chat-message.ts";
 import type { MakeEnv, Observation, TextEnv } from "../envs/text-env.ts";
+import type { ChatMessage } from "../flow/chat-message.ts";
 import type { Clock } from "../flow/clock.ts";
 import type { Prompt } from "../flow/prompt.ts";
 import type { Trajectory, TrajectoryEnd, TrajectoryReward, Turn } from "../flow/trajectory.ts";

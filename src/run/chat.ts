@@ -1,8 +1,8 @@
 /** A conversation with a model: a message in, the reply out as it is written. */
 
-import type { ChatMessage } from "../chat/chat-message.ts";
 import { IncrementalDecoder } from "../chat/tokenizer/incremental-decoder.ts";
 import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
+import type { ChatMessage } from "../flow/chat-message.ts";
 import type { Finish, Generate, Sampling } from "../generation/generate.ts";
 import { ChatFormat, Conversation } from "../rollout/conversation.ts";
 

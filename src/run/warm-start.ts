@@ -1,12 +1,12 @@
 /** Samples for supervised steps before reinforcement learning: played episodes, or given replies. */
 
-import type { ChatMessage } from "../chat/chat-message.ts";
 import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
 import { buildSource } from "../data/build-source.ts";
 import type { DataChoice } from "../data/data-options.ts";
 import type { PromptSource } from "../data/prompt-source.ts";
 import { oracleAgent, playEpisode, randomAgent } from "../envs/play-episode.ts";
 import { RerollError } from "../errors/reroll-error.ts";
+import type { ChatMessage } from "../flow/chat-message.ts";
 import { joinIds } from "../flow/join-arrays.ts";
 import type { TokenSample } from "../flow/token-sample.ts";
 import { deriveSeed } from "../random/random.ts";

@@ -6,7 +6,7 @@
  * never split; what a recipe takes over the whole batch (whitening, batch-std, self-normalised weights) each rank takes
  * over its own share. The metrics of a step are those of the rank's share too.
  */
-import type { Denominators } from "../algorithms/reduce.ts";
+import type { Denominators } from "../flow/batch-statistics.ts";
 import { tensor } from "../torch/create.ts";
 import { DataParallel } from "../torch/distributed/data-parallel.ts";
 import type { ProcessGroup } from "../torch/distributed/process-group.ts";

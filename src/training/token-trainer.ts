@@ -5,13 +5,14 @@
  * microbatches changes nothing. Knows nothing of environments or engines.
  */
 
-import { type CorrectionMetrics, readCorrectionMetrics } from "../algorithms/corrections/correction-metrics.ts";
+import { readCorrectionMetrics } from "../algorithms/corrections/correction-metrics.ts";
 import { entropyBonus } from "../algorithms/losses/entropy-bonus.ts";
-import { addMetrics, type LossMetrics, readMetrics } from "../algorithms/losses/loss-metrics.ts";
+import { addMetrics, readMetrics } from "../algorithms/losses/loss-metrics.ts";
 import { maskedMean } from "../algorithms/masked.ts";
 import type { Measured, Recipe, RecipeState } from "../algorithms/recipe-runner/recipe.ts";
 import { globalDenominators, mergeDenominators } from "../algorithms/reduce.ts";
 import { RerollError } from "../errors/reroll-error.ts";
+import type { CorrectionMetrics, LossMetrics } from "../flow/batch-statistics.ts";
 import type { Metrics } from "../flow/metrics.ts";
 import { type ScoredBatch, type ScoredRows, selectRows, type TokenBatch } from "../flow/token-batch.ts";
 import type { SampleBatch } from "../flow/token-sample.ts";

@@ -1,5 +1,5 @@
 /** What ranks of data-parallel training tell each other in an update. Every rank calls each function, in the same order. */
-import type { Denominators } from "../algorithms/reduce.ts";
+import type { Denominators } from "../flow/batch-statistics.ts";
 
 export interface TrainerRanks {
   /** The counts of all ranks, this one's among them. */

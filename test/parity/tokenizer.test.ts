@@ -9,11 +9,11 @@ import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import type { ChatMessage } from "../../src/chat/chat-message.ts";
 import { type ChatOptions, encodeChat, renderChat } from "../../src/chat/template/chat-template.ts";
 import { IncrementalDecoder } from "../../src/chat/tokenizer/incremental-decoder.ts";
 import { loadTokenizer } from "../../src/chat/tokenizer/load-tokenizer.ts";
 import type { Tokenizer } from "../../src/chat/tokenizer/tokenizer.ts";
+import type { ChatMessage } from "../../src/flow/chat-message.ts";
 
 const repository = fileURLToPath(new URL("../..", import.meta.url));
 const shared = path.join(repository, "../shared");

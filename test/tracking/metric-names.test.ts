@@ -1,8 +1,9 @@
 /** Every metric that the stages of a run give is described in src/flow/metrics.ts. */
 import { expect, test } from "vitest";
-import { addMetrics, type LossMetrics } from "../../src/algorithms/losses/loss-metrics.ts";
+import { addMetrics } from "../../src/algorithms/losses/loss-metrics.ts";
 import { buildRecipe, type RecipeChoice, type RecipeName, recipes } from "../../src/algorithms/recipes/table.ts";
 import { buildSamples } from "../../src/experience/sample-builder.ts";
+import type { LossMetrics } from "../../src/flow/batch-statistics.ts";
 import { describeMetric } from "../../src/flow/metrics.ts";
 import { selectRows } from "../../src/flow/token-batch.ts";
 import type { TrajectoryGroup } from "../../src/flow/trajectory.ts";

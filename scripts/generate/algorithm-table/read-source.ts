@@ -12,7 +12,7 @@ export interface AlgorithmSources {
   readonly docOf: (file: string, name: string) => string;
   /** The options of an exported function, as in `gamma = 1`. */
   readonly optionsOf: (file: string, name: string) => string[];
-  /** `file#name` of every exported function outside of recipes and catalog. */
+  /** `file#name` of every exported function outside of recipes and what runs them. */
   readonly exportedFunctions: readonly string[];
 }
 
@@ -45,7 +45,7 @@ export function readSources(root: string): AlgorithmSources {
       return ts.isFunctionDeclaration(declaration) ? optionsOf(declaration, types) : [];
     },
     exportedFunctions: [...files]
-      .filter(([file]) => !/^(recipes|catalog)\//.test(file))
+      .filter(([file]) => !/^(recipes|recipe-runner)\//.test(file))
       .flatMap(([file, source]) =>
         source.statements
           .filter((item) => ts.isFunctionDeclaration(item) && isExported(item))

@@ -1,7 +1,9 @@
 /** A running mean of each agent's rewards as its baseline, for self-play and several roles. */
+
+import type { GroupKey } from "../../flow/token-batch.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { expectRange, expectRows } from "../expect-batch.ts";
-import { expectKeys, type GroupKey } from "./group-rows.ts";
+import { expectKeys } from "./group-rows.ts";
 import { readFinite, writeRows } from "./host-values.ts";
 
 /** The baseline of each agent. One that is not in it has baseline 0. Belongs into the checkpoint. */

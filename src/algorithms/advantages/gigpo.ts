@@ -1,8 +1,9 @@
 /** GiGPO: an advantage of the episode plus one of the step, among steps that started from the same state. */
 import { RerollError } from "../../errors/reroll-error.ts";
+import type { GroupKey } from "../../flow/token-batch.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { expectRange, expectRows } from "../expect-batch.ts";
-import { expectKeys, type GroupKey, groupRows } from "./group-rows.ts";
+import { expectKeys, groupRows } from "./group-rows.ts";
 import { readFinite, writeRows } from "./host-values.ts";
 import { normaliseGroups } from "./normalise-groups.ts";
 

@@ -1,8 +1,6 @@
 /** Rows by group. Groups may have any sizes, and their rows may lie in any order. */
 import { RerollError } from "../../errors/reroll-error.ts";
-
-/** What rows are grouped by: a prompt, a tag, the hash of a state. Equal keys make one group. */
-export type GroupKey = number | string;
+import type { GroupKey } from "../../flow/token-batch.ts";
 
 /** The rows of each group, groups in the order in which they first appear. */
 export function groupRows(keyOf: readonly GroupKey[]): number[][] {

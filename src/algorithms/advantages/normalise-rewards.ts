@@ -1,7 +1,9 @@
 /** Rewards normalised by any key: the prompt, the domain, a tag, the whole batch. */
+
+import type { GroupKey } from "../../flow/token-batch.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { expectRows } from "../expect-batch.ts";
-import { expectKeys, type GroupKey, groupRows } from "./group-rows.ts";
+import { expectKeys, groupRows } from "./group-rows.ts";
 import { readFinite, writeRows } from "./host-values.ts";
 import { type NormaliseOptions, normaliseGroups } from "./normalise-groups.ts";
 

@@ -1,11 +1,9 @@
 /** Metrics of a correction: numbers of a whole batch, on the device until they are read together. */
+import type { CorrectionMetrics } from "../../flow/batch-statistics.ts";
 import { stack } from "../../torch/create.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { maskedMean } from "../masked.ts";
-
-/** Tensors without dimensions by name, as in `rollout_corr/kl`. */
-export type CorrectionMetrics = Readonly<Record<string, Tensor>>;
 
 /** The metrics as numbers, read from the device in one go. */
 export function readCorrectionMetrics(metrics: CorrectionMetrics): Record<string, number> {

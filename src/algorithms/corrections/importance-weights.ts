@@ -1,8 +1,10 @@
 /** Importance weights w = policy / sampler, bounded, and the metrics that show what the bounds did. */
+
+import type { CorrectionMetrics } from "../../flow/batch-statistics.ts";
 import { onesLike } from "../../torch/create.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { maskedMax, maskedMean, maskedMin, maskedSum, zeroOutside } from "../masked.ts";
-import { type CorrectionMetrics, maskedDeviation, rowShare, rowSummary } from "./correction-metrics.ts";
+import { maskedDeviation, rowShare, rowSummary } from "./correction-metrics.ts";
 import type { ImportanceBounds } from "./correction-options.ts";
 
 /** exp(20) is about 5e8. Logs of weights are kept in [-20, 20] before they are exponentiated, sums after summing. */

@@ -1,6 +1,6 @@
+import type { CorrectionMetrics } from "../../flow/batch-statistics.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { maskedMean, maskedSum } from "../masked.ts";
-import type { CorrectionMetrics } from "./correction-metrics.ts";
 import { expBounded, LOG_WEIGHT_BOUND } from "./importance-weights.ts";
 
 export interface OffPolicyInputs {

@@ -1,7 +1,9 @@
 /** Which tokens are too far off-policy to train on, by criteria that all must hold, with verl's metrics for each. */
+
+import type { CorrectionMetrics } from "../../flow/batch-statistics.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { maskedMax, maskedMean, maskedMin, maskedSum } from "../masked.ts";
-import { type CorrectionMetrics, maskedDeviation, rowShare, rowSummary } from "./correction-metrics.ts";
+import { maskedDeviation, rowShare, rowSummary } from "./correction-metrics.ts";
 import type { Criterion } from "./correction-options.ts";
 import { LOG_WEIGHT_BOUND } from "./importance-weights.ts";
 

@@ -8,12 +8,13 @@
  * computed with the new mask. In bypass mode, where the anchor is the sampler, it runs inside of the loss: see
  * losses/policy/bypass.ts.
  */
+
+import type { CorrectionMetrics } from "../../flow/batch-statistics.ts";
 import { noGrad } from "../../torch/autograd.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { expectBatch } from "../expect-batch.ts";
 import { maskedMean, zeroOutside } from "../masked.ts";
-import type { CorrectionMetrics } from "./correction-metrics.ts";
 import type { RolloutCorrection } from "./correction-options.ts";
 import { importanceWeights } from "./importance-weights.ts";
 import { offPolicyMetrics } from "./off-policy-metrics.ts";

@@ -1,7 +1,9 @@
 /** KL as a term of the loss. */
+
+import type { Denominators } from "../../flow/batch-statistics.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { expectBatch, expectRange } from "../expect-batch.ts";
-import { type Denominators, type LossRows, type Reduction, reduceLoss } from "../reduce.ts";
+import { type LossRows, type Reduction, reduceLoss } from "../reduce.ts";
 import { type KlEstimator, klEstimate } from "./estimate.ts";
 
 export interface KlLossInputs extends LossRows {

@@ -1,19 +1,11 @@
 /**
  * Metrics of losses: sums and counts on the device, so that those of microbatches and ranks add up to those of the batch.
  */
+import type { LossMetrics, MetricSum } from "../../flow/batch-statistics.ts";
 import { stack } from "../../torch/create.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { maskedCount, maskedSum } from "../masked.ts";
-
-/** A mean that is not divided yet; both tensors have no dimensions and no gradient. */
-export interface MetricSum {
-  readonly sum: Tensor;
-  readonly count: Tensor;
-}
-
-/** Means by name. Names are `stage/quantity`. */
-export type LossMetrics = Readonly<Record<string, MetricSum>>;
 
 /** The mean of a value over the tokens of a mask. */
 export function meanOver(mask: Tensor, values: Tensor): MetricSum {

@@ -1,7 +1,8 @@
 /** What a loss returns, and how it becomes the share of one part in the loss of its batch. */
+
+import type { Denominators, LossMetrics } from "../../flow/batch-statistics.ts";
 import type { Tensor } from "../../torch/tensor.ts";
-import { type Denominators, type LossRows, type Reduction, reduceLoss, reduceSequenceLoss } from "../reduce.ts";
-import type { LossMetrics } from "./loss-metrics.ts";
+import { type LossRows, type Reduction, reduceLoss, reduceSequenceLoss } from "../reduce.ts";
 
 /** A loss with a value per token. It is 0, with gradient 0, outside of the loss mask. */
 export interface TokenLoss {

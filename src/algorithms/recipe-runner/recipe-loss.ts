@@ -1,17 +1,17 @@
 /** The loss of some rows of a scored batch: policy, KL, entropy and value terms, each its share of the whole batch. */
 import { RerollError } from "../../errors/reroll-error.ts";
+import type { CorrectionMetrics, Denominators, LossMetrics } from "../../flow/batch-statistics.ts";
 import type { LossTerm, Microbatch, RecipeLoss, ScoredRows } from "../../flow/token-batch.ts";
 import type { Tensor } from "../../torch/tensor.ts";
-import type { CorrectionMetrics } from "../corrections/correction-metrics.ts";
 import { correctRollout } from "../corrections/rollout-correction.ts";
 import { parseKlEstimator } from "../kl/estimate.ts";
 import { klLoss } from "../kl/loss.ts";
 import { entropyBonus } from "../losses/entropy-bonus.ts";
-import { addMetrics, type LossMetrics } from "../losses/loss-metrics.ts";
+import { addMetrics } from "../losses/loss-metrics.ts";
 import { reduceOutput } from "../losses/loss-output.ts";
 import { reinforceLoss } from "../losses/policy/reinforce.ts";
 import { valueLoss } from "../losses/value-loss.ts";
-import type { Denominators, LossRows } from "../reduce.ts";
+import type { LossRows } from "../reduce.ts";
 import type { PolicyPieceInputs } from "./recipe.ts";
 import type { RecipePlan } from "./recipe-plan.ts";
 

@@ -5,6 +5,7 @@
  * scored batch. Both are pure: what changes over a run is in the state, which the caller keeps.
  */
 
+import type { Denominators } from "../../flow/batch-statistics.ts";
 import type { Microbatch, RecipeLoss, ScoredBatch, TokenBatch } from "../../flow/token-batch.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { KlController } from "../kl/controller.ts";
@@ -12,7 +13,7 @@ import type { EntropyController } from "../losses/entropy-controller.ts";
 import type { LossOutput } from "../losses/loss-output.ts";
 import type { PolicyLossInputs } from "../losses/policy/policy-loss.ts";
 import type { ValueLossOptions } from "../losses/value-loss.ts";
-import type { Denominators, Reduction } from "../reduce.ts";
+import type { Reduction } from "../reduce.ts";
 
 export interface Recipe {
   readonly type: string;

@@ -5,6 +5,7 @@
  * the denominators. The result holds constants; nothing in it has a gradient.
  */
 import { RerollError } from "../../errors/reroll-error.ts";
+import type { CorrectionMetrics } from "../../flow/batch-statistics.ts";
 import type { ScoredBatch, TokenBatch } from "../../flow/token-batch.ts";
 import { noGrad } from "../../torch/autograd.ts";
 import { tensor } from "../../torch/create.ts";
@@ -12,7 +13,6 @@ import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { clip } from "../advantages/clip.ts";
 import { sumRewards, toLastToken } from "../advantages/token-values.ts";
-import type { CorrectionMetrics } from "../corrections/correction-metrics.ts";
 import { offPolicySequenceMask } from "../corrections/off-policy-sequence-mask.ts";
 import { outlierMask } from "../corrections/outlier-mask.ts";
 import { type CorrectedRollout, correctRollout } from "../corrections/rollout-correction.ts";

@@ -1,6 +1,7 @@
 /** Prompts that are neither solved nor out of reach. */
 import { RerollError } from "../../errors/reroll-error.ts";
-import { expectKeys, type GroupKey } from "../advantages/group-rows.ts";
+import type { GroupKey } from "../../flow/token-batch.ts";
+import { expectKeys } from "../advantages/group-rows.ts";
 import { expectRange } from "../expect-batch.ts";
 import { decideByGroup } from "./row-filter.ts";
 

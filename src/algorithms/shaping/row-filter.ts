@@ -1,9 +1,10 @@
 /** Which rows train, as one flag per row, and the loss mask without the others. */
 import { RerollError } from "../../errors/reroll-error.ts";
+import type { GroupKey } from "../../flow/token-batch.ts";
 import { tensor } from "../../torch/create.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
-import { type GroupKey, groupRows } from "../advantages/group-rows.ts";
+import { groupRows } from "../advantages/group-rows.ts";
 import { expectBatch } from "../expect-batch.ts";
 
 /** The mask with all tokens of the rows that are not kept set to false. They then count in no denominator either. */

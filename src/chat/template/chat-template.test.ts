@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { fixtureFolder } from "../../../fixtures/tokenizer/make-tokenizer.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
-import type { ChatMessage } from "../chat-message.ts";
+import type { ChatMessage } from "../../flow/chat-message.ts";
 import { loadTokenizer } from "../tokenizer/load-tokenizer.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import { type ChatOptions, encodeChat, renderChat } from "./chat-template.ts";

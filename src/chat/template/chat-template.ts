@@ -6,7 +6,7 @@
  */
 
 import { RerollError } from "../../errors/reroll-error.ts";
-import type { ChatMessage } from "../chat-message.ts";
+import type { ChatMessage } from "../../flow/chat-message.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import { type ChatVariableOptions, chatVariables } from "./chat-variables.ts";
 import { JinjaTemplate, TemplateRefusal } from "./jinja-template.ts";

@@ -5,7 +5,7 @@
  */
 
 import { RerollError } from "../../errors/reroll-error.ts";
-import type { ChatMessage, ChatTool, ChatToolCall } from "../chat-message.ts";
+import type { ChatMessage, ChatTool, ChatToolCall } from "../../flow/chat-message.ts";
 
 export interface ChatVariableOptions {
   readonly tools?: readonly ChatTool[];

@@ -5,8 +5,6 @@
  * chance. Reward 1 for every push, as in Gymnasium. A reply that cannot be read lets no time pass and costs `formatPenalty`.
  */
 import { z } from "zod";
-import { cartPole } from "../../control/envs/classic/cart-pole.ts";
-import { clamp } from "../../control/envs/classic/control-task.ts";
 import { deriveSeed, Random } from "../../random/random.ts";
 import {
   answerWords,
@@ -19,6 +17,7 @@ import {
 import { episodeEnded } from "../episode-ended.ts";
 import { seedPrompt } from "../seed-prompt.ts";
 import type { EnvDefinition, EnvStep, Observation, Opening, Reply, TextEnv } from "../text-env.ts";
+import { advanceCartPole, CART_POLE_STATE_SIZE, hasCartPoleFallen, startCartPole } from "./cart-pole-motion.ts";
 
 const ACTIONS = ["Left", "Right"] as const;
 /** What is told, and the value that has the highest level: the limits of position and angle, twice what a good player needs of the others. */
@@ -59,8 +58,8 @@ export const cartPoleText: EnvDefinition<typeof cartPoleTextOptions> = {
       ...(options.prompt === "compact" && { words: { words: [...levelWords(options.numLevels), ...words], endWords } }),
       makePrompt: (seed) => seedPrompt("cart-pole-text", seed),
       makeEnv: ({ seed }) => {
-        const state = new Float64Array(cartPole.stateSize);
-        cartPole.start(state, new Random(deriveSeed(seed, "cart-pole-text")));
+        const state = new Float64Array(CART_POLE_STATE_SIZE);
+        startCartPole(state, new Random(deriveSeed(seed, "cart-pole-text")));
         return new CartPoleTextEnv(state, options);
       },
     };
@@ -94,11 +93,11 @@ export class CartPoleTextEnv implements TextEnv {
     if (this.#hasEnded) throw episodeEnded("cart-pole-text");
     const { answerTags, formatPenalty, maxTurns } = this.#options;
     const action = readChoice(text, answerTags, ACTIONS);
-    const reward = action === null ? -formatPenalty : cartPole.advance(this.#state, action);
+    const reward = action === null ? -formatPenalty : advanceCartPole(this.#state, action);
     this.#numTurns++;
     this.#numPushes += Number(action !== null);
 
-    const hasFallen = cartPole.hasTerminated(this.#state);
+    const hasFallen = hasCartPoleFallen(this.#state);
     this.#hasEnded = hasFallen || this.#numTurns >= maxTurns;
     return {
       kind: hasFallen ? "terminated" : this.#hasEnded ? "truncated" : "continues",
@@ -140,7 +139,7 @@ export class CartPoleTextEnv implements TextEnv {
 
 function levelOf(share: number, numLevels: number): number {
   // Adding 0 turns a negative zero into zero.
-  return Math.round(clamp(share, -1, 1) * numLevels) + 0;
+  return Math.round(Math.min(Math.max(share, -1), 1) * numLevels) + 0;
 }
 
 function levelWords(numLevels: number): string[] {

@@ -7,8 +7,8 @@
  * Turns build on each other, so this environment is for agents that keep the whole conversation.
  */
 
-import type { ChatMessage } from "../../chat/chat-message.ts";
 import { type ToolCall, ToolCallReader } from "../../chat/tool-calls.ts";
+import type { ChatMessage } from "../../flow/chat-message.ts";
 import type { Prompt } from "../../flow/prompt.ts";
 import type { Random } from "../../random/random.ts";
 import { episodeEnded } from "../episode-ended.ts";

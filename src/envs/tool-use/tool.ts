@@ -4,7 +4,7 @@
  * A tool that cannot do what it was asked answers with `kind: "error"`: the model reads why and may try again. A tool that
  * throws is broken, and fails the episode.
  */
-import type { ChatTool } from "../../chat/chat-message.ts";
+import type { ChatTool } from "../../flow/chat-message.ts";
 
 /** A function that the model may call. */
 export interface Tool {

@@ -5,7 +5,7 @@
  * content are brought into the form that templates know: parts become text, `developer` becomes `system`.
  */
 import { z } from "zod";
-import type { ChatMessage, ChatTool } from "../../chat/chat-message.ts";
+import type { ChatMessage, ChatTool } from "../../flow/chat-message.ts";
 import { expectShallow } from "./json-body.ts";
 import { requestError } from "./openai-errors.ts";
 import { flag, readFields, text, unknownFields, wholeNumber } from "./request-fields.ts";

@@ -1,6 +1,6 @@
 /** Request bodies as JSON, with a limit on their nesting: code that walks a value step by step would run out of stack. */
 import type { FastifyInstance } from "fastify";
-import { jsonDepth, MAX_JSON_DEPTH } from "../../models/formats/json-depth.ts";
+import { jsonDepth, MAX_JSON_DEPTH } from "../../errors/json-depth.ts";
 import { requestError } from "./openai-errors.ts";
 
 /** Reads JSON bodies as the framework does, and refuses those that nest too deep. */

@@ -5,7 +5,7 @@
  * own fence. The verdict is the last line and nothing else on it; whatever a reply says above it does not count.
  */
 import { createHash } from "node:crypto";
-import type { ChatMessage } from "../../chat/chat-message.ts";
+import type { ChatMessage } from "../../flow/chat-message.ts";
 import type { EndpointMessage } from "./chat-endpoint.ts";
 
 /** A question, and the reader of its verdict. Verdicts are between 0 and 1. */

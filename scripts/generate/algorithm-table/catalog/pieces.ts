@@ -27,7 +27,6 @@ export const pieces: readonly PieceRow[] = [
     name: "gae",
     peers: ["verl", "ROLL", "TRL", "AReaL", "slime", "OpenRLHF", "SkyRL"],
   },
-  { kind: "advantage", file: "advantages/control-gae.ts", name: "controlGae", peers: ["HDMI"] },
   {
     kind: "advantage",
     file: "advantages/discounted-returns.ts",
@@ -180,15 +179,6 @@ export const pieces: readonly PieceRow[] = [
     name: "crossEntropyLoss",
     peers: ["TRL", "prime-rl"],
     source: "maximum likelihood",
-  },
-  { kind: "other loss", file: "losses/control/latent-matching.ts", name: "latentMatchingLoss", peers: ["HDMI"] },
-  { kind: "other loss", file: "losses/control/action-matching.ts", name: "actionMeanLoss", peers: ["HDMI"] },
-  {
-    kind: "other loss",
-    file: "losses/control/action-matching.ts",
-    name: "actionKlLoss",
-    peers: [],
-    source: "the KL of two normal distributions",
   },
 
   {

@@ -1,5 +1,5 @@
+import type { CorrectionMetrics } from "../../../flow/batch-statistics.ts";
 import type { Tensor } from "../../../torch/tensor.ts";
-import type { CorrectionMetrics } from "../../corrections/correction-metrics.ts";
 import type { RolloutCorrection } from "../../corrections/correction-options.ts";
 import { correctRollout } from "../../corrections/rollout-correction.ts";
 import type { LossOutput } from "../loss-output.ts";

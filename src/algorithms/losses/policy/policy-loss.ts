@@ -4,11 +4,13 @@
  * A policy loss takes [B, T] tensors over response tokens and returns a loss per token (or per sequence) with metrics.
  * `reduceOutput` turns it into the loss of a batch. Tokens with NaN or infinite inputs are left out: see live-tokens.ts.
  */
+
+import type { LossMetrics, MetricSum } from "../../../flow/batch-statistics.ts";
 import type { Tensor } from "../../../torch/tensor.ts";
 import { expectBatch } from "../../expect-batch.ts";
 import { zeroOutside } from "../../masked.ts";
 import { liveTokens } from "../live-tokens.ts";
-import { type LossMetrics, type MetricSum, meanOver, shareOf } from "../loss-metrics.ts";
+import { meanOver, shareOf } from "../loss-metrics.ts";
 import type { LossOutput, TokenLoss } from "../loss-output.ts";
 
 export interface PolicyLossInputs {

@@ -3,8 +3,8 @@
  */
 
 import { basename } from "node:path";
+import { jsonDepth } from "../../../errors/json-depth.ts";
 import { RerollError } from "../../../errors/reroll-error.ts";
-import { jsonDepth } from "../json-depth.ts";
 import { readExactly } from "../read-exactly.ts";
 import { replaceFile } from "../replace-file.ts";
 import { showName } from "../show-name.ts";

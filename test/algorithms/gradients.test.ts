@@ -1,17 +1,17 @@
 /** The gradients of all other losses, against finite differences in float64. Policy losses: every-policy-loss.test.ts. */
 import { expect, test } from "vitest";
-import { actionKlLoss, actionMeanLoss } from "../../control/adaptation/action-matching.ts";
-import { latentMatchingLoss } from "../../control/adaptation/latent-matching.ts";
-import { gradients } from "../../torch/autograd.ts";
-import { tensor } from "../../torch/create.ts";
-import type { Tensor } from "../../torch/tensor.ts";
-import { crossEntropyLoss } from "./cross-entropy.ts";
-import { distillationLoss } from "./distillation/distillation.ts";
-import { topDistillationLoss } from "./distillation/top-distillation.ts";
-import { entropyBonus } from "./entropy-bonus.ts";
-import { bradleyTerryLoss } from "./preference/bradley-terry.ts";
-import { type DpoOptions, dpoLoss } from "./preference/dpo.ts";
-import { valueLoss } from "./value-loss.ts";
+import { crossEntropyLoss } from "../../src/algorithms/losses/cross-entropy.ts";
+import { distillationLoss } from "../../src/algorithms/losses/distillation/distillation.ts";
+import { topDistillationLoss } from "../../src/algorithms/losses/distillation/top-distillation.ts";
+import { entropyBonus } from "../../src/algorithms/losses/entropy-bonus.ts";
+import { bradleyTerryLoss } from "../../src/algorithms/losses/preference/bradley-terry.ts";
+import { type DpoOptions, dpoLoss } from "../../src/algorithms/losses/preference/dpo.ts";
+import { valueLoss } from "../../src/algorithms/losses/value-loss.ts";
+import { actionKlLoss, actionMeanLoss } from "../../src/control/adaptation/action-matching.ts";
+import { latentMatchingLoss } from "../../src/control/adaptation/latent-matching.ts";
+import { gradients } from "../../src/torch/autograd.ts";
+import { tensor } from "../../src/torch/create.ts";
+import type { Tensor } from "../../src/torch/tensor.ts";
 
 // Twelve numbers without a pattern, away from 0 and from each other.
 const values = [-1.3, -0.4, -2.1, -0.9, -3.2, -0.7, -1.8, -0.25, -2.6, -1.1, -0.55, -1.6];
