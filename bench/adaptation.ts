@@ -58,7 +58,7 @@ function readRuns(): AdaptationRun[] {
 }
 
 function report(runs: readonly AdaptationRun[]): void {
-  const summary = summarise(runs);
+  const summary = summarize(runs);
   const names = Object.keys(EVALUATIONS) as (keyof Returns)[];
   printTable(
     "Mean return of 200 episodes with mean actions, over seeds (lowest to highest)",
@@ -80,7 +80,7 @@ function report(runs: readonly AdaptationRun[]): void {
 }
 
 /** One entry per arm and stage, in the order of the arms. */
-function summarise(runs: readonly AdaptationRun[]) {
+function summarize(runs: readonly AdaptationRun[]) {
   const cells = runs.flatMap(({ arm, seed, stages }) => stages.map((stage) => ({ arm, seed, ...stage })));
   const keys = [...new Set(cells.map(({ arm, stage }) => JSON.stringify([arm, stage])))];
   return keys.map((key) => {

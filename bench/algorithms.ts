@@ -27,7 +27,7 @@ const scale = (shape.rows * shape.tokensPerRow) / (decoder.rows * decoder.tokens
 /** Beside the plain recipes, the most expensive setting: every mask and term, and a correction with all its metrics. */
 const everyTerm = {
   correction: {
-    importance: { level: "sequence", threshold: 3, isSelfNormalised: true },
+    importance: { level: "sequence", threshold: 3, isSelfNormalized: true },
     rejections: { token_k1: "0.5_2.0", seq_max_k2: 2.5 },
   },
   klReward: { coefficient: 0.01 },

@@ -14,7 +14,7 @@ import { trainRun } from "../src/run/train-run.ts";
 import { SpanRecorder } from "../src/tracking/span-recorder.ts";
 import { printTable, writeResult } from "./report.ts";
 import { sortDigits } from "./sort-digits.ts";
-import { spread, summarise } from "./statistics.ts";
+import { spread, summarize } from "./statistics.ts";
 
 const numRepeats = Number(process.argv[2] ?? 3);
 const steps = 24;
@@ -52,14 +52,14 @@ const rows = latencies.flatMap((latencyMs) =>
     own: all.filter((one) => one.latencyMs === latencyMs && one.loop === loop),
   })),
 );
-const medianOf = (own: readonly Measured[], pick: (one: Measured) => number) => summarise(own.map(pick)).median;
+const medianOf = (own: readonly Measured[], pick: (one: Measured) => number) => summarize(own.map(pick)).median;
 printTable(
   `${steps} steps of 128 trajectories: medians (and quartiles) of ${numRepeats} runs`,
   ["environment", "loop", "seconds", "engine idle", "trainer idle", "staleness", "reward at the end"],
   rows.map(({ latencyMs, loop, own }) => [
     latencyMs === 0 ? "answers at once" : `takes ${latencyMs / 2} to ${1.5 * latencyMs} ms`,
     loop,
-    spread(summarise(own.map(({ seconds }) => seconds)), 1),
+    spread(summarize(own.map(({ seconds }) => seconds)), 1),
     percent(medianOf(own, ({ engineIdle }) => engineIdle)),
     percent(medianOf(own, ({ trainerIdle }) => trainerIdle)),
     medianOf(own, ({ staleness }) => staleness).toFixed(2),

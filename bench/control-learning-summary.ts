@@ -27,7 +27,7 @@ export const controlBars: Readonly<Record<string, { readonly bar: number; readon
 };
 
 /** One entry per recipe, in the order of their first runs. */
-export function summariseControl(runs: readonly ControlLearningRun[]) {
+export function summarizeControl(runs: readonly ControlLearningRun[]) {
   return [...new Set(runs.map(({ recipe }) => recipe))].map((recipe) => {
     const own = runs.filter((run) => run.recipe === recipe);
     const last = own.map(({ curve }) => curve.at(-1)!);

@@ -13,7 +13,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { type ControlLearningRun, controlBars, summariseControl } from "./control-learning-summary.ts";
+import { type ControlLearningRun, controlBars, summarizeControl } from "./control-learning-summary.ts";
 import { printTable, writeResult } from "./report.ts";
 
 const { values, positionals } = parseArgs({
@@ -55,7 +55,7 @@ function readRuns(): ControlLearningRun[] {
 }
 
 function report(runs: readonly ControlLearningRun[]): void {
-  const summary = summariseControl(runs);
+  const summary = summarizeControl(runs);
   printTable(
     "Mean return of the last 100 episodes, over seeds",
     ["recipe", "steps", "seeds", "mean", "deviation", "published", "bar", "seconds"],

@@ -74,7 +74,7 @@ async function compare({ name, file, gymnasium }: (typeof subjects)[number]): Pr
 
 function settingsOf({ env, loop, algorithm, policy }: ControlConfig, gymnasium: string) {
   const { epochs, minibatches, lr, entropy } = algorithm;
-  const settings = { epochs, minibatches, lr, entropy, normalised: policy.normalizeObservations };
+  const settings = { epochs, minibatches, lr, entropy, normalized: policy.normalizeObservations };
   return { env: gymnasium, envs: env.numEnvs, ticks: loop.ticks, ...settings };
 }
 

@@ -31,31 +31,32 @@ export interface Batch {
 export class DecoderTraining {
   readonly model: CausalLm;
   readonly batches: readonly Batch[];
-  private readonly optimizer: AdamW;
-  private readonly weights_S: Tensor;
-  private readonly workload: Workload;
-  private numSteps = 0;
+  readonly #optimizer: AdamW;
+  readonly #weights_S: Tensor;
+  readonly #workload: Workload;
+  #numSteps = 0;
 
   constructor(workload: Workload) {
     const { preset, vocabSize, rows, tokensPerRow } = workload;
     const generator = new Generator(0);
     const numTokens = rows * tokensPerRow;
     const draw = () => randint(0, vocabSize, [numTokens], { generator });
-    this.workload = workload;
-    this.model = new CausalLm(presetConfig(preset, vocabSize)).initialise(generator);
+    this.#workload = workload;
+    this.model = new CausalLm(presetConfig(preset, vocabSize)).initialize(generator);
     this.batches = Array.from({ length: 4 }, () => ({ ids_S: draw(), targets_S: draw() }));
-    this.weights_S = full([numTokens], 1 / numTokens);
+    this.#weights_S = full([numTokens], 1 / numTokens);
     const { lr, weightDecay } = settings;
-    this.optimizer = new AdamW(this.model.namedParameters(), { lr, weightDecay });
+    this.#optimizer = new AdamW(this.model.namedParameters(), { lr, weightDecay });
   }
 
   /** One step on the next batch; returns its loss. */
   step(): number {
     return tensorScope(() => {
-      const { model, optimizer, workload } = this;
-      const { ids_S, targets_S } = this.batches[this.numSteps++ % this.batches.length]!;
+      const { model } = this;
+      const [optimizer, workload] = [this.#optimizer, this.#workload];
+      const { ids_S, targets_S } = this.batches[this.#numSteps++ % this.batches.length]!;
       const hidden_SD = model.forward(ids_S, paddedLayout(workload.rows, workload.tokensPerRow));
-      const { loss } = weightedCrossEntropy(hidden_SD, model.head, targets_S, this.weights_S);
+      const { loss } = weightedCrossEntropy(hidden_SD, model.head, targets_S, this.#weights_S);
       loss.backward();
       clipGradNorm(model.parameters(), settings.maxGradNorm);
       optimizer.step();

@@ -33,7 +33,7 @@ export interface Spread {
 }
 
 /** One entry per recipe, in the order of their first runs. */
-export function summariseLearning(runs: readonly LearningRun[]) {
+export function summarizeLearning(runs: readonly LearningRun[]) {
   return [...new Set(runs.map(({ recipe }) => recipe))].map((recipe) => {
     const own = runs.filter((run) => run.recipe === recipe);
     const over = (pick: (run: LearningRun) => number) => spreadOf(own.map(pick));

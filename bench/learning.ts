@@ -13,7 +13,7 @@ import { availableParallelism, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { type LearningRun, type Spread, summariseLearning } from "./learning-summary.ts";
+import { type LearningRun, type Spread, summarizeLearning } from "./learning-summary.ts";
 import { printTable, writeResult } from "./report.ts";
 
 const { values, positionals } = parseArgs({
@@ -63,7 +63,7 @@ function readRuns(folder: string): LearningRun[] {
 }
 
 function report(runs: readonly LearningRun[]): void {
-  const summary = summariseLearning(runs);
+  const summary = summarizeLearning(runs);
   printTable(
     "Validation, mean over seeds (lowest to highest)",
     ["recipe", "metric", "seeds", "random play", "warm start", "end", "effective moves", "seconds"],

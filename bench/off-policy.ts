@@ -4,7 +4,7 @@
  * node --import tsx bench/off-policy.ts [--seeds 1,2,3,4,5] [--jobs 1] [--out folder]
  * node --import tsx bench/off-policy.ts --merge folder
  * The same small task with every arm, every run a process with one thread: tokens are sampled one publication of four steps
- * ahead, and the engine's weights differ from the trainer's by noise, as those of a quantised engine do. `--jobs` runs go at
+ * ahead, and the engine's weights differ from the trainer's by noise, as those of a quantized engine do. `--jobs` runs go at
  * the same time. `--out` keeps the file of each run; on a machine with more cores, packed with scripts/pack.mjs, that folder is
  * what to bring home, and `--merge` makes the table, bench/results/off-policy.json and docs/images/off-policy.svg of it.
  */

@@ -17,28 +17,28 @@ const openMpWaiting = {
 } as const;
 
 export class PythonChild {
-  private readonly child: ChildProcessWithoutNullStreams;
-  private readonly lines: AsyncIterator<string>;
+  readonly #child: ChildProcessWithoutNullStreams;
+  readonly #lines: AsyncIterator<string>;
 
   /** Starts python/<script>, with OpenMP waiting as it does by default, or passively as the addon sets it. */
   constructor(script: string, waiting: "default" | "passive" = "default") {
-    this.child = spawn(interpreter, [fileURLToPath(new URL(`python/${script}`, import.meta.url))], {
+    this.#child = spawn(interpreter, [fileURLToPath(new URL(`python/${script}`, import.meta.url))], {
       env: { ...process.env, ...openMpWaiting[waiting] },
     });
-    this.child.stderr.pipe(process.stderr);
-    this.lines = createInterface({ input: this.child.stdout })[Symbol.asyncIterator]();
+    this.#child.stderr.pipe(process.stderr);
+    this.#lines = createInterface({ input: this.#child.stdout })[Symbol.asyncIterator]();
   }
 
   /** Calls a handler of the script and returns what it returns. One request at a time. */
   async request<Reply>(handler: string, values: Readonly<Record<string, unknown>> = {}): Promise<Reply> {
-    this.child.stdin.write(`${JSON.stringify({ handler, ...values })}\n`);
-    const { value, done } = await this.lines.next();
+    this.#child.stdin.write(`${JSON.stringify({ handler, ...values })}\n`);
+    const { value, done } = await this.#lines.next();
     if (done) throw new Error("The Python child ended. It needs torch and numpy: apt-get install python3-torch.");
     return JSON.parse(value);
   }
 
   async stop(): Promise<void> {
-    this.child.stdin.end();
-    if (this.child.exitCode === null) await once(this.child, "exit");
+    this.#child.stdin.end();
+    if (this.#child.exitCode === null) await once(this.#child, "exit");
   }
 }

@@ -10,7 +10,7 @@ export interface Summary {
   readonly count: number;
 }
 
-export function summarise(samples: readonly number[]): Summary {
+export function summarize(samples: readonly number[]): Summary {
   const sorted = samples.toSorted((a, b) => a - b);
   return {
     median: quantile(sorted, 0.5),

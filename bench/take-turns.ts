@@ -2,7 +2,7 @@
  * Subjects measured turn by turn in one run. The machine is shared and its speed drifts; a turn of each in every round
  * spreads that over all of them.
  */
-import { type Summary, summarise } from "./statistics.ts";
+import { type Summary, summarize } from "./statistics.ts";
 
 /** One measurement. Processor time counts all threads and is hardly disturbed by other programs, wall time is. */
 export interface Sample {
@@ -58,7 +58,7 @@ export function measure(body: () => void): Sample {
 
 function timingOf(samples: readonly Sample[]): Timing {
   return {
-    wall: summarise(samples.map(({ wall }) => wall)),
-    cpu: summarise(samples.map(({ cpu }) => cpu)),
+    wall: summarize(samples.map(({ wall }) => wall)),
+    cpu: summarize(samples.map(({ cpu }) => cpu)),
   };
 }

@@ -54,13 +54,13 @@ class Agent(nn.Module):
         return actions, chances.log_prob(actions).sum(1), chances.entropy().sum(1), self.critic(observations)
 
 
-def make(name, gamma, is_normalised):
+def make(name, gamma, is_normalized):
     def create():
         env = gymnasium.make(name)
-        if is_normalised:
+        if is_normalized:
             env = gymnasium.wrappers.FlattenObservation(env)
         env = gymnasium.wrappers.RecordEpisodeStatistics(env)
-        if is_normalised:
+        if is_normalized:
             env = gymnasium.wrappers.ClipAction(env)
             env = gymnasium.wrappers.NormalizeObservation(env)
             env = gymnasium.wrappers.TransformObservation(env, lambda seen: numpy.clip(seen, -10, 10))
@@ -72,10 +72,10 @@ def make(name, gamma, is_normalised):
 
 
 class Learner:
-    def __init__(self, env, envs, ticks, epochs, minibatches, lr, entropy, normalised, gamma=0.99, lam=0.95, clip=0.2):
+    def __init__(self, env, envs, ticks, epochs, minibatches, lr, entropy, normalized, gamma=0.99, lam=0.95, clip=0.2):
         torch.manual_seed(1)
         torch.set_num_threads(1)
-        self.envs = gymnasium.vector.SyncVectorEnv([make(env, gamma, normalised) for _ in range(envs)])
+        self.envs = gymnasium.vector.SyncVectorEnv([make(env, gamma, normalized) for _ in range(envs)])
         self.num_envs, self.ticks, self.epochs, self.minibatches = envs, ticks, epochs, minibatches
         self.entropy, self.gamma, self.lam, self.clip = entropy, gamma, lam, clip
         self.agent = Agent(self.envs)

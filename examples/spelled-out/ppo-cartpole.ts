@@ -7,14 +7,14 @@
  * Expect     mean return of the last 100 episodes from 19 to 500 in 200,000 steps, at 25,000 steps per second
  * Command    npx tsx examples/spelled-out/ppo-cartpole.ts [steps]
  *
- * A real run adds continuous actions, normalisation, checkpoints and a dashboard: see examples/recipes/cart-pole.ts.
+ * A real run adds continuous actions, normalization, checkpoints and a dashboard: see examples/recipes/cart-pole.ts.
  */
 import {
   AdamW,
   clipGradNorm,
   createControlEnv,
   Generator,
-  initialise,
+  initialize,
   MLP,
   noGrad,
   Random,
@@ -38,8 +38,8 @@ const generator = new Generator(seed);
 function network(outputs: number, outputGain: number): MLP {
   return new MLP({
     ...{ widths: [O, 64, 64, outputs], activation: "tanh", generator },
-    ...{ initialWeight: initialise.orthogonal(Math.SQRT2), initialOutputWeight: initialise.orthogonal(outputGain) },
-    initialBias: initialise.zeros,
+    ...{ initialWeight: initialize.orthogonal(Math.SQRT2), initialOutputWeight: initialize.orthogonal(outputGain) },
+    initialBias: initialize.zeros,
   });
 }
 
@@ -105,7 +105,7 @@ function rollOut(): Rollout {
   const finalValues = new Map(truncated.map(({ at }, i) => [at, finals[i]!]));
   return { observations_TNO, actions_TN, logprobs_TN, ...estimate() };
 
-  /** Generalised advantage estimation, from the last tick to the first. */
+  /** Generalized advantage estimation, from the last tick to the first. */
   function estimate() {
     const advantages_TN = new Float32Array(T * N);
     const next_N = valuesOf(observations_NO);

@@ -10,7 +10,7 @@ namespace {
 
 void destroyState(napi_env, void* data, void*) { delete static_cast<State*>(data); }
 
-napi_value initialise(napi_env env, napi_value exports) {
+napi_value initialize(napi_env env, napi_value exports) {
   installAllocator();
   State* state = new State(env);
   if (napi_set_instance_data(env, state, destroyState, nullptr) != napi_ok) {
@@ -37,4 +37,4 @@ napi_value initialise(napi_env env, napi_value exports) {
 
 }  // namespace reroll
 
-NAPI_MODULE_INIT() { return reroll::initialise(env, exports); }
+NAPI_MODULE_INIT() { return reroll::initialize(env, exports); }

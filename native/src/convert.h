@@ -34,7 +34,7 @@ enum class ArgumentKind {
   Unsupported,
 };
 
-// A value that JavaScript cannot look into and only passes on, such as packed weights of a quantised layer.
+// A value that JavaScript cannot look into and only passes on, such as packed weights of a quantized layer.
 struct OpaqueValue : NativeObject {
   explicit OpaqueValue(c10::IValue value) : value(std::move(value)) {}
   const char* kind() const override { return "Value"; }

@@ -8,7 +8,7 @@ import { isOlder, OLDEST_VERSION } from "./read-libtorch.mjs";
 import { SetupError } from "./setup-error.mjs";
 import { aptInstall, installCommand } from "./system.mjs";
 
-/** The optimised BLAS; the reference one that Debian falls back to is many times slower. */
+/** The optimized BLAS; the reference one that Debian falls back to is many times slower. */
 const BLAS_PACKAGE = "libopenblas0-openmp";
 const LIBTORCH_PACKAGES = ["libtorch-dev", BLAS_PACKAGE];
 

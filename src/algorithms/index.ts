@@ -28,7 +28,7 @@ export { type GpgOptions, gpg } from "./advantages/gpg.ts";
 export { type GroupRelativeOptions, groupRelative } from "./advantages/group-relative.ts";
 export { leaveOneOut } from "./advantages/leave-one-out.ts";
 export { maxRl } from "./advantages/max-rl.ts";
-export { normaliseRewards } from "./advantages/normalise-rewards.ts";
+export { normalizeRewards } from "./advantages/normalize-rewards.ts";
 export { optimalBaseline } from "./advantages/opo.ts";
 export { type PassAtKOptions, passAtK } from "./advantages/pass-at-k.ts";
 export { reinforcePlusPlus, reinforcePlusPlusBaseline } from "./advantages/reinforce-plus-plus.ts";
@@ -53,7 +53,7 @@ export { type StalenessMaskOptions, stalenessMask } from "./corrections/stalenes
 export { type KlController, updateKlController } from "./kl/controller.ts";
 export { type KlEstimator, type KlForm, klEstimate, parseKlEstimator } from "./kl/estimate.ts";
 export { type KlLossOptions, klLoss } from "./kl/loss.ts";
-export { measureKl, penaliseRewards } from "./kl/penalty.ts";
+export { measureKl, penalizeRewards } from "./kl/penalty.ts";
 export { crossEntropyLoss } from "./losses/cross-entropy.ts";
 export { contextDistillationLoss } from "./losses/distillation/context-distillation.ts";
 export { type DistillationOptions, distillationLoss } from "./losses/distillation/distillation.ts";

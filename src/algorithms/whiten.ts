@@ -14,7 +14,7 @@ export interface WhitenOptions {
  * whole batch under the mask. Over fewer than two positions there is no spread, and the result is 0 (or the mean, when
  * that stays).
  *
- * Source: the advantage normalisation of PPO implementations, with verl's small terms.
+ * Source: the advantage normalization of PPO implementations, with verl's small terms.
  */
 export function whiten(values_BT: Tensor, lossMask_BT: Tensor, { shiftMean = true }: WhitenOptions = {}): Tensor {
   expectBatch(lossMask_BT, { values_BT });

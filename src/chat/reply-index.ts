@@ -79,7 +79,7 @@ function ownKey(sessionId: string, seen: string): string {
   return `${sessionId} ${seen}`;
 }
 
-/** A running hash of tokens, so that a prompt can be recognised without keeping it. FNV-1a over 32-bit words. */
+/** A running hash of tokens, so that a prompt can be recognized without keeping it. FNV-1a over 32-bit words. */
 export class PromptHash {
   #hash = 0x811c9dc5;
   #length = 0;

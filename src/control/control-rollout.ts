@@ -11,7 +11,7 @@ export interface ControlRollout {
   readonly version: number;
   readonly observationSize: number;
   readonly actionSize: number;
-  /** As the environment gave them, before any normalisation: what the action of the tick was chosen on. */
+  /** As the environment gave them, before any normalization: what the action of the tick was chosen on. */
   readonly observations_TNO: Float32Array;
   /** As sampled, before the environment clips them. The index for discrete actions. */
   readonly actions_TNA: Float32Array;

@@ -1,5 +1,5 @@
 /**
- * Prioritised replay of whole groups, so that advantages over a group stay what they were.
+ * Prioritized replay of whole groups, so that advantages over a group stay what they were.
  *
  * In: the groups of each batch. Out: groups of earlier batches, drawn with P ~ (signal 2^(-age / halfLife))^alpha,
  * where age counts versions, and importance weights (N P)^-beta over the largest of the draw, with beta rising over the

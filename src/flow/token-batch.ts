@@ -81,7 +81,7 @@ export interface ScoredRows {
   /** The turn of each token, numbered within its row. */
   readonly segments_BT: Tensor | null;
   readonly groupOf: readonly number[];
-  /** The mean importance weight of the whole batch, for self-normalisation in bypass mode. */
+  /** The mean importance weight of the whole batch, for self-normalization in bypass mode. */
   readonly meanWeight: Tensor | null;
   /** What a nat of entropy is worth in this step. */
   readonly entropyCoefficient: number;

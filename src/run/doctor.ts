@@ -151,7 +151,7 @@ export function checkMemory(free: number, total: number): Check {
   return row("memory", "warn", found, "Small presets need about 1 GB. Close other programs before you train.");
 }
 
-/** Checkpoints are written there: twice the model and its optimiser. */
+/** Checkpoints are written there: twice the model and its optimizer. */
 export function checkRunFolder(folder: string): Check {
   const path = resolve(folder);
   let existing = path;

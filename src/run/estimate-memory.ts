@@ -37,14 +37,14 @@ export function estimateMemory(config: RunConfig, facts: MemoryFacts): MemoryPar
   return [
     part("trainer", "weights", weights + (config.model.lora === null ? 0 : trained * width)),
     part("trainer", "gradients", trained * width),
-    part("trainer", "optimiser", trained * optimizerBytes(dtype, optimizer.masterWeights)),
+    part("trainer", "optimizer", trained * optimizerBytes(dtype, optimizer.masterWeights)),
     part("trainer", "activations of a microbatch", activations),
     part("trainer", "a chunk of logits", 2 * chunkBytes(config, facts)),
     ...(hasCritic
       ? [
           part("critic", "weights", weights),
           part("critic", "gradients", weights),
-          part("critic", "optimiser", all * optimizerBytes(dtype, config.critic.optimizer.masterWeights)),
+          part("critic", "optimizer", all * optimizerBytes(dtype, config.critic.optimizer.masterWeights)),
           // Its graph is held beside that of the policy until the joint backward pass.
           part("critic", "activations of a microbatch", activations),
         ]

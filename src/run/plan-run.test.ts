@@ -89,9 +89,9 @@ test("adapters need neither gradients nor moments for the rest, and no reference
   const facts = { model: qwen, isOnGpu: true, dtype: "bfloat16", needsReference: true, hasCritic: false } as const;
   const parts = (...sets: string[]) => estimateMemory(exampleConfig(...sets), facts);
   const bytes = (list: ReturnType<typeof parts>, what: string) => list.find((part) => part.what === what)!.bytes;
-  expect(bytes(parts(), "optimiser")).toBe(494_032_768 * 12);
+  expect(bytes(parts(), "optimizer")).toBe(494_032_768 * 12);
   // Rank 8 on all linear layers: 24 x 8 x (896 + 896 + 2 (896 + 128) + 896 + 896 + 3 (896 + 4864)) parameters.
-  expect(bytes(parts("model.lora.rank=8"), "optimiser")).toBe(24 * 8 * (1792 + 2048 + 1792 + 17280) * 12);
+  expect(bytes(parts("model.lora.rank=8"), "optimizer")).toBe(24 * 8 * (1792 + 2048 + 1792 + 17280) * 12);
   expect(parts().some(({ owner }) => owner === "reference")).toBe(true);
   expect(parts("model.lora.rank=8").some(({ owner }) => owner === "reference")).toBe(false);
 });

@@ -64,55 +64,55 @@ export async function startPythonWorker(options: PythonWorkerOptions): Promise<S
 }
 
 class PythonWorker implements SandboxWorker {
-  private readonly child: ChildProcessWithoutNullStreams;
-  private readonly limits: SandboxLimits & PythonLimits;
-  private readonly hasExited: Promise<unknown>;
+  readonly #child: ChildProcessWithoutNullStreams;
+  readonly #limits: SandboxLimits & PythonLimits;
+  readonly #hasExited: Promise<unknown>;
   /** Why the process ended, once it has. */
-  private end: string | null = null;
-  private received: Buffer[] = [];
-  private numReceived = 0;
-  private messages = "";
-  private wake: () => void = () => {};
+  #end: string | null = null;
+  #received: Buffer[] = [];
+  #numReceived = 0;
+  #messages = "";
+  #wake: () => void = () => {};
 
   constructor(child: ChildProcessWithoutNullStreams, limits: SandboxLimits & PythonLimits) {
-    this.child = child;
-    this.limits = limits;
-    this.hasExited = new Promise((resolve) => {
-      child.once("error", (error) => resolve(this.finish(error.message)));
-      child.once("close", (code, signal) => resolve(this.finish(`${signal ?? `exit status ${code}`}`)));
+    this.#child = child;
+    this.#limits = limits;
+    this.#hasExited = new Promise((resolve) => {
+      child.once("error", (error) => resolve(this.#finish(error.message)));
+      child.once("close", (code, signal) => resolve(this.#finish(`${signal ?? `exit status ${code}`}`)));
     });
     // Writing to a process that has just ended fails; the end itself is what counts.
     child.stdin.on("error", () => {});
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
-      this.messages = `${this.messages}${text}`.slice(-MAX_ERROR_CHARACTERS);
+      this.#messages = `${this.#messages}${text}`.slice(-MAX_ERROR_CHARACTERS);
     });
     child.stdout.on("data", (chunk: Buffer) => {
-      this.received.push(chunk);
-      this.numReceived += chunk.length;
-      this.wake();
+      this.#received.push(chunk);
+      this.#numReceived += chunk.length;
+      this.#wake();
     });
   }
 
   async waitUntilReady(): Promise<void> {
     const timer = setTimeout(() => void this.stop(), START_TIMEOUT_MS);
-    const ready = await this.take(1);
+    const ready = await this.#take(1);
     clearTimeout(timer);
-    if (ready === null) throw unavailable(`bubblewrap or Python failed: ${this.messages.trim() || this.end}`);
+    if (ready === null) throw unavailable(`bubblewrap or Python failed: ${this.#messages.trim() || this.#end}`);
   }
 
   async run(program: SandboxProgram): Promise<SandboxResult> {
-    const limits = { ...this.limits, ...program.limits };
+    const limits = { ...this.#limits, ...program.limits };
     const [code, stdin] = [Buffer.from(program.code), Buffer.from(program.stdin ?? "")];
-    this.child.stdin.write(Buffer.concat([requestHeader(code.length, stdin.length, limits), code, stdin]));
+    this.#child.stdin.write(Buffer.concat([requestHeader(code.length, stdin.length, limits), code, stdin]));
     let watchdog = setTimeout(() => {
       // A second timer: if this thread was busy, an answer that is already there is read before it fires.
       watchdog = setTimeout(() => void this.stop(), GRACE_MS);
     }, limits.wallMs);
     try {
-      const header = await this.take(RESPONSE_HEADER_BYTES);
-      if (header === null) throw workerLost(this.messages.trim() || String(this.end));
-      const texts = await this.take(header.readUInt32LE(9) + header.readUInt32LE(13) + header.readUInt32LE(17));
-      if (texts === null) throw workerLost(this.messages.trim() || String(this.end));
+      const header = await this.#take(RESPONSE_HEADER_BYTES);
+      if (header === null) throw workerLost(this.#messages.trim() || String(this.#end));
+      const texts = await this.#take(header.readUInt32LE(9) + header.readUInt32LE(13) + header.readUInt32LE(17));
+      if (texts === null) throw workerLost(this.#messages.trim() || String(this.#end));
       return readResponse(header, texts);
     } finally {
       clearTimeout(watchdog);
@@ -120,27 +120,27 @@ class PythonWorker implements SandboxWorker {
   }
 
   async stop(): Promise<void> {
-    this.child.kill("SIGKILL");
-    await this.hasExited;
+    this.#child.kill("SIGKILL");
+    await this.#hasExited;
   }
 
   /** The next bytes of the answer, or null when the process ended before they came. */
-  private async take(size: number): Promise<Buffer | null> {
-    while (this.numReceived < size) {
-      if (this.end !== null) return null;
+  async #take(size: number): Promise<Buffer | null> {
+    while (this.#numReceived < size) {
+      if (this.#end !== null) return null;
       await new Promise<void>((resolve) => {
-        this.wake = resolve;
+        this.#wake = resolve;
       });
     }
-    const all = Buffer.concat(this.received);
-    this.received = [all.subarray(size)];
-    this.numReceived = all.length - size;
+    const all = Buffer.concat(this.#received);
+    this.#received = [all.subarray(size)];
+    this.#numReceived = all.length - size;
     return all.subarray(0, size);
   }
 
-  private finish(reason: string): void {
-    this.end ??= reason;
-    this.wake();
+  #finish(reason: string): void {
+    this.#end ??= reason;
+    this.#wake();
   }
 }
 

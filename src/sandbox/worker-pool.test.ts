@@ -6,10 +6,10 @@ import { createWorkerPool, type SandboxWorker, workerLost } from "./worker-pool.
 class FakeWorkers {
   readonly log: string[] = [];
   readonly runs: { readonly code: string; readonly end: (output: string) => void; readonly lose: () => void }[] = [];
-  private numStarted = 0;
+  #numStarted = 0;
 
   readonly start = async (): Promise<SandboxWorker> => {
-    const name = `worker ${++this.numStarted}`;
+    const name = `worker ${++this.#numStarted}`;
     this.log.push(`${name} starts`);
     let lose = () => {};
     return {

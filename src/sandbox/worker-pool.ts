@@ -43,65 +43,65 @@ interface Member {
 }
 
 class WorkerPool implements Sandbox {
-  private readonly idle: Member[] = [];
-  private readonly waiting: (() => void)[] = [];
+  readonly #idle: Member[] = [];
+  readonly #waiting: (() => void)[] = [];
   /** Runs and stops that `close` has to wait for. */
-  private readonly pending = new Set<Promise<unknown>>();
+  readonly #pending = new Set<Promise<unknown>>();
   /** One per run, waiting or not: aborted by the caller or by `close`. */
-  private readonly controllers = new Set<AbortController>();
-  private isClosed = false;
-  private numRunning = 0;
-  private readonly options: WorkerPoolOptions;
+  readonly #controllers = new Set<AbortController>();
+  #isClosed = false;
+  #numRunning = 0;
+  readonly #options: WorkerPoolOptions;
 
   constructor(options: WorkerPoolOptions) {
-    this.options = options;
+    this.#options = options;
   }
 
   keep(member: Member): void {
-    this.idle.push(member);
+    this.#idle.push(member);
   }
 
   readonly run = (program: SandboxProgram, signal?: AbortSignal): Promise<SandboxResult> =>
-    this.track(this.runUntilAborted(program, signal));
+    this.#track(this.#runUntilAborted(program, signal));
 
   readonly close = async (): Promise<void> => {
-    this.isClosed = true;
-    for (const controller of this.controllers) controller.abort(closedError());
-    while (this.pending.size > 0) await Promise.allSettled(this.pending);
-    await Promise.all(this.idle.splice(0).map(({ worker }) => worker.stop()));
+    this.#isClosed = true;
+    for (const controller of this.#controllers) controller.abort(closedError());
+    while (this.#pending.size > 0) await Promise.allSettled(this.#pending);
+    await Promise.all(this.#idle.splice(0).map(({ worker }) => worker.stop()));
   };
 
-  private async runUntilAborted(program: SandboxProgram, signal?: AbortSignal): Promise<SandboxResult> {
-    if (this.isClosed) throw closedError();
+  async #runUntilAborted(program: SandboxProgram, signal?: AbortSignal): Promise<SandboxResult> {
+    if (this.#isClosed) throw closedError();
     signal?.throwIfAborted();
     const controller = new AbortController();
     const abort = () => controller.abort(signal?.reason);
-    this.controllers.add(controller);
+    this.#controllers.add(controller);
     signal?.addEventListener("abort", abort, { once: true });
     try {
-      return await this.runWhenFree(program, controller.signal);
+      return await this.#runWhenFree(program, controller.signal);
     } finally {
       signal?.removeEventListener("abort", abort);
-      this.controllers.delete(controller);
+      this.#controllers.delete(controller);
     }
   }
 
-  private async runWhenFree(program: SandboxProgram, signal: AbortSignal): Promise<SandboxResult> {
-    if (this.numRunning >= this.options.numWorkers) await this.waitForTurn(signal);
-    else this.numRunning++;
+  async #runWhenFree(program: SandboxProgram, signal: AbortSignal): Promise<SandboxResult> {
+    if (this.#numRunning >= this.#options.numWorkers) await this.#waitForTurn(signal);
+    else this.#numRunning++;
     try {
-      return await this.runWithRetry(program, signal);
+      return await this.#runWithRetry(program, signal);
     } finally {
       // The turn passes on to the next in line, if there is one.
-      const next = this.waiting.shift();
-      if (next === undefined) this.numRunning--;
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#numRunning--;
       else next();
     }
   }
 
-  private waitForTurn(signal: AbortSignal): Promise<void> {
-    const { maxQueued } = this.options;
-    if (this.waiting.length >= maxQueued) {
+  #waitForTurn(signal: AbortSignal): Promise<void> {
+    const { maxQueued } = this.#options;
+    if (this.#waiting.length >= maxQueued) {
       throw new RerollError(
         "QUEUE_FULL",
         `${maxQueued} programs wait for the sandbox already. Wait for some to end, or raise maxQueued.`,
@@ -114,22 +114,22 @@ class WorkerPool implements Sandbox {
         resolve();
       };
       const giveUp = () => {
-        this.waiting.splice(this.waiting.indexOf(start), 1);
+        this.#waiting.splice(this.#waiting.indexOf(start), 1);
         reject(signal.reason);
       };
-      this.waiting.push(start);
+      this.#waiting.push(start);
       signal.addEventListener("abort", giveUp, { once: true });
     });
   }
 
-  private async runWithRetry(program: SandboxProgram, signal: AbortSignal): Promise<SandboxResult> {
+  async #runWithRetry(program: SandboxProgram, signal: AbortSignal): Promise<SandboxResult> {
     try {
-      return await this.runOnce(program, signal);
+      return await this.#runOnce(program, signal);
     } catch (error) {
       if (!isWorkerLost(error)) throw error;
     }
     try {
-      return await this.runOnce(program, signal);
+      return await this.#runOnce(program, signal);
     } catch (error) {
       if (!isWorkerLost(error)) throw error;
       throw new RerollError(
@@ -141,16 +141,16 @@ class WorkerPool implements Sandbox {
     }
   }
 
-  private async runOnce(program: SandboxProgram, signal: AbortSignal): Promise<SandboxResult> {
+  async #runOnce(program: SandboxProgram, signal: AbortSignal): Promise<SandboxResult> {
     signal.throwIfAborted();
-    const member = this.idle.pop() ?? { worker: await this.options.start(), numRuns: 0 };
-    const stop = () => void this.track(member.worker.stop());
+    const member = this.#idle.pop() ?? { worker: await this.#options.start(), numRuns: 0 };
+    const stop = () => void this.#track(member.worker.stop());
     signal.addEventListener("abort", stop, { once: true });
     try {
       signal.throwIfAborted();
       const result = await member.worker.run(program);
       member.numRuns++;
-      if (signal.aborted || member.numRuns >= this.options.runsPerWorker) stop();
+      if (signal.aborted || member.numRuns >= this.#options.runsPerWorker) stop();
       else this.keep(member);
       return result;
     } catch (error) {
@@ -161,9 +161,9 @@ class WorkerPool implements Sandbox {
     }
   }
 
-  private track<Value>(work: Promise<Value>): Promise<Value> {
-    this.pending.add(work);
-    const forget = () => this.pending.delete(work);
+  #track<Value>(work: Promise<Value>): Promise<Value> {
+    this.#pending.add(work);
+    const forget = () => this.#pending.delete(work);
     work.then(forget, forget);
     return work;
   }

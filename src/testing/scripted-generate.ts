@@ -462,7 +462,7 @@ function uniform(seed: number, position: number): number {
   return hash32(seed, position) / 2 ** 32;
 }
 
-/** Mixes two whole numbers into 32 bits; the last lines are the finaliser of MurmurHash3. */
+/** Mixes two whole numbers into 32 bits; the last lines are the finalizer of MurmurHash3. */
 function hash32(left: number, right: number): number {
   let hash = Math.imul((left % 2 ** 32) ^ Math.trunc(left / 2 ** 32), 0x9e3779b1) ^ Math.imul(right + 1, 0x85ebca77);
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);

@@ -29,7 +29,7 @@ export function tinyConfig(family: Family, changes: Partial<CausalLmConfig> = {}
     hasOutputBias: family === "llama",
     hasMlpBias: family === "llama",
     hasHeadNorm: family === "qwen3" || isMixture,
-    experts: isMixture ? { numExperts: 5, numActive: 2, width: 8, normaliseWeights: true } : null,
+    experts: isMixture ? { numExperts: 5, numActive: 2, width: 8, normalizeWeights: true } : null,
     initializerRange: 0.02,
     bosTokenId: 1,
     eosTokenIds: [2],

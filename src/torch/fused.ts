@@ -184,7 +184,7 @@ function rotated(x: Tensor, cos_SK: Tensor, sin_SK: Tensor, sign: 1 | -1): Tenso
 export interface ScoreStatistics {
   readonly logprob: Tensor;
   readonly entropy: Tensor;
-  readonly logNormaliser: Tensor;
+  readonly logNormalizer: Tensor;
 }
 
 /** log p(target), entropy and log Z per row of softmax(scores / temperature). Without entropy it may be anything. */
@@ -195,17 +195,17 @@ export function scoreStatistics(
   { hasEntropy = true } = {},
 ): ScoreStatistics {
   if (isKernelRow(z_SV)) {
-    const [logprob, entropy, logNormaliser] = scoreStatisticsKernel(z_SV, targets_S, temperature);
-    return { logprob, entropy, logNormaliser };
+    const [logprob, entropy, logNormalizer] = scoreStatisticsKernel(z_SV, targets_S, temperature);
+    return { logprob, entropy, logNormalizer };
   }
   const z = tempered(z_SV, temperature);
-  const logNormaliser = z.logSumExp(-1);
-  const logprob = z.gather(1, targets_S.unsqueeze(1)).squeeze(1).sub(logNormaliser);
-  if (!hasEntropy) return { logprob, entropy: logprob, logNormaliser };
-  const p = z.sub(logNormaliser.unsqueeze(1)).exp();
+  const logNormalizer = z.logSumExp(-1);
+  const logprob = z.gather(1, targets_S.unsqueeze(1)).squeeze(1).sub(logNormalizer);
+  if (!hasEntropy) return { logprob, entropy: logprob, logNormalizer };
+  const p = z.sub(logNormalizer.unsqueeze(1)).exp();
   // H = log Z - E[z]; a score of -infinity has no mass, and must not become 0 * -infinity.
   const moment = p.mul_(z.maskedFill(p.eq(0), 0)).sum(-1);
-  return { logprob, entropy: logNormaliser.sub(moment), logNormaliser };
+  return { logprob, entropy: logNormalizer.sub(moment), logNormalizer };
 }
 
 /** Gradients that arrive at the log-probabilities and entropies of rows; null where nothing depends on them. */
@@ -221,19 +221,19 @@ export interface ScoreGradients {
 export function scoreGradient_(
   z_SV: Tensor,
   targets_S: Tensor,
-  { logNormaliser, entropy }: Omit<ScoreStatistics, "logprob">,
+  { logNormalizer, entropy }: Omit<ScoreStatistics, "logprob">,
   grads: ScoreGradients,
   temperature: number,
 ): Tensor {
   if (isKernelRow(z_SV)) {
-    const none = grads.logprob !== null && grads.entropy !== null ? null : zerosLike(logNormaliser);
+    const none = grads.logprob !== null && grads.entropy !== null ? null : zerosLike(logNormalizer);
     const gradLogprob = (grads.logprob ?? none!).contiguous();
     const gradEntropy = (grads.entropy ?? none!).contiguous();
-    scoreGradientKernel_(z_SV, targets_S, logNormaliser, entropy, gradLogprob, gradEntropy, temperature);
+    scoreGradientKernel_(z_SV, targets_S, logNormalizer, entropy, gradLogprob, gradEntropy, temperature);
     return z_SV;
   }
   const column = (x: Tensor) => x.unsqueeze(1);
-  const logp = tempered(z_SV, temperature).sub(column(logNormaliser));
+  const logp = tempered(z_SV, temperature).sub(column(logNormalizer));
   const p = logp.exp();
   const slope =
     grads.entropy === null ? null : logp.add_(column(entropy)).maskedFill(p.eq(0), 0).mul_(column(grads.entropy));

@@ -72,7 +72,7 @@ export { memoryStats, numThreads, resetPeakMemory, setNumThreads } from "./memor
 export type { ActivationName } from "./nn/activation.ts";
 export { Embedding, type EmbeddingOptions } from "./nn/embedding.ts";
 export { GRU, type GRUState } from "./nn/gru.ts";
-export { type InitialiseOptions, type Initialiser, initialise } from "./nn/initialise.ts";
+export { type InitializeOptions, type Initializer, initialize } from "./nn/initialize.ts";
 export { LayerNorm, type LayerNormOptions } from "./nn/layer-norm.ts";
 export { Linear, type LinearOptions } from "./nn/linear.ts";
 export { LSTM, type LSTMState } from "./nn/lstm.ts";

@@ -27,7 +27,7 @@ export function tensorScope<T>(body: () => T): T {
 }
 
 /**
- * Takes tensors out of every enclosing scope: parameters, optimiser state, caches. Their owner disposes them, or the
+ * Takes tensors out of every enclosing scope: parameters, optimizer state, caches. Their owner disposes them, or the
  * garbage collector does.
  */
 export function keep<T>(value: T): T {

@@ -10,7 +10,7 @@ import { keep, tensorScope } from "./scope.ts";
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
 
-/** Collects until `isDone`, or long enough to be sure that it will not be. Finalisers run between tasks. */
+/** Collects until `isDone`, or long enough to be sure that it will not be. Finalizers run between tasks. */
 async function collectUntil(isDone: () => boolean): Promise<void> {
   for (let round = 0; round < 20 && !isDone(); round++) {
     collectGarbage();

@@ -62,7 +62,7 @@ export class Tensor extends TensorHandle {
   }
   /** A copy of the values as plain numbers, flat. Integers past 2^53 lose precision: see toTypedArray. */
   toArray(): number[] {
-    return Array.from(this.toTypedArrayOfNumbers());
+    return Array.from(this.#toTypedArrayOfNumbers());
   }
   /** Overwrites the values of a contiguous CPU tensor with an array of the same type and size. */
   writeFrom(source: TensorData): this {
@@ -472,7 +472,7 @@ export class Tensor extends TensorHandle {
     return this;
   }
 
-  private toTypedArrayOfNumbers(): ArrayLike<number> {
+  #toTypedArrayOfNumbers(): ArrayLike<number> {
     const { dtype } = this;
     if (dtype === "float16" || dtype === "bfloat16") return this.toFloat32Array();
     const values = this.toTypedArray();

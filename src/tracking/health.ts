@@ -50,7 +50,7 @@ const checks = {
     "rollout/truncated_share",
     0.5,
     (share) =>
-      `${percent(share)} of trajectories are ended by a limit before they are over. Raise the limit on tokens or turns, or penalise length.`,
+      `${percent(share)} of trajectories are ended by a limit before they are over. Raise the limit on tokens or turns, or penalize length.`,
   ),
   "entropy-collapse": (history) => {
     const entropies = series(history, "policy/entropy");
@@ -105,7 +105,7 @@ const checks = {
   "reply-length": (history, { maxReplyTokens }) => {
     const now = recent(history, "rollout/reply_tokens");
     return maxReplyTokens !== undefined && now !== null && now > 0.9 * maxReplyTokens
-      ? `Replies have ${Math.round(now)} tokens on average, and ${maxReplyTokens} is the limit: most are cut off before they end. Raise the limit, or penalise length.`
+      ? `Replies have ${Math.round(now)} tokens on average, and ${maxReplyTokens} is the limit: most are cut off before they end. Raise the limit, or penalize length.`
       : null;
   },
 } satisfies Readonly<Record<string, Check>>;

@@ -3,7 +3,7 @@
  *
  * What is divided by is counted over all ranks, so the gradients add up to those of one process with the whole batch.
  * That holds for recipes that look no further than a group when they score (grpo, dapo, rloo, ...), since groups are
- * never split; what a recipe takes over the whole batch (whitening, batch-std, self-normalised weights) each rank takes
+ * never split; what a recipe takes over the whole batch (whitening, batch-std, self-normalized weights) each rank takes
  * over its own share. The metrics of a step are those of the rank's share too.
  */
 import type { Denominators } from "../flow/batch-statistics.ts";

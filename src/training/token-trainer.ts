@@ -80,7 +80,7 @@ export interface StepOptions {
   readonly numbersOf?: readonly number[];
 }
 
-/** What changes from step to step beside weights and optimiser. Plain data. */
+/** What changes from step to step beside weights and optimizer. Plain data. */
 export interface TokenTrainerState {
   readonly numSteps: number;
   readonly numUpdates: number;
@@ -104,7 +104,7 @@ export class TokenTrainer {
     return this.#state;
   }
 
-  /** Goes on from a saved state; weights and optimiser are restored by whoever holds them. */
+  /** Goes on from a saved state; weights and optimizer are restored by whoever holds them. */
   restore(state: TokenTrainerState): void {
     this.#state = state;
   }

@@ -1,5 +1,5 @@
 /**
- * A trainer's whole state in a folder: weights in Hugging Face layout, optimiser and counters beside them.
+ * A trainer's whole state in a folder: weights in Hugging Face layout, optimizer and counters beside them.
  *
  * Written to a new folder by whoever calls it; loading it gives the same numbers as never having stopped.
  */
@@ -27,7 +27,7 @@ export function saveModel(model: CausalLm, folder: string, files: ReadonlyMap<st
   else saveCausalLm(model, folder, { files });
 }
 
-/** The parameters that learn, by name, and everything about them that the optimiser knows. */
+/** The parameters that learn, by name, and everything about them that the optimizer knows. */
 export function saveOptimizer(optimizer: Optimizer, parameters: ReadonlyMap<string, Tensor>, folder: string): void {
   mkdirSync(folder, { recursive: true });
   const { tensors, numbers } = optimizer.stateDict();
@@ -39,7 +39,7 @@ export function saveOptimizer(optimizer: Optimizer, parameters: ReadonlyMap<stri
   writeFileSync(join(folder, "optimizer.json"), `${JSON.stringify(numbers)}\n`);
 }
 
-/** Puts parameters and optimiser back to what they were, to the bit. */
+/** Puts parameters and optimizer back to what they were, to the bit. */
 export function loadOptimizer(optimizer: Optimizer, parameters: ReadonlyMap<string, Tensor>, folder: string): void {
   const numbers = readNumbers(join(folder, "optimizer.json"));
   const resolved = resolveCheckpoint(join(folder, "optimizer.safetensors"));

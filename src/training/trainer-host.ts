@@ -1,4 +1,4 @@
-/** A model, its optimisers, and everything that is done to them: what runs inside of a trainer's thread, or without one. */
+/** A model, its optimizers, and everything that is done to them: what runs inside of a trainer's thread, or without one. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
@@ -15,7 +15,7 @@ import { loadCritic, loadOptimizer, saveCritic, saveModel, saveOptimizer } from 
 import { buildOptimizer, buildSchedule, type OptimizerOptions, type ScheduleOptions } from "./trainer-options.ts";
 import { buildTrainer, loadPolicy, type TrainerParts, type TrainerSource } from "./trainer-source.ts";
 
-/** The optimiser of supervised steps; it has a state of its own. */
+/** The optimizer of supervised steps; it has a state of its own. */
 export interface SupervisedSource {
   readonly optimizer: OptimizerOptions;
   readonly schedule: ScheduleOptions;

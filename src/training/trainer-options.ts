@@ -1,4 +1,4 @@
-/** The options of training as run files give them: optimiser, schedule, and how a batch goes through the model. */
+/** The options of training as run files give them: optimizer, schedule, and how a batch goes through the model. */
 import { z } from "zod";
 import { AdamW } from "../torch/optim/adamw.ts";
 import type { Optimizer } from "../torch/optim/optimizer.ts";
@@ -10,7 +10,7 @@ export const scheduleOptions = z.strictObject({
   unit: z
     .enum(["updates", "rollout-steps"])
     .default("updates")
-    .describe("What warmup and length count: optimiser updates, or rollout steps of several updates each."),
+    .describe("What warmup and length count: optimizer updates, or rollout steps of several updates each."),
   warmup: z.int().min(0).default(0).describe("Over which the rate rises to its value."),
   length: z.int().positive().nullable().default(null).describe("Over which it falls; null for the whole run."),
   finalFactor: z.number().min(0).max(1).default(0).describe("What is left of the rate at the end."),

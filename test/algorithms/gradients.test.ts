@@ -62,7 +62,7 @@ const losses: Record<string, (x: Tensor) => Tensor> = {
             { direction, temperature: 1.7 },
           ).loss_BT,
       ],
-      ...(["bucket", "renormalise"] as const).map((tail) => [
+      ...(["bucket", "renormalize"] as const).map((tail) => [
         `top distillation ${direction} ${tail}`,
         (x: Tensor) =>
           topDistillationLoss(

@@ -27,7 +27,7 @@ const required: Partial<Record<RecipeName, Record<string, unknown>>> = {
 };
 
 const correction = {
-  importance: { level: "sequence", threshold: 3, isSelfNormalised: true },
+  importance: { level: "sequence", threshold: 3, isSelfNormalized: true },
   rejections: { token_k1: "0.5_2.0", seq_max_k2: 2.5 },
 };
 const everyTerm = {

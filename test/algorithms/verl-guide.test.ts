@@ -47,7 +47,7 @@ const batch: TokenBatch = {
   isTruncated: [false, false, false, false],
 };
 
-describe("RLOO with self-normalised sequence weights, REINFORCE in bypass mode", () => {
+describe("RLOO with self-normalized sequence weights, REINFORCE in bypass mode", () => {
   const overrides = [
     "algorithm.rollout_correction.rollout_is=sequence",
     "algorithm.rollout_correction.rollout_is_threshold=2.0",

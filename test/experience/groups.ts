@@ -22,7 +22,7 @@ export function promptOf(id: string): Prompt {
   return { id, domain: "test", seed: 0, messages: [], truth: null, extra: {} };
 }
 
-/** The log-prob of a token is minus its id / 100, so that it can be recognised. */
+/** The log-prob of a token is minus its id / 100, so that it can be recognized. */
 export function turnOf({ promptIds, replyIds, reward = 0, stateKey, version = 0 }: TurnFacts): Turn {
   const logprobs = Float32Array.from(replyIds, (id) => -id / 100);
   const reply: SampledTokens = {

@@ -142,124 +142,124 @@ const wrongKinds = [
 const indexNames = /ind(ex|ices)|target|offsets|mask|condition|lengths|repeats|batch_sizes|pivots|labels/i;
 
 class Draw {
-  private readonly random: Random;
+  readonly #random: Random;
   /** What most tensors of the call have in common, so that shape checks pass and kernels run. */
-  private readonly shape: readonly number[];
-  private readonly dtype: DType;
+  readonly #shape: readonly number[];
+  readonly #dtype: DType;
   /** Half of the calls make sense but for their numbers: they get past the checks of most operators. */
-  private readonly isCoherent: boolean;
+  readonly #isCoherent: boolean;
   /** Some calls are about -1 and the integer that has no positive counterpart: dividing it by -1 traps the processor. */
-  private readonly isAtLimit: boolean;
+  readonly #isAtLimit: boolean;
 
   constructor(random: Random) {
-    this.random = random;
-    this.isCoherent = this.chance(0.5);
-    this.isAtLimit = this.isCoherent && this.chance(0.05);
-    this.shape = this.chance(0.4) ? square(this.pick([1, 2, 3, 4]), this.pick([2, 2, 3, 4])) : this.anyShape();
-    this.dtype = this.chance(0.6) ? "float32" : this.pick(dtypes);
-    if (this.isAtLimit) this.dtype = this.pick(["int64", "int32"]);
+    this.#random = random;
+    this.#isCoherent = this.#chance(0.5);
+    this.#isAtLimit = this.#isCoherent && this.#chance(0.05);
+    this.#shape = this.#chance(0.4) ? square(this.#pick([1, 2, 3, 4]), this.#pick([2, 2, 3, 4])) : this.#anyShape();
+    this.#dtype = this.#chance(0.6) ? "float32" : this.#pick(dtypes);
+    if (this.#isAtLimit) this.#dtype = this.#pick(["int64", "int32"]);
   }
 
   argument({ name, type, isOptional, hasDefault }: SchemaParameter): unknown {
-    if (!this.isCoherent && this.chance(0.02)) return this.chance(0.3) ? disposed() : this.pick(wrongKinds);
-    if (hasDefault && this.chance(0.4)) return undefined;
-    if (isOptional && this.chance(0.3)) return null;
-    if (type === "Tensor" && indexNames.test(name) && this.chance(0.75)) return this.indices();
-    return this.value(type);
+    if (!this.#isCoherent && this.#chance(0.02)) return this.#chance(0.3) ? disposed() : this.#pick(wrongKinds);
+    if (hasDefault && this.#chance(0.4)) return undefined;
+    if (isOptional && this.#chance(0.3)) return null;
+    if (type === "Tensor" && indexNames.test(name) && this.#chance(0.75)) return this.#indices();
+    return this.#value(type);
   }
 
-  private value(type: string): unknown {
+  #value(type: string): unknown {
     const list = /^(.*)\[(\d*)\]$/.exec(type);
-    if (list !== null) return this.list(list[1] ?? "", list[2] === "" ? null : Number(list[2]));
+    if (list !== null) return this.#list(list[1] ?? "", list[2] === "" ? null : Number(list[2]));
     switch (type) {
       case "Tensor":
-        return this.tensor();
+        return this.#tensor();
       case "int":
       case "SymInt":
-        return this.integer();
+        return this.#integer();
       case "float":
-        return this.pick(floats);
+        return this.#pick(floats);
       case "bool":
-        return this.chance(0.5);
+        return this.#chance(0.5);
       case "Scalar":
-        if (this.isAtLimit) return -1;
-        return this.pick([this.integer(), this.pick(floats), this.pick(floats), this.chance(0.5)]);
+        if (this.#isAtLimit) return -1;
+        return this.#pick([this.#integer(), this.#pick(floats), this.#pick(floats), this.#chance(0.5)]);
       case "str":
-        return this.pick(strings);
+        return this.#pick(strings);
       case "ScalarType":
-        return this.chance(0.05) ? "float8" : this.pick(dtypes);
+        return this.#chance(0.05) ? "float8" : this.#pick(dtypes);
       case "Layout":
-        return this.pick(["strided", "strided", "sparse", "sparse_csr", "x"]);
+        return this.#pick(["strided", "strided", "sparse", "sparse_csr", "x"]);
       case "MemoryFormat":
-        return this.pick(["contiguous", "preserve", "channels_last", "x"]);
+        return this.#pick(["contiguous", "preserve", "channels_last", "x"]);
       case "Device":
-        return this.pick(devices);
+        return this.#pick(devices);
       case "Generator":
         return new Generator(1);
       default:
-        return this.pick(wrongKinds);
+        return this.#pick(wrongKinds);
     }
   }
 
-  private list(element: string, fixedLength: number | null): unknown {
-    if (fixedLength !== null && this.chance(0.2)) return this.value(element);
-    const isFitting = fixedLength !== null && this.chance(0.7);
-    const length = isFitting ? fixedLength : this.pick([0, 1, 1, 2, 2, 3, 4, 5, this.shape.length]);
-    const isAllSmall = this.chance(0.85);
+  #list(element: string, fixedLength: number | null): unknown {
+    if (fixedLength !== null && this.#chance(0.2)) return this.#value(element);
+    const isFitting = fixedLength !== null && this.#chance(0.7);
+    const length = isFitting ? fixedLength : this.#pick([0, 1, 1, 2, 2, 3, 4, 5, this.#shape.length]);
+    const isAllSmall = this.#chance(0.85);
     const isOptional = element.endsWith("?");
     const elementType = isOptional ? element.slice(0, -1) : element;
     return Array.from({ length }, () => {
-      if (isOptional && this.chance(0.3)) return null;
+      if (isOptional && this.#chance(0.3)) return null;
       const isInteger = elementType === "int" || elementType === "SymInt";
-      return isInteger && isAllSmall ? this.pick(smallIntegers) : this.value(elementType);
+      return isInteger && isAllSmall ? this.#pick(smallIntegers) : this.#value(elementType);
     });
   }
 
-  private integer(): number | bigint {
-    return this.chance(0.88) ? this.pick(smallIntegers) : this.pick(hugeIntegers);
+  #integer(): number | bigint {
+    return this.#chance(0.88) ? this.#pick(smallIntegers) : this.#pick(hugeIntegers);
   }
 
-  private tensor(): Tensor {
-    const isRelated = this.isCoherent || this.chance(0.7);
-    const dtype = isRelated ? this.dtype : this.pick(dtypes);
-    const tensor = this.arranged(this.filled(isRelated ? this.relatedShape() : this.anyShape(), dtype));
+  #tensor(): Tensor {
+    const isRelated = this.#isCoherent || this.#chance(0.7);
+    const dtype = isRelated ? this.#dtype : this.#pick(dtypes);
+    const tensor = this.#arranged(this.#filled(isRelated ? this.#relatedShape() : this.#anyShape(), dtype));
     const canHaveGradient = tensor.dtype.startsWith("float") || tensor.dtype.startsWith("bfloat");
-    if (canHaveGradient && this.chance(0.2)) tensor.requiresGrad = true;
-    return !this.isCoherent && this.chance(0.06) ? this.special(tensor) : tensor;
+    if (canHaveGradient && this.#chance(0.2)) tensor.requiresGrad = true;
+    return !this.#isCoherent && this.#chance(0.06) ? this.#special(tensor) : tensor;
   }
 
   /** Small integers or a mask, as operators take them to choose values. */
-  private indices(): Tensor {
-    const shape = this.chance(0.5) ? this.relatedShape() : this.anyShape();
-    return this.chance(0.7) ? randint(0, this.pick([1, 2, 2, 4]), shape) : randint(0, 2, shape).to("bool");
+  #indices(): Tensor {
+    const shape = this.#chance(0.5) ? this.#relatedShape() : this.#anyShape();
+    return this.#chance(0.7) ? randint(0, this.#pick([1, 2, 2, 4]), shape) : randint(0, 2, shape).to("bool");
   }
 
-  private filled(shape: readonly number[], dtype: DType): Tensor {
-    if (this.isAtLimit && dtype === "int64") return full(shape, this.pick([-1, -(2n ** 63n)]), { dtype });
-    if (this.isAtLimit && dtype === "int32") return full(shape, this.pick([-1, -(2 ** 31)]), { dtype });
-    if (this.chance(0.05))
-      return full(shape, this.pick([0, 1, -1, Number.NaN, 1e30]), { dtype: isInteger(dtype) ? "float32" : dtype });
-    if (this.chance(0.03) && dtype === "int64") return full(shape, this.pick(hugeIntegers), { dtype });
-    if (isInteger(dtype)) return randint(this.chance(0.3) ? -3 : 0, this.pick([2, 4, 9]), shape).to(dtype);
-    return (this.chance(0.3) ? rand(shape) : randn(shape)).to(dtype);
+  #filled(shape: readonly number[], dtype: DType): Tensor {
+    if (this.#isAtLimit && dtype === "int64") return full(shape, this.#pick([-1, -(2n ** 63n)]), { dtype });
+    if (this.#isAtLimit && dtype === "int32") return full(shape, this.#pick([-1, -(2 ** 31)]), { dtype });
+    if (this.#chance(0.05))
+      return full(shape, this.#pick([0, 1, -1, Number.NaN, 1e30]), { dtype: isInteger(dtype) ? "float32" : dtype });
+    if (this.#chance(0.03) && dtype === "int64") return full(shape, this.#pick(hugeIntegers), { dtype });
+    if (isInteger(dtype)) return randint(this.#chance(0.3) ? -3 : 0, this.#pick([2, 4, 9]), shape).to(dtype);
+    return (this.#chance(0.3) ? rand(shape) : randn(shape)).to(dtype);
   }
 
   /** The same values with other strides. */
-  private arranged(tensor: Tensor): Tensor {
+  #arranged(tensor: Tensor): Tensor {
     const rank = tensor.shape.length;
-    if (rank >= 2 && this.chance(0.12))
+    if (rank >= 2 && this.#chance(0.12))
       return tensor
         .transpose(0, rank - 1)
         .contiguous()
         .transpose(0, rank - 1);
-    if (rank >= 1 && this.chance(0.05)) return tensor.slice(0, 0, undefined, 2);
-    if (this.chance(0.04)) return tensor.unsqueeze(0).expand(this.pick([1, 2, 3]), ...tensor.shape);
+    if (rank >= 1 && this.#chance(0.05)) return tensor.slice(0, 0, undefined, 2);
+    if (this.#chance(0.04)) return tensor.unsqueeze(0).expand(this.#pick([1, 2, 3]), ...tensor.shape);
     return tensor;
   }
 
   /** Tensors that are no plain memory. */
-  private special(tensor: Tensor): Tensor {
-    const kind = this.pick(["sparse", "mkldnn", "quantized", "zero", "meta", "conjugate", "csr", "disposed"] as const);
+  #special(tensor: Tensor): Tensor {
+    const kind = this.#pick(["sparse", "mkldnn", "quantized", "zero", "meta", "conjugate", "csr", "disposed"] as const);
     try {
       if (kind === "sparse") return run("aten::to_sparse", tensor.detach());
       if (kind === "csr") return run("aten::to_sparse_csr", tensor.detach());
@@ -276,23 +276,23 @@ class Draw {
   }
 
   /** The shape of the call, mostly; else with fewer dimensions, or one more. */
-  private relatedShape(): readonly number[] {
-    if (this.chance(0.7)) return this.shape;
-    if (this.chance(0.3)) return [this.pick([1, 2]), ...this.shape].slice(0, 5);
-    return this.shape.slice(this.pick([1, 1, 2, 3]));
+  #relatedShape(): readonly number[] {
+    if (this.#chance(0.7)) return this.#shape;
+    if (this.#chance(0.3)) return [this.#pick([1, 2]), ...this.#shape].slice(0, 5);
+    return this.#shape.slice(this.#pick([1, 1, 2, 3]));
   }
 
-  private anyShape(): number[] {
-    const shape = Array.from({ length: Math.floor(this.random() * 6) }, () => this.pick(sizes));
+  #anyShape(): number[] {
+    const shape = Array.from({ length: Math.floor(this.#random() * 6) }, () => this.#pick(sizes));
     return shape.reduce((product, size) => product * size, 1) > 4096 ? shape.slice(0, 3) : shape;
   }
 
-  private chance(probability: number): boolean {
-    return this.random() < probability;
+  #chance(probability: number): boolean {
+    return this.#random() < probability;
   }
 
-  private pick<T>(choices: readonly T[]): T {
-    return choices[Math.floor(this.random() * choices.length)] as T;
+  #pick<T>(choices: readonly T[]): T {
+    return choices[Math.floor(this.#random() * choices.length)] as T;
   }
 }
 

@@ -24,7 +24,7 @@ const folder = fileURLToPath(new URL("../../fixtures/hf-tiny", import.meta.url))
 const root = mkdtempSync(join(tmpdir(), "reroll-gguf-"));
 afterAll(() => rmSync(root, { recursive: true }));
 
-type Quantisation = "F32" | "Q8_0";
+type Quantization = "F32" | "Q8_0";
 
 const architectures = {
   llama: "llama",
@@ -47,12 +47,12 @@ describe.each(["llama", "llama3-rope", "mistral", "qwen2", "qwen3", "qwen3-moe"]
     );
   }
 
-  function throughGguf(quantisation: Quantisation): { expected: number[]; got: number[] } {
+  function throughGguf(quantization: Quantization): { expected: number[]; got: number[] } {
     const fromFolder = loadCausalLm(join(folder, name));
-    const path = join(root, `${name}-${quantisation}.gguf`);
+    const path = join(root, `${name}-${quantization}.gguf`);
     writeFileSync(
       path,
-      tensorScope(() => modelBytes(fromFolder, quantisation)),
+      tensorScope(() => modelBytes(fromFolder, quantization)),
     );
     const fromGguf = loadCausalLm(path);
     const logits = { expected: logitsOf(fromFolder), got: logitsOf(fromGguf) };
@@ -77,14 +77,14 @@ describe.each(["llama", "llama3-rope", "mistral", "qwen2", "qwen3", "qwen3-moe"]
 });
 
 /** A whole file: metadata, then every weight under llama.cpp's name. */
-function modelBytes(model: CausalLm, quantisation: Quantisation): Uint8Array {
+function modelBytes(model: CausalLm, quantization: Quantization): Uint8Array {
   const weights = [...ggufWeights(model)];
   let offset = 0;
   const pieces: Uint8Array[] = [];
   const tensors = weights.map(({ name, value }) => {
     // llama.cpp keeps vectors and routers in float32, and rows that are no whole number of blocks.
     const isExact = value.shape.length === 1 || name.includes("ffn_gate_inp") || value.size(-1) % 32 !== 0;
-    const type = isExact ? "F32" : quantisation;
+    const type = isExact ? "F32" : quantization;
     const bytes = type === "F32" ? new Uint8Array(value.toFloat32Array().buffer) : q8Bytes(value.toFloat32Array());
     const padded = concatBytes(bytes, new Uint8Array((32 - (bytes.byteLength % 32)) % 32));
     const entry = { name, dimensions: value.shape.toReversed(), type: type === "F32" ? 0 : 8, offset };

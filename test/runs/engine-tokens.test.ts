@@ -123,30 +123,30 @@ async function runAndCompare(engine: LocalEngine, alone: TokensAlone, request: S
 
 /** What a request gives alone, remembered: prompts come often. */
 class TokensAlone {
-  private readonly model: CausalLm;
-  private readonly known = new Map<string, number[]>();
+  readonly #model: CausalLm;
+  readonly #known = new Map<string, number[]>();
 
   constructor(model: CausalLm) {
-    this.model = model;
+    this.#model = model;
   }
 
   greedy(prompt: readonly number[]): number[] {
     const key = String(prompt);
-    const [tokens] = this.known.has(key)
-      ? [this.known.get(key)!]
-      : greedy(this.model, [prompt], { numTokens: 16, useCache: false });
-    this.known.set(key, tokens!);
+    const [tokens] = this.#known.has(key)
+      ? [this.#known.get(key)!]
+      : greedy(this.#model, [prompt], { numTokens: 16, useCache: false });
+    this.#known.set(key, tokens!);
     return tokens!;
   }
 
   async sampled(promptIds: readonly number[], sampling: Sampling): Promise<number[]> {
     const key = `${promptIds} ${sampling.seed}`;
-    const found = this.known.get(key);
+    const found = this.#known.get(key);
     if (found !== undefined) return found;
-    const engine = new LocalEngine(this.model, roomy);
+    const engine = new LocalEngine(this.#model, roomy);
     const { tokenIds } = await engine.generate({ promptIds, sampling: { ...sampling, maxTokens: 16 } });
     await engine.close();
-    this.known.set(key, [...tokenIds]);
+    this.#known.set(key, [...tokenIds]);
     return [...tokenIds];
   }
 }

@@ -68,7 +68,7 @@ test("those of a training step with correction, KL and entropy", async () => {
 
 const required: Partial<Record<RecipeName, Record<string, unknown>>> = { "dr-grpo": { maxResponseLength: 16 } };
 const correction = {
-  importance: { level: "sequence", threshold: 3, isSelfNormalised: true },
+  importance: { level: "sequence", threshold: 3, isSelfNormalized: true },
   rejections: { token_k1: "0.5_2.0", seq_max_k2: 2.5 },
 };
 

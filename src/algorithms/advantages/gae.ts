@@ -1,4 +1,4 @@
-/** Generalised advantage estimation over the tokens of a reply or of a whole dialogue. */
+/** Generalized advantage estimation over the tokens of a reply or of a whole dialogue. */
 import type { Tensor } from "../../torch/tensor.ts";
 import { expectBatch, expectRange } from "../expect-batch.ts";
 import type { RewardsOutsideMask } from "./discounted-returns.ts";
@@ -27,7 +27,7 @@ export interface GaeOptions {
 /** Both are 0 outside of the mask, and constants: no gradient flows through them. */
 export interface TokenAdvantages {
   readonly advantages_BT: Tensor;
-  /** What the critic is trained towards: the advantage, before any normalisation, plus the value. */
+  /** What the critic is trained towards: the advantage, before any normalization, plus the value. */
   readonly returns_BT: Tensor;
 }
 

@@ -5,7 +5,7 @@ import type { Tensor } from "../../torch/tensor.ts";
 import { expectRange, expectRows } from "../expect-batch.ts";
 import { expectKeys, groupRows } from "./group-rows.ts";
 import { readFinite, writeRows } from "./host-values.ts";
-import { normaliseGroups } from "./normalise-groups.ts";
+import { normalizeGroups } from "./normalize-groups.ts";
 
 /** One row per step (turn) of an episode; rows may lie in any order. */
 export interface GigpoInputs {
@@ -72,8 +72,8 @@ export function gigpo(
   const trajectories = groupRows(groupOf.map((group, row) => pairKey(group, trajectoryOf[row]!))).map((rows) =>
     inTurnOrder(rows, turnOf),
   );
-  const normalise = (values: readonly number[], keys: readonly GroupKey[]) =>
-    normaliseGroups(values, groupRows(keys), {
+  const normalize = (values: readonly number[], keys: readonly GroupKey[]) =>
+    normalizeGroups(values, groupRows(keys), {
       mean: "group",
       deviation: scale === "none" ? "none" : "group",
       epsilon,
@@ -83,9 +83,9 @@ export function gigpo(
   const groupOfTrajectory = trajectories.map(([first]) => groupOf[first!]!);
   const episodes =
     episodeMean === "trajectories"
-      ? spread(normalise(totals, groupOfTrajectory), trajectories)
-      : normalise(spread(totals, trajectories), groupOf);
-  const steps = normalise(
+      ? spread(normalize(totals, groupOfTrajectory), trajectories)
+      : normalize(spread(totals, trajectories), groupOf);
+  const steps = normalize(
     stepReturns(rewards, trajectories, gamma),
     stateOf.map((state, row) => pairKey(groupOf[row]!, state)),
   );

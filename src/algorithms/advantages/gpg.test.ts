@@ -20,6 +20,6 @@ test("a batch without signal gives 0", () => {
   expect(gpg(tensor([0, 0, 0, 0]), groupOf, { countBy: "rewards" }).toArray()).toEqual([0, 0, 0, 0]);
 });
 
-test("the normaliser divides", () => {
-  expect(gpg(rewards, groupOf, { normaliser: 2 }).toArray()).toEqual([0.5, -0.5, 0, 0]);
+test("the normalizer divides", () => {
+  expect(gpg(rewards, groupOf, { normalizer: 2 }).toArray()).toEqual([0.5, -0.5, 0, 0]);
 });

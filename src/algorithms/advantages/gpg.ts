@@ -3,7 +3,7 @@ import type { Tensor } from "../../torch/tensor.ts";
 import { expectPositive, expectRows } from "../expect-batch.ts";
 import { expectKeys, groupRows } from "./group-rows.ts";
 import { readFinite, writeRows } from "./host-values.ts";
-import { normaliseGroups, type Singleton } from "./normalise-groups.ts";
+import { normalizeGroups, type Singleton } from "./normalize-groups.ts";
 
 export interface GpgOptions {
   /**
@@ -12,7 +12,7 @@ export interface GpgOptions {
    */
   readonly countBy?: "groups" | "rewards";
   /** The F_norm of the paper. Default 1. */
-  readonly normaliser?: number;
+  readonly normalizer?: number;
   readonly singleton?: Singleton;
 }
 
@@ -24,18 +24,18 @@ export interface GpgOptions {
 export function gpg(
   rewards_B: Tensor,
   groupOf: readonly number[],
-  { countBy = "groups", normaliser = 1, singleton = "zero" }: GpgOptions = {},
+  { countBy = "groups", normalizer = 1, singleton = "zero" }: GpgOptions = {},
 ): Tensor {
   expectRows({ rewards_B });
   expectKeys("groupOf", groupOf, rewards_B.size(0));
-  expectPositive("normaliser", normaliser);
+  expectPositive("normalizer", normalizer);
   const rewards = Array.from(readFinite("rewards_B", rewards_B));
   const groups = groupRows(groupOf);
-  const centred = normaliseGroups(rewards, groups, { mean: "group", deviation: "none", singleton });
+  const centred = normalizeGroups(rewards, groups, { mean: "group", deviation: "none", singleton });
   const numUseful = countBy === "rewards" ? countNonzero(rewards) : countInMixedGroups(centred, groups);
   const alpha = rewards.length / Math.max(numUseful, 1);
   return writeRows(
-    centred.map((value) => (alpha * value) / normaliser),
+    centred.map((value) => (alpha * value) / normalizer),
     rewards_B,
   );
 }

@@ -1,7 +1,7 @@
 /** GRPO: how much better a sample is than the others of its prompt. */
 import type { Tensor } from "../../torch/tensor.ts";
-import type { Singleton } from "./normalise-groups.ts";
-import { normaliseRewards } from "./normalise-rewards.ts";
+import type { Singleton } from "./normalize-groups.ts";
+import { normalizeRewards } from "./normalize-rewards.ts";
 
 export interface GroupRelativeOptions {
   /**
@@ -26,5 +26,5 @@ export function groupRelative(
   { scale = "group-std", epsilon = 1e-6, singleton = "zero" }: GroupRelativeOptions = {},
 ): Tensor {
   const deviation = scale === "none" ? "none" : scale === "group-std" ? "group" : "batch";
-  return normaliseRewards(rewards_B, groupOf, { mean: "group", deviation, epsilon, singleton });
+  return normalizeRewards(rewards_B, groupOf, { mean: "group", deviation, epsilon, singleton });
 }

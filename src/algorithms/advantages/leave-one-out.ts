@@ -3,7 +3,7 @@ import type { Tensor } from "../../torch/tensor.ts";
 import { expectRows } from "../expect-batch.ts";
 import { expectKeys, groupRows } from "./group-rows.ts";
 import { readFinite, writeRows } from "./host-values.ts";
-import { momentsOf, type Singleton } from "./normalise-groups.ts";
+import { momentsOf, type Singleton } from "./normalize-groups.ts";
 
 /**
  * A_i = r_i - mean_{j != i} r_j = n / (n - 1) (r_i - mean_g). Unbiased, since the baseline does not know the sample.

@@ -4,7 +4,7 @@ import type { Tensor } from "../../torch/tensor.ts";
 import { expectRows } from "../expect-batch.ts";
 import { expectKeys, groupRows } from "./group-rows.ts";
 import { readFinite, writeRows } from "./host-values.ts";
-import { momentsOf } from "./normalise-groups.ts";
+import { momentsOf } from "./normalize-groups.ts";
 
 /**
  * A_i = (r_i - mean_g) / mean_g. Rewards must not be negative. A group whose rewards are all 0 has no success to learn

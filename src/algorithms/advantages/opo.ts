@@ -4,7 +4,7 @@ import type { Tensor } from "../../torch/tensor.ts";
 import { expectBatch } from "../expect-batch.ts";
 import { expectKeys, groupRows } from "./group-rows.ts";
 import { readFinite, writeRows } from "./host-values.ts";
-import { momentsOf, type Singleton } from "./normalise-groups.ts";
+import { momentsOf, type Singleton } from "./normalize-groups.ts";
 
 /**
  * A_i = r_i - sum_j l_j r_j / sum_j l_j over the group, l the number of loss tokens. A group without any loss token

@@ -3,7 +3,7 @@ import type { Tensor } from "../../torch/tensor.ts";
 import { expectRange, expectRows } from "../expect-batch.ts";
 import { expectKeys, groupRows } from "./group-rows.ts";
 import { readFinite, writeRows } from "./host-values.ts";
-import { momentsOf } from "./normalise-groups.ts";
+import { momentsOf } from "./normalize-groups.ts";
 
 export interface PassAtKOptions {
   /** Divide by the unbiased deviation of the group plus epsilon. Default true. */

@@ -1,15 +1,15 @@
-/** REINFORCE++: returns per token, normalised over the whole batch instead of over groups. */
+/** REINFORCE++: returns per token, normalized over the whole batch instead of over groups. */
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { whiten } from "../whiten.ts";
 import { type DiscountedReturnsOptions, discountedReturns } from "./discounted-returns.ts";
 import type { TokenAdvantages } from "./gae.ts";
-import type { Singleton } from "./normalise-groups.ts";
-import { normaliseRewards } from "./normalise-rewards.ts";
+import type { Singleton } from "./normalize-groups.ts";
+import { normalizeRewards } from "./normalize-rewards.ts";
 import { toTokens } from "./token-values.ts";
 
 /**
- * A_t = whiten(G_t), G the discounted returns. The KL penalty of the paper is in the rewards: see penaliseRewards.
+ * A_t = whiten(G_t), G the discounted returns. The KL penalty of the paper is in the rewards: see penalizeRewards.
  *
  * Source: REINFORCE++, arXiv:2501.03262, section 3.
  */
@@ -35,7 +35,7 @@ export function reinforcePlusPlusBaseline(
   { singleton = "zero" }: { readonly singleton?: Singleton } = {},
 ): Tensor {
   return tensorScope(() => {
-    const centred_B = normaliseRewards(rewards_B, groupOf, { mean: "group", deviation: "none", singleton });
+    const centred_B = normalizeRewards(rewards_B, groupOf, { mean: "group", deviation: "none", singleton });
     return whiten(toTokens(centred_B, lossMask_BT), lossMask_BT);
   });
 }

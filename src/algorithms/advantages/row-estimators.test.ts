@@ -9,7 +9,7 @@ import { gpg } from "./gpg.ts";
 import { groupRelative } from "./group-relative.ts";
 import { leaveOneOut } from "./leave-one-out.ts";
 import { maxRl } from "./max-rl.ts";
-import { normaliseRewards } from "./normalise-rewards.ts";
+import { normalizeRewards } from "./normalize-rewards.ts";
 import { optimalBaseline } from "./opo.ts";
 import { passAtK } from "./pass-at-k.ts";
 
@@ -19,8 +19,8 @@ const estimators: Readonly<Record<string, Estimator>> = {
   "group-relative": (rewards_B, groupOf) => groupRelative(rewards_B, groupOf),
   "group-relative by batch": (rewards_B, groupOf) => groupRelative(rewards_B, groupOf, { scale: "batch-std" }),
   "group-relative without scale": (rewards_B, groupOf) => groupRelative(rewards_B, groupOf, { scale: "none" }),
-  "normalised by batch": (rewards_B, groupOf) =>
-    normaliseRewards(rewards_B, groupOf, { mean: "batch", deviation: "batch" }),
+  "normalized by batch": (rewards_B, groupOf) =>
+    normalizeRewards(rewards_B, groupOf, { mean: "batch", deviation: "batch" }),
   "leave-one-out": (rewards_B, groupOf) => leaveOneOut(rewards_B, groupOf),
   "optimal baseline": (rewards_B, groupOf) =>
     tensorScope(() => {

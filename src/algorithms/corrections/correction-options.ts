@@ -34,7 +34,7 @@ export interface ImportanceOptions {
   /** What weights out of bounds become, under `ratio`: the nearest bound, or 0 (IcePop). Default clip. */
   readonly outside?: "clip" | "zero";
   /** Divide by the mean weight of the batch, so that the mean is 1. Default false. */
-  readonly isSelfNormalised?: boolean;
+  readonly isSelfNormalized?: boolean;
 }
 
 /**
@@ -81,7 +81,7 @@ export interface ImportanceBounds {
   readonly low: number | null;
   readonly high: number;
   readonly outside: "clip" | "zero";
-  readonly isSelfNormalised: boolean;
+  readonly isSelfNormalized: boolean;
 }
 
 /** Keeps what has low <= statistic <= high. */
@@ -116,10 +116,10 @@ export function resolveCorrection(options: RolloutCorrectionOptions): RolloutCor
 }
 
 function resolveImportance(options: ImportanceOptions, convention: CorrectionConvention): ImportanceBounds {
-  const { level, threshold, outside = "clip", isSelfNormalised = false } = options;
+  const { level, threshold, outside = "clip", isSelfNormalized = false } = options;
   const { low, high } = parseBounds("importance.threshold", threshold);
-  if (convention === "ratio") return { level, low: low ?? 1 / high, high, outside, isSelfNormalised };
-  return { level, low, high, outside: low === null ? "clip" : "zero", isSelfNormalised };
+  if (convention === "ratio") return { level, low: low ?? 1 / high, high, outside, isSelfNormalized };
+  return { level, low, high, outside: low === null ? "clip" : "zero", isSelfNormalized };
 }
 
 function resolveCriterion(

@@ -35,13 +35,13 @@ export function importanceWeights(
   const raw_BT = zeroOutside(expBounded(bounds.level === "token" ? logRatio_BT : logSum_B1), mask_BT);
   const weights_BT = zeroOutside(boundWeights(raw_BT, bounds), mask_BT);
   const metrics = weightMetrics({ weights_BT, raw_BT, logSum_B: logSum_B1.squeeze(1), mask_BT }, bounds);
-  if (!bounds.isSelfNormalised) return { weights_BT, metrics };
+  if (!bounds.isSelfNormalized) return { weights_BT, metrics };
   const known = mean ?? meanWeight(weights_BT, mask_BT, bounds.level);
   const factor = known.where(known.gt(SMALLEST_MEAN), 1);
   return { weights_BT: weights_BT.div(factor), metrics: { ...metrics, rollout_is_batch_norm_factor: factor } };
 }
 
-/** What self-normalisation divides by: the mean over tokens, or over the sequences that have any. */
+/** What self-normalization divides by: the mean over tokens, or over the sequences that have any. */
 export function meanWeight(weights_BT: Tensor, mask_BT: Tensor, level: "token" | "sequence"): Tensor {
   if (level === "token") return maskedMean(weights_BT, mask_BT);
   return rowSummary(maskedMean(weights_BT, mask_BT, 1), mask_BT.sum(1).gt(0)).mean;

@@ -29,8 +29,8 @@ test("text and typed values mean the same", () => {
     "+algorithm.rollout_correction.bypass_mode=true",
     "algorithm.rollout_correction.loss_type=reinforce",
   ]);
-  expect(typed.correction.importance).toEqual({ level: "sequence", threshold: 2, isSelfNormalised: true });
-  expect(text.correction.importance).toEqual({ level: "sequence", threshold: "2.0", isSelfNormalised: true });
+  expect(typed.correction.importance).toEqual({ level: "sequence", threshold: 2, isSelfNormalized: true });
+  expect(text.correction.importance).toEqual({ level: "sequence", threshold: "2.0", isSelfNormalized: true });
   expect(text).toMatchObject({ isBypass: true, lossType: "reinforce" });
 });
 

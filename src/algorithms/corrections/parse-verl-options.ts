@@ -69,11 +69,11 @@ function readKeys(options: Readonly<Record<string, unknown>>): Record<Key, unkno
 function readImportance(values: Record<Key, unknown>): ImportanceOptions | null {
   const level = values.rollout_is;
   const threshold = readThreshold("rollout_is_threshold", values.rollout_is_threshold);
-  const isSelfNormalised = readFlag("rollout_is_batch_normalize", values.rollout_is_batch_normalize);
+  const isSelfNormalized = readFlag("rollout_is_batch_normalize", values.rollout_is_batch_normalize);
   if (threshold !== null) parseBounds("rollout_is_threshold", threshold);
-  // As in verl, a threshold or a normalisation without a level has no effect: verl's defaults carry one.
+  // As in verl, a threshold or a normalization without a level has no effect: verl's defaults carry one.
   if (level === null || threshold === null) return null;
-  if (level === "token" || level === "sequence") return { level, threshold, isSelfNormalised };
+  if (level === "token" || level === "sequence") return { level, threshold, isSelfNormalized };
   throw invalid("rollout_is", "null, token or sequence", level);
 }
 

@@ -56,16 +56,16 @@ test("the weight of a sequence is the product of its tokens, 0 outside of the ma
   expect(weights).toEqual(close(3, 3, 0, 0.25, 0.25, 0.25));
 });
 
-test("self-normalised token weights have mean 1 over tokens", () => {
-  const importance = { level: "token", threshold: 4, isSelfNormalised: true } as const;
+test("self-normalized token weights have mean 1 over tokens", () => {
+  const importance = { level: "token", threshold: 4, isSelfNormalized: true } as const;
   const { weights, metric } = run([[1, 3, 2]], { importance });
   expect(weights![0]).toBeCloseTo(0.5, 7);
   expect(weights![1]).toBeCloseTo(1.5, 7);
   expect(metric("rollout_is_batch_norm_factor")).toBeCloseTo(2, 7);
 });
 
-test("self-normalised sequence weights have mean 1 over sequences, whatever their length", () => {
-  const importance = { level: "sequence", threshold: 4, isSelfNormalised: true } as const;
+test("self-normalized sequence weights have mean 1 over sequences, whatever their length", () => {
+  const importance = { level: "sequence", threshold: 4, isSelfNormalized: true } as const;
   const mask = [
     [1, 1, 1],
     [1, 0, 0],
@@ -83,7 +83,7 @@ test("self-normalised sequence weights have mean 1 over sequences, whatever thei
 });
 
 test("a mean weight that is given makes parts of a batch agree with the whole", () => {
-  const importance = { level: "token", threshold: 4, isSelfNormalised: true } as const;
+  const importance = { level: "token", threshold: 4, isSelfNormalized: true } as const;
   const policyLogprobs_BT = tensor([[Math.log(3)]], { dtype: "float64" });
   const part = {
     policyLogprobs_BT,
@@ -200,7 +200,7 @@ test("the gap between the policies is reported without any correction", () => {
 });
 
 const everything: RolloutCorrectionOptions = {
-  importance: { level: "sequence", threshold: 2, isSelfNormalised: true },
+  importance: { level: "sequence", threshold: 2, isSelfNormalized: true },
   rejections: { token_k1: 2, seq_mean_k2: 1, seq_max_k3: 1, seq_sum_k1: 3 },
 };
 

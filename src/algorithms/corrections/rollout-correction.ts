@@ -26,7 +26,7 @@ export interface RolloutCorrectionInputs {
   /** Of the distribution that was sampled from. */
   readonly samplerLogprobs_BT: Tensor;
   readonly lossMask_BT: Tensor;
-  /** The mean weight of the whole batch, for self-normalisation where these rows are a part of it. Default: of these rows. */
+  /** The mean weight of the whole batch, for self-normalization where these rows are a part of it. Default: of these rows. */
   readonly meanWeight?: Tensor;
 }
 

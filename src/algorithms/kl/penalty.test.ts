@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { tensor } from "../../torch/create.ts";
-import { measureKl, penaliseRewards } from "./penalty.ts";
+import { measureKl, penalizeRewards } from "./penalty.ts";
 
 const lossMask_BT = tensor(
   [
@@ -20,7 +20,7 @@ const kl_BT = tensor(
 );
 
 test("loss tokens pay for their KL, others keep their reward", () => {
-  const rewards = penaliseRewards(
+  const rewards = penalizeRewards(
     tensor(
       [
         [0, 1],
@@ -41,5 +41,5 @@ test("the measured KL is the mean over rows of the mean over tokens", () => {
 });
 
 test("a negative coefficient is refused", () => {
-  expect(() => penaliseRewards(kl_BT, kl_BT, lossMask_BT, -1)).toThrow(/coefficient must be at least 0: got -1/);
+  expect(() => penalizeRewards(kl_BT, kl_BT, lossMask_BT, -1)).toThrow(/coefficient must be at least 0: got -1/);
 });

@@ -10,7 +10,7 @@ import { maskedMean, zeroOutside } from "../masked.ts";
  *
  * Source: arXiv:1909.08593, eq. 2, per token as in InstructGPT.
  */
-export function penaliseRewards(rewards_BT: Tensor, kl_BT: Tensor, lossMask_BT: Tensor, coefficient: number): Tensor {
+export function penalizeRewards(rewards_BT: Tensor, kl_BT: Tensor, lossMask_BT: Tensor, coefficient: number): Tensor {
   expectBatch(lossMask_BT, { rewards_BT, kl_BT });
   expectRange("coefficient", coefficient, 0);
   return noGrad(() => tensorScope(() => rewards_BT.sub(zeroOutside(kl_BT, lossMask_BT).mul(coefficient))));

@@ -56,7 +56,7 @@ function createRecipe(options: CommonOptions & { readonly type: string }, pieces
 function needsOf(options: CommonOptions, pieces: RecipePieces): BatchInput[] {
   const { bypass, correction, outliers, offPolicySequences, klLoss, klReward, staleness } = options;
   // In bypass mode a mean over the batch, and masks made once, still need the trainer's own log-probs.
-  const isAnchorRead = correction?.importance?.isSelfNormalised || outliers !== null || offPolicySequences !== null;
+  const isAnchorRead = correction?.importance?.isSelfNormalized || outliers !== null || offPolicySequences !== null;
   return [
     ...(bypass === null || isAnchorRead ? (["anchorLogprobs_BT"] as const) : []),
     ...(klLoss !== null || klReward !== null ? (["referenceLogprobs_BT"] as const) : []),

@@ -17,7 +17,7 @@ const correction = z.strictObject({
       level: z.enum(["token", "sequence"]).describe("A weight per token, or the product over the sequence."),
       threshold: threshold.describe('Bounds of the weights: t, or "low_high".'),
       outside: z.enum(["clip", "zero"]).exactOptional().describe("What weights out of bounds become. Default clip."),
-      isSelfNormalised: z.boolean().default(false).describe("Divide by the mean weight of the batch."),
+      isSelfNormalized: z.boolean().default(false).describe("Divide by the mean weight of the batch."),
     })
     .nullable()
     .default(null)

@@ -19,7 +19,7 @@ import { type CorrectedRollout, correctRollout } from "../corrections/rollout-co
 import { stalenessMask } from "../corrections/staleness-mask.ts";
 import { expectBatch, expectGroups } from "../expect-batch.ts";
 import { klEstimate, parseKlEstimator } from "../kl/estimate.ts";
-import { penaliseRewards } from "../kl/penalty.ts";
+import { penalizeRewards } from "../kl/penalty.ts";
 import { entropyCoefficient } from "../losses/entropy-controller.ts";
 import { runsOf } from "../losses/policy/segment-clip.ts";
 import { maskedMean, maskedVariance } from "../masked.ts";
@@ -44,7 +44,7 @@ function score(plan: RecipePlan, batch: TokenBatch, state: RecipeState): ScoredB
   const rawRewards_B = sumRewards(batch.rewards_BT);
   const masked_BT = maskRows(plan, batch, rawRewards_B);
   const shaped_BT = shapeRewards(plan, batch);
-  const { rewards_BT, metrics: klMetrics } = penalise(plan, batch, shaped_BT, masked_BT, state);
+  const { rewards_BT, metrics: klMetrics } = penalize(plan, batch, shaped_BT, masked_BT, state);
   const { weights_BT, lossMask_BT, meanWeight, metrics: correctionMetrics } = correct(plan, batch, masked_BT);
   const rewards_B = sumRewards(rewards_BT);
   const estimate = pieces.estimate({ batch, rewards_BT, rewards_B, lossMask_BT });
@@ -118,7 +118,7 @@ function shapeRewards({ options }: RecipePlan, { rewards_BT, lossMask_BT }: Toke
   return rewardClip === null ? shaped_BT : clip(shaped_BT, rewardClip);
 }
 
-function penalise(
+function penalize(
   plan: RecipePlan,
   batch: TokenBatch,
   rewards_BT: Tensor,
@@ -132,7 +132,7 @@ function penalise(
   }
   const kl_BT = klEstimate(anchorOf(plan, batch), referenceLogprobs_BT, parseKlEstimator(klReward.estimator));
   return {
-    rewards_BT: penaliseRewards(rewards_BT, kl_BT, lossMask_BT, state.klReward.coefficient),
+    rewards_BT: penalizeRewards(rewards_BT, kl_BT, lossMask_BT, state.klReward.coefficient),
     metrics: { "score/reference_kl": maskedMean(kl_BT, lossMask_BT, 1).mean() },
   };
 }
@@ -145,7 +145,7 @@ interface ScoreCorrection extends CorrectedRollout {
 function correct({ options, correction }: RecipePlan, batch: TokenBatch, mask_BT: Tensor): ScoreCorrection {
   const { anchorLogprobs_BT, samplerLogprobs_BT } = batch;
   const untouched = { weights_BT: null, lossMask_BT: mask_BT, meanWeight: null, metrics: {} };
-  const isLater = options.bypass !== null && !correction?.importance?.isSelfNormalised;
+  const isLater = options.bypass !== null && !correction?.importance?.isSelfNormalized;
   if (correction === null || anchorLogprobs_BT === undefined || isLater) return untouched;
   const inputs = { policyLogprobs_BT: anchorLogprobs_BT, samplerLogprobs_BT, lossMask_BT: mask_BT };
   const corrected = correctRollout(inputs, correction);

@@ -10,7 +10,7 @@ export const gpgOptions = recipeOptions("gpg", {
     .enum(["groups", "rewards"])
     .default("groups")
     .describe("Which samples carry signal: those of groups whose rewards differ, or those with a reward, as in verl."),
-  normaliser: z.number().positive().default(1).describe("F_norm in the paper."),
+  normalizer: z.number().positive().default(1).describe("F_norm in the paper."),
   ...singletonOption,
   ...reductionOption({ type: "token-mean" }),
 });
@@ -22,8 +22,8 @@ export const gpgOptions = recipeOptions("gpg", {
  */
 export const gpg = defineRecipe(gpgOptions, (options) => ({
   estimate: rowEstimate(({ rewards_B, batch }) => {
-    const { countBy, normaliser, singleton } = options;
-    return gpgAdvantages(rewards_B, batch.groupOf, { countBy, normaliser, singleton });
+    const { countBy, normalizer, singleton } = options;
+    return gpgAdvantages(rewards_B, batch.groupOf, { countBy, normalizer, singleton });
   }),
   policy: { hasRatio: false, loss: (inputs) => reinforceLoss(inputs, { importance: "none" }) },
   reduction: options.reduction,

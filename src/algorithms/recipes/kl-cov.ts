@@ -6,7 +6,7 @@ import { recipeOptions, reductionOption, scaleOption } from "../recipe-runner/re
 
 export const klCovOptions = recipeOptions("kl-cov", {
   ...scaleOption("group-std"),
-  share: z.number().positive().max(1).default(2e-4).describe("The share of loss tokens to penalise."),
+  share: z.number().positive().max(1).default(2e-4).describe("The share of loss tokens to penalize."),
   penalty: z.number().min(0).default(1).describe("The weight of the penalty."),
   ...reductionOption({ type: "token-mean" }),
 });

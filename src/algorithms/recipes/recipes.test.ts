@@ -165,7 +165,7 @@ describe("every recipe", () => {
         ...(name === "dr-grpo" && { maxResponseLength: 3 }),
         correction: {
           rejections: { token_k1: "0.9_1.1" },
-          importance: isOwnWeight ? null : { level: "token", threshold: 2, isSelfNormalised: true },
+          importance: isOwnWeight ? null : { level: "token", threshold: 2, isSelfNormalized: true },
         },
         whitensAdvantages: true,
       };

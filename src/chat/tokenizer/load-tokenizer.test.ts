@@ -40,7 +40,7 @@ test("a file that is not JSON is named", async () => {
   await expect(loadTokenizer(folder)).rejects.toThrow(/tokenizer_config\.json is not JSON/);
 });
 
-test("a Git LFS pointer is recognised", async () => {
+test("a Git LFS pointer is recognized", async () => {
   await writeFixture({ "tokenizer.json": "version https://git-lfs.github.com/spec/v1\noid sha256:0" });
   await expect(loadTokenizer(folder)).rejects.toThrow(/tokenizer\.json is a Git LFS pointer.*git lfs pull/);
 });

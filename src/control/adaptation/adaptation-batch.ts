@@ -7,7 +7,7 @@ import type { AdaptationPolicy } from "./policy/adaptation-policy.ts";
 
 /** What both PPO and the regression read. */
 export interface AdaptationBatch {
-  /** Normalised as they were for the policy that acted. */
+  /** Normalized as they were for the policy that acted. */
   readonly observations_TNO: Tensor;
   readonly isFirst_TN: Tensor;
   /** What the adapt module remembered before the first tick. */

@@ -5,7 +5,7 @@ import { RerollError } from "../../errors/reroll-error.ts";
 import { loadOptimizer, saveOptimizer } from "../../training/trainer-checkpoint.ts";
 import type { AdaptationTrainer, AdaptationTrainerState } from "./adaptation-trainer.ts";
 
-/** All networks and statistics, the four optimisers, and the phase. */
+/** All networks and statistics, the four optimizers, and the phase. */
 export function saveAdaptationTrainer(trainer: AdaptationTrainer, folder: string): void {
   mkdirSync(folder, { recursive: true });
   for (const [name, optimizer] of Object.entries(trainer.optimizers)) {
@@ -22,7 +22,7 @@ export function loadAdaptationTrainer(trainer: AdaptationTrainer, folder: string
   trainer.restore(readState(join(folder, "trainer.json")));
 }
 
-/** All weights lie beside the teacher's optimiser: some belong to no optimiser at all. */
+/** All weights lie beside the teacher's optimizer: some belong to no optimizer at all. */
 function parametersBeside(name: string, { policy }: AdaptationTrainer) {
   return name === "teacher" ? policy.namedParameters() : new Map();
 }

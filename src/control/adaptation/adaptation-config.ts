@@ -39,7 +39,7 @@ const policyOptions = z.strictObject({
 const roaOptions = z.strictObject({
   type: z.literal("roa"),
   gamma: z.number().min(0).max(1).default(0.99).describe("Discount of the reward per tick."),
-  lambda: z.number().min(0).max(1).default(0.95).describe("Of generalised advantage estimation."),
+  lambda: z.number().min(0).max(1).default(0.95).describe("Of generalized advantage estimation."),
   clip: z.number().positive().max(1).default(0.2).describe("Ratios beyond 1 - clip and 1 + clip have no gradient."),
   entropy: z.number().min(0).default(0.001).describe("Weight of the entropy of the policy."),
   policyEpochs: z.int().positive().default(5).describe("Passes of PPO over a rollout."),
@@ -57,7 +57,7 @@ const roaOptions = z.strictObject({
     .nullable()
     .default(0.01)
     .describe("How far one rollout's updates may move the policy, as KL. null: the learning rate stays."),
-  maxGradNorm: z.number().positive().default(1).describe("Of each optimiser's gradient."),
+  maxGradNorm: z.number().positive().default(1).describe("Of each optimizer's gradient."),
   emaRate: z
     .number()
     .min(0)

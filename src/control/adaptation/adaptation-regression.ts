@@ -44,7 +44,7 @@ export interface RegressionParts {
   readonly imitationOptimizer: Optimizer | null;
 }
 
-/** MSE(predicted latent, sg encoder's latent), and MSE(student's mean, sg teacher's mean), each with its own optimiser. */
+/** MSE(predicted latent, sg encoder's latent), and MSE(student's mean, sg teacher's mean), each with its own optimizer. */
 export function trainAdapt(
   parts: RegressionParts,
   batch: AdaptationBatch,

@@ -25,14 +25,14 @@ export interface AdaptationTrainerOptions extends PolicyUpdateOptions, Regressio
   /** Part of the way that the slow copy of the adapt module goes after each iteration. */
   readonly emaRate: number;
   /**
-   * The two-sided form of regularised online adaptation (arXiv:2210.10044): in train, the encoder is pulled towards what the adapt
+   * The two-sided form of regularized online adaptation (arXiv:2210.10044): in train, the encoder is pulled towards what the adapt
    * module infers, with a weight that rises from 0 to this over `iterations`. null: the encoder never hears of the student.
    */
   readonly encoderPull: { readonly weight: number; readonly iterations: number } | null;
   readonly seed: number;
 }
 
-/** What changes from step to step beside weights and optimisers. Plain data. */
+/** What changes from step to step beside weights and optimizers. Plain data. */
 export interface AdaptationTrainerState {
   readonly phase: AdaptationPhase;
   readonly numSteps: number;
@@ -42,7 +42,7 @@ export interface AdaptationTrainerState {
 
 const order: readonly AdaptationPhase[] = ["train", "adapt", "finetune"];
 
-/** Starts in phase train, with optimisers that have seen nothing. */
+/** Starts in phase train, with optimizers that have seen nothing. */
 export class AdaptationTrainer {
   readonly policy: AdaptationPolicy;
   /** By what they train: encoder and actor, critic, adapt module, student's actor. */
@@ -73,7 +73,7 @@ export class AdaptationTrainer {
     return this.#state;
   }
 
-  /** Goes on from a saved state; weights and optimisers are restored by whoever holds them. */
+  /** Goes on from a saved state; weights and optimizers are restored by whoever holds them. */
   restore(state: AdaptationTrainerState): void {
     this.#state = state;
     if (state.phase !== "train") this.policy.normalizer.freeze();
@@ -81,8 +81,8 @@ export class AdaptationTrainer {
 
   /**
    * Moves on to a later phase. Leaving train, the student takes over the teacher's standard deviation, which regression does not
-   * teach, and the normaliser stops for good. The slow copy starts from the adapt module as it is. A student that PPO is about
-   * to train starts with a fresh optimiser.
+   * teach, and the normalizer stops for good. The slow copy starts from the adapt module as it is. A student that PPO is about
+   * to train starts with a fresh optimizer.
    */
   enter(phase: AdaptationPhase): void {
     const from = this.#state.phase;

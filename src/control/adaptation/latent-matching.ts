@@ -25,7 +25,7 @@ export interface LatentMatchingOptions {
 /**
  * mean_z (student - sg teacher)^2 + teacherPull mean_z (sg student - teacher)^2, sg holding its argument fixed.
  *
- * RMA (arXiv:2107.04034); both directions: regularised online adaptation, Fu et al. 2022 (arXiv:2210.10044).
+ * RMA (arXiv:2107.04034); both directions: regularized online adaptation, Fu et al. 2022 (arXiv:2210.10044).
  */
 export function latentMatchingLoss(inputs: LatentMatchingInputs, { teacherPull }: LatentMatchingOptions): TokenLoss {
   const { studentLatents_BTZ, teacherLatents_BTZ, lossMask_BT } = inputs;

@@ -6,7 +6,7 @@
  * number that was drawn, and bounds are the environment's.
  */
 import { cat, full } from "../../torch/create.ts";
-import { createParameter } from "../../torch/nn/initialise.ts";
+import { createParameter } from "../../torch/nn/initialize.ts";
 import { Module, type Parameter } from "../../torch/nn/module.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 

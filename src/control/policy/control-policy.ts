@@ -5,7 +5,7 @@
  * reference implementations of PPO (Huang et al. 2022, "The 37 implementation details of PPO").
  */
 import type { ActivationName } from "../../torch/nn/activation.ts";
-import { initialise } from "../../torch/nn/initialise.ts";
+import { initialize } from "../../torch/nn/initialize.ts";
 import { MLP } from "../../torch/nn/mlp.ts";
 import { Module } from "../../torch/nn/module.ts";
 import type { Generator } from "../../torch/random.ts";
@@ -73,8 +73,8 @@ function createBody([inputs, outputs]: [number, number], outputGain: number, net
     widths: [inputs, ...hidden, outputs],
     activation,
     generator,
-    initialWeight: initialise.orthogonal(Math.SQRT2),
-    initialOutputWeight: initialise.orthogonal(outputGain),
-    initialBias: initialise.zeros,
+    initialWeight: initialize.orthogonal(Math.SQRT2),
+    initialOutputWeight: initialize.orthogonal(outputGain),
+    initialBias: initialize.zeros,
   });
 }

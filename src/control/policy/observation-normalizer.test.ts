@@ -56,7 +56,7 @@ test("with decay a tick weighs less the older it is, whether it came in this upd
   }
 });
 
-test("a frozen normaliser learns nothing more", () => {
+test("a frozen normalizer learns nothing more", () => {
   const normalizer = new ObservationNormalizer(1);
   normalizer.update(ticksOf([1, 3]));
   normalizer.freeze();

@@ -27,7 +27,7 @@ export interface ObservationNormalizerOptions {
   readonly device?: string;
 }
 
-/** Normalised observations lie within this many deviations, so that an outlier cannot rule a network. */
+/** Normalized observations lie within this many deviations, so that an outlier cannot rule a network. */
 const CLIP = 10;
 
 /** Added to the variance: a number that never changes is divided by 1e-4. */

@@ -16,7 +16,7 @@ import type { Tensor } from "../../torch/tensor.ts";
  * one drops the gradients, and with them the tie. Parameters must keep their type and place.
  */
 export class FlatParameters {
-  /** For an optimiser. Its gradient is always there. */
+  /** For an optimizer. Its gradient is always there. */
   readonly all: Parameter;
   readonly #gradient: Tensor;
 

@@ -1,4 +1,4 @@
-/** Generalised advantage estimation over the ticks of vector environments that restart by themselves. */
+/** Generalized advantage estimation over the ticks of vector environments that restart by themselves. */
 
 import { floatsLike, readBools, readFinite, writeLike } from "../../algorithms/advantages/host-values.ts";
 import { expectAlike, expectMask, expectRange } from "../../algorithms/expect-batch.ts";

@@ -58,7 +58,7 @@ export function controlLosses(
   const outputs_BP = policy.outputs(seen_BO);
   const logRatio_B = policy.distribution.logprobs(outputs_BP, actions_BA).sub(samplerLogprobs_B);
   const ratio_B = logRatio_B.exp();
-  const advantages_B = normalizeAdvantages ? standardised(rows.advantages_B) : rows.advantages_B;
+  const advantages_B = normalizeAdvantages ? standardized(rows.advantages_B) : rows.advantages_B;
   const surrogate = clippedSurrogate(ratio_B, advantages_B, { clipLow: clip, clipHigh: clip });
   const meanEntropy = policy.distribution.entropies(outputs_BP).mean();
   const policyLoss = surrogate.loss_BT.mean().sub(meanEntropy, entropy);
@@ -84,6 +84,6 @@ function squares(values_BG: Tensor, { values_BG: old_BG, returns_BG }: ControlRo
   return plain_BG.maximum(clipped_BG);
 }
 
-function standardised(advantages_B: Tensor): Tensor {
+function standardized(advantages_B: Tensor): Tensor {
   return advantages_B.sub(advantages_B.mean()).div(advantages_B.std().add(1e-8));
 }

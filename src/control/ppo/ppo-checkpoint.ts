@@ -5,7 +5,7 @@ import { RerollError } from "../../errors/reroll-error.ts";
 import { loadOptimizer, saveOptimizer } from "../../training/trainer-checkpoint.ts";
 import type { ControlTrainer, ControlTrainerState } from "./ppo-trainer.ts";
 
-/** Weights, statistics and optimisers as safetensors, counters as JSON. */
+/** Weights, statistics and optimizers as safetensors, counters as JSON. */
 export function saveControlTrainer(trainer: ControlTrainer, folder: string): void {
   mkdirSync(folder, { recursive: true });
   saveOptimizer(trainer.policyOptimizer, trainer.policy.namedParameters(), join(folder, "policy"));

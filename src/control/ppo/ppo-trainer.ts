@@ -1,8 +1,8 @@
 /**
- * Proximal policy optimisation of a control policy and its critic.
+ * Proximal policy optimization of a control policy and its critic.
  *
  * In: a rollout of the policy as it is now. Out: metrics; the weights have changed. Several passes over the rollout, each in
- * shuffled minibatches, with an optimiser for the policy and one for the critic. The statistics of observations move last, so
+ * shuffled minibatches, with an optimizer for the policy and one for the critic. The statistics of observations move last, so
  * that all updates see what the policy saw when it acted. Knows nothing of environments.
  *
  * PPO (arXiv:1707.06347) with the details of Huang et al. 2022; the learning rate by KL is that of arXiv:2109.11978.
@@ -49,7 +49,7 @@ export type ControlSchedule =
   | { readonly type: "linear"; readonly numSteps: number }
   | { readonly type: "kl"; readonly target: number };
 
-/** What a trainer needs to go on beside weights and optimisers, as plain data. */
+/** What a trainer needs to go on beside weights and optimizers, as plain data. */
 export interface ControlTrainerState {
   readonly step: number;
   readonly rewards: RewardNormalizerState;
@@ -58,7 +58,7 @@ export interface ControlTrainerState {
 /** Of the reference implementations: larger than usual, it damps updates whose gradients are all but 0. */
 const ADAM_EPS = 1e-5;
 
-/** Learns from one rollout after another. Owns the optimisers, and from here on the memory of the parameters. */
+/** Learns from one rollout after another. Owns the optimizers, and from here on the memory of the parameters. */
 export class ControlTrainer {
   readonly policy: ControlPolicy;
   readonly critic: MLP;
@@ -99,7 +99,7 @@ export class ControlTrainer {
     return { step: this.#step, rewards: this.#rewards.state() };
   }
 
-  /** Goes on where the state was taken. Weights and optimisers are put back by whoever saved them. */
+  /** Goes on where the state was taken. Weights and optimizers are put back by whoever saved them. */
   restore({ step, rewards }: ControlTrainerState): void {
     this.#step = step;
     this.#rewards.restore(rewards);

@@ -8,7 +8,7 @@
  */
 import type { ControlRollout } from "../control-rollout.ts";
 
-/** What a normaliser has seen, as plain data. */
+/** What a normalizer has seen, as plain data. */
 export interface RewardNormalizerState {
   readonly mean: number;
   readonly variance: number;

@@ -24,14 +24,14 @@ export interface ControlScores {
   readonly advantages_B: Tensor;
 }
 
-/** Of generalised advantage estimation. */
+/** Of generalized advantage estimation. */
 export interface ControlScoreOptions {
   readonly gamma: number;
   readonly lambda: number;
 }
 
 /**
- * @param rewards_TNG those of the rollout, or what a normaliser made of them
+ * @param rewards_TNG those of the rollout, or what a normalizer made of them
  * @param valuesOf the critic: observations as the environment gave them, [R, O], to values [R, G]
  */
 export function scoreControl(

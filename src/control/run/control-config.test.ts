@@ -51,7 +51,7 @@ test("a minibatch has rows enough, or the run does not begin", () => {
   const resolve = (...sets: string[]) => resolveControl(file, ["env.numEnvs=2", "loop.ticks=20", ...sets], {});
   expect(() => resolve("algorithm.minibatches=21")).toThrow(
     "algorithm.minibatches is 21, but a rollout has 40 rows: loop.ticks 20 times 2 environments. A minibatch needs at least " +
-      "two rows to normalise advantages over: use at most 20 minibatches.",
+      "two rows to normalize advantages over: use at most 20 minibatches.",
   );
   expect(() => resolve("algorithm.minibatches=41", "algorithm.normalizeAdvantages=false")).toThrow("use at most 40");
   expect(resolve("algorithm.minibatches=20").config.algorithm.minibatches).toBe(20);

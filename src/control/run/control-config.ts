@@ -34,9 +34,9 @@ const policyOptions = z.strictObject({
 });
 
 const ppoOptions = z.strictObject({
-  type: z.literal("ppo").describe("Proximal policy optimisation."),
+  type: z.literal("ppo").describe("Proximal policy optimization."),
   gamma: z.number().min(0).max(1).default(0.99).describe("Discount of the reward per tick."),
-  lambda: z.number().min(0).max(1).default(0.95).describe("Of generalised advantage estimation."),
+  lambda: z.number().min(0).max(1).default(0.95).describe("Of generalized advantage estimation."),
   clip: z.number().positive().max(1).default(0.2).describe("Ratios beyond 1 - clip and 1 + clip have no gradient."),
   valueClip: z
     .number()

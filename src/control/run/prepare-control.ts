@@ -60,7 +60,7 @@ function expectFullMinibatches({ loop, env, algorithm: { minibatches, normalizeA
   throw new RerollError(
     "CONTRADICTORY_OPTIONS",
     `algorithm.minibatches is ${minibatches}, but a rollout has ${numRows} rows: loop.ticks ${loop.ticks} times ` +
-      `${env.numEnvs} environments. A minibatch needs at least ${fewest === 1 ? "one row" : "two rows to normalise advantages over"}: ` +
+      `${env.numEnvs} environments. A minibatch needs at least ${fewest === 1 ? "one row" : "two rows to normalize advantages over"}: ` +
       `use at most ${Math.floor(numRows / fewest)} minibatches.`,
   );
 }

@@ -1,7 +1,7 @@
 /**
  * The words of a product title that name things.
  *
- * WebShop asks a part-of-speech model for the nouns and proper nouns of a title. Titles are lists of capitalised words, in
+ * WebShop asks a part-of-speech model for the nouns and proper nouns of a title. Titles are lists of capitalized words, in
  * which such a model calls nearly every word a proper noun, so here a noun is every word that is neither a number, nor
  * punctuation, nor a function word. Two equal titles, and two titles without a common word, score the same either way.
  */

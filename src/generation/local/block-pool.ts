@@ -14,49 +14,49 @@ export type PrefixKey = string;
 export class BlockPool {
   readonly numBlocks: number;
   readonly blockSize: number;
-  private readonly holders: Int32Array;
-  private readonly keys: (PrefixKey | undefined)[];
-  private readonly byKey = new Map<PrefixKey, number>();
+  readonly #holders: Int32Array;
+  readonly #keys: (PrefixKey | undefined)[];
+  readonly #byKey = new Map<PrefixKey, number>();
   /** Blocks without holders; insertion order is the order of eviction. */
-  private readonly idle = new Set<number>();
+  readonly #idle = new Set<number>();
 
   constructor(numBlocks: number, blockSize: number) {
     this.numBlocks = numBlocks;
     this.blockSize = blockSize;
-    this.holders = new Int32Array(numBlocks);
-    this.keys = new Array<PrefixKey | undefined>(numBlocks).fill(undefined);
-    for (let block = 0; block < numBlocks; block++) this.idle.add(block);
+    this.#holders = new Int32Array(numBlocks);
+    this.#keys = new Array<PrefixKey | undefined>(numBlocks).fill(undefined);
+    for (let block = 0; block < numBlocks; block++) this.#idle.add(block);
   }
 
   /** Blocks that can be taken now. */
   get numAvailable(): number {
-    return this.idle.size;
+    return this.#idle.size;
   }
 
   /** A block with one holder and no content, or undefined when all are held. */
   take(): number | undefined {
-    const [block] = this.idle;
+    const [block] = this.#idle;
     if (block === undefined) return undefined;
-    this.idle.delete(block);
-    const key = this.keys[block];
+    this.#idle.delete(block);
+    const key = this.#keys[block];
     if (key !== undefined) {
-      this.byKey.delete(key);
-      this.keys[block] = undefined;
+      this.#byKey.delete(key);
+      this.#keys[block] = undefined;
     }
-    this.holders[block] = 1;
+    this.#holders[block] = 1;
     return block;
   }
 
   /** One more holder for a block. */
   share(block: number): void {
-    if (this.holders[block] === 0) this.idle.delete(block);
-    this.holders[block]!++;
+    if (this.#holders[block] === 0) this.#idle.delete(block);
+    this.#holders[block]!++;
   }
 
   /** One holder less. The content stays findable until the memory is needed. */
   release(block: number): void {
-    invariant(this.holders[block]! > 0, `block ${block} is released more often than it was taken`);
-    if (--this.holders[block]! === 0) this.idle.add(block);
+    invariant(this.#holders[block]! > 0, `block ${block} is released more often than it was taken`);
+    if (--this.#holders[block]! === 0) this.#idle.add(block);
   }
 
   /** One holder less for the blocks of a sequence. The last go first: a prefix is of use without them, not they without it. */
@@ -66,19 +66,19 @@ export class BlockPool {
 
   /** Makes a full block findable. Where another block has the same content already, that one stays the known one. */
   publish(block: number, key: PrefixKey): void {
-    if (this.keys[block] !== undefined || this.byKey.has(key)) return;
-    this.keys[block] = key;
-    this.byKey.set(key, block);
+    if (this.#keys[block] !== undefined || this.#byKey.has(key)) return;
+    this.#keys[block] = key;
+    this.#byKey.set(key, block);
   }
 
   find(key: PrefixKey): number | undefined {
-    return this.byKey.get(key);
+    return this.#byKey.get(key);
   }
 
   /** Forgets every published prefix: after new weights, cached keys and values are those of another model. */
   forgetPrefixes(): void {
-    this.byKey.clear();
-    this.keys.fill(undefined);
+    this.#byKey.clear();
+    this.#keys.fill(undefined);
   }
 }
 

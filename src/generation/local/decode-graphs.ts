@@ -62,38 +62,38 @@ const columns = { token: 0, from: 1, position: 2, temperature: 3, uniform: 4, ta
 export class DecodeGraphs {
   /** Whether steps can draw. */
   readonly canDraw: boolean;
-  private readonly model: CausalLm;
-  private readonly cache: PagedCache;
-  private readonly rotary: RotaryTable;
-  private readonly tableWidth: number;
-  private readonly sizes: readonly number[];
-  private readonly recorded = new Map<number, RecordedStep>();
+  readonly #model: CausalLm;
+  readonly #cache: PagedCache;
+  readonly #rotary: RotaryTable;
+  readonly #tableWidth: number;
+  readonly #sizes: readonly number[];
+  readonly #recorded = new Map<number, RecordedStep>();
   /** The tokens that the last step drew, int32. */
-  private readonly drawn: Tensor;
+  readonly #drawn: Tensor;
 
   constructor(
     model: CausalLm,
     cache: PagedCache,
     limits: { readonly maxRunning: number; readonly contextLength: number },
   ) {
-    this.model = model;
-    this.cache = cache;
+    this.#model = model;
+    this.#cache = cache;
     this.canDraw = canSample(model.config.vocabSize);
-    this.rotary = new RotaryTable(model.config);
-    this.tableWidth = Math.ceil(limits.contextLength / cache.blockSize);
-    this.sizes = batchSizes(limits.maxRunning);
-    this.drawn = keep(zeros([limits.maxRunning], { dtype: "int32", device: cache.device }));
+    this.#rotary = new RotaryTable(model.config);
+    this.#tableWidth = Math.ceil(limits.contextLength / cache.blockSize);
+    this.#sizes = batchSizes(limits.maxRunning);
+    this.#drawn = keep(zeros([limits.maxRunning], { dtype: "int32", device: cache.device }));
   }
 
   /** Records every size, the largest first: the others then find their memory in its pool. */
   recordAll(): void {
-    for (const size of this.sizes.toReversed()) this.stepFor(size);
+    for (const size of this.#sizes.toReversed()) this.#stepFor(size);
   }
 
   /** The scores after the last token of each sequence, [n, V]. Valid until the next call. */
   scores(sequences: readonly Sequence[]): Tensor {
-    const step = this.stepFor(sequences.length);
-    this.start(step, sequences, null);
+    const step = this.#stepFor(sequences.length);
+    this.#start(step, sequences, null);
     return step.scores_BV.narrow(0, 0, sequences.length);
   }
 
@@ -102,8 +102,8 @@ export class DecodeGraphs {
    * one that this row of the step before draws, and stands one position further than the sequence is computed.
    */
   launch(sequences: readonly Sequence[], from: readonly number[] | null): LaunchedStep {
-    const step = this.stepFor(sequences.length);
-    const { output, done } = this.start(step, sequences, from);
+    const step = this.#stepFor(sequences.length);
+    const { output, done } = this.#start(step, sequences, from);
     output.copy_(step.drawn_3B!, { nonBlocking: true });
     done.record();
     const read = () => {
@@ -116,29 +116,29 @@ export class DecodeGraphs {
   }
 
   dispose(): void {
-    if (this.recorded.size > 0) cudaSynchronize();
-    for (const { graph, input, scores_BV, drawn_3B, slots } of this.recorded.values()) {
+    if (this.#recorded.size > 0) cudaSynchronize();
+    for (const { graph, input, scores_BV, drawn_3B, slots } of this.#recorded.values()) {
       for (const one of [graph, input, scores_BV]) one.dispose();
       drawn_3B?.dispose();
       for (const slot of slots) for (const one of Object.values(slot)) one.dispose();
     }
-    this.recorded.clear();
-    this.rotary.dispose();
-    this.drawn.dispose();
+    this.#recorded.clear();
+    this.#rotary.dispose();
+    this.#drawn.dispose();
   }
 
-  private start(step: RecordedStep, sequences: readonly Sequence[], from: readonly number[] | null): Slot {
+  #start(step: RecordedStep, sequences: readonly Sequence[], from: readonly number[] | null): Slot {
     const [slot] = step.slots.reverse();
     // Both are long done in the usual course; a step that nobody read may not be.
     slot!.done.synchronize();
-    this.fill(step, sequences, from);
+    this.#fill(step, sequences, from);
     slot!.input.writeFrom(step.values);
     step.input.copy_(slot!.input, { nonBlocking: true });
     step.graph.replay();
     return slot!;
   }
 
-  private fill(
+  #fill(
     { B, values, floats, shown }: RecordedStep,
     sequences: readonly Sequence[],
     from: readonly number[] | null,
@@ -146,7 +146,7 @@ export class DecodeGraphs {
     for (let row = 0; row < B; row++) {
       const sequence = sequences[row];
       if (sequence === undefined) {
-        this.fillEmpty(values, row, B);
+        this.#fillEmpty(values, row, B);
         shown[row] = nothingShown;
         continue;
       }
@@ -159,33 +159,33 @@ export class DecodeGraphs {
       floats[columns.uniform * B + row] = uniformAt(sequence.seed, position + 1);
       const { blocks } = sequence;
       if (shown[row]!.blocks === blocks && shown[row]!.length === blocks.length) continue;
-      values.set(blocks, columns.table * B + row * this.tableWidth);
+      values.set(blocks, columns.table * B + row * this.#tableWidth);
       shown[row] = { blocks, length: blocks.length };
     }
   }
 
   /** A row without a sequence writes to the scratch block and sees one token of it. */
-  private fillEmpty(values: Int32Array, row: number, B: number): void {
+  #fillEmpty(values: Int32Array, row: number, B: number): void {
     for (let column = 0; column < columns.table; column++) values[column * B + row] = 0;
     values[columns.from * B + row] = -1;
-    values[columns.table * B + row * this.tableWidth] = this.cache.scratchBlock;
+    values[columns.table * B + row * this.#tableWidth] = this.#cache.scratchBlock;
   }
 
-  private stepFor(numRows: number): RecordedStep {
-    const B = this.sizes.find((size) => size >= numRows)!;
-    let step = this.recorded.get(B);
+  #stepFor(numRows: number): RecordedStep {
+    const B = this.#sizes.find((size) => size >= numRows)!;
+    let step = this.#recorded.get(B);
     if (step === undefined) {
-      step = this.record(B);
-      this.recorded.set(B, step);
+      step = this.#record(B);
+      this.#recorded.set(B, step);
     }
     return step;
   }
 
-  private record(B: number): RecordedStep {
-    const { device } = this.cache;
-    const M = this.tableWidth;
+  #record(B: number): RecordedStep {
+    const { device } = this.#cache;
+    const M = this.#tableWidth;
     const values = new Int32Array(B * (columns.table + M));
-    for (let row = 0; row < B; row++) this.fillEmpty(values, row, B);
+    for (let row = 0; row < B; row++) this.#fillEmpty(values, row, B);
     const slot = () => ({
       input: pinned([values.length], "int32").writeFrom(values),
       output: pinned([3, B], "float32"),
@@ -196,12 +196,12 @@ export class DecodeGraphs {
     input.copy_(slots[0].input);
     // Once outside the graph: kernels are compiled and libraries make their workspaces at first use. What the step before
     // has drawn stays as it is: the step that this one is recorded for may start from it.
-    tensorScope(() => this.compute(input, B, zerosLike(this.drawn)));
+    tensorScope(() => this.#compute(input, B, zerosLike(this.#drawn)));
     const graph = new CudaGraph();
     // Graphs run one at a time: with one pool for all, they take together little more than the largest.
-    const [first] = this.recorded.values();
+    const [first] = this.#recorded.values();
     const computed = graph.capture(
-      () => tensorScope(() => this.compute(input, B, this.drawn)),
+      () => tensorScope(() => this.#compute(input, B, this.#drawn)),
       first === undefined ? {} : { shareMemoryWith: first.graph },
     );
     return {
@@ -217,16 +217,12 @@ export class DecodeGraphs {
   }
 
   /** A step from the tokens in `drawn` or in the input; the next tokens go to `drawn`. */
-  private compute(
-    input: Tensor,
-    B: number,
-    drawn: Tensor,
-  ): { readonly scores_BV: Tensor; readonly drawn_3B: Tensor | null } {
+  #compute(input: Tensor, B: number, drawn: Tensor): { readonly scores_BV: Tensor; readonly drawn_3B: Tensor | null } {
     const column = (index: number) => input.narrow(0, index * B, B);
     const ids_B = startTokensKernel(column(columns.token), column(columns.from), drawn);
-    const table_BM = input.narrow(0, columns.table * B, B * this.tableWidth).view(B, this.tableWidth);
+    const table_BM = input.narrow(0, columns.table * B, B * this.#tableWidth).view(B, this.#tableWidth);
     const tokens = { ids_B, positions_B: column(columns.position), table_BM };
-    const scores_BV = decodeForward(this.model, this.rotary, tokens, this.cache);
+    const scores_BV = decodeForward(this.#model, this.#rotary, tokens, this.#cache);
     const drawn_3B = this.canDraw
       ? sampleKernel(scores_BV, column(columns.temperature), column(columns.uniform), drawn)
       : null;

@@ -29,115 +29,115 @@ import { LocalEngine } from "./local-engine.ts";
 const STATUS_INTERVAL_MS = 100;
 
 class EngineThread {
-  private readonly port: MessagePort;
-  private readonly model: CausalLm;
-  private readonly engine: LocalEngine;
-  private readonly aborts = new Map<number, () => void>();
-  private outbox: EngineEvent[] = [];
-  private isFlushing = false;
-  private reportedSteps = 0;
+  readonly #port: MessagePort;
+  readonly #model: CausalLm;
+  readonly #engine: LocalEngine;
+  readonly #aborts = new Map<number, () => void>();
+  #outbox: EngineEvent[] = [];
+  #isFlushing = false;
+  #reportedSteps = 0;
 
   constructor(port: MessagePort, model: CausalLm, engine: LocalEngine) {
-    this.port = port;
-    this.model = model;
-    this.engine = engine;
+    this.#port = port;
+    this.#model = model;
+    this.#engine = engine;
     port.on("message", (messages: readonly ToEngine[]) => {
-      for (const message of messages) this.receive(message);
+      for (const message of messages) this.#receive(message);
     });
-    setInterval(() => this.reportProgress(), STATUS_INTERVAL_MS).unref();
+    setInterval(() => this.#reportProgress(), STATUS_INTERVAL_MS).unref();
     const { vocabSize } = model.config;
     const status = engine.status();
-    this.post({ kind: "ready", status, limits: { vocabSize, contextLength: status.contextLength } });
+    this.#post({ kind: "ready", status, limits: { vocabSize, contextLength: status.contextLength } });
   }
 
-  private receive(message: ToEngine): void {
+  #receive(message: ToEngine): void {
     switch (message.kind) {
       case "generate":
-        void this.generate(message.id, message.request);
+        void this.#generate(message.id, message.request);
         break;
       case "abort":
-        this.aborts.get(message.id)?.();
+        this.#aborts.get(message.id)?.();
         break;
       case "resume":
-        this.engine.resume();
+        this.#engine.resume();
         break;
       case "pause":
-        void this.answer(message.id, () => this.engine.pause());
+        void this.#answer(message.id, () => this.#engine.pause());
         break;
       case "abortAll":
-        void this.answer(message.id, () => this.engine.abortAll());
+        void this.#answer(message.id, () => this.#engine.abortAll());
         break;
       case "weights":
-        void this.answer(message.id, async () => this.updateWeights(message.version, message.weights));
+        void this.#answer(message.id, async () => this.#updateWeights(message.version, message.weights));
         break;
       case "close":
-        void this.answer(message.id, () => this.close());
+        void this.#answer(message.id, () => this.#close());
         break;
     }
   }
 
-  private async generate(id: number, { isStreaming, isAborted, ...request }: RequestMessage): Promise<void> {
+  async #generate(id: number, { isStreaming, isAborted, ...request }: RequestMessage): Promise<void> {
     try {
-      const begun = this.engine.begin({
+      const begun = this.#engine.begin({
         ...request,
-        ...(isStreaming ? { onTokens: (tokens) => this.tell({ kind: "tokens", id, tokens }) } : {}),
+        ...(isStreaming ? { onTokens: (tokens) => this.#tell({ kind: "tokens", id, tokens }) } : {}),
       });
-      this.aborts.set(id, begun.abort);
+      this.#aborts.set(id, begun.abort);
       if (isAborted) begun.abort();
       const { finish, ...generation } = await begun.generation;
-      this.tell({ kind: "generation", id, generation, finish: packFinish(finish) });
+      this.#tell({ kind: "generation", id, generation, finish: packFinish(finish) });
     } catch (error) {
-      this.tell({ kind: "refused", id, error: packError(error) });
+      this.#tell({ kind: "refused", id, error: packError(error) });
     }
-    this.aborts.delete(id);
+    this.#aborts.delete(id);
   }
 
-  private async answer(id: number, call: () => Promise<void>): Promise<void> {
+  async #answer(id: number, call: () => Promise<void>): Promise<void> {
     try {
       await call();
-      this.tell({ kind: "done", id });
+      this.#tell({ kind: "done", id });
     } catch (error) {
-      this.tell({ kind: "refused", id, error: packError(error) });
+      this.#tell({ kind: "refused", id, error: packError(error) });
     }
   }
 
-  private updateWeights(version: number, parcels: readonly NamedParcel[]): void {
+  #updateWeights(version: number, parcels: readonly NamedParcel[]): void {
     tensorScope(() => {
       const weights = new Map(parcels.map(({ name, parcel }) => [name, receiveTensor(parcel)]));
-      this.engine.updateWeights(version, (model) => copyWeights(model, weights));
+      this.#engine.updateWeights(version, (model) => copyWeights(model, weights));
     });
   }
 
-  private async close(): Promise<void> {
-    await this.engine.close();
-    this.model.dispose();
+  async #close(): Promise<void> {
+    await this.#engine.close();
+    this.#model.dispose();
   }
 
   /** Says it with everything else of this turn of the event loop, before the next step begins. */
-  private tell(event: EngineEvent): void {
-    this.outbox.push(event);
-    if (this.isFlushing) return;
-    this.isFlushing = true;
+  #tell(event: EngineEvent): void {
+    this.#outbox.push(event);
+    if (this.#isFlushing) return;
+    this.#isFlushing = true;
     setImmediate(() => {
-      this.isFlushing = false;
-      this.report();
+      this.#isFlushing = false;
+      this.#report();
     });
   }
 
-  private reportProgress(): void {
-    if (this.engine.status().counters.steps !== this.reportedSteps) this.report();
+  #reportProgress(): void {
+    if (this.#engine.status().counters.steps !== this.#reportedSteps) this.#report();
   }
 
-  private report(): void {
-    const status = this.engine.status();
-    const events = this.outbox;
-    this.outbox = [];
-    this.reportedSteps = status.counters.steps;
-    this.post({ kind: "news", events, status });
+  #report(): void {
+    const status = this.#engine.status();
+    const events = this.#outbox;
+    this.#outbox = [];
+    this.#reportedSteps = status.counters.steps;
+    this.#post({ kind: "news", events, status });
   }
 
-  private post(message: FromEngine): void {
-    this.port.postMessage(message);
+  #post(message: FromEngine): void {
+    this.#port.postMessage(message);
   }
 }
 

@@ -24,12 +24,12 @@ vi.mock("./model-runner.ts", async (importOriginal) => {
   const { ModelRunner } = await importOriginal<typeof import("./model-runner.ts")>();
   type Parts = ConstructorParameters<typeof ModelRunner>;
   class LaunchingRunner extends ModelRunner {
-    private readonly parts: Parts;
-    private drawn: number[] = [];
+    readonly #parts: Parts;
+    #drawn: number[] = [];
 
     constructor(...parts: Parts) {
       super(...parts);
-      this.parts = parts;
+      this.#parts = parts;
     }
 
     override get canLaunch(): boolean {
@@ -37,11 +37,13 @@ vi.mock("./model-runner.ts", async (importOriginal) => {
     }
 
     override launch(sequences: readonly Sequence[], from: readonly number[] | null): LaunchedStep {
-      const [model, cache] = this.parts;
+      const [model, cache] = this.#parts;
       const isFailing = ++fake.numLaunched === fake.failAt;
       if (from !== null) fake.numAhead++;
       const positions = sequences.map(({ numComputed }) => numComputed + (from === null ? 0 : 1));
-      const ids = sequences.map((one, row) => (from === null ? one.tokenAt(positions[row]!) : this.drawn[from[row]!]!));
+      const ids = sequences.map((one, row) =>
+        from === null ? one.tokenAt(positions[row]!) : this.#drawn[from[row]!]!,
+      );
       const pieces = sequences.map(({ blocks }, row) => ({
         sequence: { blocks, numComputed: positions[row]! },
         numTokens: 1,
@@ -59,7 +61,7 @@ vi.mock("./model-runner.ts", async (importOriginal) => {
           return drawTokens(scores_BV, requests);
         }),
       );
-      this.drawn = draws.map((draw) => draw?.tokenId ?? 0);
+      this.#drawn = draws.map((draw) => draw?.tokenId ?? 0);
       const read = () => {
         if (isFailing) throw new Error("device lost");
         return {

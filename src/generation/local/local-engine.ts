@@ -37,15 +37,15 @@ interface Pending {
 }
 
 export class LocalEngine implements Engine {
-  private readonly model: CausalLm;
-  private readonly tokenizer: Tokenizer | undefined;
-  private readonly options: Required<EngineOptions>;
-  private readonly pool: BlockPool;
-  private readonly cache: PagedCache;
-  private readonly scheduler: Scheduler;
-  private readonly runner: ModelRunner;
-  private readonly pending = new Map<Sequence, Pending>();
-  private readonly counters = {
+  readonly #model: CausalLm;
+  readonly #tokenizer: Tokenizer | undefined;
+  readonly #options: Required<EngineOptions>;
+  readonly #pool: BlockPool;
+  readonly #cache: PagedCache;
+  readonly #scheduler: Scheduler;
+  readonly #runner: ModelRunner;
+  readonly #pending = new Map<Sequence, Pending>();
+  readonly #counters = {
     requests: 0,
     finished: 0,
     aborted: 0,
@@ -56,32 +56,37 @@ export class LocalEngine implements Engine {
     steps: 0,
   };
   /** The step after the last one that was read, when it is on its way. */
-  private ahead: LaunchedStep | null = null;
-  private version: number;
-  private isPaused = false;
-  private isClosed = false;
-  private isLooping = false;
+  #ahead: LaunchedStep | null = null;
+  #version: number;
+  #isPaused = false;
+  #isClosed = false;
+  #isLooping = false;
 
   /** The engine reads the model's weights where they are; the model stays the caller's. */
   constructor(
     model: CausalLm,
     options: EngineOptions & { readonly tokenizer?: Tokenizer; readonly version?: number } = {},
   ) {
-    this.model = model;
-    this.tokenizer = options.tokenizer;
-    this.options = resolveOptions(model, options);
-    this.version = options.version ?? 0;
-    const { numBlocks, blockSize, contextLength, maxRunning, maxStepTokens, isSteady } = this.options;
+    this.#model = model;
+    this.#tokenizer = options.tokenizer;
+    this.#options = resolveOptions(model, options);
+    this.#version = options.version ?? 0;
+    const { numBlocks, blockSize, contextLength, maxRunning, maxStepTokens, isSteady } = this.#options;
     const { dtype, device } = model.embedding;
-    this.pool = new BlockPool(numBlocks, blockSize);
-    this.cache = new PagedCache(model.config, { numBlocks, blockSize, dtype, device });
-    this.scheduler = new Scheduler(this.pool, new SessionCache(this.pool), { maxRunning, maxStepTokens }, this.version);
-    this.runner = new ModelRunner(model, this.cache, { maxRunning, contextLength, isSteady });
+    this.#pool = new BlockPool(numBlocks, blockSize);
+    this.#cache = new PagedCache(model.config, { numBlocks, blockSize, dtype, device });
+    this.#scheduler = new Scheduler(
+      this.#pool,
+      new SessionCache(this.#pool),
+      { maxRunning, maxStepTokens },
+      this.#version,
+    );
+    this.#runner = new ModelRunner(model, this.#cache, { maxRunning, contextLength, isSteady });
   }
 
   /** Does now what the first step of every batch size would have to do, and its requests to wait for. */
   prepare(): void {
-    this.runner.prepare();
+    this.#runner.prepare();
   }
 
   readonly generate = async (request: GenerateRequest): Promise<Generation> => {
@@ -95,79 +100,81 @@ export class LocalEngine implements Engine {
 
   /** What `generate` does, for whoever ends requests by hand: it looks at no signal. Throws for one that can never work. */
   begin(request: GenerateRequest): { readonly generation: Promise<Generation>; readonly abort: () => void } {
-    this.admit(request);
-    const id = this.counters.requests++;
-    const sequence = new Sequence(id, request, request.sampling.seed ?? this.options.seed + id);
+    this.#admit(request);
+    const id = this.#counters.requests++;
+    const sequence = new Sequence(id, request, request.sampling.seed ?? this.#options.seed + id);
     const { stopStrings = [] } = request.sampling;
-    const stopText = stopStrings.length === 0 ? null : new StopText(this.tokenizer!, stopStrings);
-    const generation = new Promise<Generation>((resolve) => this.pending.set(sequence, { request, resolve, stopText }));
-    this.scheduler.add(sequence);
-    this.wake();
-    return { generation, abort: () => this.end(sequence, { kind: "aborted" }) };
+    const stopText = stopStrings.length === 0 ? null : new StopText(this.#tokenizer!, stopStrings);
+    const generation = new Promise<Generation>((resolve) =>
+      this.#pending.set(sequence, { request, resolve, stopText }),
+    );
+    this.#scheduler.add(sequence);
+    this.#wake();
+    return { generation, abort: () => this.#end(sequence, { kind: "aborted" }) };
   }
 
   pause(): Promise<void> {
-    this.isPaused = true;
+    this.#isPaused = true;
     return Promise.resolve();
   }
 
   resume(): void {
-    this.isPaused = false;
-    this.wake();
+    this.#isPaused = false;
+    this.#wake();
   }
 
   /** New weights between two steps: `apply` writes them, and every token drawn from now on carries this version. */
   updateWeights(version: number, apply: (model: CausalLm) => void): void {
-    if (!Number.isSafeInteger(version) || version < this.version) {
+    if (!Number.isSafeInteger(version) || version < this.#version) {
       throw new RerollError(
         "INVALID_VERSION",
-        `version must be a whole number of at least ${this.version}, the version that this engine has: got ${version}.`,
+        `version must be a whole number of at least ${this.#version}, the version that this engine has: got ${version}.`,
       );
     }
-    this.ahead = null;
-    apply(this.model);
-    this.version = version;
-    this.scheduler.setVersion(version);
+    this.#ahead = null;
+    apply(this.#model);
+    this.#version = version;
+    this.#scheduler.setVersion(version);
   }
 
   abortAll(): Promise<void> {
-    for (const sequence of [...this.pending.keys()]) this.end(sequence, { kind: "aborted" });
+    for (const sequence of [...this.#pending.keys()]) this.#end(sequence, { kind: "aborted" });
     return Promise.resolve();
   }
 
   status(): EngineStatus {
-    const { maxQueued, contextLength, numBlocks } = this.options;
+    const { maxQueued, contextLength, numBlocks } = this.#options;
     return {
-      version: this.version,
-      isPaused: this.isPaused,
-      queuedRequests: this.scheduler.numWaiting,
-      runningRequests: this.scheduler.numRunning,
+      version: this.#version,
+      isPaused: this.#isPaused,
+      queuedRequests: this.#scheduler.numWaiting,
+      runningRequests: this.#scheduler.numRunning,
       maxQueuedRequests: maxQueued,
       contextLength,
-      cacheUsage: 1 - this.pool.numAvailable / numBlocks,
-      counters: { ...this.counters },
+      cacheUsage: 1 - this.#pool.numAvailable / numBlocks,
+      counters: { ...this.#counters },
     };
   }
 
   async close(): Promise<void> {
-    this.isClosed = true;
+    this.#isClosed = true;
     await this.abortAll();
-    this.ahead = null;
-    this.runner.dispose();
-    this.cache.dispose();
+    this.#ahead = null;
+    this.#runner.dispose();
+    this.#cache.dispose();
   }
 
-  private admit(request: GenerateRequest): void {
-    if (this.isClosed) throw new RerollError("ENGINE_CLOSED", "This engine is closed.");
-    const { contextLength, maxQueued } = this.options;
-    checkRequest(request, { vocabSize: this.model.config.vocabSize, contextLength });
-    if (request.sampling.stopStrings?.length && this.tokenizer === undefined) {
+  #admit(request: GenerateRequest): void {
+    if (this.#isClosed) throw new RerollError("ENGINE_CLOSED", "This engine is closed.");
+    const { contextLength, maxQueued } = this.#options;
+    checkRequest(request, { vocabSize: this.#model.config.vocabSize, contextLength });
+    if (request.sampling.stopStrings?.length && this.#tokenizer === undefined) {
       throw new RerollError(
         "INVALID_REQUEST",
         "stopStrings needs an engine with a tokenizer. Pass one, or use stopIds.",
       );
     }
-    if (this.scheduler.numWaiting >= maxQueued) {
+    if (this.#scheduler.numWaiting >= maxQueued) {
       throw new RerollError(
         "QUEUE_FULL",
         `The engine has ${maxQueued} requests waiting, as many as it takes. Try again later.`,
@@ -176,75 +183,75 @@ export class LocalEngine implements Engine {
   }
 
   /** Steps while there is work, one at a time, letting the event loop run in between. */
-  private wake(): void {
-    if (this.isLooping || this.isPaused || this.isClosed) return;
-    this.isLooping = true;
+  #wake(): void {
+    if (this.#isLooping || this.#isPaused || this.#isClosed) return;
+    this.#isLooping = true;
     const turn = () => {
-      const hasWork = !this.isPaused && !this.isClosed && this.step();
+      const hasWork = !this.#isPaused && !this.#isClosed && this.#step();
       if (hasWork) return void setImmediate(turn);
-      this.isLooping = false;
+      this.#isLooping = false;
     };
     setImmediate(turn);
   }
 
   /** One step. False when there was nothing to do. */
-  private step(): boolean {
-    const { ahead } = this;
-    this.ahead = null;
-    const pieces = ahead === null ? this.scheduler.plan() : [];
+  #step(): boolean {
+    const ahead = this.#ahead;
+    this.#ahead = null;
+    const pieces = ahead === null ? this.#scheduler.plan() : [];
     const sequences = ahead?.sequences ?? pieces.map(({ sequence }) => sequence);
     if (sequences.length === 0) return false;
-    this.counters.steps++;
+    this.#counters.steps++;
     try {
-      if (ahead !== null) this.finishStep(ahead);
-      else if (this.runner.canLaunch && pieces.every(isPlainDecode))
-        this.finishStep(this.runner.launch(sequences, null));
-      else this.runPieces(pieces);
+      if (ahead !== null) this.#finishStep(ahead);
+      else if (this.#runner.canLaunch && pieces.every(isPlainDecode))
+        this.#finishStep(this.#runner.launch(sequences, null));
+      else this.#runPieces(pieces);
     } catch (error) {
       // A step that fails takes its sequences with it, and nothing else: they end with the reason.
-      this.ahead = null;
-      this.failAll(sequences, error);
+      this.#ahead = null;
+      this.#failAll(sequences, error);
     }
     return true;
   }
 
-  private runPieces(pieces: readonly Piece[]): void {
-    const draws = this.runner.run(pieces, (scores, ending) => this.advance(pieces, ending, scores));
+  #runPieces(pieces: readonly Piece[]): void {
+    const draws = this.#runner.run(pieces, (scores, ending) => this.#advance(pieces, ending, scores));
     // Callbacks run here, where no scope owns their tensors, and may bring new weights: these draws are of the old ones.
-    const { version } = this;
-    for (const [sequence, draw] of draws) this.take(sequence, draw, version);
+    const version = this.#version;
+    for (const [sequence, draw] of draws) this.#take(sequence, draw, version);
   }
 
   /** Reads a step that was launched, after launching the one that follows it. */
-  private finishStep(step: LaunchedStep): void {
-    const { version } = this;
-    this.ahead = this.launchAfter(step);
+  #finishStep(step: LaunchedStep): void {
+    const version = this.#version;
+    this.#ahead = this.#launchAfter(step);
     const { tokenIds, samplerLogprobs, modelLogprobs } = step.read();
     step.sequences.forEach((sequence, row) => {
-      if (!this.pending.has(sequence)) return;
-      this.scheduler.complete({ sequence, numTokens: 1, isLast: true });
-      this.take(sequence, drawResult(tokenIds[row]!, samplerLogprobs[row]!, modelLogprobs[row]!), version);
+      if (!this.#pending.has(sequence)) return;
+      this.#scheduler.complete({ sequence, numTokens: 1, isLast: true });
+      this.#take(sequence, drawResult(tokenIds[row]!, samplerLogprobs[row]!, modelLogprobs[row]!), version);
     });
   }
 
   /** Launches the next step from the tokens that this one is drawing; null when that has to wait for the host. */
-  private launchAfter({ sequences }: LaunchedStep): LaunchedStep | null {
+  #launchAfter({ sequences }: LaunchedStep): LaunchedStep | null {
     const from: number[] = [];
     const next: Sequence[] = [];
     let numEnding = 0;
     sequences.forEach((sequence, row) => {
-      if (!this.pending.has(sequence)) return;
-      if (this.lengthFinish(sequence, 1) !== null) numEnding++;
+      if (!this.#pending.has(sequence)) return;
+      if (this.#lengthFinish(sequence, 1) !== null) numEnding++;
       else {
         next.push(sequence);
         from.push(row);
       }
     });
-    return this.scheduler.reserveAhead(next, numEnding) ? this.runner.launch(next, from) : null;
+    return this.#scheduler.reserveAhead(next, numEnding) ? this.#runner.launch(next, from) : null;
   }
 
   /** Records what was computed and draws the next token of every sequence that is through. */
-  private advance(
+  #advance(
     pieces: readonly Piece[],
     ending: readonly Piece[],
     scores: Tensor | null,
@@ -253,15 +260,15 @@ export class LocalEngine implements Engine {
     const copies: BlockCopy[] = [];
     for (const piece of pieces) {
       const isPrompt = piece.sequence.numDrawn === 0;
-      if (isPrompt) this.counters.prefilledTokens += piece.numTokens;
-      const { followers, copies: own } = this.scheduler.complete(piece);
+      if (isPrompt) this.#counters.prefilledTokens += piece.numTokens;
+      const { followers, copies: own } = this.#scheduler.complete(piece);
       copies.push(...own);
       if (!piece.isLast) continue;
       const row = ending.indexOf(piece);
       for (const sequence of [piece.sequence, ...followers]) rows.push({ sequence, row });
     }
     // All at once: a copy is a few operators per layer, however many blocks it moves.
-    this.cache.copy(copies);
+    this.#cache.copy(copies);
     if (scores === null) return new Map();
     const draws = drawTokens(
       pickRows(
@@ -274,8 +281,8 @@ export class LocalEngine implements Engine {
   }
 
   /** Gives a sequence its next token, and ends it if that was the last. */
-  private take(sequence: Sequence, draw: DrawResult, version: number): void {
-    const pending = this.pending.get(sequence);
+  #take(sequence: Sequence, draw: DrawResult, version: number): void {
+    const pending = this.#pending.get(sequence);
     // The callback of another request may have aborted this one.
     if (pending === undefined) return;
     if (draw === null) {
@@ -283,49 +290,49 @@ export class LocalEngine implements Engine {
         "INVALID_SCORES",
         "The model's scores are not finite numbers. Check the weights: training may have diverged.",
       );
-      this.end(sequence, { kind: "failed", error });
+      this.#end(sequence, { kind: "failed", error });
       return;
     }
-    if (sequence.numDrawn === 0) this.counters.cachedTokens += sequence.numCached;
+    if (sequence.numDrawn === 0) this.#counters.cachedTokens += sequence.numCached;
     sequence.append(draw, version);
-    this.counters.generatedTokens++;
+    this.#counters.generatedTokens++;
     const { onTokens } = pending.request;
     const failure =
       onTokens === undefined ? null : deliverTokens(onTokens, sequence.sampledFrom(sequence.numDrawn - 1));
-    const finish = failure ?? this.finishOf(sequence, draw.tokenId, pending.stopText);
-    if (finish !== null) this.end(sequence, finish);
+    const finish = failure ?? this.#finishOf(sequence, draw.tokenId, pending.stopText);
+    if (finish !== null) this.#end(sequence, finish);
   }
 
-  private finishOf(sequence: Sequence, tokenId: number, stopText: StopText | null): Finish | null {
+  #finishOf(sequence: Sequence, tokenId: number, stopText: StopText | null): Finish | null {
     const { stopIds = [] } = sequence.sampling;
     if (stopIds.includes(tokenId)) return { kind: "stop", by: "token", tokenId };
     const text = stopText?.push(tokenId);
     if (text !== undefined) return { kind: "stop", by: "string", text };
-    return this.lengthFinish(sequence, 0);
+    return this.#lengthFinish(sequence, 0);
   }
 
   /** How a sequence with this many more tokens ends for its length, if it does. */
-  private lengthFinish(sequence: Sequence, numMore: number): Finish | null {
+  #lengthFinish(sequence: Sequence, numMore: number): Finish | null {
     if (sequence.numDrawn + numMore >= sequence.sampling.maxTokens) return { kind: "length", limit: "max-tokens" };
-    if (sequence.length + numMore >= this.options.contextLength) return { kind: "length", limit: "context" };
+    if (sequence.length + numMore >= this.#options.contextLength) return { kind: "length", limit: "context" };
     return null;
   }
 
-  private failAll(sequences: readonly Sequence[], cause: unknown): void {
+  #failAll(sequences: readonly Sequence[], cause: unknown): void {
     const reason = cause instanceof Error ? cause.message : String(cause);
     const error = new RerollError("STEP_FAILED", `A generation step failed: ${reason}`, {}, { cause });
     const inStep = new Set(sequences);
     // Those with nothing pending were to start from the scores of this step.
-    const failed = [...this.pending.keys()].filter((one) => inStep.has(one) || one.numPending === 0);
-    for (const sequence of failed) this.end(sequence, { kind: "failed", error });
+    const failed = [...this.#pending.keys()].filter((one) => inStep.has(one) || one.numPending === 0);
+    for (const sequence of failed) this.#end(sequence, { kind: "failed", error });
   }
 
-  private end(sequence: Sequence, finish: Finish): void {
-    const pending = this.pending.get(sequence);
+  #end(sequence: Sequence, finish: Finish): void {
+    const pending = this.#pending.get(sequence);
     if (pending === undefined) return;
-    this.pending.delete(sequence);
-    this.scheduler.remove(sequence);
-    this.counters[finish.kind === "aborted" ? "aborted" : finish.kind === "failed" ? "failed" : "finished"]++;
+    this.#pending.delete(sequence);
+    this.#scheduler.remove(sequence);
+    this.#counters[finish.kind === "aborted" ? "aborted" : finish.kind === "failed" ? "failed" : "finished"]++;
     pending.resolve({
       ...sequence.sampledFrom(0),
       finish,

@@ -24,16 +24,16 @@ export interface RunnerLimits {
 }
 
 export class ModelRunner {
-  private readonly model: CausalLm;
-  private readonly cache: PagedCache;
-  private readonly graphs: DecodeGraphs | null;
-  private readonly isSteady: boolean;
+  readonly #model: CausalLm;
+  readonly #cache: PagedCache;
+  readonly #graphs: DecodeGraphs | null;
+  readonly #isSteady: boolean;
 
   constructor(model: CausalLm, cache: PagedCache, limits: RunnerLimits) {
-    this.model = model;
-    this.cache = cache;
-    this.isSteady = limits.isSteady && cache.device === "cpu";
-    this.graphs = canDecodeOnGpu(model.config, cache) ? new DecodeGraphs(model, cache, limits) : null;
+    this.#model = model;
+    this.#cache = cache;
+    this.#isSteady = limits.isSteady && cache.device === "cpu";
+    this.#graphs = canDecodeOnGpu(model.config, cache) ? new DecodeGraphs(model, cache, limits) : null;
   }
 
   /**
@@ -43,14 +43,14 @@ export class ModelRunner {
   run<Result>(pieces: readonly Piece[], use: (scores: Tensor | null, ending: readonly Piece[]) => Result): Result {
     return tensorScope(() =>
       inferenceMode(() => {
-        const isSingle = (piece: Piece) => this.graphs !== null && piece.numTokens === 1 && piece.isLast;
+        const isSingle = (piece: Piece) => this.#graphs !== null && piece.numTokens === 1 && piece.isLast;
         const single = pieces.filter(isSingle);
         const others = pieces.filter((piece) => !isSingle(piece));
         const parts: Tensor[] = [];
-        if (single.length > 0) parts.push(this.graphs!.scores(single.map(({ sequence }) => sequence)));
+        if (single.length > 0) parts.push(this.#graphs!.scores(single.map(({ sequence }) => sequence)));
         const ending = [...single, ...others.filter((piece) => piece.isLast)];
         if (others.length > 0) {
-          const scores = this.runPieces(others);
+          const scores = this.#runPieces(others);
           if (scores !== null) parts.push(scores);
         }
         return use(parts.length > 1 ? cat(parts, 0) : (parts[0] ?? null), ending);
@@ -60,29 +60,29 @@ export class ModelRunner {
 
   /** Records what steps replay, where there is a GPU; else the first steps of each size do it. */
   prepare(): void {
-    tensorScope(() => inferenceMode(() => this.graphs?.recordAll()));
+    tensorScope(() => inferenceMode(() => this.#graphs?.recordAll()));
   }
 
   /** Whether steps of single tokens can be launched and read later. */
   get canLaunch(): boolean {
-    return this.graphs?.canDraw === true;
+    return this.#graphs?.canDraw === true;
   }
 
   /** Starts a step of single tokens that draws by temperature alone, and returns at once: see DecodeGraphs.launch. */
   launch(sequences: readonly Sequence[], from: readonly number[] | null): LaunchedStep {
-    return tensorScope(() => inferenceMode(() => this.graphs!.launch(sequences, from)));
+    return tensorScope(() => inferenceMode(() => this.#graphs!.launch(sequences, from)));
   }
 
-  private runPieces(pieces: readonly Piece[]): Tensor | null {
+  #runPieces(pieces: readonly Piece[]): Tensor | null {
     return tensorScope(() => {
-      const { device } = this.cache;
+      const { device } = this.#cache;
       const ids = pieces.flatMap(({ sequence: { tokens, numComputed }, numTokens }) => [
         ...tokens.subarray(numComputed, numComputed + numTokens),
       ]);
-      const numRows = this.steadyRows(ids.length, this.model.config.width);
+      const numRows = this.#steadyRows(ids.length, this.#model.config.width);
       const filled = [...ids, ...new Array<number>(numRows - ids.length).fill(0)];
       const ids_S = tensor(Int32Array.from(filled), [numRows], { device, dtype: "int64" });
-      const hidden_SD = this.model.forward(ids_S, piecesLayout(pieces, this.cache, numRows));
+      const hidden_SD = this.#model.forward(ids_S, piecesLayout(pieces, this.#cache, numRows));
       const ends: number[] = [];
       let start = 0;
       for (const { numTokens, isLast } of pieces) {
@@ -90,19 +90,19 @@ export class ModelRunner {
         if (isLast) ends.push(start - 1);
       }
       if (ends.length === 0) return null;
-      const numScores = this.steadyRows(ends.length, this.model.config.vocabSize);
+      const numScores = this.#steadyRows(ends.length, this.#model.config.vocabSize);
       const picked = [...ends, ...new Array<number>(numScores - ends.length).fill(0)];
       const last = tensor(Int32Array.from(picked), [numScores], { device, dtype: "int64" });
-      return this.model.logits(hidden_SD.indexSelect(0, last)).narrow(0, 0, ends.length);
+      return this.#model.logits(hidden_SD.indexSelect(0, last)).narrow(0, 0, ends.length);
     });
   }
 
-  private steadyRows(numRows: number, width: number): number {
-    return this.isSteady ? Math.max(numRows, numSteadyRows(width)) : numRows;
+  #steadyRows(numRows: number, width: number): number {
+    return this.#isSteady ? Math.max(numRows, numSteadyRows(width)) : numRows;
   }
 
   /** Frees the recorded graphs; the model and the cache belong to others. */
   dispose(): void {
-    this.graphs?.dispose();
+    this.#graphs?.dispose();
   }
 }

@@ -147,11 +147,11 @@ function distribution({
   repetitionPenalty = 1,
   logitBias,
 }: Sampling): number[] {
-  const penalised = scores.map((score, id) => {
+  const penalized = scores.map((score, id) => {
     if (!seen.includes(id)) return score;
     return score > 0 ? score / repetitionPenalty : score * repetitionPenalty;
   });
-  const tempered = penalised.map((score, id) => (score + (logitBias?.get(id) ?? 0)) / temperature);
+  const tempered = penalized.map((score, id) => (score + (logitBias?.get(id) ?? 0)) / temperature);
   const order = tempered.map((_, id) => id).sort((a, b) => tempered[b]! - tempered[a]!);
   const inTopK = order.slice(0, topK || order.length);
   const p = softmax(tempered.map((score, id) => (inTopK.includes(id) ? score : Number.NEGATIVE_INFINITY)));

@@ -277,9 +277,9 @@ class FakeEngine {
   readonly scheduler: Scheduler;
   version = 0;
   numCopies = 0;
-  private numSequences = 0;
-  private readonly cells: { version: number; prefix: string }[] = [];
-  private readonly computed = new Map<Sequence, number>();
+  #numSequences = 0;
+  readonly #cells: { version: number; prefix: string }[] = [];
+  readonly #computed = new Map<Sequence, number>();
 
   constructor({ numBlocks, blockSize, maxRunning, maxStepTokens }: Sizes) {
     this.pool = new BlockPool(numBlocks, blockSize);
@@ -292,7 +292,7 @@ class FakeEngine {
       sampling: { maxTokens: 100 },
       ...(sessionId === undefined ? {} : { sessionId }),
     };
-    const sequence = new Sequence(this.numSequences++, request, 0);
+    const sequence = new Sequence(this.#numSequences++, request, 0);
     this.scheduler.add(sequence);
     return sequence;
   }
@@ -300,16 +300,16 @@ class FakeEngine {
   /** Plans and computes a step, and returns what was in it. */
   step(): [Sequence, number][] {
     const pieces = this.scheduler.plan();
-    for (const piece of pieces) this.compute(piece);
+    for (const piece of pieces) this.#compute(piece);
     for (const piece of pieces) {
       const { followers, copies } = this.scheduler.complete(piece);
-      for (const { from, to } of copies) this.copy(from, to);
+      for (const { from, to } of copies) this.#copy(from, to);
       const ended = piece.isLast ? [piece.sequence, ...followers] : [];
       for (const sequence of ended) {
-        this.expectPrefix(sequence, followers.includes(sequence));
+        this.#expectPrefix(sequence, followers.includes(sequence));
         sequence.append({ tokenId: 50 + sequence.length, samplerLogprob: 0, modelLogprob: 0, topLogprobs: [] }, 0);
       }
-      for (const sequence of [piece.sequence, ...followers]) this.computed.set(sequence, sequence.numComputed);
+      for (const sequence of [piece.sequence, ...followers]) this.#computed.set(sequence, sequence.numComputed);
     }
     return pieces.map(({ sequence, numTokens }) => [sequence, numTokens]);
   }
@@ -336,33 +336,33 @@ class FakeEngine {
     expect(this.pool.numAvailable).toBe(this.pool.numBlocks);
   }
 
-  private compute({ sequence, numTokens }: Piece): void {
-    const hasJustStarted = this.computed.get(sequence) !== sequence.numComputed;
-    this.expectPrefix(sequence, hasJustStarted);
+  #compute({ sequence, numTokens }: Piece): void {
+    const hasJustStarted = this.#computed.get(sequence) !== sequence.numComputed;
+    this.#expectPrefix(sequence, hasJustStarted);
     for (let i = sequence.numComputed; i < sequence.numComputed + numTokens; i++) {
-      this.cells[this.slot(sequence, i)] = { version: this.version, prefix: prefixOf(sequence, i) };
+      this.#cells[this.#slot(sequence, i)] = { version: this.version, prefix: prefixOf(sequence, i) };
     }
   }
 
-  private expectPrefix(sequence: Sequence, isFresh: boolean): void {
+  #expectPrefix(sequence: Sequence, isFresh: boolean): void {
     for (let i = 0; i < sequence.numComputed; i++) {
-      const cell = this.cells[this.slot(sequence, i)]!;
+      const cell = this.#cells[this.#slot(sequence, i)]!;
       if (cell.prefix !== prefixOf(sequence, i)) expect(cell.prefix).toBe(prefixOf(sequence, i));
       if (isFresh && cell.version !== this.version) expect(cell.version).toBe(this.version);
     }
   }
 
-  private slot({ blocks }: Sequence, position: number): number {
+  #slot({ blocks }: Sequence, position: number): number {
     const { blockSize } = this.pool;
     return blocks[Math.floor(position / blockSize)]! * blockSize + (position % blockSize);
   }
 
-  private copy(from: number, to: number): void {
+  #copy(from: number, to: number): void {
     const { blockSize } = this.pool;
     this.numCopies++;
     for (let i = 0; i < blockSize; i++) {
-      const cell = this.cells[from * blockSize + i];
-      if (cell !== undefined) this.cells[to * blockSize + i] = cell;
+      const cell = this.#cells[from * blockSize + i];
+      if (cell !== undefined) this.#cells[to * blockSize + i] = cell;
     }
   }
 }

@@ -32,59 +32,59 @@ export interface BlockCopy {
 
 export class Scheduler {
   /** Insertion order is age: the last one is the youngest. */
-  private readonly running = new Set<Sequence>();
-  private readonly waiting: Sequence[] = [];
+  readonly #running = new Set<Sequence>();
+  readonly #waiting: Sequence[] = [];
   /** The running sequence that computes a prompt, by prompt. */
-  private readonly leaders = new Map<string, Sequence>();
-  private readonly pool: BlockPool;
-  private readonly sessions: SessionCache;
-  private readonly limits: SchedulerLimits;
-  private version: number;
+  readonly #leaders = new Map<string, Sequence>();
+  readonly #pool: BlockPool;
+  readonly #sessions: SessionCache;
+  readonly #limits: SchedulerLimits;
+  #version: number;
 
   constructor(pool: BlockPool, sessions: SessionCache, limits: SchedulerLimits, version: number) {
-    this.pool = pool;
-    this.sessions = sessions;
-    this.limits = limits;
-    this.version = version;
+    this.#pool = pool;
+    this.#sessions = sessions;
+    this.#limits = limits;
+    this.#version = version;
   }
 
   get numRunning(): number {
-    return this.running.size;
+    return this.#running.size;
   }
 
   get numWaiting(): number {
     let followers = 0;
-    for (const leader of this.leaders.values()) followers += leader.followers.length;
-    return this.waiting.length + followers;
+    for (const leader of this.#leaders.values()) followers += leader.followers.length;
+    return this.#waiting.length + followers;
   }
 
   add(sequence: Sequence): void {
-    this.waiting.push(sequence);
+    this.#waiting.push(sequence);
   }
 
   /** The pieces of the next step. Empty when there is nothing to do. */
   plan(): Piece[] {
     const pieces: Piece[] = [];
-    let budget = this.limits.maxStepTokens;
-    for (const sequence of [...this.running]) {
+    let budget = this.#limits.maxStepTokens;
+    for (const sequence of [...this.#running]) {
       // It may have given its blocks to an older one in this very loop.
-      if (budget === 0 || !this.running.has(sequence)) continue;
+      if (budget === 0 || !this.#running.has(sequence)) continue;
       const numTokens = Math.min(sequence.numPending, budget);
-      if (!this.reserve(sequence, sequence.numComputed + numTokens)) continue;
+      if (!this.#reserve(sequence, sequence.numComputed + numTokens)) continue;
       pieces.push(pieceOf(sequence, numTokens));
       budget -= numTokens;
     }
-    while (budget > 0 && this.running.size < this.limits.maxRunning) {
-      const sequence = this.nextWaiting();
+    while (budget > 0 && this.#running.size < this.#limits.maxRunning) {
+      const sequence = this.#nextWaiting();
       if (sequence === undefined) break;
-      this.adoptCache(sequence);
+      this.#adoptCache(sequence);
       const numTokens = Math.min(sequence.numPending, budget);
-      if (!this.reserveIdle(sequence, sequence.numComputed + numTokens)) {
-        this.giveBack(sequence);
-        this.waiting.unshift(sequence);
+      if (!this.#reserveIdle(sequence, sequence.numComputed + numTokens)) {
+        this.#giveBack(sequence);
+        this.#waiting.unshift(sequence);
         break;
       }
-      this.start(sequence);
+      this.#start(sequence);
       pieces.push(pieceOf(sequence, numTokens));
       budget -= numTokens;
     }
@@ -98,10 +98,10 @@ export class Scheduler {
    */
   complete({ sequence, numTokens, isLast }: Piece): { readonly followers: Sequence[]; readonly copies: BlockCopy[] } {
     sequence.numComputed += numTokens;
-    this.publish(sequence);
-    if (!isLast || this.leaders.get(sequence.promptKey) !== sequence) return { followers: [], copies: [] };
-    this.leaders.delete(sequence.promptKey);
-    return this.fork(sequence);
+    this.#publish(sequence);
+    if (!isLast || this.#leaders.get(sequence.promptKey) !== sequence) return { followers: [], copies: [] };
+    this.#leaders.delete(sequence.promptKey);
+    return this.#fork(sequence);
   }
 
   /**
@@ -110,154 +110,155 @@ export class Scheduler {
    * place, or a block has to be taken from someone.
    */
   reserveAhead(sequences: readonly Sequence[], numEnding: number): boolean {
-    const isFull = sequences.length === this.limits.maxRunning;
-    if (sequences.length === 0 || this.running.size !== sequences.length + numEnding) return false;
+    const isFull = sequences.length === this.#limits.maxRunning;
+    if (sequences.length === 0 || this.#running.size !== sequences.length + numEnding) return false;
     if (!isFull && this.numWaiting > 0) return false;
-    return sequences.every((sequence) => this.reserveIdle(sequence, sequence.length + 1));
+    return sequences.every((sequence) => this.#reserveIdle(sequence, sequence.length + 1));
   }
 
   /** Takes a sequence out, wherever it is. Its cache goes to its session, if it has one. */
   remove(sequence: Sequence): void {
-    this.dropLeader(sequence);
-    if (!this.running.delete(sequence)) {
-      const queues = [this.waiting, ...[...this.leaders.values()].map(({ followers }) => followers)];
+    this.#dropLeader(sequence);
+    if (!this.#running.delete(sequence)) {
+      const queues = [this.#waiting, ...[...this.#leaders.values()].map(({ followers }) => followers)];
       const queue = queues.find((one) => one.includes(sequence));
       queue?.splice(queue.indexOf(sequence), 1);
     }
     // A cache with keys of different weights in it is not worth keeping: the next turn starts from clean ones.
     const isClean = sequence.numComputed > 0 && sequence.prefixKeys !== null;
-    if (sequence.sessionId !== undefined && isClean) this.sessions.store(sequence);
-    else this.giveBack(sequence);
+    if (sequence.sessionId !== undefined && isClean) this.#sessions.store(sequence);
+    else this.#giveBack(sequence);
   }
 
   /** New weights: no prompt may start from keys and values of the old ones. Running sequences go on with theirs. */
   setVersion(version: number): void {
-    this.version = version;
-    this.sessions.clear();
-    this.pool.forgetPrefixes();
-    const followers = [...this.leaders.values()].flatMap((leader) => leader.followers.splice(0));
-    this.leaders.clear();
-    this.waiting.unshift(...followers);
-    for (const sequence of this.running) sequence.prefixKeys = null;
+    this.#version = version;
+    this.#sessions.clear();
+    this.#pool.forgetPrefixes();
+    const followers = [...this.#leaders.values()].flatMap((leader) => leader.followers.splice(0));
+    this.#leaders.clear();
+    this.#waiting.unshift(...followers);
+    for (const sequence of this.#running) sequence.prefixKeys = null;
   }
 
   /** The next sequence that can start. Those with the prompt of one that is being computed are handed to that one. */
-  private nextWaiting(): Sequence | undefined {
-    for (let sequence = this.waiting.shift(); sequence !== undefined; sequence = this.waiting.shift()) {
-      const leader = sequence.isStarting ? this.leaders.get(sequence.promptKey) : undefined;
+  #nextWaiting(): Sequence | undefined {
+    for (let sequence = this.#waiting.shift(); sequence !== undefined; sequence = this.#waiting.shift()) {
+      const leader = sequence.isStarting ? this.#leaders.get(sequence.promptKey) : undefined;
       if (leader === undefined) return sequence;
       leader.followers.push(sequence);
     }
     return undefined;
   }
 
-  private start(sequence: Sequence): void {
-    this.running.add(sequence);
-    if (sequence.isStarting) this.leaders.set(sequence.promptKey, sequence);
+  #start(sequence: Sequence): void {
+    this.#running.add(sequence);
+    if (sequence.isStarting) this.#leaders.set(sequence.promptKey, sequence);
   }
 
-  private fork(leader: Sequence): { followers: Sequence[]; copies: BlockCopy[] } {
+  #fork(leader: Sequence): { followers: Sequence[]; copies: BlockCopy[] } {
     const followers: Sequence[] = [];
     const copies: BlockCopy[] = [];
-    const { blockSize } = this.pool;
+    const { blockSize } = this.#pool;
     const numFull = Math.floor(leader.length / blockSize);
     const tail = leader.blocks[numFull];
     for (const follower of leader.followers) {
-      if (this.running.size >= this.limits.maxRunning || !this.reserveIdle(follower, leader.length % blockSize)) break;
+      if (this.#running.size >= this.#limits.maxRunning || !this.#reserveIdle(follower, leader.length % blockSize))
+        break;
       const [own] = follower.blocks;
       follower.blocks.unshift(...leader.blocks.slice(0, numFull));
-      for (const block of leader.blocks.slice(0, numFull)) this.pool.share(block);
+      for (const block of leader.blocks.slice(0, numFull)) this.#pool.share(block);
       if (tail !== undefined && own !== undefined) copies.push({ from: tail, to: own });
       follower.prefixKeys = leader.prefixKeys === null ? null : [...leader.prefixKeys];
       follower.numComputed = leader.length;
       follower.numCached = leader.length;
-      this.running.add(follower);
+      this.#running.add(follower);
       followers.push(follower);
     }
     // Those that found no place start from the published blocks when one is free.
-    this.waiting.unshift(...leader.followers.slice(followers.length));
+    this.#waiting.unshift(...leader.followers.slice(followers.length));
     leader.followers = [];
     return { followers, copies };
   }
 
   /** Blocks for the first `numTokens` tokens; takes them from the youngest sequence when none is free. */
-  private reserve(sequence: Sequence, numTokens: number): boolean {
-    while (!this.reserveIdle(sequence, numTokens)) {
-      const youngest = [...this.running].at(-1);
+  #reserve(sequence: Sequence, numTokens: number): boolean {
+    while (!this.#reserveIdle(sequence, numTokens)) {
+      const youngest = [...this.#running].at(-1);
       if (youngest === undefined) return false;
-      this.preempt(youngest);
+      this.#preempt(youngest);
       if (youngest === sequence) return false;
     }
     return true;
   }
 
-  private reserveIdle(sequence: Sequence, numTokens: number): boolean {
-    const needed = Math.ceil(numTokens / this.pool.blockSize) - sequence.blocks.length;
-    if (needed > this.pool.numAvailable) this.sessions.evict(needed - this.pool.numAvailable);
-    if (needed > this.pool.numAvailable) return false;
-    for (let i = 0; i < needed; i++) sequence.blocks.push(this.pool.take()!);
+  #reserveIdle(sequence: Sequence, numTokens: number): boolean {
+    const needed = Math.ceil(numTokens / this.#pool.blockSize) - sequence.blocks.length;
+    if (needed > this.#pool.numAvailable) this.#sessions.evict(needed - this.#pool.numAvailable);
+    if (needed > this.#pool.numAvailable) return false;
+    for (let i = 0; i < needed; i++) sequence.blocks.push(this.#pool.take()!);
     return true;
   }
 
-  private preempt(sequence: Sequence): void {
-    this.running.delete(sequence);
-    this.dropLeader(sequence);
-    this.giveBack(sequence);
-    this.waiting.unshift(sequence);
+  #preempt(sequence: Sequence): void {
+    this.#running.delete(sequence);
+    this.#dropLeader(sequence);
+    this.#giveBack(sequence);
+    this.#waiting.unshift(sequence);
   }
 
-  private dropLeader(sequence: Sequence): void {
-    if (this.leaders.get(sequence.promptKey) !== sequence) return;
-    this.leaders.delete(sequence.promptKey);
-    this.waiting.unshift(...sequence.followers);
+  #dropLeader(sequence: Sequence): void {
+    if (this.#leaders.get(sequence.promptKey) !== sequence) return;
+    this.#leaders.delete(sequence.promptKey);
+    this.#waiting.unshift(...sequence.followers);
     sequence.followers = [];
   }
 
-  private giveBack(sequence: Sequence): void {
-    this.pool.releaseAll(sequence.blocks);
+  #giveBack(sequence: Sequence): void {
+    this.#pool.releaseAll(sequence.blocks);
     sequence.forgetCache();
   }
 
   /** Finds what is computed already: the cache of the session, or blocks of any sequence that started with the same tokens. */
-  private adoptCache(sequence: Sequence): void {
-    const session = sequence.sessionId === undefined ? null : this.sessions.take(sequence.sessionId, sequence.tokens);
+  #adoptCache(sequence: Sequence): void {
+    const session = sequence.sessionId === undefined ? null : this.#sessions.take(sequence.sessionId, sequence.tokens);
     if (session !== null) {
       sequence.blocks = session.blocks;
       sequence.numComputed = session.numComputed;
     } else {
-      this.adoptPrefix(sequence);
+      this.#adoptPrefix(sequence);
     }
     if (sequence.numDrawn === 0) sequence.numCached = sequence.numComputed;
   }
 
-  private adoptPrefix(sequence: Sequence): void {
-    const { blockSize } = this.pool;
+  #adoptPrefix(sequence: Sequence): void {
+    const { blockSize } = this.#pool;
     // At least one token must be computed: its scores draw the next one.
     for (let end = blockSize; end < sequence.length; end += blockSize) {
-      const key = this.keyAt(sequence, end);
-      const block = this.pool.find(key);
+      const key = this.#keyAt(sequence, end);
+      const block = this.#pool.find(key);
       if (block === undefined) break;
-      this.pool.share(block);
+      this.#pool.share(block);
       sequence.blocks.push(block);
       sequence.prefixKeys?.push(key);
       sequence.numComputed = end;
     }
   }
 
-  private publish(sequence: Sequence): void {
+  #publish(sequence: Sequence): void {
     const keys = sequence.prefixKeys;
     if (keys === null) return;
-    const { blockSize } = this.pool;
+    const { blockSize } = this.#pool;
     for (let end = (keys.length + 1) * blockSize; end <= sequence.numComputed; end += blockSize) {
-      keys.push(this.keyAt(sequence, end));
-      this.pool.publish(sequence.blocks[keys.length - 1]!, keys.at(-1)!);
+      keys.push(this.#keyAt(sequence, end));
+      this.#pool.publish(sequence.blocks[keys.length - 1]!, keys.at(-1)!);
     }
   }
 
   /** The name of the block that ends at this token, from the names before it. */
-  private keyAt(sequence: Sequence, end: number): string {
-    const { blockSize } = this.pool;
-    const previous = sequence.prefixKeys?.[end / blockSize - 2] ?? `version ${this.version}`;
+  #keyAt(sequence: Sequence, end: number): string {
+    const { blockSize } = this.#pool;
+    const previous = sequence.prefixKeys?.[end / blockSize - 2] ?? `version ${this.#version}`;
     return prefixKey(previous, sequence.tokens.subarray(end - blockSize, end));
   }
 }

@@ -21,7 +21,7 @@ export class Sequence {
   /** The seed that draws use: the request's, or one the engine chose. */
   readonly seed: number;
   /** Prompt and reply. Grows by doubling. */
-  private buffer: Int32Array;
+  #buffer: Int32Array;
   length: number;
   /** Tokens whose keys and values are in the cache. */
   numComputed = 0;
@@ -34,10 +34,10 @@ export class Sequence {
   /** Sequences with the same prompt that wait for this one's cache. */
   followers: Sequence[] = [];
   // One value per drawn token, in plain memory that grows with `buffer`: an object per token would be work for the collector.
-  private samplerLogprobs = new Float32Array(16);
-  private modelLogprobs = new Float32Array(16);
-  private versions = new Int32Array(16);
-  private readonly topLogprobs: (readonly TokenLogprob[])[] = [];
+  #samplerLogprobs = new Float32Array(16);
+  #modelLogprobs = new Float32Array(16);
+  #versions = new Int32Array(16);
+  readonly #topLogprobs: (readonly TokenLogprob[])[] = [];
 
   constructor(id: number, request: GenerateRequest, seed: number) {
     this.id = id;
@@ -47,18 +47,18 @@ export class Sequence {
     this.seed = seed;
     this.promptLength = request.promptIds.length;
     this.length = this.promptLength;
-    this.buffer = new Int32Array(Math.max(16, 2 * this.promptLength));
-    this.buffer.set(Int32Array.from(request.promptIds));
+    this.#buffer = new Int32Array(Math.max(16, 2 * this.promptLength));
+    this.#buffer.set(Int32Array.from(request.promptIds));
     this.promptKey = prefixKey("", this.tokens);
   }
 
   /** All tokens, prompt and reply. A view: it changes when tokens are appended. */
   get tokens(): Int32Array {
-    return this.buffer.subarray(0, this.length);
+    return this.#buffer.subarray(0, this.length);
   }
 
   tokenAt(position: number): number {
-    return this.buffer[position]!;
+    return this.#buffer[position]!;
   }
 
   /** Tokens of the reply so far. */
@@ -78,29 +78,30 @@ export class Sequence {
 
   append(draw: Draw, version: number): void {
     const { numDrawn } = this;
-    if (this.length === this.buffer.length) this.buffer = doubled(this.buffer, new Int32Array(2 * this.buffer.length));
-    if (numDrawn === this.versions.length) {
-      this.samplerLogprobs = doubled(this.samplerLogprobs, new Float32Array(2 * numDrawn));
-      this.modelLogprobs = doubled(this.modelLogprobs, new Float32Array(2 * numDrawn));
-      this.versions = doubled(this.versions, new Int32Array(2 * numDrawn));
+    if (this.length === this.#buffer.length)
+      this.#buffer = doubled(this.#buffer, new Int32Array(2 * this.#buffer.length));
+    if (numDrawn === this.#versions.length) {
+      this.#samplerLogprobs = doubled(this.#samplerLogprobs, new Float32Array(2 * numDrawn));
+      this.#modelLogprobs = doubled(this.#modelLogprobs, new Float32Array(2 * numDrawn));
+      this.#versions = doubled(this.#versions, new Int32Array(2 * numDrawn));
     }
-    this.buffer[this.length++] = draw.tokenId;
-    this.samplerLogprobs[numDrawn] = draw.samplerLogprob;
-    this.modelLogprobs[numDrawn] = draw.modelLogprob;
-    this.versions[numDrawn] = version;
-    if (this.numTopLogprobs > 0) this.topLogprobs.push(draw.topLogprobs);
+    this.#buffer[this.length++] = draw.tokenId;
+    this.#samplerLogprobs[numDrawn] = draw.samplerLogprob;
+    this.#modelLogprobs[numDrawn] = draw.modelLogprob;
+    this.#versions[numDrawn] = version;
+    if (this.numTopLogprobs > 0) this.#topLogprobs.push(draw.topLogprobs);
   }
 
   /** A copy of what was drawn, from this token of the reply on. */
   sampledFrom(start: number): SampledTokens {
     const end = this.numDrawn;
     const tokens = {
-      tokenIds: this.buffer.slice(this.promptLength + start, this.length),
-      samplerLogprobs: this.samplerLogprobs.slice(start, end),
-      modelLogprobs: this.modelLogprobs.slice(start, end),
-      versions: this.versions.slice(start, end),
+      tokenIds: this.#buffer.slice(this.promptLength + start, this.length),
+      samplerLogprobs: this.#samplerLogprobs.slice(start, end),
+      modelLogprobs: this.#modelLogprobs.slice(start, end),
+      versions: this.#versions.slice(start, end),
     };
-    return this.numTopLogprobs > 0 ? { ...tokens, topLogprobs: this.topLogprobs.slice(start) } : tokens;
+    return this.numTopLogprobs > 0 ? { ...tokens, topLogprobs: this.#topLogprobs.slice(start) } : tokens;
   }
 
   /** Starts over: the cache is gone, the tokens stay. */

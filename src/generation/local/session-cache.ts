@@ -14,54 +14,54 @@ export interface StoredCache {
 }
 
 export class SessionCache {
-  private readonly pool: BlockPool;
+  readonly #pool: BlockPool;
   /** Insertion order is the order of last use. */
-  private readonly stored = new Map<string, StoredCache>();
+  readonly #stored = new Map<string, StoredCache>();
 
   constructor(pool: BlockPool) {
-    this.pool = pool;
+    this.#pool = pool;
   }
 
   /** Keeps the cache of a finished turn. */
   store(sequence: Sequence): void {
     const id = sequence.sessionId;
     if (id === undefined) return;
-    this.drop(id);
+    this.#drop(id);
     const { numComputed, blocks } = sequence;
-    this.stored.set(id, { tokens: sequence.tokens.slice(0, numComputed), blocks, numComputed });
+    this.#stored.set(id, { tokens: sequence.tokens.slice(0, numComputed), blocks, numComputed });
     sequence.blocks = [];
   }
 
   /** The cache of a session whose tokens this prompt extends, or null. Either way it is no longer stored. */
   take(id: string, prompt: Int32Array): StoredCache | null {
-    const cache = this.stored.get(id);
+    const cache = this.#stored.get(id);
     if (cache === undefined) return null;
     if (cache.numComputed < prompt.length && startsWith(prompt, cache.tokens)) {
-      this.stored.delete(id);
+      this.#stored.delete(id);
       return cache;
     }
-    this.drop(id);
+    this.#drop(id);
     return null;
   }
 
   /** Frees at least this many blocks, if there are that many to free. */
   evict(numBlocks: number): void {
-    const enough = this.pool.numAvailable + numBlocks;
-    for (const id of [...this.stored.keys()]) {
-      if (this.pool.numAvailable >= enough) return;
-      this.drop(id);
+    const enough = this.#pool.numAvailable + numBlocks;
+    for (const id of [...this.#stored.keys()]) {
+      if (this.#pool.numAvailable >= enough) return;
+      this.#drop(id);
     }
   }
 
   clear(): void {
-    for (const id of [...this.stored.keys()]) this.drop(id);
+    for (const id of [...this.#stored.keys()]) this.#drop(id);
   }
 
-  private drop(id: string): void {
-    const cache = this.stored.get(id);
+  #drop(id: string): void {
+    const cache = this.#stored.get(id);
     if (cache === undefined) return;
-    this.pool.releaseAll(cache.blocks);
-    this.stored.delete(id);
+    this.#pool.releaseAll(cache.blocks);
+    this.#stored.delete(id);
   }
 }
 

@@ -56,51 +56,51 @@ interface PendingCall {
 }
 
 export class ThreadedEngine implements Engine {
-  private readonly worker: Worker;
-  private readonly limits: RequestLimits;
-  private readonly requests = new Map<number, PendingRequest>();
-  private readonly calls = new Map<number, PendingCall>();
-  private outbox: ToEngine[] = [];
-  private lastStatus: EngineStatus;
-  private nextId = 0;
+  readonly #worker: Worker;
+  readonly #limits: RequestLimits;
+  readonly #requests = new Map<number, PendingRequest>();
+  readonly #calls = new Map<number, PendingCall>();
+  #outbox: ToEngine[] = [];
+  #lastStatus: EngineStatus;
+  #nextId = 0;
   /** Why nothing can be asked any more. */
-  private end: RerollError | null = null;
-  private closing: Promise<void> | null = null;
+  #end: RerollError | null = null;
+  #closing: Promise<void> | null = null;
 
   constructor(worker: Worker, status: EngineStatus, limits: RequestLimits) {
-    this.worker = worker;
-    this.limits = limits;
-    this.lastStatus = status;
-    worker.on("message", (message: FromEngine) => this.receive(message));
-    worker.on("error", (error) => this.breakDown(broken(error.message)));
-    worker.on("exit", (code) => this.breakDown(broken(`it ended with code ${code}`)));
+    this.#worker = worker;
+    this.#limits = limits;
+    this.#lastStatus = status;
+    worker.on("message", (message: FromEngine) => this.#receive(message));
+    worker.on("error", (error) => this.#breakDown(broken(error.message)));
+    worker.on("exit", (code) => this.#breakDown(broken(`it ended with code ${code}`)));
   }
 
   readonly generate = (request: GenerateRequest): Promise<Generation> =>
     new Promise((resolve, reject) => {
       // Inside the promise: what is thrown here rejects it.
-      this.expectRunning();
-      checkRequest(request, this.limits);
-      const id = this.nextId++;
+      this.#expectRunning();
+      checkRequest(request, this.#limits);
+      const id = this.#nextId++;
       const { signal } = request;
-      const abort = () => this.post({ kind: "abort", id });
-      this.post({ kind: "generate", id, request: packRequest(request) });
+      const abort = () => this.#post({ kind: "abort", id });
+      this.#post({ kind: "generate", id, request: packRequest(request) });
       signal?.addEventListener("abort", abort, { once: true });
       const stopListening = () => signal?.removeEventListener("abort", abort);
-      this.requests.set(id, { request, resolve, reject, stopListening, failure: null });
+      this.#requests.set(id, { request, resolve, reject, stopListening, failure: null });
     });
 
   pause(): Promise<void> {
-    return this.call((id) => ({ kind: "pause", id }));
+    return this.#call((id) => ({ kind: "pause", id }));
   }
 
   resume(): void {
-    this.expectRunning();
-    this.post({ kind: "resume" });
+    this.#expectRunning();
+    this.#post({ kind: "resume" });
   }
 
   abortAll(): Promise<void> {
-    return this.call((id) => ({ kind: "abortAll", id }));
+    return this.#call((id) => ({ kind: "abortAll", id }));
   }
 
   /**
@@ -108,105 +108,105 @@ export class ThreadedEngine implements Engine {
    * not change. Tokens drawn from then on carry this version.
    */
   async updateWeights(version: number, weights: ReadonlyMap<string, Tensor>): Promise<void> {
-    this.expectRunning();
+    this.#expectRunning();
     const parcels = [...weights].map(([name, tensor]) => ({ name, parcel: sendTensor(tensor) }));
-    await this.call((id) => ({ kind: "weights", id, version, weights: parcels })).finally(() => {
-      if (this.end !== null) discardAll(parcels);
+    await this.#call((id) => ({ kind: "weights", id, version, weights: parcels })).finally(() => {
+      if (this.#end !== null) discardAll(parcels);
     });
   }
 
   /** As of the last message of the thread: at most a step or 100 ms old. */
   status(): EngineStatus {
-    return this.end === null ? this.lastStatus : { ...this.lastStatus, brokenBy: this.end.message };
+    return this.#end === null ? this.#lastStatus : { ...this.#lastStatus, brokenBy: this.#end.message };
   }
 
   /** Aborts what runs, frees the model and ends the thread. */
   close(): Promise<void> {
-    this.closing ??= this.end === null ? this.shutDown() : Promise.resolve();
-    return this.closing;
+    this.#closing ??= this.#end === null ? this.#shutDown() : Promise.resolve();
+    return this.#closing;
   }
 
-  private async shutDown(): Promise<void> {
-    await this.call((id) => ({ kind: "close", id }));
-    this.breakDown(new RerollError("ENGINE_CLOSED", "This engine is closed."));
-    await this.worker.terminate();
+  async #shutDown(): Promise<void> {
+    await this.#call((id) => ({ kind: "close", id }));
+    this.#breakDown(new RerollError("ENGINE_CLOSED", "This engine is closed."));
+    await this.#worker.terminate();
   }
 
-  private call(message: (id: number) => ToEngine): Promise<void> {
+  #call(message: (id: number) => ToEngine): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.expectRunning();
-      const id = this.nextId++;
-      this.calls.set(id, { resolve, reject });
-      this.post(message(id));
+      this.#expectRunning();
+      const id = this.#nextId++;
+      this.#calls.set(id, { resolve, reject });
+      this.#post(message(id));
     });
   }
 
-  private receive(message: FromEngine): void {
+  #receive(message: FromEngine): void {
     if (message.kind !== "news") return;
-    this.lastStatus = message.status;
-    for (const event of message.events) this.handle(event);
+    this.#lastStatus = message.status;
+    for (const event of message.events) this.#handle(event);
   }
 
-  private handle(event: EngineEvent): void {
+  #handle(event: EngineEvent): void {
     switch (event.kind) {
       case "tokens":
-        this.deliver(event.id, event.tokens);
+        this.#deliver(event.id, event.tokens);
         break;
       case "generation": {
-        const pending = this.takeRequest(event.id);
+        const pending = this.#takeRequest(event.id);
         pending?.resolve({ ...event.generation, finish: pending.failure ?? unpackFinish(event.finish) });
         break;
       }
       case "done":
-        this.takeCall(event.id)?.resolve();
+        this.#takeCall(event.id)?.resolve();
         break;
       case "refused":
-        (this.takeRequest(event.id) ?? this.takeCall(event.id))?.reject(unpackError(event.error));
+        (this.#takeRequest(event.id) ?? this.#takeCall(event.id))?.reject(unpackError(event.error));
         break;
     }
   }
 
-  private deliver(id: number, tokens: SampledTokens): void {
-    const pending = this.requests.get(id);
+  #deliver(id: number, tokens: SampledTokens): void {
+    const pending = this.#requests.get(id);
     if (pending?.request.onTokens === undefined || pending.failure !== null) return;
     pending.failure = deliverTokens(pending.request.onTokens, tokens);
-    if (pending.failure !== null) this.post({ kind: "abort", id });
+    if (pending.failure !== null) this.#post({ kind: "abort", id });
   }
 
-  private takeRequest(id: number): PendingRequest | undefined {
-    const pending = this.requests.get(id);
-    this.requests.delete(id);
+  #takeRequest(id: number): PendingRequest | undefined {
+    const pending = this.#requests.get(id);
+    this.#requests.delete(id);
     pending?.stopListening();
     return pending;
   }
 
-  private takeCall(id: number): PendingCall | undefined {
-    const pending = this.calls.get(id);
-    this.calls.delete(id);
+  #takeCall(id: number): PendingCall | undefined {
+    const pending = this.#calls.get(id);
+    this.#calls.delete(id);
     return pending;
   }
 
   /** Says it with everything else of this turn: the samples of a group reach the thread together and share their prompt. */
-  private post(message: ToEngine): void {
-    this.outbox.push(message);
-    if (this.outbox.length > 1) return;
+  #post(message: ToEngine): void {
+    this.#outbox.push(message);
+    if (this.#outbox.length > 1) return;
     queueMicrotask(() => {
-      const messages = this.outbox;
-      this.outbox = [];
+      const messages = this.#outbox;
+      this.#outbox = [];
       const prompts = messages.flatMap((one) => (one.kind === "generate" ? [one.request.promptIds.buffer] : []));
-      this.worker.postMessage(messages, prompts);
+      this.#worker.postMessage(messages, prompts);
     });
   }
 
-  private expectRunning(): void {
-    if (this.end !== null) throw this.end;
+  #expectRunning(): void {
+    if (this.#end !== null) throw this.#end;
   }
 
   /** Ends everything that waits for the thread. What it had drawn is lost with it. */
-  private breakDown(reason: RerollError): void {
-    this.end ??= reason;
-    for (const [id, { request }] of [...this.requests]) this.takeRequest(id)?.resolve(failed(request, reason));
-    for (const id of [...this.calls.keys()]) this.takeCall(id)?.reject(reason);
+  #breakDown(reason: RerollError): void {
+    this.#end ??= reason;
+    for (const [id, { request }] of [...this.#requests]) this.#takeRequest(id)?.resolve(failed(request, reason));
+    for (const id of [...this.#calls.keys()]) this.#takeCall(id)?.reject(reason);
   }
 }
 

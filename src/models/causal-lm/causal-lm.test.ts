@@ -116,9 +116,9 @@ test("ids that do not fill the layout are refused with both sizes", () => {
 describe("fresh weights", () => {
   test("matrices are normal with the config's range, norms one and biases zero, also the second time", () => {
     const config = tinyConfig("llama", { width: 64, mlpWidth: 96, initializerRange: 0.05 });
-    const model = new CausalLm(config).initialise(new Generator(1));
+    const model = new CausalLm(config).initialize(new Generator(1));
     noGrad(() => model.parameters().forEach((parameter) => void parameter.fill_(7)));
-    model.initialise(new Generator(1));
+    model.initialize(new Generator(1));
     tensorScope(() => {
       for (const [path, parameter] of model.namedParameters()) {
         const [mean, std] = [parameter.mean().item(), parameter.std().item()];
@@ -134,8 +134,8 @@ describe("fresh weights", () => {
   });
 
   test("one seed gives one model, in another type its rounding", () => {
-    const [first, second] = [1, 1].map((seed) => new CausalLm(tinyConfig("qwen3")).initialise(new Generator(seed)));
-    const half = new CausalLm(tinyConfig("qwen3"), { dtype: "bfloat16" }).initialise(new Generator(1));
+    const [first, second] = [1, 1].map((seed) => new CausalLm(tinyConfig("qwen3")).initialize(new Generator(seed)));
+    const half = new CausalLm(tinyConfig("qwen3"), { dtype: "bfloat16" }).initialize(new Generator(1));
     tensorScope(() => {
       const expected = first!.embedding.toArray();
       expect(second!.embedding.toArray()).toEqual(expected);

@@ -5,7 +5,7 @@ import { RerollError } from "../../errors/reroll-error.ts";
 import { noGrad } from "../../torch/autograd.ts";
 import { checkpoint } from "../../torch/checkpoint.ts";
 import { empty, type TensorOptions } from "../../torch/create.ts";
-import { createParameter, initialise, reinitialise } from "../../torch/nn/initialise.ts";
+import { createParameter, initialize, reinitialize } from "../../torch/nn/initialize.ts";
 import { Module, type Parameter } from "../../torch/nn/module.ts";
 import { op } from "../../torch/operator.ts";
 import type { Generator } from "../../torch/random.ts";
@@ -23,9 +23,9 @@ export class CausalLm extends Module {
   readonly norm: Norm;
   /** The output matrix [V, D]; the embedding itself where the model ties them. */
   readonly head: Parameter;
-  private readonly rotary: RotaryTable;
+  readonly #rotary: RotaryTable;
 
-  /** A model with memory for its weights and no values: see initialise, and loadCausalLm. */
+  /** A model with memory for its weights and no values: see initialize, and loadCausalLm. */
   constructor(config: CausalLmConfig, place: TensorOptions = {}) {
     super();
     this.config = config;
@@ -33,7 +33,7 @@ export class CausalLm extends Module {
     this.layers = Array.from({ length: config.numLayers }, () => new DecoderLayer(config, place));
     this.norm = new Norm(config.width, config.normEps, place);
     this.head = config.tieEmbeddings ? this.embedding : createParameter([config.vocabSize, config.width], empty, place);
-    this.rotary = new RotaryTable(config);
+    this.#rotary = new RotaryTable(config);
   }
 
   /**
@@ -46,7 +46,7 @@ export class CausalLm extends Module {
   forward(ids_S: Tensor, layout: TokenLayout, options: { readonly checkpoint?: boolean } = {}): Tensor {
     expectTokens(ids_S, layout);
     let x_SD = ops.embedding(this.embedding, ids_S);
-    const rotation = noGrad(() => this.rotary.rotationAt(layout.positions_S, layout.maxPosition));
+    const rotation = noGrad(() => this.#rotary.rotationAt(layout.positions_S, layout.maxPosition));
     this.layers.forEach((layer, i) => {
       const before_SD = x_SD;
       const run = (x: Tensor) => tensorScope(() => layer.forward(x, i, layout, rotation));
@@ -62,13 +62,13 @@ export class CausalLm extends Module {
   }
 
   /** Fresh random weights: normal with the config's range; norms are one and biases zero. One seed, one model, on any device. */
-  initialise(generator: Generator): this {
-    const normal = initialise.normal(0, this.config.initializerRange);
+  initialize(generator: Generator): this {
+    const normal = initialize.normal(0, this.config.initializerRange);
     for (const [path, parameter] of this.namedParameters()) {
       const isMatrix = parameter.shape.length >= 2;
-      reinitialise(
+      reinitialize(
         parameter,
-        isMatrix ? normal : path.endsWith("bias") ? initialise.zeros : initialise.ones,
+        isMatrix ? normal : path.endsWith("bias") ? initialize.zeros : initialize.ones,
         generator,
       );
     }
@@ -77,7 +77,7 @@ export class CausalLm extends Module {
 
   override dispose(): void {
     super.dispose();
-    this.rotary.dispose();
+    this.#rotary.dispose();
   }
 }
 

@@ -15,7 +15,7 @@ export interface ExpertsConfig {
   readonly numActive: number;
   readonly width: number;
   /** Whether the weights of the active experts are scaled to sum to 1. */
-  readonly normaliseWeights: boolean;
+  readonly normalizeWeights: boolean;
 }
 
 export interface CausalLmConfig {
@@ -158,7 +158,7 @@ export function toHuggingFaceConfig(config: CausalLmConfig): Record<string, unkn
           num_experts: experts.numExperts,
           num_experts_per_tok: experts.numActive,
           moe_intermediate_size: experts.width,
-          norm_topk_prob: experts.normaliseWeights,
+          norm_topk_prob: experts.normalizeWeights,
           decoder_sparse_step: 1,
           mlp_only_layers: [],
         }),
@@ -255,7 +255,7 @@ function expertsOf(hf: HuggingFaceConfig, source: string): ExpertsConfig | null 
         `mlp_only_layers [${hf.mlp_only_layers ?? ""}]. Supported: 1 and none`,
     );
   }
-  return { numExperts, numActive, width, normaliseWeights: hf.norm_topk_prob };
+  return { numExperts, numActive, width, normalizeWeights: hf.norm_topk_prob };
 }
 
 function dtypeOf(hf: HuggingFaceConfig): CausalLmConfig["dtype"] {

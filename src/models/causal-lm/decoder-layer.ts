@@ -1,7 +1,7 @@
-/** One layer of the decoder: attention and MLP, each around a normalised copy of the residual stream. */
+/** One layer of the decoder: attention and MLP, each around a normalized copy of the residual stream. */
 import { ones, type TensorOptions } from "../../torch/create.ts";
 import { rmsNorm, swiglu } from "../../torch/fused.ts";
-import { createParameter } from "../../torch/nn/initialise.ts";
+import { createParameter } from "../../torch/nn/initialize.ts";
 import { Module, type Parameter } from "../../torch/nn/module.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
@@ -14,16 +14,16 @@ import type { TokenLayout } from "./token-layout.ts";
 /** x / rms(x) * weight. */
 export class Norm extends Module {
   readonly weight: Parameter;
-  private readonly eps: number;
+  readonly #eps: number;
 
   constructor(width: number, eps: number, place: TensorOptions) {
     super();
     this.weight = createParameter([width], ones, place);
-    this.eps = eps;
+    this.#eps = eps;
   }
 
   forward(x: Tensor): Tensor {
-    return rmsNorm(x, this.weight, this.eps);
+    return rmsNorm(x, this.weight, this.#eps);
   }
 }
 
@@ -32,7 +32,7 @@ export class Attention extends Module {
   readonly output: Projection;
   readonly queryNorm: Norm | null;
   readonly keyNorm: Norm | null;
-  private readonly config: CausalLmConfig;
+  readonly #config: CausalLmConfig;
 
   constructor(config: CausalLmConfig, place: TensorOptions) {
     super();
@@ -42,7 +42,7 @@ export class Attention extends Module {
       { name: "k_proj", width: numKeyValueHeads * headSize },
       { name: "v_proj", width: numKeyValueHeads * headSize },
     ];
-    this.config = config;
+    this.#config = config;
     this.qkv = new Projection(width, parts, config.hasQkvBias, place);
     this.output = new Projection(numHeads * headSize, [{ name: "o_proj", width }], config.hasOutputBias, place);
     this.queryNorm = config.hasHeadNorm ? new Norm(headSize, normEps, place) : null;
@@ -50,7 +50,7 @@ export class Attention extends Module {
   }
 
   forward(x_SD: Tensor, layer: number, layout: TokenLayout, rotation: Rotation): Tensor {
-    const { numHeads: H, numKeyValueHeads: G, headSize: K } = this.config;
+    const { numHeads: H, numKeyValueHeads: G, headSize: K } = this.#config;
     const S = x_SD.size(0);
     const [q, k, v] = this.qkv
       .forward(x_SD)
@@ -61,7 +61,7 @@ export class Attention extends Module {
       k_SGK: this.keyNorm?.forward(k) ?? k,
       v_SGK: v,
     };
-    const mixed_SHK = layout.attend(layer, heads, rotation, this.config.slidingWindow);
+    const mixed_SHK = layout.attend(layer, heads, rotation, this.#config.slidingWindow);
     return this.output.forward(mixed_SHK.reshape(S, H * K));
   }
 }

@@ -9,9 +9,9 @@ import { Experts } from "./experts.ts";
 
 const width = 6;
 
-function randomExperts(numExperts: number, numActive: number, normaliseWeights: boolean, seed = 1): Experts {
+function randomExperts(numExperts: number, numActive: number, normalizeWeights: boolean, seed = 1): Experts {
   const generator = new Generator(seed);
-  const experts = new Experts(width, { numExperts, numActive, width: 4, normaliseWeights }, {});
+  const experts = new Experts(width, { numExperts, numActive, width: 4, normalizeWeights }, {});
   noGrad(() => {
     for (const parameter of experts.parameters()) parameter.copy_(randn(parameter.shape, { generator }));
   });
@@ -19,10 +19,10 @@ function randomExperts(numExperts: number, numActive: number, normaliseWeights: 
 }
 
 /** Every expert on every token, weighted by a table that is zero for the experts that are not chosen. */
-function dense(experts: Experts, x_SD: Tensor, numActive: number, normaliseWeights: boolean): Tensor {
+function dense(experts: Experts, x_SD: Tensor, numActive: number, normalizeWeights: boolean): Tensor {
   const probabilities = x_SD.matmul(experts.router.t()).softmax(-1);
   const [top, chosen] = probabilities.topk(numActive);
-  const weights = normaliseWeights ? top.div(top.sum(-1, true)) : top;
+  const weights = normalizeWeights ? top.div(top.sum(-1, true)) : top;
   const table = zerosLike(probabilities).scatter(1, chosen, weights);
   const outputs = Array.from({ length: experts.router.size(0) }, (_, e) => {
     const [gate, up] = x_SD.matmul(experts.gateUp.select(0, e).t()).chunk(2, -1);
@@ -35,14 +35,14 @@ function maxDifference(a: Tensor, b: Tensor): number {
   return a.sub(b).abs().max().item();
 }
 
-describe.each([true, false])("with normaliseWeights %s", (normaliseWeights) => {
+describe.each([true, false])("with normalizeWeights %s", (normalizeWeights) => {
   test.each([
     [5, 2, 17],
     [4, 4, 3],
     [8, 1, 1],
     [6, 3, 2],
   ])("%i experts, %i active, %i tokens: output and gradients equal every expert on every token", (total, active, S) => {
-    const experts = randomExperts(total, active, normaliseWeights);
+    const experts = randomExperts(total, active, normalizeWeights);
     tensorScope(() => {
       const generator = new Generator(2);
       const x_SD = randn([S, width], { generator });
@@ -50,7 +50,7 @@ describe.each([true, false])("with normaliseWeights %s", (normaliseWeights) => {
       x_SD.requiresGrad = true;
       const leaves = [x_SD, ...experts.parameters()];
       const got = experts.forward(x_SD);
-      const expected = dense(experts, x_SD, active, normaliseWeights);
+      const expected = dense(experts, x_SD, active, normalizeWeights);
       expect(maxDifference(got, expected)).toBeLessThan(2e-5);
       const gotGrads = gradients([got], leaves, { gradOutputs: [direction] });
       const expectedGrads = gradients([expected], leaves, { gradOutputs: [direction] });
@@ -60,8 +60,8 @@ describe.each([true, false])("with normaliseWeights %s", (normaliseWeights) => {
   });
 });
 
-test("two experts by hand: unnormalised weights are the plain probabilities", () => {
-  const experts = new Experts(1, { numExperts: 2, numActive: 1, width: 1, normaliseWeights: false }, {});
+test("two experts by hand: unnormalized weights are the plain probabilities", () => {
+  const experts = new Experts(1, { numExperts: 2, numActive: 1, width: 1, normalizeWeights: false }, {});
   tensorScope(() => {
     noGrad(() => {
       experts.router.writeFrom(Float32Array.of(0, Math.log(3)));
@@ -76,7 +76,7 @@ test("two experts by hand: unnormalised weights are the plain probabilities", ()
 });
 
 test("memory follows the active experts of the tokens, not the number of experts", () => {
-  const experts = new Experts(128, { numExperts: 64, numActive: 1, width: 4, normaliseWeights: true }, {});
+  const experts = new Experts(128, { numExperts: 64, numActive: 1, width: 4, normalizeWeights: true }, {});
   noGrad(() => experts.parameters().forEach((parameter) => void parameter.copy_(randn(parameter.shape))));
   const x_SD = randn([512, 128]);
   const { liveBytes } = memoryStats();

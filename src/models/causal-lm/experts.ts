@@ -1,7 +1,7 @@
 /** A mixture of experts: a router sends each token through a few of many small MLPs (Qwen3-MoE). */
 import { cat, empty, type TensorOptions } from "../../torch/create.ts";
 import { swiglu } from "../../torch/fused.ts";
-import { createParameter } from "../../torch/nn/initialise.ts";
+import { createParameter } from "../../torch/nn/initialize.ts";
 import { Module, type Parameter } from "../../torch/nn/module.ts";
 import { op } from "../../torch/operator.ts";
 import type { Tensor } from "../../torch/tensor.ts";
@@ -12,30 +12,30 @@ export class Experts extends Module {
   readonly router: Parameter;
   readonly gateUp: Parameter;
   readonly down: Parameter;
-  private readonly config: ExpertsConfig;
+  readonly #config: ExpertsConfig;
 
   constructor(width: number, config: ExpertsConfig, place: TensorOptions) {
     super();
-    this.config = config;
+    this.#config = config;
     this.router = createParameter([config.numExperts, width], empty, place);
     this.gateUp = createParameter([config.numExperts, 2 * config.width, width], empty, place);
     this.down = createParameter([config.numExperts, width, config.width], empty, place);
   }
 
   forward(x_SD: Tensor): Tensor {
-    const { weights_SE, experts_SE } = this.route(x_SD);
-    const [S, E] = [x_SD.size(0), this.config.numActive];
+    const { weights_SE, experts_SE } = this.#route(x_SD);
+    const [S, E] = [x_SD.size(0), this.#config.numActive];
     // Tokens are grouped by expert with one sort, so that each expert is one product over its own tokens.
     const [, order] = experts_SE.flatten().sort();
-    const counts = ops.bincount(experts_SE.flatten(), null, this.config.numExperts).toArray();
+    const counts = ops.bincount(experts_SE.flatten(), null, this.#config.numExperts).toArray();
     const sorted = x_SD.indexSelect(0, order.floorDivide(E));
     const [, rank] = order.sort();
-    const made_SED = cat(this.runExperts(sorted, counts)).indexSelect(0, rank).view(S, E, x_SD.size(1));
+    const made_SED = cat(this.#runExperts(sorted, counts)).indexSelect(0, rank).view(S, E, x_SD.size(1));
     return made_SED.mul(weights_SE.unsqueeze(2)).sum(1);
   }
 
   /** Each expert on its own tokens; `sorted` holds the tokens of expert 0, then those of expert 1, and so on. */
-  private runExperts(sorted: Tensor, counts: readonly number[]): Tensor[] {
+  #runExperts(sorted: Tensor, counts: readonly number[]): Tensor[] {
     // Taken apart in one go: the backward pass of a single part is the size of the whole.
     const inputs = sorted.splitSizes(counts);
     const gateUps = ops.unbind(this.gateUp);
@@ -47,10 +47,10 @@ export class Experts extends Module {
   }
 
   /** The experts of each token and their weights: softmax over all, the best few, scaled to sum to 1 if the model says so. */
-  private route(x_SD: Tensor): { weights_SE: Tensor; experts_SE: Tensor } {
+  #route(x_SD: Tensor): { weights_SE: Tensor; experts_SE: Tensor } {
     const probabilities = ops.linear(x_SD, this.router).to("float32").softmax(-1);
-    const [top, experts_SE] = probabilities.topk(this.config.numActive);
-    const scaled = this.config.normaliseWeights ? top.div(top.sum(-1, true)) : top;
+    const [top, experts_SE] = probabilities.topk(this.#config.numActive);
+    const scaled = this.#config.normalizeWeights ? top.div(top.sum(-1, true)) : top;
     return { weights_SE: scaled.to(x_SD.dtype), experts_SE };
   }
 }

@@ -17,17 +17,17 @@ export class KvCache {
   readonly capacity: number;
   /** Tokens in each row. */
   readonly lengths: number[];
-  private readonly window: number | null;
-  private readonly layers: readonly { readonly k_BCGK: Tensor; readonly v_BCGK: Tensor }[];
+  readonly #window: number | null;
+  readonly #layers: readonly { readonly k_BCGK: Tensor; readonly v_BCGK: Tensor }[];
 
   constructor(config: CausalLmConfig, numRows: number, capacity: number, options: { dtype: DType; device: Device }) {
     const shape = [numRows, capacity, config.numKeyValueHeads, config.headSize];
     this.numRows = numRows;
     this.capacity = capacity;
     this.lengths = new Array<number>(numRows).fill(0);
-    this.window = config.slidingWindow;
+    this.#window = config.slidingWindow;
     // Zero, not just memory: a row shorter than the longest reads past its end with weight 0, and 0 times NaN is NaN.
-    this.layers = keep(
+    this.#layers = keep(
       Array.from({ length: config.numLayers }, () => ({
         k_BCGK: zeros(shape, options),
         v_BCGK: zeros(shape, options),
@@ -49,7 +49,7 @@ export class KvCache {
       );
     }
     const B = this.numRows;
-    const device = this.layers[0]!.k_BCGK.device;
+    const device = this.#layers[0]!.k_BCGK.device;
     const positions_BT = tensor(Int32Array.from(starts), [B, 1], { device, dtype: "int64" }).add(
       arange(0, T, { device }),
     );
@@ -57,7 +57,7 @@ export class KvCache {
     const keys_C = arange(0, end, { device });
     const age_BTC = positions_BT.unsqueeze(2).sub(keys_C);
     const past_BTC = age_BTC.ge(0);
-    const seen_BTC = this.window === null ? past_BTC : past_BTC.logicalAnd(age_BTC.lt(this.window));
+    const seen_BTC = this.#window === null ? past_BTC : past_BTC.logicalAnd(age_BTC.lt(this.#window));
     this.lengths.forEach((_, row) => {
       this.lengths[row] = starts[row]! + T;
     });
@@ -67,7 +67,7 @@ export class KvCache {
       maxPosition: end - 1,
       attend: (layer, heads, rotation) => {
         const { q_SHK, k_SGK, v_SGK } = rotateHeads(heads, rotation);
-        const { k_BCGK, v_BCGK } = this.layers[layer]!;
+        const { k_BCGK, v_BCGK } = this.#layers[layer]!;
         k_BCGK.flatten(0, 1).indexCopy_(0, slots_S, k_SGK.detach());
         v_BCGK.flatten(0, 1).indexCopy_(0, slots_S, v_SGK.detach());
         const keys = (cache: Tensor) => cache.narrow(1, 0, end).transpose(1, 2);
@@ -91,7 +91,7 @@ export class KvCache {
   }
 
   dispose(): void {
-    for (const { k_BCGK, v_BCGK } of this.layers) {
+    for (const { k_BCGK, v_BCGK } of this.#layers) {
       k_BCGK.dispose();
       v_BCGK.dispose();
     }

@@ -11,7 +11,7 @@ import { invariant, RerollError } from "../../errors/reroll-error.ts";
 import { noGrad } from "../../torch/autograd.ts";
 import { empty, type TensorOptions } from "../../torch/create.ts";
 import type { DType } from "../../torch/dtype.ts";
-import { createParameter } from "../../torch/nn/initialise.ts";
+import { createParameter } from "../../torch/nn/initialize.ts";
 import type { Parameter } from "../../torch/nn/module.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import { replaceFile } from "../formats/replace-file.ts";
@@ -39,7 +39,7 @@ export function saveLora(model: CausalLm, folder: string, { baseModel }: SaveLor
     base_model_name_or_path: baseModel ?? null,
     r: first.rank,
     lora_alpha: first.scaling.alpha,
-    use_rslora: first.scaling.isRankStabilised,
+    use_rslora: first.scaling.isRankStabilized,
     target_modules: targetsOf(model, adapters),
     bias: "none",
     lora_dropout: 0,
@@ -76,7 +76,7 @@ export function loadLora(model: CausalLm, folder: string, { dtype }: LoadLoraOpt
   refuseUnused(checkpoint, sites);
   const mapped = new MappedCheckpoint(checkpoint);
   const place = { dtype: dtype ?? model.embedding.dtype, device: model.embedding.device };
-  const scaling = { alpha: config.lora_alpha, isRankStabilised: config.use_rslora };
+  const scaling = { alpha: config.lora_alpha, isRankStabilized: config.use_rslora };
   try {
     attachLora(model, sites, ({ path, part, inputWidth }) => {
       const a = readParameter(mapped, checkpoint.path, weightName(path, "A"), [config.r, inputWidth], place);

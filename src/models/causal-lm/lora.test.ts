@@ -3,7 +3,7 @@ import { tinyConfig, tinyModel } from "../../testing/tiny-model.ts";
 import { gradients, noGrad } from "../../torch/autograd.ts";
 import { randint, randn, tensor } from "../../torch/create.ts";
 import { memoryStats } from "../../torch/memory.ts";
-import { createParameter } from "../../torch/nn/initialise.ts";
+import { createParameter } from "../../torch/nn/initialize.ts";
 import { AdamW } from "../../torch/optim/adamw.ts";
 import { Generator } from "../../torch/random.ts";
 import { tensorScope } from "../../torch/scope.ts";
@@ -62,12 +62,12 @@ test("a projection with one adapter, by hand", () => {
     // A = [1 -1], B = [1 2]', alpha 4, rank 1: 4 * (2 - 3) * [1 2] = [-4 -8].
     const adapter = new LoraAdapter("b", filled([1, 2], 1, -1), filled([2, 1], 1, 2), {
       alpha: 4,
-      isRankStabilised: false,
+      isRankStabilized: false,
     });
     projection.adapters = [adapter];
     expect(projection.forward(x).toArray()).toEqual([12, 19, 27]);
     expect(
-      new LoraAdapter("b", filled([4, 1], 0, 0, 0, 0), filled([1, 4], 0, 0, 0, 0), { alpha: 4, isRankStabilised: true })
+      new LoraAdapter("b", filled([4, 1], 0, 0, 0, 0), filled([1, 4], 0, 0, 0, 0), { alpha: 4, isRankStabilized: true })
         .scale,
     ).toBe(2);
   });

@@ -10,7 +10,7 @@ import { RerollError } from "../../errors/reroll-error.ts";
 import { noGrad } from "../../torch/autograd.ts";
 import { zeros } from "../../torch/create.ts";
 import type { DType } from "../../torch/dtype.ts";
-import { createParameter, initialise } from "../../torch/nn/initialise.ts";
+import { createParameter, initialize } from "../../torch/nn/initialize.ts";
 import type { Generator } from "../../torch/random.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
@@ -48,9 +48,9 @@ export function addLora(model: CausalLm, options: LoraOptions): void {
   const place = { generator, device, dtype: options.dtype ?? model.embedding.dtype };
   attachLora(model, loraSites(model, targets), ({ part, inputWidth }) => {
     // Kaiming for a leaky ReLU of slope sqrt(5): uniform within 1 / sqrt(inputWidth).
-    const a = createParameter([rank, inputWidth], initialise.kaimingUniform(Math.sqrt(2 / 6)), place);
+    const a = createParameter([rank, inputWidth], initialize.kaimingUniform(Math.sqrt(2 / 6)), place);
     const b = createParameter([part.width, rank], zeros, place);
-    return new LoraAdapter(part.name, a, b, { alpha, isRankStabilised: useRslora });
+    return new LoraAdapter(part.name, a, b, { alpha, isRankStabilized: useRslora });
   });
 }
 

@@ -73,7 +73,7 @@ export function presetConfig(name: PresetName, vocabSize: number): CausalLmConfi
 /** A preset with fresh weights: one seed gives the same model on every device. */
 export function createPreset(name: PresetName, vocabSize: number, seed: number, place: TensorOptions = {}): CausalLm {
   const generator = new Generator(seed);
-  const model = new CausalLm(presetConfig(name, vocabSize), place).initialise(generator);
+  const model = new CausalLm(presetConfig(name, vocabSize), place).initialize(generator);
   generator.dispose();
   return model;
 }

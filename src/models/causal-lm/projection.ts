@@ -5,7 +5,7 @@
  */
 import { RerollError } from "../../errors/reroll-error.ts";
 import { cat, empty, type TensorOptions, zeros } from "../../torch/create.ts";
-import { createParameter } from "../../torch/nn/initialise.ts";
+import { createParameter } from "../../torch/nn/initialize.ts";
 import { Module, type Parameter } from "../../torch/nn/module.ts";
 import { op } from "../../torch/operator.ts";
 import type { Tensor } from "../../torch/tensor.ts";
@@ -16,10 +16,10 @@ export interface ProjectionPart {
   readonly width: number;
 }
 
-/** How strongly an adapter acts: alpha / rank, or alpha / sqrt(rank) where it is rank-stabilised (Kalajdzievski 2023). */
+/** How strongly an adapter acts: alpha / rank, or alpha / sqrt(rank) where it is rank-stabilized (Kalajdzievski 2023). */
 export interface LoraScaling {
   readonly alpha: number;
-  readonly isRankStabilised: boolean;
+  readonly isRankStabilized: boolean;
 }
 
 /** A low-rank change of one part: y += scale * (x A') B'. A is [rank, in], B is [width, rank]. Hu et al. 2021. */
@@ -36,7 +36,7 @@ export class LoraAdapter extends Module {
     this.part = part;
     this.rank = a.size(0);
     this.scaling = scaling;
-    this.scale = scaling.alpha / (scaling.isRankStabilised ? Math.sqrt(this.rank) : this.rank);
+    this.scale = scaling.alpha / (scaling.isRankStabilized ? Math.sqrt(this.rank) : this.rank);
     this.a = a;
     this.b = b;
   }
@@ -65,7 +65,7 @@ export class Projection extends Module {
   forward(x: Tensor): Tensor {
     const y = ops.linear(x, this.weight, this.bias);
     // In place: the product keeps nothing of its result, and the sum is rounded once to the type of the base.
-    return this.adapters.length === 0 ? y : y.add_(this.adapterOutput(x));
+    return this.adapters.length === 0 ? y : y.add_(this.#adapterOutput(x));
   }
 
   /** Where a part lies in the output. */
@@ -79,7 +79,7 @@ export class Projection extends Module {
     throw new RerollError("INVALID_ARGUMENT", `There is no projection "${name}" here. Known: ${known}.`);
   }
 
-  private adapterOutput(x: Tensor): Tensor {
+  #adapterOutput(x: Tensor): Tensor {
     const { dtype, device } = this.adapters[0]!.a;
     const input = x.to(dtype);
     const deltas = this.parts.map(({ name, width }) => {

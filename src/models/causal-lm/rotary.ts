@@ -17,42 +17,42 @@ export type RotaryConfig = Pick<CausalLmConfig, "headSize" | "ropeTheta" | "rope
 
 /** The angles of a model, by position. */
 export class RotaryTable {
-  private readonly frequencies: Float32Array;
-  private readonly scale: number;
-  private table: { readonly cos_PK: Tensor; readonly sin_PK: Tensor } | null = null;
+  readonly #frequencies: Float32Array;
+  readonly #scale: number;
+  #table: { readonly cos_PK: Tensor; readonly sin_PK: Tensor } | null = null;
 
   constructor(config: RotaryConfig) {
-    this.frequencies = rotaryFrequencies(config);
-    this.scale = config.ropeScaling.type === "yarn" ? config.ropeScaling.attentionFactor : 1;
+    this.#frequencies = rotaryFrequencies(config);
+    this.#scale = config.ropeScaling.type === "yarn" ? config.ropeScaling.attentionFactor : 1;
   }
 
   /** The rotation of tokens at these positions, once per forward pass. */
   rotationAt(positions_S: Tensor, maxPosition: number): Rotation {
-    const { cos_PK, sin_PK } = this.tableFor(maxPosition, positions_S.device);
+    const { cos_PK, sin_PK } = this.#tableFor(maxPosition, positions_S.device);
     return { cos_SK: cos_PK.indexSelect(0, positions_S), sin_SK: sin_PK.indexSelect(0, positions_S) };
   }
 
   /** Frees the table; it is made again when it is needed. */
   dispose(): void {
-    this.table?.cos_PK.dispose();
-    this.table?.sin_PK.dispose();
-    this.table = null;
+    this.#table?.cos_PK.dispose();
+    this.#table?.sin_PK.dispose();
+    this.#table = null;
   }
 
-  private tableFor(maxPosition: number, device: string): { readonly cos_PK: Tensor; readonly sin_PK: Tensor } {
-    const current = this.table;
+  #tableFor(maxPosition: number, device: string): { readonly cos_PK: Tensor; readonly sin_PK: Tensor } {
+    const current = this.#table;
     if (current !== null && current.cos_PK.size(0) > maxPosition && current.cos_PK.device === device) return current;
     // Doubling: a sequence that grows by one token at a time rebuilds the table rarely.
     const size = 2 ** Math.ceil(Math.log2(maxPosition + 1));
     const made = tensorScope(() => {
       // In float32, as the models were trained: at long positions the rounding of the angle is part of the model.
       const positions_P1 = arange(0, size, { dtype: "float32" }).unsqueeze(1);
-      const angles_PK = positions_P1.mul(tensor(this.frequencies, [1, this.frequencies.length]));
-      const scaled = (x_PK: Tensor) => (this.scale === 1 ? x_PK : x_PK.mul(this.scale)).toDevice(device);
+      const angles_PK = positions_P1.mul(tensor(this.#frequencies, [1, this.#frequencies.length]));
+      const scaled = (x_PK: Tensor) => (this.#scale === 1 ? x_PK : x_PK.mul(this.#scale)).toDevice(device);
       return { cos_PK: scaled(angles_PK.cos()), sin_PK: scaled(angles_PK.sin()) };
     });
     this.dispose();
-    this.table = keep(made);
+    this.#table = keep(made);
     return made;
   }
 }

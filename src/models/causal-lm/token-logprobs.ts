@@ -45,14 +45,14 @@ export function tokenLogprobs(
         const entropy = join("entropy");
         return {
           outputs: [join("logprob"), entropy],
-          saved: [hidden!, head!, targets_S, join("logNormaliser"), entropy],
+          saved: [hidden!, head!, targets_S, join("logNormalizer"), entropy],
         };
       },
       backward: ([gradLogprob = null, gradEntropy = null], saved) => {
-        const [hidden, head, targets, logNormaliser, entropy] = saved as [Tensor, Tensor, Tensor, Tensor, Tensor];
+        const [hidden, head, targets, logNormalizer, entropy] = saved as [Tensor, Tensor, Tensor, Tensor, Tensor];
         const sums = new ScoreGradientSums(hidden, head, head_VD.requiresGrad);
         mapChunks(hidden.size(0), chunkTokens, (part) => {
-          const statistics = { logNormaliser: part(logNormaliser), entropy: part(entropy) };
+          const statistics = { logNormalizer: part(logNormalizer), entropy: part(entropy) };
           const grads = { logprob: gradLogprob && part(gradLogprob), entropy: gradEntropy && part(gradEntropy) };
           const z = ops.linear(part(hidden), head);
           sums.add(part, scoreGradient_(z, part(targets), statistics, grads, temperature));
@@ -118,27 +118,27 @@ type Part = (x: Tensor) => Tensor;
 
 /** From gradients of scores, a chunk at a time, to those of the hidden states and the output matrix. */
 class ScoreGradientSums {
-  private readonly hidden: Tensor;
-  private readonly head: Tensor;
-  private readonly gradHidden: Tensor;
-  private readonly gradHead: Tensor | null;
+  readonly #hidden: Tensor;
+  readonly #head: Tensor;
+  readonly #gradHidden: Tensor;
+  readonly #gradHead: Tensor | null;
 
   constructor(hidden: Tensor, head: Tensor, isHeadTrained: boolean) {
-    this.hidden = hidden;
-    this.head = head;
-    this.gradHidden = empty(hidden.shape, { dtype: hidden.dtype, device: hidden.device });
+    this.#hidden = hidden;
+    this.#head = head;
+    this.#gradHidden = empty(hidden.shape, { dtype: hidden.dtype, device: hidden.device });
     // Added up in float32: sums of many 16-bit parts lose digits.
     const dtype = head.dtype === "float64" ? "float64" : "float32";
-    this.gradHead = isHeadTrained ? zeros(head.shape, { dtype, device: head.device }) : null;
+    this.#gradHead = isHeadTrained ? zeros(head.shape, { dtype, device: head.device }) : null;
   }
 
   add(part: Part, gradScores: Tensor): void {
-    part(this.gradHidden).copy_(gradScores.mm(this.head));
-    this.gradHead?.add_(gradScores.t().mm(part(this.hidden)));
+    part(this.#gradHidden).copy_(gradScores.mm(this.#head));
+    this.#gradHead?.add_(gradScores.t().mm(part(this.#hidden)));
   }
 
   results(): [gradHidden: Tensor, gradHead: Tensor | null] {
-    return [this.gradHidden, this.gradHead?.to(this.head.dtype) ?? null];
+    return [this.#gradHidden, this.#gradHead?.to(this.#head.dtype) ?? null];
   }
 }
 

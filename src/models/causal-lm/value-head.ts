@@ -3,7 +3,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { zeros } from "../../torch/create.ts";
 import type { Device } from "../../torch/dtype.ts";
-import { createParameter, initialise } from "../../torch/nn/initialise.ts";
+import { createParameter, initialize } from "../../torch/nn/initialize.ts";
 import { Module, type Parameter } from "../../torch/nn/module.ts";
 import { op } from "../../torch/operator.ts";
 import type { Generator } from "../../torch/random.ts";
@@ -29,7 +29,7 @@ export class ValueHead extends Module {
     this.weight =
       initial === undefined
         ? createParameter([1, width], zeros, { device })
-        : createParameter([1, width], initialise.normal(0, initial.std), { device, generator: initial.generator });
+        : createParameter([1, width], initialize.normal(0, initial.std), { device, generator: initial.generator });
     this.bias = createParameter([1], zeros, { device });
   }
 

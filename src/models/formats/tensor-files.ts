@@ -10,38 +10,38 @@ import type { SafetensorsSource } from "./safetensors/write-safetensors.ts";
 
 /** The tensors of a checkpoint, over the mapped bytes of its files. */
 export class MappedCheckpoint {
-  private readonly checkpoint: ResolvedCheckpoint;
-  private readonly files = new Map<string, MappedFile>();
+  readonly #checkpoint: ResolvedCheckpoint;
+  readonly #files = new Map<string, MappedFile>();
 
   constructor(checkpoint: ResolvedCheckpoint) {
-    this.checkpoint = checkpoint;
+    this.#checkpoint = checkpoint;
   }
 
   /** A tensor by name, in the type it is stored in. */
   read(name: string): Tensor {
-    const place = locateTensor(this.checkpoint, name);
+    const place = locateTensor(this.#checkpoint, name);
     const dtype = dtypes[place.dtype];
     if (dtype === undefined) {
       throw new RerollError(
         "UNSUPPORTED_DTYPE",
-        `Checkpoint ${this.checkpoint.path}: weight "${name}" is stored as ${place.dtype}. ` +
+        `Checkpoint ${this.#checkpoint.path}: weight "${name}" is stored as ${place.dtype}. ` +
           `Supported: ${Object.keys(dtypes).join(", ")}.`,
       );
     }
-    return this.fileAt(place.path).tensorAt(place.byteOffset, dtype, place.shape);
+    return this.#fileAt(place.path).tensorAt(place.byteOffset, dtype, place.shape);
   }
 
   /** Lets go of the files. Tensors that were read stay valid. */
   dispose(): void {
-    for (const file of this.files.values()) file.dispose();
-    this.files.clear();
+    for (const file of this.#files.values()) file.dispose();
+    this.#files.clear();
   }
 
-  private fileAt(path: string): MappedFile {
-    const known = this.files.get(path);
+  #fileAt(path: string): MappedFile {
+    const known = this.#files.get(path);
     if (known !== undefined) return known;
     const file = new MappedFile(path);
-    this.files.set(path, file);
+    this.#files.set(path, file);
     return file;
   }
 }

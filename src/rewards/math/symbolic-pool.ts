@@ -36,60 +36,60 @@ const START_TIMEOUT_MS = 60_000;
 const MEMORY_LIMIT_MB = 512;
 
 export class SymbolicPool {
-  private readonly options: SymbolicPoolOptions;
-  private readonly waiting: Job[] = [];
-  private readonly idle: Worker[] = [];
-  private readonly workers = new Set<Worker>();
-  private isClosed = false;
+  readonly #options: SymbolicPoolOptions;
+  readonly #waiting: Job[] = [];
+  readonly #idle: Worker[] = [];
+  readonly #workers = new Set<Worker>();
+  #isClosed = false;
 
   constructor(options: SymbolicPoolOptions) {
-    this.options = options;
+    this.#options = options;
   }
 
   /** Rejects when the signal says so, and kills the thread if the comparison had begun. */
   compare(left: string, right: string, signal: AbortSignal): Promise<Verdict> {
     return new Promise((resolve, reject) => {
-      if (this.isClosed)
+      if (this.#isClosed)
         throw new RerollError("REWARD_CLOSED", "This reward is closed. Build another one to score with.");
       signal.throwIfAborted();
-      this.waiting.push({ request: { left, right }, signal, resolve, reject });
-      this.advance();
+      this.#waiting.push({ request: { left, right }, signal, resolve, reject });
+      this.#advance();
     });
   }
 
   /** Ends all threads. What still waits or runs rejects. */
   async close(): Promise<void> {
-    this.isClosed = true;
-    for (const { reject } of this.waiting.splice(0)) reject(crashed("the reward was closed", { left: "", right: "" }));
-    await Promise.all([...this.workers].map((worker) => worker.terminate()));
+    this.#isClosed = true;
+    for (const { reject } of this.#waiting.splice(0)) reject(crashed("the reward was closed", { left: "", right: "" }));
+    await Promise.all([...this.#workers].map((worker) => worker.terminate()));
   }
 
-  private advance(): void {
-    while (this.waiting.length > 0) {
-      const idle = this.idle.pop();
-      if (idle === undefined && this.workers.size >= this.options.numWorkers) return;
-      const job = this.waiting.shift()!;
+  #advance(): void {
+    while (this.#waiting.length > 0) {
+      const idle = this.#idle.pop();
+      if (idle === undefined && this.#workers.size >= this.#options.numWorkers) return;
+      const job = this.#waiting.shift()!;
       if (job.signal.aborted) job.reject(job.signal.reason);
-      else this.runJob(job, idle ?? this.start(), idle === undefined);
+      else this.#runJob(job, idle ?? this.#start(), idle === undefined);
     }
   }
 
-  private start(): Worker {
-    const worker = (this.options.startWorker ?? startSymbolicWorker)();
-    this.workers.add(worker);
+  #start(): Worker {
+    const worker = (this.#options.startWorker ?? startSymbolicWorker)();
+    this.#workers.add(worker);
     // An idle thread keeps no process alive.
     worker.unref();
     worker.once("exit", () => {
-      this.workers.delete(worker);
-      const position = this.idle.indexOf(worker);
-      if (position !== -1) this.idle.splice(position, 1);
-      if (!this.isClosed) this.advance();
+      this.#workers.delete(worker);
+      const position = this.#idle.indexOf(worker);
+      if (position !== -1) this.#idle.splice(position, 1);
+      if (!this.#isClosed) this.#advance();
     });
     return worker;
   }
 
-  private runJob({ request, signal, resolve, reject }: Job, worker: Worker, isStarting: boolean): void {
-    const { timeoutMs } = this.options;
+  #runJob({ request, signal, resolve, reject }: Job, worker: Worker, isStarting: boolean): void {
+    const { timeoutMs } = this.#options;
     worker.ref();
     const kill = (reason: unknown) => {
       finish();
@@ -112,9 +112,9 @@ export class SymbolicPool {
       }
       finish();
       worker.unref();
-      this.idle.push(worker);
+      this.#idle.push(worker);
       resolve(reply.verdict);
-      this.advance();
+      this.#advance();
     };
     const finish = () => {
       clearTimeout(timer);

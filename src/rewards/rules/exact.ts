@@ -25,7 +25,7 @@ export const exact: RewardDefinition<typeof options> = {
   type: "exact",
   options,
   build: ({ after, lastLine, ignoreCase, ignorePunctuation, right, wrong, truthKey: key }) => {
-    const normalise = (text: string) => {
+    const normalize = (text: string) => {
       const folded = ignoreCase ? text.toLowerCase() : text;
       const bare = ignorePunctuation ? folded.replace(/[^\p{L}\p{M}\p{N}\s]/gu, " ") : folded;
       return bare.normalize("NFC").replace(/\s+/g, " ").trim();
@@ -34,11 +34,11 @@ export const exact: RewardDefinition<typeof options> = {
       name: "exact",
       cost: "instant",
       score: ({ prompt, reply }) => {
-        const accepted = truthTexts("exact", prompt, key).map(normalise);
+        const accepted = truthTexts("exact", prompt, key).map(normalize);
         const answer = pick(finalAnswer(reply), after, lastLine);
         if (answer === undefined)
           return { value: wrong, parts: { extracted: 0 }, explanation: `does not say "${after}"` };
-        const isRight = accepted.includes(normalise(answer));
+        const isRight = accepted.includes(normalize(answer));
         return {
           value: isRight ? right : wrong,
           parts: { extracted: 1 },

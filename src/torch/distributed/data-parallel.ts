@@ -40,16 +40,16 @@ export interface DataParallelOptions {
 
 /** Keeps the ranks of a group in step. Made by `DataParallel.create`, on all ranks together. */
 export class DataParallel {
-  private readonly group: ProcessGroup;
-  private readonly reduction: "sum" | "mean";
-  private readonly maxInFlight: number;
-  private readonly buckets: readonly (readonly Tensor[])[];
+  readonly #group: ProcessGroup;
+  readonly #reduction: "sum" | "mean";
+  readonly #maxInFlight: number;
+  readonly #buckets: readonly (readonly Tensor[])[];
 
   private constructor(options: DataParallelOptions, buckets: readonly (readonly Tensor[])[]) {
-    this.group = options.group;
-    this.reduction = options.reduction ?? "sum";
-    this.maxInFlight = options.maxInFlight ?? DEFAULT_MAX_IN_FLIGHT;
-    this.buckets = buckets;
+    this.#group = options.group;
+    this.#reduction = options.reduction ?? "sum";
+    this.#maxInFlight = options.maxInFlight ?? DEFAULT_MAX_IN_FLIGHT;
+    this.#buckets = buckets;
   }
 
   /** Checks that all ranks have the same parameters, and gives all of them the values of rank 0. */
@@ -64,7 +64,7 @@ export class DataParallel {
 
   /** How many transfers a reduction takes. */
   get numBuckets(): number {
-    return this.buckets.length;
+    return this.#buckets.length;
   }
 
   /**
@@ -72,11 +72,11 @@ export class DataParallel {
    * gradient counts as zero on this rank; one without a gradient on every rank stays without.
    */
   async reduceGradients(): Promise<void> {
-    const isUsed = await this.findUsedParameters();
-    await pipeline(this.buckets, this.maxInFlight, async (bucket) => {
+    const isUsed = await this.#findUsedParameters();
+    await pipeline(this.#buckets, this.#maxInFlight, async (bucket) => {
       const flat = flatten(() => bucket.map((parameter) => parameter.grad ?? zerosLike(parameter.detach())));
       try {
-        await this.group.allReduce(flat, this.reduction);
+        await this.#group.allReduce(flat, this.#reduction);
         writeGradients(bucket, flat, isUsed);
       } finally {
         flat.dispose();
@@ -84,13 +84,13 @@ export class DataParallel {
     });
   }
 
-  private async findUsedParameters(): Promise<(parameter: Tensor) => boolean> {
-    const parameters = this.buckets.flat();
+  async #findUsedParameters(): Promise<(parameter: Tensor) => boolean> {
+    const parameters = this.#buckets.flat();
     const first = parameters[0];
     if (first === undefined) return () => false;
     const flags = keep(tensor(parameters.map(hasGradient).map(Number), { dtype: "int32", device: first.device }));
     try {
-      await this.group.allReduce(flags, "max");
+      await this.#group.allReduce(flags, "max");
       const values = flags.toArray();
       const used = new Set(parameters.filter((_, i) => values[i] === 1));
       return (parameter) => used.has(parameter);

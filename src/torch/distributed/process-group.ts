@@ -69,12 +69,12 @@ export class ProcessGroup extends ObjectHandle {
 
   /** The inputs of all ranks, in the order of ranks, as new tensors that belong to the caller and to no scope. */
   async allGather(input: Tensor): Promise<Tensor[]> {
-    const outputs = this.outputsLike(input);
+    const outputs = this.#outputsLike(input);
     await native.allGather(this.handle, handlesOf(outputs), input.handle);
     return outputs;
   }
   allGatherSync(input: Tensor): Tensor[] {
-    const outputs = this.outputsLike(input);
+    const outputs = this.#outputsLike(input);
     native.allGatherSync(this.handle, handlesOf(outputs), input.handle);
     return outputs;
   }
@@ -122,7 +122,7 @@ export class ProcessGroup extends ObjectHandle {
     native.receiveSync(this.handle, tensor.handle, from, tag);
   }
 
-  private outputsLike(input: Tensor): Tensor[] {
+  #outputsLike(input: Tensor): Tensor[] {
     return keep(tensorScope(() => Array.from({ length: this.worldSize }, () => emptyLike(input.detach()))));
   }
 }

@@ -1,5 +1,5 @@
 /**
- * What a loss needs of a row of scores (log-probability of the target, entropy, log of the normaliser) in one pass, and
+ * What a loss needs of a row of scores (log-probability of the target, entropy, log of the normalizer) in one pass, and
  * the gradient of the scores in one more, in place and in the scores' own type. A block works on one row.
  */
 import { empty } from "../create.ts";
@@ -21,7 +21,7 @@ export function scoreStatisticsKernel(z_SV: Tensor, targets_S: Tensor, temperatu
 export function scoreGradientKernel_(
   z_SV: Tensor,
   targets_S: Tensor,
-  logNormaliser_S: Tensor,
+  logNormalizer_S: Tensor,
   entropy_S: Tensor,
   gradLogprob_S: Tensor,
   gradEntropy_S: Tensor,
@@ -31,7 +31,7 @@ export function scoreGradientKernel_(
   gradient(z_SV.dtype, { blocks: S, threads }, [
     z_SV,
     targets_S,
-    logNormaliser_S,
+    logNormalizer_S,
     entropy_S,
     gradLogprob_S,
     gradEntropy_S,
@@ -51,7 +51,7 @@ __device__ __forceinline__ Sums join(Sums a, Sums b) {
   return {top, a.mass * wa + b.mass * wb, a.moment * wa + b.moment * wb};
 }
 extern "C" __global__ void __launch_bounds__(512) score_statistics(
-    const T* scores, const long long* targets, float* logprob, float* entropy, float* logNormaliser, int V, float scale) {
+    const T* scores, const long long* targets, float* logprob, float* entropy, float* logNormalizer, int V, float scale) {
   const T* row = scores + (size_t)blockIdx.x * V;
   const Pack* packs = (const Pack*)row;
   Sums mine = {-3.0e38f, 0.0f, 0.0f};
@@ -75,7 +75,7 @@ extern "C" __global__ void __launch_bounds__(512) score_statistics(
   if (threadIdx.x == 0) {
     for (int w = 1; w < blockDim.x / 32; w++) mine = join(mine, parts[w]);
     float logZ = mine.top + logf(mine.mass);
-    logNormaliser[blockIdx.x] = logZ;
+    logNormalizer[blockIdx.x] = logZ;
     logprob[blockIdx.x] = load(row[targets[blockIdx.x]]) * scale - logZ;
     entropy[blockIdx.x] = logZ - mine.moment / mine.mass;
   }
@@ -86,10 +86,10 @@ const gradient = cudaKernel(
   "score_gradient",
   `
 extern "C" __global__ void __launch_bounds__(512) score_gradient(
-    T* scores, const long long* targets, const float* logNormaliser, const float* entropy, const float* gradLogprob,
+    T* scores, const long long* targets, const float* logNormalizer, const float* entropy, const float* gradLogprob,
     const float* gradEntropy, int V, float scale) {
   Pack* packs = (Pack*)(scores + (size_t)blockIdx.x * V);
-  float logZ = logNormaliser[blockIdx.x], H = entropy[blockIdx.x];
+  float logZ = logNormalizer[blockIdx.x], H = entropy[blockIdx.x];
   float gl = gradLogprob[blockIdx.x], ge = gradEntropy[blockIdx.x];
   int target = (int)targets[blockIdx.x];
   for (int i = threadIdx.x; i < V / 8; i += blockDim.x) {

@@ -2,13 +2,13 @@
 import { RerollError } from "../../errors/reroll-error.ts";
 import { op } from "../operator.ts";
 import type { Tensor } from "../tensor.ts";
-import { createParameter, type InitialiseOptions, type Initialiser, initialise } from "./initialise.ts";
+import { createParameter, type InitializeOptions, type Initializer, initialize } from "./initialize.ts";
 import { Module, type Parameter } from "./module.ts";
 
 /** How an Embedding starts. */
-export interface EmbeddingOptions extends InitialiseOptions {
+export interface EmbeddingOptions extends InitializeOptions {
   /** Default standard normal, as in PyTorch. */
-  readonly initialWeight?: Initialiser;
+  readonly initialWeight?: Initializer;
 }
 
 /** The vector of each id: ids of any shape to [..., width]. An id outside of the table is an error of the device. */
@@ -17,7 +17,7 @@ export class Embedding extends Module {
 
   constructor(numEmbeddings: number, width: number, options: EmbeddingOptions) {
     super();
-    const { initialWeight = initialise.normal(0, 1) } = options;
+    const { initialWeight = initialize.normal(0, 1) } = options;
     this.weight = createParameter([numEmbeddings, width], initialWeight, options);
   }
 

@@ -1,9 +1,9 @@
-/** Normalisation by mean and variance. */
+/** Normalization by mean and variance. */
 import { ones, type TensorOptions, zeros } from "../create.ts";
 import { op } from "../operator.ts";
 import type { Tensor } from "../tensor.ts";
 import { expectWidth } from "./expect-width.ts";
-import { createParameter } from "./initialise.ts";
+import { createParameter } from "./initialize.ts";
 import { Module, type Parameter } from "./module.ts";
 
 /** What a LayerNorm may be told. */

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { tensor } from "../create.ts";
 import { Generator } from "../random.ts";
-import { initialise } from "./initialise.ts";
+import { initialize } from "./initialize.ts";
 import { Linear } from "./linear.ts";
 
 const generator = new Generator(0);
@@ -34,13 +34,13 @@ test("linear multiplies by the transposed weight and adds the bias", () => {
 });
 
 test("linear without bias has one parameter", () => {
-  const linear = new Linear(2, 2, { generator, hasBias: false, initialWeight: initialise.ones });
+  const linear = new Linear(2, 2, { generator, hasBias: false, initialWeight: initialize.ones });
   expect([...linear.namedParameters().keys()]).toEqual(["weight"]);
   expect(linear.forward(tensor([3, 4])).toArray()).toEqual([7, 7]);
 });
 
 test("linear passes gradients to weight, bias and input", () => {
-  const linear = new Linear(2, 1, { generator, initialWeight: initialise.ones, initialBias: initialise.zeros });
+  const linear = new Linear(2, 1, { generator, initialWeight: initialize.ones, initialBias: initialize.zeros });
   const x = tensor([[2, 3]]);
   x.requiresGrad = true;
   linear.forward(x).sum().backward();

@@ -2,17 +2,17 @@
 import { op } from "../operator.ts";
 import type { Tensor } from "../tensor.ts";
 import { expectWidth } from "./expect-width.ts";
-import { createParameter, type InitialiseOptions, type Initialiser, initialise } from "./initialise.ts";
+import { createParameter, type InitializeOptions, type Initializer, initialize } from "./initialize.ts";
 import { Module, type Parameter } from "./module.ts";
 
 /** How a Linear starts. */
-export interface LinearOptions extends InitialiseOptions {
+export interface LinearOptions extends InitializeOptions {
   /** Default true. */
   readonly hasBias?: boolean;
   /** Default uniform within 1 / sqrt(inputSize), as in PyTorch. */
-  readonly initialWeight?: Initialiser;
+  readonly initialWeight?: Initializer;
   /** Default uniform within 1 / sqrt(inputSize), as in PyTorch. */
-  readonly initialBias?: Initialiser;
+  readonly initialBias?: Initializer;
 }
 
 /** x W' + b for x of [..., inputSize]; W is [outputSize, inputSize]. */
@@ -27,9 +27,9 @@ export class Linear extends Module {
     this.inputSize = inputSize;
     this.outputSize = outputSize;
     const bound = 1 / Math.sqrt(inputSize);
-    const { hasBias = true, initialBias = initialise.uniform(-bound, bound) } = options;
+    const { hasBias = true, initialBias = initialize.uniform(-bound, bound) } = options;
     // The gain that PyTorch's layer uses: kaiming for a leaky ReLU of slope sqrt(5).
-    const { initialWeight = initialise.kaimingUniform(Math.sqrt(2 / 6)) } = options;
+    const { initialWeight = initialize.kaimingUniform(Math.sqrt(2 / 6)) } = options;
     this.weight = createParameter([outputSize, inputSize], initialWeight, options);
     this.bias = hasBias ? createParameter([outputSize], initialBias, options) : null;
   }

@@ -2,11 +2,11 @@ import { describe, expect, test } from "vitest";
 import { tensor } from "../create.ts";
 import { Generator } from "../random.ts";
 import { type ActivationName, activationOf } from "./activation.ts";
-import { initialise } from "./initialise.ts";
+import { initialize } from "./initialize.ts";
 import { MLP } from "./mlp.ts";
 
 const generator = new Generator(0);
-const simple = { generator, initialWeight: initialise.ones, initialBias: initialise.zeros };
+const simple = { generator, initialWeight: initialize.ones, initialBias: initialize.zeros };
 
 test("an mlp activates between layers and not after the last", () => {
   const mlp = new MLP({ ...simple, widths: [2, 2, 1], activation: "relu" });
@@ -21,8 +21,8 @@ test("an mlp activates its output when told to", () => {
   expect(mlp.forward(tensor([[0.5]])).item()).toBeCloseTo(Math.tanh(0.5), 6);
 });
 
-test("the weight of the last layer has an initialiser of its own", () => {
-  const mlp = new MLP({ ...simple, widths: [2, 2, 2], activation: "tanh", initialOutputWeight: initialise.zeros });
+test("the weight of the last layer has an initializer of its own", () => {
+  const mlp = new MLP({ ...simple, widths: [2, 2, 2], activation: "tanh", initialOutputWeight: initialize.zeros });
   expect(mlp.layers.map((layer) => layer.weight.toArray())).toEqual([
     [1, 1, 1, 1],
     [0, 0, 0, 0],

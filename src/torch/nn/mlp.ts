@@ -2,23 +2,23 @@
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { Tensor } from "../tensor.ts";
 import { type ActivationName, activationOf } from "./activation.ts";
-import type { InitialiseOptions, Initialiser } from "./initialise.ts";
+import type { InitializeOptions, Initializer } from "./initialize.ts";
 import { Linear } from "./linear.ts";
 import { Module } from "./module.ts";
 
 /** The shape of an MLP, and how it starts. */
-export interface MLPOptions extends InitialiseOptions {
+export interface MLPOptions extends InitializeOptions {
   /** From the input's size to the output's: [4, 64, 64, 2] has two hidden layers. */
   readonly widths: readonly number[];
   readonly activation: ActivationName;
   /** Default none: the last layer is linear. */
   readonly outputActivation?: ActivationName;
-  /** Weights of the hidden layers. Default as in Linear; control policies use initialise.orthogonal(Math.SQRT2). */
-  readonly initialWeight?: Initialiser;
-  /** Weight of the last layer. Default as the hidden ones; action heads start small, initialise.orthogonal(0.01). */
-  readonly initialOutputWeight?: Initialiser;
+  /** Weights of the hidden layers. Default as in Linear; control policies use initialize.orthogonal(Math.SQRT2). */
+  readonly initialWeight?: Initializer;
+  /** Weight of the last layer. Default as the hidden ones; action heads start small, initialize.orthogonal(0.01). */
+  readonly initialOutputWeight?: Initializer;
   /** Biases of all layers. Default as in Linear. */
-  readonly initialBias?: Initialiser;
+  readonly initialBias?: Initializer;
 }
 
 /** x of [..., widths[0]] to [..., last width]. */

@@ -76,7 +76,7 @@ export abstract class Module {
     });
   }
 
-  /** Moves the parameters to a device and type, keeping their identity: optimisers and graphs made later see the new place. */
+  /** Moves the parameters to a device and type, keeping their identity: optimizers and graphs made later see the new place. */
   to({ device, dtype }: { readonly device?: Device; readonly dtype?: DType }): this {
     for (const parameter of this.parameters()) {
       const moved = noGrad(() => {

@@ -7,11 +7,11 @@ import { zeros } from "../create.ts";
 import { op } from "../operator.ts";
 import { tensorScope } from "../scope.ts";
 import type { Tensor } from "../tensor.ts";
-import { createParameter, type InitialiseOptions, type Initialiser, initialise } from "./initialise.ts";
+import { createParameter, type InitializeOptions, type Initializer, initialize } from "./initialize.ts";
 import type { Parameter } from "./module.ts";
 
 /** The shape of a recurrent network, and how it starts. */
-export interface RecurrentOptions extends InitialiseOptions {
+export interface RecurrentOptions extends InitializeOptions {
   readonly inputSize: number;
   readonly hiddenSize: number;
   /** Layers on top of each other. Default 1. */
@@ -19,7 +19,7 @@ export interface RecurrentOptions extends InitialiseOptions {
   /** Default true. */
   readonly hasBias?: boolean;
   /** Default uniform within 1 / sqrt(hiddenSize) for all weights and biases, as in PyTorch. */
-  readonly initialWeight?: Initialiser;
+  readonly initialWeight?: Initializer;
 }
 
 /** "weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0", and so on for every layer. */
@@ -40,7 +40,7 @@ export function createRecurrentWeights(
   options: RecurrentOptions,
 ): Map<RecurrentWeightName, Parameter> {
   const bound = 1 / Math.sqrt(hiddenSize);
-  const { initialWeight = initialise.uniform(-bound, bound) } = options;
+  const { initialWeight = initialize.uniform(-bound, bound) } = options;
   const rows = numGates * hiddenSize;
   const weights = new Map<RecurrentWeightName, Parameter>();
   for (let layer = 0; layer < numLayers; layer++) {

@@ -3,7 +3,7 @@ import { full, ones, randn, tensor } from "../create.ts";
 import { Generator } from "../random.ts";
 import type { Tensor } from "../tensor.ts";
 import { GRU } from "./gru.ts";
-import { initialise } from "./initialise.ts";
+import { initialize } from "./initialize.ts";
 import { LSTM } from "./lstm.ts";
 import { resetWhere } from "./reset-where.ts";
 
@@ -18,7 +18,7 @@ function expectClose(got: Tensor, expected: readonly number[]): void {
 
 describe("LSTM", () => {
   test("one tick with all weights one", () => {
-    const lstm = new LSTM({ inputSize: 1, hiddenSize: 1, hasBias: false, generator, initialWeight: initialise.ones });
+    const lstm = new LSTM({ inputSize: 1, hiddenSize: 1, hasBias: false, generator, initialWeight: initialize.ones });
     const state = { hidden_LBD: tensor([[[0.5]]]), cell_LBD: tensor([[[2]]]) };
     const { output_BTD, state: next } = lstm.forward(tensor([[[0.25]]]), state);
     // Every gate sees 0.25 + 0.5.
@@ -58,7 +58,7 @@ describe("LSTM", () => {
 
 describe("GRU", () => {
   test("one tick with all weights one", () => {
-    const gru = new GRU({ inputSize: 1, hiddenSize: 1, hasBias: false, generator, initialWeight: initialise.ones });
+    const gru = new GRU({ inputSize: 1, hiddenSize: 1, hasBias: false, generator, initialWeight: initialize.ones });
     const { output_BTD } = gru.forward(tensor([[[0.25]]]), { hidden_LBD: tensor([[[0.5]]]) });
     const gate = sigmoid(0.75);
     const fresh = Math.tanh(0.25 + gate * 0.5);

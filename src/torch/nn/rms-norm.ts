@@ -1,9 +1,9 @@
-/** Normalisation by root mean square. */
+/** Normalization by root mean square. */
 import { ones, type TensorOptions } from "../create.ts";
 import { rmsNorm } from "../fused.ts";
 import type { Tensor } from "../tensor.ts";
 import { expectWidth } from "./expect-width.ts";
-import { createParameter } from "./initialise.ts";
+import { createParameter } from "./initialize.ts";
 import { Module, type Parameter } from "./module.ts";
 
 /** What an RMSNorm may be told. */

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { randn, tensor } from "../create.ts";
 import { Generator } from "../random.ts";
 import type { Tensor } from "../tensor.ts";
-import { initialise } from "./initialise.ts";
+import { initialize } from "./initialize.ts";
 import type { Linear } from "./linear.ts";
 import { ropeTables } from "./rope.ts";
 import { SelfAttention } from "./self-attention.ts";
@@ -101,7 +101,7 @@ test("rope makes the order of rows matter", () => {
 });
 
 test("gradients reach all four projections", () => {
-  const attention = new SelfAttention({ width: 4, numHeads: 2, generator, initialWeight: initialise.normal(0, 1) });
+  const attention = new SelfAttention({ width: 4, numHeads: 2, generator, initialWeight: initialize.normal(0, 1) });
   attention
     .forward(randn([1, 3, 4], { generator }))
     .square()

@@ -3,13 +3,13 @@ import { RerollError } from "../../errors/reroll-error.ts";
 import { attention } from "../fused.ts";
 import type { Tensor } from "../tensor.ts";
 import { expectWidth } from "./expect-width.ts";
-import type { InitialiseOptions, Initialiser } from "./initialise.ts";
+import type { InitializeOptions, Initializer } from "./initialize.ts";
 import { Linear } from "./linear.ts";
 import { Module } from "./module.ts";
 import { applyRope, type RopeTables } from "./rope.ts";
 
 /** The shape of a SelfAttention, and how it starts. */
-export interface SelfAttentionOptions extends InitialiseOptions {
+export interface SelfAttentionOptions extends InitializeOptions {
   readonly width: number;
   readonly numHeads: number;
   /** Fewer than numHeads lets query heads share keys and values. Must divide numHeads. Default numHeads. */
@@ -19,7 +19,7 @@ export interface SelfAttentionOptions extends InitialiseOptions {
   /** Bias of all four projections. Default true, as in PyTorch. */
   readonly hasBias?: boolean;
   /** Weight of all four projections. Default as in Linear. */
-  readonly initialWeight?: Initialiser;
+  readonly initialWeight?: Initializer;
 }
 
 /** What positions see of each other. */

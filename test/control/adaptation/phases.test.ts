@@ -14,7 +14,7 @@ const modules = ["encoderPriv", "actor", "actorAdapt", "adaptModule", "adaptEma"
 type ModuleName = (typeof modules)[number];
 
 interface PhaseFacts {
-  /** Whose weights decide the actions, beside the normaliser. */
+  /** Whose weights decide the actions, beside the normalizer. */
   readonly acts: readonly ModuleName[];
   /** Whose weights change in a training step. */
   readonly changes: readonly ModuleName[];

@@ -64,7 +64,7 @@ export const pieces: readonly PieceRow[] = [
   { kind: "advantage", file: "advantages/max-rl.ts", name: "maxRl", peers: ["prime-rl", "SkyRL"] },
   { kind: "advantage", file: "advantages/gigpo.ts", name: "gigpo", peers: ["ROLL"] },
   { kind: "advantage", file: "advantages/agent-baseline.ts", name: "agentBaseline", peers: ["prime-rl"] },
-  { kind: "advantage", file: "advantages/normalise-rewards.ts", name: "normaliseRewards", peers: ["ROLL", "AReaL"] },
+  { kind: "advantage", file: "advantages/normalize-rewards.ts", name: "normalizeRewards", peers: ["ROLL", "AReaL"] },
   { kind: "advantage", file: "advantages/clip.ts", name: "clip", peers: ["ROLL"], source: "ROLL" },
   { kind: "advantage", file: "whiten.ts", name: "whiten", peers: ["verl", "ROLL"] },
 
@@ -238,7 +238,7 @@ export const pieces: readonly PieceRow[] = [
     source: "Schulman 2020; gradients: arXiv:2506.09477",
   },
   { kind: "kl", file: "kl/loss.ts", name: "klLoss", peers: ["verl", "ROLL", "TRL", "ART"] },
-  { kind: "kl", file: "kl/penalty.ts", name: "penaliseRewards", peers: ["verl", "ROLL", "tinker"] },
+  { kind: "kl", file: "kl/penalty.ts", name: "penalizeRewards", peers: ["verl", "ROLL", "tinker"] },
   {
     kind: "kl",
     file: "kl/controller.ts",
@@ -297,7 +297,7 @@ export const pieces: readonly PieceRow[] = [
 export const supporting: readonly string[] = [
   "advantages/group-rows.ts",
   "advantages/host-values.ts",
-  "advantages/normalise-groups.ts",
+  "advantages/normalize-groups.ts",
   "advantages/token-values.ts",
   "corrections/bypass-check.ts",
   "corrections/correction-metrics.ts",

@@ -31,8 +31,8 @@ test("reverse takes the expectation under the policy", () => {
   expect(loss).toBeCloseTo(0.25 * Math.log(0.5) + 0.5 * Math.log(2), 12);
 });
 
-test("renormalised, mass outside of the candidates costs nothing", () => {
-  const { loss } = run([0.1, 0.05], [0.6, 0.3], { direction: "forward", tail: "renormalise" });
+test("renormalized, mass outside of the candidates costs nothing", () => {
+  const { loss } = run([0.1, 0.05], [0.6, 0.3], { direction: "forward", tail: "renormalize" });
   expect(loss).toBeCloseTo(0, 12);
 });
 

@@ -19,9 +19,9 @@ export interface TopDistillationOptions {
   readonly direction: KlDirection;
   /**
    * Where the probability of all other tokens goes. bucket: into one more outcome, which makes the loss a lower bound of
-   * the full KL. renormalise: nowhere; both are scaled to sum 1 over the candidates, and mass outside costs nothing.
+   * the full KL. renormalize: nowhere; both are scaled to sum 1 over the candidates, and mass outside costs nothing.
    */
-  readonly tail: "bucket" | "renormalise";
+  readonly tail: "bucket" | "renormalize";
 }
 
 /** Candidates below this count as this, as in distillation.ts. */
@@ -59,7 +59,7 @@ export function topDistillationLoss(inputs: TopDistillationInputs, options: TopD
 
 /** Log-probs that sum to 1: with one more outcome, or scaled. */
 function closeDistribution(logprobs_BTC: Tensor, tail: TopDistillationOptions["tail"]): Tensor {
-  if (tail === "renormalise") return logprobs_BTC.logSoftmax(2);
+  if (tail === "renormalize") return logprobs_BTC.logSoftmax(2);
   const rest_BT1 = logprobs_BTC.exp().sum(2, true).neg().add(1).clamp(SMALLEST_TAIL);
   return cat([logprobs_BTC, rest_BT1.log()], 2);
 }

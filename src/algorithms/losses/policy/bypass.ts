@@ -12,7 +12,7 @@ export interface BypassInputs {
   readonly samplerLogprobs_BT: Tensor;
   readonly advantages_BT: Tensor;
   readonly lossMask_BT: Tensor;
-  /** The mean weight of the whole batch, for self-normalisation that does not depend on the cut into microbatches. */
+  /** The mean weight of the whole batch, for self-normalization that does not depend on the cut into microbatches. */
   readonly meanWeight?: Tensor;
 }
 

@@ -7,12 +7,12 @@ import { logRatio, type PolicyLossInputs, policyTerms, tokenLoss, tokenShare } f
 import { selectLargest, shareToCount, tokenCovariance } from "./token-covariance.ts";
 
 export interface KlCovInputs extends PolicyLossInputs {
-  /** Tokens to penalise, chosen before by `klCovSelection`. Default: chosen among the tokens of this call. */
+  /** Tokens to penalize, chosen before by `klCovSelection`. Default: chosen among the tokens of this call. */
   readonly selected_BT?: Tensor;
 }
 
 export interface KlCovOptions {
-  /** The share of loss tokens to penalise. verl uses 2e-4. At least one token is. */
+  /** The share of loss tokens to penalize. verl uses 2e-4. At least one token is. */
   readonly share: number;
   /** The weight of the penalty. verl uses 1. */
   readonly penalty: number;
@@ -33,12 +33,12 @@ export function klCovLoss(inputs: KlCovInputs, options: KlCovOptions): TokenLoss
   const plain_BT = terms.advantages_BT.neg().mul(logRatio_BT.exp());
   const loss_BT = plain_BT.add(distance_BT.mul(options.penalty).where(selected_BT, 0));
   return tokenLoss(terms, loss_BT, {
-    "policy/penalised_fraction": tokenShare(terms, selected_BT),
+    "policy/penalized_fraction": tokenShare(terms, selected_BT),
     "policy/anchor_kl_abs": meanOver(terms.lossMask_BT, distance_BT),
   });
 }
 
-/** The tokens that KL-Cov penalises. */
+/** The tokens that KL-Cov penalizes. */
 export function klCovSelection(inputs: PolicyLossInputs, { share }: KlCovOptions): Tensor {
   expectRange("share", share, Number.MIN_VALUE, 1);
   const terms = policyTerms(inputs);

@@ -94,7 +94,7 @@ function expectHealthy(epochs: ReturnType<typeof run>): void {
   }
 }
 
-test("RLOO with self-normalised sequence weights, REINFORCE in bypass mode", () => {
+test("RLOO with self-normalized sequence weights, REINFORCE in bypass mode", () => {
   const epochs = run(
     [
       "rollout_is=sequence",

@@ -4,7 +4,7 @@
  * One call serves a single tick of a rollout and a whole sequence of training, so that both compute the same numbers: what it
  * remembers goes in and comes out as plain rows, and is forgotten where an episode begins.
  */
-import type { InitialiseOptions } from "../../../torch/nn/initialise.ts";
+import type { InitializeOptions } from "../../../torch/nn/initialize.ts";
 import type { Module } from "../../../torch/nn/module.ts";
 import type { Tensor } from "../../../torch/tensor.ts";
 import { HistoryGRU } from "./history-gru.ts";
@@ -39,7 +39,7 @@ export interface AdaptModule extends Module {
 }
 
 /** The sizes of an adapt module, and how it starts. */
-export interface AdaptModuleOptions extends InitialiseOptions {
+export interface AdaptModuleOptions extends InitializeOptions {
   readonly inputSize: number;
   readonly latentSize: number;
   /** Scale of the output's weight. */

@@ -1,7 +1,7 @@
 /**
  * All networks of teacher and student.
  *
- * In: observations as the environment gives them, normalised once by `normalizer`. Out: latents, means of actions, values. Each
+ * In: observations as the environment gives them, normalized once by `normalizer`. Out: latents, means of actions, values. Each
  * network reads the groups that the table names and no others, so a student runs where nothing privileged is known.
  *
  * | network | reads | gives |
@@ -41,7 +41,7 @@ export interface AdaptationPolicyOptions {
   readonly adaptModule: AdaptModuleKind;
   /** First log standard deviation of the actions. */
   readonly logStd: number;
-  /** Weight of what the normaliser knows for each tick that passes. */
+  /** Weight of what the normalizer knows for each tick that passes. */
   readonly normalizerDecay: number;
   readonly seed: number;
 }
@@ -49,7 +49,7 @@ export interface AdaptationPolicyOptions {
 /** Scale of the outputs of actors and critic at the start: actions and values are near 0. */
 const HEAD_GAIN = 0.01;
 
-/** Latents start at the size of a normalised observation, so that the actors notice them from the first update. */
+/** Latents start at the size of a normalized observation, so that the actors notice them from the first update. */
 const LATENT_GAIN = 1;
 
 /** An actor over groups of the observation and a latent, with a standard deviation that depends on neither. */
@@ -110,7 +110,7 @@ export class AdaptationPolicy extends Module {
     generator.dispose();
   }
 
-  /** The teacher's latents. Observations are normalised, here and below; [..., O] to [..., Z]. */
+  /** The teacher's latents. Observations are normalized, here and below; [..., O] to [..., Z]. */
   encode(observations: Tensor): Tensor {
     return this.encoderPriv.forward(readGroups(observations, this.layout, ENCODER_READS));
   }

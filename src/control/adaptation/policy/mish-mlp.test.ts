@@ -3,7 +3,7 @@ import { tensor } from "../../../torch/create.ts";
 import { Generator } from "../../../torch/random.ts";
 import { MishMLP, MishTrunk } from "./mish-mlp.ts";
 
-test("a hidden layer is linear, then normalised, then Mish", () => {
+test("a hidden layer is linear, then normalized, then Mish", () => {
   const trunk = new MishTrunk(2, [2], { generator: new Generator(0) });
   trunk.layers[0]!.loadStateDict(
     new Map([
@@ -17,7 +17,7 @@ test("a hidden layer is linear, then normalised, then Mish", () => {
       ["bias", tensor([0, 0])],
     ]),
   );
-  // Mean 3 and deviation 2: normalised to -1 and 1.
+  // Mean 3 and deviation 2: normalized to -1 and 1.
   const mish = (x: number) => x * Math.tanh(Math.log1p(Math.exp(x)));
   const [low, high] = trunk.forward(tensor([[1, 5]])).toArray();
   expect(low).toBeCloseTo(mish(-1), 4);

@@ -1,5 +1,5 @@
 /** Linear, LayerNorm, Mish: the layers that all networks of teacher and student are made of. */
-import { type InitialiseOptions, initialise } from "../../../torch/nn/initialise.ts";
+import { type InitializeOptions, initialize } from "../../../torch/nn/initialize.ts";
 import { LayerNorm } from "../../../torch/nn/layer-norm.ts";
 import { Linear } from "../../../torch/nn/linear.ts";
 import { Module } from "../../../torch/nn/module.ts";
@@ -11,7 +11,7 @@ export class MishTrunk extends Module {
   readonly layers: readonly Linear[];
   readonly norms: readonly LayerNorm[];
 
-  constructor(inputSize: number, widths: readonly number[], options: InitialiseOptions) {
+  constructor(inputSize: number, widths: readonly number[], options: InitializeOptions) {
     super();
     this.layers = widths.map((width, i) => orthogonalLinear(widths[i - 1] ?? inputSize, width, 1, options));
     this.norms = widths.map((width) => new LayerNorm(width, options));
@@ -23,7 +23,7 @@ export class MishTrunk extends Module {
 }
 
 /** The shape of a network with a linear output. */
-export interface MishMLPOptions extends InitialiseOptions {
+export interface MishMLPOptions extends InitializeOptions {
   readonly inputSize: number;
   readonly hidden: readonly number[];
   readonly outputSize: number;
@@ -52,12 +52,12 @@ export function orthogonalLinear(
   inputSize: number,
   outputSize: number,
   gain: number,
-  options: InitialiseOptions,
+  options: InitializeOptions,
 ): Linear {
   return new Linear(inputSize, outputSize, {
     ...options,
-    initialWeight: initialise.orthogonal(gain),
-    initialBias: initialise.zeros,
+    initialWeight: initialize.orthogonal(gain),
+    initialBias: initialize.zeros,
   });
 }
 

@@ -175,7 +175,7 @@ function specialTokens(settings: GgufSettings) {
   };
 }
 
-/** Qwen3's mixtures have experts in every layer and normalise the chosen experts' weights; llama.cpp has both built in. */
+/** Qwen3's mixtures have experts in every layer and normalize the chosen experts' weights; llama.cpp has both built in. */
 function mixture(settings: GgufSettings, header: GgufHeader, architecture: GgufArchitecture) {
   const stacked = header.tensors.get("blk.0.ffn_gate_exps.weight");
   const expertSize = settings.optionalCount(`${architecture}.expert_feed_forward_length`) ?? stacked?.shape[1];

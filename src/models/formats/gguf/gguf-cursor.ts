@@ -13,77 +13,77 @@ export const maxGgufHeaderBytes = 64 * 2 ** 20;
 
 /** A position in a GGUF header. Each read names the field, for the message when it is not there. */
 export class GgufCursor {
-  private readonly source: ByteSource;
-  private window: Buffer = Buffer.alloc(0);
-  private windowStart = 0;
-  private at = 0;
+  readonly #source: ByteSource;
+  #window: Buffer = Buffer.alloc(0);
+  #windowStart = 0;
+  #at = 0;
 
   constructor(source: ByteSource) {
-    this.source = source;
+    this.#source = source;
   }
 
   /** Bytes read so far. */
   get position(): number {
-    return this.at;
+    return this.#at;
   }
 
   /** Throws unless `count` things of at least `bytesEach` can still follow. */
   expectRoom(count: number, bytesEach: number, field: string): void {
-    const left = Math.min(this.source.size, maxGgufHeaderBytes) - this.at;
+    const left = Math.min(this.#source.size, maxGgufHeaderBytes) - this.#at;
     if (count * bytesEach <= left) return;
     const limit =
-      this.source.size > maxGgufHeaderBytes ? ` within the limit of ${maxGgufHeaderBytes} for a header` : "";
-    throw this.fail(`${field} needs ${count * bytesEach} bytes at byte ${this.at} and ${left} are left${limit}`);
+      this.#source.size > maxGgufHeaderBytes ? ` within the limit of ${maxGgufHeaderBytes} for a header` : "";
+    throw this.fail(`${field} needs ${count * bytesEach} bytes at byte ${this.#at} and ${left} are left${limit}`);
   }
 
   uint8(field: string): number {
-    const start = this.take(1, field);
-    return this.window.readUInt8(start);
+    const start = this.#take(1, field);
+    return this.#window.readUInt8(start);
   }
 
   int8(field: string): number {
-    const start = this.take(1, field);
-    return this.window.readInt8(start);
+    const start = this.#take(1, field);
+    return this.#window.readInt8(start);
   }
 
   uint16(field: string): number {
-    const start = this.take(2, field);
-    return this.window.readUInt16LE(start);
+    const start = this.#take(2, field);
+    return this.#window.readUInt16LE(start);
   }
 
   int16(field: string): number {
-    const start = this.take(2, field);
-    return this.window.readInt16LE(start);
+    const start = this.#take(2, field);
+    return this.#window.readInt16LE(start);
   }
 
   uint32(field: string): number {
-    const start = this.take(4, field);
-    return this.window.readUInt32LE(start);
+    const start = this.#take(4, field);
+    return this.#window.readUInt32LE(start);
   }
 
   int32(field: string): number {
-    const start = this.take(4, field);
-    return this.window.readInt32LE(start);
+    const start = this.#take(4, field);
+    return this.#window.readInt32LE(start);
   }
 
   float32(field: string): number {
-    const start = this.take(4, field);
-    return this.window.readFloatLE(start);
+    const start = this.#take(4, field);
+    return this.#window.readFloatLE(start);
   }
 
   float64(field: string): number {
-    const start = this.take(8, field);
-    return this.window.readDoubleLE(start);
+    const start = this.#take(8, field);
+    return this.#window.readDoubleLE(start);
   }
 
   uint64(field: string): bigint {
-    const start = this.take(8, field);
-    return this.window.readBigUInt64LE(start);
+    const start = this.#take(8, field);
+    return this.#window.readBigUInt64LE(start);
   }
 
   int64(field: string): bigint {
-    const start = this.take(8, field);
-    return this.window.readBigInt64LE(start);
+    const start = this.#take(8, field);
+    return this.#window.readBigInt64LE(start);
   }
 
   /** A boolean byte: the format calls anything but 0 and 1 invalid. */
@@ -103,39 +103,39 @@ export class GgufCursor {
   /** A text. Bytes that are not UTF-8 become U+FFFD: tokens of some vocabularies are no whole characters. */
   string(field: string): string {
     const length = this.count(`the length of ${field}`);
-    const start = this.take(length, field);
-    return this.window.toString("utf8", start, start + length);
+    const start = this.#take(length, field);
+    return this.#window.toString("utf8", start, start + length);
   }
 
   /** A copy of the next bytes, in a buffer of their own. */
   bytes(length: number, field: string): Uint8Array<ArrayBuffer> {
-    const start = this.take(length, field);
-    return new Uint8Array(this.window.subarray(start, start + length));
+    const start = this.#take(length, field);
+    return new Uint8Array(this.#window.subarray(start, start + length));
   }
 
   /** The error for a file that says something impossible. */
   fail(what: string): RerollError {
     return new RerollError(
       "GGUF_INVALID",
-      `${this.source.name} is not a valid GGUF file: ${what}. Download it again; a broken transfer is the usual cause.`,
-      { fileName: this.source.name },
+      `${this.#source.name} is not a valid GGUF file: ${what}. Download it again; a broken transfer is the usual cause.`,
+      { fileName: this.#source.name },
     );
   }
 
   /** Makes the next bytes available, moves past them, and gives their place in the window. */
-  private take(length: number, field: string): number {
+  #take(length: number, field: string): number {
     this.expectRoom(length, 1, field);
-    if (this.at + length > this.windowStart + this.window.length) this.fillWindow(length);
-    const start = this.at - this.windowStart;
-    this.at += length;
+    if (this.#at + length > this.#windowStart + this.#window.length) this.#fillWindow(length);
+    const start = this.#at - this.#windowStart;
+    this.#at += length;
     return start;
   }
 
-  private fillWindow(length: number): void {
-    const size = Math.min(Math.max(length, windowBytes), this.source.size - this.at);
-    const bytes = this.source.read(this.at, size);
-    this.window = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    this.windowStart = this.at;
+  #fillWindow(length: number): void {
+    const size = Math.min(Math.max(length, windowBytes), this.#source.size - this.#at);
+    const bytes = this.#source.read(this.#at, size);
+    this.#window = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.#windowStart = this.#at;
   }
 }
 

@@ -14,7 +14,7 @@ import { showName } from "../show-name.ts";
 import { withOpenFile } from "../with-open-file.ts";
 import { ggmlTypes } from "./ggml-type.ts";
 import { ggufArchitecture, type HuggingFaceConfig, huggingFaceConfigOf } from "./gguf-config.ts";
-import { dequantisableTypes, dequantise, isDequantisable } from "./gguf-dequantise.ts";
+import { dequantizableTypes, dequantize, isDequantizable } from "./gguf-dequantize.ts";
 import { type GgufHeader, type GgufTensor, parseGgufHeader } from "./gguf-header.ts";
 import { ggufTensorRole } from "./gguf-names.ts";
 import type { GgufValue } from "./gguf-value.ts";
@@ -58,19 +58,19 @@ export function openGguf(path: string): GgufFile {
 
 class OpenGgufFile implements GgufFile {
   readonly path: string;
-  private readonly header: GgufHeader;
+  readonly #header: GgufHeader;
 
   constructor(path: string, header: GgufHeader) {
     this.path = path;
-    this.header = header;
+    this.#header = header;
   }
 
   get metadata(): ReadonlyMap<string, GgufValue> {
-    return this.header.metadata;
+    return this.#header.metadata;
   }
 
   get tensors(): ReadonlyMap<string, GgufTensor> {
-    return this.header.tensors;
+    return this.#header.tensors;
   }
 
   readTensor(name: string): Float32Array {
@@ -85,12 +85,12 @@ class OpenGgufFile implements GgufFile {
 
   huggingFaceConfig(): HuggingFaceConfig {
     const ropeFactors = this.tensors.has("rope_freqs.weight") ? this.readTensor("rope_freqs.weight") : null;
-    return huggingFaceConfigOf(this.header, ropeFactors, basename(this.path));
+    return huggingFaceConfigOf(this.#header, ropeFactors, basename(this.path));
   }
 
   *huggingFaceTensors(): Iterable<HuggingFaceTensor> {
     const config = this.huggingFaceConfig();
-    const architecture = ggufArchitecture(this.header, basename(this.path));
+    const architecture = ggufArchitecture(this.#header, basename(this.path));
     for (const tensor of this.tensors.values()) {
       const role = ggufTensorRole(tensor.name, architecture);
       switch (role.kind) {
@@ -98,20 +98,20 @@ class OpenGgufFile implements GgufFile {
           yield { name: role.name, shape: tensor.shape, read: () => this.readTensor(tensor.name) };
           break;
         case "rope-permuted":
-          yield this.permutedTensor(tensor, role, config);
+          yield this.#permutedTensor(tensor, role, config);
           break;
         case "experts":
-          yield* this.expertTensors(tensor, role, config);
+          yield* this.#expertTensors(tensor, role, config);
           break;
         case "rope-factors":
           break;
         case "unknown":
-          throw this.unexpectedTensor(tensor, `${architecture} models have no such tensor`);
+          throw this.#unexpectedTensor(tensor, `${architecture} models have no such tensor`);
       }
     }
   }
 
-  private permutedTensor(
+  #permutedTensor(
     tensor: GgufTensor,
     { name, heads }: { readonly name: string; readonly heads: "query" | "key" },
     config: HuggingFaceConfig,
@@ -119,7 +119,7 @@ class OpenGgufFile implements GgufFile {
     const numHeads = heads === "query" ? config.num_attention_heads : config.num_key_value_heads;
     const numRows = numHeads * config.head_dim;
     if (tensor.shape[0] !== numRows || numRows === 0) {
-      throw this.unexpectedTensor(tensor, `${numHeads} heads of ${config.head_dim} need ${numRows} rows`);
+      throw this.#unexpectedTensor(tensor, `${numHeads} heads of ${config.head_dim} need ${numRows} rows`);
     }
     return {
       name,
@@ -128,7 +128,7 @@ class OpenGgufFile implements GgufFile {
     };
   }
 
-  private *expertTensors(
+  *#expertTensors(
     tensor: GgufTensor,
     { nameOf }: { nameOf(expert: number): string },
     config: HuggingFaceConfig,
@@ -136,14 +136,14 @@ class OpenGgufFile implements GgufFile {
     const [numExperts, ...shape] = tensor.shape;
     const size = countElements(shape);
     if (numExperts === undefined || numExperts !== config.num_experts || shape.length !== 2 || size === 0) {
-      throw this.unexpectedTensor(tensor, `${config.num_experts} experts need that many matrices`);
+      throw this.#unexpectedTensor(tensor, `${config.num_experts} experts need that many matrices`);
     }
     for (let expert = 0; expert < numExperts; expert++) {
       yield { name: nameOf(expert), shape, read: () => readValues(this.path, tensor, expert * size, size) };
     }
   }
 
-  private unexpectedTensor({ name, shape }: GgufTensor, why: string): RerollError {
+  #unexpectedTensor({ name, shape }: GgufTensor, why: string): RerollError {
     return new RerollError(
       "GGUF_UNSUPPORTED",
       `${basename(this.path)} has tensor ${showName(name)} of shape [${shape}], but ${why}. ` +
@@ -156,7 +156,7 @@ class OpenGgufFile implements GgufFile {
 /** Values `first` to `first + count` of a tensor; both are multiples of the row length, and so of the block size. */
 function readValues(path: string, tensor: GgufTensor, first: number, count: number): Float32Array {
   const { type, byteOffset } = tensor;
-  if (!isDequantisable(type)) throw undequantisable(path, tensor);
+  if (!isDequantizable(type)) throw undequantizable(path, tensor);
   const { blockValues, blockBytes } = ggmlTypes[type];
   const values = new Float32Array(count);
   const chunkBlocks = Math.floor(chunkBytes / blockBytes);
@@ -166,7 +166,7 @@ function readValues(path: string, tensor: GgufTensor, first: number, count: numb
       const length = Math.min(chunkBlocks * blockValues, count - done);
       const bytes = chunk.subarray(0, (length / blockValues) * blockBytes);
       readExactly(descriptor, bytes, byteOffset + ((first + done) / blockValues) * blockBytes, path);
-      dequantise(type, bytes, values.subarray(done, done + length));
+      dequantize(type, bytes, values.subarray(done, done + length));
     }
   });
   return values;
@@ -175,11 +175,11 @@ function readValues(path: string, tensor: GgufTensor, first: number, count: numb
 /** Small enough to stay in a core's cache between the read and the arithmetic. */
 const chunkBytes = 2 ** 20;
 
-function undequantisable(path: string, { name, type }: GgufTensor): RerollError {
+function undequantizable(path: string, { name, type }: GgufTensor): RerollError {
   return new RerollError(
     "GGUF_TYPE_UNSUPPORTED",
-    `${basename(path)}: tensor ${showName(name)} has type ${type}. Supported: ${dequantisableTypes().join(", ")}. ` +
-      "Use a file of another quantisation, such as Q4_K_M or Q8_0, or the safetensors release.",
+    `${basename(path)}: tensor ${showName(name)} has type ${type}. Supported: ${dequantizableTypes().join(", ")}. ` +
+      "Use a file of another quantization, such as Q4_K_M or Q8_0, or the safetensors release.",
     { path, name, type },
   );
 }

@@ -9,28 +9,28 @@ import type { GgufValue } from "./gguf-value.ts";
 /** Typed access to the metadata of one file. */
 export class GgufSettings {
   readonly fileName: string;
-  private readonly metadata: ReadonlyMap<string, GgufValue>;
+  readonly #metadata: ReadonlyMap<string, GgufValue>;
 
   constructor(header: GgufHeader, fileName: string) {
     this.fileName = fileName;
-    this.metadata = header.metadata;
+    this.#metadata = header.metadata;
   }
 
   /** A number above zero that must be there. */
   positive(key: string): number {
-    return this.require(key, this.optionalPositive(key));
+    return this.#require(key, this.optionalPositive(key));
   }
 
   /** A positive integer that must be there. */
   count(key: string): number {
-    const value = this.require(key, this.optionalCount(key));
-    if (value === 0) throw this.wrongType(key, "above zero");
+    const value = this.#require(key, this.optionalCount(key));
+    if (value === 0) throw this.#wrongType(key, "above zero");
     return value;
   }
 
   /** A text that must be there. */
   text(key: string): string {
-    return this.require(key, this.optionalText(key));
+    return this.#require(key, this.optionalText(key));
   }
 
   /**
@@ -38,40 +38,41 @@ export class GgufSettings {
    * which is what the model's author wrote.
    */
   optionalNumber(key: string): number | undefined {
-    const value = this.metadata.get(key);
+    const value = this.#metadata.get(key);
     if (value === undefined) return undefined;
-    if (typeof value !== "number" || !Number.isFinite(value)) throw this.wrongType(key, "a number");
+    if (typeof value !== "number" || !Number.isFinite(value)) throw this.#wrongType(key, "a number");
     return shortestFloat32(value);
   }
 
   /** A number above zero. */
   optionalPositive(key: string): number | undefined {
     const value = this.optionalNumber(key);
-    if (value !== undefined && value <= 0) throw this.wrongType(key, "above zero");
+    if (value !== undefined && value <= 0) throw this.#wrongType(key, "above zero");
     return value;
   }
 
   /** A non-negative integer. An array, which llama.cpp allows for values per layer, must have the same one for all. */
   optionalCount(key: string): number | undefined {
-    const value = this.metadata.get(key);
+    const value = this.#metadata.get(key);
     if (value === undefined) return undefined;
-    const single = typeof value === "object" ? this.uniform(key, value) : value;
-    if (typeof single !== "number" || !Number.isSafeInteger(single) || single < 0) throw this.wrongType(key, "a count");
+    const single = typeof value === "object" ? this.#uniform(key, value) : value;
+    if (typeof single !== "number" || !Number.isSafeInteger(single) || single < 0)
+      throw this.#wrongType(key, "a count");
     // A zero that was stored as the float -0 becomes 0.
     return single === 0 ? 0 : single;
   }
 
   optionalText(key: string): string | undefined {
-    const value = this.metadata.get(key);
+    const value = this.#metadata.get(key);
     if (value === undefined || typeof value === "string") return value;
-    throw this.wrongType(key, "a text");
+    throw this.#wrongType(key, "a text");
   }
 
   /** How many elements an array has, undefined where there is none. */
   arrayLength(key: string): number | undefined {
-    const value = this.metadata.get(key);
+    const value = this.#metadata.get(key);
     if (value === undefined) return undefined;
-    if (typeof value !== "object") throw this.wrongType(key, "an array");
+    if (typeof value !== "object") throw this.#wrongType(key, "an array");
     return value.length;
   }
 
@@ -84,7 +85,7 @@ export class GgufSettings {
     );
   }
 
-  private uniform(key: string, values: Extract<GgufValue, object>): unknown {
+  #uniform(key: string, values: Extract<GgufValue, object>): unknown {
     const [first] = values;
     for (const value of values) {
       if (value !== first) {
@@ -98,12 +99,12 @@ export class GgufSettings {
     return typeof first === "bigint" ? Number(first) : first;
   }
 
-  private require<Value>(key: string, value: Value | undefined): Value {
+  #require<Value>(key: string, value: Value | undefined): Value {
     if (value === undefined) throw this.invalid(`it has no metadata key ${key}`);
     return value;
   }
 
-  private wrongType(key: string, expected: string): RerollError {
+  #wrongType(key: string, expected: string): RerollError {
     return this.invalid(`metadata key ${key} is not ${expected}`);
   }
 }

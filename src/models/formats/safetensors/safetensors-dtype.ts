@@ -1,6 +1,6 @@
 /**
  * The element types a safetensors header may name, and how many bytes one element takes.
- * The 8-bit floats and the unsigned 16, 32 and 64-bit integers are recognised so that a file holding them can be listed and copied.
+ * The 8-bit floats and the unsigned 16, 32 and 64-bit integers are recognized so that a file holding them can be listed and copied.
  */
 export const safetensorsDtypeBytes = {
   F64: 8,

@@ -1,7 +1,7 @@
 /**
  * First values of parameters.
  *
- * An initialiser takes a shape and returns a new tensor. Random ones draw float32 on the CPU and convert afterwards, so
+ * An initializer takes a shape and returns a new tensor. Random ones draw float32 on the CPU and convert afterwards, so
  * one seed gives the same parameters on every device, and the same as PyTorch's `nn.init` gives for that seed.
  */
 import { RerollError } from "../../errors/reroll-error.ts";
@@ -14,20 +14,20 @@ import type { Tensor } from "../tensor.ts";
 import { Parameter } from "./module.ts";
 
 /** Makes the first values of a parameter. */
-export type Initialiser = (shape: readonly number[], options: InitialiseOptions) => Tensor;
+export type Initializer = (shape: readonly number[], options: InitializeOptions) => Tensor;
 
 /** Where a parameter lives, and the stream its values are drawn from. */
-export interface InitialiseOptions extends TensorOptions {
+export interface InitializeOptions extends TensorOptions {
   /** A generator of the CPU, also for parameters on another device. */
   readonly generator: Generator;
 }
 
-/** The initialisers. `gain` scales the result: 1 for linear outputs, sqrt(2) before a ReLU, 5/3 before a tanh. */
-export const initialise = {
+/** The initializers. `gain` scales the result: 1 for linear outputs, sqrt(2) before a ReLU, 5/3 before a tanh. */
+export const initialize = {
   zeros,
   ones,
   /** Memory with whatever was there, made on the device: for parameters that a checkpoint fills. */
-  uninitialised: empty,
+  uninitialized: empty,
   /** Uniform in [low, high). */
   uniform: (low: number, high: number) => drawn((target, generator) => ops.uniform_(target, low, high, generator)),
   normal: (mean: number, std: number) => drawn((target, generator) => ops.normal_(target, mean, std, generator)),
@@ -46,22 +46,22 @@ export const initialise = {
 /** A new parameter. Belongs to no scope. */
 export function createParameter<Options extends TensorOptions>(
   shape: readonly number[],
-  initialiser: (shape: readonly number[], options: Options) => Tensor,
+  initializer: (shape: readonly number[], options: Options) => Tensor,
   options: Options,
 ): Parameter {
-  return tensorScope(() => new Parameter(initialiser(shape, options)));
+  return tensorScope(() => new Parameter(initializer(shape, options)));
 }
 
 /** Overwrites a parameter with new first values, wherever it lives. */
-export function reinitialise(parameter: Parameter, initialiser: Initialiser, generator: Generator): void {
-  noGrad(() => tensorScope(() => void parameter.copy_(initialiser(parameter.shape, { generator }))));
+export function reinitialize(parameter: Parameter, initializer: Initializer, generator: Generator): void {
+  noGrad(() => tensorScope(() => void parameter.copy_(initializer(parameter.shape, { generator }))));
 }
 
 /**
  * Normal, cut off at `low` and `high`. Default two standard deviations either side of the mean, where PyTorch's bounds
  * of -2 and 2 do not follow `std` and so cut nothing at the usual 0.02.
  */
-function truncatedNormal(mean: number, std: number, low = mean - 2 * std, high = mean + 2 * std): Initialiser {
+function truncatedNormal(mean: number, std: number, low = mean - 2 * std, high = mean + 2 * std): Initializer {
   const from = 2 * standardNormalCdf((low - mean) / std) - 1;
   const to = 2 * standardNormalCdf((high - mean) / std) - 1;
   return drawn((target, generator) => {
@@ -75,7 +75,7 @@ function truncatedNormal(mean: number, std: number, low = mean - 2 * std, high =
 }
 
 /** Rows (or columns, where there are more rows) that are orthonormal, times `gain`. Saxe et al. 2013. */
-function orthogonal(gain = 1): Initialiser {
+function orthogonal(gain = 1): Initializer {
   return drawn((target, generator) => {
     const [rows, columns] = matrixSizes(target.shape);
     const draws = ops.normal_(empty([rows, columns]), 0, 1, generator);
@@ -88,7 +88,7 @@ function orthogonal(gain = 1): Initialiser {
 
 type Draw = (target: Tensor, generator: Generator) => void;
 
-function drawn(draw: Draw): Initialiser {
+function drawn(draw: Draw): Initializer {
   return (shape, { generator, dtype = "float32", device = "cpu" }) =>
     noGrad(() =>
       tensorScope(() => {
@@ -99,7 +99,7 @@ function drawn(draw: Draw): Initialiser {
     );
 }
 
-function drawnByFans(stdOf: (fans: Fans) => number, draw: (std: number) => Draw): Initialiser {
+function drawnByFans(stdOf: (fans: Fans) => number, draw: (std: number) => Draw): Initializer {
   return (shape, options) => drawn(draw(stdOf(fansOf(shape))))(shape, options);
 }
 
@@ -128,8 +128,8 @@ function matrixSizes([rows, ...rest]: readonly number[]): [rows: number, columns
   if (rows === undefined || rest.length === 0) {
     throw new RerollError(
       "SHAPE_MISMATCH",
-      `This initialiser needs a weight with two dimensions or more: got [${rows ?? ""}]. ` +
-        "Use initialise.uniform, normal or zeros for vectors.",
+      `This initializer needs a weight with two dimensions or more: got [${rows ?? ""}]. ` +
+        "Use initialize.uniform, normal or zeros for vectors.",
     );
   }
   return [rows, rest.reduce((product, size) => product * size, 1)];

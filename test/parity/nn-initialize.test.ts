@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { Embedding } from "../../src/torch/nn/embedding.ts";
 import { GRU } from "../../src/torch/nn/gru.ts";
-import { type Initialiser, initialise } from "../../src/torch/nn/initialise.ts";
+import { type Initializer, initialize } from "../../src/torch/nn/initialize.ts";
 import { Linear } from "../../src/torch/nn/linear.ts";
 import { LSTM } from "../../src/torch/nn/lstm.ts";
 import { Generator } from "../../src/torch/random.ts";
@@ -41,20 +41,20 @@ test("layers start with PyTorch's defaults", () => {
   }
 });
 
-describe("initialisers equal torch.nn.init", () => {
-  const dumps = read<Record<string, Dump[]>>("initialisers");
-  const cases: Record<string, { readonly initialiser: Initialiser; readonly tolerance: number }> = {
-    xavierUniform: { initialiser: initialise.xavierUniform(1.5), tolerance: 1e-7 },
-    xavierNormal: { initialiser: initialise.xavierNormal(1.5), tolerance: 1e-7 },
-    kaimingUniform: { initialiser: initialise.kaimingUniform(), tolerance: 1e-7 },
-    kaimingNormal: { initialiser: initialise.kaimingNormal(), tolerance: 1e-7 },
-    truncatedNormal: { initialiser: initialise.truncatedNormal(0.1, 0.02), tolerance: 1e-6 },
-    // A QR factorisation: the LAPACK that libtorch was linked with decides the last bits.
-    orthogonal: { initialiser: initialise.orthogonal(Math.SQRT2), tolerance: 2e-6 },
+describe("initializers equal torch.nn.init", () => {
+  const dumps = read<Record<string, Dump[]>>("initializers");
+  const cases: Record<string, { readonly initializer: Initializer; readonly tolerance: number }> = {
+    xavierUniform: { initializer: initialize.xavierUniform(1.5), tolerance: 1e-7 },
+    xavierNormal: { initializer: initialize.xavierNormal(1.5), tolerance: 1e-7 },
+    kaimingUniform: { initializer: initialize.kaimingUniform(), tolerance: 1e-7 },
+    kaimingNormal: { initializer: initialize.kaimingNormal(), tolerance: 1e-7 },
+    truncatedNormal: { initializer: initialize.truncatedNormal(0.1, 0.02), tolerance: 1e-6 },
+    // A QR factorization: the LAPACK that libtorch was linked with decides the last bits.
+    orthogonal: { initializer: initialize.orthogonal(Math.SQRT2), tolerance: 2e-6 },
   };
-  test.each(Object.entries(cases))("%s", (name, { initialiser, tolerance }) => {
+  test.each(Object.entries(cases))("%s", (name, { initializer, tolerance }) => {
     for (const dump of dumps[name]!) {
-      const values = initialiser(dump.shape, { generator: new Generator(5) });
+      const values = initializer(dump.shape, { generator: new Generator(5) });
       expect(values.shape).toEqual(dump.shape);
       expect(relativeError(values, dump)).toBeLessThan(tolerance);
     }

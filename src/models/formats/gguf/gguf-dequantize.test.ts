@@ -1,14 +1,14 @@
 import { readdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { type DequantisableType, dequantisableTypes, dequantise, isDequantisable } from "./gguf-dequantise.ts";
+import { type DequantizableType, dequantizableTypes, dequantize, isDequantizable } from "./gguf-dequantize.ts";
 import { openGguf } from "./gguf-file.ts";
 
 const fixtures = fileURLToPath(new URL("../../../../fixtures/gguf/", import.meta.url));
 
-function valuesOf(type: DequantisableType, bytes: number[], count: number): number[] {
+function valuesOf(type: DequantizableType, bytes: number[], count: number): number[] {
   const values = new Float32Array(count);
-  dequantise(type, Uint8Array.from(bytes), values);
+  dequantize(type, Uint8Array.from(bytes), values);
   return [...values];
 }
 
@@ -87,11 +87,11 @@ test("q6_k joins four low and two high bits around 32", () => {
 
 test("halves at an odd address are read", () => {
   const values = new Float32Array(1);
-  dequantise("F16", Uint8Array.of(9, ...halfOf2).subarray(1), values);
+  dequantize("F16", Uint8Array.of(9, ...halfOf2).subarray(1), values);
   expect(values[0]).toBe(2);
 });
 
-const names = dequantisableTypes().map((type) => type.toLowerCase());
+const names = dequantizableTypes().map((type) => type.toLowerCase());
 
 test.each(names)("%s equals the Python package gguf bit for bit", (name) => {
   const file = openGguf(`${fixtures}${name}.gguf`);
@@ -108,10 +108,10 @@ test("there is a fixture for every type", () => {
 });
 
 test("other types are known not to be computable", () => {
-  expect(isDequantisable("IQ2_XXS")).toBe(false);
-  expect(isDequantisable("Q6_K")).toBe(true);
+  expect(isDequantizable("IQ2_XXS")).toBe(false);
+  expect(isDequantizable("Q6_K")).toBe(true);
 });
 
 test("bytes that do not fill the values are our own mistake", () => {
-  expect(() => dequantise("Q8_0", new Uint8Array(33), new Float32Array(32))).toThrow(/internal: 33 bytes of Q8_0/);
+  expect(() => dequantize("Q8_0", new Uint8Array(33), new Float32Array(32))).toThrow(/internal: 33 bytes of Q8_0/);
 });

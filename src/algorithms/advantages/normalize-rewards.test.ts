@@ -1,20 +1,20 @@
 import { expect, test } from "vitest";
 import { tensor } from "../../torch/create.ts";
-import { normaliseRewards } from "./normalise-rewards.ts";
+import { normalizeRewards } from "./normalize-rewards.ts";
 
 const rewards = tensor([1, 3, 10, 30], { dtype: "float64" });
 const tags = ["math", "math", "code", "code"];
 
 test("any key can group rewards", () => {
-  const normalised = normaliseRewards(rewards, tags, { mean: "group", deviation: "none" });
-  expect(normalised.toArray()).toEqual([-1, 1, -10, 10]);
+  const normalized = normalizeRewards(rewards, tags, { mean: "group", deviation: "none" });
+  expect(normalized.toArray()).toEqual([-1, 1, -10, 10]);
 });
 
 test("mean and deviation each have their own level", () => {
   // Mean 11 over the batch; the deviations of the tags are sqrt 2 and sqrt 200.
-  const normalised = normaliseRewards(rewards, tags, { mean: "batch", deviation: "group", epsilon: 0 });
+  const normalized = normalizeRewards(rewards, tags, { mean: "batch", deviation: "group", epsilon: 0 });
   const expected = [-10 / Math.SQRT2, -8 / Math.SQRT2, -1 / Math.sqrt(200), 19 / Math.sqrt(200)];
-  expect(normalised.toArray()).toEqual(expected.map((value) => expect.closeTo(value, 10)));
+  expect(normalized.toArray()).toEqual(expected.map((value) => expect.closeTo(value, 10)));
 });
 
 test.each([
@@ -22,11 +22,11 @@ test.each([
   { mean: "batch" as const, rest: [-2.5, -0.5] },
 ])("rewards without spread in their group are 0 when the mean is of level $mean", ({ mean, rest }) => {
   const flat = tensor([5, 5, 1, 3], { dtype: "float64" });
-  const scaled = normaliseRewards(flat, tags, { mean, deviation: "group", epsilon: 1e-12 });
+  const scaled = normalizeRewards(flat, tags, { mean, deviation: "group", epsilon: 1e-12 });
   expect(scaled.toArray()).toEqual([0, 0, ...rest.map((value) => expect.closeTo(value / Math.SQRT2, 10))]);
 });
 
 test("a single row of a key counts when only the batch is asked", () => {
-  const normalised = normaliseRewards(tensor([1, 5]), ["a", "b"], { mean: "batch", deviation: "none" });
-  expect(normalised.toArray()).toEqual([-2, 2]);
+  const normalized = normalizeRewards(tensor([1, 5]), ["a", "b"], { mean: "batch", deviation: "none" });
+  expect(normalized.toArray()).toEqual([-2, 2]);
 });

@@ -2,7 +2,7 @@
  * Turns the blocks of a ggml tensor into single-precision values, bit for bit what the Python package `gguf` computes.
  *
  * The formulas run in double precision and round once, at the store. That is exact: a scale has at most 11 bits, a sub-scale 7 and
- * a quantised value 8, so products are exact in single precision as well, and one addition rounds the same way in both.
+ * a quantized value 8, so products are exact in single precision as well, and one addition rounds the same way in both.
  * The host is little-endian, as every platform of Node with a libtorch build is.
  */
 
@@ -11,62 +11,62 @@ import { float16Table } from "./float16-table.ts";
 import { type GgmlType, ggmlTypes } from "./ggml-type.ts";
 
 /** The types whose values can be computed. */
-export type DequantisableType = keyof typeof dequantisers;
+export type DequantizableType = keyof typeof dequantizers;
 
-/** Tells whether `dequantise` takes this type. */
-export function isDequantisable(type: GgmlType): type is DequantisableType {
-  return Object.hasOwn(dequantisers, type);
+/** Tells whether `dequantize` takes this type. */
+export function isDequantizable(type: GgmlType): type is DequantizableType {
+  return Object.hasOwn(dequantizers, type);
 }
 
 /** The names of the types that can be computed, for messages. */
-export function dequantisableTypes(): readonly string[] {
-  return Object.keys(dequantisers);
+export function dequantizableTypes(): readonly string[] {
+  return Object.keys(dequantizers);
 }
 
 /** Fills `values` from `bytes`, which must hold exactly the whole blocks for it. */
-export function dequantise(type: DequantisableType, bytes: Uint8Array, values: Float32Array): void {
+export function dequantize(type: DequantizableType, bytes: Uint8Array, values: Float32Array): void {
   const { blockValues, blockBytes } = ggmlTypes[type];
   const blocks = values.length / blockValues;
   invariant(
     Number.isInteger(blocks) && bytes.byteLength === blocks * blockBytes,
     `${bytes.byteLength} bytes of ${type} cannot fill ${values.length} values`,
   );
-  dequantisers[type](bytes, values);
+  dequantizers[type](bytes, values);
 }
 
-const dequantisers = {
-  F32: dequantiseF32,
-  F16: dequantiseF16,
-  BF16: dequantiseBF16,
-  Q4_0: dequantiseQ4Zero,
-  Q4_1: dequantiseQ4One,
-  Q5_0: dequantiseQ5Zero,
-  Q5_1: dequantiseQ5One,
-  Q8_0: dequantiseQ8Zero,
-  Q4_K: dequantiseQ4K,
-  Q5_K: dequantiseQ5K,
-  Q6_K: dequantiseQ6K,
+const dequantizers = {
+  F32: dequantizeF32,
+  F16: dequantizeF16,
+  BF16: dequantizeBF16,
+  Q4_0: dequantizeQ4Zero,
+  Q4_1: dequantizeQ4One,
+  Q5_0: dequantizeQ5Zero,
+  Q5_1: dequantizeQ5One,
+  Q8_0: dequantizeQ8Zero,
+  Q4_K: dequantizeQ4K,
+  Q5_K: dequantizeQ5K,
+  Q6_K: dequantizeQ6K,
 };
 
-function dequantiseF32(bytes: Uint8Array, values: Float32Array): void {
+function dequantizeF32(bytes: Uint8Array, values: Float32Array): void {
   new Uint8Array(values.buffer, values.byteOffset, values.byteLength).set(bytes);
 }
 
-function dequantiseF16(bytes: Uint8Array, values: Float32Array): void {
+function dequantizeF16(bytes: Uint8Array, values: Float32Array): void {
   const halves = viewHalves(bytes);
   const bits = new Uint32Array(values.buffer, values.byteOffset, values.length);
   const table = float16Table().bits;
   for (let index = 0; index < bits.length; index++) bits[index] = table[halves[index]!]!;
 }
 
-function dequantiseBF16(bytes: Uint8Array, values: Float32Array): void {
+function dequantizeBF16(bytes: Uint8Array, values: Float32Array): void {
   const halves = viewHalves(bytes);
   const bits = new Uint32Array(values.buffer, values.byteOffset, values.length);
   for (let index = 0; index < bits.length; index++) bits[index] = halves[index]! << 16;
 }
 
 /** Block: scale d, 16 bytes of two values. Value i is in the low half of byte i, value i + 16 in the high half. v = d (q - 8). */
-function dequantiseQ4Zero(bytes: Uint8Array, values: Float32Array): void {
+function dequantizeQ4Zero(bytes: Uint8Array, values: Float32Array): void {
   const half = float16Table().values;
   for (let at = 0, out = 0; out < values.length; at += 18, out += 32) {
     const scale = half[bytes[at]! | (bytes[at + 1]! << 8)]!;
@@ -79,7 +79,7 @@ function dequantiseQ4Zero(bytes: Uint8Array, values: Float32Array): void {
 }
 
 /** Block: scale d, minimum m, values as in Q4_0. v = d q + m. */
-function dequantiseQ4One(bytes: Uint8Array, values: Float32Array): void {
+function dequantizeQ4One(bytes: Uint8Array, values: Float32Array): void {
   const half = float16Table().values;
   for (let at = 0, out = 0; out < values.length; at += 20, out += 32) {
     const scale = half[bytes[at]! | (bytes[at + 1]! << 8)]!;
@@ -93,7 +93,7 @@ function dequantiseQ4One(bytes: Uint8Array, values: Float32Array): void {
 }
 
 /** Block: scale d, 32 fifth bits in value order, low bits as in Q4_0. v = d (q - 16). */
-function dequantiseQ5Zero(bytes: Uint8Array, values: Float32Array): void {
+function dequantizeQ5Zero(bytes: Uint8Array, values: Float32Array): void {
   const half = float16Table().values;
   for (let at = 0, out = 0; out < values.length; at += 22, out += 32) {
     const scale = half[bytes[at]! | (bytes[at + 1]! << 8)]!;
@@ -108,7 +108,7 @@ function dequantiseQ5Zero(bytes: Uint8Array, values: Float32Array): void {
 }
 
 /** Block: scale d, minimum m, fifth bits and low bits as in Q5_0. v = d q + m. */
-function dequantiseQ5One(bytes: Uint8Array, values: Float32Array): void {
+function dequantizeQ5One(bytes: Uint8Array, values: Float32Array): void {
   const half = float16Table().values;
   for (let at = 0, out = 0; out < values.length; at += 24, out += 32) {
     const scale = half[bytes[at]! | (bytes[at + 1]! << 8)]!;
@@ -124,7 +124,7 @@ function dequantiseQ5One(bytes: Uint8Array, values: Float32Array): void {
 }
 
 /** Block: scale d, 32 signed bytes. v = d q. */
-function dequantiseQ8Zero(bytes: Uint8Array, values: Float32Array): void {
+function dequantizeQ8Zero(bytes: Uint8Array, values: Float32Array): void {
   const half = float16Table().values;
   const signed = new Int8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   for (let at = 0, out = 0; out < values.length; at += 34, out += 32) {
@@ -137,7 +137,7 @@ function dequantiseQ8Zero(bytes: Uint8Array, values: Float32Array): void {
  * Block: scale d, minimum scale m, 12 bytes of eight 6-bit pairs (see `unpackScales`), 128 bytes of two values.
  * Of each 64 values the first 32 are the low halves of 32 bytes and the next 32 their high halves. v = d s q - m t.
  */
-function dequantiseQ4K(bytes: Uint8Array, values: Float32Array): void {
+function dequantizeQ4K(bytes: Uint8Array, values: Float32Array): void {
   const scales = new Float64Array(16);
   for (let at = 0, out = 0; out < values.length; at += 144, out += 256) {
     unpackScales(bytes, at, scales);
@@ -158,7 +158,7 @@ function dequantiseQ4K(bytes: Uint8Array, values: Float32Array): void {
 }
 
 /** As Q4_K, with 32 bytes of fifth bits before the low bits: bit g of byte i belongs to value i of the g-th 32. */
-function dequantiseQ5K(bytes: Uint8Array, values: Float32Array): void {
+function dequantizeQ5K(bytes: Uint8Array, values: Float32Array): void {
   const scales = new Float64Array(16);
   for (let at = 0, out = 0; out < values.length; at += 176, out += 256) {
     unpackScales(bytes, at, scales);
@@ -183,7 +183,7 @@ function dequantiseQ5K(bytes: Uint8Array, values: Float32Array): void {
  * Block: 128 bytes of low halves, 64 bytes of four upper bit pairs, 16 signed scales s for 16 values each, scale d. v = d s (q - 32).
  * Each half of the block is four groups of 32: the low halves of 32 + 32 bytes, then the high halves of the same bytes.
  */
-function dequantiseQ6K(bytes: Uint8Array, values: Float32Array): void {
+function dequantizeQ6K(bytes: Uint8Array, values: Float32Array): void {
   const half = float16Table().values;
   const signed = new Int8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   for (let at = 0, out = 0; out < values.length; at += 210, out += 256) {

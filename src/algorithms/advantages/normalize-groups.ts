@@ -12,7 +12,7 @@ export type StatisticLevel = "group" | "batch" | "none";
 export type Singleton = "zero" | "raw";
 
 /** (x - mean) / (deviation + epsilon), each statistic where its level says. */
-export interface NormaliseOptions {
+export interface NormalizeOptions {
   readonly mean: StatisticLevel;
   readonly deviation: StatisticLevel;
   /** Added to the deviation. Default 1e-6, as verl. */
@@ -20,11 +20,11 @@ export interface NormaliseOptions {
   readonly singleton?: Singleton;
 }
 
-/** Normalises values by groups of rows. Deviations are unbiased (n - 1). Equal values give exactly 0. */
-export function normaliseGroups(
+/** Normalizes values by groups of rows. Deviations are unbiased (n - 1). Equal values give exactly 0. */
+export function normalizeGroups(
   values: readonly number[],
   groups: readonly (readonly number[])[],
-  { mean, deviation, epsilon = 1e-6, singleton = "zero" }: NormaliseOptions,
+  { mean, deviation, epsilon = 1e-6, singleton = "zero" }: NormalizeOptions,
 ): number[] {
   expectRange("epsilon", epsilon, 0);
   const batch = momentsOf(values);
