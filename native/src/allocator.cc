@@ -140,8 +140,6 @@ void installAllocator() {
   });
 }
 
-std::vector<Export> allocatorExports() {
-  return {{"memoryStats", memoryStats}, {"resetPeakMemory", resetPeakMemory}};
-}
+std::vector<Export> allocatorExports() { return {{"memoryStats", memoryStats}, {"resetPeakMemory", resetPeakMemory}}; }
 
 }  // namespace reroll

@@ -25,9 +25,7 @@ class SingleThreadedBackward {
 #endif
 };
 
-napi_value requiresGrad(Arguments& args) {
-  return toJsBoolean(args.state, args.tensor(0, "tensor").requires_grad());
-}
+napi_value requiresGrad(Arguments& args) { return toJsBoolean(args.state, args.tensor(0, "tensor").requires_grad()); }
 
 napi_value setRequiresGrad(Arguments& args) {
   args.tensor(0, "tensor").requires_grad_(args.boolean(1, "requiresGrad"));

@@ -19,19 +19,25 @@ struct NamedScalarType {
 };
 
 constexpr NamedScalarType kScalarTypes[] = {
-    {"float32", at::kFloat},         {"float64", at::kDouble},
-    {"bfloat16", at::kBFloat16},     {"float16", at::kHalf},
-    {"int64", at::kLong},            {"int32", at::kInt},
-    {"int16", at::kShort},           {"int8", at::kChar},
-    {"uint8", at::kByte},            {"bool", at::kBool},
-    {"complex64", at::kComplexFloat}, {"complex128", at::kComplexDouble},
+    {"float32", at::kFloat},
+    {"float64", at::kDouble},
+    {"bfloat16", at::kBFloat16},
+    {"float16", at::kHalf},
+    {"int64", at::kLong},
+    {"int32", at::kInt},
+    {"int16", at::kShort},
+    {"int8", at::kChar},
+    {"uint8", at::kByte},
+    {"bool", at::kBool},
+    {"complex64", at::kComplexFloat},
+    {"complex128", at::kComplexDouble},
 };
 
 // Kernels multiply sizes, counts and positions without looking for overflow. No memory has room for more than this.
 constexpr int64_t kMaxCount = int64_t{1} << 48;
 
 // Integers that are values, or the open end of a range, and not a size, count or position.
-constexpr const char* kFreeIntegers[] = {"low",  "high",         "from",       "to",  "start",      "end",
+constexpr const char* kFreeIntegers[] = {"low",  "high",         "from",       "to",  "start",     "end",
                                          "seed", "dropout_seed", "fill_value", "val", "context_id"};
 
 ArgumentKind listKind(const c10::Type& element) {

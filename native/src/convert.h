@@ -52,7 +52,7 @@ struct ArgumentConverter {
   bool isOptional = false;
   bool hasDefault = false;
   bool isFreeInteger = false;  // not a size, count or position, so any 64-bit integer is fine
-  int32_t fixedLength = 0;  // int[2] also takes one number
+  int32_t fixedLength = 0;     // int[2] also takes one number
   c10::IValue defaultValue;
 
  private:

@@ -48,9 +48,7 @@ c10::DeviceIndex deviceAt(Arguments& args, size_t i) {
   return args.isMissing(i) ? c10::cuda::current_device() : static_cast<c10::DeviceIndex>(args.integer(i, "device"));
 }
 
-napi_value deviceCount(Arguments& args) {
-  return toJs(args.state, static_cast<double>(c10::cuda::device_count()));
-}
+napi_value deviceCount(Arguments& args) { return toJs(args.state, static_cast<double>(c10::cuda::device_count())); }
 
 napi_value setDevice(Arguments& args) {
   c10::cuda::set_device(deviceAt(args, 0));
@@ -66,7 +64,9 @@ napi_value deviceProperties(Arguments& args) {
   const cudaDeviceProp* properties = at::cuda::getDeviceProperties(deviceAt(args, 0));
   napi_value result;
   napi_create_object(args.state.env, &result);
-  const auto set = [&](const char* name, double value) { setProperty(args.state, result, name, toJs(args.state, value)); };
+  const auto set = [&](const char* name, double value) {
+    setProperty(args.state, result, name, toJs(args.state, value));
+  };
   setProperty(args.state, result, "name", toJs(args.state, std::string(properties->name)));
   set("totalBytes", static_cast<double>(properties->totalGlobalMem));
   set("numProcessors", properties->multiProcessorCount);
@@ -159,7 +159,8 @@ napi_value createGraph(Arguments& args) {
 // another graph share its memory pool, which is safe when they never run at the same time.
 napi_value beginCapture(Arguments& args) {
   GraphObject& graph = objectAt<GraphObject>(args, 0, "CudaGraph");
-  const auto pool = args.isMissing(1) ? at::cuda::MempoolId_t{0, 0} : objectAt<GraphObject>(args, 1, "CudaGraph").graph.pool();
+  const auto pool =
+      args.isMissing(1) ? at::cuda::MempoolId_t{0, 0} : objectAt<GraphObject>(args, 1, "CudaGraph").graph.pool();
   graph.graph.capture_begin(pool, cudaStreamCaptureModeThreadLocal);
   return nullptr;
 }
@@ -177,17 +178,26 @@ napi_value replayGraph(Arguments& args) {
 }  // namespace
 
 std::vector<Export> cudaExports() {
-  return {{"cudaDeviceCount", deviceCount},     {"cudaSetDevice", setDevice},
-          {"cudaSynchronize", synchronize},     {"cudaDeviceProperties", deviceProperties},
-          {"cudaMemory", memory},               {"cudaResetPeak", resetPeak},
-          {"cudaEmptyCache", emptyCache},       {"cudaCreateStream", createStream},
-          {"cudaCurrentStream", currentStream}, {"cudaSetStream", setStream},
+  return {{"cudaDeviceCount", deviceCount},
+          {"cudaSetDevice", setDevice},
+          {"cudaSynchronize", synchronize},
+          {"cudaDeviceProperties", deviceProperties},
+          {"cudaMemory", memory},
+          {"cudaResetPeak", resetPeak},
+          {"cudaEmptyCache", emptyCache},
+          {"cudaCreateStream", createStream},
+          {"cudaCurrentStream", currentStream},
+          {"cudaSetStream", setStream},
           {"cudaSynchronizeStream", synchronizeStream},
-          {"cudaCreateEvent", createEvent},     {"cudaRecordEvent", recordEvent},
-          {"cudaWaitEvent", waitEvent},         {"cudaIsEventDone", isEventDone},
+          {"cudaCreateEvent", createEvent},
+          {"cudaRecordEvent", recordEvent},
+          {"cudaWaitEvent", waitEvent},
+          {"cudaIsEventDone", isEventDone},
           {"cudaSynchronizeEvent", synchronizeEvent},
-          {"cudaElapsedMs", elapsedMs},         {"cudaCreateGraph", createGraph},
-          {"cudaBeginCapture", beginCapture},   {"cudaEndCapture", endCapture},
+          {"cudaElapsedMs", elapsedMs},
+          {"cudaCreateGraph", createGraph},
+          {"cudaBeginCapture", beginCapture},
+          {"cudaEndCapture", endCapture},
           {"cudaReplayGraph", replayGraph}};
 }
 

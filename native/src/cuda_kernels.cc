@@ -29,10 +29,12 @@ struct KernelObject : NativeObject {
 // The compiler and the driver, from the library through which libtorch itself reaches them. Linking to either would
 // tie the addon to one CUDA version and to machines with a driver.
 struct Compiler {
+  // clang-format off
 #define REROLL_FUNCTIONS(_)                                                                                   \
   _(nvrtcCreateProgram) _(nvrtcCompileProgram) _(nvrtcDestroyProgram) _(nvrtcGetErrorString)                  \
   _(nvrtcGetProgramLogSize) _(nvrtcGetProgramLog) _(nvrtcGetCUBINSize) _(nvrtcGetCUBIN) _(cuGetErrorString)   \
   _(cuModuleLoadData) _(cuModuleGetFunction) _(cuLaunchKernel)
+// clang-format on
 #define REROLL_DECLARE(name) decltype(&::name) name;
   REROLL_FUNCTIONS(REROLL_DECLARE)
 
@@ -46,7 +48,8 @@ struct Compiler {
   template <typename Function>
   static void find(void* library, const char* name, Function* target) {
     *target = reinterpret_cast<Function>(dlsym(library, name));
-    if (*target == nullptr) throw Failure("CUDA_KERNEL", std::string("the CUDA compiler has no function ") + name + ".");
+    if (*target == nullptr)
+      throw Failure("CUDA_KERNEL", std::string("the CUDA compiler has no function ") + name + ".");
   }
 };
 
@@ -64,7 +67,8 @@ void checkDriver(CUresult result, const char* doing) {
   if (result == CUDA_SUCCESS) return;
   const char* text = nullptr;
   nvrtc().cuGetErrorString(result, &text);
-  throw Failure("CUDA_KERNEL", std::string("could not ") + doing + ": " + (text != nullptr ? text : "unknown error") + ".");
+  throw Failure("CUDA_KERNEL",
+                std::string("could not ") + doing + ": " + (text != nullptr ? text : "unknown error") + ".");
 }
 
 std::string compilerLog(nvrtcProgram program) {
@@ -154,9 +158,7 @@ napi_value launchKernel(Arguments& args) {
 
 }  // namespace
 
-std::vector<Export> cudaKernelExports() {
-  return {{"compileKernel", compileKernel}, {"launchKernel", launchKernel}};
-}
+std::vector<Export> cudaKernelExports() { return {{"compileKernel", compileKernel}, {"launchKernel", launchKernel}}; }
 
 #endif
 

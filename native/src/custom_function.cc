@@ -128,8 +128,10 @@ napi_value customFunction(Arguments& args) {
   for (at::Tensor& output : outputs) {
     // A fresh alias: the output may be an input, a view, or already tied to a graph.
     output = output.detach();
-    if (at::isFloatingType(output.scalar_type())) torch::autograd::create_gradient_edge(output, node);
-    else node->add_input_metadata(torch::autograd::Node::undefined_input());
+    if (at::isFloatingType(output.scalar_type()))
+      torch::autograd::create_gradient_edge(output, node);
+    else
+      node->add_input_metadata(torch::autograd::Node::undefined_input());
   }
   return toJs(args.state, outputs);
 }

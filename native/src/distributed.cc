@@ -68,8 +68,8 @@ void expectNumel(const at::Tensor& tensor, const char* name, int64_t numel, cons
 void expectType(const at::Tensor& tensor, const char* name, const at::Tensor& like) {
   if (tensor.scalar_type() == like.scalar_type()) return;
   throw Failure("DTYPE_MISMATCH", std::string("argument '") + name + "' is " + describeTensor(tensor) +
-                                      " and must have the type of the input, " +
-                                      scalarTypeName(like.scalar_type()) + ".");
+                                      " and must have the type of the input, " + scalarTypeName(like.scalar_type()) +
+                                      ".");
 }
 
 // How values of several ranks become one.

@@ -164,8 +164,8 @@ inline void prepare(const GroupOptions& group) {
   if (group.backend != "nccl") return;
   const at::Device device(group.device);
   if (!device.is_cuda() || !device.has_index()) {
-    throw Failure("INVALID_ARGUMENT", "argument 'device' must name one CUDA device, such as cuda:0, got " +
-                                          group.device + ".");
+    throw Failure("INVALID_ARGUMENT",
+                  "argument 'device' must name one CUDA device, such as cuda:0, got " + group.device + ".");
   }
   letWaitThrow();
 #endif

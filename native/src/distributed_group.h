@@ -40,8 +40,8 @@ void connectGroup(Group& group);
 
 // One call of one rank: what it is called, and its two halves.
 struct Collective {
-  std::string description;      // "allReduce(sum) of float32[2, 3]": must be equal on all ranks
-  bool isPointToPoint = false;  // between two ranks: nothing to compare, no order among the others
+  std::string description;                // "allReduce(sum) of float32[2, 3]": must be equal on all ranks
+  bool isPointToPoint = false;            // between two ranks: nothing to compare, no order among the others
   std::function<WorkReference()> launch;  // may be null, or return null, where nothing is to be moved
   std::function<void()> finish;           // after the transfer; may be null
 };
@@ -106,9 +106,7 @@ inline bool containsAny(const std::string& text, std::initializer_list<const cha
   return false;
 }
 
-inline bool isTimeout(const std::string& text) {
-  return containsAny(text, {"imed out", "imeout", "TIMEOUT"});
-}
+inline bool isTimeout(const std::string& text) { return containsAny(text, {"imed out", "imeout", "TIMEOUT"}); }
 
 inline bool isLostPeer(const std::string& text) {
   return containsAny(text, {"Connection closed", "Connection reset", "Connection refused", "Broken pipe",

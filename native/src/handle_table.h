@@ -2,8 +2,8 @@
 //
 // A handle is generation * 2^24 + slot + fraction. The generation of a slot changes whenever its object is released, so
 // a stale or invented number is refused, never followed. Each table has its own fraction, so a handle is no integer, no
-// number that a program is likely to compute with, and never a handle of another table: passing 3 or a generator where a
-// tensor is expected is an error, and so is passing a tensor where a number is expected.
+// number that a program is likely to compute with, and never a handle of another table: passing 3 or a generator where
+// a tensor is expected is an error, and so is passing a tensor where a number is expected.
 #pragma once
 
 #include <cmath>

@@ -22,7 +22,7 @@ struct MappedFile : NativeObject {
     // Without O_NONBLOCK opening a pipe waits for its writer.
     const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0) throw Failure("FILE", "cannot open " + path + ": " + std::strerror(errno) + ".");
-    struct stat status {};
+    struct stat status{};
     if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
       close(file);
       throw Failure("FILE", path + " is not a regular file.");

@@ -14,8 +14,8 @@ namespace {
 constexpr struct {
   const char* name;
   size_t elementSize;
-} kTypedArrays[] = {{"Int8Array", 1},    {"Uint8Array", 1},   {"Uint8ClampedArray", 1}, {"Int16Array", 2},
-                    {"Uint16Array", 2},  {"Int32Array", 4},   {"Uint32Array", 4},       {"Float32Array", 4},
+} kTypedArrays[] = {{"Int8Array", 1},    {"Uint8Array", 1},    {"Uint8ClampedArray", 1}, {"Int16Array", 2},
+                    {"Uint16Array", 2},  {"Int32Array", 4},    {"Uint32Array", 4},       {"Float32Array", 4},
                     {"Float64Array", 8}, {"BigInt64Array", 8}, {"BigUint64Array", 8}};
 
 std::string stringOf(napi_env env, napi_value value) {
@@ -281,8 +281,7 @@ TypedArrayView Arguments::typedArray(size_t i, const char* name) const {
   if (!isTypedArray) throw wrong(i, name, "a typed array");
   TypedArrayView view{};
   size_t length = 0;
-  check(state.env,
-        napi_get_typedarray_info(state.env, value(i), &view.type, &length, &view.data, nullptr, nullptr),
+  check(state.env, napi_get_typedarray_info(state.env, value(i), &view.type, &length, &view.data, nullptr, nullptr),
         "read a typed array");
   if (static_cast<size_t>(view.type) >= std::size(kTypedArrays)) throw wrong(i, name, "a typed array that tensors use");
   view.byteLength = length * kTypedArrays[view.type].elementSize;

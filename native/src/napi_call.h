@@ -76,7 +76,8 @@ napi_value toJs(State& state, const std::vector<at::Tensor>& tensors);
 napi_value toJs(State& state, at::IntArrayRef values);
 void setProperty(State& state, napi_value object, const char* name, napi_value value);
 
-// For messages: "float32[2, 3]", "4", "\"x\"". Leaves no exception pending, whatever the value does when it is looked at.
+// For messages: "float32[2, 3]", "4", "\"x\"". Leaves no exception pending, whatever the value does when it is looked
+// at.
 std::string describeValue(State& state, napi_value value);
 std::string describeTensor(const at::Tensor& tensor);
 

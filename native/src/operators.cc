@@ -109,8 +109,8 @@ napi_value callOperator(napi_env env, napi_callback_info info) {
       napi_valuetype type;
       napi_typeof(env, values[expected], &type);
       if (type != napi_undefined) {
-        throw Failure("INVALID_ARGUMENT", "takes " + std::to_string(expected) + " arguments, got " +
-                                              std::to_string(count) + ".");
+        throw Failure("INVALID_ARGUMENT",
+                      "takes " + std::to_string(expected) + " arguments, got " + std::to_string(count) + ".");
       }
     }
     ReusedStack reused(entry.state);
@@ -138,9 +138,9 @@ std::string resultKinds(const c10::FunctionSchema& schema) {
     const c10::Type& type = *result.type();
     const bool isList = type.kind() == c10::TypeKind::ListType;
     const c10::TypeKind kind = isList ? type.containedType(0)->kind() : type.kind();
-    const bool isTensor = kind == c10::TypeKind::TensorType ||
-                          (kind == c10::TypeKind::OptionalType && !isList &&
-                           type.containedType(0)->kind() == c10::TypeKind::TensorType);
+    const bool isTensor =
+        kind == c10::TypeKind::TensorType ||
+        (kind == c10::TypeKind::OptionalType && !isList && type.containedType(0)->kind() == c10::TypeKind::TensorType);
     const bool isObject = kind == c10::TypeKind::ClassType && !isList;
     kinds += isObject ? 'O' : !isTensor ? 'V' : isList ? 'L' : 'T';
   }
@@ -155,10 +155,10 @@ napi_value findOperator(Arguments& args) {
   State& state = args.state;
   state.operators.push_back(std::make_unique<OperatorEntry>(state, *handle, name));
   napi_value function;
-  check(state.env,
-        napi_create_function(state.env, name.c_str(), name.size(), callOperator, state.operators.back().get(),
-                             &function),
-        "create a function");
+  check(
+      state.env,
+      napi_create_function(state.env, name.c_str(), name.size(), callOperator, state.operators.back().get(), &function),
+      "create a function");
   napi_value result;
   napi_create_object(state.env, &result);
   setProperty(state, result, "call", function);

@@ -1,7 +1,7 @@
 // Attention over a cache in blocks, on the CPU: float32, one pass, no copy of keys or values.
 //
-// Composed from operators it would gather every sequence's blocks into one tensor, at every layer and step. Its reference
-// in TypeScript is `pagedAttentionReference`; a parity test runs both.
+// Composed from operators it would gather every sequence's blocks into one tensor, at every layer and step. Its
+// reference in TypeScript is `pagedAttentionReference`; a parity test runs both.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -99,7 +99,8 @@ napi_value pagedAttention(Arguments& args) {
           "table must be [R, M], rows and positions [S], contiguous int32 on the CPU.");
   require(k.sizes().equals(v.sizes()) && k.size(3) == q.size(2) && k.size(2) > 0 && q.size(1) % k.size(2) == 0,
           "heads of q, keys and values do not fit together.");
-  require(rows.size(0) == q.size(0) && positions.size(0) == q.size(0), "rows and positions must have one entry per query.");
+  require(rows.size(0) == q.size(0) && positions.size(0) == q.size(0),
+          "rows and positions must have one entry per query.");
   at::Tensor out = at::empty(q.sizes(), q.options());
   const Job job{q.data_ptr<float>(),
                 k.data_ptr<float>(),

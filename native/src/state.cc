@@ -209,10 +209,15 @@ void State::deletePendingReferences() {
 }
 
 std::vector<Export> stateExports() {
-  return {{"enterScope", enterScope},   {"leaveScope", leaveScope},
-          {"release", release},         {"track", track},
-          {"pin", pin}, {"isLive", isLive},           {"liveTensors", liveTensors},
-          {"releaseObject", releaseObject}, {"setErrorFactory", setErrorFactory}};
+  return {{"enterScope", enterScope},
+          {"leaveScope", leaveScope},
+          {"release", release},
+          {"track", track},
+          {"pin", pin},
+          {"isLive", isLive},
+          {"liveTensors", liveTensors},
+          {"releaseObject", releaseObject},
+          {"setErrorFactory", setErrorFactory}};
 }
 
 }  // namespace reroll

@@ -25,9 +25,7 @@ napi_value numel(Arguments& args) { return toJs(args.state, static_cast<double>(
 // Another handle for the same values, outside any graph.
 napi_value alias(Arguments& args) { return toJs(args.state, args.tensor(0, "tensor").detach()); }
 
-napi_value isContiguous(Arguments& args) {
-  return toJsBoolean(args.state, args.tensor(0, "tensor").is_contiguous());
-}
+napi_value isContiguous(Arguments& args) { return toJsBoolean(args.state, args.tensor(0, "tensor").is_contiguous()); }
 
 // A number that is equal for tensors that share memory.
 napi_value storageAddress(Arguments& args) {
@@ -67,8 +65,8 @@ bool holds(napi_typedarray_type array, at::ScalarType type) {
 
 void expectHolds(const TypedArrayView& view, at::ScalarType type) {
   if (holds(view.type, type)) return;
-  throw Failure("INVALID_ARGUMENT", std::string("a ") + view.typeName() + " does not hold values of " +
-                                        scalarTypeName(type) + ".");
+  throw Failure("INVALID_ARGUMENT",
+                std::string("a ") + view.typeName() + " does not hold values of " + scalarTypeName(type) + ".");
 }
 
 // Bytes that are no bool would be read as anything, so they become true.
@@ -100,8 +98,8 @@ napi_value fromTypedArray(Arguments& args) {
   const size_t elementSize = c10::elementSize(type);
   if (view.byteLength / elementSize != static_cast<size_t>(numel) || view.byteLength % elementSize != 0) {
     throw Failure("SHAPE_MISMATCH", "shape " + describeValue(args.state, args.value(2)) + " has " +
-                                        std::to_string(numel) + " values of " + scalarTypeName(type) + ", the data has " +
-                                        std::to_string(view.byteLength / elementSize) + ".");
+                                        std::to_string(numel) + " values of " + scalarTypeName(type) +
+                                        ", the data has " + std::to_string(view.byteLength / elementSize) + ".");
   }
   at::Tensor tensor = at::empty(sizes, at::TensorOptions().dtype(type));
   copyFromArray(tensor, view);
@@ -115,13 +113,15 @@ void expectFits(const at::Tensor& tensor, const TypedArrayView& view) {
                                       describeTensor(tensor) + " has " + std::to_string(tensor.nbytes()) + ".");
 }
 
-// Whether the values are in memory, in order. A conjugated, negated or zero tensor can be a mark on other memory or none.
+// Whether the values are in memory, in order. A conjugated, negated or zero tensor can be a mark on other memory or
+// none.
 bool isPlainMemory(const at::Tensor& tensor) {
   return tensor.device().is_cpu() && tensor.layout() == at::kStrided && !tensor.is_nested() && tensor.is_contiguous() &&
          !tensor.is_conj() && !tensor.is_neg() && !tensor._is_zerotensor();
 }
 
-// readInto(tensor, array): the values of a tensor, one copy where they are on the CPU and in order. Waits for the device.
+// readInto(tensor, array): the values of a tensor, one copy where they are on the CPU and in order. Waits for the
+// device.
 napi_value readInto(Arguments& args) {
   at::Tensor tensor = args.tensor(0, "tensor").detach();
   if (!tensor.device().is_cpu()) tensor = tensor.cpu();
