@@ -94,8 +94,8 @@ test("those of weight sync and of the timeline", async () => {
   const sync = createSharedMemorySync({ withWeights: (use) => use(new Map()), engines: [], clock: () => 0 });
   const timeline = new SpanRecorder(0);
   for (const phase of ["rollout", "train", "sync", "validate", "checkpoint"] as const) {
-    timeline.beginPhase(phase, 1);
-    timeline.endPhase(phase, 2);
+    timeline.beginStage(phase, 1);
+    timeline.endStage(phase, 2);
   }
   const metrics = { ...(await sync.publish(1)), ...timeline.endStep(1, 10).metrics };
   expect(Object.keys(metrics).length).toBeGreaterThan(8);

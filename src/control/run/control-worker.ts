@@ -2,8 +2,8 @@
 import { once } from "node:events";
 import { parentPort, workerData } from "node:worker_threads";
 import { invariant, RerollError } from "../../errors/reroll-error.ts";
-import type { RunRecorder } from "../../run/run-recorder.ts";
 import { runClock } from "../../tracking/run-clock.ts";
+import { type RunTracker, silentTracker } from "../../tracking/run-tracker.ts";
 import type { ControlThreadData, FromControlThread } from "./control-messages.ts";
 import { readControlFile } from "./prepare-control.ts";
 import { trainControl } from "./train-control.ts";
@@ -18,14 +18,13 @@ function post(message: FromControlThread): void {
   port?.postMessage(message);
 }
 
-const recorder: RunRecorder = {
-  say: (text) => post({ kind: "say", text }),
+const tracker: RunTracker = {
+  ...silentTracker,
+  note: (text) => post({ kind: "note", text }),
   log: (step, of, metrics) => {
     post({ kind: "log", step, of, metrics });
     if (Atomics.load(isAsked, 0) === 1) stopping.abort();
   },
-  recordRollout() {},
-  sampleEvent() {},
   span: async (stage, work) => {
     post({ kind: "begin", stage });
     try {
@@ -43,7 +42,7 @@ const recorder: RunRecorder = {
 
 try {
   const { config } = await readControlFile(runFile, sets, environment);
-  const result = await trainControl(config, { folder, recorder, signal: stopping.signal, isResumed }, runClock);
+  const result = await trainControl(config, { folder, tracker, signal: stopping.signal, isResumed }, runClock);
   post({ kind: "done", result });
 } catch (cause) {
   post({ kind: "failed", ...describe(cause) });
