@@ -42,7 +42,7 @@ const { config } = resolveRun(recipes[recipe as keyof typeof recipes], [
   { path: ["seed"], value: Number(seed) },
   { path: ["device"], value: "cpu" },
   { path: ["engine", "threads"], value: threads },
-  { path: ["trainerThreads"], value: threads },
+  { path: ["training", "threads"], value: threads },
 ]);
 const metric = config.validation?.metric ?? "reward/mean";
 const result: LearningRun = {

@@ -39,7 +39,7 @@ test("those of a rollout and of its samples", () => {
 test("those of a training step with correction, KL and entropy", async () => {
   const model = createPreset("nano", 32, 1);
   const optimizer = () => buildOptimizer(model.namedParameters(), optimizerOptions.parse({ lr: 1e-4 }));
-  const limits = { maxTokensPerMicrobatch: 512, maxGradNorm: 1, checkpoint: false };
+  const limits = { maxTokensPerMicrobatch: 512, maxGradNorm: 1, recompute: false };
   const algorithm = {
     type: "grpo",
     correction: { importance: { level: "token", threshold: 2 }, rejections: { token_k1: "0.01_100" } },
