@@ -84,6 +84,7 @@ export type {
 } from "./envs/text-env.ts";
 export type { Tool, ToolSource } from "./envs/tool-use/tool.ts";
 export { createToolUse } from "./envs/tool-use/tool-use.ts";
+export type { ErrorCode } from "./errors/error-codes.ts";
 export { invariant, RerollError } from "./errors/reroll-error.ts";
 export { ReplayBuffer, type ReplayOptions } from "./experience/replay-buffer.ts";
 export { type BuildOptions, buildSamples } from "./experience/sample-builder.ts";

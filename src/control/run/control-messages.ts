@@ -1,4 +1,5 @@
 /** What the thread of a control run and its owner say to each other. Plain data: it crosses threads by structured clone. */
+import type { ErrorCode } from "../../errors/error-codes.ts";
 import type { Metrics } from "../../flow/metrics.ts";
 import type { TrainResult } from "../../run/train-run.ts";
 import type { MetricKind } from "../../tracking/run-record.ts";
@@ -23,4 +24,4 @@ export type FromControlThread =
   /** Answered with any message, when everything so far would survive the process. */
   | { readonly kind: "flush" }
   | { readonly kind: "done"; readonly result: TrainResult }
-  | { readonly kind: "failed"; readonly code: string; readonly message: string };
+  | { readonly kind: "failed"; readonly code: ErrorCode; readonly message: string };

@@ -1,6 +1,8 @@
 /** The thread of a control run: everything that computes, behind messages. */
+
 import { once } from "node:events";
 import { parentPort, workerData } from "node:worker_threads";
+import type { ErrorCode } from "../../errors/error-codes.ts";
 import { invariant, RerollError } from "../../errors/reroll-error.ts";
 import { runClock } from "../../tracking/run-clock.ts";
 import { type RunTracker, silentTracker } from "../../tracking/run-tracker.ts";
@@ -49,7 +51,7 @@ try {
 }
 
 /** A RerollError says all there is to say; of anything else the stack helps to find it. */
-function describe(cause: unknown): { readonly code: string; readonly message: string } {
+function describe(cause: unknown): { readonly code: ErrorCode; readonly message: string } {
   if (cause instanceof RerollError) return { code: cause.code, message: cause.message };
   return { code: "INTERNAL", message: cause instanceof Error ? (cause.stack ?? cause.message) : String(cause) };
 }
