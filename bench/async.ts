@@ -9,8 +9,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { resolveRun } from "../src/run/resolve-run.ts";
-import { silentRecorder } from "../src/run/run-recorder.ts";
 import { trainRun } from "../src/run/train-run.ts";
+import { silentTracker } from "../src/tracking/run-tracker.ts";
 import { SpanRecorder } from "../src/tracking/span-recorder.ts";
 import { printTable, writeResult } from "./report.ts";
 import { sortDigits } from "./sort-digits.ts";
@@ -105,8 +105,8 @@ async function measure(latencyMs: number, loop: keyof typeof loops, seed: number
       clock,
       signal: new AbortController().signal,
       isResumed: false,
-      recorder: {
-        ...silentRecorder,
+      tracker: {
+        ...silentTracker,
         sampleEvent: (event) => {
           if (timeline === undefined) {
             startedMs = event.atMs;

@@ -20,8 +20,8 @@ import { deriveSeed } from "../src/random/random.ts";
 import { buildWorld, defaultData } from "../src/run/build-rollout.ts";
 import { resolveRun } from "../src/run/resolve-run.ts";
 import type { RunConfig } from "../src/run/run-config.ts";
-import { silentRecorder } from "../src/run/run-recorder.ts";
 import { trainRun } from "../src/run/train-run.ts";
+import { silentTracker } from "../src/tracking/run-tracker.ts";
 import type { LearningPoint, LearningRun } from "./learning-summary.ts";
 import { describeMachine } from "./report.ts";
 
@@ -42,7 +42,7 @@ const { config } = resolveRun(recipes[recipe as keyof typeof recipes], [
   { path: ["seed"], value: Number(seed) },
   { path: ["device"], value: "cpu" },
   { path: ["engine", "threads"], value: threads },
-  { path: ["trainerThreads"], value: threads },
+  { path: ["training", "threads"], value: threads },
 ]);
 const metric = config.validation?.metric ?? "reward/mean";
 const result: LearningRun = {
@@ -61,8 +61,8 @@ async function learn(config: RunConfig): Promise<LearningPoint[]> {
   try {
     await trainRun(config, {
       ...{ folder, clock, signal: new AbortController().signal, isResumed: false },
-      recorder: {
-        ...silentRecorder,
+      tracker: {
+        ...silentTracker,
         log: (step, kind, metrics) => {
           startedMs ??= clock();
           if (kind !== "validation") return;

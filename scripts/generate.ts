@@ -7,6 +7,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { algorithmTable } from "./generate/algorithm-table.ts";
+import { errorReference } from "./generate/error-table.ts";
 import { metricReference } from "./generate/metric-table.ts";
 import { operatorTypes } from "./generate/operator-types.ts";
 import { runFileTable } from "./generate/run-file-table.ts";
@@ -20,6 +21,7 @@ const files: Readonly<Record<string, (root: string) => string>> = {
   "docs/reference/algorithms.md": algorithmTable,
   "docs/reference/run-file.md": runFileTable,
   "docs/reference/metrics.md": metricReference,
+  "docs/reference/errors.md": errorReference,
 };
 
 const stale = Object.entries(files).filter(([path, make]) => {

@@ -84,6 +84,7 @@ export type {
 } from "./envs/text-env.ts";
 export type { Tool, ToolSource } from "./envs/tool-use/tool.ts";
 export { createToolUse } from "./envs/tool-use/tool-use.ts";
+export type { ErrorCode } from "./errors/error-codes.ts";
 export { invariant, RerollError } from "./errors/reroll-error.ts";
 export { ReplayBuffer, type ReplayOptions } from "./experience/replay-buffer.ts";
 export { type BuildOptions, buildSamples } from "./experience/sample-builder.ts";
@@ -91,6 +92,7 @@ export type { ChatMessage, ChatTool, ChatToolCall } from "./flow/chat-message.ts
 export type { Clock } from "./flow/clock.ts";
 export { describeMetric, type Metrics } from "./flow/metrics.ts";
 export type { JsonValue, Prompt } from "./flow/prompt.ts";
+export type { SampleEvent, SampleStage } from "./flow/sample-event.ts";
 export type { SampleBatch, TokenSample } from "./flow/token-sample.ts";
 export type { Trajectory, TrajectoryEnd, TrajectoryGroup, TrajectoryReward, Turn } from "./flow/trajectory.ts";
 export type { Engine, EngineCounters, EngineStatus } from "./generation/engine.ts";
@@ -176,7 +178,6 @@ export type { Rollout, RolloutReport } from "./rollout/rollout-report.ts";
 export {
   type DomainSource,
   RolloutScheduler,
-  type SampleEvent,
   type SchedulerOptions,
   type SchedulerParts,
 } from "./rollout/rollout-scheduler.ts";
@@ -190,7 +191,7 @@ export type { Sandbox, SandboxLimits, SandboxProgram, SandboxResult } from "./sa
 export * from "./torch/index.ts";
 export { listRuns, readMetrics, readRun, readTrajectories } from "./tracking/read-run.ts";
 export { RunFolder } from "./tracking/run-folder.ts";
-export { openRunTracker, type RunTracker } from "./tracking/run-tracker.ts";
+export { openRunTracker, type RunTracker, silentTracker } from "./tracking/run-tracker.ts";
 export { createProcessGroupRanks } from "./training/process-group-ranks.ts";
 export { splitByGroups } from "./training/split-batch.ts";
 export { startThreadedTrainer } from "./training/threaded-trainer.ts";

@@ -13,9 +13,10 @@ import type { Metrics } from "../../src/flow/metrics.ts";
 import type { Turn } from "../../src/flow/trajectory.ts";
 import type { Rollout } from "../../src/rollout/rollout-report.ts";
 import { runConfig } from "../../src/run/run-config.ts";
-import { type LoopStage, type RunRecorder, silentRecorder } from "../../src/run/run-recorder.ts";
 import { trainRun } from "../../src/run/train-run.ts";
 import { cudaDeviceCount, cudaProperties } from "../../src/torch/cuda.ts";
+import { type RunTracker, silentTracker } from "../../src/tracking/run-tracker.ts";
+import type { LoopStage } from "../../src/tracking/span-recorder.ts";
 import { describeMachine } from "../report.ts";
 import { wordRows } from "./word-task.ts";
 
@@ -125,9 +126,9 @@ async function measureOurs() {
   let solved = 0;
   let example = "";
   let phases: RolloutPhases = { asked: 0, replied: 0, ended: 0 };
-  const recorder: RunRecorder = {
-    ...silentRecorder,
-    say: (text) => console.error(text),
+  const tracker: RunTracker = {
+    ...silentTracker,
+    note: (text) => console.error(text),
     span: async (stage, work) => {
       const startMs = clock();
       const result = await work();
@@ -150,7 +151,7 @@ async function measureOurs() {
   const folder = mkdtempSync(join(tmpdir(), "language-model-"));
   const signal = new AbortController().signal;
   const startedMs = clock();
-  await trainRun(config, { folder, recorder, signal, clock, isResumed: false });
+  await trainRun(config, { folder, tracker, signal, clock, isResumed: false });
   rmSync(folder, { recursive: true });
   return {
     wholeRunSeconds: (clock() - startedMs) / 1000,
@@ -181,12 +182,12 @@ async function measureOurs() {
   };
 }
 
-function solvedShare({ groups }: Rollout): number {
+function solvedShare({ groups }: Pick<Rollout, "groups">): number {
   const rewards = groups.flatMap(({ trajectories }) => trajectories.map(({ reward }) => reward.total));
   return rewards.filter((reward) => reward === 1).length / rewards.length;
 }
 
-function phasesOf({ groups }: Rollout): RolloutPhases {
+function phasesOf({ groups }: Pick<Rollout, "groups">): RolloutPhases {
   const episodes = groups.flatMap(({ trajectories }) => trajectories);
   const begin = Math.min(...episodes.map(({ timings }) => timings.startedMs));
   const last = (at: (turn: Turn) => number) =>

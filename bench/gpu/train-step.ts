@@ -43,7 +43,7 @@ const rows: Measured[] = [];
 rows.push(measureOurs("reroll, cross-entropy", {}));
 rows.push(measureOurs("reroll, packed", { isPacked: true }));
 rows.push(measureOurs("reroll, policy-gradient form", { isPolicy: true }));
-rows.push(measureOurs("reroll, checkpointed", { checkpoint: true }));
+rows.push(measureOurs("reroll, recomputed", { recompute: true }));
 rows.push(measureForward());
 if (values.hf !== undefined) {
   for (const mode of values.compiled ? ["eager", "compiled"] : ["eager"])
@@ -69,13 +69,13 @@ if (values.out !== undefined) {
 }
 
 interface Variant {
-  readonly checkpoint?: boolean;
+  readonly recompute?: boolean;
   readonly isPacked?: boolean;
   /** Through tokenLogprobs, as a policy loss goes: the scores are computed twice. */
   readonly isPolicy?: boolean;
 }
 
-function measureOurs(name: string, { checkpoint = false, isPacked = false, isPolicy = false }: Variant): Measured {
+function measureOurs(name: string, { recompute = false, isPacked = false, isPolicy = false }: Variant): Measured {
   manualSeed(0);
   const model = createQwenShape({ device, dtype: "bfloat16" });
   const optimizer = new AdamW(model.namedParameters(), { lr: 1e-5 });
@@ -86,7 +86,7 @@ function measureOurs(name: string, { checkpoint = false, isPacked = false, isPol
     isPacked ? packedLayout(new Array<number>(B).fill(T), device) : paddedLayout(B, T, device);
   const step = () =>
     tensorScope(() => {
-      const hidden = model.forward(ids, layoutOf(), { checkpoint });
+      const hidden = model.forward(ids, layoutOf(), { recompute });
       const loss = isPolicy
         ? tokenLogprobs(hidden, model.head, targets).logprobs_S.mul(weights).sum().neg()
         : weightedCrossEntropy(hidden, model.head, targets, weights).loss;

@@ -55,8 +55,8 @@ export function checkModel(folder: string, name: string, options: LoadOptions = 
       tensorScope(() => checkForward(model, golden, "packed")),
     ),
     ...prefixed(
-      "checkpointed",
-      tensorScope(() => checkForward(model, golden, "checkpointed")),
+      "recomputed",
+      tensorScope(() => checkForward(model, golden, "recomputed")),
     ),
     "ragged.logprobs": tensorScope(() => checkRagged(model, golden)),
   };
@@ -76,7 +76,7 @@ export function checkModel(folder: string, name: string, options: LoadOptions = 
 function checkForward(
   model: CausalLm,
   golden: Golden,
-  mode: "padded" | "packed" | "checkpointed",
+  mode: "padded" | "packed" | "recomputed",
 ): Record<string, number> {
   const B = golden.ids.length;
   const T = golden.ids[0]?.length ?? 0;
@@ -88,7 +88,7 @@ function checkForward(
           golden.ids.map((row) => row.length),
           device,
         );
-  const hidden_SD = model.forward(ids(golden.ids, device), layout, { checkpoint: mode === "checkpointed" });
+  const hidden_SD = model.forward(ids(golden.ids, device), layout, { recompute: mode === "recomputed" });
   const rows = hidden_SD.view(B, T, hidden_SD.size(1));
   const scored_SD = rows.narrow(1, 0, T - 1).reshape(B * (T - 1), hidden_SD.size(1));
   const targets = ids(

@@ -94,7 +94,7 @@ function compute({ name, options, group, ...golden }: Case): { advantages_BT: Te
       return onTokens(gpg(rewards_B, group, { countBy: "rewards", singleton }));
     default:
       throw new RerollError(
-        "UNKNOWN_CASE",
+        "INVALID_ARGUMENT",
         `advantages.json has a case "${name}", which no estimator here answers to.`,
       );
   }

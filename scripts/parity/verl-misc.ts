@@ -79,7 +79,7 @@ function reduce({ mode, loss, mask }: z.infer<typeof aggregationSchema>): number
 }
 
 function runController({ init, target, horizon, steps }: z.infer<typeof controllerSchema>): number[] {
-  let controller: KlController = { type: "adaptive", coefficient: init, target, horizon };
+  let controller: KlController = { type: "adaptive", coefficient: init, targetKl: target, horizon };
   return steps.map(({ kl, n }) => {
     controller = updateKlController(controller, kl, n);
     return controller.coefficient;

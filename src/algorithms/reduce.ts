@@ -129,7 +129,7 @@ function promptWeights(groupOf: readonly number[], { numPrompts, tokensPerPrompt
     const numTokens = tokensPerPrompt.get(group);
     if (numTokens !== undefined) return 1 / (atLeastOne(numTokens) * atLeastOne(numPrompts));
     throw new RerollError(
-      "UNKNOWN_GROUP",
+      "INVALID_ARGUMENT",
       `groupOf[${row}] is ${group}, a group that the denominators do not know. They must be counted over the whole ` +
         "batch, with the same group numbers: see globalDenominators.",
       { row, group },

@@ -5,7 +5,9 @@
  * never work. Errors end here: a RerollError shows its message alone, a failure of our own its stack too; `--debug` shows the
  * stack of every error.
  */
+
 import { Command, CommanderError } from "commander";
+import type { ErrorCode } from "../errors/error-codes.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { dashboardCommand } from "./commands/dashboard.ts";
 import { doctorCommand } from "./commands/doctor.ts";
@@ -32,7 +34,7 @@ const COMMANDS: readonly Command[] = [
 ];
 
 /** What was asked for can never work: the caller has to write something else. */
-const MISUSE = new Set([
+const MISUSE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "RUN_FILE_NOT_FOUND",
   "RUN_FILE_INVALID",
   "INVALID_OVERRIDE",

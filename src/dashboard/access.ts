@@ -50,7 +50,7 @@ export function addAccessCheck(app: FastifyInstance, token: string | undefined):
     const inAddress = (request.query as { token?: unknown }).token;
     if (typeof inAddress === "string" && isToken(inAddress)) return keepToken(request, reply, inAddress);
     if (isToken(bearerOf(request)) || isToken(cookieOf(request))) return;
-    throw new RerollError("TOKEN_INVALID", "Open the address that the dashboard printed: it ends with ?token=....");
+    throw new RerollError("KEY_INVALID", "Open the address that the dashboard printed: it ends with ?token=....");
   });
 }
 

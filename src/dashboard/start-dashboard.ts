@@ -4,8 +4,10 @@
  * In: a folder of runs. Out: an address. It only reads, and only plain files of runs in that folder. It is for this machine unless a
  * token is given. Every failure is an answer with a code and a sentence; none ends the server.
  */
+
 import type { FastifyInstance } from "fastify";
 import { fastify } from "fastify";
+import type { ErrorCode } from "../errors/error-codes.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { addAccessCheck, expectProtected } from "./access.ts";
 import type { ErrorAnswer } from "./answers.ts";
@@ -39,11 +41,11 @@ export interface Dashboard {
 /** Pages that follow a run at the same time. */
 const MAX_STREAMS = 64;
 
-const STATUS: Readonly<Record<string, number>> = {
+const STATUS: Readonly<Partial<Record<ErrorCode, number>>> = {
   RUN_NOT_FOUND: 404,
   TRAJECTORY_NOT_FOUND: 404,
   INVALID_OPTION: 400,
-  TOKEN_INVALID: 401,
+  KEY_INVALID: 401,
   HOST_REFUSED: 403,
   PATH_REFUSED: 403,
   FILE_TOO_LARGE: 413,

@@ -78,5 +78,5 @@ test("refuses rates and options out of range, and positions of other options", a
   await expect(makeCurriculum(2, { low: 0.3 }).restore(source.position())).rejects.toThrow(
     "its low is 0.1, expected 0.3",
   );
-  await expect(makeCurriculum(3).restore(source.position())).rejects.toMatchObject({ code: "POSITION_MISMATCH" });
+  await expect(makeCurriculum(3).restore(source.position())).rejects.toMatchObject({ code: "STATE_MISMATCH" });
 });

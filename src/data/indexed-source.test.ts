@@ -49,7 +49,7 @@ describe("datasetSource", () => {
     const position = dataset().position();
     const refuse = (other: ReturnType<typeof dataset>, message: string) =>
       expect(other.restore(position)).rejects.toMatchObject({
-        code: "POSITION_MISMATCH",
+        code: "STATE_MISMATCH",
         message: expect.stringContaining(message),
       });
     await refuse(dataset({ name: "numbers" }), 'its name is "letters", expected "numbers"');

@@ -12,7 +12,7 @@ export interface PromptSource {
   next(count: number): Promise<readonly Prompt[]>;
   /** The position, as plain data. A source of the same making that restores it goes on with the same prompts. */
   position(): JsonValue;
-  /** Goes on from a position. Rejects with `POSITION_MISMATCH` where it was taken from a source of another making. */
+  /** Goes on from a position. Rejects with `STATE_MISMATCH` where it was taken from a source of another making. */
   restore(position: JsonValue): Promise<void>;
   /**
    * Tells a source that learns what came of a prompt: the share of its group that succeeded, 0 to 1. Absent where nothing

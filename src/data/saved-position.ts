@@ -26,7 +26,7 @@ export function readPosition<Schema extends z.ZodType<Readonly<Record<string, un
 function mismatch(source: string, key: string, got: JsonValue | undefined, expected: JsonValue): RerollError {
   const short = (value: JsonValue | undefined) => JSON.stringify(value)?.slice(0, 80) ?? "nothing";
   return new RerollError(
-    "POSITION_MISMATCH",
+    "STATE_MISMATCH",
     `${source} cannot go on from a position of another source: its ${key || "form"} is ${short(got)}, expected ${short(expected)}. ` +
       "Resume with the data and the seed of the saved run, or start a new run.",
     { source, key, got, expected },

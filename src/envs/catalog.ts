@@ -48,7 +48,7 @@ export function buildEnv({ type, ...options }: EnvChoice): EnvFactory {
   const found = envCatalog.find((one) => one.type === type);
   if (found !== undefined) return found.build(options);
   const known = envCatalog.map((one) => one.type).join(", ");
-  throw new RerollError("UNKNOWN_ENV", `env.type "${type}" is not known. Built in are: ${known}.`, { type });
+  throw new RerollError("INVALID_OPTION", `env.type "${type}" is not known. Built in are: ${known}.`, { type });
 }
 
 /** Checks the environment of a person's own: `{ type: "custom", ...myEnv() }`. */
@@ -65,7 +65,7 @@ function entry<Schema extends z.ZodObject>({ type, options, build }: EnvDefiniti
     const parsed = options.safeParse(given);
     if (parsed.success) return parsed.data;
     const faults = z.prettifyError(parsed.error);
-    throw new RerollError("INVALID_OPTIONS", `Env "${type}" cannot be built with these options:\n${faults}`, { type });
+    throw new RerollError("INVALID_OPTION", `Env "${type}" cannot be built with these options:\n${faults}`, { type });
   };
   return { type, options, build: (given) => build(parse(given)) };
 }

@@ -1,4 +1,5 @@
 /** What a thread of environments and its owner say to each other. Plain data: it crosses threads by structured clone. */
+import type { ErrorCode } from "../errors/error-codes.ts";
 import type { Prompt } from "../flow/prompt.ts";
 import type { EnvStep, Opening, Reply } from "./text-env.ts";
 
@@ -43,6 +44,6 @@ export interface EnvAnswer {
 
 /** An error as data. `code` is null for errors that are not reroll's own. */
 export interface EnvErrorMessage {
-  readonly code: string | null;
+  readonly code: ErrorCode | null;
   readonly message: string;
 }

@@ -4,12 +4,19 @@
  * A message has up to four parts in this order: what is wrong; what we got; what is allowed; what to do.
  */
 
-/** An error a user can act on. `code` is stable and greppable; `details` holds the values the message talks about. */
+import type { ErrorCode } from "./error-codes.ts";
+
+/** An error a user can act on. `code` is stable, see `error-codes.ts`; `details` holds the values the message talks about. */
 export class RerollError extends Error {
-  readonly code: string;
+  readonly code: ErrorCode;
   readonly details: Readonly<Record<string, unknown>>;
 
-  constructor(code: string, message: string, details: Readonly<Record<string, unknown>> = {}, options?: ErrorOptions) {
+  constructor(
+    code: ErrorCode,
+    message: string,
+    details: Readonly<Record<string, unknown>> = {},
+    options?: ErrorOptions,
+  ) {
     super(message, options);
     this.name = "RerollError";
     this.code = code;

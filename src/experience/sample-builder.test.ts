@@ -82,7 +82,7 @@ describe("rewards of forks", () => {
 });
 
 test("failed and aborted trajectories give no samples, and the numbers of the others have no gaps", () => {
-  const error = new RerollError("BOOM", "boom");
+  const error = new RerollError("ENV_FAILED", "boom");
   const ends: TrajectoryFacts["end"][] = [
     { kind: "failed", stage: "environment", error },
     { kind: "completed" },

@@ -38,7 +38,7 @@ test("a full queue refuses, and a task that is called off leaves it", async () =
   const running = pool.run(first.task, never);
   const stop = new AbortController();
   const queued = pool.run(async () => "ran", stop.signal);
-  await expect(pool.run(async () => "ran", never)).rejects.toMatchObject({ code: "POOL_FULL" });
+  await expect(pool.run(async () => "ran", never)).rejects.toMatchObject({ code: "QUEUE_FULL" });
   stop.abort();
   await expect(queued).rejects.toMatchObject({ code: "ABORTED" });
   expect(pool.numQueued).toBe(0);

@@ -14,7 +14,7 @@ export interface PoolLimits {
 }
 
 export interface BoundedPool {
-  /** Rejects with POOL_FULL or ABORTED where the task does not get to run. */
+  /** Rejects with QUEUE_FULL or ABORTED where the task does not get to run. */
   run<T>(task: () => Promise<T>, signal: AbortSignal): Promise<T>;
   readonly numRunning: number;
   readonly numQueued: number;
@@ -81,7 +81,7 @@ export function abortedError(): RerollError {
 
 function fullError(maxQueued: number): RerollError {
   return new RerollError(
-    "POOL_FULL",
+    "QUEUE_FULL",
     `The queue is full: ${maxQueued} tasks wait. Keep fewer trajectories in flight, or raise maxQueued.`,
     { maxQueued },
   );

@@ -7,7 +7,11 @@ export function rewardFailure(name: string, cause: unknown): RerollError {
   const { code, details, message } =
     cause instanceof RerollError
       ? cause
-      : { code: "REWARD_FAILED", details: {}, message: cause instanceof Error ? cause.message : String(cause) };
+      : {
+          code: "REWARD_FAILED" as const,
+          details: {},
+          message: cause instanceof Error ? cause.message : String(cause),
+        };
   return new RerollError(code, `Reward "${name}" failed: ${message}`, { ...details, reward: name }, { cause });
 }
 

@@ -117,7 +117,7 @@ test("a full queue is a failure, not a wait without end", async () => {
   const reward: Reward = { name: "r", cost: "cpu", score: () => new Promise(() => {}) };
   const scorer = createScorer({ reward, limits: { cpu: { concurrency: 1, maxQueued: 0, timeoutMs: 20 } }, clock });
   const first = scorer.score(input, never);
-  expect(errorOf(await scorer.score(input, never))).toMatchObject({ code: "POOL_FULL" });
+  expect(errorOf(await scorer.score(input, never))).toMatchObject({ code: "QUEUE_FULL" });
   expect(errorOf(await first)).toMatchObject({ code: "REWARD_TIMEOUT" });
 });
 

@@ -10,6 +10,7 @@
  * samples as the agent asks; set the server's `samplingOverrides` where training needs other settings. Held rollouts do
  * not stop an agent.
  */
+import type { ErrorCode } from "../errors/error-codes.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Clock } from "../flow/clock.ts";
 import type { Prompt } from "../flow/prompt.ts";
@@ -162,7 +163,7 @@ class AgentEpisode {
     const given = returned ?? posted;
     if (given !== undefined) {
       if (Number.isFinite(given)) return { end, reward: { total: given, score: given, parts: {} } };
-      return { end: rewardFailure("REWARD_INVALID", `The agent returned the reward ${given}`), reward: none };
+      return { end: rewardFailure("INVALID_REWARD", `The agent returned the reward ${given}`), reward: none };
     }
     const scored = await this.#callScore(end, turns);
     if (scored.kind !== "done") return { end: scored, reward: none };
@@ -218,7 +219,7 @@ function silentAgent({ domain }: Prompt): RerollError {
   );
 }
 
-function rewardFailure(code: string, what: string): TrajectoryEnd & { kind: "failed" } {
+function rewardFailure(code: ErrorCode, what: string): TrajectoryEnd & { kind: "failed" } {
   const message = `${what}. Return a finite number from runAgent, POST it to rewardURL, or pass score.`;
   return { kind: "failed", stage: "reward", error: new RerollError(code, message) };
 }

@@ -3,7 +3,9 @@
  *
  * Each function gives back what is right and throws what is wrong; whoever waits names the call.
  */
+
 import type { EnvStep, Observation, Opening, TextEnv } from "../envs/text-env.ts";
+import type { ErrorCode } from "../errors/error-codes.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { RewardOutcome } from "../rewards/score-all.ts";
 import { describeValue } from "./describe-value.ts";
@@ -47,6 +49,6 @@ function isNumbers(record: unknown): boolean {
   return typeof record === "object" && record !== null && Object.values(record).every(Number.isFinite);
 }
 
-function broken(code: string, got: unknown, expected: string): RerollError {
+function broken(code: ErrorCode, got: unknown, expected: string): RerollError {
   return new RerollError(code, `it returned ${describeValue(got)}. It must return ${expected}.`);
 }

@@ -218,7 +218,7 @@ test.each<[string, NonNullable<EpisodeParts["score"]>, RegExp]>([
   ["gives no number", give({ ...scored, score: Number.NaN }), /it returned \{ kind: 'scored', score: NaN/],
   [
     "says that it failed",
-    async () => ({ kind: "failed", error: new RerollError("JUDGE", "no judge"), elapsedMs: 0 }),
+    async () => ({ kind: "failed", error: new RerollError("JUDGE_REFUSED", "no judge"), elapsedMs: 0 }),
     /^no judge$/,
   ],
 ])("a reward that %s fails its trajectory with the turns kept", async (_, score, message) => {
@@ -230,7 +230,7 @@ test.each<[string, NonNullable<EpisodeParts["score"]>, RegExp]>([
 });
 
 test("an engine that fails in the middle of a reply fails the trajectory and keeps the tokens", async () => {
-  const error = new RerollError("OOM", "out of memory");
+  const error = new RerollError("OUT_OF_MEMORY", "out of memory");
   const { trajectory, env } = await play({ engine: { reply: () => ({ tokenIds: [65], error }) } });
   expect(trajectory.end).toEqual({ kind: "failed", stage: "generation", error });
   expect(trajectory.turns).toMatchObject([{ finish: "failed", replyText: "A", reward: 0 }]);

@@ -9,6 +9,7 @@ import type { MakeEnv, Observation, TextEnv } from "../envs/text-env.ts";
 import type { ChatMessage } from "../flow/chat-message.ts";
 import type { Clock } from "../flow/clock.ts";
 import type { Prompt } from "../flow/prompt.ts";
+import type { EpisodeStage } from "../flow/sample-event.ts";
 import type { Trajectory, TrajectoryEnd, TrajectoryReward, Turn } from "../flow/trajectory.ts";
 import type { Generate, Sampling } from "../generation/generate.ts";
 import { deriveSeed } from "../random/random.ts";
@@ -40,9 +41,6 @@ export interface EpisodeControl {
   /** Told whenever the episode waits for something else. */
   readonly onStage?: (stage: EpisodeStage) => void;
 }
-
-/** What a sample waits for. Held: for the gate, in the middle of a reply or before it. */
-export type EpisodeStage = "generating" | "held" | "environment" | "scoring";
 
 export interface EpisodeParts {
   readonly generate: Generate;

@@ -74,7 +74,7 @@ export class PromptQueue {
     const saved = position as unknown as SavedQueue;
     if (saved.sources.length !== this.#sources.length) {
       throw new RerollError(
-        "POSITION_MISMATCH",
+        "STATE_MISMATCH",
         `The saved run has ${saved.sources.length} domains of prompts and this one has ${this.#sources.length}. Resume with the data of the saved run, or start a new run.`,
       );
     }

@@ -9,10 +9,10 @@
  */
 import { RerollError } from "../errors/reroll-error.ts";
 import type { JsonValue } from "../flow/prompt.ts";
+import type { EpisodeStage, SampleStage } from "../flow/sample-event.ts";
 import type { Trajectory, TrajectoryGroup } from "../flow/trajectory.ts";
 import { type Admission, admitWanted } from "./admission.ts";
 import { type DomainQuotas, sharesOf, splitByShare } from "./domain-quotas.ts";
-import type { EpisodeStage } from "./episode.ts";
 import { Gate } from "./gate.ts";
 import { type GroupCounts, neediestDomain, numMissing } from "./group-demand.ts";
 import { GroupRun, type SampleTask } from "./group-run.ts";
@@ -20,10 +20,10 @@ import { PromptQueue } from "./prompt-queue.ts";
 import { oldestVersionOf, ReadyGroups } from "./ready-groups.ts";
 import { ReportBuilder, type Rollout, rolloutMetrics } from "./rollout-report.ts";
 import { runSample } from "./run-sample.ts";
-import type { SampleEvent, SchedulerParts } from "./scheduler-parts.ts";
+import type { SchedulerParts } from "./scheduler-parts.ts";
 
 export type { DomainSource } from "./prompt-queue.ts";
-export type { SampleEvent, SchedulerOptions, SchedulerParts } from "./scheduler-parts.ts";
+export type { SchedulerOptions, SchedulerParts } from "./scheduler-parts.ts";
 
 /** Failures without a single sample that ended well, after which a run cannot be doing anything useful. */
 const MAX_FAILURES_IN_A_ROW = 256;
@@ -314,11 +314,11 @@ export class RolloutScheduler {
     this.#numRunning.fill(0);
   }
 
-  #tellAll(groups: readonly TrajectoryGroup[], stage: SampleEvent["stage"]): void {
+  #tellAll(groups: readonly TrajectoryGroup[], stage: SampleStage): void {
     for (const { trajectories } of groups) for (const { id } of trajectories) this.#tell(id, stage);
   }
 
-  #tell(sampleId: string, stage: SampleEvent["stage"]): number {
+  #tell(sampleId: string, stage: SampleStage): number {
     const atMs = this.#parts.clock();
     this.#parts.onEvent?.({ sampleId, stage, atMs });
     return atMs;

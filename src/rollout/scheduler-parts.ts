@@ -1,7 +1,8 @@
 /** What a rollout scheduler is made of, and what it tells. */
 import type { Clock } from "../flow/clock.ts";
+import type { SampleEvent } from "../flow/sample-event.ts";
 import type { Admission } from "./admission.ts";
-import type { EpisodeStage, RunEpisode } from "./episode.ts";
+import type { RunEpisode } from "./episode.ts";
 import type { GroupFilter } from "./group-filter.ts";
 import type { DomainSource } from "./prompt-queue.ts";
 
@@ -38,10 +39,4 @@ export interface SchedulerOptions {
   readonly rest?: "restart" | "hold" | "continue";
   /** Ready groups with tokens older than this many versions are dropped. Default: none are. */
   readonly maxStaleness?: number;
-}
-
-export interface SampleEvent {
-  readonly sampleId: string;
-  readonly stage: "queued" | EpisodeStage | "complete" | "failed" | "aborted" | "filtered" | "stale" | "delivered";
-  readonly atMs: number;
 }

@@ -9,6 +9,7 @@ import { runInThreads } from "../envs/run-in-threads.ts";
 import type { EnvFactory, MakeEnv } from "../envs/text-env.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Clock } from "../flow/clock.ts";
+import type { SampleEvent } from "../flow/sample-event.ts";
 import type { Generate } from "../generation/generate.ts";
 import { buildRoute, type RewardChoice } from "../rewards/catalog.ts";
 import { createScorer, type Scorer } from "../rewards/score-all.ts";
@@ -16,7 +17,7 @@ import { type Admission, admitByStaleness, admitWanted } from "../rollout/admiss
 import { ChatFormat } from "../rollout/conversation.ts";
 import { createEpisodeRunner, type RunEpisode } from "../rollout/episode.ts";
 import { allFilters, dropEqualRewards, type GroupFilter, keepDifficulty } from "../rollout/group-filter.ts";
-import { type DomainSource, RolloutScheduler, type SampleEvent } from "../rollout/rollout-scheduler.ts";
+import { type DomainSource, RolloutScheduler } from "../rollout/rollout-scheduler.ts";
 import type { RunConfig } from "./run-config.ts";
 
 /** What trajectories are made in: built once, shared by training and validation. */

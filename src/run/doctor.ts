@@ -104,7 +104,7 @@ export function checkThreads(cores: number, threads: number): Check {
     "threads",
     "warn",
     found,
-    `Set engine.threads and trainerThreads to ${cores} or less, or unset OMP_NUM_THREADS.`,
+    `Set engine.threads and training.threads to ${cores} or less, or unset OMP_NUM_THREADS.`,
   );
 }
 

@@ -103,7 +103,7 @@ function activationBytes(config: RunConfig, { model, dtype }: MemoryFacts): numb
   const mlpWidth = experts === null ? model.mlpWidth : experts.numActive * experts.width;
   const layer = 4 * D + 2 * (H + 2 * G) * K + (hasHeadNorm ? (H + G) * K : 0) + H * K + 3 * mlpWidth;
   // With checkpoints each layer keeps its input, and one layer at a time is computed again.
-  const kept = config.training.checkpoint ? numLayers * D + 2 * layer : numLayers * layer;
+  const kept = config.training.recompute ? numLayers * D + 2 * layer : numLayers * layer;
   return microbatchTokens(config) * kept * bytesPer(dtype);
 }
 

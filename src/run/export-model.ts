@@ -29,7 +29,7 @@ export interface ExportOptions {
 export async function exportModel({ from, out, merge, base, step }: ExportOptions): Promise<string> {
   const found = findModel(from, step);
   if (existsSync(out) && readdirSync(out).length > 0)
-    throw new RerollError("FOLDER_NOT_EMPTY", `--out ${out} is not empty. Name a new folder.`, { out });
+    throw new RerollError("FILE_EXISTS", `--out ${out} is not empty. Name a new folder.`, { out });
   if (merge && !found.isAdapter)
     throw new RerollError(
       "INVALID_OPTION",

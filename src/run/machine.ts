@@ -22,7 +22,7 @@ export function placeRun(config: RunConfig): Placement {
     device,
     dtype: config.model.dtype === "auto" ? (isOnGpu ? "bfloat16" : "float32") : config.model.dtype,
     engineThreads: config.engine.threads ?? share,
-    trainerThreads: config.trainerThreads ?? Math.max(1, Math.floor(share / config.training.ranks)),
+    trainerThreads: config.training.threads ?? Math.max(1, Math.floor(share / config.training.ranks)),
   };
 }
 

@@ -62,7 +62,7 @@ test.each([
   expect(countParameters(presetConfig(name, 32))).toBe(count);
 });
 
-test("parameters of Qwen2.5-0.5B are those of its checkpoint", () => {
+test("parameters of Qwen2.5-0.5B are those of its recompute", () => {
   expect(countParameters(qwen)).toBe(494_032_768);
 });
 
@@ -74,8 +74,8 @@ test("the trainer's estimate is near the peak that was measured on an H200", () 
     "training.optimizer.masterWeights=false",
   );
   const facts = { model: qwen, isOnGpu: true, dtype: "bfloat16", needsReference: false, hasCritic: false } as const;
-  const trainer = (checkpoint: boolean) =>
-    estimateMemory({ ...config, training: { ...config.training, checkpoint } }, facts)
+  const trainer = (recompute: boolean) =>
+    estimateMemory({ ...config, training: { ...config.training, recompute } }, facts)
       .filter(({ owner }) => owner === "trainer")
       .reduce((sum, { bytes }) => sum + bytes, 0);
   expect(trainer(false) / 22.6e9).toBeGreaterThan(0.9);
@@ -114,14 +114,14 @@ test("a run that does not fit is refused with the largest part and what to chang
     () =>
       planRun(exampleConfig("rollout.contextLength=4096", ...sets), small, qwen);
   expect(plan()).toThrow(
-    /needs about .* GB, and cpu has 8\.0 GB: trainer weights 2\.0 GB, .*Set training\.checkpoint to true/,
+    /needs about .* GB, and cpu has 8\.0 GB: trainer weights 2\.0 GB, .*Set training\.recompute to true/,
   );
-  expect(plan("training.checkpoint=true", "training.maxTokensPerMicrobatch=4096")).toThrow(
+  expect(plan("training.recompute=true", "training.maxTokensPerMicrobatch=4096")).toThrow(
     /model\.lora: \{ rank: 16 \}/,
   );
   expect(
     plan(
-      "training.checkpoint=true",
+      "training.recompute=true",
       "training.maxTokensPerMicrobatch=4096",
       "model.lora.rank=8",
       "rollout.maxInFlight=4",
@@ -129,7 +129,7 @@ test("a run that does not fit is refused with the largest part and what to chang
   ).not.toThrow();
 });
 
-test("a context beyond what a checkpoint was made for is refused", () => {
+test("a context beyond what a recompute was made for is refused", () => {
   const config = exampleConfig('model={"path":"x"}', "rollout.contextLength=40000");
   expect(() => planRun(config, machine, qwen)).toThrow(
     "rollout.contextLength is more than the model was made for: got 40000, and its config says 32768",

@@ -110,8 +110,7 @@ function tooLarge(
 function adviceFor(config: RunConfig, { what }: MemoryPart): string {
   if (what.startsWith("activations")) {
     const tokens = microbatchTokens(config);
-    if (!config.training.checkpoint)
-      return "Set training.checkpoint to true, or lower training.maxTokensPerMicrobatch.";
+    if (!config.training.recompute) return "Set training.recompute to true, or lower training.maxTokensPerMicrobatch.";
     return tokens > config.rollout.contextLength
       ? `Lower training.maxTokensPerMicrobatch, which is ${config.training.maxTokensPerMicrobatch}.`
       : `Lower rollout.contextLength, which is ${config.rollout.contextLength}.`;

@@ -6,10 +6,10 @@ import type { TokenSample } from "../flow/token-sample.ts";
 import type { Trajectory, TrajectoryEnd, TrajectoryGroup, Turn } from "../flow/trajectory.ts";
 import type { LoopParts } from "../loops/loop-parts.ts";
 import type { Rollout } from "../rollout/rollout-report.ts";
+import { silentTracker } from "../tracking/run-tracker.ts";
 import { type RecordedRollout, type TrajectoryRecord, trajectoryRecords } from "../tracking/trajectory-record.ts";
 import type { StepOptions, StepReport } from "../training/token-trainer.ts";
 import { recordedParts } from "./recorded-parts.ts";
-import { silentRecorder } from "./run-recorder.ts";
 
 const completed: TrajectoryEnd = { kind: "completed" };
 
@@ -145,8 +145,8 @@ async function recordsOf(
   { numbersOf = placeNumbers, onStep, numGroups = 32, filtered = [], isCaught = true }: Step = {},
 ): Promise<readonly TrajectoryRecord[]> {
   const recorded: RecordedRollout[] = [];
-  const recorder = {
-    ...silentRecorder,
+  const tracker = {
+    ...silentTracker,
     recordedGroups: () => numGroups,
     recordRollout: (_step: number, _kind: string, rollout: RecordedRollout) => recorded.push(rollout),
   };
@@ -155,7 +155,7 @@ async function recordsOf(
     const rows = options.numbersOf ?? [];
     return { numUpdates: 1, metrics: {}, numbers: new Map(rows.map((row) => [row, numbersOf(samples[row]!, row)])) };
   };
-  const parts = recordedParts({ trainer: { step }, observer: {} } as unknown as LoopParts, recorder);
+  const parts = recordedParts({ trainer: { step }, observer: {} } as unknown as LoopParts, tracker);
   const report = { failed: [], filtered, numGivenUp: 0, numStale: 0, numAborted: 0 };
   await parts.observer.onRollout?.(7, { groups, report, metrics: {} });
   const trained = parts.trainer.step({ samples, version: 0 });

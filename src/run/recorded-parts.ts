@@ -1,5 +1,5 @@
 /**
- * The parts of a loop, with what they do told to the recorder: when rollout, training and publishing began and ended, and each
+ * The parts of a loop, with what they do told to the tracker: when rollout, training and publishing began and ended, and each
  * rollout with what training saw of it.
  *
  * A rollout is held from its delivery until it has been trained on, and recorded also where that fails.
@@ -7,32 +7,32 @@
 import type { SampleBatch } from "../flow/token-sample.ts";
 import type { LoopParts } from "../loops/loop-parts.ts";
 import type { Rollout } from "../rollout/rollout-report.ts";
+import type { RunTracker } from "../tracking/run-tracker.ts";
 import type { StepReport } from "../training/token-trainer.ts";
-import type { RunRecorder } from "./run-recorder.ts";
 
-export function recordedParts(parts: LoopParts, recorder: RunRecorder): LoopParts {
+export function recordedParts(parts: LoopParts, tracker: RunTracker): LoopParts {
   const { rollout, trainer, sync, observer } = parts;
   let held: { readonly step: number; readonly rollout: Rollout } | null = null;
   const train = async (batch: SampleBatch): Promise<StepReport> => {
-    const numbersOf = held === null ? [] : freshSamples(batch, recorder.recordedGroups?.(held.step) ?? 0);
+    const numbersOf = held === null ? [] : freshSamples(batch, tracker.recordedGroups(held.step));
     let report: StepReport | null = null;
     try {
       report = await trainer.step(batch, { numbersOf });
       return report;
     } finally {
       const trained = report?.numbers && { samples: batch.samples, numbers: report.numbers };
-      if (held !== null) recorder.recordRollout(held.step, "train", { ...held.rollout, ...(trained && { trained }) });
+      if (held !== null) tracker.recordRollout(held.step, "train", { ...held.rollout, ...(trained && { trained }) });
       held = null;
     }
   };
   return {
     ...parts,
     rollout: {
-      take: (numGroups, signal) => recorder.span("rollout", () => rollout.take(numGroups, signal)),
+      take: (numGroups, signal) => tracker.span("rollout", () => rollout.take(numGroups, signal)),
       setVersion: (version) => rollout.setVersion(version),
     },
-    trainer: { step: (batch) => recorder.span("train", () => train(batch)) },
-    sync: { publish: (version) => recorder.span("sync", () => sync.publish(version)) },
+    trainer: { step: (batch) => tracker.span("train", () => train(batch)) },
+    sync: { publish: (version) => tracker.span("sync", () => sync.publish(version)) },
     observer: {
       onStart: async (position) => (await observer.onStart?.(position)) ?? "continue",
       onRollout: async (step, delivered) => {

@@ -7,6 +7,7 @@ import type { z } from "zod";
 import { parseOptions } from "../errors/parse-options.ts";
 import { applyOverrides, type Override } from "./apply-overrides.ts";
 import type { RawRun } from "./load-run-file.ts";
+import { expectCurrentKeys } from "./renamed-keys.ts";
 import { resolveParts } from "./resolve-parts.ts";
 import { type RunConfig, runConfig } from "./run-config.ts";
 import { defaultRunsFolder } from "./runs-folder.ts";
@@ -42,7 +43,7 @@ export interface Variable {
   readonly origin: Origin;
 }
 
-/** What was written, joined but not checked, and where each key of it comes from. */
+/** What was written, joined, and where each key of it comes from. Only keys of old versions are refused here. */
 export function joinRun(
   schema: z.ZodObject,
   file: RawRun,
@@ -55,6 +56,7 @@ export function joinRun(
     schema,
   );
   const written = applyOverrides(mergeRuns(base, file), overrides, schema);
+  expectCurrentKeys(written);
   const origins = new Map<string, Origin>([
     ...variables.map(({ override, origin }) => [override.path.join("."), origin] as const),
     ...leavesOf(file).map(({ key }) => [key, "file"] as const),

@@ -227,7 +227,6 @@ export const runConfig = z.strictObject({
         .describe("Sample with a server instead of an engine of its own."),
     })
     .prefault({}),
-  trainerThreads: z.int().positive().nullable().default(null).describe("Threads of one operator in the trainer."),
   tracking: z
     .strictObject({
       folder: z

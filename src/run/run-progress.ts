@@ -2,9 +2,9 @@
 import { join } from "node:path";
 import type { Metrics } from "../flow/metrics.ts";
 import type { LoopObserver, LoopPosition } from "../loops/loop-parts.ts";
+import type { RunTracker } from "../tracking/run-tracker.ts";
 import type { Checkpoint, Checkpoints, LoopState, SavedTrainer } from "./checkpoint.ts";
 import type { RunConfig } from "./run-config.ts";
-import type { RunRecorder } from "./run-recorder.ts";
 import type { TrainResult } from "./train-run.ts";
 import type { Validate } from "./validation.ts";
 
@@ -17,7 +17,7 @@ export interface ProgressConfig {
 export interface ProgressParts {
   readonly config: ProgressConfig;
   readonly trainer: SavedTrainer;
-  readonly recorder: RunRecorder;
+  readonly tracker: RunTracker;
   readonly checkpoints: Checkpoints;
   readonly validate: Validate | null;
   /** Where rollout and replay stand. */
@@ -56,10 +56,10 @@ export class RunProgress implements LoopObserver {
   }
 
   async onStep(position: LoopPosition, metrics: Metrics): Promise<"continue" | "stop"> {
-    const { config, recorder, signal } = this.#parts;
+    const { config, tracker, signal } = this.#parts;
     this.#lastMetrics = metrics;
     this.#isUnsaved = true;
-    recorder.log(position.step, "train", metrics);
+    tracker.log(position.step, "train", metrics);
     const isDue = (every: number | undefined) => every !== undefined && every > 0 && position.step % every === 0;
     if (isDue(config.validation?.every)) await this.#validate(position);
     if (isDue(config.checkpoint.every)) await this.#save(position);
@@ -79,13 +79,13 @@ export class RunProgress implements LoopObserver {
   }
 
   async #validate(position: LoopPosition): Promise<void> {
-    const { config, validate, recorder, signal } = this.#parts;
+    const { config, validate, tracker, signal } = this.#parts;
     if (validate === null || config.validation === null || this.#validatedStep === position.step) return;
-    const { metrics, rollout } = await recorder.span("validate", () => validate(position.version, signal));
+    const { metrics, rollout } = await tracker.span("validate", () => validate(position.version, signal));
     this.#validatedStep = position.step;
     this.#isUnsaved = true;
-    recorder.log(position.step, "validation", metrics);
-    if (rollout !== undefined) recorder.recordRollout(position.step, "validation", rollout);
+    tracker.log(position.step, "validation", metrics);
+    if (rollout !== undefined) tracker.recordRollout(position.step, "validation", rollout);
     const value = metrics[`validation/${config.validation.metric}`] ?? Number.NEGATIVE_INFINITY;
     if (this.#best !== null && value <= this.#best.value) {
       this.#numWithoutBetter++;
@@ -98,9 +98,9 @@ export class RunProgress implements LoopObserver {
 
   async #save(position: LoopPosition): Promise<void> {
     if (!this.#isUnsaved) return;
-    const { trainer, checkpoints, recorder } = this.#parts;
+    const { trainer, checkpoints, tracker } = this.#parts;
     // What leads up to a checkpoint is not told again by a run that goes on from it.
-    await recorder.flush?.();
+    await tracker.flush();
     const state: LoopState = {
       step: position.step,
       version: position.version,
@@ -109,7 +109,7 @@ export class RunProgress implements LoopObserver {
       numWithoutBetter: this.#numWithoutBetter,
       validatedStep: this.#validatedStep,
     };
-    this.#savedFolder = await recorder.span("checkpoint", () => checkpoints.save(trainer, state));
+    this.#savedFolder = await tracker.span("checkpoint", () => checkpoints.save(trainer, state));
     this.#isUnsaved = false;
   }
 

@@ -18,7 +18,6 @@ import { wandbSink } from "../tracking/wandb-sink.ts";
 import { Checkpoints } from "./checkpoint.ts";
 import type { PreparedRun } from "./prepare-run.ts";
 import type { RunConfig } from "./run-config.ts";
-import type { RunRecorder } from "./run-recorder.ts";
 import { type TrainResult, trainRun } from "./train-run.ts";
 
 /** How to run it. */
@@ -76,7 +75,7 @@ export interface TrackedRun {
 /** A run whose folder is open. */
 export interface OpenRun {
   readonly folder: string;
-  readonly recorder: RunRecorder;
+  readonly tracker: RunTracker;
   /** Aborts between two steps. */
   readonly signal: AbortSignal;
   /** Go on from the latest checkpoint in the folder. */
@@ -92,6 +91,11 @@ export async function trackRun<Result>(
   const sinks = sinksOf(run.config, options.environment);
   const { folder, startStep } = await openFolder(run, options);
   const next = (status: RunStatus) => nextCommands(run, options, relative("", folder.path), status);
+  // Passed on between two steps only: an abort in the middle of one would lose what was sampled for it.
+  const stop = new AbortController();
+  const onStep = () => {
+    if (options.signal.aborted) stop.abort();
+  };
   const tracker = openRunTracker({
     folder,
     config: run.recorded,
@@ -100,17 +104,13 @@ export async function trackRun<Result>(
     clock: runClock,
     sinks,
     console: options.console === undefined ? { next } : options.console,
+    onStep,
   });
-  // Passed on between two steps only: an abort in the middle of one would lose what was sampled for it.
-  const stop = new AbortController();
-  const stopIfAsked = () => {
-    if (options.signal.aborted) stop.abort();
-  };
   try {
     for (const line of run.lines) tracker.note(line);
     const result = await train({
       folder: folder.path,
-      recorder: recorderOf(tracker, folder, stopIfAsked),
+      tracker,
       signal: stop.signal,
       isResumed: options.resume !== undefined,
     });
@@ -156,31 +156,6 @@ async function openFolder(run: TrackedRun, { resume, version }: RunTrainingOptio
   const plan = { name, numSteps, recipe, model, tags: tracking.tags, seed, version };
   const path = freeFolder(tracking.folder, name);
   return { folder: await RunFolder.create(path, plan, run.recorded, run.folder), startStep: 0 };
-}
-
-function recorderOf(tracker: RunTracker, folder: RunFolder, onLogged: () => void): RunRecorder {
-  let trajectories: Promise<void> = Promise.resolve();
-  return {
-    say: (text) => tracker.note(text),
-    log: (step, kind, metrics) => {
-      tracker.log(step, kind, metrics);
-      if (kind !== "validation") onLogged();
-    },
-    recordedGroups: (step) => tracker.recordedGroups(step),
-    recordRollout: (step, kind, rollout) => {
-      if (kind !== "train") return;
-      // One after the other. The run goes on without a record of what it saw, but not silently.
-      trajectories = trajectories
-        .then(() => tracker.recordRollout(step, rollout))
-        .catch((cause: unknown) => tracker.warn("trajectories", String(cause)));
-    },
-    sampleEvent: (event) => tracker.sampleEvent(event),
-    span: (stage, work) => tracker.span(stage, work),
-    flush: async () => {
-      await trajectories;
-      await folder.flush();
-    },
-  };
 }
 
 function sinksOf({ tracking }: TrackedRun["config"], environment: RunTrainingOptions["environment"]): OpenSink[] {

@@ -94,7 +94,7 @@ async function trainOnce(samples: readonly TokenSample[], device: string, maxTok
       maxTokensPerMicrobatch,
       minibatchTrajectories: 0,
       maxGradNorm: 1,
-      checkpoint: false,
+      recompute: false,
       seed: 1,
     },
   });

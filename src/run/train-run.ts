@@ -11,6 +11,7 @@ import type { Metrics } from "../flow/metrics.ts";
 import type { LoopPosition } from "../loops/loop-parts.ts";
 import { type LoopOptions, runRolloutLoop } from "../loops/rollout-loop.ts";
 import { runSupervisedLoop } from "../loops/supervised-loop.ts";
+import type { RunTracker } from "../tracking/run-tracker.ts";
 import { buildExperience } from "./build-experience.ts";
 import { buildScheduler, buildSources } from "./build-rollout.ts";
 import { Checkpoints, type LoopState } from "./checkpoint.ts";
@@ -18,13 +19,12 @@ import { openParts, type RunParts } from "./open-parts.ts";
 import { recordedParts } from "./recorded-parts.ts";
 import type { RunConfig } from "./run-config.ts";
 import { RunProgress } from "./run-progress.ts";
-import type { RunRecorder } from "./run-recorder.ts";
 import { buildValidation } from "./validation.ts";
 import { warmStartSamples } from "./warm-start.ts";
 
 export interface TrainOptions {
   readonly folder: string;
-  readonly recorder: RunRecorder;
+  readonly tracker: RunTracker;
   readonly signal: AbortSignal;
   readonly clock: Clock;
   /** Go on from the latest checkpoint in the folder. */
@@ -41,7 +41,7 @@ export interface TrainResult {
 }
 
 export async function trainRun(config: RunConfig, options: TrainOptions): Promise<TrainResult> {
-  const onError = (cause: unknown) => options.recorder.say(`The endpoint of the agent failed: ${String(cause)}`);
+  const onError = (cause: unknown) => options.tracker.note(`The endpoint of the agent failed: ${String(cause)}`);
   const parts = await openParts(config, { ...options, onError });
   try {
     return await train(config, options, parts);
@@ -51,13 +51,13 @@ export async function trainRun(config: RunConfig, options: TrainOptions): Promis
 }
 
 async function train(config: RunConfig, options: TrainOptions, parts: RunParts): Promise<TrainResult> {
-  const { signal, clock, recorder, folder } = options;
+  const { signal, clock, tracker, folder } = options;
   const { world, engine, trainer } = parts;
   const checkpoints = new Checkpoints(folder, config.checkpoint.keep);
   const { sources, statements } = await buildSources(config, world);
-  for (const statement of [...engine.statements, ...statements]) recorder.say(statement);
+  for (const statement of [...engine.statements, ...statements]) tracker.note(statement);
   const episodes = parts.episodesAt(config.rollout.sampling.temperature);
-  const scheduler = buildScheduler(config, episodes, sources, clock, (event) => recorder.sampleEvent(event));
+  const scheduler = buildScheduler(config, episodes, sources, clock, (event) => tracker.sampleEvent(event));
   try {
     const saved = options.isResumed ? await checkpoints.latest() : null;
     const experience = buildExperience(config, buildRecipe(config.algorithm as RecipeChoice));
@@ -65,7 +65,7 @@ async function train(config: RunConfig, options: TrainOptions, parts: RunParts):
       await trainer.loadState(join(saved.folder, "state"));
       await scheduler.restore(saved.state.rollout);
       experience.restore(saved.state.replay);
-      recorder.say(`Going on from step ${saved.state.step}.`);
+      tracker.note(`Going on from step ${saved.state.step}.`);
     } else if (config.warmStart !== null) {
       await warmStart(config, options, parts);
       // Half a warm start is no place to go on from.
@@ -75,7 +75,7 @@ async function train(config: RunConfig, options: TrainOptions, parts: RunParts):
     const progress = new RunProgress({
       config,
       trainer,
-      recorder,
+      tracker,
       checkpoints,
       validate: config.validation === null ? null : buildValidation(config, world, validating, clock),
       position: () => ({ rollout: scheduler.position(), replay: experience.position() }),
@@ -91,7 +91,7 @@ async function train(config: RunConfig, options: TrainOptions, parts: RunParts):
         observer: progress,
         groupsPerStep: config.rollout.groupsPerStep,
       },
-      recorder,
+      tracker,
     );
     const start = saved?.state ?? { step: 0, version: 0 };
     const position = await runRolloutLoop(loop, start, loopOptions(config), signal);
@@ -105,12 +105,12 @@ function loopOptions({ loop }: RunConfig): LoopOptions {
   return { numSteps: loop.steps, ...(loop.type === "async" && { syncInterval: loop.syncInterval }) };
 }
 
-async function warmStart(config: RunConfig, { recorder, signal }: TrainOptions, parts: RunParts): Promise<void> {
+async function warmStart(config: RunConfig, { tracker, signal }: TrainOptions, parts: RunParts): Promise<void> {
   const { warmStart: options } = config;
   if (options === null) return;
   const next = await warmStartSamples(config, options, parts);
   const onStep = async (step: number, metrics: Metrics) => {
-    recorder.log(step, "supervised", metrics);
+    tracker.log(step, "supervised", metrics);
     return signal.aborted ? ("stop" as const) : ("continue" as const);
   };
   await runSupervisedLoop({ trainer: parts.trainer, next, onStep }, 0, options.steps, signal);

@@ -85,7 +85,7 @@ function splitReply(id: string, messages: readonly ChatMessage[], truth: unknown
     return { asked: messages.slice(0, -1), reply: last.content };
   if (typeof truth === "string") return { asked: messages, reply: truth };
   throw new RerollError(
-    "DATA_BROKEN",
+    "DATA_INVALID",
     `Row ${id} has no reply to learn: its last message must be the assistant's, or its answer a text.`,
     { id },
   );

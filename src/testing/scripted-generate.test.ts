@@ -107,7 +107,7 @@ test("a session's next turn finds its earlier tokens in the cache, but for the l
 });
 
 test("a scripted error ends the reply after its tokens", async () => {
-  const error = new RerollError("NAN_LOGITS", "The model gave NaN.");
+  const error = new RerollError("NON_FINITE", "The model gave NaN.");
   const engine = createScriptedEngine({ reply: () => ({ tokenIds: [5], error }) });
   const { tokenIds, finish } = await engine.generate({ promptIds: prompt, sampling: { maxTokens: 9 } });
   expect([...tokenIds]).toEqual([5]);

@@ -12,9 +12,9 @@ import {
   noGrad,
 } from "./autograd.ts";
 import { native } from "./binding.ts";
-import { checkpoint } from "./checkpoint.ts";
 import { ones, tensor } from "./create.ts";
 import { memoryStats } from "./memory.ts";
+import { recompute } from "./recompute.ts";
 import { tensorScope } from "./scope.ts";
 import type { Tensor } from "./tensor.ts";
 
@@ -356,18 +356,18 @@ test("a custom function goes back twice only where its graph is retained", () =>
   expect(() => y?.backward()).toThrow(/was released by an earlier backward. Pass retainGraph: true/);
 });
 
-test("a backward may run a backward: checkpointed 4 x^2 with weight 4 at x = 3 gives 24 and 9", () => {
+test("a backward may run a backward: recomputed 4 x^2 with weight 4 at x = 3 gives 24 and 9", () => {
   const x = parameter(3);
   const weight = parameter(4);
-  const y = checkpoint((value) => value.mul(value).mul(weight), x, [weight]);
+  const y = recompute((value) => value.mul(value).mul(weight), x, [weight]);
   y.backward();
   expect([y.item(), x.grad?.item(), weight.grad?.item()]).toEqual([36, 24, 9]);
 });
 
 test("checkpoints inside checkpoints: ((2 x)^2)^2 = 16 x^4 has 64 at 1", () => {
   const x = parameter(1);
-  const inner = (value: Tensor) => checkpoint((v) => v.mul(v), value, []);
-  const y = checkpoint((value) => inner(inner(value.mul(2))), x, []);
+  const inner = (value: Tensor) => recompute((v) => v.mul(v), value, []);
+  const y = recompute((value) => inner(inner(value.mul(2))), x, []);
   y.backward();
   expect([y.item(), x.grad?.item()]).toEqual([16, 64]);
 });

@@ -1,9 +1,11 @@
 /**
  * Loads the addon and states its interface. Nothing else in the project calls the addon by name.
  */
+
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
+import { toErrorCode } from "../errors/error-codes.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { DType, TensorData } from "./dtype.ts";
 import { findLoadedLibtorch, libtorchMismatch } from "./loaded-libtorch.ts";
@@ -221,7 +223,7 @@ function load(): Native {
     environment.setIfUnset("OMP_WAIT_POLICY", "passive");
     environment.setIfUnset("GOMP_SPINCOUNT", "0");
     const loaded: Native = require(addon);
-    loaded.setErrorFactory((code, message) => new RerollError(code, message));
+    loaded.setErrorFactory((code, message) => new RerollError(toErrorCode(code), message));
     expectSameLibtorch(folder);
     return loaded;
   } catch (cause) {

@@ -125,7 +125,7 @@ export class CudaGraph extends ObjectHandle {
 function cuda(): typeof native {
   if (!native.builtWithCuda) {
     throw new RerollError(
-      "NO_CUDA",
+      "NO_DEVICE",
       `This build uses libtorch ${native.torchVersion} without CUDA. Set REROLL_LIBTORCH to a libtorch with CUDA ` +
         '(the torch folder of a Python installation) and run "npm run setup".',
     );

@@ -12,7 +12,6 @@ export {
   noGrad,
 } from "./autograd.ts";
 export type { CudaMemory, CudaProperties, MemoryStats } from "./binding.ts";
-export { checkpoint } from "./checkpoint.ts";
 export {
   arange,
   cat,
@@ -98,5 +97,6 @@ export {
 export { SGD, type SGDOptions } from "./optim/sgd.ts";
 export { discardParcel, receiveTensor, sendTensor, type TensorParcel } from "./parcel.ts";
 export { defaultGeneratorState, Generator, manualSeed, setDefaultGeneratorState } from "./random.ts";
+export { recompute } from "./recompute.ts";
 export { keep, tensorScope } from "./scope.ts";
 export { Tensor } from "./tensor.ts";

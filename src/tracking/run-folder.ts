@@ -88,7 +88,9 @@ export class RunFolder {
   ): Promise<RunFolder> {
     const info = await readInfo(path);
     if (info === undefined) {
-      throw new RerollError("NO_RUN", `${path} holds no run to resume: it has no readable ${runFiles.info}.`, { path });
+      throw new RerollError("RUN_NOT_FOUND", `${path} holds no run to resume: it has no readable ${runFiles.info}.`, {
+        path,
+      });
     }
     const isOurs = info.host === hostname() && info.pid !== process.pid;
     if (info.status === "running" && isOurs && isAlive(info.pid)) throw stillRunning(path, info);

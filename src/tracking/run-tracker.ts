@@ -1,11 +1,12 @@
 /**
  * The one object that a run tells what happens; folder, console and sinks hear it from here.
  *
- * In: metrics of a step, trajectories, events of samples, phases of the loop. Out: files, a terminal, other services. It adds what it
+ * In: metrics of a step, trajectories, events of samples, stages of the loop. Out: files, a terminal, other services. It adds what it
  * can tell from time alone (idle shares, throughput) and says when something is wrong. A run waits for its own folder only.
  */
 import type { Clock } from "../flow/clock.ts";
 import type { Metrics } from "../flow/metrics.ts";
+import type { SampleEvent } from "../flow/sample-event.ts";
 import { type ConsoleOptions, type ConsoleView, openConsole } from "./console.ts";
 import { type ConsoleState, startState, withRecord, withWarning } from "./console-state.ts";
 import { type HealthLimits, HealthMonitor } from "./health.ts";
@@ -14,32 +15,50 @@ import { renderStep, renderValidation } from "./render-console.ts";
 import { runClock } from "./run-clock.ts";
 import type { RunFolder } from "./run-folder.ts";
 import type { MetricKind, MetricRecord, RunStatus } from "./run-record.ts";
-import { type LoopPhase, SpanRecorder, type TimelineEvent } from "./span-recorder.ts";
+import { type LoopStage, SpanRecorder } from "./span-recorder.ts";
 import type { RecordedRollout } from "./trajectory-record.ts";
 
-/** What a run talks to. */
+/** What a run tells while it goes on. A run that nobody watches gets the `silentTracker`. */
 export interface RunTracker {
   /**
    * The metrics of a step. Those of training and supervised steps end a step of the timeline; those of a validation get
    * `validation/` before their names.
    */
   log(step: number, kind: MetricKind, metrics: Metrics): void;
-  /** How many groups of a step's rollout are recorded: the first ones, 0 for none. */
+  /** How many groups of a step's rollout it wants to know everything about: the first ones, 0 for none. */
   recordedGroups(step: number): number;
-  /** The trajectories of a step, with what training saw of them. */
-  recordRollout(step: number, rollout: RecordedRollout): Promise<void>;
-  /** A step in the life of a sample, with times of the tracker's clock. */
-  sampleEvent(event: TimelineEvent): void;
-  /** Runs a phase of the loop and puts it on the timeline. */
-  span<Result>(phase: LoopPhase, action: () => Promise<Result>): Promise<Result>;
+  /** The trajectories of a rollout, with what training saw of them. */
+  recordRollout(step: number, kind: MetricKind, rollout: RecordedRollout): void;
+  /** A sample entered a stage, at a time of the tracker's clock. */
+  sampleEvent(event: SampleEvent): void;
+  /** Runs a stage of the loop and puts it on the timeline. */
+  span<Result>(stage: LoopStage, action: () => Promise<Result>): Promise<Result>;
   /** Something that a person should know. Each text is said once. */
   warn(code: string, text: string, link?: string): void;
   /** A line for the log and the terminal. */
   note(text: string): void;
+  /** Resolves when everything so far would survive the process. */
+  flush(): Promise<void>;
+}
+
+/** A tracker with the folder, terminal and sinks it writes to, in the hands of the one who opened it. */
+export interface OpenRunTracker extends RunTracker {
   setStatus(status: RunStatus, error?: string): Promise<void>;
   /** Writes what is left and says how it went. A run that is still called running is then interrupted. */
   close(): Promise<void>;
 }
+
+/** Hears everything and keeps nothing. */
+export const silentTracker: RunTracker = {
+  log() {},
+  recordedGroups: () => 0,
+  recordRollout() {},
+  sampleEvent() {},
+  span: (_, action) => action(),
+  warn() {},
+  note() {},
+  flush: async () => {},
+};
 
 /** What a tracker is made of. */
 export interface TrackerParts {
@@ -54,23 +73,27 @@ export interface TrackerParts {
   /** null for none. */
   readonly console?: ConsoleOptions | null;
   readonly sinks?: readonly OpenSink[];
-  /** That of the rollout too, so that spans lie on one axis. Default `runClock`. */
+  /** The clock of the rollout too, so that spans lie on one axis. Default `runClock`. */
   readonly clock?: Clock;
+  /** Called when the metrics of a training or supervised step are recorded. */
+  readonly onStep?: () => void;
 }
 
 /** Starts to track a run whose folder is open. Closing the tracker closes the folder. */
-export function openRunTracker(parts: TrackerParts): RunTracker {
+export function openRunTracker(parts: TrackerParts): OpenRunTracker {
   return new Tracker(parts);
 }
 
-class Tracker implements RunTracker {
+class Tracker implements OpenRunTracker {
   readonly #folder: RunFolder;
   readonly #clock: Clock;
   readonly #timeline: SpanRecorder;
   readonly #health: HealthMonitor;
   readonly #console: ConsoleView | null;
   readonly #sinks: readonly MetricSink[];
+  readonly #onStep: () => void;
   readonly #said = new Set<string>();
+  #trajectories: Promise<void> = Promise.resolve();
   #state: ConsoleState;
 
   constructor(parts: TrackerParts) {
@@ -83,10 +106,12 @@ class Tracker implements RunTracker {
       console = {},
       sinks = [],
       clock = runClock,
+      onStep = () => {},
     } = parts;
     const { info, path } = folder;
     this.#folder = folder;
     this.#clock = clock;
+    this.#onStep = onStep;
     this.#timeline = new SpanRecorder(clock());
     this.#health = new HealthMonitor(limits);
     this.#state = startState(
@@ -115,26 +140,31 @@ class Tracker implements RunTracker {
     const all = { ...metrics, ...times, ...throughput(metrics, { ...busyMs, stepMs }) };
     this.#record({ step, timeMs: nowMs, kind, metrics: all });
     for (const { code, text, link } of this.#health.add(all)) this.#warnAt(nowMs, code, text, link);
+    this.#onStep();
   }
 
   recordedGroups(step: number): number {
     return this.#folder.recordedGroups(step);
   }
 
-  async recordRollout(step: number, rollout: RecordedRollout): Promise<void> {
-    await this.#folder.writeTrajectories(step, rollout);
+  recordRollout(step: number, kind: MetricKind, rollout: RecordedRollout): void {
+    if (kind !== "train") return;
+    // One after the other. The run goes on without a record of what it saw, but not silently.
+    this.#trajectories = this.#trajectories
+      .then(() => this.#folder.writeTrajectories(step, rollout))
+      .catch((cause: unknown) => this.warn("trajectories", String(cause)));
   }
 
-  sampleEvent(event: TimelineEvent): void {
+  sampleEvent(event: SampleEvent): void {
     this.#timeline.addEvent(event);
   }
 
-  async span<Result>(phase: LoopPhase, action: () => Promise<Result>): Promise<Result> {
-    this.#timeline.beginPhase(phase, this.#clock());
+  async span<Result>(stage: LoopStage, action: () => Promise<Result>): Promise<Result> {
+    this.#timeline.beginStage(stage, this.#clock());
     try {
       return await action();
     } finally {
-      this.#timeline.endPhase(phase, this.#clock());
+      this.#timeline.endStage(stage, this.#clock());
     }
   }
 
@@ -156,7 +186,13 @@ class Tracker implements RunTracker {
     await this.#folder.setInfo({ status, error: error ?? null, endedAt });
   }
 
+  async flush(): Promise<void> {
+    await this.#trajectories;
+    await this.#folder.flush();
+  }
+
   async close(): Promise<void> {
+    await this.#trajectories;
     if (this.#state.status === "running") await this.setStatus("interrupted");
     await Promise.all(this.#sinks.map((sink) => sink.close(this.#state.status)));
     try {

@@ -27,10 +27,10 @@ test("overlapping samples are one busy stretch of their worker", () => {
 
 test("a phase that goes on is cut at the end of the step and goes on in the next", () => {
   const recorder = new SpanRecorder(0);
-  recorder.beginPhase("train", 40);
+  recorder.beginStage("train", 40);
   expect(recorder.activities().get("trainer")).toEqual({ stage: "train", count: 1, sinceMs: 40 });
   const first = recorder.endStep(1, 100);
-  recorder.endPhase("train", 150);
+  recorder.endStage("train", 150);
   const second = recorder.endStep(2, 200);
   expect(first.spans).toEqual([{ worker: "trainer", stage: "train", startMs: 40, endMs: 100, step: 1 }]);
   expect(first.metrics).toEqual({ "time/step_ms": 100, "idle/trainer": 0.4, "time/train_ms": 60 });
@@ -41,10 +41,10 @@ test("a phase that goes on is cut at the end of the step and goes on in the next
 
 test("phases of the loop that overlap count once for its idle share, and each for its own time", () => {
   const recorder = new SpanRecorder(0);
-  recorder.beginPhase("rollout", 0);
-  recorder.beginPhase("validate", 50);
-  recorder.endPhase("rollout", 60);
-  recorder.endPhase("validate", 80);
+  recorder.beginStage("rollout", 0);
+  recorder.beginStage("validate", 50);
+  recorder.endStage("rollout", 60);
+  recorder.endStage("validate", 80);
   const { metrics } = recorder.endStep(1, 100);
   expect(metrics["idle/loop"]).toBeCloseTo(0.2);
   expect(metrics["time/rollout_ms"]).toBe(60);
@@ -65,7 +65,7 @@ test("of many short stretches only the widest gaps are kept, and idle time stays
 });
 
 test("events in any order never give more busy time than there was", () => {
-  const stages = ["queued", "generating", "environment", "scoring", "complete", "aborted"];
+  const stages = ["queued", "generating", "environment", "scoring", "complete", "aborted"] as const;
   const event = fc.record({ sampleId: fc.constantFrom("a", "b", "c"), stage: fc.constantFrom(...stages) });
   fc.assert(
     fc.property(fc.array(event, { maxLength: 60 }), (events) => {

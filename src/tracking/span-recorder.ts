@@ -1,26 +1,20 @@
 /**
  * Who did what, when: a timeline of few spans out of many small events.
  *
- * In: the stages of every sample, and the phases of the loop. Out, at the end of each step: the stretches in which each worker was
+ * In: the stages of every sample, and the stages of the loop. Out, at the end of each step: the stretches in which each worker was
  * busy, and how much of the step it was idle. A worker that does many things at once is busy while it does at least one.
  */
 import type { Metrics } from "../flow/metrics.ts";
+import type { SampleEvent } from "../flow/sample-event.ts";
 import { type SpanRecord, type Worker, workers } from "./run-record.ts";
 
-/** A step in the life of a sample. The events of a rollout fit. */
-export interface TimelineEvent {
-  readonly sampleId: string;
-  readonly stage: string;
-  readonly atMs: number;
-}
-
-/** What a loop does, one phase after the other or two at a time. */
-export type LoopPhase = "rollout" | "train" | "sync" | "validate" | "checkpoint";
+/** The stages of a loop, which run one after the other or two at a time. */
+export type LoopStage = "rollout" | "train" | "sync" | "validate" | "checkpoint";
 
 /** What a step of the timeline was. */
 export interface TimelineStep {
   readonly spans: readonly SpanRecord[];
-  /** `idle/<worker>`, `time/<phase>_ms` and `time/step_ms`. */
+  /** `idle/<worker>`, `time/<stage>_ms` and `time/step_ms`. */
   readonly metrics: Metrics;
   /** By worker: milliseconds in which it was busy. */
   readonly busyMs: Readonly<Record<Worker, number>>;
@@ -53,7 +47,7 @@ export class SpanRecorder {
     this.#stepStartMs = nowMs;
   }
 
-  addEvent({ sampleId, stage, atMs }: TimelineEvent): void {
+  addEvent({ sampleId, stage, atMs }: SampleEvent): void {
     const before = this.#stageOf.get(sampleId);
     if (before === stage) return;
     if (before !== undefined) this.#lane(sampleStages[before]!, before).end(atMs);
@@ -66,12 +60,12 @@ export class SpanRecorder {
     }
   }
 
-  beginPhase(phase: LoopPhase, atMs: number): void {
-    this.#lane(workerOf(phase), phase).begin(atMs);
+  beginStage(stage: LoopStage, atMs: number): void {
+    this.#lane(workerOf(stage), stage).begin(atMs);
   }
 
-  endPhase(phase: LoopPhase, atMs: number): void {
-    this.#lane(workerOf(phase), phase).end(atMs);
+  endStage(stage: LoopStage, atMs: number): void {
+    this.#lane(workerOf(stage), stage).end(atMs);
   }
 
   /** What is under way. Workers that do nothing are left out. */
@@ -148,8 +142,8 @@ class Lane {
 }
 
 /** Training is the trainer's; the rest is what the loop itself waits for. */
-function workerOf(phase: LoopPhase): Worker {
-  return phase === "train" ? "trainer" : "loop";
+function workerOf(stage: LoopStage): Worker {
+  return stage === "train" ? "trainer" : "loop";
 }
 
 function lengthOf(intervals: readonly Interval[]): number {

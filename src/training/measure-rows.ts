@@ -14,7 +14,7 @@ export interface PolicyOptions {
   /** That of sampling, so that both log-probs are of the same distribution. */
   readonly temperature: number;
   /** Compute activations again in the backward pass instead of keeping them. */
-  readonly checkpoint: boolean;
+  readonly recompute: boolean;
 }
 
 export interface MeasuredPolicy {
@@ -24,8 +24,8 @@ export interface MeasuredPolicy {
 
 /** Log-probabilities and entropies at loss tokens; zero elsewhere. With gradient where there is one. */
 export function measurePolicy(model: CausalLm, packed: PackedTokens, options: PolicyOptions): MeasuredPolicy {
-  const { temperature, checkpoint } = options;
-  const hidden_SD = model.forward(packed.ids_S, packed.layout, { checkpoint });
+  const { temperature, recompute } = options;
+  const hidden_SD = model.forward(packed.ids_S, packed.layout, { recompute });
   const hidden_ND = hidden_SD.indexSelect(0, packed.before_N);
   const { logprobs_S, entropy_S } = tokenLogprobs(hidden_ND, model.head, packed.targets_N, { temperature });
   return { logprobs_BT: toGrid(logprobs_S, packed), entropies_BT: toGrid(entropy_S, packed) };
@@ -44,8 +44,8 @@ export interface MeasuredValues {
   readonly bootstrap_B: Tensor;
 }
 
-export function measureValues({ model, head }: Critic, packed: PackedTokens, checkpoint: boolean): MeasuredValues {
-  const hidden_SD = model.forward(packed.ids_S, packed.layout, { checkpoint });
+export function measureValues({ model, head }: Critic, packed: PackedTokens, recompute: boolean): MeasuredValues {
+  const hidden_SD = model.forward(packed.ids_S, packed.layout, { recompute });
   const values_S = head.forward(hidden_SD);
   return {
     values_BT: toGrid(values_S.indexSelect(0, packed.before_N), packed),

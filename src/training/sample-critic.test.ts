@@ -34,7 +34,7 @@ function createTrainer() {
     critic: { model: criticModel, head, optimizer: new SGD(head.namedParameters(), { lr: 0.1 }), warmupUpdates: 0 },
     options: {
       ...{ temperature: 1, maxTokensPerMicrobatch: 64, minibatchTrajectories: 0, maxGradNorm: 1e9 },
-      ...{ checkpoint: false, seed: 1 },
+      ...{ recompute: false, seed: 1 },
     },
   });
   const bias = () => head.bias.detach().toArray()[0]!;

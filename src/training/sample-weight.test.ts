@@ -33,7 +33,7 @@ async function moves(weight: number | undefined): Promise<number[]> {
     ...{ reference: null, critic: null },
     options: {
       ...{ temperature: 1, maxTokensPerMicrobatch: 64, minibatchTrajectories: 0, maxGradNorm: 1e9 },
-      ...{ checkpoint: false, seed: 1 },
+      ...{ recompute: false, seed: 1 },
     },
   });
   const samples = [

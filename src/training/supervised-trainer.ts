@@ -22,7 +22,7 @@ export interface SupervisedTrainerParts {
   readonly options: {
     readonly maxTokensPerMicrobatch: number;
     readonly maxGradNorm: number;
-    readonly checkpoint: boolean;
+    readonly recompute: boolean;
   };
 }
 
@@ -52,7 +52,7 @@ export class SupervisedTrainer {
     const losses = forwardParts(grid, everyRow, options.maxTokensPerMicrobatch).map((rows) =>
       tensorScope(() => {
         const packed = packTokens(grid, rows, model.embedding.device);
-        const hidden_SD = model.forward(packed.ids_S, packed.layout, { checkpoint: options.checkpoint });
+        const hidden_SD = model.forward(packed.ids_S, packed.layout, { recompute: options.recompute });
         const hidden_ND = hidden_SD.indexSelect(0, packed.before_N);
         const weights_N = full([packed.targets_N.size(0)], 1 / numTokens, { device: hidden_ND.device });
         const { loss } = weightedCrossEntropy(hidden_ND, model.head, packed.targets_N, weights_N);

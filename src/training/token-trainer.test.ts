@@ -19,7 +19,7 @@ const options: TokenTrainerOptions = {
   maxTokensPerMicrobatch: 4096,
   minibatchTrajectories: 0,
   maxGradNorm: 1,
-  checkpoint: false,
+  recompute: false,
   seed: 1,
 };
 
@@ -151,7 +151,7 @@ describe.each(["grpo", "dapo", "gspo", "dr-grpo"] as const)("%s", (type) => {
 
 test("activations computed twice give the same weights", async () => {
   const kept = await weightsAfter({ type: "grpo" }, {});
-  const twice = await weightsAfter({ type: "grpo" }, { checkpoint: true });
+  const twice = await weightsAfter({ type: "grpo" }, { recompute: true });
   expect(twice).toEqual(kept);
 });
 

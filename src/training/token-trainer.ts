@@ -61,7 +61,7 @@ export interface TokenTrainerOptions {
   readonly minibatchTrajectories: number;
   readonly maxGradNorm: number;
   /** Trade time for memory in the backward pass. */
-  readonly checkpoint: boolean;
+  readonly recompute: boolean;
   readonly seed: number;
 }
 
@@ -172,7 +172,7 @@ export class TokenTrainer {
     const { device } = model.embedding;
     const everyRow = grid.samples.map((_, row) => row);
     const parts = forwardParts(grid, everyRow, options.maxTokensPerMicrobatch);
-    const settings = { temperature: options.temperature, checkpoint: false };
+    const settings = { temperature: options.temperature, recompute: false };
     const logprobsOf = (measured: CausalLm, see?: TrainerReading) =>
       measureAll(grid, parts, device, (packed, rows) => {
         const policy = measurePolicy(measured, packed, settings);
@@ -242,7 +242,7 @@ export class TokenTrainer {
         const packed = packTokens(grid, own, model.embedding.device);
         const policy = measurePolicy(model, packed, options);
         reading.add(own, policy);
-        const values = critic && measureValues(critic, packed, options.checkpoint);
+        const values = critic && measureValues(critic, packed, options.recompute);
         const scoredRows = selectRows(scored, own);
         const { loss, terms, metrics, correctionMetrics } = this.#parts.recipe.loss(
           {

@@ -109,7 +109,7 @@ export class TrainerHost {
   #supervisedFrom(numUpdates: number): SupervisedTrainer | null {
     const { supervised, source } = this.#source;
     if (supervised === null || this.#supervisedOptimizer === null) return null;
-    const { maxTokensPerMicrobatch, maxGradNorm, checkpoint } = source.training;
+    const { maxTokensPerMicrobatch, maxGradNorm, recompute } = source.training;
     const length = { numUpdates: supervised.numUpdates, updatesPerRolloutStep: 1 };
     return new SupervisedTrainer(
       {
@@ -117,7 +117,7 @@ export class TrainerHost {
         optimizer: this.#supervisedOptimizer,
         schedule: buildSchedule(supervised.schedule, length),
         ranks: this.#parts.ranks,
-        options: { maxTokensPerMicrobatch, maxGradNorm, checkpoint },
+        options: { maxTokensPerMicrobatch, maxGradNorm, recompute },
       },
       numUpdates,
     );

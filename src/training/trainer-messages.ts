@@ -1,4 +1,5 @@
 /** What a trainer's thread and its owner say to each other. Plain data: it crosses threads by structured clone. */
+import type { ErrorCode } from "../errors/error-codes.ts";
 import type { SampleBatch, TokenSample } from "../flow/token-sample.ts";
 import type { TensorParcel } from "../torch/parcel.ts";
 import type { StepOptions } from "./token-trainer.ts";
@@ -21,7 +22,7 @@ export type FromTrainer =
   | {
       readonly kind: "failed";
       readonly id: number;
-      readonly error: { readonly code: string; readonly message: string };
+      readonly error: { readonly code: ErrorCode; readonly message: string };
     };
 
 export interface NamedParcel {

@@ -75,7 +75,18 @@ export const trainingOptions = z.strictObject({
     .positive()
     .default(1)
     .describe("Trainers that share each batch: threads with the whole model, on a GPU each where there are GPUs."),
-  checkpoint: z.boolean().default(false).describe("Compute activations twice instead of keeping them."),
+  recompute: z
+    .boolean()
+    .default(false)
+    .describe("Compute activations again in the backward pass instead of keeping them: less memory, more time."),
+  threads: z
+    .int()
+    .positive()
+    .nullable()
+    .default(null)
+    .describe(
+      "Threads of one operator in the trainer. null: every core, or half of them in an asynchronous loop, divided by ranks.",
+    ),
 });
 
 export type TrainingOptions = z.output<typeof trainingOptions>;

@@ -91,7 +91,7 @@ export async function buildTrainer(source: TrainerSource, model: CausalLm): Prom
     source.reference === null || source.reference === "base"
       ? source.reference
       : loadCausalLm(source.reference, { device, dtype }).setTrainable(false);
-  const { minibatch, maxTokensPerMicrobatch, maxGradNorm, checkpoint } = training;
+  const { minibatch, maxTokensPerMicrobatch, maxGradNorm, recompute } = training;
   const trainer = new TokenTrainer({
     model,
     recipe,
@@ -100,7 +100,7 @@ export async function buildTrainer(source: TrainerSource, model: CausalLm): Prom
     reference,
     critic,
     ...(ranks !== undefined && { ranks }),
-    options: { temperature, minibatchTrajectories: minibatch, maxTokensPerMicrobatch, maxGradNorm, checkpoint, seed },
+    options: { temperature, minibatchTrajectories: minibatch, maxTokensPerMicrobatch, maxGradNorm, recompute, seed },
   });
   return { model, trainer, optimizer, critic, ranks };
 }

@@ -32,10 +32,10 @@ const correction = {
 };
 const everyTerm = {
   correction,
-  klReward: { coefficient: 0.05, adaptive: { target: 0.1 } },
+  klReward: { coefficient: 0.05, adaptive: { targetKl: 0.1 } },
   klLoss: { coefficient: 0.1, estimator: "k3+" },
   entropy: { type: "adaptive", coefficient: 0.02, target: 1 },
-  overlong: { maxLength: 8, buffer: 4 },
+  overlong: { maxTokens: 8, bufferTokens: 4 },
   outliers: { of: "ratio", low: 0.3, high: 3 },
   offPolicySequences: { threshold: 0.3 },
   staleness: { max: 3, scope: "sequence" },

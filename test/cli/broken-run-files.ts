@@ -197,6 +197,19 @@ export const brokenRunFiles: readonly BrokenRunFile[] = [
   ),
   changed("validation-patience", { validation: { patience: 3 } }, "validation.patience is 3", "Set validation.every"),
   changed("greedy-baseline", { algorithm: { type: "remax" } }, 'algorithm.type "remax"', "Use rloo"),
+  // Keys that have another name now.
+  training("renamed-recompute", { checkpoint: true }, "training.checkpoint is now training.recompute"),
+  changed("renamed-threads", { trainerThreads: 2 }, "trainerThreads is now training.threads"),
+  changed(
+    "renamed-overlong",
+    { algorithm: { type: "dapo", overlong: { maxLength: 64, buffer: 16 } } },
+    "algorithm.overlong.maxLength is now algorithm.overlong.maxTokens",
+  ),
+  changed(
+    "renamed-kl-target",
+    { algorithm: { type: "grpo", klReward: { coefficient: 0.1, adaptive: { target: 1 } } } },
+    "algorithm.klReward.adaptive.target is now algorithm.klReward.adaptive.targetKl",
+  ),
   // Files and the machine.
   changed("model-folder", { model: { path: "no/such/model" } }, "model.path", "Hugging Face layout"),
   changed("reference-folder", { reference: "no/such/model" }, "reference names", "does not exist"),
@@ -208,11 +221,12 @@ export const brokenRunFiles: readonly BrokenRunFile[] = [
       training: { optimizer: { lr: 0.001 }, maxTokensPerMicrobatch: 4_000_000 },
     },
     "This run needs about",
-    "Set training.checkpoint to true",
+    "Set training.recompute to true",
   ),
   // --set.
   flagged("set-without-value", "seed", "--set takes key=value", 'got "seed"'),
   flagged("set-unknown-key", "rollout.groupSise=4", "rollout.groupSise is not an option", "Did you mean groupSize?"),
+  flagged("set-renamed-key", "training.checkpoint=true", "training.checkpoint is now training.recompute"),
   flagged("set-broken-json", "rollout.filter.meanReward=[0.1", "rollout.filter.meanReward is not JSON", "[0.1"),
   flagged("set-below-a-value", "name.first=x", "--set name.first", "Set name itself"),
 ];

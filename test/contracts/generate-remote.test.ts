@@ -209,9 +209,9 @@ describe("llama.cpp", () => {
       { kind: "llama-cpp" },
       async ({ generate, missing }) => {
         const stops = generate({ promptIds: prompt, sampling: { maxTokens: 2, stopStrings: ["x"] } });
-        await expect(stops).rejects.toMatchObject({ code: "REMOTE_UNSUPPORTED" });
+        await expect(stops).rejects.toMatchObject({ code: "REMOTE_INCAPABLE" });
         const tops = generate({ promptIds: prompt, sampling: { maxTokens: 2, topK: 3 }, numTopLogprobs: 1 });
-        await expect(tops).rejects.toMatchObject({ code: "REMOTE_UNSUPPORTED" });
+        await expect(tops).rejects.toMatchObject({ code: "REMOTE_INCAPABLE" });
         expect(missing.map((line) => line.split(":")[0])).toContain("stop-strings");
       },
     ));

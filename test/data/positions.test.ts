@@ -122,7 +122,7 @@ describe("positions", () => {
         const position = (await build(data, 1)).position();
         const source = await build(other, 1);
         fc.pre(JSON.stringify(source.position()) !== JSON.stringify(position));
-        await expect(source.restore(position)).rejects.toMatchObject({ code: "POSITION_MISMATCH" });
+        await expect(source.restore(position)).rejects.toMatchObject({ code: "STATE_MISMATCH" });
       }),
       { numRuns: 200 },
     );

@@ -7,7 +7,7 @@ import { afterAll, expect, test } from "vitest";
 import { isControlRun, resolveAnyControl } from "../../src/control/run/prepare-control.ts";
 import { trainControl } from "../../src/control/run/train-control.ts";
 import { loadRunFile } from "../../src/run/load-run-file.ts";
-import { silentRecorder } from "../../src/run/run-recorder.ts";
+import { silentTracker } from "../../src/tracking/run-tracker.ts";
 
 const recipes = fileURLToPath(new URL("../../examples/recipes/", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "reroll-control-recipes-"));
@@ -25,8 +25,8 @@ test.each(files.filter(({ file }) => isControlRun(file)))("$name runs for two ro
   };
   const { config } = resolveAnyControl(file, ["loop.ticks=32", ...short[kind]], {});
   const logged: number[] = [];
-  const recorder = { ...silentRecorder, log: (step: number) => void logged.push(step) };
-  const open = { folder: join(folder, name), recorder, signal: new AbortController().signal, isResumed: false };
+  const tracker = { ...silentTracker, log: (step: number) => void logged.push(step) };
+  const open = { folder: join(folder, name), tracker, signal: new AbortController().signal, isResumed: false };
   const result = await trainControl(config, open, () => performance.now());
   expect(logged).toEqual([1, 2]);
   expect(Object.values(result.lastMetrics).every(Number.isFinite)).toBe(true);

@@ -7,8 +7,8 @@ import { checkSandbox } from "reroll";
 import { afterAll, expect, test } from "vitest";
 import { loadRunFile } from "../../src/run/load-run-file.ts";
 import { prepareRun } from "../../src/run/prepare-run.ts";
-import { silentRecorder } from "../../src/run/run-recorder.ts";
 import { trainRun } from "../../src/run/train-run.ts";
+import { silentTracker } from "../../src/tracking/run-tracker.ts";
 
 const recipes = fileURLToPath(new URL("../../examples/recipes/", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "reroll-recipes-"));
@@ -87,7 +87,7 @@ test.each(names.filter((_, i) => kinds[i] === undefined))(
       clock: () => performance.now(),
       signal: new AbortController().signal,
       isResumed: false,
-      recorder: { ...silentRecorder, log: (step, kind) => kind === "train" && logged.push(step) },
+      tracker: { ...silentTracker, log: (step, kind) => kind === "train" && logged.push(step) },
     });
     expect(result.position.step).toBe(config.loop.steps);
     expect(logged).toEqual(config.loop.steps === 0 ? [] : [1, 2]);

@@ -161,11 +161,11 @@ test("an episode without any reward failed, and so did one whose reward is no nu
     await talk(call);
     return Number.NaN;
   });
-  expect(broken.end).toMatchObject({ kind: "failed", stage: "reward", error: { code: "REWARD_INVALID" } });
+  expect(broken.end).toMatchObject({ kind: "failed", stage: "reward", error: { code: "INVALID_REWARD" } });
 });
 
 test("a reward function that fails ends the trajectory with its reason", async () => {
-  const error = new RerollError("NO_SANDBOX", "no sandbox");
+  const error = new RerollError("SANDBOX_UNAVAILABLE", "no sandbox");
   const trajectory = await play(talkUnscored, {
     score: async () => ({ kind: "failed", error, elapsedMs: 0 }),
   });

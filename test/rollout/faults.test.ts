@@ -14,7 +14,7 @@ import { drawFault } from "./faulty-worlds.ts";
 import { numbered } from "./scripted-episodes.ts";
 
 const clock = () => performance.now();
-const lost = new RerollError("LOST", "engine lost");
+const lost = new RerollError("ENV_THREAD_LOST", "engine lost");
 /** Of each fault of environments, and of each fault of rewards. */
 const share = 0.1;
 

@@ -6,8 +6,8 @@ import { expect, test } from "vitest";
 import { sortDigits } from "../../bench/sort-digits.ts";
 import type { Metrics } from "../../src/flow/metrics.ts";
 import { resolveRun } from "../../src/run/resolve-run.ts";
-import { silentRecorder } from "../../src/run/run-recorder.ts";
 import { trainRun } from "../../src/run/train-run.ts";
+import { silentTracker } from "../../src/tracking/run-tracker.ts";
 
 /** The metrics of every step, without times. */
 async function learn(seed: number, steps: number): Promise<Metrics[]> {
@@ -25,8 +25,8 @@ async function learn(seed: number, steps: number): Promise<Metrics[]> {
   try {
     await trainRun(config, {
       folder,
-      recorder: {
-        ...silentRecorder,
+      tracker: {
+        ...silentTracker,
         log: (_step, _kind, metrics) => {
           const isTime = (name: string) => /^(time|throughput)\/|^sync\/ms$/.test(name);
           all.push(Object.fromEntries(Object.entries(metrics).filter(([name]) => !isTime(name))));

@@ -7,9 +7,9 @@ import { runInNewContext } from "node:vm";
 import { expect, test } from "vitest";
 import { sortDigits } from "../../bench/sort-digits.ts";
 import { resolveRun } from "../../src/run/resolve-run.ts";
-import { silentRecorder } from "../../src/run/run-recorder.ts";
 import { trainRun } from "../../src/run/train-run.ts";
 import { memoryStats } from "../../src/torch/memory.ts";
+import { silentTracker } from "../../src/tracking/run-tracker.ts";
 
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
@@ -51,8 +51,8 @@ test("after 300 steps the process holds what it held after 60", async () => {
   try {
     await trainRun(config, {
       folder,
-      recorder: {
-        ...silentRecorder,
+      tracker: {
+        ...silentTracker,
         // Engine and trainer rest while a step is logged.
         log: (step) => {
           if (step === 60 || step === 300) memory.set(step, held());

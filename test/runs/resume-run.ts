@@ -10,7 +10,7 @@ export const run = defineRun({
     type: "grpo",
     // The sampler's own log-probs are trained against, so that a bit of difference in the engine would show.
     bypass: {},
-    klReward: { coefficient: 0.01, adaptive: { target: 0.1, horizon: 100 } },
+    klReward: { coefficient: 0.01, adaptive: { targetKl: 0.1, horizon: 100 } },
     entropy: { type: "adaptive", target: 1.5 },
   },
   training: { optimizer: { lr: 1e-3 }, schedule: { type: "linear" }, minibatch: 8 },

@@ -255,7 +255,7 @@ test("a full queue sends clients away with Retry-After, and comes back to life",
 });
 
 test("a failure of the engine is a server error, before and in a stream", async () => {
-  const failure = new RerollError("NAN_LOGITS", "The model gave NaN for 3 of 260 scores.");
+  const failure = new RerollError("NON_FINITE", "The model gave NaN for 3 of 260 scores.");
   const failing = await startServer({ failure: () => failure });
   const ask = (stream: boolean) => failing.post("/v1/completions", { prompt: "a", stream });
   const whole = await ask(false);

@@ -156,7 +156,7 @@ test("a name that points to this machine from outside is no way in without a key
 
 test("keys that no header can carry are refused at the start", async () => {
   for (const apiKey of ["", "two words", "caf\u00e9", "line\nbreak"]) {
-    await expect(startServer({ server: { apiKey } })).rejects.toMatchObject({ code: "INVALID_OPTIONS" });
+    await expect(startServer({ server: { apiKey } })).rejects.toMatchObject({ code: "INVALID_OPTION" });
   }
 });
 

@@ -16,7 +16,7 @@ const NUM_CLIENTS = 48;
 test("10,000 random requests with faults leak no slots, calls, sessions, connections or memory", async () => {
   const running = await startServer({
     ...{ contextLength: 400, maxRunning: 8, maxQueuedRequests: 16 },
-    failure: (index) => (index % 37 === 0 ? new RerollError("NAN_LOGITS", "The model gave NaN.") : undefined),
+    failure: (index) => (index % 37 === 0 ? new RerollError("NON_FINITE", "The model gave NaN.") : undefined),
     server: { maxBodyBytes: 8_000, sessions: { maxOpen: 64, maxFinished: 64, maxTurns: 20 } },
   });
   const chance = createChance(7);

@@ -8,8 +8,8 @@ import OpenAI from "openai";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import type { Metrics } from "../../src/flow/metrics.ts";
 import { runConfig } from "../../src/run/run-config.ts";
-import { silentRecorder } from "../../src/run/run-recorder.ts";
 import { trainRun } from "../../src/run/train-run.ts";
+import { silentTracker } from "../../src/tracking/run-tracker.ts";
 
 // Plain JavaScript, because it runs before anything is installed; so it is loaded without types.
 const { compileReason } = await import(new URL("../../scripts/setup/compile-typescript.mjs", import.meta.url).href);
@@ -85,7 +85,7 @@ test("a run in one process trains what is served by another", async () => {
     clock: () => performance.now(),
     signal: new AbortController().signal,
     isResumed: false,
-    recorder: { ...silentRecorder, log: (_step, _kind, logged) => metrics.push(logged) },
+    tracker: { ...silentTracker, log: (_step, _kind, logged) => metrics.push(logged) },
   });
   expect(position).toEqual({ step: 2, version: 2 });
   // Tokens of the second step are of version 1: the server has loaded the weights that the first one made.

@@ -39,7 +39,7 @@ test("those of a rollout and of its samples", () => {
 test("those of a training step with correction, KL and entropy", async () => {
   const model = createPreset("nano", 32, 1);
   const optimizer = () => buildOptimizer(model.namedParameters(), optimizerOptions.parse({ lr: 1e-4 }));
-  const limits = { maxTokensPerMicrobatch: 512, maxGradNorm: 1, checkpoint: false };
+  const limits = { maxTokensPerMicrobatch: 512, maxGradNorm: 1, recompute: false };
   const algorithm = {
     type: "grpo",
     correction: { importance: { level: "token", threshold: 2 }, rejections: { token_k1: "0.01_100" } },
@@ -94,8 +94,8 @@ test("those of weight sync and of the timeline", async () => {
   const sync = createSharedMemorySync({ withWeights: (use) => use(new Map()), engines: [], clock: () => 0 });
   const timeline = new SpanRecorder(0);
   for (const phase of ["rollout", "train", "sync", "validate", "checkpoint"] as const) {
-    timeline.beginPhase(phase, 1);
-    timeline.endPhase(phase, 2);
+    timeline.beginStage(phase, 1);
+    timeline.endStage(phase, 2);
   }
   const metrics = { ...(await sync.publish(1)), ...timeline.endStep(1, 10).metrics };
   expect(Object.keys(metrics).length).toBeGreaterThan(8);

@@ -55,7 +55,7 @@ export function trainerOf(
     ...(ranks && { ranks }),
     options: {
       ...{ temperature: 1, maxTokensPerMicrobatch: 40, minibatchTrajectories, maxGradNorm: 1 },
-      ...{ checkpoint: false, seed: 1 },
+      ...{ recompute: false, seed: 1 },
     },
   });
 }

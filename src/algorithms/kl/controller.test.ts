@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { type KlController, updateKlController } from "./controller.ts";
 
-const adaptive: KlController = { type: "adaptive", coefficient: 0.2, target: 6, horizon: 1000 };
+const adaptive: KlController = { type: "adaptive", coefficient: 0.2, targetKl: 6, horizon: 1000 };
 
 test("a fixed controller stays as it is", () => {
   const fixed: KlController = { type: "fixed", coefficient: 0.1 };

@@ -9,7 +9,7 @@ export type KlController =
       readonly type: "adaptive";
       readonly coefficient: number;
       /** The KL per token to hold. */
-      readonly target: number;
+      readonly targetKl: number;
       /** How many steps a full correction is spread over, in the unit of `numSteps`. */
       readonly horizon: number;
     };
@@ -17,7 +17,7 @@ export type KlController =
 /**
  * The controller after `numSteps` steps at a measured KL. Fixed stays as it is. Adaptive follows
  *
- * coefficient (1 + clip(kl / target - 1, -0.2, 0.2) numSteps / horizon)
+ * coefficient (1 + clip(kl / targetKl - 1, -0.2, 0.2) numSteps / horizon)
  *
  * and never goes below 0. Source: arXiv:1909.08593, section 2.2. verl counts `numSteps` in rows of the batch.
  */
@@ -28,10 +28,10 @@ export function updateKlController(controller: KlController, measuredKl: number,
   expectRange("numSteps", numSteps, 0, Number.MAX_SAFE_INTEGER);
   expectRange("coefficient", controller.coefficient, 0);
   if (controller.type === "fixed") return controller;
-  const { coefficient, target, horizon } = controller;
-  expectPositive("target", target);
+  const { coefficient, targetKl, horizon } = controller;
+  expectPositive("targetKl", targetKl);
   expectPositive("horizon", horizon);
-  const error = Math.min(Math.max(measuredKl / target - 1, -MAX_ERROR), MAX_ERROR);
+  const error = Math.min(Math.max(measuredKl / targetKl - 1, -MAX_ERROR), MAX_ERROR);
   return { ...controller, coefficient: coefficient * Math.max(1 + (error * numSteps) / horizon, 0) };
 }
 

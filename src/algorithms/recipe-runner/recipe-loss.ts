@@ -135,7 +135,7 @@ function valueTerm(
 
 function missing(type: string, name: string, reason: string): RerollError {
   return new RerollError(
-    "MISSING_INPUT",
+    "MISSING_ARGUMENT",
     `${name} is missing from the microbatch: ${type} with these options has ${reason}.`,
     { type, missing: name },
   );

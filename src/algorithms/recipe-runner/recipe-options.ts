@@ -30,9 +30,9 @@ const correction = z.strictObject({
 });
 
 const overlong = z.strictObject({
-  maxLength: z.int().positive().describe("The longest reply allowed, in loss tokens."),
-  buffer: z.int().positive().describe("How many tokens before that the penalty starts to grow."),
-  factor: z.number().min(0).default(1).describe("The penalty at maxLength."),
+  maxTokens: z.int().positive().describe("The longest reply allowed, in loss tokens."),
+  bufferTokens: z.int().positive().describe("How many tokens before maxTokens the penalty starts to grow."),
+  penalty: z.number().min(0).default(1).describe("The penalty at maxTokens and beyond."),
 });
 
 const outliers = z.strictObject({
@@ -59,7 +59,7 @@ const klReward = z.strictObject({
   estimator: klEstimator.default("k1").describe("The estimate of KL."),
   adaptive: z
     .strictObject({
-      target: z.number().positive().describe("The KL per token to hold."),
+      targetKl: z.number().positive().describe("The KL per token to hold."),
       horizon: z.number().positive().default(10_000).describe("Rows over which a full correction is spread."),
     })
     .nullable()

@@ -180,7 +180,7 @@ function expectInputs({ type, needs }: RecipePlan, batch: TokenBatch): void {
   const missing = needs.find((name) => batch[name] === undefined);
   if (missing !== undefined) {
     throw new RerollError(
-      "MISSING_INPUT",
+      "MISSING_ARGUMENT",
       `${missing} is missing from the batch: ${type} with these options needs ${MEANING[missing]}.`,
       { type, missing },
     );

@@ -96,7 +96,7 @@ describe("numbers", () => {
     const scored = buildRecipe({
       type: "grpo",
       scale: "none",
-      overlong: { maxLength: 3, buffer: 2 },
+      overlong: { maxTokens: 3, bufferTokens: 2 },
       klReward: { coefficient: 0.1 },
     }).score(batch);
     const metrics = readCorrectionMetrics(scored.metrics);
@@ -131,7 +131,7 @@ describe("numbers", () => {
   test("the recipe state follows what was measured", () => {
     const recipe = buildRecipe({
       type: "grpo",
-      klReward: { coefficient: 0.1, adaptive: { target: 0.05, horizon: 100 } },
+      klReward: { coefficient: 0.1, adaptive: { targetKl: 0.05, horizon: 100 } },
       entropy: { type: "adaptive", target: 0.5, stepSize: 0.01 },
     });
     const next = recipe.advance(recipe.initialState, { referenceKl: 1, entropy: 0.2, numRows: 10 });
@@ -222,7 +222,7 @@ describe("errors", () => {
       /belong to the ratio convention/,
     ],
     [{ type: "grpo", correction: { rejections: { token_k1: "2_0.5" } } }, /lower bound first/],
-    [{ type: "grpo", klReward: { coefficient: 0, adaptive: { target: 1 } } }, /klReward\.coefficient is 0/],
+    [{ type: "grpo", klReward: { coefficient: 0, adaptive: { targetKl: 1 } } }, /klReward\.coefficient is 0/],
     [{ type: "maxrl", klReward: { coefficient: 0.1 } }, /^algorithm\.klReward makes rewards negative/],
     [{ type: "decoupled-ppo", bypass: {} }, /^algorithm\.bypass makes the sampler the anchor/],
     [

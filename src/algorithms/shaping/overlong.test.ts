@@ -7,20 +7,20 @@ test.each([
   { length: 100, penalty: -1 },
   { length: 250, penalty: -1 },
 ])("the soft penalty of $length tokens is $penalty", ({ length, penalty }) => {
-  expect(softOverlongPenalty(length, { maxLength: 100, buffer: 20 })).toBe(penalty);
+  expect(softOverlongPenalty(length, { maxTokens: 100, bufferTokens: 20 })).toBe(penalty);
 });
 
 test("the factor scales the soft penalty", () => {
-  expect(softOverlongPenalty(95, { maxLength: 100, buffer: 20, factor: 2 })).toBe(-1.5);
+  expect(softOverlongPenalty(95, { maxTokens: 100, bufferTokens: 20, penalty: 2 })).toBe(-1.5);
 });
 
 test("the hard penalty starts after the last allowed token", () => {
-  const options = { maxLength: 100, penalty: 0.3 };
+  const options = { maxTokens: 100, penalty: 0.3 };
   expect([100, 101].map((length) => hardOverlongPenalty(length, options))).toEqual([0, -0.3]);
 });
 
-test("a buffer longer than the limit is refused", () => {
-  expect(() => softOverlongPenalty(1, { maxLength: 10, buffer: 20 })).toThrow(
-    /buffer must be at most maxLength: got 20 and 10/,
+test("a bufferTokens longer than the limit is refused", () => {
+  expect(() => softOverlongPenalty(1, { maxTokens: 10, bufferTokens: 20 })).toThrow(
+    /bufferTokens must be at most maxTokens: got 20 and 10/,
   );
 });

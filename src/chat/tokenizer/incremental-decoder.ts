@@ -88,7 +88,7 @@ function startStages(plan: DecodePlan, emit: Emit): { stages: readonly DecodeSta
 
 function invalidId(id: number): RerollError {
   return new RerollError(
-    "TOKEN_ID_INVALID",
+    "INVALID_ARGUMENT",
     `A token id must be a whole number of 0 or more: got ${id}. Remove padding and ignore marks such as -100 before decoding.`,
     { id },
   );

@@ -29,5 +29,8 @@ runsCommand
 async function readOne(folder: string): Promise<ReadRun> {
   const run = await readRun(folder);
   if (run !== undefined) return run;
-  throw new RerollError("NO_RUN", `${folder} holds no run: it has no run.json. Give run folders, such as runs/first.`);
+  throw new RerollError(
+    "RUN_NOT_FOUND",
+    `${folder} holds no run: it has no run.json. Give run folders, such as runs/first.`,
+  );
 }

@@ -100,7 +100,7 @@ function readKey({ apiKey, apiKeyFile }: ServeFlags): string | undefined {
     return readFileSync(apiKeyFile, "utf8").trim();
   } catch (cause) {
     throw new RerollError(
-      "FILE_UNREADABLE",
+      "FILE_INVALID",
       `--api-key-file ${apiKeyFile} cannot be read: ${String(cause)}.`,
       {},
       { cause },

@@ -1,7 +1,9 @@
 /** What the thread of a control run and its owner say to each other. Plain data: it crosses threads by structured clone. */
+import type { ErrorCode } from "../../errors/error-codes.ts";
 import type { Metrics } from "../../flow/metrics.ts";
-import type { LoopStage, MetricKind } from "../../run/run-recorder.ts";
 import type { TrainResult } from "../../run/train-run.ts";
+import type { MetricKind } from "../../tracking/run-record.ts";
+import type { LoopStage } from "../../tracking/span-recorder.ts";
 
 /** What the thread is started with. It reads the run file itself, since that may hold code. */
 export interface ControlThreadData {
@@ -16,10 +18,10 @@ export interface ControlThreadData {
 
 /** What the thread tells, in order. */
 export type FromControlThread =
-  | { readonly kind: "say"; readonly text: string }
+  | { readonly kind: "note"; readonly text: string }
   | { readonly kind: "log"; readonly step: number; readonly of: MetricKind; readonly metrics: Metrics }
   | { readonly kind: "begin" | "end"; readonly stage: LoopStage }
   /** Answered with any message, when everything so far would survive the process. */
   | { readonly kind: "flush" }
   | { readonly kind: "done"; readonly result: TrainResult }
-  | { readonly kind: "failed"; readonly code: string; readonly message: string };
+  | { readonly kind: "failed"; readonly code: ErrorCode; readonly message: string };

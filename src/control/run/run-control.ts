@@ -5,9 +5,10 @@
  */
 import type { Worker } from "node:worker_threads";
 import { RerollError } from "../../errors/reroll-error.ts";
-import type { LoopStage, RunRecorder } from "../../run/run-recorder.ts";
 import { type OpenRun, type RunTrainingOptions, trackRun } from "../../run/run-training.ts";
 import type { TrainResult } from "../../run/train-run.ts";
+import type { RunTracker } from "../../tracking/run-tracker.ts";
+import type { LoopStage } from "../../tracking/span-recorder.ts";
 import { startWorker } from "../../workers/start-worker.ts";
 import type { AdaptationConfig } from "../adaptation/adaptation-config.ts";
 import { numAdaptationRollouts } from "../adaptation/prepare-adaptation.ts";
@@ -35,7 +36,7 @@ export function runControl(
 }
 
 async function runThread(
-  { folder, recorder, isResumed }: OpenRun,
+  { folder, tracker, isResumed }: OpenRun,
   sets: readonly string[],
   { runFile, environment, signal }: RunTrainingOptions,
 ): Promise<TrainResult> {
@@ -47,7 +48,7 @@ async function runThread(
   const data: ControlThreadData = { runFile, sets, environment: { REROLL_HOME }, folder, isResumed, stop };
   const worker = startWorker(new URL("control-worker", import.meta.url), data, { needsTypeScript: true });
   try {
-    return await resultOf(worker, recorder);
+    return await resultOf(worker, tracker);
   } finally {
     signal.removeEventListener("abort", askToStop);
     await worker.terminate();
@@ -55,21 +56,21 @@ async function runThread(
 }
 
 /** Passes on what the thread tells, until it tells how it ended. */
-function resultOf(worker: Worker, recorder: RunRecorder): Promise<TrainResult> {
+function resultOf(worker: Worker, tracker: RunTracker): Promise<TrainResult> {
   const endings = new Map<LoopStage, () => void>();
   return new Promise((resolve, reject) => {
     const hear = async (message: FromControlThread) => {
       switch (message.kind) {
-        case "say":
-          return recorder.say(message.text);
+        case "note":
+          return tracker.note(message.text);
         case "log":
-          return recorder.log(message.step, message.of, message.metrics);
+          return tracker.log(message.step, message.of, message.metrics);
         case "begin":
-          return recorder.span(message.stage, () => new Promise<void>((end) => void endings.set(message.stage, end)));
+          return tracker.span(message.stage, () => new Promise<void>((end) => void endings.set(message.stage, end)));
         case "end":
           return endings.get(message.stage)?.();
         case "flush":
-          await recorder.flush?.();
+          await tracker.flush();
           return worker.postMessage(null);
         case "done":
           return resolve(message.result);

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { describeMetric, type Metrics } from "../../flow/metrics.ts";
-import { silentRecorder } from "../../run/run-recorder.ts";
+import { silentTracker } from "../../tracking/run-tracker.ts";
 import { createControlEnv } from "../envs/classic/classic-env.ts";
 import type { VecEnv } from "../envs/vec-env.ts";
 import { loadControlPolicy } from "../policy/policy-files.ts";
@@ -32,16 +32,16 @@ async function runIn(name: string, file: ControlRunFile, { stopAfter = 99, isRes
   const { config } = resolveControl(defineControlRun(file), [], {});
   const stopping = new AbortController();
   const told: Told = { said: [], logged: new Map() };
-  const recorder = {
-    ...silentRecorder,
-    say: (text: string) => void told.said.push(text),
+  const tracker = {
+    ...silentTracker,
+    note: (text: string) => void told.said.push(text),
     log: (step: number, kind: string, metrics: Metrics) => {
       told.logged.set(`${kind} ${step}`, withoutSpeed(metrics));
       if (kind === "train" && step >= stopAfter) stopping.abort();
     },
   };
   const folder = join(root, name);
-  const result = await trainControl(config, { folder, recorder, signal: stopping.signal, isResumed }, () => 0);
+  const result = await trainControl(config, { folder, tracker, signal: stopping.signal, isResumed }, () => 0);
   return { ...told, result, folder };
 }
 

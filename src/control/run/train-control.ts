@@ -57,7 +57,7 @@ interface ControlEnvs {
 async function train(
   config: AnyConfig,
   { env, validationEnv }: ControlEnvs,
-  { folder, recorder, signal, isResumed }: OpenRun,
+  { folder, tracker, signal, isResumed }: OpenRun,
   clock: Clock,
 ): Promise<TrainResult> {
   const checkpoints = new Checkpoints(folder, config.checkpoint.keep);
@@ -65,7 +65,7 @@ async function train(
   const learner = config.kind === "adaptation" ? adaptationLearner(config, env) : ppoLearner(config, env);
   const { collector } = learner;
   const rollouts = saved?.state.rollout as SavedRollout | undefined;
-  if (saved !== null) for (const sentence of resume(learner, saved, rollouts!)) recorder.say(sentence);
+  if (saved !== null) for (const sentence of resume(learner, saved, rollouts!)) tracker.note(sentence);
   const episodes = new EpisodeLog(rollouts?.returns);
   const progress = new RunProgress({
     config,
@@ -73,7 +73,7 @@ async function train(
       saveModel: async (to) => learner.saveModel(to),
       saveState: async (to) => learner.saveState(to),
     },
-    recorder,
+    tracker,
     checkpoints,
     validate: validationEnv === null ? null : validationOf(config, learner, validationEnv),
     position: () => {
@@ -86,10 +86,10 @@ async function train(
   });
   const position = await learner.loop(
     {
-      collect: (numTicks, version) => recorder.span("rollout", async () => collector.collect(numTicks, version)),
+      collect: (numTicks, version) => tracker.span("rollout", async () => collector.collect(numTicks, version)),
       train: async (rollout) => ({
         ...episodes.add(rollout),
-        ...(await recorder.span("train", async () => learner.train(rollout))),
+        ...(await tracker.span("train", async () => learner.train(rollout))),
       }),
       observer: withSpeed(progress, clock),
     },

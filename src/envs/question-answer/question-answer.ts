@@ -61,7 +61,7 @@ export function openConversation({ id, messages, tools }: Prompt, system?: strin
   const last = messages.at(-1);
   if (last === undefined) {
     throw new RerollError(
-      "EMPTY_PROMPT",
+      "DATA_INVALID",
       `Prompt "${id}" has no messages. This environment needs the question there.`,
       {
         id,

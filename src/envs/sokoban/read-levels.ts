@@ -22,7 +22,7 @@ export function readLevels(path: string): Level[] {
   const levels = levelFiles(path).flatMap(parseLevels);
   if (levels.length > 0) return levels;
   throw new RerollError(
-    "NO_LEVELS",
+    "DATA_EMPTY",
     `levels: ${path} holds no Sokoban levels. Name a folder with Boxoban's .txt files.`,
     {
       path,
@@ -39,7 +39,7 @@ function levelFiles(path: string): string[] {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats?.isFile()) return [path];
   if (stats === undefined) {
-    throw new RerollError("NO_LEVELS", `levels: ${path} does not exist. Name a folder with Boxoban's .txt files.`, {
+    throw new RerollError("DATA_EMPTY", `levels: ${path} does not exist. Name a folder with Boxoban's .txt files.`, {
       path,
     });
   }

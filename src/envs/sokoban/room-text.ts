@@ -121,7 +121,7 @@ function checkedRoom(room: Room, name: string): Room {
 }
 
 function badRoom(name: string, fault: string, allowed: string): RerollError {
-  return new RerollError("INVALID_LEVEL", `Sokoban level ${name} cannot be played: ${fault}. ${allowed}.`, { name });
+  return new RerollError("DATA_INVALID", `Sokoban level ${name} cannot be played: ${fault}. ${allowed}.`, { name });
 }
 
 /** What of a room is told, and how an action is answered. */

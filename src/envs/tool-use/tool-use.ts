@@ -91,7 +91,7 @@ async function joinSources(sources: readonly ToolSource[]): Promise<ToolSource> 
   if (double === undefined) return { tools, close: () => closeAll(sources) };
   await closeAll(sources);
   throw new RerollError(
-    "DUPLICATE_TOOL",
+    "INVALID_OPTION",
     `Two tools are called "${double.name}". Leave one of the servers or built-in tools out.`,
     { name: double.name },
   );

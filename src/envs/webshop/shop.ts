@@ -67,7 +67,7 @@ async function readData<Rows>(folder: string, names: readonly string[], schema: 
   const rows = schema.safeParse(JSON.parse(await readFile(path, "utf8")));
   if (rows.success) return rows.data;
   throw new RerollError(
-    "INVALID_DATA",
+    "DATA_INVALID",
     `${path} is not what WebShop's file of that name holds: ${z.prettifyError(rows.error).split("\n").slice(0, 4).join(" ")}`,
     { path },
   );

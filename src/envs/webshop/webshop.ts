@@ -64,7 +64,7 @@ export function goalOfSeed(goals: readonly Goal[], split: WebshopOptions["split"
   const end = split === "validation" ? Math.min(NUM_VALIDATION_GOALS, goals.length) : goals.length;
   if (first < end) return goals[first + (Math.abs(seed) % (end - first))]!;
   throw new RerollError(
-    "NO_GOALS",
+    "DATA_EMPTY",
     `webshop.split "${split}" is empty: the data gives ${goals.length} goals, and validation takes the first ${NUM_VALIDATION_GOALS}. Use more data, or split "all".`,
     { split, numGoals: goals.length },
   );

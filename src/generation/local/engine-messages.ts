@@ -1,4 +1,5 @@
 /** What the engine's thread and its owner say to each other. Plain data: it crosses threads by structured clone. */
+import type { ErrorCode } from "../../errors/error-codes.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { TensorParcel } from "../../torch/parcel.ts";
 import type { RequestLimits } from "../check-request.ts";
@@ -72,7 +73,7 @@ export type EngineEvent =
 
 /** An error as data. */
 export interface ErrorMessage {
-  readonly code: string;
+  readonly code: ErrorCode;
   readonly message: string;
 }
 

@@ -39,7 +39,7 @@ export function resolveOptions(model: CausalLm, options: EngineOptions): Require
   expectPositive({ contextLength, maxRunning, maxQueued, maxStepTokens, blockSize, numBlocks });
   if (numBlocks < blocksPerContext) {
     throw new RerollError(
-      "INVALID_OPTIONS",
+      "INVALID_OPTION",
       `numBlocks ${numBlocks} of ${blockSize} tokens do not hold one context of ${contextLength} tokens: at least ${blocksPerContext} are needed.`,
     );
   }
@@ -50,6 +50,6 @@ export function resolveOptions(model: CausalLm, options: EngineOptions): Require
 function expectPositive(sizes: Readonly<Record<string, number>>): void {
   for (const [name, size] of Object.entries(sizes)) {
     if (Number.isSafeInteger(size) && size > 0) continue;
-    throw new RerollError("INVALID_OPTIONS", `${name} must be a whole number of at least 1: got ${size}.`);
+    throw new RerollError("INVALID_OPTION", `${name} must be a whole number of at least 1: got ${size}.`);
   }
 }

@@ -249,7 +249,7 @@ test("scores that are no numbers fail the request, and the step that was launche
       if (++numSeen === 2) engine.updateWeights(1, ({ norm }) => noGrad(() => void norm.weight.mul_(Number.NaN)));
     },
   });
-  expect(reply.finish).toMatchObject({ kind: "failed", error: { code: "INVALID_SCORES" } });
+  expect(reply.finish).toMatchObject({ kind: "failed", error: { code: "NON_FINITE" } });
   expect(reply.tokenIds).toHaveLength(2);
   await engine.close();
   own.dispose();

@@ -264,7 +264,7 @@ test("scores that are no numbers fail the request with the likely reason", async
   noGrad(() => own.norm.weight.mul_(Number.NaN));
   const engine = new LocalEngine(own);
   const { finish, tokenIds } = await engine.generate({ promptIds: prompt, sampling: { maxTokens: 3 } });
-  expect(finish).toMatchObject({ kind: "failed", error: { code: "INVALID_SCORES" } });
+  expect(finish).toMatchObject({ kind: "failed", error: { code: "NON_FINITE" } });
   expect(tokenIds).toHaveLength(0);
   await engine.close();
   own.dispose();

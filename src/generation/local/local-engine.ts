@@ -287,7 +287,7 @@ export class LocalEngine implements Engine {
     if (pending === undefined) return;
     if (draw === null) {
       const error = new RerollError(
-        "INVALID_SCORES",
+        "NON_FINITE",
         "The model's scores are not finite numbers. Check the weights: training may have diverged.",
       );
       this.#end(sequence, { kind: "failed", error });

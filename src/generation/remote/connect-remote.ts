@@ -82,7 +82,7 @@ const DIALECTS: Readonly<Record<RemoteKind, Dialect>> = {
 function dialectOf(kind: RemoteKind): Dialect {
   if (Object.hasOwn(DIALECTS, kind)) return DIALECTS[kind];
   const known = Object.keys(DIALECTS).join(", ");
-  throw new RerollError("INVALID_OPTIONS", `connectRemote has no kind "${kind}". Kinds: ${known}.`, { kind });
+  throw new RerollError("INVALID_OPTION", `connectRemote has no kind "${kind}". Kinds: ${known}.`, { kind });
 }
 
 /** A server that is starting up gets the same patience as one that is busy. */

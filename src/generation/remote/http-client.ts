@@ -35,7 +35,7 @@ export class HttpClient {
 
   constructor({ url, apiKey, timeoutMs, maxConnections }: HttpClientOptions) {
     if (!/^https?:$/.test(URL.canParse(url) ? new URL(url).protocol : "")) {
-      throw new RerollError("INVALID_OPTIONS", `url must be like http://127.0.0.1:8000: got ${JSON.stringify(url)}.`);
+      throw new RerollError("INVALID_OPTION", `url must be like http://127.0.0.1:8000: got ${JSON.stringify(url)}.`);
     }
     this.url = url.replace(/\/+$/, "").replace(/\/v1$/, "");
     this.#timeoutMs = timeoutMs;

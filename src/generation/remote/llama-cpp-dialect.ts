@@ -146,7 +146,7 @@ function finishOf(call: RemoteCall, { tokens, stop_type: type }: Completion, sto
 }
 
 function unsupported(name: string, remedy: string): RerollError {
-  return new RerollError("REMOTE_UNSUPPORTED", `${name} is not supported with llama.cpp. ${remedy}`, { name });
+  return new RerollError("REMOTE_INCAPABLE", `${name} is not supported with llama.cpp. ${remedy}`, { name });
 }
 
 function logprobGap(numTokens: number, numLogprobs: number): RerollError {

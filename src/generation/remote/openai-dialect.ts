@@ -73,7 +73,7 @@ export async function readModelFacts(http: HttpClient, model: string | undefined
   const found = model === undefined ? models[0] : models.find(({ id }) => id === model);
   if (found === undefined) {
     const known = models.map(({ id }) => id).join(", ") || "none";
-    throw new RerollError("REMOTE_MODEL_UNKNOWN", `${http.url} has no model ${model ?? ""}. It has: ${known}.`, {
+    throw new RerollError("MODEL_UNKNOWN", `${http.url} has no model ${model ?? ""}. It has: ${known}.`, {
       model,
       known,
     });

@@ -6,7 +6,7 @@ import { RerollError } from "../../errors/reroll-error.ts";
 export function expectUsableKey(apiKey: string): void {
   if (/^[\x21-\x7e]+$/.test(apiKey)) return;
   throw new RerollError(
-    "INVALID_OPTIONS",
+    "INVALID_OPTION",
     `The API key has ${apiKey.length} characters, and not all can be sent in a header. Use one or more ASCII letters, digits and signs, without spaces.`,
   );
 }

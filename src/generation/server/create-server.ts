@@ -41,7 +41,7 @@ const SWEEP_MS = 5_000;
 
 export function createServer(parts: ServerParts, options: ServerOptions = {}): GenerationServer {
   if (parts.weights !== undefined && options.apiKey === undefined) {
-    throw new RerollError("INVALID_OPTIONS", "A server that loads weights on request needs an API key: set apiKey.");
+    throw new RerollError("INVALID_OPTION", "A server that loads weights on request needs an API key: set apiKey.");
   }
   const context = buildContext(parts, options);
   const app = createApp(context, options);

@@ -4,6 +4,7 @@
  * In: anything that was thrown while a request was handled. Out: a status, headers, and `{ error: { message, type, param,
  * code } }`. A RerollError is told to the client by its code; anything else is our own failure and stays inside.
  */
+import type { ErrorCode } from "../../errors/error-codes.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
 
 export interface OpenAiErrorBody {
@@ -65,7 +66,7 @@ const OWN = "server_error";
 /** A request that an engine rejects with a code of its own is one that can never work. */
 const UNLISTED: Rule = { status: 400, type: INVALID, code: null };
 
-const RULES: Readonly<Record<string, Rule>> = {
+const RULES: Readonly<Partial<Record<ErrorCode, Rule>>> = {
   INVALID_REQUEST: { status: 400, type: INVALID, code: "invalid_value" },
   JSON_INVALID: { status: 400, type: INVALID, code: "invalid_json" },
   CONTEXT_OVERFLOW: { status: 400, type: INVALID, code: "context_length_exceeded" },

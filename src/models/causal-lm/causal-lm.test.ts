@@ -22,20 +22,20 @@ function maxDifference(a: Tensor, b: Tensor): number {
   return a.to("float32").sub(b.to("float32")).abs().max().item();
 }
 
-test.each(families)("a checkpointed %s has the output and the gradients of a plain one", (family) => {
+test.each(families)("a recomputed %s has the output and the gradients of a plain one", (family) => {
   const model = tinyModel(tinyConfig(family));
   tensorScope(() => {
     const layout = packedLayout([5, 3, 1]);
     const direction = randn([9, 16], { generator: new Generator(4) });
-    const run = (checkpoint: boolean) => {
-      const hidden_SD = model.forward(someIds(9), layout, { checkpoint });
+    const run = (recompute: boolean) => {
+      const hidden_SD = model.forward(someIds(9), layout, { recompute });
       return { hidden_SD, grads: gradients([hidden_SD], model.parameters(), { gradOutputs: [direction] }) };
     };
     const plain = run(false);
-    const checkpointed = run(true);
-    expect(maxDifference(checkpointed.hidden_SD, plain.hidden_SD)).toBe(0);
+    const recomputed = run(true);
+    expect(maxDifference(recomputed.hidden_SD, plain.hidden_SD)).toBe(0);
     // An untied head is not part of forward.
-    checkpointed.grads.forEach((grad, i) => {
+    recomputed.grads.forEach((grad, i) => {
       const expected = plain.grads[i] ?? null;
       if (expected === null) expect(grad).toBeNull();
       else expect(maxDifference(grad!, expected)).toBeLessThan(1e-5);
@@ -46,13 +46,13 @@ test.each(families)("a checkpointed %s has the output and the gradients of a pla
 
 test("checkpointing keeps a layer's input and not what is between", () => {
   const model = createPreset("nano", 32, 1);
-  const peakOf = (checkpoint: boolean) =>
+  const peakOf = (recompute: boolean) =>
     tensorScope(() => {
       const ids_S = someIds(512, 32);
       const layout = paddedLayout(8, 64);
       const { liveBytes } = memoryStats();
       resetPeakMemory();
-      tensorScope(() => model.forward(ids_S, layout, { checkpoint }).sum().backward());
+      tensorScope(() => model.forward(ids_S, layout, { recompute }).sum().backward());
       model.zeroGrad();
       return memoryStats().peakBytes - liveBytes;
     });
@@ -91,10 +91,10 @@ describe.each(families)("%s in bfloat16", (family) => {
 test("training works after generation, whose rotary table was made in inference mode", () => {
   const model = tinyModel(tinyConfig("llama"));
   greedy(model, [[1, 2, 3]], { numTokens: 4 });
-  for (const checkpoint of [false, true]) {
+  for (const recompute of [false, true]) {
     tensorScope(() =>
       model
-        .forward(someIds(6), packedLayout([6]), { checkpoint })
+        .forward(someIds(6), packedLayout([6]), { recompute })
         .sum()
         .backward(),
     );
@@ -162,7 +162,7 @@ describe("memory", () => {
     expect(memoryStats()).toMatchObject({ liveBytes, liveTensors });
   });
 
-  test.each([false, true])("stays flat over 100 training steps, checkpointed %s, and the loss falls", (checkpoint) => {
+  test.each([false, true])("stays flat over 100 training steps, recomputed %s, and the loss falls", (recompute) => {
     const model = createPreset("nano", 32, 1);
     const optimizer = new AdamW(model.namedParameters(), { lr: 1e-3 });
     const losses: number[] = [];
@@ -171,7 +171,7 @@ describe("memory", () => {
     for (let step = 0; step < 100; step++) {
       const loss = tensorScope(() => {
         const ids_S = countingRows(generator);
-        const hidden_SD = model.forward(ids_S, paddedLayout(4, 6), { checkpoint });
+        const hidden_SD = model.forward(ids_S, paddedLayout(4, 6), { recompute });
         const weights_S = tensor(new Float32Array(24).fill(1 / 24), [24]);
         const { loss: made } = weightedCrossEntropy(hidden_SD, model.head, ids_S.add(1), weights_S);
         made.backward();

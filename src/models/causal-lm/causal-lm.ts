@@ -3,12 +3,12 @@
  */
 import { RerollError } from "../../errors/reroll-error.ts";
 import { noGrad } from "../../torch/autograd.ts";
-import { checkpoint } from "../../torch/checkpoint.ts";
 import { empty, type TensorOptions } from "../../torch/create.ts";
 import { createParameter, initialize, reinitialize } from "../../torch/nn/initialize.ts";
 import { Module, type Parameter } from "../../torch/nn/module.ts";
 import { op } from "../../torch/operator.ts";
 import type { Generator } from "../../torch/random.ts";
+import { recompute } from "../../torch/recompute.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { CausalLmConfig } from "./config.ts";
@@ -39,18 +39,18 @@ export class CausalLm extends Module {
   /**
    * The hidden state of every token before the output matrix, [S, D].
    *
-   * With `checkpoint`, a layer keeps only its input and computes the rest again in the backward pass: about a third
+   * With `recompute`, a layer keeps only its input and computes the rest again in the backward pass: about a third
    * more time for a fraction of the memory. The backward pass must then run in the scope of the forward pass, since it
    * needs the layout again.
    */
-  forward(ids_S: Tensor, layout: TokenLayout, options: { readonly checkpoint?: boolean } = {}): Tensor {
+  forward(ids_S: Tensor, layout: TokenLayout, options: { readonly recompute?: boolean } = {}): Tensor {
     expectTokens(ids_S, layout);
     let x_SD = ops.embedding(this.embedding, ids_S);
     const rotation = noGrad(() => this.#rotary.rotationAt(layout.positions_S, layout.maxPosition));
     this.layers.forEach((layer, i) => {
       const before_SD = x_SD;
       const run = (x: Tensor) => tensorScope(() => layer.forward(x, i, layout, rotation));
-      x_SD = options.checkpoint === true ? checkpoint(run, x_SD, layer.trainableParameters()) : run(x_SD);
+      x_SD = options.recompute === true ? recompute(run, x_SD, layer.trainableParameters()) : run(x_SD);
       before_SD.dispose();
     });
     return this.norm.forward(x_SD);

@@ -31,9 +31,9 @@ function adapted(model: CausalLm, changes: Partial<LoraOptions> = {}): CausalLm 
   return model;
 }
 
-function hiddenOf(model: CausalLm, checkpoint = false): Tensor {
+function hiddenOf(model: CausalLm, recompute = false): Tensor {
   const ids_S = randint(0, 29, [8], { generator: new Generator(3) });
-  return model.forward(ids_S, packedLayout([5, 3]), { checkpoint });
+  return model.forward(ids_S, packedLayout([5, 3]), { recompute });
 }
 
 function maxDifference(a: Tensor, b: Tensor): number {
@@ -124,8 +124,8 @@ describe.each(families)("%s", (family) => {
     tensorScope(() => {
       const direction = randn([8, 16], { generator: new Generator(4) });
       const trained = model.trainableParameters();
-      const run = (checkpoint: boolean) =>
-        gradients([hiddenOf(model, checkpoint)], trained, { gradOutputs: [direction] });
+      const run = (recompute: boolean) =>
+        gradients([hiddenOf(model, recompute)], trained, { gradOutputs: [direction] });
       const expected = run(false);
       run(true).forEach((grad, i) => {
         expect(expected[i]!.abs().max().item()).toBeGreaterThan(0);

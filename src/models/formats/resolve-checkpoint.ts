@@ -53,7 +53,7 @@ export function locateTensor(checkpoint: ResolvedCheckpoint, name: string): Tens
   const place = checkpoint.tensors.get(name);
   if (place !== undefined) return place;
   throw new RerollError(
-    "CHECKPOINT_TENSOR_MISSING",
+    "TENSOR_NOT_FOUND",
     `Checkpoint ${checkpoint.path} has no weight ${showName(name)}.${suggestNearest(name, checkpoint.tensors.keys())}`,
     { checkpoint: checkpoint.path, name },
   );
@@ -80,7 +80,7 @@ function checkAllPresent(folder: string, shards: readonly string[]): void {
   const missing = shards.filter((shard) => !existsSync(join(folder, shard)));
   if (missing.length === 0) return;
   throw new RerollError(
-    "CHECKPOINT_SHARD_MISSING",
+    "CHECKPOINT_BROKEN",
     `Checkpoint ${folder} lacks ${missing.length} of the ${shards.length} files that ${shardedIndexFileName} names: ` +
       `${missing.slice(0, 5).join(", ")}${missing.length > 5 ? ", ..." : ""}. Download them into the same folder.`,
     { folder, missing },
@@ -94,7 +94,7 @@ function checkListed(name: string, shard: string, headers: ReadonlyMap<string, S
   const hint =
     elsewhere === undefined ? suggestNearest(name, tensors?.keys() ?? []) : ` The tensor is in ${showName(elsewhere)}.`;
   throw new RerollError(
-    "CHECKPOINT_INDEX_WRONG",
+    "CHECKPOINT_BROKEN",
     `${shardedIndexFileName} says that tensor ${showName(name)} is in ${showName(shard)}, which does not hold it.${hint} ` +
       "The index and the files are of different checkpoints; download both again.",
     { name, shard },
@@ -105,7 +105,7 @@ function checkUnlisted(shard: string, header: SafetensorsHeader, weightMap: Read
   for (const name of header.tensors.keys()) {
     if (weightMap.get(name) === shard) continue;
     throw new RerollError(
-      "CHECKPOINT_INDEX_WRONG",
+      "CHECKPOINT_BROKEN",
       `${showName(shard)} holds tensor ${showName(name)}, which ${shardedIndexFileName} does not list there. ` +
         "The index and the files are of different checkpoints; download both again.",
       { name, shard },

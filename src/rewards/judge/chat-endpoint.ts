@@ -103,7 +103,10 @@ function readReply(url: string, text: string, requestLength: number, budget: Bud
   if (!parsed.success) {
     budget.spendTokens(estimateTokens(requestLength + text.length));
     return retry(
-      new RerollError("JUDGE_GARBAGE", `${url} answered 200 without a reply: ${JSON.stringify(text.slice(0, 200))}.`),
+      new RerollError(
+        "JUDGE_UNREADABLE",
+        `${url} answered 200 without a reply: ${JSON.stringify(text.slice(0, 200))}.`,
+      ),
     );
   }
   const { choices, usage } = parsed.data;

@@ -79,7 +79,7 @@ test.each<{ name: string; fault: FakeAnswer }>([
 test.each<{ name: string; fault: FakeAnswer; code: string; message: string }>([
   { name: "500", fault: { status: 500, body: "oops" }, code: "JUDGE_REFUSED", message: 'answered 500: "oops"' },
   { name: "hang", fault: "hang", code: "JUDGE_UNREACHABLE", message: "no answer within 40 ms" },
-  { name: "garbage", fault: { raw: "<html>" }, code: "JUDGE_GARBAGE", message: 'without a reply: "<html>"' },
+  { name: "garbage", fault: { raw: "<html>" }, code: "JUDGE_UNREADABLE", message: 'without a reply: "<html>"' },
   { name: "lost", fault: { cutOff: "{" }, code: "JUDGE_UNREACHABLE", message: "terminated" },
   { name: "no verdict", fault: { say: "Good." }, code: "JUDGE_UNREADABLE", message: 'no verdict: got "Good."' },
 ])("$name without end is an error after the retries, never a zero", async ({ fault, code, message }) => {

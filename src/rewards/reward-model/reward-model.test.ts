@@ -116,7 +116,7 @@ test("requests that come together share one pass", async () => {
 test("a conversation that is too long is an error of its own, not of its batch", async () => {
   const reward = createModelReward({ decoder, head, tokenizer }, { windowMs: 5, maxBatchTokens: 10_000 });
   const [long, short] = [reward.score(rewardInput("x".repeat(300)), never), reward.score(inputs[0]!, never)];
-  await expect(long).rejects.toMatchObject({ code: "TOO_LONG" });
+  await expect(long).rejects.toMatchObject({ code: "CONTEXT_OVERFLOW" });
   expect((await short).value).toBeCloseTo(expected[0]!, 4);
 });
 

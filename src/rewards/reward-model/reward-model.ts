@@ -59,7 +59,7 @@ function encode({ tokenizer, decoder }: RewardModel, { messages, prompt }: Rewar
   const { maxPositions } = decoder.config;
   if (ids.length > 0 && ids.length <= maxPositions) return ids;
   throw new RerollError(
-    "TOO_LONG",
+    "CONTEXT_OVERFLOW",
     `The conversation has ${ids.length} tokens; the reward model takes 1 to ${maxPositions}. Use one with a longer context, or shorten replies.`,
     { numTokens: ids.length, maxPositions },
   );

@@ -8,7 +8,7 @@ import { planAdaptation, resolveAdaptation } from "../../../src/control/adaptati
 import { trainControl } from "../../../src/control/run/train-control.ts";
 import type { Metrics } from "../../../src/flow/metrics.ts";
 import { describeMetric } from "../../../src/flow/metrics.ts";
-import { silentRecorder } from "../../../src/run/run-recorder.ts";
+import { silentTracker } from "../../../src/tracking/run-tracker.ts";
 import { HiddenGainEnv } from "./hidden-gain-env.ts";
 
 const root = mkdtempSync(join(tmpdir(), "reroll-adaptation-run-"));
@@ -26,15 +26,15 @@ async function runIn(name: string, { stopAfter = 99, isResumed = false } = {}) {
   const { config } = resolveAdaptation(defineAdaptationRun(file), ["seed=3"], {});
   const stopping = new AbortController();
   const logged = new Map<string, Metrics>();
-  const recorder = {
-    ...silentRecorder,
+  const tracker = {
+    ...silentTracker,
     log: (step: number, kind: string, { "throughput/env_steps": _, ...metrics }: Metrics) => {
       logged.set(`${kind} ${step}`, metrics);
       if (kind === "train" && step >= stopAfter) stopping.abort();
     },
   };
   const folder = join(root, name);
-  const open = { folder, recorder, signal: stopping.signal, isResumed };
+  const open = { folder, tracker, signal: stopping.signal, isResumed };
   return { config, logged, result: await trainControl(config, open, () => 0) };
 }
 
@@ -73,7 +73,7 @@ test("an environment with discrete actions is refused", async () => {
   const { config } = resolveAdaptation(defineAdaptationRun({ env: { type: "cart-pole" } }), [], {});
   const open = {
     folder: join(root, "x"),
-    recorder: silentRecorder,
+    tracker: silentTracker,
     signal: new AbortController().signal,
     isResumed: false,
   };

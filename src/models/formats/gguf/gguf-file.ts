@@ -78,7 +78,7 @@ class OpenGgufFile implements GgufFile {
     if (tensor === undefined) {
       const nearest = nearestName(name, this.tensors.keys());
       const hint = nearest === undefined ? "" : ` Nearest name in the file: ${showName(nearest)}.`;
-      throw new RerollError("GGUF_TENSOR_MISSING", `${this.path} has no tensor ${showName(name)}.${hint}`, { name });
+      throw new RerollError("TENSOR_NOT_FOUND", `${this.path} has no tensor ${showName(name)}.${hint}`, { name });
     }
     return readValues(this.path, tensor, 0, countElements(tensor.shape));
   }
@@ -177,7 +177,7 @@ const chunkBytes = 2 ** 20;
 
 function undequantizable(path: string, { name, type }: GgufTensor): RerollError {
   return new RerollError(
-    "GGUF_TYPE_UNSUPPORTED",
+    "GGUF_UNSUPPORTED",
     `${basename(path)}: tensor ${showName(name)} has type ${type}. Supported: ${dequantizableTypes().join(", ")}. ` +
       "Use a file of another quantization, such as Q4_K_M or Q8_0, or the safetensors release.",
     { path, name, type },

@@ -30,7 +30,7 @@ export function planShards(
   maxShardBytes: number = defaultMaxShardBytes,
 ): ShardPlan {
   if (!(maxShardBytes > 0)) {
-    throw new RerollError("SHARD_SIZE_INVALID", `maxShardBytes must be above 0: got ${maxShardBytes}.`, {
+    throw new RerollError("INVALID_ARGUMENT", `maxShardBytes must be above 0: got ${maxShardBytes}.`, {
       maxShardBytes,
     });
   }
@@ -40,7 +40,7 @@ export function planShards(
   let totalSize = 0;
   for (const { name, byteLength } of tensors) {
     if (seen.has(name)) {
-      throw new RerollError("TENSOR_NAME_DUPLICATE", `Tensor ${showName(name)} is given twice. Names must be unique.`, {
+      throw new RerollError("INVALID_ARGUMENT", `Tensor ${showName(name)} is given twice. Names must be unique.`, {
         name,
       });
     }

@@ -42,5 +42,5 @@ const lies: [string, string, RegExp][] = [
 
 test.each(lies)("an index that %s is refused", (_, text, message) => {
   expect(() => parseShardedIndex(text, "i.json")).toThrow(message);
-  expect(() => parseShardedIndex(text, "i.json")).toThrow(expect.objectContaining({ code: "SHARDED_INDEX_INVALID" }));
+  expect(() => parseShardedIndex(text, "i.json")).toThrow(expect.objectContaining({ code: "CHECKPOINT_BROKEN" }));
 });

@@ -94,7 +94,7 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 
 function invalidIndex(fileName: string, what: string, cause?: unknown): RerollError {
   return new RerollError(
-    "SHARDED_INDEX_INVALID",
+    "CHECKPOINT_BROKEN",
     `${fileName} is not a valid index of a sharded checkpoint: ${what}. Download or save it again.`,
     { fileName },
     { cause },

@@ -75,7 +75,7 @@ function buildHeader(ordered: readonly SizedTensor[], metadata: Readonly<Record<
   const paddedLength = Math.ceil(json.byteLength / headerAlignment) * headerAlignment;
   if (paddedLength > maxSafetensorsHeaderBytes) {
     throw new RerollError(
-      "SAFETENSORS_HEADER_TOO_LARGE",
+      "INVALID_ARGUMENT",
       `The header of ${ordered.length} tensors takes ${paddedLength} bytes and the format allows ${maxSafetensorsHeaderBytes}. ` +
         "Write several files, or less metadata.",
     );
@@ -107,5 +107,5 @@ function appendTensor(tensor: SafetensorsSource, byteLength: number, append: (by
 }
 
 function invalidTensor(name: string, what: string): RerollError {
-  return new RerollError("SAFETENSORS_TENSOR_INVALID", `Tensor ${showName(name)} ${what}`, { name });
+  return new RerollError("INVALID_ARGUMENT", `Tensor ${showName(name)} ${what}`, { name });
 }

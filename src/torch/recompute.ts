@@ -1,4 +1,4 @@
-/** Gradient checkpointing: time for memory. */
+/** Time for memory: activations are computed again in the backward pass instead of kept (gradient checkpointing). */
 import { applyFunction, enableGrad, gradients } from "./autograd.ts";
 import { tensorScope } from "./scope.ts";
 import type { Tensor } from "./tensor.ts";
@@ -9,7 +9,7 @@ import type { Tensor } from "./tensor.ts";
  * `parameters` are the trainable tensors that `run` uses; gradients reach x and these. `run` must give the same result
  * when it is called again.
  */
-export function checkpoint(run: (x: Tensor) => Tensor, x: Tensor, parameters: readonly Tensor[]): Tensor {
+export function recompute(run: (x: Tensor) => Tensor, x: Tensor, parameters: readonly Tensor[]): Tensor {
   const [out] = applyFunction(
     {
       forward: () => ({ outputs: [tensorScope(() => run(x))], saved: [x] }),

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { noGrad } from "./autograd.ts";
-import { checkpoint } from "./checkpoint.ts";
 import { ones, tensor } from "./create.ts";
 import { memoryStats, resetPeakMemory } from "./memory.ts";
+import { recompute } from "./recompute.ts";
 import { tensorScope } from "./scope.ts";
 import type { Tensor } from "./tensor.ts";
 
@@ -12,10 +12,10 @@ function parameter(...values: number[]): Tensor {
   return made;
 }
 
-test("a checkpoint gives the value and the gradients of what it runs: w x^2 with w = 4 at x = 3", () => {
+test("recomputing gives the value and the gradients of what it runs: w x^2 with w = 4 at x = 3", () => {
   const x = parameter(3);
   const w = parameter(4);
-  const y = checkpoint((value) => value.mul(value).mul(w), x, [w]);
+  const y = recompute((value) => value.mul(value).mul(w), x, [w]);
   y.backward();
   expect([y.item(), x.grad?.item(), w.grad?.item()]).toEqual([36, 24, 9]);
 });
@@ -23,14 +23,14 @@ test("a checkpoint gives the value and the gradients of what it runs: w x^2 with
 test("a parameter that the run does not use gets no gradient", () => {
   const x = parameter(3);
   const unused = parameter(1);
-  checkpoint((value) => value.mul(2), x, [unused]).backward();
+  recompute((value) => value.mul(2), x, [unused]).backward();
   expect([x.grad?.item(), unused.grad]).toEqual([2, null]);
 });
 
 test("the run is made once forward and once more backward", () => {
   let runs = 0;
   const x = parameter(2);
-  const y = checkpoint(
+  const y = recompute(
     (value) => {
       runs++;
       return value.exp();
@@ -62,18 +62,18 @@ test("intermediates are not kept between forward and backward: ten of 4 MB are n
   };
   resetPeakMemory();
   expect(heldBy(() => run(x))).toBeGreaterThan(39e6);
-  expect(heldBy(() => checkpoint(run, x, []))).toBeLessThan(9e6);
+  expect(heldBy(() => recompute(run, x, []))).toBeLessThan(9e6);
 });
 
-test("without recording a checkpoint is the run", () => {
-  const y = noGrad(() => checkpoint((value) => value.mul(2), parameter(3), []));
+test("without recording, to recompute is to run", () => {
+  const y = noGrad(() => recompute((value) => value.mul(2), parameter(3), []));
   expect([y.item(), y.requiresGrad]).toEqual([6, false]);
 });
 
 test("an error in the second run travels unchanged", () => {
   const thrown = new Error("second run");
   let runs = 0;
-  const y = checkpoint(
+  const y = recompute(
     (value) => {
       if (++runs === 2) throw thrown;
       return value.mul(2);
