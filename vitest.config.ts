@@ -1,6 +1,8 @@
 import { fileURLToPath } from "node:url";
 import { configDefaults, defineConfig } from "vitest/config";
 
+const src = fileURLToPath(new URL("./src/", import.meta.url));
+
 /**
  * Tests that need a process of their own: they replace modules, count the process's live tensors, or import run files, which load a
  * second copy of the package beside the one under test.
@@ -13,7 +15,12 @@ const alone = [
 ];
 
 export default defineConfig({
-  resolve: { alias: { reroll: fileURLToPath(new URL("./src/index.ts", import.meta.url)) } },
+  resolve: {
+    alias: [
+      { find: /^reroll$/, replacement: `${src}index.ts` },
+      { find: /^reroll\/([a-z]+)$/, replacement: `${src}$1/index.ts` },
+    ],
+  },
   test: {
     pool: "forks",
     testTimeout: 60_000,

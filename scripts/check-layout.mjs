@@ -49,5 +49,7 @@ function readSource(file) {
       line: lineAt(text, position),
     }));
   const [, folder, ...rest] = file.split("/");
-  return { file, folder: rest.length === 0 ? "" : folder, text, code, imports };
+  // An entry point, src/index.ts or src/<folder>/index.ts, belongs to no folder: it collects names for users of the package.
+  const isEntryPoint = rest.length === 0 || (rest.length === 1 && rest[0] === "index.ts");
+  return { file, folder: isEntryPoint ? "" : folder, text, code, imports };
 }

@@ -8,7 +8,7 @@
  *            published
  * Command    reroll train examples/recipes/acrobot.ts
  */
-import { defineControlRun } from "reroll";
+import { defineControlRun } from "reroll/control";
 
 export const run = defineControlRun({
   name: "acrobot",

@@ -8,7 +8,7 @@
  *            there is, and 490 is published
  * Command    reroll train examples/recipes/cart-pole.ts
  */
-import { defineControlRun } from "reroll";
+import { defineControlRun } from "reroll/control";
 
 export const run = defineControlRun({
   name: "cart-pole",

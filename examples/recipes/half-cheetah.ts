@@ -7,7 +7,7 @@
  * Expect     mean return of the last 100 episodes after 1M steps: 1682, 1709 and 1882 (three seeds); 1443 is published
  * Command    reroll train examples/recipes/half-cheetah.ts
  */
-import { defineControlRun } from "reroll";
+import { defineControlRun } from "reroll/control";
 
 export const run = defineControlRun({
   name: "half-cheetah",

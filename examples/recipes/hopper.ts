@@ -7,7 +7,7 @@
  * Expect     mean return of the last 100 episodes after 1M steps: 2273, 2755 and 2882 (three seeds); 2383 is published
  * Command    reroll train examples/recipes/hopper.ts
  */
-import { defineControlRun } from "reroll";
+import { defineControlRun } from "reroll/control";
 
 export const run = defineControlRun({
   name: "hopper",

@@ -7,7 +7,7 @@
  * Expect     mean return of the last 100 episodes: -250 after 70k to 86k steps, -153 to -156 at the end (three seeds)
  * Command    reroll train examples/recipes/pendulum.ts
  */
-import { defineControlRun } from "reroll";
+import { defineControlRun } from "reroll/control";
 
 export const run = defineControlRun({
   name: "pendulum",

@@ -7,7 +7,7 @@
  *            finetune, where its teacher has 160; 128 on held-out physics, where it has 127
  * Command    reroll train examples/recipes/push-adaptation.ts
  */
-import { defineAdaptationRun } from "reroll";
+import { defineAdaptationRun } from "reroll/control";
 
 export const run = defineAdaptationRun({
   name: "push-adaptation",

@@ -9,26 +9,19 @@
  *
  * A real run does the same with an engine and a trainer in threads of their own: see examples/recipes.
  */
+import { deriveSeed, Random } from "reroll";
+import * as algorithms from "reroll/algorithms";
+import { copyWeights, type Generation, LocalEngine } from "reroll/generation";
 import {
-  AdamW,
-  algorithms,
   type CausalLm,
-  clipGradNorm,
-  copyWeights,
   createPreset,
   createTokenizer,
-  deriveSeed,
-  type Generation,
-  LocalEngine,
   namedWeights,
   packedLayout,
-  Random,
-  type Tensor,
-  tensor,
-  tensorScope,
   tokenLogprobs,
   wordTokenizerFiles,
-} from "reroll";
+} from "reroll/models";
+import { AdamW, clipGradNorm, type Tensor, tensor, tensorScope } from "reroll/torch";
 
 const seed = 1;
 const numSteps = Number(process.argv[2] ?? 60);

@@ -9,20 +9,20 @@
  *
  * A real run adds continuous actions, normalization, checkpoints and a dashboard: see examples/recipes/cart-pole.ts.
  */
+import { Random } from "reroll";
+import { createControlEnv } from "reroll/control";
 import {
   AdamW,
   clipGradNorm,
-  createControlEnv,
   Generator,
   initialize,
   MLP,
   noGrad,
-  Random,
   setNumThreads,
   type Tensor,
   tensor,
   tensorScope,
-} from "reroll";
+} from "reroll/torch";
 
 const [seed, totalSteps] = [1, Number(process.argv[2] ?? 200_000)];
 const [N, T, O] = [4, 128, 4]; // environments, ticks per rollout, numbers of an observation

@@ -62,8 +62,8 @@ async function checkTorch(): Promise<Check[]> {
         import("../torch/memory.ts"),
       ],
     );
-    const place = findLoadedLibtorch()?.path;
     const kind = native.builtWithCuda ? "with CUDA" : "CPU only";
+    const place = findLoadedLibtorch()?.path;
     return [
       row("libtorch", "ok", `${native.torchVersion}, ${kind}${place === undefined ? "" : `, ${dirname(place)}`}`),
       checkGpu(

@@ -1,9 +1,10 @@
 /**
  * Imports a file of a person's own, TypeScript or JavaScript, with its imports.
  *
- * In: a path. Out: what the module exports. In such files "reroll" means the copy that is running, wherever the file lies, and
- * TypeScript is always an ES module, whatever the package.json around it says.
+ * In: a path. Out: what the module exports. In such files "reroll", and each entry point below it, means the copy that is
+ * running, wherever the file lies, and TypeScript is always an ES module, whatever the package.json around it says.
  */
+import { readFileSync } from "node:fs";
 import { register } from "node:module";
 import { pathToFileURL } from "node:url";
 import { register as registerTypeScript } from "tsx/esm/api";
@@ -25,20 +26,40 @@ function prepare(): void {
   if (isPrepared) return;
   isPrepared = true;
   registerTypeScript();
-  const index = new URL(import.meta.url.endsWith(".ts") ? "../index.ts" : "../index.js", import.meta.url).href;
-  register(`data:text/javascript,${encodeURIComponent(HOOKS)}`, { data: { index } });
+  register(`data:text/javascript,${encodeURIComponent(HOOKS)}`, { data: { entries: entryPoints() } });
+}
+
+/** The address of each entry point that package.json names: its compiled file, or the source where the sources are running. */
+function entryPoints(): Record<string, string> {
+  const root = new URL("../../", import.meta.url);
+  const { exports }: { exports: Record<string, string | { default: string }> } = JSON.parse(
+    readFileSync(new URL("package.json", root), "utf8"),
+  );
+  const isSource = import.meta.url.endsWith(".ts");
+  return Object.fromEntries(
+    Object.entries(exports).map(([name, target]) => {
+      const file = typeof target === "string" ? target : target.default;
+      const running = isSource ? file.replace(/^\.\/dist\/(.*)\.js$/, "./src/$1.ts") : file;
+      return [name.replace(".", "reroll"), new URL(running, root).href];
+    }),
+  );
 }
 
 /** Runs in Node's thread for hooks, which loads plain JavaScript only. */
 const HOOKS = `
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-let index;
+let entries;
 export function initialize(data) {
-  index = data.index;
+  entries = data.entries;
 }
 export async function resolve(specifier, context, next) {
-  if (specifier === "reroll") return { url: index, format: "module", shortCircuit: true };
+  if (/^reroll(?:\\/|$)/.test(specifier)) {
+    const url = entries[specifier];
+    if (url?.endsWith(".json")) return next(url, context);
+    if (url !== undefined) return { url, format: "module", shortCircuit: true };
+    throw new Error(specifier + " is no entry point of reroll. There are: " + Object.keys(entries).join(", ") + ".");
+  }
   if (/^(\\.{1,2}\\/|file:)/.test(specifier) && /\\.m?ts$/.test(specifier)) {
     const url = new URL(specifier, context.parentURL);
     const isOwn = url.protocol === "file:" && !url.pathname.includes("/node_modules/");

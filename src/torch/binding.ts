@@ -201,8 +201,16 @@ interface Native {
   receiveSync(group: Handle, tensor: Handle, from: number, tag: number): void;
 }
 
-/** The addon of this thread. */
-export const native: Native = load();
+/**
+ * The addon of this thread, loaded when something of it is first asked for: run files, `--help` and all that needs no tensors
+ * work where it is not built.
+ */
+export let native: Native = new Proxy({} as Native, {
+  get(_, name, placeholder) {
+    if (native === placeholder) native = load();
+    return Reflect.get(native, name);
+  },
+});
 
 function load(): Native {
   const folder = new URL("../../build/native/", import.meta.url);
@@ -210,7 +218,7 @@ function load(): Native {
   if (!existsSync(addon)) {
     throw new RerollError(
       "ADDON_MISSING",
-      `The native addon is not built: there is no ${addon}. Run "npm run setup" in the reroll folder.`,
+      `The native addon is not built: there is no ${addon}. Run "npm run setup" in ${fileURLToPath(new URL("../..", import.meta.url))}`,
     );
   }
   const require = createRequire(import.meta.url);

@@ -16,7 +16,7 @@ import type { Tensor } from "./tensor.ts";
 
 /** x / sqrt(mean(x^2) + eps) * weight over the last dimension, computed in float32. */
 export function rmsNorm(x: Tensor, weight: Tensor, eps: number): Tensor {
-  if (has.rmsNorm) return ops.rmsNorm(x, weight.shape, weight, eps);
+  if (hasOp("aten::rms_norm")) return ops.rmsNorm(x, weight.shape, weight, eps);
   const x32 = x.dtype === "float64" ? x : x.to("float32");
   const scale = x32.square().mean(-1, true).add(eps).rsqrt();
   return x32.mul(scale).to(x.dtype).mul(weight);
@@ -49,7 +49,7 @@ export function attention(q_BHTK: Tensor, k_BGCK: Tensor, v_BGCK: Tensor, option
   const scale = options.scale ?? q_BHTK.size(3) ** -0.5;
   const needsMask = isCausal && (T !== C || (window !== null && window < C));
   const seen = needsMask ? causalMask(T, C, window, q_BHTK.device) : mask;
-  if (has.attention) {
+  if (hasOp("aten::scaled_dot_product_attention")) {
     const isGrouped = q_BHTK.size(1) !== k_BGCK.size(1);
     // A single query at the end sees everything: no mask needed, and the fast kernels take none.
     const isPlain = isCausal && T === 1 && !needsMask;
@@ -70,7 +70,8 @@ export function attention(q_BHTK: Tensor, k_BGCK: Tensor, v_BGCK: Tensor, option
  */
 export function packedAttention(q_SHK: Tensor, k_SGK: Tensor, v_SGK: Tensor, options: PackedAttentionOptions): Tensor {
   const { window = null, scale = q_SHK.size(2) ** -0.5, keys = options } = options;
-  const isFlash = has.varlenFlash && q_SHK.device.startsWith("cuda") && /^b?float16$/.test(q_SHK.dtype);
+  const isFlash =
+    hasOp("aten::_flash_attention_forward") && q_SHK.device.startsWith("cuda") && /^b?float16$/.test(q_SHK.dtype);
   if (isFlash) return varlenFlash(q_SHK, k_SGK, v_SGK, options, keys, window, scale);
   const parts: Tensor[] = [];
   let [start, keyStart] = [0, 0];
@@ -332,12 +333,6 @@ function varlenFlash(
     window === null ? null : 0,
   )[0];
 }
-
-const has = {
-  rmsNorm: hasOp("aten::rms_norm"),
-  attention: hasOp("aten::scaled_dot_product_attention"),
-  varlenFlash: hasOp("aten::_flash_attention_forward"),
-} as const;
 
 const ops = {
   rmsNorm: op("aten::rms_norm"),

@@ -37,8 +37,7 @@ export function dynamicOp(
   if (!isUnchecked && uncheckedOperators.has(name)) return refused(name);
   let operator = operators.get(name);
   if (operator === undefined) {
-    const found = lookUp(name);
-    operator = found === null ? missing(name) : typed(found);
+    operator = lookedUpOnCall(name);
     operators.set(name, operator);
   }
   return operator;
@@ -96,21 +95,40 @@ function refused(name: string): () => never {
   };
 }
 
-function missing(name: string): () => never {
-  return () => {
-    throw new RerollError(
-      "UNKNOWN_OPERATOR",
-      `libtorch ${native.torchVersion} has no operator "${name}". Names look like "aten::add.Tensor"; ` +
-        "hasOp(name) tells whether one exists.",
-    );
+function missing(name: string): RerollError {
+  return new RerollError(
+    "UNKNOWN_OPERATOR",
+    `libtorch ${native.torchVersion} has no operator "${name}". Names look like "aten::add.Tensor"; ` +
+      "hasOp(name) tells whether one exists.",
+  );
+}
+
+/**
+ * An operator that is looked up when it is first called: files name theirs when they are imported, which must not load the addon.
+ *
+ * One tensor is by far the most common result, and most operators take few arguments: those paths avoid rest arrays.
+ */
+function lookedUpOnCall(name: string): (...args: unknown[]) => unknown {
+  let call: NativeOperator["call"];
+  let numTaken: number | undefined;
+  let callAny: (...args: unknown[]) => unknown;
+  return function operator(a?: unknown, b?: unknown, c?: unknown) {
+    if (numTaken === undefined) {
+      const found = lookUp(name);
+      if (found === null) throw missing(name);
+      call = found.call;
+      callAny = withResults(found);
+      numTaken = found.results === "T" ? found.numArguments : 0;
+    }
+    if (numTaken === 1) return wrapOne(call(unwrap(a)));
+    if (numTaken === 2) return wrapOne(call(unwrap(a), unwrap(b)));
+    if (numTaken === 3) return wrapOne(call(unwrap(a), unwrap(b), unwrap(c)));
+    // biome-ignore lint/complexity/noArguments: libtorch counts the arguments, and a rest array would cost the paths above.
+    return callAny(...arguments);
   };
 }
 
-// One tensor is by far the most common result, and most operators take few arguments: those paths avoid rest arrays.
-function typed({ call, results, numArguments }: NativeOperator): (...args: unknown[]) => unknown {
-  if (results === "T" && numArguments === 1) return (a) => wrapOne(call(unwrap(a)));
-  if (results === "T" && numArguments === 2) return (a, b) => wrapOne(call(unwrap(a), unwrap(b)));
-  if (results === "T" && numArguments === 3) return (a, b, c) => wrapOne(call(unwrap(a), unwrap(b), unwrap(c)));
+function withResults({ call, results }: NativeOperator): (...args: unknown[]) => unknown {
   if (results.length === 0) return (...args) => void call(...args.map(unwrap));
   if (results.length === 1) {
     const wrapResult = wrapperFor(results);

@@ -1,35 +1,10 @@
-/** What README, docs and examples name is there: exports that they import, and files that they link to. */
+/** What README and docs link to is there. */
 import { existsSync, readFileSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 
 const texts = await readAll(["README.md", "CONTRIBUTING.md", "bench/README.md", "docs", "examples"]);
-
-test('every name that is imported from "reroll" is exported', () => {
-  const exported = new Set(
-    readFileSync("test/surface/exports.txt", "utf8")
-      .split("\n")
-      .map((line) => line.replace("type ", "").split(".")[0]),
-  );
-  const named = texts.flatMap(({ path, text }) =>
-    [...text.matchAll(/\b(?:import|export)\s+(?:type\s+)?\{([^}]*)\}\s+from\s+"reroll"/g)].flatMap(([, names]) =>
-      names!
-        .split(",")
-        .map(
-          (name) =>
-            name
-              .trim()
-              .replace(/^type /, "")
-              .split(" as ")[0]!,
-        )
-        .filter((name) => name !== "")
-        .map((name) => ({ path, name })),
-    ),
-  );
-  expect(named.length).toBeGreaterThan(20);
-  expect(named.filter(({ name }) => !exported.has(name))).toEqual([]);
-});
 
 test("every link to a file or a heading leads somewhere", () => {
   const headings = new Map(texts.map(({ path, text }) => [path, new Set(anchorsOf(text))]));

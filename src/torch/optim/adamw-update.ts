@@ -33,7 +33,7 @@ export interface AdamWTensors {
  * Loshchilov and Hutter 2017. Order of rounding as in PyTorch.
  */
 export function adamwUpdate(tensors: AdamWTensors, step: number, settings: AdamWSettings): void {
-  if (hasFused) fusedUpdate(tensors, step, settings);
+  if (hasOp("aten::_fused_adamw_")) fusedUpdate(tensors, step, settings);
   else foreachUpdate(tensors, step, settings);
 }
 
@@ -78,8 +78,6 @@ export function foreachUpdate(
   ops.addScalar_(roots, eps);
   ops.addcdiv_(weights, firstMoments, roots, -(lr / (1 - beta1 ** step)));
 }
-
-const hasFused = hasOp("aten::_fused_adamw_");
 
 const ops = {
   fused: op("aten::_fused_adamw_"),

@@ -69,14 +69,15 @@ function globalNorm(buckets: readonly (readonly Tensor[])[]): Tensor {
 function normsOf(bucket: readonly Tensor[]): Tensor[] {
   const { dtype } = bucket[0]!;
   if (dtype === "float32" || dtype === "float64") return ops.norms(bucket, 2);
-  if (canConvert) return ops.norms(bucket, 2, "float32");
+  // This operator is younger than the type argument of the foreach norm, which has no name of its own to ask for.
+  if (hasOp("aten::_foreach_powsum.Scalar")) return ops.norms(bucket, 2, "float32");
   return bucket.map((gradient) => ops.norm(gradient, 2, null, false, "float32"));
 }
 
 function scale(bucket: readonly Tensor[], factor: Tensor): void {
   const first = bucket[0]!;
   const converted = factor.to(first.dtype).toDevice(first.device);
-  if (hasForeachMul) ops.mul_(bucket, converted);
+  if (hasOp("aten::_foreach_mul_.Tensor")) ops.mul_(bucket, converted);
   else for (const gradient of bucket) gradient.mul_(converted);
 }
 
@@ -90,10 +91,6 @@ function expectFinite(norm: Tensor): void {
     { norm: value },
   );
 }
-
-const hasForeachMul = hasOp("aten::_foreach_mul_.Tensor");
-// This operator is younger than the type argument of the foreach norm, which has no name of its own to ask for.
-const canConvert = hasOp("aten::_foreach_powsum.Scalar");
 
 const ops = {
   norm: op("aten::linalg_vector_norm"),
