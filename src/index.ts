@@ -16,10 +16,16 @@ export {
   type AdaptationRunFile,
   adaptationConfig,
   defineAdaptationRun,
-} from "./control/adaptation/adaptation-config.ts";
+} from "./control/adaptation/config.ts";
 export { type CollectorState, type ControlActor, ControlCollector } from "./control/collector/collector.ts";
-export { type ControlEvaluationOptions, evaluateControl } from "./control/collector/evaluation.ts";
 export { PolicyActor, type PolicyActorOptions } from "./control/collector/policy-actor.ts";
+export {
+  type ControlConfig,
+  type ControlRunFile,
+  controlConfig,
+  defineControlRun,
+  type MakeVecEnv,
+} from "./control/control-config.ts";
 export { type ControlLoopOptions, type ControlLoopParts, runControlLoop } from "./control/control-loop.ts";
 export type { ControlEpisode, ControlRollout } from "./control/control-rollout.ts";
 export { checkVecEnv } from "./control/envs/check-vec-env.ts";
@@ -31,6 +37,7 @@ export { pushGroups } from "./control/envs/mujoco/push.ts";
 export { renderStrip, type StripOptions } from "./control/envs/mujoco/render-strip.ts";
 export { createVecEnv, vecEnvOptions } from "./control/envs/vec-catalog.ts";
 export type { ActionSpace, ObservationSlice, VecEnv, VecObservation, VecStep } from "./control/envs/vec-env.ts";
+export { type ControlEvaluationOptions, evaluateControl } from "./control/evaluation.ts";
 export {
   type ActionDistribution,
   Categorical,
@@ -46,15 +53,8 @@ export {
 export { ObservationNormalizer, type ObservationNormalizerOptions } from "./control/policy/observation-normalizer.ts";
 export { type ControlPolicyShape, loadControlPolicy, saveControlPolicy } from "./control/policy/policy-files.ts";
 export { type ControlLossOptions, type ControlRows, controlLosses } from "./control/ppo/losses.ts";
-export { type ControlSchedule, ControlTrainer, type ControlTrainerOptions } from "./control/ppo/ppo-trainer.ts";
 export { type ControlScores, scoreControl } from "./control/ppo/scores.ts";
-export {
-  type ControlConfig,
-  type ControlRunFile,
-  controlConfig,
-  defineControlRun,
-  type MakeVecEnv,
-} from "./control/run/control-config.ts";
+export { type ControlSchedule, ControlTrainer, type ControlTrainerOptions } from "./control/ppo/trainer.ts";
 export { trainControl } from "./control/run/train-control.ts";
 export { buildSource } from "./data/build-source.ts";
 export { type CurriculumOptions, curriculum } from "./data/curriculum.ts";
