@@ -7,15 +7,15 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { AdaptationActor } from "../src/control/adaptation/adaptation-actor.ts";
-import { phaseAt } from "../src/control/adaptation/adaptation-loop.ts";
+import { AdaptationActor } from "../src/control/adaptation/actor.ts";
 import { buildAdaptation } from "../src/control/adaptation/build-adaptation.ts";
+import { phaseAt } from "../src/control/adaptation/phase-plan.ts";
 import type { AdaptationPhase } from "../src/control/adaptation/policy/phases.ts";
 import type { ControlActor } from "../src/control/collector/collector.ts";
-import { evaluateControl } from "../src/control/collector/evaluation.ts";
 import { PolicyActor } from "../src/control/collector/policy-actor.ts";
 import type { VecEnv } from "../src/control/envs/vec-env.ts";
-import { buildControl } from "../src/control/run/build-control.ts";
+import { evaluateControl } from "../src/control/evaluation.ts";
+import { buildControl } from "../src/control/run/open-vec-env.ts";
 import { noGrad } from "../src/torch/autograd.ts";
 import { setNumThreads } from "../src/torch/memory.ts";
 import {

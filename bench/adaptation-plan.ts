@@ -1,9 +1,9 @@
 /** The arms of the adaptation benchmark, their common settings, and what a run of one comes to. */
 
-import { type AdaptationConfig, adaptationConfig } from "../src/control/adaptation/adaptation-config.ts";
+import { type AdaptationConfig, adaptationConfig } from "../src/control/adaptation/config.ts";
+import { type ControlConfig, controlConfig } from "../src/control/control-config.ts";
 import { createVecEnv } from "../src/control/envs/vec-catalog.ts";
 import type { VecEnv } from "../src/control/envs/vec-env.ts";
-import { type ControlConfig, controlConfig } from "../src/control/run/control-config.ts";
 import type { Machine } from "./report.ts";
 
 /** What each arm may know and remember. All of them take the same number of steps. */

@@ -14,7 +14,7 @@ import { MujocoEnv } from "../src/control/envs/mujoco/mujoco-env.ts";
 import type { MujocoFrame } from "../src/control/envs/mujoco/mujoco-frame.ts";
 import { renderStrip } from "../src/control/envs/mujoco/render-strip.ts";
 import type { ControlPolicy } from "../src/control/policy/control-policy.ts";
-import { buildControl, openVecEnv } from "../src/control/run/build-control.ts";
+import { buildControl, openVecEnv } from "../src/control/run/open-vec-env.ts";
 import { resolveControl } from "../src/control/run/prepare-control.ts";
 import { noGrad } from "../src/torch/autograd.ts";
 import { setNumThreads } from "../src/torch/memory.ts";

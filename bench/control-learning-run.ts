@@ -14,7 +14,7 @@ import { run as halfCheetah } from "../examples/recipes/half-cheetah.ts";
 import { run as hopper } from "../examples/recipes/hopper.ts";
 import { run as pendulum } from "../examples/recipes/pendulum.ts";
 import { EpisodeLog } from "../src/control/collector/episode-log.ts";
-import { buildControl, openVecEnv } from "../src/control/run/build-control.ts";
+import { buildControl, openVecEnv } from "../src/control/run/open-vec-env.ts";
 import { resolveControl } from "../src/control/run/prepare-control.ts";
 import { setNumThreads } from "../src/torch/memory.ts";
 import type { ControlLearningPoint, ControlLearningRun } from "./control-learning-summary.ts";

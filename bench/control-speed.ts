@@ -8,9 +8,9 @@
 import { parseArgs } from "node:util";
 import { run as cartPole } from "../examples/recipes/cart-pole.ts";
 import { run as halfCheetah } from "../examples/recipes/half-cheetah.ts";
+import type { ControlConfig } from "../src/control/control-config.ts";
 import type { VecEnv } from "../src/control/envs/vec-env.ts";
-import { buildControl, openVecEnv } from "../src/control/run/build-control.ts";
-import type { ControlConfig } from "../src/control/run/control-config.ts";
+import { buildControl, openVecEnv } from "../src/control/run/open-vec-env.ts";
 import { resolveControl } from "../src/control/run/prepare-control.ts";
 import { setNumThreads } from "../src/torch/memory.ts";
 import { PythonChild } from "./python-child.ts";

@@ -1,9 +1,9 @@
 /** docs/reference/run-file.md: every key of a run file, from the schemas that check it. */
 import { z } from "zod";
-import { adaptationConfig } from "../../src/control/adaptation/adaptation-config.ts";
+import { adaptationConfig } from "../../src/control/adaptation/config.ts";
+import { controlConfig } from "../../src/control/control-config.ts";
 import { controlEnvOptions } from "../../src/control/envs/classic/classic-env.ts";
 import { mujocoEnvOptions } from "../../src/control/envs/mujoco/create-mujoco-env.ts";
-import { controlConfig } from "../../src/control/run/control-config.ts";
 import { dataOptions } from "../../src/data/data-options.ts";
 import { envCatalog } from "../../src/envs/catalog.ts";
 import { rewards } from "../../src/rewards/catalog.ts";

@@ -6,7 +6,7 @@ import { PolicyActor } from "./collector/policy-actor.ts";
 import { runControlLoop } from "./control-loop.ts";
 import { createControlEnv } from "./envs/classic/classic-env.ts";
 import { ControlPolicy, createCritic } from "./policy/control-policy.ts";
-import { adaptedLr, ControlTrainer, type ControlTrainerOptions } from "./ppo/ppo-trainer.ts";
+import { adaptedLr, ControlTrainer, type ControlTrainerOptions } from "./ppo/trainer.ts";
 
 // Networks of this size only wait for a second thread.
 setNumThreads(1);

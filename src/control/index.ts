@@ -1,16 +1,22 @@
 /** What `import ... from "reroll/control"` gives: vector environments, their PPO, and adaptation to hidden physics. */
 
+export { buildAdaptation } from "./adaptation/build-adaptation.ts";
 export {
   type AdaptationConfig,
   type AdaptationRunFile,
   adaptationConfig,
   defineAdaptationRun,
-} from "./adaptation/adaptation-config.ts";
-export { phaseAt } from "./adaptation/adaptation-loop.ts";
-export { buildAdaptation } from "./adaptation/build-adaptation.ts";
+} from "./adaptation/config.ts";
+export { phaseAt } from "./adaptation/phase-plan.ts";
 export { type CollectorState, type ControlActor, ControlCollector } from "./collector/collector.ts";
-export { type ControlEvaluationOptions, evaluateControl } from "./collector/evaluation.ts";
 export { PolicyActor, type PolicyActorOptions } from "./collector/policy-actor.ts";
+export {
+  type ControlConfig,
+  type ControlRunFile,
+  controlConfig,
+  defineControlRun,
+  type MakeVecEnv,
+} from "./control-config.ts";
 export { type ControlLoopOptions, type ControlLoopParts, runControlLoop } from "./control-loop.ts";
 export type { ControlEpisode, ControlRollout } from "./control-rollout.ts";
 export { checkVecEnv } from "./envs/check-vec-env.ts";
@@ -22,6 +28,7 @@ export { pushGroups } from "./envs/mujoco/push.ts";
 export { renderStrip, type StripOptions } from "./envs/mujoco/render-strip.ts";
 export { createVecEnv, vecEnvOptions } from "./envs/vec-catalog.ts";
 export type { ActionSpace, ObservationSlice, VecEnv, VecObservation, VecStep } from "./envs/vec-env.ts";
+export { type ControlEvaluationOptions, evaluateControl } from "./evaluation.ts";
 export {
   type ActionDistribution,
   Categorical,
@@ -37,13 +44,6 @@ export {
 export { ObservationNormalizer, type ObservationNormalizerOptions } from "./policy/observation-normalizer.ts";
 export { type ControlPolicyShape, loadControlPolicy, saveControlPolicy } from "./policy/policy-files.ts";
 export { type ControlLossOptions, type ControlRows, controlLosses } from "./ppo/losses.ts";
-export { type ControlSchedule, ControlTrainer, type ControlTrainerOptions } from "./ppo/ppo-trainer.ts";
 export { type ControlScores, scoreControl } from "./ppo/scores.ts";
-export {
-  type ControlConfig,
-  type ControlRunFile,
-  controlConfig,
-  defineControlRun,
-  type MakeVecEnv,
-} from "./run/control-config.ts";
+export { type ControlSchedule, ControlTrainer, type ControlTrainerOptions } from "./ppo/trainer.ts";
 export { trainControl } from "./run/train-control.ts";

@@ -1,8 +1,8 @@
 /** The keys of run files and their defaults change only on purpose: `npx vitest run test/surface -u` writes the new list. */
 import { expect, test } from "vitest";
 import { configKeys } from "../../scripts/generate/run-file/config-keys.ts";
-import { adaptationConfig } from "../../src/control/adaptation/adaptation-config.ts";
-import { controlConfig } from "../../src/control/run/control-config.ts";
+import { adaptationConfig } from "../../src/control/adaptation/config.ts";
+import { controlConfig } from "../../src/control/control-config.ts";
 import { dataOptions } from "../../src/data/data-options.ts";
 import { envCatalog } from "../../src/envs/catalog.ts";
 import type { EnvTypes } from "../../src/run/define-run.ts";

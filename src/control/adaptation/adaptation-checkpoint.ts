@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { RerollError } from "../../errors/reroll-error.ts";
 import { loadOptimizer, saveOptimizer } from "../../training/trainer-checkpoint.ts";
-import type { AdaptationTrainer, AdaptationTrainerState } from "./adaptation-trainer.ts";
+import type { AdaptationTrainer, AdaptationTrainerState } from "./trainer.ts";
 
 /** All networks and statistics, the four optimizers, and the phase. */
 export function saveAdaptationTrainer(trainer: AdaptationTrainer, folder: string): void {

@@ -4,13 +4,13 @@ import { RerollError } from "../../errors/reroll-error.ts";
 import { deriveSeed } from "../../random/random.ts";
 import { ControlCollector } from "../collector/collector.ts";
 import type { VecEnv } from "../envs/vec-env.ts";
-import { AdaptationActor } from "./adaptation-actor.ts";
-import type { AdaptationConfig } from "./adaptation-config.ts";
-import type { PhasePlan } from "./adaptation-loop.ts";
-import { AdaptationTrainer, type AdaptationTrainerOptions } from "./adaptation-trainer.ts";
+import { AdaptationActor } from "./actor.ts";
+import type { AdaptationConfig } from "./config.ts";
+import type { PhasePlan } from "./phase-plan.ts";
 import { AdaptationPolicy } from "./policy/adaptation-policy.ts";
 import { layoutOf } from "./policy/observation-layout.ts";
 import type { AdaptationPolicyShape } from "./policy/policy-files.ts";
+import { AdaptationTrainer, type AdaptationTrainerOptions } from "./trainer.ts";
 
 /** Who acts, who learns, and the order of the phases. */
 export interface AdaptationParts {

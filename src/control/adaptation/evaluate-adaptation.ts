@@ -2,10 +2,10 @@
 import type { Metrics } from "../../flow/metrics.ts";
 import { deriveSeed } from "../../random/random.ts";
 import { setNumThreads } from "../../torch/memory.ts";
-import { evaluateControl } from "../collector/evaluation.ts";
-import { openVecEnv } from "../run/build-control.ts";
-import { AdaptationActor } from "./adaptation-actor.ts";
-import { type AdaptationConfig, adaptationConfig } from "./adaptation-config.ts";
+import { evaluateControl } from "../evaluation.ts";
+import { openVecEnv } from "../run/open-vec-env.ts";
+import { AdaptationActor } from "./actor.ts";
+import { type AdaptationConfig, adaptationConfig } from "./config.ts";
 import { loadAdaptationPolicy } from "./policy/policy-files.ts";
 
 /** The metrics of one validation. A run file without a `validation` gets that key's defaults. */

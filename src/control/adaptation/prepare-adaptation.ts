@@ -4,8 +4,8 @@ import { RerollError } from "../../errors/reroll-error.ts";
 import { parseOverride } from "../../run/apply-overrides.ts";
 import type { RawRun } from "../../run/load-run-file.ts";
 import { joinRun, type Origins, overridesOf, type RunEnvironment } from "../../run/resolve-run.ts";
-import { type AdaptationConfig, adaptationConfig } from "./adaptation-config.ts";
 import { planOf } from "./build-adaptation.ts";
+import { type AdaptationConfig, adaptationConfig } from "./config.ts";
 
 /** A run of adaptation with every key settled, and why each is what it is. */
 export interface ResolvedAdaptation {

@@ -4,14 +4,14 @@ import { RerollError } from "../../errors/reroll-error.ts";
 import type { Metrics } from "../../flow/metrics.ts";
 import { deriveSeed } from "../../random/random.ts";
 import { setNumThreads } from "../../torch/memory.ts";
-import type { AdaptationConfig } from "../adaptation/adaptation-config.ts";
+import type { AdaptationConfig } from "../adaptation/config.ts";
 import { evaluateAdaptationRun } from "../adaptation/evaluate-adaptation.ts";
-import { evaluateControl } from "../collector/evaluation.ts";
 import { PolicyActor } from "../collector/policy-actor.ts";
+import { type ControlConfig, controlConfig } from "../control-config.ts";
 import type { VecEnv } from "../envs/vec-env.ts";
+import { evaluateControl } from "../evaluation.ts";
 import { type ControlPolicyShape, loadControlPolicy } from "../policy/policy-files.ts";
-import { openVecEnv } from "./build-control.ts";
-import { type ControlConfig, controlConfig } from "./control-config.ts";
+import { openVecEnv } from "./open-vec-env.ts";
 
 /** The metrics of one validation. A run file without a `validation` gets that key's defaults. */
 export async function evaluateControlRun(

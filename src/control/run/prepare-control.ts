@@ -4,14 +4,14 @@ import { RerollError } from "../../errors/reroll-error.ts";
 import { parseOverride } from "../../run/apply-overrides.ts";
 import { loadRunFile, type RawRun } from "../../run/load-run-file.ts";
 import { joinRun, type Origins, overridesOf, type RunEnvironment } from "../../run/resolve-run.ts";
-import type { AdaptationConfig } from "../adaptation/adaptation-config.ts";
+import type { AdaptationConfig } from "../adaptation/config.ts";
 import {
   isAdaptationRun,
   planAdaptation,
   type ResolvedAdaptation,
   resolveAdaptation,
 } from "../adaptation/prepare-adaptation.ts";
-import { type ControlConfig, controlConfig, numRollouts } from "./control-config.ts";
+import { type ControlConfig, controlConfig, numRollouts } from "../control-config.ts";
 
 /** A control run with every key settled, and why each is what it is. */
 export interface ResolvedControl {

@@ -10,9 +10,9 @@ import type { TrainResult } from "../../run/train-run.ts";
 import type { RunTracker } from "../../tracking/run-tracker.ts";
 import type { LoopStage } from "../../tracking/span-recorder.ts";
 import { startWorker } from "../../workers/start-worker.ts";
-import type { AdaptationConfig } from "../adaptation/adaptation-config.ts";
+import type { AdaptationConfig } from "../adaptation/config.ts";
 import { numAdaptationRollouts } from "../adaptation/prepare-adaptation.ts";
-import { type ControlConfig, numRollouts } from "./control-config.ts";
+import { type ControlConfig, numRollouts } from "../control-config.ts";
 import type { ControlThreadData, FromControlThread } from "./control-messages.ts";
 import { planControl } from "./prepare-control.ts";
 

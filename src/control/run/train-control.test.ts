@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { describeMetric, type Metrics } from "../../flow/metrics.ts";
 import { silentTracker } from "../../tracking/run-tracker.ts";
+import { type ControlRunFile, defineControlRun } from "../control-config.ts";
 import { createControlEnv } from "../envs/classic/classic-env.ts";
 import type { VecEnv } from "../envs/vec-env.ts";
 import { loadControlPolicy } from "../policy/policy-files.ts";
-import { type ControlRunFile, defineControlRun } from "./control-config.ts";
 import { resolveControl } from "./prepare-control.ts";
 import { trainControl } from "./train-control.ts";
 

@@ -16,15 +16,15 @@ import type { OpenRun } from "../../run/run-training.ts";
 import type { TrainResult } from "../../run/train-run.ts";
 import type { Validate } from "../../run/validation.ts";
 import { setNumThreads } from "../../torch/memory.ts";
-import type { AdaptationConfig } from "../adaptation/adaptation-config.ts";
-import { adaptationLearner } from "../adaptation/adaptation-learner.ts";
+import type { AdaptationConfig } from "../adaptation/config.ts";
+import { adaptationLearner } from "../adaptation/learner.ts";
 import type { CollectorState } from "../collector/collector.ts";
 import { EpisodeLog } from "../collector/episode-log.ts";
+import type { ControlConfig } from "../control-config.ts";
+import type { ControlLearner } from "../control-learner.ts";
 import type { VecEnv } from "../envs/vec-env.ts";
-import { openVecEnv } from "./build-control.ts";
-import type { ControlConfig } from "./control-config.ts";
-import type { ControlLearner } from "./control-learner.ts";
-import { ppoLearner } from "./ppo-learner.ts";
+import { ppoLearner } from "../ppo/learner.ts";
+import { openVecEnv } from "./open-vec-env.ts";
 
 /** What a checkpoint holds beside the trainer. */
 interface SavedRollout {

@@ -1,14 +1,11 @@
 /** Small parts of teacher/student adaptation that belong together, for tests. */
 
-import { AdaptationActor } from "../../../src/control/adaptation/adaptation-actor.ts";
-import {
-  AdaptationTrainer,
-  type AdaptationTrainerOptions,
-} from "../../../src/control/adaptation/adaptation-trainer.ts";
+import { AdaptationActor } from "../../../src/control/adaptation/actor.ts";
 import type { AdaptModuleKind } from "../../../src/control/adaptation/policy/adapt-module.ts";
 import { AdaptationPolicy } from "../../../src/control/adaptation/policy/adaptation-policy.ts";
 import { layoutOf } from "../../../src/control/adaptation/policy/observation-layout.ts";
 import type { AdaptationPhase } from "../../../src/control/adaptation/policy/phases.ts";
+import { AdaptationTrainer, type AdaptationTrainerOptions } from "../../../src/control/adaptation/trainer.ts";
 import { ControlCollector } from "../../../src/control/collector/collector.ts";
 import { setNumThreads } from "../../../src/torch/memory.ts";
 import { HiddenGainEnv } from "./hidden-gain-env.ts";

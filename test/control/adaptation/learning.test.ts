@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { AdaptationActor } from "../../../src/control/adaptation/adaptation-actor.ts";
-import { runAdaptationLoop } from "../../../src/control/adaptation/adaptation-loop.ts";
+import { AdaptationActor } from "../../../src/control/adaptation/actor.ts";
+import { runAdaptationLoop } from "../../../src/control/adaptation/phase-plan.ts";
 import type { AdaptationPhase } from "../../../src/control/adaptation/policy/phases.ts";
-import { evaluateControl } from "../../../src/control/collector/evaluation.ts";
+import { evaluateControl } from "../../../src/control/evaluation.ts";
 import { buildParts } from "./adaptation-parts.ts";
 import { HiddenGainEnv } from "./hidden-gain-env.ts";
 

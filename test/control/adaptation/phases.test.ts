@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { AdaptationActor } from "../../../src/control/adaptation/adaptation-actor.ts";
+import { AdaptationActor } from "../../../src/control/adaptation/actor.ts";
 import type { AdaptationPolicy } from "../../../src/control/adaptation/policy/adaptation-policy.ts";
 import type { AdaptationPhase } from "../../../src/control/adaptation/policy/phases.ts";
 import { noGrad } from "../../../src/torch/autograd.ts";

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { loadAdaptationTrainer, saveAdaptationTrainer } from "../../../src/control/adaptation/adaptation-checkpoint.ts";
-import { type PhasePlan, phaseAt } from "../../../src/control/adaptation/adaptation-loop.ts";
+import { type PhasePlan, phaseAt } from "../../../src/control/adaptation/phase-plan.ts";
 import { buildParts } from "./adaptation-parts.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "reroll-adaptation-"));

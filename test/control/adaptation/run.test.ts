@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { type AdaptationRunFile, defineAdaptationRun } from "../../../src/control/adaptation/adaptation-config.ts";
+import { type AdaptationRunFile, defineAdaptationRun } from "../../../src/control/adaptation/config.ts";
 import { evaluateAdaptationRun } from "../../../src/control/adaptation/evaluate-adaptation.ts";
 import { planAdaptation, resolveAdaptation } from "../../../src/control/adaptation/prepare-adaptation.ts";
 import { trainControl } from "../../../src/control/run/train-control.ts";

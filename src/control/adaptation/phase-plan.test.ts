@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { ControlRollout } from "../control-rollout.ts";
-import { type PhasePlan, phaseAt, runAdaptationLoop } from "./adaptation-loop.ts";
+import { type PhasePlan, phaseAt, runAdaptationLoop } from "./phase-plan.ts";
 
 const plan: readonly PhasePlan[] = [
   { phase: "train", iterations: 2 },

@@ -13,11 +13,11 @@ import { AdamW } from "../../torch/optim/adamw.ts";
 import { withPrefix } from "../../torch/optim/parameter-group.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { ControlRollout } from "../control-rollout.ts";
-import { batchOf } from "./adaptation-batch.ts";
-import { type PolicyUpdateOptions, trainPolicy } from "./adaptation-ppo.ts";
-import { type RegressionOptions, trainAdapt } from "./adaptation-regression.ts";
+import { batchOf } from "./batch.ts";
+import { type PolicyUpdateOptions, trainPolicy } from "./objective.ts";
 import type { AdaptationPolicy } from "./policy/adaptation-policy.ts";
 import { type AdaptationPhase, phaseRules } from "./policy/phases.ts";
+import { type RegressionOptions, trainAdapt } from "./regression.ts";
 
 /** All settings of training, for every phase. */
 export interface AdaptationTrainerOptions extends PolicyUpdateOptions, RegressionOptions {

@@ -1,12 +1,12 @@
 /** What a run of control needs of an algorithm: who acts, how it learns, and how it is kept. */
 
-import type { Metrics } from "../../flow/metrics.ts";
-import type { LoopPosition } from "../../loops/loop-parts.ts";
-import type { ControlCollector } from "../collector/collector.ts";
-import type { ControlEvaluationOptions } from "../collector/evaluation.ts";
-import type { ControlLoopParts } from "../control-loop.ts";
-import type { ControlRollout } from "../control-rollout.ts";
-import type { VecEnv } from "../envs/vec-env.ts";
+import type { Metrics } from "../flow/metrics.ts";
+import type { LoopPosition } from "../loops/loop-parts.ts";
+import type { ControlCollector } from "./collector/collector.ts";
+import type { ControlLoopParts } from "./control-loop.ts";
+import type { ControlRollout } from "./control-rollout.ts";
+import type { VecEnv } from "./envs/vec-env.ts";
+import type { ControlEvaluationOptions } from "./evaluation.ts";
 
 /** An algorithm with its environments, ready to run. */
 export interface ControlLearner {

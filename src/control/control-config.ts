@@ -4,10 +4,10 @@
  * A run file holds what differs from the defaults, which are those of the reference implementations for small tasks.
  */
 import { z } from "zod";
-import { runConfig } from "../../run/run-config.ts";
-import { type ActivationName, activations } from "../../torch/nn/activation.ts";
-import { vecEnvOptions } from "../envs/vec-catalog.ts";
-import type { VecEnv } from "../envs/vec-env.ts";
+import { runConfig } from "../run/run-config.ts";
+import { type ActivationName, activations } from "../torch/nn/activation.ts";
+import { vecEnvOptions } from "./envs/vec-catalog.ts";
+import type { VecEnv } from "./envs/vec-env.ts";
 
 /** Makes environments of one's own. */
 export type MakeVecEnv = (numEnvs: number) => VecEnv | Promise<VecEnv>;

@@ -5,7 +5,7 @@
  * Defaults are those of HDMI but for what it sets for thousands of environments at once.
  */
 import { z } from "zod";
-import { controlConfig } from "../run/control-config.ts";
+import { controlConfig } from "../control-config.ts";
 
 const adaptModuleOptions = z.discriminatedUnion("type", [
   z.strictObject({

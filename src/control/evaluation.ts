@@ -1,10 +1,10 @@
 /** How good a policy is without chance in its actions: the episodes of the most likely ones. */
 
-import { RerollError } from "../../errors/reroll-error.ts";
-import type { Metrics } from "../../flow/metrics.ts";
-import type { ControlEpisode } from "../control-rollout.ts";
-import type { VecEnv } from "../envs/vec-env.ts";
-import { type ControlActor, ControlCollector } from "./collector.ts";
+import { RerollError } from "../errors/reroll-error.ts";
+import type { Metrics } from "../flow/metrics.ts";
+import { type ControlActor, ControlCollector } from "./collector/collector.ts";
+import type { ControlEpisode } from "./control-rollout.ts";
+import type { VecEnv } from "./envs/vec-env.ts";
 
 /** How many episodes, and from which starts. */
 export interface ControlEvaluationOptions {

@@ -1,15 +1,15 @@
 /** PPO as a run of control drives it. */
 import { join } from "node:path";
-import { evaluateControl } from "../collector/evaluation.ts";
 import { PolicyActor } from "../collector/policy-actor.ts";
+import type { ControlConfig } from "../control-config.ts";
+import type { ControlLearner } from "../control-learner.ts";
 import { runControlLoop } from "../control-loop.ts";
 import type { VecEnv } from "../envs/vec-env.ts";
+import { evaluateControl } from "../evaluation.ts";
 import { readControlPolicyShape, saveControlPolicy } from "../policy/policy-files.ts";
-import { loadControlTrainer, saveControlTrainer } from "../ppo/ppo-checkpoint.ts";
-import { buildControl } from "./build-control.ts";
-import type { ControlConfig } from "./control-config.ts";
-import type { ControlLearner } from "./control-learner.ts";
-import { expectSameShape } from "./expect-same-shape.ts";
+import { expectSameShape } from "../run/expect-same-shape.ts";
+import { buildControl } from "../run/open-vec-env.ts";
+import { loadControlTrainer, saveControlTrainer } from "../trainer-checkpoint.ts";
 
 /** Builds it around environments and starts these. */
 export function ppoLearner(config: ControlConfig, env: VecEnv): ControlLearner {

@@ -1,9 +1,9 @@
 /** The whole state of a control trainer in a folder. Loading it gives the same numbers as never having stopped. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { RerollError } from "../../errors/reroll-error.ts";
-import { loadOptimizer, saveOptimizer } from "../../training/trainer-checkpoint.ts";
-import type { ControlTrainer, ControlTrainerState } from "./ppo-trainer.ts";
+import { RerollError } from "../errors/reroll-error.ts";
+import { loadOptimizer, saveOptimizer } from "../training/trainer-checkpoint.ts";
+import type { ControlTrainer, ControlTrainerState } from "./ppo/trainer.ts";
 
 /** Weights, statistics and optimizers as safetensors, counters as JSON. */
 export function saveControlTrainer(trainer: ControlTrainer, folder: string): void {

@@ -1,14 +1,14 @@
 /** Teacher/student adaptation as a run of control drives it. */
 import { join } from "node:path";
-import { evaluateControl } from "../collector/evaluation.ts";
+import type { ControlLearner } from "../control-learner.ts";
 import type { VecEnv } from "../envs/vec-env.ts";
-import type { ControlLearner } from "../run/control-learner.ts";
+import { evaluateControl } from "../evaluation.ts";
 import { expectSameShape } from "../run/expect-same-shape.ts";
-import { AdaptationActor } from "./adaptation-actor.ts";
+import { AdaptationActor } from "./actor.ts";
 import { loadAdaptationTrainer, saveAdaptationTrainer } from "./adaptation-checkpoint.ts";
-import type { AdaptationConfig } from "./adaptation-config.ts";
-import { runAdaptationLoop } from "./adaptation-loop.ts";
 import { buildAdaptation } from "./build-adaptation.ts";
+import type { AdaptationConfig } from "./config.ts";
+import { runAdaptationLoop } from "./phase-plan.ts";
 import { readAdaptationPolicyShape, saveAdaptationPolicy } from "./policy/policy-files.ts";
 
 /** Builds it around environments and starts these. */

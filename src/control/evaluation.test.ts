@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { createControlEnv } from "../envs/classic/classic-env.ts";
-import type { VecEnv } from "../envs/vec-env.ts";
-import type { ControlActor } from "./collector.ts";
+import type { ControlActor } from "./collector/collector.ts";
+import { createControlEnv } from "./envs/classic/classic-env.ts";
+import type { VecEnv } from "./envs/vec-env.ts";
 import { evaluateControl } from "./evaluation.ts";
 
 function actorOf(choose: (n: number) => number, numEnvs: number): ControlActor {

@@ -19,7 +19,7 @@ import type { Tensor } from "../../torch/tensor.ts";
 import { meanMetrics } from "../../training/mean-metrics.ts";
 import { shuffledMinibatches } from "../ppo/minibatches.ts";
 import { actionMeanLoss } from "./action-matching.ts";
-import type { AdaptationBatch } from "./adaptation-batch.ts";
+import type { AdaptationBatch } from "./batch.ts";
 import { latentMatchingLoss } from "./latent-matching.ts";
 import type { AdaptationPolicy } from "./policy/adaptation-policy.ts";
 

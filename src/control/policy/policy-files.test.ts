@@ -2,10 +2,14 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { noGrad } from "../../../torch/autograd.ts";
-import { tensor } from "../../../torch/create.ts";
-import { AdaptationPolicy } from "./adaptation-policy.ts";
-import { type AdaptationPolicyShape, loadAdaptationPolicy, saveAdaptationPolicy } from "./policy-files.ts";
+import { noGrad } from "../../torch/autograd.ts";
+import { tensor } from "../../torch/create.ts";
+import { AdaptationPolicy } from "../adaptation/policy/adaptation-policy.ts";
+import {
+  type AdaptationPolicyShape,
+  loadAdaptationPolicy,
+  saveAdaptationPolicy,
+} from "../adaptation/policy/policy-files.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "reroll-adaptation-policy-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

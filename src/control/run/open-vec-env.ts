@@ -5,12 +5,12 @@ import { deriveSeed } from "../../random/random.ts";
 import { Generator } from "../../torch/random.ts";
 import { ControlCollector } from "../collector/collector.ts";
 import { PolicyActor } from "../collector/policy-actor.ts";
+import { type ControlConfig, numRollouts } from "../control-config.ts";
 import { createVecEnv } from "../envs/vec-catalog.ts";
 import type { VecEnv } from "../envs/vec-env.ts";
 import { ControlPolicy, createCritic } from "../policy/control-policy.ts";
 import type { ControlPolicyShape } from "../policy/policy-files.ts";
-import { ControlTrainer } from "../ppo/ppo-trainer.ts";
-import { type ControlConfig, numRollouts } from "./control-config.ts";
+import { ControlTrainer } from "../ppo/trainer.ts";
 
 /** What acts, what learns, and the policy that both hold. */
 export interface ControlParts {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { explainRun } from "../../run/explain-run.ts";
-import { defineControlRun } from "./control-config.ts";
+import { defineControlRun } from "../control-config.ts";
 import { planControl, resolveControl } from "./prepare-control.ts";
 
 const file = defineControlRun({ env: { type: "cart-pole", numEnvs: 8 }, loop: { steps: 10_000 } });
