@@ -100,7 +100,15 @@ export async function buildTrainer(source: TrainerSource, model: CausalLm): Prom
     reference,
     critic,
     ...(ranks !== undefined && { ranks }),
-    options: { temperature, minibatchTrajectories: minibatch, maxTokensPerMicrobatch, maxGradNorm, checkpoint, seed },
+    options: {
+      temperature,
+      minibatchTrajectories: minibatch,
+      maxTokensPerMicrobatch,
+      maxGradNorm,
+      updatesPerStep: length.updatesPerRolloutStep,
+      checkpoint,
+      seed,
+    },
   });
   return { model, trainer, optimizer, critic, ranks };
 }
