@@ -29,7 +29,7 @@ export function recordedParts(parts: LoopParts, recorder: RunRecorder): LoopPart
     ...parts,
     rollout: {
       take: (numGroups, signal) => recorder.span("rollout", () => rollout.take(numGroups, signal)),
-      setVersion: (version) => rollout.setVersion(version),
+      setProgress: (step, version) => rollout.setProgress(step, version),
     },
     trainer: { step: (batch) => recorder.span("train", () => train(batch)) },
     sync: { publish: (version) => recorder.span("sync", () => sync.publish(version)) },
