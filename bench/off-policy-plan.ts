@@ -14,7 +14,7 @@ const settings = {
   minibatch: 64,
   lr: 5e-4,
   syncInterval: 4,
-  maxStaleness: 1,
+  maxStaleness: 7,
   evaluationPrompts: 256,
   stepsPerEvaluation: 6,
 } as const;

@@ -41,7 +41,7 @@ export interface OffPolicySettings {
   readonly minibatch: number;
   readonly lr: number;
   readonly syncInterval: number;
-  /** In publications. */
+  /** In training steps. */
   readonly maxStaleness: number;
   /** The deviation of the noise on a matrix of the engine, as a share of the matrix's own. */
   readonly noise: number;
@@ -93,7 +93,7 @@ async function train(
   const scheduler = makeScheduler(engine, format, "train", settings, seed, {
     groupSize,
     maxInFlight: 256,
-    admission: admitByStaleness(maxStaleness, groupsPerStep * syncInterval),
+    admission: admitByStaleness(maxStaleness, groupsPerStep),
     rest: "continue",
     maxStaleness,
   });
@@ -118,7 +118,9 @@ async function train(
       trainer: { step: (batch) => host.step(batch, {}) },
       sync: {
         publish: async (version) => {
-          tensorScope(() => publish(engine, version, noisy(host.weights(), noise, deriveSeed(seed, "noise", version))));
+          tensorScope(() =>
+            publish(engine, version, noisy(host.weights(), noise, deriveSeed(seed, "noise", version / syncInterval))),
+          );
           return {};
         },
       },
@@ -132,7 +134,7 @@ async function train(
       },
       groupsPerStep,
     },
-    { step: 0, version: 0 },
+    { step: 0 },
     { numSteps: settings.steps, syncInterval },
     signal,
   );

@@ -114,7 +114,7 @@ async function measureTails() {
     let numTokens = 0;
     let numTrajectories = 0;
     for (let version = 0; version < 12; version++) {
-      scheduler.setVersion(version);
+      scheduler.setProgress(version);
       const { groups } = await scheduler.take(batchGroups, never);
       const trajectories = groups.flatMap((group) => group.trajectories);
       numTrajectories += trajectories.length;
@@ -146,7 +146,7 @@ async function measureFilters() {
     });
     const sums = { asked: 0, useful: 0, filtered: 0, aborted: 0, usefulTokens: 0, leftInEngine: 0 };
     for (let version = 0; version < 12; version++) {
-      scheduler.setVersion(version);
+      scheduler.setProgress(version);
       const { groups, report: rest } = await scheduler.take(16, never);
       sums.asked += 16;
       sums.useful += groups.filter((group) => dropEqualRewards(group) === null).length;

@@ -4,7 +4,7 @@
  * Trains     a model of 0.1M parameters on FrozenLake, from nothing
  * Hardware   two CPU cores, no GPU
  * Time       a few minutes
- * Expect     rollout and training overlap (idle shares in the terminal); staleness never above 1
+ * Expect     rollout and training overlap (idle shares in the terminal); staleness never above 1, that of replays never above 16
  * Command    reroll train examples/recipes/async-replay.ts
  */
 import { defineRun } from "reroll";

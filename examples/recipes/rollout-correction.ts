@@ -1,5 +1,5 @@
 /**
- * The four configurations of rollout correction, on one asynchronous run that is up to four versions stale.
+ * The four configurations of rollout correction, on one asynchronous run that is up to four training steps stale.
  *
  * Trains     a model of 0.1M parameters on FrozenLake, from nothing
  * Hardware   two CPU cores, no GPU

@@ -17,6 +17,8 @@ import { readPosition } from "./saved-position.ts";
 /** The band, and how firmly it is kept. */
 export interface CurriculumOptions {
   readonly seed: number;
+  /** The total reward from which a trajectory has succeeded. Default 1. */
+  readonly success?: number | undefined;
   /** Success rates that are worth training on, both ends included. Default 0.1 to 0.9. */
   readonly low?: number | undefined;
   readonly high?: number | undefined;
@@ -37,9 +39,9 @@ const positionSchema = z.looseObject({
 
 /** A source that skips prompts of another one. Its position holds all measurements. */
 export function curriculum(source: PromptSource, options: CurriculumOptions): CurriculumSource {
-  const { seed, low = 0.1, high = 0.9, explore = 0.1, newest = 0.5 } = options;
+  const { seed, success = 1, low = 0.1, high = 0.9, explore = 0.1, newest = 0.5 } = options;
   checkOptions(low, high, explore, newest);
-  const making = { type: "curriculum", seed, low, high, explore, newest };
+  const making = { type: "curriculum", seed, success, low, high, explore, newest };
   let numDrawn = 0;
   /** The measured success rate of every prompt that was given; null while it is not known. */
   let records = new Map<string, number | null>();
@@ -72,13 +74,11 @@ export function curriculum(source: PromptSource, options: CurriculumOptions): Cu
       numDrawn = saved.numDrawn;
       records = new Map(saved.records);
     },
-    record: (promptId, successRate) => {
-      if (!(successRate >= 0 && successRate <= 1)) {
-        throw new RerollError("INVALID_ARGUMENT", `A success rate must be 0 to 1: got ${successRate} for ${promptId}.`);
-      }
-      source.record?.(promptId, successRate);
+    record: (promptId, rewards) => {
+      source.record?.(promptId, rewards);
       const before = records.get(promptId);
-      if (before === undefined) return;
+      if (before === undefined || rewards.length === 0) return;
+      const successRate = rewards.filter((reward) => reward >= success).length / rewards.length;
       records.set(promptId, before === null ? successRate : before + newest * (successRate - before));
     },
   };

@@ -91,6 +91,7 @@ export const curriculumOptions = z.strictObject({
   get source() {
     return dataOptions;
   },
+  success: z.number().default(1).describe("The total reward from which a trajectory has succeeded."),
   low: z.number().min(0).max(1).default(0.1).describe("Prompts that succeed less often are mostly skipped."),
   high: z.number().min(0).max(1).default(0.9).describe("Prompts that succeed more often are mostly skipped."),
   explore: z.number().gt(0).max(1).default(0.1).describe("The chance that such a prompt is given all the same."),

@@ -114,10 +114,13 @@ describe("mixSources", () => {
     const told: string[] = [];
     const listener = (name: string) => ({
       ratio: 1,
-      source: { ...part(name, 1).source, record: (id: string, rate: number) => told.push(`${name} ${id} ${rate}`) },
+      source: {
+        ...part(name, 1).source,
+        record: (id: string, rewards: readonly number[]) => void told.push(`${name} ${id} ${rewards}`),
+      },
     });
-    mixSources([listener("a"), part("b", 1), listener("c")]).record?.("a0", 0.5);
-    expect(told).toEqual(["a a0 0.5", "c a0 0.5"]);
+    mixSources([listener("a"), part("b", 1), listener("c")]).record?.("a0", [1, 0]);
+    expect(told).toEqual(["a a0 1,0", "c a0 1,0"]);
   });
 
   test("refuses positions of other ratios and of other kinds, also inside of its parts", async () => {

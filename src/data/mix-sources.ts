@@ -79,8 +79,8 @@ export function mixSources(parts: readonly MixPart[], { whenPartEnds = "stop" }:
       given = saved.given;
       isOver = saved.isOver;
     },
-    record: (promptId, successRate) => {
-      for (const { source } of parts) source.record?.(promptId, successRate);
+    record: (promptId, rewards) => {
+      for (const { source } of parts) source.record?.(promptId, rewards);
     },
   };
 }

@@ -15,10 +15,10 @@ export interface PromptSource {
   /** Goes on from a position. Rejects with `STATE_MISMATCH` where it was taken from a source of another making. */
   restore(position: JsonValue): Promise<void>;
   /**
-   * Tells a source that learns what came of a prompt: the share of its group that succeeded, 0 to 1. Absent where nothing
-   * learns. An id that the source never gave is left out, so that a mixture can tell all of its parts.
+   * Tells a source that learns what came of a prompt: the total rewards of its trajectories. Absent where nothing learns.
+   * An id that the source never gave is left out, so that a mixture can tell all of its parts.
    */
-  record?(promptId: string, successRate: number): void;
+  record?(promptId: string, rewards: readonly number[]): void;
   /** Rows in one pass over the data; undefined where there is no such thing. */
   readonly size?: number;
 }

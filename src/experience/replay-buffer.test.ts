@@ -2,15 +2,16 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { groupOf } from "../../test/experience/groups.ts";
 import { importanceWeight, ReplayBuffer, type ReplayGroup, type ReplayOptions } from "./replay-buffer.ts";
+import { weightsOf } from "./replay-priority.ts";
 import { buildSamples } from "./sample-builder.ts";
 
 const options: ReplayOptions = {
-  ...{ capacity: 100, priority: "uniform", alpha: 1, beta: [1, 1], betaDraws: 1 },
-  ...{ halfLife: Infinity, maxReuse: 1_000_000, seed: 1 },
+  ...{ capacity: 100, eviction: "priority", weights: weightsOf("td-error"), alpha: 1, beta: [1, 1], betaDraws: 1 },
+  ...{ halfLife: Infinity, maxAge: Infinity, maxReuse: 1_000_000, seed: 1 },
 };
 
 /** A group with one trajectory per reward. Its first token says which it is. */
-function groupWith(number: number, rewards: readonly number[], stateKey?: string): ReplayGroup {
+function groupWith(number: number, rewards: readonly number[], stateKey?: string): Omit<ReplayGroup, "version"> {
   const turn = { promptIds: [number], replyIds: [1, 2], ...(stateKey !== undefined && { stateKey }) };
   const group = groupOf(
     `p${number}`,
@@ -19,10 +20,15 @@ function groupWith(number: number, rewards: readonly number[], stateKey?: string
   return { group, samples: buildSamples([group]).samples };
 }
 
-/** A buffer of groups 0, 1, 2, ... with these signals. */
+function add(buffer: ReplayBuffer, groups: readonly Omit<ReplayGroup, "version">[], version: number) {
+  return buffer.add(groups.map((group) => ({ ...group, version })));
+}
+
+/** A buffer of groups 0, 1, 2, ... with these TD errors. */
 function bufferOf(signals: readonly number[], changes: Partial<ReplayOptions> = {}): ReplayBuffer {
   const buffer = new ReplayBuffer({ ...options, ...changes });
-  buffer.add(
+  add(
+    buffer,
     signals.map((_, i) => groupWith(i, [1])),
     0,
   );
@@ -35,7 +41,7 @@ function bufferOf(signals: readonly number[], changes: Partial<ReplayOptions> = 
 
 function countsOf(buffer: ReplayBuffer, numDraws: number): readonly number[] {
   const counts = new Array<number>(buffer.numGroups).fill(0);
-  for (let i = 0; i < numDraws; i++) for (const { id } of buffer.draw(1)) counts[id]!++;
+  for (let i = 0; i < numDraws; i++) for (const { id } of buffer.draw(1, 0)) counts[id]!++;
   return counts;
 }
 
@@ -64,7 +70,7 @@ describe("draws", () => {
 
   test("halve with every half-life of age", () => {
     const buffer = new ReplayBuffer({ ...options, halfLife: 2 });
-    for (const version of [0, 2, 4, 5]) buffer.add([groupWith(version, [1])], version);
+    for (const version of [0, 2, 4, 5]) add(buffer, [groupWith(version, [1])], version);
     // Ages 5, 3, 1 and 0.
     const counts = countsOf(buffer, 4000);
     expect(
@@ -77,32 +83,32 @@ describe("draws", () => {
 
   test("stay the same after thousands of half-lives", () => {
     const late = new ReplayBuffer({ ...options, halfLife: 2 });
-    late.add([groupWith(0, [1])], 0);
-    for (const version of [100_000, 100_002]) late.add([groupWith(version, [1])], version);
+    add(late, [groupWith(0, [1])], 0);
+    for (const version of [100_000, 100_002]) add(late, [groupWith(version, [1])], version);
     const early = new ReplayBuffer({ ...options, halfLife: 2 });
-    for (const version of [0, 2]) early.add([groupWith(version, [1])], version);
+    for (const version of [0, 2]) add(early, [groupWith(version, [1])], version);
     const versions = (buffer: ReplayBuffer, first: number) =>
-      Array.from({ length: 50 }, () => buffer.draw(1)[0]!.version - first);
+      Array.from({ length: 50 }, () => buffer.draw(1, 0)[0]!.version - first);
     expect(versions(late, 100_000)).toEqual(versions(early, 0));
   });
 
   test("of several at once take each group about as often as its share, the heavy one many times over", () => {
     const buffer = bufferOf([97, 1, 1, 1], { beta: [0, 0] });
-    const [first] = buffer.draw(4);
+    const [first] = buffer.draw(4, 0);
     // With beta 0 the weight is the number of times that it was drawn.
     expect(first).toMatchObject({ id: 0 });
     expect(first!.weight).toBeGreaterThanOrEqual(3);
   });
 
   test("are at most as many as there are groups, and none from an empty buffer", () => {
-    expect(new ReplayBuffer(options).draw(5)).toEqual([]);
-    expect(bufferOf([1, 1], { beta: [0, 0] }).draw(50)).toMatchObject([{ weight: 1 }, { weight: 1 }]);
+    expect(new ReplayBuffer(options).draw(5, 0)).toEqual([]);
+    expect(bufferOf([1, 1], { beta: [0, 0] }).draw(50, 0)).toMatchObject([{ weight: 1 }, { weight: 1 }]);
   });
 });
 
 describe("weights", () => {
   test("are one over N P to the power of beta, over the largest", () => {
-    const drawn = bufferOf([1, 3], { beta: [0.5, 0.5] }).draw(2);
+    const drawn = bufferOf([1, 3], { beta: [0.5, 0.5] }).draw(2, 0);
     // N P is 1/2 and 3/2. The draws lie in [0, 2) and [2, 4) of [0, 1 | 1, 4).
     const raw = [0.5 ** -0.5, 1.5 ** -0.5];
     for (const { id, weight } of drawn) {
@@ -123,7 +129,7 @@ describe("weights", () => {
         const numRounds = 2000;
         let [sum, squares] = [0, 0];
         for (let round = 0; round < numRounds; round++) {
-          for (const { id } of buffer.draw(1)) {
+          for (const { id } of buffer.draw(1, 0)) {
             const value = importanceWeight(signals[id]! / total, numGroups, 1) * quantityOf(id);
             sum += value;
             squares += value ** 2;
@@ -143,7 +149,7 @@ describe("weights", () => {
     const buffer = bufferOf(signals);
     const sums = new Array<number>(5).fill(0);
     for (let round = 0; round < 4000; round++) {
-      const drawn = buffer.draw(3);
+      const drawn = buffer.draw(3, 0);
       const probability = (id: number) => signals[id]! / 20;
       const largest = Math.max(...drawn.map(({ id }) => importanceWeight(probability(id), 5, 1)));
       // Undoing the division by the largest of each draw leaves the plain weights.
@@ -156,7 +162,7 @@ describe("weights", () => {
     const buffer = bufferOf([1, 1], { beta: [0.4, 1], betaDraws: 3 });
     const betas = Array.from({ length: 5 }, () => {
       const { beta } = buffer;
-      buffer.draw(1);
+      buffer.draw(1, 0);
       return Number(beta.toFixed(6));
     });
     expect(betas).toEqual([0.4, 0.6, 0.8, 1, 1]);
@@ -165,9 +171,9 @@ describe("weights", () => {
 
 describe("priorities", () => {
   /** How often each of the groups is drawn in 3000 draws, as a share. */
-  const sharesOf = (priority: ReplayOptions["priority"], groups: readonly ReplayGroup[]) => {
-    const buffer = new ReplayBuffer({ ...options, priority });
-    buffer.add(groups, 0);
+  const sharesOf = (priority: Parameters<typeof weightsOf>[0], groups: Parameters<typeof add>[1]) => {
+    const buffer = new ReplayBuffer({ ...options, weights: weightsOf(priority) });
+    add(buffer, groups, 0);
     return countsOf(buffer, 3000).map((count) => count / 3000);
   };
 
@@ -194,20 +200,38 @@ describe("priorities", () => {
     const shares = sharesOf("rarity", states);
     // 1/3, 1/3, 1/3 and 1: half of the draws are the rare one.
     expect(shares[3]).toBeCloseTo(0.5, 1);
-    const buffer = new ReplayBuffer({ ...options, priority: "rarity" });
-    buffer.add(states, 0);
-    buffer.add([groupWith(4, [1], "b")], 1);
+    const buffer = new ReplayBuffer({ ...options, weights: weightsOf("rarity") });
+    add(buffer, states, 0);
+    add(buffer, [groupWith(4, [1], "b")], 1);
     // Now 1/3 three times and 1/2 twice.
     expect(chiSquare(countsOf(buffer, 3000), [1 / 3, 1 / 3, 1 / 3, 1 / 2, 1 / 2])).toBeLessThan(18.5);
   });
 
+  test("several signals are multiplied, each to the power of its weight", () => {
+    // Deviations 1 and 2 with states that one and three groups have; recency does not count.
+    const groups = [groupWith(0, [0, 2], "rare"), ...[1, 2, 3].map((i) => groupWith(i, [-2, 2], "often"))];
+    const weights = weightsOf({ recency: 0, advantage: 2, rarity: 0.5 });
+    const buffer = new ReplayBuffer({ ...options, weights, halfLife: 1 });
+    for (const [version, group] of groups.entries()) add(buffer, [group], version);
+    const often = 2 ** 2 * (1 / 3) ** 0.5;
+    expect(chiSquare(countsOf(buffer, 4000), [1, often, often, often])).toBeLessThan(LIMIT);
+    expect(weightsOf("reward")).toEqual(weightsOf({ reward: 1 }));
+    expect(weightsOf("uniform")).toEqual(weightsOf({}));
+  });
+
+  test("recency counts by its weight", () => {
+    const buffer = new ReplayBuffer({ ...options, weights: weightsOf({ recency: 2 }), halfLife: 2 });
+    for (const version of [0, 1, 2, 3]) add(buffer, [groupWith(version, [1])], version);
+    expect(chiSquare(countsOf(buffer, 4000), [1, 2, 4, 8])).toBeLessThan(LIMIT);
+  });
+
   test("start at the largest TD error known, and become what training found", () => {
-    const buffer = new ReplayBuffer({ ...options, priority: "td-error" });
-    expect(buffer.add([groupWith(0, [1]), groupWith(1, [1])], 0)).toEqual([0, 1]);
+    const buffer = new ReplayBuffer(options);
+    expect(add(buffer, [groupWith(0, [1]), groupWith(1, [1])], 0)).toEqual([0, 1]);
     buffer.update([0, 1], [0.5, 2]);
     // A group without a sample is not kept and has no id.
     const empty = { ...groupWith(8, [1]), samples: [] };
-    expect(buffer.add([empty, groupWith(2, [1]), groupWith(3, [1])], 0)).toEqual([null, 2, 3]);
+    expect(add(buffer, [empty, groupWith(2, [1]), groupWith(3, [1])], 0)).toEqual([null, 2, 3]);
     expect(chiSquare(countsOf(buffer, 4000), [0.5, 2, 2, 2])).toBeLessThan(LIMIT);
     buffer.update([2, 3], [0.5, 1]);
     expect(chiSquare(countsOf(buffer, 4000), [0.5, 2, 0.5, 1])).toBeLessThan(LIMIT);
@@ -217,46 +241,69 @@ describe("priorities", () => {
     const buffer = bufferOf([1, 1]);
     buffer.update([1, 77], [0.25, 3]);
     expect(chiSquare(countsOf(buffer, 3000), [0.8, 0.2])).toBeLessThan(LIMIT);
-    expect(() => buffer.update([0], [Number.NaN])).toThrow(/must be finite and at least 0: got NaN/);
+    expect(() => buffer.update([0], [Number.NaN])).toThrow(/TD error must be finite and at least 0: got NaN/);
   });
 });
 
 describe("capacity", () => {
   test("counts trajectories, and the lowest priority goes first", () => {
-    const buffer = new ReplayBuffer({ ...options, capacity: 6, priority: "advantage" });
-    buffer.add([groupWith(0, [0, 4]), groupWith(1, [0, 2]), groupWith(2, [0, 6])], 0);
+    const buffer = new ReplayBuffer({ ...options, capacity: 6, weights: weightsOf("advantage") });
+    add(buffer, [groupWith(0, [0, 4]), groupWith(1, [0, 2]), groupWith(2, [0, 6])], 0);
     expect([buffer.numGroups, buffer.numTrajectories]).toEqual([3, 6]);
-    buffer.add([groupWith(3, [0, 8])], 0);
+    add(buffer, [groupWith(3, [0, 8])], 0);
     expect(idsIn(buffer)).toEqual([0, 2, 3]);
     // The new one is the lowest itself.
-    buffer.add([groupWith(4, [0, 1])], 0);
+    add(buffer, [groupWith(4, [0, 1])], 0);
     expect(idsIn(buffer)).toEqual([0, 2, 3]);
   });
 
   test("of equal priorities the oldest goes first, and age lowers a priority", () => {
-    const buffer = new ReplayBuffer({ ...options, capacity: 2 });
-    for (const number of [0, 1, 2]) buffer.add([groupWith(number, [1])], 0);
+    const buffer = new ReplayBuffer({ ...options, capacity: 2, weights: weightsOf("uniform") });
+    for (const number of [0, 1, 2]) add(buffer, [groupWith(number, [1])], 0);
     expect(idsIn(buffer)).toEqual([1, 2]);
-    const aging = new ReplayBuffer({ ...options, capacity: 2, halfLife: 1, priority: "reward" });
-    aging.add([groupWith(0, [8])], 0);
-    aging.add([groupWith(1, [1.5])], 2);
-    aging.add([groupWith(2, [1])], 3);
+    const aging = new ReplayBuffer({ ...options, capacity: 2, halfLife: 1, weights: weightsOf("reward") });
+    add(aging, [groupWith(0, [8])], 0);
+    add(aging, [groupWith(1, [1.5])], 2);
+    add(aging, [groupWith(2, [1])], 3);
     // At version 3 they are worth 1, 0.75 and 1.
     expect(idsIn(aging)).toEqual([0, 2]);
   });
 
+  test("the oldest goes first where that is asked for, whatever it is worth", () => {
+    const buffer = new ReplayBuffer({ ...options, capacity: 2, eviction: "age", weights: weightsOf("reward") });
+    // Held back, the one of version 1 comes after that of version 2.
+    for (const [version, reward] of [
+      [0, 9],
+      [2, 1],
+      [1, 5],
+    ] as const)
+      add(buffer, [groupWith(version, [reward])], version);
+    expect(idsIn(buffer)).toEqual([1, 2]);
+    add(buffer, [groupWith(3, [0.5])], 3);
+    expect(idsIn(buffer)).toEqual([1, 3]);
+  });
+
+  test("no group is drawn for weights that are more than maxAge steps ahead of its oldest token", () => {
+    const buffer = new ReplayBuffer({ ...options, maxAge: 2, beta: [0, 0] });
+    for (const version of [0, 1, 2]) add(buffer, [groupWith(version, [1])], version);
+    expect(buffer.draw(100, 2).map(({ version }) => version)).toEqual([0, 1, 2]);
+    expect(buffer.draw(100, 3).map(({ version }) => version)).toEqual([1, 2]);
+    expect(buffer.draw(100, 5)).toEqual([]);
+    expect(buffer.numTrajectories).toBe(0);
+  });
+
   test("a group is gone after it was replayed as often as allowed", () => {
     const buffer = bufferOf([1, 1, 1], { maxReuse: 2, beta: [0, 0] });
-    expect(buffer.draw(3)).toHaveLength(3);
-    expect(buffer.draw(3)).toHaveLength(3);
+    expect(buffer.draw(3, 0)).toHaveLength(3);
+    expect(buffer.draw(3, 0)).toHaveLength(3);
     expect(buffer.numGroups).toBe(0);
-    expect(buffer.draw(3)).toEqual([]);
+    expect(buffer.draw(3, 0)).toEqual([]);
   });
 
   test("no group is kept that has no sample", () => {
     const buffer = new ReplayBuffer(options);
     const { group } = groupWith(0, [1]);
-    buffer.add([{ group, samples: [] }], 0);
+    add(buffer, [{ group, samples: [] }], 0);
     expect(buffer.numGroups).toBe(0);
   });
 });
@@ -272,14 +319,24 @@ test("what is restored draws as if it had never stopped, through JSON", () => {
   fc.assert(
     fc.property(fc.array(step, { minLength: 2, maxLength: 12 }), priorities, fc.nat(11), (steps, priority, stopAt) => {
       const settings: ReplayOptions = {
-        ...{ ...options, priority, capacity: 9, alpha: 0.7, beta: [0.4, 1], betaDraws: 6, halfLife: 1.5, maxReuse: 2 },
+        ...{
+          ...options,
+          weights: weightsOf(priority),
+          capacity: 9,
+          alpha: 0.7,
+          beta: [0.4, 1],
+          betaDraws: 6,
+          halfLife: 1.5,
+          maxReuse: 2,
+        },
       };
       const whole = new ReplayBuffer(settings);
       let stopped = new ReplayBuffer(settings);
       for (const [index, { rewards, numDraws, signal, state }] of steps.entries()) {
         const run = (buffer: ReplayBuffer) => {
-          const drawn = buffer.draw(numDraws);
-          buffer.add(
+          const drawn = buffer.draw(numDraws, 0);
+          add(
+            buffer,
             rewards.map((own, i) => groupWith(10 * index + i, own, state)),
             300 * index,
           );

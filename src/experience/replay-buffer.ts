@@ -1,13 +1,14 @@
 /**
  * Prioritized replay of whole groups, so that advantages over a group stay what they were.
  *
- * In: the groups of each batch. Out: groups of earlier batches, drawn with P ~ (signal 2^(-age / halfLife))^alpha,
- * where age counts versions, and importance weights (N P)^-beta over the largest of the draw, with beta rising over the
- * run. Without the decay replay does worse than none at all (FreshPER). Prioritized Experience Replay,
- * arXiv:1511.05952, with stratified draws.
+ * In: the groups of each batch. Out: groups of earlier batches, drawn with P ~ priority^alpha, where a priority is the
+ * product of its signals, each to the power of its weight, and recency is 2^(-age / halfLife). Importance weights are
+ * (N P)^-beta over the largest of the draw, with beta rising over the run. Without recency replay does worse than none at
+ * all (FreshPER). Prioritized Experience Replay, arXiv:1511.05952, with stratified draws.
  *
- * The decay of all groups is the same from one version to the next, so weights are kept relative to a base version and
- * never change with time. Everything follows from the seed. `position` holds all of it as JSON, about 7 characters per
+ * Ages are training steps since the weights that drew the oldest token of a group. No group is drawn that is older than
+ * `maxAge`. Recency falls for all groups alike from one step to the next, so priorities are kept relative to a base version
+ * and never change with time. Everything follows from the seed. `position` holds all of it as JSON, about 7 characters per
  * token: some 70 million tokens fit a text.
  */
 import { invariant, RerollError } from "../errors/reroll-error.ts";
@@ -16,20 +17,24 @@ import type { TokenSample } from "../flow/token-sample.ts";
 import type { TrajectoryGroup } from "../flow/trajectory.ts";
 import { Random, type RandomState } from "../random/random.ts";
 import { packSamples, unpackSamples } from "./packed-samples.ts";
-import { type ReplayPriority, rarityKeys, rarityOf, signalOf } from "./replay-priority.ts";
+import { type KnownSignals, type ReplayWeights, rarityKeys, rarityOf, signalsOf } from "./replay-priority.ts";
 import { SumTree } from "./sum-tree.ts";
 
 export interface ReplayOptions {
-  /** Trajectories kept. The groups of the lowest priority go first, of equal ones the oldest. */
+  /** Trajectories kept. */
   readonly capacity: number;
-  readonly priority: ReplayPriority;
+  /** What goes first where there are more: the group of the lowest priority, or the oldest. Of equal ones, the first to come. */
+  readonly eviction: "priority" | "age";
+  readonly weights: ReplayWeights;
   /** How strongly priorities count; 0: not at all, recency included. */
   readonly alpha: number;
   /** How much of the draw's bias the weights undo, at the first draw and after `betaDraws` of them. */
   readonly beta: readonly [number, number];
   readonly betaDraws: number;
-  /** Versions after which a priority is halved. Infinity for no decay. */
+  /** Training steps after which recency is halved. */
   readonly halfLife: number;
+  /** Training steps that the oldest token of a group may be old when the group is trained on; then it is removed. */
+  readonly maxAge: number;
   /** Batches that replay a group before it is removed. */
   readonly maxReuse: number;
   readonly seed: number;
@@ -39,6 +44,8 @@ export interface ReplayOptions {
 export interface ReplayGroup {
   readonly group: TrajectoryGroup;
   readonly samples: readonly TokenSample[];
+  /** The version of its oldest token. */
+  readonly version: number;
 }
 
 /** A group that was drawn. One that was drawn several times is there once, with that many times the weight. */
@@ -46,15 +53,15 @@ export interface Replay {
   /** For `update`. */
   readonly id: number;
   readonly samples: readonly TokenSample[];
-  /** The version that it came in with. */
+  /** The version of its oldest token. */
   readonly version: number;
   readonly weight: number;
 }
 
 interface Entry extends Omit<Replay, "weight"> {
+  /** What rarity counts; empty where it does not count. */
   readonly keys: readonly string[];
-  /** Undefined where it follows from the other entries. */
-  readonly signal: number | undefined;
+  readonly signals: KnownSignals;
   readonly numTrajectories: number;
   readonly numUses: number;
 }
@@ -102,27 +109,31 @@ export class ReplayBuffer {
    * Keeps the groups of a batch and returns their ids, for `update`. Those without a sample, or larger than everything,
    * are left out and have none.
    */
-  add(groups: readonly ReplayGroup[], version: number): readonly (number | null)[] {
-    const { capacity, priority } = this.#options;
-    const largest = this.#largestSignal();
-    this.#moveBase(version);
-    const ids = groups.map(({ group, samples }) => {
+  add(groups: readonly ReplayGroup[]): readonly (number | null)[] {
+    const { capacity, weights } = this.#options;
+    const largest = this.#largestTdError();
+    const ids = groups.map(({ group, samples, version }) => {
       const numTrajectories = new Set(samples.map(({ trajectory }) => trajectory)).size;
       if (numTrajectories === 0 || numTrajectories > capacity) return null;
-      const signal = signalOf(priority, group, largest);
-      const keys = signal === undefined ? rarityKeys(group) : [];
+      this.#moveBase(version);
+      const signals = signalsOf(group, largest);
+      const keys = weights.rarity === 0 ? [] : rarityKeys(group);
       const id = this.#nextId++;
       const slot = this.#entries.indexOf(undefined);
-      this.#insert(slot, { id, samples, version, keys, signal, numTrajectories, numUses: 0 });
-      while (this.#numTrajectories > capacity) this.#remove(this.#lowestSlot());
+      this.#insert(slot, { id, samples, version, keys, signals, numTrajectories, numUses: 0 });
+      while (this.#numTrajectories > capacity) this.#remove(this.#firstToGo());
       return id;
     });
     this.#settle();
     return ids;
   }
 
-  /** Draws this many times, but at most as often as there are groups. Every call moves beta on. */
-  draw(numTimes: number): readonly Replay[] {
+  /**
+   * Draws this many times, but at most as often as there are groups, to train weights of this version. Every call moves
+   * beta on.
+   */
+  draw(numTimes: number, version: number): readonly Replay[] {
+    this.#removeBefore(version - this.#options.maxAge);
     const { numGroups, beta } = this;
     this.#numDraws++;
     const drawn = [...this.#drawSlots(Math.min(numTimes, numGroups))].map(([slot, times]) => {
@@ -131,21 +142,21 @@ export class ReplayBuffer {
     });
     const largest = drawn.reduce((most, { weight }) => Math.max(most, weight), 0);
     const replays = drawn.map(({ slot, times, weight }) => {
-      const { id, samples, version } = this.#entries[slot]!;
-      return { id, samples, version, weight: (times * weight) / largest };
+      const { id, samples, version: drawnWith } = this.#entries[slot]!;
+      return { id, samples, version: drawnWith, weight: (times * weight) / largest };
     });
     for (const { slot } of drawn) this.#use(slot);
     this.#settle();
     return replays;
   }
 
-  /** New signals of groups, such as the mean |TD error| that training found. Groups that are gone are passed over. */
-  update(ids: readonly number[], signals: readonly number[]): void {
-    const signalFor = new Map(ids.map((id, i) => [id, expectSignal(signals[i])]));
+  /** The mean |TD error| of groups that training found. Groups that are gone are passed over. */
+  update(ids: readonly number[], tdErrors: readonly number[]): void {
+    const errorFor = new Map(ids.map((id, i) => [id, expectSignal(tdErrors[i])]));
     for (const [slot, entry] of this.#entries.entries()) {
-      const signal = entry && signalFor.get(entry.id);
-      if (entry === undefined || signal === undefined) continue;
-      this.#entries[slot] = { ...entry, signal };
+      const tdError = entry && errorFor.get(entry.id);
+      if (entry === undefined || tdError === undefined) continue;
+      this.#entries[slot] = { ...entry, signals: { ...entry.signals, "td-error": tdError } };
       this.#weigh(slot);
     }
   }
@@ -157,8 +168,8 @@ export class ReplayBuffer {
       ...{ baseVersion: this.#baseVersion, nextId: this.#nextId, numDraws: this.#numDraws },
       entries: this.#entries.flatMap((entry, slot) => {
         if (entry === undefined) return [];
-        const { samples, signal = null, ...facts } = entry;
-        return [{ slot, ...facts, signal, samples: packSamples(samples) }];
+        const { samples, signals, ...facts } = entry;
+        return [{ slot, ...facts, signals: { ...signals }, samples: packSamples(samples) }];
       }),
     };
   }
@@ -179,8 +190,8 @@ export class ReplayBuffer {
     this.#baseVersion = saved.baseVersion;
     this.#nextId = saved.nextId;
     this.#numDraws = saved.numDraws;
-    for (const { slot, signal, samples, ...facts } of saved.entries) {
-      this.#insert(slot, { ...facts, signal: signal ?? undefined, samples: unpackSamples(samples) });
+    for (const { slot, samples, ...facts } of saved.entries) {
+      this.#insert(slot, { ...facts, samples: unpackSamples(samples) });
     }
     this.#settle();
   }
@@ -226,22 +237,30 @@ export class ReplayBuffer {
     }
   }
 
-  /** 1 where there is none to go by. */
-  #largestSignal(): number {
-    const signals = this.#entries.flatMap((entry) => entry?.signal ?? []);
-    return signals.length === 0 ? 1 : signals.reduce((most, signal) => Math.max(most, signal), 0);
+  #removeBefore(version: number): void {
+    for (const [slot, entry] of this.#entries.entries()) {
+      if (entry !== undefined && entry.version < version) this.#remove(slot);
+    }
+    this.#settle();
   }
 
-  #lowestSlot(): number {
-    let lowest: { readonly slot: number; readonly priority: number; readonly id: number } | undefined;
+  /** 1 where there is none to go by. */
+  #largestTdError(): number {
+    const errors = this.#entries.flatMap((entry) => entry?.signals["td-error"] ?? []);
+    return errors.length === 0 ? 1 : errors.reduce((most, error) => Math.max(most, error), 0);
+  }
+
+  #firstToGo(): number {
+    const isByAge = this.#options.eviction === "age";
+    let first: { readonly slot: number; readonly worth: number; readonly id: number } | undefined;
     for (const [slot, entry] of this.#entries.entries()) {
       if (entry === undefined) continue;
-      const priority = this.#priorityOf(entry);
-      const isLower = lowest === undefined || priority < lowest.priority;
-      if (isLower || (priority === lowest?.priority && entry.id < lowest.id)) lowest = { slot, priority, id: entry.id };
+      const worth = isByAge ? entry.version : this.#priorityOf(entry);
+      const isLower = first === undefined || worth < first.worth;
+      if (isLower || (worth === first?.worth && entry.id < first.id)) first = { slot, worth, id: entry.id };
     }
-    invariant(lowest !== undefined, "a replay buffer that is too full has a group");
-    return lowest.slot;
+    invariant(first !== undefined, "a replay buffer that is too full has a group");
+    return first.slot;
   }
 
   #weigh(slot: number): void {
@@ -250,20 +269,29 @@ export class ReplayBuffer {
   }
 
   /** As of the base version. */
-  #priorityOf({ signal, keys, version }: Entry): number {
-    const value = signal ?? rarityOf(keys, this.#numGroupsWith);
-    return Math.max(value, MIN_SIGNAL) * 2 ** ((version - this.#baseVersion) / this.#options.halfLife);
+  #priorityOf({ signals, keys, version }: Entry): number {
+    const { weights } = this.#options;
+    const power = (signal: number, weight: number) => (weight === 0 ? 1 : Math.max(signal, MIN_SIGNAL) ** weight);
+    const rarity = weights.rarity === 0 ? 1 : power(rarityOf(keys, this.#numGroupsWith), weights.rarity);
+    const own = power(signals.advantage, weights.advantage) * power(signals.reward, weights.reward);
+    return own * power(signals["td-error"], weights["td-error"]) * rarity * 2 ** this.#halvingsTo(version);
+  }
+
+  /** How often recency doubles from the base version to this one. */
+  #halvingsTo(version: number): number {
+    const { weights, halfLife } = this.#options;
+    return (weights.recency * (version - this.#baseVersion)) / halfLife;
   }
 
   #moveBase(version: number): void {
-    if ((version - this.#baseVersion) / this.#options.halfLife <= MAX_HALVINGS) return;
+    if (this.#halvingsTo(version) <= MAX_HALVINGS) return;
     this.#baseVersion = version;
     for (const slot of this.#entries.keys()) this.#weigh(slot);
   }
 
   /** Where signals depend on the other groups, they have changed with them. */
   #settle(): void {
-    if (this.#options.priority === "rarity") for (const slot of this.#entries.keys()) this.#weigh(slot);
+    if (this.#options.weights.rarity > 0) for (const slot of this.#entries.keys()) this.#weigh(slot);
   }
 }
 
@@ -280,16 +308,12 @@ interface SavedReplay {
   readonly baseVersion: number;
   readonly nextId: number;
   readonly numDraws: number;
-  readonly entries: readonly (Omit<Entry, "samples" | "signal"> & {
-    readonly slot: number;
-    readonly signal: number | null;
-    readonly samples: JsonValue;
-  })[];
+  readonly entries: readonly (Omit<Entry, "samples"> & { readonly slot: number; readonly samples: JsonValue })[];
 }
 
 function expectSignal(signal: number | undefined): number {
   if (signal !== undefined && signal >= 0 && signal < Infinity) return signal;
-  throw new RerollError("INVALID_ARGUMENT", `A replay signal must be finite and at least 0: got ${signal}.`, {
+  throw new RerollError("INVALID_ARGUMENT", `A TD error must be finite and at least 0: got ${signal}.`, {
     signal,
   });
 }

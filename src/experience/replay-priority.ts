@@ -1,32 +1,44 @@
-/** How much a group is worth replaying, before its age counts. */
+/** How much a group is worth replaying. */
 import type { TrajectoryGroup } from "../flow/trajectory.ts";
 
 /**
- * What raises the chance of a replay. `uniform`: nothing but recency. `advantage`: the spread of the rewards in the
- * group, which bounds the advantages that a baseline over the group can give. `reward`: the mean size of the rewards.
- * `rarity`: how few groups in the buffer have the same states, or the same prompt where the environment names no
- * states. `td-error`: how wrong the critic was about the group when it was last trained on, which training has to tell.
+ * What can raise the chance of a replay. `recency`: 1 for the weights being trained, halved with every half-life since.
+ * `advantage`: the spread of the rewards in the group, which bounds the advantages that a baseline over the group can give.
+ * `reward`: the mean size of the rewards. `rarity`: how few groups in the buffer have the same states, or the same prompt
+ * where the environment names no states. `td-error`: how wrong the critic was about the group when it was last trained on,
+ * which training has to tell.
  */
-export type ReplayPriority = "uniform" | "advantage" | "reward" | "rarity" | "td-error";
+export type ReplaySignal = "recency" | "advantage" | "reward" | "rarity" | "td-error";
 
 /**
- * The signal of a new group; undefined for rarity, which depends on the other groups. Until a TD error is known it is the
- * largest in the buffer, so that every group is likely to be trained on once (PER, algorithm 1).
+ * How strongly each signal counts. A priority is the product of the signals, each to the power of its weight: what they are
+ * measured in makes no difference, and a weight of 0 leaves a signal out.
  */
-export function signalOf(priority: ReplayPriority, group: TrajectoryGroup, largest: number): number | undefined {
+export type ReplayWeights = Readonly<Record<ReplaySignal, number>>;
+
+/** The signals of a group that do not change with the other groups, or with time. */
+export interface KnownSignals {
+  readonly advantage: number;
+  readonly reward: number;
+  readonly "td-error": number;
+}
+
+/** A name is recency and that signal, `uniform` recency alone. In a record, recency is 1 unless it says otherwise. */
+export function weightsOf(
+  priority: "uniform" | Exclude<ReplaySignal, "recency"> | Readonly<Partial<Record<ReplaySignal, number>>>,
+): ReplayWeights {
+  const none = { recency: 1, advantage: 0, reward: 0, rarity: 0, "td-error": 0 };
+  if (typeof priority !== "string") return { ...none, ...priority };
+  return priority === "uniform" ? none : { ...none, [priority]: 1 };
+}
+
+/**
+ * The signals of a new group. Until its TD error is known it is the largest in the buffer, so that every group is likely to
+ * be trained on once (PER, algorithm 1).
+ */
+export function signalsOf(group: TrajectoryGroup, largestTdError: number): KnownSignals {
   const totals = group.trajectories.filter(hasReward).map(({ reward }) => reward.total);
-  switch (priority) {
-    case "uniform":
-      return 1;
-    case "advantage":
-      return deviation(totals);
-    case "reward":
-      return mean(totals.map(Math.abs));
-    case "rarity":
-      return undefined;
-    case "td-error":
-      return largest;
-  }
+  return { advantage: deviation(totals), reward: mean(totals.map(Math.abs)), "td-error": largestTdError };
 }
 
 /** What rarity counts: the distinct states of all turns, or the prompt. */

@@ -27,7 +27,7 @@ export type MetricUnit =
   | "ms"
   | "bytes"
   | "nat"
-  | "versions"
+  | "steps"
   | "reward";
 
 type Row = readonly [unit: MetricUnit, better: MetricInfo["better"], meaning: string];
@@ -54,12 +54,17 @@ const table: Readonly<Record<string, Row>> = {
   "rollout/given_up_groups": ["count", "lower", "Groups given up because too many of their samples failed."],
   "rollout/stale_groups": ["count", "lower", "Groups dropped because their tokens were too old."],
   "rollout/aborted_samples": ["count", "lower", "Samples ended early because they were not needed any more."],
+  "rollout/cut_replies": ["share", "lower", "Replies that a limit on tokens cut off."],
   "rollout/truncated_share": ["share", "lower", "Trajectories that a limit ended: tokens, turns, context or time."],
   "rollout/turns": ["count", "neither", "Replies of the model per trajectory."],
   "rollout/reply_tokens": ["tokens", "neither", "Tokens that the model wrote per trajectory."],
   "rollout/reply_tokens_max": ["tokens", "neither", "Most tokens that the model wrote in one trajectory."],
-  "rollout/staleness": ["versions", "lower", "Current version minus that of the first token of a reply, on average."],
-  "rollout/staleness_max": ["versions", "lower", "The largest staleness of a reply."],
+  "rollout/staleness": [
+    "steps",
+    "lower",
+    "Training steps since the weights that drew the first token of a reply, on average.",
+  ],
+  "rollout/staleness_max": ["steps", "lower", "The largest staleness of a reply."],
   "rollout/equal_reward_share": ["share", "lower", "Groups whose rewards are all equal: they teach nothing."],
 
   "experience/samples": ["count", "neither", "Token sequences that training gets."],
@@ -69,7 +74,11 @@ const table: Readonly<Record<string, Row>> = {
   "experience/loss_tokens": ["tokens", "neither", "Tokens that the loss counts."],
 
   "replay/share": ["share", "neither", "Samples of the batch that were replayed."],
-  "replay/age": ["versions", "neither", "Mean age of the groups that were replayed."],
+  "replay/age": [
+    "steps",
+    "neither",
+    "Training steps since the oldest tokens of the replayed groups were drawn, on average.",
+  ],
   "replay/weight": ["", "neither", "Mean importance weight of the groups that were replayed."],
   "replay/trajectories": ["count", "neither", "Trajectories that are kept for replay."],
 
@@ -120,8 +129,8 @@ const table: Readonly<Record<string, Row>> = {
   "train/updates": ["count", "neither", "Optimizer updates in this step."],
   "train/sampler_gap": ["nat", "lower", "Mean |anchor - sampler| log-prob: 0 when engine and trainer agree."],
   "train/sampler_gap_max": ["nat", "lower", "The largest |anchor - sampler| log-prob of a token."],
-  "train/staleness": ["versions", "lower", "Version being trained minus that of a token, on average."],
-  "train/staleness_max": ["versions", "lower", "The largest staleness of a token."],
+  "train/staleness": ["steps", "lower", "Training steps since the weights that drew a token, on average."],
+  "train/staleness_max": ["steps", "lower", "The largest staleness of a token."],
 
   "supervised/loss": ["nat", "lower", "Mean of -log p over loss tokens."],
   "supervised/grad_norm": ["", "neither", "Norm of the gradient before clipping."],

@@ -7,7 +7,7 @@ export interface TokenSample {
   readonly lossMask: Uint8Array;
   /** Read at loss tokens. */
   readonly samplerLogprobs: Float32Array;
-  /** The version of the weights that drew the token. Read at loss tokens. */
+  /** The version of the weights that drew the token: the training steps that made them. Read at loss tokens. */
   readonly versions: Int32Array;
   /** Where they were earned: that of a turn on its last token, that of the whole on the last loss token. */
   readonly rewards: Float32Array;
@@ -27,6 +27,6 @@ export interface TokenSample {
 /** The input of one training step. */
 export interface SampleBatch {
   readonly samples: readonly TokenSample[];
-  /** The version that is being trained: what the tokens' own are compared with. */
+  /** The version that is being trained, published or not: what the tokens' own are compared with. */
   readonly version: number;
 }

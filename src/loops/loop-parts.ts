@@ -21,10 +21,12 @@ export interface LoopParts {
 
 export interface RolloutPart {
   take(numGroups: number, signal: AbortSignal): Promise<Rollout>;
-  setVersion(version: number): void;
+  /** Training steps done so far, and the version that new tokens are drawn with. */
+  setProgress(step: number, version: number): void;
 }
 
 export interface ExperiencePart {
+  /** @param version of the weights that are about to be trained: the number of steps done */
   build(
     groups: readonly TrajectoryGroup[],
     version: number,
@@ -33,9 +35,11 @@ export interface ExperiencePart {
   onTrained?(report: StepReport): void;
 }
 
-/** Where a loop stands. Steps count from 1; the version after step n of a synchronous loop is n. */
+/** Where a loop stands. */
 export interface LoopPosition {
+  /** Training steps done. */
   readonly step: number;
+  /** The step whose weights were published last: below `step` between two publications. */
   readonly version: number;
 }
 
@@ -44,6 +48,6 @@ export interface LoopObserver {
   /** Before the first step, when version `position.version` is published. Says whether there is anything to do. */
   onStart?(position: LoopPosition): Promise<"continue" | "stop">;
   onRollout?(step: number, rollout: Rollout): Promise<void>;
-  /** After every step, when its weights are published. Says whether to go on. */
+  /** After every step, and after its weights were published where that was due. Says whether to go on. */
   onStep(position: LoopPosition, metrics: Metrics): Promise<"continue" | "stop">;
 }

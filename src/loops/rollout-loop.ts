@@ -5,6 +5,9 @@
  * turns and every token is of the weights that are trained on it. Where it runs ahead, `take` gives what is ready while the next
  * groups are being sampled; new weights are published in flight, and the tokens of running requests say so. How far it runs
  * ahead is the scheduler's admission; what is too old by then, it drops.
+ *
+ * Weights are numbered by the training steps that made them: version 4 is what step 4 left behind, published or not. The age of
+ * a token is then a difference of two numbers, whatever passes between two publications, and needs no record to be resumed.
  */
 import type { LoopParts, LoopPosition } from "./loop-parts.ts";
 
@@ -14,31 +17,40 @@ export interface LoopOptions {
   readonly syncInterval?: number;
 }
 
-/** Runs from the step after `start` to `numSteps`. Resolves with where it stopped. */
+/**
+ * Runs from the step after `start` to `numSteps`. Resolves with where it stopped, and with the weights of that step published
+ * unless the signal has ended the run.
+ */
 export async function runRolloutLoop(
   { rollout, experience, trainer, sync, observer, groupsPerStep }: LoopParts,
-  start: LoopPosition,
+  start: Pick<LoopPosition, "step">,
   { numSteps, syncInterval = 1 }: LoopOptions,
   signal: AbortSignal,
 ): Promise<LoopPosition> {
-  let { step, version } = start;
+  let { step } = start;
+  // Of a run that goes on between two publications too: the weights it samples with are those it was saved with.
+  let version = step;
   // Before the first rollout, so that a broken transport fails at the start and not after an hour of sampling.
   await sync.publish(version);
-  rollout.setVersion(version);
+  rollout.setProgress(step, version);
   if ((await observer.onStart?.({ step, version })) === "stop") return { step, version };
   while (step < numSteps) {
     const sampled = await rollout.take(groupsPerStep, signal);
     if (sampled.groups.length === 0) break;
-    step++;
-    await observer.onRollout?.(step, sampled);
-    const { batch, metrics: built } = experience.build(sampled.groups, version);
+    await observer.onRollout?.(step + 1, sampled);
+    const { batch, metrics: built } = experience.build(sampled.groups, step);
     const report = await trainer.step(batch);
     experience.onTrained?.(report);
+    step++;
     const isDue = step % syncInterval === 0 || step === numSteps;
-    const published = isDue ? await sync.publish(++version) : {};
-    if (isDue) rollout.setVersion(version);
+    if (isDue) version = step;
+    const published = isDue ? await sync.publish(version) : {};
+    rollout.setProgress(step, version);
     const metrics = { ...sampled.metrics, ...built, ...report.metrics, ...published };
     if ((await observer.onStep({ step, version }, metrics)) === "stop") break;
   }
-  return { step, version };
+  if (version === step || signal.aborted) return { step, version };
+  // Prompts that ended between two publications: what the run leaves behind is what can be measured of it.
+  await sync.publish(step);
+  return { step, version: step };
 }

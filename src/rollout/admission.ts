@@ -19,8 +19,9 @@ export function admitWanted(extraGroups = 0): Admission {
 }
 
 /**
- * Starts groups ahead of demand while they can still be trained on in time: with batches of `batchGroups` and weights of version v,
- * at most (maxStaleness + v + 1) * batchGroups may have been accepted or be running.
+ * Starts groups ahead of demand while they can still be trained on in time: with `batchGroups` per training step and the weights of
+ * step v, at most (maxStaleness + v + 1) * batchGroups may have been accepted or be running. The last of them is then trained on
+ * when maxStaleness + v steps are done.
  */
 export function admitByStaleness(maxStaleness: number, batchGroups: number): Admission {
   return {

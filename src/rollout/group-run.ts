@@ -10,6 +10,7 @@ import type { Trajectory, TrajectoryGroup } from "../flow/trajectory.ts";
 import { deriveSeed } from "../random/random.ts";
 import type { EpisodeTask } from "./episode.ts";
 import { OVER } from "./failure-policy.ts";
+import { oldestVersionOf } from "./oldest-version.ts";
 
 export interface GroupPlan {
   readonly index: number;
@@ -41,6 +42,8 @@ export class GroupRun {
   readonly #waiting: SampleTask[] = [];
   /** Of all samples: whatever ends one before its time ends the group. */
   readonly #controller = new AbortController();
+  /** By running sample: the version when its first reply was asked for. */
+  readonly #askedUnder = new Map<string, number>();
   #numMade = 0;
   #numFailed = 0;
   #isAborted = false;
@@ -73,7 +76,19 @@ export class GroupRun {
     return task && { task, signal: this.#controller.signal };
   }
 
+  /** The version of the oldest token. That of a running sample is taken to be the one its first reply was asked for under. */
+  get oldestVersion(): number {
+    const oldest = oldestVersionOf(this.#good);
+    return this.isComplete ? oldest : Math.min(oldest, ...this.#askedUnder.values());
+  }
+
+  /** A running sample asks for a reply, while tokens are drawn with this version. */
+  noteReply(sampleId: string, version: number): void {
+    if (!this.#askedUnder.has(sampleId)) this.#askedUnder.set(sampleId, version);
+  }
+
   finish(trajectory: Trajectory): void {
+    this.#askedUnder.delete(trajectory.id);
     if (this.isComplete || this.isGivenUp) return;
     const { kind } = trajectory.end;
     // Nobody here has ended a sample of a group that is still needed: an aborted one counts as failed, or the group would wait for it.

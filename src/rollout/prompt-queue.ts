@@ -7,6 +7,7 @@
 import type { PromptSource } from "../data/prompt-source.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { JsonValue, Prompt } from "../flow/prompt.ts";
+import type { TrajectoryGroup } from "../flow/trajectory.ts";
 import type { GroupPlan } from "./group-run.ts";
 
 /** Where the prompts of a domain come from. */
@@ -21,8 +22,8 @@ export class PromptQueue {
   readonly #givenBack: Prompt[][];
   readonly #isRead: boolean[];
   readonly #numTaken: number[];
-  /** The domain whose source is being read, and its position before. */
-  #reading: { readonly domain: number; readonly position: JsonValue } | null = null;
+  /** The domain whose source is being read, its position before, and what it was told since. */
+  #reading: { readonly domain: number; readonly position: JsonValue; readonly told: Outcome[] } | null = null;
 
   constructor(sources: readonly DomainSource[]) {
     this.#sources = sources;
@@ -55,6 +56,14 @@ export class PromptQueue {
     this.#numTaken[domain]!--;
   }
 
+  /** Tells the source of a group's prompt what came of it. */
+  record({ id, prompt, trajectories }: TrajectoryGroup): void {
+    const domain = Number(id) % this.#sources.length;
+    const outcome: Outcome = [prompt.id, trajectories.map(({ reward }) => reward.total)];
+    if (this.#reading?.domain === domain) this.#reading.told.push(outcome);
+    this.#sources[domain]!.source.record?.(...outcome);
+  }
+
   /** @param pending groups on their way, which start again from their prompts */
   position(pending: readonly GroupPlan[]): JsonValue {
     const waiting = this.#givenBack.map((prompts, domain) => [
@@ -66,6 +75,9 @@ export class PromptQueue {
       waiting: waiting as unknown as JsonValue,
       sources: this.#sources.map(({ source }, domain) =>
         this.#reading?.domain === domain ? this.#reading.position : source.position(),
+      ),
+      told: this.#sources.map((_, domain) =>
+        this.#reading?.domain === domain ? this.#reading.told.map(([id, rewards]) => [id, [...rewards]]) : [],
       ),
     };
   }
@@ -83,12 +95,15 @@ export class PromptQueue {
       this.#givenBack[domain] = [...saved.waiting[domain]!];
     });
     await Promise.all(this.#sources.map(({ source }, domain) => source.restore(saved.sources[domain]!)));
+    this.#sources.forEach(({ source }, domain) => {
+      for (const outcome of saved.told[domain]!) source.record?.(...outcome);
+    });
   }
 
   async #read(domain: number): Promise<Prompt | undefined> {
     if (this.#isRead[domain]) return undefined;
     const { source } = this.#sources[domain]!;
-    this.#reading = { domain, position: source.position() };
+    this.#reading = { domain, position: source.position(), told: [] };
     try {
       const [prompt] = await source.next(1);
       if (prompt === undefined) this.#isRead[domain] = true;
@@ -99,8 +114,12 @@ export class PromptQueue {
   }
 }
 
+/** A prompt's id and the rewards of its trajectories. */
+type Outcome = readonly [promptId: string, rewards: readonly number[]];
+
 interface SavedQueue {
   readonly numTaken: readonly number[];
   readonly waiting: readonly (readonly Prompt[])[];
   readonly sources: readonly JsonValue[];
+  readonly told: readonly (readonly Outcome[])[];
 }

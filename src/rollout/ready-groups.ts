@@ -5,7 +5,7 @@ import type { GroupPlan } from "./group-run.ts";
 export interface ReadyGroup {
   readonly plan: GroupPlan;
   readonly group: TrajectoryGroup;
-  /** Of its tokens; Infinity where it has none. */
+  /** The version of its oldest token; Infinity where it has none. */
   readonly oldestVersion: number;
 }
 
@@ -35,7 +35,7 @@ export class ReadyGroups {
   }
 
   /** Removes groups with a token of an earlier version. */
-  dropBefore(version: number): readonly TrajectoryGroup[] {
+  dropBefore(version: number): readonly ReadyGroup[] {
     return this.#remove((entry) => entry.oldestVersion < version);
   }
 
@@ -45,22 +45,13 @@ export class ReadyGroups {
     const left = [...quotas];
     const taken = new Set(this.#entries.filter(({ plan }) => left[plan.domain]!-- > 0));
     for (const entry of this.#entries) if (taken.size < numGroups) taken.add(entry);
-    return this.#remove((entry) => taken.has(entry));
+    return this.#remove((entry) => taken.has(entry)).map(({ group }) => group);
   }
 
-  #remove(isRemoved: (entry: ReadyGroup) => boolean): readonly TrajectoryGroup[] {
+  #remove(isRemoved: (entry: ReadyGroup) => boolean): readonly ReadyGroup[] {
     const removed = this.#entries.filter(isRemoved);
     if (removed.length > 0) this.#entries = this.#entries.filter((entry) => !isRemoved(entry));
     for (const { plan } of removed) this.#numByDomain[plan.domain]!--;
-    return removed.map(({ group }) => group);
+    return removed;
   }
-}
-
-/** The version of the oldest token; Infinity where there is none. */
-export function oldestVersionOf({ trajectories }: TrajectoryGroup): number {
-  let oldest = Infinity;
-  for (const { turns } of trajectories) {
-    for (const { reply } of turns) for (const version of reply.versions) oldest = Math.min(oldest, version);
-  }
-  return oldest;
 }

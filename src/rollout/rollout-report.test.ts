@@ -37,6 +37,7 @@ test("the numbers of a rollout, worked out by hand", () => {
     "rollout/given_up_groups": 1,
     "rollout/stale_groups": 1,
     "rollout/aborted_samples": 1,
+    "rollout/cut_replies": 0,
     "rollout/truncated_share": 0.25,
     "rollout/turns": 5 / 4,
     "rollout/reply_tokens": (3 + 3 + 2 + 0) / 4,

@@ -16,7 +16,7 @@ export interface RolloutReport {
   readonly filtered: readonly { readonly group: TrajectoryGroup; readonly reason: string }[];
   /** Groups given up because too many of their samples failed. */
   readonly numGivenUp: number;
-  /** Groups that were too old when they were asked for. */
+  /** Groups that became too old to be trained on, on their way or while they waited. */
   readonly numStale: number;
   /** Samples ended early because they were not needed any more. */
   readonly numAborted: number;
@@ -67,13 +67,13 @@ export class ReportBuilder {
   }
 }
 
-/** The numbers of a rollout. Rewards and environment metrics are means over the trajectories delivered and filtered. */
-export function rolloutMetrics(groups: readonly TrajectoryGroup[], report: RolloutReport, version: number): Metrics {
+/** The numbers of a rollout, when `step` training steps are done. Rewards and environment metrics are means over the trajectories delivered and filtered. */
+export function rolloutMetrics(groups: readonly TrajectoryGroup[], report: RolloutReport, step: number): Metrics {
   const delivered = groups.flatMap((group) => group.trajectories);
   const seen = [...delivered, ...report.filtered.flatMap(({ group }) => group.trajectories)];
   const turns = delivered.flatMap((trajectory) => trajectory.turns);
   const replyTokens = delivered.map(({ turns: own }) => own.reduce((sum, turn) => sum + turn.reply.tokenIds.length, 0));
-  const staleness = turns.map(({ reply }) => version - (reply.versions[0] ?? version));
+  const staleness = turns.map(({ reply }) => step - (reply.versions[0] ?? step));
   const numEnded = seen.length + report.failed.length;
   return {
     // First, so that a part called "mean" does not hide what is always there.
@@ -93,6 +93,7 @@ export function rolloutMetrics(groups: readonly TrajectoryGroup[], report: Rollo
     "rollout/stale_groups": report.numStale,
     "rollout/aborted_samples": report.numAborted,
     "rollout/truncated_share": mean(delivered.map(({ end }) => (end.kind === "truncated" ? 1 : 0))),
+    "rollout/cut_replies": mean(turns.map(({ finish }) => (finish === "length" ? 1 : 0))),
     "rollout/turns": mean(delivered.map((trajectory) => trajectory.turns.length)),
     "rollout/reply_tokens": mean(replyTokens),
     "rollout/reply_tokens_max": replyTokens.reduce((most, count) => Math.max(most, count), 0),

@@ -7,8 +7,10 @@ import { Random } from "../random/random.ts";
 import { admitByStaleness, admitWanted } from "./admission.ts";
 import type { EpisodeTask } from "./episode.ts";
 import { dropEqualRewards } from "./group-filter.ts";
+import type { Rollout } from "./rollout-report.ts";
 
 const signal = new AbortController().signal;
+const idsOf = ({ groups }: Rollout) => groups.map(({ prompt }) => prompt.id);
 
 test("take delivers the asked number of groups in the order of their prompts, whatever ends first", async () => {
   const scheduler = schedulerOf({ groupSize: 2, maxInFlight: 64 }, { runEpisode: episodes({ waits: () => 5 }) });
@@ -139,13 +141,13 @@ test("asynchronous rollout runs ahead by the allowed staleness and no further", 
   await settle();
   // Version 0, staleness 1, batches of 4: (1 + 0 + 1) * 4.
   expect(runner.numStarted()).toBe(8);
-  scheduler.setVersion(1);
+  scheduler.setProgress(1);
   await settle();
   expect(runner.numStarted()).toBe(12);
   await scheduler.close();
 });
 
-test("groups that became too old while they waited are dropped and counted", async () => {
+test("groups that became too old while they waited are counted, and their prompts start again", async () => {
   let version = 0;
   const scheduler = schedulerOf(
     { groupSize: 1, maxInFlight: 64, admission: admitByStaleness(3, 2), rest: "continue", maxStaleness: 1 },
@@ -154,11 +156,81 @@ test("groups that became too old while they waited are dropped and counted", asy
   await scheduler.take(2, signal);
   await settle();
   version = 2;
-  scheduler.setVersion(version);
+  scheduler.setProgress(version);
   const { groups, report } = await scheduler.take(2, signal);
   // (3 + 0 + 1) * 2 groups were allowed, 2 of them were taken in time.
   expect(report.numStale).toBe(6);
-  expect(groups.map(({ prompt }) => prompt.id)).toEqual(["p8", "p9"]);
+  expect(groups.map(({ prompt }) => prompt.id)).toEqual(["p2", "p3"]);
+  await scheduler.close();
+});
+
+test("a group whose first tokens are too old by now is ended while it runs, and its prompt starts again", async () => {
+  let version = 0;
+  const told: string[] = [];
+  const quick = episodes({ version: () => version });
+  const scheduler = schedulerOf(
+    { groupSize: 2, maxInFlight: 64, admission: admitByStaleness(1, 2), rest: "continue", maxStaleness: 1 },
+    {
+      // The second sample of p2 has asked for a reply under version 0 and never ends by itself.
+      runEpisode: async (task, control) => {
+        control.onStage?.("generating");
+        if (task.groupId === "2" && task.sampleIndex === 1) {
+          await new Promise((resolve) => control.signal.addEventListener("abort", resolve));
+          return { ...(await quick(task, control)), end: { kind: "aborted" } };
+        }
+        return quick(task, control);
+      },
+      onEvent: ({ sampleId, stage }) => told.push(`${sampleId} ${stage}`),
+    },
+  );
+  expect(idsOf(await scheduler.take(2, signal))).toEqual(["p0", "p1"]);
+  await settle();
+  // One step is not too many.
+  version = 1;
+  scheduler.setProgress(1);
+  expect(idsOf(await scheduler.take(2, signal))).toEqual(["p3", "p4"]);
+  version = 2;
+  scheduler.setProgress(2);
+  const { groups, report } = await scheduler.take(3, signal);
+  expect(groups.map(({ prompt }) => prompt.id)).toContain("p2");
+  expect(report).toMatchObject({ numStale: 1, numAborted: 1 });
+  expect(told).toContain("2-0 stale");
+  expect(told).toContain("2-1 aborted");
+  await scheduler.close();
+});
+
+test("between two publications ages are counted in training steps", async () => {
+  const runner = episodes({ version: () => 4 });
+  const scheduler = schedulerOf(
+    { groupSize: 1, maxInFlight: 64, admission: admitByStaleness(2, 2), rest: "continue", maxStaleness: 2 },
+    { runEpisode: runner },
+  );
+  scheduler.setProgress(4);
+  await settle();
+  // Weights of step 4 may serve steps 5, 6 and 7; what earlier steps took is not counted here.
+  expect(runner.numStarted()).toBe((2 + 4 + 1) * 2);
+  scheduler.setProgress(6, 4);
+  const { metrics } = await scheduler.take(2, signal);
+  expect(metrics).toMatchObject({ "rollout/staleness": 2, "rollout/staleness_max": 2, "rollout/stale_groups": 0 });
+  expect(() => scheduler.setProgress(7, 4)).toThrow(
+    /drawn with the weights of step 4, 7 steps are done, and maxStaleness is 2. Publish weights more often, or raise maxStaleness to 3/,
+  );
+  await scheduler.close();
+});
+
+test("sources are told what came of their prompts, filtered ones too, when a batch is delivered", async () => {
+  const told: string[] = [];
+  const source = {
+    ...numbered("p"),
+    record: (id: string, rewards: readonly number[]) => void told.push(`${id} ${rewards}`),
+  };
+  const reward = ({ prompt, sampleIndex }: EpisodeTask) => (prompt.id === "p1" ? 1 : sampleIndex);
+  const scheduler = schedulerOf(
+    { groupSize: 2, maxInFlight: 64, filter: dropEqualRewards },
+    { runEpisode: episodes({ reward, waits: ({ seed }) => seed % 5 }), sources: [{ share: 1, source }] },
+  );
+  await scheduler.take(2, signal);
+  expect(told).toEqual(["p0 0,1", "p1 1,1", "p2 0,1"]);
   await scheduler.close();
 });
 
@@ -227,7 +299,7 @@ test("with faults of every kind the right number of good samples comes out and t
 
 test("a new version right before take does not keep samples from starting", async () => {
   const scheduler = schedulerOf({ groupSize: 1, maxInFlight: 8 }, { runEpisode: episodes({}) });
-  scheduler.setVersion(3);
+  scheduler.setProgress(3);
   expect((await scheduler.take(2, signal)).groups).toHaveLength(2);
   await scheduler.close();
 });

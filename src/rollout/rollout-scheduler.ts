@@ -15,9 +15,9 @@ import { type Admission, admitWanted } from "./admission.ts";
 import { type DomainQuotas, sharesOf, splitByShare } from "./domain-quotas.ts";
 import { Gate } from "./gate.ts";
 import { type GroupCounts, neediestDomain, numMissing } from "./group-demand.ts";
-import { GroupRun, type SampleTask } from "./group-run.ts";
+import { type GroupPlan, GroupRun, type SampleTask } from "./group-run.ts";
 import { PromptQueue } from "./prompt-queue.ts";
-import { oldestVersionOf, ReadyGroups } from "./ready-groups.ts";
+import { ReadyGroups } from "./ready-groups.ts";
 import { ReportBuilder, type Rollout, rolloutMetrics } from "./rollout-report.ts";
 import { runSample } from "./run-sample.ts";
 import type { SchedulerParts } from "./scheduler-parts.ts";
@@ -55,6 +55,9 @@ export class RolloutScheduler {
   #numInFlight = 0;
   #numFiltered = 0;
   #failuresInARow = 0;
+  /** Training steps done. */
+  #step = 0;
+  /** The step whose weights new tokens are drawn with. */
   #version = 0;
   #pumping: Promise<void> = Promise.resolve();
   #isPumping = false;
@@ -74,12 +77,18 @@ export class RolloutScheduler {
     this.#owed = sources.map(() => 0);
   }
 
-  /** Weights that new tokens are drawn with. Decides how far rollout may run ahead, and what is too old by now. */
-  setVersion(version: number): void {
+  /**
+   * How many training steps are done, and the step whose weights new tokens are drawn with: the same, but between two publications.
+   * Decides how far rollout may run ahead, and what is too old by now. Call it after every training step.
+   */
+  setProgress(step: number, version = step): void {
+    const { maxStaleness = Infinity } = this.#parts.options;
+    if (step - version > maxStaleness) throw neverFresh(step, version, maxStaleness);
+    this.#step = step;
     this.#version = version;
-    for (const group of this.#ready.dropBefore(version - (this.#parts.options.maxStaleness ?? Infinity))) {
-      this.#dropStale(group);
-    }
+    for (const { plan, group } of this.#ready.dropBefore(step - maxStaleness)) this.#dropStale(plan, group);
+    const isStale = (run: GroupRun) => step - run.oldestVersion > maxStaleness;
+    for (const run of this.#cancel(isStale)) this.#dropStale(run.plan, run.group());
     this.#pump();
   }
 
@@ -207,7 +216,11 @@ export class RolloutScheduler {
   async #runSample(run: GroupRun, { queuedAtMs, ...task }: SampleTask, signal: AbortSignal): Promise<void> {
     this.#numInFlight++;
     const { clock, runEpisode } = this.#parts;
-    const control = { signal, gate: this.#gate, onStage: (stage: EpisodeStage) => void this.#tell(task.id, stage) };
+    const onStage = (stage: EpisodeStage) => {
+      if (stage === "generating") run.noteReply(task.id, this.#version);
+      this.#tell(task.id, stage);
+    };
+    const control = { signal, gate: this.#gate, onStage };
     const trajectory = await runSample(runEpisode, { ...task, queuedMs: clock() - queuedAtMs }, control, clock);
     this.#numInFlight--;
     this.#finishSample(run, trajectory);
@@ -240,23 +253,24 @@ export class RolloutScheduler {
     const { filter, maxFilteredFactor = 10, maxStaleness = Infinity } = this.#parts.options;
     const group = run.group();
     const reason = filter?.(group) ?? null;
-    const oldestVersion = oldestVersionOf(group);
     if (reason !== null) {
       this.#tellAll([group], "filtered");
       this.#report.addFiltered(group, reason);
       const isStarved = ++this.#numFiltered > maxFilteredFactor * this.#lastAsked;
       if (isStarved) this.#fail(nothingUseful(this.#numFiltered, reason));
-    } else if (this.#version - oldestVersion > maxStaleness) {
-      this.#dropStale(group);
+    } else if (this.#step - run.oldestVersion > maxStaleness) {
+      this.#dropStale(run.plan, group);
     } else {
-      this.#ready.add({ plan: run.plan, group, oldestVersion });
+      this.#ready.add({ plan: run.plan, group, oldestVersion: run.oldestVersion });
       this.#checkEnough();
     }
   }
 
-  #dropStale(group: TrajectoryGroup): void {
+  /** The prompt starts again: left out for good, the ones that take long would be trained on less than the others. */
+  #dropStale(plan: GroupPlan, group: TrajectoryGroup): void {
     this.#tellAll([group], "stale");
     this.#report.addStale();
+    this.#prompts.giveBack([plan]);
   }
 
   #checkEnough(): void {
@@ -279,7 +293,10 @@ export class RolloutScheduler {
     this.#numFiltered = 0;
     this.#settleRest();
     const report = this.#report.take();
-    resolve({ groups, report, metrics: rolloutMetrics(groups, report, this.#version) });
+    // Together and in order, so that what a source learns, and so gives next, does not depend on timing.
+    const seen = [...groups, ...report.filtered.map(({ group }) => group)];
+    for (const group of seen.sort((a, b) => Number(a.id) - Number(b.id))) this.#prompts.record(group);
+    resolve({ groups, report, metrics: rolloutMetrics(groups, report, this.#step) });
     this.#pump();
   }
 
@@ -306,12 +323,19 @@ export class RolloutScheduler {
 
   /** Ends all groups that run. Their prompts start again, before new ones. */
   #cancelRunning(): void {
-    const runs = [...this.#running.values()].sort((a, b) => a.plan.index - b.plan.index);
-    for (const run of runs) run.abort();
-    this.#prompts.giveBack(runs.map(({ plan }) => plan));
-    this.#running.clear();
-    this.#startable.clear();
-    this.#numRunning.fill(0);
+    this.#prompts.giveBack(this.#cancel(() => true).map(({ plan }) => plan));
+  }
+
+  /** Ends groups that run, and gives them in the order of their prompts. */
+  #cancel(isCancelled: (run: GroupRun) => boolean): readonly GroupRun[] {
+    const runs = [...this.#running.values()].filter(isCancelled).sort((a, b) => a.plan.index - b.plan.index);
+    for (const run of runs) {
+      run.abort();
+      this.#running.delete(run.id);
+      this.#startable.delete(run);
+      this.#numRunning[run.plan.domain]!--;
+    }
+    return runs;
   }
 
   #tellAll(groups: readonly TrajectoryGroup[], stage: SampleStage): void {
@@ -344,6 +368,14 @@ function expectCount(key: string, count: number): void {
 
 function closed(): RerollError {
   return new RerollError("CLOSED", "The rollout is closed. Make a new scheduler to go on.");
+}
+
+function neverFresh(step: number, version: number, maxStaleness: number): RerollError {
+  return new RerollError(
+    "INVALID_ARGUMENT",
+    `New tokens are already too old: they are drawn with the weights of step ${version}, ${step} steps are done, and maxStaleness is ${maxStaleness}. Publish weights more often, or raise maxStaleness to ${step - version}.`,
+    { step, version, maxStaleness },
+  );
 }
 
 function everythingFails(count: number, error: RerollError): RerollError {

@@ -37,6 +37,9 @@ export interface SchedulerOptions {
    * default), held where they are and continued under newer weights (partial rollouts), or left running (async).
    */
   readonly rest?: "restart" | "hold" | "continue";
-  /** Ready groups with tokens older than this many versions are dropped. Default: none are. */
+  /**
+   * Training steps since the weights that drew a token, above which its group is ended, whether it runs or is ready; its prompt
+   * starts again. Default: no limit.
+   */
   readonly maxStaleness?: number;
 }

@@ -1,9 +1,19 @@
 /** How a rollout is cut into updates. */
+import { numReplays } from "../experience/join-replays.ts";
 import type { RunConfig } from "./run-config.ts";
 
-/** Optimizer updates per rollout step. */
-export function updatesPerStep({ rollout, training }: RunConfig, numEpochs: number): number {
-  const trajectories = rollout.groupsPerStep * rollout.groupSize;
-  const perEpoch = training.minibatch === 0 ? 1 : Math.ceil(trajectories / training.minibatch);
-  return perEpoch * numEpochs;
+/** What one step trains on, and in how many updates. */
+export interface StepArithmetic {
+  readonly numFresh: number;
+  /** Trajectories that are replayed, once there are enough of them: fewer at first, or where one is drawn twice. */
+  readonly numReplayed: number;
+  /** Optimizer updates of a step that has all of these. */
+  readonly numUpdates: number;
+}
+
+export function stepArithmetic({ rollout, replay, training }: RunConfig, numEpochs: number): StepArithmetic {
+  const numFresh = rollout.groupsPerStep * rollout.groupSize;
+  const numReplayed = replay === null ? 0 : numReplays(rollout.groupsPerStep, replay.ratio) * rollout.groupSize;
+  const perEpoch = training.minibatch === 0 ? 1 : Math.ceil((numFresh + numReplayed) / training.minibatch);
+  return { numFresh, numReplayed, numUpdates: perEpoch * numEpochs };
 }

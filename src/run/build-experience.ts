@@ -2,12 +2,14 @@
 import type { Recipe } from "../algorithms/recipe-runner/recipe.ts";
 import { firstReplayGroup, joinReplays, numReplays } from "../experience/join-replays.ts";
 import { type Replay, ReplayBuffer } from "../experience/replay-buffer.ts";
+import { weightsOf } from "../experience/replay-priority.ts";
 import { type BuildOptions, buildSamples } from "../experience/sample-builder.ts";
 import type { Metrics } from "../flow/metrics.ts";
 import type { JsonValue } from "../flow/prompt.ts";
 import type { SampleBatch, TokenSample } from "../flow/token-sample.ts";
 import type { ExperiencePart } from "../loops/loop-parts.ts";
 import { deriveSeed } from "../random/random.ts";
+import { oldestVersionOf } from "../rollout/oldest-version.ts";
 import type { RunConfig } from "./run-config.ts";
 
 /** Experience whose state can be saved: what it keeps for replay. */
@@ -36,19 +38,23 @@ export function buildExperience(config: RunConfig, recipe: Recipe): SavedExperie
 function withReplay(
   { loop, seed }: RunConfig,
   replay: NonNullable<RunConfig["replay"]>,
-  options: BuildOptions,
+  building: BuildOptions,
 ): SavedExperience {
-  const { ratio, ...priorities } = replay;
-  const buffer = new ReplayBuffer({ ...priorities, betaDraws: loop.steps, seed: deriveSeed(seed, "replay") });
+  const { ratio, priority, ...options } = replay;
+  const weights = weightsOf(priority);
+  const buffer = new ReplayBuffer({ ...options, weights, betaDraws: loop.steps, seed: deriveSeed(seed, "replay") });
   let built: { readonly batch: SampleBatch; readonly idOf: ReadonlyMap<number, number | null> } | null = null;
   return {
     build: (groups, version) => {
-      const { samples, metrics } = buildSamples(groups, options);
+      const { samples, metrics } = buildSamples(groups, building);
       // Drawn before the fresh groups come in, so that none is in a batch twice.
-      const replays = buffer.draw(numReplays(groups.length, ratio));
+      const replays = buffer.draw(numReplays(groups.length, ratio), version);
       const ids = buffer.add(
-        groups.map((group, index) => ({ group, samples: samples.filter((sample) => sample.group === index) })),
-        version,
+        groups.map((group, index) => ({
+          group,
+          samples: samples.filter((sample) => sample.group === index),
+          version: oldestVersionOf(group.trajectories),
+        })),
       );
       const batch = { samples: joinReplays(samples, replays), version };
       const replayIds = replays.map(({ id }, index): [number, number] => [firstReplayGroup(samples) + index, id]);
@@ -56,7 +62,7 @@ function withReplay(
       return { batch, metrics: { ...metrics, ...replayMetrics(replays, batch.samples.length, version, buffer) } };
     },
     onTrained: ({ tdErrors }) => {
-      if (priorities.priority !== "td-error" || tdErrors === undefined || built === null) return;
+      if (weights["td-error"] === 0 || tdErrors === undefined || built === null) return;
       const signals = meanByGroup(built.batch.samples, tdErrors);
       const known = [...signals].flatMap(([group, signal]) => {
         const id = built?.idOf.get(group) ?? null;

@@ -19,6 +19,7 @@ import { createEpisodeRunner, type RunEpisode } from "../rollout/episode.ts";
 import { allFilters, dropEqualRewards, type GroupFilter, keepDifficulty } from "../rollout/group-filter.ts";
 import { type DomainSource, RolloutScheduler } from "../rollout/rollout-scheduler.ts";
 import type { RunConfig } from "./run-config.ts";
+import { maxSampledStaleness } from "./staleness-bound.ts";
 
 /** What trajectories are made in: built once, shared by training and validation. */
 export interface RunWorld {
@@ -168,7 +169,7 @@ export function buildScheduler(
       admission: buildAdmission(config),
       maxFilteredFactor: rollout.filter.maxFactor,
       ...(filter !== null && { filter }),
-      ...(loop.type === "async" && { maxStaleness: loop.maxStaleness }),
+      maxStaleness: maxSampledStaleness(config),
       rest: loop.type === "async" ? "continue" : rollout.partial ? "hold" : "restart",
     },
   });
@@ -176,7 +177,7 @@ export function buildScheduler(
 
 function buildAdmission({ loop, rollout }: RunConfig): Admission {
   if (loop.type === "sync") return admitWanted(rollout.extraGroups);
-  return admitByStaleness(loop.maxStaleness, rollout.groupsPerStep * loop.syncInterval);
+  return admitByStaleness(loop.maxStaleness, rollout.groupsPerStep);
 }
 
 function buildFilter(options: RunConfig["rollout"]["filter"]): GroupFilter | null {

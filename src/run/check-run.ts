@@ -8,7 +8,9 @@ import type { DataOptions } from "../data/data-options.ts";
 import { buildEnv } from "../envs/catalog.ts";
 import { didYouMean } from "../errors/nearest-name.ts";
 import { RerollError } from "../errors/reroll-error.ts";
+import { weightsOf } from "../experience/replay-priority.ts";
 import type { RunConfig } from "./run-config.ts";
+import { MAX_UNCORRECTED, stalenessBounds } from "./staleness-bound.ts";
 
 /** Throws for the first contradiction. */
 export function checkRun(config: RunConfig): void {
@@ -22,9 +24,6 @@ type Check = (config: RunConfig) => string | null;
 
 /** Recipes that compare the trajectories of a prompt with each other; these do not. */
 const WITHOUT_GROUPS: readonly string[] = ["ppo", "reinforce", "reinforce-pp", "remax"];
-
-/** Versions that tokens may be old without a correction. Beyond it the clip range alone does not hold the policy. */
-const MAX_UNCORRECTED = 4;
 
 const CHECKS: readonly Check[] = [
   ({ model }) => {
@@ -63,8 +62,8 @@ const CHECKS: readonly Check[] = [
   },
   checkRewards,
   ({ replay, algorithm }) =>
-    replay?.priority === "td-error" && !buildRecipe(algorithm as RecipeChoice).hasCritic
-      ? `replay.priority is "td-error", and ${algorithm.type} has no critic that could be wrong. Set algorithm.type to "ppo", or replay.priority to "advantage".`
+    replay !== null && weightsOf(replay.priority)["td-error"] > 0 && !buildRecipe(algorithm as RecipeChoice).hasCritic
+      ? `replay.priority counts the td-error, and ${algorithm.type} has no critic that could be wrong. Set algorithm.type to "ppo", or replay.priority to "advantage".`
       : null,
   ({ device, training }) =>
     training.ranks > 1 && device.startsWith("cuda:")
@@ -115,10 +114,12 @@ const CHECKS: readonly Check[] = [
       ? `training.minibatch is more than a step has: got ${minibatch}, and ${count}. Set it to 0 for one update per step.`
       : `training.minibatch must divide the trajectories of a step: got ${minibatch}, and ${count}. Use ${nearestDivisor(trajectories, minibatch)}.`;
   },
-  ({ loop, algorithm }) =>
-    loop.type === "async" && loop.maxStaleness > MAX_UNCORRECTED && !algorithm.bypass && !algorithm.correction
-      ? `loop.maxStaleness is ${loop.maxStaleness} without a correction: tokens that old are far from the policy. Set algorithm.correction, or maxStaleness to ${MAX_UNCORRECTED} or less.`
+  ({ loop, rollout }) =>
+    loop.type === "sync" && loop.maxStaleness !== null && !rollout.partial
+      ? `loop.maxStaleness is ${loop.maxStaleness}, and a synchronous loop trains on fresh tokens alone. Leave it out, set rollout.partial to true, or loop.type to "async".`
       : null,
+  checkSyncInterval,
+  checkStaleness,
   ({ rollout, loop }) =>
     rollout.partial && loop.type === "async"
       ? 'rollout.partial is for loop.type "sync"; in an asynchronous loop unfinished trajectories always go on. Set rollout.partial to false.'
@@ -132,6 +133,43 @@ const CHECKS: readonly Check[] = [
       ? `validation.patience is ${validation.patience} and validation.every is 0, so there is no validation to be patient about. Set validation.every${checkpoint.every > 0 ? ` to ${checkpoint.every}` : ""}.`
       : null,
 ];
+
+/** What holds at any age, whatever the recipe. */
+const CORRECTION = '{ importance: { level: "token", threshold: 2 } }';
+
+/** New tokens are up to `syncInterval - 1` steps old when they are drawn: they must be worth drawing. */
+function checkSyncInterval(config: RunConfig): string | null {
+  const { loop } = config;
+  if (loop.type === "sync" || loop.syncInterval - 1 <= loop.maxStaleness) return null;
+  const oldest = loop.syncInterval - 1;
+  const correction = oldest > MAX_UNCORRECTED && !isCorrected(config) ? ` and ${correctionAdvice(config)}` : "";
+  return `loop.syncInterval is ${loop.syncInterval}, so that tokens are up to ${oldest} training steps old, and loop.maxStaleness is ${loop.maxStaleness}. Set loop.syncInterval to ${loop.maxStaleness + 1} or less, or loop.maxStaleness to ${oldest} or more${correction}.`;
+}
+
+function checkStaleness(config: RunConfig): string | null {
+  const { loop } = config;
+  const tooOld = stalenessBounds(config).filter(({ steps }) => steps > MAX_UNCORRECTED);
+  if (tooOld.length === 0 || isCorrected(config)) return null;
+  const keys: string[] = tooOld.map(({ key }) => key);
+  if (loop.type === "async" && loop.syncInterval - 1 > MAX_UNCORRECTED) keys.push("loop.syncInterval");
+  const facts = tooOld.map(({ key, steps }) => `${key} is ${steps}`).join(" and ");
+  const why =
+    config.algorithm.bypass === null
+      ? "nothing corrects for the weights that drew them"
+      : "the clip range around the weights that drew them lies where the policy was";
+  return `${facts}: tokens may be that many training steps old, and ${why}. Set ${correctionAdvice(config)}, or ${keys.join(" and ")} to ${MAX_UNCORRECTED} or less.`;
+}
+
+function isCorrected({ algorithm }: RunConfig): boolean {
+  // What an algorithm leaves out by itself is as good as never sampled.
+  const { max = Number.POSITIVE_INFINITY } = (algorithm.staleness ?? {}) as { readonly max?: number };
+  return max <= MAX_UNCORRECTED || buildRecipe(algorithm as RecipeChoice).correctsSampler;
+}
+
+function correctionAdvice({ algorithm }: RunConfig): string {
+  const anchor = algorithm.bypass === null ? "" : " and algorithm.bypass to null";
+  return `algorithm.correction to ${CORRECTION}${anchor}`;
+}
 
 function checkOwnPrompts(envs: RunConfig["envs"]): string | null {
   const names = Object.keys(envs);

@@ -8,7 +8,7 @@ import type { RunEpisode } from "../rollout/episode.ts";
 import { startTrainer } from "../training/ranked-trainer.ts";
 import type { Trainer } from "../training/trainer.ts";
 import type { TrainerHostSource } from "../training/trainer-host.ts";
-import { updatesPerStep } from "./batch-arithmetic.ts";
+import { stepArithmetic } from "./batch-arithmetic.ts";
 import { buildEpisodes, buildWorld, type RunWorld } from "./build-rollout.ts";
 import { type Placement, placeRun } from "./machine.ts";
 import { openAgent } from "./open-agent.ts";
@@ -67,7 +67,7 @@ function trainerSource(config: RunConfig, modelFolder: string, placement: Placem
   const algorithm = config.algorithm as RecipeChoice;
   const recipe = buildRecipe(algorithm);
   const needsReference = recipe.needs.includes("referenceLogprobs_BT");
-  const perStep = updatesPerStep(config, recipe.numEpochs);
+  const { numUpdates: perStep } = stepArithmetic(config, recipe.numEpochs);
   const { critic, warmStart } = config;
   return {
     source: {

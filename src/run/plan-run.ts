@@ -6,7 +6,7 @@
 import { buildRecipe, type RecipeChoice } from "../algorithms/recipes/table.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { CausalLmConfig } from "../models/causal-lm/config.ts";
-import { updatesPerStep } from "./batch-arithmetic.ts";
+import { stepArithmetic } from "./batch-arithmetic.ts";
 import { countParameters, estimateMemory, type MemoryPart, microbatchTokens } from "./estimate-memory.ts";
 import type { RunConfig } from "./run-config.ts";
 
@@ -23,6 +23,7 @@ export interface Machine {
 export interface RunPlan {
   /** For a person, one fact each. */
   readonly lines: readonly string[];
+  /** With replay, of a step that has found enough to replay. */
   readonly updatesPerStep: number;
   readonly memory: readonly MemoryPart[];
   readonly totalBytes: number;
@@ -40,7 +41,7 @@ export function planRun(config: RunConfig, machine: Machine, model: CausalLmConf
   if (totalBytes > machine.memoryBytes) throw tooLarge(config, machine, memory, totalBytes);
   return {
     lines: [...batchLines(config, numEpochs), ...memoryLines(model, machine, memory, totalBytes)],
-    updatesPerStep: updatesPerStep(config, numEpochs),
+    updatesPerStep: stepArithmetic(config, numEpochs).numUpdates,
     memory,
     totalBytes,
   };
@@ -49,20 +50,21 @@ export function planRun(config: RunConfig, machine: Machine, model: CausalLmConf
 /** As in "32 prompts x 8 samples = 256 trajectories per step". */
 function batchLines(config: RunConfig, numEpochs: number): string[] {
   const { rollout, training, loop } = config;
-  const trajectories = rollout.groupsPerStep * rollout.groupSize;
-  const perStep = updatesPerStep(config, numEpochs);
+  const { numFresh, numReplayed, numUpdates: perStep } = stepArithmetic(config, numEpochs);
+  const upTo = numReplayed > 0 && training.minibatch > 0 ? "up to " : "";
+  const replayed = numReplayed === 0 ? "" : ` and up to ${numReplayed} replayed`;
   const { warmup, unit, type } = training.schedule;
   const minibatch = training.minibatch === 0 ? "no minibatches" : `minibatch ${training.minibatch}`;
   const epochs = numEpochs === 1 ? "" : ` x ${numEpochs} epochs`;
   const warmupWords =
     unit === "updates"
       ? `${plural(warmup, "warm-up update")} = ${decimals(warmup / perStep)} rollout steps`
-      : `${plural(warmup, "warm-up rollout step")} = ${plural(warmup * perStep, "update")}`;
+      : `${plural(warmup, "warm-up rollout step")} = ${upTo}${plural(warmup * perStep, "update")}`;
   return [
-    `${plural(rollout.groupsPerStep, "prompt")} x ${plural(rollout.groupSize, "sample")} = ${plural(trajectories, "trajectory", "trajectories")} per step; ` +
-      `${minibatch}${epochs} -> ${plural(perStep, "update")} per rollout step`,
+    `${plural(rollout.groupsPerStep, "prompt")} x ${plural(rollout.groupSize, "sample")} = ${plural(numFresh, "trajectory", "trajectories")}${replayed} per step; ` +
+      `${minibatch}${epochs} -> ${upTo}${plural(perStep, "update")} per rollout step`,
     ...(warmup === 0 ? [] : [warmupWords]),
-    `${plural(loop.steps, "step")} = ${plural(loop.steps * perStep, "update")}, learning rate ${training.optimizer.lr} ${type === "constant" ? "constant" : `with ${type} decay`}`,
+    `${plural(loop.steps, "step")} = ${upTo}${plural(loop.steps * perStep, "update")}, learning rate ${training.optimizer.lr} ${type === "constant" ? "constant" : `with ${type} decay`}`,
   ];
 }
 

@@ -29,7 +29,7 @@ export function recordedParts(parts: LoopParts, tracker: RunTracker): LoopParts 
     ...parts,
     rollout: {
       take: (numGroups, signal) => tracker.span("rollout", () => rollout.take(numGroups, signal)),
-      setVersion: (version) => rollout.setVersion(version),
+      setProgress: (step, version) => rollout.setProgress(step, version),
     },
     trainer: { step: (batch) => tracker.span("train", () => train(batch)) },
     sync: { publish: (version) => tracker.span("sync", () => sync.publish(version)) },

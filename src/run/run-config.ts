@@ -99,28 +99,65 @@ const loopOptions = z.discriminatedUnion("type", [
   z.strictObject({
     type: z.literal("sync"),
     steps: z.int().min(0).default(100).describe("Rollout steps; 0 for a warm start alone."),
+    maxStaleness: z
+      .int()
+      .positive()
+      .nullable()
+      .default(null)
+      .describe(
+        "With rollout.partial: training steps since the weights that drew a token, above which a held trajectory is started again. Default 4.",
+      ),
   }),
   z.strictObject({
     type: z.literal("async"),
     steps: z.int().positive().default(100).describe("Rollout steps."),
     syncInterval: z.int().positive().default(1).describe("Training steps between two publications of weights."),
-    maxStaleness: z.int().min(0).default(1).describe("Versions that tokens may be old when they are trained on."),
+    maxStaleness: z
+      .int()
+      .min(0)
+      .default(1)
+      .describe(
+        "Training steps that may lie between the weights that drew a token and those that are trained on it; at least syncInterval - 1.",
+      ),
   }),
 ]);
+
+/** The power of one signal in a priority. */
+const priorityWeight = z.number().min(0);
 
 const replayOptions = z.strictObject({
   capacity: z.int().positive().default(4096).describe("Trajectories kept."),
   ratio: z.number().min(0).lt(1).default(0.25).describe("Share of each batch that is replayed."),
+  eviction: z
+    .enum(["priority", "age"])
+    .default("priority")
+    .describe("What is forgotten where there are more: the groups of the lowest priority, or the oldest."),
   priority: z
-    .enum(["uniform", "advantage", "reward", "rarity", "td-error"])
+    .union([
+      z.enum(["uniform", "advantage", "reward", "rarity", "td-error"]),
+      z.strictObject({
+        recency: priorityWeight.default(1),
+        advantage: priorityWeight.default(0),
+        reward: priorityWeight.default(0),
+        rarity: priorityWeight.default(0),
+        "td-error": priorityWeight.default(0),
+      }),
+    ])
     .default("advantage")
-    .describe("What makes a trajectory likely to be replayed."),
+    .describe(
+      "What makes a group likely to be replayed, beside being recent: one signal, or the weights of several, by which their powers are multiplied.",
+    ),
   alpha: z.number().min(0).default(0.6).describe("How strongly priorities count."),
   beta: z
     .tuple([z.number().min(0).max(1), z.number().min(0).max(1)])
     .default([0.4, 1])
     .describe("Importance correction at the start and the end."),
-  halfLife: z.number().positive().default(2).describe("Versions after which a priority is halved."),
+  halfLife: z.number().positive().default(2).describe("Training steps after which a priority is halved."),
+  maxAge: z
+    .int()
+    .positive()
+    .default(16)
+    .describe("Training steps since the weights that drew it, above which nothing is replayed."),
   maxReuse: z.int().positive().default(4).describe("Times that a trajectory may be replayed."),
 });
 
@@ -184,7 +221,13 @@ export const runConfig = z.strictObject({
   warmStart: warmStartOptions.nullable().default(null).describe("Supervised steps before reinforcement learning."),
   validation: z
     .strictObject({
-      every: z.int().min(0).default(0).describe("Steps between validations; 0: only at the start and the end."),
+      every: z
+        .int()
+        .min(0)
+        .default(0)
+        .describe(
+          "Steps between validations; 0: only at the start and the end. Between two publications they wait for the next one.",
+        ),
       prompts: z.int().positive().default(128).describe("The same ones every time, one trajectory each."),
       data: dataOptions.nullable().default(null).describe("Default: the validation part of the environment."),
       temperature: z.number().min(0).default(0).describe("0 takes the likeliest token."),

@@ -60,9 +60,9 @@ export class RunProgress implements LoopObserver {
     this.#lastMetrics = metrics;
     this.#isUnsaved = true;
     tracker.log(position.step, "train", metrics);
-    const isDue = (every: number | undefined) => every !== undefined && every > 0 && position.step % every === 0;
-    if (isDue(config.validation?.every)) await this.#validate(position);
-    if (isDue(config.checkpoint.every)) await this.#save(position);
+    if (this.#isValidationDue(position)) await this.#validate(position);
+    const { every } = config.checkpoint;
+    if (every > 0 && position.step % every === 0) await this.#save(position);
     return signal.aborted || this.#isOver() ? "stop" : "continue";
   }
 
@@ -76,6 +76,13 @@ export class RunProgress implements LoopObserver {
       lastMetrics: this.#lastMetrics,
       modelFolder: join(this.#savedFolder, "model"),
     };
+  }
+
+  /** A validation measures the weights that were published last: one that falls due in between waits until they are the run's own. */
+  #isValidationDue({ step, version }: LoopPosition): boolean {
+    const every = this.#parts.config.validation?.every ?? 0;
+    if (every === 0 || version !== step) return false;
+    return Math.floor(step / every) > Math.floor(Math.max(0, this.#validatedStep) / every);
   }
 
   async #validate(position: LoopPosition): Promise<void> {

@@ -7,6 +7,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { ConsoleOptions } from "../tracking/console.ts";
+import type { HealthLimits } from "../tracking/health.ts";
 import type { OpenSink } from "../tracking/metric-sink.ts";
 import { mlflowSink } from "../tracking/mlflow-sink.ts";
 import { runClock } from "../tracking/run-clock.ts";
@@ -18,6 +19,7 @@ import { wandbSink } from "../tracking/wandb-sink.ts";
 import { Checkpoints } from "./checkpoint.ts";
 import type { PreparedRun } from "./prepare-run.ts";
 import type { RunConfig } from "./run-config.ts";
+import { maxSampledStaleness } from "./staleness-bound.ts";
 import { type TrainResult, trainRun } from "./train-run.ts";
 
 /** How to run it. */
@@ -48,6 +50,7 @@ export function runTraining({ config, plan }: PreparedRun, options: RunTrainingO
     isExportable: true,
     lines: plan.lines,
     recorded: withoutSecrets(config),
+    limits: { maxStaleness: maxSampledStaleness(config), maxReplyTokens: config.rollout.sampling.maxTokens },
     folder: { trajectoryInterval: config.tracking.trajectoriesEvery, maxTrajectoryGroups: config.tracking.maxGroups },
   };
   return trackRun(run, options, (open) => trainRun(config, { ...open, clock: runClock }));
@@ -65,6 +68,8 @@ export interface TrackedRun {
   readonly model: string;
   /** Whether `reroll export` can write it for other tools. */
   readonly isExportable: boolean;
+  /** What the health of the run is judged by. */
+  readonly limits?: HealthLimits;
   /** Said before the first step. */
   readonly lines: readonly string[];
   /** The config as the folder keeps it, without secrets. */
@@ -103,6 +108,7 @@ export async function trackRun<Result>(
     numWarmSteps: run.numWarmSteps ?? 0,
     clock: runClock,
     sinks,
+    ...(run.limits !== undefined && { limits: run.limits }),
     console: options.console === undefined ? { next } : options.console,
     onStep,
   });

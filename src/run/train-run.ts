@@ -93,7 +93,7 @@ async function train(config: RunConfig, options: TrainOptions, parts: RunParts):
       },
       tracker,
     );
-    const start = saved?.state ?? { step: 0, version: 0 };
+    const start = saved?.state ?? { step: 0 };
     const position = await runRolloutLoop(loop, start, loopOptions(config), signal);
     return await progress.finish(position);
   } finally {

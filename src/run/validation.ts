@@ -36,7 +36,7 @@ export function buildValidation(config: RunConfig, world: RunWorld, runEpisode: 
       clock,
     });
     try {
-      scheduler.setVersion(version);
+      scheduler.setProgress(version);
       const result = await scheduler.take(validation?.prompts ?? 128, signal);
       return { rollout: result, metrics: renamed(result.metrics) };
     } finally {

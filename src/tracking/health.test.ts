@@ -11,7 +11,9 @@ const well: Metrics = {
   "rollout/equal_reward_share": 0.3,
   "rollout/failed_share": 0.01,
   "rollout/truncated_share": 0.1,
-  "rollout/reply_tokens": 200,
+  "rollout/cut_replies": 0.1,
+  "rollout/groups": 32,
+  "rollout/stale_groups": 1,
   "rollout/staleness": 1,
   "policy/entropy": 0.8,
   "policy/clip_fraction": 0.1,
@@ -47,9 +49,10 @@ test.each([
   ["bad-gradient", { "train/grad_norm": 2000 }],
   ["clipping", { "policy/clip_fraction": 0.6 }],
   ["staleness", { "rollout/staleness": 3.8 }],
+  ["staleness", { "rollout/stale_groups": 8 }],
   ["engine-idle", { "idle/engine": 0.9 }],
   ["trainer-idle", { "idle/trainer": 0.9 }],
-  ["reply-length", { "rollout/reply_tokens": 1000 }],
+  ["reply-length", { "rollout/cut_replies": 0.6 }],
 ] as const)("%s is found in %j, and nothing else", (code, changed) => {
   const history = repeat({ ...well, ...changed });
   expect(codes(history, { maxStaleness: 4, maxReplyTokens: 1024 })).toEqual([code]);

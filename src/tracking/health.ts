@@ -15,7 +15,9 @@ export interface HealthWarning {
 
 /** Limits that a run has set itself. Without them, the checks that need them say nothing. */
 export interface HealthLimits {
+  /** Training steps that what comes from rollout may be old. */
   readonly maxStaleness?: number;
+  /** Tokens of one reply. */
   readonly maxReplyTokens?: number;
   /** Steps without a change of the reward after which it is called flat. Default 50. */
   readonly flatSteps?: number;
@@ -32,6 +34,8 @@ const STEPS_TO_CLEAR = 10;
 /** Where rollout and training take turns, each waits for the other: a share of 0.7 is nothing to warn of. */
 const MAX_IDLE = 0.85;
 const DEFAULT_FLAT_STEPS = 50;
+/** Of all groups: sampling them for nothing now and then is cheaper than waiting. */
+const MAX_DROPPED = 0.1;
 
 const checks = {
   "equal-rewards": above(
@@ -80,9 +84,16 @@ const checks = {
       `${percent(share)} of tokens are clipped and have no gradient. Lower the learning rate, take fewer updates per rollout, or check that the sampler's weights are fresh.`,
   ),
   staleness: (history, { maxStaleness }) => {
-    const now = recent(history, "train/staleness") ?? recent(history, "rollout/staleness");
-    return maxStaleness !== undefined && maxStaleness > 0 && now !== null && now >= 0.9 * maxStaleness
-      ? `Tokens are ${short(now)} versions old on average, and ${maxStaleness} is the limit: rollout is too slow for training. Give it more of the machine, or train on more groups per step.`
+    const dropped = recent(history, "rollout/stale_groups");
+    const kept = recent(history, "rollout/groups");
+    const now = recent(history, "rollout/staleness");
+    if (maxStaleness === undefined || maxStaleness === 0) return null;
+    if (dropped !== null && kept !== null && dropped > MAX_DROPPED * (dropped + kept)) {
+      return `${percent(dropped / (dropped + kept))} of groups are more than ${maxStaleness} training steps old before they are trained on, and start again. Raise loop.maxStaleness, or give rollout more of the machine.`;
+    }
+    // With a limit of one, overlap itself makes tokens that old.
+    return maxStaleness > 1 && now !== null && now >= 0.9 * maxStaleness
+      ? `Tokens are ${short(now)} training steps old on average, and ${maxStaleness} is the limit: rollout runs ahead as far as it may, and waits. Lower loop.maxStaleness, which costs no time, or give training more of the machine.`
       : null;
   },
   "engine-idle": above(
@@ -103,9 +114,9 @@ const checks = {
     return `The mean reward has been ${short(rewards[0]!)} for ${flatSteps} steps. Look at trajectories: the reward may not see what the model does, or the task may be out of its reach.`;
   },
   "reply-length": (history, { maxReplyTokens }) => {
-    const now = recent(history, "rollout/reply_tokens");
-    return maxReplyTokens !== undefined && now !== null && now > 0.9 * maxReplyTokens
-      ? `Replies have ${Math.round(now)} tokens on average, and ${maxReplyTokens} is the limit: most are cut off before they end. Raise the limit, or penalize length.`
+    const share = recent(history, "rollout/cut_replies");
+    return maxReplyTokens !== undefined && share !== null && share > 0.5
+      ? `${percent(share)} of replies are cut off before they end: rollout.sampling.maxTokens is ${maxReplyTokens}. Raise it, or penalize length.`
       : null;
   },
 } satisfies Readonly<Record<string, Check>>;

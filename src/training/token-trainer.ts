@@ -36,7 +36,7 @@ export interface TokenTrainerParts {
   readonly model: CausalLm;
   readonly recipe: Recipe;
   readonly optimizer: Optimizer;
-  /** By the number of updates done. */
+  /** By the number of updates done, or of those planned: see `updatesPerStep`. */
   readonly schedule: Schedule;
   /** What KL is measured to: a frozen model, or this one without its LoRA adapters. */
   readonly reference: CausalLm | "base" | null;
@@ -60,6 +60,11 @@ export interface TokenTrainerOptions {
   /** Trajectories per update; 0 for one update per rollout. */
   readonly minibatchTrajectories: number;
   readonly maxGradNorm: number;
+  /**
+   * Updates that the schedule has planned for a step. A step that makes more or fewer, because of replays or failed samples, moves
+   * the schedule on by as much, so that it ends when the run does. Default: the schedule counts the updates that were made.
+   */
+  readonly updatesPerStep?: number;
   /** Trade time for memory in the backward pass. */
   readonly recompute: boolean;
   readonly seed: number;
@@ -119,8 +124,11 @@ export class TokenTrainer {
       const sums = new MetricSums();
       const { recipe } = this.#parts;
       for (let epoch = 0; epoch < recipe.numEpochs; epoch++) {
-        for (const rows of await this.#minibatches(grid, epoch))
-          await this.#update(grid, scored, rows, { sums, reading });
+        const minibatches = await this.#minibatches(grid, epoch);
+        for (const [i, rows] of minibatches.entries()) {
+          const place = { index: epoch * minibatches.length + i, count: recipe.numEpochs * minibatches.length };
+          await this.#update(grid, scored, rows, this.#factorAt(place), { sums, reading });
+        }
       }
       const metrics = { ...readCorrectionMetrics(scored.metrics), ...sums.read() };
       await this.#advance(metrics, batch.samples.length, scored);
@@ -220,15 +228,24 @@ export class TokenTrainer {
     return Array.from({ length: count }, (_, i) => order.slice(cut(i), cut(i + 1)).flatMap((key) => rowsOf.get(key)!));
   }
 
+  /** What the schedule makes of the learning rate of an update, by its place among those of the step. */
+  #factorAt({ index, count }: { readonly index: number; readonly count: number }): number {
+    const { schedule, options } = this.#parts;
+    const { numSteps, numUpdates } = this.#state;
+    const planned = options.updatesPerStep;
+    return schedule(planned === undefined ? numUpdates : numSteps * planned + (index * planned) / count);
+  }
+
   async #update(
     grid: Grid,
     scored: ScoredBatch,
     rows: readonly number[],
+    factor: number,
     { sums, reading }: { readonly sums: MetricSums; readonly reading: TrainerReading },
   ): Promise<void> {
-    const { model, optimizer, schedule, critic, ranks, options } = this.#parts;
+    const { model, optimizer, critic, ranks, options } = this.#parts;
     const { numUpdates } = this.#state;
-    applySchedule(optimizer, schedule(numUpdates));
+    applySchedule(optimizer, factor);
     optimizer.zeroGrad();
     critic?.optimizer.zeroGrad();
     const part = tensorScope(() => {
@@ -267,7 +284,7 @@ export class TokenTrainer {
       if (critic === null) return;
       const parameters = [...critic.model.trainableParameters(), ...critic.head.trainableParameters()];
       sums.addUpdate({ "train/critic_grad_norm": clipGradNorm(parameters, options.maxGradNorm) });
-      applySchedule(critic.optimizer, schedule(numUpdates));
+      applySchedule(critic.optimizer, factor);
       critic.optimizer.step();
     });
     optimizer.zeroGrad();

@@ -100,7 +100,15 @@ export async function buildTrainer(source: TrainerSource, model: CausalLm): Prom
     reference,
     critic,
     ...(ranks !== undefined && { ranks }),
-    options: { temperature, minibatchTrajectories: minibatch, maxTokensPerMicrobatch, maxGradNorm, recompute, seed },
+    options: {
+      temperature,
+      minibatchTrajectories: minibatch,
+      maxTokensPerMicrobatch,
+      maxGradNorm,
+      updatesPerStep: length.updatesPerRolloutStep,
+      recompute,
+      seed,
+    },
   });
   return { model, trainer, optimizer, critic, ranks };
 }

@@ -83,8 +83,8 @@ export const brokenRunFiles: readonly BrokenRunFile[] = [
   changed("loop-type", { loop: { type: "asinc" } }, "loop.type must be one of sync, async", "Did you mean async?"),
   changed(
     "loop-key",
-    { loop: { type: "sync", maxStaleness: 2 } },
-    "loop.maxStaleness is not an option",
+    { loop: { type: "sync", syncInterval: 2 } },
+    "loop.syncInterval is not an option",
     "Known are: type, steps",
   ),
   rollout("pair", { filter: { meanReward: [0.1] } }, "rollout.filter.meanReward", "at least 2 items"),

@@ -211,7 +211,7 @@ describe.skipIf(noBrowser !== undefined)(noBrowser ?? "in a browser", () => {
       rollout: { groupsPerStep: 6, groupSize: 4, context: "turn", contextLength: 64, sampling: { maxTokens: 4 } },
       algorithm: { type: "gigpo", bypass: {} },
       training: { optimizer: { lr: 1e-3 }, minibatch: 8 },
-      replay: { capacity: 64, ratio: 0.25 },
+      replay: { capacity: 64, ratio: 0.25, maxAge: 4 },
       loop: { type: "async", steps: 3, maxStaleness: 1 },
       warmStart: { type: "play", steps: 12, turnsPerStep: 64 },
     });

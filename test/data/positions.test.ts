@@ -56,12 +56,13 @@ async function build(data: DataChoice, seed: number): Promise<PromptSource> {
   return (await buildSource(data, { seed, envs: { env: { makePrompt } } })).source;
 }
 
-/** Asks for prompts in the given counts and records a made-up success rate of each. */
+/** Asks for prompts in the given counts and records made-up rewards of each. */
 async function play(source: PromptSource, counts: readonly number[]): Promise<string[]> {
   const ids: string[] = [];
   for (const count of counts) {
     const prompts = await source.next(count);
-    for (const { id } of prompts) source.record?.(id, deriveSeed(ids.length, id) / 2 ** 32);
+    for (const { id } of prompts)
+      source.record?.(id, [deriveSeed(ids.length, id) % 2, deriveSeed(ids.length, id, 1) % 2]);
     ids.push(...prompts.map(({ id }) => id));
   }
   return ids;

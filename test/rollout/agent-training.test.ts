@@ -152,7 +152,7 @@ describe.each([
           },
           groupsPerStep: 3,
         },
-        { step: 0, version: 0 },
+        { step: 0 },
         { numSteps: 3 },
         new AbortController().signal,
       );

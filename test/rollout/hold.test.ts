@@ -41,7 +41,7 @@ test("groups that are held keep their tokens, lose no prompt, and end with token
   let numMixed = 0;
   for (let version = 0; version < 6; version++) {
     engine.publish(version);
-    scheduler.setVersion(version);
+    scheduler.setProgress(version);
     const { groups, report } = await scheduler.take(4, signal);
     expect(engine.status()).toMatchObject({ runningRequests: 0, queuedRequests: 0 });
     expect(report).toMatchObject({ failed: [], numAborted: 0 });

@@ -46,7 +46,7 @@ test("a filter that throws ends the take that waits, or the next one", async () 
   );
   await expect(scheduler.take(1, signal)).rejects.toThrow("filter broke");
   await settle();
-  scheduler.setVersion(1);
+  scheduler.setProgress(1);
   await settle();
   isBroken = false;
   await expect(scheduler.take(1, signal)).rejects.toThrow("filter broke");
@@ -120,7 +120,7 @@ test("an asynchronous run restored at any moment delivers every prompt exactly o
         const before = make();
         const delivered: string[] = [];
         for (let version = 0; version < numTakes; version++) {
-          before.setVersion(version);
+          before.setProgress(version);
           delivered.push(...promptIds(await before.take(2, signal)));
         }
         for (let i = 0; i < numTurns; i++) await new Promise((resolve) => setImmediate(resolve));
@@ -132,7 +132,7 @@ test("an asynchronous run restored at any moment delivers every prompt exactly o
         const isMissing = () => first.some((id) => !delivered.includes(id));
         // Others may run ahead of a slow group, but not for ever: one that is lost never comes.
         for (let version = numTakes; version < numTakes + 8 || (isMissing() && version < 200); version++) {
-          after.setVersion(version);
+          after.setProgress(version);
           delivered.push(...promptIds(await after.take(2, signal)));
         }
         await after.close();
@@ -196,7 +196,7 @@ test.each([
     );
     const domains: string[] = [];
     for (let version = 0; version < 8; version++) {
-      scheduler.setVersion(version);
+      scheduler.setProgress(version);
       const { groups } = await scheduler.take(2, signal);
       domains.push(...groups.map(({ prompt }) => prompt.domain));
     }
@@ -230,7 +230,7 @@ test("a long asynchronous run keeps nothing of what it has delivered, dropped or
   );
   const seen: WeakRef<object>[] = [];
   for (; version < 150; version++) {
-    scheduler.setVersion(version);
+    scheduler.setProgress(version);
     const { groups, report } = await scheduler.take(4, signal);
     seen.push(...groups.flatMap(({ trajectories }) => trajectories.map((one) => new WeakRef(one))));
     seen.push(...report.failed.map((one) => new WeakRef(one)));
@@ -306,7 +306,7 @@ test("an asynchronous run that finds nothing useful stops sampling between takes
   );
   await scheduler.take(2, signal);
   isDull = true;
-  scheduler.setVersion(1);
+  scheduler.setProgress(1);
   await settle();
   const numStarted = runner.numStarted();
   await settle();
@@ -328,7 +328,7 @@ test("groups dropped as too old make room for as many new ones, and do not count
   // (2 + 0 + 1) * 3 in all: 3 delivered, 6 ready.
   expect(runner.numStarted()).toBe(9);
   version = 1;
-  scheduler.setVersion(1);
+  scheduler.setProgress(1);
   await settle();
   // The 6 are dropped. (2 + 1 + 1) * 3 = 12 may be accepted or running, 3 are delivered: 9 more.
   expect(runner.numStarted()).toBe(18);

@@ -45,12 +45,23 @@ function createRecipe(options: CommonOptions & { readonly type: string }, pieces
     needs: plan.needs,
     needsEntropies: options.entropy !== null,
     hasCritic: pieces.critic !== undefined,
+    correctsSampler: correctsSampler(options, pieces),
     numEpochs: options.numEpochs,
     initialState,
     score: (batch, state = initialState) => scoreBatch(plan, batch, state),
     loss: (microbatch, denominators) => recipeLoss(plan, microbatch, denominators),
     advance: advanceState,
   };
+}
+
+function correctsSampler({ correction, bypass, outliers }: CommonOptions, { policy }: RecipePieces): boolean {
+  if (outliers !== null || policy.weighsSampler === "always") return true;
+  if (bypass === null) return correction !== null;
+  // The weights of the correction are not applied on top of a ratio that takes their place.
+  const isWeighted = bypass.loss === "reinforce" || !policy.hasRatio;
+  const weighs = correction !== null && correction.importance !== null && isWeighted;
+  const rejects = correction !== null && Object.keys(correction.rejections).length > 0;
+  return weighs || rejects || (bypass.loss === "recipe" && policy.weighsSampler === "bypass");
 }
 
 function needsOf(options: CommonOptions, pieces: RecipePieces): BatchInput[] {

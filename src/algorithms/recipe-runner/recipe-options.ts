@@ -100,7 +100,7 @@ export const commonOptions = {
     .strictObject({ max: z.int().min(0), scope: scope.default("token") })
     .nullable()
     .default(null)
-    .describe("Drop tokens sampled more than this many versions ago."),
+    .describe("Drop tokens whose weights are more than this many training steps old."),
   masksTruncated: z.boolean().default(false).describe("Do not train on rows that a limit cut short."),
   dropsFlatGroups: z.boolean().default(false).describe("Do not count groups whose rewards are all equal."),
   overlong: overlong.nullable().default(null).describe("A penalty that grows towards the largest length."),

@@ -23,6 +23,11 @@ export interface Recipe {
   readonly needsEntropies: boolean;
   /** Whether a microbatch must hold `values_BT`. */
   readonly hasCritic: boolean;
+  /**
+   * Whether the loss corrects for the weights that sampled, however old they are: by importance weights, or by leaving out
+   * what they disagree about. A clip range around the sampler is no such correction.
+   */
+  readonly correctsSampler: boolean;
   /** Passes over each rollout. */
   readonly numEpochs: number;
   readonly initialState: RecipeState;
@@ -96,6 +101,11 @@ export interface PolicyPiece {
    * importance weights are not applied a second time.
    */
   readonly hasRatio: boolean;
+  /**
+   * Where the loss itself weighs tokens by how likely the sampler was to draw them: by anchor / sampler always, or by its own
+   * ratio, held fixed, where that is policy / sampler because the anchor is bypassed.
+   */
+  readonly weighsSampler?: "always" | "bypass";
   /** Chooses tokens over the whole batch; gets the anchor's log-probs as those of the policy. */
   readonly select?: (inputs: PolicyLossInputs) => Tensor;
   /** Whether the loss reads `segments_BT`. */

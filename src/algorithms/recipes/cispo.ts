@@ -23,6 +23,7 @@ export const cispo = defineRecipe(cispoOptions, (options) => ({
   estimate: groupEstimate(options),
   policy: {
     hasRatio: true,
+    weighsSampler: "bypass",
     loss: (inputs) => {
       const { clipLow, clipHigh, dropsPpoClipped } = options;
       return cispoLoss(inputs, { clipLow, clipHigh, dropsPpoClipped });

@@ -36,6 +36,7 @@ export const decoupledPpo = defineRecipe(decoupledPpoOptions, (options, path) =>
     estimate: groupEstimate(options),
     policy: {
       hasRatio: true,
+      weighsSampler: "always",
       loss: (inputs) => decoupledPpoLoss(inputs, { clipLow, clipHigh, dualClip, weightCap, overCap }),
     },
     reduction,

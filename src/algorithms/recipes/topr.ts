@@ -25,6 +25,7 @@ export const topr = defineRecipe(toprOptions, (options) => ({
   estimate: groupEstimate(options),
   policy: {
     hasRatio: true,
+    weighsSampler: "bypass",
     loss: (inputs) => {
       const { weightPositive, weightNegative, level } = options;
       return toprLoss(inputs, { weightPositive, weightNegative, level });

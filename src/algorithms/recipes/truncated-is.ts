@@ -24,7 +24,11 @@ export const truncatedIs = defineRecipe(truncatedIsOptions, (options, path) => {
   }
   return {
     estimate: groupEstimate(options),
-    policy: { hasRatio: true, loss: (inputs) => truncatedIsLoss(inputs, { ratioLow, ratioHigh }) },
+    policy: {
+      hasRatio: true,
+      weighsSampler: "bypass",
+      loss: (inputs) => truncatedIsLoss(inputs, { ratioLow, ratioHigh }),
+    },
     reduction,
   };
 });

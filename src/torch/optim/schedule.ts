@@ -7,7 +7,7 @@
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { Optimizer } from "./optimizer.ts";
 
-/** The factor at a step. */
+/** The factor at a step, which may lie between two whole ones. */
 export type Schedule = (step: number) => number;
 
 /** Sets the learning rate of every group to its base times the factor. */
@@ -43,7 +43,7 @@ export function cosineDecay(steps: number, finalFactor = 0): Schedule {
 /** Linear warm-up for `steps` updates, then `after`, which counts from its own 0. */
 export function withWarmup(steps: number, after: Schedule): Schedule {
   expectSteps("warm-up", steps, 0);
-  return (step) => (step < steps ? (after(0) * (step + 1)) / steps : after(step - steps));
+  return (step) => (step < steps ? (after(0) * Math.min(step + 1, steps)) / steps : after(step - steps));
 }
 
 function progress(step: number, steps: number): number {

@@ -1,0 +1,11 @@
+/** How old what was sampled is. */
+import type { Trajectory } from "../flow/trajectory.ts";
+
+/** The version of the oldest token; Infinity where there is none. */
+export function oldestVersionOf(trajectories: readonly Trajectory[]): number {
+  let oldest = Infinity;
+  for (const { turns } of trajectories) {
+    for (const { reply } of turns) for (const version of reply.versions) oldest = Math.min(oldest, version);
+  }
+  return oldest;
+}

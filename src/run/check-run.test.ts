@@ -1,0 +1,130 @@
+import { describe, expect, test } from "vitest";
+import { exampleConfig } from "../../test/cli/example-run.ts";
+import { checkRun } from "./check-run.ts";
+
+const check = (...sets: readonly string[]) => checkRun(exampleConfig(...sets));
+
+const correction = 'algorithm.correction={"importance":{"level":"token","threshold":2}}';
+const decoupled = "algorithm.type=decoupled-ppo";
+const bypass = "algorithm.bypass={}";
+/** A loop whose tokens may be this many training steps old. */
+const stale = (steps: number) => `loop={"type":"async","maxStaleness":${steps}}`;
+const rare = (interval: number, steps = 1) =>
+  `loop={"type":"async","syncInterval":${interval},"maxStaleness":${steps}}`;
+const replay = (facts: object) => `replay=${JSON.stringify(facts)}`;
+
+describe("tokens of any age are trained on by what corrects for the weights that drew them", () => {
+  test.each([
+    ["decoupled PPO", [decoupled]],
+    ["token weights", [correction]],
+    ["rejection", ['algorithm.correction={"rejections":{"token_k1":"0.5_2"}}']],
+    ["outliers left out", ['algorithm.outliers={"of":"ratio","low":0.5,"high":2}']],
+    ["a ratio that is a weight", ["algorithm.type=truncated-is", bypass]],
+    ["rejection in bypass mode", [bypass, 'algorithm.correction={"rejections":{"token_k1":"0.5_2"}}']],
+    ["weights of reinforce in bypass mode", ['algorithm.bypass={"loss":"reinforce"}', correction]],
+    ["leaving out what is old", ['algorithm.staleness={"max":2}']],
+  ])("%s", (_, algorithm) => {
+    expect(() => check(...algorithm, stale(50))).not.toThrow();
+    expect(() => check(...algorithm, rare(100, 99))).not.toThrow();
+    expect(() => check(...algorithm, replay({ ratio: 0.9 }))).not.toThrow();
+  });
+});
+
+/** What is refused, what must be said, and the ways out that it names: each makes the run pass. */
+const refused: readonly (readonly [name: string, sets: string[], says: RegExp, ways: string[][]])[] = [
+  [
+    "staleness",
+    [stale(8)],
+    /^loop.maxStaleness is 8: tokens may be that many training steps old, and nothing corrects for the weights that drew them. Set algorithm.correction to { importance: { level: "token", threshold: 2 } }, or loop.maxStaleness to 4 or less.$/,
+    [[stale(8), correction], [stale(4)]],
+  ],
+  [
+    "bypass",
+    [bypass, stale(50)],
+    /the clip range around .* Set algorithm.correction to {.*} and algorithm.bypass to null, or loop.maxStaleness to 4 or less/,
+    [
+      [stale(50), correction, "algorithm.bypass=null"],
+      [bypass, stale(4)],
+    ],
+  ],
+  [
+    "bypass with weights that its loss does not apply",
+    [bypass, correction, stale(50)],
+    /algorithm.bypass to null/,
+    [[stale(50), correction, "algorithm.bypass=null"]],
+  ],
+  [
+    "a ratio against the anchor",
+    ["algorithm.type=truncated-is", stale(8)],
+    /nothing corrects for the weights that drew them/,
+    [["algorithm.type=truncated-is", stale(8), correction]],
+  ],
+  [
+    "replay",
+    [replay({ ratio: 0.9 })],
+    /^replay.maxAge is 16: .* or replay.maxAge to 4 or less/,
+    [[replay({ ratio: 0.9 }), correction], [replay({ ratio: 0.9, maxAge: 4 })]],
+  ],
+  [
+    "both",
+    [stale(8), replay({ ratio: 0.9 })],
+    /^loop.maxStaleness is 8 and replay.maxAge is 16: .* or loop.maxStaleness and replay.maxAge to 4 or less/,
+    [
+      [stale(8), replay({ ratio: 0.9 }), correction],
+      [stale(4), replay({ ratio: 0.9, maxAge: 4 })],
+    ],
+  ],
+  [
+    "an interval beyond maxStaleness",
+    [rare(100)],
+    /^loop.syncInterval is 100, so that tokens are up to 99 training steps old, and loop.maxStaleness is 1. Set loop.syncInterval to 2 or less, or loop.maxStaleness to 99 or more and algorithm.correction to {/,
+    [[rare(2)], [rare(100, 99), correction]],
+  ],
+  [
+    "the same where it is corrected",
+    [rare(100), decoupled],
+    /or loop.maxStaleness to 99 or more\.$/,
+    [
+      [rare(2), decoupled],
+      [rare(100, 99), decoupled],
+    ],
+  ],
+  [
+    "an interval within maxStaleness",
+    [rare(100, 99)],
+    /^loop.maxStaleness is 99: .* or loop.maxStaleness and loop.syncInterval to 4 or less/,
+    [[rare(100, 99), correction], [rare(4, 4)]],
+  ],
+  [
+    "held trajectories",
+    ["rollout.partial=true", 'loop={"type":"sync","maxStaleness":9}'],
+    /^loop.maxStaleness is 9: /,
+    [
+      ["rollout.partial=true", 'loop={"type":"sync","maxStaleness":9}', correction],
+      ["rollout.partial=true", 'loop={"type":"sync","maxStaleness":4}'],
+      ["rollout.partial=true"],
+    ],
+  ],
+  [
+    "a bound that nothing reads",
+    ['loop={"type":"sync","maxStaleness":2}'],
+    /^loop.maxStaleness is 2, and a synchronous loop trains on fresh tokens alone/,
+    [[], ["rollout.partial=true", 'loop={"type":"sync","maxStaleness":2}'], [stale(2)]],
+  ],
+  [
+    "a TD error without a critic",
+    [replay({ priority: { "td-error": 1 }, maxAge: 4 })],
+    /^replay.priority counts the td-error, and grpo has no critic/,
+    [
+      [replay({ priority: { "td-error": 1 }, maxAge: 4 }), "algorithm.type=ppo"],
+      [replay({ priority: "advantage", maxAge: 4 })],
+    ],
+  ],
+];
+
+describe("without a correction", () => {
+  test.each(refused)("%s is refused, and each way out that is named leads out", (_, sets, says, ways) => {
+    expect(() => check(...sets)).toThrow(says);
+    for (const way of ways) expect(() => check(...way), way.join(" ")).not.toThrow();
+  });
+});

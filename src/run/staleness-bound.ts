@@ -1,0 +1,26 @@
+/** How old the tokens of a run may become, in training steps since the weights that drew them. */
+import type { RunConfig } from "./run-config.ts";
+
+/** Training steps that tokens may be old while nothing corrects for it. Beyond it a clip range alone does not hold the policy. */
+export const MAX_UNCORRECTED = 4;
+
+/** A key of the run file that lets tokens grow old, and how old. */
+export interface StalenessBound {
+  readonly key: "loop.maxStaleness" | "replay.maxAge";
+  readonly steps: number;
+}
+
+/** The bounds that hold in a run: none where every token is of the weights that are trained on it. */
+export function stalenessBounds({ loop, rollout, replay }: RunConfig): readonly StalenessBound[] {
+  const sampled = maxSampledStaleness({ loop, rollout });
+  return [
+    ...(sampled === 0 ? [] : [{ key: "loop.maxStaleness", steps: sampled } as const]),
+    ...(replay === null || replay.ratio === 0 ? [] : [{ key: "replay.maxAge", steps: replay.maxAge } as const]),
+  ];
+}
+
+/** The bound on what comes from rollout. */
+export function maxSampledStaleness({ loop, rollout }: Pick<RunConfig, "loop" | "rollout">): number {
+  if (loop.type === "async") return loop.maxStaleness;
+  return rollout.partial ? (loop.maxStaleness ?? MAX_UNCORRECTED) : 0;
+}
