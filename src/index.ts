@@ -48,10 +48,12 @@ export {
   type ControlNetworkOptions,
   ControlPolicy,
   type ControlPolicyOptions,
+  type ControlPolicyShape,
   createCritic,
+  loadControlPolicy,
+  saveControlPolicy,
 } from "./control/policy/control-policy.ts";
 export { ObservationNormalizer, type ObservationNormalizerOptions } from "./control/policy/observation-normalizer.ts";
-export { type ControlPolicyShape, loadControlPolicy, saveControlPolicy } from "./control/policy/policy-files.ts";
 export { type ControlLossOptions, type ControlRows, controlLosses } from "./control/ppo/losses.ts";
 export { type ControlScores, scoreControl } from "./control/ppo/scores.ts";
 export { type ControlSchedule, ControlTrainer, type ControlTrainerOptions } from "./control/ppo/trainer.ts";

@@ -5,7 +5,7 @@
  * Defaults are those of HDMI but for what it sets for thousands of environments at once.
  */
 import { z } from "zod";
-import { controlConfig } from "../control-config.ts";
+import { type ControlConfig, controlConfig } from "../control-config.ts";
 
 const adaptModuleOptions = z.discriminatedUnion("type", [
   z.strictObject({
@@ -93,6 +93,9 @@ export const adaptationConfig = controlConfig.omit({ kind: true, policy: true, a
 
 /** A run of adaptation with every key settled. */
 export type AdaptationConfig = z.output<typeof adaptationConfig>;
+
+/** A settled run of either kind: PPO or adaptation. */
+export type AnyControlConfig = ControlConfig | AdaptationConfig;
 
 /** What a run file of adaptation may hold. */
 export type AdaptationRunFile = Omit<z.input<typeof adaptationConfig>, "kind">;

@@ -9,21 +9,19 @@ import type { LoopStage, RunRecorder } from "../../run/run-recorder.ts";
 import { type OpenRun, type RunTrainingOptions, trackRun } from "../../run/run-training.ts";
 import type { TrainResult } from "../../run/train-run.ts";
 import { startWorker } from "../../workers/start-worker.ts";
-import type { AdaptationConfig } from "../adaptation/config.ts";
-import { numAdaptationRollouts } from "../adaptation/prepare-adaptation.ts";
-import { type ControlConfig, numRollouts } from "../control-config.ts";
+import type { AnyControlConfig } from "../adaptation/config.ts";
 import type { ControlThreadData, FromControlThread } from "./control-messages.ts";
-import { planControl } from "./prepare-control.ts";
+import { numControlSteps, planControl } from "./prepare-control.ts";
 
 /** Runs to the end, or to where the signal stops it. `sets` are the `--set` words, which the thread reads again. */
 export function runControl(
-  config: ControlConfig | AdaptationConfig,
+  config: AnyControlConfig,
   sets: readonly string[],
   options: RunTrainingOptions,
 ): Promise<TrainResult> {
   const run = {
     config,
-    numSteps: config.kind === "adaptation" ? numAdaptationRollouts(config) : numRollouts(config),
+    numSteps: numControlSteps(config),
     recipe: config.algorithm.type,
     model: config.env.type,
     isExportable: false,

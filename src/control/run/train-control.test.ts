@@ -7,7 +7,7 @@ import { silentRecorder } from "../../run/run-recorder.ts";
 import { type ControlRunFile, defineControlRun } from "../control-config.ts";
 import { createControlEnv } from "../envs/classic/classic-env.ts";
 import type { VecEnv } from "../envs/vec-env.ts";
-import { loadControlPolicy } from "../policy/policy-files.ts";
+import { loadControlPolicy } from "../policy/control-policy.ts";
 import { resolveControl } from "./prepare-control.ts";
 import { trainControl } from "./train-control.ts";
 

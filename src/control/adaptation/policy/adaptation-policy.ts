@@ -12,6 +12,7 @@
  * | actorAdapt (student) | cmd, obs, predicted latent | mean of the action |
  * | critic | everything | one value per group of rewards |
  */
+import { z } from "zod";
 import { noGrad } from "../../../torch/autograd.ts";
 import { cat } from "../../../torch/create.ts";
 import { Module } from "../../../torch/nn/module.ts";
@@ -20,7 +21,8 @@ import { tensorScope } from "../../../torch/scope.ts";
 import type { Tensor } from "../../../torch/tensor.ts";
 import { DiagonalGaussian } from "../../policy/action-distribution.ts";
 import { ObservationNormalizer } from "../../policy/observation-normalizer.ts";
-import { type AdaptModule, type AdaptModuleKind, type AdaptPrediction, createAdaptModule } from "./adapt-module.ts";
+import type { PolicyKind } from "../../policy/policy-files.ts";
+import { type AdaptModule, type AdaptPrediction, createAdaptModule } from "./adapt-module.ts";
 import { MishMLP } from "./mish-mlp.ts";
 import { type ObservationGroup, type ObservationLayout, readGroups, widthOf } from "./observation-layout.ts";
 
@@ -28,21 +30,40 @@ const ENCODER_READS: readonly ObservationGroup[] = ["priv", "object"];
 const ADAPT_READS: readonly ObservationGroup[] = ["obs", "cmd", "object"];
 const ACTOR_READS: readonly ObservationGroup[] = ["cmd", "obs"];
 
-/** The sizes of all networks, and how they start. */
-export interface AdaptationPolicyOptions {
-  readonly observationSize: number;
-  readonly layout: ObservationLayout;
-  readonly actionSize: number;
-  readonly numRewardGroups: number;
-  /** Width of the latent and of encoder and adapt module. */
-  readonly latentSize: number;
-  readonly actorHidden: readonly number[];
-  readonly criticHidden: readonly number[];
-  readonly adaptModule: AdaptModuleKind;
+const slice = z.strictObject({ start: z.int().min(0), size: z.int().min(0) });
+const widths = z.array(z.int().positive());
+
+const shapeOptions = z.strictObject({
+  observationSize: z.int().positive(),
+  layout: z.strictObject({ cmd: slice, obs: slice, object: slice, priv: slice }),
+  actionSize: z.int().positive(),
+  numRewardGroups: z.int().positive(),
+  /** Width of the latent, and of the hidden layers of encoder and adapt module. */
+  latentSize: z.int().positive(),
+  actorHidden: widths,
+  criticHidden: widths,
+  adaptModule: z.discriminatedUnion("type", [
+    z.strictObject({ type: z.literal("mlp"), history: z.int().positive() }),
+    z.strictObject({ type: z.literal("gru") }),
+  ]),
   /** First log standard deviation of the actions. */
-  readonly logStd: number;
-  /** Weight of what the normalizer knows for each tick that passes. */
-  readonly normalizerDecay: number;
+  logStd: z.number(),
+  /** Factor by which the weight of earlier observations shrinks per tick in the normalizer. */
+  normalizerDecay: z.number(),
+});
+
+/** All that is needed to build networks into which saved weights fit. */
+export type AdaptationPolicyShape = z.output<typeof shapeOptions>;
+
+/** How policies of adaptation are kept in files. */
+export const adaptationPolicyKind: PolicyKind<AdaptationPolicyShape, AdaptationPolicy> = {
+  name: "an adaptation policy",
+  shape: shapeOptions,
+  build: (shape) => new AdaptationPolicy({ ...shape, seed: 0 }),
+};
+
+/** The shape of all networks, and the seed of their first weights. */
+export interface AdaptationPolicyOptions extends AdaptationPolicyShape {
   readonly seed: number;
 }
 
