@@ -14,7 +14,13 @@ function setUp() {
 test("every network is clipped by its own norm, and norms are those from before", () => {
   const { left, right, step } = setUp();
   // Gradients (3, 4) and 0.5: the first is cut to length 1, the second is short enough.
-  const norms = step.take(left.mul(tensor([3, 4])).sum().add(right.sum(), 0.5), 1);
+  const norms = step.take(
+    left
+      .mul(tensor([3, 4]))
+      .sum()
+      .add(right.sum(), 0.5),
+    1,
+  );
   expect(norms?.map((norm) => norm.item())).toEqual([5, 0.5]);
   expect(left.toArray()[0]).toBeCloseTo(1 - 0.6, 5);
   expect(left.toArray()[1]).toBeCloseTo(2 - 0.8, 5);

@@ -87,12 +87,12 @@ test("the linear schedule falls to nothing at the last step", () => {
 });
 
 test("the schedule by KL slows a policy that moves too far and leaves the critic alone", () => {
-  const { collector, trainer } = setUp({ schedule: { type: "kl", target: 1e-9 } });
+  const { collector, trainer } = setUp({ schedule: { type: "kl", targetKl: 1e-9 } });
   const { metrics } = trainer.step(collector.collect(32, 0));
   // 16 updates, the first without any KL: 15 steps down, of 1.5 each, end at the bound.
   expect(metrics["train/lr"]).toBe(1e-5);
   expect(trainer.criticOptimizer.groups[0]!.lr).toBe(1e-3);
-  const eager = setUp({ schedule: { type: "kl", target: 1e3 } });
+  const eager = setUp({ schedule: { type: "kl", targetKl: 1e3 } });
   expect(eager.trainer.step(eager.collector.collect(32, 0)).metrics["train/lr"]).toBeCloseTo(1e-2, 10);
 });
 
@@ -105,7 +105,12 @@ test("a learning rate goes down above twice the target, up below half of it, and
 });
 
 test("the first update of a step, before which nothing has moved, leaves the learning rate as it is", () => {
-  const { collector, trainer } = setUp({ lr: 1e-6, epochs: 1, minibatches: 2, schedule: { type: "kl", target: 0.01 } });
+  const { collector, trainer } = setUp({
+    lr: 1e-6,
+    epochs: 1,
+    minibatches: 2,
+    schedule: { type: "kl", targetKl: 0.01 },
+  });
   for (let step = 0; step < 6; step++) trainer.step(collector.collect(128, step));
   // The second update of each step finds the policy all but where it was.
   expect(trainer.policyOptimizer.groups[0]!.lr).toBeCloseTo(1e-6 * 1.5 ** 6, 12);

@@ -42,7 +42,7 @@ export interface ControlTrainerOptions extends ControlLossOptions, Omit<PpoOptio
 export type ControlSchedule =
   | { readonly type: "constant" }
   | { readonly type: "linear"; readonly numSteps: number }
-  | { readonly type: "kl"; readonly target: number };
+  | { readonly type: "kl"; readonly targetKl: number };
 
 /** Everything beside weights and optimizers that a trainer needs to continue, as plain data. */
 export interface ControlTrainerState {
@@ -115,7 +115,7 @@ export class ControlTrainer {
         policyOptimizer,
         random: (epoch) => new Random(deriveSeed(seed, "minibatches", this.#step, epoch)),
       },
-      { ...this.#options, klRate: schedule.type === "kl" ? { target: schedule.target, when: "before" } : null },
+      { ...this.#options, klRate: schedule.type === "kl" ? { target: schedule.targetKl, when: "before" } : null },
     );
     return {
       ...meansOf(

@@ -20,7 +20,7 @@ test("--set replaces a value, also below a key that nobody wrote", () => {
   );
   expect(config.algorithm.clip).toBe(0.1);
   expect(config.policy.hidden).toEqual([32]);
-  expect(config.algorithm.schedule).toEqual({ type: "kl", target: 0.01 });
+  expect(config.algorithm.schedule).toEqual({ type: "kl", targetKl: 0.01 });
 });
 
 test("unknown keys and environments fail with the nearest known one", () => {

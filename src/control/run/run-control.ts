@@ -1,7 +1,7 @@
 /**
- * A control run with its folder: the thread that computes on one side, folder, console and sinks on the other.
+ * A control run with its folder: a worker thread computes, and this thread writes to folder, console and trackers.
  *
- * The event loop of the caller stays free. Whatever happens, `run.json` says finished, failed or interrupted.
+ * The caller's event loop stays free. Whatever happens, `run.json` ends with finished, failed or interrupted.
  */
 import type { Worker } from "node:worker_threads";
 import { RerollError } from "../../errors/reroll-error.ts";

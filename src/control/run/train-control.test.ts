@@ -82,7 +82,7 @@ test("a checkpoint of another policy is refused on resume, with what differs", a
 test("a learning rate that follows the KL goes on after a resume where it was", async () => {
   const followsKl: ControlRunFile = {
     ...pendulum,
-    algorithm: { type: "ppo", minibatches: 2, epochs: 2, lr: 1e-3, schedule: { type: "kl", target: 0.01 } },
+    algorithm: { type: "ppo", minibatches: 2, epochs: 2, lr: 1e-3, schedule: { type: "kl", targetKl: 0.01 } },
   };
   const whole = await runIn("kl-whole", followsKl);
   const lrs = [...whole.logged.values()].map((metrics) => metrics["train/lr"]);

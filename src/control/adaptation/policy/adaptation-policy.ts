@@ -1,8 +1,8 @@
 /**
  * All networks of teacher and student.
  *
- * In: observations as the environment gives them, normalized once by `normalizer`. Out: latents, means of actions, values. Each
- * network reads the groups that the table names and no others, so a student runs where nothing privileged is known.
+ * In: observations, normalized once by `normalizer`. Out: latents, mean actions, values. Each network reads the groups in the
+ * table and no others, so a student runs where nothing privileged is known.
  *
  * | network | reads | gives |
  * |---|---|---|
@@ -67,13 +67,13 @@ export interface AdaptationPolicyOptions extends AdaptationPolicyShape {
   readonly seed: number;
 }
 
-/** Scale of the outputs of actors and critic at the start: actions and values are near 0. */
+/** Gain of the output layers of actors and critic: the first actions and values are close to 0. */
 const HEAD_GAIN = 0.01;
 
-/** Latents start at the size of a normalized observation, so that the actors notice them from the first update. */
+/** Gain of latents. They start as large as a normalized observation, so that the actors use them from the first update. */
 const LATENT_GAIN = 1;
 
-/** An actor over groups of the observation and a latent, with a standard deviation that depends on neither. */
+/** An actor that reads a latent beside the observation. Its standard deviation depends on neither. */
 export class LatentActor extends Module {
   readonly network: MishMLP;
   readonly distribution: DiagonalGaussian;
@@ -85,7 +85,7 @@ export class LatentActor extends Module {
   }
 }
 
-/** See the table above. All networks start from one seed. */
+/** The networks of the table above, initialized from one seed. */
 export class AdaptationPolicy extends Module {
   readonly layout: ObservationLayout;
   readonly latentSize: number;
@@ -131,12 +131,12 @@ export class AdaptationPolicy extends Module {
     generator.dispose();
   }
 
-  /** The teacher's latents. Observations are normalized, here and below; [..., O] to [..., Z]. */
+  /** The encoder's latents, [..., O] to [..., Z]. Observations are normalized, here and below. */
   encode(observations: Tensor): Tensor {
     return this.encoderPriv.forward(readGroups(observations, this.layout, ENCODER_READS));
   }
 
-  /** The latents that a student infers, tick by tick, and what it remembers at the end. */
+  /** The latents that a student infers, tick by tick, and its memory after the last. */
   predict(
     adapt: "adaptModule" | "adaptEma",
     observations_TNO: Tensor,
@@ -147,18 +147,18 @@ export class AdaptationPolicy extends Module {
     return this[adapt].forward({ inputs_TND, isFirst_TN, carry_NC });
   }
 
-  /** Means of the actions; [..., O] and [..., Z] to [..., A]. */
+  /** Mean actions, [..., O] and [..., Z] to [..., A]. */
   means(actor: "actor" | "actorAdapt", observations: Tensor, latents: Tensor): Tensor {
     const inputs = cat([readGroups(observations, this.layout, ACTOR_READS), latents], -1);
     return this[actor].network.forward(inputs);
   }
 
-  /** One value per group of rewards; [..., O] to [..., G]. */
+  /** One value per reward group, [..., O] to [..., G]. */
   values(observations: Tensor): Tensor {
     return this.critic.forward(observations);
   }
 
-  /** adaptEma + rate (adaptModule - adaptEma); 1 makes them equal. */
+  /** adaptEma += rate (adaptModule - adaptEma). A rate of 1 makes them equal. */
   moveEma(rate: number): void {
     noGrad(() =>
       tensorScope(() => {
