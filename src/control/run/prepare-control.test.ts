@@ -28,6 +28,11 @@ test("unknown keys and environments fail with the nearest known one", () => {
   expect(() => resolveControl({ ...file, env: { type: "cart-poll" } }, [], {})).toThrow(/env\.type.*cart-pole/s);
 });
 
+test("the old name of the KL target fails with the new one", () => {
+  const sets = ["algorithm.schedule.type=kl", "algorithm.schedule.target=0.02"];
+  expect(() => resolveControl(file, sets, {})).toThrow(/schedule.*target.*targetKl/s);
+});
+
 test("REROLL_HOME moves the runs, and REROLL_DEVICE is for language models", () => {
   const { config } = resolveControl(file, [], { REROLL_HOME: "/home/me", REROLL_DEVICE: "cuda" });
   expect(config.tracking.folder).toBe("/home/me/runs");
