@@ -38,7 +38,8 @@ const policyOptions = z.strictObject({
   logStd: z.number().default(0).describe("Initial log standard deviation of continuous actions."),
 });
 
-const ppoOptions = z.strictObject({
+/** The options of PPO. */
+export const ppoOptions = z.strictObject({
   type: z.literal("ppo").describe("Proximal policy optimization."),
   gamma: z.number().min(0).max(1).default(0.99).describe("Discount factor per tick."),
   lambda: z.number().min(0).max(1).default(0.95).describe("Lambda of generalized advantage estimation."),
@@ -146,7 +147,7 @@ export const controlConfig = z.strictObject({
 /** A control run with every key settled. */
 export type ControlConfig = z.output<typeof controlConfig>;
 
-/** What a run file of control may hold. */
+/** The content of a run file of control. */
 export type ControlRunFile = Omit<z.input<typeof controlConfig>, "kind">;
 
 /**

@@ -5,7 +5,7 @@
  * The defaults are those of HDMI, except for settings that assume thousands of environments.
  */
 import { z } from "zod";
-import { type ControlConfig, controlConfig } from "../control-config.ts";
+import { type ControlConfig, controlConfig, ppoOptions } from "../control-config.ts";
 
 const adaptModuleOptions = z.discriminatedUnion("type", [
   z.strictObject({
@@ -49,14 +49,9 @@ const policyOptions = z.strictObject({
 
 const roaOptions = z.strictObject({
   type: z.literal("roa"),
-  gamma: z.number().min(0).max(1).default(0.99).describe("Discount factor per tick."),
-  lambda: z.number().min(0).max(1).default(0.95).describe("Lambda of generalized advantage estimation."),
-  clip: z
-    .number()
-    .positive()
-    .max(1)
-    .default(0.2)
-    .describe("PPO's clip range: probability ratios outside [1 - clip, 1 + clip] get no gradient."),
+  gamma: ppoOptions.shape.gamma,
+  lambda: ppoOptions.shape.lambda,
+  clip: ppoOptions.shape.clip,
   entropy: z.number().min(0).default(0.001).describe("Weight of the entropy bonus."),
   policyEpochs: z.int().positive().default(5).describe("Passes of PPO over each rollout."),
   policyMinibatches: z.int().positive().default(4).describe("Minibatches per pass of PPO, with one update each."),
@@ -136,7 +131,7 @@ export type AdaptationConfig = z.output<typeof adaptationConfig>;
 /** A settled run of either kind: PPO or adaptation. */
 export type AnyControlConfig = ControlConfig | AdaptationConfig;
 
-/** What a run file of adaptation may hold. */
+/** The content of a run file of adaptation. */
 export type AdaptationRunFile = Omit<z.input<typeof adaptationConfig>, "kind">;
 
 /**

@@ -1,12 +1,13 @@
 /**
- * What PPO minimizes for the policy that acted: the teacher with its encoder, or the student with the latents it inferred.
+ * The objective of PPO for the policy that acted: the teacher with its encoder, or the student with the latents it inferred.
  *
  * In: a rollout as tensors. Out: rows, and the objective of a minibatch of them for `ppo/ppo.ts`. The latents of a student are
  * the ones it acted on and get no gradient: inference is learned by regression alone. The first ticks of an episode are masked
  * out of every loss, but their rewards reach later ticks through the advantages.
  *
- * The losses are the masked ones of `algorithms/losses`, which also leave out rows that are not finite, and not the plain
- * means of `ppo/losses.ts`: a plain mean is cheaper, and rounds differently, where every row counts.
+ * The formulas are those of `ppo/losses.ts`, but means are taken over a mask, by the masked losses of `algorithms/losses`. They
+ * also leave out rows that are not finite. A masked mean rounds differently and costs more, so PPO, in which every row counts,
+ * keeps its plain means.
  */
 
 import { entropyBonus } from "../../algorithms/losses/entropy-bonus.ts";

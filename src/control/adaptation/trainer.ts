@@ -1,5 +1,5 @@
 /**
- * Teacher/student adaptation (PPO-ROA): what one step trains, by the rules of the phase it is in.
+ * The training steps of teacher/student adaptation (PPO-ROA), by the rules of the current phase.
  *
  * In: a rollout of the policy that acts in this phase. Out: metrics; the weights that the phase names have changed, and no
  * others. PPO comes first, on the policy that acted; then the student regresses towards the teacher; then the slow copy of the
@@ -28,7 +28,7 @@ import { type RegressionOptions, trainAdapt } from "./regression.ts";
 export interface AdaptationTrainerOptions extends PolicyLossOptions, RegressionOptions {
   readonly policyEpochs: number;
   readonly policyMinibatches: number;
-  /** KL per rollout that the policy's learning rate is steered to. null keeps the rate. */
+  /** KL from the policy that acted that the policy's learning rate is steered to. null keeps the rate. */
   readonly targetKl: number | null;
   readonly lr: number;
   /** Fraction of the way to the adapt module that its slow copy moves after each rollout. */
@@ -53,7 +53,7 @@ export interface AdaptationTrainerState {
 /** Starts in phase train, with optimizers that have seen nothing. */
 export class AdaptationTrainer {
   readonly policy: AdaptationPolicy;
-  /** The teacher's trains encoder and actor, the student's its actor alone. */
+  /** One optimizer per learner. The teacher's trains its encoder and its actor. */
   readonly optimizers: Readonly<Record<"teacher" | "critic" | "adapt" | "student", AdamW>>;
   readonly #gradientSteps: Readonly<Record<"actor" | "actorAdapt" | "adapt" | "imitation", GradientStep>>;
   readonly #options: AdaptationTrainerOptions;
@@ -176,7 +176,7 @@ export class AdaptationTrainer {
         epochs: policyEpochs,
         minibatches: policyMinibatches,
         maxGradNorm,
-        klRate: targetKl === null ? null : { target: targetKl, when: "after" },
+        klRate: targetKl === null ? null : { targetKl, when: "after" },
       },
     );
     const records = updates.map(({ report, gradNorm, criticGradNorm }) => ({

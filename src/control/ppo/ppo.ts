@@ -19,27 +19,28 @@ import type { Tensor } from "../../torch/tensor.ts";
 import type { GradientStep } from "./gradient-step.ts";
 import { type Rows, shuffledMinibatches } from "./minibatches.ts";
 
-/** What PPO minimizes on a minibatch. */
+/** The loss of PPO on a minibatch. */
 export interface Objective<Report> {
   /** The losses of policy and critic, added up. */
   readonly loss: Tensor;
   /** Mean KL(policy that acted || policy) on the minibatch. Called at most once, before the weights change. */
   readonly kl: () => number;
-  /** Whatever the caller wants to know about the update. */
+  /** Whatever the caller wants to record about the update. */
   readonly report: Report;
 }
 
-/** Who learns, and from what. */
+/** The objective, the optimizers, and the shuffling. */
 export interface PpoParts<Own extends Rows, Report> {
   readonly objective: (minibatch: Own) => Objective<Report>;
   /** Updates the policy and the critic, in this order. */
   readonly gradientStep: GradientStep;
   /** The optimizer whose learning rate follows the KL. */
   readonly policyOptimizer: Optimizer;
-  /** The order of the rows in a pass. */
+  /** The random stream that shuffles the rows of a pass. */
   readonly random: (epoch: number) => Random;
 }
 
+/** How the rows are used. */
 export interface PpoOptions {
   /** Passes over the rows. */
   readonly epochs: number;
@@ -56,11 +57,11 @@ export interface PpoOptions {
  *
  * With `when: "before"` an update uses the rate that its own KL leads to, as in rsl_rl; the first update of a rollout keeps
  * the rate, since nothing has moved and its KL is rounding. With `when: "after"` the KL of an update sets the rate of the next
- * one, and a KL of 0 is ignored. PPO runs have always done the former and adaptation the latter: results with a fixed seed
- * depend on it, so both stay.
+ * one, and a KL of 0 is ignored. PPO runs use the former and adaptation the latter. One order would do, but the measured results
+ * of each depend on its own.
  */
 export interface KlRate {
-  readonly target: number;
+  readonly targetKl: number;
   readonly when: "before" | "after";
 }
 
@@ -72,9 +73,10 @@ export interface PpoUpdate<Report> {
   readonly criticGradNorm: Tensor;
 }
 
+/** All updates of a rollout. */
 export interface PpoResult<Report> {
   readonly updates: readonly PpoUpdate<Report>[];
-  /** Updates that were left out because the loss or a gradient was not finite. */
+  /** Number of updates that were skipped because the loss or a gradient was not finite. */
   readonly numSkipped: number;
 }
 
@@ -88,11 +90,11 @@ export function trainByPpo<Own extends Rows, Report>(
   let numSkipped = 0;
   const update = (minibatch: Own): PpoUpdate<Report> | null => {
     const { loss, kl, report } = objective(minibatch);
-    if (klRate?.when === "before" && updates.length > 0) followKl(policyOptimizer, kl(), klRate.target);
+    if (klRate?.when === "before" && updates.length > 0) followKl(policyOptimizer, kl(), klRate.targetKl);
     const klBefore = klRate?.when === "after" ? kl() : 0;
     const norms = gradientStep.take(loss, maxGradNorm);
     if (norms === null) return null;
-    if (klRate?.when === "after" && klBefore > 0) followKl(policyOptimizer, klBefore, klRate.target);
+    if (klRate?.when === "after" && klBefore > 0) followKl(policyOptimizer, klBefore, klRate.targetKl);
     return { report, gradNorm: norms[0]!, criticGradNorm: norms[1]! };
   };
   for (let epoch = 0; epoch < epochs; epoch++) {
@@ -105,8 +107,8 @@ export function trainByPpo<Own extends Rows, Report>(
   return { updates, numSkipped };
 }
 
-function followKl({ groups }: Optimizer, kl: number, target: number): void {
-  for (const group of groups) group.lr = adaptedLr(group.lr, kl, target);
+function followKl({ groups }: Optimizer, kl: number, targetKl: number): void {
+  for (const group of groups) group.lr = adaptedLr(group.lr, kl, targetKl);
 }
 
 /** Divides the rate by 1.5 above twice the target and multiplies it by 1.5 below half of it, within 1e-5 and 1e-2. */

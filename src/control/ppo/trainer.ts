@@ -115,7 +115,7 @@ export class ControlTrainer {
         policyOptimizer,
         random: (epoch) => new Random(deriveSeed(seed, "minibatches", this.#step, epoch)),
       },
-      { ...this.#options, klRate: schedule.type === "kl" ? { target: schedule.targetKl, when: "before" } : null },
+      { ...this.#options, klRate: schedule.type === "kl" ? { targetKl: schedule.targetKl, when: "before" } : null },
     );
     return {
       ...meansOf(
