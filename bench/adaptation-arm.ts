@@ -8,14 +8,14 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { AdaptationActor } from "../src/control/adaptation/actor.ts";
-import { buildAdaptation } from "../src/control/adaptation/build-adaptation.ts";
+import { buildAdaptation } from "../src/control/adaptation/learner.ts";
 import { phaseAt } from "../src/control/adaptation/phase-plan.ts";
 import type { AdaptationPhase } from "../src/control/adaptation/policy/phases.ts";
 import type { ControlActor } from "../src/control/collector/collector.ts";
 import { PolicyActor } from "../src/control/collector/policy-actor.ts";
 import type { VecEnv } from "../src/control/envs/vec-env.ts";
 import { evaluateControl } from "../src/control/evaluation.ts";
-import { buildControl } from "../src/control/run/open-vec-env.ts";
+import { buildPpo } from "../src/control/ppo/learner.ts";
 import { noGrad } from "../src/torch/autograd.ts";
 import { setNumThreads } from "../src/torch/memory.ts";
 import {
@@ -128,7 +128,7 @@ async function trainRecurrent(): Promise<void> {
 async function trainPlain(): Promise<void> {
   const config = plainSettings(seed, scale);
   const env = withoutGroup(await openTraining(), "priv");
-  const { collector, trainer, numSteps } = buildControl(config, env);
+  const { collector, trainer, numSteps } = buildPpo(config, env);
   for (let step = 0; step < numSteps; step++) trainer.step(collector.collect(config.loop.ticks, step));
   const { observationSize } = env;
   await evaluate(

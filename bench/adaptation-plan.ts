@@ -96,7 +96,7 @@ export function plainSettings(seed: number, scale: number): ControlConfig {
       minibatches: 4,
       entropy: 0.001,
       maxGradNorm: 1,
-      schedule: { type: "kl", target: 0.01 },
+      schedule: { type: "kl", targetKl: 0.01 },
     },
     loop: { steps: (STEPS.train + STEPS.adapt + STEPS.finetune) * scale, ticks: TICKS },
   });

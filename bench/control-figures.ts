@@ -14,7 +14,8 @@ import { MujocoEnv } from "../src/control/envs/mujoco/mujoco-env.ts";
 import type { MujocoFrame } from "../src/control/envs/mujoco/mujoco-frame.ts";
 import { renderStrip } from "../src/control/envs/mujoco/render-strip.ts";
 import type { ControlPolicy } from "../src/control/policy/control-policy.ts";
-import { buildControl, openVecEnv } from "../src/control/run/open-vec-env.ts";
+import { buildPpo } from "../src/control/ppo/learner.ts";
+import { openVecEnv } from "../src/control/run/open-vec-env.ts";
 import { resolveControl } from "../src/control/run/prepare-control.ts";
 import { noGrad } from "../src/torch/autograd.ts";
 import { setNumThreads } from "../src/torch/memory.ts";
@@ -78,7 +79,7 @@ async function train(): Promise<ControlPolicy> {
   const { config } = resolveControl(hopper, [`loop.steps=${values.steps}`, `seed=${values.seed}`], {});
   setNumThreads(config.threads);
   const env = await openVecEnv(config);
-  const { collector, trainer, numSteps } = buildControl(config, env);
+  const { collector, trainer, numSteps } = buildPpo(config, env);
   for (let step = 0; step < numSteps; step++) {
     const rollout = collector.collect(config.loop.ticks, step);
     trainer.step(rollout);

@@ -14,7 +14,8 @@ import { run as halfCheetah } from "../examples/recipes/half-cheetah.ts";
 import { run as hopper } from "../examples/recipes/hopper.ts";
 import { run as pendulum } from "../examples/recipes/pendulum.ts";
 import { EpisodeLog } from "../src/control/collector/episode-log.ts";
-import { buildControl, openVecEnv } from "../src/control/run/open-vec-env.ts";
+import { buildPpo } from "../src/control/ppo/learner.ts";
+import { openVecEnv } from "../src/control/run/open-vec-env.ts";
 import { resolveControl } from "../src/control/run/prepare-control.ts";
 import { setNumThreads } from "../src/torch/memory.ts";
 import type { ControlLearningPoint, ControlLearningRun } from "./control-learning-summary.ts";
@@ -38,7 +39,7 @@ const sets = [`seed=${seed}`, ...(values.steps === undefined ? [] : [`loop.steps
 const { config } = resolveControl(recipes[recipe as keyof typeof recipes], sets, {});
 setNumThreads(config.threads);
 const env = await openVecEnv(config);
-const { collector, trainer, numSteps } = buildControl(config, env);
+const { collector, trainer, numSteps } = buildPpo(config, env);
 const episodes = new EpisodeLog();
 const curve: ControlLearningPoint[] = [];
 const startedMs = performance.now();

@@ -10,7 +10,8 @@ import { run as cartPole } from "../examples/recipes/cart-pole.ts";
 import { run as halfCheetah } from "../examples/recipes/half-cheetah.ts";
 import type { ControlConfig } from "../src/control/control-config.ts";
 import type { VecEnv } from "../src/control/envs/vec-env.ts";
-import { buildControl, openVecEnv } from "../src/control/run/open-vec-env.ts";
+import { buildPpo } from "../src/control/ppo/learner.ts";
+import { openVecEnv } from "../src/control/run/open-vec-env.ts";
 import { resolveControl } from "../src/control/run/prepare-control.ts";
 import { setNumThreads } from "../src/torch/memory.ts";
 import { PythonChild } from "./python-child.ts";
@@ -46,7 +47,7 @@ process.exit(0);
 async function compare({ name, file, gymnasium }: (typeof subjects)[number]): Promise<Result> {
   const { config } = resolveControl(file, [], {});
   const env = await openVecEnv(config);
-  const { collector, trainer } = buildControl(config, env);
+  const { collector, trainer } = buildPpo(config, env);
   const bare = await openVecEnv(config);
   bare.reset(1);
   const python = new PythonChild("ppo_control.py", "passive");

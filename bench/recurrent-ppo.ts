@@ -13,6 +13,7 @@ import type { AdaptationPolicy } from "../src/control/adaptation/policy/adaptati
 import type { AdaptationTrainerOptions } from "../src/control/adaptation/trainer.ts";
 import type { ControlRollout } from "../src/control/control-rollout.ts";
 import { shuffledMinibatches } from "../src/control/ppo/minibatches.ts";
+import { adaptedLr } from "../src/control/ppo/ppo.ts";
 import { scoreControl } from "../src/control/ppo/scores.ts";
 import { deriveSeed, Random } from "../src/random/random.ts";
 import { noGrad } from "../src/torch/autograd.ts";
@@ -138,8 +139,7 @@ export class RecurrentTrainer {
   #followKl(kl: number): void {
     const { targetKl } = this.#options;
     const [group] = this.#actorOptimizer.groups;
-    if (targetKl === null || group === undefined) return;
-    if (kl > 2 * targetKl) group.lr = Math.max(1e-5, group.lr / 1.5);
-    else if (kl > 0 && kl < targetKl / 2) group.lr = Math.min(1e-2, group.lr * 1.5);
+    if (targetKl === null || group === undefined || kl <= 0) return;
+    group.lr = adaptedLr(group.lr, kl, targetKl);
   }
 }

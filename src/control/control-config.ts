@@ -1,7 +1,7 @@
 /**
- * What a run file of control says: a vector environment, a policy, PPO, and how long.
+ * The run file of control: a vector environment, a policy, PPO, and how long to train.
  *
- * A run file holds what differs from the defaults, which are those of the reference implementations for small tasks.
+ * A run file holds what differs from the defaults, which are those that reference implementations use for small tasks.
  */
 import { z } from "zod";
 import { runConfig } from "../run/run-config.ts";
@@ -9,101 +9,137 @@ import { type ActivationName, activations } from "../torch/nn/activation.ts";
 import { vecEnvOptions } from "./envs/vec-catalog.ts";
 import type { VecEnv } from "./envs/vec-env.ts";
 
-/** Makes environments of one's own. */
+/** Creates the user's own environments. */
 export type MakeVecEnv = (numEnvs: number) => VecEnv | Promise<VecEnv>;
 
 const customEnv = z.strictObject({
   type: z.literal("custom"),
-  numEnvs: z.int().positive().default(4).describe("Copies that step together."),
+  numEnvs: z.int().positive().default(4).describe("Number of copies that step together."),
   create: z
     .custom<MakeVecEnv>((value) => typeof value === "function", "must be a function")
-    .describe("Makes that many. Called in the thread of the run, and once more where there is a validation."),
+    .describe(
+      "Creates numEnvs environments. Called in the run's worker thread, and a second time if there is a validation.",
+    ),
 });
 
 const policyOptions = z.strictObject({
-  hidden: z.array(z.int().positive()).default([64, 64]).describe("Widths of the hidden layers, of the critic too."),
+  hidden: z
+    .array(z.int().positive())
+    .default([64, 64])
+    .describe("Widths of the hidden layers of both the policy and the critic."),
   activation: z
     .enum(Object.keys(activations) as [ActivationName])
     .default("tanh")
-    .describe("Between the layers."),
+    .describe("Activation function between the layers."),
   normalizeObservations: z
     .boolean()
     .default(false)
-    .describe("Networks see observations with mean 0 and deviation 1, within 10 deviations."),
-  logStd: z.number().default(0).describe("First log standard deviation of continuous actions."),
+    .describe("Normalize observations to mean 0 and standard deviation 1, clipped to [-10, 10]."),
+  logStd: z.number().default(0).describe("Initial log standard deviation of continuous actions."),
 });
 
-const ppoOptions = z.strictObject({
+/** The options of PPO. */
+export const ppoOptions = z.strictObject({
   type: z.literal("ppo").describe("Proximal policy optimization."),
-  gamma: z.number().min(0).max(1).default(0.99).describe("Discount of the reward per tick."),
-  lambda: z.number().min(0).max(1).default(0.95).describe("Of generalized advantage estimation."),
-  clip: z.number().positive().max(1).default(0.2).describe("Ratios beyond 1 - clip and 1 + clip have no gradient."),
+  gamma: z.number().min(0).max(1).default(0.99).describe("Discount factor per tick."),
+  lambda: z.number().min(0).max(1).default(0.95).describe("Lambda of generalized advantage estimation."),
+  clip: z
+    .number()
+    .positive()
+    .max(1)
+    .default(0.2)
+    .describe("PPO's clip range: probability ratios outside [1 - clip, 1 + clip] get no gradient."),
   valueClip: z
     .number()
     .positive()
     .nullable()
     .default(null)
-    .describe("How far a value may move from the old one within a step. null: as far as it likes."),
-  entropy: z.number().min(0).default(0).describe("Weight of the entropy of the policy."),
-  epochs: z.int().positive().default(4).describe("Passes over a rollout."),
-  minibatches: z.int().positive().default(4).describe("Parts of a pass, with an update each."),
-  maxGradNorm: z.number().positive().default(0.5).describe("Of the policy's gradient, and of the critic's."),
-  lr: z.number().positive().default(3e-4).describe("Learning rate."),
-  criticLr: z.number().positive().nullable().default(null).describe("That of the critic. null: the same."),
+    .describe("Bound on how far the updates of a rollout may move a value. null: no bound."),
+  entropy: z.number().min(0).default(0).describe("Weight of the entropy bonus."),
+  epochs: z.int().positive().default(4).describe("Passes over each rollout."),
+  minibatches: z.int().positive().default(4).describe("Minibatches per pass, with one update each."),
+  maxGradNorm: z
+    .number()
+    .positive()
+    .default(0.5)
+    .describe("Bound on the gradient norm, for the policy and for the critic each."),
+  lr: z.number().positive().default(3e-4).describe("Learning rate of the policy."),
+  criticLr: z
+    .number()
+    .positive()
+    .nullable()
+    .default(null)
+    .describe("Learning rate of the critic. null: the same as the policy's."),
   schedule: z
     .discriminatedUnion("type", [
       z.strictObject({ type: z.literal("constant") }),
       z.strictObject({ type: z.literal("linear") }),
       z.strictObject({
         type: z.literal("kl"),
-        target: z.number().positive().default(0.01).describe("How far one step may move the policy, as KL."),
+        targetKl: z
+          .number()
+          .positive()
+          .default(0.01)
+          .describe("KL between the policy and the one that acted that the learning rate is steered to."),
       }),
     ])
     .prefault({ type: "linear" })
-    .describe("Learning rates: constant, on a line to 0, or the policy's by the KL of its updates."),
-  normalizeAdvantages: z.boolean().default(true).describe("Mean 0 and deviation 1 within a minibatch."),
+    .describe(
+      "How learning rates change: never (constant), linearly to 0 at the last step (linear), or the policy's with the KL of its updates (kl).",
+    ),
+  normalizeAdvantages: z
+    .boolean()
+    .default(true)
+    .describe("Scale the advantages of each minibatch to mean 0 and standard deviation 1."),
   normalizeRewards: z
     .boolean()
     .default(false)
-    .describe("Divide rewards by the running deviation of the discounted return."),
+    .describe("Divide rewards by the running standard deviation of the discounted return."),
 });
 
 const validationOptions = z.strictObject({
-  every: z.int().min(0).default(0).describe("Steps between validations; 0: only at the start and the end."),
+  every: z.int().min(0).default(0).describe("Training steps between validations. 0: only at the start and at the end."),
   episodes: z
     .int()
     .positive()
     .default(10)
-    .describe("Episodes of the most likely actions, from the same starts every time."),
-  metric: z.string().default("reward/mean").describe("What the best checkpoint is chosen by."),
-  stopAt: z.number().nullable().default(null).describe("End the run when the metric has reached this."),
+    .describe("Episodes per validation, played with the most likely actions from the same starts every time."),
+  metric: z.string().default("reward/mean").describe("Metric by which the best checkpoint is chosen."),
+  stopAt: z.number().nullable().default(null).describe("End the run once the metric has reached this value."),
   patience: z
     .int()
     .positive()
     .nullable()
     .default(null)
-    .describe("End it after this many validations without a better one."),
+    .describe("End the run after this many validations in a row without a new best."),
 });
 
 /** The whole run file. */
 export const controlConfig = z.strictObject({
-  kind: z.literal("control").describe("What makes it a control run."),
+  kind: z.literal("control").describe("Marks a control run."),
   name: runConfig.shape.name,
   seed: runConfig.shape.seed,
   env: z.discriminatedUnion("type", [vecEnvOptions, customEnv]).describe("The environment: { type, ...options }."),
   policy: policyOptions.prefault({}),
-  algorithm: z.discriminatedUnion("type", [ppoOptions]).prefault({ type: "ppo" }).describe("How the policy learns."),
+  algorithm: z
+    .discriminatedUnion("type", [ppoOptions])
+    .prefault({ type: "ppo" })
+    .describe("The learning algorithm: { type, ...options }."),
   loop: z
     .strictObject({
-      steps: z.int().positive().default(500_000).describe("Steps of single environments in the whole run."),
-      ticks: z.int().positive().default(128).describe("Ticks of all environments per rollout."),
+      steps: z
+        .int()
+        .positive()
+        .default(500_000)
+        .describe("Environment steps in the whole run, summed over all environments."),
+      ticks: z.int().positive().default(128).describe("Steps that every environment makes per rollout."),
     })
     .prefault({}),
-  threads: z.int().positive().default(1).describe("Threads of one operator. Small networks are fastest with one."),
+  threads: z.int().positive().default(1).describe("Threads per tensor operation. Small networks are fastest with one."),
   validation: validationOptions
     .nullable()
     .default(null)
-    .describe("How good the policy is without chance in its actions."),
+    .describe("Measure the return of the deterministic policy now and then. null: never."),
   checkpoint: runConfig.shape.checkpoint,
   tracking: runConfig.shape.tracking.unwrap().omit({ trajectoriesEvery: true, maxGroups: true }).prefault({}),
 });
@@ -111,7 +147,7 @@ export const controlConfig = z.strictObject({
 /** A control run with every key settled. */
 export type ControlConfig = z.output<typeof controlConfig>;
 
-/** What a run file of control may hold. */
+/** The content of a run file of control. */
 export type ControlRunFile = Omit<z.input<typeof controlConfig>, "kind">;
 
 /**
@@ -123,7 +159,7 @@ export function defineControlRun(run: ControlRunFile): z.input<typeof controlCon
   return { kind: "control", ...run };
 }
 
-/** Rollouts of a run: the least number that takes all its steps. */
+/** Rollouts of a run: the smallest number that covers all its steps. */
 export function numRollouts({ loop, env }: ControlConfig): number {
   return Math.ceil(loop.steps / (loop.ticks * env.numEnvs));
 }

@@ -1,4 +1,4 @@
-/** How good a policy is without chance in its actions: the episodes of the most likely ones. */
+/** The return of a policy over whole episodes: the deterministic policy, if the actor takes the most likely actions. */
 
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Metrics } from "../flow/metrics.ts";
@@ -6,17 +6,17 @@ import { type ControlActor, ControlCollector } from "./collector/collector.ts";
 import type { ControlEpisode } from "./control-rollout.ts";
 import type { VecEnv } from "./envs/vec-env.ts";
 
-/** How many episodes, and from which starts. */
+/** The number of episodes, and the seed of their starts. */
 export interface ControlEvaluationOptions {
   readonly episodes: number;
   readonly seed: number;
-  /** Ticks after which an environment whose episode has not ended is at fault. Default 100,000. */
+  /** Ticks per episode after which an environment is taken to be endless. Default 100,000. */
   readonly maxTicks?: number;
 }
 
 /**
- * Plays the first episodes of every copy, as many each as it takes. Not the first to end of all copies: those would be the
- * short ones.
+ * Plays the same number of episodes in every copy, starting with its first. Taking the episodes that end first over all copies
+ * would favor short ones.
  */
 export function evaluateControl(env: VecEnv, actor: ControlActor, options: ControlEvaluationOptions): Metrics {
   const { episodes: numEpisodes, seed, maxTicks = 100_000 } = options;

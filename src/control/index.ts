@@ -1,12 +1,12 @@
 /** What `import ... from "reroll/control"` gives: vector environments, their PPO, and adaptation to hidden physics. */
 
-export { buildAdaptation } from "./adaptation/build-adaptation.ts";
 export {
   type AdaptationConfig,
   type AdaptationRunFile,
   adaptationConfig,
   defineAdaptationRun,
 } from "./adaptation/config.ts";
+export { buildAdaptation } from "./adaptation/learner.ts";
 export { phaseAt } from "./adaptation/phase-plan.ts";
 export { type CollectorState, type ControlActor, ControlCollector } from "./collector/collector.ts";
 export { PolicyActor, type PolicyActorOptions } from "./collector/policy-actor.ts";
@@ -39,10 +39,12 @@ export {
   type ControlNetworkOptions,
   ControlPolicy,
   type ControlPolicyOptions,
+  type ControlPolicyShape,
   createCritic,
+  loadControlPolicy,
+  saveControlPolicy,
 } from "./policy/control-policy.ts";
 export { ObservationNormalizer, type ObservationNormalizerOptions } from "./policy/observation-normalizer.ts";
-export { type ControlPolicyShape, loadControlPolicy, saveControlPolicy } from "./policy/policy-files.ts";
 export { type ControlLossOptions, type ControlRows, controlLosses } from "./ppo/losses.ts";
 export { type ControlScores, scoreControl } from "./ppo/scores.ts";
 export { type ControlSchedule, ControlTrainer, type ControlTrainerOptions } from "./ppo/trainer.ts";

@@ -1,29 +1,61 @@
-/** The whole state of a control trainer in a folder. Loading it gives the same numbers as never having stopped. */
+/**
+ * The whole state of a trainer in a folder, for PPO and adaptation alike. A trainer that was loaded continues to the bit as if
+ * the run had never stopped.
+ *
+ * `<name>/` holds an optimizer and the parameters saved beside it, as safetensors; `trainer.json` holds counters.
+ */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { RerollError } from "../errors/reroll-error.ts";
+import type { Optimizer } from "../torch/optim/optimizer.ts";
+import type { Tensor } from "../torch/tensor.ts";
 import { loadOptimizer, saveOptimizer } from "../training/trainer-checkpoint.ts";
-import type { ControlTrainer, ControlTrainerState } from "./ppo/trainer.ts";
 
-/** Weights, statistics and optimizers as safetensors, counters as JSON. */
-export function saveControlTrainer(trainer: ControlTrainer, folder: string): void {
+/** Optimizers by the name of their folder, with the parameters that are saved beside each. */
+export type SavedParts = Readonly<
+  Record<string, { readonly optimizer: Optimizer; readonly parameters: ReadonlyMap<string, Tensor> }>
+>;
+
+/** A trainer that can be saved. */
+export interface SavedTrainer<State> {
+  /** Optimizers and parameters. Together they hold every weight. */
+  savedParts(): SavedParts;
+  /** Everything else, as plain data. */
+  state(): State;
+  restore(state: State): void;
+}
+
+/** Writes the state into a folder, which is created if it is missing. */
+export function saveTrainer(trainer: SavedTrainer<unknown>, folder: string): void {
   mkdirSync(folder, { recursive: true });
-  saveOptimizer(trainer.policyOptimizer, trainer.policy.namedParameters(), join(folder, "policy"));
-  saveOptimizer(trainer.criticOptimizer, trainer.critic.namedParameters(), join(folder, "critic"));
+  for (const [name, { optimizer, parameters }] of Object.entries(trainer.savedParts())) {
+    saveOptimizer(optimizer, parameters, join(folder, name));
+  }
   writeFileSync(join(folder, "trainer.json"), `${JSON.stringify(trainer.state())}\n`);
 }
 
-/** Into a trainer of the same networks. */
-export function loadControlTrainer(trainer: ControlTrainer, folder: string): void {
-  loadOptimizer(trainer.policyOptimizer, trainer.policy.namedParameters(), join(folder, "policy"));
-  loadOptimizer(trainer.criticOptimizer, trainer.critic.namedParameters(), join(folder, "critic"));
-  trainer.restore(readState(join(folder, "trainer.json")));
-}
-
-function readState(path: string): ControlTrainerState {
+/** Puts a saved state into a trainer of the same networks. */
+export function loadTrainer<State>(trainer: SavedTrainer<State>, folder: string): void {
+  for (const [name, { optimizer, parameters }] of Object.entries(trainer.savedParts())) {
+    loadOptimizer(optimizer, parameters, join(folder, name));
+  }
+  const path = join(folder, "trainer.json");
   try {
-    return JSON.parse(readFileSync(path, "utf8")) as ControlTrainerState;
+    trainer.restore(JSON.parse(readFileSync(path, "utf8")) as State);
   } catch (cause) {
     throw new RerollError("CHECKPOINT_BROKEN", `${path} cannot be read: ${String(cause)}.`, { path }, { cause });
+  }
+}
+
+/** Refuses to resume a run whose networks differ from those of the checkpoint: compares the shapes key by key. */
+export function expectSameShape<Shape extends object>(shape: Shape, saved: Shape, folder: string): void {
+  for (const key of Object.keys(saved) as (keyof Shape & string)[]) {
+    const [asked, found] = [JSON.stringify(shape[key]), JSON.stringify(saved[key])];
+    if (asked === found) continue;
+    throw new RerollError(
+      "CHECKPOINT_MISMATCH",
+      `The policy in ${folder} has ${key} ${found}, and this run asks for ${asked}. Go on with the environment and the ` +
+        "policy that the run began with, or start a new one without --resume.",
+    );
   }
 }

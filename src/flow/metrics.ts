@@ -127,6 +127,7 @@ const table: Readonly<Record<string, Row>> = {
   "train/critic_grad_norm": ["", "neither", "Norm of the critic's gradient before clipping."],
   "train/lr": ["", "neither", "Learning rate of the last update."],
   "train/updates": ["count", "neither", "Optimizer updates in this step."],
+  "train/skipped_updates": ["count", "lower", "Updates skipped because the loss or a gradient was NaN or infinite."],
   "train/sampler_gap": ["nat", "lower", "Mean |anchor - sampler| log-prob: 0 when engine and trainer agree."],
   "train/sampler_gap_max": ["nat", "lower", "The largest |anchor - sampler| log-prob of a token."],
   "train/staleness": ["steps", "lower", "Training steps since the weights that drew a token, on average."],

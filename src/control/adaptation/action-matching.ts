@@ -1,4 +1,4 @@
-/** The student imitates the actions of the teacher: their means, or the whole Gaussian. */
+/** Losses by which a student imitates the actions of its teacher: their means, or the whole Gaussian. */
 
 import { expectAlike, expectMask, type NamedTensors } from "../../algorithms/expect-batch.ts";
 import { expectTokens } from "../../algorithms/losses/expect-tokens.ts";
@@ -14,7 +14,7 @@ export interface ActionMeanInputs {
   readonly lossMask_BT: Tensor;
 }
 
-/** Normal distributions with independent dimensions. */
+/** Means and log standard deviations of independent normal distributions. */
 export interface ActionKlInputs extends ActionMeanInputs {
   readonly studentLogStds_BTA: Tensor;
   readonly teacherLogStds_BTA: Tensor;
@@ -25,7 +25,7 @@ export interface ActionKlOptions {
   readonly direction: "forward" | "reverse";
 }
 
-/** Log standard deviations are kept in [-20, 20], where their squares are finite in float32. */
+/** Log standard deviations are clipped to [-20, 20], where variances are finite in float32. */
 const LOG_STD_BOUND = 20;
 
 /** mean_a (student mean - teacher mean)^2 with the teacher held fixed. DAgger (arXiv:1011.0686) for continuous actions. */

@@ -1,8 +1,8 @@
 /**
- * Lets teacher or student act, by the rules of a phase.
+ * Lets the teacher or the student act, by the rules of a phase.
  *
- * In: observations of N environments. Out: actions with their log-probabilities. The memory of the adapt module goes along in every
- * phase, so that training finds what the student would have remembered. Never changes a weight.
+ * In: observations of N environments. Out: actions with their log-probabilities. The memory of the adapt module is kept up to
+ * date in every phase, so that training finds what the student would have remembered. Never changes a weight.
  */
 
 import { Random, type RandomState } from "../../random/random.ts";
@@ -11,22 +11,22 @@ import type { ControlActor } from "../collector/collector.ts";
 import type { AdaptationPolicy } from "./policy/adaptation-policy.ts";
 import { type AdaptationPhase, phaseRules } from "./policy/phases.ts";
 
-/** Who acts, where, and how. */
+/** The phase, the environments, and how actions are chosen. */
 export interface AdaptationActorOptions {
   readonly phase: AdaptationPhase;
   readonly numEnvs: number;
   readonly seed: number;
-  /** Default "sample". "mode" is for evaluation: the means; log-probabilities are then 0. */
+  /** Default "sample". "mode" takes the means, for evaluation; log-probabilities are then 0. */
   readonly choice?: "sample" | "mode";
 }
 
-/** All that the next actions depend on beside the weights. */
+/** Everything beside the weights that the next actions depend on. */
 interface ActorState {
   readonly random: RandomState;
   readonly carry_NC: readonly number[];
 }
 
-/** One per vector environment: it remembers for each of its copies. */
+/** Serves one vector environment, and keeps the memory of each of its copies. */
 export class AdaptationActor implements ControlActor {
   readonly carrySize: number;
   readonly #policy: AdaptationPolicy;
@@ -49,7 +49,7 @@ export class AdaptationActor implements ControlActor {
     this.#logprobs_N = new Float32Array(numEnvs);
   }
 
-  /** Acts by the rules of this phase from the next tick on. Episodes and memory go on. */
+  /** Acts by the rules of this phase from the next tick on. Episodes and memory continue. */
   enter(phase: AdaptationPhase): void {
     this.#phase = phase;
   }

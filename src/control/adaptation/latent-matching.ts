@@ -1,3 +1,4 @@
+/** The loss by which a student learns the latents of its teacher, and the teacher to encode what a student can infer. */
 import { expectAlike, expectMask, expectRange } from "../../algorithms/expect-batch.ts";
 import { expectTokens } from "../../algorithms/losses/expect-tokens.ts";
 import { liveTokens } from "../../algorithms/losses/live-tokens.ts";
@@ -7,17 +8,17 @@ import { zeroOutside } from "../../algorithms/masked.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 
 export interface LatentMatchingInputs {
-  /** What the student infers from its own observations. */
+  /** Latents that the student infers from its own observations. */
   readonly studentLatents_BTZ: Tensor;
-  /** What the teacher encodes from privileged ones. */
+  /** Latents that the teacher encodes from privileged observations. */
   readonly teacherLatents_BTZ: Tensor;
   readonly lossMask_BT: Tensor;
 }
 
 export interface LatentMatchingOptions {
   /**
-   * How strongly the teacher is pulled towards the student: the weight of the second term. 0 is plain regression (RMA, and
-   * the PPO-ROA of HDMI); above 0 the teacher learns to use only what the student can infer.
+   * Weight of the second term, which pulls the teacher towards the student. 0 is plain regression (RMA, and the PPO-ROA of
+   * HDMI); above 0 the teacher learns to use only what the student can infer.
    */
   readonly teacherPull: number;
 }

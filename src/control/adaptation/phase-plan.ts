@@ -1,42 +1,22 @@
-/**
- * The loop of teacher/student adaptation: that of control, phase by phase.
- *
- * Who acts and who learns changes only between two iterations, so every tick is of the weights that are trained on it.
- */
+/** The order of the phases in a run, and how many steps each of them lasts. */
+import type { AdaptationConfig } from "./config.ts";
+import { type AdaptationPhase, phaseOrder } from "./policy/phases.ts";
 
-import type { LoopPosition } from "../../loops/loop-parts.ts";
-import type { ControlLoopParts } from "../control-loop.ts";
-import type { AdaptationPhase } from "./policy/phases.ts";
-
-/** A phase and how many iterations it lasts. */
+/** A phase and the number of rollouts it lasts, with a training step each. */
 export interface PhasePlan {
   readonly phase: AdaptationPhase;
   readonly iterations: number;
 }
 
-/** The parts of the control loop, and the way from one phase to the next. */
-export interface AdaptationLoopParts extends ControlLoopParts {
-  /** Lets the policy of this phase act and learn from the next tick on. Called before every iteration. */
-  readonly enter: (phase: AdaptationPhase) => void;
+/** The phases of a run: each lasts the smallest number of rollouts that covers its steps. */
+export function planPhases({ loop, env }: Pick<AdaptationConfig, "loop" | "env">): readonly PhasePlan[] {
+  const stepsPerRollout = loop.ticks * env.numEnvs;
+  return phaseOrder.map((phase) => ({ phase, iterations: Math.ceil(loop[phase] / stepsPerRollout) }));
 }
 
-/** Runs from the step after `start` to the end of the plan. Resolves with where it stopped. */
-export async function runAdaptationLoop(
-  { enter, collect, train, observer }: AdaptationLoopParts,
-  start: LoopPosition,
-  { plan, ticksPerStep }: { readonly plan: readonly PhasePlan[]; readonly ticksPerStep: number },
-): Promise<LoopPosition> {
-  let { step, version } = start;
-  if ((await observer.onStart?.({ step, version })) === "stop") return { step, version };
-  for (let phase = phaseAt(plan, step); phase !== null; phase = phaseAt(plan, step)) {
-    enter(phase);
-    const rollout = await collect(ticksPerStep, version);
-    const metrics = await train(rollout);
-    step++;
-    version++;
-    if ((await observer.onStep({ step, version }, metrics)) === "stop") break;
-  }
-  return { step, version };
+/** Rollouts of a whole plan. */
+export function numIterations(plan: readonly PhasePlan[]): number {
+  return plan.reduce((sum, { iterations }) => sum + iterations, 0);
 }
 
 /** The phase of the iteration after `step` of them; null after the last. */

@@ -1,9 +1,9 @@
 /**
  * Lets a frozen policy act in vector environments.
  *
- * In: environments, an actor, and a number of ticks. Out: a `ControlRollout` with all that happened. Between calls the
- * episodes go on: observations, ticks and the actor's memory are carried over. Nothing here changes weights. What environments
- * give is checked at every tick.
+ * In: environments, an actor, and a number of ticks. Out: a `ControlRollout` of everything that happened. Episodes continue
+ * from one call to the next: observations, ticks and the actor's memory are carried over. Nothing here changes weights. The
+ * output of the environments is checked at every tick.
  */
 
 import { RerollError } from "../../errors/reroll-error.ts";
@@ -14,21 +14,21 @@ import type { ControlEpisode, ControlRollout } from "../control-rollout.ts";
 import type { VecEnv } from "../envs/vec-env.ts";
 import { expectObservations, expectVecStep } from "./expect-vec-step.ts";
 
-/** What chooses actions. Called without gradients and in a memory scope; the arrays it returns are read at once. */
+/** Chooses actions. Called without gradients and in a memory scope; the arrays it returns are read at once. */
 export interface ControlActor {
-  /** Numbers of memory per environment; 0 for a policy without any. */
+  /** Size of the memory per environment; 0 for a policy without memory. */
   readonly carrySize: number;
-  /** @param isFirst_N 1 where an episode begins: memory of an earlier one must not be used there */
+  /** @param isFirst_N 1 where an episode begins: the memory of the one before must not be used there */
   act(observations_NO: Float32Array, isFirst_N: Uint8Array): { actions_NA: Float32Array; logprobs_N: Float32Array };
   /** The memory that the next call of `act` starts from. */
   carry_NC(): Float32Array;
-  /** All that the next actions depend on beside the weights: memory and the stream of chance. As plain data. */
+  /** Everything beside the weights that the next actions depend on, as plain data: memory and random stream. */
   save(): unknown;
-  /** Puts the actor back to where `save` was called. */
+  /** Puts the actor back into the state that `save` returned. */
   restore(saved: unknown): void;
 }
 
-/** Where a collector stands, as plain data. */
+/** The state of a collector, as plain data. */
 export interface CollectorState {
   readonly env: unknown;
   readonly actor: unknown;
@@ -37,7 +37,7 @@ export interface CollectorState {
   readonly episodeReturns_N: readonly number[];
 }
 
-/** Rollouts one after another: episodes that are under way when one ends go on in the next. */
+/** Collects one rollout after another. An episode that is under way when a rollout ends continues in the next. */
 export class ControlCollector {
   readonly #env: VecEnv;
   readonly #actor: ControlActor;
@@ -58,12 +58,12 @@ export class ControlCollector {
     this.#isFirst_N = new Uint8Array(env.numEnvs);
   }
 
-  /** @param version of the weights that the actor acts with */
+  /** @param version the version of the weights that the actor acts with */
   collect(numTicks: number, version: number): ControlRollout {
     return noGrad(() => this.#collect(numTicks, version));
   }
 
-  /** Null where the environments cannot be saved. */
+  /** Returns null if the environments cannot be saved. */
   save(): CollectorState | null {
     if (this.#env.save === undefined) return null;
     return {
@@ -75,7 +75,7 @@ export class ControlCollector {
     };
   }
 
-  /** Goes on as the collector that was saved would have. */
+  /** Continues exactly as the collector that was saved would have. */
   restore(saved: CollectorState): void {
     if (this.#env.restore === undefined) {
       throw new RerollError("NOT_RESTORABLE", "These environments cannot be put back to a saved state: no restore().");

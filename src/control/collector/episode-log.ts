@@ -1,16 +1,16 @@
-/** The episodes of a run, as metrics: those that ended in a rollout, and the last hundred. */
+/** Metrics of the episodes that ended in a rollout, and of the last hundred of a run. */
 
 import type { Metrics } from "../../flow/metrics.ts";
 import type { ControlRollout } from "../control-rollout.ts";
 
-/** What reports of control are commonly averaged over. */
+/** Returns in control are commonly reported as the mean over this many episodes. */
 const WINDOW = 100;
 
 /** Keeps the returns of the last episodes. */
 export class EpisodeLog {
   #returns: readonly number[];
 
-  /** @param returns of the last episodes of a run that goes on: those of `returns` */
+  /** @param returns the saved `returns` of a run that is resumed */
   constructor(returns: readonly number[] = []) {
     this.#returns = returns;
   }
@@ -20,7 +20,7 @@ export class EpisodeLog {
     return this.#returns;
   }
 
-  /** Takes the episodes of a rollout in. Means are left out where there is nothing to take them over. */
+  /** Adds the episodes of a rollout. A mean over no episodes is left out. */
   add({ episodes, numTicks, numEnvs }: ControlRollout): Metrics {
     const returns = episodes.map((episode) => episode.return);
     this.#returns = [...this.#returns, ...returns].slice(-WINDOW);

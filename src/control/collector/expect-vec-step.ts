@@ -1,19 +1,19 @@
 /**
- * Whether what a vector environment gave can be trained on: as many numbers as it promised, and all of them numbers.
+ * Checks that the output of a vector environment can be trained on: arrays of the promised length, with finite numbers.
  *
- * Without this an array that is too short would be filled up with zeros that nobody earned, and a NaN would be noticed when it
- * has reached the weights.
+ * Otherwise an array that is too short would be padded with zeros that no environment returned, and a NaN would only be noticed
+ * after it has reached the weights.
  */
 
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { VecEnv, VecStep } from "../envs/vec-env.ts";
 
-/** Checks what `reset` gave. */
+/** Checks the result of `reset`. */
 export function expectObservations({ numEnvs, observationSize }: VecEnv, observations_NO: Float32Array): void {
   expectNumbers("observations_NO", observations_NO, numEnvs, observationSize);
 }
 
-/** Checks what `step` gave; of final observations, those of episodes that ended. */
+/** Checks the result of `step`. Final observations are read only where an episode ended. */
 export function expectVecStep(env: VecEnv, step: VecStep): void {
   const { numEnvs, observationSize, rewardGroups } = env;
   expectObservations(env, step.observations_NO);

@@ -1,4 +1,4 @@
-/** A ControlPolicy as an actor: samples from its distribution, or takes the most likely action. It has no memory. */
+/** An actor without memory that samples from a ControlPolicy, or takes its most likely action. */
 
 import { Random, type RandomState } from "../../random/random.ts";
 import { zeros } from "../../torch/create.ts";
@@ -7,7 +7,7 @@ import type { Tensor } from "../../torch/tensor.ts";
 import type { ControlPolicy } from "../policy/control-policy.ts";
 import type { ControlActor } from "./collector.ts";
 
-/** The environments it acts in, and how it chooses. */
+/** The environments it acts in, and how it chooses actions. */
 export interface PolicyActorOptions {
   readonly numEnvs: number;
   readonly observationSize: number;
@@ -16,7 +16,7 @@ export interface PolicyActorOptions {
   readonly choice?: "sample" | "mode";
 }
 
-/** Acts by a policy whose weights someone else may change between rollouts. */
+/** Acts with the current weights of a policy, which a trainer may change between rollouts. */
 export class PolicyActor implements ControlActor {
   readonly carrySize = 0;
   readonly #policy: ControlPolicy;

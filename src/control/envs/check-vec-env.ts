@@ -1,25 +1,25 @@
 /**
- * Tells an author what their vector environment breaks.
+ * Tells authors which rules of the contract their vector environment breaks.
  *
- * In: a way to make it. Out: findings in words, none where all is well; each rule is reported once, with the first example. Plays
- * random actions on two environments with one seed, and compares.
+ * In: a function that creates it. Out: findings in words, none if all is well. Each rule is reported once, with the first
+ * example. Plays random actions in two environments with the same seed and compares them.
  */
 
 import type { EnvFinding } from "../../envs/check-env.ts";
 import { Random } from "../../random/random.ts";
 import type { ActionSpace, VecEnv, VecStep } from "./vec-env.ts";
 
-/** How long to look, and from which seed. */
+/** The length of the check, and its seed. */
 export interface CheckVecEnvOptions {
   /** Default 0. */
   readonly seed?: number;
-  /** Default 2,000. Some episode must end within them. */
+  /** Steps to play. Default 2,000. At least one episode must end within them. */
   readonly numSteps?: number;
 }
 
 type Report = (rule: string, text: string) => void;
 
-/** Plays two environments and closes them. What they throw is a finding too. */
+/** Plays two environments and closes them. An error they throw is a finding too. */
 export async function checkVecEnv(
   makeEnv: () => VecEnv | Promise<VecEnv>,
   { seed = 0, numSteps = 2000 }: CheckVecEnvOptions = {},
@@ -82,7 +82,7 @@ function play(env: VecEnv, twin: VecEnv, seed: number, numSteps: number, report:
   }
 }
 
-/** What is saved here goes on there, after it has passed through JSON. */
+/** Saves one environment, and checks that the other continues from it after a trip through JSON. */
 function checkSave(env: VecEnv, twin: VecEnv, random: Random, report: Report): void {
   if ((env.save === undefined) !== (env.restore === undefined)) {
     report("save", "It has one of save and restore. Give both, or neither.");
@@ -95,14 +95,11 @@ function checkSave(env: VecEnv, twin: VecEnv, random: Random, report: Report): v
     const actions_NA = drawActions(env.actions, env.numEnvs, random);
     const [left, right] = [arraysOf(env.step(actions_NA)), arraysOf(twin.step(actions_NA))];
     if (left.every((array, i) => isEqual(array, right[i]!))) continue;
-    report(
-      "save",
-      "After restore(save()) steps differ. Save everything they depend on, the stream of chance included.",
-    );
+    report("save", "After restore(save()) steps differ. Save everything they depend on, including the random stream.");
   }
 }
 
-/** Enough for an episode to end, and the next start to be drawn. */
+/** Enough steps for an episode to end and the next one to start. */
 const NUM_STEPS_AFTER_SAVE = 200;
 
 function checkRewardParts(
@@ -129,7 +126,7 @@ function checkRewardParts(
   }
 }
 
-/** Returns how many episodes ended. */
+/** Returns the number of episodes that ended. */
 function checkStep(result: VecStep, numEnvs: number, observationSize: number, report: Report): number {
   const { observations_NO, rewards_N, terminated_N, truncated_N, finalObservations_NO } = result;
   expectLength("observations_NO", observations_NO, numEnvs * observationSize, report);

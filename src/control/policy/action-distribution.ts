@@ -1,16 +1,16 @@
 /**
- * How a policy chooses actions: from what a network puts out per row to a draw, a log-probability, an entropy and a KL.
+ * Distributions over actions, parameterized by the outputs of a network: draws, log-probabilities, entropies and KL.
  *
- * Draws are made on the host, from a stream of random numbers that is passed in, so that one seed gives one rollout on every
- * device. Everything with a gradient is made of tensors. Nothing here clips an action: the log-probability is that of the
- * number that was drawn, and bounds are the environment's.
+ * Draws are made on the host, from a random stream that is passed in, so that a seed gives the same rollout on every device.
+ * Everything with a gradient uses tensors. Nothing here clips an action: log-probabilities are those of the number that was
+ * drawn, and enforcing bounds is up to the environment.
  */
 import { cat, full } from "../../torch/create.ts";
 import { createParameter } from "../../torch/nn/initialize.ts";
 import { Module, type Parameter } from "../../torch/nn/module.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 
-/** Where chance comes from. `Random` is one. */
+/** A source of random numbers, such as `Random`. */
 export interface Draws {
   /** Uniform in [0, 1). */
   uniform(): number;
@@ -18,34 +18,34 @@ export interface Draws {
   normal(): number;
 }
 
-/** What every distribution over actions can do. Rows have `outputSize` network outputs and `actionSize` numbers of an action. */
+/** A distribution over actions. A row has `outputSize` network outputs, and `actionSize` numbers of an action. */
 export interface ActionDistribution {
   readonly outputSize: number;
   /** 1 for discrete actions: the index. */
   readonly actionSize: number;
-  /** Draws an action per row and writes it, and its log-probability summed over its numbers. */
+  /** Draws an action per row. Writes it and its log-probability, summed over the numbers of the action. */
   sample(outputs_NP: Float32Array, random: Draws, actions_NA: Float32Array, logprobs_N: Float32Array): void;
   /** Writes the most likely action of every row. */
   mode(outputs_NP: Float32Array, actions_NA: Float32Array): void;
-  /** [..., P] and [..., A] to [...]. */
+  /** Log-probabilities: [..., P] and [..., A] to [...]. */
   logprobs(outputs: Tensor, actions: Tensor): Tensor;
-  /** [..., P] to [...], in nats. */
+  /** Entropies in nats: [..., P] to [...]. */
   entropies(outputs: Tensor): Tensor;
-  /** All that the distribution of a row depends on, outside of the graph: what `klFrom` compares with later. */
+  /** A detached copy of everything a row's distribution depends on, for `klFrom` to compare with later. */
   statistics(outputs: Tensor): Tensor;
-  /** KL(old || new) per row, of the distribution that `statistics` held against the one of these outputs. */
+  /** KL(old || new) per row: the distribution when `statistics` was called against that of these outputs. */
   klFrom(statistics: Tensor, outputs: Tensor): Tensor;
 }
 
 const HALF_LOG_TWO_PI = Math.log(2 * Math.PI) / 2;
 
-/** Independent normal distributions. The network gives the means; the log standard deviations do not depend on the row. */
+/** Independent normal distributions. The network gives the means; the log standard deviations are the same for all rows. */
 export class DiagonalGaussian extends Module implements ActionDistribution {
   readonly outputSize: number;
   readonly actionSize: number;
   readonly logStd_A: Parameter;
 
-  /** @param options `logStd` is the first log standard deviation of every number. Default 0. */
+  /** @param options `logStd` is the initial log standard deviation. Default 0. */
   constructor(actionSize: number, { logStd = 0, device = "cpu" }: { logStd?: number; device?: string } = {}) {
     super();
     this.outputSize = actionSize;
@@ -62,7 +62,7 @@ export class DiagonalGaussian extends Module implements ActionDistribution {
         const logStd = logStds[a]!;
         const at = n * A + a;
         actions_NA[at] = means_NA[at]! + Math.exp(logStd) * random.normal();
-        // Of the number as it was stored, which is not quite the one that was drawn.
+        // For the number as stored in float32, which is not quite the one that was drawn.
         const gap = (actions_NA[at]! - means_NA[at]!) / Math.exp(logStd);
         logprob -= (gap * gap) / 2 + logStd + HALF_LOG_TWO_PI;
       }
@@ -102,7 +102,7 @@ export class DiagonalGaussian extends Module implements ActionDistribution {
   }
 }
 
-/** One of `count` actions. The network gives logits. */
+/** A choice among `count` actions. The network gives the logits. */
 export class Categorical extends Module implements ActionDistribution {
   readonly outputSize: number;
   readonly actionSize = 1;

@@ -1,9 +1,9 @@
 /**
- * Running mean and deviation of observations, as part of a policy: what its networks see is (x - mean) / std, within bounds.
+ * Running mean and standard deviation of observations, as part of a policy: its networks see (x - mean) / std, clipped.
  *
- * Promises: nothing changes while a policy acts or is evaluated. Statistics move only in `update`, which training calls with a
- * whole rollout after it has learned from it, so that the weights that are trained see what the weights that acted saw. They
- * are parameters without gradients, and so are saved, loaded and published with the weights.
+ * Nothing changes while a policy acts or is evaluated. Statistics move only in `update`, which training calls with a whole
+ * rollout after learning from it, so that all updates see the observations as the policy saw them when it acted. The
+ * statistics are parameters without gradients, and so are saved, loaded and published with the weights.
  */
 import { RerollError } from "../../errors/reroll-error.ts";
 import { noGrad } from "../../torch/autograd.ts";
@@ -12,38 +12,38 @@ import { Module, Parameter } from "../../torch/nn/module.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 
-/** The observations of a rollout: T ticks of N rows, the oldest first. A ControlRollout is one. */
+/** The observations of a rollout, such as a ControlRollout: T ticks of N rows, the oldest first. */
 export interface ObservedTicks {
   readonly numTicks: number;
   readonly numEnvs: number;
   readonly observations_TNO: Float32Array;
 }
 
-/** How old observations count, and where the statistics live. */
+/** How fast old observations are forgotten, and the device of the statistics. */
 export interface ObservationNormalizerOptions {
-  /** Weight of what is known for each tick that passes. Default 1: all observations count alike, for ever. */
+  /** Factor by which the weight of earlier observations shrinks per tick. Default 1: all count the same, forever. */
   readonly decay?: number;
   /** Default "cpu". */
   readonly device?: string;
 }
 
-/** Normalized observations lie within this many deviations, so that an outlier cannot rule a network. */
+/** Bound on normalized observations, so that an outlier cannot dominate a network. */
 const CLIP = 10;
 
-/** Added to the variance: a number that never changes is divided by 1e-4. */
+/** Added to the variance, so that a number that never changes is divided by 1e-4 and not by 0. */
 const EPSILON = 1e-8;
 
-/** The statistics, and observations seen through them. */
+/** Holds the statistics and normalizes by them. */
 export class ObservationNormalizer extends Module {
   readonly mean_O: Parameter;
   /** sqrt(variance + 1e-8). */
   readonly std_O: Parameter;
-  /** Observations that mean and deviation stand for. */
+  /** Number of observations behind mean and deviation, weighted by `decay`. */
   readonly count: Parameter;
   readonly #decay: number;
   #isFrozen = false;
 
-  /** Before the first update, observations pass as they are but for the bounds. */
+  /** Before the first update, observations are only clipped. */
   constructor(observationSize: number, { decay = 1, device = "cpu" }: ObservationNormalizerOptions = {}) {
     super();
     if (!(decay > 0 && decay <= 1)) {
@@ -60,17 +60,17 @@ export class ObservationNormalizer extends Module {
     return this.#isFrozen;
   }
 
-  /** From here on `update` changes nothing. */
+  /** Makes every later `update` do nothing. */
   freeze(): void {
     this.#isFrozen = true;
   }
 
-  /** [..., O] to [..., O]. */
+  /** Normalizes observations, [..., O] to [..., O]. */
   forward(observations: Tensor): Tensor {
     return observations.sub(this.mean_O).div(this.std_O).clamp(-CLIP, CLIP);
   }
 
-  /** Takes the observations of a rollout in (Chan et al. 1979, with weights). */
+  /** Adds the observations of a rollout to the statistics (Chan et al. 1979, with weights). */
   update({ numTicks, numEnvs, observations_TNO }: ObservedTicks): void {
     if (this.#isFrozen || observations_TNO.length === 0) return;
     const O = this.mean_O.numel;
@@ -103,7 +103,7 @@ export class ObservationNormalizer extends Module {
   }
 }
 
-/** In two passes: the difference of two large sums would lose the variance of numbers far from 0. */
+/** Computed in two passes: the difference of two large sums would lose the variance of numbers far from 0. */
 function weightedMoments(values_TNO: Float32Array, weights_T: Float64Array, N: number, O: number) {
   const means = new Float64Array(O);
   const variances = new Float64Array(O);

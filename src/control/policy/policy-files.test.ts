@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { noGrad } from "../../torch/autograd.ts";
 import { tensor } from "../../torch/create.ts";
-import { AdaptationPolicy } from "../adaptation/policy/adaptation-policy.ts";
 import {
+  AdaptationPolicy,
   type AdaptationPolicyShape,
-  loadAdaptationPolicy,
-  saveAdaptationPolicy,
-} from "../adaptation/policy/policy-files.ts";
+  adaptationPolicyKind,
+} from "../adaptation/policy/adaptation-policy.ts";
+import { loadPolicy, savePolicy } from "./policy-files.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "reroll-adaptation-policy-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -35,8 +35,8 @@ const shape: AdaptationPolicyShape = {
 test("a policy that was saved and loaded acts alike to the bit, as teacher and as student", () => {
   const policy = new AdaptationPolicy({ ...shape, seed: 4 });
   policy.normalizer.update({ numTicks: 2, numEnvs: 1, observations_TNO: Float32Array.of(1, 2, 3, 4, 5, 6, 7, 9) });
-  saveAdaptationPolicy(policy, shape, folder);
-  const loaded = loadAdaptationPolicy(folder);
+  savePolicy(policy, shape, folder);
+  const { policy: loaded } = loadPolicy(adaptationPolicyKind, folder);
   const outputsOf = (own: AdaptationPolicy) =>
     noGrad(() => {
       const seen_TNO = own.normalizer.forward(tensor(Float32Array.of(0.5, 3, -2, 8), [1, 1, 4]));
@@ -53,7 +53,7 @@ test("a policy that was saved and loaded acts alike to the bit, as teacher and a
 
 test("a folder without a shape says what it should be", () => {
   writeFileSync(join(folder, "policy.json"), "{}");
-  expect(() => loadAdaptationPolicy(folder)).toThrow(
+  expect(() => loadPolicy(adaptationPolicyKind, folder)).toThrow(
     /policy\.json cannot be read.*Give the folder of an adaptation policy/s,
   );
 });

@@ -1,44 +1,71 @@
-/** A control policy in a folder. */
-import { z } from "zod";
-import type { ActivationName } from "../../torch/nn/activation.ts";
-import { activations } from "../../torch/nn/activation.ts";
-import { Generator } from "../../torch/random.ts";
-import { ControlPolicy } from "./control-policy.ts";
-import { loadPolicyWeights, readPolicyShape, savePolicyFolder } from "./policy-folder.ts";
+/**
+ * A policy in a folder: `policy.safetensors` with its weights and statistics, and `policy.json` with its shape.
+ *
+ * Every kind of policy is saved and loaded here. A loaded policy gives the same actions as the saved one, to the bit.
+ */
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { z } from "zod";
+import { RerollError } from "../../errors/reroll-error.ts";
+import { resolveCheckpoint } from "../../models/formats/resolve-checkpoint.ts";
+import { writeSafetensors } from "../../models/formats/safetensors/write-safetensors.ts";
+import { MappedCheckpoint, tensorSource } from "../../models/formats/tensor-files.ts";
+import type { Module } from "../../torch/nn/module.ts";
+import { tensorScope } from "../../torch/scope.ts";
 
-const shapeOptions = z.strictObject({
-  observationSize: z.int().positive(),
-  actions: z.discriminatedUnion("kind", [
-    z.strictObject({ kind: z.literal("discrete"), count: z.int().positive() }),
-    z.strictObject({ kind: z.literal("continuous"), size: z.int().positive() }),
-  ]),
-  hidden: z.array(z.int().positive()),
-  activation: z.enum(Object.keys(activations) as [ActivationName]),
-  normalizeObservations: z.boolean(),
-});
-
-/** All that is needed to build a policy of the same shape. */
-export type ControlPolicyShape = z.output<typeof shapeOptions>;
-
-/** Writes the policy into the folder, which is made where it is missing. */
-export function saveControlPolicy(policy: ControlPolicy, shape: ControlPolicyShape, folder: string): void {
-  savePolicyFolder(policy, shape, folder);
+/** A kind of policy: what its `policy.json` holds, and how to build one from that. */
+export interface PolicyKind<Shape, Policy extends Module> {
+  /** For errors: "a control policy". */
+  readonly name: string;
+  readonly shape: z.ZodType<Shape>;
+  /** Builds a policy of this shape. Its weights are about to be overwritten. */
+  readonly build: (shape: Shape) => Policy;
 }
 
-/** The policy that was written there, and its shape. */
-export function loadControlPolicy(folder: string): {
-  readonly policy: ControlPolicy;
-  readonly shape: ControlPolicyShape;
-} {
-  const shape = readControlPolicyShape(folder);
-  const generator = new Generator(0);
-  const policy = new ControlPolicy({ ...shape, generator });
-  generator.dispose();
-  loadPolicyWeights(policy, folder);
+/** Writes a policy into a folder, which is created if it is missing. */
+export function savePolicy(policy: Module, shape: object, folder: string): void {
+  mkdirSync(folder, { recursive: true });
+  tensorScope(() =>
+    writeSafetensors(
+      join(folder, "policy.safetensors"),
+      [...policy.stateDict()].map(([name, values]) => tensorSource(name, values)),
+    ),
+  );
+  writeFileSync(join(folder, "policy.json"), `${JSON.stringify(shape, null, 2)}\n`);
+}
+
+/** Builds the policy that was saved in a folder. */
+export function loadPolicy<Shape, Policy extends Module>(
+  kind: PolicyKind<Shape, Policy>,
+  folder: string,
+): { readonly policy: Policy; readonly shape: Shape } {
+  const shape = readPolicyShape(kind, folder);
+  const policy = kind.build(shape);
+  const mapped = new MappedCheckpoint(resolveCheckpoint(join(folder, "policy.safetensors")));
+  try {
+    tensorScope(() =>
+      policy.loadStateDict(new Map([...policy.namedParameters().keys()].map((name) => [name, mapped.read(name)]))),
+    );
+  } finally {
+    mapped.dispose();
+  }
   return { policy, shape };
 }
 
-/** The shape of the policy that was written there. */
-export function readControlPolicyShape(folder: string): ControlPolicyShape {
-  return readPolicyShape(shapeOptions, folder, "a control policy");
+/** Reads the shape of the policy that was saved in a folder. */
+export function readPolicyShape<Shape>(
+  { name, shape }: Pick<PolicyKind<Shape, Module>, "name" | "shape">,
+  folder: string,
+): Shape {
+  const path = join(folder, "policy.json");
+  try {
+    return shape.parse(JSON.parse(readFileSync(path, "utf8")));
+  } catch (cause) {
+    throw new RerollError(
+      "CHECKPOINT_BROKEN",
+      `${path} cannot be read: ${String(cause)}. Give the folder of ${name}, such as model/ of a checkpoint.`,
+      { path },
+      { cause },
+    );
+  }
 }

@@ -6,26 +6,26 @@ import { RerollError } from "../../errors/reroll-error.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 
 export interface ControlGaeInputs {
-  /** The reward for the action of a tick. */
+  /** The reward for the action at each tick. */
   readonly rewards_TN: Tensor;
-  /** The critic's value of the observation that the action of a tick was chosen on. */
+  /** The critic's value of the observation at each tick, before the action. */
   readonly values_TN: Tensor;
-  /** The task ended at this tick: nothing is worth anything after it. */
+  /** True where the task ended: no reward can follow. */
   readonly terminated_TN: Tensor;
-  /** A limit ended the episode at this tick: it would have gone on, from its last observation. */
+  /** True where a limit cut the episode off: it would have continued from its last observation. */
   readonly truncated_TN: Tensor;
   /** The critic's value of the observation after the last tick. */
   readonly lastValues_N: Tensor;
   /**
-   * The critic's value of the last observation of an episode, before the restart. Read where truncated holds, and needed
-   * as soon as it holds anywhere: the value of the next tick belongs to another episode.
+   * The critic's value of the last observation of an episode, before the restart. Read where `truncated_TN` is true, and
+   * required if it is true anywhere, because the value of the next tick belongs to another episode.
    */
   readonly finalValues_TN?: Tensor;
 }
 
 export interface ControlAdvantages {
   readonly advantages_TN: Tensor;
-  /** What the critic is trained towards: advantage plus value. */
+  /** The critic's targets: advantage plus value. */
   readonly returns_TN: Tensor;
 }
 
@@ -33,7 +33,7 @@ export interface ControlAdvantages {
  * delta_t = r_t + gamma V' - V_t,  A_t = delta_t + gamma lambda A_{t+1} (0 after an end),  R_t = A_t + V_t
  *
  * V' is 0 where terminated, the value of the final observation where truncated, and the value of the next tick
- * elsewhere. Terminated wins where both hold.
+ * elsewhere. A tick that is both counts as terminated.
  *
  * Source: GAE, arXiv:1506.02438, eq. 16; time limits as in arXiv:1712.00378.
  */

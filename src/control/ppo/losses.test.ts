@@ -84,12 +84,12 @@ test("the losses equal those of the algorithms, which check every row", () => {
     { valueClip: 0.2 },
   );
   expect(criticLoss.item()).toBeCloseTo(squares.loss_BT.mean().item(), 12);
-  const centred_B = rows.advantages_B.sub(rows.advantages_B.mean());
+  const centerd_B = rows.advantages_B.sub(rows.advantages_B.mean());
   const surrogate = ppoClipLoss(
     {
       policyLogprobs_BT: policy.distribution.logprobs(outputs_BP, rows.actions_BA).unsqueeze(1),
       anchorLogprobs_BT: rows.samplerLogprobs_B.unsqueeze(1),
-      advantages_BT: centred_B.div(rows.advantages_B.std().add(1e-8)).unsqueeze(1),
+      advantages_BT: centerd_B.div(rows.advantages_B.std().add(1e-8)).unsqueeze(1),
       lossMask_BT: lossMask_BT.narrow(1, 0, 1),
     },
     { clipLow: 0.2, clipHigh: 0.2, dualClip: null },

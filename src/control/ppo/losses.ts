@@ -1,24 +1,24 @@
 /**
- * The losses of PPO on some rows of a rollout: clipped surrogate and entropy for the policy, squared error for the critic.
+ * The losses of PPO on a minibatch: clipped surrogate and entropy for the policy, squared error for the critic.
  *
- * In: rows and the networks. Out: two losses without dimensions, and numbers to watch. The formulas are those of
- * algorithms/losses, without their checks per row: at 64 rows these take as long as the networks. Here rewards and values are
- * checked once, when a rollout is scored, and environments refuse actions that are no numbers.
+ * In: rows and the networks. Out: two scalar losses and metrics. The formulas are those of algorithms/losses, without their
+ * checks and masks per row, which take as long as the networks at 64 rows. Rewards and values are checked once, when a rollout
+ * is scored; environments refuse actions that are not numbers; and an update that is not finite is skipped.
  */
 import { clippedSurrogate } from "../../algorithms/losses/policy/clipped-surrogate.ts";
 import type { MLP } from "../../torch/nn/mlp.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { ControlPolicy } from "../policy/control-policy.ts";
 
-/** What training knows of B ticks. */
+/** B rows of a rollout, one per tick and environment. */
 export type ControlRows = {
-  /** Observations as the networks take them. */
+  /** Normalized observations, as the networks take them. */
   readonly seen_BO: Tensor;
   readonly actions_BA: Tensor;
   readonly samplerLogprobs_B: Tensor;
-  /** The distribution of actions under the policy that acted. */
+  /** The action distribution of the policy that acted, for the KL. */
   readonly statistics_BS: Tensor;
-  /** Of the critic before the first update. */
+  /** The critic's values before the first update. */
   readonly values_BG: Tensor;
   readonly returns_BG: Tensor;
   readonly advantages_B: Tensor;
@@ -26,28 +26,28 @@ export type ControlRows = {
 
 /** The settings of the losses. */
 export interface ControlLossOptions {
-  /** Ratios beyond 1 - clip and 1 + clip have no gradient. */
+  /** Probability ratios outside [1 - clip, 1 + clip] get no gradient. */
   readonly clip: number;
-  /** How far a value may move from the old one within a step; null: as far as it likes. */
+  /** Bound on how far a value may move from the one before the updates of a rollout. null: no bound. */
   readonly valueClip: number | null;
-  /** Weight of the entropy. */
+  /** Weight of the entropy bonus. */
   readonly entropy: number;
-  /** Advantages of a minibatch have mean 0 and deviation 1. */
+  /** Scale the advantages of each minibatch to mean 0 and standard deviation 1. */
   readonly normalizeAdvantages: boolean;
 }
 
-/** What an update follows, and what it tells. */
+/** The losses of a minibatch, and its metrics. */
 export interface ControlLosses {
   /** mean(-min(r A, clamp(r, 1 - clip, 1 + clip) A)) - entropy mean(H), r = policy / sampler */
   readonly policyLoss: Tensor;
   /** mean(1/2 max((V - R)^2, (clamp(V, V_old - valueClip, V_old + valueClip) - R)^2)) */
   readonly criticLoss: Tensor;
   readonly outputs_BP: Tensor;
-  /** Means over the rows, outside of the graph, under the names of the metrics. */
+  /** Detached means over the rows, by the name of the metric. */
   readonly metrics: Readonly<Record<string, Tensor>>;
 }
 
-/** The formulas stand at the fields of the result. */
+/** The formulas are written at the fields of the result. */
 export function controlLosses(
   policy: ControlPolicy,
   critic: MLP,

@@ -1,14 +1,14 @@
-/** Rows of a rollout, shuffled and cut: what one update of control reads. */
+/** The rows of a rollout, shuffled and cut into minibatches. */
 import type { Random } from "../../random/random.ts";
 import { tensor } from "../../torch/create.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 
-/** Tensors by name whose first dimension is the row. */
+/** Named tensors whose first dimension is the row. */
 export type Rows = Readonly<Record<string, Tensor>>;
 
 /**
- * All rows once, in random order, in `count` parts whose sizes differ by at most one row; never more parts than rows. The
- * parts are views of one shuffled copy, and belong to the scope of the caller.
+ * Returns all rows once, in random order, in `count` minibatches whose sizes differ by at most one row (fewer if there are not
+ * enough rows). Minibatches are views of one shuffled copy, and belong to the scope of the caller.
  */
 export function shuffledMinibatches<Names extends Rows>(rows: Names, count: number, random: Random): Names[] {
   const entries = Object.entries(rows);

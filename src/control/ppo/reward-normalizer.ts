@@ -1,14 +1,14 @@
 /**
- * Rewards on a common scale: divided by the running deviation of the discounted return, and kept within bounds.
+ * Divides rewards by the running standard deviation of the discounted return, and clips them.
  *
- * In: rollouts, in order. Out: their rewards, scaled; the rollout is not changed. The statistics move on with every tick and a
- * tick is scaled by what is known up to it, as Gymnasium's NormalizeReward does, whatever number of ticks a rollout has; the
- * return starts at 0 after every end of an episode, a time limit too, as in SB3's VecNormalize. All parts of a reward are scaled
- * alike, by the return of their sum.
+ * In: rollouts, in order. Out: their rewards, scaled; the rollout is not changed. As in Gymnasium's NormalizeReward, a tick is
+ * scaled by the statistics up to and including it, so the length of a rollout does not matter. As in SB3's VecNormalize, the
+ * return starts at 0 after every episode, including those that a time limit ended. All parts of a reward are scaled alike, by
+ * the return of their sum.
  */
 import type { ControlRollout } from "../control-rollout.ts";
 
-/** What a normalizer has seen, as plain data. */
+/** The statistics of a normalizer, as plain data. */
 export interface RewardNormalizerState {
   readonly mean: number;
   readonly variance: number;
@@ -16,7 +16,7 @@ export interface RewardNormalizerState {
   readonly returns_N: readonly number[];
 }
 
-/** Scaled rewards lie within this bound. */
+/** Bound on scaled rewards. */
 const CLIP = 10;
 const EPSILON = 1e-8;
 
@@ -25,7 +25,7 @@ export class RewardNormalizer {
   readonly #gamma: number;
   #mean = 0;
   #variance = 1;
-  // A little of the first guess, so that the first tick divides by something.
+  // A small weight for the initial variance of 1, so that the first tick has something to divide by.
   #count = 1e-4;
   #returns_N: Float64Array = new Float64Array(0);
 
@@ -34,7 +34,7 @@ export class RewardNormalizer {
     this.#gamma = gamma;
   }
 
-  /** The rewards of the next rollout, scaled. */
+  /** Returns the scaled rewards of the next rollout. */
   normalize(rollout: ControlRollout): Float32Array {
     const { numTicks: T, numEnvs: N, numRewardGroups: G, rewards_TNG, terminated_TN, truncated_TN } = rollout;
     if (this.#returns_N.length === 0) this.#returns_N = new Float64Array(N);
@@ -73,7 +73,7 @@ export class RewardNormalizer {
     this.#returns_N = Float64Array.from(returns_N);
   }
 
-  /** Merges the moments of some values (Chan et al. 1979). */
+  /** Merges the moments of some values into the statistics (Chan et al. 1979). */
   #take(values: Float64Array): void {
     const count = values.length;
     let mean = 0;

@@ -1,9 +1,9 @@
 /**
- * What a rollout was worth: values, advantages and returns for every tick of every environment.
+ * Values, advantages and returns for every tick of a rollout.
  *
  * In: a rollout, the rewards to score it by, and a critic. Out: tensors of B = T * N rows, in the order of the rollout. The
- * critic is asked once, for all observations together: those acted on, those after the last tick, and the last one of every
- * truncated episode.
+ * critic runs once, on all observations together: those that were acted on, those after the last tick, and the last one of
+ * every truncated episode.
  */
 
 import { joinFloats } from "../../flow/join-arrays.ts";
@@ -18,21 +18,21 @@ import { controlGae } from "./gae.ts";
 export interface ControlScores {
   /** The critic's value of each part of the reward. */
   readonly values_BG: Tensor;
-  /** What the critic is trained towards. */
+  /** The critic's targets. */
   readonly returns_BG: Tensor;
   /** Summed over the parts of the reward. */
   readonly advantages_B: Tensor;
 }
 
-/** Of generalized advantage estimation. */
+/** The settings of generalized advantage estimation. */
 export interface ControlScoreOptions {
   readonly gamma: number;
   readonly lambda: number;
 }
 
 /**
- * @param rewards_TNG those of the rollout, or what a normalizer made of them
- * @param valuesOf the critic: observations as the environment gave them, [R, O], to values [R, G]
+ * @param rewards_TNG the rewards of the rollout, normalized or not
+ * @param valuesOf the critic, from observations as the environment gave them, [R, O], to values, [R, G]
  */
 export function scoreControl(
   rollout: ControlRollout,
@@ -83,7 +83,7 @@ function allObservations(rollout: ControlRollout): Tensor {
   return tensor(all, [all.length / O, O]);
 }
 
-/** The values of final observations at the places of the ticks that ended there, 0 elsewhere. */
+/** The values of final observations at the ticks at which their episodes were truncated, 0 elsewhere. */
 function placeFinalValues(
   { numTicks: T, numEnvs: N, numRewardGroups: G, finalPlaces }: ControlRollout,
   values: Tensor,

@@ -4,8 +4,7 @@ import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { Generator } from "../../torch/random.ts";
 import { defineControlRun } from "../control-config.ts";
-import { ControlPolicy } from "../policy/control-policy.ts";
-import { type ControlPolicyShape, saveControlPolicy } from "../policy/policy-files.ts";
+import { ControlPolicy, type ControlPolicyShape, saveControlPolicy } from "../policy/control-policy.ts";
 import { evaluateControlRun } from "./evaluate-control.ts";
 import { resolveControl } from "./prepare-control.ts";
 

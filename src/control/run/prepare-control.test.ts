@@ -20,12 +20,17 @@ test("--set replaces a value, also below a key that nobody wrote", () => {
   );
   expect(config.algorithm.clip).toBe(0.1);
   expect(config.policy.hidden).toEqual([32]);
-  expect(config.algorithm.schedule).toEqual({ type: "kl", target: 0.01 });
+  expect(config.algorithm.schedule).toEqual({ type: "kl", targetKl: 0.01 });
 });
 
 test("unknown keys and environments fail with the nearest known one", () => {
   expect(() => resolveControl({ ...file, polici: {} }, [], {})).toThrow(/polici.*policy/s);
   expect(() => resolveControl({ ...file, env: { type: "cart-poll" } }, [], {})).toThrow(/env\.type.*cart-pole/s);
+});
+
+test("the old name of the KL target fails with the new one", () => {
+  const sets = ["algorithm.schedule.type=kl", "algorithm.schedule.target=0.02"];
+  expect(() => resolveControl(file, sets, {})).toThrow(/schedule.*target.*targetKl/s);
 });
 
 test("REROLL_HOME moves the runs, and REROLL_DEVICE is for language models", () => {

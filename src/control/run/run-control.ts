@@ -1,7 +1,7 @@
 /**
- * A control run with its folder: the thread that computes on one side, folder, console and sinks on the other.
+ * A control run with its folder: a worker thread computes, and this thread writes to folder, console and trackers.
  *
- * The event loop of the caller stays free. Whatever happens, `run.json` says finished, failed or interrupted.
+ * The caller's event loop stays free. Whatever happens, `run.json` ends with finished, failed or interrupted.
  */
 import type { Worker } from "node:worker_threads";
 import { RerollError } from "../../errors/reroll-error.ts";
@@ -10,21 +10,19 @@ import type { TrainResult } from "../../run/train-run.ts";
 import type { RunTracker } from "../../tracking/run-tracker.ts";
 import type { LoopStage } from "../../tracking/span-recorder.ts";
 import { startWorker } from "../../workers/start-worker.ts";
-import type { AdaptationConfig } from "../adaptation/config.ts";
-import { numAdaptationRollouts } from "../adaptation/prepare-adaptation.ts";
-import { type ControlConfig, numRollouts } from "../control-config.ts";
+import type { AnyControlConfig } from "../adaptation/config.ts";
 import type { ControlThreadData, FromControlThread } from "./control-messages.ts";
-import { planControl } from "./prepare-control.ts";
+import { numControlSteps, planControl } from "./prepare-control.ts";
 
 /** Runs to the end, or to where the signal stops it. `sets` are the `--set` words, which the thread reads again. */
 export function runControl(
-  config: ControlConfig | AdaptationConfig,
+  config: AnyControlConfig,
   sets: readonly string[],
   options: RunTrainingOptions,
 ): Promise<TrainResult> {
   const run = {
     config,
-    numSteps: config.kind === "adaptation" ? numAdaptationRollouts(config) : numRollouts(config),
+    numSteps: numControlSteps(config),
     recipe: config.algorithm.type,
     model: config.env.type,
     isExportable: false,

@@ -7,7 +7,7 @@ import { silentTracker } from "../../tracking/run-tracker.ts";
 import { type ControlRunFile, defineControlRun } from "../control-config.ts";
 import { createControlEnv } from "../envs/classic/classic-env.ts";
 import type { VecEnv } from "../envs/vec-env.ts";
-import { loadControlPolicy } from "../policy/policy-files.ts";
+import { loadControlPolicy } from "../policy/control-policy.ts";
 import { resolveControl } from "./prepare-control.ts";
 import { trainControl } from "./train-control.ts";
 
@@ -82,7 +82,7 @@ test("a checkpoint of another policy is refused on resume, with what differs", a
 test("a learning rate that follows the KL goes on after a resume where it was", async () => {
   const followsKl: ControlRunFile = {
     ...pendulum,
-    algorithm: { type: "ppo", minibatches: 2, epochs: 2, lr: 1e-3, schedule: { type: "kl", target: 0.01 } },
+    algorithm: { type: "ppo", minibatches: 2, epochs: 2, lr: 1e-3, schedule: { type: "kl", targetKl: 0.01 } },
   };
   const whole = await runIn("kl-whole", followsKl);
   const lrs = [...whole.logged.values()].map((metrics) => metrics["train/lr"]);
@@ -137,5 +137,45 @@ test("environments of another number than was asked for are refused", async () =
   const create = () => createControlEnv({ type: "cart-pole", numEnvs: 3 });
   await expect(runIn("other", { ...pendulum, env: { type: "custom", numEnvs: 2, create } })).rejects.toThrow(
     "env.create made 3 environments for env.numEnvs 2",
+  );
+});
+
+/** CartPole with rewards in its first environment, for some ticks, whose sum overflows float32. */
+function overpaid(firstTick: number, numTicks: number) {
+  return (numEnvs: number): VecEnv => {
+    const env = createControlEnv({ type: "cart-pole", numEnvs });
+    const { observationSize, actions } = env;
+    let tick = 0;
+    return {
+      ...{ numEnvs, observationSize, actions },
+      reset: (seed) => env.reset(seed),
+      step: (chosen) => {
+        const step = env.step(chosen);
+        const rewards_N = Float32Array.from(step.rewards_N);
+        if (tick >= firstTick && tick < firstTick + numTicks) rewards_N[0] = 3e38;
+        tick++;
+        return { ...step, rewards_N };
+      },
+    };
+  };
+}
+
+const plainRewards: ControlRunFile = { ...pendulum, algorithm: { type: "ppo", minibatches: 2, epochs: 2 } };
+
+test("updates whose loss is not finite are skipped and counted, and the run goes on with the weights it had", async () => {
+  const env = { type: "custom", numEnvs: 2, create: overpaid(25, 2) } as const;
+  const { logged, result } = await runIn("outlier", { ...plainRewards, env });
+  const of = (name: string) => [1, 2, 3, 4, 5, 6].map((step) => logged.get(`train ${step}`)?.[name]);
+  expect(of("train/skipped_updates")).toEqual([0, 4, 0, 0, 0, 0]);
+  expect(of("train/updates")).toEqual([4, 0, 4, 4, 4, 4]);
+  expect(of("train/loss_policy").filter((loss) => loss !== undefined && Number.isFinite(loss))).toHaveLength(5);
+  const { policy } = loadControlPolicy(result.modelFolder);
+  expect(policy.parameters().every((parameter) => parameter.toArray().every(Number.isFinite))).toBe(true);
+});
+
+test("a run stops when ten updates in a row had to be skipped, and says what to look for", async () => {
+  const env = { type: "custom", numEnvs: 2, create: overpaid(20, 999) } as const;
+  await expect(runIn("hopeless", { ...plainRewards, env })).rejects.toThrow(
+    /10 updates in a row had to be skipped: the last had a loss of NaN and a gradient norm of NaN and .*rewards or observations of extreme size/,
   );
 });

@@ -1,9 +1,9 @@
 /**
  * A whole control run: from a settled config to a trained policy in a run folder.
  *
- * Builds the parts, runs the loop, and hangs recording, validation and checkpoints onto it. A resumed run gives the numbers of
- * one that never stopped, where the environments can be saved; others are started again, and the run says so. Blocks the
- * thread it is called in: see control-worker.ts.
+ * Builds the parts, runs the loop, and attaches recording, validation and checkpoints to it. A resumed run gives the numbers of
+ * one that never stopped if its environments can be saved; others start new episodes, and the run says so. Blocks the thread
+ * it is called in: see control-worker.ts.
  */
 
 import type { Clock } from "../../flow/clock.ts";
@@ -16,28 +16,25 @@ import type { OpenRun } from "../../run/run-training.ts";
 import type { TrainResult } from "../../run/train-run.ts";
 import type { Validate } from "../../run/validation.ts";
 import { setNumThreads } from "../../torch/memory.ts";
-import type { AdaptationConfig } from "../adaptation/config.ts";
+import type { AnyControlConfig } from "../adaptation/config.ts";
 import { adaptationLearner } from "../adaptation/learner.ts";
 import type { CollectorState } from "../collector/collector.ts";
 import { EpisodeLog } from "../collector/episode-log.ts";
-import type { ControlConfig } from "../control-config.ts";
 import type { ControlLearner } from "../control-learner.ts";
+import { runControlLoop } from "../control-loop.ts";
 import type { VecEnv } from "../envs/vec-env.ts";
 import { ppoLearner } from "../ppo/learner.ts";
 import { openVecEnv } from "./open-vec-env.ts";
 
-/** What a checkpoint holds beside the trainer. */
+/** The part of a checkpoint that is about the rollout. */
 interface SavedRollout {
-  /** Null where the environments cannot be saved. */
+  /** null if the environments cannot be saved. */
   readonly collector: CollectorState | null;
   readonly returns: readonly number[];
 }
 
 /** Runs to the end, or to where the signal stops it. */
-/** A run of PPO, or of teacher/student adaptation. */
-type AnyConfig = ControlConfig | AdaptationConfig;
-
-export async function trainControl(config: AnyConfig, open: OpenRun, clock: Clock): Promise<TrainResult> {
+export async function trainControl(config: AnyControlConfig, open: OpenRun, clock: Clock): Promise<TrainResult> {
   setNumThreads(config.threads);
   const env = await openVecEnv(config);
   const validationEnv = config.validation === null ? null : await openVecEnv(config);
@@ -55,7 +52,7 @@ interface ControlEnvs {
 }
 
 async function train(
-  config: AnyConfig,
+  config: AnyControlConfig,
   { env, validationEnv }: ControlEnvs,
   { folder, tracker, signal, isResumed }: OpenRun,
   clock: Clock,
@@ -78,14 +75,15 @@ async function train(
     validate: validationEnv === null ? null : validationOf(config, learner, validationEnv),
     position: () => {
       const rollout: SavedRollout = { collector: collector.save(), returns: episodes.returns };
-      // What environments save is plain data by their contract.
+      // Environments save plain data, by their contract.
       return { rollout: rollout as unknown as JsonValue, replay: null };
     },
     signal,
     saved,
   });
-  const position = await learner.loop(
+  const position = await runControlLoop(
     {
+      ...(learner.beforeStep && { beforeStep: learner.beforeStep }),
       collect: (numTicks, version) => tracker.span("rollout", async () => collector.collect(numTicks, version)),
       train: async (rollout) => ({
         ...episodes.add(rollout),
@@ -94,11 +92,12 @@ async function train(
       observer: withSpeed(progress, clock),
     },
     saved?.state ?? { step: 0, version: 0 },
+    { numSteps: learner.numSteps, ticksPerStep: config.loop.ticks },
   );
   return progress.finish(position);
 }
 
-/** Returns what a person should know of it. */
+/** Restores a checkpoint. Returns what the user should know about it. */
 function resume(
   { collector, loadCheckpoint }: ControlLearner,
   { folder, state }: Checkpoint,
@@ -111,7 +110,7 @@ function resume(
   return [sentence];
 }
 
-function validationOf({ validation, seed }: AnyConfig, { evaluate }: ControlLearner, env: VecEnv): Validate {
+function validationOf({ validation, seed }: AnyControlConfig, { evaluate }: ControlLearner, env: VecEnv): Validate {
   const episodes = validation?.episodes ?? 0;
   return async () => {
     const metrics = evaluate(env, { episodes, seed: deriveSeed(seed, "validation") });
@@ -121,7 +120,7 @@ function validationOf({ validation, seed }: AnyConfig, { evaluate }: ControlLear
   };
 }
 
-/** Adds the steps of environments per second, over all that happened since the last step. */
+/** Adds environment steps per second, over everything that happened since the last step. */
 function withSpeed(observer: RunProgress, clock: Clock): LoopObserver {
   let last = clock();
   return {

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { AdaptationActor } from "../../../src/control/adaptation/actor.ts";
-import { runAdaptationLoop } from "../../../src/control/adaptation/phase-plan.ts";
+import { numIterations, type PhasePlan, phaseAt } from "../../../src/control/adaptation/phase-plan.ts";
 import type { AdaptationPhase } from "../../../src/control/adaptation/policy/phases.ts";
+import { runControlLoop } from "../../../src/control/control-loop.ts";
 import { evaluateControl } from "../../../src/control/evaluation.ts";
 import { buildParts } from "./adaptation-parts.ts";
 import { HiddenGainEnv } from "./hidden-gain-env.ts";
@@ -16,10 +17,16 @@ test("a teacher learns with hidden numbers, and a student that sees none of them
   };
   const atStart = returnOf("train");
   let afterTrain = 0;
-  await runAdaptationLoop(
+  const plan: readonly PhasePlan[] = [
+    { phase: "train", iterations: 35 },
+    { phase: "adapt", iterations: 20 },
+    { phase: "finetune", iterations: 20 },
+  ];
+  await runControlLoop(
     {
-      enter: (phase) => {
-        if (phase === "adapt" && trainer.state.phase === "train") afterTrain = returnOf("adapt");
+      beforeStep: (step) => {
+        const phase = phaseAt(plan, step)!;
+        if (phase === "adapt" && trainer.phase === "train") afterTrain = returnOf("adapt");
         trainer.enter(phase);
         actor.enter(phase);
       },
@@ -28,14 +35,7 @@ test("a teacher learns with hidden numbers, and a student that sees none of them
       observer: { onStep: async () => "continue" },
     },
     { step: 0, version: 0 },
-    {
-      plan: [
-        { phase: "train", iterations: 35 },
-        { phase: "adapt", iterations: 20 },
-        { phase: "finetune", iterations: 20 },
-      ],
-      ticksPerStep: 24,
-    },
+    { numSteps: numIterations(plan), ticksPerStep: 24 },
   );
   const [teacher, student] = [returnOf("train"), returnOf("finetune")];
   // A point that stands still gets about 10; one that knows its gain about 21.

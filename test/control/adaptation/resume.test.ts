@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { loadAdaptationTrainer, saveAdaptationTrainer } from "../../../src/control/adaptation/adaptation-checkpoint.ts";
 import { type PhasePlan, phaseAt } from "../../../src/control/adaptation/phase-plan.ts";
+import { loadTrainer, saveTrainer } from "../../../src/control/trainer-checkpoint.ts";
 import { buildParts } from "./adaptation-parts.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "reroll-adaptation-"));
@@ -38,13 +38,13 @@ test.each([1, 2, 3, 5])("a run that is stopped after iteration %d and resumed eq
   const first = buildParts({ trainer: short });
   advance(first, 0, stop);
   const place = join(folder, `${stop}`);
-  saveAdaptationTrainer(first.trainer, place);
+  saveTrainer(first.trainer, place);
   const saved: unknown = JSON.parse(JSON.stringify(first.collector.save()));
   // Other first weights and episodes, all of which the checkpoint must replace.
   const second = buildParts({ trainer: short, seed: 77 });
-  loadAdaptationTrainer(second.trainer, place);
+  loadTrainer(second.trainer, place);
   second.collector.restore(saved as Parameters<typeof second.collector.restore>[0]);
-  expect(second.trainer.state).toEqual(first.trainer.state);
+  expect(second.trainer.state()).toEqual(first.trainer.state());
   advance(second, stop, 6);
   expect(weightsOf(second)).toEqual(weightsOf(whole));
 });

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { type AdaptationRunFile, defineAdaptationRun } from "../../../src/control/adaptation/config.ts";
-import { evaluateAdaptationRun } from "../../../src/control/adaptation/evaluate-adaptation.ts";
-import { planAdaptation, resolveAdaptation } from "../../../src/control/adaptation/prepare-adaptation.ts";
+import { evaluateControlRun } from "../../../src/control/run/evaluate-control.ts";
+import { planControl, resolveAdaptation } from "../../../src/control/run/prepare-control.ts";
 import { trainControl } from "../../../src/control/run/train-control.ts";
 import type { Metrics } from "../../../src/flow/metrics.ts";
 import { describeMetric } from "../../../src/flow/metrics.ts";
@@ -46,7 +46,7 @@ test("a run goes through its phases, stops and resumes to the bit, and leaves a 
   expect(new Map([...first.logged, ...rest.logged])).toEqual(whole.logged);
   const bytes = ({ result }: typeof whole) => readFileSync(join(result.modelFolder, "policy.safetensors"));
   expect(bytes(rest).equals(bytes(whole))).toBe(true);
-  const evaluated = await evaluateAdaptationRun(whole.result.modelFolder, whole.config);
+  const evaluated = await evaluateControlRun(whole.result.modelFolder, whole.config);
   expect(evaluated["reward/mean"]).toBe(whole.logged.get("validation 5")!["validation/reward/mean"]);
 });
 
@@ -63,7 +63,7 @@ test("the plan of a run counts rollouts and updates", () => {
     ["loop.train=4100"],
     {},
   );
-  expect(planAdaptation(config)).toEqual([
+  expect(planControl(config)).toEqual([
     "32 ticks x 64 environments = 2048 steps per rollout; train 3 rollouts = 6144 steps, finetune 245 rollouts = 501760 steps",
     "20 updates of PPO on 512 steps and 8 of the regression on 16 sequences per rollout",
   ]);

@@ -1,8 +1,8 @@
 /**
- * The network that infers, from what the student has seen so far, what the privileged encoder knows.
+ * The network that infers the latent of the privileged encoder from what the student has seen so far.
  *
- * One call serves a single tick of a rollout and a whole sequence of training, so that both compute the same numbers: what it
- * remembers goes in and comes out as plain rows, and is forgotten where an episode begins.
+ * The same call serves a single tick of a rollout and a whole sequence in training, so that both compute the same numbers. The
+ * memory goes in and comes out as plain rows, and is cleared where an episode begins.
  */
 import type { InitializeOptions } from "../../../torch/nn/initialize.ts";
 import type { Module } from "../../../torch/nn/module.ts";
@@ -10,14 +10,14 @@ import type { Tensor } from "../../../torch/tensor.ts";
 import { HistoryGRU } from "./history-gru.ts";
 import { HistoryMLP } from "./history-mlp.ts";
 
-/** How the student looks back. */
+/** How an adapt module uses the past. */
 export type AdaptModuleKind =
-  /** The inputs of the last `history` ticks side by side; 1 is only the present. */
+  /** An MLP over the inputs of the last `history` ticks, side by side; 1 is the present alone. */
   | { readonly type: "mlp"; readonly history: number }
-  /** A recurrent state over the whole episode. */
+  /** A recurrent network over the whole episode. */
   | { readonly type: "gru" };
 
-/** Inputs at every tick and what was remembered before the first. */
+/** The inputs at every tick, and the memory before the first. */
 export interface AdaptSequence {
   readonly inputs_TND: Tensor;
   /** True at the first observation of an episode. */
@@ -25,28 +25,28 @@ export interface AdaptSequence {
   readonly carry_NC: Tensor;
 }
 
-/** Latents at every tick and what is remembered after the last. */
+/** The latents at every tick, and the memory after the last. */
 export interface AdaptPrediction {
   readonly latents_TNZ: Tensor;
   readonly carry_NC: Tensor;
 }
 
-/** What every adapt module can do. */
+/** A network that infers latents tick by tick. */
 export interface AdaptModule extends Module {
-  /** Numbers remembered per environment; 0 for one that only sees the present. */
+  /** Size of the memory per environment; 0 for a module that sees only the present. */
   readonly carrySize: number;
   forward(sequence: AdaptSequence): AdaptPrediction;
 }
 
-/** The sizes of an adapt module, and how it starts. */
+/** The sizes of an adapt module, and its initialization. */
 export interface AdaptModuleOptions extends InitializeOptions {
   readonly inputSize: number;
   readonly latentSize: number;
-  /** Scale of the output's weight. */
+  /** Gain of the output layer's weight. */
   readonly outputGain: number;
 }
 
-/** Builds the module of a kind. */
+/** Builds an adapt module. */
 export function createAdaptModule(kind: AdaptModuleKind, options: AdaptModuleOptions): AdaptModule {
   switch (kind.type) {
     case "mlp":

@@ -1,8 +1,8 @@
 /**
  * All networks of teacher and student.
  *
- * In: observations as the environment gives them, normalized once by `normalizer`. Out: latents, means of actions, values. Each
- * network reads the groups that the table names and no others, so a student runs where nothing privileged is known.
+ * In: observations, normalized once by `normalizer`. Out: latents, mean actions, values. Each network reads the groups in the
+ * table and no others, so a student runs where nothing privileged is known.
  *
  * | network | reads | gives |
  * |---|---|---|
@@ -12,6 +12,7 @@
  * | actorAdapt (student) | cmd, obs, predicted latent | mean of the action |
  * | critic | everything | one value per group of rewards |
  */
+import { z } from "zod";
 import { noGrad } from "../../../torch/autograd.ts";
 import { cat } from "../../../torch/create.ts";
 import { Module } from "../../../torch/nn/module.ts";
@@ -20,7 +21,8 @@ import { tensorScope } from "../../../torch/scope.ts";
 import type { Tensor } from "../../../torch/tensor.ts";
 import { DiagonalGaussian } from "../../policy/action-distribution.ts";
 import { ObservationNormalizer } from "../../policy/observation-normalizer.ts";
-import { type AdaptModule, type AdaptModuleKind, type AdaptPrediction, createAdaptModule } from "./adapt-module.ts";
+import type { PolicyKind } from "../../policy/policy-files.ts";
+import { type AdaptModule, type AdaptPrediction, createAdaptModule } from "./adapt-module.ts";
 import { MishMLP } from "./mish-mlp.ts";
 import { type ObservationGroup, type ObservationLayout, readGroups, widthOf } from "./observation-layout.ts";
 
@@ -28,31 +30,50 @@ const ENCODER_READS: readonly ObservationGroup[] = ["priv", "object"];
 const ADAPT_READS: readonly ObservationGroup[] = ["obs", "cmd", "object"];
 const ACTOR_READS: readonly ObservationGroup[] = ["cmd", "obs"];
 
-/** The sizes of all networks, and how they start. */
-export interface AdaptationPolicyOptions {
-  readonly observationSize: number;
-  readonly layout: ObservationLayout;
-  readonly actionSize: number;
-  readonly numRewardGroups: number;
-  /** Width of the latent and of encoder and adapt module. */
-  readonly latentSize: number;
-  readonly actorHidden: readonly number[];
-  readonly criticHidden: readonly number[];
-  readonly adaptModule: AdaptModuleKind;
+const slice = z.strictObject({ start: z.int().min(0), size: z.int().min(0) });
+const widths = z.array(z.int().positive());
+
+const shapeOptions = z.strictObject({
+  observationSize: z.int().positive(),
+  layout: z.strictObject({ cmd: slice, obs: slice, object: slice, priv: slice }),
+  actionSize: z.int().positive(),
+  numRewardGroups: z.int().positive(),
+  /** Width of the latent, and of the hidden layers of encoder and adapt module. */
+  latentSize: z.int().positive(),
+  actorHidden: widths,
+  criticHidden: widths,
+  adaptModule: z.discriminatedUnion("type", [
+    z.strictObject({ type: z.literal("mlp"), history: z.int().positive() }),
+    z.strictObject({ type: z.literal("gru") }),
+  ]),
   /** First log standard deviation of the actions. */
-  readonly logStd: number;
-  /** Weight of what the normalizer knows for each tick that passes. */
-  readonly normalizerDecay: number;
+  logStd: z.number(),
+  /** Factor by which the weight of earlier observations shrinks per tick in the normalizer. */
+  normalizerDecay: z.number(),
+});
+
+/** All that is needed to build networks into which saved weights fit. */
+export type AdaptationPolicyShape = z.output<typeof shapeOptions>;
+
+/** How policies of adaptation are kept in files. */
+export const adaptationPolicyKind: PolicyKind<AdaptationPolicyShape, AdaptationPolicy> = {
+  name: "an adaptation policy",
+  shape: shapeOptions,
+  build: (shape) => new AdaptationPolicy({ ...shape, seed: 0 }),
+};
+
+/** The shape of all networks, and the seed of their first weights. */
+export interface AdaptationPolicyOptions extends AdaptationPolicyShape {
   readonly seed: number;
 }
 
-/** Scale of the outputs of actors and critic at the start: actions and values are near 0. */
+/** Gain of the output layers of actors and critic: the first actions and values are close to 0. */
 const HEAD_GAIN = 0.01;
 
-/** Latents start at the size of a normalized observation, so that the actors notice them from the first update. */
+/** Gain of latents. They start as large as a normalized observation, so that the actors use them from the first update. */
 const LATENT_GAIN = 1;
 
-/** An actor over groups of the observation and a latent, with a standard deviation that depends on neither. */
+/** An actor that reads a latent beside the observation. Its standard deviation depends on neither. */
 export class LatentActor extends Module {
   readonly network: MishMLP;
   readonly distribution: DiagonalGaussian;
@@ -64,7 +85,7 @@ export class LatentActor extends Module {
   }
 }
 
-/** See the table above. All networks start from one seed. */
+/** The networks of the table above, initialized from one seed. */
 export class AdaptationPolicy extends Module {
   readonly layout: ObservationLayout;
   readonly latentSize: number;
@@ -110,12 +131,12 @@ export class AdaptationPolicy extends Module {
     generator.dispose();
   }
 
-  /** The teacher's latents. Observations are normalized, here and below; [..., O] to [..., Z]. */
+  /** The encoder's latents, [..., O] to [..., Z]. Observations are normalized, here and below. */
   encode(observations: Tensor): Tensor {
     return this.encoderPriv.forward(readGroups(observations, this.layout, ENCODER_READS));
   }
 
-  /** The latents that a student infers, tick by tick, and what it remembers at the end. */
+  /** The latents that a student infers, tick by tick, and its memory after the last. */
   predict(
     adapt: "adaptModule" | "adaptEma",
     observations_TNO: Tensor,
@@ -126,18 +147,18 @@ export class AdaptationPolicy extends Module {
     return this[adapt].forward({ inputs_TND, isFirst_TN, carry_NC });
   }
 
-  /** Means of the actions; [..., O] and [..., Z] to [..., A]. */
+  /** Mean actions, [..., O] and [..., Z] to [..., A]. */
   means(actor: "actor" | "actorAdapt", observations: Tensor, latents: Tensor): Tensor {
     const inputs = cat([readGroups(observations, this.layout, ACTOR_READS), latents], -1);
     return this[actor].network.forward(inputs);
   }
 
-  /** One value per group of rewards; [..., O] to [..., G]. */
+  /** One value per reward group, [..., O] to [..., G]. */
   values(observations: Tensor): Tensor {
     return this.critic.forward(observations);
   }
 
-  /** adaptEma + rate (adaptModule - adaptEma); 1 makes them equal. */
+  /** adaptEma += rate (adaptModule - adaptEma). A rate of 1 makes them equal. */
   moveEma(rate: number): void {
     noGrad(() =>
       tensorScope(() => {

@@ -1,4 +1,4 @@
-/** A GRU between two layers: it remembers the episode so far. */
+/** An adapt module that remembers the whole episode in the state of a GRU. */
 import { cat } from "../../../torch/create.ts";
 import { GRU, type GRUState } from "../../../torch/nn/gru.ts";
 import { LayerNorm } from "../../../torch/nn/layer-norm.ts";
@@ -9,7 +9,7 @@ import type { Tensor } from "../../../torch/tensor.ts";
 import type { AdaptModule, AdaptModuleOptions, AdaptPrediction, AdaptSequence } from "./adapt-module.ts";
 import { MishTrunk, orthogonalLinear } from "./mish-mlp.ts";
 
-/** head(trunk(x) + norm(gru(trunk(x)))): the way past the GRU lets the present through unchanged. Remembers the hidden state. */
+/** head(trunk(x) + norm(gru(trunk(x)))). The skip connection lets the present through unchanged. The memory is the hidden state. */
 export class HistoryGRU extends Module implements AdaptModule {
   readonly carrySize: number;
   readonly trunk: MishTrunk;
@@ -47,7 +47,7 @@ export class HistoryGRU extends Module implements AdaptModule {
   }
 }
 
-/** Runs of ticks in which no episode begins but at the first: each is one call of the GRU. */
+/** Runs of ticks in which an episode begins at the first tick only: the GRU is called once for each. */
 function stretches(isFirst_TN: Tensor): { readonly start: number; readonly end: number }[] {
   const T = isFirst_TN.size(0);
   if (T === 1) return [{ start: 0, end: 1 }];

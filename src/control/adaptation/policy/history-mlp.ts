@@ -1,4 +1,4 @@
-/** An MLP over the inputs of the last ticks, zeros where the episode is younger. */
+/** An adapt module that sees the inputs of the last ticks side by side, with zeros from before the episode. */
 import { RerollError } from "../../../errors/reroll-error.ts";
 import { cat, stack } from "../../../torch/create.ts";
 import { Module } from "../../../torch/nn/module.ts";
@@ -6,7 +6,7 @@ import type { Tensor } from "../../../torch/tensor.ts";
 import type { AdaptModule, AdaptModuleOptions, AdaptPrediction, AdaptSequence } from "./adapt-module.ts";
 import { MishMLP } from "./mish-mlp.ts";
 
-/** Remembers the inputs of the last `history - 1` ticks, the oldest first. */
+/** The memory is the inputs of the last `history - 1` ticks, the oldest first. */
 export class HistoryMLP extends Module implements AdaptModule {
   readonly carrySize: number;
   readonly network: MishMLP;

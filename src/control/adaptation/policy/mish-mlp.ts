@@ -1,4 +1,4 @@
-/** Linear, LayerNorm, Mish: the layers that all networks of teacher and student are made of. */
+/** The MLP that all networks of teacher and student are made of: layers of Linear, LayerNorm and Mish. */
 import { type InitializeOptions, initialize } from "../../../torch/nn/initialize.ts";
 import { LayerNorm } from "../../../torch/nn/layer-norm.ts";
 import { Linear } from "../../../torch/nn/linear.ts";
@@ -6,7 +6,7 @@ import { Module } from "../../../torch/nn/module.ts";
 import { op } from "../../../torch/operator.ts";
 import type { Tensor } from "../../../torch/tensor.ts";
 
-/** Hidden layers, each Linear, LayerNorm, Mish; x of [..., inputSize] to [..., last width]. */
+/** The hidden layers, from [..., inputSize] to [..., last width]. */
 export class MishTrunk extends Module {
   readonly layers: readonly Linear[];
   readonly norms: readonly LayerNorm[];
@@ -27,11 +27,11 @@ export interface MishMLPOptions extends InitializeOptions {
   readonly inputSize: number;
   readonly hidden: readonly number[];
   readonly outputSize: number;
-  /** Scale of the output's weight. Actions start small, at 0.01, so that the first policy is centred. */
+  /** Gain of the output layer's weight. Actions use 0.01, so that the first actions are close to 0. */
   readonly outputGain: number;
 }
 
-/** A trunk and a linear output. */
+/** Hidden layers and a linear output. */
 export class MishMLP extends Module {
   readonly trunk: MishTrunk;
   readonly head: Linear;
@@ -47,7 +47,7 @@ export class MishMLP extends Module {
   }
 }
 
-/** A layer with orthogonal weight, scaled by `gain`, and bias 0. */
+/** A linear layer with orthogonal weights, scaled by `gain`, and a bias of 0. */
 export function orthogonalLinear(
   inputSize: number,
   outputSize: number,

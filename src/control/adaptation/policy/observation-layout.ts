@@ -1,8 +1,8 @@
 /**
- * Which part of an observation each network may read.
+ * The parts of an observation that each network may read.
  *
  * In: the slices that a vector environment names. Out: the columns of some groups, joined in the order they were asked for. A
- * student that never gets the privileged columns cannot come to depend on them.
+ * student that never gets the privileged columns cannot learn to depend on them.
  */
 import { RerollError } from "../../../errors/reroll-error.ts";
 import { cat } from "../../../torch/create.ts";
@@ -11,7 +11,7 @@ import type { Tensor } from "../../../torch/tensor.ts";
 /** cmd: the task; obs: what the robot senses; object: what it senses of an object; priv: what only the simulator knows. */
 export type ObservationGroup = "cmd" | "obs" | "object" | "priv";
 
-/** A run of columns. */
+/** Adjacent columns. */
 export interface GroupSlice {
   readonly start: number;
   readonly size: number;
@@ -34,7 +34,7 @@ export function layoutOf(groups: Readonly<Record<string, GroupSlice>> | undefine
   );
 }
 
-/** How many columns these groups have together. */
+/** The number of columns that these groups have together. */
 export function widthOf(layout: ObservationLayout, groups: readonly ObservationGroup[]): number {
   return groups.reduce((sum, group) => sum + layout[group].size, 0);
 }

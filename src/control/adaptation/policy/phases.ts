@@ -10,26 +10,27 @@
  * PPO-ROA, as in HDMI (arXiv:2509.16757).
  */
 
-/** In this order; adapt may be left out. */
-export type AdaptationPhase = "train" | "adapt" | "finetune";
+/** The phases in the order they come in. Adapt may be left out. */
+export const phaseOrder = ["train", "adapt", "finetune"] as const;
 
-/** What a phase does with the networks of an AdaptationPolicy. */
+export type AdaptationPhase = (typeof phaseOrder)[number];
+
+/** How a phase uses the networks of an AdaptationPolicy. */
 export interface PhaseRules {
-  /** The one that chooses actions. */
+  /** The network that chooses actions. */
   readonly acts: "actor" | "actorAdapt";
-  /** Where it gets its latent from. */
+  /** The network that gives the latent it acts on. */
   readonly latentFrom: "encoderPriv" | "adaptModule" | "adaptEma";
-  /** The one whose memory goes along with the rollout. */
+  /** The network whose memory is carried through the rollout. */
   readonly remembers: "adaptModule" | "adaptEma";
   /** Whether PPO trains the policy that acts, and the critic. */
   readonly trainsPolicy: boolean;
   /** Whether the student learns to act as the teacher does. */
   readonly matchesActions: boolean;
-  /** PPO leaves out the ticks of an episode up to this one: whoever acts has seen too little of it to be judged by them. */
+  /** PPO ignores the ticks of an episode up to this one, in which the policy has seen too little of it to be judged. */
   readonly skippedTicks: number;
 }
 
-/** The rules by phase. */
 export const phaseRules: Readonly<Record<AdaptationPhase, PhaseRules>> = {
   train: {
     acts: "actor",

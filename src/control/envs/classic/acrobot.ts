@@ -9,7 +9,7 @@
 import { between, type ControlTask, clamp } from "./control-task.ts";
 
 const GRAVITY = 9.8;
-/** From the joint to the centre of mass of a link. Length, mass and moment of inertia of both links are 1. */
+/** From the joint to the center of mass of a link. Length, mass and moment of inertia of both links are 1. */
 const CENTRE = 0.5;
 const SECONDS = 0.2;
 const MAX_SPINS = [4 * Math.PI, 9 * Math.PI] as const;

@@ -1,8 +1,8 @@
 /**
- * Control tasks as vector environments.
+ * Classic control tasks as vector environments.
  *
- * In: the name of a task and a number of copies. Out: a `VecEnv`. Copy n draws its starts from a stream of its own, derived
- * from the seed and n, so its episodes do not depend on how many others there are.
+ * In: the name of a task and a number of copies. Out: a `VecEnv`. Copy n draws its starts from its own random stream, derived
+ * from the seed and n, so its episodes do not depend on the number of copies.
  */
 import { z } from "zod";
 import { parseOptions } from "../../../errors/parse-options.ts";
@@ -23,14 +23,18 @@ export const controlTasks = {
   pendulum,
 } as const satisfies Record<string, ControlTask>;
 
-/** A control environment as run files name it. */
+/** The options of a classic control environment in a run file. */
 export const controlEnvOptions = z.strictObject({
   type: z.enum(["acrobot", "cart-pole", "mountain-car", "pendulum"]),
-  numEnvs: z.int().positive().default(4).describe("Copies that step together."),
-  maxSteps: z.int().positive().exactOptional().describe("Steps of an episode, in place of Gymnasium's limit."),
+  numEnvs: z.int().positive().default(4).describe("Number of copies that step together."),
+  maxSteps: z
+    .int()
+    .positive()
+    .exactOptional()
+    .describe("Steps after which an episode is truncated. Default: Gymnasium's limit."),
 });
 
-/** Builds one from a run file's options. */
+/** Builds a classic control environment from its options. */
 export function createControlEnv(options: z.input<typeof controlEnvOptions>): VecEnv {
   const { type, numEnvs, maxSteps } = parseOptions(controlEnvOptions, options, "env");
   const task: ControlTask = controlTasks[type];
@@ -136,7 +140,7 @@ export class ControlEnv implements VecEnv {
       if (!this.#isAction(actions_NA[n]!)) throw this.#badAction(n, actions_NA[n]!);
   }
 
-  /** A continuous action out of bounds is clipped by the task, as Gymnasium does; one that is no number is refused. */
+  /** Tasks clip continuous actions to their bounds, as Gymnasium does. An action that is not a number is refused. */
   #isAction(action: number): boolean {
     const { actions } = this;
     if (actions.kind === "continuous") return Number.isFinite(action);
@@ -153,7 +157,7 @@ export class ControlEnv implements VecEnv {
   }
 }
 
-/** What a ControlEnv saves: the state of every copy, its steps so far, and its stream of starts. */
+/** The saved form of a ControlEnv: the state of every copy, its steps so far, and its random stream. */
 interface ControlEnvState {
   readonly states: readonly (readonly number[])[];
   readonly numSteps: readonly number[];

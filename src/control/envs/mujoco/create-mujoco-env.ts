@@ -1,8 +1,8 @@
 /**
- * MuJoCo environments as run files name them.
+ * MuJoCo environments by name.
  *
- * In: options. Out: a `VecEnv` with all copies in this thread, or spread over worker threads. Results are the same either way.
- * MuJoCo is loaded by the first call.
+ * In: options. Out: a `VecEnv` with all copies in this thread, or spread over worker threads; results are the same either way.
+ * The first call loads MuJoCo.
  */
 import { z } from "zod";
 import { parseOptions } from "../../../errors/parse-options.ts";
@@ -23,16 +23,20 @@ export const gymnasiumTasks = {
 } as const satisfies Record<string, MujocoTask>;
 
 const shared = {
-  numEnvs: z.int().positive().default(4).describe("Copies that step together."),
+  numEnvs: z.int().positive().default(4).describe("Number of copies that step together."),
   numThreads: z
     .int()
     .min(0)
     .default(0)
-    .describe("Worker threads that the copies are spread over. 0: they step in the thread that calls."),
-  maxSteps: z.int().positive().exactOptional().describe("Steps of an episode, in place of the task's own limit."),
+    .describe("Worker threads that the copies are spread over. 0: all copies step in the calling thread."),
+  maxSteps: z
+    .int()
+    .positive()
+    .exactOptional()
+    .describe("Steps after which an episode is truncated. Default: the limit of the task."),
 };
 
-/** A MuJoCo environment as run files name it. */
+/** The options of a MuJoCo environment in a run file. */
 export const mujocoEnvOptions = z.discriminatedUnion("type", [
   z.strictObject({ type: z.enum(["half-cheetah", "hopper", "walker2d", "inverted-pendulum"]), ...shared }),
   pushOptions.extend({ type: z.literal("push"), ...shared }),
@@ -41,7 +45,7 @@ export const mujocoEnvOptions = z.discriminatedUnion("type", [
 /** The options, resolved. */
 export type MujocoOptions = z.output<typeof mujocoEnvOptions>;
 
-/** Builds one from a run file's options. */
+/** Builds a MuJoCo environment from its options. */
 export async function createMujocoEnv(options: z.input<typeof mujocoEnvOptions>): Promise<MujocoEnv | MujocoPool> {
   const parsed = parseOptions(mujocoEnvOptions, options, "env");
   const { numEnvs, numThreads } = parsed;
@@ -50,7 +54,7 @@ export async function createMujocoEnv(options: z.input<typeof mujocoEnvOptions>)
   return new MujocoEnv(await loadMujoco(), task, { numEnvs });
 }
 
-/** The rules that options name. */
+/** The task that options describe. */
 export function buildTask(options: MujocoOptions): MujocoTask {
   const task: MujocoTask = options.type === "push" ? createPush(options) : gymnasiumTasks[options.type];
   return options.maxSteps === undefined ? task : { ...task, maxSteps: options.maxSteps };

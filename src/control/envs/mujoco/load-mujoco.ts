@@ -1,6 +1,6 @@
 /**
- * MuJoCo itself, as its official WebAssembly build: loaded at the first call and once per thread, so that nobody pays for it
- * who does not use it.
+ * MuJoCo itself, in its official WebAssembly build. It is loaded by the first call and once per thread, so that runs without it
+ * pay nothing for it.
  */
 import type { MainModule } from "@mujoco/mujoco";
 

@@ -1,36 +1,36 @@
 /**
- * One copy of a simulation: MuJoCo's data, what the task keeps beside it, and a random stream. Copies share one model.
+ * One copy of a simulation: MuJoCo's data, the task's own numbers, and a random stream. Copies share one model.
  *
- * MuJoCo's memory may move whenever anything is allocated, and every array that looks into it is then empty. So nobody keeps
- * such an array across steps: `views()` gives them, fetched again where they have gone.
+ * MuJoCo's memory may move whenever something is allocated, and all arrays that view it are then empty. Nothing keeps such an
+ * array across steps: `views()` returns them, and fetches them again if they have gone.
  */
 import type { MjData, MjModel } from "@mujoco/mujoco";
 import { Random, type RandomState } from "../../../random/random.ts";
 import type { Mujoco } from "./load-mujoco.ts";
 import { type MujocoShape, readShapes } from "./mujoco-frame.ts";
 
-/** Arrays inside MuJoCo's memory. Writing to them changes the simulation. */
+/** Views of MuJoCo's memory. Writing to them changes the simulation. */
 export interface MujocoViews {
   readonly positions: Float64Array;
   readonly velocities: Float64Array;
   readonly controls: Float64Array;
-  /** Forces on the joints beside those of motors. They stay until they are changed. */
+  /** Forces on the joints in addition to the motors'. They stay until they are changed. */
   readonly jointForces: Float64Array;
-  /** Of the model, which all copies share: a task that changes them does so before every step. */
+  /** Part of the model, which all copies share: a task that changes it does so before every step. */
   readonly bodyMasses: Float64Array;
   readonly jointDampings: Float64Array;
 }
 
 /** A copy as plain data. */
 export interface SavedCopy {
-  /** All that MuJoCo's next step depends on. */
+  /** Everything that MuJoCo's next step depends on. */
   readonly state: readonly number[];
   readonly memory: readonly number[];
   readonly random: RandomState;
   readonly numSteps: number;
 }
 
-/** See the head of the file. */
+/** One copy of a simulation. */
 export class MujocoCopy {
   /** The task's own numbers. */
   readonly memory: Float64Array;
@@ -57,19 +57,19 @@ export class MujocoCopy {
     return this.#views;
   }
 
-  /** Puts the simulation at the model's own first state, at rest. */
+  /** Resets the simulation to the initial state of the model, at rest. */
   reset(): void {
     this.#mujoco.mj_resetData(this.#model, this.#data);
     this.memory.fill(0);
     this.numSteps = 0;
   }
 
-  /** Computes what follows from positions and velocities. The solver's first guess comes from here after a reset. */
+  /** Computes the quantities that follow from positions and velocities. After a reset the solver starts from them. */
   forward(): void {
     this.#mujoco.mj_forward(this.#model, this.#data);
   }
 
-  /** One step of the environment: `frameSkip` of the simulation. */
+  /** Makes one step of the environment, which is `frameSkip` steps of the simulation. */
   step(): void {
     for (let frame = 0; frame < this.#frameSkip; frame++) this.#mujoco.mj_step(this.#model, this.#data);
   }
@@ -90,7 +90,7 @@ export class MujocoCopy {
     this.numSteps = numSteps;
   }
 
-  /** What it looks like now. */
+  /** The shapes as they are now. */
   shapes(): MujocoShape[] {
     return readShapes(this.#mujoco, this.#model, this.#data);
   }

@@ -1,9 +1,9 @@
 /**
  * MuJoCo tasks as vector environments, all copies in this thread.
  *
- * In: a task and where its copies' results go. Out: a `VecEnv`. Copy n draws from a stream of its own, derived from the seed and
- * its number, so its episodes depend neither on how many others there are nor on which thread it lives in. Actions beyond the
- * bounds are clipped, as Gymnasium's `ClipAction` does.
+ * In: a task and arrays for the results. Out: a `VecEnv`. Copy n draws from its own random stream, derived from the seed and n,
+ * so its episodes depend neither on the number of copies nor on the thread it runs in. Actions beyond the bounds are clipped,
+ * as Gymnasium's `ClipAction` does.
  */
 import type { MjModel } from "@mujoco/mujoco";
 import { z } from "zod";
@@ -25,16 +25,16 @@ const savedCopies = z.array(
   }),
 );
 
-/** Where the copies of an environment stand among others, and where it writes. */
+/** The numbering of the copies, and the arrays they write to. */
 export interface MujocoPlace {
   readonly numEnvs: number;
   /** The number of its first copy. Default 0. */
   readonly firstEnv?: number;
-  /** Arrays for its copies alone. Default: its own. */
+  /** Arrays for the results of these copies. Default: new ones. */
   readonly step?: VecStep;
 }
 
-/** See the head of the file. `close` frees MuJoCo's memory. */
+/** A vector environment of MuJoCo copies in this thread. `close` frees MuJoCo's memory. */
 export class MujocoEnv implements VecEnv {
   readonly numEnvs: number;
   readonly observationSize: number;
@@ -106,7 +106,7 @@ export class MujocoEnv implements VecEnv {
     });
   }
 
-  /** What copy n looks like now. */
+  /** The shapes of copy n as they are now. */
   frame(n: number): MujocoFrame {
     const copy = this.#copies[n];
     if (copy === undefined) {
@@ -144,7 +144,7 @@ export class MujocoEnv implements VecEnv {
   }
 }
 
-/** The copies that `save` gave, checked. */
+/** Checks what `restore` was given. */
 export function readSaved(saved: unknown, numEnvs: number): SavedCopy[] {
   const copies = savedCopies.parse(saved);
   if (copies.length === numEnvs) return copies;
@@ -155,12 +155,12 @@ export function readSaved(saved: unknown, numEnvs: number): SavedCopy[] {
   );
 }
 
-/** What stepping before a reset gives. */
+/** The error of a step before the first reset. */
 export function notReset(): RerollError {
   return new RerollError("NOT_RESET", "A vector environment was stepped before its first reset. Call reset(seed).");
 }
 
-/** Refuses actions of the wrong number, and ones that are no number. */
+/** Refuses a wrong number of actions, and actions that are not numbers. */
 export function expectActions(actions_NA: Float32Array, numEnvs: number, size: number): void {
   if (actions_NA.length !== numEnvs * size) {
     throw new RerollError(

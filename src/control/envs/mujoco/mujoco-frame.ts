@@ -1,12 +1,12 @@
-/** What a simulation looks like at one moment: its shapes as plain data, for drawing and for nothing else. */
+/** A picture of a simulation at one moment: its shapes as plain data, only for drawing. */
 import type { MjData, MjModel } from "@mujoco/mujoco";
 import { invariant } from "../../../errors/reroll-error.ts";
 import type { Mujoco } from "./load-mujoco.ts";
 
-/** Metres along x, y and z; z is up. */
+/** A point in meters along x, y and z; z is up. */
 export type Vector = readonly [number, number, number];
 
-/** A shape of the model, or a mark that a task puts beside them. Planes are level; marks have no size. */
+/** A shape of the model, or a mark that a task adds. Planes are level; marks have no size. */
 export type MujocoShape =
   | { readonly kind: "plane"; readonly position: Vector }
   | { readonly kind: "mark"; readonly position: Vector }
@@ -24,12 +24,12 @@ export interface MujocoFrame {
   readonly shapes: readonly MujocoShape[];
 }
 
-/** MuJoCo's numbers of the kinds that our models use. */
+/** MuJoCo's codes for the kinds of shapes in our models. */
 const PLANE = 0;
 const CAPSULE = 3;
 const CYLINDER = 5;
 
-/** The shapes of a simulation where its joints are now. Leaves what the next step depends on untouched. */
+/** The shapes of a simulation in its current state. Changes nothing that the next step depends on. */
 export function readShapes(mujoco: Mujoco, model: MjModel, data: MjData): MujocoShape[] {
   mujoco.mj_kinematics(model, data);
   const types: Int32Array = model.geom_type;

@@ -1,9 +1,9 @@
 /**
  * MuJoCo environments spread over worker threads.
  *
- * In: options and a number of threads. Out: a `VecEnv` whose copies play exactly what they would play in one thread. `step` waits
- * for the threads without giving way to the event loop: use it in a thread of your own where that must stay free. A thread that
- * fails, or that has not done its part after `timeoutMs`, breaks the pool: this call and all later ones throw.
+ * In: options and a number of threads. Out: a `VecEnv` whose copies play exactly what they would play in one thread. `step` blocks
+ * until the threads are done, so call it from a worker thread if the event loop must stay free. A thread that fails, or that
+ * is not done after `timeoutMs`, breaks the pool: this call and all later ones throw.
  */
 import { MessageChannel, type MessagePort, receiveMessageOnPort, type Worker } from "node:worker_threads";
 import { RerollError } from "../../../errors/reroll-error.ts";
@@ -24,18 +24,18 @@ import {
   TURN,
 } from "./pool-memory.ts";
 
-/** How many threads, and how long they may take. */
+/** The number of threads, and how long they may take. */
 export interface MujocoPoolOptions {
   readonly numEnvs: number;
-  /** Never more than copies. */
+  /** At most the number of copies. */
   readonly numThreads: number;
-  /** How long a turn may take. Default 60,000: only a thread that is gone takes that long. */
+  /** How long a turn may take. Default 60,000: only a thread that has died takes that long. */
   readonly timeoutMs?: number;
   /** Starts a thread. Default: one that runs `mujoco-worker`. */
   readonly startThread?: (data: PoolThreadData) => Worker;
 }
 
-/** One thread, with the copies that live in it. */
+/** A thread and the copies that live in it. */
 interface PoolThread {
   readonly worker: Worker;
   readonly port: MessagePort;
@@ -43,7 +43,7 @@ interface PoolThread {
   readonly numEnvs: number;
 }
 
-/** Starts the threads and waits until all of them have loaded MuJoCo. `envOptions` are what the threads build `task` from. */
+/** Starts the threads and waits until all of them have loaded MuJoCo. The threads build `task` again from `envOptions`. */
 export async function openMujocoPool(
   envOptions: MujocoOptions,
   task: MujocoTask,
@@ -74,7 +74,7 @@ export async function openMujocoPool(
   return pool;
 }
 
-/** See the head of the file. */
+/** A vector environment of MuJoCo copies in worker threads. */
 export class MujocoPool implements VecEnv {
   readonly numEnvs: number;
   readonly observationSize: number;
@@ -139,7 +139,7 @@ export class MujocoPool implements VecEnv {
     await Promise.all(this.#threads.map(({ worker }) => worker.terminate()));
   }
 
-  /** Wakes all threads for a step, or for what a message says, and waits until they are done. */
+  /** Wakes all threads for a step, or for the work in a message, and waits until they are done. */
   #takeTurn(messageFor?: (thread: PoolThread) => ToPoolThread): void {
     if (this.#end !== null) throw this.#end;
     const { signals } = this.#memory;
@@ -161,7 +161,7 @@ export class MujocoPool implements VecEnv {
     return `thread ${at} failed: ${answer?.kind === "failed" ? answer.reason : "it gave no reason"}`;
   }
 
-  /** The first reason stays. */
+  /** Keeps the first reason. */
   #breakDown(reason: string): RerollError {
     this.#end ??= new RerollError(
       "ENV_THREAD_LOST",
@@ -171,7 +171,7 @@ export class MujocoPool implements VecEnv {
   }
 }
 
-/** What a pool starts by itself. */
+/** Starts a thread of the pool. */
 export function startMujocoThread(data: PoolThreadData): Worker {
   return startWorker(new URL("mujoco-worker", import.meta.url), data);
 }

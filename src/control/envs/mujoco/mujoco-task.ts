@@ -1,16 +1,16 @@
 /**
- * What a MuJoCo task is: a model, and the rules of one copy of it.
+ * A MuJoCo task: a model, and the rules of one copy of it.
  *
- * A copy's whole state is MuJoCo's, plus a few numbers of the task's own and a random stream; rules keep nothing elsewhere, so a
- * copy can be saved and restored exactly. All arithmetic is in double precision.
+ * The whole state of a copy is MuJoCo's state, a few numbers of the task, and a random stream. Rules keep nothing elsewhere, so
+ * a copy can be saved and restored exactly. All arithmetic is in double precision.
  */
 import type { ActionSpace, ObservationSlice } from "../vec-env.ts";
 import type { MujocoCopy } from "./mujoco-copy.ts";
 import type { MujocoShape } from "./mujoco-frame.ts";
 
-/** The rules of a task. All functions change only the copy and the array they are given. */
+/** The rules of a task. Functions change only the copy and the array they are given. */
 export interface MujocoTask {
-  /** MuJoCo's XML. */
+  /** The model, in MuJoCo's XML format. */
   readonly model: string;
   /** Steps of the simulation per step of the environment. */
   readonly frameSkip: number;
@@ -20,15 +20,15 @@ export interface MujocoTask {
   readonly actions: ActionSpace & { readonly kind: "continuous" };
   readonly observationGroups?: Readonly<Record<string, ObservationSlice>>;
   readonly rewardGroups?: readonly string[];
-  /** How many numbers of its own the task keeps per copy. */
+  /** How many numbers the task keeps per copy. */
   readonly memorySize: number;
   /** Writes the first state of an episode. The simulation has just been reset. */
   readonly start: (copy: MujocoCopy) => void;
-  /** Moves on by one step with an action within bounds, and writes the reward: one number, or one for every group. */
+  /** Makes one step with an action within bounds, and writes the reward: one number, or one per reward group. */
   readonly advance: (copy: MujocoCopy, action: Float64Array, reward: Float64Array) => void;
   readonly hasTerminated: (copy: MujocoCopy) => boolean;
-  /** Writes what the agent sees, from `offset` on. Called once for every state that is shown: it may draw noise. */
+  /** Writes the observation, starting at `offset`. Called once per observed state, since it may draw noise. */
   readonly observe: (copy: MujocoCopy, observations_NO: Float32Array, offset: number) => void;
-  /** What pictures show beside the model's shapes. */
+  /** Marks that pictures show in addition to the shapes of the model. */
   readonly marks?: (copy: MujocoCopy) => readonly MujocoShape[];
 }

@@ -2,13 +2,13 @@
  * The hidden physics of the push task: how they are drawn for an episode, and what they mean.
  *
  * Each of the six numbers is drawn on a scale where -1 and 1 are the ends of its range. Training draws all of them within
- * [-1, 1]; held-out physics have every one of them beyond an end, by up to a quarter of half the range, so that they are new in
- * every respect and still near what was seen.
+ * [-1, 1]. Held-out physics have every number beyond an end, by up to an eighth of the range, so that they are new in every
+ * respect and still close to what was seen.
  */
 import { z } from "zod";
 import type { Random } from "../../../random/random.ts";
 
-/** How far held-out physics go, on the scale where training ends at 1. */
+/** The end of held-out physics, on the scale on which training ends at 1. */
 export const HELD_OUT_END = 1.25;
 
 /** How many numbers are hidden. */
@@ -20,47 +20,47 @@ const range = (low: number, high: number) =>
     .refine(([from, to]) => from < to, "The first number must be the smaller")
     .default([low, high]);
 
-/** The ranges of training. Those of two positive ends are drawn evenly in their logarithm. */
+/** The ranges of training. Ranges with two ends are sampled uniformly in their logarithm. */
 export const pushPhysicsOptions = z.strictObject({
-  puckMass: range(0.5, 2).describe("Kilograms of the puck."),
-  puckDamping: range(1, 4).describe("What slows the puck down, in newtons per metre per second."),
-  motorStrength: range(0.7, 1.4).describe("The force of the motors over their nominal one."),
+  puckMass: range(0.5, 2).describe("Range of the puck's mass, in kilograms."),
+  puckDamping: range(1, 4).describe("Range of the puck's damping, in newton seconds per meter."),
+  motorStrength: range(0.7, 1.4).describe("Range of the motors' force, relative to its nominal value."),
   motorRotation: z
     .number()
     .min(0)
     .max(140)
     .default(120)
-    .describe("The motors' frame is turned by up to this, in degrees."),
+    .describe("Largest rotation of the motors' frame to either side, in degrees."),
   tilt: z
     .number()
     .min(0)
     .default(0.5)
-    .describe("The table pulls along x and y by up to this, in metres per second squared."),
+    .describe("Largest pull of the tilted table along x and along y, in meters per second squared."),
 });
 
 /** The ranges, resolved. */
 export type PushRanges = z.output<typeof pushPhysicsOptions>;
 
-/** What an episode's numbers mean. */
+/** The physics of one episode. */
 export interface PushPhysics {
   readonly puckMass: number;
   readonly puckDamping: number;
   readonly motorStrength: number;
-  /** Of the motors' frame against the table's. */
+  /** Cosine and sine of the rotation of the motors' frame. */
   readonly cosine: number;
   readonly sine: number;
   readonly tiltX: number;
   readonly tiltY: number;
 }
 
-/** One hidden number on the scale above. */
+/** Draws one hidden number on the scale above. */
 export function drawHidden(random: Random, split: "train" | "heldOut"): number {
   if (split === "train") return 2 * random.uniform() - 1;
   const sign = random.uniform() < 0.5 ? -1 : 1;
   return sign * (HELD_OUT_END - (HELD_OUT_END - 1) * random.uniform());
 }
 
-/** The physics that six hidden numbers stand for. */
+/** The physics that six hidden numbers encode. */
 export function physicsOf(hidden: ArrayLike<number>, ranges: PushRanges): PushPhysics {
   const angle = (hidden[3]! * ranges.motorRotation * Math.PI) / 180;
   return {
@@ -74,7 +74,7 @@ export function physicsOf(hidden: ArrayLike<number>, ranges: PushRanges): PushPh
   };
 }
 
-/** On a logarithmic scale: -1 is the low end, 1 the high one. */
+/** Interpolates logarithmically: -1 is the low end, 1 the high end. */
 function between([low, high]: readonly [number, number], place: number): number {
   return low * (high / low) ** ((place + 1) / 2);
 }

@@ -2,8 +2,8 @@
  * Push: bring a puck to commanded places on a table whose physics are hidden and drawn anew for every episode.
  *
  * A gantry moves a soft ring that lies around the puck. Action: the force of its two motors, each in [-1, 1], in a frame that is
- * turned by a hidden angle; strength, the puck's mass and damping, and a tilt of the table are hidden too. Who sees single
- * observations cannot know any of that, since there are no velocities in them; who remembers what earlier actions did, can.
+ * rotated by a hidden angle; strength, the puck's mass and damping, and a tilt of the table are hidden too. A single observation
+ * reveals none of that, since it holds no velocities; the effects of earlier actions do.
  *
  * A tick is 0.04 s, an episode 250 of them, and it never ends earlier. The command changes every 50 to 75 ticks. Reward:
  * `tracking`, exp(-distance of the puck to the command / 0.15 m), and `effort`, -0.02 times the squared action.
@@ -21,22 +21,22 @@ export const pushOptions = z.strictObject({
   split: z
     .enum(["train", "heldOut"])
     .default("train")
-    .describe("Physics within the ranges, or all of them a little beyond."),
-  noise: z.number().min(0).default(0.01).describe("Deviation of the noise on positions, in metres."),
+    .describe("Draw the hidden physics within their ranges (train), or all of them a little beyond (heldOut)."),
+  noise: z.number().min(0).default(0.01).describe("Standard deviation of the noise on observed positions, in meters."),
   physics: pushPhysicsOptions.prefault({}),
 });
 
-/** Parts of the observation: the command; what the robot has; the puck as seen; what only the simulator knows. */
+/** The parts of the observation: the command, the robot, the puck, and what only the simulator knows. */
 export const pushGroups = {
-  /** Commanded place, and from the puck as seen to it. */
+  /** Commanded place, and the vector to it from the puck as observed. */
   cmd: { start: 0, size: 4 },
-  /** The carriage as seen, and the last action. */
+  /** The carriage as observed, and the last action. */
   obs: { start: 4, size: 4 },
-  /** The puck as seen. */
+  /** The puck as observed. */
   object: { start: 8, size: 2 },
   /**
-   * Without noise: carriage, its velocity, puck, its velocity, what the ring is stretched by, from the puck to the command; then
-   * the hidden numbers, the angle as cosine and sine.
+   * Without noise: carriage, its velocity, puck, its velocity, stretch of the ring, vector from the puck to the command; then
+   * the hidden numbers, with the angle as cosine and sine.
    */
   priv: { start: 10, size: 19 },
 } as const satisfies Record<string, ObservationSlice>;
@@ -44,14 +44,14 @@ export const pushGroups = {
 const OBSERVATION_SIZE = 29;
 const TRACKING_METRES = 0.15;
 const EFFORT_COST = 0.02;
-/** Commands and starts lie within these distances of the middle, along x and y. */
+/** Largest distance of commands and starts from the middle, along x and along y. */
 const COMMAND_REACH = 0.4;
 const START_REACH = 0.2;
 /** A new command is at least this far from the one before. */
 const COMMAND_MOVE = 0.3;
 const COMMAND_TICKS = [50, 75] as const;
 
-/** Where the numbers of an episode lie in the copy's memory. The hidden ones are first. */
+/** Places of an episode's numbers in the memory of a copy. The hidden ones come first. */
 const TARGET = NUM_HIDDEN;
 const TICKS_LEFT = TARGET + 2;
 const ACTION = TICKS_LEFT + 1;
@@ -136,7 +136,7 @@ export function createPush({ split, noise, physics: ranges }: z.output<typeof pu
   };
 }
 
-/** All copies share a model, so a copy puts its own physics in before every step. */
+/** All copies share a model, so a copy writes its own physics into it before every step. */
 function applyPhysics(copy: MujocoCopy, { puckMass, puckDamping, tiltX, tiltY }: PushPhysics): void {
   const { bodyMasses, jointDampings, jointForces } = copy.views();
   bodyMasses[2] = puckMass;
@@ -158,7 +158,7 @@ function drawCommand({ memory, random }: MujocoCopy): void {
   memory[TICKS_LEFT] = least + random.integer(most - least + 1);
 }
 
-/** The part of the way between the centres by which the ring is stretched: 0 where it is slack. */
+/** Fraction of the distance between the centers by which the ring is stretched; 0 while it is slack. */
 function stretchOf(positions: Float64Array): number {
   const length = Math.hypot(positions[0]! - positions[2]!, positions[1]! - positions[3]!);
   return length > RING_SLACK ? 1 - RING_SLACK / length : 0;

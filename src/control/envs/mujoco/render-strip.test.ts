@@ -19,7 +19,7 @@ test("a capsule from the side is a line along its axis, as thick as it is", () =
   expect(picture).toContain('x1="3" y1="-0.8" x2="3" y2="-1.2"');
   expect(picture).toContain('stroke-width="0.1"');
   expect(picture).toContain('viewBox="1.8 -2.2 2.4 2.4"');
-  // Ground marks every half metre within 1.8 to 4.2.
+  // Ground marks every half meter within 1.8 to 4.2.
   expect([...picture.matchAll(/y1="0" x2="([\d.]+)" y2="0.06"/g)].map(([, x]) => x)).toEqual([
     "2",
     "2.5",

@@ -2,7 +2,7 @@
  * HalfCheetah, Hopper and Walker2d in Gymnasium's fourth version: run forward as fast as possible.
  *
  * Observation: all positions but the first (how far it has come), then all velocities. Actions: torques in [-1, 1], one per
- * motor. Reward: metres per second forward, plus 1 where falling ends the episode, minus a cost of the squared action. Truncated
+ * motor. Reward: meters per second forward, plus 1 where falling ends the episode, minus a cost of the squared action. Truncated
  * after 1,000 steps.
  */
 import { clamp } from "../classic/control-task.ts";
@@ -12,22 +12,22 @@ import { walker2dModel } from "./models/walker2d.ts";
 import type { MujocoCopy } from "./mujoco-copy.ts";
 import type { MujocoTask } from "./mujoco-task.ts";
 
-/** In what the three differ. */
+/** The differences between the three. */
 interface RunnerRules {
   readonly model: string;
   readonly frameSkip: number;
-  /** Seconds of one step of the environment. */
+  /** Duration of one step of the environment, in seconds. */
   readonly seconds: number;
   readonly numPositions: number;
   readonly numMotors: number;
   readonly actionCost: number;
   /** Half the width of the uniform noise on the first positions. */
   readonly startNoise: number;
-  /** How first velocities are drawn: uniform like positions, or normal with `startNoise` as deviation. */
+  /** Distribution of the first velocities: uniform like positions, or normal with `startNoise` as standard deviation. */
   readonly startVelocities: "uniform" | "normal";
-  /** Shown velocities are cut off here. */
+  /** Observed velocities are clipped to this. */
   readonly maxVelocity: number;
-  /** Where given, the episode ends once this fails, and every step is worth 1 more. */
+  /** If given, the episode ends once this is false, and every step earns 1 more. */
   readonly isUpright?: (copy: MujocoCopy) => boolean;
 }
 

@@ -1,7 +1,7 @@
 /**
  * The body of HalfCheetah as MuJoCo's XML: a planar cheetah of nine degrees of freedom, six of them driven.
  *
- * Sizes in metres, angles in radians, all masses scaled so that they sum to 14 kg. The numbers are those of Gymnasium's model.
+ * Sizes in meters, angles in radians, all masses scaled so that they sum to 14 kg. The numbers are those of Gymnasium's model.
  */
 
 /** One part of a leg: where it hangs on the part above, the spring in its joint, and its capsule. */
@@ -12,7 +12,7 @@ interface LegPart {
   readonly stiffness: number;
   readonly damping: number;
   readonly gear: number;
-  readonly centre: string;
+  readonly center: string;
   readonly lean: number;
   readonly halfLength: number;
 }
@@ -25,7 +25,7 @@ const backLeg: readonly LegPart[] = [
     stiffness: 240,
     damping: 6,
     gear: 120,
-    centre: "0.1 0 -0.13",
+    center: "0.1 0 -0.13",
     lean: -3.8,
     halfLength: 0.145,
   },
@@ -36,7 +36,7 @@ const backLeg: readonly LegPart[] = [
     stiffness: 180,
     damping: 4.5,
     gear: 90,
-    centre: "-0.14 0 -0.07",
+    center: "-0.14 0 -0.07",
     lean: -2.03,
     halfLength: 0.15,
   },
@@ -47,7 +47,7 @@ const backLeg: readonly LegPart[] = [
     stiffness: 120,
     damping: 3,
     gear: 60,
-    centre: "0.03 0 -0.097",
+    center: "0.03 0 -0.097",
     lean: -0.27,
     halfLength: 0.094,
   },
@@ -61,7 +61,7 @@ const frontLeg: readonly LegPart[] = [
     stiffness: 180,
     damping: 4.5,
     gear: 120,
-    centre: "-0.07 0 -0.12",
+    center: "-0.07 0 -0.12",
     lean: 0.52,
     halfLength: 0.133,
   },
@@ -72,7 +72,7 @@ const frontLeg: readonly LegPart[] = [
     stiffness: 120,
     damping: 3,
     gear: 60,
-    centre: "0.065 0 -0.09",
+    center: "0.065 0 -0.09",
     lean: -0.6,
     halfLength: 0.106,
   },
@@ -83,7 +83,7 @@ const frontLeg: readonly LegPart[] = [
     stiffness: 60,
     damping: 1.5,
     gear: 30,
-    centre: "0.045 0 -0.07",
+    center: "0.045 0 -0.07",
     lean: -0.6,
     halfLength: 0.07,
   },
@@ -123,10 +123,10 @@ export const halfCheetahModel = `
 /** The parts as nested bodies, each hanging on the one before. */
 function legOf(parts: readonly LegPart[]): string {
   return parts.reduceRight(
-    (inner, { name, at, range, stiffness, damping, centre, lean, halfLength }) =>
+    (inner, { name, at, range, stiffness, damping, center, lean, halfLength }) =>
       `<body name="${name}" pos="${at}">
         <joint name="${name}" range="${range}" stiffness="${stiffness}" damping="${damping}"/>
-        <geom name="${name}" pos="${centre}" axisangle="0 1 0 ${lean}" size="0.046 ${halfLength}"/>
+        <geom name="${name}" pos="${center}" axisangle="0 1 0 ${lean}" size="0.046 ${halfLength}"/>
         ${inner}
       </body>`,
     "",

@@ -1,6 +1,6 @@
 /** The cart and pole of InvertedPendulum as MuJoCo's XML. The numbers are those of Gymnasium's model. */
 
-/** The model. Positions: cart, pole. The pole leans by a millimetre, so that it does not stand by itself. */
+/** The model. Positions: cart, pole. The pole leans by a millimeter, so that it does not stand by itself. */
 export const invertedPendulumModel = `
 <mujoco model="inverted-pendulum">
   <compiler angle="degree" inertiafromgeom="true"/>

@@ -1,16 +1,16 @@
 /**
  * The table of the push task as MuJoCo's XML: a gantry carries a soft ring, and a puck lies within it.
  *
- * The ring is a spring between both centres that is slack for 2 cm: the puck is pushed by whichever side of the ring it touches,
+ * The ring is a spring between both centers that is slack for 2 cm: the puck is pushed by whichever side of the ring it touches,
  * and can never be lost. No shapes collide, so a step costs little.
  */
 
 /** Kilograms of the carriage. */
 export const CARRIAGE_MASS = 1;
-/** How far the puck may be from the ring's centre before the ring pushes, in metres. */
+/** How far the puck may be from the ring's center before the ring pushes, in meters. */
 export const RING_SLACK = 0.02;
 
-/** The model. Positions: carriage x and y, puck x and y, in metres. The puck's mass and damping are set by the task. */
+/** The model. Positions: carriage x and y, puck x and y, in meters. The puck's mass and damping are set by the task. */
 export const pushModel = `
 <mujoco model="push">
   <option timestep="0.02"/>

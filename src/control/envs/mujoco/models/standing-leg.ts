@@ -1,7 +1,7 @@
 /**
  * The trunk and the legs of Hopper and Walker2d as MuJoCo's XML, which differ in their feet and in their number of legs.
  *
- * Sizes in metres, angles in degrees. The numbers are those of Gymnasium's models.
+ * Sizes in meters, angles in degrees. The numbers are those of Gymnasium's models.
  */
 
 /** A leg: the suffix of its names, and its foot. */
