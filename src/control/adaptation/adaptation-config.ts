@@ -25,7 +25,10 @@ const policyOptions = z.strictObject({
     .array(z.int().positive())
     .default([512, 256, 256])
     .describe("Widths of the hidden layers of teacher and student."),
-  criticHidden: z.array(z.int().positive()).default([512, 256, 128]).describe("Those of the critic."),
+  criticHidden: z
+    .array(z.int().positive())
+    .default([512, 256, 128])
+    .describe("Widths of the hidden layers of the critic."),
   adaptModule: adaptModuleOptions.prefault({ type: "gru" }).describe("What infers the latent from the past."),
   logStd: z.number().default(0).describe("First log standard deviation of the actions."),
   normalizerDecay: z
@@ -39,7 +42,12 @@ const policyOptions = z.strictObject({
 const roaOptions = z.strictObject({
   type: z.literal("roa"),
   gamma: z.number().min(0).max(1).default(0.99).describe("Discount of the reward per tick."),
-  lambda: z.number().min(0).max(1).default(0.95).describe("Of generalized advantage estimation."),
+  lambda: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0.95)
+    .describe("Trade-off between bias (0) and variance (1) in generalized advantage estimation."),
   clip: z.number().positive().max(1).default(0.2).describe("Ratios beyond 1 - clip and 1 + clip have no gradient."),
   entropy: z.number().min(0).default(0.001).describe("Weight of the entropy of the policy."),
   policyEpochs: z.int().positive().default(5).describe("Passes of PPO over a rollout."),
@@ -57,7 +65,11 @@ const roaOptions = z.strictObject({
     .nullable()
     .default(0.01)
     .describe("How far one rollout's updates may move the policy, as KL. null: the learning rate stays."),
-  maxGradNorm: z.number().positive().default(1).describe("Of each optimizer's gradient."),
+  maxGradNorm: z
+    .number()
+    .positive()
+    .default(1)
+    .describe("Gradients of each optimizer with a larger norm are scaled down to this one."),
   emaRate: z
     .number()
     .min(0)

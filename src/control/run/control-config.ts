@@ -36,7 +36,12 @@ const policyOptions = z.strictObject({
 const ppoOptions = z.strictObject({
   type: z.literal("ppo").describe("Proximal policy optimization."),
   gamma: z.number().min(0).max(1).default(0.99).describe("Discount of the reward per tick."),
-  lambda: z.number().min(0).max(1).default(0.95).describe("Of generalized advantage estimation."),
+  lambda: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0.95)
+    .describe("Trade-off between bias (0) and variance (1) in generalized advantage estimation."),
   clip: z.number().positive().max(1).default(0.2).describe("Ratios beyond 1 - clip and 1 + clip have no gradient."),
   valueClip: z
     .number()
@@ -47,9 +52,18 @@ const ppoOptions = z.strictObject({
   entropy: z.number().min(0).default(0).describe("Weight of the entropy of the policy."),
   epochs: z.int().positive().default(4).describe("Passes over a rollout."),
   minibatches: z.int().positive().default(4).describe("Parts of a pass, with an update each."),
-  maxGradNorm: z.number().positive().default(0.5).describe("Of the policy's gradient, and of the critic's."),
+  maxGradNorm: z
+    .number()
+    .positive()
+    .default(0.5)
+    .describe("Gradients of the policy, and of the critic, with a larger norm are scaled down to this one."),
   lr: z.number().positive().default(3e-4).describe("Learning rate."),
-  criticLr: z.number().positive().nullable().default(null).describe("That of the critic. null: the same."),
+  criticLr: z
+    .number()
+    .positive()
+    .nullable()
+    .default(null)
+    .describe("Learning rate of the critic. null: that of the policy."),
   schedule: z
     .discriminatedUnion("type", [
       z.strictObject({ type: z.literal("constant") }),
