@@ -33,7 +33,7 @@ export interface DashboardOptions {
 
 /** A dashboard that listens. */
 export interface Dashboard {
-  /** With the token, where there is one. */
+  /** Address of the page, with the token where there is one. */
   readonly url: string;
   close(): Promise<void>;
 }

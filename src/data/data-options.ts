@@ -122,5 +122,5 @@ export const dataOptions = z.discriminatedUnion("type", [
 /** What a run file says about data, with defaults left out. */
 export type DataChoice = z.input<typeof dataOptions>;
 
-/** The same with all defaults filled in. */
+/** A data choice with all defaults filled in. */
 export type DataOptions = z.output<typeof dataOptions>;

@@ -1,4 +1,4 @@
-/** What loops are given: built parts, never config. */
+/** The parts that a loop runs on: built objects, never config. */
 
 import type { Metrics } from "../flow/metrics.ts";
 import type { SampleBatch } from "../flow/token-sample.ts";

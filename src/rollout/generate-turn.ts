@@ -20,7 +20,7 @@ export interface TurnReply {
 }
 
 export interface TurnRequest extends Omit<GenerateRequest, "signal"> {
-  /** Its time limit is for each piece: being held back does not count. */
+  /** The time limit applies to each piece of a reply: time held back does not count. */
   readonly wait: Omit<Wait, "stop">;
   readonly clock: Clock;
   /** Told before every piece, and whenever the gate holds one back. */

@@ -39,7 +39,7 @@ export class GroupRun {
   readonly #tell: TellSample;
   readonly #good: Trajectory[] = [];
   readonly #waiting: SampleTask[] = [];
-  /** Of all samples: whatever ends one before its time ends the group. */
+  /** Stops all samples: whatever ends one before its time ends the group. */
   readonly #controller = new AbortController();
   #numMade = 0;
   #numFailed = 0;

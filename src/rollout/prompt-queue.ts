@@ -11,7 +11,7 @@ import type { GroupPlan } from "./group-run.ts";
 
 /** Where the prompts of a domain come from. */
 export interface DomainSource {
-  /** Of delivered groups, in relation to the other domains. */
+  /** Share of the delivered groups, relative to the other domains. */
   readonly share: number;
   readonly source: PromptSource;
 }

@@ -20,11 +20,11 @@ import { allFilters, dropEqualRewards, type GroupFilter, keepDifficulty } from "
 import { type DomainSource, RolloutScheduler } from "../rollout/rollout-scheduler.ts";
 import type { RunConfig } from "./run-config.ts";
 
-/** What trajectories are made in: built once, shared by training and validation. */
+/** Environments and rewards: built once, shared by training and validation. */
 export interface RunWorld {
   readonly envs: Readonly<Record<string, EnvFactory>>;
   readonly makeEnv: MakeEnv;
-  /** The same in this thread, whatever the run file says, so that agents without a model can ask it for replies. */
+  /** Makes environments in this thread, whatever the run file says, so that agents without a model can ask them for replies. */
   readonly makeEnvHere: MakeEnv;
   readonly scorer: Scorer | null;
   close(): Promise<void>;
@@ -82,7 +82,7 @@ export interface EpisodeRunnerParts {
   readonly generate: Generate;
   readonly tokenizer: Tokenizer;
   readonly clock: Clock;
-  /** Of the sessions at the engine. */
+  /** Start of the names of sessions at the engine. */
   readonly sessionPrefix: string;
 }
 

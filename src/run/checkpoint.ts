@@ -42,7 +42,7 @@ export class Checkpoints {
     this.#numKept = numKept;
   }
 
-  /** Of a step that has its checkpoint already, only what is known beside the weights is written again. */
+  /** Saves a checkpoint. Where the step has one already, only the state beside the weights is written again. */
   async save(trainer: SavedTrainer, state: LoopState): Promise<string> {
     const place = join(this.#folder, nameOf(state.step));
     if (place === this.#current) {

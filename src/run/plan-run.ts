@@ -15,7 +15,7 @@ export interface Machine {
   /** Resolved, not "auto". */
   readonly device: string;
   readonly dtype: "float32" | "bfloat16";
-  /** Of the device: that of the GPU, or of the machine. */
+  /** Memory of the GPU, or of the machine where the run is on the CPU. */
   readonly memoryBytes: number;
 }
 

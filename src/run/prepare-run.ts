@@ -33,7 +33,7 @@ export async function prepareRun(
   return { ...resolved, plan: planRun(config, readMachine(config), checkFiles(config)) };
 }
 
-/** The same without the checks against files and the machine: what `--explain` shows. */
+/** Resolves a run file without the checks against files and the machine, for `--explain`. */
 export async function readRunFile(
   path: string,
   sets: readonly string[] = [],

@@ -20,24 +20,24 @@ import type { PreparedRun } from "./prepare-run.ts";
 import type { RunConfig } from "./run-config.ts";
 import { type TrainResult, trainRun } from "./train-run.ts";
 
-/** How to run it. */
+/** What a run needs beside its config. */
 export interface RunTrainingOptions {
   /** Ends the run after the step under way, with a checkpoint. */
   readonly signal: AbortSignal;
   /** The folder of the run to go on with; absent for a new run. */
   readonly resume?: string;
-  /** Of this package, for `run.json`. */
+  /** Version of reroll, for `run.json`. */
   readonly version: string;
   /** Secrets of third parties are read from here. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** For the commands that are offered in the end, and how this program is called in them. */
+  /** The run file and the name of the program, for the commands that are suggested at the end. */
   readonly runFile: string;
   readonly command: string;
   /** Absent for the terminal; null for none. */
   readonly console?: ConsoleOptions | null;
 }
 
-/** Runs to the end, or to where the signal stops it. */
+/** Trains to the end, or until the signal stops it. */
 export function runTraining({ config, plan }: PreparedRun, options: RunTrainingOptions): Promise<TrainResult> {
   const run: TrackedRun = {
     config,
@@ -53,7 +53,7 @@ export function runTraining({ config, plan }: PreparedRun, options: RunTrainingO
   return trackRun(run, options, (open) => trainRun(config, { ...open, clock: runClock }));
 }
 
-/** What a run of any kind is, to its folder and its tracker. */
+/** A run of any kind, as its folder and its tracker see it. */
 export interface TrackedRun {
   readonly config: Pick<RunConfig, "name" | "seed" | "checkpoint"> & {
     readonly tracking: Omit<RunConfig["tracking"], "trajectoriesEvery" | "maxGroups">;
@@ -65,7 +65,7 @@ export interface TrackedRun {
   readonly model: string;
   /** Whether `reroll export` can write it for other tools. */
   readonly isExportable: boolean;
-  /** Said before the first step. */
+  /** Lines shown before the first step. */
   readonly lines: readonly string[];
   /** The config as the folder keeps it, without secrets. */
   readonly recorded: unknown;

@@ -21,7 +21,7 @@ export interface ConsoleState {
   readonly trainedFromMs: number;
   /** When the last step ended. */
   readonly steppedMs: number;
-  /** Of the last step, whatever its kind. */
+  /** Metrics of the last step, whatever its kind. */
   readonly latest: Metrics;
   readonly rewards: readonly number[];
   readonly successes: readonly number[];

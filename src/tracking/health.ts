@@ -120,7 +120,7 @@ export function healthLink(code: HealthCode): string {
   return `docs/guides/runs.md#${code}`;
 }
 
-/** What is wrong now, by the metrics of the last steps, the newest last. */
+/** What looks wrong in the metrics of the last steps, the newest last. */
 export function checkHealth(history: History, limits: HealthLimits = {}): readonly HealthWarning[] {
   if (history.length === 0) return [];
   return healthCodes.flatMap((code) => {

@@ -77,7 +77,7 @@ export interface EstimateInputs {
   readonly batch: TokenBatch;
   /** Shaped, and with the KL penalty where there is one. */
   readonly rewards_BT: Tensor;
-  /** Their sum per row. */
+  /** Sum of the rewards of a row. */
   readonly rewards_B: Tensor;
   /** Without masked and rejected tokens. */
   readonly lossMask_BT: Tensor;

@@ -18,7 +18,7 @@ export interface ProjectChoices {
   readonly model: string;
   /** The name of the project and of its runs. */
   readonly name: string;
-  /** Of reroll. */
+  /** The reroll version that the project depends on. */
   readonly version: string;
 }
 
