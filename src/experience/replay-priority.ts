@@ -1,4 +1,4 @@
-/** How much a group is worth replaying, before its age counts. */
+/** The priority of a group for replay, before its age is counted. */
 import type { TrajectoryGroup } from "../flow/trajectory.ts";
 
 /**

@@ -33,7 +33,7 @@ export interface ExperiencePart {
   onTrained?(report: StepReport): void;
 }
 
-/** Where a loop stands. Steps count from 1; the version after step n of a synchronous loop is n. */
+/** Position of a loop. Steps count from 1; the version after step n of a synchronous loop is n. */
 export interface LoopPosition {
   readonly step: number;
   readonly version: number;

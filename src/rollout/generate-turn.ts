@@ -15,7 +15,7 @@ import type { Gate } from "./gate.ts";
 export interface TurnReply {
   readonly reply: SampledTokens;
   readonly finish: Finish;
-  /** How long the gate held it back. */
+  /** Time that the gate held the reply back, in milliseconds. */
   readonly heldMs: number;
 }
 

@@ -9,7 +9,7 @@ import { RerollError } from "../errors/reroll-error.ts";
 import type { JsonValue, Prompt } from "../flow/prompt.ts";
 import type { GroupPlan } from "./group-run.ts";
 
-/** Where the prompts of a domain come from. */
+/** A domain: the source of its prompts and its share. */
 export interface DomainSource {
   /** Share of the delivered groups, relative to the other domains. */
   readonly share: number;

@@ -33,7 +33,7 @@ export interface RunTrainingOptions {
   /** The run file and the name of the program, for the commands that are suggested at the end. */
   readonly runFile: string;
   readonly command: string;
-  /** Absent for the terminal; null for none. */
+  /** How the run is shown. Absent: in the terminal; null: nowhere. */
   readonly console?: ConsoleOptions | null;
 }
 
@@ -59,7 +59,7 @@ export interface TrackedRun {
     readonly tracking: Omit<RunConfig["tracking"], "trajectoriesEvery" | "maxGroups">;
   };
   readonly numSteps: number;
-  /** Supervised steps before them. Default 0. */
+  /** Supervised steps before the first rollout step. Default 0. */
   readonly numWarmSteps?: number;
   readonly recipe: string;
   readonly model: string;
@@ -76,9 +76,9 @@ export interface TrackedRun {
 export interface OpenRun {
   readonly folder: string;
   readonly tracker: RunTracker;
-  /** Aborts between two steps. */
+  /** Aborted only between two steps. */
   readonly signal: AbortSignal;
-  /** Go on from the latest checkpoint in the folder. */
+  /** Whether to resume from the latest checkpoint in the folder. */
   readonly isResumed: boolean;
 }
 
@@ -182,7 +182,7 @@ function withoutSecrets(config: RunConfig): RunConfig {
   return { ...config, engine: { ...config.engine, remote: { ...remote, apiKey: null } } };
 }
 
-/** The commands that make sense after a run. */
+/** Commands to suggest after a run. */
 function nextCommands(
   { isExportable }: TrackedRun,
   { runFile, command }: RunTrainingOptions,

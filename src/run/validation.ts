@@ -12,7 +12,7 @@ import type { RunConfig } from "./run-config.ts";
 export interface ValidationResult {
   /** The metrics of a rollout, named `validation/...`. */
   readonly metrics: Metrics;
-  /** Absent where there are no trajectories of tokens. */
+  /** The rollout that was measured; absent in control runs, which have no token trajectories. */
   readonly rollout?: Rollout;
 }
 

@@ -9,7 +9,7 @@ export interface ConsoleState {
   readonly folder: string;
   readonly status: RunStatus;
   readonly error: string | null;
-  /** Where this process began, which is not 0 when it resumes. */
+  /** Step that this process started after; above 0 when it resumes. */
   readonly startStep: number;
   readonly step: number;
   readonly numSteps: number;

@@ -7,6 +7,12 @@ import { metricTable } from "../../src/flow/metrics.ts";
 /** Heads of sentences that lean on the name they describe. */
 const LEANING = /^(Of|That of|Those of|Over which|The same|Its|Their|It|They) /;
 
+/** Folders whose doc comments have been read aloud. */
+const READ_FOLDERS = [
+  ...["algorithms", "cli", "dashboard", "data", "errors", "experience", "loops", "numbers", "random"],
+  ...["rollout", "run", "testing", "tracking", "weight-sync"],
+];
+
 test("every option text stands on its own, from a capital, a number or a quoted value to a period", () => {
   const texts = describeTexts("src");
   expect(texts.length).toBeGreaterThan(300);
@@ -17,6 +23,16 @@ test("every description of a metric stands on its own", () => {
   expect(
     [...metricTable].flatMap(([name, { meaning }]) => (isSentence(meaning) ? [] : [`${name}: ${meaning}`])),
   ).toEqual([]);
+});
+
+test("no doc comment leans on the name it documents", () => {
+  const comments = readdirSync("src", { recursive: true, encoding: "utf8" })
+    .filter((file) => READ_FOLDERS.some((folder) => file.startsWith(`${folder}/`)) && /(?<!\.test)\.ts$/.test(file))
+    .flatMap((file) => {
+      const found = readFileSync(join("src", file), "utf8").matchAll(/\/\*\*\s+(?:\* )?(.*)/g);
+      return [...found].map(([, text = ""]) => ({ file, text }));
+    });
+  expect(comments.filter(({ text }) => /^(Of|That of|Those of|Over which) /.test(text))).toEqual([]);
 });
 
 test.each([

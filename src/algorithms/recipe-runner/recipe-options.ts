@@ -164,7 +164,7 @@ export function ppoClipOptions(low: number, high: number, dualClip: number | nul
   } as const;
 }
 
-/** What the loss is divided by. */
+/** The denominator of the loss. */
 export function reductionOption(initial: Reduction) {
   return {
     reduction: z
@@ -181,7 +181,7 @@ export function reductionOption(initial: Reduction) {
   } as const;
 }
 
-/** What centred rewards are divided by. */
+/** The scale of centered rewards. */
 export function scaleOption(initial: "group-std" | "batch-std" | "none") {
   return {
     scale: z
@@ -194,7 +194,7 @@ export function scaleOption(initial: "group-std" | "batch-std" | "none") {
   } as const;
 }
 
-/** What a group of one is worth. */
+/** The advantage of a group of one. */
 export const singletonOption = {
   singleton: z
     .enum(["zero", "raw"])

@@ -49,7 +49,7 @@ export interface RecipeState {
   readonly entropy: EntropyController | null;
 }
 
-/** What the controllers are steered by. */
+/** Measurements that steer the controllers. */
 export interface Measured {
   /** `score/reference_kl` of the rollout. Read where KL is a reward. */
   readonly referenceKl?: number;
