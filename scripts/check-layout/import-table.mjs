@@ -5,7 +5,18 @@
  * entry is a decision about the design, and the check refuses a table with a cycle.
  */
 
-const foundations = ["errors", "random", "workers", "sandbox", "torch", "models", "chat", "flow", "tracking"];
+const foundations = [
+  "errors",
+  "random",
+  "numbers",
+  "workers",
+  "sandbox",
+  "torch",
+  "models",
+  "chat",
+  "flow",
+  "tracking",
+];
 
 const stages = [
   "data",
@@ -22,6 +33,8 @@ const stages = [
 export const allowedImports = {
   errors: [],
   random: ["errors"],
+  // Exact fractions: environments compute with them, rewards compare answers as them.
+  numbers: ["errors"],
   // How code runs beside the controller: threads today, one typed way to call them.
   workers: ["errors"],
   // Where code that is not ours runs: bubblewrap, QuickJS. Rewards grade with it, environments offer it as a tool.
@@ -36,8 +49,8 @@ export const allowedImports = {
   // Stages know each other only where the path nests: rollout holds generation, envs and rewards; training holds algorithms and experience.
   data: ["errors", "random", "workers", "torch", "models", "chat", "flow"],
   generation: ["errors", "random", "workers", "torch", "models", "chat", "flow"],
-  envs: ["errors", "random", "workers", "sandbox", "torch", "models", "chat", "flow"],
-  rewards: ["errors", "random", "workers", "sandbox", "torch", "models", "chat", "flow"],
+  envs: ["errors", "random", "numbers", "workers", "sandbox", "torch", "models", "chat", "flow"],
+  rewards: ["errors", "random", "numbers", "workers", "sandbox", "torch", "models", "chat", "flow"],
   rollout: ["errors", "random", "workers", "torch", "models", "chat", "flow", "data", "generation", "envs", "rewards"],
   experience: ["errors", "random", "workers", "torch", "models", "flow"],
   algorithms: ["errors", "torch", "flow"],

@@ -97,10 +97,7 @@ export {
   reduceSequenceLoss,
 } from "./reduce.ts";
 export { isLearnable } from "./shaping/difficulty-filter.ts";
-export { formatReward, THINK_ANSWER_FORMAT, THINK_FORMAT } from "./shaping/format.ts";
-export { cosineLengthReward, groupLengthReward } from "./shaping/length.ts";
-export { hardOverlongPenalty, softOverlongPenalty } from "./shaping/overlong.ts";
-export { repetitionPenalty } from "./shaping/repetition.ts";
+export { softOverlongPenalty } from "./shaping/overlong.ts";
 export { keepRows } from "./shaping/row-filter.ts";
 export { maskTruncated } from "./shaping/truncated-mask.ts";
 export { hasVariance } from "./shaping/zero-variance-filter.ts";

@@ -3,7 +3,7 @@ import type { Tensor } from "../torch/tensor.ts";
 import { expectBatch } from "./expect-batch.ts";
 import { maskedMean, maskedVariance, zeroOutside } from "./masked.ts";
 
-/** What whitening leaves of the mean. */
+/** How values are whitened. */
 export interface WhitenOptions {
   /** False scales and keeps the mean: (x - mean) / std + mean. Default true. */
   readonly shiftMean?: boolean;

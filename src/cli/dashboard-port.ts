@@ -1,2 +1,2 @@
-/** Where the dashboard listens, unless something else is said. */
+/** The port of the dashboard, unless another one is given. */
 export const DASHBOARD_PORT = 4747;

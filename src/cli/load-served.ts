@@ -7,7 +7,7 @@ import { RerollError } from "../errors/reroll-error.ts";
 import { startThreadedEngine, type ThreadedEngine } from "../generation/local/threaded-engine.ts";
 import { isCudaAvailable } from "../torch/cuda.ts";
 
-/** What a person may choose. */
+/** Choices of the command line. */
 export interface LoadServedOptions {
   /** The folder of the tokenizer. Default: the model's. */
   readonly tokenizer?: string;

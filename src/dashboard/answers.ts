@@ -110,11 +110,11 @@ export interface TurnTexts {
 
 /** `GET /api/runs/:run/spans` */
 export interface SpansAnswer {
-  /** Of the whole run, in milliseconds since 1970; null before the first span. */
+  /** Start and end of the whole run, in milliseconds since 1970; null before the first span. */
   readonly range: readonly [startMs: number, endMs: number] | null;
-  /** In the window that was asked for; those too short or too close to be told apart are joined. */
+  /** Spans in the window that was asked for; those too short or too close to be told apart are joined. */
   readonly spans: readonly SpanRecord[];
-  /** Part of the window in which a worker did nothing. */
+  /** Share of the window in which each worker had nothing to do. */
   readonly idle: readonly { readonly worker: Worker; readonly share: number }[];
 }
 

@@ -9,14 +9,14 @@ import { stat } from "node:fs/promises";
 import { setImmediate } from "node:timers/promises";
 import { type Line, tailLines } from "./tail-lines.ts";
 
-/** Who takes the lines. */
+/** The receiver of the lines. */
 export interface LineTaker {
   take(json: unknown, line: Line): void;
   /** Everything taken so far is not true any more. */
   onReset(): void;
 }
 
-/** Where reading stands. */
+/** Position of the reader in the file. */
 export class GrowingFile {
   readonly #path: string;
   readonly #taker: LineTaker;

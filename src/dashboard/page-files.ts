@@ -10,7 +10,7 @@ import { gzipSync } from "node:zlib";
 import type { FastifyInstance } from "fastify";
 import { RerollError } from "../errors/reroll-error.ts";
 
-/** The same from `src/dashboard` and from `dist/dashboard`. */
+/** The built page, seen from `src/dashboard` and from `dist/dashboard` alike. */
 const BUILT = fileURLToPath(new URL("../../dist/dashboard/app/", import.meta.url));
 
 const TYPES: Readonly<Record<string, string>> = {

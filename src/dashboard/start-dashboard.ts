@@ -18,7 +18,7 @@ import { addRunRoutes } from "./run-routes.ts";
 import { RunStore } from "./run-store.ts";
 import { type OpenTokenizer, TokenTexts } from "./token-texts.ts";
 
-/** What to show, and to whom. */
+/** Options of the dashboard: what it shows, and to whom. */
 export interface DashboardOptions {
   /** The folder whose subfolders are runs. It need not be there yet. */
   readonly root: string;
@@ -33,7 +33,7 @@ export interface DashboardOptions {
 
 /** A dashboard that listens. */
 export interface Dashboard {
-  /** With the token, where there is one. */
+  /** Address of the page, with the token where there is one. */
   readonly url: string;
   close(): Promise<void>;
 }

@@ -63,7 +63,7 @@ export class TrajectoryIndex {
     return this.#rows;
   }
 
-  /** Those of one group, in the order of their samples. */
+  /** The trajectories of one group, in the order of their samples. */
   group(step: number, groupId: string): readonly TrajectoryRow[] {
     const rows = this.rows().filter((row) => row.step === step && row.groupId === groupId);
     return rows.sort((a, b) => a.sampleIndex - b.sampleIndex);

@@ -5,7 +5,7 @@ import { valueAt } from "./fill-template.ts";
 import type { MessageTemplate, RowFields, RowSchema } from "./row-schema.ts";
 import { type RowSchemaName, rowSchemas } from "./row-schemas.ts";
 
-/** What a person may say about the rows of a file. */
+/** Options about the rows of a file. */
 export interface SchemaChoice {
   /** Default `auto`: `plain` where `fields` says where the question stands, else detected. */
   readonly schema?: RowSchemaName | "auto" | undefined;
@@ -23,7 +23,7 @@ export interface SettledSchema {
   readonly template: MessageTemplate;
   /** Makes the domain of a row from the one that it names. */
   readonly domainOf: (own: string | undefined) => string;
-  /** What was chosen, for people. */
+  /** The choice in words, for people. */
   readonly statement: string;
 }
 

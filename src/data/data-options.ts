@@ -7,42 +7,48 @@ import { type RowSchemaName, rowSchemas } from "./row-schemas.ts";
 const schemaNames = ["auto", ...(Object.keys(rowSchemas) as RowSchemaName[])] as const;
 
 const passes = {
-  epochs: z.int().min(1).optional().describe("Passes over the prompts. Default: without end."),
-  shuffle: z.boolean().default(true).describe("Puts each pass in a new order, which the seed of the run decides."),
+  epochs: z.int().min(1).optional().describe("Passes over the prompts. Default: no end."),
+  shuffle: z.boolean().default(true).describe("Put each pass in a new order, which the seed of the run decides."),
 };
 
 const setOptions = {
-  name: z.string().min(1).optional().describe("Stands before the row in the ids of prompts. Default: folder and file."),
-  schema: z.enum(schemaNames).default("auto").describe("How rows are read. auto: what fits the first row."),
-  fields: rowFields.optional().describe("Columns that differ from those of the schema."),
-  template: messageTemplate.optional().describe("Texts with {placeholders} that differ from those of the schema."),
+  name: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("Name of the data set, which starts the ids of its prompts. Default: folder and file."),
+  schema: z.enum(schemaNames).default("auto").describe("How rows are read. auto: the schema that fits the first row."),
+  fields: rowFields.optional().describe("Columns to use in place of those of the schema."),
+  template: messageTemplate.optional().describe("Texts with {placeholders} to use in place of those of the schema."),
   domain: z
     .union([z.string().min(1), z.record(z.string(), z.string().min(1))])
     .optional()
-    .describe("The domain of all rows, or new names for those that rows have."),
+    .describe("Domain of all rows, or new names for the domains that rows have."),
   split: z
     .strictObject({
       part: z.enum(["train", "validation"]),
-      share: z.number().gt(0).lt(1).default(0.05).describe("The share of rows that are for validation."),
+      share: z.number().gt(0).lt(1).default(0.05).describe("Share of rows that are for validation."),
     })
     .optional()
-    .describe(
-      "Takes one side of a split by content, which stays the same when the file grows or is put in another order.",
-    ),
-  maxPromptChars: z.int().min(1).optional().describe("Leaves out prompts with more characters."),
-  dropDuplicates: z.boolean().default(false).describe("Keeps the first of the rows that ask the same."),
+    .describe("Take one side of a split by content, which stays the same when the file grows or is reordered."),
+  maxPromptChars: z.int().min(1).optional().describe("Leave out prompts with more characters than this."),
+  dropDuplicates: z.boolean().default(false).describe("Keep only the first of several rows that ask the same."),
   skipIncomplete: z
     .boolean()
     .default(false)
-    .describe("Leaves out rows without a question or a truth, which are an error otherwise."),
+    .describe("Leave out rows without a question or a truth, which are an error otherwise."),
   ...passes,
 };
 
 const fileOptions = {
   path: z
     .union([z.string().min(1), z.array(z.string().min(1)).min(1)])
-    .describe("A file, a list of files, or a folder of files with the ending of the type."),
-  maxBytes: z.int().min(1).default(DEFAULT_MAX_BYTES).describe("More than this, unpacked, is refused."),
+    .describe("A file, a list of files, or a folder; of a folder, the files whose ending fits the type."),
+  maxBytes: z
+    .int()
+    .min(1)
+    .default(DEFAULT_MAX_BYTES)
+    .describe("Refuse files that take more bytes than this, unpacked."),
   ...setOptions,
 };
 
@@ -63,9 +69,12 @@ export const rowsOptions = z.strictObject({
 /** Prompts that an environment makes. */
 export const envOptions = z.strictObject({
   type: z.literal("env"),
-  env: z.string().min(1).describe("An environment of the run that makes its own prompts."),
-  part: z.enum(["train", "validation"]).default("train").describe("Which half of the seeds; the halves never meet."),
-  numPrompts: z.int().min(1).optional().describe("Tasks in one pass. Default: a new one for every prompt."),
+  env: z.string().min(1).describe("Domain of the environment that makes the prompts."),
+  part: z
+    .enum(["train", "validation"])
+    .default("train")
+    .describe("Which part of the seeds to draw tasks from; the two parts share none."),
+  numPrompts: z.int().min(1).optional().describe("Number of tasks in one pass. Default: a new task for every prompt."),
   ...passes,
 });
 
@@ -82,7 +91,10 @@ export const mixOptions = z.strictObject({
       }),
     )
     .min(1),
-  whenPartEnds: z.enum(["stop", "drop"]).default("stop").describe("drop: the other parts go on by their ratios."),
+  whenPartEnds: z
+    .enum(["stop", "drop"])
+    .default("stop")
+    .describe("What happens when one part runs out. stop: the data ends. drop: the other parts go on by their ratios."),
 });
 
 /** A source whose prompts are chosen by measured difficulty. */
@@ -91,10 +103,10 @@ export const curriculumOptions = z.strictObject({
   get source() {
     return dataOptions;
   },
-  success: z.number().default(1).describe("The total reward from which a trajectory has succeeded."),
-  low: z.number().min(0).max(1).default(0.1).describe("Prompts that succeed less often are mostly skipped."),
-  high: z.number().min(0).max(1).default(0.9).describe("Prompts that succeed more often are mostly skipped."),
-  explore: z.number().gt(0).max(1).default(0.1).describe("The chance that such a prompt is given all the same."),
+  success: z.number().default(1).describe("Total reward from which a trajectory counts as a success."),
+  low: z.number().min(0).max(1).default(0.1).describe("Success rate below which prompts are mostly skipped."),
+  high: z.number().min(0).max(1).default(0.9).describe("Success rate above which prompts are mostly skipped."),
+  explore: z.number().gt(0).max(1).default(0.1).describe("Probability of giving such a prompt all the same."),
 });
 
 /** All choices of a source. */
@@ -111,5 +123,5 @@ export const dataOptions = z.discriminatedUnion("type", [
 /** What a run file says about data, with defaults left out. */
 export type DataChoice = z.input<typeof dataOptions>;
 
-/** The same with all defaults filled in. */
+/** A data choice with all defaults filled in. */
 export type DataOptions = z.output<typeof dataOptions>;

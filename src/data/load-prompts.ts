@@ -13,7 +13,7 @@ import { type DataFormatName, listDataFiles, readRows } from "./read-rows.ts";
 import { splitByHash } from "./split-by-hash.ts";
 import { ownId, type RowPrompt, rowError, toPrompt } from "./to-prompt.ts";
 
-/** What a person may say about a set of prompts. */
+/** Options of a set of prompts. */
 export interface LoadOptions extends SchemaChoice {
   /** Stands before the row in ids. Default: the last folder and the file of the first path, as in `gsm8k/train`. */
   readonly name?: string | undefined;

@@ -18,7 +18,7 @@ export interface MixPart {
   readonly source: PromptSource;
 }
 
-/** How the mixture ends. */
+/** Options of a mixture. */
 export interface MixOptions {
   /**
    * What happens when it is the turn of a part that is over. `stop` (default): the mixture is over, and ratios held to the

@@ -24,7 +24,7 @@ export const dataFormats = {
 /** A name of `dataFormats`. */
 export type DataFormatName = keyof typeof dataFormats;
 
-/** The files that a path or a list of paths stands for. Those of a folder come in the order of their names. */
+/** The files that a path or a list of paths stands for. Files of a folder come in the order of their names. */
 export async function listDataFiles(format: DataFormatName, paths: string | readonly string[]): Promise<string[]> {
   const lists = [paths].flat().map(async (path) => {
     const found = await stat(path).catch((cause: unknown) => {

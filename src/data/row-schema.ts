@@ -10,15 +10,21 @@ const column = z.string().min(1);
 
 /** Columns by what they hold. A path with dots reaches into a column: `reward_model.ground_truth`. */
 export const rowFields = z.strictObject({
-  question: column.optional().describe("Text that the template makes messages of, or a list of messages."),
-  messages: column.optional().describe("A list of messages, or its JSON text. Wins over question."),
+  question: column
+    .optional()
+    .describe("Column with the question: a text that the template turns into messages, or a list of messages."),
+  messages: column
+    .optional()
+    .describe("Column with a list of messages, or its JSON text. Used in place of question where both are there."),
   truth: z
     .union([column, z.array(column).min(1)])
     .optional()
-    .describe("What rewards compare with. Several columns become an object; only the first of them must be there."),
-  id: column.optional().describe("Names the row for good. Without it rows are counted."),
-  domain: column.optional().describe("Chooses the reward of the row."),
-  tools: column.optional().describe("Tools in the OpenAI format, as a list or its JSON text."),
+    .describe(
+      "Column that rewards compare with. Several columns become an object; only the first of them has to be there.",
+    ),
+  id: column.optional().describe("Column with a name that stays with the row. Without it, rows are numbered."),
+  domain: column.optional().describe("Column with the domain, which chooses the reward."),
+  tools: column.optional().describe("Column with tools in OpenAI's format, as a list or its JSON text."),
 });
 
 /** Columns by what they hold; all may be left out. */
@@ -26,8 +32,11 @@ export type RowFields = z.output<typeof rowFields>;
 
 /** How a row becomes messages. `{name}` stands for a column, `{question}` also for the one that `fields` names. */
 export const messageTemplate = z.strictObject({
-  system: z.string().optional().describe("Takes the place of the system message of a row that has messages."),
-  user: z.string().optional().describe("Default {question}. Takes the place of the messages of a row that has them."),
+  system: z.string().optional().describe("System message; replaces that of a row that has messages."),
+  user: z
+    .string()
+    .optional()
+    .describe("User message, by default {question}; replaces the messages of a row that has them."),
 });
 
 /** Texts with placeholders; both may be left out. */

@@ -16,7 +16,7 @@ test("a validation metric means what its own name means, on held-out prompts", (
   expect(describeMetric("validation/env/success")).toEqual({
     unit: "share",
     better: "higher",
-    meaning: "On held-out prompts: Episodes that reached their goal, by the environment's own word.",
+    meaning: "On held-out prompts: Episodes that reached their goal, as the environment reports.",
   });
   expect(describeMetric("validation/pass_at_4")?.meaning).toBe("A metric of the rollout on held-out prompts.");
 });

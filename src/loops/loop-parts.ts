@@ -1,4 +1,4 @@
-/** What loops are given: built parts, never config. */
+/** The parts that a loop runs on: built objects, never config. */
 
 import type { Metrics } from "../flow/metrics.ts";
 import type { SampleBatch } from "../flow/token-sample.ts";
@@ -35,7 +35,7 @@ export interface ExperiencePart {
   onTrained?(report: StepReport): void;
 }
 
-/** Where a loop stands. */
+/** Position of a loop. */
 export interface LoopPosition {
   /** Training steps done. */
   readonly step: number;

@@ -30,7 +30,7 @@ export class Random {
     return values[this.integer(values.length)]!;
   }
 
-  /** The same values in random order. */
+  /** A copy of the values in random order. */
   shuffled<Value>(values: readonly Value[]): Value[] {
     const result = [...values];
     for (let i = result.length - 1; i > 0; i--) {

@@ -15,12 +15,12 @@ import type { Gate } from "./gate.ts";
 export interface TurnReply {
   readonly reply: SampledTokens;
   readonly finish: Finish;
-  /** How long the gate held it back. */
+  /** Time that the gate held the reply back, in milliseconds. */
   readonly heldMs: number;
 }
 
 export interface TurnRequest extends Omit<GenerateRequest, "signal"> {
-  /** Its time limit is for each piece: being held back does not count. */
+  /** The time limit applies to each piece of a reply: time held back does not count. */
   readonly wait: Omit<Wait, "stop">;
   readonly clock: Clock;
   /** Told before every piece, and whenever the gate holds one back. */

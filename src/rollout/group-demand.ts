@@ -8,7 +8,7 @@ export interface GroupCounts {
   readonly isOpen: (domain: number) => boolean;
 }
 
-/** What somebody waits for. */
+/** Groups that a caller of `take` waits for. */
 export interface Demand {
   readonly numGroups: number;
   /** Per domain; they add up to `numGroups`. */

@@ -40,7 +40,7 @@ export class GroupRun {
   readonly #tell: TellSample;
   readonly #good: Trajectory[] = [];
   readonly #waiting: SampleTask[] = [];
-  /** Of all samples: whatever ends one before its time ends the group. */
+  /** Stops all samples: whatever ends one before its time ends the group. */
   readonly #controller = new AbortController();
   /** By running sample: the version when its first reply was asked for. */
   readonly #askedUnder = new Map<string, number>();

@@ -10,9 +10,9 @@ import type { JsonValue, Prompt } from "../flow/prompt.ts";
 import type { TrajectoryGroup } from "../flow/trajectory.ts";
 import type { GroupPlan } from "./group-run.ts";
 
-/** Where the prompts of a domain come from. */
+/** A domain: the source of its prompts and its share. */
 export interface DomainSource {
-  /** Of delivered groups, in relation to the other domains. */
+  /** Share of the delivered groups, relative to the other domains. */
   readonly share: number;
   readonly source: PromptSource;
 }

@@ -5,7 +5,7 @@ import type { GroupPlan } from "./group-run.ts";
 export interface ReadyGroup {
   readonly plan: GroupPlan;
   readonly group: TrajectoryGroup;
-  /** The version of its oldest token; Infinity where it has none. */
+  /** The oldest version of any of its tokens; Infinity where it has none. */
   readonly oldestVersion: number;
 }
 

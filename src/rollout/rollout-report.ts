@@ -2,14 +2,14 @@
 import type { Metrics } from "../flow/metrics.ts";
 import type { Trajectory, TrajectoryGroup } from "../flow/trajectory.ts";
 
-/** What one call of `take` gives. */
+/** The result of one call of `take`. */
 export interface Rollout {
   readonly groups: readonly TrajectoryGroup[];
   readonly report: RolloutReport;
   readonly metrics: Metrics;
 }
 
-/** What was started and is not in the groups. */
+/** Everything that was started and is not in the groups. */
 export interface RolloutReport {
   readonly failed: readonly Trajectory[];
   /** Groups that a filter dropped, with the reason. */

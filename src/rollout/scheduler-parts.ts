@@ -1,4 +1,4 @@
-/** What a rollout scheduler is made of, and what it tells. */
+/** What a rollout scheduler is built from. */
 import type { Clock } from "../flow/clock.ts";
 import type { SampleEvent } from "../flow/sample-event.ts";
 import type { Admission } from "./admission.ts";
@@ -13,14 +13,14 @@ export interface SchedulerParts {
   readonly options: SchedulerOptions;
   readonly seed: number;
   readonly clock: Clock;
-  /** Told of every step in the life of every sample. */
+  /** Called whenever a sample enters a stage. */
   readonly onEvent?: (event: SampleEvent) => void;
 }
 
 export interface SchedulerOptions {
-  /** Trajectories per prompt. */
+  /** Trajectories sampled for each prompt. */
   readonly groupSize: number;
-  /** Samples that run at once. */
+  /** Most samples that run at the same time. */
   readonly maxInFlight: number;
   /** Samples started beyond `groupSize`; the first to end well are taken. Default 0. */
   readonly extraSamples?: number;

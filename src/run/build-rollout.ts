@@ -21,11 +21,11 @@ import { type DomainSource, RolloutScheduler } from "../rollout/rollout-schedule
 import type { RunConfig } from "./run-config.ts";
 import { maxSampledStaleness } from "./staleness-bound.ts";
 
-/** What trajectories are made in: built once, shared by training and validation. */
+/** Environments and rewards: built once, shared by training and validation. */
 export interface RunWorld {
   readonly envs: Readonly<Record<string, EnvFactory>>;
   readonly makeEnv: MakeEnv;
-  /** The same in this thread, whatever the run file says, so that agents without a model can ask it for replies. */
+  /** Makes environments in this thread, whatever the run file says, so that agents without a model can ask them for replies. */
   readonly makeEnvHere: MakeEnv;
   readonly scorer: Scorer | null;
   close(): Promise<void>;
@@ -83,7 +83,7 @@ export interface EpisodeRunnerParts {
   readonly generate: Generate;
   readonly tokenizer: Tokenizer;
   readonly clock: Clock;
-  /** Of the sessions at the engine. */
+  /** Start of the names of sessions at the engine. */
   readonly sessionPrefix: string;
 }
 

@@ -6,7 +6,7 @@ import type { ChatMessage } from "../flow/chat-message.ts";
 import type { Finish, Generate, Sampling } from "../generation/generate.ts";
 import { ChatFormat, Conversation } from "../rollout/conversation.ts";
 
-/** What a conversation needs. */
+/** Parts of a conversation with a model. */
 export interface ChatParts {
   readonly generate: Generate;
   readonly tokenizer: Tokenizer;

@@ -16,14 +16,14 @@ export interface LoopState extends LoopPosition {
   readonly rollout: JsonValue;
   /** The best validation so far, and its step. */
   readonly best: { readonly step: number; readonly value: number } | null;
-  /** Validations without a better one. */
+  /** Validations since the best one. */
   readonly numWithoutBetter: number;
   /** The step that was validated last; -1 for none. */
   readonly validatedStep: number;
   readonly replay: JsonValue;
 }
 
-/** What a checkpoint asks of a trainer. */
+/** The part of a trainer that checkpoints use. */
 export type SavedTrainer = Pick<Trainer, "saveModel" | "saveState">;
 
 export interface Checkpoint {
@@ -34,7 +34,7 @@ export interface Checkpoint {
 export class Checkpoints {
   readonly #folder: string;
   readonly #numKept: number;
-  /** The one that was saved or loaded last. */
+  /** Folder of the checkpoint that was saved or loaded last. */
   #current: string | null = null;
 
   constructor(runFolder: string, numKept: number) {
@@ -42,7 +42,7 @@ export class Checkpoints {
     this.#numKept = numKept;
   }
 
-  /** Of a step that has its checkpoint already, only what is known beside the weights is written again. */
+  /** Saves a checkpoint. Where the step has one already, only the state beside the weights is written again. */
   async save(trainer: SavedTrainer, state: LoopState): Promise<string> {
     const place = join(this.#folder, nameOf(state.step));
     if (place === this.#current) {
@@ -62,7 +62,7 @@ export class Checkpoints {
     return place;
   }
 
-  /** The latest complete one, or null. */
+  /** The latest complete checkpoint, or null. */
   async latest(): Promise<Checkpoint | null> {
     const last = (await this.#names()).at(-1);
     if (last === undefined) return null;

@@ -36,7 +36,7 @@ export function compareTable(runs: readonly ReadRun[]): string {
   ]);
 }
 
-/** Of each metric the value of the last step that has it; supervised steps come before. */
+/** The last value of each metric. Supervised steps are left out. */
 function lastValues({ metrics }: ReadRun): ReadonlyMap<string, number> {
   const last = new Map<string, number>();
   for (const record of metrics) {

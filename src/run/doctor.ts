@@ -15,7 +15,7 @@ export type CheckStatus = "ok" | "warn" | "fail";
 export interface Check {
   readonly name: string;
   readonly status: CheckStatus;
-  /** What was found. */
+  /** What the check found. */
   readonly found: string;
   /** What to do; "" where all is well. */
   readonly advice: string;
@@ -45,7 +45,7 @@ export function renderChecks(checks: readonly Check[]): string {
   return lines.join("\n");
 }
 
-/** Node 20 is the floor. */
+/** Node 20 or later is needed. */
 export function checkNode(version: string): Check {
   const isNew = Number(version.split(".")[0]) >= 20;
   return row("Node", isNew ? "ok" : "fail", version, isNew ? "" : "Install Node 20 or newer.");

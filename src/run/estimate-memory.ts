@@ -15,7 +15,7 @@ export interface MemoryPart {
   readonly bytes: number;
 }
 
-/** What of a run decides its memory beside the config. */
+/** What decides the memory of a run, beside its config. */
 export interface MemoryFacts {
   readonly model: CausalLmConfig;
   readonly isOnGpu: boolean;

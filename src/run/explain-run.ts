@@ -10,7 +10,7 @@ export function explainRun({ config, origins }: { readonly config: object; reado
     .join("\n");
 }
 
-/** That of the key, or of the nearest key above it that was written as a whole. */
+/** Where the value of a key comes from: the origin of the key, or of the nearest key above it that was written as a whole. */
 export function originOf(key: string, origins: Origins): Origin {
   const parts = key.split(".");
   // What was written last counts: a --set above a key of the file replaced it.

@@ -7,7 +7,7 @@ import { RerollError } from "../errors/reroll-error.ts";
 export interface FoundModel {
   /** In Hugging Face layout, or with adapters alone as PEFT stores them. */
   readonly folder: string;
-  /** Whether it holds adapters that need their base. */
+  /** Whether the folder holds adapters, which need their base model. */
   readonly isAdapter: boolean;
   /** The run it belongs to; null for a folder from elsewhere. */
   readonly runFolder: string | null;

@@ -19,7 +19,7 @@ export interface RunEngine {
   /** The engine itself, where it is in this process. */
   readonly local: Engine | null;
   readonly syncFrom: (trainer: Trainer) => WeightSync;
-  /** What a person should know of it. */
+  /** Sentences about the engine for the person who runs it. */
   readonly statements: readonly string[];
   close(): Promise<void>;
 }

@@ -10,18 +10,18 @@ import { stepArithmetic } from "./batch-arithmetic.ts";
 import { countParameters, estimateMemory, type MemoryPart, microbatchTokens } from "./estimate-memory.ts";
 import type { RunConfig } from "./run-config.ts";
 
-/** Where a run would be. */
+/** The machine that a run would use. */
 export interface Machine {
-  /** Resolved, not "auto". */
+  /** The device by name, never "auto". */
   readonly device: string;
   readonly dtype: "float32" | "bfloat16";
-  /** Of the device: that of the GPU, or of the machine. */
+  /** Memory of the GPU, or of the machine where the run is on the CPU. */
   readonly memoryBytes: number;
 }
 
 /** A run in words and numbers. */
 export interface RunPlan {
-  /** For a person, one fact each. */
+  /** Lines for a person, with one fact each. */
   readonly lines: readonly string[];
   /** With replay, of a step that has found enough to replay. */
   readonly updatesPerStep: number;

@@ -16,7 +16,7 @@ import { type Machine, planRun, type RunPlan } from "./plan-run.ts";
 import { type ResolvedRun, type RunEnvironment, resolveRun } from "./resolve-run.ts";
 import type { RunConfig } from "./run-config.ts";
 
-/** A run that may start. */
+/** A run that is checked and may start. */
 export interface PreparedRun extends ResolvedRun {
   readonly plan: RunPlan;
 }
@@ -33,7 +33,7 @@ export async function prepareRun(
   return { ...resolved, plan: planRun(config, readMachine(config), checkFiles(config)) };
 }
 
-/** The same without the checks against files and the machine: what `--explain` shows. */
+/** Resolves a run file without the checks against files and the machine, for `--explain`. */
 export async function readRunFile(
   path: string,
   sets: readonly string[] = [],
@@ -42,7 +42,7 @@ export async function readRunFile(
   return resolveRun(await loadRunFile(path), sets.map(parseOverride), environment);
 }
 
-/** What this machine offers. */
+/** Devices and memory of this machine. */
 export function readMachine(config: RunConfig): Machine {
   const { device, dtype } = placeRun(config);
   const index = Number(/^cuda:(\d+)$/.exec(device)?.[1] ?? 0);

@@ -2,7 +2,7 @@
 import { RerollError } from "../errors/reroll-error.ts";
 import type { RawRun } from "./load-run-file.ts";
 
-/** By the old key, dotted: the new one. */
+/** The new key by the old one, both dotted. */
 const renamedKeys: Readonly<Record<string, string>> = {
   "training.checkpoint": "training.recompute",
   trainerThreads: "training.threads",

@@ -24,7 +24,7 @@ export interface ResolvedRun {
   readonly origins: Origins;
 }
 
-/** The variables that count: REROLL_DEVICE and REROLL_HOME. */
+/** Environment variables; only REROLL_DEVICE and REROLL_HOME are read. */
 export type RunEnvironment = Readonly<Record<string, string | undefined>>;
 
 /** The file wins over variables, and `--set` over both. */
@@ -79,7 +79,7 @@ export function leavesOf(value: object, prefix = ""): Leaf[] {
   });
 }
 
-/** The variables that are set. */
+/** The values that environment variables give. */
 export function overridesOf(environment: RunEnvironment): Variable[] {
   const { REROLL_DEVICE: device, REROLL_HOME: home } = environment;
   return [

@@ -8,7 +8,7 @@ import type { RunConfig } from "./run-config.ts";
 import type { TrainResult } from "./train-run.ts";
 import type { Validate } from "./validation.ts";
 
-/** When to validate and save. */
+/** How often to validate and save. */
 export interface ProgressConfig {
   readonly validation: Pick<NonNullable<RunConfig["validation"]>, "every" | "metric" | "stopAt" | "patience"> | null;
   readonly checkpoint: Pick<RunConfig["checkpoint"], "every">;
@@ -20,10 +20,10 @@ export interface ProgressParts {
   readonly tracker: RunTracker;
   readonly checkpoints: Checkpoints;
   readonly validate: Validate | null;
-  /** Where rollout and replay stand. */
+  /** Position of rollout and replay, for checkpoints. */
   readonly position: () => Pick<LoopState, "rollout" | "replay">;
   readonly signal: AbortSignal;
-  /** What the run goes on from; null at its start. */
+  /** The checkpoint that the run resumed from; null for a new run. */
   readonly saved: Checkpoint | null;
 }
 
@@ -34,7 +34,7 @@ export class RunProgress implements LoopObserver {
   #lastMetrics: Metrics = {};
   #validatedStep: number;
   #savedFolder: string;
-  /** Whether the latest checkpoint lacks something. */
+  /** Whether something has changed since the latest checkpoint. */
   #isUnsaved: boolean;
 
   constructor(parts: ProgressParts) {

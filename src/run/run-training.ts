@@ -22,24 +22,24 @@ import type { RunConfig } from "./run-config.ts";
 import { maxSampledStaleness } from "./staleness-bound.ts";
 import { type TrainResult, trainRun } from "./train-run.ts";
 
-/** How to run it. */
+/** What a run needs beside its config. */
 export interface RunTrainingOptions {
   /** Ends the run after the step under way, with a checkpoint. */
   readonly signal: AbortSignal;
   /** The folder of the run to go on with; absent for a new run. */
   readonly resume?: string;
-  /** Of this package, for `run.json`. */
+  /** Version of reroll, for `run.json`. */
   readonly version: string;
   /** Secrets of third parties are read from here. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** For the commands that are offered in the end, and how this program is called in them. */
+  /** The run file and the name of the program, for the commands that are suggested at the end. */
   readonly runFile: string;
   readonly command: string;
-  /** Absent for the terminal; null for none. */
+  /** How the run is shown. Absent: in the terminal; null: nowhere. */
   readonly console?: ConsoleOptions | null;
 }
 
-/** Runs to the end, or to where the signal stops it. */
+/** Trains to the end, or until the signal stops it. */
 export function runTraining({ config, plan }: PreparedRun, options: RunTrainingOptions): Promise<TrainResult> {
   const run: TrackedRun = {
     config,
@@ -56,21 +56,21 @@ export function runTraining({ config, plan }: PreparedRun, options: RunTrainingO
   return trackRun(run, options, (open) => trainRun(config, { ...open, clock: runClock }));
 }
 
-/** What a run of any kind is, to its folder and its tracker. */
+/** A run of any kind, as its folder and its tracker see it. */
 export interface TrackedRun {
   readonly config: Pick<RunConfig, "name" | "seed" | "checkpoint"> & {
     readonly tracking: Omit<RunConfig["tracking"], "trajectoriesEvery" | "maxGroups">;
   };
   readonly numSteps: number;
-  /** Supervised steps before them. Default 0. */
+  /** Supervised steps before the first rollout step. Default 0. */
   readonly numWarmSteps?: number;
   readonly recipe: string;
   readonly model: string;
   /** Whether `reroll export` can write it for other tools. */
   readonly isExportable: boolean;
-  /** What the health of the run is judged by. */
+  /** Limits that the health of the run is judged by. */
   readonly limits?: HealthLimits;
-  /** Said before the first step. */
+  /** Lines shown before the first step. */
   readonly lines: readonly string[];
   /** The config as the folder keeps it, without secrets. */
   readonly recorded: unknown;
@@ -81,9 +81,9 @@ export interface TrackedRun {
 export interface OpenRun {
   readonly folder: string;
   readonly tracker: RunTracker;
-  /** Aborts between two steps. */
+  /** Aborted only between two steps. */
   readonly signal: AbortSignal;
-  /** Go on from the latest checkpoint in the folder. */
+  /** Whether to resume from the latest checkpoint in the folder. */
   readonly isResumed: boolean;
 }
 
@@ -188,7 +188,7 @@ function withoutSecrets(config: RunConfig): RunConfig {
   return { ...config, engine: { ...config.engine, remote: { ...remote, apiKey: null } } };
 }
 
-/** The commands that make sense after a run. */
+/** Commands to suggest after a run. */
 function nextCommands(
   { isExportable }: TrackedRun,
   { runFile, command }: RunTrainingOptions,

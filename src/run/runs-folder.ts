@@ -1,4 +1,4 @@
-/** Where runs are, unless something else is said. */
+/** The folder of runs, unless another one is given. */
 import { join } from "node:path";
 
 /** `$REROLL_HOME/runs`, or `runs` here. */

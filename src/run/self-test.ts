@@ -14,7 +14,7 @@ import { AdamW } from "../torch/optim/adamw.ts";
 import { constantRate } from "../torch/optim/schedule.ts";
 import { TokenTrainer } from "../training/token-trainer.ts";
 
-/** What was measured. */
+/** What the self-test measured. */
 export interface SelfTest {
   /** The largest difference between engine and trainer in the log-prob of a token, in nats. */
   readonly samplerGap: number;

@@ -27,7 +27,7 @@ export interface TrainOptions {
   readonly tracker: RunTracker;
   readonly signal: AbortSignal;
   readonly clock: Clock;
-  /** Go on from the latest checkpoint in the folder. */
+  /** Whether to resume from the latest checkpoint in the folder. */
   readonly isResumed: boolean;
 }
 

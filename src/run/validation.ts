@@ -1,4 +1,4 @@
-/** How good the policy is on prompts that it is never trained on. The same prompts every time. */
+/** Validation: the policy measured on prompts that it is never trained on, the same ones every time. */
 import { buildSource } from "../data/build-source.ts";
 import type { DataChoice } from "../data/data-options.ts";
 import type { Clock } from "../flow/clock.ts";
@@ -10,9 +10,9 @@ import { defaultData, type RunWorld } from "./build-rollout.ts";
 import type { RunConfig } from "./run-config.ts";
 
 export interface ValidationResult {
-  /** Those of a rollout under `validation/`. */
+  /** The metrics of a rollout, named `validation/...`. */
   readonly metrics: Metrics;
-  /** Absent where there are no trajectories of tokens. */
+  /** The rollout that was measured; absent in control runs, which have no token trajectories. */
   readonly rollout?: Rollout;
 }
 

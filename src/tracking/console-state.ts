@@ -9,7 +9,7 @@ export interface ConsoleState {
   readonly folder: string;
   readonly status: RunStatus;
   readonly error: string | null;
-  /** Where this process began, which is not 0 when it resumes. */
+  /** Step that this process started after; above 0 when it resumes. */
   readonly startStep: number;
   readonly step: number;
   readonly numSteps: number;
@@ -21,7 +21,7 @@ export interface ConsoleState {
   readonly trainedFromMs: number;
   /** When the last step ended. */
   readonly steppedMs: number;
-  /** Of the last step, whatever its kind. */
+  /** Metrics of the last step, whatever its kind. */
   readonly latest: Metrics;
   readonly rewards: readonly number[];
   readonly successes: readonly number[];

@@ -12,7 +12,7 @@ import { wrap } from "./format-value.ts";
 import { renderLive, renderSummary } from "./render-console.ts";
 import type { RunStatus } from "./run-record.ts";
 
-/** How a run shows itself. */
+/** How a run is shown in a terminal. */
 export interface ConsoleOptions {
   /** Where to write. Default: standard output. */
   readonly stream?: NodeJS.WriteStream;

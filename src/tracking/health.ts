@@ -6,7 +6,7 @@
  */
 import type { Metrics } from "../flow/metrics.ts";
 
-/** What a warning says. */
+/** A warning about a run. */
 export interface HealthWarning {
   readonly code: HealthCode;
   readonly text: string;
@@ -29,7 +29,7 @@ type Check = (history: History, limits: HealthLimits) => string | null;
 
 /** Steps that a share is averaged over, so that one odd step is no warning. */
 const WINDOW = 5;
-/** Steps that have to be well before a warning can come again. */
+/** Steps without the fault after which a warning may be given again. */
 const STEPS_TO_CLEAR = 10;
 /** Where rollout and training take turns, each waits for the other: a share of 0.7 is nothing to warn of. */
 const MAX_IDLE = 0.85;
@@ -131,7 +131,7 @@ export function healthLink(code: HealthCode): string {
   return `docs/guides/runs.md#${code}`;
 }
 
-/** What is wrong now, by the metrics of the last steps, the newest last. */
+/** What looks wrong in the metrics of the last steps, the newest last. */
 export function checkHealth(history: History, limits: HealthLimits = {}): readonly HealthWarning[] {
   if (history.length === 0) return [];
   return healthCodes.flatMap((code) => {

@@ -1,4 +1,4 @@
-/** Where metrics go beside the run's own folder. */
+/** Destinations of metrics beside the run's own folder. */
 import type { MetricRecord, RunInfo, RunStatus } from "./run-record.ts";
 
 /**
@@ -13,7 +13,7 @@ export interface MetricSink {
 /** Opens a sink for a run. */
 export type OpenSink = (context: SinkContext) => MetricSink;
 
-/** What a sink knows of its run. */
+/** The run, as a sink sees it. */
 export interface SinkContext {
   readonly info: RunInfo;
   readonly folder: string;

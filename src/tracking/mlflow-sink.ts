@@ -10,9 +10,9 @@ import type { OpenSink, SinkContext } from "./metric-sink.ts";
 import { requestJson } from "./post-json.ts";
 import type { MetricRecord, RunStatus } from "./run-record.ts";
 
-/** Where the server is, and what the run belongs to. */
+/** The server and the experiment that a run is sent to. */
 export interface MlflowOptions {
-  /** Such as http://localhost:5000. */
+  /** Address of the server, such as http://localhost:5000. */
   readonly baseUrl: string;
   readonly experiment: string;
   /** A bearer token, where the server asks for one. */
@@ -20,7 +20,7 @@ export interface MlflowOptions {
   readonly delivery?: DeliveryOptions;
 }
 
-/** What MLflow takes in one request. */
+/** Most that MLflow accepts in one request. */
 const MAX_METRICS = 1000;
 const MAX_PARAMS = 100;
 const MAX_PARAM_LENGTH = 6000;

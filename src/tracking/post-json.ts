@@ -7,7 +7,7 @@ export interface JsonRequest {
   readonly method?: "GET" | "POST";
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: unknown;
-  /** Whether 404 is an answer: null. Default false. */
+  /** Whether a 404 is an answer, returned as null. Default false. */
   readonly isOptional?: boolean;
   readonly signal: AbortSignal;
 }

@@ -32,7 +32,7 @@ export interface ReadRun {
   readonly trajectorySteps: readonly number[];
 }
 
-/** undefined when the folder holds no run. */
+/** Reads a run; undefined when the folder holds none. */
 export async function readRun(folder: string): Promise<ReadRun | undefined> {
   const info = await readInfo(folder);
   if (info === undefined) return undefined;
@@ -85,7 +85,7 @@ export function readSpans(folder: string, fromByte = 0): Promise<JsonLines<SpanR
   return readJsonLines(join(folder, runFiles.spans), (json) => spanSchema.safeParse(json).data, fromByte);
 }
 
-/** Empty for a step without any. */
+/** Reads the trajectories of a step; none for a step without a record. */
 export function readTrajectories(folder: string, step: number): Promise<JsonLines<TrajectoryRecord>> {
   return readJsonLines(join(folder, runFiles.trajectories, trajectoryFile(step)), asTrajectory);
 }

@@ -55,7 +55,7 @@ export function renderValidation(step: number, metrics: Readonly<Record<string, 
   return [`validation at step ${step}`, ...present(facts)].join("  ");
 }
 
-/** What came out of the run, where it is, and what to do next. */
+/** The summary of a run: its result, its folder, and what to do next. */
 export function renderSummary(
   state: ConsoleState,
   nowMs: number,

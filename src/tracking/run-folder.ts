@@ -24,10 +24,10 @@ import {
 import { type RecordedRollout, trajectoryRecords } from "./trajectory-record.ts";
 import { writeJson } from "./write-json.ts";
 
-/** What a run is, as its owner knows it. The rest of `run.json` is filled in. */
+/** The facts about a run that its owner provides. The rest of `run.json` is filled in. */
 export type RunPlan = Pick<RunInfo, "name" | "numSteps" | "recipe" | "model" | "tags" | "seed" | "version">;
 
-/** How much is written, and how often. */
+/** How much of the trajectories is written, and how often. */
 export interface FolderOptions {
   /** Steps between two whose trajectories are written. Default 1; 0 writes none. */
   readonly trajectoryInterval?: number;

@@ -11,20 +11,20 @@ export interface RunInfo {
   /** The process that runs it, and the machine. */
   readonly pid: number;
   readonly host: string;
-  /** ISO times. */
+  /** Start and end as ISO times. */
   readonly startedAt: string;
   readonly endedAt: string | null;
-  /** Steps that the run is to take. */
+  /** Number of steps that the run is to take. */
   readonly numSteps: number;
   readonly recipe: string;
   readonly model: string;
   readonly tags: readonly string[];
   readonly seed: number;
-  /** Of reroll. */
+  /** The reroll version that wrote the run. */
   readonly version: string;
 }
 
-/** How a run stands. Interrupted is one that ended without having finished or failed. */
+/** State of a run. An interrupted run ended without having finished or failed. */
 export type RunStatus = "running" | "finished" | "failed" | "interrupted";
 
 /** A line of `metrics.jsonl`. */
@@ -37,7 +37,7 @@ export interface MetricRecord {
   readonly metrics: Metrics;
 }
 
-/** What a record is of. Supervised steps have their own count. */
+/** What kind of step a record belongs to. Supervised steps are counted on their own. */
 export type MetricKind = "train" | "validation" | "supervised";
 
 /** A line of `spans.jsonl`: a stretch of time in which a worker did something. */

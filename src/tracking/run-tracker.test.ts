@@ -26,7 +26,7 @@ async function open(parts: Partial<TrackerParts> = {}) {
   return { tracker, folder: folder.path, written };
 }
 
-test("a step is written with what follows from time: idle shares, phases, throughput", async () => {
+test("a step is written with what follows from time: idle shares, stages, throughput", async () => {
   const { tracker, folder } = await open();
   await tracker.span("rollout", async () => {
     tracker.sampleEvent({ sampleId: "a", stage: "generating", atMs: nowMs });
@@ -116,7 +116,7 @@ test("sinks get every record; what one says is a warning, each text once", async
   expect((await readRun(folder))?.warnings.map(({ code, text }) => [code, text])).toEqual([["sink", "away since 7"]]);
 });
 
-test("a run that fails says why, and a phase that throws is over", async () => {
+test("a run that fails says why, and a stage that throws is over", async () => {
   const { tracker, folder, written } = await open();
   await expect(tracker.span("train", () => Promise.reject(new Error("out of memory")))).rejects.toThrow(
     "out of memory",

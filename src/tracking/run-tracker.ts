@@ -21,8 +21,8 @@ import type { RecordedRollout } from "./trajectory-record.ts";
 /** What a run tells while it goes on. A run that nobody watches gets the `silentTracker`. */
 export interface RunTracker {
   /**
-   * The metrics of a step. Those of training and supervised steps end a step of the timeline; those of a validation get
-   * `validation/` before their names.
+   * Records the metrics of a step. Training and supervised steps end a step of the timeline; names of validation metrics are
+   * prefixed with `validation/`.
    */
   log(step: number, kind: MetricKind, metrics: Metrics): void;
   /** How many groups of a step's rollout it wants to know everything about: the first ones, 0 for none. */
@@ -60,7 +60,7 @@ export const silentTracker: RunTracker = {
   flush: async () => {},
 };
 
-/** What a tracker is made of. */
+/** Everything a tracker needs. */
 export interface TrackerParts {
   readonly folder: RunFolder;
   /** The resolved config, as it is in the folder. */
@@ -70,7 +70,7 @@ export interface TrackerParts {
   /** Supervised steps before the first one. Default 0. */
   readonly numWarmSteps?: number;
   readonly limits?: HealthLimits;
-  /** null for none. */
+  /** How the terminal shows the run; null for no terminal. */
   readonly console?: ConsoleOptions | null;
   readonly sinks?: readonly OpenSink[];
   /** The clock of the rollout too, so that spans lie on one axis. Default `runClock`. */

@@ -25,7 +25,7 @@ test("overlapping samples are one busy stretch of their worker", () => {
   expect(busyMs.engine).toBe(40);
 });
 
-test("a phase that goes on is cut at the end of the step and goes on in the next", () => {
+test("a stage that goes on is cut at the end of the step and goes on in the next", () => {
   const recorder = new SpanRecorder(0);
   recorder.beginStage("train", 40);
   expect(recorder.activities().get("trainer")).toEqual({ stage: "train", count: 1, sinceMs: 40 });
@@ -39,7 +39,7 @@ test("a phase that goes on is cut at the end of the step and goes on in the next
   expect(recorder.activities().size).toBe(0);
 });
 
-test("phases of the loop that overlap count once for its idle share, and each for its own time", () => {
+test("stages of the loop that overlap count once for its idle share, and each for its own time", () => {
   const recorder = new SpanRecorder(0);
   recorder.beginStage("rollout", 0);
   recorder.beginStage("validate", 50);

@@ -11,12 +11,12 @@ import { type SpanRecord, type Worker, workers } from "./run-record.ts";
 /** The stages of a loop, which run one after the other or two at a time. */
 export type LoopStage = "rollout" | "train" | "sync" | "validate" | "checkpoint";
 
-/** What a step of the timeline was. */
+/** One step of the timeline. */
 export interface TimelineStep {
   readonly spans: readonly SpanRecord[];
   /** `idle/<worker>`, `time/<stage>_ms` and `time/step_ms`. */
   readonly metrics: Metrics;
-  /** By worker: milliseconds in which it was busy. */
+  /** Milliseconds in which each worker was busy. */
   readonly busyMs: Readonly<Record<Worker, number>>;
 }
 
@@ -68,7 +68,7 @@ export class SpanRecorder {
     this.#lane(workerOf(stage), stage).end(atMs);
   }
 
-  /** What is under way. Workers that do nothing are left out. */
+  /** What each worker is doing now. Idle workers are left out. */
   activities(): ReadonlyMap<Worker, Activity> {
     const busy = [...this.#lanes.values()].filter(({ count }) => count > 0);
     return new Map(busy.map(({ worker, stage, count, sinceMs }) => [worker, { stage, count, sinceMs }]));

@@ -24,9 +24,9 @@ interface SampleNumbers {
 
 /** What training saw of a turn: one entry per token of its reply. */
 export interface TurnNumbers {
-  /** Of the weights at the start of the step; where no anchor is measured, of those that the first update with this turn began with. */
+  /** Log-probs under the weights at the start of the step or, where no anchor is measured, at the start of the first update with this turn. */
   readonly policyLogprobs: readonly number[];
-  /** Of the next-token distribution under the same weights, in nats. */
+  /** Entropies of the next-token distribution under the same weights, in nats. */
   readonly entropies: readonly number[];
   readonly advantages: readonly number[];
   /** Whether the loss counted the token. */

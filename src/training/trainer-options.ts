@@ -6,14 +6,22 @@ import { decayMatrices, type NamedParameters } from "../torch/optim/parameter-gr
 import { constantRate, cosineDecay, linearDecay, type Schedule, withWarmup } from "../torch/optim/schedule.ts";
 
 export const scheduleOptions = z.strictObject({
-  type: z.enum(["constant", "linear", "cosine"]).default("constant").describe("How the rate falls after warm-up."),
+  type: z
+    .enum(["constant", "linear", "cosine"])
+    .default("constant")
+    .describe("How the learning rate falls after warm-up."),
   unit: z
     .enum(["updates", "rollout-steps"])
     .default("updates")
-    .describe("What warmup and length count: optimizer updates, or rollout steps of several updates each."),
-  warmup: z.int().min(0).default(0).describe("Over which the rate rises to its value."),
-  length: z.int().positive().nullable().default(null).describe("Over which it falls; null for the whole run."),
-  finalFactor: z.number().min(0).max(1).default(0).describe("What is left of the rate at the end."),
+    .describe("Unit of warmup and length: optimizer updates, or rollout steps of several updates each."),
+  warmup: z.int().min(0).default(0).describe("Updates (or rollout steps) over which the rate rises linearly from 0."),
+  length: z
+    .int()
+    .positive()
+    .nullable()
+    .default(null)
+    .describe("Updates (or rollout steps) over which the rate falls after warm-up. null: the rest of the run."),
+  finalFactor: z.number().min(0).max(1).default(0).describe("Final rate, as a share of the full one."),
 });
 
 export type ScheduleOptions = z.output<typeof scheduleOptions>;
@@ -43,9 +51,9 @@ export const optimizerOptions = z.strictObject({
   betas: z
     .tuple([z.number().min(0).max(1), z.number().min(0).max(1)])
     .default([0.9, 0.999])
-    .describe("Decay of the two moments of Adam."),
-  eps: z.number().positive().default(1e-8).describe("Added to the root of the second moment."),
-  weightDecay: z.number().min(0).default(0).describe("On matrices only."),
+    .describe("Decay rates of Adam's two moments."),
+  eps: z.number().positive().default(1e-8).describe("Added to the square root of Adam's second moment."),
+  weightDecay: z.number().min(0).default(0).describe("Decoupled weight decay, applied to matrices only."),
   masterWeights: z
     .boolean()
     .default(true)
@@ -63,18 +71,20 @@ export function buildOptimizer(parameters: NamedParameters, options: OptimizerOp
 export const trainingOptions = z.strictObject({
   optimizer: optimizerOptions,
   schedule: scheduleOptions.prefault({}),
-  minibatch: z.int().min(0).default(0).describe("Trajectories per update; 0 for one update per rollout."),
+  minibatch: z.int().min(0).default(0).describe("Trajectories per update. 0: one update per rollout."),
   maxTokensPerMicrobatch: z
     .int()
     .positive()
     .default(16_384)
     .describe("Tokens in one forward and backward pass: bounds its memory, and changes nothing else."),
-  maxGradNorm: z.number().positive().default(1).describe("Gradients are scaled down to this norm."),
+  maxGradNorm: z.number().positive().default(1).describe("Gradients with a larger norm are scaled down to this one."),
   ranks: z
     .int()
     .positive()
     .default(1)
-    .describe("Trainers that share each batch: threads with the whole model, on a GPU each where there are GPUs."),
+    .describe(
+      "Trainers that share each batch. Each is a thread with the whole model, on a GPU of its own where there are GPUs.",
+    ),
   recompute: z
     .boolean()
     .default(false)

@@ -11,7 +11,7 @@ export interface SharedMemoryParts {
   readonly clock: Clock;
 }
 
-/** What takes new weights: a local engine, in this thread or its own. */
+/** A receiver of new weights: a local engine, in this thread or its own. */
 export interface WeightTarget {
   updateWeights(version: number, weights: ReadonlyMap<string, Tensor>): Promise<void>;
 }

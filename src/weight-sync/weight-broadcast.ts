@@ -16,7 +16,7 @@ import type { Tensor } from "../torch/tensor.ts";
 
 const SENDER = 0;
 
-/** What comes next. */
+/** The message that announces what comes next. */
 export type WeightHeader =
   | { readonly kind: "weights"; readonly version: number; readonly numListBytes: number }
   /** No more weights will come. */

@@ -75,7 +75,7 @@ export const brokenRunFiles: readonly BrokenRunFile[] = [
     { groupSize: 0 },
     "rollout.groupSize is not valid: got 0",
     "more than 0",
-    "Trajectories per prompt",
+    "Trajectories sampled for each prompt",
   ),
   rollout("size-fraction", { groupSize: 1.5 }, "rollout.groupSize is not valid: got 1.5", "a whole number"),
   rollout("top-p", { sampling: { maxTokens: 16, topP: 2 } }, "rollout.sampling.topP", "at most 1"),

@@ -154,7 +154,7 @@ test.skipIf(!isDistCurrent)("the compiled command runs by its own name, and show
 });
 
 /** [what, words after `serve`, the whole of what it says] */
-const REFUSED: readonly [string, (folder: string, port: number) => readonly string[], RegExp][] = [
+const REFUSED: readonly [string, (folder: string, port: number) => readonly string[], RegExp, code?: number][] = [
   ["an unknown flag", () => ["x", "--prot", "1"], /^error: unknown option '--prot'\n\(Did you mean --port\?\)\n.*\n$/],
   ["a port that is no number", () => ["x", "--port", "1e3"], /^error: option '--port <n>'.*from 0 to 65535\.\n.*\n$/],
   [
@@ -174,8 +174,13 @@ const REFUSED: readonly [string, (folder: string, port: number) => readonly stri
     (at) => [at, "--host", "0.0.0.0"],
     /^error: --host 0\.0\.0\.0 lets anyone.*--api-key.*\n$/,
   ],
-  ["a key that no client can send", (at) => [at, "--api-key", "two words"], /^error: .*API key.*\n$/],
-  ["a key file that is not there", (at) => [at, "--api-key-file", "/no/key"], /^error: --api-key-file \/no\/key.*\n$/],
+  ["a key that no client can send", (at) => [at, "--api-key", "two words"], /^error: .*API key.*\n$/, 2],
+  [
+    "a key file that is not there",
+    (at) => [at, "--api-key-file", "/no/key"],
+    /^error: --api-key-file \/no\/key.*\n$/,
+    2,
+  ],
   [
     "a port in use",
     (at, port) => [at, "--port", String(port)],
@@ -184,7 +189,7 @@ const REFUSED: readonly [string, (folder: string, port: number) => readonly stri
   ["a device that is not there", (at) => [at, "--device", "cuda:99", "--port", "0"], /^error: .*(CUDA|cuda).*\n$/],
 ];
 
-test.each(REFUSED)("%s is one clear error and code 1", async (_what, words, message) => {
+test.each(REFUSED)("%s is one clear error and a code that is not 0", async (_what, words, message, code = 1) => {
   cpSync("fixtures/tokenizer/tokenizer.json", join(folder, "empty/tokenizer.json"));
   cpSync("fixtures/tokenizer/tokenizer_config.json", join(folder, "empty/tokenizer_config.json"));
   const taken = createServer();
@@ -193,7 +198,7 @@ test.each(REFUSED)("%s is one clear error and code 1", async (_what, words, mess
   });
   try {
     const command = start(FROM_SOURCE, ["serve", ...words(folder, port)]);
-    expect(await command.ended).toBe(1);
+    expect(await command.ended).toBe(code);
     expect(command.output()).toBe("");
     expect(command.errors()).toMatch(message);
   } finally {

@@ -18,7 +18,10 @@ import { createSharedMemorySync } from "../../src/weight-sync/shared-memory-sync
 import { randomRollout } from "../algorithms/random-rollout.ts";
 
 /** Families that take anything in: a name that is described by one of these has been forgotten in the table. */
-const vague = ["A number of the policy loss; see the algorithm.", "A metric of the rollout on held-out prompts."];
+const vague = [
+  "A number that the policy loss reports; see the algorithm.",
+  "A metric of the rollout on held-out prompts.",
+];
 
 function undescribed(metrics: object): readonly string[] {
   return Object.keys(metrics).filter((name) => {

@@ -86,7 +86,7 @@ export interface ImportanceBounds {
 
 /** Keeps what has low <= statistic <= high. */
 export interface Criterion {
-  /** Its part of the metric names. */
+  /** Name of the criterion, also in the names of its metrics. */
   readonly name: RejectionName;
   readonly statistic: "weight" | "k1" | "k2" | "k3";
   /** Over what tokens the statistic is taken. For weights, sum and mean are taken of log w: product and geometric mean. */

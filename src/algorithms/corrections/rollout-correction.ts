@@ -21,9 +21,9 @@ import { offPolicyMetrics } from "./off-policy-metrics.ts";
 import { rejectTokens } from "./rejection.ts";
 
 export interface RolloutCorrectionInputs {
-  /** Of the weights to correct towards: the recomputed anchor, or in bypass mode the policy itself. */
+  /** Log-probs of the weights to correct towards: the recomputed anchor, or the policy itself in bypass mode. */
   readonly policyLogprobs_BT: Tensor;
-  /** Of the distribution that was sampled from. */
+  /** Log-probs of the distribution that the tokens were sampled from. */
   readonly samplerLogprobs_BT: Tensor;
   readonly lossMask_BT: Tensor;
   /** The mean weight of the whole batch, for self-normalization where these rows are a part of it. Default: of these rows. */

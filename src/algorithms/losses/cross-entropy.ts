@@ -6,7 +6,7 @@ import { meanOver, shareOf } from "./loss-metrics.ts";
 import type { TokenLoss } from "./loss-output.ts";
 
 export interface CrossEntropyInputs {
-  /** Of the target tokens, under the weights being trained. */
+  /** Log-probs of the target tokens under the weights being trained. */
   readonly policyLogprobs_BT: Tensor;
   readonly lossMask_BT: Tensor;
   /** A weight per token. Default 1. */

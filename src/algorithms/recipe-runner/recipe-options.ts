@@ -15,18 +15,21 @@ const correction = z.strictObject({
   importance: z
     .strictObject({
       level: z.enum(["token", "sequence"]).describe("A weight per token, or the product over the sequence."),
-      threshold: threshold.describe('Bounds of the weights: t, or "low_high".'),
-      outside: z.enum(["clip", "zero"]).exactOptional().describe("What weights out of bounds become. Default clip."),
-      isSelfNormalized: z.boolean().default(false).describe("Divide by the mean weight of the batch."),
+      threshold: threshold.describe('Bounds of the weights: an upper one, or "low_high".'),
+      outside: z
+        .enum(["clip", "zero"])
+        .exactOptional()
+        .describe("What becomes of weights out of bounds. Default: clip."),
+      isSelfNormalized: z.boolean().default(false).describe("Divide the weights by their mean over the batch."),
     })
     .nullable()
     .default(null)
-    .describe("Weights for the loss."),
+    .describe("Importance weights on the loss."),
   rejections: z
     .partialRecord(z.enum([...REJECTION_NAMES, "token", "sequence", "geometric"]), threshold)
     .default({})
-    .describe("Criteria and their thresholds; a token must pass all of them."),
-  scope: scope.default("token").describe("What a rejected token takes with it: itself, or its whole row."),
+    .describe("Rejection criteria and their thresholds; a token must pass all of them."),
+  scope: scope.default("token").describe("What is rejected: the token alone, or its whole row."),
 });
 
 const overlong = z.strictObject({
@@ -36,27 +39,29 @@ const overlong = z.strictObject({
 });
 
 const outliers = z.strictObject({
-  of: z.enum(["ratio", "difference"]).describe("Of anchor and sampler probabilities."),
+  of: z
+    .enum(["ratio", "difference"])
+    .describe("What is compared: the ratio or the difference of anchor and sampler probabilities."),
   low: z.number().describe("The smallest ratio or difference kept."),
-  high: z.number().describe("The largest one kept."),
-  scope: scope.default("token").describe("What an outlier takes with it."),
+  high: z.number().describe("The largest ratio or difference kept."),
+  scope: scope.default("token").describe("What is dropped: the token alone, or its whole row."),
 });
 
 const entropy = z.discriminatedUnion("type", [
-  z.strictObject({ type: z.literal("fixed"), coefficient: z.number() }),
+  z.strictObject({ type: z.literal("fixed"), coefficient: z.number().describe("Weight of the bonus.") }),
   z.strictObject({
     type: z.literal("adaptive"),
-    coefficient: z.number().min(0).default(0),
-    target: z.number().min(0).describe("The entropy per token to keep, in nats."),
-    stepSize: z.number().positive().default(0.005),
-    smallest: z.number().min(0).default(0),
-    largest: z.number().min(0).default(1),
+    coefficient: z.number().min(0).default(0).describe("Weight of the bonus at the start."),
+    target: z.number().min(0).describe("Entropy per token to hold, in nats."),
+    stepSize: z.number().positive().default(0.005).describe("How far the coefficient moves after each update."),
+    smallest: z.number().min(0).default(0).describe("Smallest coefficient."),
+    largest: z.number().min(0).default(1).describe("Largest coefficient."),
   }),
 ]);
 
 const klReward = z.strictObject({
-  coefficient: z.number().min(0).describe("What a nat of KL costs; the first value where it adapts."),
-  estimator: klEstimator.default("k1").describe("The estimate of KL."),
+  coefficient: z.number().min(0).describe("Cost of one nat of KL; where it adapts, the value to start from."),
+  estimator: klEstimator.default("k1").describe("Estimator of the KL."),
   adaptive: z
     .strictObject({
       targetKl: z.number().positive().describe("The KL per token to hold."),
@@ -64,12 +69,12 @@ const klReward = z.strictObject({
     })
     .nullable()
     .default(null)
-    .describe("Steer the coefficient towards a target."),
+    .describe("Steer the coefficient so that the KL stays near a target."),
 });
 
 const klLoss = z.strictObject({
-  coefficient: z.number().positive().describe("The weight of the term."),
-  estimator: klEstimator.default("k3").describe("The estimate of KL."),
+  coefficient: z.number().positive().describe("Weight of the term."),
+  estimator: klEstimator.default("k3").describe("Estimator of the KL."),
 });
 
 /**
@@ -78,43 +83,54 @@ const klLoss = z.strictObject({
  */
 export const commonOptions = {
   numEpochs: z.int().min(1).default(1).describe("Passes over each rollout."),
-  correction: correction.nullable().default(null).describe("Weights and rejection of off-policy tokens."),
+  correction: correction.nullable().default(null).describe("Importance weights and rejection for off-policy tokens."),
   bypass: z
     .strictObject({
       loss: z
         .enum(["recipe", "reinforce"])
         .default("recipe")
-        .describe("The recipe's own loss against the sampler, or -w A log policy."),
-      allowsSeveralEpochs: z.boolean().default(false).describe("Accept several epochs nevertheless."),
+        .describe("Which loss to use: the recipe's own, taken against the sampler, or -w A log policy."),
+      allowsSeveralEpochs: z.boolean().default(false).describe("Allow more than one epoch all the same."),
     })
     .nullable()
     .default(null)
-    .describe("Use the sampler's log-probs as anchor, and correct inside of the loss. Meant for one epoch."),
+    .describe("Use the sampler's log-probs as the anchor, and correct inside the loss. Meant for one epoch."),
   outliers: outliers.nullable().default(null).describe("Drop tokens that trainer and sampler disagree about."),
   offPolicySequences: z
-    .strictObject({ threshold: z.number().min(0).describe("Nats per token.") })
+    .strictObject({
+      threshold: z.number().min(0).describe("Largest mean difference between sampler and policy, in nats per token."),
+    })
     .nullable()
     .default(null)
-    .describe("Drop bad sequences that are no longer the policy's own (DeepSeek-V3.2)."),
+    .describe("Drop sequences with a negative advantage that the policy would no longer produce (DeepSeek-V3.2)."),
   staleness: z
     .strictObject({ max: z.int().min(0), scope: scope.default("token") })
     .nullable()
     .default(null)
     .describe("Drop tokens whose weights are more than this many training steps old."),
   masksTruncated: z.boolean().default(false).describe("Do not train on rows that a limit cut short."),
-  dropsFlatGroups: z.boolean().default(false).describe("Do not count groups whose rewards are all equal."),
-  overlong: overlong.nullable().default(null).describe("A penalty that grows towards the largest length."),
+  dropsFlatGroups: z
+    .boolean()
+    .default(false)
+    .describe("Leave groups whose rewards are all equal out of the loss and its denominators."),
+  overlong: overlong
+    .nullable()
+    .default(null)
+    .describe("A penalty that grows as a reply nears the length limit (DAPO)."),
   rewardClip: z
     .number()
     .positive()
     .nullable()
     .default(null)
-    .describe("Bounds the reward of each token, after shaping and before the KL penalty."),
-  klReward: klReward.nullable().default(null).describe("KL to the reference as a cost per token."),
-  klLoss: klLoss.nullable().default(null).describe("KL to the reference as a term of the loss."),
-  entropy: entropy.nullable().default(null).describe("A bonus for entropy."),
+    .describe("Clip the reward of each token to this magnitude, after shaping and before the KL penalty."),
+  klReward: klReward.nullable().default(null).describe("KL to the reference, charged to the reward per token."),
+  klLoss: klLoss.nullable().default(null).describe("KL to the reference, as a term of the loss."),
+  entropy: entropy
+    .nullable()
+    .default(null)
+    .describe("Entropy bonus: with a fixed coefficient, or one that holds a target."),
   whitensAdvantages: z.boolean().default(false).describe("Scale advantages to mean 0 and variance 1 over all tokens."),
-  advantageClip: z.number().positive().nullable().default(null).describe("Bounds the advantages."),
+  advantageClip: z.number().positive().nullable().default(null).describe("Clip advantages to this magnitude."),
 } as const;
 
 export type CommonOptions = z.output<z.ZodObject<typeof commonOptions>>;
@@ -144,11 +160,11 @@ export function ppoClipOptions(low: number, high: number, dualClip: number | nul
       .min(1)
       .nullable()
       .default(dualClip)
-      .describe("Where A < 0 the loss is at most -A dualClip; null for no such bound."),
+      .describe("Where A < 0, the loss is at most -A dualClip. null: no such bound."),
   } as const;
 }
 
-/** What the loss is divided by. */
+/** The denominator of the loss. */
 export function reductionOption(initial: Reduction) {
   return {
     reduction: z
@@ -165,23 +181,25 @@ export function reductionOption(initial: Reduction) {
   } as const;
 }
 
-/** What centred rewards are divided by. */
+/** The scale of centered rewards. */
 export function scaleOption(initial: "group-std" | "batch-std" | "none") {
   return {
     scale: z
       .enum(["group-std", "batch-std", "none"])
       .default(initial)
-      .describe("What centred rewards are divided by: the deviation of the group, of the batch, or nothing."),
+      .describe(
+        "What centered rewards are divided by: the standard deviation of the group, that of the batch, or nothing.",
+      ),
     ...singletonOption,
   } as const;
 }
 
-/** What a group of one is worth. */
+/** The advantage of a group of one. */
 export const singletonOption = {
   singleton: z
     .enum(["zero", "raw"])
     .default("zero")
-    .describe("The advantage of a group of one sample: none, or its raw reward as in verl."),
+    .describe("Advantage of a group with one sample: zero, or its raw reward as in verl."),
 } as const;
 
 /** The discount per loss token. */

@@ -54,7 +54,7 @@ export interface RecipeState {
   readonly entropy: EntropyController | null;
 }
 
-/** What the controllers are steered by. */
+/** Measurements that steer the controllers. */
 export interface Measured {
   /** `score/reference_kl` of the rollout. Read where KL is a reward. */
   readonly referenceKl?: number;
@@ -82,7 +82,7 @@ export interface EstimateInputs {
   readonly batch: TokenBatch;
   /** Shaped, and with the KL penalty where there is one. */
   readonly rewards_BT: Tensor;
-  /** Their sum per row. */
+  /** Sum of the rewards of a row. */
   readonly rewards_B: Tensor;
   /** Without masked and rejected tokens. */
   readonly lossMask_BT: Tensor;

@@ -8,7 +8,7 @@ import { clipOptions, recipeOptions, reductionOption, scaleOption } from "../rec
 export const clipCovOptions = recipeOptions("clip-cov", {
   ...scaleOption("group-std"),
   ...clipOptions(0.2, 0.2),
-  share: z.number().positive().max(1).default(2e-4).describe("The share of loss tokens to drop."),
+  share: z.number().positive().max(1).default(2e-4).describe("Share of loss tokens to drop."),
   covarianceLow: z.number().default(1).describe("Tokens with a covariance above this may be dropped."),
   covarianceHigh: z.number().default(5).describe("Tokens with a covariance below this may be dropped."),
   ...reductionOption({ type: "token-mean" }),

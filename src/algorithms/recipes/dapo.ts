@@ -10,7 +10,9 @@ export const dapoOptions = recipeOptions("dapo", {
   dropsFlatGroups: z
     .boolean()
     .default(true)
-    .describe("Do not count groups whose rewards are all equal. Dynamic sampling refills them before this."),
+    .describe(
+      "Leave groups whose rewards are all equal out of the loss and its denominators. Dynamic sampling (rollout.filter) replaces them before that.",
+    ),
   ...reductionOption({ type: "token-mean" }),
 });
 

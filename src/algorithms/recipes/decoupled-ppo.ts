@@ -8,8 +8,8 @@ import { ppoClipOptions, recipeOptions, reductionOption, scaleOption } from "../
 export const decoupledPpoOptions = recipeOptions("decoupled-ppo", {
   ...scaleOption("group-std"),
   ...ppoClipOptions(0.2, 0.2, null),
-  weightCap: z.number().positive().nullable().default(5).describe("The largest anchor / sampler weight."),
-  overCap: z.enum(["truncate", "drop"]).default("drop").describe("What a larger weight becomes: the cap, or 0."),
+  weightCap: z.number().positive().nullable().default(5).describe("Largest weight anchor / sampler."),
+  overCap: z.enum(["truncate", "drop"]).default("drop").describe("What becomes of a larger weight: the cap, or 0."),
   ...reductionOption({ type: "token-mean" }),
 });
 

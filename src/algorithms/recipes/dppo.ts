@@ -6,7 +6,10 @@ import { recipeOptions, reductionOption, scaleOption } from "../recipe-runner/re
 
 export const dppoOptions = recipeOptions("dppo", {
   ...scaleOption("none"),
-  divergence: z.enum(["tv", "kl"]).default("tv").describe("What bounds the trust region."),
+  divergence: z
+    .enum(["tv", "kl"])
+    .default("tv")
+    .describe("Divergence that bounds the trust region: total variation or KL."),
   divergenceLow: z.number().min(0).default(0.2).describe("How far below the anchor tokens with A <= 0 may go."),
   divergenceHigh: z.number().min(0).default(0.2).describe("How far above the anchor tokens with A > 0 may go."),
   ratioHigh: z.number().positive().default(20).describe("The largest ratio used."),

@@ -9,7 +9,10 @@ export const gigpoOptions = recipeOptions("gigpo", {
   gamma: z.number().min(0).max(1).default(0.95).describe("Discount per step."),
   episodeWeight: z.number().min(0).default(1).describe("Weight of the episode's advantage."),
   stepWeight: z.number().min(0).default(1).describe("Weight of the step's advantage."),
-  scale: z.enum(["none", "group-std"]).default("none").describe("What both parts are divided by."),
+  scale: z
+    .enum(["none", "group-std"])
+    .default("none")
+    .describe("What both advantages are divided by: nothing, or the standard deviation of their group."),
   episodeMean: z
     .enum(["trajectories", "steps"])
     .default("trajectories")

@@ -10,7 +10,11 @@ export const gpgOptions = recipeOptions("gpg", {
     .enum(["groups", "rewards"])
     .default("groups")
     .describe("Which samples carry signal: those of groups whose rewards differ, or those with a reward, as in verl."),
-  normalizer: z.number().positive().default(1).describe("F_norm in the paper."),
+  normalizer: z
+    .number()
+    .positive()
+    .default(1)
+    .describe("Constant that advantages are divided by, F_norm in the paper."),
   ...singletonOption,
   ...reductionOption({ type: "token-mean" }),
 });

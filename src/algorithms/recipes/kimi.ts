@@ -6,7 +6,7 @@ import { recipeOptions, reductionOption, scaleOption } from "../recipe-runner/re
 
 export const kimiOptions = recipeOptions("kimi", {
   ...scaleOption("none"),
-  beta: z.number().positive().default(0.1).describe("The weight of the squared penalty."),
+  beta: z.number().positive().default(0.1).describe("Weight of the squared penalty."),
   ...reductionOption({ type: "seq-mean-token-mean" }),
 });
 

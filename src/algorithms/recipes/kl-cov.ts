@@ -6,8 +6,8 @@ import { recipeOptions, reductionOption, scaleOption } from "../recipe-runner/re
 
 export const klCovOptions = recipeOptions("kl-cov", {
   ...scaleOption("group-std"),
-  share: z.number().positive().max(1).default(2e-4).describe("The share of loss tokens to penalize."),
-  penalty: z.number().min(0).default(1).describe("The weight of the penalty."),
+  share: z.number().positive().max(1).default(2e-4).describe("Share of loss tokens to penalize."),
+  penalty: z.number().min(0).default(1).describe("Weight of the penalty."),
   ...reductionOption({ type: "token-mean" }),
 });
 

@@ -6,7 +6,7 @@ import { ppoClipOptions, recipeOptions, reductionOption } from "../recipe-runner
 import { rowEstimate } from "../recipe-runner/row-estimate.ts";
 
 export const passAtKOptions = recipeOptions("pass-at-k", {
-  scaleByStd: z.boolean().default(true).describe("Divide by the deviation of the group."),
+  scaleByStd: z.boolean().default(true).describe("Divide by the standard deviation of the group."),
   ...ppoClipOptions(0.2, 0.2),
   ...reductionOption({ type: "token-mean" }),
 });

@@ -9,15 +9,20 @@ import { gammaOption, ppoClipOptions, recipeOptions, reductionOption } from "../
 
 export const ppoOptions = recipeOptions("ppo", {
   ...gammaOption,
-  lambda: z.number().min(0).max(1).default(0.95).describe("Trade of bias (0) for variance (1)."),
+  lambda: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0.95)
+    .describe("Trade-off between bias (0) and variance (1) in generalized advantage estimation."),
   bootstrapsTruncated: z
     .boolean()
     .default(false)
-    .describe("A row that a limit ended is worth the critic's value after it. Peers count it as ended."),
+    .describe("Bootstrap from the critic's value where a limit ended the row. Peers count such a row as ended."),
   whitensAdvantages: z.boolean().default(true).describe("Scale advantages to mean 0 and variance 1 over all tokens."),
   ...ppoClipOptions(0.2, 0.2),
   valueClip: z.number().positive().nullable().default(0.5).describe("How far a value may move before it is clipped."),
-  valueCoefficient: z.number().min(0).default(1).describe("The weight of the value loss."),
+  valueCoefficient: z.number().min(0).default(1).describe("Weight of the value loss."),
   ...reductionOption({ type: "token-mean" }),
 });
 

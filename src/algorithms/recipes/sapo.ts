@@ -7,7 +7,7 @@ import { recipeOptions, reductionOption, scaleOption } from "../recipe-runner/re
 export const sapoOptions = recipeOptions("sapo", {
   ...scaleOption("group-std"),
   temperaturePositive: z.number().positive().default(1).describe("How fast the gate closes for tokens with A > 0."),
-  temperatureNegative: z.number().positive().default(1.05).describe("The same for A <= 0."),
+  temperatureNegative: z.number().positive().default(1.05).describe("How fast the gate closes for tokens with A <= 0."),
   ...reductionOption({ type: "seq-mean-token-mean" }),
 });
 

@@ -7,11 +7,11 @@ import { recipeOptions, reductionOption, scaleOption } from "../recipe-runner/re
 export const toprOptions = recipeOptions("topr", {
   ...scaleOption("none"),
   weightPositive: z.number().min(0).default(1).describe("Weight of sequences with a reward above 0."),
-  weightNegative: z.number().min(0).default(1).describe("Weight of the others."),
+  weightNegative: z.number().min(0).default(1).describe("Weight of all other sequences."),
   level: z
     .enum(["token", "sequence"])
     .default("token")
-    .describe("The ratio of the token (ROLL) or of the sequence (paper)."),
+    .describe("Which ratio is used: that of the token, as in ROLL, or that of the sequence, as in the paper."),
   ...reductionOption({ type: "token-mean" }),
 });
 

@@ -1,4 +1,4 @@
-/** Penalties for replies that are too long. */
+/** A penalty for replies that are too long. */
 import { RerollError } from "../../errors/reroll-error.ts";
 import { expectPositive, expectRange } from "../expect-batch.ts";
 
@@ -33,19 +33,4 @@ export function softOverlongPenalty(
   }
   const excess = Math.min(Math.max(numTokens - (maxTokens - bufferTokens), 0), bufferTokens);
   return excess === 0 ? 0 : (-penalty * excess) / bufferTokens;
-}
-
-export interface HardOverlongOptions {
-  /** The longest reply that costs nothing, in tokens. */
-  readonly maxTokens: number;
-  /** What a longer one costs. Default 1. */
-  readonly penalty?: number;
-}
-
-/** 0 up to maxTokens, -penalty beyond. To be added to the reward. */
-export function hardOverlongPenalty(numTokens: number, { maxTokens, penalty = 1 }: HardOverlongOptions): number {
-  expectRange("numTokens", numTokens, 0);
-  expectRange("maxTokens", maxTokens, 0);
-  expectRange("penalty", penalty, 0);
-  return numTokens > maxTokens ? -penalty : 0;
 }

@@ -22,7 +22,7 @@ export function keepRows(lossMask_BT: Tensor, isKept: readonly boolean[]): Tenso
   });
 }
 
-/** The same decision for all rows of a group. */
+/** One decision for all rows of a group. */
 export function decideByGroup(groupOf: readonly GroupKey[], decide: (rows: readonly number[]) => boolean): boolean[] {
   const isKept = new Array<boolean>(groupOf.length);
   for (const rows of groupRows(groupOf)) {

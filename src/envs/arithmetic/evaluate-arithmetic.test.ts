@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { formatRational } from "../../numbers/rational.ts";
 import { evaluateArithmetic } from "./evaluate-arithmetic.ts";
-import { formatRational } from "./rational.ts";
 
 function resultOf(text: string): string {
   const result = evaluateArithmetic(text);

@@ -5,7 +5,7 @@
  * and takes whole exponents; a sign before a number binds weaker than `^`. Out: the value and the numbers that were written, or
  * what is wrong in words. Nothing is executed, and size and depth are limited, so any text is safe.
  */
-import { type Rational, rational } from "./rational.ts";
+import { type Rational, rational } from "../../numbers/rational.ts";
 
 /** A value, or what is wrong, as the end of a sentence. */
 export type ArithmeticResult =

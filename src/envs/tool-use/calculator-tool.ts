@@ -1,7 +1,7 @@
 /** A calculator that never rounds: `0.1 + 0.2` is `0.3`, and a third stays a third. */
 import { z } from "zod";
+import { formatRational } from "../../numbers/rational.ts";
 import { evaluateArithmetic } from "../arithmetic/evaluate-arithmetic.ts";
-import { formatRational } from "../arithmetic/rational.ts";
 import type { Tool } from "./tool.ts";
 
 const calculatorArguments = z.object({

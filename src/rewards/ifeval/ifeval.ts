@@ -8,11 +8,15 @@ const options = z.strictObject({
   variant: z
     .enum(["strict", "loose"])
     .default("strict")
-    .describe("loose forgives a first line, a last line and stars that the instruction did not ask for."),
+    .describe(
+      "How strictly replies are read. loose: a first line, a last line and stars that were not asked for are forgiven.",
+    ),
   level: z
     .enum(["prompt", "instruction"])
     .default("prompt")
-    .describe("prompt: 1 when all instructions are followed, else 0. instruction: the share of those followed."),
+    .describe(
+      "What is scored. prompt: 1 when all instructions are followed, else 0. instruction: the share of instructions that are followed.",
+    ),
   ignoreThinking: z.boolean().default(true).describe("Judges only what comes after </think>."),
 });
 

@@ -3,7 +3,14 @@
  *
  * Null where the value is no fraction (most roots), undefined, or so large that computing it would take noticeable time.
  */
-import { addRational, bitLength, invertRational, multiplyRational, type Rational, rational } from "./rational.ts";
+import {
+  addRational,
+  bitLength,
+  invertRational,
+  multiplyRational,
+  type Rational,
+  rational,
+} from "../../numbers/rational.ts";
 
 /** The value of an operator or function on exact values; see the header. */
 export function applyExactly(name: string, [a, b = ONE]: readonly Rational[]): Rational | null {

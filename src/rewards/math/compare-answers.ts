@@ -5,6 +5,7 @@
  * them, for the answers to be. No pairs means that nobody can tell. "equal" is never a guess.
  */
 
+import { readRational } from "../../numbers/rational.ts";
 import { alignForms, assignedName, isCollection } from "./align-answers.ts";
 import type { Answer, RelationAnswer, TupleAnswer, ValueAnswer } from "./answer.ts";
 import { compareExpressions } from "./compare-expressions.ts";
@@ -12,7 +13,6 @@ import { compareRelations } from "./compare-relations.ts";
 import { apply, type Expression, integer } from "./expression.ts";
 import { hasOtherMatrixOrder } from "./matrix-order.ts";
 import { answerText, parseAnswer } from "./parse-answer.ts";
-import { readRational } from "./rational.ts";
 
 export interface CompareOptions {
   /** A decimal with at least this many significant digits equals what rounds to it. Below, decimals are exact. */

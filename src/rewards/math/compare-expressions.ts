@@ -5,11 +5,12 @@
  * in variables are compared at fixed pseudo-random points: fractions of both signs, and whole numbers. "equal" is said only
  * where the points leave no reasonable doubt, "different" only where a value differs by more than rounding; else "unknown".
  */
+
+import { isSameRational, type Rational, rational, toNumber } from "../../numbers/rational.ts";
 import { deriveSeed } from "../../random/random.ts";
 import { add, type Complex, isHuge, isReal, negate, size } from "./complex.ts";
 import { approximate, evaluate, isExact, type Point } from "./evaluate.ts";
 import { type Expression, someNode, variablesOf } from "./expression.ts";
-import { isSameRational, type Rational, rational, toNumber } from "./rational.ts";
 
 export type Verdict = "equal" | "different" | "unknown";
 
@@ -62,10 +63,10 @@ const TOO_CLOSE = 1e-11;
 
 function drawValue(seed: number, kind: PointKind, index: number): Rational {
   // Both parities occur, so that floors and powers of -1 show.
-  if (kind === "whole") return rational(BigInt(2 + 2 * (seed % 6) + (index % 2)))!;
+  if (kind === "whole") return rational(BigInt(2 + 2 * (seed % 6) + (index % 2)));
   const isNegative = kind === "negative" || (kind === "mixed" && ((seed >>> 16) & 1) === 1);
   const numerator = BigInt(31 + (seed % 300));
-  return rational(isNegative ? -numerator : numerator, 101n)!;
+  return rational(isNegative ? -numerator : numerator, 101n);
 }
 
 /**

@@ -5,8 +5,8 @@
  * underflow, or a small term that vanished in a sum (2^100 + sqrt 2), which no comparison in doubles could see. A real part of
  * +-Infinity means a true value beyond the range of doubles.
  */
-import type { Rational } from "./rational.ts";
-import { toNumber } from "./rational.ts";
+import type { Rational } from "../../numbers/rational.ts";
+import { toNumber } from "../../numbers/rational.ts";
 
 export interface Complex {
   readonly re: number;

@@ -5,12 +5,13 @@
  * values that depend on their name and arguments, so that two expressions agree only where they call them alike. A logarithm
  * without a base counts as one of an unknown base.
  */
+
+import { invertRational, type Rational } from "../../numbers/rational.ts";
 import { deriveSeed } from "../../random/random.ts";
 import { applyExactly } from "./apply-exactly.ts";
 import * as complex from "./complex.ts";
 import { type Complex, UNKNOWN } from "./complex.ts";
 import type { Expression } from "./expression.ts";
-import { invertRational, type Rational } from "./rational.ts";
 
 /** A value for each variable. */
 export type Point = ReadonlyMap<string, Rational>;

@@ -1,5 +1,5 @@
 /** Expressions as trees, and what can be asked of one without computing it. */
-import type { Rational } from "./rational.ts";
+import type { Rational } from "../../numbers/rational.ts";
 
 export type Expression =
   | NumberExpression

@@ -5,10 +5,11 @@
  * and `a(x)` a product. Gives null where the tokens are no expression, or use notation that is not known here (sums,
  * integrals, primes): it never guesses.
  */
+
+import { readRational } from "../../numbers/rational.ts";
 import { apply, type Expression, FUNCTION_NAMES, integer } from "./expression.ts";
 import type { Token } from "./latex-tokens.ts";
 import { tokenText } from "./latex-tokens.ts";
-import { readRational } from "./rational.ts";
 
 /** Null where these tokens are not one whole expression. */
 export function parseExpression(tokens: readonly Token[]): Expression | null {

@@ -20,7 +20,7 @@ export function createProject(folder: string, choices: ProjectChoices): string[]
   return files.map(([name]) => name);
 }
 
-/** What npm takes as a name, from the name of a folder. */
+/** A package name that npm accepts, from the name of a folder. */
 export function projectName(folder: string): string {
   const name = folder
     .toLowerCase()

@@ -1,7 +1,7 @@
 /** The files of a new project, by task. Pure: choices in, texts out. */
 import { presetSizes } from "../../models/causal-lm/presets.ts";
 
-/** What the project is about. */
+/** The kinds of task that a project can start with. */
 export const taskKinds = {
   game: "Play a built-in game, to see a model learn on this machine",
   environment: "An environment of my own, with several turns",
@@ -11,14 +11,14 @@ export const taskKinds = {
 /** One of `taskKinds`. */
 export type TaskKind = keyof typeof taskKinds;
 
-/** What a person chose. */
+/** The answers of the person who starts a project. */
 export interface ProjectChoices {
   readonly task: TaskKind;
   /** A preset, or a folder in Hugging Face layout. */
   readonly model: string;
   /** The name of the project and of its runs. */
   readonly name: string;
-  /** Of reroll. */
+  /** The reroll version that the project depends on. */
   readonly version: string;
 }
 

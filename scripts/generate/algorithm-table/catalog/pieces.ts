@@ -267,17 +267,6 @@ export const pieces: readonly PieceRow[] = [
     name: "softOverlongPenalty",
     peers: ["verl", "TRL", "AReaL", "OpenRLHF"],
   },
-  { kind: "shaping", file: "shaping/overlong.ts", name: "hardOverlongPenalty", peers: [] },
-  { kind: "shaping", file: "shaping/repetition.ts", name: "repetitionPenalty", peers: ["ROLL", "TRL"] },
-  {
-    kind: "shaping",
-    file: "shaping/format.ts",
-    name: "formatReward",
-    peers: ["TRL"],
-    source: "DeepSeek-R1's format reward",
-  },
-  { kind: "shaping", file: "shaping/length.ts", name: "groupLengthReward", peers: [] },
-  { kind: "shaping", file: "shaping/length.ts", name: "cosineLengthReward", peers: [] },
   {
     kind: "shaping",
     file: "shaping/truncated-mask.ts",

@@ -6,9 +6,9 @@ import { type DistillationOptions, distillationLoss } from "./distillation.ts";
 
 /** The teacher saw a longer prompt, so the same reply begins later in its S positions. */
 export interface ContextDistillationInputs {
-  /** Of the policy, which does not see the context, over the T tokens of the reply. */
+  /** Logits of the policy, which does not see the context, over the T tokens of the reply. */
   readonly policyLogits_BTV: Tensor;
-  /** Of the teacher, often the same model, over all of its S positions. */
+  /** Logits of the teacher, often the same model, over all of its S positions. */
   readonly teacherLogits_BSV: Tensor;
   /** For each row the position of the teacher whose scores predict the first token of the reply. */
   readonly teacherStarts: readonly number[];

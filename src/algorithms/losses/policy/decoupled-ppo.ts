@@ -7,14 +7,14 @@ import { LOG_RATIO_BOUND, type PolicyLossInputs, policyTerms, tokenShare } from 
 import { type PpoClipOptions, ppoClip } from "./ppo-clip.ts";
 
 export interface DecoupledPpoInputs extends PolicyLossInputs {
-  /** Of the weights that produced the tokens; the anchor may be newer. */
+  /** Log-probs of the weights that produced the tokens; the anchor may be newer. */
   readonly samplerLogprobs_BT: Tensor;
 }
 
 export interface DecoupledPpoOptions extends PpoClipOptions {
   /** The largest anchor / sampler weight. null: no bound. AReaL uses 5. */
   readonly weightCap: number | null;
-  /** What a larger weight becomes: the cap, or 0, which drops the token from the gradient. AReaL drops. */
+  /** What becomes of a larger weight: the cap, or 0, which drops the token from the gradient as AReaL does. */
   readonly overCap: "truncate" | "drop";
 }
 

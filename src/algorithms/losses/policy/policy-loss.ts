@@ -14,9 +14,9 @@ import { meanOver, shareOf } from "../loss-metrics.ts";
 import type { LossOutput, TokenLoss } from "../loss-output.ts";
 
 export interface PolicyLossInputs {
-  /** Of the weights being trained; the one input that gets a gradient. */
+  /** Log-probs of the weights being trained; the only input that gets a gradient. */
   readonly policyLogprobs_BT: Tensor;
-  /** Of the weights the ratio is taken against. */
+  /** Log-probs of the weights that the ratio is taken against. */
   readonly anchorLogprobs_BT: Tensor;
   readonly advantages_BT: Tensor;
   readonly lossMask_BT: Tensor;

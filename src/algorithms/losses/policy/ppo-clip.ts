@@ -29,7 +29,7 @@ export function ppoClipLoss(inputs: PolicyLossInputs, options: PpoClipOptions): 
   return ppoClip(policyTerms(inputs), options);
 }
 
-/** The same for inputs that are checked already. */
+/** The clipped surrogate for inputs that are checked already. */
 export function ppoClip(terms: PolicyTerms, options: PpoClipOptions): TokenLoss {
   const logRatio_BT = logRatio(terms);
   const { loss_BT, isClipped_BT } = clippedSurrogate(logRatio_BT.exp(), terms.advantages_BT, options);

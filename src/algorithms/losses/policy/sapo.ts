@@ -6,7 +6,7 @@ import { anchorKl, logRatio, type PolicyLossInputs, policyTerms, tokenLoss } fro
 export interface SapoOptions {
   /** How fast the gate closes for tokens with A > 0. The paper uses 1. */
   readonly temperaturePositive: number;
-  /** The same for A <= 0; a little larger, since pushing down is what destabilizes. The paper uses 1.05. */
+  /** How fast the gate closes for tokens with A <= 0; a little faster, since pushing down is what destabilizes. The paper uses 1.05. */
   readonly temperatureNegative: number;
 }
 

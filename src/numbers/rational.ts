@@ -1,13 +1,15 @@
-/** Exact fractions of whole numbers of any size, in lowest terms with a positive denominator. */
+/** Exact fractions of whole numbers of any size: what calculators compute with and answers are compared as. */
+import { invariant } from "../errors/reroll-error.ts";
 
+/** In lowest terms, the denominator above 0. */
 export interface Rational {
   readonly numerator: bigint;
   readonly denominator: bigint;
 }
 
-/** Lowest terms; null where the denominator is zero. */
-export function rational(numerator: bigint, denominator = 1n): Rational | null {
-  if (denominator === 0n) return null;
+/** The fraction in lowest terms. The denominator must not be 0. */
+export function rational(numerator: bigint, denominator = 1n): Rational {
+  invariant(denominator !== 0n, "a fraction has a denominator of 0");
   if (denominator === 1n) return { numerator, denominator };
   const divisor = gcd(numerator < 0n ? -numerator : numerator, denominator < 0n ? -denominator : denominator);
   const sign = denominator < 0n ? -1n : 1n;
@@ -28,19 +30,22 @@ export function readRational(text: string): Rational | null {
     : rational(numerator * scale, shift * period);
 }
 
-export function addRational(a: Rational, b: Rational): Rational | null {
+/** The sum. */
+export function addRational(a: Rational, b: Rational): Rational {
   return rational(a.numerator * b.denominator + b.numerator * a.denominator, a.denominator * b.denominator);
 }
 
-export function multiplyRational(a: Rational, b: Rational): Rational | null {
+/** The product. */
+export function multiplyRational(a: Rational, b: Rational): Rational {
   return rational(a.numerator * b.numerator, a.denominator * b.denominator);
 }
 
-/** Null for zero. */
+/** One divided by the fraction; null for zero. */
 export function invertRational({ numerator, denominator }: Rational): Rational | null {
-  return rational(denominator, numerator);
+  return numerator === 0n ? null : rational(denominator, numerator);
 }
 
+/** Whether both are the same number. */
 export function isSameRational(a: Rational, b: Rational): boolean {
   return a.numerator === b.numerator && a.denominator === b.denominator;
 }
@@ -58,6 +63,33 @@ export function toNumber({ numerator, denominator }: Rational): number {
 /** Bits of the magnitude, to four: enough to bound the cost of an operation. */
 export function bitLength(value: bigint): number {
   return (value < 0n ? -value : value).toString(16).length * 4;
+}
+
+/** A whole number as it is, a decimal that ends in full, and other fractions as `1/3 (about 0.333333333333)`. */
+export function formatRational({ numerator, denominator }: Rational): string {
+  if (denominator === 1n) return String(numerator);
+  const numDecimals = decimalsOf(denominator);
+  if (numDecimals !== undefined) return toDecimal(numerator, denominator, numDecimals);
+  return `${numerator}/${denominator} (about ${toDecimal(numerator, denominator, ABOUT_DECIMALS)})`;
+}
+
+const MAX_DECIMALS = 30;
+const ABOUT_DECIMALS = 12;
+
+/** How many decimals the fraction needs; undefined where it needs too many or never ends. */
+function decimalsOf(denominator: bigint): number | undefined {
+  for (let count = 1, power = 10n; count <= MAX_DECIMALS; count++, power *= 10n) {
+    if (power % denominator === 0n) return count;
+  }
+  return undefined;
+}
+
+/** Rounded half away from zero. */
+function toDecimal(numerator: bigint, denominator: bigint, numDecimals: number): string {
+  const scale = 10n ** BigInt(numDecimals);
+  const size = numerator < 0n ? -numerator : numerator;
+  const digits = String((2n * size * scale + denominator) / (2n * denominator)).padStart(numDecimals + 1, "0");
+  return `${numerator < 0n ? "-" : ""}${digits.slice(0, -numDecimals)}.${digits.slice(-numDecimals)}`;
 }
 
 function gcd(a: bigint, b: bigint): bigint {
