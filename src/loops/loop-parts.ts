@@ -19,7 +19,7 @@ export interface LoopParts {
   readonly groupsPerStep: number;
 }
 
-export interface RolloutPart {
+interface RolloutPart {
   take(numGroups: number, signal: AbortSignal): Promise<Rollout>;
   setVersion(version: number): void;
 }

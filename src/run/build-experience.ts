@@ -11,7 +11,7 @@ import { deriveSeed } from "../random/random.ts";
 import type { RunConfig } from "./run-config.ts";
 
 /** Experience whose state can be saved: what it keeps for replay. */
-export interface SavedExperience extends ExperiencePart {
+interface SavedExperience extends ExperiencePart {
   position(): JsonValue;
   restore(position: JsonValue): void;
 }

@@ -16,7 +16,7 @@ export interface MemoryPart {
 }
 
 /** What of a run decides its memory beside the config. */
-export interface MemoryFacts {
+interface MemoryFacts {
   readonly model: CausalLmConfig;
   readonly isOnGpu: boolean;
   readonly dtype: "float32" | "bfloat16";

@@ -37,7 +37,7 @@ export function resolveRun(
 }
 
 /** A value from an environment variable. */
-export interface Variable {
+interface Variable {
   readonly override: Override;
   readonly origin: Origin;
 }
@@ -64,7 +64,7 @@ export function joinRun(
 }
 
 /** A key with its value. */
-export interface Leaf {
+interface Leaf {
   readonly key: string;
   readonly value: unknown;
 }

@@ -22,7 +22,7 @@ import type { RunRecorder } from "./run-recorder.ts";
 import { buildValidation } from "./validation.ts";
 import { warmStartSamples } from "./warm-start.ts";
 
-export interface TrainOptions {
+interface TrainOptions {
   readonly folder: string;
   readonly recorder: RunRecorder;
   readonly signal: AbortSignal;

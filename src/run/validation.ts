@@ -9,7 +9,7 @@ import { RolloutScheduler } from "../rollout/rollout-scheduler.ts";
 import { defaultData, type RunWorld } from "./build-rollout.ts";
 import type { RunConfig } from "./run-config.ts";
 
-export interface ValidationResult {
+interface ValidationResult {
   /** Those of a rollout under `validation/`. */
   readonly metrics: Metrics;
   /** Absent where there are no trajectories of tokens. */

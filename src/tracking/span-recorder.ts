@@ -18,7 +18,7 @@ export interface TimelineEvent {
 export type LoopPhase = "rollout" | "train" | "sync" | "validate" | "checkpoint";
 
 /** What a step of the timeline was. */
-export interface TimelineStep {
+interface TimelineStep {
   readonly spans: readonly SpanRecord[];
   /** `idle/<worker>`, `time/<phase>_ms` and `time/step_ms`. */
   readonly metrics: Metrics;

@@ -20,7 +20,7 @@ import { importanceWeights } from "./importance-weights.ts";
 import { offPolicyMetrics } from "./off-policy-metrics.ts";
 import { rejectTokens } from "./rejection.ts";
 
-export interface RolloutCorrectionInputs {
+interface RolloutCorrectionInputs {
   /** Of the weights to correct towards: the recomputed anchor, or in bypass mode the policy itself. */
   readonly policyLogprobs_BT: Tensor;
   /** Of the distribution that was sampled from. */

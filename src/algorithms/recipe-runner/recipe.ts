@@ -83,7 +83,7 @@ export interface EstimateInputs {
   readonly lossMask_BT: Tensor;
 }
 
-export interface Estimate {
+interface Estimate {
   readonly advantages_BT: Tensor;
   /** For the critic. */
   readonly returns_BT?: Tensor;
@@ -111,7 +111,7 @@ export interface PolicyPieceInputs extends PolicyLossInputs {
   readonly segments_BT?: Tensor;
 }
 
-export interface CriticPiece extends ValueLossOptions {
+interface CriticPiece extends ValueLossOptions {
   /** The weight of the value loss. */
   readonly coefficient: number;
 }

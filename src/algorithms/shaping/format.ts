@@ -1,6 +1,6 @@
 /** Rewards for replies that keep a form. */
 
-export interface FormatOptions {
+interface FormatOptions {
   /** Added when the reply has the form. Default 0. */
   readonly match?: number;
   /** Added when it does not; usually negative. Default -1. */

@@ -25,7 +25,7 @@ export function groupLengthReward(lengths: readonly number[], isCorrect: readonl
   });
 }
 
-export interface CosineLengthOptions {
+interface CosineLengthOptions {
   /** Where the curve ends, in tokens. */
   readonly maxLength: number;
   /** The reward of a right reply, from length 0 to maxLength. Default [2, 1]: short is better. */

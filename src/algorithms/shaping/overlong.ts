@@ -2,7 +2,7 @@
 import { RerollError } from "../../errors/reroll-error.ts";
 import { expectPositive, expectRange } from "../expect-batch.ts";
 
-export interface SoftOverlongOptions {
+interface SoftOverlongOptions {
   /** The longest reply allowed, in tokens. */
   readonly maxLength: number;
   /** How many tokens before `maxLength` the penalty starts to grow. */
@@ -32,7 +32,7 @@ export function softOverlongPenalty(length: number, { maxLength, buffer, factor 
   return excess === 0 ? 0 : (-factor * excess) / buffer;
 }
 
-export interface HardOverlongOptions {
+interface HardOverlongOptions {
   /** The longest reply that costs nothing, in tokens. */
   readonly maxLength: number;
   /** What a longer one costs. Default 1. */

@@ -2,7 +2,7 @@
 import { RerollError } from "../../errors/reroll-error.ts";
 import { expectRange } from "../expect-batch.ts";
 
-export interface RepetitionOptions {
+interface RepetitionOptions {
   /** The length of the runs that are compared, in tokens or words. */
   readonly ngram: number;
   /** The penalty when every run is the same. Default 1. */

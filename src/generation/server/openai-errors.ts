@@ -6,7 +6,7 @@
  */
 import { RerollError } from "../../errors/reroll-error.ts";
 
-export interface OpenAiErrorBody {
+interface OpenAiErrorBody {
   readonly error: {
     readonly message: string;
     readonly type: string;
@@ -15,7 +15,7 @@ export interface OpenAiErrorBody {
   };
 }
 
-export interface ErrorReply {
+interface ErrorReply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: OpenAiErrorBody;
