@@ -1,5 +1,6 @@
 /**
- * Checks the layout of src: who imports whom, names, sizes, and what stages may not touch (console, clock, chance).
+ * Checks the layout of src: who imports whom, names, sizes, exports that nobody imports, and what stages may not touch (console,
+ * clock, chance).
  *
  * node scripts/check-layout.mjs [root]
  * Prints one line per violation, `file:line what is wrong, what to do`, and fails when there is one.
@@ -9,6 +10,7 @@ import { join, posix } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as rules from "./check-layout/rules.mjs";
 import { blankSource, findImports, lineAt } from "./check-layout/scan-source.mjs";
+import { checkUnusedExports } from "./check-layout/unused-exports.mjs";
 import { listFiles } from "./setup/stamp.mjs";
 
 const root = process.argv[2] ?? fileURLToPath(new URL("..", import.meta.url));
@@ -16,6 +18,11 @@ const files = listFiles(join(root, "src"))
   .filter((file) => !posix.basename(file).startsWith("."))
   .map((file) => `src/${file}`);
 const sources = files.filter((file) => file.endsWith(".ts")).map(readSource);
+const users = ["test", "bench", "scripts", "examples", "dashboard"].flatMap((folder) =>
+  listFiles(join(root, folder))
+    .filter((file) => /\.(?:tsx?|mjs)$/.test(file))
+    .map((file) => readSource(`${folder}/${file}`)),
+);
 
 const violations = [
   ...rules.checkTable(),
@@ -30,6 +37,7 @@ const violations = [
   ...rules.checkDefaultExports(sources),
   ...rules.checkRandomness(sources),
   ...rules.checkClock(sources),
+  ...checkUnusedExports(sources, users),
 ].sort((left, right) => (left.file === right.file ? left.line - right.line : left.file < right.file ? -1 : 1));
 
 for (const { file, line, text } of violations) console.error(`${file}:${line} ${text}`);
@@ -42,9 +50,10 @@ function readSource(file) {
   const code = blankSource(text);
   const imports = findImports(text, code)
     .filter(({ specifier }) => specifier.startsWith("."))
-    .map(({ specifier, position, isTypeOnly }) => ({
+    .map(({ specifier, position, isTypeOnly, names }) => ({
       specifier,
       isTypeOnly,
+      names,
       target: posix.join(posix.dirname(file), specifier),
       line: lineAt(text, position),
     }));

@@ -2,7 +2,7 @@
  * The layout rules. Each takes the sources and returns violations `{ file, line, text }`.
  *
  * A source is `{ file, folder, text, code, imports }`: the path from the root, the first folder under src (empty for
- * src itself), the text, the text with comments and strings blanked, and the relative imports with their targets.
+ * entry points), the text, the text with comments and strings blanked, and the relative imports with their targets.
  */
 import { findCycles } from "./find-cycles.mjs";
 import { allowedImports, clockFiles, clockFolders, consolePlaces } from "./import-table.mjs";
@@ -45,7 +45,9 @@ export function checkDirection(sources) {
 }
 
 export function checkFolderCycles(sources) {
-  const edges = crossFolderImports(sources);
+  const edges = crossFolderImports(sources).filter(
+    ({ source, target }) => source.folder !== "" && target.folder !== "",
+  );
   return findCycles(graphOf(edges.map(({ source, target }) => [source.folder, target.folder]))).map((cycle) => {
     const steps = cycle.map((from, index) => {
       const to = cycle[(index + 1) % cycle.length];

@@ -9,8 +9,8 @@
 const BEFORE_REGEX =
   /(?:^|[(,=:[!&|?{};+\-*%<>~^]|\b(?:return|typeof|case|in|of|delete|void|throw|new|await|yield))\s*$/;
 
-/** The start of an import or export of types only, up to its `from`. */
-const TYPE_IMPORT = /\b(?:import|export)\s+type\b[^"'`;]*$/;
+/** What stands between `import` or `export` and the `from` at the end of the text. */
+const CLAUSE = /[^]*\b(?:import|export)\s+([^"'`;]*)$/;
 const LONGEST_IMPORT = 4_000;
 
 export function blankSource(text) {
@@ -58,15 +58,30 @@ export function blankSource(text) {
   return blanked;
 }
 
-/** Each import as `{ specifier, position, isTypeOnly }`. Specifiers put together at run time are left out. */
+/**
+ * Each import as `{ specifier, position, isTypeOnly, names }`. Specifiers put together at run time are left out. `names` are those the
+ * other file exports, null where all of them may be meant: a namespace, `export *`, a dynamic import.
+ */
 export function findImports(text, blanked) {
   const openings = blanked.matchAll(/(?<![.\w$])(?:from|import)\s*\(?\s*(["'`])/g);
   return [...openings].flatMap((match) => {
     const start = match.index + match[0].length;
     const specifier = text.slice(start, text.indexOf(match[1], start));
-    const isTypeOnly = TYPE_IMPORT.test(blanked.slice(Math.max(0, match.index - LONGEST_IMPORT), match.index));
-    return specifier.includes("${") ? [] : [{ specifier, position: match.index, isTypeOnly }];
+    if (specifier.includes("${")) return [];
+    const isFrom = match[0].startsWith("from");
+    const before = isFrom ? blanked.slice(Math.max(0, match.index - LONGEST_IMPORT), match.index) : "";
+    const clause = CLAUSE.exec(before)?.[1];
+    const names = isFrom ? listedNames(clause ?? "") : match[0].includes("(") ? null : [];
+    return [{ specifier, position: match.index, isTypeOnly: /^type\b/.test(clause ?? ""), names }];
   });
+}
+
+/** The names in the braces of an import or export, as their own file calls them; null without braces. */
+export function listedNames(clause) {
+  const list = /\{([^}]*)\}/.exec(clause)?.[1];
+  if (list === undefined) return null;
+  const items = list.split(",").map((item) => item.trim());
+  return items.filter((item) => item !== "").map((item) => item.replace(/^type\s+/, "").split(/\s+as\s+/)[0]);
 }
 
 export function lineAt(text, position) {

@@ -4,7 +4,7 @@ import { expectBatch } from "./expect-batch.ts";
 import { maskedMean, maskedVariance, zeroOutside } from "./masked.ts";
 
 /** How values are whitened. */
-export interface WhitenOptions {
+interface WhitenOptions {
   /** False scales and keeps the mean: (x - mean) / std + mean. Default true. */
   readonly shiftMean?: boolean;
 }

@@ -8,7 +8,7 @@ import { RerollError } from "../errors/reroll-error.ts";
 import { isLoopback, listenError } from "../generation/server/listen-address.ts";
 
 /** An address as a person typed it. */
-export interface TypedAddress {
+interface TypedAddress {
   readonly host: string;
   /** 0 takes a free one. */
   readonly port: number;

@@ -73,7 +73,7 @@ function createProgram(): Command {
 }
 
 /** What a person reads about an error. */
-export function describeError(error: unknown, isDebugging: boolean): string {
+function describeError(error: unknown, isDebugging: boolean): string {
   if (!(error instanceof Error)) return `error: ${String(error)}`;
   if (error instanceof RerollError && !isDebugging) return `error: ${error.message}`;
   const cause = error.cause === undefined ? "" : `\ncaused by: ${describeError(error.cause, true)}`;

@@ -10,7 +10,7 @@ import { setImmediate } from "node:timers/promises";
 import { type Line, tailLines } from "./tail-lines.ts";
 
 /** The receiver of the lines. */
-export interface LineTaker {
+interface LineTaker {
   take(json: unknown, line: Line): void;
   /** Everything taken so far is not true any more. */
   onReset(): void;

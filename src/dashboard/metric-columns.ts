@@ -14,7 +14,7 @@ import { NumberList } from "./number-list.ts";
 import { thinOut } from "./thin-out.ts";
 
 /** Which points of a metric are wanted. */
-export interface SeriesQuery {
+interface SeriesQuery {
   readonly maxPoints: number;
   /** Weight of the past in the moving average, from 0 (none) to below 1. */
   readonly smoothing: number;

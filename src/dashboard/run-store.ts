@@ -19,7 +19,7 @@ import { TrajectoryIndex } from "./trajectory-index.ts";
 const MAX_OPEN = 32;
 
 /** A run and what was read of it. */
-export interface OpenRun {
+interface OpenRun {
   readonly key: string;
   readonly folder: string;
   readonly metrics: MetricColumns;

@@ -19,7 +19,7 @@ const spanSchema = z.object({
 });
 
 /** A stretch of the timeline, and how many points of the screen it has. */
-export interface SpanWindow {
+interface SpanWindow {
   readonly fromMs?: number | undefined;
   readonly toMs?: number | undefined;
   readonly width: number;

@@ -20,7 +20,7 @@ export interface Line {
 }
 
 /** A slice of lines, and the byte after the last of them. */
-export interface LineSlice {
+interface LineSlice {
   readonly lines: readonly Line[];
   readonly nextByte: number;
   /** Lines that were passed over. */

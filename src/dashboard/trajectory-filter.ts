@@ -26,7 +26,7 @@ export const trajectoryQuery = z.strictObject({
 });
 
 /** A checked query. */
-export type TrajectoryQuery = z.output<typeof trajectoryQuery>;
+type TrajectoryQuery = z.output<typeof trajectoryQuery>;
 
 /** The part of an answer that depends on the filter. */
 export function filterTrajectories(

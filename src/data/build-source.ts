@@ -13,14 +13,14 @@ import { mixSources } from "./mix-sources.ts";
 import type { PromptSource } from "./prompt-source.ts";
 
 /** What sources are built from besides their options. */
-export interface SourceParts {
+interface SourceParts {
   readonly seed: number;
   /** The environments of the run by name; an `EnvFactory` fits. */
   readonly envs?: Readonly<Record<string, { readonly makePrompt?: (seed: number) => Prompt }>>;
 }
 
 /** A source, and what is to be said about it. */
-export interface BuiltSource {
+interface BuiltSource {
   readonly source: PromptSource;
   /** What was found and chosen, a line for each set: worth showing at the start of a run. */
   readonly statements: readonly string[];

@@ -29,7 +29,7 @@ export interface CurriculumOptions {
 }
 
 /** A source that learns: `record` is always there. */
-export type CurriculumSource = PromptSource & Required<Pick<PromptSource, "record">>;
+type CurriculumSource = PromptSource & Required<Pick<PromptSource, "record">>;
 
 const positionSchema = z.looseObject({
   numDrawn: z.int().min(0),

@@ -53,21 +53,21 @@ const fileOptions = {
 };
 
 /** Files with one object per line. */
-export const jsonlOptions = z.strictObject({ type: z.literal("jsonl"), ...fileOptions });
+const jsonlOptions = z.strictObject({ type: z.literal("jsonl"), ...fileOptions });
 /** Files with one array of objects. */
-export const jsonOptions = z.strictObject({ type: z.literal("json"), ...fileOptions });
+const jsonOptions = z.strictObject({ type: z.literal("json"), ...fileOptions });
 /** Parquet files. */
-export const parquetOptions = z.strictObject({ type: z.literal("parquet"), ...fileOptions });
+const parquetOptions = z.strictObject({ type: z.literal("parquet"), ...fileOptions });
 
 /** Rows written into the run file. */
-export const rowsOptions = z.strictObject({
+const rowsOptions = z.strictObject({
   type: z.literal("rows"),
   ...setOptions,
   rows: z.array(z.record(z.string(), z.json())).min(1).describe("Rows written into the run file."),
 });
 
 /** Prompts that an environment makes. */
-export const envOptions = z.strictObject({
+const envOptions = z.strictObject({
   type: z.literal("env"),
   env: z.string().min(1).describe("Domain of the environment that makes the prompts."),
   part: z
@@ -79,7 +79,7 @@ export const envOptions = z.strictObject({
 });
 
 /** Several sources by ratios. */
-export const mixOptions = z.strictObject({
+const mixOptions = z.strictObject({
   type: z.literal("mix"),
   parts: z
     .array(
@@ -98,7 +98,7 @@ export const mixOptions = z.strictObject({
 });
 
 /** A source whose prompts are chosen by measured difficulty. */
-export const curriculumOptions = z.strictObject({
+const curriculumOptions = z.strictObject({
   type: z.literal("curriculum"),
   get source() {
     return dataOptions;

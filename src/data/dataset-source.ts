@@ -6,7 +6,7 @@ import { indexedSource, type PassOptions } from "./indexed-source.ts";
 import type { PromptSource } from "./prompt-source.ts";
 
 /** The prompts of the set, and a name that tells it from others. */
-export interface DatasetSourceOptions extends PassOptions {
+interface DatasetSourceOptions extends PassOptions {
   readonly name: string;
   readonly prompts: readonly Prompt[];
 }

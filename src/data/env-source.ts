@@ -10,7 +10,7 @@ import { indexedSource, type PassOptions } from "./indexed-source.ts";
 import type { PromptSource } from "./prompt-source.ts";
 
 /** Which environment makes the prompts, and from which seeds. */
-export interface EnvSourceOptions extends PassOptions {
+interface EnvSourceOptions extends PassOptions {
   /** The domain of the environment. */
   readonly name: string;
   readonly makePrompt: (seed: number) => Prompt;

@@ -11,7 +11,7 @@ import type { PromptSource } from "./prompt-source.ts";
 import { readPosition } from "./saved-position.ts";
 
 /** Prompts by index, all at hand or made when asked for. */
-export interface IndexedPrompts {
+interface IndexedPrompts {
   readonly size: number;
   promptAt(index: number): Prompt;
   /** Tells these prompts from others; becomes part of the position. */

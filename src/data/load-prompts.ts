@@ -14,7 +14,7 @@ import { splitByHash } from "./split-by-hash.ts";
 import { ownId, type RowPrompt, rowError, toPrompt } from "./to-prompt.ts";
 
 /** Options of a set of prompts. */
-export interface LoadOptions extends SchemaChoice {
+interface LoadOptions extends SchemaChoice {
   /** Stands before the row in ids. Default: the last folder and the file of the first path, as in `gsm8k/train`. */
   readonly name?: string | undefined;
   /** Which side of a split by content to take, and the share of rows that are for validation. Default: all rows. */

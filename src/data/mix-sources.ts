@@ -12,14 +12,14 @@ import type { PromptSource } from "./prompt-source.ts";
 import { readPosition } from "./saved-position.ts";
 
 /** A source and its share. */
-export interface MixPart {
+interface MixPart {
   /** Any number above 0; only its share of the sum counts. */
   readonly ratio: number;
   readonly source: PromptSource;
 }
 
 /** Options of a mixture. */
-export interface MixOptions {
+interface MixOptions {
   /**
    * What happens when it is the turn of a part that is over. `stop` (default): the mixture is over, and ratios held to the
    * end. `drop`: the others go on by their ratios until all are over, as an evaluation of everything wants it.

@@ -15,7 +15,7 @@ interface DataFormat {
 }
 
 /** The formats by the name that run files use. */
-export const dataFormats = {
+const dataFormats = {
   jsonl: { read: readJsonl, endings: [".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz"] },
   json: { read: readJsonArray, endings: [".json", ".json.gz"] },
   parquet: { read: readParquet, endings: [".parquet"] },

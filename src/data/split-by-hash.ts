@@ -8,7 +8,7 @@ import { RerollError } from "../errors/reroll-error.ts";
 import { deriveSeed } from "../random/random.ts";
 
 /** The two sides of a split, each in the order of the rows. */
-export interface HashSplit<Row> {
+interface HashSplit<Row> {
   readonly train: Row[];
   readonly validation: Row[];
 }

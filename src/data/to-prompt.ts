@@ -16,7 +16,7 @@ export interface RowPrompt {
 }
 
 /** A row that lacks what a prompt needs, and which column it was looked for in. */
-export interface IncompleteRow {
+interface IncompleteRow {
   readonly missing: string;
 }
 

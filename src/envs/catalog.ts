@@ -15,7 +15,7 @@ import { toolUse } from "./tool-use/tool-use.ts";
 import { webshop } from "./webshop/webshop.ts";
 
 /** A definition without the type of its options. */
-export interface EnvEntry {
+interface EnvEntry {
   readonly type: string;
   readonly options: z.ZodObject;
   /** Checks the options and builds; refuses wrong ones by name. */

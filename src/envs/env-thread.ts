@@ -18,7 +18,7 @@ const START_MS = 60_000;
 const READY = 0;
 
 /** A request without its number. */
-export type EnvRequest = WithoutId<Exclude<ToEnvThread, { kind: "abort" }>>;
+type EnvRequest = WithoutId<Exclude<ToEnvThread, { kind: "abort" }>>;
 type WithoutId<Message> = Message extends unknown ? Omit<Message, "id"> : never;
 
 interface Pending {

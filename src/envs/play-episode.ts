@@ -24,13 +24,13 @@ export function oracleAgent(): Agent {
 }
 
 /** One reply and what came of it. */
-export interface PlayedTurn {
+interface PlayedTurn {
   readonly reply: string;
   readonly step: EnvStep;
 }
 
 /** All that happened in an episode. */
-export interface PlayedEpisode {
+interface PlayedEpisode {
   readonly opening: Opening;
   readonly turns: readonly PlayedTurn[];
   /** `stopped` where `maxTurns` came first. */
@@ -44,7 +44,7 @@ export interface PlayedEpisode {
 }
 
 /** When to stop early. */
-export interface PlayOptions {
+interface PlayOptions {
   readonly signal?: AbortSignal;
   /** Default 1,000: an environment that never ends does not hold its caller for ever. */
   readonly maxTurns?: number;

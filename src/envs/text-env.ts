@@ -54,7 +54,7 @@ export type EnvStep =
   /** A limit of the environment ended it. */
   | (EnvStepFacts & { readonly kind: "truncated"; readonly observation?: Observation });
 
-export interface EnvStepFacts {
+interface EnvStepFacts {
   readonly reward: number;
   /** Numbers of this step, such as `valid_action`. Of the last step also those of the episode, such as `success`. */
   readonly metrics: Readonly<Record<string, number>>;

@@ -8,7 +8,7 @@ import type { TrajectoryGroup } from "../flow/trajectory.ts";
  * where the environment names no states. `td-error`: how wrong the critic was about the group when it was last trained on,
  * which training has to tell.
  */
-export type ReplaySignal = "recency" | "advantage" | "reward" | "rarity" | "td-error";
+type ReplaySignal = "recency" | "advantage" | "reward" | "rarity" | "td-error";
 
 /**
  * How strongly each signal counts. A priority is the product of the signals, each to the power of its weight: what they are

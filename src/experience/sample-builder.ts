@@ -20,7 +20,7 @@ export interface BuildOptions {
   readonly maxTokens?: number;
 }
 
-export interface BuiltSamples {
+interface BuiltSamples {
   readonly samples: readonly TokenSample[];
   readonly metrics: Metrics;
 }

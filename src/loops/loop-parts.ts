@@ -19,7 +19,7 @@ export interface LoopParts {
   readonly groupsPerStep: number;
 }
 
-export interface RolloutPart {
+interface RolloutPart {
   take(numGroups: number, signal: AbortSignal): Promise<Rollout>;
   /** Training steps done so far, and the version that new tokens are drawn with. */
   setProgress(step: number, version: number): void;

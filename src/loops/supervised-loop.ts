@@ -3,7 +3,7 @@ import type { Metrics } from "../flow/metrics.ts";
 import type { TokenSample } from "../flow/token-sample.ts";
 import type { Trainer } from "../training/trainer.ts";
 
-export interface SupervisedParts {
+interface SupervisedParts {
   readonly trainer: Trainer;
   /** The samples of the next update. */
   readonly next: () => Promise<readonly TokenSample[]>;

@@ -13,7 +13,7 @@ export interface PoolLimits {
   readonly maxQueued: number;
 }
 
-export interface BoundedPool {
+interface BoundedPool {
   /** Rejects with QUEUE_FULL or ABORTED where the task does not get to run. */
   run<T>(task: () => Promise<T>, signal: AbortSignal): Promise<T>;
   readonly numRunning: number;

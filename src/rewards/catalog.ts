@@ -36,7 +36,7 @@ export const rewards = {
   "reward-model": rewardModel,
 } as const;
 
-export type RewardType = keyof typeof rewards;
+type RewardType = keyof typeof rewards;
 
 /** What a run file says: a reward by type, the options that differ from its defaults, and a name for its metrics. */
 export type RewardChoice =
@@ -45,7 +45,7 @@ export type RewardChoice =
   | CustomRewardChoice;
 
 /** Several rewards as one. See combineRewards. */
-export interface CombineChoice {
+interface CombineChoice {
   readonly type: "combine";
   readonly name?: string;
   readonly mode: "weighted" | "product" | "gate";
@@ -55,7 +55,7 @@ export interface CombineChoice {
 }
 
 /** A reward written out in the run file: `{ type: "custom", name: "short", score: ({ reply }) => ({ value: ... }) }`. */
-export interface CustomRewardChoice extends Omit<Reward, "cost"> {
+interface CustomRewardChoice extends Omit<Reward, "cost"> {
   readonly type: "custom";
   /** Default instant. */
   readonly cost?: Reward["cost"];
@@ -95,11 +95,6 @@ export async function buildRoute(
     byDomain[domain] = await buildReward(chosen, `${path}.${domain}`);
   }
   return routeByDomain(byDomain);
-}
-
-/** The JSON Schema of what a person may write for a reward, with defaults and descriptions. */
-export function rewardJsonSchema(type: RewardType) {
-  return z.toJSONSchema(rewards[type].options, { io: "input" });
 }
 
 const taggedSchema = z.looseObject({ type: z.string(), name: z.string().min(1).optional() });

@@ -10,7 +10,7 @@ import { linkedAbort } from "./linked-abort.ts";
 import type { CostClass, Reward, RewardInput, RewardScore } from "./reward.ts";
 import { expectScore, rewardFailure } from "./reward-failure.ts";
 
-export interface RewardPart {
+interface RewardPart {
   readonly reward: Reward;
   /** Default 1. */
   readonly weight?: number | undefined;
@@ -18,7 +18,7 @@ export interface RewardPart {
   readonly threshold?: number | undefined;
 }
 
-export interface CombineOptions {
+interface CombineOptions {
   /**
    * weighted: the sum of weight x value. product: the product of weight x value.
    * gate: as weighted when every part reaches its threshold, else `closed`.

@@ -27,13 +27,13 @@ export type RewardOutcome =
     }
   | { readonly kind: "failed"; readonly error: RerollError; readonly elapsedMs: number };
 
-export interface CostLimits extends PoolLimits {
+interface CostLimits extends PoolLimits {
   /** From when it has its slot. */
   readonly timeoutMs: number;
 }
 
 /** Enough for the rewards of this project on one machine. A judge or sandbox with limits of its own stays below them. */
-export const defaultLimits: Readonly<Record<CostClass, CostLimits>> = {
+const defaultLimits: Readonly<Record<CostClass, CostLimits>> = {
   instant: { concurrency: 256, maxQueued: 65_536, timeoutMs: 1_000 },
   cpu: { concurrency: 16, maxQueued: 65_536, timeoutMs: 30_000 },
   sandbox: { concurrency: 16, maxQueued: 65_536, timeoutMs: 60_000 },
@@ -41,7 +41,7 @@ export const defaultLimits: Readonly<Record<CostClass, CostLimits>> = {
   network: { concurrency: 64, maxQueued: 65_536, timeoutMs: 300_000 },
 };
 
-export interface ScorerOptions {
+interface ScorerOptions {
   /** One reward for all prompts, or a route. */
   readonly reward: Reward | RewardRoute;
   /** What differs from `defaultLimits`. */

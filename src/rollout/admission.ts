@@ -1,6 +1,6 @@
 /** How many groups may be on their way, so that what is trained on is never older than allowed. */
 
-export interface AdmissionCounts {
+interface AdmissionCounts {
   /** Groups delivered since the start of the run, and those that are ready. */
   readonly accepted: number;
   readonly running: number;

@@ -15,7 +15,7 @@ import type { ChatMessage, ChatTool } from "../flow/chat-message.ts";
 import type { Turn } from "../flow/trajectory.ts";
 
 /** Whether the model sees the whole conversation, or the instructions and the latest observation alone. */
-export type TurnContext = "conversation" | "turn";
+type TurnContext = "conversation" | "turn";
 
 export interface ChatFormatOptions {
   /** Default "conversation". */

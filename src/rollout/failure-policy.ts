@@ -19,7 +19,7 @@ export interface Wait extends NamedWork {
   readonly stop: AbortController;
 }
 
-export interface NamedWork {
+interface NamedWork {
   readonly stage: FailedStage;
   /** Starts the message: `Env "sokoban" step`. */
   readonly name: string;

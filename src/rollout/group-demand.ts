@@ -9,7 +9,7 @@ export interface GroupCounts {
 }
 
 /** Groups that a caller of `take` waits for. */
-export interface Demand {
+interface Demand {
   readonly numGroups: number;
   /** Per domain; they add up to `numGroups`. */
   readonly quotas: readonly number[];

@@ -31,7 +31,7 @@ export interface SampleTask extends Omit<EpisodeTask, "queuedMs"> {
 }
 
 /** Told of samples that wait, and of those that will not start any more; gives the time. */
-export type TellSample = (sampleId: string, stage: "queued" | "aborted") => number;
+type TellSample = (sampleId: string, stage: "queued" | "aborted") => number;
 
 export class GroupRun {
   readonly plan: GroupPlan;

@@ -2,7 +2,7 @@
 import type { TrajectoryGroup } from "../flow/trajectory.ts";
 import type { GroupPlan } from "./group-run.ts";
 
-export interface ReadyGroup {
+interface ReadyGroup {
   readonly plan: GroupPlan;
   readonly group: TrajectoryGroup;
   /** The oldest version of any of its tokens; Infinity where it has none. */

@@ -3,7 +3,7 @@ import { numReplays } from "../experience/join-replays.ts";
 import type { RunConfig } from "./run-config.ts";
 
 /** What one step trains on, and in how many updates. */
-export interface StepArithmetic {
+interface StepArithmetic {
   readonly numFresh: number;
   /** Trajectories that are replayed, once there are enough of them: fewer at first, or where one is drawn twice. */
   readonly numReplayed: number;

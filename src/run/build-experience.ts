@@ -13,7 +13,7 @@ import { oldestVersionOf } from "../rollout/oldest-version.ts";
 import type { RunConfig } from "./run-config.ts";
 
 /** Experience whose state can be saved: what it keeps for replay. */
-export interface SavedExperience extends ExperiencePart {
+interface SavedExperience extends ExperiencePart {
   position(): JsonValue;
   restore(position: JsonValue): void;
 }

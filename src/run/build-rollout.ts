@@ -79,7 +79,7 @@ function inDomain(domain: string, { makePrompt, ...factory }: EnvFactory): EnvFa
   return makePrompt === undefined ? factory : { ...factory, makePrompt: (seed) => ({ ...makePrompt(seed), domain }) };
 }
 
-export interface EpisodeRunnerParts {
+interface EpisodeRunnerParts {
   readonly generate: Generate;
   readonly tokenizer: Tokenizer;
   readonly clock: Clock;
@@ -131,7 +131,7 @@ export async function buildSources(config: RunConfig, world: RunWorld): Promise<
   return { sources: built, statements: built.flatMap(({ statements }) => statements) };
 }
 
-export interface BuiltSources {
+interface BuiltSources {
   readonly sources: readonly DomainSource[];
   readonly statements: readonly string[];
 }

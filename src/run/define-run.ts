@@ -24,7 +24,7 @@ export interface EnvTypes {
 }
 
 /** A built-in environment with the options that differ from its defaults, or one's own: `{ type: "custom", ...myEnv() }`. */
-export type RunEnv =
+type RunEnv =
   | { [Type in keyof EnvTypes]: { readonly type: Type } & z.input<EnvTypes[Type]["options"]> }[keyof EnvTypes]
   | ({ readonly type: "custom" } & EnvFactory);
 

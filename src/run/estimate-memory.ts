@@ -16,7 +16,7 @@ export interface MemoryPart {
 }
 
 /** What decides the memory of a run, beside its config. */
-export interface MemoryFacts {
+interface MemoryFacts {
   readonly model: CausalLmConfig;
   readonly isOnGpu: boolean;
   readonly dtype: "float32" | "bfloat16";

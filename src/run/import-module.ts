@@ -16,6 +16,14 @@ export async function importModule(path: string): Promise<Record<string, unknown
   return load(pathToFileURL(path).href);
 }
 
+/** The entry points that export a value of this name, such as "reroll/control". */
+export async function entryPointsWith(name: string): Promise<readonly string[]> {
+  const { load } = await import(/* @vite-ignore */ NATIVE_IMPORT);
+  const modules = Object.entries(entryPoints()).filter(([, url]) => /\.[jt]s$/.test(url));
+  const found = await Promise.all(modules.map(async ([entry, url]) => (name in (await load(url)) ? [entry] : [])));
+  return found.flat();
+}
+
 /** An import that no bundler or test runner has rewritten. */
 const NATIVE_IMPORT = "data:text/javascript,export const load = (url) => import(url);";
 

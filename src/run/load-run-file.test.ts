@@ -42,6 +42,16 @@ test.each([
   ["broken.json", '{ "seed": 1,\n "name": "x"', /cannot be read: .*broken\.json:2:\d+: /],
   ["throws.ts", 'throw new Error("no luck");', /cannot be loaded: no luck/],
   ["missing.ts", 'import "./nothing.ts";', /cannot be loaded: Cannot find module .*nothing\.ts/],
+  [
+    "moved.ts",
+    'import { defineControlRun } from "reroll";\nexport default defineControlRun({});',
+    /reroll does not export defineControlRun\. Import it from "reroll\/control"\./,
+  ],
+  [
+    "inside.ts",
+    'import "reroll/run/train-run.ts";',
+    /reroll\/run\/train-run\.ts is no entry point of reroll\. There are: reroll, /,
+  ],
   ["empty.ts", "export const config = {};", /exports no run\. It exports config\. Write "export default defineRun/],
   ["list.yaml", "- 1\n- 2\n", /must hold an object .*: got a list/],
   ["function.ts", "export default () => ({});", /must hold an object .*: got a function/],

@@ -8,7 +8,7 @@ import { readFileSync, statSync } from "node:fs";
 import { extname, resolve } from "node:path";
 import { parseDocument } from "yaml";
 import { RerollError } from "../errors/reroll-error.ts";
-import { importModule } from "./import-module.ts";
+import { entryPointsWith, importModule } from "./import-module.ts";
 
 /** What a run file holds, before it is checked. */
 export type RawRun = Readonly<Record<string, unknown>>;
@@ -36,14 +36,24 @@ export async function loadRunFile(path: string): Promise<RawRun> {
 }
 
 async function loadModule(path: string, file: string): Promise<unknown> {
-  const found = await importModule(file).catch((cause: unknown) => {
-    throw unusable(path, `cannot be loaded: ${reasonOf(cause, file)}`, cause);
+  const found = await importModule(file).catch(async (cause: unknown) => {
+    throw unusable(path, `cannot be loaded: ${(await elsewhere(cause)) ?? reasonOf(cause, file)}`, cause);
   });
   const run = "default" in found ? found.default : found.run;
   if (run !== undefined) return run;
   const names = Object.keys(found);
   const has = names.length === 0 ? "It exports nothing." : `It exports ${names.join(", ")}.`;
   throw unusable(path, `exports no run. ${has} Write "export default defineRun({ ... })", or export it as "run".`);
+}
+
+/** Where a name is that a file looks for at the wrong entry point of reroll. */
+async function elsewhere(cause: unknown): Promise<string | undefined> {
+  const text = cause instanceof SyntaxError ? cause.message : "";
+  const [, entry, name] = /module '(reroll(?:\/\w+)?)' does not provide an export named '(\w+)'/.exec(text) ?? [];
+  if (entry === undefined || name === undefined) return undefined;
+  const places = await entryPointsWith(name);
+  if (places.length === 0) return undefined;
+  return `${entry} does not export ${name}. Import it from ${places.map((place) => `"${place}"`).join(" or ")}.`;
 }
 
 /** JSON is read as YAML, of which it is a part: errors then name the line. */

@@ -11,7 +11,7 @@ import type { RunWorld } from "./build-rollout.ts";
 import type { RunEngine } from "./open-engine.ts";
 import type { RunConfig } from "./run-config.ts";
 
-export interface AgentParts {
+interface AgentParts {
   readonly engine: RunEngine;
   readonly tokenizer: Tokenizer;
   readonly world: RunWorld;
@@ -20,7 +20,7 @@ export interface AgentParts {
   readonly onError: (cause: unknown) => void;
 }
 
-export interface OpenedAgent {
+interface OpenedAgent {
   /** Episodes at a temperature: what the agent asks for is overruled, since log-probs must be of one distribution. */
   readonly episodesAt: (temperature: number) => RunEpisode;
   close(): Promise<void>;

@@ -24,7 +24,7 @@ export interface RunEngine {
   close(): Promise<void>;
 }
 
-export interface EnginePlace {
+interface EnginePlace {
   readonly modelFolder: string;
   readonly runFolder: string;
   readonly placement: Placement;

@@ -26,7 +26,7 @@ export interface RunParts {
   close(): Promise<void>;
 }
 
-export interface OpenOptions {
+interface OpenOptions {
   readonly folder: string;
   readonly clock: Clock;
   /** Told of failures of the endpoint that agents talk to. */

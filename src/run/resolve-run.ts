@@ -38,7 +38,7 @@ export function resolveRun(
 }
 
 /** A value from an environment variable. */
-export interface Variable {
+interface Variable {
   readonly override: Override;
   readonly origin: Origin;
 }
@@ -66,7 +66,7 @@ export function joinRun(
 }
 
 /** A key with its value. */
-export interface Leaf {
+interface Leaf {
   readonly key: string;
   readonly value: unknown;
 }

@@ -9,12 +9,12 @@ import type { TrainResult } from "./train-run.ts";
 import type { Validate } from "./validation.ts";
 
 /** How often to validate and save. */
-export interface ProgressConfig {
+interface ProgressConfig {
   readonly validation: Pick<NonNullable<RunConfig["validation"]>, "every" | "metric" | "stopAt" | "patience"> | null;
   readonly checkpoint: Pick<RunConfig["checkpoint"], "every">;
 }
 
-export interface ProgressParts {
+interface ProgressParts {
   readonly config: ProgressConfig;
   readonly trainer: SavedTrainer;
   readonly tracker: RunTracker;

@@ -5,7 +5,7 @@ import type { RunConfig } from "./run-config.ts";
 export const MAX_UNCORRECTED = 4;
 
 /** A key of the run file that lets tokens grow old, and how old. */
-export interface StalenessBound {
+interface StalenessBound {
   readonly key: "loop.maxStaleness" | "replay.maxAge";
   readonly steps: number;
 }

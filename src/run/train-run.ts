@@ -22,7 +22,7 @@ import { RunProgress } from "./run-progress.ts";
 import { buildValidation } from "./validation.ts";
 import { warmStartSamples } from "./warm-start.ts";
 
-export interface TrainOptions {
+interface TrainOptions {
   readonly folder: string;
   readonly tracker: RunTracker;
   readonly signal: AbortSignal;

@@ -9,7 +9,7 @@ import { RolloutScheduler } from "../rollout/rollout-scheduler.ts";
 import { defaultData, type RunWorld } from "./build-rollout.ts";
 import type { RunConfig } from "./run-config.ts";
 
-export interface ValidationResult {
+interface ValidationResult {
   /** The metrics of a rollout, named `validation/...`. */
   readonly metrics: Metrics;
   /** The rollout that was measured; absent in control runs, which have no token trajectories. */

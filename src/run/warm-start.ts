@@ -29,7 +29,7 @@ export async function warmStartSamples(
   return playedSamples({ world, source, format, agent, turnsPerStep, seed });
 }
 
-export interface PlayParts {
+interface PlayParts {
   readonly world: RunWorld;
   readonly source: PromptSource;
   readonly format: ChatFormat;
@@ -39,7 +39,7 @@ export interface PlayParts {
 }
 
 /** Turns of episodes that an agent without a model has played, each a sample of its own. */
-export function playedSamples(parts: PlayParts): () => Promise<readonly TokenSample[]> {
+function playedSamples(parts: PlayParts): () => Promise<readonly TokenSample[]> {
   const { world, source, format, agent, turnsPerStep, seed } = parts;
   let numPlayed = 0;
   return async () => {
@@ -63,7 +63,7 @@ export function playedSamples(parts: PlayParts): () => Promise<readonly TokenSam
 }
 
 /** Rows whose truth is the reply to learn, or whose last message is. */
-export function givenSamples(
+function givenSamples(
   source: PromptSource,
   format: ChatFormat,
   rowsPerStep: number,

@@ -31,7 +31,7 @@ const ENVIRONMENT = {
   OPENBLAS_NUM_THREADS: "1",
 };
 
-export interface BubblewrapOptions {
+interface BubblewrapOptions {
   readonly python: string;
   readonly packages: readonly string[];
 }

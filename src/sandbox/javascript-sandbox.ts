@@ -10,7 +10,7 @@ import type { JavaScriptRequest } from "./javascript-runner.ts";
 import { defaultLimits, type Sandbox, type SandboxLimits, type SandboxProgram, type SandboxResult } from "./sandbox.ts";
 import { createWorkerPool, type SandboxWorker, workerLost } from "./worker-pool.ts";
 
-export interface JavaScriptSandboxOptions {
+interface JavaScriptSandboxOptions {
   /** Programs at the same time. Default: the number of cores. */
   readonly numWorkers?: number;
   /** A thread is replaced after this many programs, which gives back the memory it took. Default 1000. */

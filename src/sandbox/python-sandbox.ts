@@ -11,7 +11,7 @@ import { type PythonLimits, startPythonWorker } from "./python-worker.ts";
 import { defaultLimits, type Sandbox, type SandboxLimits } from "./sandbox.ts";
 import { createWorkerPool } from "./worker-pool.ts";
 
-export interface PythonSandboxOptions {
+interface PythonSandboxOptions {
   /** Programs at the same time. Default: the number of cores. */
   readonly numWorkers?: number;
   /** A worker is replaced after this many runs; 1 starts a fresh sandbox for each program, which is more than ten times slower. Default 1000. */

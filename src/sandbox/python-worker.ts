@@ -15,7 +15,7 @@ import type { SandboxLimits, SandboxOutput, SandboxProgram, SandboxResult } from
 import { seccompFilter } from "./seccomp-filter.ts";
 import { type SandboxWorker, workerLost } from "./worker-pool.ts";
 
-export interface PythonWorkerOptions {
+interface PythonWorkerOptions {
   readonly bubblewrap: string;
   /** The interpreter, with its path resolved. */
   readonly python: string;

@@ -16,7 +16,7 @@ export interface SandboxWorker {
   readonly stop: () => Promise<void>;
 }
 
-export interface WorkerPoolOptions {
+interface WorkerPoolOptions {
   readonly start: () => Promise<SandboxWorker>;
   readonly numWorkers: number;
   /** A worker is replaced after this many runs. */

@@ -5,7 +5,7 @@ import type { PolicyLossInputs } from "../algorithms/losses/policy/policy-loss.t
 import { gradients } from "../torch/autograd.ts";
 import { onesLike, tensor } from "../torch/create.ts";
 
-export interface ExampleInputs {
+interface ExampleInputs {
   /** policy / anchor of every token. */
   readonly ratios: number[][];
   readonly advantages: number[][];

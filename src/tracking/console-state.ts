@@ -33,7 +33,7 @@ export interface ConsoleState {
 }
 
 /** The highest mean reward that a validation of this process has found. */
-export interface BestValidation {
+interface BestValidation {
   readonly step: number;
   readonly reward: number;
 }

@@ -9,7 +9,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import type { MetricRecord } from "./run-record.ts";
 
 /** What a queue works with. */
-export interface DeliveryParts {
+interface DeliveryParts {
   /** As it is called in warnings. */
   readonly name: string;
   /** Hands over a batch. Throws `DeliveryRefused` where trying again makes no sense. */

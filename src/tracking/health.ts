@@ -7,7 +7,7 @@
 import type { Metrics } from "../flow/metrics.ts";
 
 /** A warning about a run. */
-export interface HealthWarning {
+interface HealthWarning {
   readonly code: HealthCode;
   readonly text: string;
   readonly link: string;
@@ -122,7 +122,7 @@ const checks = {
 } satisfies Readonly<Record<string, Check>>;
 
 /** Every code, each a heading of the guide. */
-export type HealthCode = keyof typeof checks;
+type HealthCode = keyof typeof checks;
 /** All codes, in the order in which they are checked. */
 export const healthCodes = Object.keys(checks) as readonly HealthCode[];
 

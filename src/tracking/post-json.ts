@@ -2,7 +2,7 @@
 import { DeliveryRefused } from "./delivery-queue.ts";
 
 /** One request. */
-export interface JsonRequest {
+interface JsonRequest {
   readonly url: string;
   readonly method?: "GET" | "POST";
   readonly headers?: Readonly<Record<string, string>>;

@@ -91,7 +91,7 @@ export function readTrajectories(folder: string, step: number): Promise<JsonLine
 }
 
 /** The steps whose trajectories were written, in order. */
-export async function listTrajectorySteps(folder: string): Promise<readonly number[]> {
+async function listTrajectorySteps(folder: string): Promise<readonly number[]> {
   const names = await namesIn(join(folder, runFiles.trajectories));
   return names.flatMap((name) => /^step-(\d+)\.jsonl$/.exec(name)?.slice(1).map(Number) ?? []).sort((a, b) => a - b);
 }

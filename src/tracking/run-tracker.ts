@@ -42,7 +42,7 @@ export interface RunTracker {
 }
 
 /** A tracker with the folder, terminal and sinks it writes to, in the hands of the one who opened it. */
-export interface OpenRunTracker extends RunTracker {
+interface OpenRunTracker extends RunTracker {
   setStatus(status: RunStatus, error?: string): Promise<void>;
   /** Writes what is left and says how it went. A run that is still called running is then interrupted. */
   close(): Promise<void>;

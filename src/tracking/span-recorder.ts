@@ -12,7 +12,7 @@ import { type SpanRecord, type Worker, workers } from "./run-record.ts";
 export type LoopStage = "rollout" | "train" | "sync" | "validate" | "checkpoint";
 
 /** One step of the timeline. */
-export interface TimelineStep {
+interface TimelineStep {
   readonly spans: readonly SpanRecord[];
   /** `idle/<worker>`, `time/<stage>_ms` and `time/step_ms`. */
   readonly metrics: Metrics;

@@ -67,7 +67,7 @@ export interface TurnRecord extends Partial<TurnNumbers> {
 }
 
 /** How a trajectory ended; of an error, its code and message. */
-export type EndRecord =
+type EndRecord =
   | { readonly kind: "completed" | "aborted" }
   | { readonly kind: "truncated"; readonly limit: string }
   | { readonly kind: "failed"; readonly stage: string; readonly code: string; readonly message: string };

@@ -28,13 +28,13 @@ import type { WeightSync } from "./weight-sync.ts";
 /** 64 MB: a few transfers for a small model, and little memory beside a large one. Both sides must have the same. */
 const BUCKET_BYTES = 64 * 2 ** 20;
 
-export interface BroadcastParts extends Pick<SharedMemoryParts, "withWeights"> {
+interface BroadcastParts extends Pick<SharedMemoryParts, "withWeights"> {
   /** This process is its rank 0. */
   readonly group: ProcessGroup;
   readonly clock: Clock;
 }
 
-export interface BroadcastSync extends WeightSync {
+interface BroadcastSync extends WeightSync {
   /** Tells the receivers that no more weights will come. */
   close(): Promise<void>;
 }

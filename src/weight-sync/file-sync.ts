@@ -11,7 +11,7 @@ import { RerollError } from "../errors/reroll-error.ts";
 import type { Clock } from "../flow/clock.ts";
 import type { WeightSync } from "./weight-sync.ts";
 
-export interface FileSyncParts {
+interface FileSyncParts {
   /** Writes the trainer's weights to a folder, as a whole model: `trainer.saveMerged`. */
   readonly saveModel: (folder: string) => Promise<void>;
   readonly folder: string;

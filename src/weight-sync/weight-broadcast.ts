@@ -17,13 +17,13 @@ import type { Tensor } from "../torch/tensor.ts";
 const SENDER = 0;
 
 /** The message that announces what comes next. */
-export type WeightHeader =
+type WeightHeader =
   | { readonly kind: "weights"; readonly version: number; readonly numListBytes: number }
   /** No more weights will come. */
   | { readonly kind: "end" };
 
 /** One weight without its values. */
-export interface WeightFacts {
+interface WeightFacts {
   readonly name: string;
   readonly dtype: DType;
   readonly shape: readonly number[];

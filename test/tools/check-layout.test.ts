@@ -13,11 +13,19 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(root, { recursive: true }));
 
-/** Writes sources under src and returns what the checker says about them, one violation per entry. */
+/** Writes sources under src, all of them imported by a test, and returns what the checker says, one violation per entry. */
 function check(sources: Record<string, string>): string[] {
+  const files = Object.keys(sources).map((file) => `import * as module from "../src/${file}";\n`);
+  return checkFiles({
+    "test/uses.ts": files.join(""),
+    ...Object.fromEntries(Object.entries(sources).map(([file, text]) => [`src/${file}`, text])),
+  });
+}
+
+function checkFiles(sources: Record<string, string>): string[] {
   for (const [file, text] of Object.entries(sources)) {
-    mkdirSync(dirname(join(root, "src", file)), { recursive: true });
-    writeFileSync(join(root, "src", file), text);
+    mkdirSync(dirname(join(root, file)), { recursive: true });
+    writeFileSync(join(root, file), text);
   }
   const { status, stdout, stderr } = spawnSync(process.execPath, [script, root], { encoding: "utf8" });
   const lines = stderr.trimEnd().split("\n").slice(0, -1);
@@ -148,6 +156,56 @@ describe("imports", () => {
   test("nothing in src imports the public index", () => {
     const [line] = check({ "data/a.ts": 'export * from "../index.ts";', "index.ts": "export const a = 1;" });
     expect(line).toContain("src/data/a.ts:1 src/index.ts is for users of the package");
+  });
+});
+
+describe("exports", () => {
+  test("a name that nothing imports is an error, whether value or type", () => {
+    const lines = checkFiles({
+      "src/data/rows.ts": "export const used = 1;\nexport interface Options {}\nexport async function dead() {}\n",
+      "src/data/source.ts": 'import { type Other, used as first } from "./rows.ts";\n',
+    });
+    expect(lines).toEqual([
+      expect.stringContaining("src/data/rows.ts:2 nothing imports Options."),
+      expect.stringContaining("src/data/rows.ts:3 nothing imports dead."),
+    ]);
+  });
+
+  test("an entry point, a re-export, a test, a script and an import at run time are uses", () => {
+    expect(
+      checkFiles({
+        "src/data/a.ts": "export const a = 1;\n",
+        "src/data/b.ts": "export class B {}\n",
+        "src/data/c.ts": "export type C = 1;\n",
+        "src/data/d.ts": "export function* d() {}\n",
+        "src/data/e.ts": "export let e = 1;\n",
+        "src/data/index.ts": 'export { a } from "./a.ts";\n',
+        "src/rollout/again.ts": 'export { B as Again } from "../data/b.ts";\n',
+        "test/data/c.test.ts": 'import type { C } from "../../src/data/c.ts";\n',
+        "scripts/d.mjs": 'import * as all from "../src/data/d.ts";\n',
+        "bench/e.ts": 'const { e } = await import("../src/data/e.ts");\n',
+      }),
+    ).toEqual([]);
+  });
+
+  test("the test beside a file keeps nothing alive, but may look at what the file uses itself", () => {
+    const lines = checkFiles({
+      "src/data/hash.ts": "export const mix = 1;\nexport const dead = 1;\nexport const hash = mix + 1;\n",
+      "src/data/hash.test.ts": 'import { dead, hash, mix } from "./hash.ts";\n',
+      "src/data/split.ts": 'import { hash } from "./hash.ts";\n',
+    });
+    expect(lines).toEqual([expect.stringContaining("src/data/hash.ts:2 nothing imports dead.")]);
+  });
+
+  test("an entry point may collect names of every folder, and no file of src may import it", () => {
+    const lines = check({
+      "rewards/math.ts": "export const math = 1;\n",
+      "torch/index.ts": 'export { math } from "../rewards/math.ts";\n',
+      "rewards/other.ts": 'import { math } from "../torch/index.ts";\n',
+    });
+    expect(lines).toEqual([
+      expect.stringContaining("src/rewards/other.ts:1 src/torch/index.ts is for users of the package"),
+    ]);
   });
 });
 

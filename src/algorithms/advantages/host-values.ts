@@ -9,9 +9,9 @@ import { tensor } from "../../torch/create.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 
 /** The values of a float tensor in row-major order: float64 as they are, all other types as float32. */
-export type Floats = Float32Array | Float64Array;
+type Floats = Float32Array | Float64Array;
 
-export function readFloats(values: Tensor): Floats {
+function readFloats(values: Tensor): Floats {
   if (values.dtype !== "float64") return values.toFloat32Array();
   const read = values.toTypedArray();
   invariant(read instanceof Float64Array, "a float64 tensor reads as a Float64Array");

@@ -2,7 +2,7 @@
 import { expectRange } from "../expect-batch.ts";
 
 /** Where a statistic is taken: over the group of a row, over all rows, or not at all. */
-export type StatisticLevel = "group" | "batch" | "none";
+type StatisticLevel = "group" | "batch" | "none";
 
 /**
  * What a group of one sample is worth, which has no mean of others and no spread.
@@ -46,7 +46,7 @@ export function normalizeGroups(
 }
 
 /** Mean and unbiased deviation; the deviation of fewer than two values is 0. */
-export interface Moments {
+interface Moments {
   readonly count: number;
   readonly mean: number;
   readonly deviation: number;

@@ -1,6 +1,6 @@
 import { RerollError } from "../../errors/reroll-error.ts";
 
-export interface BypassSettings {
+interface BypassSettings {
   /** Whether the sampler's log-probs serve as anchor. */
   readonly isBypass: boolean;
   /** Passes over the same rollout. */

@@ -7,7 +7,7 @@
 import { RerollError } from "../../errors/reroll-error.ts";
 import { parseBounds, parseUpper, type Threshold } from "./parse-threshold.ts";
 
-export type CorrectionConvention = "ratio" | "verl";
+type CorrectionConvention = "ratio" | "verl";
 
 export interface RolloutCorrectionOptions {
   /** Default ratio. */
@@ -64,7 +64,7 @@ export const REJECTION_NAMES = [
   "seq_max_k2",
   "seq_max_k3",
 ] as const;
-export type VerlRejectionName = (typeof REJECTION_NAMES)[number];
+type VerlRejectionName = (typeof REJECTION_NAMES)[number];
 export type RejectionName = VerlRejectionName | "token" | "sequence" | "geometric";
 
 const ALIASES = { token: "token_k1", sequence: "seq_sum_k1", geometric: "seq_mean_k1" } as const;

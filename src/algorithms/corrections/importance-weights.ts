@@ -13,7 +13,7 @@ export const LOG_WEIGHT_BOUND = 20;
 /** Below this a mean weight is not divided by. */
 const SMALLEST_MEAN = 1e-8;
 
-export interface BoundedWeights {
+interface BoundedWeights {
   /** 0 outside of the mask. */
   readonly weights_BT: Tensor;
   readonly metrics: CorrectionMetrics;
@@ -42,7 +42,7 @@ export function importanceWeights(
 }
 
 /** What self-normalization divides by: the mean over tokens, or over the sequences that have any. */
-export function meanWeight(weights_BT: Tensor, mask_BT: Tensor, level: "token" | "sequence"): Tensor {
+function meanWeight(weights_BT: Tensor, mask_BT: Tensor, level: "token" | "sequence"): Tensor {
   if (level === "token") return maskedMean(weights_BT, mask_BT);
   return rowSummary(maskedMean(weights_BT, mask_BT, 1), mask_BT.sum(1).gt(0)).mean;
 }

@@ -3,7 +3,7 @@ import type { Tensor } from "../../torch/tensor.ts";
 import { maskedMean, maskedSum } from "../masked.ts";
 import { expBounded, LOG_WEIGHT_BOUND } from "./importance-weights.ts";
 
-export interface OffPolicyInputs {
+interface OffPolicyInputs {
   readonly policyLogprobs_BT: Tensor;
   readonly samplerLogprobs_BT: Tensor;
   readonly lossMask_BT: Tensor;

@@ -2,14 +2,14 @@ import type { Tensor } from "../../torch/tensor.ts";
 import { expectBatch, expectRange } from "../expect-batch.ts";
 import { maskedMean } from "../masked.ts";
 
-export interface OffPolicySequenceMaskInputs {
+interface OffPolicySequenceMaskInputs {
   readonly policyLogprobs_BT: Tensor;
   readonly samplerLogprobs_BT: Tensor;
   readonly advantages_BT: Tensor;
   readonly lossMask_BT: Tensor;
 }
 
-export interface OffPolicySequenceMaskOptions {
+interface OffPolicySequenceMaskOptions {
   /** The largest mean of log sampler - log policy over a sequence, in nats per token. */
   readonly threshold: number;
 }

@@ -4,7 +4,7 @@ import { expectBatch, expectRange } from "../expect-batch.ts";
 import { zeroOutside } from "../masked.ts";
 import { LOG_WEIGHT_BOUND } from "./importance-weights.ts";
 
-export interface OutlierMaskInputs {
+interface OutlierMaskInputs {
   readonly policyLogprobs_BT: Tensor;
   readonly samplerLogprobs_BT: Tensor;
   readonly lossMask_BT: Tensor;

@@ -7,7 +7,7 @@ import { maskedDeviation, rowShare, rowSummary } from "./correction-metrics.ts";
 import type { Criterion } from "./correction-options.ts";
 import { LOG_WEIGHT_BOUND } from "./importance-weights.ts";
 
-export interface Rejection {
+interface Rejection {
   /** The mask without the rejected tokens. */
   readonly lossMask_BT: Tensor;
   readonly metrics: CorrectionMetrics;

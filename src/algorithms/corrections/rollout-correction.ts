@@ -20,7 +20,7 @@ import { importanceWeights } from "./importance-weights.ts";
 import { offPolicyMetrics } from "./off-policy-metrics.ts";
 import { rejectTokens } from "./rejection.ts";
 
-export interface RolloutCorrectionInputs {
+interface RolloutCorrectionInputs {
   /** Log-probs of the weights to correct towards: the recomputed anchor, or the policy itself in bypass mode. */
   readonly policyLogprobs_BT: Tensor;
   /** Log-probs of the distribution that the tokens were sampled from. */

@@ -2,7 +2,7 @@ import { RerollError } from "../../errors/reroll-error.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { expectBatch, expectRange } from "../expect-batch.ts";
 
-export interface StalenessMaskInputs {
+interface StalenessMaskInputs {
   /** The version of the weights that sampled each token; int64. Read at loss tokens only. */
   readonly versions_BT: Tensor;
   readonly lossMask_BT: Tensor;

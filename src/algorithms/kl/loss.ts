@@ -6,7 +6,7 @@ import { expectBatch, expectRange } from "../expect-batch.ts";
 import { type LossRows, type Reduction, reduceLoss } from "../reduce.ts";
 import { type KlEstimator, klEstimate } from "./estimate.ts";
 
-export interface KlLossInputs extends LossRows {
+interface KlLossInputs extends LossRows {
   readonly policyLogprobs_BT: Tensor;
   readonly referenceLogprobs_BT: Tensor;
 }

@@ -5,7 +5,7 @@ import { liveTokens } from "./live-tokens.ts";
 import { meanOver, shareOf } from "./loss-metrics.ts";
 import type { TokenLoss } from "./loss-output.ts";
 
-export interface CrossEntropyInputs {
+interface CrossEntropyInputs {
   /** Log-probs of the target tokens under the weights being trained. */
   readonly policyLogprobs_BT: Tensor;
   readonly lossMask_BT: Tensor;

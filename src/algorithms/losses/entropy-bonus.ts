@@ -5,7 +5,7 @@ import { liveTokens } from "./live-tokens.ts";
 import { meanOver, shareOf } from "./loss-metrics.ts";
 import type { TokenLoss } from "./loss-output.ts";
 
-export interface EntropyBonusInputs {
+interface EntropyBonusInputs {
   /** The entropy of the next-token distribution, in nats. */
   readonly entropies_BT: Tensor;
   readonly lossMask_BT: Tensor;

@@ -5,7 +5,7 @@ import { liveTokens } from "./live-tokens.ts";
 import { meanOver, shareOf } from "./loss-metrics.ts";
 import type { TokenLoss } from "./loss-output.ts";
 
-export interface ValueLossInputs {
+interface ValueLossInputs {
   /** Predictions of the weights being trained. */
   readonly values_BT: Tensor;
   /** Predictions at the time of the rollout. */

@@ -88,7 +88,7 @@ export interface EstimateInputs {
   readonly lossMask_BT: Tensor;
 }
 
-export interface Estimate {
+interface Estimate {
   readonly advantages_BT: Tensor;
   /** For the critic. */
   readonly returns_BT?: Tensor;
@@ -121,7 +121,7 @@ export interface PolicyPieceInputs extends PolicyLossInputs {
   readonly segments_BT?: Tensor;
 }
 
-export interface CriticPiece extends ValueLossOptions {
+interface CriticPiece extends ValueLossOptions {
   /** The weight of the value loss. */
   readonly coefficient: number;
 }

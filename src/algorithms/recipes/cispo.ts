@@ -4,7 +4,7 @@ import { defineRecipe } from "../recipe-runner/define-recipe.ts";
 import { groupEstimate } from "../recipe-runner/group-estimate.ts";
 import { clipOptions, recipeOptions, reductionOption, scaleOption } from "../recipe-runner/recipe-options.ts";
 
-export const cispoOptions = recipeOptions("cispo", {
+const cispoOptions = recipeOptions("cispo", {
   ...scaleOption("group-std"),
   ...clipOptions(1, 4),
   dropsPpoClipped: z

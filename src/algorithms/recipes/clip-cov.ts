@@ -5,7 +5,7 @@ import { defineRecipe } from "../recipe-runner/define-recipe.ts";
 import { groupEstimate } from "../recipe-runner/group-estimate.ts";
 import { clipOptions, recipeOptions, reductionOption, scaleOption } from "../recipe-runner/recipe-options.ts";
 
-export const clipCovOptions = recipeOptions("clip-cov", {
+const clipCovOptions = recipeOptions("clip-cov", {
   ...scaleOption("group-std"),
   ...clipOptions(0.2, 0.2),
   share: z.number().positive().max(1).default(2e-4).describe("Share of loss tokens to drop."),

@@ -4,7 +4,7 @@ import { defineRecipe } from "../recipe-runner/define-recipe.ts";
 import { groupEstimate } from "../recipe-runner/group-estimate.ts";
 import { ppoClipOptions, recipeOptions, reductionOption, scaleOption } from "../recipe-runner/recipe-options.ts";
 
-export const dapoOptions = recipeOptions("dapo", {
+const dapoOptions = recipeOptions("dapo", {
   ...scaleOption("group-std"),
   ...ppoClipOptions(0.2, 0.28, 10),
   dropsFlatGroups: z

@@ -5,7 +5,7 @@ import { defineRecipe } from "../recipe-runner/define-recipe.ts";
 import { groupEstimate } from "../recipe-runner/group-estimate.ts";
 import { ppoClipOptions, recipeOptions, reductionOption, scaleOption } from "../recipe-runner/recipe-options.ts";
 
-export const decoupledPpoOptions = recipeOptions("decoupled-ppo", {
+const decoupledPpoOptions = recipeOptions("decoupled-ppo", {
   ...scaleOption("group-std"),
   ...ppoClipOptions(0.2, 0.2, null),
   weightCap: z.number().positive().nullable().default(5).describe("Largest weight anchor / sampler."),

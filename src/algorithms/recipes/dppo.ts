@@ -4,7 +4,7 @@ import { defineRecipe } from "../recipe-runner/define-recipe.ts";
 import { groupEstimate } from "../recipe-runner/group-estimate.ts";
 import { recipeOptions, reductionOption, scaleOption } from "../recipe-runner/recipe-options.ts";
 
-export const dppoOptions = recipeOptions("dppo", {
+const dppoOptions = recipeOptions("dppo", {
   ...scaleOption("none"),
   divergence: z
     .enum(["tv", "kl"])

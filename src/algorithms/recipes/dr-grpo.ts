@@ -4,7 +4,7 @@ import { defineRecipe } from "../recipe-runner/define-recipe.ts";
 import { groupEstimate } from "../recipe-runner/group-estimate.ts";
 import { ppoClipOptions, recipeOptions, singletonOption } from "../recipe-runner/recipe-options.ts";
 
-export const drGrpoOptions = recipeOptions("dr-grpo", {
+const drGrpoOptions = recipeOptions("dr-grpo", {
   maxResponseLength: z
     .number()
     .positive()

@@ -5,7 +5,7 @@ import { defineRecipe } from "../recipe-runner/define-recipe.ts";
 import { ppoClipOptions, recipeOptions, reductionOption } from "../recipe-runner/recipe-options.ts";
 import { rowEstimate } from "../recipe-runner/row-estimate.ts";
 
-export const gigpoOptions = recipeOptions("gigpo", {
+const gigpoOptions = recipeOptions("gigpo", {
   gamma: z.number().min(0).max(1).default(0.95).describe("Discount per step."),
   episodeWeight: z.number().min(0).default(1).describe("Weight of the episode's advantage."),
   stepWeight: z.number().min(0).default(1).describe("Weight of the step's advantage."),

@@ -4,7 +4,7 @@ import { defineRecipe } from "../recipe-runner/define-recipe.ts";
 import { groupEstimate } from "../recipe-runner/group-estimate.ts";
 import { recipeOptions, scaleOption } from "../recipe-runner/recipe-options.ts";
 
-export const gmpoOptions = recipeOptions("gmpo", {
+const gmpoOptions = recipeOptions("gmpo", {
   ...scaleOption("group-std"),
   clipLow: z.number().min(0).default(0.4).describe("Log-ratios below -clipLow are clipped."),
   clipHigh: z.number().min(0).default(0.4).describe("Log-ratios above clipHigh are clipped."),

@@ -5,7 +5,7 @@ import { defineRecipe } from "../recipe-runner/define-recipe.ts";
 import { recipeOptions, reductionOption, singletonOption } from "../recipe-runner/recipe-options.ts";
 import { rowEstimate } from "../recipe-runner/row-estimate.ts";
 
-export const gpgOptions = recipeOptions("gpg", {
+const gpgOptions = recipeOptions("gpg", {
   countBy: z
     .enum(["groups", "rewards"])
     .default("groups")

@@ -3,7 +3,7 @@ import { defineRecipe } from "../recipe-runner/define-recipe.ts";
 import { groupEstimate } from "../recipe-runner/group-estimate.ts";
 import { ppoClipOptions, recipeOptions, reductionOption, scaleOption } from "../recipe-runner/recipe-options.ts";
 
-export const grpoOptions = recipeOptions("grpo", {
+const grpoOptions = recipeOptions("grpo", {
   ...scaleOption("group-std"),
   ...ppoClipOptions(0.2, 0.2),
   ...reductionOption({ type: "seq-mean-token-mean" }),

@@ -3,7 +3,7 @@ import { defineRecipe } from "../recipe-runner/define-recipe.ts";
 import { groupEstimate } from "../recipe-runner/group-estimate.ts";
 import { clipOptions, recipeOptions, reductionOption, scaleOption } from "../recipe-runner/recipe-options.ts";
 
-export const gspoOptions = recipeOptions("gspo", {
+const gspoOptions = recipeOptions("gspo", {
   ...scaleOption("group-std"),
   ...clipOptions(3e-4, 4e-4),
   ...reductionOption({ type: "seq-mean-token-mean" }),

@@ -4,7 +4,7 @@ import { defineRecipe } from "../recipe-runner/define-recipe.ts";
 import { groupEstimate } from "../recipe-runner/group-estimate.ts";
 import { recipeOptions, reductionOption, scaleOption } from "../recipe-runner/recipe-options.ts";
 
-export const kimiOptions = recipeOptions("kimi", {
+const kimiOptions = recipeOptions("kimi", {
   ...scaleOption("none"),
   beta: z.number().positive().default(0.1).describe("Weight of the squared penalty."),
   ...reductionOption({ type: "seq-mean-token-mean" }),

@@ -4,7 +4,7 @@ import { defineRecipe } from "../recipe-runner/define-recipe.ts";
 import { groupEstimate } from "../recipe-runner/group-estimate.ts";
 import { recipeOptions, reductionOption, scaleOption } from "../recipe-runner/recipe-options.ts";
 
-export const klCovOptions = recipeOptions("kl-cov", {
+const klCovOptions = recipeOptions("kl-cov", {
   ...scaleOption("group-std"),
   share: z.number().positive().max(1).default(2e-4).describe("Share of loss tokens to penalize."),
   penalty: z.number().min(0).default(1).describe("Weight of the penalty."),

@@ -5,7 +5,7 @@ import { defineRecipe } from "../recipe-runner/define-recipe.ts";
 import { ppoClipOptions, recipeOptions, reductionOption } from "../recipe-runner/recipe-options.ts";
 import { rowEstimate } from "../recipe-runner/row-estimate.ts";
 
-export const maxRlOptions = recipeOptions("maxrl", {
+const maxRlOptions = recipeOptions("maxrl", {
   ...ppoClipOptions(0.2, 0.2),
   ...reductionOption({ type: "token-mean" }),
 });

@@ -4,7 +4,7 @@ import { defineRecipe } from "../recipe-runner/define-recipe.ts";
 import { ppoClipOptions, recipeOptions, reductionOption, singletonOption } from "../recipe-runner/recipe-options.ts";
 import { rowEstimate } from "../recipe-runner/row-estimate.ts";
 
-export const opoOptions = recipeOptions("opo", {
+const opoOptions = recipeOptions("opo", {
   ...singletonOption,
   ...ppoClipOptions(0.2, 0.2),
   ...reductionOption({ type: "token-mean" }),

@@ -7,7 +7,7 @@ import { clipPiece } from "../recipe-runner/clip-piece.ts";
 import { defineRecipe } from "../recipe-runner/define-recipe.ts";
 import { gammaOption, ppoClipOptions, recipeOptions, reductionOption } from "../recipe-runner/recipe-options.ts";
 
-export const ppoOptions = recipeOptions("ppo", {
+const ppoOptions = recipeOptions("ppo", {
   ...gammaOption,
   lambda: z
     .number()

@@ -3,7 +3,7 @@ import { clipPiece } from "../recipe-runner/clip-piece.ts";
 import { defineRecipe } from "../recipe-runner/define-recipe.ts";
 import { ppoClipOptions, recipeOptions, reductionOption, singletonOption } from "../recipe-runner/recipe-options.ts";
 
-export const reinforcePpBaselineOptions = recipeOptions("reinforce-pp-baseline", {
+const reinforcePpBaselineOptions = recipeOptions("reinforce-pp-baseline", {
   ...singletonOption,
   ...ppoClipOptions(0.2, 0.2),
   ...reductionOption({ type: "token-mean" }),

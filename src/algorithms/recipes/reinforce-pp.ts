@@ -3,7 +3,7 @@ import { clipPiece } from "../recipe-runner/clip-piece.ts";
 import { defineRecipe } from "../recipe-runner/define-recipe.ts";
 import { gammaOption, ppoClipOptions, recipeOptions, reductionOption } from "../recipe-runner/recipe-options.ts";
 
-export const reinforcePpOptions = recipeOptions("reinforce-pp", {
+const reinforcePpOptions = recipeOptions("reinforce-pp", {
   ...gammaOption,
   ...ppoClipOptions(0.2, 0.2),
   ...reductionOption({ type: "token-mean" }),

@@ -4,7 +4,7 @@ import { reinforceLoss } from "../losses/policy/reinforce.ts";
 import { defineRecipe } from "../recipe-runner/define-recipe.ts";
 import { gammaOption, recipeOptions, reductionOption } from "../recipe-runner/recipe-options.ts";
 
-export const reinforceOptions = recipeOptions("reinforce", {
+const reinforceOptions = recipeOptions("reinforce", {
   ...gammaOption,
   importance: z
     .enum(["none", "ratio"])

@@ -3,7 +3,7 @@ import { clipPiece } from "../recipe-runner/clip-piece.ts";
 import { defineRecipe } from "../recipe-runner/define-recipe.ts";
 import { ppoClipOptions, recipeOptions, reductionOption } from "../recipe-runner/recipe-options.ts";
 
-export const remaxOptions = recipeOptions("remax", {
+const remaxOptions = recipeOptions("remax", {
   ...ppoClipOptions(0.2, 0.2),
   ...reductionOption({ type: "token-mean" }),
 });

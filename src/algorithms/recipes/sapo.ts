@@ -4,7 +4,7 @@ import { defineRecipe } from "../recipe-runner/define-recipe.ts";
 import { groupEstimate } from "../recipe-runner/group-estimate.ts";
 import { recipeOptions, reductionOption, scaleOption } from "../recipe-runner/recipe-options.ts";
 
-export const sapoOptions = recipeOptions("sapo", {
+const sapoOptions = recipeOptions("sapo", {
   ...scaleOption("group-std"),
   temperaturePositive: z.number().positive().default(1).describe("How fast the gate closes for tokens with A > 0."),
   temperatureNegative: z.number().positive().default(1.05).describe("How fast the gate closes for tokens with A <= 0."),

@@ -3,7 +3,7 @@ import { defineRecipe } from "../recipe-runner/define-recipe.ts";
 import { groupEstimate } from "../recipe-runner/group-estimate.ts";
 import { clipOptions, recipeOptions, reductionOption, scaleOption } from "../recipe-runner/recipe-options.ts";
 
-export const segmentPpoOptions = recipeOptions("segment-ppo", {
+const segmentPpoOptions = recipeOptions("segment-ppo", {
   ...scaleOption("group-std"),
   ...clipOptions(0.2, 0.2),
   ...reductionOption({ type: "seq-mean-token-mean" }),

@@ -4,7 +4,7 @@ import { defineRecipe } from "../recipe-runner/define-recipe.ts";
 import { groupEstimate } from "../recipe-runner/group-estimate.ts";
 import { recipeOptions, reductionOption, scaleOption } from "../recipe-runner/recipe-options.ts";
 
-export const toprOptions = recipeOptions("topr", {
+const toprOptions = recipeOptions("topr", {
   ...scaleOption("none"),
   weightPositive: z.number().min(0).default(1).describe("Weight of sequences with a reward above 0."),
   weightNegative: z.number().min(0).default(1).describe("Weight of all other sequences."),

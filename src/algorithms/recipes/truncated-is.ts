@@ -5,7 +5,7 @@ import { defineRecipe } from "../recipe-runner/define-recipe.ts";
 import { groupEstimate } from "../recipe-runner/group-estimate.ts";
 import { recipeOptions, reductionOption, scaleOption } from "../recipe-runner/recipe-options.ts";
 
-export const truncatedIsOptions = recipeOptions("truncated-is", {
+const truncatedIsOptions = recipeOptions("truncated-is", {
   ...scaleOption("none"),
   ratioLow: z.number().min(0).default(0).describe("The smallest ratio used."),
   ratioHigh: z.number().positive().default(1).describe("The largest ratio used."),

@@ -5,7 +5,7 @@ import { expectKeys } from "../advantages/group-rows.ts";
 import { expectRange } from "../expect-batch.ts";
 import { decideByGroup } from "./row-filter.ts";
 
-export interface DifficultyOptions {
+interface DifficultyOptions {
   /** Groups at or below this pass rate are too hard. Default 0: at least one sample must pass. */
   readonly low?: number;
   /** Groups at or above this pass rate are too easy. Default 1: at least one sample must fail. */

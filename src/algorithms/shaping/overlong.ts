@@ -2,7 +2,7 @@
 import { RerollError } from "../../errors/reroll-error.ts";
 import { expectPositive, expectRange } from "../expect-batch.ts";
 
-export interface SoftOverlongOptions {
+interface SoftOverlongOptions {
   /** The longest reply allowed, in tokens. */
   readonly maxTokens: number;
   /** How many tokens before `maxTokens` the penalty starts to grow. */

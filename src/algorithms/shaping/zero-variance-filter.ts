@@ -5,7 +5,7 @@ import { readFinite } from "../advantages/host-values.ts";
 import { expectRange, expectRows } from "../expect-batch.ts";
 import { decideByGroup } from "./row-filter.ts";
 
-export interface ZeroVarianceOptions {
+interface ZeroVarianceOptions {
   /** Rewards of a group that differ by at most this count as equal. Default 0. */
   readonly tolerance?: number;
 }

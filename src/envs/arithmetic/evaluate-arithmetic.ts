@@ -8,7 +8,7 @@
 import { type Rational, rational } from "../../numbers/rational.ts";
 
 /** A value, or what is wrong, as the end of a sentence. */
-export type ArithmeticResult =
+type ArithmeticResult =
   | {
       readonly kind: "value";
       readonly value: Rational;

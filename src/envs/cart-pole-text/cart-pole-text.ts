@@ -46,7 +46,7 @@ export const cartPoleTextOptions = z.strictObject({
 });
 
 /** The options with their defaults filled in. */
-export type CartPoleTextOptions = z.output<typeof cartPoleTextOptions>;
+type CartPoleTextOptions = z.output<typeof cartPoleTextOptions>;
 
 /** The environment as the catalogue has it. */
 export const cartPoleText: EnvDefinition<typeof cartPoleTextOptions> = {

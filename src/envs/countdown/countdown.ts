@@ -30,7 +30,7 @@ export const countdownOptions = z.strictObject({
 });
 
 /** The options with their defaults filled in. */
-export type CountdownOptions = z.output<typeof countdownOptions>;
+type CountdownOptions = z.output<typeof countdownOptions>;
 
 /** Countdown as run files name it. */
 export const countdown: EnvDefinition<typeof countdownOptions> = {

@@ -12,7 +12,7 @@ export interface Puzzle {
 }
 
 /** How large a drawn puzzle is. Numbers and target are 1 or more. */
-export interface PuzzleSizes {
+interface PuzzleSizes {
   readonly numNumbers: number;
   readonly maxNumber: number;
   readonly maxTarget: number;

@@ -50,7 +50,7 @@ export const frozenLakeOptions = z.strictObject({
 });
 
 /** The options with their defaults filled in. */
-export type FrozenLakeOptions = z.output<typeof frozenLakeOptions>;
+type FrozenLakeOptions = z.output<typeof frozenLakeOptions>;
 
 /** The environment as the catalogue has it. */
 export const frozenLake: EnvDefinition<typeof frozenLakeOptions> = {

@@ -27,7 +27,7 @@ const OFFSETS = [
 ] as const;
 
 /** What kind of lake is drawn. */
-export interface LakeOptions {
+interface LakeOptions {
   readonly size: number;
   /** How likely a cell is a hole. Start and goal never are. */
   readonly holeRate: number;

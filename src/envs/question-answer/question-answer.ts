@@ -10,12 +10,12 @@ import { episodeEnded } from "../episode-ended.ts";
 import type { EnvDefinition, EnvStep, Opening, Reply, TextEnv } from "../text-env.ts";
 
 /** The options of `{ type: "question-answer" }`. */
-export const questionAnswerOptions = z.strictObject({
+const questionAnswerOptions = z.strictObject({
   system: z.string().min(1).exactOptional().describe("A system message for prompts that have none."),
 });
 
 /** The options with their defaults filled in. */
-export type QuestionAnswerOptions = z.output<typeof questionAnswerOptions>;
+type QuestionAnswerOptions = z.output<typeof questionAnswerOptions>;
 
 /** Question and answer as run files name it. */
 export const questionAnswer: EnvDefinition<typeof questionAnswerOptions> = {

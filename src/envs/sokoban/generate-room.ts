@@ -10,7 +10,7 @@ import type { Random } from "../../random/random.ts";
 import { offsetOf, type Room } from "./room.ts";
 
 /** What kind of room is drawn. `size` counts the outer walls. */
-export interface RoomOptions {
+interface RoomOptions {
   readonly size: number;
   readonly numBoxes: number;
 }

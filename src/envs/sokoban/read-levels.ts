@@ -11,7 +11,7 @@ import type { Room } from "./room.ts";
 import { readRoom, roomSymbols } from "./room-text.ts";
 
 /** A level as it stands in its file. */
-export interface Level {
+interface Level {
   /** File and number, such as `000.txt/12`. */
   readonly name: string;
   readonly text: string;

@@ -125,7 +125,7 @@ function badRoom(name: string, fault: string, allowed: string): RerollError {
 }
 
 /** What of a room is told, and how an action is answered. */
-export interface RoomTelling {
+interface RoomTelling {
   readonly answerTags: AnswerTags | null;
   readonly showsSurroundings: boolean;
   readonly showsOffsets: boolean;

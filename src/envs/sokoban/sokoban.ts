@@ -90,7 +90,7 @@ export const sokobanOptions = z.strictObject({
 });
 
 /** The options with their defaults filled in. */
-export type SokobanOptions = z.output<typeof sokobanOptions>;
+type SokobanOptions = z.output<typeof sokobanOptions>;
 
 /** Settings in use elsewhere, by name: ROLL's simple, larger and other-vocabulary rooms, and its paper's larger ones. */
 export const sokobanVariants = {

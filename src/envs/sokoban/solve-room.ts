@@ -9,7 +9,7 @@ import { type FloorPlan, planFloor } from "./floor-plan.ts";
 import { isSolved, type Room, SOKOBAN_ACTIONS } from "./room.ts";
 
 /** What to look for, and for how long. */
-export interface SolveOptions {
+interface SolveOptions {
   /**
    * What is kept least. `moves` counts every step of the player; `pushes` leaves out the walking, which makes many states
    * alike and the search smaller. Default `moves`.

@@ -32,7 +32,7 @@ export const mcpServerOptions = z.union([
 ]);
 
 /** One server: a command, or an address. */
-export type McpServerOptions = z.output<typeof mcpServerOptions>;
+type McpServerOptions = z.output<typeof mcpServerOptions>;
 
 /** Starts or reaches the server and lists its tools. @param startTimeoutMs for connecting, and for each page of the list */
 export async function connectMcpTools(server: McpServerOptions, startTimeoutMs: number): Promise<ToolSource> {

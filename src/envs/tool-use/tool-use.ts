@@ -30,7 +30,7 @@ export const toolUseOptions = z.strictObject({
 });
 
 /** The options with their defaults filled in. */
-export type ToolUseOptions = z.output<typeof toolUseOptions>;
+type ToolUseOptions = z.output<typeof toolUseOptions>;
 
 /** Tool use as run files name it. */
 export const toolUse: EnvDefinition<typeof toolUseOptions> = {

@@ -9,12 +9,12 @@ import { type Product, priceTag } from "./product.ts";
 export type Page = SearchPage | ResultsPage | ItemPage | DetailPage | DonePage;
 
 /** The first page. */
-export interface SearchPage {
+interface SearchPage {
   readonly kind: "search";
 }
 
 /** Ten of the products that a search found. */
-export interface ResultsPage {
+interface ResultsPage {
   readonly kind: "results";
   readonly found: readonly Product[];
   /** Counts from 1. */
@@ -31,14 +31,14 @@ export interface ItemPage {
 }
 
 /** More about the product of an item page. */
-export interface DetailPage {
+interface DetailPage {
   readonly kind: "detail";
   readonly item: ItemPage;
   readonly detail: Detail;
 }
 
 /** After the purchase of what the item page showed. */
-export interface DonePage {
+interface DonePage {
   readonly kind: "done";
   readonly item: ItemPage;
 }

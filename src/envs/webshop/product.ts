@@ -42,7 +42,7 @@ const productRow = z.object({
 });
 
 /** One row of the product file. */
-export type ProductRow = z.output<typeof productRow>;
+type ProductRow = z.output<typeof productRow>;
 
 /** The product file. */
 export const productRows = z.array(productRow);
@@ -58,7 +58,7 @@ export const attributeRows = z.record(
 );
 
 /** The attribute file after checking. */
-export type AttributeRows = z.output<typeof attributeRows>;
+type AttributeRows = z.output<typeof attributeRows>;
 
 const DEFAULT_PRICE = 100;
 const ASIN_LENGTH = 10;

@@ -11,7 +11,7 @@ import { titleNouns } from "./title-nouns.ts";
 import { tokenSetRatio } from "./token-set-ratio.ts";
 
 /** What is bought: the product, the value chosen for each option, and what it costs. */
-export interface Purchase {
+interface Purchase {
   readonly product: Product;
   readonly options: Readonly<Record<string, string>>;
   readonly price: number;
@@ -22,10 +22,10 @@ export interface Purchase {
  * where the chosen one counts as its first colour name, the wanted one only where it is a colour name and nothing else.
  * `value`: with the wanted value, both as their first colour name, so that buying exactly what is wanted always counts.
  */
-export type OptionMatch = "name-and-value" | "value";
+type OptionMatch = "name-and-value" | "value";
 
 /** The reward and what it is made of. */
-export interface PurchaseReward {
+interface PurchaseReward {
   readonly reward: number;
   readonly typeFactor: number;
   readonly matchedAttributes: number;

@@ -10,7 +10,7 @@ const K1 = 0.9;
 const B = 0.4;
 
 /** A document by its number, and how well it fits. */
-export interface Hit {
+interface Hit {
   readonly document: number;
   readonly score: number;
 }

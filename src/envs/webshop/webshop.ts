@@ -34,10 +34,10 @@ export const webshopOptions = z.strictObject({
 });
 
 /** The options with their defaults filled in. */
-export type WebshopOptions = z.output<typeof webshopOptions>;
+type WebshopOptions = z.output<typeof webshopOptions>;
 
 /** The options that matter to one episode. */
-export type EpisodeOptions = Omit<WebshopOptions, "dataFolder" | "split" | "priceSeed">;
+type EpisodeOptions = Omit<WebshopOptions, "dataFolder" | "split" | "priceSeed">;
 
 /** WebShop as run files name it. */
 export const webshop: EnvDefinition<typeof webshopOptions> = {

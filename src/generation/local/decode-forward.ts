@@ -18,7 +18,7 @@ import type { Tensor } from "../../torch/tensor.ts";
 import type { LayerCache, PagedCache } from "./paged-cache.ts";
 
 /** The tokens of a step, on the device, int32. */
-export interface DecodeTokens {
+interface DecodeTokens {
   readonly ids_B: Tensor;
   readonly positions_B: Tensor;
   /** The cache blocks of each row, [B, M]. */

@@ -29,7 +29,7 @@ export interface LaunchedStep {
   read(): DrawnRows;
 }
 
-export interface DrawnRows {
+interface DrawnRows {
   readonly tokenIds: Float32Array;
   readonly samplerLogprobs: Float32Array;
   readonly modelLogprobs: Float32Array;

@@ -72,14 +72,12 @@ export type EngineEvent =
   | { readonly kind: "refused"; readonly id: number; readonly error: ErrorMessage };
 
 /** An error as data. */
-export interface ErrorMessage {
+interface ErrorMessage {
   readonly code: ErrorCode;
   readonly message: string;
 }
 
-export type FinishMessage =
-  | Exclude<Finish, { kind: "failed" }>
-  | { readonly kind: "failed"; readonly error: ErrorMessage };
+type FinishMessage = Exclude<Finish, { kind: "failed" }> | { readonly kind: "failed"; readonly error: ErrorMessage };
 
 export function packError(error: unknown): ErrorMessage {
   if (error instanceof RerollError) return { code: error.code, message: error.message };

@@ -15,7 +15,7 @@ export interface LayerCache {
   readonly valueSlots: Tensor;
 }
 
-export interface PagedCacheOptions {
+interface PagedCacheOptions {
   readonly numBlocks: number;
   readonly blockSize: number;
   readonly dtype: DType;

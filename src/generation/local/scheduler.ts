@@ -9,7 +9,7 @@ import { type BlockPool, prefixKey } from "./block-pool.ts";
 import type { Sequence } from "./sequence.ts";
 import type { SessionCache } from "./session-cache.ts";
 
-export interface SchedulerLimits {
+interface SchedulerLimits {
   /** Sequences that run at the same time. */
   readonly maxRunning: number;
   /** Tokens that one step computes. */

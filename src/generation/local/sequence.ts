@@ -3,7 +3,7 @@ import type { GenerateRequest, SampledTokens, Sampling, TokenLogprob, Usage } fr
 import { type PrefixKey, prefixKey } from "./block-pool.ts";
 
 /** What was drawn in one step for one sequence. */
-export interface Draw {
+interface Draw {
   readonly tokenId: number;
   readonly samplerLogprob: number;
   readonly modelLogprob: number;

@@ -7,7 +7,7 @@
 import type { BlockPool } from "./block-pool.ts";
 import type { Sequence } from "./sequence.ts";
 
-export interface StoredCache {
+interface StoredCache {
   readonly tokens: Int32Array;
   readonly blocks: number[];
   readonly numComputed: number;

@@ -10,7 +10,7 @@ import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { RerollError } from "../../errors/reroll-error.ts";
 import { remoteFault } from "./remote-fault.ts";
 
-export interface HttpClientOptions {
+interface HttpClientOptions {
   /** Such as http://127.0.0.1:8000; paths are added to it. */
   readonly url: string;
   readonly apiKey?: string;
@@ -19,7 +19,7 @@ export interface HttpClientOptions {
   readonly maxConnections: number;
 }
 
-export interface HttpRequest {
+interface HttpRequest {
   readonly method: "GET" | "POST";
   readonly path: string;
   /** Sent as JSON. */

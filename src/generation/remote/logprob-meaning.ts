@@ -11,7 +11,7 @@ import type { Sampling } from "../generate.ts";
 /** Under what distribution a server reports log-probs. `tempered`: after temperature and penalties, before filters. */
 export type LogprobMeaning = "model" | "tempered" | "sampler";
 
-export interface SplitLogprobs {
+interface SplitLogprobs {
   readonly samplerLogprobs: readonly number[];
   readonly modelLogprobs: readonly number[];
 }

@@ -12,7 +12,7 @@ import { RerollError } from "../../errors/reroll-error.ts";
 import { HttpClient } from "./http-client.ts";
 import { refuseStatus } from "./remote-fault.ts";
 
-export interface RemoteWeightsOptions {
+interface RemoteWeightsOptions {
   readonly kind: "sglang" | "reroll";
   /** Such as http://127.0.0.1:30000. */
   readonly url: string;
@@ -21,7 +21,7 @@ export interface RemoteWeightsOptions {
   readonly timeoutMs?: number;
 }
 
-export interface RemoteWeights {
+interface RemoteWeights {
   /** Resolves when the server has loaded the folder, under this version. */
   loadWeights(folder: string, version: number): Promise<void>;
   close(): void;

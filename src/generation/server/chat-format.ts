@@ -12,7 +12,7 @@ import {
 } from "./reply-format.ts";
 import { tokenText } from "./token-text.ts";
 
-export interface ChatFormatOptions {
+interface ChatFormatOptions {
   readonly tokenizer: Tokenizer;
   readonly id: string;
   /** Seconds since 1970. */

@@ -4,7 +4,7 @@ import type { SampledTokens } from "../generate.ts";
 import { type Choice, finishFields, type ReplyFormat, tokenFields } from "./reply-format.ts";
 import { tokenText } from "./token-text.ts";
 
-export interface CompletionFormatOptions {
+interface CompletionFormatOptions {
   readonly tokenizer: Tokenizer;
   readonly id: string;
   /** Seconds since 1970. */

@@ -16,7 +16,7 @@ import type { SamplingFields } from "./sampling-request.ts";
 import type { ServerContext } from "./server-parts.ts";
 import type { CallPrompt, PrefixOutcome, Session, SessionCall } from "./session.ts";
 
-export interface CallPlan {
+interface CallPlan {
   readonly fields: SamplingFields;
   readonly prompts: readonly CallPrompt[];
   readonly session: Session | undefined;

@@ -1,6 +1,6 @@
 /** Counters and histograms in the text format of Prometheus, version 0.0.4. */
 
-export type Labels = Readonly<Record<string, string>>;
+type Labels = Readonly<Record<string, string>>;
 
 export class Counter {
   readonly name: string;

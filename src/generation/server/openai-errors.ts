@@ -7,7 +7,7 @@
 import type { ErrorCode } from "../../errors/error-codes.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
 
-export interface OpenAiErrorBody {
+interface OpenAiErrorBody {
   readonly error: {
     readonly message: string;
     readonly type: string;
@@ -16,7 +16,7 @@ export interface OpenAiErrorBody {
   };
 }
 
-export interface ErrorReply {
+interface ErrorReply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: OpenAiErrorBody;

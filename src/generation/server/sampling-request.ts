@@ -96,7 +96,7 @@ export function refuseFields(body: object, more: Readonly<Record<string, readonl
   }
 }
 
-export interface SamplingDefaults {
+interface SamplingDefaults {
   /** What ends a reply when the client does not say. */
   readonly stopIds: readonly number[];
   /** Used instead of what the client asks for. */

@@ -2,7 +2,7 @@
 import { byteLevelAlphabet } from "../../chat/tokenizer/decoding/byte-level-stage.ts";
 import type { Tokenizer } from "../../chat/tokenizer/tokenizer.ts";
 
-export interface TokenText {
+interface TokenText {
   readonly token: string;
   readonly bytes: readonly number[];
 }

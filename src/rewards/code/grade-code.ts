@@ -15,7 +15,7 @@ import { type HarnessJob, type ReportLine, readReport } from "./harness-job.ts";
 import { javascriptHarness } from "./javascript-harness.ts";
 import { pythonHarness } from "./python-harness.ts";
 
-export interface GradeOptions {
+interface GradeOptions {
   readonly language: Language;
   readonly testTimeoutMs: number;
   /** Of all tests together. Waiting for the sandbox does not count. */
@@ -26,7 +26,7 @@ export interface GradeOptions {
 }
 
 /** `failure` says what went wrong; null when the test passed. */
-export interface TestOutcome {
+interface TestOutcome {
   readonly test: string;
   readonly failure: string | null;
 }

@@ -28,7 +28,7 @@ const truthSchema = z.object({
 });
 
 /** An instruction of a row, ready to check replies. */
-export interface RowInstruction {
+interface RowInstruction {
   readonly id: string;
   readonly isFollowed: InstructionCheck;
 }

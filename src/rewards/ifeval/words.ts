@@ -4,7 +4,7 @@
  * A word is a run of letters, digits and underscores; combining marks end one, as in Python's `\w`.
  */
 
-export const wordPattern = "[\\p{L}\\p{N}_]+";
+const wordPattern = "[\\p{L}\\p{N}_]+";
 
 export function countWords(text: string): number {
   return text.match(new RegExp(wordPattern, "gu"))?.length ?? 0;

@@ -7,10 +7,10 @@
 import { isDeepStrictEqual } from "node:util";
 import type { JsonValue } from "../../flow/prompt.ts";
 
-export type JsonObject = { readonly [key: string]: JsonValue };
+type JsonObject = { readonly [key: string]: JsonValue };
 
 /** One value in its place. `check` is the whole validator, for schemas inside of schemas. */
-export interface KeywordInput {
+interface KeywordInput {
   readonly value: JsonValue;
   /** What stands at the keyword. */
   readonly asked: JsonValue;
@@ -20,7 +20,7 @@ export interface KeywordInput {
   readonly resolve: (reference: string) => JsonValue;
 }
 
-export type Keyword = (input: KeywordInput) => string | undefined;
+type Keyword = (input: KeywordInput) => string | undefined;
 
 /** Keywords that say something about a value. */
 export const keywords: Readonly<Record<string, Keyword>> = {

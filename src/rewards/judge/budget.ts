@@ -1,7 +1,7 @@
 /** How much a judge may cost. */
 import { RerollError } from "../../errors/reroll-error.ts";
 
-export interface BudgetLimits {
+interface BudgetLimits {
   /** Calls to the server, retries included. */
   readonly maxCalls?: number | undefined;
   /** Tokens of prompts and replies. The call that crosses the limit is the last one. */

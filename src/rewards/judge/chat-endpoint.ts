@@ -11,7 +11,7 @@ import { RerollError } from "../../errors/reroll-error.ts";
 import { linkedAbort } from "../linked-abort.ts";
 import type { Budget } from "./budget.ts";
 
-export interface ChatEndpointOptions {
+interface ChatEndpointOptions {
   /** Up to and without `/chat/completions`, such as `https://api.openai.com/v1`. */
   readonly baseUrl: string;
   readonly apiKey?: string | undefined;
@@ -33,7 +33,7 @@ export interface EndpointMessage {
 }
 
 /** Asks until `read` gives something; undefined from `read` means that the reply is not as asked for. */
-export type AskEndpoint = <T>(
+type AskEndpoint = <T>(
   messages: readonly EndpointMessage[],
   read: (text: string) => T | undefined,
   signal: AbortSignal,

@@ -9,7 +9,7 @@ import { appendFile, readFile } from "node:fs/promises";
 import { z } from "zod";
 import { RerollError } from "../../errors/reroll-error.ts";
 
-export interface VerdictCache {
+interface VerdictCache {
   get(key: string): number | undefined;
   /** Settles when the verdict is in the file. */
   set(key: string, verdict: number): Promise<void>;

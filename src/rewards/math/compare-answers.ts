@@ -14,7 +14,7 @@ import { apply, type Expression, integer } from "./expression.ts";
 import { hasOtherMatrixOrder } from "./matrix-order.ts";
 import { answerText, parseAnswer } from "./parse-answer.ts";
 
-export interface CompareOptions {
+interface CompareOptions {
   /** A decimal with at least this many significant digits equals what rounds to it. Below, decimals are exact. */
   readonly roundedDigits: number;
   /** Whether `50%` equals a truth of 0.5. A truth of `50%` always equals 0.5, and 50. */

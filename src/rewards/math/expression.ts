@@ -8,7 +8,7 @@ export type Expression =
   | { readonly kind: "apply"; readonly name: string; readonly args: readonly Expression[] };
 
 /** A written number. `decimals` counts the digits after the point; null for whole numbers and repeating decimals. */
-export interface NumberExpression {
+interface NumberExpression {
   readonly kind: "number";
   readonly value: Rational;
   readonly decimals: number | null;

@@ -16,7 +16,7 @@ export type ExtractionMethod = (typeof EXTRACTION_METHODS)[number];
  */
 export const EXTRACTION_METHODS = ["boxed", "hash", "tag", "phrase", "line", "number"] as const;
 
-export interface ExtractedAnswer {
+interface ExtractedAnswer {
   readonly text: string;
   readonly method: ExtractionMethod;
 }

@@ -15,7 +15,7 @@ import { SymbolicPool } from "./symbolic-pool.ts";
 import { isUnfinished } from "./unfinished.ts";
 
 /** Options of the reward "math". */
-export const mathRewardOptions = z.strictObject({
+const mathRewardOptions = z.strictObject({
   extract: z
     .array(z.enum(EXTRACTION_METHODS))
     .nonempty()
@@ -47,7 +47,7 @@ export const mathRewardOptions = z.strictObject({
   truthKey,
 });
 
-export type MathRewardOptions = z.output<typeof mathRewardOptions>;
+type MathRewardOptions = z.output<typeof mathRewardOptions>;
 
 /** The reward "math", as run files name it. The truth of a prompt is the answer, or a list of answers that are all right. */
 export const mathReward: RewardDefinition<typeof mathRewardOptions> = {

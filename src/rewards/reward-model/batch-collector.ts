@@ -6,7 +6,7 @@
  */
 import { abortedError } from "../bounded-pool.ts";
 
-export interface CollectorOptions<Item, Result> {
+interface CollectorOptions<Item, Result> {
   readonly windowMs: number;
   /** The most a batch may weigh; a single item that is heavier is a batch of its own. */
   readonly maxWeight: number;
@@ -15,7 +15,7 @@ export interface CollectorOptions<Item, Result> {
   readonly runBatch: (items: readonly Item[]) => readonly Result[];
 }
 
-export interface BatchCollector<Item, Result> {
+interface BatchCollector<Item, Result> {
   add(item: Item, signal: AbortSignal): Promise<Result>;
   /** Runs what has been gathered. */
   flush(): void;

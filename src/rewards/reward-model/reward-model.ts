@@ -29,7 +29,7 @@ export const rewardModel: RewardDefinition<typeof options> = {
   },
 };
 
-export interface BatchingOptions {
+interface BatchingOptions {
   readonly windowMs: number;
   readonly maxBatchTokens: number;
 }

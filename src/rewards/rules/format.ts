@@ -45,7 +45,7 @@ export const format: RewardDefinition<typeof options> = {
 };
 
 /** Blocks in order, each tag once in the whole text, and nothing but white space before and between them. */
-export function hasBlocks(text: string, tags: readonly string[], textAfter: boolean): boolean {
+function hasBlocks(text: string, tags: readonly string[], textAfter: boolean): boolean {
   let rest = text;
   for (const tag of tags) {
     const [open, close] = [`<${tag}>`, `</${tag}>`];

@@ -34,7 +34,7 @@ const curve = z.discriminatedUnion("shape", [
 ]);
 
 /** How a number of tokens becomes a reward. */
-export type LengthCurve = z.output<typeof curve>;
+type LengthCurve = z.output<typeof curve>;
 
 const options = z
   .strictObject({ curve })
@@ -56,7 +56,7 @@ export const length: RewardDefinition<typeof options> = {
   }),
 };
 
-export function lengthReward(numTokens: number, by: LengthCurve): number {
+function lengthReward(numTokens: number, by: LengthCurve): number {
   switch (by.shape) {
     case "target":
       return Math.max(0, 1 - Math.abs(numTokens - by.target) / by.tolerance);

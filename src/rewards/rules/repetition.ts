@@ -26,7 +26,7 @@ export const repetition: RewardDefinition<typeof options> = {
 };
 
 /** The share of n-grams that occurred before. Words are compared without case; signs of a script without spaces are words. */
-export function repeatedShare(text: string, ngram: number): number {
+function repeatedShare(text: string, ngram: number): number {
   const words =
     text
       .toLowerCase()

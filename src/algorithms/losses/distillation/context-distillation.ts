@@ -5,7 +5,7 @@ import type { TokenLoss } from "../loss-output.ts";
 import { type DistillationOptions, distillationLoss } from "./distillation.ts";
 
 /** The teacher saw a longer prompt, so the same reply begins later in its S positions. */
-export interface ContextDistillationInputs {
+interface ContextDistillationInputs {
   /** Logits of the policy, which does not see the context, over the T tokens of the reply. */
   readonly policyLogits_BTV: Tensor;
   /** Logits of the teacher, often the same model, over all of its S positions. */

@@ -6,7 +6,7 @@ import { liveTokens } from "../live-tokens.ts";
 import { meanOver, shareOf } from "../loss-metrics.ts";
 import type { TokenLoss } from "../loss-output.ts";
 
-export interface DistillationInputs {
+interface DistillationInputs {
   /** Scores of all tokens before the softmax, or log-probs, which are scores too. The one input with a gradient. */
   readonly policyLogits_BTV: Tensor;
   readonly teacherLogits_BTV: Tensor;

@@ -5,7 +5,7 @@ import { liveTokens } from "../live-tokens.ts";
 import { meanOver, shareOf } from "../loss-metrics.ts";
 import type { TokenLoss } from "../loss-output.ts";
 
-export interface OnPolicyDistillationInputs {
+interface OnPolicyDistillationInputs {
   readonly policyLogprobs_BT: Tensor;
   readonly teacherLogprobs_BT: Tensor;
   readonly lossMask_BT: Tensor;
@@ -13,7 +13,7 @@ export interface OnPolicyDistillationInputs {
   readonly weights_BT?: Tensor;
 }
 
-export interface OnPolicyDistillationOptions {
+interface OnPolicyDistillationOptions {
   /** The log of teacher / policy is kept in [-gapClip, gapClip]. null: no bound. */
   readonly gapClip: number | null;
 }
@@ -61,7 +61,7 @@ export function distillationAdvantages(
   return zeroOutside(teacherLogprobs_BT.detach().sub(samplerLogprobs_BT.detach()), live_BT).mul(coefficient);
 }
 
-export interface DistillationAdvantageInputs {
+interface DistillationAdvantageInputs {
   readonly samplerLogprobs_BT: Tensor;
   readonly teacherLogprobs_BT: Tensor;
   readonly lossMask_BT: Tensor;

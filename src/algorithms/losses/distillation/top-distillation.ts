@@ -9,13 +9,13 @@ import type { TokenLoss } from "../loss-output.ts";
 import { type KlDirection, klOver } from "./distillation.ts";
 
 /** C is the number of candidates: the tokens the teacher was asked about, the same ones for the policy. */
-export interface TopDistillationInputs {
+interface TopDistillationInputs {
   readonly policyLogprobs_BTC: Tensor;
   readonly teacherLogprobs_BTC: Tensor;
   readonly lossMask_BT: Tensor;
 }
 
-export interface TopDistillationOptions {
+interface TopDistillationOptions {
   readonly direction: KlDirection;
   /**
    * Where the probability of all other tokens goes. bucket: into one more outcome, which makes the loss a lower bound of

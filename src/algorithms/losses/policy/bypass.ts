@@ -6,7 +6,7 @@ import type { LossOutput } from "../loss-output.ts";
 import { type PpoClipOptions, ppoClipLoss } from "./ppo-clip.ts";
 import { reinforceLoss } from "./reinforce.ts";
 
-export interface BypassInputs {
+interface BypassInputs {
   readonly policyLogprobs_BT: Tensor;
   /** They serve as anchor: no forward pass of the trainer is needed before the update. */
   readonly samplerLogprobs_BT: Tensor;
@@ -22,7 +22,7 @@ export interface BypassOptions {
   readonly loss: ({ readonly type: "ppo-clip" } & PpoClipOptions) | { readonly type: "reinforce" };
 }
 
-export interface BypassLoss {
+interface BypassLoss {
   readonly output: LossOutput;
   /** Reduce with this mask: it lacks the rejected tokens. Denominators may be those of the mask before rejection. */
   readonly lossMask_BT: Tensor;

@@ -4,7 +4,7 @@ import type { TokenLoss } from "../loss-output.ts";
 import type { ClipOptions } from "./clipped-surrogate.ts";
 import { anchorKl, logRatio, type PolicyLossInputs, policyTerms, tokenLoss, tokenShare } from "./policy-loss.ts";
 
-export interface CispoOptions extends ClipOptions {
+interface CispoOptions extends ClipOptions {
   /**
    * Also drop the tokens that PPO would not train on: A > 0 with a ratio above the range, A < 0 with one below it. ROLL's
    * unified mask; MiniMax trains without it.

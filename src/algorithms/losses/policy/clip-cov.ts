@@ -6,14 +6,14 @@ import { type ClipOptions, clippedSurrogate } from "./clipped-surrogate.ts";
 import { anchorKl, logRatio, type PolicyLossInputs, policyTerms, tokenLoss, tokenShare } from "./policy-loss.ts";
 import { selectLargest, shareToCount, tokenCovariance } from "./token-covariance.ts";
 
-export interface ClipCovInputs extends PolicyLossInputs {
+interface ClipCovInputs extends PolicyLossInputs {
   /** Uniform in [0, 1), from a seeded generator: the draw among the tokens in the band. Default: the largest covariances. */
   readonly noise_BT?: Tensor;
   /** Tokens to drop, chosen before by `clipCovSelection`. Default: chosen among the tokens of this call. */
   readonly selected_BT?: Tensor;
 }
 
-export interface ClipCovOptions extends ClipOptions {
+interface ClipCovOptions extends ClipOptions {
   /** The share of loss tokens to drop. verl uses 2e-4. At least one token is dropped where one is in the band. */
   readonly share: number;
   /** Tokens whose covariance is above this may be dropped. verl uses 1. */

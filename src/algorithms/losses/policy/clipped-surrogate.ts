@@ -9,7 +9,7 @@ export interface ClipOptions {
   readonly clipHigh: number;
 }
 
-export interface ClippedSurrogate {
+interface ClippedSurrogate {
   /** max(-A r, -A clamp(r, 1 - clipLow, 1 + clipHigh)) */
   readonly loss_BT: Tensor;
   /** Where the clipped side is the larger one, so that the gradient is 0. */

@@ -6,12 +6,12 @@ import type { TokenLoss } from "../loss-output.ts";
 import { LOG_RATIO_BOUND, type PolicyLossInputs, policyTerms, tokenShare } from "./policy-loss.ts";
 import { type PpoClipOptions, ppoClip } from "./ppo-clip.ts";
 
-export interface DecoupledPpoInputs extends PolicyLossInputs {
+interface DecoupledPpoInputs extends PolicyLossInputs {
   /** Log-probs of the weights that produced the tokens; the anchor may be newer. */
   readonly samplerLogprobs_BT: Tensor;
 }
 
-export interface DecoupledPpoOptions extends PpoClipOptions {
+interface DecoupledPpoOptions extends PpoClipOptions {
   /** The largest anchor / sampler weight. null: no bound. AReaL uses 5. */
   readonly weightCap: number | null;
   /** What becomes of a larger weight: the cap, or 0, which drops the token from the gradient as AReaL does. */

@@ -11,7 +11,7 @@ import {
   tokenShare,
 } from "./policy-loss.ts";
 
-export interface DppoOptions {
+interface DppoOptions {
   /** Total variation |p - q|, or the KL of the two-outcome distribution "this token or another one". */
   readonly divergence: "tv" | "kl";
   /** How far the policy may lie below the anchor before tokens with A <= 0 are dropped. */

@@ -12,7 +12,7 @@ import {
   tokenShare,
 } from "./policy-loss.ts";
 
-export interface GmpoOptions {
+interface GmpoOptions {
   /** Log-ratios below -clipLow are clipped. The paper uses 0.4. */
   readonly clipLow: number;
   /** Log-ratios above clipHigh are clipped. The paper uses 0.4. */

@@ -6,12 +6,12 @@ import type { TokenLoss } from "../loss-output.ts";
 import { logRatio, type PolicyLossInputs, policyTerms, tokenLoss, tokenShare } from "./policy-loss.ts";
 import { selectLargest, shareToCount, tokenCovariance } from "./token-covariance.ts";
 
-export interface KlCovInputs extends PolicyLossInputs {
+interface KlCovInputs extends PolicyLossInputs {
   /** Tokens to penalize, chosen before by `klCovSelection`. Default: chosen among the tokens of this call. */
   readonly selected_BT?: Tensor;
 }
 
-export interface KlCovOptions {
+interface KlCovOptions {
   /** The share of loss tokens to penalize. verl uses 2e-4. At least one token is. */
   readonly share: number;
   /** The weight of the penalty. verl uses 1. */

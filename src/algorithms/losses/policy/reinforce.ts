@@ -1,7 +1,7 @@
 import type { TokenLoss } from "../loss-output.ts";
 import { anchorKl, logRatio, type PolicyLossInputs, policyTerms, tokenLoss } from "./policy-loss.ts";
 
-export interface ReinforceOptions {
+interface ReinforceOptions {
   /**
    * Which importance weight multiplies the gradient, on top of `weights_BT`: none, or the plain ratio policy / anchor, held
    * fixed. With a ratio, and the sampler as anchor, the gradient is unbiased and its variance unbounded.

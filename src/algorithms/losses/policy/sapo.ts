@@ -3,7 +3,7 @@ import { expectPositive } from "../../expect-batch.ts";
 import type { TokenLoss } from "../loss-output.ts";
 import { anchorKl, logRatio, type PolicyLossInputs, policyTerms, tokenLoss } from "./policy-loss.ts";
 
-export interface SapoOptions {
+interface SapoOptions {
   /** How fast the gate closes for tokens with A > 0. The paper uses 1. */
   readonly temperaturePositive: number;
   /** How fast the gate closes for tokens with A <= 0; a little faster, since pushing down is what destabilizes. The paper uses 1.05. */

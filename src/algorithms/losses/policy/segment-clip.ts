@@ -6,7 +6,7 @@ import type { TokenLoss } from "../loss-output.ts";
 import { type ClipOptions, clippedSurrogate } from "./clipped-surrogate.ts";
 import { anchorKl, logRatio, type PolicyLossInputs, policyTerms, tokenLoss, tokenShare } from "./policy-loss.ts";
 
-export interface SegmentClipInputs extends PolicyLossInputs {
+interface SegmentClipInputs extends PolicyLossInputs {
   /**
    * The segment of every token, int64 in [0, T]; equal numbers in a row make one segment. Default: the runs of the loss
    * mask, which are the turns of an episode as long as no token inside of a turn is masked.

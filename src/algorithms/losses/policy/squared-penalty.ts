@@ -2,7 +2,7 @@ import { expectPositive } from "../../expect-batch.ts";
 import type { TokenLoss } from "../loss-output.ts";
 import { anchorKl, type PolicyLossInputs, policyTerms, tokenLoss } from "./policy-loss.ts";
 
-export interface SquaredPenaltyOptions {
+interface SquaredPenaltyOptions {
   /** The weight of the penalty. Above 0; ROLL's kimi15 and verl's dro use 0.1. */
   readonly beta: number;
 }

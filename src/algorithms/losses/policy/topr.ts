@@ -11,12 +11,12 @@ import {
   tokenShare,
 } from "./policy-loss.ts";
 
-export interface ToprInputs extends PolicyLossInputs {
+interface ToprInputs extends PolicyLossInputs {
   /** The raw reward of every sequence. Its sign, and not that of the advantage, decides the side. */
   readonly rewards_B: Tensor;
 }
 
-export interface ToprOptions {
+interface ToprOptions {
   /** Weight of sequences with a reward above 0. */
   readonly weightPositive: number;
   /** Weight of the others. */

@@ -2,7 +2,7 @@ import { expectRange } from "../../expect-batch.ts";
 import type { TokenLoss } from "../loss-output.ts";
 import { anchorKl, logRatio, type PolicyLossInputs, policyTerms, tokenLoss, tokenShare } from "./policy-loss.ts";
 
-export interface TruncatedIsOptions {
+interface TruncatedIsOptions {
   /** The smallest ratio used. 0 for truncation from above only. */
   readonly ratioLow: number;
   /** The largest ratio used. IMPALA and ROLL use 1. */

@@ -5,7 +5,7 @@ import { zeroOutside } from "../../masked.ts";
 import { meanOver, shareOf } from "../loss-metrics.ts";
 import type { SequenceLoss } from "../loss-output.ts";
 
-export interface BradleyTerryInputs {
+interface BradleyTerryInputs {
   /** Scores of the reward model being trained. */
   readonly chosenScores_B: Tensor;
   readonly rejectedScores_B: Tensor;
@@ -13,7 +13,7 @@ export interface BradleyTerryInputs {
   readonly margins_B?: Tensor;
 }
 
-export interface BradleyTerryOptions {
+interface BradleyTerryOptions {
   /** The weight of (chosen + rejected)^2, which keeps scores around 0. Default 0; 0.01 is usual. */
   readonly centring?: number;
 }

@@ -6,12 +6,12 @@ import { meanOver, shareOf } from "../loss-metrics.ts";
 import type { SequenceLoss } from "../loss-output.ts";
 
 /** Log-probabilities of whole replies, from `sequenceLogprobs`; row b of both sides answers the same prompt. */
-export interface DpoInputs {
+interface DpoInputs {
   readonly chosen: ReplyLogprobs;
   readonly rejected: ReplyLogprobs;
 }
 
-export interface ReplyLogprobs {
+interface ReplyLogprobs {
   readonly policyLogprobs_B: Tensor;
   readonly referenceLogprobs_B: Tensor;
 }

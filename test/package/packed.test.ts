@@ -1,0 +1,197 @@
+/** The package as a user gets it: packed, put into a project without network, compiled against and run. */
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import ts from "typescript";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { entryPoints } from "../surface/entry-points.ts";
+
+const { compileReason } = await import(new URL("../../scripts/setup/compile-typescript.mjs", import.meta.url).href);
+const stale: string | null = compileReason(process.cwd());
+const describePacked = describe.skipIf(stale !== null);
+const reason = stale === null ? "" : ` (dist is old, ${stale}: run "npm run setup")`;
+const project = mkdtempSync(join(tmpdir(), "reroll-packed-"));
+const installed = join(project, "node_modules/reroll");
+const modules = entryPoints.map(({ name }) => name);
+
+beforeAll(() => {
+  if (stale === null) install();
+}, 120_000);
+afterAll(() => rmSync(project, { recursive: true }));
+
+describePacked(`types${reason}`, () => {
+  test.each(["nodenext", "bundler"] as const)(
+    "a strict project compiles against every entry point with moduleResolution %s",
+    (resolution) => {
+      write("run.ts", RUN_FILE);
+      write("everything.ts", modules.map((name, i) => `import * as m${i} from "${name}";\nvoid m${i};\n`).join(""));
+      expect(diagnose(["run.ts", "everything.ts"], resolution)).toEqual([]);
+    },
+    120_000,
+  );
+
+  test("what is no entry point cannot be imported", () => {
+    write(
+      "inside.ts",
+      'import "reroll/dist/run/train-run.js";\nimport { native } from "reroll/torch/binding";\nvoid native;\n',
+    );
+    expect(diagnose(["inside.ts"], "nodenext")).toEqual([
+      expect.stringContaining(
+        "Cannot find module or type declarations for side-effect import of 'reroll/dist/run/train-run.js'",
+      ),
+      expect.stringContaining("Cannot find module 'reroll/torch/binding'"),
+    ]);
+  });
+});
+
+/** The addon is built on the user's machine; until then the package has none. */
+describePacked(`without the addon${reason}`, () => {
+  test("every entry point can be imported", () => {
+    write("all.mjs", `for (const name of ${JSON.stringify(modules)}) await import(name);\nconsole.log("imported");\n`);
+    expect(run("all.mjs")).toEqual({ status: 0, output: "imported\n" });
+  });
+
+  test("the command shows its help", () => {
+    const { status, output } = run(join(installed, "dist/cli/main.js"), "--help");
+    expect(status).toBe(0);
+    expect(output).toContain("Usage: reroll");
+  });
+
+  test("what needs a tensor says that the addon is missing and what to do", () => {
+    write("tensor.mjs", 'import { tensor } from "reroll/torch";\ntensor([1]);\n');
+    const { status, output } = run("tensor.mjs");
+    expect(status).toBe(1);
+    expect(output).toContain("ADDON_MISSING");
+    expect(output).toContain(`Run "npm run setup" in ${installed}`);
+  });
+});
+
+describePacked(`with the addon${reason}`, () => {
+  beforeAll(() => {
+    mkdirSync(join(installed, "build"), { recursive: true });
+    symlinkSync(resolve("build/native"), join(installed, "build/native"));
+  });
+
+  test("tensors compute", () => {
+    write("sum.mjs", 'import { tensor } from "reroll/torch";\nconsole.log(tensor([1, 2]).sum().item());\n');
+    expect(run("sum.mjs")).toEqual({ status: 0, output: "3\n" });
+  });
+
+  test("a run file outside of the project gets every entry point of the copy that runs it", () => {
+    const elsewhere = mkdtempSync(join(tmpdir(), "reroll-elsewhere-"));
+    const resolved = modules.map((name) => `console.error(import.meta.resolve("${name}"));`).join("\n");
+    writeFileSync(
+      join(elsewhere, "run.ts"),
+      `${RUN_FILE}${modules.map((name) => `import "${name}";`).join("\n")}\n${resolved}\n`,
+    );
+    const { status, output } = run(
+      join(installed, "dist/cli/main.js"),
+      "train",
+      join(elsewhere, "run.ts"),
+      "--explain",
+    );
+    rmSync(elsewhere, { recursive: true });
+    expect(output).toContain("rollout.groupsPerStep");
+    expect(status).toBe(0);
+    const folders = output.split("\n").filter((line) => line.startsWith("file:"));
+    expect(folders).toEqual(
+      entryPoints.map(({ source }) => `file://${installed}/${source.replace(/^src(.*)\.ts$/, "dist$1.js")}`),
+    );
+  });
+
+  test("a run file that imports something else of reroll hears what there is", () => {
+    write("wrong.ts", 'import "reroll/tracking";\nexport default {};\n');
+    const { status, output } = run(join(installed, "dist/cli/main.js"), "train", "wrong.ts");
+    expect(status).toBe(2);
+    expect(output).toContain(`reroll/tracking is no entry point of reroll. There are: ${modules.join(", ")}`);
+  });
+});
+
+const RUN_FILE = `
+import { defineRun, type EnvFactory, Random, type TextEnv } from "reroll";
+
+class Coin implements TextEnv {
+  readonly #side: string;
+  constructor(seed: number) {
+    this.#side = new Random(seed).integer(2) === 0 ? "heads" : "tails";
+  }
+  start() {
+    return { instructions: [], observation: { messages: [{ role: "user" as const, content: "Heads or tails?" }], stateKey: "" } };
+  }
+  step({ text }: { readonly text: string }) {
+    const reward = Number(text === this.#side);
+    return { kind: "terminated" as const, reward, metrics: { success: reward }, observation: { messages: [], stateKey: "" } };
+  }
+}
+
+export const coin: EnvFactory = {
+  makePrompt: (seed) => ({ id: String(seed), domain: "coin", seed, messages: [], truth: null, extra: {} }),
+  makeEnv: ({ seed }) => new Coin(seed),
+};
+
+export default defineRun({
+  model: { preset: "nano" },
+  envs: { coin: { type: "custom", ...coin } },
+  rollout: { groupsPerStep: 4, groupSize: 2, sampling: { maxTokens: 2 } },
+  training: { optimizer: { lr: 1e-3 } },
+});
+`;
+
+/** Packs the checkout and unpacks it into the project; what it depends on is linked from the checkout. */
+function install(): void {
+  const [{ filename }] = JSON.parse(
+    execFileSync("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", project], { encoding: "utf8" }),
+  );
+  mkdirSync(installed, { recursive: true });
+  execFileSync("tar", ["-xzf", join(project, filename), "-C", installed, "--strip-components=1"]);
+  const { dependencies } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"));
+  for (const name of [...Object.keys(dependencies), "@types/node"]) {
+    mkdirSync(dirname(join(project, "node_modules", name)), { recursive: true });
+    symlinkSync(resolve("node_modules", name), join(project, "node_modules", name));
+  }
+  write("package.json", '{ "type": "module" }');
+}
+
+function write(name: string, text: string): void {
+  writeFileSync(join(project, name), text);
+}
+
+function run(...words: readonly string[]): { readonly status: number | null; readonly output: string } {
+  const { status, stdout, stderr } = spawnSync(process.execPath, words, { cwd: project, encoding: "utf8" });
+  return { status, output: stdout + stderr };
+}
+
+/** What the compiler finds in the project's files and, as a Node project sees them, in our declarations; other packages' are theirs. */
+function diagnose(files: readonly string[], resolution: "nodenext" | "bundler"): readonly string[] {
+  const isNode = resolution === "nodenext";
+  const program = ts.createProgram(
+    files.map((file) => join(project, file)),
+    {
+      strict: true,
+      exactOptionalPropertyTypes: true,
+      noUncheckedIndexedAccess: true,
+      verbatimModuleSyntax: true,
+      declaration: true,
+      noEmit: true,
+      skipLibCheck: false,
+      target: ts.ScriptTarget.ES2022,
+      module: isNode ? ts.ModuleKind.NodeNext : ts.ModuleKind.ESNext,
+      moduleResolution: isNode ? ts.ModuleResolutionKind.NodeNext : ts.ModuleResolutionKind.Bundler,
+      types: ["node"],
+      typeRoots: [join(project, "node_modules/@types")],
+    },
+  );
+  const own = program
+    .getSourceFiles()
+    .filter(({ fileName, isDeclarationFile }) => fileName.startsWith(`${project}/`) && (isNode || !isDeclarationFile));
+  const found = own.flatMap((file) => [
+    ...program.getSyntacticDiagnostics(file),
+    ...program.getSemanticDiagnostics(file),
+    ...(file.isDeclarationFile ? [] : program.getDeclarationDiagnostics(file)),
+  ]);
+  return found.map(
+    ({ file, messageText }) =>
+      `${file?.fileName.slice(project.length + 1)}: ${ts.flattenDiagnosticMessageText(messageText, "\n")}`,
+  );
+}
