@@ -105,7 +105,7 @@ export type {
   Usage,
 } from "./generation/generate.ts";
 export { copyWeights } from "./generation/local/copy-weights.ts";
-export type { EngineSource } from "./generation/local/engine-messages.ts";
+export type { EngineSource } from "./generation/local/engine-host.ts";
 export type { EngineOptions } from "./generation/local/engine-options.ts";
 export { LocalEngine } from "./generation/local/local-engine.ts";
 export { startThreadedEngine, type ThreadedEngine } from "./generation/local/threaded-engine.ts";

@@ -22,8 +22,8 @@ const stages = [
 export const allowedImports = {
   errors: [],
   random: ["errors"],
-  // How code runs beside the controller: threads today, one typed way to call them.
-  workers: ["errors"],
+  // How code runs beside the controller: threads today, one typed way to call them. Tensors cross without a copy.
+  workers: ["errors", "torch"],
   // Where code that is not ours runs: bubblewrap, QuickJS. Rewards grade with it, environments offer it as a tool.
   sandbox: ["errors", "workers"],
   torch: ["errors"],

@@ -9,7 +9,7 @@ import { isAbsolute } from "node:path";
 import { pathToFileURL } from "node:url";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Prompt } from "../flow/prompt.ts";
-import type { EnvAnswer, EnvSource } from "./env-messages.ts";
+import type { EnvSource, Shown } from "./env-host.ts";
 import { EnvThread } from "./env-thread.ts";
 import type { EnvFactory, EnvWords, TextEnv } from "./text-env.ts";
 
@@ -79,7 +79,7 @@ export function runInThreads(host: ThreadHostOptions): EnvFactory & { close(): P
       const episode = nextEpisode++;
       thread.numEpisodes++;
       try {
-        await thread.ask({ kind: "make", episode, prompt, seed });
+        await thread.ask((envs) => envs.make(episode, prompt, seed));
       } catch (error) {
         thread.numEpisodes--;
         throw error;
@@ -96,22 +96,24 @@ export function runInThreads(host: ThreadHostOptions): EnvFactory & { close(): P
 function hostedEnv(thread: EnvThread, episode: number): TextEnv {
   let picture = "";
   let hasEnded = false;
-  const keepPicture = (answer: EnvAnswer) => {
-    picture = answer.picture ?? picture;
-    return answer;
+  const keepPicture = <Answer>(shown: Shown<Answer>): Answer => {
+    picture = shown.picture ?? picture;
+    return shown.answer;
   };
   return {
-    start: async (signal) => keepPicture(await thread.ask({ kind: "start", episode }, signal)).opening!,
-    step: async (reply, signal) => keepPicture(await thread.ask({ kind: "step", episode, reply }, signal)).step!,
+    start: async (signal) => keepPicture(await thread.ask((envs) => envs.start(episode, signal), signal)),
+    step: async (reply, signal) => keepPicture(await thread.ask((envs) => envs.step(episode, reply, signal), signal)),
     end: async () => {
       if (hasEnded) return;
       hasEnded = true;
       thread.numEpisodes--;
       if (!thread.isRunning) return;
-      await thread.ask({ kind: "end", episode }).catch((error: unknown) => {
-        // With its thread the episode is gone as well: nothing is left to free.
-        if (thread.isRunning) throw error;
-      });
+      await thread
+        .ask((envs) => envs.end(episode))
+        .catch((error: unknown) => {
+          // With its thread the episode is gone as well: nothing is left to free.
+          if (thread.isRunning) throw error;
+        });
     },
     render: () => picture,
   };

@@ -5,7 +5,7 @@ import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
 import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
 import type { Clock } from "../flow/clock.ts";
 import type { RunEpisode } from "../rollout/episode.ts";
-import { startTrainer } from "../training/ranked-trainer.ts";
+import { startTrainer } from "../training/start-trainer.ts";
 import type { Trainer } from "../training/trainer.ts";
 import type { TrainerHostSource } from "../training/trainer-host.ts";
 import { updatesPerStep } from "./batch-arithmetic.ts";
@@ -48,7 +48,7 @@ export async function openParts(config: RunConfig, { folder, clock, onError }: O
     const tokenizer = await loadTokenizer(modelFolder);
     const placement = placeRun(config);
     const engine = keep(await openEngine(config, { modelFolder, runFolder: folder, placement, clock }));
-    const trainer = keep(await startTrainer(trainerSource(config, modelFolder, placement), config.training.ranks));
+    const trainer = keep(await startTrainer(trainerSource(config, modelFolder, placement)));
     const shared = { engine, tokenizer, world, clock, onError };
     const agent = config.agent === null ? null : keep(await openAgent(config, config.agent, shared));
     let numRunners = 0;

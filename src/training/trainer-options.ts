@@ -4,6 +4,7 @@ import { AdamW } from "../torch/optim/adamw.ts";
 import type { Optimizer } from "../torch/optim/optimizer.ts";
 import { decayMatrices, type NamedParameters } from "../torch/optim/parameter-group.ts";
 import { constantRate, cosineDecay, linearDecay, type Schedule, withWarmup } from "../torch/optim/schedule.ts";
+import { strategyOptions } from "./start-trainer.ts";
 
 export const scheduleOptions = z.strictObject({
   type: z.enum(["constant", "linear", "cosine"]).default("constant").describe("How the rate falls after warm-up."),
@@ -70,11 +71,7 @@ export const trainingOptions = z.strictObject({
     .default(16_384)
     .describe("Tokens in one forward and backward pass: bounds its memory, and changes nothing else."),
   maxGradNorm: z.number().positive().default(1).describe("Gradients are scaled down to this norm."),
-  ranks: z
-    .int()
-    .positive()
-    .default(1)
-    .describe("Trainers that share each batch: threads with the whole model, on a GPU each where there are GPUs."),
+  ...strategyOptions,
   checkpoint: z.boolean().default(false).describe("Compute activations twice instead of keeping them."),
 });
 
