@@ -35,7 +35,9 @@ export class EnvThread {
     const lost = (how: string) => this.#gone(`its thread ${how}`);
     this.#remote = startInThread(new URL("env-worker", import.meta.url), source, { lost, needsTypeScript });
     this.#ready = this.#watched(this.#remote.ready).then(
-      () => void (this.#isReady = true),
+      () => {
+        this.#isReady = true;
+      },
       (error: RerollError) => {
         // What the thread says of its own start is about the environment; how the thread ended has its words already.
         throw error.code === "ENV_THREAD_LOST" ? error : this.#gone(`it could not be built: ${error.message}`);

@@ -3,7 +3,7 @@ import { RerollError } from "../errors/reroll-error.ts";
 
 /** An error on its way: everything of it that a person or a program reads. */
 export interface ErrorMessage {
-  readonly code: string;
+  readonly code: RerollError["code"];
   readonly message: string;
   readonly details: Readonly<Record<string, unknown>>;
   /** Where it was thrown, on the other side. */
