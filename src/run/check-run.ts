@@ -1,9 +1,9 @@
 /**
  * Keys that are valid one by one and cannot work together. Pure; each check says what to change.
  *
- * In: a config whose parts are resolved. Out: nothing, or one error about the first thing that is wrong.
+ * In: a config whose parts are resolved, and its recipe. Out: nothing, or one error about the first thing that is wrong.
  */
-import { buildRecipe, type RecipeChoice } from "../algorithms/recipes/table.ts";
+import type { Recipe } from "../algorithms/recipe-runner/recipe.ts";
 import type { DataOptions } from "../data/data-options.ts";
 import { buildEnv } from "../envs/catalog.ts";
 import { didYouMean } from "../errors/nearest-name.ts";
@@ -11,14 +11,14 @@ import { RerollError } from "../errors/reroll-error.ts";
 import type { RunConfig } from "./run-config.ts";
 
 /** Throws for the first contradiction. */
-export function checkRun(config: RunConfig): void {
+export function checkRun(config: RunConfig, recipe: Recipe): void {
   for (const check of CHECKS) {
-    const problem = check(config);
+    const problem = check(config, recipe);
     if (problem !== null) throw new RerollError("CONTRADICTORY_OPTIONS", problem);
   }
 }
 
-type Check = (config: RunConfig) => string | null;
+type Check = (config: RunConfig, recipe: Recipe) => string | null;
 
 /** Recipes that compare the trajectories of a prompt with each other; these do not. */
 const WITHOUT_GROUPS: readonly string[] = ["ppo", "reinforce", "reinforce-pp", "remax"];
@@ -62,8 +62,8 @@ const CHECKS: readonly Check[] = [
       : null;
   },
   checkRewards,
-  ({ replay, algorithm }) =>
-    replay?.priority === "td-error" && !buildRecipe(algorithm as RecipeChoice).hasCritic
+  ({ replay, algorithm }, { hasCritic }) =>
+    replay?.priority === "td-error" && !hasCritic
       ? `replay.priority is "td-error", and ${algorithm.type} has no critic that could be wrong. Set algorithm.type to "ppo", or replay.priority to "advantage".`
       : null,
   ({ device, training }) =>
@@ -102,8 +102,8 @@ const CHECKS: readonly Check[] = [
     algorithm.type === "pass-at-k" && typeof algorithm.k === "number" && algorithm.k > rollout.groupSize
       ? `algorithm.k must be at most rollout.groupSize: got ${algorithm.k} and ${rollout.groupSize}.`
       : null,
-  ({ algorithm }) =>
-    buildRecipe(algorithm as RecipeChoice).needs.includes("greedyRewards_B")
+  ({ algorithm }, { needs }) =>
+    needs.includes("greedyRewards_B")
       ? `algorithm.type ${JSON.stringify(algorithm.type)} needs a greedy trajectory beside each group, which runs do not sample. Use rloo, whose baseline is the other trajectories.`
       : null,
   ({ rollout, training }) => {

@@ -34,6 +34,8 @@ export interface Luggage {
   readonly moved: readonly ArrayBuffer[];
 }
 
+const NONE: readonly never[] = [];
+
 /** Where functions and signals stay, which cannot leave: both give a number to call them by. */
 export interface Lender {
   readonly lendFunction: (value: (...args: never[]) => unknown) => number;
@@ -57,6 +59,8 @@ export function oneWay<Args extends unknown[]>(callback: (...args: Args) => void
 
 /** Takes out what cannot be cloned. Without a lender, functions and signals stay in, and the post of them fails. */
 export function packLuggage(value: unknown, carrier: Carrier | undefined, lender?: Lender): Luggage {
+  // Most of what crosses, such as every token of a reply, can be sent as it is.
+  if (isOrdinary(value, lender !== undefined)) return { value, items: NONE, moved: NONE };
   const items: Item[] = [];
   const buffers = new Set<ArrayBuffer>();
   const path: unknown[] = [];
@@ -152,6 +156,17 @@ export function openItem(item: Item, carrier: Carrier | undefined): unknown {
 
 function lookInto(value: unknown, key: unknown): unknown {
   return value instanceof Map ? value.get(key) : (value as Record<string, unknown>)[key as string];
+}
+
+/** Whether there is nothing to take out and nothing to hand over. Looks where `packLuggage` looks. */
+function isOrdinary(value: unknown, isArguments = false): boolean {
+  if (typeof value === "function") return false;
+  if (typeof value !== "object" || value === null) return true;
+  if (Array.isArray(value)) return !isArguments || value.every((one) => isOrdinary(one));
+  if (ArrayBuffer.isView(value)) return !movable.has(value.buffer);
+  if (!isPlain(value)) return false;
+  for (const name in value) if (!isOrdinary((value as Readonly<Record<string, unknown>>)[name])) return false;
+  return true;
 }
 
 function isPlain(value: object): boolean {

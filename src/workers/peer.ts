@@ -10,22 +10,23 @@ import { type ErrorMessage, packError, unpackError } from "./error-message.ts";
 import { type Carrier, discardItems, type Item, openItem, packLuggage, unpackLuggage } from "./luggage.ts";
 import type { Transport } from "./transport.ts";
 
-/** What crosses the line. A call with the id null is told and not answered; `to` is a method, or the number of a lent function. */
+/** What crosses the line. `to` is a method of the host, or the number of a lent function; a "tell" is a call without an answer. */
 type Message =
   | { readonly kind: "ready" }
   | { readonly kind: "broken"; readonly error: ErrorMessage }
-  | {
-      readonly kind: "call";
-      readonly id: number | null;
-      readonly to: string | number;
-      readonly args: unknown;
-      readonly items: readonly Item[];
-    }
-  | { readonly kind: "done"; readonly id: number; readonly result: unknown; readonly items: readonly Item[] }
+  | ({ readonly kind: "ask"; readonly id: number } & Call)
+  | ({ readonly kind: "tell" } & Call)
+  | { readonly kind: "done"; readonly id: number; readonly result: unknown; readonly items?: readonly Item[] }
   | { readonly kind: "failed"; readonly id: number; readonly error: ErrorMessage }
   | { readonly kind: "abort"; readonly signal: number };
 
-type Call = Extract<Message, { kind: "call" }>;
+interface Call {
+  readonly to: string | number;
+  readonly args: unknown;
+  /** Absent where there are none. */
+  readonly items?: readonly Item[];
+}
+
 type AnyFunction = (...args: never[]) => unknown;
 
 /** What a call left behind on the side that made it, until it is answered. */
@@ -93,7 +94,7 @@ export class Peer {
 
   /** Tells the other side that calls are answered from here on. */
   announce(): void {
-    this.#line.post({ kind: "ready" } satisfies Message);
+    this.#send({ kind: "ready" });
   }
 
   /** Calls a method of the other side's host, or a function that it lent. Rejects with what that throws. */
@@ -116,8 +117,8 @@ export class Peer {
   /** The same without an answer. Nothing is told on a line that has ended. Takes no functions and no signals. */
   tell(to: string | number, args: readonly unknown[]): void {
     if (this.#end !== null) return;
-    const { value, items, moved } = packLuggage([...args], this.#carrier, NOTHING_IS_LENT);
-    this.#line.post({ kind: "call", id: null, to, args: value, items } satisfies Message, moved);
+    const { value, items, moved } = packLuggage(args, this.#carrier, NOTHING_IS_LENT);
+    this.#send({ kind: "tell", to, args: value, ...(items.length > 0 && { items }) }, moved);
   }
 
   /** Ends the line from this side: what waits rejects with the reason, and so does everything that is asked after it. */
@@ -135,7 +136,7 @@ export class Peer {
   }
 
   #post(id: number, to: string | number, args: readonly unknown[], loan: Loan): void {
-    const { value, items, moved } = packLuggage([...args], this.#carrier, {
+    const { value, items, moved } = packLuggage(args, this.#carrier, {
       lendFunction: (call) => {
         const number = this.#nextNumber++;
         this.#functions.set(number, { call, id });
@@ -144,14 +145,14 @@ export class Peer {
       },
       lendSignal: (signal) => {
         const number = this.#nextNumber++;
-        const abort = () => this.#line.post({ kind: "abort", signal: number } satisfies Message);
+        const abort = () => this.#send({ kind: "abort", signal: number });
         signal.addEventListener("abort", abort, { once: true });
         loan.stopListening.push(() => signal.removeEventListener("abort", abort));
         return number;
       },
     });
     loan.items = items;
-    this.#line.post({ kind: "call", id, to, args: value, items } satisfies Message, moved);
+    this.#send({ kind: "ask", id, to, args: value, ...(items.length > 0 && { items }) }, moved);
   }
 
   #settle(id: number): Waiting | undefined {
@@ -170,8 +171,11 @@ export class Peer {
       case "broken":
         this.end(unpackError(message.error));
         break;
-      case "call":
-        void this.#answer(message);
+      case "ask":
+        void this.#answer(message.id, message);
+        break;
+      case "tell":
+        this.#hear(message);
         break;
       case "done":
         this.#finish(message);
@@ -185,30 +189,49 @@ export class Peer {
     }
   }
 
-  #finish({ id, result, items }: Extract<Message, { kind: "done" }>): void {
+  #finish({ id, result, items = [] }: Extract<Message, { kind: "done" }>): void {
     const waiting = this.#settle(id);
     if (waiting === undefined) discardItems(items, this.#carrier);
     else waiting.resolve(unpackLuggage(result, items, (item) => openItem(item, this.#carrier)));
   }
 
-  async #answer(call: Call): Promise<void> {
-    const { id, to } = call;
+  async #answer(id: number, { to, args, items }: Call): Promise<void> {
     const opened: (() => void)[] = [];
     try {
-      const work = this.#find(to);
-      const args = unpackLuggage(call.args, call.items, (item) => this.#open(item, opened)) as never[];
-      const result = await work(...args);
-      if (id === null) return;
-      const { value, items, moved } = packLuggage(result, this.#carrier);
+      const result = await this.#find(to)(...this.#unpack(args, items, opened));
+      const { value, items: given, moved } = packLuggage(result, this.#carrier);
       // Inside, since a result that cannot be cloned is a failure of the call too.
-      this.#line.post({ kind: "done", id, result: value, items } satisfies Message, moved);
+      this.#send({ kind: "done", id, result: value, ...(given.length > 0 && { items: given }) }, moved);
     } catch (error) {
-      if (id !== null) this.#line.post({ kind: "failed", id, error: packError(error) } satisfies Message);
-      else if (typeof to === "number") this.#failCaller(to, error);
-      else throw error;
+      this.#send({ kind: "failed", id, error: packError(error) });
     } finally {
       for (const close of opened) close();
     }
+  }
+
+  /** Without a promise of its own where there is none: tokens of a reply come this way, one by one. */
+  #hear({ to, args, items }: Call): void {
+    const opened: (() => void)[] = [];
+    const close = () => {
+      for (const one of opened) one();
+    };
+    try {
+      const result = this.#find(to)(...this.#unpack(args, items, opened));
+      if (result instanceof Promise) result.catch((error: unknown) => this.#failCaller(to, error)).finally(close);
+      else close();
+    } catch (error) {
+      close();
+      this.#failCaller(to, error);
+    }
+  }
+
+  #unpack(args: unknown, items: readonly Item[] | undefined, opened: (() => void)[]): never[] {
+    if (items === undefined) return args as never[];
+    return unpackLuggage(args, items, (item) => this.#open(item, opened)) as never[];
+  }
+
+  #send(message: Message, moved?: readonly ArrayBuffer[]): void {
+    this.#line.post(message, moved);
   }
 
   /** What is called. A host need not have a `close`; anything else must be a method of its own, and not of every object. */
@@ -225,9 +248,10 @@ export class Peer {
     return (...args) => method.apply(this.#host, args);
   }
 
-  /** A callback that nobody waits for has thrown: the call that it belongs to fails with that. */
-  #failCaller(number: number, error: unknown): void {
-    const lent = this.#functions.get(number);
+  /** What nobody waits for has thrown: a callback fails the call that it was lent to, and a method has no one else to tell. */
+  #failCaller(to: string | number, error: unknown): void {
+    if (typeof to === "string") throw error;
+    const lent = this.#functions.get(to);
     if (lent !== undefined) this.#settle(lent.id)?.reject(error);
   }
 

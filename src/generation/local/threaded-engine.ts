@@ -46,32 +46,22 @@ export class ThreadedEngine implements Engine {
     this.#expectRunning();
     checkRequest(request, this.#limits);
     const { promptIds, onTokens, signal, ...rest } = request;
-    const stop = new AbortController();
-    const abort = () => stop.abort();
-    let failure: Finish | null = null;
-    const deliver = (tokens: SampledTokens) => {
-      if (onTokens === undefined || failure !== null) return;
-      failure = deliverTokens(onTokens, tokens);
-      if (failure !== null) stop.abort();
-    };
-    if (signal?.aborted) stop.abort();
-    signal?.addEventListener("abort", abort, { once: true });
+    const stream = onTokens === undefined ? null : openStream(onTokens, signal);
     try {
       const generation = await this.#host.ask.generate({
         promptIds: moved(Int32Array.from(promptIds)),
         // What cannot be cloned must be refused now, and not when the message is sent.
         ...structuredClone(rest),
-        ...(onTokens !== undefined && { onTokens: oneWay(deliver) }),
-        signal: stop.signal,
+        ...(stream?.part ?? (signal !== undefined && { signal })),
       });
-      return failure === null ? generation : { ...generation, finish: failure };
+      return { ...generation, finish: stream?.failure() ?? generation.finish };
     } catch (error) {
       // What the thread had drawn is lost with it.
       const { ended } = this.#host;
       if (ended !== null && error === ended) return failed(request, ended);
       throw error;
     } finally {
-      signal?.removeEventListener("abort", abort);
+      stream?.close();
     }
   };
 
@@ -110,6 +100,25 @@ export class ThreadedEngine implements Engine {
   #expectRunning(): void {
     if (this.#host.ended !== null) throw this.#host.ended;
   }
+}
+
+/** The part of a request that streams: a callback that throws ends its own request, as one of this thread does. */
+function openStream(onTokens: (tokens: SampledTokens) => void, signal: AbortSignal | undefined) {
+  const stop = new AbortController();
+  const abort = () => stop.abort();
+  if (signal?.aborted) abort();
+  signal?.addEventListener("abort", abort, { once: true });
+  let failure: Finish | null = null;
+  const deliver = (tokens: SampledTokens) => {
+    if (failure !== null) return;
+    failure = deliverTokens(onTokens, tokens);
+    if (failure !== null) abort();
+  };
+  return {
+    part: { onTokens: oneWay(deliver), signal: stop.signal },
+    failure: () => failure,
+    close: () => signal?.removeEventListener("abort", abort),
+  };
 }
 
 function broken(how: string): RerollError {
