@@ -114,7 +114,13 @@ function untilAborted<Answer>(answer: Promise<Answer>, signal: AbortSignal | und
   if (signal === undefined) return answer;
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal.reason);
+    const settle =
+      <Value>(how: (value: Value) => void) =>
+      (value: Value) => {
+        signal.removeEventListener("abort", abort);
+        how(value);
+      };
     signal.addEventListener("abort", abort, { once: true });
-    answer.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+    answer.then(settle(resolve), settle(reject));
   });
 }
