@@ -45,7 +45,7 @@ export type BuiltInEnv = {
 }[keyof typeof builtIn];
 
 /** Every built-in environment, sorted by type. */
-export const envCatalog: readonly EnvEntry[] = Object.values(builtIn);
+export const envCatalog: readonly EnvEntry[] = Object.entries(builtIn).map(([type, one]) => ({ ...one, type }));
 
 /** The address of this file, for threads that build environments by type: `runInThreads({ module: catalogModule, ... })`. */
 export const catalogModule = import.meta.url;

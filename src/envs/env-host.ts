@@ -2,7 +2,7 @@
 import type { Prompt } from "../flow/prompt.ts";
 import type { EnvStep, Opening, Reply } from "./text-env.ts";
 
-/** Where a thread gets its environments from. */
+/** The code that a thread builds its environments with. */
 export interface EnvSource {
   /** The address or the path of a module. */
   readonly module: string;
@@ -11,7 +11,7 @@ export interface EnvSource {
   readonly options: unknown;
 }
 
-/** What an environment answered, and what it looks like now where it can be drawn. */
+/** An answer of an environment, and a picture of it now where it can be drawn. */
 export interface Shown<Answer> {
   readonly answer: Answer;
   readonly picture: string | undefined;

@@ -13,18 +13,18 @@ import type { EnvSource, Shown } from "./env-host.ts";
 import { EnvThread } from "./env-thread.ts";
 import type { EnvFactory, EnvWords, TextEnv } from "./text-env.ts";
 
-/** What runs in the threads, and how many there are. */
+/** The environments to run in threads, and the number of threads. */
 export interface ThreadHostOptions {
   /** The address (`import.meta.url` style) or the absolute path of a module. */
   readonly module: string;
   /** A function of that module: options in, `EnvFactory` or a promise of it out. */
   readonly exportName: string;
-  /** What the function gets. Plain data, as it crosses threads. */
+  /** Argument of the function. Plain data, since it crosses threads. */
   readonly options?: unknown;
   readonly numThreads: number;
-  /** How errors call the environment. Default: `exportName`. */
+  /** Name of the environment in errors. Default: `exportName`. */
   readonly name?: string;
-  /** Prompts by seed; made here, since the threads are asked for episodes only. */
+  /** Makes prompts by seed. Runs here, since the threads are asked for episodes only. */
   readonly makePrompt?: (seed: number) => Prompt;
   readonly words?: EnvWords;
   /**

@@ -16,7 +16,9 @@ export const strategyOptions = {
     .int()
     .positive()
     .default(1)
-    .describe("Trainers that share each batch: threads with the whole model, on a GPU each where there are GPUs."),
+    .describe(
+      "Trainers that share each batch. Each is a thread with the whole model, on a GPU of its own where there are GPUs.",
+    ),
 };
 
 /** A trainer, spread as its options say. Resolves when it can be asked for a step. */

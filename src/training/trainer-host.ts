@@ -1,4 +1,4 @@
-/** A model, its optimizers, and everything that is done to them: what runs inside of a trainer's thread, or without one. */
+/** A model, its optimizers, and everything that is done to them. Runs in a trainer's thread, or without one. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";

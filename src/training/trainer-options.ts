@@ -60,7 +60,7 @@ export function buildOptimizer(parameters: NamedParameters, options: OptimizerOp
   return new AdamW(decayMatrices(parameters, weightDecay), { lr, betas, eps, masterWeights });
 }
 
-/** Of the reinforcement learning steps. */
+/** The options of reinforcement learning steps: `training` in a run file. */
 export const trainingOptions = z.strictObject({
   optimizer: optimizerOptions,
   schedule: scheduleOptions.prefault({}),
