@@ -200,27 +200,26 @@ export class Peer {
     try {
       const result = await this.#find(to)(...this.#unpack(args, items, opened));
       const { value, items: given, moved } = packLuggage(result, this.#carrier);
+      // Before the answer: whoever gets it may count on everything of the call being freed.
+      close(opened);
       // Inside, since a result that cannot be cloned is a failure of the call too.
       this.#send({ kind: "done", id, result: value, ...(given.length > 0 && { items: given }) }, moved);
     } catch (error) {
+      close(opened);
       this.#send({ kind: "failed", id, error: packError(error) });
-    } finally {
-      for (const close of opened) close();
     }
   }
 
   /** Without a promise of its own where there is none: tokens of a reply come this way, one by one. */
   #hear({ to, args, items }: Call): void {
     const opened: (() => void)[] = [];
-    const close = () => {
-      for (const one of opened) one();
-    };
     try {
       const result = this.#find(to)(...this.#unpack(args, items, opened));
-      if (result instanceof Promise) result.catch((error: unknown) => this.#failCaller(to, error)).finally(close);
-      else close();
+      if (result instanceof Promise)
+        result.catch((error: unknown) => this.#failCaller(to, error)).finally(() => close(opened));
+      else close(opened);
     } catch (error) {
-      close();
+      close(opened);
       this.#failCaller(to, error);
     }
   }
@@ -277,6 +276,10 @@ export class Peer {
       }
     }
   }
+}
+
+function close(opened: (() => void)[]): void {
+  for (const one of opened.splice(0)) one();
 }
 
 const NOTHING_IS_LENT = {
