@@ -74,7 +74,7 @@ export async function runOffPolicy(
   } finally {
     await Promise.all([engine.close(), judge.close()]);
     for (const model of models) model.dispose();
-    host.dispose();
+    await host.close();
     rmSync(folder, { recursive: true });
   }
 }
@@ -98,7 +98,7 @@ async function train(
     maxStaleness,
   });
   const evaluate = async (): Promise<number> => {
-    publish(judge, 0, host.weights());
+    await host.withWeights(async (weights) => publish(judge, 0, weights));
     const rollout = makeScheduler(judge, format, "validation", settings, seed, { groupSize: 1, maxInFlight: 256 });
     const { metrics } = await rollout.take(settings.evaluationPrompts, signal);
     await rollout.close();
@@ -115,11 +115,13 @@ async function train(
           return { batch: { samples: built.samples, version }, metrics: built.metrics };
         },
       },
-      trainer: { step: (batch) => host.step(batch, {}) },
+      trainer: host,
       sync: {
         publish: async (version) => {
-          tensorScope(() =>
-            publish(engine, version, noisy(host.weights(), noise, deriveSeed(seed, "noise", version / syncInterval))),
+          await host.withWeights(async (weights) =>
+            tensorScope(() =>
+              publish(engine, version, noisy(weights, noise, deriveSeed(seed, "noise", version / syncInterval))),
+            ),
           );
           return {};
         },

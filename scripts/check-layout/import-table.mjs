@@ -35,8 +35,8 @@ export const allowedImports = {
   random: ["errors"],
   // Exact fractions: environments compute with them, rewards compare answers as them.
   numbers: ["errors"],
-  // How code runs beside the controller: threads today, one typed way to call them.
-  workers: ["errors"],
+  // How code runs beside the controller: threads today, one typed way to call them. Tensors cross without a copy.
+  workers: ["errors", "torch"],
   // Where code that is not ours runs: bubblewrap, QuickJS. Rewards grade with it, environments offer it as a tool.
   sandbox: ["errors", "workers"],
   torch: ["errors"],

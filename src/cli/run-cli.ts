@@ -72,10 +72,10 @@ function createProgram(): Command {
   return program;
 }
 
-/** What a person reads about an error. */
+/** What a person reads about an error. One of ours says all there is to say; of a bug the stack helps to find it. */
 function describeError(error: unknown, isDebugging: boolean): string {
   if (!(error instanceof Error)) return `error: ${String(error)}`;
-  if (error instanceof RerollError && !isDebugging) return `error: ${error.message}`;
+  if (error instanceof RerollError && error.code !== "INTERNAL" && !isDebugging) return `error: ${error.message}`;
   const cause = error.cause === undefined ? "" : `\ncaused by: ${describeError(error.cause, true)}`;
   return `${error.stack ?? error.message}${cause}`;
 }

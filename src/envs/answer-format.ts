@@ -33,7 +33,7 @@ export function readAnswer(text: string, tags: AnswerTags | null): string | null
   return start === -1 ? null : text.slice(start + open.length, end).trim();
 }
 
-/** Which of the words was answered, in any case; null where it was none of them. */
+/** The word that was answered, in upper or lower case; null when it is none of them. */
 export function readChoice(text: string, tags: AnswerTags | null, words: readonly string[]): number | null {
   const answer = readAnswer(text, tags)?.toLowerCase();
   const index = words.findIndex((word) => word.toLowerCase() === answer);
@@ -45,12 +45,12 @@ export function writeAnswer(answer: string, tags: AnswerTags | null): string {
   return tags === null ? answer : `${tags.open} ${answer} ${tags.close}`;
 }
 
-/** How a person is told to answer, such as "between tags, for example: <answer> Right </answer>". */
+/** Tells how to answer, such as "between tags, for example: <answer> Right </answer>". */
 export function describeAnswer(example: string, tags: AnswerTags | null): string {
   return tags === null ? `alone, for example: ${example}` : `between tags, for example: ${writeAnswer(example, tags)}`;
 }
 
-/** What the model is told when its reply could not be read. */
+/** The message to a model whose reply could not be read. */
 export function unreadNotice(tags: AnswerTags | null): string {
   const where = tags === null ? "" : ` between ${tags.open} and ${tags.close}`;
   return `Your last reply had no action${where}: nothing moved.\n`;

@@ -14,10 +14,10 @@ import type { EnvDefinition, EnvFactory } from "./text-env.ts";
 import { toolUse } from "./tool-use/tool-use.ts";
 import { webshop } from "./webshop/webshop.ts";
 
-/** A definition without the type of its options. */
-interface EnvEntry {
+/** A definition that checks the options it is built with. */
+interface EnvEntry<Schema extends z.ZodObject = z.ZodObject> {
   readonly type: string;
-  readonly options: z.ZodObject;
+  readonly options: Schema;
   /** Checks the options and builds; refuses wrong ones by name. */
   readonly build: (options: unknown) => EnvFactory;
 }
@@ -28,16 +28,24 @@ export interface EnvChoice {
   readonly [option: string]: unknown;
 }
 
-/** Sorted by type. */
-export const envCatalog: readonly EnvEntry[] = [
-  entry(cartPoleText),
-  entry(countdown),
-  entry(frozenLake),
-  entry(questionAnswer),
-  entry(sokoban),
-  entry(toolUse),
-  entry(webshop),
-];
+/** The built-in environments by the type that run files name, sorted. Everything else that knows them derives from here. */
+const builtIn = {
+  "cart-pole-text": entry(cartPoleText),
+  countdown: entry(countdown),
+  "frozen-lake": entry(frozenLake),
+  "question-answer": entry(questionAnswer),
+  sokoban: entry(sokoban),
+  "tool-use": entry(toolUse),
+  webshop: entry(webshop),
+};
+
+/** A built-in environment with the options that differ from its defaults. */
+export type BuiltInEnv = {
+  [Type in keyof typeof builtIn]: { readonly type: Type } & z.input<(typeof builtIn)[Type]["options"]>;
+}[keyof typeof builtIn];
+
+/** Every built-in environment, sorted by type. */
+export const envCatalog: readonly EnvEntry[] = Object.entries(builtIn).map(([type, one]) => ({ ...one, type }));
 
 /** The address of this file, for threads that build environments by type: `runInThreads({ module: catalogModule, ... })`. */
 export const catalogModule = import.meta.url;
@@ -60,7 +68,7 @@ export function expectFactory(given: object, path: string): EnvFactory {
   );
 }
 
-function entry<Schema extends z.ZodObject>({ type, options, build }: EnvDefinition<Schema>): EnvEntry {
+function entry<Schema extends z.ZodObject>({ type, options, build }: EnvDefinition<Schema>): EnvEntry<Schema> {
   const parse = (given: unknown): z.output<Schema> => {
     const parsed = options.safeParse(given);
     if (parsed.success) return parsed.data;

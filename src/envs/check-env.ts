@@ -24,13 +24,13 @@ export interface CheckEnvOptions {
   readonly numEpisodes?: number;
   /** Default 0. */
   readonly seed?: number;
-  /** Where the environment makes no prompts of its own. */
+  /** Prompts to play, for an environment that makes none of its own. */
   readonly prompts?: readonly Prompt[];
   /** Whether an environment without oracleReply is a finding. Default false: not every task has a known best reply. */
   readonly needsOracle?: boolean;
   /** Turns after which an episode counts as endless. Default 1,000. */
   readonly maxTurns?: number;
-  /** With a clock, calls that hold up the event loop are found. */
+  /** A clock to find calls with that hold up the event loop. Default: none, and they are not looked for. */
   readonly clock?: Clock;
   /** How long a call may take before it returns a value or a promise. Default 50. */
   readonly maxBlockMs?: number;
@@ -101,7 +101,7 @@ class Check {
     return prompts;
   }
 
-  /** What `act` throws becomes a finding. */
+  /** Runs `act`; an error that it throws becomes a finding. */
   async guard(rule: string, what: string, act: () => Promise<unknown>): Promise<void> {
     try {
       await act();

@@ -1,150 +1,126 @@
 /**
  * One thread of environments, seen by its owner.
  *
- * Requests go over, answers come back. A thread that crashes, or that says nothing for `timeoutMs` while something is asked of
- * it, is ended, and everything asked of it rejects; there is no way back, its owner starts another one.
+ * A thread that crashes, or that says nothing for `timeoutMs` while something is asked of it, is ended, and everything asked of it
+ * rejects. There is no way back; its owner starts another one.
  */
-import type { Worker } from "node:worker_threads";
 import { RerollError } from "../errors/reroll-error.ts";
-import { startWorker } from "../workers/start-worker.ts";
-import type { EnvAnswer, EnvErrorMessage, EnvSource, FromEnvThread, ToEnvThread } from "./env-messages.ts";
+import type { Asked, Remote } from "../workers/remote.ts";
+import { startInThread } from "../workers/start-in-thread.ts";
+import type { EnvHost, EnvSource } from "./env-host.ts";
 
 /** Silence is counted in this many ticks, so that a timer that is late because its own thread was busy proves nothing. */
 const SILENT_TICKS = 4;
 
 /** Loading code and data may take this long, whatever the limit of a step is. */
 const START_MS = 60_000;
-/** The number under which the start of the thread is awaited. */
-const READY = 0;
-
-/** A request without its number. */
-type EnvRequest = WithoutId<Exclude<ToEnvThread, { kind: "abort" }>>;
-type WithoutId<Message> = Message extends unknown ? Omit<Message, "id"> : never;
-
-interface Pending {
-  readonly resolve: (answer: EnvAnswer) => void;
-  readonly reject: (reason: unknown) => void;
-}
 
 /** The owner's side of a thread. Starts at once. */
 export class EnvThread {
   readonly #name: string;
-  readonly #worker: Worker;
+  readonly #remote: Remote<EnvHost>;
   readonly #timeoutMs: number;
-  readonly #pending = new Map<number, Pending>();
-  readonly #ready: Promise<EnvAnswer>;
+  readonly #ready: Promise<void>;
+  #isReady = false;
+  #numWaiting = 0;
   #watch: NodeJS.Timeout | undefined;
   #numSilentTicks = 0;
-  #nextId = 1;
-  #end: RerollError | null = null;
-  /** Episodes that live here, as their owner counts them. */
+  /** Number of episodes that live here, as their owner counts them. */
   numEpisodes = 0;
 
   constructor(name: string, source: EnvSource, timeoutMs: number) {
     this.#name = name;
     this.#timeoutMs = timeoutMs;
-    this.#worker = startEnvWorker(source);
-    this.#worker.on("message", (message: FromEnvThread) => this.#receive(message));
-    this.#worker.on("error", (error) => this.#breakDown(`its thread crashed: ${error.message}`));
-    this.#worker.on("exit", (code) => this.#breakDown(`its thread ended with code ${code}`));
-    this.#ready = this.#expect(READY);
+    const needsTypeScript = source.module.endsWith(".ts");
+    const lost = (how: string) => this.#gone(`its thread ${how}`);
+    this.#remote = startInThread(new URL("env-worker", import.meta.url), source, { lost, needsTypeScript });
+    this.#ready = this.#watched(this.#remote.ready).then(
+      () => {
+        this.#isReady = true;
+      },
+      (error: RerollError) => {
+        // What the thread says of its own start is about the environment; how the thread ended has its words already.
+        throw error.code === "ENV_THREAD_LOST" ? error : this.#gone(`it could not be built: ${error.message}`);
+      },
+    );
     // Whoever asks for something is told; nobody may be asking yet.
     this.#ready.catch(() => {});
   }
 
   /** Whether it can still be asked for anything. */
   get isRunning(): boolean {
-    return this.#end === null;
+    return this.#remote.ended === null;
   }
 
-  /** The answer of the thread. Rejects at once when the signal aborts; the thread is told. */
-  async ask(request: EnvRequest, signal?: AbortSignal): Promise<EnvAnswer> {
+  /** Asks the thread. Rejects at once when the signal aborts; the environment gets that signal and may still be busy. */
+  async ask<Answer>(call: (envs: Asked<EnvHost>) => Promise<Answer>, signal?: AbortSignal): Promise<Answer> {
     await this.#ready;
     signal?.throwIfAborted();
-    if (this.#end !== null) throw this.#end;
-    const id = this.#nextId++;
-    const abort = () => {
-      this.#post({ kind: "abort", id });
-      this.#settle(id)?.reject(signal?.reason);
-    };
-    this.#post({ ...request, id });
-    signal?.addEventListener("abort", abort, { once: true });
-    return this.#expect(id).finally(() => signal?.removeEventListener("abort", abort));
+    try {
+      return await this.#watched(untilAborted(call(this.#remote.ask), signal));
+    } catch (error) {
+      throw this.#named(error);
+    }
   }
 
   /** Lets the environment free what it holds, then ends the thread. Episodes that still run reject. */
   async close(): Promise<void> {
+    const closed = this.#gone("it was closed");
     try {
-      if (this.isRunning) await this.ask({ kind: "close" });
+      if (this.isRunning) await this.#ready.then(() => this.#watched(this.#remote.close(closed)));
     } finally {
-      this.#breakDown("it was closed");
-      await this.#worker.terminate();
+      await this.#remote.end(closed);
     }
   }
 
-  #expect(id: number): Promise<EnvAnswer> {
+  /** Watches the thread for as long as somebody waits for it. */
+  async #watched<Answer>(answer: Promise<Answer>): Promise<Answer> {
+    this.#numWaiting++;
     this.#watch ??= setInterval(() => this.#tick(), this.#timeoutMs / SILENT_TICKS);
-    return new Promise((resolve, reject) => this.#pending.set(id, { resolve, reject }));
-  }
-
-  #settle(id: number): Pending | undefined {
-    const pending = this.#pending.get(id);
-    this.#pending.delete(id);
-    if (this.#pending.size === 0) this.#stopWatch();
-    return pending;
-  }
-
-  #receive(message: FromEnvThread): void {
-    this.#numSilentTicks = 0;
-    switch (message.kind) {
-      case "ready":
-        this.#settle(READY)?.resolve({});
-        break;
-      case "broken":
-        this.#breakDown(`it could not be built: ${message.error.message}`);
-        break;
-      case "done":
-        this.#settle(message.id)?.resolve(message.answer);
-        break;
-      case "failed":
-        this.#settle(message.id)?.reject(this.#unpack(message.error));
-        break;
+    try {
+      return await answer;
+    } finally {
+      this.#numSilentTicks = 0;
+      this.#numWaiting--;
+      if (this.#numWaiting === 0) {
+        clearInterval(this.#watch);
+        this.#watch = undefined;
+      }
     }
   }
 
   #tick(): void {
     this.#numSilentTicks++;
-    const limitMs = this.#pending.has(READY) ? Math.max(START_MS, this.#timeoutMs) : this.#timeoutMs;
+    const limitMs = this.#isReady ? this.#timeoutMs : Math.max(START_MS, this.#timeoutMs);
     if ((this.#numSilentTicks * this.#timeoutMs) / SILENT_TICKS < limitMs) return;
-    this.#breakDown(`its thread said nothing for ${limitMs} ms and was ended`);
+    void this.#remote.end(this.#gone(`its thread said nothing for ${limitMs} ms and was ended`));
   }
 
-  #breakDown(reason: string): void {
-    if (this.#end !== null) return;
-    const error = new RerollError("ENV_THREAD_LOST", `Env "${this.#name}" is gone: ${reason}.`, { env: this.#name });
-    this.#end = error;
-    for (const id of [...this.#pending.keys()]) this.#settle(id)?.reject(error);
-    this.#stopWatch();
-    void this.#worker.terminate();
+  /** An error of the environment, with its name; errors that are not reroll's own are told as its failure. */
+  #named(error: unknown): unknown {
+    if (!(error instanceof RerollError) || error.code === "ENV_THREAD_LOST") return error;
+    const details = { ...error.details, env: this.#name };
+    return error.code === "INTERNAL"
+      ? new RerollError("ENV_FAILED", `Env "${this.#name}" failed: ${error.message}`, details, { cause: error })
+      : new RerollError(error.code, error.message, details, { cause: error });
   }
 
-  #stopWatch(): void {
-    clearInterval(this.#watch);
-    this.#watch = undefined;
-    this.#numSilentTicks = 0;
-  }
-
-  #post(message: ToEnvThread): void {
-    this.#worker.postMessage(message);
-  }
-
-  #unpack({ code, message }: EnvErrorMessage): RerollError {
-    if (code !== null) return new RerollError(code, message, { env: this.#name });
-    return new RerollError("ENV_FAILED", `Env "${this.#name}" failed: ${message}`, { env: this.#name });
+  #gone(reason: string): RerollError {
+    return new RerollError("ENV_THREAD_LOST", `Env "${this.#name}" is gone: ${reason}.`, { env: this.#name });
   }
 }
 
-function startEnvWorker(source: EnvSource): Worker {
-  const needsTypeScript = source.module.endsWith(".ts");
-  return startWorker(new URL("env-worker", import.meta.url), source, { needsTypeScript });
+function untilAborted<Answer>(answer: Promise<Answer>, signal: AbortSignal | undefined): Promise<Answer> {
+  if (signal === undefined) return answer;
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason);
+    const settle =
+      <Value>(how: (value: Value) => void) =>
+      (value: Value) => {
+        signal.removeEventListener("abort", abort);
+        how(value);
+      };
+    signal.addEventListener("abort", abort, { once: true });
+    answer.then(settle(resolve), settle(reject));
+  });
 }

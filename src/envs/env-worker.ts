@@ -1,67 +1,40 @@
-/**
- * A thread of environments: makes, steps and ends episodes as its owner asks.
- *
- * In: `EnvSource` as worker data, then `ToEnvThread`. Out: `FromEnvThread`. An environment that throws fails its own request.
- */
-import { type MessagePort, parentPort, workerData } from "node:worker_threads";
+/** A thread of environments: makes, steps and ends episodes as its owner asks. An environment that throws fails its own call. */
 import { invariant, RerollError } from "../errors/reroll-error.ts";
-import type { EnvAnswer, EnvErrorMessage, EnvSource, FromEnvThread, ToEnvThread } from "./env-messages.ts";
-import type { EnvFactory, TextEnv } from "./text-env.ts";
+import type { Prompt } from "../flow/prompt.ts";
+import { hostInThread } from "../workers/host-in-thread.ts";
+import type { EnvHost, EnvSource, Shown } from "./env-host.ts";
+import type { EnvFactory, EnvStep, Opening, Reply, TextEnv } from "./text-env.ts";
 
-class EnvWorker {
-  readonly #port: MessagePort;
+class ThreadEnvs implements EnvHost {
   readonly #factory: EnvFactory;
   readonly #episodes = new Map<number, TextEnv>();
-  readonly #aborts = new Map<number, AbortController>();
 
-  constructor(port: MessagePort, factory: EnvFactory) {
-    this.#port = port;
+  constructor(factory: EnvFactory) {
     this.#factory = factory;
-    port.on("message", (message: ToEnvThread) => void this.#receive(message));
-    post(port, { kind: "ready" });
   }
 
-  async #receive(message: ToEnvThread): Promise<void> {
-    const { id } = message;
-    if (message.kind === "abort") {
-      this.#aborts.get(id)?.abort();
-      return;
-    }
-    const controller = new AbortController();
-    this.#aborts.set(id, controller);
-    try {
-      const answer = await this.#answer(message, controller.signal);
-      // Inside, since an answer that cannot be cloned is the environment's fault too.
-      post(this.#port, { kind: "done", id, answer });
-    } catch (error) {
-      post(this.#port, { kind: "failed", id, error: packError(error) });
-    }
-    this.#aborts.delete(id);
+  async make(episode: number, prompt: Prompt, seed: number): Promise<void> {
+    this.#episodes.set(episode, await this.#factory.makeEnv(prompt, seed));
   }
 
-  async #answer(message: Exclude<ToEnvThread, { kind: "abort" }>, signal: AbortSignal): Promise<EnvAnswer> {
-    switch (message.kind) {
-      case "make":
-        this.#episodes.set(message.episode, await this.#factory.makeEnv(message.prompt, message.seed));
-        return {};
-      case "start": {
-        const env = this.#find(message.episode);
-        return { opening: await env.start(signal), ...picture(env) };
-      }
-      case "step": {
-        const env = this.#find(message.episode);
-        return { step: await env.step(message.reply, signal), ...picture(env) };
-      }
-      case "end": {
-        const env = this.#find(message.episode);
-        this.#episodes.delete(message.episode);
-        await env.end?.();
-        return {};
-      }
-      case "close":
-        await this.#factory.close?.();
-        return {};
-    }
+  async start(episode: number, signal: AbortSignal): Promise<Shown<Opening>> {
+    const env = this.#find(episode);
+    return shown(env, await env.start(signal));
+  }
+
+  async step(episode: number, reply: Reply, signal: AbortSignal): Promise<Shown<EnvStep>> {
+    const env = this.#find(episode);
+    return shown(env, await env.step(reply, signal));
+  }
+
+  async end(episode: number): Promise<void> {
+    const env = this.#find(episode);
+    this.#episodes.delete(episode);
+    await env.end?.();
+  }
+
+  async close(): Promise<void> {
+    await this.#factory.close?.();
   }
 
   #find(episode: number): TextEnv {
@@ -71,17 +44,8 @@ class EnvWorker {
   }
 }
 
-function picture(env: TextEnv): Pick<EnvAnswer, "picture"> {
-  return env.render === undefined ? {} : { picture: env.render() };
-}
-
-function packError(error: unknown): EnvErrorMessage {
-  if (error instanceof RerollError) return { code: error.code, message: error.message };
-  return { code: null, message: error instanceof Error ? error.message : String(error) };
-}
-
-function post(port: MessagePort, message: FromEnvThread): void {
-  port.postMessage(message);
+function shown<Answer>(env: TextEnv, answer: Answer): Shown<Answer> {
+  return { answer, picture: env.render?.() };
 }
 
 async function loadFactory({ module, exportName, options }: EnvSource): Promise<EnvFactory> {
@@ -97,10 +61,4 @@ async function loadFactory({ module, exportName, options }: EnvSource): Promise<
   return factory;
 }
 
-const port = parentPort;
-invariant(port !== null, "env-worker runs in a thread");
-try {
-  new EnvWorker(port, await loadFactory(workerData as EnvSource));
-} catch (error) {
-  post(port, { kind: "broken", error: packError(error) });
-}
+await hostInThread(async (source: EnvSource) => new ThreadEnvs(await loadFactory(source)));

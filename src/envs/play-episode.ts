@@ -37,7 +37,7 @@ interface PlayedEpisode {
   readonly ending: "terminated" | "truncated" | "stopped";
   /** The sum of all rewards. */
   readonly totalReward: number;
-  /** Of every metric the mean over the turns that had it: rates of the turns, and what the last turn said of the episode. */
+  /** The mean of each metric over the turns that had it: rates of the turns, and what the last turn said of the episode. */
   readonly metrics: Readonly<Record<string, number>>;
   /** Instructions, observations and replies as one conversation. */
   readonly transcript: readonly ChatMessage[];

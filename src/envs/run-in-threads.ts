@@ -9,22 +9,22 @@ import { isAbsolute } from "node:path";
 import { pathToFileURL } from "node:url";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Prompt } from "../flow/prompt.ts";
-import type { EnvAnswer, EnvSource } from "./env-messages.ts";
+import type { EnvSource, Shown } from "./env-host.ts";
 import { EnvThread } from "./env-thread.ts";
 import type { EnvFactory, EnvWords, TextEnv } from "./text-env.ts";
 
-/** What runs in the threads, and how many there are. */
+/** The environments to run in threads, and the number of threads. */
 export interface ThreadHostOptions {
   /** The address (`import.meta.url` style) or the absolute path of a module. */
   readonly module: string;
   /** A function of that module: options in, `EnvFactory` or a promise of it out. */
   readonly exportName: string;
-  /** What the function gets. Plain data, as it crosses threads. */
+  /** Argument of the function. Plain data, since it crosses threads. */
   readonly options?: unknown;
   readonly numThreads: number;
-  /** How errors call the environment. Default: `exportName`. */
+  /** Name of the environment in errors. Default: `exportName`. */
   readonly name?: string;
-  /** Prompts by seed; made here, since the threads are asked for episodes only. */
+  /** Makes prompts by seed. Runs here, since the threads are asked for episodes only. */
   readonly makePrompt?: (seed: number) => Prompt;
   readonly words?: EnvWords;
   /**
@@ -79,7 +79,7 @@ export function runInThreads(host: ThreadHostOptions): EnvFactory & { close(): P
       const episode = nextEpisode++;
       thread.numEpisodes++;
       try {
-        await thread.ask({ kind: "make", episode, prompt, seed });
+        await thread.ask((envs) => envs.make(episode, prompt, seed));
       } catch (error) {
         thread.numEpisodes--;
         throw error;
@@ -96,22 +96,24 @@ export function runInThreads(host: ThreadHostOptions): EnvFactory & { close(): P
 function hostedEnv(thread: EnvThread, episode: number): TextEnv {
   let picture = "";
   let hasEnded = false;
-  const keepPicture = (answer: EnvAnswer) => {
-    picture = answer.picture ?? picture;
-    return answer;
+  const keepPicture = <Answer>(shown: Shown<Answer>): Answer => {
+    picture = shown.picture ?? picture;
+    return shown.answer;
   };
   return {
-    start: async (signal) => keepPicture(await thread.ask({ kind: "start", episode }, signal)).opening!,
-    step: async (reply, signal) => keepPicture(await thread.ask({ kind: "step", episode, reply }, signal)).step!,
+    start: async (signal) => keepPicture(await thread.ask((envs) => envs.start(episode, signal), signal)),
+    step: async (reply, signal) => keepPicture(await thread.ask((envs) => envs.step(episode, reply, signal), signal)),
     end: async () => {
       if (hasEnded) return;
       hasEnded = true;
       thread.numEpisodes--;
       if (!thread.isRunning) return;
-      await thread.ask({ kind: "end", episode }).catch((error: unknown) => {
-        // With its thread the episode is gone as well: nothing is left to free.
-        if (thread.isRunning) throw error;
-      });
+      await thread
+        .ask((envs) => envs.end(episode))
+        .catch((error: unknown) => {
+          // With its thread the episode is gone as well: nothing is left to free.
+          if (thread.isRunning) throw error;
+        });
     },
     render: () => picture,
   };

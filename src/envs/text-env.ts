@@ -39,9 +39,9 @@ export interface Observation {
   readonly stateKey?: string;
 }
 
-/** What the model wrote. */
+/** A reply of the model. */
 export interface Reply {
-  /** Without the tokens that end a reply. */
+  /** The text, without the tokens that end a reply. */
   readonly text: string;
   /** Whether it was cut off by a length limit. */
   readonly isCut: boolean;

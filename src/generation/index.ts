@@ -12,7 +12,7 @@ export type {
   Usage,
 } from "./generate.ts";
 export { copyWeights } from "./local/copy-weights.ts";
-export type { EngineSource } from "./local/engine-messages.ts";
+export type { EngineSource } from "./local/engine-host.ts";
 export type { EngineOptions } from "./local/engine-options.ts";
 export { LocalEngine } from "./local/local-engine.ts";
 export { startThreadedEngine, type ThreadedEngine } from "./local/threaded-engine.ts";

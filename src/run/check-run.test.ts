@@ -1,8 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { exampleConfig } from "../../test/cli/example-run.ts";
+import { buildRecipe, type RecipeChoice } from "../algorithms/recipes/table.ts";
 import { checkRun } from "./check-run.ts";
 
-const check = (...sets: readonly string[]) => checkRun(exampleConfig(...sets));
+const check = (...sets: readonly string[]) => {
+  const config = exampleConfig(...sets);
+  checkRun(config, buildRecipe(config.algorithm as RecipeChoice));
+};
 
 const correction = 'algorithm.correction={"importance":{"level":"token","threshold":2}}';
 const decoupled = "algorithm.type=decoupled-ppo";

@@ -1,9 +1,9 @@
 /**
  * Keys that are valid one by one and cannot work together. Pure; each check says what to change.
  *
- * In: a config whose parts are resolved. Out: nothing, or one error about the first thing that is wrong.
+ * In: a config whose parts are resolved, and its recipe. Out: nothing, or one error about the first thing that is wrong.
  */
-import { buildRecipe, type RecipeChoice } from "../algorithms/recipes/table.ts";
+import type { Recipe } from "../algorithms/recipe-runner/recipe.ts";
 import type { DataOptions } from "../data/data-options.ts";
 import { buildEnv } from "../envs/catalog.ts";
 import { didYouMean } from "../errors/nearest-name.ts";
@@ -13,14 +13,14 @@ import type { RunConfig } from "./run-config.ts";
 import { MAX_UNCORRECTED, stalenessBounds } from "./staleness-bound.ts";
 
 /** Throws for the first contradiction. */
-export function checkRun(config: RunConfig): void {
+export function checkRun(config: RunConfig, recipe: Recipe): void {
   for (const check of CHECKS) {
-    const problem = check(config);
+    const problem = check(config, recipe);
     if (problem !== null) throw new RerollError("CONTRADICTORY_OPTIONS", problem);
   }
 }
 
-type Check = (config: RunConfig) => string | null;
+type Check = (config: RunConfig, recipe: Recipe) => string | null;
 
 /** Recipes that compare the trajectories of a prompt with each other; these do not. */
 const WITHOUT_GROUPS: readonly string[] = ["ppo", "reinforce", "reinforce-pp", "remax"];
@@ -61,8 +61,8 @@ const CHECKS: readonly Check[] = [
       : null;
   },
   checkRewards,
-  ({ replay, algorithm }) =>
-    replay !== null && weightsOf(replay.priority)["td-error"] > 0 && !buildRecipe(algorithm as RecipeChoice).hasCritic
+  ({ replay, algorithm }, { hasCritic }) =>
+    replay !== null && weightsOf(replay.priority)["td-error"] > 0 && !hasCritic
       ? `replay.priority counts the td-error, and ${algorithm.type} has no critic that could be wrong. Set algorithm.type to "ppo", or replay.priority to "advantage".`
       : null,
   ({ device, training }) =>
@@ -101,8 +101,8 @@ const CHECKS: readonly Check[] = [
     algorithm.type === "pass-at-k" && typeof algorithm.k === "number" && algorithm.k > rollout.groupSize
       ? `algorithm.k must be at most rollout.groupSize: got ${algorithm.k} and ${rollout.groupSize}.`
       : null,
-  ({ algorithm }) =>
-    buildRecipe(algorithm as RecipeChoice).needs.includes("greedyRewards_B")
+  ({ algorithm }, { needs }) =>
+    needs.includes("greedyRewards_B")
       ? `algorithm.type ${JSON.stringify(algorithm.type)} needs a greedy trajectory beside each group, which runs do not sample. Use rloo, whose baseline is the other trajectories.`
       : null,
   ({ rollout, training }) => {
@@ -138,18 +138,18 @@ const CHECKS: readonly Check[] = [
 const CORRECTION = '{ importance: { level: "token", threshold: 2 } }';
 
 /** New tokens are up to `syncInterval - 1` steps old when they are drawn: they must be worth drawing. */
-function checkSyncInterval(config: RunConfig): string | null {
+function checkSyncInterval(config: RunConfig, recipe: Recipe): string | null {
   const { loop } = config;
   if (loop.type === "sync" || loop.syncInterval - 1 <= loop.maxStaleness) return null;
   const oldest = loop.syncInterval - 1;
-  const correction = oldest > MAX_UNCORRECTED && !isCorrected(config) ? ` and ${correctionAdvice(config)}` : "";
+  const correction = oldest > MAX_UNCORRECTED && !isCorrected(config, recipe) ? ` and ${correctionAdvice(config)}` : "";
   return `loop.syncInterval is ${loop.syncInterval}, so that tokens are up to ${oldest} training steps old, and loop.maxStaleness is ${loop.maxStaleness}. Set loop.syncInterval to ${loop.maxStaleness + 1} or less, or loop.maxStaleness to ${oldest} or more${correction}.`;
 }
 
-function checkStaleness(config: RunConfig): string | null {
+function checkStaleness(config: RunConfig, recipe: Recipe): string | null {
   const { loop } = config;
   const tooOld = stalenessBounds(config).filter(({ steps }) => steps > MAX_UNCORRECTED);
-  if (tooOld.length === 0 || isCorrected(config)) return null;
+  if (tooOld.length === 0 || isCorrected(config, recipe)) return null;
   const keys: string[] = tooOld.map(({ key }) => key);
   if (loop.type === "async" && loop.syncInterval - 1 > MAX_UNCORRECTED) keys.push("loop.syncInterval");
   const facts = tooOld.map(({ key, steps }) => `${key} is ${steps}`).join(" and ");
@@ -160,10 +160,10 @@ function checkStaleness(config: RunConfig): string | null {
   return `${facts}: tokens may be that many training steps old, and ${why}. Set ${correctionAdvice(config)}, or ${keys.join(" and ")} to ${MAX_UNCORRECTED} or less.`;
 }
 
-function isCorrected({ algorithm }: RunConfig): boolean {
+function isCorrected({ algorithm }: RunConfig, recipe: Recipe): boolean {
   // What an algorithm leaves out by itself is as good as never sampled.
   const { max = Number.POSITIVE_INFINITY } = (algorithm.staleness ?? {}) as { readonly max?: number };
-  return max <= MAX_UNCORRECTED || buildRecipe(algorithm as RecipeChoice).correctsSampler;
+  return max <= MAX_UNCORRECTED || recipe.correctsSampler;
 }
 
 function correctionAdvice({ algorithm }: RunConfig): string {

@@ -1,11 +1,11 @@
 /** Opens what a run works with: the world of its episodes, the engine and the trainer in their threads. */
+import type { Recipe } from "../algorithms/recipe-runner/recipe.ts";
 import type { RecipeChoice } from "../algorithms/recipes/table.ts";
-import { buildRecipe } from "../algorithms/recipes/table.ts";
 import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
 import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
 import type { Clock } from "../flow/clock.ts";
 import type { RunEpisode } from "../rollout/episode.ts";
-import { startTrainer } from "../training/ranked-trainer.ts";
+import { startTrainer } from "../training/start-trainer.ts";
 import type { Trainer } from "../training/trainer.ts";
 import type { TrainerHostSource } from "../training/trainer-host.ts";
 import { stepArithmetic } from "./batch-arithmetic.ts";
@@ -33,7 +33,11 @@ interface OpenOptions {
   readonly onError: (cause: unknown) => void;
 }
 
-export async function openParts(config: RunConfig, { folder, clock, onError }: OpenOptions): Promise<RunParts> {
+export async function openParts(
+  config: RunConfig,
+  recipe: Recipe,
+  { folder, clock, onError }: OpenOptions,
+): Promise<RunParts> {
   const opened: { close(): Promise<void> }[] = [];
   const close = async () => {
     for (const part of opened.reverse()) await part.close();
@@ -48,7 +52,7 @@ export async function openParts(config: RunConfig, { folder, clock, onError }: O
     const tokenizer = await loadTokenizer(modelFolder);
     const placement = placeRun(config);
     const engine = keep(await openEngine(config, { modelFolder, runFolder: folder, placement, clock }));
-    const trainer = keep(await startTrainer(trainerSource(config, modelFolder, placement), config.training.ranks));
+    const trainer = keep(await startTrainer(trainerSource(config, recipe, modelFolder, placement)));
     const shared = { engine, tokenizer, world, clock, onError };
     const agent = config.agent === null ? null : keep(await openAgent(config, config.agent, shared));
     let numRunners = 0;
@@ -63,9 +67,12 @@ export async function openParts(config: RunConfig, { folder, clock, onError }: O
   }
 }
 
-function trainerSource(config: RunConfig, modelFolder: string, placement: Placement): TrainerHostSource {
-  const algorithm = config.algorithm as RecipeChoice;
-  const recipe = buildRecipe(algorithm);
+function trainerSource(
+  config: RunConfig,
+  recipe: Recipe,
+  modelFolder: string,
+  placement: Placement,
+): TrainerHostSource {
   const needsReference = recipe.needs.includes("referenceLogprobs_BT");
   const { numUpdates: perStep } = stepArithmetic(config, recipe.numEpochs);
   const { critic, warmStart } = config;
@@ -80,7 +87,8 @@ function trainerSource(config: RunConfig, modelFolder: string, placement: Placem
       critic: recipe.hasCritic
         ? { modelFolder: critic.path ?? modelFolder, optimizer: critic.optimizer, warmupUpdates: critic.warmupUpdates }
         : null,
-      algorithm,
+      // As plain data: a recipe holds functions, and is put together again in the thread.
+      algorithm: config.algorithm as RecipeChoice,
       training: config.training,
       length: { numUpdates: perStep * config.loop.steps, updatesPerRolloutStep: perStep },
       temperature: config.rollout.sampling.temperature,

@@ -1,11 +1,13 @@
 import { expect, test } from "vitest";
 import { exampleConfig } from "../../test/cli/example-run.ts";
+import { buildRecipe } from "../algorithms/recipes/table.ts";
 import { parseConfig } from "../models/causal-lm/config.ts";
 import { type PresetName, presetConfig } from "../models/causal-lm/presets.ts";
 import { countParameters, estimateMemory } from "./estimate-memory.ts";
 import { planRun } from "./plan-run.ts";
 
 const machine = { device: "cpu", dtype: "float32", memoryBytes: 16e9 } as const;
+const grpo = buildRecipe({ type: "grpo" });
 const nano = presetConfig("nano", 32);
 
 /** Qwen2.5-0.5B. */
@@ -36,7 +38,7 @@ test("the plan says the batch arithmetic in words", () => {
     "training.schedule.type=cosine",
     "loop.steps=200",
   );
-  const plan = planRun(config, machine, nano);
+  const plan = planRun(config, grpo, machine, nano);
   expect(plan.lines.slice(0, 3)).toEqual([
     "512 prompts x 16 samples = 8192 trajectories per step; minibatch 512 -> 16 updates per rollout step",
     "20 warm-up rollout steps = 320 updates",
@@ -47,7 +49,7 @@ test("the plan says the batch arithmetic in words", () => {
 
 test("epochs multiply updates, and warm-up in updates is told in rollout steps", () => {
   const config = exampleConfig("algorithm.numEpochs=3", "training.minibatch=8", "training.schedule.warmup=9");
-  expect(planRun(config, machine, nano).lines.slice(0, 2)).toEqual([
+  expect(planRun(config, buildRecipe({ type: "grpo", numEpochs: 3 }), machine, nano).lines.slice(0, 2)).toEqual([
     "4 prompts x 4 samples = 16 trajectories per step; minibatch 8 x 3 epochs -> 6 updates per rollout step",
     "9 warm-up updates = 1.5 rollout steps",
   ]);
@@ -112,7 +114,7 @@ test("a run that does not fit is refused with the largest part and what to chang
   const plan =
     (...sets: string[]) =>
     () =>
-      planRun(exampleConfig("rollout.contextLength=4096", ...sets), small, qwen);
+      planRun(exampleConfig("rollout.contextLength=4096", ...sets), grpo, small, qwen);
   expect(plan()).toThrow(
     /needs about .* GB, and cpu has 8\.0 GB: trainer weights 2\.0 GB, .*Set training\.recompute to true/,
   );
@@ -131,7 +133,7 @@ test("a run that does not fit is refused with the largest part and what to chang
 
 test("a context beyond what a recompute was made for is refused", () => {
   const config = exampleConfig('model={"path":"x"}', "rollout.contextLength=40000");
-  expect(() => planRun(config, machine, qwen)).toThrow(
+  expect(() => planRun(config, grpo, machine, qwen)).toThrow(
     "rollout.contextLength is more than the model was made for: got 40000, and its config says 32768",
   );
 });

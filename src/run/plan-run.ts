@@ -3,7 +3,7 @@
  *
  * Throws where the estimate is more than the machine has, with what to change.
  */
-import { buildRecipe, type RecipeChoice } from "../algorithms/recipes/table.ts";
+import type { Recipe } from "../algorithms/recipe-runner/recipe.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { CausalLmConfig } from "../models/causal-lm/config.ts";
 import { stepArithmetic } from "./batch-arithmetic.ts";
@@ -30,8 +30,7 @@ export interface RunPlan {
 }
 
 /** Plans a run that checkRun has let pass. `model` is the shape of its weights. */
-export function planRun(config: RunConfig, machine: Machine, model: CausalLmConfig): RunPlan {
-  const recipe = buildRecipe(config.algorithm as RecipeChoice);
+export function planRun(config: RunConfig, recipe: Recipe, machine: Machine, model: CausalLmConfig): RunPlan {
   const { hasCritic, numEpochs } = recipe;
   const needsReference = recipe.needs.includes("referenceLogprobs_BT");
   const isOnGpu = machine.device.startsWith("cuda");

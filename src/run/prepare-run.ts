@@ -10,7 +10,7 @@ import { cudaProperties } from "../torch/cuda.ts";
 import { parseOverride } from "./apply-overrides.ts";
 import { checkFiles } from "./check-files.ts";
 import { checkRun } from "./check-run.ts";
-import { loadRunFile } from "./load-run-file.ts";
+import { loadRunFile, type RawRun } from "./load-run-file.ts";
 import { placeRun } from "./machine.ts";
 import { type Machine, planRun, type RunPlan } from "./plan-run.ts";
 import { type ResolvedRun, type RunEnvironment, resolveRun } from "./resolve-run.ts";
@@ -21,25 +21,17 @@ export interface PreparedRun extends ResolvedRun {
   readonly plan: RunPlan;
 }
 
-/** Loads a run file, applies `--set` words and environment variables, and checks the whole. */
+/** Applies `--set` words and environment variables to a run file, and checks the whole. A path is loaded first. */
 export async function prepareRun(
-  path: string,
+  file: RawRun | string,
   sets: readonly string[] = [],
   environment: RunEnvironment = process.env,
 ): Promise<PreparedRun> {
-  const resolved = await readRunFile(path, sets, environment);
-  const { config } = resolved;
-  checkRun(config);
-  return { ...resolved, plan: planRun(config, readMachine(config), checkFiles(config)) };
-}
-
-/** Resolves a run file without the checks against files and the machine, for `--explain`. */
-export async function readRunFile(
-  path: string,
-  sets: readonly string[] = [],
-  environment: RunEnvironment = process.env,
-): Promise<ResolvedRun> {
-  return resolveRun(await loadRunFile(path), sets.map(parseOverride), environment);
+  const raw = typeof file === "string" ? await loadRunFile(file) : file;
+  const resolved = resolveRun(raw, sets.map(parseOverride), environment);
+  const { config, recipe } = resolved;
+  checkRun(config, recipe);
+  return { ...resolved, plan: planRun(config, recipe, readMachine(config), checkFiles(config)) };
 }
 
 /** Devices and memory of this machine. */

@@ -1,8 +1,9 @@
 /**
  * Checks the options of environments, rewards and the algorithm by their catalogs, before anything is built.
  *
- * In: a config that fits the schema. Out: the same with every option of these parts filled in.
+ * In: a config that fits the schema. Out: the same with every option of these parts filled in, and the recipe they make.
  */
+import type { Recipe } from "../algorithms/recipe-runner/recipe.ts";
 import { buildRecipe, type RecipeChoice, recipes } from "../algorithms/recipes/table.ts";
 import { type EnvChoice, envCatalog, expectFactory } from "../envs/catalog.ts";
 import { didYouMean } from "../errors/nearest-name.ts";
@@ -12,22 +13,20 @@ import { resolveReward } from "../rewards/catalog.ts";
 import type { RunConfig } from "./run-config.ts";
 
 /** Throws for the first option that is wrong, with its name and place. */
-export function resolveParts(config: RunConfig): RunConfig {
-  return {
+export function resolveParts(config: RunConfig): { readonly config: RunConfig; readonly recipe: Recipe } {
+  const { algorithm } = config;
+  // Options that contradict each other are found when the recipe is put together, which costs nothing.
+  const recipe = buildRecipe(algorithm as RecipeChoice, "algorithm");
+  const resolved: RunConfig = {
     ...config,
-    algorithm: resolveAlgorithm(config.algorithm),
+    algorithm: { ...recipes[algorithm.type].options.parse(algorithm), type: algorithm.type },
     envs: mapEntries(config.envs, (choice, domain) => resolveEnv(choice, `envs.${domain}`)),
     rewards: mapEntries(config.rewards, (choice, domain) => ({
       ...choice,
       ...resolveReward(choice, `rewards.${domain}`),
     })),
   };
-}
-
-function resolveAlgorithm(choice: RunConfig["algorithm"]): RunConfig["algorithm"] {
-  // Options that contradict each other are found when the recipe is put together, which costs nothing.
-  buildRecipe(choice as RecipeChoice, "algorithm");
-  return { ...recipes[choice.type].options.parse(choice), type: choice.type };
+  return { config: resolved, recipe };
 }
 
 function resolveEnv({ type, ...options }: EnvChoice, path: string): EnvChoice {

@@ -4,6 +4,7 @@
  * Throws one error about one key, before anything expensive starts.
  */
 import type { z } from "zod";
+import type { Recipe } from "../algorithms/recipe-runner/recipe.ts";
 import { parseOptions } from "../errors/parse-options.ts";
 import { applyOverrides, type Override } from "./apply-overrides.ts";
 import type { RawRun } from "./load-run-file.ts";
@@ -21,6 +22,8 @@ export type Origins = ReadonlyMap<string, Origin>;
 /** A run with every key settled, and why each is what it is. */
 export interface ResolvedRun {
   readonly config: RunConfig;
+  /** The algorithm that the config names, put together. */
+  readonly recipe: Recipe;
   readonly origins: Origins;
 }
 
@@ -34,7 +37,7 @@ export function resolveRun(
   environment: RunEnvironment = {},
 ): ResolvedRun {
   const { written, origins } = joinRun(runConfig, file, overrides, overridesOf(environment));
-  return { config: resolveParts(parseOptions(runConfig, written, "")), origins };
+  return { ...resolveParts(parseOptions(runConfig, written, "")), origins };
 }
 
 /** A value from an environment variable. */

@@ -11,7 +11,7 @@ import type { Tensor } from "../torch/tensor.ts";
 import { type Grid, type PackedTokens, packTokens, toGrid } from "./token-rows.ts";
 
 export interface PolicyOptions {
-  /** That of sampling, so that both log-probs are of the same distribution. */
+  /** The temperature the tokens were sampled with, so that both log-probs are of the same distribution. */
   readonly temperature: number;
   /** Compute activations again in the backward pass instead of keeping them. */
   readonly recompute: boolean;

@@ -5,29 +5,28 @@
  * Rank 0 speaks for all: its weights are published and saved. A rank that fails takes the others with it.
  */
 import type { Metrics } from "../flow/metrics.ts";
-import type { SampleBatch, TokenSample } from "../flow/token-sample.ts";
+import type { TokenSample } from "../flow/token-sample.ts";
 import { openStore } from "../torch/distributed/rendezvous.ts";
-import type { Tensor } from "../torch/tensor.ts";
+import type { Remote } from "../workers/remote.ts";
 import { placesByRank, shareOf } from "./split-batch.ts";
-import { startThreadedTrainer, type ThreadedTrainer } from "./threaded-trainer.ts";
-import type { StepOptions, StepReport } from "./token-trainer.ts";
+import { startTrainerThread, trainerLost } from "./threaded-trainer.ts";
+import type { StepReport } from "./token-trainer.ts";
 import type { Trainer } from "./trainer.ts";
 import type { TrainerHostSource } from "./trainer-host.ts";
 import type { SampleNumbers } from "./trainer-reading.ts";
 
-/** A trainer in a thread, or one in several. */
-export async function startTrainer(host: TrainerHostSource, numRanks: number): Promise<Trainer> {
-  if (numRanks === 1) return startThreadedTrainer(host);
+/** Starts the ranks and brings them together. A rank that fails to start ends the others. */
+export async function startRankedTrainer(host: TrainerHostSource, numRanks: number): Promise<Trainer> {
   const store = await openStore({ type: "tcp", host: "127.0.0.1", port: 0, isServer: true });
   const stop = new AbortController();
   const starts = Array.from({ length: numRanks }, (_, rank) => {
     const { source } = host;
     const device = source.device.startsWith("cuda") ? `cuda:${rank}` : source.device;
     const own = { ...source, device, rank: { rank, numRanks, port: store.port! } };
-    return startThreadedTrainer({ ...host, source: own }, stop.signal);
+    return startTrainerThread({ ...host, source: own }, stop.signal);
   });
   try {
-    return new RankedTrainer(await Promise.all(starts));
+    return joinRanks(await Promise.all(starts));
   } catch (cause) {
     // The others wait for the one that failed, and would do so for minutes.
     stop.abort();
@@ -38,80 +37,67 @@ export async function startTrainer(host: TrainerHostSource, numRanks: number): P
   }
 }
 
-class RankedTrainer implements Trainer {
-  readonly #ranks: readonly ThreadedTrainer[];
-  #isBroken = false;
-
-  constructor(ranks: readonly ThreadedTrainer[]) {
-    this.#ranks = ranks;
-  }
-
-  async step({ samples, version }: SampleBatch, { numbersOf = [] }: StepOptions = {}): Promise<StepReport> {
-    const shares = placesByRank(samples, this.#ranks.length);
-    const reports = await this.#onAll((rank, i) => {
-      const places = shares[i]!;
-      const own = places.flatMap((place, at) => (numbersOf.includes(place) ? [at] : []));
-      return rank.step({ samples: shareOf(samples, places), version }, { numbersOf: own });
-    });
-    const numbers = new Map<number, SampleNumbers>();
-    const tdErrors = new Float32Array(samples.length);
-    for (const [i, report] of reports.entries()) {
-      for (const [at, values] of report.numbers ?? []) numbers.set(shares[i]![at]!, values);
-      for (const [at, place] of shares[i]!.entries()) tdErrors[place] = report.tdErrors?.[at] ?? 0;
-    }
-    const hasErrors = reports[0]!.tdErrors !== undefined;
-    const own = shares.map((places) => places.map((place) => samples[place]!));
-    return {
-      ...joinReports(reports, own),
-      ...(numbersOf.length > 0 && { numbers }),
-      ...(hasErrors && { tdErrors }),
-    };
-  }
-
-  async stepSupervised(samples: readonly TokenSample[]): Promise<StepReport> {
-    const { length } = this.#ranks;
-    const reports = await this.#onAll((rank, i) => {
-      const places = samples.flatMap((_, place) => (place % length === i ? [place] : []));
-      return rank.stepSupervised(shareOf(samples, places));
-    });
-    // Supervised trainers add up among themselves what they measure.
-    return reports[0]!;
-  }
-
-  withWeights<Result>(use: (weights: ReadonlyMap<string, Tensor>) => Promise<Result>): Promise<Result> {
-    return this.#ranks[0]!.withWeights(use);
-  }
-
-  saveModel(folder: string): Promise<void> {
-    return this.#ranks[0]!.saveModel(folder);
-  }
-
-  saveMerged(folder: string): Promise<void> {
-    return this.#ranks[0]!.saveMerged(folder);
-  }
-
-  saveState(folder: string): Promise<void> {
-    return this.#ranks[0]!.saveState(folder);
-  }
-
-  async loadState(folder: string): Promise<void> {
-    await this.#onAll((rank) => rank.loadState(folder));
-  }
-
-  async close(): Promise<void> {
-    await Promise.all(this.#ranks.map((rank) => (this.#isBroken ? rank.abandon() : rank.close())));
-  }
+/** One trainer out of ranks that have met: what each method asks of which rank. */
+function joinRanks(ranks: readonly Remote<Trainer>[]): Trainer {
+  // All ranks have the same weights and the same state, so the first speaks for all of them.
+  const { withWeights, saveModel, saveMerged, saveState } = ranks[0]!.ask;
 
   /** The others of a rank that fails wait for it in a collective: they are ended rather than waited for. */
-  async #onAll<Result>(call: (rank: ThreadedTrainer, index: number) => Promise<Result>): Promise<readonly Result[]> {
+  async function onAll<Result>(call: (rank: Trainer, index: number) => Promise<Result>): Promise<readonly Result[]> {
     try {
-      return await Promise.all(this.#ranks.map(call));
+      return await Promise.all(ranks.map((rank, i) => call(rank.ask, i)));
     } catch (cause) {
-      this.#isBroken = true;
-      await Promise.all(this.#ranks.map((rank) => rank.abandon()));
+      await Promise.all(ranks.map((rank) => rank.end(trainerLost("was abandoned"))));
       throw cause;
     }
   }
+
+  return {
+    withWeights,
+    saveModel,
+    saveMerged,
+    saveState,
+    step: async ({ samples, version }, { numbersOf = [] } = {}) => {
+      const shares = placesByRank(samples, ranks.length);
+      const reports = await onAll((rank, i) => {
+        const places = shares[i]!;
+        const own = places.flatMap((place, at) => (numbersOf.includes(place) ? [at] : []));
+        return rank.step({ samples: shareOf(samples, places), version }, { numbersOf: own });
+      });
+      return joinSteps(reports, shares, samples, numbersOf.length > 0);
+    },
+    stepSupervised: async (samples) => {
+      const reports = await onAll((rank, i) => {
+        const places = samples.flatMap((_, place) => (place % ranks.length === i ? [place] : []));
+        return rank.stepSupervised(shareOf(samples, places));
+      });
+      // Supervised trainers add up among themselves what they measure.
+      return reports[0]!;
+    },
+    loadState: async (folder) => void (await onAll((rank) => rank.loadState(folder))),
+    close: async () => void (await Promise.all(ranks.map((rank) => rank.close()))),
+  };
+}
+
+/** The report of one step on all samples, with what each rank says of its own under their places in the whole batch. */
+function joinSteps(
+  reports: readonly StepReport[],
+  shares: readonly (readonly number[])[],
+  samples: readonly TokenSample[],
+  hasNumbers: boolean,
+): StepReport {
+  const numbers = new Map<number, SampleNumbers>();
+  const tdErrors = new Float32Array(samples.length);
+  for (const [i, report] of reports.entries()) {
+    for (const [at, values] of report.numbers ?? []) numbers.set(shares[i]![at]!, values);
+    for (const [at, place] of shares[i]!.entries()) tdErrors[place] = report.tdErrors?.[at] ?? 0;
+  }
+  const own = shares.map((places) => places.map((place) => samples[place]!));
+  return {
+    ...joinReports(reports, own),
+    ...(hasNumbers && { numbers }),
+    ...(reports[0]!.tdErrors !== undefined && { tdErrors }),
+  };
 }
 
 /** Means over samples; all others are over loss tokens. */

@@ -15,9 +15,9 @@ import type { TrainerRanks } from "./trainer-ranks.ts";
 export interface SupervisedTrainerParts {
   readonly model: CausalLm;
   readonly optimizer: Optimizer;
-  /** By the number of updates done. */
+  /** Factor on the learning rate, by the number of updates done. */
   readonly schedule: Schedule;
-  /** Where the samples are spread over several ranks. */
+  /** The other ranks, when the samples are spread over several. */
   readonly ranks?: TrainerRanks | undefined;
   readonly options: {
     readonly maxTokensPerMicrobatch: number;

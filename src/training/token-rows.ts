@@ -11,7 +11,7 @@ import { tensor, zeros } from "../torch/create.ts";
 import type { Device } from "../torch/dtype.ts";
 import type { Tensor } from "../torch/tensor.ts";
 
-/** Where a batch lies on its grid. */
+/** The places of a batch on its grid. */
 export interface Grid {
   readonly samples: readonly TokenSample[];
   /** Per row, the token of column 0. */
@@ -56,7 +56,7 @@ export function forwardParts(
   return packRows(lengths, maxTokens).map((picks) => picks.flatMap((pick) => members[pick]!));
 }
 
-/** What is known of a batch before any forward pass. */
+/** The parts of a batch that are known before any forward pass. */
 export interface GridConstants {
   readonly lossMask_BT: Tensor;
   readonly samplerLogprobs_BT: Tensor;

@@ -36,12 +36,12 @@ export interface TokenTrainerParts {
   readonly model: CausalLm;
   readonly recipe: Recipe;
   readonly optimizer: Optimizer;
-  /** By the number of updates done, or of those planned: see `updatesPerStep`. */
+  /** Factor on the learning rate, by the number of updates done, or of those planned: see `updatesPerStep`. */
   readonly schedule: Schedule;
-  /** What KL is measured to: a frozen model, or this one without its LoRA adapters. */
+  /** The policy that KL is measured to: a frozen model, or this one without its LoRA adapters. */
   readonly reference: CausalLm | "base" | null;
   readonly critic: TrainedCritic | null;
-  /** Where the rollout is spread over several processes. */
+  /** The other ranks, when each batch is spread over several trainers. */
   readonly ranks?: TrainerRanks;
   readonly options: TokenTrainerOptions;
 }
@@ -53,7 +53,7 @@ export interface TrainedCritic extends Critic {
 }
 
 export interface TokenTrainerOptions {
-  /** That of sampling. */
+  /** The temperature the tokens were sampled with. */
   readonly temperature: number;
   /** Bounds the memory of a forward and backward pass. */
   readonly maxTokensPerMicrobatch: number;
@@ -70,11 +70,11 @@ export interface TokenTrainerOptions {
   readonly seed: number;
 }
 
-/** What a step did. */
+/** The outcome of a step. */
 export interface StepReport {
   readonly numUpdates: number;
   readonly metrics: Metrics;
-  /** Of the samples that `StepOptions.numbersOf` asked for, by their place in the batch. */
+  /** Numbers per token of the samples that `StepOptions.numbersOf` asked for, by their place in the batch. */
   readonly numbers?: ReadonlyMap<number, SampleNumbers>;
   /** Mean |return - value| over the loss tokens of each sample, before the updates. For recipes with a critic. */
   readonly tdErrors?: Float32Array;
@@ -85,7 +85,7 @@ export interface StepOptions {
   readonly numbersOf?: readonly number[];
 }
 
-/** What changes from step to step beside weights and optimizer. Plain data. */
+/** The state that changes from step to step, apart from weights and optimizer. Plain data. */
 export interface TokenTrainerState {
   readonly numSteps: number;
   readonly numUpdates: number;
@@ -174,7 +174,7 @@ export class TokenTrainer {
     );
   }
 
-  /** What the recipe needs from models: log-probs of the anchor and the reference, values of the critic. */
+  /** Measures what the recipe needs from models: log-probs of the anchor and the reference, values of the critic. */
   #measure(grid: Grid, reading: TrainerReading): Partial<TokenBatch> {
     const { recipe, model, reference, critic, options } = this.#parts;
     const { device } = model.embedding;
@@ -399,7 +399,7 @@ function tdErrorsOf({ returns_BT, oldValues_BT, lossMask_BT }: ScoredBatch): Pic
   }));
 }
 
-/** What rows count for, where that is not the same for all. */
+/** The weight of each row, unless all weigh the same. */
 function weightsOf({ samples }: Grid, device: Device): Pick<TokenBatch, "rowWeights_B"> {
   const weights = samples.map(({ weight = 1 }) => weight);
   return weights.every((weight) => weight === 1) ? {} : { rowWeights_B: tensor(weights, { device }) };
@@ -412,7 +412,7 @@ function samplerGap({ anchorLogprobs_BT, samplerLogprobs_BT, lossMask_BT }: Toke
   return { "train/sampler_gap": maskedMean(gap_BT, lossMask_BT), "train/sampler_gap_max": gap_BT.max() };
 }
 
-/** Of the tokens that count, for recipes without an entropy bonus: whether a policy still explores is seen in every run. */
+/** Mean entropy at the loss tokens. Measured for recipes without an entropy bonus too, to see in every run whether the policy still explores. */
 function entropyOf({ entropies_BT }: MeasuredPolicy, { lossMask_BT }: ScoredRows): LossMetrics {
   const { metrics } = entropyBonus({ entropies_BT: entropies_BT.detach(), lossMask_BT }, 0);
   return { "policy/entropy": metrics["policy/entropy"]! };

@@ -1,4 +1,4 @@
-/** A model, its optimizers, and everything that is done to them: what runs inside of a trainer's thread, or without one. */
+/** A model, its optimizers, and everything that is done to them. Runs in a trainer's thread, or without one. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
@@ -8,9 +8,11 @@ import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
 import { mergedWeights } from "../models/causal-lm/merged-weights.ts";
 import { saveCausalLm } from "../models/causal-lm/save-causal-lm.ts";
 import type { Optimizer } from "../torch/optim/optimizer.ts";
+import { tensorScope } from "../torch/scope.ts";
 import type { Tensor } from "../torch/tensor.ts";
 import { SupervisedTrainer } from "./supervised-trainer.ts";
 import type { StepOptions, StepReport, TokenTrainerState } from "./token-trainer.ts";
+import type { Trainer } from "./trainer.ts";
 import { loadCritic, loadOptimizer, saveCritic, saveModel, saveOptimizer } from "./trainer-checkpoint.ts";
 import { buildOptimizer, buildSchedule, type OptimizerOptions, type ScheduleOptions } from "./trainer-options.ts";
 import { buildTrainer, loadPolicy, type TrainerParts, type TrainerSource } from "./trainer-source.ts";
@@ -32,7 +34,8 @@ interface SavedCounters {
   readonly supervisedUpdates: number;
 }
 
-export class TrainerHost {
+/** Trains a model that is all here. Calls must not overlap. */
+export class TrainerHost implements Trainer {
   readonly #source: TrainerHostSource;
   readonly #files: ReadonlyMap<string, Uint8Array>;
   readonly #parts: TrainerParts;
@@ -54,7 +57,7 @@ export class TrainerHost {
     return new TrainerHost(host, await buildTrainer(host.source, loadPolicy(host.source)), tokenizer.files);
   }
 
-  step(batch: SampleBatch, options: StepOptions): Promise<StepReport> {
+  step(batch: SampleBatch, options: StepOptions = {}): Promise<StepReport> {
     return this.#parts.trainer.step(batch, options);
   }
 
@@ -63,19 +66,24 @@ export class TrainerHost {
     return this.#supervised.step(samples);
   }
 
-  weights(): ReadonlyMap<string, Tensor> {
-    return mergedWeights(this.#parts.model);
+  async withWeights<Result>(use: (weights: ReadonlyMap<string, Tensor>) => Promise<Result>): Promise<Result> {
+    const weights = tensorScope(() => mergedWeights(this.#parts.model));
+    try {
+      return await use(weights);
+    } finally {
+      for (const weight of weights.values()) weight.dispose();
+    }
   }
 
-  saveModel(folder: string): void {
+  async saveModel(folder: string): Promise<void> {
     saveModel(this.#parts.model, folder, this.#files);
   }
 
-  saveMerged(folder: string): void {
+  async saveMerged(folder: string): Promise<void> {
     saveCausalLm(this.#parts.model, folder, { files: this.#files, isMerged: true });
   }
 
-  saveState(folder: string): void {
+  async saveState(folder: string): Promise<void> {
     mkdirSync(folder, { recursive: true });
     const { model, optimizer, critic, trainer } = this.#parts;
     saveOptimizer(optimizer, trainableOf(model), join(folder, "policy"));
@@ -86,7 +94,7 @@ export class TrainerHost {
     writeFileSync(join(folder, "trainer.json"), `${JSON.stringify(counters)}\n`);
   }
 
-  loadState(folder: string): void {
+  async loadState(folder: string): Promise<void> {
     const { model, optimizer, critic, trainer } = this.#parts;
     const counters = JSON.parse(readFileSync(join(folder, "trainer.json"), "utf8")) as SavedCounters;
     loadOptimizer(optimizer, trainableOf(model), join(folder, "policy"));
@@ -97,7 +105,7 @@ export class TrainerHost {
     this.#supervised = this.#supervisedFrom(counters.supervisedUpdates);
   }
 
-  dispose(): void {
+  async close(): Promise<void> {
     this.#parts.model.dispose();
     this.#parts.optimizer.dispose();
     this.#supervisedOptimizer?.dispose();

@@ -4,6 +4,7 @@ import { AdamW } from "../torch/optim/adamw.ts";
 import type { Optimizer } from "../torch/optim/optimizer.ts";
 import { decayMatrices, type NamedParameters } from "../torch/optim/parameter-group.ts";
 import { constantRate, cosineDecay, linearDecay, type Schedule, withWarmup } from "../torch/optim/schedule.ts";
+import { strategyOptions } from "./start-trainer.ts";
 
 export const scheduleOptions = z.strictObject({
   type: z
@@ -67,7 +68,7 @@ export function buildOptimizer(parameters: NamedParameters, options: OptimizerOp
   return new AdamW(decayMatrices(parameters, weightDecay), { lr, betas, eps, masterWeights });
 }
 
-/** Of the reinforcement learning steps. */
+/** The options of reinforcement learning steps: `training` in a run file. */
 export const trainingOptions = z.strictObject({
   optimizer: optimizerOptions,
   schedule: scheduleOptions.prefault({}),
@@ -78,13 +79,7 @@ export const trainingOptions = z.strictObject({
     .default(16_384)
     .describe("Tokens in one forward and backward pass: bounds its memory, and changes nothing else."),
   maxGradNorm: z.number().positive().default(1).describe("Gradients with a larger norm are scaled down to this one."),
-  ranks: z
-    .int()
-    .positive()
-    .default(1)
-    .describe(
-      "Trainers that share each batch. Each is a thread with the whole model, on a GPU of its own where there are GPUs.",
-    ),
+  ...strategyOptions,
   recompute: z
     .boolean()
     .default(false)

@@ -1,4 +1,4 @@
-/** What ranks of data-parallel training tell each other in an update. Every rank calls each function, in the same order. */
+/** How the ranks of data-parallel training agree during an update. Every rank calls each function, in the same order. */
 import type { Denominators } from "../flow/batch-statistics.ts";
 
 export interface TrainerRanks {

@@ -14,7 +14,7 @@ import type { Tensor } from "../torch/tensor.ts";
 import type { MeasuredPolicy } from "./measure-rows.ts";
 import type { Grid } from "./token-rows.ts";
 
-/** What training knew of one sample: an entry per token, in memory of its own. Zero at tokens that the model did not write. */
+/** Numbers that training had for one sample: an entry per token, in memory of its own. Zero at tokens that the model did not write. */
 export interface SampleNumbers {
   readonly policyLogprobs: Float32Array;
   /** In nats. */

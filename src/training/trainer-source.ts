@@ -27,13 +27,13 @@ export interface TrainerSource {
   readonly device: string;
   readonly dtype: "float32" | "bfloat16";
   readonly lora: LoraSource | null;
-  /** Where KL needs a reference: its folder, or "base" for the model without its adapters. */
+  /** Folder of the reference model, or "base" for the policy without its adapters; null for recipes that need none. */
   readonly reference: string | null;
   readonly critic: CriticSource | null;
   readonly algorithm: RecipeChoice;
   readonly training: TrainingOptions;
   readonly length: RunLength;
-  /** That of sampling. */
+  /** The temperature the tokens were sampled with. */
   readonly temperature: number;
   readonly seed: number;
   /** Threads of one operator. */
@@ -42,7 +42,7 @@ export interface TrainerSource {
   readonly rank?: RankSource;
 }
 
-/** Where the ranks of a trainer meet: a store on this machine. */
+/** The place of a rank among the others, and the port of the store where they meet. */
 export interface RankSource {
   readonly rank: number;
   readonly numRanks: number;

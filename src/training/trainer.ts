@@ -1,4 +1,8 @@
-/** What loops know of training: steps, weights to publish, and a state that can be saved. Runs in a thread of its own. */
+/**
+ * Training as loops see it: steps, weights to publish, and a state that can be saved.
+ *
+ * This is also how a trainer in another thread is called: every method returns a promise, and takes and gives plain data, callbacks and tensors.
+ */
 import type { SampleBatch, TokenSample } from "../flow/token-sample.ts";
 import type { Tensor } from "../torch/tensor.ts";
 import type { StepOptions, StepReport } from "./token-trainer.ts";
@@ -17,7 +21,7 @@ export interface Trainer {
   saveModel(folder: string): Promise<void>;
   /** Writes a whole model in any case, adapters added in, for servers that load one. */
   saveMerged(folder: string): Promise<void>;
-  /** Writes everything that is needed to go on. */
+  /** Writes everything that is needed to go on from here. */
   saveState(folder: string): Promise<void>;
   loadState(folder: string): Promise<void>;
   close(): Promise<void>;

@@ -4,8 +4,6 @@ import { configKeys } from "../../scripts/generate/run-file/config-keys.ts";
 import { adaptationConfig } from "../../src/control/adaptation/config.ts";
 import { controlConfig } from "../../src/control/control-config.ts";
 import { dataOptions } from "../../src/data/data-options.ts";
-import { envCatalog } from "../../src/envs/catalog.ts";
-import type { EnvTypes } from "../../src/run/define-run.ts";
 import { runConfig } from "../../src/run/run-config.ts";
 
 const controlKeys = configKeys(controlConfig.omit({ env: true }));
@@ -30,17 +28,4 @@ test("every key of a run file is described", () => {
     ({ meaning }) => meaning === "",
   );
   expect(undescribed.map(({ key }) => key)).toEqual([]);
-});
-
-test("the environments that editors offer are those of the catalog", () => {
-  const typed: Record<keyof EnvTypes, true> = {
-    "cart-pole-text": true,
-    countdown: true,
-    "frozen-lake": true,
-    "question-answer": true,
-    sokoban: true,
-    "tool-use": true,
-    webshop: true,
-  };
-  expect(Object.keys(typed)).toEqual(envCatalog.map(({ type }) => type));
 });

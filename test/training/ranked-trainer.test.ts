@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { buildEnv } from "../../src/envs/catalog.ts";
 import { prepareModel } from "../../src/run/prepare-model.ts";
 import { openStore } from "../../src/torch/distributed/rendezvous.ts";
-import { startTrainer } from "../../src/training/ranked-trainer.ts";
+import { startTrainer } from "../../src/training/start-trainer.ts";
 import { startThreadedTrainer } from "../../src/training/threaded-trainer.ts";
 import type { Trainer } from "../../src/training/trainer.ts";
 import type { TrainerHostSource } from "../../src/training/trainer-host.ts";
@@ -40,7 +40,8 @@ const host: TrainerHostSource = {
   supervised: { optimizer: training.optimizer, schedule: training.schedule, numUpdates: 2 },
 };
 
-const start = (numRanks: number) => startTrainer(host, numRanks);
+const start = (ranks: number, changes: Partial<TrainerHostSource["source"]> = {}) =>
+  startTrainer({ ...host, source: { ...host.source, training: { ...training, ranks }, ...changes } });
 
 beforeAll(async () => {
   trainers = await Promise.all([start(1), start(2)]);
@@ -136,11 +137,13 @@ test("a rank without the others ends when it is told to", async () => {
   const source = { ...host.source, rank: { rank: 0, numRanks: 2, port: store.port! } };
   const starting = startThreadedTrainer({ ...host, source }, stop.signal);
   stop.abort();
-  await expect(starting).rejects.toThrow("it ended");
+  await expect(starting).rejects.toThrow("The trainer's thread was stopped.");
   store.dispose();
 });
 
 test("a model that is not there fails the start with the reason of a rank", async () => {
-  const source = { ...host.source, modelFolder: join(folder, "nowhere") };
-  await expect(startTrainer({ ...host, source }, 2)).rejects.toThrow("nowhere");
+  await expect(start(2, { modelFolder: join(folder, "nowhere") })).rejects.toMatchObject({
+    code: "CHECKPOINT_NOT_FOUND",
+    message: expect.stringContaining("nowhere"),
+  });
 });

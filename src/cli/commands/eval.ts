@@ -36,7 +36,7 @@ async function runEval(path: string, { runFile, set = [], step, json }: EvalFlag
     print(await evaluateControlRun(model.folder, resolveAnyControl(file, set, process.env).config), json);
     return;
   }
-  const { config } = await prepareRun(runFile, set);
+  const { config } = await prepareRun(file, set);
   const { signal, release } = stopSignal(() => console.error("Stopping."));
   try {
     const metrics = await evaluateModel(model, config, signal);

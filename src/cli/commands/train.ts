@@ -1,6 +1,7 @@
 /** `reroll train`: a run file in, trained weights in a run folder out. */
 import { dirname } from "node:path";
 import { Command } from "commander";
+import type { RawRun } from "../../run/load-run-file.ts";
 import type { RunTrainingOptions } from "../../run/run-training.ts";
 import { commandName } from "../command-name.ts";
 import { several } from "../flag-values.ts";
@@ -43,14 +44,19 @@ async function runTrain(path: string, flags: TrainFlags): Promise<void> {
   // Only now: what is imported here loads libtorch, which `--help` and a wrong flag need not wait for.
   const { loadRunFile } = await import("../../run/load-run-file.ts");
   const { isControlRun } = await import("../../control/run/prepare-control.ts");
-  if (isControlRun(await loadRunFile(path))) return trainControl(path, sets, flags);
-  const { prepareRun, readRunFile } = await import("../../run/prepare-run.ts");
+  const file = await loadRunFile(path);
+  if (isControlRun(file)) return trainControl(path, file, sets, flags);
   if (flags.explain === true) {
-    const { explainRun } = await import("../../run/explain-run.ts");
-    console.log(explainRun(await readRunFile(path, sets)));
+    const [{ explainRun }, { resolveRun }, { parseOverride }] = await Promise.all([
+      import("../../run/explain-run.ts"),
+      import("../../run/resolve-run.ts"),
+      import("../../run/apply-overrides.ts"),
+    ]);
+    console.log(explainRun(resolveRun(file, sets.map(parseOverride), process.env)));
     return;
   }
-  const run = await prepareRun(path, sets);
+  const { prepareRun } = await import("../../run/prepare-run.ts");
+  const run = await prepareRun(file, sets);
   if (flags.plan === true) {
     console.log(run.plan.lines.join("\n"));
     return;
@@ -59,9 +65,9 @@ async function runTrain(path: string, flags: TrainFlags): Promise<void> {
   await runWith(path, flags, run.config.tracking.folder, (options) => runTraining(run, options));
 }
 
-async function trainControl(path: string, sets: readonly string[], flags: TrainFlags): Promise<void> {
-  const { planControl, readControlFile } = await import("../../control/run/prepare-control.ts");
-  const run = await readControlFile(path, sets, process.env);
+async function trainControl(path: string, file: RawRun, sets: readonly string[], flags: TrainFlags): Promise<void> {
+  const { planControl, resolveAnyControl } = await import("../../control/run/prepare-control.ts");
+  const run = resolveAnyControl(file, sets, process.env);
   if (flags.explain === true) {
     const { explainRun } = await import("../../run/explain-run.ts");
     console.log(explainRun(run));

@@ -3,15 +3,15 @@
  *
  * The caller's event loop stays free. Whatever happens, `run.json` ends with finished, failed or interrupted.
  */
-import type { Worker } from "node:worker_threads";
 import { RerollError } from "../../errors/reroll-error.ts";
 import { type OpenRun, type RunTrainingOptions, trackRun } from "../../run/run-training.ts";
 import type { TrainResult } from "../../run/train-run.ts";
 import type { RunTracker } from "../../tracking/run-tracker.ts";
 import type { LoopStage } from "../../tracking/span-recorder.ts";
-import { startWorker } from "../../workers/start-worker.ts";
+import { oneWay } from "../../workers/luggage.ts";
+import { startInThread } from "../../workers/start-in-thread.ts";
 import type { AnyControlConfig } from "../adaptation/config.ts";
-import type { ControlThreadData, FromControlThread } from "./control-messages.ts";
+import type { ControlHost, ControlListener, ControlSource } from "./control-host.ts";
 import { numControlSteps, planControl } from "./prepare-control.ts";
 
 /** Runs to the end, or to where the signal stops it. `sets` are the `--set` words, which the thread reads again. */
@@ -43,43 +43,28 @@ async function runThread(
   if (signal.aborted) askToStop();
   signal.addEventListener("abort", askToStop);
   const { REROLL_HOME } = environment;
-  const data: ControlThreadData = { runFile, sets, environment: { REROLL_HOME }, folder, isResumed, stop };
-  const worker = startWorker(new URL("control-worker", import.meta.url), data, { needsTypeScript: true });
+  const source: ControlSource = { runFile, sets, environment: { REROLL_HOME }, folder, isResumed, stop };
+  const lost = (how: string) => new RerollError("RUN_BROKEN", `The thread of the run ${how}.`);
+  const module = new URL("control-worker", import.meta.url);
+  const thread = startInThread<ControlHost>(module, source, { lost, needsTypeScript: true });
   try {
-    return await resultOf(worker, tracker);
+    return await thread.ask.run(listenerOf(tracker));
   } finally {
     signal.removeEventListener("abort", askToStop);
-    await worker.terminate();
+    await thread.end(lost("was ended"));
   }
 }
 
-/** Passes on what the thread tells, until it tells how it ended. */
-function resultOf(worker: Worker, tracker: RunTracker): Promise<TrainResult> {
+/** Passes on what the thread tells. */
+function listenerOf(tracker: RunTracker): ControlListener {
   const endings = new Map<LoopStage, () => void>();
-  return new Promise((resolve, reject) => {
-    const hear = async (message: FromControlThread) => {
-      switch (message.kind) {
-        case "note":
-          return tracker.note(message.text);
-        case "log":
-          return tracker.log(message.step, message.of, message.metrics);
-        case "begin":
-          return tracker.span(message.stage, () => new Promise<void>((end) => void endings.set(message.stage, end)));
-        case "end":
-          return endings.get(message.stage)?.();
-        case "flush":
-          await tracker.flush();
-          return worker.postMessage(null);
-        case "done":
-          return resolve(message.result);
-        case "failed":
-          return reject(new RerollError(message.code, message.message));
-      }
-    };
-    worker.on("message", (message: FromControlThread) => void hear(message).catch(reject));
-    worker.once("error", reject);
-    worker.once("exit", (code) =>
-      reject(new RerollError("RUN_BROKEN", `The thread of the run ended with code ${code}.`)),
-    );
-  });
+  return {
+    note: oneWay((text: string) => tracker.note(text)),
+    log: oneWay((...told: Parameters<RunTracker["log"]>) => tracker.log(...told)),
+    begin: oneWay((stage: LoopStage) =>
+      tracker.span(stage, () => new Promise<void>((end) => void endings.set(stage, end))),
+    ),
+    end: oneWay((stage: LoopStage) => endings.get(stage)?.()),
+    flush: async () => tracker.flush(),
+  };
 }

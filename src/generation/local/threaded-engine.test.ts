@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Worker } from "node:worker_threads";
 import { afterAll, expect, test } from "vitest";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
 import { saveCausalLm } from "../../models/causal-lm/save-causal-lm.ts";
@@ -12,7 +11,7 @@ import { numWaitingParcels } from "../../torch/parcel.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { Generation, Sampling } from "../generate.ts";
 import { LocalEngine } from "./local-engine.ts";
-import { connectEngine, startThreadedEngine } from "./threaded-engine.ts";
+import { openThreadedEngine, startThreadedEngine } from "./threaded-engine.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "reroll-threaded-"));
 const model = tinyModel(tinyConfig("qwen3", { maxPositions: 4096 }));
@@ -142,21 +141,13 @@ test("a closed thread aborts what it has and refuses the rest", async () => {
   await expect(other.pause()).rejects.toMatchObject({ code: "ENGINE_CLOSED" });
 });
 
-/** A thread that says it is ready and then does this with the first message. */
-function faultyWorker(onMessage: string): Worker {
-  const ready = { kind: "ready", status: {}, limits: { vocabSize: 9, contextLength: 9 } };
-  const code = `
-    const { parentPort } = require("node:worker_threads");
-    parentPort.on("message", () => { ${onMessage} });
-    parentPort.postMessage(${JSON.stringify(ready)});`;
-  return new Worker(code, { eval: true });
-}
+const faultyEngine = new URL("../../../test/contracts/faulty-engine", import.meta.url);
 
 test.each([
-  ["throws", 'throw new Error("lost a wheel")', /The engine's thread failed: lost a wheel\. Start another engine\./],
-  ["exits", "process.exit(7)", /The engine's thread failed: it ended with code 7/],
-])("when the thread %s, requests end as failed and calls reject", async (_what, onMessage, message) => {
-  const faulty = await connectEngine(faultyWorker(onMessage));
+  ["throws", /The engine's thread crashed: lost a wheel\. Start another engine\./],
+  ["exits", /The engine's thread ended with code 7\./],
+])("when the thread %s, requests end as failed and calls reject", async (fault, message) => {
+  const faulty = await openThreadedEngine(faultyEngine, fault);
   const request = { promptIds: [1, 2], sampling: { maxTokens: 1 } };
   const [first, second] = [faulty.generate(request), faulty.generate(request)];
   const calls = [faulty.updateWeights(1, weightsOf(model)), faulty.pause()];

@@ -1,240 +1,128 @@
 /**
  * The engine in a thread of its own, so that the event loop of its owner stays free while tokens are drawn.
  *
- * Requests go over and tokens come back as messages; signals and callbacks stay on this side; weights are handed over
- * without a copy. When the thread fails, every request ends as failed and every call rejects.
+ * Weights are handed over without a copy. When the thread fails, every request ends as failed and every call rejects.
  */
-import type { Worker } from "node:worker_threads";
 import { RerollError } from "../../errors/reroll-error.ts";
-import { discardParcel, sendTensor } from "../../torch/parcel.ts";
 import type { Tensor } from "../../torch/tensor.ts";
-import { startWorker } from "../../workers/start-worker.ts";
+import { moved, oneWay } from "../../workers/luggage.ts";
+import type { Remote } from "../../workers/remote.ts";
+import { startInThread } from "../../workers/start-in-thread.ts";
 import { checkRequest, type RequestLimits } from "../check-request.ts";
 import type { Engine, EngineStatus } from "../engine.ts";
 import type { Finish, GenerateRequest, Generation, SampledTokens } from "../generate.ts";
 import { deliverTokens } from "./deliver-tokens.ts";
-import {
-  type EngineEvent,
-  type EngineSource,
-  type FromEngine,
-  type NamedParcel,
-  type RequestMessage,
-  type ToEngine,
-  unpackError,
-  unpackFinish,
-} from "./engine-messages.ts";
+import { type EngineDescription, type EngineHost, type EngineSource, engineLine } from "./engine-host.ts";
 
 /** Loads a model in a new thread and runs an engine on it. Rejects with the reason where that fails. */
 export function startThreadedEngine(source: EngineSource): Promise<ThreadedEngine> {
-  return connectEngine(startWorker(new URL("engine-worker", import.meta.url), source));
+  return openThreadedEngine(new URL("engine-worker", import.meta.url), source);
 }
 
-/** The engine of a thread that runs engine-worker.ts, or anything that speaks as it does. */
-export function connectEngine(worker: Worker): Promise<ThreadedEngine> {
-  return new Promise((resolve, reject) => {
-    worker.once("error", (error) => reject(broken(error.message)));
-    worker.once("exit", (code) => reject(broken(`it ended with code ${code}`)));
-    worker.once("message", (message: FromEngine) => {
-      if (message.kind === "ready") resolve(new ThreadedEngine(worker, message.status, message.limits));
-      else if (message.kind === "broken") reject(unpackError(message.error));
-    });
-  });
-}
-
-interface PendingRequest {
-  readonly request: GenerateRequest;
-  readonly resolve: (generation: Generation) => void;
-  readonly reject: (error: RerollError) => void;
-  readonly stopListening: () => void;
-  /** Set once its callback has thrown. */
-  failure: Finish | null;
-}
-
-interface PendingCall {
-  readonly resolve: () => void;
-  readonly reject: (error: RerollError) => void;
+/** The engine that a worker's module hosts: engine-worker.ts, or a fake of it. */
+export async function openThreadedEngine(module: URL, source: unknown): Promise<ThreadedEngine> {
+  // With everything else of the turn: the samples of a group reach the thread together and share their prompt.
+  const host = startInThread<EngineHost>(module, source, { ...engineLine(queueMicrotask), lost: broken });
+  return new ThreadedEngine(host, await host.ask.describe());
 }
 
 export class ThreadedEngine implements Engine {
-  readonly #worker: Worker;
+  readonly #host: Remote<EngineHost>;
   readonly #limits: RequestLimits;
-  readonly #requests = new Map<number, PendingRequest>();
-  readonly #calls = new Map<number, PendingCall>();
-  #outbox: ToEngine[] = [];
   #lastStatus: EngineStatus;
-  #nextId = 0;
-  /** Why nothing can be asked any more. */
-  #end: RerollError | null = null;
-  #closing: Promise<void> | null = null;
 
-  constructor(worker: Worker, status: EngineStatus, limits: RequestLimits) {
-    this.#worker = worker;
+  constructor(host: Remote<EngineHost>, { limits, status }: EngineDescription) {
+    this.#host = host;
     this.#limits = limits;
     this.#lastStatus = status;
-    worker.on("message", (message: FromEngine) => this.#receive(message));
-    worker.on("error", (error) => this.#breakDown(broken(error.message)));
-    worker.on("exit", (code) => this.#breakDown(broken(`it ended with code ${code}`)));
+    const keep = (status: EngineStatus) => {
+      this.#lastStatus = status;
+    };
+    // Lasts as long as the thread; how that ends is told to whoever asks for something.
+    host.ask.watch(oneWay(keep)).catch(() => {});
   }
 
-  readonly generate = (request: GenerateRequest): Promise<Generation> =>
-    new Promise((resolve, reject) => {
-      // Inside the promise: what is thrown here rejects it.
-      this.#expectRunning();
-      checkRequest(request, this.#limits);
-      const id = this.#nextId++;
-      const { signal } = request;
-      const abort = () => this.#post({ kind: "abort", id });
-      this.#post({ kind: "generate", id, request: packRequest(request) });
-      signal?.addEventListener("abort", abort, { once: true });
-      const stopListening = () => signal?.removeEventListener("abort", abort);
-      this.#requests.set(id, { request, resolve, reject, stopListening, failure: null });
-    });
+  readonly generate = async (request: GenerateRequest): Promise<Generation> => {
+    this.#expectRunning();
+    checkRequest(request, this.#limits);
+    const { promptIds, onTokens, signal, ...rest } = request;
+    const stream = onTokens === undefined ? null : openStream(onTokens, signal);
+    try {
+      const generation = await this.#host.ask.generate({
+        promptIds: moved(Int32Array.from(promptIds)),
+        // What cannot be cloned must be refused now, and not when the message is sent.
+        ...structuredClone(rest),
+        ...(stream?.part ?? (signal !== undefined && { signal })),
+      });
+      return { ...generation, finish: stream?.failure() ?? generation.finish };
+    } catch (error) {
+      // What the thread had drawn is lost with it.
+      const { ended } = this.#host;
+      if (ended !== null && error === ended) return failed(request, ended);
+      throw error;
+    } finally {
+      stream?.close();
+    }
+  };
 
   pause(): Promise<void> {
-    return this.#call((id) => ({ kind: "pause", id }));
+    return this.#host.ask.pause();
   }
 
   resume(): void {
     this.#expectRunning();
-    this.#post({ kind: "resume" });
+    this.#host.tell.resume();
   }
 
   abortAll(): Promise<void> {
-    return this.#call((id) => ({ kind: "abortAll", id }));
+    return this.#host.ask.abortAll();
   }
 
   /**
    * New weights by their Hugging Face names, all of them. Resolves when the thread has copied them: until then they must
    * not change. Tokens drawn from then on carry this version.
    */
-  async updateWeights(version: number, weights: ReadonlyMap<string, Tensor>): Promise<void> {
-    this.#expectRunning();
-    const parcels = [...weights].map(([name, tensor]) => ({ name, parcel: sendTensor(tensor) }));
-    await this.#call((id) => ({ kind: "weights", id, version, weights: parcels })).finally(() => {
-      if (this.#end !== null) discardAll(parcels);
-    });
+  updateWeights(version: number, weights: ReadonlyMap<string, Tensor>): Promise<void> {
+    return this.#host.ask.updateWeights(version, weights);
   }
 
   /** As of the last message of the thread: at most a step or 100 ms old. */
   status(): EngineStatus {
-    return this.#end === null ? this.#lastStatus : { ...this.#lastStatus, brokenBy: this.#end.message };
+    const { ended } = this.#host;
+    return ended === null ? this.#lastStatus : { ...this.#lastStatus, brokenBy: ended.message };
   }
 
   /** Aborts what runs, frees the model and ends the thread. */
   close(): Promise<void> {
-    this.#closing ??= this.#end === null ? this.#shutDown() : Promise.resolve();
-    return this.#closing;
-  }
-
-  async #shutDown(): Promise<void> {
-    await this.#call((id) => ({ kind: "close", id }));
-    this.#breakDown(new RerollError("ENGINE_CLOSED", "This engine is closed."));
-    await this.#worker.terminate();
-  }
-
-  #call(message: (id: number) => ToEngine): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#expectRunning();
-      const id = this.#nextId++;
-      this.#calls.set(id, { resolve, reject });
-      this.#post(message(id));
-    });
-  }
-
-  #receive(message: FromEngine): void {
-    if (message.kind !== "news") return;
-    this.#lastStatus = message.status;
-    for (const event of message.events) this.#handle(event);
-  }
-
-  #handle(event: EngineEvent): void {
-    switch (event.kind) {
-      case "tokens":
-        this.#deliver(event.id, event.tokens);
-        break;
-      case "generation": {
-        const pending = this.#takeRequest(event.id);
-        pending?.resolve({ ...event.generation, finish: pending.failure ?? unpackFinish(event.finish) });
-        break;
-      }
-      case "done":
-        this.#takeCall(event.id)?.resolve();
-        break;
-      case "refused":
-        (this.#takeRequest(event.id) ?? this.#takeCall(event.id))?.reject(unpackError(event.error));
-        break;
-    }
-  }
-
-  #deliver(id: number, tokens: SampledTokens): void {
-    const pending = this.#requests.get(id);
-    if (pending?.request.onTokens === undefined || pending.failure !== null) return;
-    pending.failure = deliverTokens(pending.request.onTokens, tokens);
-    if (pending.failure !== null) this.#post({ kind: "abort", id });
-  }
-
-  #takeRequest(id: number): PendingRequest | undefined {
-    const pending = this.#requests.get(id);
-    this.#requests.delete(id);
-    pending?.stopListening();
-    return pending;
-  }
-
-  #takeCall(id: number): PendingCall | undefined {
-    const pending = this.#calls.get(id);
-    this.#calls.delete(id);
-    return pending;
-  }
-
-  /** Says it with everything else of this turn: the samples of a group reach the thread together and share their prompt. */
-  #post(message: ToEngine): void {
-    this.#outbox.push(message);
-    if (this.#outbox.length > 1) return;
-    queueMicrotask(() => {
-      const messages = this.#outbox;
-      this.#outbox = [];
-      const prompts = messages.flatMap((one) => (one.kind === "generate" ? [one.request.promptIds.buffer] : []));
-      this.#worker.postMessage(messages, prompts);
-    });
+    return this.#host.close(new RerollError("ENGINE_CLOSED", "This engine is closed."));
   }
 
   #expectRunning(): void {
-    if (this.#end !== null) throw this.#end;
-  }
-
-  /** Ends everything that waits for the thread. What it had drawn is lost with it. */
-  #breakDown(reason: RerollError): void {
-    this.#end ??= reason;
-    for (const [id, { request }] of [...this.#requests]) this.#takeRequest(id)?.resolve(failed(request, reason));
-    for (const id of [...this.#calls.keys()]) this.#takeCall(id)?.reject(reason);
+    if (this.#host.ended !== null) throw this.#host.ended;
   }
 }
 
-function packRequest(request: GenerateRequest): RequestMessage {
-  const { promptIds, sampling, sessionId, numTopLogprobs, onTokens, signal } = request;
+/** The part of a request that streams: a callback that throws ends its own request, as one of this thread does. */
+function openStream(onTokens: (tokens: SampledTokens) => void, signal: AbortSignal | undefined) {
+  const stop = new AbortController();
+  const abort = () => stop.abort();
+  if (signal?.aborted) abort();
+  signal?.addEventListener("abort", abort, { once: true });
+  let failure: Finish | null = null;
+  const deliver = (tokens: SampledTokens) => {
+    if (failure !== null) return;
+    failure = deliverTokens(onTokens, tokens);
+    if (failure !== null) abort();
+  };
   return {
-    promptIds: Int32Array.from(promptIds),
-    // What cannot be cloned must be refused now, and not when the message is sent.
-    sampling: structuredClone(sampling),
-    ...(sessionId === undefined ? {} : { sessionId }),
-    ...(numTopLogprobs === undefined ? {} : { numTopLogprobs }),
-    isStreaming: onTokens !== undefined,
-    isAborted: signal?.aborted ?? false,
+    part: { onTokens: oneWay(deliver), signal: stop.signal },
+    failure: () => failure,
+    close: () => signal?.removeEventListener("abort", abort),
   };
 }
 
-function discardAll(parcels: readonly NamedParcel[]): void {
-  for (const { parcel } of parcels) {
-    try {
-      discardParcel(parcel);
-    } catch {
-      // The thread had received this one before it failed.
-    }
-  }
-}
-
-function broken(reason: string): RerollError {
-  return new RerollError("ENGINE_BROKEN", `The engine's thread failed: ${reason}. Start another engine.`);
+function broken(how: string): RerollError {
+  return new RerollError("ENGINE_BROKEN", `The engine's thread ${how}. Start another engine.`);
 }
 
 function failed({ promptIds }: GenerateRequest, error: RerollError): Generation {

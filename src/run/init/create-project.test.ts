@@ -31,8 +31,8 @@ test.each(tasks)("a project for %s has a run file that is accepted", async (task
     join(root, "alone.ts"),
     text.replace(/import .* from "reroll";/, "const defineRun = (run: object) => run;"),
   );
-  const { config } = resolveRun(await loadRunFile(join(root, "alone.ts")));
-  checkRun(config);
+  const { config, recipe } = resolveRun(await loadRunFile(join(root, "alone.ts")));
+  checkRun(config, recipe);
   expect(config).toMatchObject({ name: "first", model: { preset: "nano", path: null } });
 });
 

@@ -1,0 +1,45 @@
+/** An engine that lives in a thread, as its owner calls it. */
+import type { Tensor } from "../../torch/tensor.ts";
+import { batchedTransport } from "../../workers/batched-transport.ts";
+import type { HostOptions } from "../../workers/host-in-thread.ts";
+import { tensorCarrier } from "../../workers/tensor-carrier.ts";
+import type { RequestLimits } from "../check-request.ts";
+import type { Engine, EngineStatus } from "../engine.ts";
+import type { EngineOptions } from "./engine-options.ts";
+
+/** Where the thread gets its model from. */
+export interface EngineSource {
+  /** A Hugging Face folder, or a .gguf file. */
+  readonly folder: string;
+  /** Default "cpu". */
+  readonly device?: string;
+  /** Default: the type that the model's config states. */
+  readonly dtype?: "float32" | "bfloat16" | "float16";
+  /** The folder of the tokenizer, for stop strings; absent for an engine without. */
+  readonly tokenizerFolder?: string;
+  /** The version of the first weights. Default 0. */
+  readonly version?: number;
+  readonly options?: EngineOptions;
+  /** Threads of one operator in the engine's thread. Default: libtorch's own choice. */
+  readonly numThreads?: number;
+}
+
+/** What an engine says of itself at its start. */
+export interface EngineDescription {
+  readonly limits: RequestLimits;
+  readonly status: EngineStatus;
+}
+
+/** An engine whose status is told as it changes, since asking for it would take a turn of the engine's thread. */
+export interface EngineHost extends Omit<Engine, "status"> {
+  describe(): Promise<EngineDescription>;
+  /** Calls back after every step, with what came of it or within 100 ms, until the engine is closed. */
+  watch(onStatus: (status: EngineStatus) => void): Promise<void>;
+  /** New weights by their Hugging Face names, all of them. They are copied before it resolves. */
+  updateWeights(version: number, weights: ReadonlyMap<string, Tensor>): Promise<void>;
+}
+
+/** How both sides treat what crosses: tensors keep their memory, and messages of one turn travel together. */
+export function engineLine(schedule: (flush: () => void) => void): HostOptions {
+  return { carrier: tensorCarrier, wrap: (line) => batchedTransport(line, schedule) };
+}
