@@ -128,13 +128,8 @@ export type { LoopObserver, LoopParts, LoopPosition } from "./loops/loop-parts.t
 export { type LoopOptions, runRolloutLoop } from "./loops/rollout-loop.ts";
 export { runSupervisedLoop } from "./loops/supervised-loop.ts";
 export { CausalLm } from "./models/causal-lm/causal-lm.ts";
-export {
-  type CausalLmConfig,
-  type Family,
-  families,
-  parseConfig,
-  toHuggingFaceConfig,
-} from "./models/causal-lm/config.ts";
+export { type CausalLmConfig, parseConfig, toHuggingFaceConfig } from "./models/causal-lm/config.ts";
+export { type Family, familyNames } from "./models/causal-lm/families/table.ts";
 export { type GreedyOptions, greedy } from "./models/causal-lm/greedy.ts";
 export { KvCache } from "./models/causal-lm/kv-cache.ts";
 export { type LoadOptions, loadCausalLm } from "./models/causal-lm/load-causal-lm.ts";

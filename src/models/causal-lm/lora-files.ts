@@ -19,7 +19,7 @@ import { type ResolvedCheckpoint, resolveCheckpoint } from "../formats/resolve-c
 import { writeSafetensors } from "../formats/safetensors/write-safetensors.ts";
 import { MappedCheckpoint, tensorSource } from "../formats/tensor-files.ts";
 import type { CausalLm } from "./causal-lm.ts";
-import { attachLora, expectAdapters, type LoraSite, loraAdapters, loraSites } from "./lora.ts";
+import { attachLora, expectAdapters, type LoraSite, loraAdapters, loraSites, moduleName } from "./lora.ts";
 import { LoraAdapter } from "./projection.ts";
 
 export interface SaveLoraOptions {
@@ -98,9 +98,9 @@ function weightName(path: string, matrix: "A" | "B"): string {
 /** The shortest list of targets that means these adapters: a part's name where every layer has it, else its path. */
 function targetsOf(model: CausalLm, adapters: ReadonlyMap<string, LoraAdapter>): string[] {
   const missing = new Set(
-    loraSites(model, "all-linear").flatMap(({ path, part }) => (adapters.has(path) ? [] : part.name)),
+    loraSites(model, "all-linear").flatMap(({ path }) => (adapters.has(path) ? [] : moduleName(path))),
   );
-  return [...new Set([...adapters].map(([path, { part }]) => (missing.has(part) ? path : part)))];
+  return [...new Set([...adapters.keys()].map((path) => (missing.has(moduleName(path)) ? path : moduleName(path))))];
 }
 
 /** A setting of PEFT that we do not have must be absent or off. */
