@@ -7,10 +7,11 @@
 import { RerollError } from "../../errors/reroll-error.ts";
 import { noGrad } from "../../torch/autograd.ts";
 import { checkpoint } from "../../torch/checkpoint.ts";
-import { empty, ones, type TensorOptions } from "../../torch/create.ts";
-import { rmsNorm, swiglu } from "../../torch/fused.ts";
+import { empty, type TensorOptions } from "../../torch/create.ts";
+import { swiglu } from "../../torch/fused.ts";
 import { createParameter, initialize, reinitialize } from "../../torch/nn/initialize.ts";
 import { Module, type Parameter } from "../../torch/nn/module.ts";
+import { RMSNorm } from "../../torch/nn/rms-norm.ts";
 import { op } from "../../torch/operator.ts";
 import type { Generator } from "../../torch/random.ts";
 import { tensorScope } from "../../torch/scope.ts";
@@ -102,7 +103,7 @@ export class CausalLm extends Module {
   readonly config: CausalLmConfig;
   readonly embedding: Parameter;
   readonly layers: readonly DecoderLayer[];
-  readonly norm: Norm;
+  readonly norm: RMSNorm;
   /** The output matrix [V, D]; the embedding itself where the model ties them. */
   readonly head: Parameter;
   readonly #rotary: RotaryTable;
@@ -113,7 +114,7 @@ export class CausalLm extends Module {
     this.config = config;
     this.embedding = createParameter([config.vocabSize, config.width], empty, place);
     this.layers = Array.from({ length: config.numLayers }, () => new DecoderLayer(config, place));
-    this.norm = new Norm(config.width, config.normEps, place);
+    this.norm = new RMSNorm(config.width, { eps: config.normEps, ...place });
     this.head = config.tieEmbeddings ? this.embedding : createParameter([config.vocabSize, config.width], empty, place);
     this.#rotary = new RotaryTable(config);
   }
@@ -170,16 +171,16 @@ export class CausalLm extends Module {
 
 /** One layer of the decoder: attention and MLP, each around a normalized copy of the residual stream. */
 export class DecoderLayer extends Module {
-  readonly inputNorm: Norm;
+  readonly inputNorm: RMSNorm;
   readonly attention: Attention;
-  readonly postAttentionNorm: Norm;
+  readonly postAttentionNorm: RMSNorm;
   readonly mlp: Mlp | Experts;
 
   constructor(config: CausalLmConfig, place: TensorOptions) {
     super();
-    this.inputNorm = new Norm(config.width, config.normEps, place);
+    this.inputNorm = new RMSNorm(config.width, { eps: config.normEps, ...place });
     this.attention = new Attention(config, place);
-    this.postAttentionNorm = new Norm(config.width, config.normEps, place);
+    this.postAttentionNorm = new RMSNorm(config.width, { eps: config.normEps, ...place });
     const { experts } = config.features;
     this.mlp = experts === null ? new Mlp(config, place) : new Experts(config.width, experts, place);
   }
@@ -195,9 +196,9 @@ export class DecoderLayer extends Module {
   /** Every weight of the layer, in the order in which checkpoints are written. */
   weights(): LayerWeight[] {
     return [
-      ...this.inputNorm.weights("inputNorm"),
+      normWeight("inputNorm", this.inputNorm),
       ...this.attention.weights(),
-      ...this.postAttentionNorm.weights("postAttentionNorm"),
+      normWeight("postAttentionNorm", this.postAttentionNorm),
       ...this.mlp.weights(),
     ];
   }
@@ -211,8 +212,8 @@ export class DecoderLayer extends Module {
 export class Attention extends Module {
   readonly qkv: Projection;
   readonly output: Projection;
-  readonly queryNorm: Norm | null;
-  readonly keyNorm: Norm | null;
+  readonly queryNorm: RMSNorm | null;
+  readonly keyNorm: RMSNorm | null;
   readonly #config: CausalLmConfig;
 
   constructor(config: CausalLmConfig, place: TensorOptions) {
@@ -226,8 +227,8 @@ export class Attention extends Module {
     this.#config = config;
     this.qkv = new Projection(width, parts, features.hasQkvBias, place);
     this.output = new Projection(numHeads * headSize, [{ name: "output", width }], features.hasOutputBias, place);
-    this.queryNorm = features.hasHeadNorm ? new Norm(headSize, normEps, place) : null;
-    this.keyNorm = features.hasHeadNorm ? new Norm(headSize, normEps, place) : null;
+    this.queryNorm = features.hasHeadNorm ? new RMSNorm(headSize, { eps: normEps, ...place }) : null;
+    this.keyNorm = features.hasHeadNorm ? new RMSNorm(headSize, { eps: normEps, ...place }) : null;
   }
 
   forward(x_SD: Tensor, layer: number, layout: TokenLayout, rotation: Rotation): Tensor {
@@ -250,8 +251,8 @@ export class Attention extends Module {
     return [
       ...this.qkv.weights(),
       ...this.output.weights(),
-      ...(this.queryNorm?.weights("queryNorm") ?? []),
-      ...(this.keyNorm?.weights("keyNorm") ?? []),
+      ...(this.queryNorm === null ? [] : [normWeight("queryNorm", this.queryNorm)]),
+      ...(this.keyNorm === null ? [] : [normWeight("keyNorm", this.keyNorm)]),
     ];
   }
 }
@@ -283,24 +284,8 @@ export class Mlp extends Module {
   }
 }
 
-/** x / rms(x) * weight. */
-export class Norm extends Module {
-  readonly weight: Parameter;
-  readonly #eps: number;
-
-  constructor(width: number, eps: number, place: TensorOptions) {
-    super();
-    this.weight = createParameter([width], ones, place);
-    this.#eps = eps;
-  }
-
-  forward(x: Tensor): Tensor {
-    return rmsNorm(x, this.weight, this.#eps);
-  }
-
-  weights(part: LayerPart): LayerWeight[] {
-    return [{ part, kind: "weight", parameter: this.weight, viewOf: (whole) => whole }];
-  }
+function normWeight(part: LayerPart, { weight }: RMSNorm): LayerWeight {
+  return { part, kind: "weight", parameter: weight, viewOf: (whole) => whole };
 }
 
 function expectTokens(ids_S: Tensor, { numTokens }: TokenLayout): void {
