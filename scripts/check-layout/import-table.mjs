@@ -5,7 +5,7 @@
  * entry is a decision about the design, and the check refuses a table with a cycle.
  */
 
-const foundations = ["errors", "random", "workers", "sandbox", "torch", "models", "chat", "flow", "tracking"];
+const foundations = ["errors", "files", "random", "workers", "sandbox", "torch", "models", "chat", "flow", "tracking"];
 
 const stages = [
   "data",
@@ -21,20 +21,22 @@ const stages = [
 
 export const allowedImports = {
   errors: [],
+  // Files and folders that are replaced as a whole.
+  files: ["errors"],
   random: ["errors"],
   // How code runs beside the controller: threads today, one typed way to call them.
   workers: ["errors"],
   // Where code that is not ours runs: bubblewrap, QuickJS. Rewards grade with it, environments offer it as a tool.
   sandbox: ["errors", "workers"],
   torch: ["errors"],
-  models: ["errors", "torch"],
+  models: ["errors", "files", "torch"],
   flow: ["errors", "torch"],
   // Words into tokens and back: tokenizers, chat templates, tool calls, prompts and replies of a conversation.
   chat: ["errors", "flow"],
-  tracking: ["errors", "flow"],
+  tracking: ["errors", "files", "flow"],
 
   // Stages know each other only where the path nests: rollout holds generation, envs and rewards; training holds algorithms and experience.
-  data: ["errors", "random", "workers", "torch", "models", "chat", "flow"],
+  data: ["errors", "files", "random", "workers", "torch", "models", "chat", "flow"],
   generation: ["errors", "random", "workers", "torch", "models", "chat", "flow"],
   envs: ["errors", "random", "workers", "sandbox", "torch", "models", "chat", "flow"],
   rewards: ["errors", "random", "workers", "sandbox", "torch", "models", "chat", "flow"],
@@ -42,7 +44,7 @@ export const allowedImports = {
   experience: ["errors", "random", "workers", "torch", "models", "flow"],
   algorithms: ["errors", "torch", "flow"],
   training: ["errors", "random", "workers", "torch", "models", "chat", "flow", "algorithms", "experience"],
-  "weight-sync": ["errors", "torch", "models", "flow"],
+  "weight-sync": ["errors", "files", "torch", "models", "flow"],
 
   loops: [...foundations, ...stages],
   run: [...foundations, ...stages, "loops"],

@@ -4,17 +4,18 @@
  * The layout is documented in PEFT's "checkpoint format" guide. Settings that change what an adapter computes and that
  * we do not compute are refused.
  */
+
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { invariant, RerollError } from "../../errors/reroll-error.ts";
+import { replaceFileSync } from "../../files/replace-file.ts";
 import { noGrad } from "../../torch/autograd.ts";
 import { empty, type TensorOptions } from "../../torch/create.ts";
 import type { DType } from "../../torch/dtype.ts";
 import { createParameter } from "../../torch/nn/initialize.ts";
 import type { Parameter } from "../../torch/nn/module.ts";
 import { tensorScope } from "../../torch/scope.ts";
-import { replaceFile } from "../formats/replace-file.ts";
 import { type ResolvedCheckpoint, resolveCheckpoint } from "../formats/resolve-checkpoint.ts";
 import { writeSafetensors } from "../formats/safetensors/write-safetensors.ts";
 import { MappedCheckpoint, tensorSource } from "../formats/tensor-files.ts";
@@ -60,7 +61,7 @@ export function saveLora(model: CausalLm, folder: string, { baseModel }: SaveLor
     writeSafetensors(join(folder, weightsFileName), sources);
   });
   const text = new TextEncoder().encode(`${JSON.stringify(config, null, 2)}\n`);
-  replaceFile(join(folder, configFileName), (append) => append(text));
+  replaceFileSync(join(folder, configFileName), (append) => append(text));
 }
 
 export interface LoadLoraOptions {

@@ -1,10 +1,11 @@
 /** Models to files, in the layout that Hugging Face and every other tool load. */
+
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { replaceFileSync } from "../../files/replace-file.ts";
 import { bytesOf } from "../../torch/dtype.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
-import { replaceFile } from "../formats/replace-file.ts";
 import { defaultMaxShardBytes, planShards } from "../formats/safetensors/plan-shards.ts";
 import { shardedIndexFileName, writeShardedIndex } from "../formats/safetensors/sharded-index.ts";
 import { writeSafetensors } from "../formats/safetensors/write-safetensors.ts";
@@ -32,7 +33,7 @@ export function saveCausalLm(model: CausalLm, folder: string, options: SaveOptio
   const { dtype } = model.embedding;
   const stored = dtype === "bfloat16" || dtype === "float16" ? dtype : "float32";
   writeText(join(folder, "config.json"), toHuggingFaceConfig({ ...model.config, dtype: stored }));
-  for (const [name, bytes] of options.files ?? []) replaceFile(join(folder, name), (append) => append(bytes));
+  for (const [name, bytes] of options.files ?? []) replaceFileSync(join(folder, name), (append) => append(bytes));
 }
 
 /** The names of the files written. */
@@ -68,5 +69,5 @@ function removeOldWeights(folder: string, written: readonly string[]): void {
 }
 
 function writeText(path: string, value: unknown): void {
-  replaceFile(path, (append) => append(new TextEncoder().encode(`${JSON.stringify(value, null, 2)}\n`)));
+  replaceFileSync(path, (append) => append(new TextEncoder().encode(`${JSON.stringify(value, null, 2)}\n`)));
 }
