@@ -20,7 +20,7 @@ import type { CausalLm } from "../src/models/causal-lm/causal-lm.ts";
 import { loadCausalLm } from "../src/models/causal-lm/load-causal-lm.ts";
 import { deriveSeed } from "../src/random/random.ts";
 import { admitByStaleness } from "../src/rollout/admission.ts";
-import { ChatFormat } from "../src/rollout/conversation.ts";
+import { ChatFormat } from "../src/chat/conversation.ts";
 import { createEpisodeRunner, defaultEpisodeLimits } from "../src/rollout/episode.ts";
 import { RolloutScheduler, type SchedulerOptions } from "../src/rollout/rollout-scheduler.ts";
 import { prepareModel } from "../src/run/prepare-model.ts";

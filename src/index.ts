@@ -156,7 +156,7 @@ export { type RewardRoute, routeByDomain } from "./rewards/route-by-domain.ts";
 export { createScorer, type RewardOutcome, type Scorer, type ScorerOptions } from "./rewards/score-all.ts";
 export { type Admission, admitByStaleness, admitWanted } from "./rollout/admission.ts";
 export { type AgentCall, createAgentEpisodes, type RunAgent } from "./rollout/agent-episode.ts";
-export { ChatFormat, type ChatFormatOptions, Conversation } from "./rollout/conversation.ts";
+export { ChatFormat, type ChatFormatOptions, Conversation } from "./chat/conversation.ts";
 export {
   createEpisodeRunner,
   defaultEpisodeLimits,

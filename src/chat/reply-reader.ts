@@ -7,7 +7,7 @@
 
 import type { Finish } from "../flow/finish.ts";
 import type { RecordedReply, VisibleReply } from "./reply-index.ts";
-import { StopTextCutter } from "./stop-text.ts";
+import { StopTextCutter } from "./stop-text-cutter.ts";
 import { IncrementalDecoder } from "./tokenizer/incremental-decoder.ts";
 import type { Tokenizer } from "./tokenizer/tokenizer.ts";
 import { type ReplyPart, type ToolCall, ToolCallReader } from "./tool-calls.ts";

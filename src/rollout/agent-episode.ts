@@ -18,7 +18,7 @@ import { SESSION_HEADER } from "../generation/server/session-id.ts";
 import type { FinishedSession } from "../generation/server/session-record.ts";
 import type { Sessions } from "../generation/server/sessions.ts";
 import { agentTurns, lastTurn } from "./agent-turns.ts";
-import type { ChatFormat } from "./conversation.ts";
+import type { ChatFormat } from "../chat/conversation.ts";
 import type { EpisodeControl, EpisodeLimits, EpisodeParts, EpisodeTask, RunEpisode } from "./episode.ts";
 import { type Attempt, attempt, OVER } from "./failure-policy.ts";
 

@@ -15,7 +15,7 @@ import { deriveSeed } from "../random/random.ts";
 import type { RewardInput } from "../rewards/reward.ts";
 import type { RewardOutcome } from "../rewards/score-all.ts";
 import { expectEnv, expectOpening, expectOutcome, expectStep } from "./check-answers.ts";
-import { type ChatFormat, Conversation } from "./conversation.ts";
+import { type ChatFormat, Conversation } from "../chat/conversation.ts";
 import { type Attempt, attempt, OVER, settled, type Wait } from "./failure-policy.ts";
 import type { Gate } from "./gate.ts";
 import { generateTurn, type TurnReply } from "./generate-turn.ts";

@@ -13,7 +13,7 @@ import type { Generate } from "../generation/generate.ts";
 import { buildRoute, type RewardChoice } from "../rewards/catalog.ts";
 import { createScorer, type Scorer } from "../rewards/score-all.ts";
 import { type Admission, admitByStaleness, admitWanted } from "../rollout/admission.ts";
-import { ChatFormat } from "../rollout/conversation.ts";
+import { ChatFormat } from "../chat/conversation.ts";
 import { createEpisodeRunner, type RunEpisode } from "../rollout/episode.ts";
 import { allFilters, dropEqualRewards, type GroupFilter, keepDifficulty } from "../rollout/group-filter.ts";
 import { type DomainSource, RolloutScheduler, type SampleEvent } from "../rollout/rollout-scheduler.ts";

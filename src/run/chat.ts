@@ -4,7 +4,7 @@ import { IncrementalDecoder } from "../chat/tokenizer/incremental-decoder.ts";
 import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
 import type { ChatMessage } from "../flow/chat-message.ts";
 import type { Finish, Generate, Sampling } from "../generation/generate.ts";
-import { ChatFormat, Conversation } from "../rollout/conversation.ts";
+import { ChatFormat, Conversation } from "../chat/conversation.ts";
 
 /** What a conversation needs. */
 export interface ChatParts {

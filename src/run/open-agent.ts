@@ -5,7 +5,7 @@ import { RerollError } from "../errors/reroll-error.ts";
 import type { Clock } from "../flow/clock.ts";
 import { createServer } from "../generation/server/create-server.ts";
 import { createAgentEpisodes, type RunAgent } from "../rollout/agent-episode.ts";
-import { ChatFormat } from "../rollout/conversation.ts";
+import { ChatFormat } from "../chat/conversation.ts";
 import type { RunEpisode } from "../rollout/episode.ts";
 import type { RunWorld } from "./build-rollout.ts";
 import type { RunEngine } from "./open-engine.ts";

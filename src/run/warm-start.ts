@@ -10,7 +10,7 @@ import type { ChatMessage } from "../flow/chat-message.ts";
 import { joinIds } from "../flow/join-arrays.ts";
 import type { TokenSample } from "../flow/token-sample.ts";
 import { deriveSeed } from "../random/random.ts";
-import { ChatFormat, Conversation } from "../rollout/conversation.ts";
+import { ChatFormat, Conversation } from "../chat/conversation.ts";
 import { defaultData, type RunWorld } from "./build-rollout.ts";
 import type { RunConfig } from "./run-config.ts";
 

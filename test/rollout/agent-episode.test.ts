@@ -10,7 +10,7 @@ import {
   createAgentEpisodes,
   type RunAgent,
 } from "../../src/rollout/agent-episode.ts";
-import { ChatFormat } from "../../src/rollout/conversation.ts";
+import { ChatFormat } from "../../src/chat/conversation.ts";
 import { Gate } from "../../src/rollout/gate.ts";
 import { promptOf } from "../experience/groups.ts";
 import { MODEL, type RunningServer, type StartOptions, startServer } from "../server/start-server.ts";

@@ -16,7 +16,7 @@ import { startThreadedEngine } from "../../src/generation/local/threaded-engine.
 import { createServer } from "../../src/generation/server/create-server.ts";
 import { runRolloutLoop } from "../../src/loops/rollout-loop.ts";
 import { type AgentCall, createAgentEpisodes, type RunAgent } from "../../src/rollout/agent-episode.ts";
-import { ChatFormat } from "../../src/rollout/conversation.ts";
+import { ChatFormat } from "../../src/chat/conversation.ts";
 import { RolloutScheduler } from "../../src/rollout/rollout-scheduler.ts";
 import { startThreadedTrainer } from "../../src/training/threaded-trainer.ts";
 import { trainingOptions } from "../../src/training/trainer-options.ts";

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { Tokenizer } from "../../src/chat/tokenizer/tokenizer.ts";
 import { buildSamples } from "../../src/experience/sample-builder.ts";
 import type { Turn } from "../../src/flow/trajectory.ts";
-import { ChatFormat, Conversation } from "../../src/rollout/conversation.ts";
+import { ChatFormat, Conversation } from "../../src/chat/conversation.ts";
 import { ended, format, promptOf, tokenizer, turnOf } from "./episode-parts.ts";
 
 const user = (content: string) => ({ role: "user", content });

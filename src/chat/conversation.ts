@@ -6,11 +6,11 @@
  * before, and the sample builder forks there.
  */
 
-import { buildChatPrompt } from "../chat/chat-prompt.ts";
-import { PromptEncoder } from "../chat/prompt-encoder.ts";
-import { promptKeyOf, type RecordedReply } from "../chat/reply-index.ts";
-import type { ChatOptions } from "../chat/template/chat-template.ts";
-import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
+import { buildChatPrompt } from "./chat-prompt.ts";
+import { PromptEncoder } from "./prompt-encoder.ts";
+import { promptKeyOf, type RecordedReply } from "./reply-index.ts";
+import type { ChatOptions } from "./template/chat-template.ts";
+import type { Tokenizer } from "./tokenizer/tokenizer.ts";
 import type { ChatMessage, ChatTool } from "../flow/chat-message.ts";
 import type { Turn } from "../flow/trajectory.ts";
 
