@@ -5,6 +5,7 @@
  */
 
 export * as algorithms from "./algorithms/index.ts";
+export { ChatFormat, type ChatFormatOptions, Conversation } from "./chat/conversation.ts";
 export { type ChatOptions, encodeChat, renderChat } from "./chat/template/chat-template.ts";
 export { byteTokenizerFiles } from "./chat/tokenizer/byte-tokenizer.ts";
 export { type DecodeOptions, IncrementalDecoder } from "./chat/tokenizer/incremental-decoder.ts";
@@ -156,7 +157,6 @@ export { type RewardRoute, routeByDomain } from "./rewards/route-by-domain.ts";
 export { createScorer, type RewardOutcome, type Scorer, type ScorerOptions } from "./rewards/score-all.ts";
 export { type Admission, admitByStaleness, admitWanted } from "./rollout/admission.ts";
 export { type AgentCall, createAgentEpisodes, type RunAgent } from "./rollout/agent-episode.ts";
-export { ChatFormat, type ChatFormatOptions, Conversation } from "./chat/conversation.ts";
 export {
   createEpisodeRunner,
   defaultEpisodeLimits,

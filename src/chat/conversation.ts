@@ -6,16 +6,16 @@
  * before, and the sample builder forks there.
  */
 
+import type { ChatMessage, ChatTool } from "../flow/chat-message.ts";
+import type { Turn } from "../flow/trajectory.ts";
 import { buildChatPrompt } from "./chat-prompt.ts";
 import { PromptEncoder } from "./prompt-encoder.ts";
 import { promptKeyOf, type RecordedReply } from "./reply-index.ts";
 import type { ChatOptions } from "./template/chat-template.ts";
 import type { Tokenizer } from "./tokenizer/tokenizer.ts";
-import type { ChatMessage, ChatTool } from "../flow/chat-message.ts";
-import type { Turn } from "../flow/trajectory.ts";
 
 /** Whether the model sees the whole conversation, or the instructions and the latest observation alone. */
-export type TurnContext = "conversation" | "turn";
+type TurnContext = "conversation" | "turn";
 
 export interface ChatFormatOptions {
   /** Default "conversation". */

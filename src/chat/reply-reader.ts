@@ -12,7 +12,7 @@ import { IncrementalDecoder } from "./tokenizer/incremental-decoder.ts";
 import type { Tokenizer } from "./tokenizer/tokenizer.ts";
 import { type ReplyPart, type ToolCall, ToolCallReader } from "./tool-calls.ts";
 
-export interface ReplyReaderOptions {
+interface ReplyReaderOptions {
   readonly tokenizer: Tokenizer;
   readonly stopIds: readonly number[];
   readonly stopStrings: readonly string[];

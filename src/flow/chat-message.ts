@@ -19,7 +19,7 @@ export interface ChatMessage {
   readonly reasoning_content?: string | null;
 }
 
-export interface ChatContentPart {
+interface ChatContentPart {
   readonly type: string;
   readonly text?: string;
 }

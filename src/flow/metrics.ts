@@ -17,7 +17,7 @@ export interface MetricInfo {
 }
 
 /** `share` is from 0 to 1; `nat` is a log-probability or a difference of them; "" has no unit. */
-export type MetricUnit =
+type MetricUnit =
   | ""
   | "share"
   | "count"

@@ -5,7 +5,7 @@
  * A prompt that breaks them starts a new sample; the old tokens are never decoded and encoded again to make it fit.
  */
 
-export type PrefixCheck =
+type PrefixCheck =
   | { readonly kind: "extends" /** Tokens that come on top of those already there. */; readonly numNew: number }
   | { readonly kind: "breaks" /** The first position that differs. */; readonly at: number };
 
@@ -16,7 +16,7 @@ export function checkPrefix(previousIds: ArrayLike<number>, promptIds: ArrayLike
   return { kind: "breaks", at };
 }
 
-export type PrefixMatch =
+type PrefixMatch =
   | { readonly kind: "extends"; readonly index: number; readonly numNew: number }
   | {
       readonly kind: "breaks" /** The one that agrees longest; -1 when there is none. */;

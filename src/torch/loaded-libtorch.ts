@@ -9,7 +9,7 @@ import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 
 /** What the addon was built against. Records of older setups have no librarySize. */
-export interface BuiltAgainst {
+interface BuiltAgainst {
   readonly version: string;
   readonly libDir: string;
   /** Bytes of libtorch_cpu. */
@@ -17,7 +17,7 @@ export interface BuiltAgainst {
 }
 
 /** The libtorch_cpu that this process has loaded. */
-export interface LoadedLibtorch {
+interface LoadedLibtorch {
   readonly path: string;
   readonly size: number;
 }

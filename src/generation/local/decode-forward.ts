@@ -41,7 +41,7 @@ const computed: ReadonlySet<string> = new Set<keyof DecoderFeatures>([
 ]);
 
 /** The features a model uses that decodeForward does not compute. */
-export function missingFeatures({ features }: CausalLmConfig): string[] {
+function missingFeatures({ features }: CausalLmConfig): string[] {
   return usedFeatures(features).filter((name) => !computed.has(name));
 }
 
@@ -81,7 +81,7 @@ export function decodeForward(
   let normed_BD = layers[0]!.inputNorm.forward(x_BD);
   layers.forEach(({ attention, postAttentionNorm, mlp }, i) => {
     normed_BD = tensorScope(() => {
-      const mixed = attended(attention, normed_BD, model.config, attend, cache.layers[i]!);
+      const mixed = attended(attention, normed_BD, attend, cache.layers[i]!);
       const inner_BD = addNormKernel_(x_BD, mixed, postAttentionNorm.weight, normEps);
       const { weight } = layers[i + 1]?.inputNorm ?? norm;
       return addNormKernel_(x_BD, transformed(mlp, inner_BD), weight, normEps);
@@ -108,24 +108,9 @@ function product(projection: Projection, x_BI: Tensor): Tensor {
   return bmm(cut(x_BI, x_BI.size(0)), cut(weight, D).transpose(1, 2), "float32");
 }
 
-function attended(
-  attention: Attention,
-  x_BD: Tensor,
-  { numHeads: H, numKeyValueHeads: G, headSize: K }: CausalLmConfig,
-  attend: PagedDecode,
-  layer: LayerCache,
-): Tensor {
-  const B = x_BD.size(0);
-  const [q, k, v] = attention.qkv
-    .forward(x_BD)
-    .view(B, H + 2 * G, K)
-    .splitSizes([H, G, G], 1) as [Tensor, Tensor, Tensor];
-  const heads = {
-    q_BHK: attention.queryNorm?.forward(q) ?? q,
-    k_BGK: attention.keyNorm?.forward(k) ?? k,
-    v_BGK: v,
-  };
-  return product(attention.output, attend(heads, layer).view(B, H * K));
+function attended(attention: Attention, x_BD: Tensor, attend: PagedDecode, layer: LayerCache): Tensor {
+  const { q_SHK, k_SGK, v_SGK } = attention.heads(x_BD);
+  return product(attention.output, attend({ q_BHK: q_SHK, k_BGK: k_SGK, v_BGK: v_SGK }, layer).flatten(1));
 }
 
 const bmm = op("aten::bmm.dtype");

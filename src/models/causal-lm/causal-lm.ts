@@ -20,7 +20,7 @@ import type { CausalLmConfig } from "./config.ts";
 import { Experts } from "./experts.ts";
 import { Projection } from "./projection.ts";
 import { RotaryTable, type Rotation } from "./rotary.ts";
-import type { TokenLayout } from "./token-layout.ts";
+import type { Heads, TokenLayout } from "./token-layout.ts";
 
 /**
  * What a decoder computes beyond the plain one, which is RMSNorm, rotary attention over all tokens before, and a SiLU-gated MLP.
@@ -170,7 +170,7 @@ export class CausalLm extends Module {
 }
 
 /** One layer of the decoder: attention and MLP, each around a normalized copy of the residual stream. */
-export class DecoderLayer extends Module {
+class DecoderLayer extends Module {
   readonly inputNorm: RMSNorm;
   readonly attention: Attention;
   readonly postAttentionNorm: RMSNorm;
@@ -232,19 +232,22 @@ export class Attention extends Module {
   }
 
   forward(x_SD: Tensor, layer: number, layout: TokenLayout, rotation: Rotation): Tensor {
+    const mixed_SHK = layout.attend(layer, this.heads(x_SD), rotation, this.#config.features.slidingWindow);
+    return this.output.forward(mixed_SHK.reshape(x_SD.size(0), -1));
+  }
+
+  /** Queries, keys and values, before rotation. */
+  heads(x_SD: Tensor): Heads {
     const { numHeads: H, numKeyValueHeads: G, headSize: K } = this.#config;
-    const S = x_SD.size(0);
     const [q, k, v] = this.qkv
       .forward(x_SD)
-      .view(S, H + 2 * G, K)
+      .view(x_SD.size(0), H + 2 * G, K)
       .splitSizes([H, G, G], 1) as [Tensor, Tensor, Tensor];
-    const heads = {
+    return {
       q_SHK: this.queryNorm?.forward(q) ?? q,
       k_SGK: this.keyNorm?.forward(k) ?? k,
       v_SGK: v,
     };
-    const mixed_SHK = layout.attend(layer, heads, rotation, this.#config.features.slidingWindow);
-    return this.output.forward(mixed_SHK.reshape(S, H * K));
   }
 
   weights(): LayerWeight[] {

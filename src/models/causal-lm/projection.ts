@@ -18,7 +18,7 @@ export interface ProjectionPart {
 }
 
 /** How strongly an adapter acts: alpha / rank, or alpha / sqrt(rank) where it is rank-stabilized (Kalajdzievski 2023). */
-export interface LoraScaling {
+interface LoraScaling {
   readonly alpha: number;
   readonly isRankStabilized: boolean;
 }

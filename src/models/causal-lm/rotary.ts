@@ -13,7 +13,7 @@ export interface Rotation {
 }
 
 /** The part of a model's config that fixes its angles. */
-export type RotaryConfig = Pick<CausalLmConfig, "headSize" | "ropeTheta" | "ropeScaling">;
+type RotaryConfig = Pick<CausalLmConfig, "headSize" | "ropeTheta" | "ropeScaling">;
 
 /** The angles of a model, by position. */
 export class RotaryTable {

@@ -43,7 +43,7 @@ export function namedWeights(model: CausalLm): NamedWeight[] {
 }
 
 /** A projection, and the Hugging Face names of its parts, such as model.layers.0.self_attn.q_proj. */
-export interface NamedProjection {
+interface NamedProjection {
   readonly projection: Projection;
   readonly pathOf: (part: LayerPart) => string;
 }

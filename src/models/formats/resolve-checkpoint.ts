@@ -14,7 +14,7 @@ import { readShardedIndex, shardedIndexFileName } from "./safetensors/sharded-in
 import { showName } from "./show-name.ts";
 
 /** Where the bytes of one tensor are. `byteOffset` counts from the start of the file. */
-export interface TensorPlace {
+interface TensorPlace {
   readonly path: string;
   readonly dtype: SafetensorsDtype;
   readonly shape: readonly number[];

@@ -26,7 +26,7 @@ export type Reduction = "sum" | "mean" | "max" | "min" | "product";
 export type Backend = "gloo" | "nccl";
 
 /** Which rank of which group this process is. */
-export interface GroupMembership {
+interface GroupMembership {
   readonly name: string;
   readonly backend: Backend;
   readonly rank: number;

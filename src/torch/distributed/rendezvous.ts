@@ -14,13 +14,13 @@ import { type Backend, ProcessGroup } from "./process-group.ts";
 /**
  * Ten minutes: longer than the ranks of a healthy run drift apart, and short enough that a hung run is noticed.
  */
-export const DEFAULT_TIMEOUT_MS = 600_000;
+const DEFAULT_TIMEOUT_MS = 600_000;
 
 /** Where ranks meet. */
 export type StoreOptions = TcpStoreOptions | FileStoreOptions;
 
 /** A server in one of the processes, which the others connect to. */
-export interface TcpStoreOptions {
+interface TcpStoreOptions {
   readonly type: "tcp";
   readonly host: string;
   /** 0 on the server takes any free port; `Store.port` tells which. */
@@ -32,7 +32,7 @@ export interface TcpStoreOptions {
 }
 
 /** A file that all processes can reach and that does not exist yet; the last of `worldSize` processes removes it. */
-export interface FileStoreOptions {
+interface FileStoreOptions {
   readonly type: "file";
   readonly path: string;
   readonly worldSize: number;

@@ -10,10 +10,10 @@ import type { DType } from "../dtype.ts";
 import type { Tensor } from "../tensor.ts";
 
 /** What a kernel takes: tensors by address, and numbers of a stated type. */
-export type KernelArgument = Tensor | { readonly int: number } | { readonly float: number };
+type KernelArgument = Tensor | { readonly int: number } | { readonly float: number };
 
 /** How many blocks of how many threads. */
-export interface LaunchShape {
+interface LaunchShape {
   readonly blocks: number;
   readonly threads: number;
 }

@@ -12,7 +12,7 @@ import { type OptimizerGroup, type ParameterGroups, resolveGroups } from "./para
 import { expectFits, loaded, loadLrs, savedLrs } from "./saved-state.ts";
 
 /** What a group of parameters may have of its own. */
-export interface SGDSettings {
+interface SGDSettings {
   readonly lr: number;
   /** Share of the last update's direction that is kept. Default 0. */
   readonly momentum: number;

@@ -41,7 +41,7 @@ export interface TensorName {
 }
 
 /** The names of every weight a family can have. The name of a layer's part is relative to its layer. */
-export interface FamilyNames {
+interface FamilyNames {
   readonly model: Readonly<Record<ModelPart, TensorName>>;
   /** What the number of a layer follows. */
   readonly layers: TensorName;

@@ -35,7 +35,7 @@ export interface HuggingFaceConfig {
 }
 
 /** How rotary positions are stretched beyond the context the model was first trained with. */
-export type RopeScaling =
+type RopeScaling =
   | { readonly rope_type: "linear"; readonly factor: number }
   | {
       readonly rope_type: "yarn";

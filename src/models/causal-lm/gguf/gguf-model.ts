@@ -9,7 +9,7 @@ import { ggufFamily, type HuggingFaceConfig, huggingFaceConfigOf } from "./gguf-
 import { ggufTensorRole, ropeFactorsName } from "./gguf-names.ts";
 
 /** A weight under its Hugging Face name. `read` loads its values, anew at each call. */
-export interface HuggingFaceTensor {
+interface HuggingFaceTensor {
   readonly name: string;
   readonly shape: readonly number[];
   read(): Float32Array;

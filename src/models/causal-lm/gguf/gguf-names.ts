@@ -18,7 +18,7 @@ export const familyOfArchitecture: ReadonlyMap<string, { readonly modelType: str
   );
 
 /** What a tensor of a GGUF file is for Hugging Face. */
-export type GgufTensorRole =
+type GgufTensorRole =
   /** A weight under another name. `form` restores its values, where they are stored differently. */
   | { readonly kind: "weight"; readonly name: string; readonly form: StoredForm | null }
   /** The experts of one layer stacked along the first dimension; Hugging Face files have one tensor each. */

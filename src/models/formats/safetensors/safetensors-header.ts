@@ -17,7 +17,7 @@ import { isSafetensorsDtype, type SafetensorsDtype, safetensorsDtypeBytes } from
 import { parseSafetensorsJson, type RawSafetensorsEntry } from "./safetensors-json.ts";
 
 /** Where one tensor lies. `start` and `end` count from `dataOffset`, as in the file. */
-export interface SafetensorsTensor {
+interface SafetensorsTensor {
   readonly dtype: SafetensorsDtype;
   readonly shape: readonly number[];
   readonly start: number;

@@ -15,7 +15,7 @@ export interface RawSafetensorsEntry {
 }
 
 /** What the header says, before any sense is made of it. */
-export interface RawSafetensorsHeader {
+interface RawSafetensorsHeader {
   readonly entries: readonly RawSafetensorsEntry[];
   readonly metadata: Readonly<Record<string, string>>;
 }
