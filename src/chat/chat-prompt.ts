@@ -165,7 +165,7 @@ async function joinTokens(
   return joinIds(parts);
 }
 
-/** Of replies with the same text, the one that answered exactly these tokens. */
+/** Picks, among replies with the same text, the one that answered exactly these tokens. */
 function choose({ candidates }: KnownReply, prompt: PromptHash): RecordedReply {
   const { length, hash } = prompt.key;
   const exact = candidates.find(({ promptKey }) => promptKey.length === length && promptKey.hash === hash);

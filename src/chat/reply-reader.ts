@@ -50,7 +50,7 @@ export class ReplyReader {
     return [...parts, ...this.#keep(this.#toolCalls?.end() ?? [])];
   }
 
-  /** What the client has seen so far. */
+  /** The content that the client has seen so far. */
   get visible(): VisibleReply & { readonly toolCalls: readonly ToolCall[] } {
     return { content: this.#content, toolCalls: this.#calls };
   }

@@ -8,7 +8,7 @@
 import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 
-/** What the addon was built against. Records of older setups have no librarySize. */
+/** The libtorch that the addon was built against. Records of older setups have no librarySize. */
 interface BuiltAgainst {
   readonly version: string;
   readonly libDir: string;
@@ -29,7 +29,7 @@ export function findLoadedLibtorch(maps = "/proc/self/maps"): LoadedLibtorch | n
   return path === undefined || !existsSync(path) ? null : { path, size: statSync(path).size };
 }
 
-/** What differs, or null where both are the same. */
+/** A description of the difference, or null if both are the same. */
 export function libtorchMismatch(built: BuiltAgainst, loaded: LoadedLibtorch): string | null {
   const builtFolder = existsSync(built.libDir) ? realpathSync(built.libDir) : built.libDir;
   if (dirname(realpathSync(loaded.path)) !== builtFolder) {

@@ -49,7 +49,7 @@ export function setTensorClass(create: (handle: number) => TensorHandle): void {
   wrap = create;
 }
 
-/** What an operator takes from JavaScript: tensors and generators by handle, everything else as it is. */
+/** An argument as the addon takes it: tensors and generators by handle, everything else as it is. */
 function unwrap(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (value instanceof TensorHandle || value instanceof ObjectHandle) return value.handle;

@@ -139,7 +139,7 @@ export class CausalLm extends Module {
     return this.norm.forward(x_SD);
   }
 
-  /** What the first layer reads of these tokens, [S, D]. */
+  /** The vectors of these tokens that enter the first layer, [S, D]. */
   embed(ids_S: Tensor): Tensor {
     return ops.embedding(this.embedding, ids_S);
   }

@@ -65,7 +65,7 @@ export function saveLora(model: CausalLm, folder: string, { baseModel }: SaveLor
 }
 
 export interface LoadLoraOptions {
-  /** The type of the adapters. Default that of the model. */
+  /** The type of the adapters. Default: the type of the model. */
   readonly dtype?: DType;
 }
 

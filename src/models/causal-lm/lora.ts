@@ -27,11 +27,11 @@ export interface LoraOptions {
    * means fewer of them, such as layers.0.self_attn.q_proj. The experts of a mixture cannot be adapted.
    */
   readonly targets: readonly string[] | "all-linear";
-  /** A generator of the CPU. */
+  /** Draws the initial values; must be a CPU generator. */
   readonly generator: Generator;
   /** Scale by alpha / sqrt(rank), so that high ranks learn as fast as low ones. Default false. */
   readonly useRslora?: boolean;
-  /** The type of the adapters. Default that of the model; float32 keeps updates that a 16-bit type would round away. */
+  /** The type of the adapters. Default: the type of the model. Use float32 to keep updates that a 16-bit type would round away. */
   readonly dtype?: DType;
 }
 
@@ -92,7 +92,7 @@ export function removeLora(model: CausalLm): void {
   }
 }
 
-/** Where an adapter goes. */
+/** A linear map that an adapter can be attached to. */
 export interface LoraSite {
   /** The Hugging Face name of the module, such as model.layers.0.self_attn.q_proj. */
   readonly path: string;

@@ -17,7 +17,7 @@ export interface ProjectionPart {
   readonly width: number;
 }
 
-/** How strongly an adapter acts: alpha / rank, or alpha / sqrt(rank) where it is rank-stabilized (Kalajdzievski 2023). */
+/** The strength of an adapter: alpha / rank, or alpha / sqrt(rank) where it is rank-stabilized (Kalajdzievski 2023). */
 interface LoraScaling {
   readonly alpha: number;
   readonly isRankStabilized: boolean;
@@ -69,7 +69,7 @@ export class Projection extends Module {
     return this.adapters.length === 0 ? y : y.add_(this.#adapterOutput(x));
   }
 
-  /** Where a part lies in the output. */
+  /** The rows of the output that belong to a part. */
   rangeOf(name: LayerPart): { readonly start: number; readonly width: number } {
     let start = 0;
     for (const part of this.parts) {

@@ -16,15 +16,15 @@ import { mergedWeights } from "./merged-weights.ts";
 import { namedWeights } from "./weight-names.ts";
 
 export interface SaveOptions {
-  /** Files to put beside the weights, such as those of the tokenizer. */
+  /** Files to write beside the weights, such as the tokenizer's. */
   readonly files?: ReadonlyMap<string, Uint8Array>;
   readonly maxShardBytes?: number;
-  /** Whether LoRA adapters are added into the weights. Default no: the weights below them are written. */
+  /** Whether LoRA adapters are merged into the saved weights. Default false: the base weights are saved without them. */
   readonly isMerged?: boolean;
 }
 
 /**
- * Writes config.json, the weights and `files` to a folder, in place of a model that was there. Adapters alone are written by saveLora.
+ * Writes config.json, the weights and `files` to a folder, replacing a model that is there. To save adapters alone, use saveLora.
  */
 export function saveCausalLm(model: CausalLm, folder: string, options: SaveOptions = {}): void {
   mkdirSync(folder, { recursive: true });

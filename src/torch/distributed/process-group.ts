@@ -19,7 +19,7 @@ import { ObjectHandle } from "../operator.ts";
 import { keep, tensorScope } from "../scope.ts";
 import type { Tensor } from "../tensor.ts";
 
-/** How the values of several ranks become one. The mean is the sum divided by the number of ranks, of floats only. */
+/** The operation that joins the values of several ranks. The mean is the sum divided by the number of ranks, of floats only. */
 export type Reduction = "sum" | "mean" | "max" | "min" | "product";
 
 /** `gloo` for CPU tensors, `nccl` for CUDA tensors. */

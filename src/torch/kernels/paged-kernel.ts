@@ -23,9 +23,9 @@ interface NewHeads {
   readonly v_BGK: Tensor;
 }
 
-/** What all layers of a step share. */
+/** The inputs of a step that all layers share. */
 interface DecodeRows {
-  /** Where the new token of each row stands, [B], int32: it sees this many tokens and itself. */
+  /** The position of the new token of each row, [B], int32: it sees this many tokens and itself. */
   readonly positions_B: Tensor;
   /** Blocks of each row, [B, M], int32. */
   readonly table_BM: Tensor;
@@ -76,7 +76,7 @@ interface DecodeHeads {
   readonly headSize: number;
 }
 
-/** How the tokens of a row are shared out: blocks of 4, 8 or 16 warps walk `span` tokens each. */
+/** The way the tokens of a row are divided: blocks of 4, 8 or 16 warps walk `span` tokens each. */
 interface DecodeCut {
   readonly warps: number;
   /** A multiple of 16, at most 512 per warp, and at least a 64th of the longest row. */

@@ -3,7 +3,7 @@ import { full } from "../create.ts";
 import { hasOp, op } from "../operator.ts";
 import type { Tensor } from "../tensor.ts";
 
-/** What a group of parameters may have of its own. */
+/** Settings that can differ between groups of parameters. */
 export interface AdamWSettings {
   readonly lr: number;
   /** Decay of the running mean of gradients, and of their squares. */

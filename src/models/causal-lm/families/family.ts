@@ -27,7 +27,7 @@ export interface ModelFamily {
   readonly gguf: GgufFamily | null;
 }
 
-/** What a family may need to know of the rest of a config. */
+/** The rest of the config, as far as a family may need it. */
 export interface ReadContext {
   readonly numLayers: number;
   /** Makes the error that names the file. */
@@ -43,13 +43,13 @@ export interface TensorName {
 /** The names of every weight a family can have. The name of a layer's part is relative to its layer. */
 interface FamilyNames {
   readonly model: Readonly<Record<ModelPart, TensorName>>;
-  /** What the number of a layer follows. */
+  /** The prefix of every layer; the number of the layer follows it. */
   readonly layers: TensorName;
   /** The name of an expert's part has a * in place of the expert's number on Hugging Face; GGUF stacks all experts in one tensor. */
   readonly layer: Readonly<Partial<Record<LayerPart, TensorName>>>;
 }
 
-/** How a family is stored in GGUF files. */
+/** The form in which GGUF files store a family. */
 export interface GgufFamily {
   /** The value of general.architecture, which every metadata key of the model starts with. */
   readonly architecture: string;

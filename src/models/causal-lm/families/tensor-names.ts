@@ -10,7 +10,7 @@ export const modelNames = {
   head: { huggingFace: "lm_head", gguf: "output" },
 } as const;
 
-/** What precedes the number of a layer. */
+/** The prefix of every layer; the number of the layer follows it. */
 export const layersName = { huggingFace: "model.layers", gguf: "blk" } as const;
 
 /** Attention, and the norms before attention and MLP. */

@@ -34,7 +34,7 @@ export interface HuggingFaceConfig {
   readonly [key: string]: unknown;
 }
 
-/** How rotary positions are stretched beyond the context the model was first trained with. */
+/** A scaling that stretches rotary positions beyond the context the model was first trained with. */
 type RopeScaling =
   | { readonly rope_type: "linear"; readonly factor: number }
   | {

@@ -17,7 +17,7 @@ export const familyOfArchitecture: ReadonlyMap<string, { readonly modelType: str
     }),
   );
 
-/** What a tensor of a GGUF file is for Hugging Face. */
+/** The role that a tensor of a GGUF file plays in the model on Hugging Face. */
 type GgufTensorRole =
   /** A weight under another name. `form` restores its values, where they are stored differently. */
   | { readonly kind: "weight"; readonly name: string; readonly form: StoredForm | null }
@@ -28,7 +28,7 @@ type GgufTensorRole =
   /** A tensor this architecture does not have. */
   | { readonly kind: "unknown" };
 
-/** Tells what a GGUF tensor is. */
+/** Determines the role of a GGUF tensor by its name. */
 export function ggufTensorRole(name: string, { names, gguf }: StoredFamily): GgufTensorRole {
   if (name === ropeFactorsName && gguf.hasRopeFactors) return { kind: "rope-factors" };
   const [, layer, module, suffix] = layerPattern(names.layers.gguf).exec(name) ?? [];

@@ -18,7 +18,7 @@ interface ShardPlan {
   readonly index: ShardedIndex | null;
 }
 
-/** What transformers 4 writes by default; other tools expect files of about this size. */
+/** The shard size that transformers 4 writes by default; other tools expect files of about this size. */
 export const defaultMaxShardBytes = 5_000_000_000;
 
 /**
