@@ -6,12 +6,12 @@
  * counted in its steps, so the second and third table are the same on every machine.
  */
 
+import { ChatFormat } from "../src/chat/conversation.ts";
 import { loadTokenizer } from "../src/chat/tokenizer/load-tokenizer.ts";
 import { questionAnswer } from "../src/envs/question-answer/question-answer.ts";
 import type { Prompt } from "../src/flow/prompt.ts";
 import { deriveSeed, Random } from "../src/random/random.ts";
 import { type Admission, admitByStaleness, admitWanted } from "../src/rollout/admission.ts";
-import { ChatFormat } from "../src/rollout/conversation.ts";
 import { createEpisodeRunner, defaultEpisodeLimits, type RunEpisode } from "../src/rollout/episode.ts";
 import { dropEqualRewards } from "../src/rollout/group-filter.ts";
 import { RolloutScheduler, type SchedulerOptions } from "../src/rollout/rollout-scheduler.ts";

@@ -7,6 +7,7 @@
 
 const foundations = [
   "errors",
+  "files",
   "random",
   "numbers",
   "workers",
@@ -32,6 +33,8 @@ const stages = [
 
 export const allowedImports = {
   errors: [],
+  // Files and folders that are replaced as a whole.
+  files: ["errors"],
   random: ["errors"],
   // Exact fractions: environments compute with them, rewards compare answers as them.
   numbers: ["errors"],
@@ -40,14 +43,14 @@ export const allowedImports = {
   // Where code that is not ours runs: bubblewrap, QuickJS. Rewards grade with it, environments offer it as a tool.
   sandbox: ["errors", "workers"],
   torch: ["errors"],
-  models: ["errors", "torch"],
+  models: ["errors", "files", "torch"],
   flow: ["errors", "torch"],
   // Words into tokens and back: tokenizers, chat templates, tool calls, prompts and replies of a conversation.
   chat: ["errors", "flow"],
-  tracking: ["errors", "flow"],
+  tracking: ["errors", "files", "flow"],
 
   // Stages know each other only where the path nests: rollout holds generation, envs and rewards; training holds algorithms and experience.
-  data: ["errors", "random", "workers", "torch", "models", "chat", "flow"],
+  data: ["errors", "files", "random", "workers", "torch", "models", "chat", "flow"],
   generation: ["errors", "random", "workers", "torch", "models", "chat", "flow"],
   envs: ["errors", "random", "numbers", "workers", "sandbox", "torch", "models", "chat", "flow"],
   rewards: ["errors", "random", "numbers", "workers", "sandbox", "torch", "models", "chat", "flow"],
@@ -55,7 +58,7 @@ export const allowedImports = {
   experience: ["errors", "random", "workers", "torch", "models", "flow"],
   algorithms: ["errors", "torch", "flow"],
   training: ["errors", "random", "workers", "torch", "models", "chat", "flow", "algorithms", "experience"],
-  "weight-sync": ["errors", "torch", "models", "flow"],
+  "weight-sync": ["errors", "files", "torch", "models", "flow"],
 
   loops: [...foundations, ...stages],
   run: [...foundations, ...stages, "loops"],

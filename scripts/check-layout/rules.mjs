@@ -101,7 +101,8 @@ export function checkNames(files) {
   return files.flatMap((file) => {
     const parts = file.split("/").slice(1);
     const empty = parts.find((part) => EMPTY_NAME.test(part));
-    const odd = parts.find((part) => !KEBAB_CASE.test(part));
+    // A README is the overview of its folder.
+    const odd = parts.find((part) => part !== "README.md" && !KEBAB_CASE.test(part));
     return [
       ...(empty ? [`"${empty}" says nothing about its content. Name it for the one thing it holds.`] : []),
       ...(odd ? [`"${odd}" must be kebab-case, as in "token-batch.ts".`] : []),

@@ -13,7 +13,7 @@ import { PromptHash, type RecordedReply } from "./reply-index.ts";
 import { type ChatOptions, renderChat } from "./template/chat-template.ts";
 import type { Tokenizer } from "./tokenizer/tokenizer.ts";
 
-export interface ChatPromptParts {
+interface ChatPromptParts {
   readonly tokenizer: Tokenizer;
   readonly encoder: PromptEncoder;
   readonly replies: ReplyLookup;
@@ -22,11 +22,11 @@ export interface ChatPromptParts {
 }
 
 /** Finds the replies that an assistant message may be, the likeliest first. */
-export interface ReplyLookup {
+interface ReplyLookup {
   find(sessionId: string | undefined, message: ChatMessage): readonly RecordedReply[];
 }
 
-export interface ChatPrompt {
+interface ChatPrompt {
   readonly promptIds: Int32Array;
   /** Earlier replies whose own tokens are in the prompt. */
   readonly numSpliced: number;
@@ -165,7 +165,7 @@ async function joinTokens(
   return joinIds(parts);
 }
 
-/** Of replies with the same text, the one that answered exactly these tokens. */
+/** Picks, among replies with the same text, the one that answered exactly these tokens. */
 function choose({ candidates }: KnownReply, prompt: PromptHash): RecordedReply {
   const { length, hash } = prompt.key;
   const exact = candidates.find(({ promptKey }) => promptKey.length === length && promptKey.hash === hash);

@@ -10,7 +10,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { joinIds } from "../flow/join-arrays.ts";
 import type { Tokenizer } from "./tokenizer/tokenizer.ts";
 
-/** A few milliseconds of work. */
+/** The length of a piece: a few milliseconds of work. */
 const PIECE_CHARACTERS = 4096;
 const MAX_REMEMBERED_CHARACTERS = 8_000_000;
 
@@ -83,7 +83,7 @@ function unshared(text: string): string {
   return Buffer.from(text, "utf16le").toString("utf16le");
 }
 
-/** How this tokenizer's text may be cut. Tried out once: a tokenizer that strips around its tokens is left alone. */
+/** Finds out how this tokenizer's text may be cut. Tried once: text of a tokenizer that strips around its tokens is never cut. */
 function planCuts(tokenizer: Tokenizer): (text: string) => readonly string[] {
   const special = specialTokens(tokenizer);
   if (special.length === 0 || !special.every((token) => isCutBefore(tokenizer, token, special)))

@@ -10,7 +10,7 @@ export interface RecordedReply {
   readonly sessionId: string | undefined;
   /** Identifies the prompt that it answers. */
   readonly promptKey: PromptKey;
-  /** Without the end token. */
+  /** The text of the reply, without the end token. */
   readonly text: string;
   /** The end token's text; "" when the reply ended without one. */
   readonly endText: string;
@@ -24,18 +24,18 @@ export interface PromptKey {
   readonly hash: number;
 }
 
-/** What a client sends back of a reply. */
+/** The part of a reply that a client saw and sends back. */
 export interface VisibleReply {
   readonly content: string;
   readonly toolCalls: readonly ChatToolCall[];
 }
 
 const MAX_TOKENS = 4_000_000;
-/** Of replies that look the same, more than these are never needed. */
+/** The most replies with the same visible content that are kept. */
 const MAX_ALIKE = 16;
 
 export class ReplyIndex {
-  /** By session and what the client saw, and once more by the latter alone. Newest last. */
+  /** Replies keyed by session and visible content, and once more by content alone. Newest last. */
   readonly #replies = new Map<string, RecordedReply[]>();
   #numTokens = 0;
 

@@ -7,12 +7,12 @@
 
 import type { Finish } from "../flow/finish.ts";
 import type { RecordedReply, VisibleReply } from "./reply-index.ts";
-import { StopTextCutter } from "./stop-text.ts";
+import { StopTextCutter } from "./stop-text-cutter.ts";
 import { IncrementalDecoder } from "./tokenizer/incremental-decoder.ts";
 import type { Tokenizer } from "./tokenizer/tokenizer.ts";
 import { type ReplyPart, type ToolCall, ToolCallReader } from "./tool-calls.ts";
 
-export interface ReplyReaderOptions {
+interface ReplyReaderOptions {
   readonly tokenizer: Tokenizer;
   readonly stopIds: readonly number[];
   readonly stopStrings: readonly string[];
@@ -50,7 +50,7 @@ export class ReplyReader {
     return [...parts, ...this.#keep(this.#toolCalls?.end() ?? [])];
   }
 
-  /** What the client has seen so far. */
+  /** The content that the client has seen so far. */
   get visible(): VisibleReply & { readonly toolCalls: readonly ToolCall[] } {
     return { content: this.#content, toolCalls: this.#calls };
   }

@@ -47,7 +47,7 @@ export class ToolCallReader {
     return this.#readCall(held) ?? textPart(OPEN + held);
   }
 
-  /** What is certain now; undefined when more text is needed. */
+  /** The next part that is certain; undefined when more text is needed. */
   #next(): readonly ReplyPart[] | undefined {
     return this.#isInCall ? this.#nextInCall() : this.#nextInText();
   }
@@ -83,7 +83,7 @@ export class ToolCallReader {
   }
 }
 
-/** How much of the text cannot belong to a call any more: all but a beginning of the tag, and the white space before it. */
+/** The length of the text that can no longer belong to a call: all but a beginning of the tag, and the white space before it. */
 function certainLength(text: string): number {
   for (let length = Math.min(OPEN.length - 1, text.length); length > 0; length--) {
     if (text.endsWith(OPEN.slice(0, length))) return text.slice(0, -length).trimEnd().length;

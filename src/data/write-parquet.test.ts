@@ -18,7 +18,7 @@ test("rows read back as they were written: texts, numbers, truth values, lists, 
   await writeParquet(file, [...rows, { id: "c" }]);
   const nothing = { reward: null, count: null, isCut: null, messages: null, mixed: null, gone: null };
   expect(await collect(readParquet(file, createByteBudget()))).toEqual([...rows, { id: "c", ...nothing }]);
-  expect(existsSync(`${file}.part`)).toBe(false);
+  expect(existsSync(`${file}.writing`)).toBe(false);
 });
 
 test("no rows are refused", async () => {

@@ -4,9 +4,9 @@
  * Columns of text, numbers and truth values keep their kind; all others hold JSON text, which `readParquet` parses again.
  * The file appears under its name only when it is whole.
  */
-import { rename } from "node:fs/promises";
 import { parquetWriteFile } from "hyparquet-writer";
 import { RerollError } from "../errors/reroll-error.ts";
+import { replacePath } from "../files/replace-file.ts";
 import type { JsonValue } from "../flow/prompt.ts";
 import type { DataRow } from "./data-row.ts";
 
@@ -20,9 +20,7 @@ export async function writeParquet(file: string, rows: readonly DataRow[]): Prom
       rows.map((row) => row[name] ?? null),
     ),
   );
-  const unfinished = `${file}.part`;
-  parquetWriteFile({ filename: unfinished, columnData });
-  await rename(unfinished, file);
+  await replacePath(file, (draft) => parquetWriteFile({ filename: draft, columnData }));
 }
 
 function toColumn(name: string, data: JsonValue[]) {

@@ -150,6 +150,7 @@ const areas = {
     SAFETENSORS_INVALID: "A safetensors file is not valid.",
     GGUF_INVALID: "A GGUF file is not valid.",
     GGUF_UNSUPPORTED: "A GGUF file holds a version, model or type of tensor that is not supported.",
+    UNSUPPORTED_FEATURE: "A path of the engine does not compute a feature that the model uses.",
     UNSUPPORTED_DTYPE: "Weights are stored as a type of number that is not supported.",
     FILE_NOT_REGULAR: "A path names something other than a file.",
     FILE_TRUNCATED: "A file ended earlier than its header says.",

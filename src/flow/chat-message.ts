@@ -1,5 +1,5 @@
 /**
- * What a chat template is given.
+ * The messages and tools that a chat template renders.
  *
  * The field names are those of the OpenAI chat format, in snake case, because templates read them by these names.
  */
@@ -15,7 +15,7 @@ export interface ChatMessage {
   readonly tool_calls?: readonly ChatToolCall[];
   /** On a tool message: the call that it answers. */
   readonly tool_call_id?: string;
-  /** What the model thought before it answered. Many templates leave it out of earlier turns. */
+  /** The reasoning of the model before its answer. Many templates leave it out of earlier turns. */
   readonly reasoning_content?: string | null;
 }
 

@@ -1,7 +1,7 @@
-/** The start of the path: what a group of trajectories begins from. */
+/** The start of the path: the task that a group of trajectories begins from. */
 import type { ChatMessage, ChatTool } from "./chat-message.ts";
 
-/** Anything a row of a data file can hold. */
+/** Any value that a row of a data file can hold. */
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue };
 
 /** One task. All trajectories of a group start from the same prompt. */
@@ -10,13 +10,13 @@ export interface Prompt {
   readonly id: string;
   /** Chooses the environment and the reward. */
   readonly domain: string;
-  /** What an environment draws its start from: the same for all trajectories of a group. */
+  /** Seeds the start of the environment: the same for all trajectories of a group. */
   readonly seed: number;
   /** The conversation so far. Empty where the environment writes it. */
   readonly messages: readonly ChatMessage[];
   readonly tools?: readonly ChatTool[];
-  /** What rewards and environments compare with: an answer, tests, a level. Never shown to the model. */
+  /** The ground truth for rewards and environments: an answer, tests, a level. Never shown to the model. */
   readonly truth: JsonValue;
-  /** Whatever else the row held. */
+  /** All other columns of the row. */
   readonly extra: Readonly<Record<string, JsonValue>>;
 }

@@ -1,5 +1,5 @@
 /**
- * What rollout gives: trajectories in groups, with every token as it was sampled.
+ * The output of rollout: trajectories in groups, with every token as it was sampled.
  *
  * Nothing here is changed once it is made. A trajectory that failed is still one: it says why, is counted and shown, and is
  * left out of the loss.
@@ -25,12 +25,12 @@ export interface Trajectory {
   readonly prompt: Prompt;
   /** Its place in the group. */
   readonly sampleIndex: number;
-  /** What its tokens and its environment's chance were drawn with. */
+  /** The seed of its tokens and of its environment. */
   readonly seed: number;
   readonly turns: readonly Turn[];
   readonly end: TrajectoryEnd;
   readonly reward: TrajectoryReward;
-  /** Of the environment and the rewards, such as `success`: numbers to be averaged over trajectories. */
+  /** Numbers from the environment and the rewards, such as `success`, to be averaged over trajectories. */
   readonly metrics: Readonly<Record<string, number>>;
   readonly timings: TrajectoryTimings;
 }
@@ -45,14 +45,14 @@ export interface Turn {
   readonly messages: readonly ChatMessage[];
   /** Why the reply ended. */
   readonly finish: "stop" | "length" | "aborted" | "failed";
-  /** What the environment gave for this turn. */
+  /** The environment's reward for this turn. */
   readonly reward: number;
   /** The state the turn started from, as a key: equal keys are equal states. */
   readonly stateKey?: string;
   /** The state that the turn led to, in the same way: for the record. */
   readonly nextStateKey?: string;
   readonly metrics: Readonly<Record<string, number>>;
-  /** In milliseconds since the start of the trajectory. */
+  /** When the turn began, in milliseconds since the start of the trajectory. */
   readonly startedMs: number;
   readonly generateMs: number;
   readonly envMs: number;
@@ -65,23 +65,23 @@ export type TrajectoryEnd =
   | { readonly kind: "aborted" }
   | { readonly kind: "failed"; readonly stage: FailedStage; readonly error: RerollError };
 
-/** Where a trajectory failed. */
+/** The stage in which a trajectory failed. */
 export type FailedStage = "environment" | "generation" | "reward";
 
-/** What a trajectory was worth. */
+/** The reward of a trajectory, as a whole and in parts. */
 export interface TrajectoryReward {
   /** The sum over all turns plus the score of the whole; 0 when it failed, where nothing may read it. */
   readonly total: number;
-  /** What the reward functions gave for the whole trajectory, without the environment's rewards per turn. */
+  /** The score from the reward functions for the whole trajectory, without the environment's rewards per turn. */
   readonly score: number;
   /** The parts of the score by the name of the reward. */
   readonly parts: Readonly<Record<string, number>>;
 }
 
 export interface TrajectoryTimings {
-  /** On the run's clock, in milliseconds. */
+  /** When the trajectory began, in milliseconds on the run's clock. */
   readonly startedMs: number;
-  /** Before it was started: in the queue. */
+  /** Time spent in the queue. */
   readonly queuedMs: number;
   readonly generateMs: number;
   readonly envMs: number;

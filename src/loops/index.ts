@@ -5,6 +5,7 @@
  * writes the run folder.
  */
 
+export { ChatFormat, type ChatFormatOptions } from "../chat/conversation.ts";
 export { ReplayBuffer, type ReplayOptions } from "../experience/replay-buffer.ts";
 export { type BuildOptions, buildSamples } from "../experience/sample-builder.ts";
 export type { Clock } from "../flow/clock.ts";
@@ -14,7 +15,6 @@ export type { SampleBatch, TokenSample } from "../flow/token-sample.ts";
 export type { Trajectory, TrajectoryEnd, TrajectoryGroup, TrajectoryReward, Turn } from "../flow/trajectory.ts";
 export { type Admission, admitByStaleness, admitWanted } from "../rollout/admission.ts";
 export { createAgentEpisodes } from "../rollout/agent-episode.ts";
-export { ChatFormat, type ChatFormatOptions } from "../rollout/conversation.ts";
 export {
   createEpisodeRunner,
   defaultEpisodeLimits,

@@ -8,13 +8,8 @@ export { createTokenizer, type EncodeOptions, type Tokenizer } from "../chat/tok
 export { type WordTokenizerOptions, wordTokenizerFiles } from "../chat/tokenizer/word-tokenizer.ts";
 export type { ChatMessage, ChatTool, ChatToolCall } from "../flow/chat-message.ts";
 export { CausalLm } from "./causal-lm/causal-lm.ts";
-export {
-  type CausalLmConfig,
-  type Family,
-  families,
-  parseConfig,
-  toHuggingFaceConfig,
-} from "./causal-lm/config.ts";
+export { type CausalLmConfig, parseConfig, toHuggingFaceConfig } from "./causal-lm/config.ts";
+export { type Family, familyNames } from "./causal-lm/families/table.ts";
 export { type GreedyOptions, greedy } from "./causal-lm/greedy.ts";
 export { KvCache } from "./causal-lm/kv-cache.ts";
 export { type LoadOptions, loadCausalLm } from "./causal-lm/load-causal-lm.ts";

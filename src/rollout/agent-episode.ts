@@ -10,6 +10,7 @@
  * samples as the agent asks; set the server's `samplingOverrides` where training needs other settings. Held rollouts do
  * not stop an agent.
  */
+import type { ChatFormat } from "../chat/conversation.ts";
 import type { ErrorCode } from "../errors/error-codes.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Clock } from "../flow/clock.ts";
@@ -19,7 +20,6 @@ import { SESSION_HEADER } from "../generation/server/session-id.ts";
 import type { FinishedSession } from "../generation/server/session-record.ts";
 import type { Sessions } from "../generation/server/sessions.ts";
 import { agentTurns, lastTurn } from "./agent-turns.ts";
-import type { ChatFormat } from "./conversation.ts";
 import type { EpisodeControl, EpisodeLimits, EpisodeParts, EpisodeTask, RunEpisode } from "./episode.ts";
 import { type Attempt, attempt, OVER } from "./failure-policy.ts";
 

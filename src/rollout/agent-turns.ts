@@ -1,7 +1,8 @@
 /** What the server has recorded of a session, as the turns of a trajectory. */
+
+import type { ChatFormat } from "../chat/conversation.ts";
 import type { Turn } from "../flow/trajectory.ts";
 import type { FinishedSession, SessionTurn } from "../generation/server/session-record.ts";
-import type { ChatFormat } from "./conversation.ts";
 
 /**
  * The turns of a session, those of one sample together: a run of turns that extend each other is one sequence, and the

@@ -5,6 +5,7 @@
  * and rewards do: that is in `end`. Waits for: the engine, the environment and the reward, each with a time limit.
  */
 
+import { type ChatFormat, Conversation } from "../chat/conversation.ts";
 import type { MakeEnv, Observation, TextEnv } from "../envs/text-env.ts";
 import type { ChatMessage } from "../flow/chat-message.ts";
 import type { Clock } from "../flow/clock.ts";
@@ -16,7 +17,6 @@ import { deriveSeed } from "../random/random.ts";
 import type { RewardInput } from "../rewards/reward.ts";
 import type { RewardOutcome } from "../rewards/score-all.ts";
 import { expectEnv, expectOpening, expectOutcome, expectStep } from "./check-answers.ts";
-import { type ChatFormat, Conversation } from "./conversation.ts";
 import { type Attempt, attempt, OVER, settled, type Wait } from "./failure-policy.ts";
 import type { Gate } from "./gate.ts";
 import { generateTurn, type TurnReply } from "./generate-turn.ts";

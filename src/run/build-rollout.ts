@@ -1,5 +1,6 @@
 /** From config to the parts of rollout: environments, rewards, prompts, and the scheduler over them. */
 
+import { ChatFormat } from "../chat/conversation.ts";
 import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
 import { buildSource } from "../data/build-source.ts";
 import type { DataChoice } from "../data/data-options.ts";
@@ -14,7 +15,6 @@ import type { Generate } from "../generation/generate.ts";
 import { buildRoute, type RewardChoice } from "../rewards/catalog.ts";
 import { createScorer, type Scorer } from "../rewards/score-all.ts";
 import { type Admission, admitByStaleness, admitWanted } from "../rollout/admission.ts";
-import { ChatFormat } from "../rollout/conversation.ts";
 import { createEpisodeRunner, type RunEpisode } from "../rollout/episode.ts";
 import { allFilters, dropEqualRewards, type GroupFilter, keepDifficulty } from "../rollout/group-filter.ts";
 import { type DomainSource, RolloutScheduler } from "../rollout/rollout-scheduler.ts";

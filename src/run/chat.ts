@@ -1,10 +1,10 @@
 /** A conversation with a model: a message in, the reply out as it is written. */
 
+import { ChatFormat, Conversation } from "../chat/conversation.ts";
 import { IncrementalDecoder } from "../chat/tokenizer/incremental-decoder.ts";
 import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
 import type { ChatMessage } from "../flow/chat-message.ts";
 import type { Finish, Generate, Sampling } from "../generation/generate.ts";
-import { ChatFormat, Conversation } from "../rollout/conversation.ts";
 
 /** Parts of a conversation with a model. */
 export interface ChatParts {

@@ -4,9 +4,10 @@
  * A checkpoint is written beside its place and renamed when it is complete, so a process may be killed at any moment.
  */
 import { existsSync } from "node:fs";
-import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { RerollError } from "../errors/reroll-error.ts";
+import { replacePath, replaceText } from "../files/replace-file.ts";
 import type { JsonValue } from "../flow/prompt.ts";
 import type { LoopPosition } from "../loops/loop-parts.ts";
 import type { Trainer } from "../training/trainer.ts";
@@ -49,14 +50,12 @@ export class Checkpoints {
       await writeState(place, state);
       return place;
     }
-    const draft = `${place}.writing`;
-    await rm(draft, { recursive: true, force: true });
-    await mkdir(draft, { recursive: true });
-    await trainer.saveModel(join(draft, "model"));
-    await trainer.saveState(join(draft, "state"));
-    await writeState(draft, state);
-    await rm(place, { recursive: true, force: true });
-    await rename(draft, place);
+    await replacePath(place, async (draft) => {
+      await mkdir(draft, { recursive: true });
+      await trainer.saveModel(join(draft, "model"));
+      await trainer.saveState(join(draft, "state"));
+      await writeState(draft, state);
+    });
     this.#current = place;
     await this.#removeOld(state);
     return place;
@@ -93,9 +92,7 @@ function nameOf(step: number): string {
 }
 
 async function writeState(folder: string, state: LoopState): Promise<void> {
-  const path = join(folder, "loop.json");
-  await writeFile(`${path}.writing`, `${JSON.stringify(state)}\n`);
-  await rename(`${path}.writing`, path);
+  await replaceText(join(folder, "loop.json"), `${JSON.stringify(state)}\n`);
 }
 
 async function readState(path: string): Promise<LoopState> {

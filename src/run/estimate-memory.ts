@@ -5,7 +5,9 @@
  * and what Node and libtorch need themselves are not. What a layer keeps is
  * fitted to one measurement, a training step of Qwen2.5-0.5B on an H200: within 10 % of its peak, and 25 % with checkpoints.
  */
+import { CausalLm } from "../models/causal-lm/causal-lm.ts";
 import type { CausalLmConfig } from "../models/causal-lm/config.ts";
+import { loraSites } from "../models/causal-lm/lora.ts";
 import type { RunConfig } from "./run-config.ts";
 
 /** One thing that takes memory. */
@@ -57,29 +59,26 @@ export function estimateMemory(config: RunConfig, facts: MemoryFacts): MemoryPar
 }
 
 /** Parameters of a model, as its checkpoint holds them. */
-export function countParameters(model: CausalLmConfig): number {
-  const { width: D, headSize: K, vocabSize, numLayers, numHeads, numKeyValueHeads, mlpWidth, experts } = model;
-  const q = numHeads * K;
-  const kv = 2 * numKeyValueHeads * K;
-  const attention = D * (q + kv) + q * D + (model.hasQkvBias ? q + kv : 0) + (model.hasOutputBias ? D : 0);
-  const mlp =
-    experts === null
-      ? 3 * D * mlpWidth + (model.hasMlpBias ? 2 * mlpWidth + D : 0)
-      : experts.numExperts * (3 * D * experts.width + D);
-  const norms = 2 * D + (model.hasHeadNorm ? 2 * K : 0);
-  return (model.tieEmbeddings ? 1 : 2) * vocabSize * D + numLayers * (attention + mlp + norms) + D;
+export function countParameters(config: CausalLmConfig): number {
+  return countOnShapes(config, (model) => model.parameters().reduce((sum, { numel }) => sum + numel, 0));
 }
 
 /** Parameters of adapters on every linear layer, which is the most that targets can name. */
-function countLora(
-  { width: D, headSize: K, numLayers, numHeads, numKeyValueHeads, mlpWidth, experts }: CausalLmConfig,
-  rank: number,
-): number {
-  const q = numHeads * K;
-  const kv = numKeyValueHeads * K;
-  const attention = D + q + 2 * (D + kv) + (q + D);
-  const mlp = experts === null ? 3 * (D + mlpWidth) : 0;
-  return numLayers * rank * (attention + mlp);
+function countLora(config: CausalLmConfig, rank: number): number {
+  return countOnShapes(config, (model) =>
+    loraSites(model, "all-linear").reduce((sum, { part, inputWidth }) => sum + rank * (part.width + inputWidth), 0),
+  );
+}
+
+/** Counts on models that have shapes and no values; with no layer and with one, since all layers have the same shapes. */
+function countOnShapes(config: CausalLmConfig, count: (model: CausalLm) => number): number {
+  const [outside, withOne] = [0, 1].map((numLayers) => {
+    const model = new CausalLm({ ...config, numLayers }, { device: "meta" });
+    const counted = count(model);
+    model.dispose();
+    return counted;
+  }) as [number, number];
+  return outside + config.numLayers * (withOne - outside);
 }
 
 /** Two moments, and a float32 copy of 16-bit weights, which also makes the moments float32. */
@@ -99,7 +98,8 @@ export function microbatchTokens({ rollout, training }: RunConfig): number {
  * output of attention, and input, output of the gate (3 F).
  */
 function activationBytes(config: RunConfig, { model, dtype }: MemoryFacts): number {
-  const { width: D, headSize: K, numHeads: H, numKeyValueHeads: G, numLayers, experts, hasHeadNorm } = model;
+  const { width: D, headSize: K, numHeads: H, numKeyValueHeads: G, numLayers, features } = model;
+  const { experts, hasHeadNorm } = features;
   const mlpWidth = experts === null ? model.mlpWidth : experts.numActive * experts.width;
   const layer = 4 * D + 2 * (H + 2 * G) * K + (hasHeadNorm ? (H + G) * K : 0) + H * K + 3 * mlpWidth;
   // With checkpoints each layer keeps its input, and one layer at a time is computed again.

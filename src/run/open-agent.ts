@@ -1,11 +1,11 @@
 /** An agent of one's own as the player of episodes: a server on this machine that it talks to, over the run's engine. */
 import { randomUUID } from "node:crypto";
+import { ChatFormat } from "../chat/conversation.ts";
 import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Clock } from "../flow/clock.ts";
 import { createServer } from "../generation/server/create-server.ts";
 import { createAgentEpisodes, type RunAgent } from "../rollout/agent-episode.ts";
-import { ChatFormat } from "../rollout/conversation.ts";
 import type { RunEpisode } from "../rollout/episode.ts";
 import type { RunWorld } from "./build-rollout.ts";
 import type { RunEngine } from "./open-engine.ts";

@@ -1,5 +1,6 @@
 /** Samples for supervised steps before reinforcement learning: played episodes, or given replies. */
 
+import { ChatFormat, Conversation } from "../chat/conversation.ts";
 import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
 import { buildSource } from "../data/build-source.ts";
 import type { DataChoice } from "../data/data-options.ts";
@@ -10,7 +11,6 @@ import type { ChatMessage } from "../flow/chat-message.ts";
 import { joinIds } from "../flow/join-arrays.ts";
 import type { TokenSample } from "../flow/token-sample.ts";
 import { deriveSeed } from "../random/random.ts";
-import { ChatFormat, Conversation } from "../rollout/conversation.ts";
 import { defaultData, type RunWorld } from "./build-rollout.ts";
 import type { RunConfig } from "./run-config.ts";
 

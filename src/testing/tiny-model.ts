@@ -1,41 +1,48 @@
 /** Models of a few thousand random parameters, one per family, for tests. */
 
-import { CausalLm } from "../models/causal-lm/causal-lm.ts";
-import type { CausalLmConfig, Family } from "../models/causal-lm/config.ts";
+import { CausalLm, type DecoderFeatures } from "../models/causal-lm/causal-lm.ts";
+import { type CausalLmConfig, parseConfig } from "../models/causal-lm/config.ts";
+import { type Family, familyNames } from "../models/causal-lm/families/table.ts";
 import { noGrad } from "../torch/autograd.ts";
 import { randn, type TensorOptions } from "../torch/create.ts";
 import { Generator } from "../torch/random.ts";
 import { tensorScope } from "../torch/scope.ts";
 
-/** A config in which no two sizes are equal by chance, with everything that tells the family from the others. */
-export function tinyConfig(family: Family, changes: Partial<CausalLmConfig> = {}): CausalLmConfig {
-  const isMixture = family === "qwen3_moe";
-  return {
-    family,
-    vocabSize: 29,
-    width: 16,
-    numLayers: 2,
-    numHeads: 4,
-    numKeyValueHeads: 2,
-    headSize: 6,
-    mlpWidth: 20,
-    maxPositions: 64,
-    normEps: 1e-6,
-    ropeTheta: 10_000,
-    ropeScaling: { type: "default" },
-    slidingWindow: null,
-    tieEmbeddings: family === "qwen2" || family === "qwen3",
-    hasQkvBias: family === "qwen2" || family === "llama",
-    hasOutputBias: family === "llama",
-    hasMlpBias: family === "llama",
-    hasHeadNorm: family === "qwen3" || isMixture,
-    experts: isMixture ? { numExperts: 5, numActive: 2, width: 8, normalizeWeights: true } : null,
-    initializerRange: 0.02,
-    bosTokenId: 1,
-    eosTokenIds: [2],
-    dtype: "float32",
-    ...changes,
-  };
+/** Changes to a tiny config: other sizes, other features. */
+export interface TinyChanges extends Partial<Omit<CausalLmConfig, "features">> {
+  readonly features?: Partial<DecoderFeatures>;
+}
+
+/**
+ * A config in which no two sizes are equal by chance, with every feature that the family's config.json can turn on but
+ * sliding windows. Every second family ties its embeddings, so that a test over all families sees both.
+ */
+export function tinyConfig(family: Family, { features, ...changes }: TinyChanges = {}): CausalLmConfig {
+  const config = parseConfig(
+    {
+      model_type: family,
+      vocab_size: 29,
+      hidden_size: 16,
+      num_hidden_layers: 2,
+      num_attention_heads: 4,
+      num_key_value_heads: 2,
+      head_dim: 6,
+      intermediate_size: 20,
+      max_position_embeddings: 64,
+      tie_word_embeddings: familyNames.indexOf(family) % 2 === 1,
+      attention_bias: true,
+      mlp_bias: true,
+      sliding_window: null,
+      num_experts: 5,
+      num_experts_per_tok: 2,
+      moe_intermediate_size: 8,
+      norm_topk_prob: true,
+      bos_token_id: 1,
+      eos_token_id: 2,
+    },
+    "the tiny config",
+  );
+  return { ...config, ...changes, features: { ...config.features, ...features } };
 }
 
 /** A model with every weight away from its usual first value, so that none can be left out unseen. */

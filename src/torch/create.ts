@@ -8,7 +8,7 @@ import type { Generator } from "./random.ts";
 import { tensorScope } from "./scope.ts";
 import { Tensor } from "./tensor.ts";
 
-/** Where a new tensor lives and what it holds. The type is float32 unless named or given by the data. */
+/** The device and type of a new tensor. The type is float32 unless named or given by the data. */
 export interface TensorOptions {
   readonly dtype?: DType;
   readonly device?: Device;
@@ -133,7 +133,7 @@ function fromTypedArray(data: TensorData, shape: readonly number[], { dtype, dev
 /** The numbers from -(2 ** bits) to below 2 ** bits fit; for uint8, those from 0 to 255. */
 const INTEGER_BITS: Partial<Record<DType, number>> = { int64: 63, int32: 31, int16: 15, int8: 7, uint8: 8 };
 
-/** What does not fit an integer type has no meaning in it: libtorch stores whatever the machine makes of it. */
+/** Throws for values that do not fit an integer type: libtorch would store whatever the machine makes of them. */
 function expectRange(values: TensorData, dtype: DType): void {
   const bits = INTEGER_BITS[dtype];
   if (bits === undefined) return;

@@ -16,7 +16,7 @@ export type DType =
   | "complex64"
   | "complex128";
 
-/** Where a tensor lives: `cpu`, `cuda`, `cuda:1`. */
+/** The device of a tensor: `cpu`, `cuda`, `cuda:1`. */
 export type Device = string;
 
 /** The arrays that tensors are made from and read into. */

@@ -210,7 +210,7 @@ export function scoreStatistics(
 }
 
 /** Gradients that arrive at the log-probabilities and entropies of rows; null where nothing depends on them. */
-export interface ScoreGradients {
+interface ScoreGradients {
   readonly logprob: Tensor | null;
   readonly entropy: Tensor | null;
 }

@@ -79,7 +79,6 @@ export { MLP, type MLPOptions } from "./nn/mlp.ts";
 export { Module, Parameter } from "./nn/module.ts";
 export type { RecurrentOptions } from "./nn/recurrent-weights.ts";
 export { RMSNorm, type RMSNormOptions } from "./nn/rms-norm.ts";
-export { SelfAttention, type SelfAttentionInputs, type SelfAttentionOptions } from "./nn/self-attention.ts";
 export { dynamicOp, hasOp, type OperatorOptions, op } from "./operator.ts";
 export { AdamW, type AdamWOptions } from "./optim/adamw.ts";
 export { type ClipGradNormOptions, clipGradNorm } from "./optim/clip-grad-norm.ts";

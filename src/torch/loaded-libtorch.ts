@@ -8,8 +8,8 @@
 import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 
-/** What the addon was built against. Records of older setups have no librarySize. */
-export interface BuiltAgainst {
+/** The libtorch that the addon was built against. Records of older setups have no librarySize. */
+interface BuiltAgainst {
   readonly version: string;
   readonly libDir: string;
   /** Bytes of libtorch_cpu. */
@@ -17,7 +17,7 @@ export interface BuiltAgainst {
 }
 
 /** The libtorch_cpu that this process has loaded. */
-export interface LoadedLibtorch {
+interface LoadedLibtorch {
   readonly path: string;
   readonly size: number;
 }
@@ -29,7 +29,7 @@ export function findLoadedLibtorch(maps = "/proc/self/maps"): LoadedLibtorch | n
   return path === undefined || !existsSync(path) ? null : { path, size: statSync(path).size };
 }
 
-/** What differs, or null where both are the same. */
+/** A description of the difference, or null if both are the same. */
 export function libtorchMismatch(built: BuiltAgainst, loaded: LoadedLibtorch): string | null {
   const builtFolder = existsSync(built.libDir) ? realpathSync(built.libDir) : built.libDir;
   if (dirname(realpathSync(loaded.path)) !== builtFolder) {

@@ -1,4 +1,4 @@
-/** What tensors hold, and how many threads work on them. */
+/** The memory that tensors hold, and the number of threads that work on them. */
 import { type MemoryStats, native } from "./binding.ts";
 
 /** Bytes of CPU tensors in the process, now and at most, and live tensor handles of this thread. */

@@ -48,8 +48,8 @@ export function setTensorClass(create: (handle: number) => TensorHandle): void {
   wrap = create;
 }
 
-/** What an operator takes from JavaScript: tensors and generators by handle, everything else as it is. */
-export function unwrap(value: unknown): unknown {
+/** An argument as the addon takes it: tensors and generators by handle, everything else as it is. */
+function unwrap(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (value instanceof TensorHandle || value instanceof ObjectHandle) return value.handle;
   if (Array.isArray(value)) return typeof value[0] === "number" ? value : value.map(unwrap);

@@ -17,7 +17,7 @@ export interface TensorParcel {
   readonly kind: "tensor-parcel";
   readonly number: number;
   readonly processId: number;
-  /** What is inside, for messages: "float32[2, 3]". */
+  /** The type and shape of the tensor, for error messages: "float32[2, 3]". */
   readonly description: string;
 }
 
@@ -43,7 +43,7 @@ export function discardParcel(parcel: TensorParcel): void {
   native.discardParcel(parcel.number);
 }
 
-/** How many parcels of the process wait to be received. */
+/** The number of parcels in this process that wait to be received. */
 export function numWaitingParcels(): number {
   return native.waitingParcels();
 }

@@ -46,7 +46,7 @@ export function countScope<T>(body: () => T): T {
   }
 }
 
-/** How many scopes enclose the running code. */
+/** The number of scopes that enclose the running code. */
 export function currentScopeDepth(): number {
   return scopeDepth;
 }

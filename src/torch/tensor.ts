@@ -5,7 +5,7 @@
  * method are reached through `op`. Shapes are checked by the operators; who frees a tensor is in scope.ts.
  */
 import { native } from "./binding.ts";
-import { arrayFor, type Device, type DType, isFloating, type TensorData } from "./dtype.ts";
+import { arrayFor, type Device, type DType, type TensorData } from "./dtype.ts";
 import type { Scalar } from "./generated/operators.ts";
 import { setTensorClass } from "./operator.ts";
 import { tensorScope } from "./scope.ts";
@@ -481,11 +481,6 @@ export class Tensor extends TensorHandle {
 }
 
 setTensorClass((handle) => new Tensor(handle));
-
-/** Whether the values of this tensor can have gradients. */
-export function isFloatingTensor(tensor: Tensor): boolean {
-  return isFloating(tensor.dtype);
-}
 
 function listOf(dim: number | readonly number[]): readonly number[] {
   return typeof dim === "number" ? [dim] : dim;

@@ -4,7 +4,8 @@
  * A line without its end is not there yet; a line that is no JSON is skipped; a file that is not there is empty.
  */
 import { createReadStream } from "node:fs";
-import { open, rename } from "node:fs/promises";
+import { open } from "node:fs/promises";
+import { replacePath } from "../files/replace-file.ts";
 
 /** What a file held, and where to go on reading when it has grown. */
 export interface JsonLines<Value> {
@@ -30,17 +31,17 @@ export async function readJsonLines<Value>(
 
 /** Rewrites a file with the lines that are to be kept. What is torn or no JSON goes; the file changes all at once. */
 export async function keepJsonLines(path: string, isKept: (json: unknown) => boolean): Promise<void> {
-  const target = `${path}.kept`;
-  const file = await open(target, "w");
-  try {
-    for await (const { text } of wholeLines(path, 0)) {
-      const json = parseLine(text, (value) => value);
-      if (json !== undefined && isKept(json)) await file.appendFile(`${text}\n`);
+  await replacePath(path, async (draft) => {
+    const file = await open(draft, "w");
+    try {
+      for await (const { text } of wholeLines(path, 0)) {
+        const json = parseLine(text, (value) => value);
+        if (json !== undefined && isKept(json)) await file.appendFile(`${text}\n`);
+      }
+    } finally {
+      await file.close();
     }
-  } finally {
-    await file.close();
-  }
-  await rename(target, path);
+  });
 }
 
 async function* wholeLines(path: string, start: number): AsyncGenerator<{ text: string; numBytes: number }> {

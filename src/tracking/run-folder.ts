@@ -4,12 +4,14 @@
  * `create` starts one and refuses to write into an old one; `openForResume` goes on with one as it was at a step, and forgets what
  * was written after it. Lines are appended in the background; only trajectories and `run.json` are waited for.
  */
+
 import { randomUUID } from "node:crypto";
 import { mkdir, readdir, rm, stat } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { RerollError } from "../errors/reroll-error.ts";
+import { replaceText } from "../files/replace-file.ts";
 import { keepJsonLines } from "./json-lines.ts";
 import { LineFile } from "./line-file.ts";
 import { parseMetrics, readInfo } from "./read-run.ts";
@@ -22,7 +24,6 @@ import {
   type WarningRecord,
 } from "./run-record.ts";
 import { type RecordedRollout, trajectoryRecords } from "./trajectory-record.ts";
-import { writeJson } from "./write-json.ts";
 
 /** The facts about a run that its owner provides. The rest of `run.json` is filled in. */
 export type RunPlan = Pick<RunInfo, "name" | "numSteps" | "recipe" | "model" | "tags" | "seed" | "version">;
@@ -72,7 +73,7 @@ export class RunFolder {
     await Promise.all(subfolders.map((name) => mkdir(join(path, name), { recursive: true })));
     const info = { ...plan, ...startOf(), id: randomUUID(), startedAt: new Date().toISOString() };
     const folder = new RunFolder(path, info, options);
-    await Promise.all([writeJson(join(path, runFiles.config), config), folder.setInfo({})]);
+    await Promise.all([replaceText(join(path, runFiles.config), asJson(config)), folder.setInfo({})]);
     return folder;
   }
 
@@ -125,7 +126,7 @@ export class RunFolder {
   setInfo(changes: Partial<RunInfo>): Promise<void> {
     this.#info = { ...this.#info, ...changes };
     const info = this.#info;
-    this.#writingInfo = this.#writingInfo.then(() => writeJson(join(this.path, runFiles.info), info));
+    this.#writingInfo = this.#writingInfo.then(() => replaceText(join(this.path, runFiles.info), asJson(info)));
     return this.#writingInfo;
   }
 
@@ -213,4 +214,8 @@ async function isThere(path: string): Promise<boolean> {
     () => true,
     () => false,
   );
+}
+
+function asJson(value: unknown): string {
+  return `${JSON.stringify(value, null, 2)}\n`;
 }

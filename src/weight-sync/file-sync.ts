@@ -5,9 +5,10 @@
  * server sees it whole or not at all, and the last few are kept for servers that start late. Servers must reach the
  * same files under the same path: one machine, or a shared file system.
  */
-import { mkdir, readdir, rename, rm, stat } from "node:fs/promises";
+import { mkdir, readdir, rm, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { RerollError } from "../errors/reroll-error.ts";
+import { replacePath } from "../files/replace-file.ts";
 import type { Clock } from "../flow/clock.ts";
 import type { WeightSync } from "./weight-sync.ts";
 
@@ -34,13 +35,12 @@ export function createFileSync({ saveModel, folder, targets, numKept = 2, clock 
     async publish(version) {
       const startedMs = clock();
       const place = join(root, `v${version}`);
-      const draft = `${place}.writing`;
-      await rm(draft, { recursive: true, force: true });
       await mkdir(root, { recursive: true });
-      await saveModel(draft);
-      const numBytes = await weightBytes(draft);
-      await rm(place, { recursive: true, force: true });
-      await rename(draft, place);
+      let numBytes = 0;
+      await replacePath(place, async (draft) => {
+        await saveModel(draft);
+        numBytes = await weightBytes(draft);
+      });
       await Promise.all(targets.map((target) => target.loadWeights(place, version)));
       await removeOld(root, version, numKept);
       return { "sync/ms": clock() - startedMs, "sync/bytes": numBytes * targets.length };

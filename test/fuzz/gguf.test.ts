@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { GgufModel } from "../../src/models/causal-lm/gguf/gguf-model.ts";
 import { type GgmlType, ggmlTypes } from "../../src/models/formats/gguf/ggml-type.ts";
 import { type GgufFile, openGguf } from "../../src/models/formats/gguf/gguf-file.ts";
 import { type GgufHeader, parseGgufHeader } from "../../src/models/formats/gguf/gguf-header.ts";
@@ -47,15 +48,16 @@ function checkHeader(bytes: Uint8Array): void {
 
 /** Uses all of the file: config, every raw tensor, every Hugging Face tensor. */
 function useWhole(file: GgufFile): void {
-  const config = readOrRefuse(() => file.huggingFaceConfig());
+  const model = readOrRefuse(() => new GgufModel(file));
+  const config = model?.config ?? null;
   // JSON has no NaN and no Infinity, so a config that holds one does not come back.
   expect(JSON.parse(JSON.stringify(config))).toEqual(config);
-  for (const { name, shape } of file.tensors.values()) {
+  for (const { name, shape } of file.header.tensors.values()) {
     const values = readOrRefuse(() => file.readTensor(name));
     if (values !== null) expect(values.length).toBe(shape.reduce((product, size) => product * size, 1));
   }
   readOrRefuse(() => {
-    for (const tensor of file.huggingFaceTensors()) {
+    for (const tensor of model?.tensors() ?? []) {
       const values = readOrRefuse(() => tensor.read());
       if (values !== null) expect(values.length).toBe(tensor.shape.reduce((product, size) => product * size, 1));
     }
@@ -292,7 +294,7 @@ test("a small model whose metadata or shapes lie is refused or can be used as a 
     writeFileSync(path, ggufBytes({ metadata, tensors: placed, data: new Uint8Array(end).fill(byte) }));
     const file = readOrRefuse(() => openGguf(path));
     if (file === null) return;
-    expect(file.metadata.size, "no key is hidden by another").toBe(metadata.length);
+    expect(file.header.metadata.size, "no key is hidden by another").toBe(metadata.length);
     useWhole(file);
   });
   rmSync(folder, { recursive: true });

@@ -99,7 +99,7 @@ function metadataOf(config: CausalLmConfig): GgufEntry[] {
   const architecture = architectures[config.family];
   const count = (key: string, value: number) => ({ key: `${architecture}.${key}`, type: 4, value: uint32(value) });
   const number = (key: string, value: number) => ({ key: `${architecture}.${key}`, type: 6, value: float32(value) });
-  const { experts } = config;
+  const { experts } = config.features;
   return [
     { key: "general.architecture", type: 8, value: text(architecture) },
     count("block_count", config.numLayers),

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import OpenAI from "openai";
 import { afterEach, expect, test } from "vitest";
+import { ChatFormat } from "../../src/chat/conversation.ts";
 import { RerollError } from "../../src/errors/reroll-error.ts";
 import { buildSamples } from "../../src/experience/sample-builder.ts";
 import type { Trajectory } from "../../src/flow/trajectory.ts";
@@ -10,7 +11,6 @@ import {
   createAgentEpisodes,
   type RunAgent,
 } from "../../src/rollout/agent-episode.ts";
-import { ChatFormat } from "../../src/rollout/conversation.ts";
 import { Gate } from "../../src/rollout/gate.ts";
 import { promptOf } from "../experience/groups.ts";
 import { MODEL, type RunningServer, type StartOptions, startServer } from "../server/start-server.ts";

@@ -8,6 +8,7 @@ import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { generateText, type ModelMessage } from "ai";
 import OpenAI from "openai";
 import { describe, expect, test } from "vitest";
+import { ChatFormat } from "../../src/chat/conversation.ts";
 import { loadTokenizer } from "../../src/chat/tokenizer/load-tokenizer.ts";
 import { buildSamples } from "../../src/experience/sample-builder.ts";
 import type { Metrics } from "../../src/flow/metrics.ts";
@@ -16,7 +17,6 @@ import { startThreadedEngine } from "../../src/generation/local/threaded-engine.
 import { createServer } from "../../src/generation/server/create-server.ts";
 import { runRolloutLoop } from "../../src/loops/rollout-loop.ts";
 import { type AgentCall, createAgentEpisodes, type RunAgent } from "../../src/rollout/agent-episode.ts";
-import { ChatFormat } from "../../src/rollout/conversation.ts";
 import { RolloutScheduler } from "../../src/rollout/rollout-scheduler.ts";
 import { startThreadedTrainer } from "../../src/training/threaded-trainer.ts";
 import { trainingOptions } from "../../src/training/trainer-options.ts";

@@ -40,7 +40,7 @@ test.each(moments)(`a rollout that gets SIGINT %i ms after it says %s ends clean
   await expect.poll(() => before.filter((pid) => existsSync(`/proc/${pid}`)), { timeout: 5000 }).toEqual([]);
   expect(JSON.parse(readFileSync(join(run, "run.json"), "utf8"))).toMatchObject({ status: "interrupted" });
   const files = readdirSync(run, { recursive: true, encoding: "utf8" });
-  expect(files.filter((name) => name.endsWith(".draft"))).toEqual([]);
+  expect(files.filter((name) => name.endsWith(".writing"))).toEqual([]);
   const records = files.filter((one) => one.endsWith(".jsonl"));
   if (after === "rolling") expect(records).toContain("trajectories/step-000001.jsonl");
   for (const name of records) {

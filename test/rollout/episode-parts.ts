@@ -1,10 +1,10 @@
 /** What tests of episodes share: the fixture tokenizer, a prompt, a task, and environments that do as they are told. */
 
+import { ChatFormat } from "../../src/chat/conversation.ts";
 import { loadTokenizer } from "../../src/chat/tokenizer/load-tokenizer.ts";
 import type { EnvStep, TextEnv } from "../../src/envs/text-env.ts";
 import type { Prompt } from "../../src/flow/prompt.ts";
 import type { Turn } from "../../src/flow/trajectory.ts";
-import { ChatFormat } from "../../src/rollout/conversation.ts";
 import type { EpisodeTask } from "../../src/rollout/episode.ts";
 
 /** Bytes are their own ids; 256 ends a text, 257 and 258 are <|im_start|> and <|im_end|>. */

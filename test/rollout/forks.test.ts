@@ -1,9 +1,9 @@
 /** From conversations to samples: one where prompts extend each other, two where the chat template rewrites history. */
 import { expect, test } from "vitest";
+import { ChatFormat, Conversation } from "../../src/chat/conversation.ts";
 import type { Tokenizer } from "../../src/chat/tokenizer/tokenizer.ts";
 import { buildSamples } from "../../src/experience/sample-builder.ts";
 import type { Turn } from "../../src/flow/trajectory.ts";
-import { ChatFormat, Conversation } from "../../src/rollout/conversation.ts";
 import { ended, format, promptOf, tokenizer, turnOf } from "./episode-parts.ts";
 
 const user = (content: string) => ({ role: "user", content });

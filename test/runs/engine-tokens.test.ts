@@ -5,7 +5,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import type { Sampling } from "../../src/generation/generate.ts";
 import { LocalEngine } from "../../src/generation/local/local-engine.ts";
 import type { CausalLm } from "../../src/models/causal-lm/causal-lm.ts";
-import { families } from "../../src/models/causal-lm/config.ts";
+import { familyNames } from "../../src/models/causal-lm/families/table.ts";
 import { greedy } from "../../src/models/causal-lm/greedy.ts";
 import { packedLayout } from "../../src/models/causal-lm/token-layout.ts";
 import { tokenLogprobs } from "../../src/models/causal-lm/token-logprobs.ts";
@@ -32,8 +32,8 @@ const someRequest = fc.record({
   session: fc.option(fc.constantFrom("a", "b")),
 });
 
-describe.each(families)("%s", (family) => {
-  const model = tinyModel(tinyConfig(family, family === "mistral" ? { slidingWindow: 7 } : {}));
+describe.each(familyNames)("%s", (family) => {
+  const model = tinyModel(tinyConfig(family, family === "mistral" ? { features: { slidingWindow: 7 } } : {}));
   afterAll(() => model.dispose());
   const alone = new TokensAlone(model);
 

@@ -14,7 +14,7 @@ import { JinjaTemplate, TemplateRefusal } from "./jinja-template.ts";
 export interface ChatOptions extends ChatVariableOptions {
   /** Which template, where the tokenizer has several. Default: "tool_use" when there are tools and it exists, else "default". */
   readonly template?: string;
-  /** What `strftime_now` tells the template, in UTC. Default: the template does not know the date. */
+  /** The time that `strftime_now` formats, in UTC. Default: none, so the template does not know the date. */
   readonly now?: Date;
 }
 

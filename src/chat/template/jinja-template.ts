@@ -31,7 +31,7 @@ export class JinjaTemplate {
   }
 }
 
-/** What a template throws with `raise_exception`: a message for the author of the conversation. */
+/** The error that a template raises with `raise_exception`: a message for the author of the conversation. */
 export class TemplateRefusal extends Error {}
 
 const GLOBALS = {

@@ -10,11 +10,11 @@
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { DecodePlan, DecodeStage, Emit } from "./decoding/decode-stage.ts";
 
-/** What a decoder needs from a tokenizer. */
+/** The part of a tokenizer that a decoder needs. */
 export interface DecodeSource {
   tokenOf(id: number): string | undefined;
   readonly specialIds: ReadonlySet<number>;
-  /** How token strings become text. */
+  /** The stages that turn token strings into text. */
   readonly decodePlan: DecodePlan;
 }
 

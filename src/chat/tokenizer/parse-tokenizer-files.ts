@@ -9,7 +9,7 @@ import { RerollError } from "../../errors/reroll-error.ts";
 import { pipelineStep } from "./pipeline-step.ts";
 
 /** The content of a tokenizer's files. */
-export interface ParsedTokenizer {
+interface ParsedTokenizer {
   readonly json: TokenizerJson;
   readonly config: TokenizerConfig;
   /** Jinja sources by name. A tokenizer with one template has it under "default". */

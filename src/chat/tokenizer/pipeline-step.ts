@@ -7,7 +7,7 @@ import { RerollError } from "../../errors/reroll-error.ts";
 export const pipelineStep = z.looseObject({ type: z.string() });
 export type PipelineStep = z.infer<typeof pipelineStep>;
 
-/** What a step searches for: a literal text or an Oniguruma regular expression. */
+/** The pattern that a step searches for: a literal text or an Oniguruma regular expression. */
 export const searchPattern = z.union([z.object({ String: z.string() }), z.object({ Regex: z.string() })]);
 export type SearchPattern = z.infer<typeof searchPattern>;
 

@@ -10,7 +10,7 @@ import type { AddedToken, NamedToken, TokenizerConfig, TokenizerJson } from "./p
 
 /** The tokens a tokenizer has a name for, under the names that chat templates use. */
 export type NamedTokens = Readonly<Partial<Record<NamedTokenKey, string>>>;
-export type NamedTokenKey = "bos_token" | "eos_token" | "pad_token" | "unk_token";
+type NamedTokenKey = "bos_token" | "eos_token" | "pad_token" | "unk_token";
 
 /** Reads the named tokens; one that is not set is left out. */
 export function namedTokensOf(config: TokenizerConfig): NamedTokens {

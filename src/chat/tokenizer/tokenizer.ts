@@ -17,7 +17,7 @@ import { refuseUnsupported } from "./refuse-unsupported.ts";
 import { completeAddedTokens, type NamedTokens, namedTokensOf } from "./special-tokens.ts";
 
 export interface Tokenizer extends DecodeSource {
-  /** Where the tokenizer comes from, for messages. */
+  /** The folder or file the tokenizer was loaded from, for error messages. */
   readonly name: string;
   /** One more than the highest id. A model's `vocab_size` may be larger, not smaller. */
   readonly vocabularySize: number;

@@ -7,11 +7,11 @@
 import { RerollError } from "../../errors/reroll-error.ts";
 
 export interface WordTokenizerOptions {
-  /** In the order of their ids, which start at 2. */
+  /** The vocabulary, in the order of the ids, which start at 2. */
   readonly words: readonly string[];
   /** Words that end a reply; they are part of it. */
   readonly endWords: readonly string[];
-  /** How a conversation reads. Default: the contents of its messages, one after another. */
+  /** The chat template. Default: the contents of the messages, one after another. */
   readonly chatTemplate?: string;
 }
 

@@ -3,9 +3,15 @@
  *
  * Sum and norm between two parts are one kernel, rotation, cache and attention are another.
  */
-import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
+import { RerollError } from "../../errors/reroll-error.ts";
+import {
+  type Attention,
+  type CausalLm,
+  type DecoderFeatures,
+  Mlp,
+  usedFeatures,
+} from "../../models/causal-lm/causal-lm.ts";
 import type { CausalLmConfig } from "../../models/causal-lm/config.ts";
-import { type Attention, Mlp } from "../../models/causal-lm/decoder-layer.ts";
 import type { Experts } from "../../models/causal-lm/experts.ts";
 import type { Projection } from "../../models/causal-lm/projection.ts";
 import type { RotaryTable } from "../../models/causal-lm/rotary.ts";
@@ -25,12 +31,38 @@ interface DecodeTokens {
   readonly table_BM: Tensor;
 }
 
+/** The features that decodeForward computes. Whatever else a decoder does is refused, so a new feature cannot be left out unseen. */
+const computed: ReadonlySet<string> = new Set<keyof DecoderFeatures>([
+  "hasQkvBias",
+  "hasOutputBias",
+  "hasMlpBias",
+  "hasHeadNorm",
+  "experts",
+]);
+
+/** The features a model uses that decodeForward does not compute. */
+function missingFeatures({ features }: CausalLmConfig): string[] {
+  return usedFeatures(features).filter((name) => !computed.has(name));
+}
+
+/** Throws for a model with features that decodeForward does not compute. */
+export function expectComputed(config: CausalLmConfig): void {
+  const missing = missingFeatures(config);
+  if (missing.length === 0) return;
+  throw new RerollError(
+    "UNSUPPORTED_FEATURE",
+    `The CUDA decode path does not compute ${missing.join(", ")}, which this ${config.family} model uses. ` +
+      `It computes ${[...computed].join(", ")}. Run the model through CausalLm.forward, as ModelRunner does.`,
+    { family: config.family, missing },
+  );
+}
+
 /** Whether decodeForward can serve a model over this cache. */
 export function canDecodeOnGpu(config: CausalLmConfig, { layers, device, blockSize }: PagedCache): boolean {
   const isHalf = /^b?float16$/.test(layers[0]!.keys.dtype);
-  const { numHeads, numKeyValueHeads, headSize, slidingWindow, width } = config;
-  const fits = slidingWindow === null && canDecode(numHeads, numKeyValueHeads, headSize, blockSize);
-  return device.startsWith("cuda") && isHalf && fits && canAddNorm(width);
+  const { numHeads, numKeyValueHeads, headSize, width } = config;
+  const fits = canDecode(numHeads, numKeyValueHeads, headSize, blockSize) && canAddNorm(width);
+  return device.startsWith("cuda") && isHalf && fits && missingFeatures(config).length === 0;
 }
 
 /** The scores of the token after each row's, [B, V]. The new keys and values are in the cache then. */
@@ -45,11 +77,11 @@ export function decodeForward(
   const rows = { positions_B, table_BM, cos_BK: cos_SK, sin_BK: sin_SK };
   const attend = pagedDecode(rows, { numHeads, numGroups, headSize });
   const { layers, norm } = model;
-  const x_BD = embedding(model.embedding, ids_B);
+  const x_BD = model.embed(ids_B);
   let normed_BD = layers[0]!.inputNorm.forward(x_BD);
   layers.forEach(({ attention, postAttentionNorm, mlp }, i) => {
     normed_BD = tensorScope(() => {
-      const mixed = attended(attention, normed_BD, model.config, attend, cache.layers[i]!);
+      const mixed = attended(attention, normed_BD, attend, cache.layers[i]!);
       const inner_BD = addNormKernel_(x_BD, mixed, postAttentionNorm.weight, normEps);
       const { weight } = layers[i + 1]?.inputNorm ?? norm;
       return addNormKernel_(x_BD, transformed(mlp, inner_BD), weight, normEps);
@@ -76,25 +108,9 @@ function product(projection: Projection, x_BI: Tensor): Tensor {
   return bmm(cut(x_BI, x_BI.size(0)), cut(weight, D).transpose(1, 2), "float32");
 }
 
-function attended(
-  attention: Attention,
-  x_BD: Tensor,
-  { numHeads: H, numKeyValueHeads: G, headSize: K }: CausalLmConfig,
-  attend: PagedDecode,
-  layer: LayerCache,
-): Tensor {
-  const B = x_BD.size(0);
-  const [q, k, v] = attention.qkv
-    .forward(x_BD)
-    .view(B, H + 2 * G, K)
-    .splitSizes([H, G, G], 1) as [Tensor, Tensor, Tensor];
-  const heads = {
-    q_BHK: attention.queryNorm?.forward(q) ?? q,
-    k_BGK: attention.keyNorm?.forward(k) ?? k,
-    v_BGK: v,
-  };
-  return product(attention.output, attend(heads, layer).view(B, H * K));
+function attended(attention: Attention, x_BD: Tensor, attend: PagedDecode, layer: LayerCache): Tensor {
+  const { q_SHK, k_SGK, v_SGK } = attention.heads(x_BD);
+  return product(attention.output, attend({ q_BHK: q_SHK, k_BGK: k_SGK, v_BGK: v_SGK }, layer).flatten(1));
 }
 
-const embedding = op("aten::embedding");
 const bmm = op("aten::bmm.dtype");

@@ -17,7 +17,7 @@ import { startTokensKernel } from "../../torch/kernels/token-kernel.ts";
 import { op } from "../../torch/operator.ts";
 import { keep, tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
-import { decodeForward } from "./decode-forward.ts";
+import { decodeForward, expectComputed } from "./decode-forward.ts";
 import type { PagedCache } from "./paged-cache.ts";
 import type { Sequence } from "./sequence.ts";
 import { uniformAt } from "./uniform.ts";
@@ -76,6 +76,7 @@ export class DecodeGraphs {
     cache: PagedCache,
     limits: { readonly maxRunning: number; readonly contextLength: number },
   ) {
+    expectComputed(model.config);
     this.#model = model;
     this.#cache = cache;
     this.canDraw = canSample(model.config.vocabSize);

@@ -27,13 +27,13 @@ import { type DrawResult, drawResult, drawTokens, isTemperatureOnly } from "./sa
 import { type BlockCopy, type Piece, Scheduler } from "./scheduler.ts";
 import { Sequence } from "./sequence.ts";
 import { SessionCache } from "./session-cache.ts";
-import { StopText } from "./stop-text.ts";
+import { StopTextFinder } from "./stop-text-finder.ts";
 import { uniformAt } from "./uniform.ts";
 
 interface Pending {
   readonly request: GenerateRequest;
   readonly resolve: (generation: Generation) => void;
-  readonly stopText: StopText | null;
+  readonly stopText: StopTextFinder | null;
 }
 
 export class LocalEngine implements Engine {
@@ -104,7 +104,7 @@ export class LocalEngine implements Engine {
     const id = this.#counters.requests++;
     const sequence = new Sequence(id, request, request.sampling.seed ?? this.#options.seed + id);
     const { stopStrings = [] } = request.sampling;
-    const stopText = stopStrings.length === 0 ? null : new StopText(this.#tokenizer!, stopStrings);
+    const stopText = stopStrings.length === 0 ? null : new StopTextFinder(this.#tokenizer!, stopStrings);
     const generation = new Promise<Generation>((resolve) =>
       this.#pending.set(sequence, { request, resolve, stopText }),
     );
@@ -303,7 +303,7 @@ export class LocalEngine implements Engine {
     if (finish !== null) this.#end(sequence, finish);
   }
 
-  #finishOf(sequence: Sequence, tokenId: number, stopText: StopText | null): Finish | null {
+  #finishOf(sequence: Sequence, tokenId: number, stopText: StopTextFinder | null): Finish | null {
     const { stopIds = [] } = sequence.sampling;
     if (stopIds.includes(tokenId)) return { kind: "stop", by: "token", tokenId };
     const text = stopText?.push(tokenId);

@@ -1,26 +1,109 @@
 /**
- * One causal decoder for all families: tokens in, hidden states out; logits and log-probabilities from those.
+ * The causal decoder of every family: tokens in, hidden states out; scores of the next token from those.
+ *
+ * It knows no family. What sets families apart are the features declared first; a family's file turns them on, and the
+ * modules below compute them. A feature that a fast path elsewhere does not know makes that path step aside: see usedFeatures.
  */
 import { RerollError } from "../../errors/reroll-error.ts";
 import { noGrad } from "../../torch/autograd.ts";
 import { empty, type TensorOptions } from "../../torch/create.ts";
+import { swiglu } from "../../torch/fused.ts";
 import { createParameter, initialize, reinitialize } from "../../torch/nn/initialize.ts";
 import { Module, type Parameter } from "../../torch/nn/module.ts";
+import { RMSNorm } from "../../torch/nn/rms-norm.ts";
 import { op } from "../../torch/operator.ts";
 import type { Generator } from "../../torch/random.ts";
 import { recompute } from "../../torch/recompute.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { CausalLmConfig } from "./config.ts";
-import { DecoderLayer, Norm } from "./decoder-layer.ts";
-import { RotaryTable } from "./rotary.ts";
-import type { TokenLayout } from "./token-layout.ts";
+import { Experts } from "./experts.ts";
+import { Projection } from "./projection.ts";
+import { RotaryTable, type Rotation } from "./rotary.ts";
+import type { Heads, TokenLayout } from "./token-layout.ts";
+
+/**
+ * What a decoder computes beyond the plain one, which is RMSNorm, rotary attention over all tokens before, and a SiLU-gated MLP.
+ * False and null mean off, so that a feature is in use exactly when its value is neither.
+ */
+export interface DecoderFeatures {
+  /** Biases on the projections of query, key and value. */
+  readonly hasQkvBias: boolean;
+  /** A bias on the output projection of attention. */
+  readonly hasOutputBias: boolean;
+  /** Biases on the projections of the MLP. */
+  readonly hasMlpBias: boolean;
+  /** RMSNorm on every query and key head. */
+  readonly hasHeadNorm: boolean;
+  /** Tokens see at most this many positions back, themselves included. */
+  readonly slidingWindow: number | null;
+  /** A mixture of experts in place of the MLP. */
+  readonly experts: ExpertsConfig | null;
+}
+
+/** The shape of a mixture of experts. */
+export interface ExpertsConfig {
+  readonly numExperts: number;
+  /** The number of experts that each token is sent through. */
+  readonly numActive: number;
+  /** The inner width of one expert. */
+  readonly width: number;
+  /** Whether the weights of a token's experts are scaled to sum to 1. */
+  readonly normalizeWeights: boolean;
+}
+
+/** Every feature off. */
+export const plainFeatures: DecoderFeatures = {
+  hasQkvBias: false,
+  hasOutputBias: false,
+  hasMlpBias: false,
+  hasHeadNorm: false,
+  slidingWindow: null,
+  experts: null,
+};
+
+/** The names of the features that are in use. A path that does not know all of them must not run the model. */
+export function usedFeatures(features: DecoderFeatures): string[] {
+  return Object.entries(features).flatMap(([name, value]) => (value === false || value === null ? [] : [name]));
+}
+
+/** Weights of the whole model, as families name them. */
+export type ModelPart = "embedding" | "norm" | "head";
+
+/** Modules of a layer that checkpoints store under a name of their own. */
+export type LayerPart =
+  | "inputNorm"
+  | "query"
+  | "key"
+  | "value"
+  | "output"
+  | "queryNorm"
+  | "keyNorm"
+  | "postAttentionNorm"
+  | "gate"
+  | "up"
+  | "down"
+  | "router"
+  | "expertGate"
+  | "expertUp"
+  | "expertDown";
+
+/** A weight of a layer as checkpoints store it: part of a parameter. */
+export interface LayerWeight {
+  readonly part: LayerPart;
+  readonly kind: "weight" | "bias";
+  /** The expert that the weight belongs to, for the parts of experts. */
+  readonly expert?: number;
+  readonly parameter: Parameter;
+  /** The part of the parameter, or of anything of its shape such as its gradient. */
+  readonly viewOf: (whole: Tensor) => Tensor;
+}
 
 export class CausalLm extends Module {
   readonly config: CausalLmConfig;
   readonly embedding: Parameter;
   readonly layers: readonly DecoderLayer[];
-  readonly norm: Norm;
+  readonly norm: RMSNorm;
   /** The output matrix [V, D]; the embedding itself where the model ties them. */
   readonly head: Parameter;
   readonly #rotary: RotaryTable;
@@ -31,7 +114,7 @@ export class CausalLm extends Module {
     this.config = config;
     this.embedding = createParameter([config.vocabSize, config.width], empty, place);
     this.layers = Array.from({ length: config.numLayers }, () => new DecoderLayer(config, place));
-    this.norm = new Norm(config.width, config.normEps, place);
+    this.norm = new RMSNorm(config.width, { eps: config.normEps, ...place });
     this.head = config.tieEmbeddings ? this.embedding : createParameter([config.vocabSize, config.width], empty, place);
     this.#rotary = new RotaryTable(config);
   }
@@ -45,7 +128,7 @@ export class CausalLm extends Module {
    */
   forward(ids_S: Tensor, layout: TokenLayout, options: { readonly recompute?: boolean } = {}): Tensor {
     expectTokens(ids_S, layout);
-    let x_SD = ops.embedding(this.embedding, ids_S);
+    let x_SD = this.embed(ids_S);
     const rotation = noGrad(() => this.#rotary.rotationAt(layout.positions_S, layout.maxPosition));
     this.layers.forEach((layer, i) => {
       const before_SD = x_SD;
@@ -54,6 +137,11 @@ export class CausalLm extends Module {
       before_SD.dispose();
     });
     return this.norm.forward(x_SD);
+  }
+
+  /** The vectors of these tokens that enter the first layer, [S, D]. */
+  embed(ids_S: Tensor): Tensor {
+    return ops.embedding(this.embedding, ids_S);
   }
 
   /** Scores of the next token, [S, V]. For many tokens prefer tokenLogprobs, which never holds them all. */
@@ -79,6 +167,128 @@ export class CausalLm extends Module {
     super.dispose();
     this.#rotary.dispose();
   }
+}
+
+/** One layer of the decoder: attention and MLP, each around a normalized copy of the residual stream. */
+class DecoderLayer extends Module {
+  readonly inputNorm: RMSNorm;
+  readonly attention: Attention;
+  readonly postAttentionNorm: RMSNorm;
+  readonly mlp: Mlp | Experts;
+
+  constructor(config: CausalLmConfig, place: TensorOptions) {
+    super();
+    this.inputNorm = new RMSNorm(config.width, { eps: config.normEps, ...place });
+    this.attention = new Attention(config, place);
+    this.postAttentionNorm = new RMSNorm(config.width, { eps: config.normEps, ...place });
+    const { experts } = config.features;
+    this.mlp = experts === null ? new Mlp(config, place) : new Experts(config.width, experts, place);
+  }
+
+  forward(x_SD: Tensor, layer: number, layout: TokenLayout, rotation: Rotation): Tensor {
+    // Scopes free at once what the graph does not keep; without a graph that is everything but the result.
+    const attended_SD = tensorScope(() =>
+      x_SD.add(this.attention.forward(this.inputNorm.forward(x_SD), layer, layout, rotation)),
+    );
+    return tensorScope(() => attended_SD.add(this.mlp.forward(this.postAttentionNorm.forward(attended_SD))));
+  }
+
+  /** Every weight of the layer, in the order in which checkpoints are written. */
+  weights(): LayerWeight[] {
+    return [
+      normWeight("inputNorm", this.inputNorm),
+      ...this.attention.weights(),
+      normWeight("postAttentionNorm", this.postAttentionNorm),
+      ...this.mlp.weights(),
+    ];
+  }
+
+  /** The linear maps that LoRA can adapt. */
+  get projections(): readonly Projection[] {
+    return [this.attention.qkv, this.attention.output, ...this.mlp.projections];
+  }
+}
+
+export class Attention extends Module {
+  readonly qkv: Projection;
+  readonly output: Projection;
+  readonly queryNorm: RMSNorm | null;
+  readonly keyNorm: RMSNorm | null;
+  readonly #config: CausalLmConfig;
+
+  constructor(config: CausalLmConfig, place: TensorOptions) {
+    super();
+    const { width, numHeads, numKeyValueHeads, headSize, normEps, features } = config;
+    const parts = [
+      { name: "query", width: numHeads * headSize },
+      { name: "key", width: numKeyValueHeads * headSize },
+      { name: "value", width: numKeyValueHeads * headSize },
+    ] as const;
+    this.#config = config;
+    this.qkv = new Projection(width, parts, features.hasQkvBias, place);
+    this.output = new Projection(numHeads * headSize, [{ name: "output", width }], features.hasOutputBias, place);
+    this.queryNorm = features.hasHeadNorm ? new RMSNorm(headSize, { eps: normEps, ...place }) : null;
+    this.keyNorm = features.hasHeadNorm ? new RMSNorm(headSize, { eps: normEps, ...place }) : null;
+  }
+
+  forward(x_SD: Tensor, layer: number, layout: TokenLayout, rotation: Rotation): Tensor {
+    const mixed_SHK = layout.attend(layer, this.heads(x_SD), rotation, this.#config.features.slidingWindow);
+    return this.output.forward(mixed_SHK.reshape(x_SD.size(0), -1));
+  }
+
+  /** Queries, keys and values, before rotation. */
+  heads(x_SD: Tensor): Heads {
+    const { numHeads: H, numKeyValueHeads: G, headSize: K } = this.#config;
+    const [q, k, v] = this.qkv
+      .forward(x_SD)
+      .view(x_SD.size(0), H + 2 * G, K)
+      .splitSizes([H, G, G], 1) as [Tensor, Tensor, Tensor];
+    return {
+      q_SHK: this.queryNorm?.forward(q) ?? q,
+      k_SGK: this.keyNorm?.forward(k) ?? k,
+      v_SGK: v,
+    };
+  }
+
+  weights(): LayerWeight[] {
+    return [
+      ...this.qkv.weights(),
+      ...this.output.weights(),
+      ...(this.queryNorm === null ? [] : [normWeight("queryNorm", this.queryNorm)]),
+      ...(this.keyNorm === null ? [] : [normWeight("keyNorm", this.keyNorm)]),
+    ];
+  }
+}
+
+export class Mlp extends Module {
+  readonly gateUp: Projection;
+  readonly down: Projection;
+
+  constructor({ width, mlpWidth, features: { hasMlpBias } }: CausalLmConfig, place: TensorOptions) {
+    super();
+    const parts = [
+      { name: "gate", width: mlpWidth },
+      { name: "up", width: mlpWidth },
+    ] as const;
+    this.gateUp = new Projection(width, parts, hasMlpBias, place);
+    this.down = new Projection(mlpWidth, [{ name: "down", width }], hasMlpBias, place);
+  }
+
+  forward(x_SD: Tensor): Tensor {
+    return this.down.forward(swiglu(this.gateUp.forward(x_SD)));
+  }
+
+  weights(): LayerWeight[] {
+    return [...this.gateUp.weights(), ...this.down.weights()];
+  }
+
+  get projections(): readonly Projection[] {
+    return [this.gateUp, this.down];
+  }
+}
+
+function normWeight(part: LayerPart, { weight }: RMSNorm): LayerWeight {
+  return { part, kind: "weight", parameter: weight, viewOf: (whole) => whole };
 }
 
 function expectTokens(ids_S: Tensor, { numTokens }: TokenLayout): void {

@@ -2,7 +2,8 @@ import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { RerollError } from "../../errors/reroll-error.ts";
 import { tinyConfig } from "../../testing/tiny-model.ts";
-import { type Family, families, parseConfig, toHuggingFaceConfig } from "./config.ts";
+import { parseConfig, toHuggingFaceConfig } from "./config.ts";
+import { type Family, familyNames } from "./families/table.ts";
 
 const llama = {
   model_type: "llama",
@@ -84,9 +85,9 @@ describe("broken configs", () => {
   });
 });
 
-test.each(families)("a %s config survives being written and read", (family) => {
+test.each(familyNames)("a %s config survives being written and read", (family) => {
   for (const slidingWindow of family === "llama" ? [null] : [null, 7]) {
-    const config = tinyConfig(family, { slidingWindow, eosTokenIds: [2, 5] });
+    const config = tinyConfig(family, { features: { slidingWindow }, eosTokenIds: [2, 5] });
     expect(parseConfig(toHuggingFaceConfig(config), "config.json")).toEqual(config);
   }
 });
@@ -122,7 +123,7 @@ test.each(["llama", "llama3-rope", "mistral", "qwen2", "qwen3", "qwen3-moe"])(
 );
 
 describe("what Hugging Face takes for a missing key", () => {
-  const windowOf = (json: unknown) => parseConfig(json, "config.json").slidingWindow;
+  const windowOf = (json: unknown) => parseConfig(json, "config.json").features.slidingWindow;
 
   test("mistral slides over 4096 tokens unless its window is null", () => {
     expect(windowOf({ ...llama, model_type: "mistral" })).toBe(4096);
@@ -150,8 +151,8 @@ describe("what Hugging Face takes for a missing key", () => {
 
   test("biases of qwen2 are on query, key and value, and mistral has none whatever its config says", () => {
     const biases = (model_type: Family) => {
-      const config = parseConfig({ ...llama, model_type, attention_bias: true, mlp_bias: true }, "config.json");
-      return [config.hasQkvBias, config.hasOutputBias, config.hasMlpBias];
+      const { features } = parseConfig({ ...llama, model_type, attention_bias: true, mlp_bias: true }, "config.json");
+      return [features.hasQkvBias, features.hasOutputBias, features.hasMlpBias];
     };
     expect(biases("llama")).toEqual([true, true, true]);
     expect(biases("mistral")).toEqual([false, false, false]);

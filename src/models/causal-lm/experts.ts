@@ -1,11 +1,12 @@
-/** A mixture of experts: a router sends each token through a few of many small MLPs (Qwen3-MoE). */
+/** A mixture of experts: a router sends each token through a few of many small MLPs . */
 import { cat, empty, type TensorOptions } from "../../torch/create.ts";
 import { swiglu } from "../../torch/fused.ts";
 import { createParameter } from "../../torch/nn/initialize.ts";
 import { Module, type Parameter } from "../../torch/nn/module.ts";
 import { op } from "../../torch/operator.ts";
 import type { Tensor } from "../../torch/tensor.ts";
-import type { ExpertsConfig } from "./config.ts";
+import type { ExpertsConfig, LayerPart, LayerWeight } from "./causal-lm.ts";
+import type { Projection } from "./projection.ts";
 
 /** The weights of all experts lie in one tensor. Shapes: E experts of a token. */
 export class Experts extends Module {
@@ -32,6 +33,25 @@ export class Experts extends Module {
     const [, rank] = order.sort();
     const made_SED = cat(this.#runExperts(sorted, counts)).indexSelect(0, rank).view(S, E, x_SD.size(1));
     return made_SED.mul(weights_SE.unsqueeze(2)).sum(1);
+  }
+
+  /** The router, then the weights of one expert after the other. */
+  weights(): LayerWeight[] {
+    const { numExperts, width } = this.#config;
+    const all = (whole: Tensor) => whole;
+    const weight = (part: LayerPart, expert: number, parameter: Parameter, viewOf: LayerWeight["viewOf"]) =>
+      ({ part, kind: "weight", expert, parameter, viewOf }) as const;
+    const each = Array.from({ length: numExperts }, (_, e) => [
+      weight("expertGate", e, this.gateUp, (whole) => whole.select(0, e).narrow(0, 0, width)),
+      weight("expertUp", e, this.gateUp, (whole) => whole.select(0, e).narrow(0, width, width)),
+      weight("expertDown", e, this.down, (whole) => whole.select(0, e)),
+    ]);
+    return [{ part: "router", kind: "weight", parameter: this.router, viewOf: all }, ...each.flat()];
+  }
+
+  /** None: the experts are stacked in one tensor, which LoRA cannot adapt. */
+  get projections(): readonly Projection[] {
+    return [];
   }
 
   /** Each expert on its own tokens; `sorted` holds the tokens of expert 0, then those of expert 1, and so on. */

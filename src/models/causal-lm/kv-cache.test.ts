@@ -17,7 +17,7 @@ function ids(rows: readonly (readonly number[])[]): Tensor {
 
 describe.each([null, 3])("with window %s", (slidingWindow) => {
   test("steps from ragged lengths give what each whole row gives", () => {
-    const model = tinyModel(tinyConfig("qwen3", { slidingWindow }));
+    const model = tinyModel(tinyConfig("qwen3", { features: { slidingWindow } }));
     const rows = fc.array(
       fc.record({ tokens: fc.array(fc.nat(28), { minLength: 9, maxLength: 9 }), kept: fc.nat(4) }),
       {

@@ -17,7 +17,6 @@ export class KvCache {
   readonly capacity: number;
   /** Tokens in each row. */
   readonly lengths: number[];
-  readonly #window: number | null;
   readonly #layers: readonly { readonly k_BCGK: Tensor; readonly v_BCGK: Tensor }[];
 
   constructor(config: CausalLmConfig, numRows: number, capacity: number, options: { dtype: DType; device: Device }) {
@@ -25,7 +24,6 @@ export class KvCache {
     this.numRows = numRows;
     this.capacity = capacity;
     this.lengths = new Array<number>(numRows).fill(0);
-    this.#window = config.slidingWindow;
     // Zero, not just memory: a row shorter than the longest reads past its end with weight 0, and 0 times NaN is NaN.
     this.#layers = keep(
       Array.from({ length: config.numLayers }, () => ({
@@ -57,7 +55,7 @@ export class KvCache {
     const keys_C = arange(0, end, { device });
     const age_BTC = positions_BT.unsqueeze(2).sub(keys_C);
     const past_BTC = age_BTC.ge(0);
-    const seen_BTC = this.#window === null ? past_BTC : past_BTC.logicalAnd(age_BTC.lt(this.#window));
+    const seen = (window: number | null) => (window === null ? past_BTC : past_BTC.logicalAnd(age_BTC.lt(window)));
     this.lengths.forEach((_, row) => {
       this.lengths[row] = starts[row]! + T;
     });
@@ -65,14 +63,14 @@ export class KvCache {
       numTokens: B * T,
       positions_S: positions_BT.flatten(),
       maxPosition: end - 1,
-      attend: (layer, heads, rotation) => {
+      attend: (layer, heads, rotation, window) => {
         const { q_SHK, k_SGK, v_SGK } = rotateHeads(heads, rotation);
         const { k_BCGK, v_BCGK } = this.#layers[layer]!;
         k_BCGK.flatten(0, 1).indexCopy_(0, slots_S, k_SGK.detach());
         v_BCGK.flatten(0, 1).indexCopy_(0, slots_S, v_SGK.detach());
         const keys = (cache: Tensor) => cache.narrow(1, 0, end).transpose(1, 2);
         const q_BHTK = q_SHK.view(B, T, q_SHK.size(1), q_SHK.size(2)).transpose(1, 2);
-        const out_BHTK = attention(q_BHTK, keys(k_BCGK), keys(v_BCGK), { mask: seen_BTC.unsqueeze(1) });
+        const out_BHTK = attention(q_BHTK, keys(k_BCGK), keys(v_BCGK), { mask: seen(window).unsqueeze(1) });
         return out_BHTK.transpose(1, 2).reshape(B * T, q_SHK.size(1), q_SHK.size(2));
       },
     };

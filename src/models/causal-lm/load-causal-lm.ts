@@ -7,11 +7,12 @@ import { tensor } from "../../torch/create.ts";
 import { type Device, type DType, isFloating } from "../../torch/dtype.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
-import { openGguf } from "../formats/gguf/gguf-file.ts";
 import { locateTensor, type ResolvedCheckpoint, resolveCheckpoint } from "../formats/resolve-checkpoint.ts";
 import { MappedCheckpoint } from "../formats/tensor-files.ts";
 import { CausalLm } from "./causal-lm.ts";
-import { parseConfig } from "./config.ts";
+import { type CausalLmConfig, parseConfig } from "./config.ts";
+import { families } from "./families/table.ts";
+import { openGgufModel } from "./gguf/gguf-model.ts";
 import { type NamedWeight, namedWeights } from "./weight-names.ts";
 
 export interface LoadOptions {
@@ -31,7 +32,7 @@ export function loadCausalLm(path: string, options: LoadOptions = {}): CausalLm 
 function loadFolder(folder: string, { device = "cpu", dtype }: LoadOptions): CausalLm {
   const config = parseConfig(readConfig(folder), join(folder, "config.json"));
   const checkpoint = resolveCheckpoint(folder);
-  expectLayers(config.numLayers, checkpoint.tensors.keys(), folder);
+  expectLayers(config, checkpoint.tensors.keys(), folder);
   const mapped = new MappedCheckpoint(checkpoint);
   const usual = device === "cpu" && config.dtype === "float16" ? "float32" : config.dtype;
   const model = new CausalLm(config, { device, dtype: dtype ?? usual });
@@ -48,11 +49,12 @@ function loadFolder(folder: string, { device = "cpu", dtype }: LoadOptions): Cau
 }
 
 /** Counts layers before memory is taken for them: a config that claims a billion must not get it. */
-function expectLayers(numLayers: number, names: Iterable<string>, source: string): void {
+function expectLayers({ family, numLayers }: CausalLmConfig, names: Iterable<string>, source: string): void {
+  const prefix = `${families[family].names.layers.huggingFace}.`;
   let stored = 0;
   for (const name of names) {
-    const layer = /^model\.layers\.(\d+)\./.exec(name)?.[1];
-    if (layer !== undefined) stored = Math.max(stored, Number(layer) + 1);
+    const layer = name.startsWith(prefix) ? Number.parseInt(name.slice(prefix.length), 10) : Number.NaN;
+    if (layer >= stored) stored = layer + 1;
   }
   if (stored >= numLayers) return;
   throw new RerollError(
@@ -74,11 +76,11 @@ function disposeOnError(model: CausalLm, fillModel: () => void): CausalLm {
 }
 
 function loadGguf(path: string, { device = "cpu", dtype = "float32" }: LoadOptions): CausalLm {
-  const file = openGguf(path);
-  const config = parseConfig(file.huggingFaceConfig(), path);
-  const tensors = [...file.huggingFaceTensors()];
+  const file = openGgufModel(path);
+  const config = parseConfig(file.config, path);
+  const tensors = [...file.tensors()];
   expectLayers(
-    config.numLayers,
+    config,
     tensors.map(({ name }) => name),
     path,
   );

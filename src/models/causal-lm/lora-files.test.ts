@@ -11,7 +11,7 @@ import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { readSafetensorsHeader } from "../formats/safetensors/safetensors-header.ts";
 import type { CausalLm } from "./causal-lm.ts";
-import { type Family, families } from "./config.ts";
+import { type Family, familyNames } from "./families/table.ts";
 import { addLora, type LoraOptions, loraAdapters, mergeLora } from "./lora.ts";
 import { loadLora, saveLora } from "./lora-files.ts";
 import { packedLayout } from "./token-layout.ts";
@@ -43,7 +43,7 @@ function configOf(folder: string): Record<string, unknown> {
   return JSON.parse(readFileSync(join(folder, "adapter_config.json"), "utf8"));
 }
 
-describe.each(families)("%s", (family) => {
+describe.each(familyNames)("%s", (family) => {
   test.each<Partial<LoraOptions>>([{}, { useRslora: true }, { targets: ["q_proj", "v_proj"] }, { dtype: "bfloat16" }])(
     "saved, loaded and saved again is the same to the bit, with %j",
     (changes) => {

@@ -4,22 +4,23 @@
  * The layout is documented in PEFT's "checkpoint format" guide. Settings that change what an adapter computes and that
  * we do not compute are refused.
  */
+
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { invariant, RerollError } from "../../errors/reroll-error.ts";
+import { replaceFileSync } from "../../files/replace-file.ts";
 import { noGrad } from "../../torch/autograd.ts";
 import { empty, type TensorOptions } from "../../torch/create.ts";
 import type { DType } from "../../torch/dtype.ts";
 import { createParameter } from "../../torch/nn/initialize.ts";
 import type { Parameter } from "../../torch/nn/module.ts";
 import { tensorScope } from "../../torch/scope.ts";
-import { replaceFile } from "../formats/replace-file.ts";
 import { type ResolvedCheckpoint, resolveCheckpoint } from "../formats/resolve-checkpoint.ts";
 import { writeSafetensors } from "../formats/safetensors/write-safetensors.ts";
 import { MappedCheckpoint, tensorSource } from "../formats/tensor-files.ts";
 import type { CausalLm } from "./causal-lm.ts";
-import { attachLora, expectAdapters, type LoraSite, loraAdapters, loraSites } from "./lora.ts";
+import { attachLora, expectAdapters, type LoraSite, loraAdapters, loraSites, moduleName } from "./lora.ts";
 import { LoraAdapter } from "./projection.ts";
 
 export interface SaveLoraOptions {
@@ -60,11 +61,11 @@ export function saveLora(model: CausalLm, folder: string, { baseModel }: SaveLor
     writeSafetensors(join(folder, weightsFileName), sources);
   });
   const text = new TextEncoder().encode(`${JSON.stringify(config, null, 2)}\n`);
-  replaceFile(join(folder, configFileName), (append) => append(text));
+  replaceFileSync(join(folder, configFileName), (append) => append(text));
 }
 
 export interface LoadLoraOptions {
-  /** The type of the adapters. Default that of the model. */
+  /** The type of the adapters. Default: the type of the model. */
   readonly dtype?: DType;
 }
 
@@ -98,9 +99,9 @@ function weightName(path: string, matrix: "A" | "B"): string {
 /** The shortest list of targets that means these adapters: a part's name where every layer has it, else its path. */
 function targetsOf(model: CausalLm, adapters: ReadonlyMap<string, LoraAdapter>): string[] {
   const missing = new Set(
-    loraSites(model, "all-linear").flatMap(({ path, part }) => (adapters.has(path) ? [] : part.name)),
+    loraSites(model, "all-linear").flatMap(({ path }) => (adapters.has(path) ? [] : moduleName(path))),
   );
-  return [...new Set([...adapters].map(([path, { part }]) => (missing.has(part) ? path : part)))];
+  return [...new Set([...adapters.keys()].map((path) => (missing.has(moduleName(path)) ? path : moduleName(path))))];
 }
 
 /** A setting of PEFT that we do not have must be absent or off. */

@@ -9,8 +9,8 @@ import { Generator } from "../../torch/random.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { CausalLm } from "./causal-lm.ts";
-import { families } from "./config.ts";
-import { addLora, type LoraOptions, loraAdapters, mergeLora, removeLora, withoutLora } from "./lora.ts";
+import { familyNames } from "./families/table.ts";
+import { addLora, type LoraOptions, loraAdapters, mergeLora, moduleName, removeLora, withoutLora } from "./lora.ts";
 import { LoraAdapter, Projection } from "./projection.ts";
 import { packedLayout } from "./token-layout.ts";
 
@@ -45,8 +45,8 @@ test("a projection with one adapter, by hand", () => {
     const projection = new Projection(
       2,
       [
-        { name: "a", width: 1 },
-        { name: "b", width: 2 },
+        { name: "query", width: 1 },
+        { name: "key", width: 2 },
       ],
       true,
       {},
@@ -60,20 +60,22 @@ test("a projection with one adapter, by hand", () => {
     const x = tensor([[2, 3]]);
     expect(projection.forward(x).toArray()).toEqual([12, 23, 35]);
     // A = [1 -1], B = [1 2]', alpha 4, rank 1: 4 * (2 - 3) * [1 2] = [-4 -8].
-    const adapter = new LoraAdapter("b", filled([1, 2], 1, -1), filled([2, 1], 1, 2), {
+    const adapter = new LoraAdapter("key", filled([1, 2], 1, -1), filled([2, 1], 1, 2), {
       alpha: 4,
       isRankStabilized: false,
     });
     projection.adapters = [adapter];
     expect(projection.forward(x).toArray()).toEqual([12, 19, 27]);
     expect(
-      new LoraAdapter("b", filled([4, 1], 0, 0, 0, 0), filled([1, 4], 0, 0, 0, 0), { alpha: 4, isRankStabilized: true })
-        .scale,
+      new LoraAdapter("key", filled([4, 1], 0, 0, 0, 0), filled([1, 4], 0, 0, 0, 0), {
+        alpha: 4,
+        isRankStabilized: true,
+      }).scale,
     ).toBe(2);
   });
 });
 
-describe.each(families)("%s", (family) => {
+describe.each(familyNames)("%s", (family) => {
   const targets = family === "qwen3_moe" ? parts.slice(0, 4) : parts;
 
   test("new adapters change nothing and are all that is trained", () => {
@@ -82,7 +84,7 @@ describe.each(families)("%s", (family) => {
       const before = hiddenOf(model);
       addLora(model, options());
       expect(maxDifference(hiddenOf(model), before)).toBe(0);
-      expect([...loraAdapters(model).values()].map(({ part }) => part)).toEqual([...targets, ...targets]);
+      expect([...loraAdapters(model).keys()].map(moduleName)).toEqual([...targets, ...targets]);
       const trained = [...model.namedParameters()].filter(([, parameter]) => parameter.requiresGrad);
       expect(trained).toHaveLength(2 * 2 * targets.length);
       expect(trained.every(([path]) => /\.adapters\.\d\.[ab]$/.test(path))).toBe(true);

@@ -27,11 +27,11 @@ export interface LoraOptions {
    * means fewer of them, such as layers.0.self_attn.q_proj. The experts of a mixture cannot be adapted.
    */
   readonly targets: readonly string[] | "all-linear";
-  /** A generator of the CPU. */
+  /** Draws the initial values; must be a CPU generator. */
   readonly generator: Generator;
   /** Scale by alpha / sqrt(rank), so that high ranks learn as fast as low ones. Default false. */
   readonly useRslora?: boolean;
-  /** The type of the adapters. Default that of the model; float32 keeps updates that a 16-bit type would round away. */
+  /** The type of the adapters. Default: the type of the model. Use float32 to keep updates that a 16-bit type would round away. */
   readonly dtype?: DType;
 }
 
@@ -92,7 +92,7 @@ export function removeLora(model: CausalLm): void {
   }
 }
 
-/** Where an adapter goes. */
+/** A linear map that an adapter can be attached to. */
 export interface LoraSite {
   /** The Hugging Face name of the module, such as model.layers.0.self_attn.q_proj. */
   readonly path: string;
@@ -103,9 +103,9 @@ export interface LoraSite {
 
 /** The places that these targets name: as in PEFT, a target is the whole path or its end. */
 export function loraSites(model: CausalLm, targets: readonly string[] | "all-linear"): LoraSite[] {
-  const sites = namedProjections(model).flatMap(({ block, projection }) =>
+  const sites = namedProjections(model).flatMap(({ projection, pathOf }) =>
     projection.parts.map((part) => ({
-      path: `${block}.${part.name}`,
+      path: pathOf(part.name),
       projection,
       part,
       inputWidth: projection.weight.size(1),
@@ -132,8 +132,8 @@ export function attachLora(model: CausalLm, sites: readonly LoraSite[], create: 
 /** The adapters of a model by the Hugging Face name of the module they change. */
 export function loraAdapters(model: CausalLm): Map<string, LoraAdapter> {
   return new Map(
-    namedProjections(model).flatMap(({ block, projection }) =>
-      projection.adapters.map((adapter) => [`${block}.${adapter.part}`, adapter] as const),
+    namedProjections(model).flatMap(({ projection, pathOf }) =>
+      projection.adapters.map((adapter) => [pathOf(adapter.part), adapter] as const),
     ),
   );
 }
@@ -144,12 +144,17 @@ export function expectAdapters(model: CausalLm, caller: string): void {
   throw new RerollError("NO_ADAPTERS", `${caller} got a model without LoRA adapters. Call addLora or loadLora first.`);
 }
 
+/** The last part of a module's path, such as q_proj: the name by which it is a target in every layer. */
+export function moduleName(path: string): string {
+  return path.slice(path.lastIndexOf(".") + 1);
+}
+
 function isTarget(target: string, { path }: LoraSite): boolean {
   return path === target || path.endsWith(`.${target}`);
 }
 
 function expectTargets(targets: readonly string[], sites: readonly LoraSite[]): void {
-  const known = new Set(sites.map(({ part }) => part.name));
+  const known = new Set(sites.map(({ path }) => moduleName(path)));
   const allowed = `Allowed: ${[...known].join(", ")}; or "all-linear".`;
   if (targets.length === 0) throw new RerollError("INVALID_ARGUMENT", `targets is empty. ${allowed}`);
   const wrong = targets.find((target) => !sites.some((site) => isTarget(target, site)));

@@ -2,7 +2,7 @@
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { TensorOptions } from "../../torch/create.ts";
 import { Generator } from "../../torch/random.ts";
-import { CausalLm } from "./causal-lm.ts";
+import { CausalLm, plainFeatures } from "./causal-lm.ts";
 import type { CausalLmConfig } from "./config.ts";
 
 interface PresetSize {
@@ -55,13 +55,8 @@ export function presetConfig(name: PresetName, vocabSize: number): CausalLmConfi
     maxPositions: 2048,
     normEps: 1e-6,
     ropeScaling: { type: "default" },
-    slidingWindow: null,
     tieEmbeddings: true,
-    hasQkvBias: false,
-    hasOutputBias: false,
-    hasMlpBias: false,
-    hasHeadNorm: true,
-    experts: null,
+    features: { ...plainFeatures, hasHeadNorm: true },
     // Matrices that keep the scale of what goes through them: with 0.02, as large models have it, small ones hardly learn.
     initializerRange: size.width ** -0.5,
     bosTokenId: null,

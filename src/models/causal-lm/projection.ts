@@ -9,29 +9,30 @@ import { createParameter } from "../../torch/nn/initialize.ts";
 import { Module, type Parameter } from "../../torch/nn/module.ts";
 import { op } from "../../torch/operator.ts";
 import type { Tensor } from "../../torch/tensor.ts";
+import type { LayerPart, LayerWeight } from "./causal-lm.ts";
 
-/** A part of the output: its name in checkpoints, and its width. */
+/** A part of the output. */
 export interface ProjectionPart {
-  readonly name: string;
+  readonly name: LayerPart;
   readonly width: number;
 }
 
-/** How strongly an adapter acts: alpha / rank, or alpha / sqrt(rank) where it is rank-stabilized (Kalajdzievski 2023). */
-export interface LoraScaling {
+/** The strength of an adapter: alpha / rank, or alpha / sqrt(rank) where it is rank-stabilized (Kalajdzievski 2023). */
+interface LoraScaling {
   readonly alpha: number;
   readonly isRankStabilized: boolean;
 }
 
 /** A low-rank change of one part: y += scale * (x A') B'. A is [rank, in], B is [width, rank]. Hu et al. 2021. */
 export class LoraAdapter extends Module {
-  readonly part: string;
+  readonly part: LayerPart;
   readonly rank: number;
   readonly scaling: LoraScaling;
   readonly scale: number;
   readonly a: Parameter;
   readonly b: Parameter;
 
-  constructor(part: string, a: Parameter, b: Parameter, scaling: LoraScaling) {
+  constructor(part: LayerPart, a: Parameter, b: Parameter, scaling: LoraScaling) {
     super();
     this.part = part;
     this.rank = a.size(0);
@@ -68,8 +69,8 @@ export class Projection extends Module {
     return this.adapters.length === 0 ? y : y.add_(this.#adapterOutput(x));
   }
 
-  /** Where a part lies in the output. */
-  rangeOf(name: string): { readonly start: number; readonly width: number } {
+  /** The rows of the output that belong to a part. */
+  rangeOf(name: LayerPart): { readonly start: number; readonly width: number } {
     let start = 0;
     for (const part of this.parts) {
       if (part.name === name) return { start, width: part.width };
@@ -77,6 +78,17 @@ export class Projection extends Module {
     }
     const known = this.parts.map((part) => part.name).join(", ");
     throw new RerollError("INVALID_ARGUMENT", `There is no projection "${name}" here. Known: ${known}.`);
+  }
+
+  /** The parts as checkpoints store them. */
+  weights(): LayerWeight[] {
+    const { weight, bias } = this;
+    return this.parts.flatMap(({ name: part }) => {
+      const { start, width } = this.rangeOf(part);
+      const viewOf = (whole: Tensor) => whole.narrow(0, start, width);
+      const own: LayerWeight = { part, kind: "weight", parameter: weight, viewOf };
+      return bias === null ? [own] : [own, { part, kind: "bias", parameter: bias, viewOf }];
+    });
   }
 
   #adapterOutput(x: Tensor): Tensor {

@@ -34,7 +34,7 @@ export type RopeScaling =
       readonly isTruncated: boolean;
     };
 
-export interface Rope {
+interface Rope {
   readonly ropeTheta: number;
   readonly ropeScaling: RopeScaling;
 }
@@ -64,7 +64,7 @@ export const ropeSchema = z
 type HuggingFaceRope = z.infer<typeof ropeSchema>;
 
 /** The keys of a config.json that rope takes part in. */
-export interface RopeKeys {
+interface RopeKeys {
   readonly rope_parameters?: HuggingFaceRope;
   readonly rope_scaling?: HuggingFaceRope;
   readonly rope_theta?: number | null | undefined;

@@ -13,7 +13,7 @@ export interface Rotation {
 }
 
 /** The part of a model's config that fixes its angles. */
-export type RotaryConfig = Pick<CausalLmConfig, "headSize" | "ropeTheta" | "ropeScaling">;
+type RotaryConfig = Pick<CausalLmConfig, "headSize" | "ropeTheta" | "ropeScaling">;
 
 /** The angles of a model, by position. */
 export class RotaryTable {
@@ -74,7 +74,7 @@ export function rotaryFrequencies({ headSize, ropeTheta, ropeScaling }: RotaryCo
   }
 }
 
-/** By libtorch and in float32, which gives the very numbers of Hugging Face. */
+/** The unscaled frequencies, computed by libtorch in float32, which gives exactly the numbers of Hugging Face. */
 function plainFrequencies(headSize: number, theta: number): Float32Array {
   return tensorScope(() => {
     const exponents_K = arange(0, headSize / 2, { dtype: "float32" })
@@ -94,7 +94,7 @@ function llama3Frequency(frequency: number, scaling: Extract<RopeScaling, { type
   return ((1 - blend) * frequency) / factor + blend * frequency;
 }
 
-/** How far pair k is scaled: 0 keeps its frequency, 1 divides it by the factor, linear between the two bounds. */
+/** The share of scaling for pair k: 0 keeps its frequency, 1 divides it by the factor, linear between the two bounds. */
 function yarnRamp(
   headSize: number,
   theta: number,

@@ -1,10 +1,11 @@
 /** Models to files, in the layout that Hugging Face and every other tool load. */
+
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { replaceFileSync } from "../../files/replace-file.ts";
 import { bytesOf } from "../../torch/dtype.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
-import { replaceFile } from "../formats/replace-file.ts";
 import { defaultMaxShardBytes, planShards } from "../formats/safetensors/plan-shards.ts";
 import { shardedIndexFileName, writeShardedIndex } from "../formats/safetensors/sharded-index.ts";
 import { writeSafetensors } from "../formats/safetensors/write-safetensors.ts";
@@ -15,15 +16,15 @@ import { mergedWeights } from "./merged-weights.ts";
 import { namedWeights } from "./weight-names.ts";
 
 export interface SaveOptions {
-  /** Files to put beside the weights, such as those of the tokenizer. */
+  /** Files to write beside the weights, such as the tokenizer's. */
   readonly files?: ReadonlyMap<string, Uint8Array>;
   readonly maxShardBytes?: number;
-  /** Whether LoRA adapters are added into the weights. Default no: the weights below them are written. */
+  /** Whether LoRA adapters are merged into the saved weights. Default false: the base weights are saved without them. */
   readonly isMerged?: boolean;
 }
 
 /**
- * Writes config.json, the weights and `files` to a folder, in place of a model that was there. Adapters alone are written by saveLora.
+ * Writes config.json, the weights and `files` to a folder, replacing a model that is there. To save adapters alone, use saveLora.
  */
 export function saveCausalLm(model: CausalLm, folder: string, options: SaveOptions = {}): void {
   mkdirSync(folder, { recursive: true });
@@ -32,7 +33,7 @@ export function saveCausalLm(model: CausalLm, folder: string, options: SaveOptio
   const { dtype } = model.embedding;
   const stored = dtype === "bfloat16" || dtype === "float16" ? dtype : "float32";
   writeText(join(folder, "config.json"), toHuggingFaceConfig({ ...model.config, dtype: stored }));
-  for (const [name, bytes] of options.files ?? []) replaceFile(join(folder, name), (append) => append(bytes));
+  for (const [name, bytes] of options.files ?? []) replaceFileSync(join(folder, name), (append) => append(bytes));
 }
 
 /** The names of the files written. */
@@ -68,5 +69,5 @@ function removeOldWeights(folder: string, written: readonly string[]): void {
 }
 
 function writeText(path: string, value: unknown): void {
-  replaceFile(path, (append) => append(new TextEncoder().encode(`${JSON.stringify(value, null, 2)}\n`)));
+  replaceFileSync(path, (append) => append(new TextEncoder().encode(`${JSON.stringify(value, null, 2)}\n`)));
 }

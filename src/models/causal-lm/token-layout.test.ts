@@ -7,7 +7,7 @@ import { Generator } from "../../torch/random.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { CausalLm } from "./causal-lm.ts";
-import { families } from "./config.ts";
+import { familyNames } from "./families/table.ts";
 import { packedLayout, paddedLayout } from "./token-layout.ts";
 
 function ids(rows: readonly (readonly number[])[]): Tensor {
@@ -39,9 +39,9 @@ function maxDifference(a: Tensor, b: Tensor): number {
 
 const someRows = fc.array(fc.array(fc.nat(28), { minLength: 1, maxLength: 9 }), { minLength: 1, maxLength: 4 });
 
-describe.each([...families])("%s", (family) => {
+describe.each([...familyNames])("%s", (family) => {
   test.each([null, 3])("packed, padded and single rows agree, with window %s", (slidingWindow) => {
-    const model = tinyModel(tinyConfig(family, { slidingWindow }));
+    const model = tinyModel(tinyConfig(family, { features: { slidingWindow } }));
     fc.assert(
       fc.property(someRows, (rows) => {
         tensorScope(() =>

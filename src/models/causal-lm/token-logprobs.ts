@@ -23,7 +23,7 @@ export interface TokenLogprobOptions {
 /** One value per token, float32. */
 export interface TokenLogprobs {
   readonly logprobs_S: Tensor;
-  /** Of the whole next-token distribution, in nats. */
+  /** Entropy of the whole next-token distribution, in nats. */
   readonly entropy_S: Tensor;
 }
 
@@ -116,7 +116,7 @@ function expectOptions(temperature: number, chunkTokens: number): void {
 /** Takes one chunk out of a tensor with a row per token. */
 type Part = (x: Tensor) => Tensor;
 
-/** From gradients of scores, a chunk at a time, to those of the hidden states and the output matrix. */
+/** Turns gradients of scores, a chunk at a time, into gradients of the hidden states and the output matrix. */
 class ScoreGradientSums {
   readonly #hidden: Tensor;
   readonly #head: Tensor;

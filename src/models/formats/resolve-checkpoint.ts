@@ -13,8 +13,8 @@ import { readSafetensorsHeader, type SafetensorsHeader } from "./safetensors/saf
 import { readShardedIndex, shardedIndexFileName } from "./safetensors/sharded-index.ts";
 import { showName } from "./show-name.ts";
 
-/** Where the bytes of one tensor are. `byteOffset` counts from the start of the file. */
-export interface TensorPlace {
+/** The file and position of one tensor. `byteOffset` counts from the start of the file. */
+interface TensorPlace {
   readonly path: string;
   readonly dtype: SafetensorsDtype;
   readonly shape: readonly number[];

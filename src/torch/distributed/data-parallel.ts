@@ -22,13 +22,13 @@ import type { ProcessGroup } from "./process-group.ts";
 /** 25 MB, as in PyTorch: large enough to use the bandwidth of a network, small enough to have several in flight. */
 const DEFAULT_BUCKET_BYTES = 25 * 2 ** 20;
 
-/** As many as a Gloo group of the addon transfers side by side. */
+/** The number of transfers that a Gloo group of the addon runs side by side. */
 const DEFAULT_MAX_IN_FLIGHT = 4;
 
-/** What is kept equal across the ranks of a group, and how. */
+/** The parameters to keep equal across the ranks of a group, and how. */
 export interface DataParallelOptions {
   readonly group: ProcessGroup;
-  /** In an order that is equal on all ranks: `module.namedParameters()`. Frozen parameters are broadcast only. */
+  /** The parameters, in the same order on all ranks: `module.namedParameters()`. Frozen ones are only broadcast. */
   readonly parameters: ReadonlyMap<string, Tensor>;
   /** Default "sum": denominators are global and belong to the loss. */
   readonly reduction?: "sum" | "mean";
@@ -62,7 +62,7 @@ export class DataParallel {
     return new DataParallel(options, planBuckets(trainable, bucketBytes));
   }
 
-  /** How many transfers a reduction takes. */
+  /** The number of transfers that a reduction takes. */
   get numBuckets(): number {
     return this.#buckets.length;
   }

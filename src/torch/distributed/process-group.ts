@@ -19,14 +19,14 @@ import { ObjectHandle } from "../operator.ts";
 import { keep, tensorScope } from "../scope.ts";
 import type { Tensor } from "../tensor.ts";
 
-/** How the values of several ranks become one. The mean is the sum divided by the number of ranks, of floats only. */
+/** The operation that joins the values of several ranks. The mean is the sum divided by the number of ranks, of floats only. */
 export type Reduction = "sum" | "mean" | "max" | "min" | "product";
 
 /** `gloo` for CPU tensors, `nccl` for CUDA tensors. */
 export type Backend = "gloo" | "nccl";
 
 /** Which rank of which group this process is. */
-export interface GroupMembership {
+interface GroupMembership {
   readonly name: string;
   readonly backend: Backend;
   readonly rank: number;

@@ -14,31 +14,31 @@ import { type Backend, ProcessGroup } from "./process-group.ts";
 /**
  * Ten minutes: longer than the ranks of a healthy run drift apart, and short enough that a hung run is noticed.
  */
-export const DEFAULT_TIMEOUT_MS = 600_000;
+const DEFAULT_TIMEOUT_MS = 600_000;
 
-/** Where ranks meet. */
+/** The place where ranks meet. */
 export type StoreOptions = TcpStoreOptions | FileStoreOptions;
 
 /** A server in one of the processes, which the others connect to. */
-export interface TcpStoreOptions {
+interface TcpStoreOptions {
   readonly type: "tcp";
   readonly host: string;
   /** 0 on the server takes any free port; `Store.port` tells which. */
   readonly port: number;
   /** True in exactly one process, which must live until all groups are joined. */
   readonly isServer: boolean;
-  /** How long to try to reach the server. Default DEFAULT_TIMEOUT_MS. */
+  /** The time to keep trying to reach the server. Default DEFAULT_TIMEOUT_MS. */
   readonly timeoutMs?: number;
 }
 
 /** A file that all processes can reach and that does not exist yet; the last of `worldSize` processes removes it. */
-export interface FileStoreOptions {
+interface FileStoreOptions {
   readonly type: "file";
   readonly path: string;
   readonly worldSize: number;
 }
 
-/** What openStore gives. Groups hold it; disposing it does not disturb them. */
+/** An open store. Groups hold on to it; disposing it does not disturb them. */
 export class Store extends ObjectHandle {
   /** The port of a TCP store, null for a file store. */
   readonly port: number | null;
@@ -69,7 +69,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   }
 }
 
-/** How to join a group. */
+/** Options of joinGroup. */
 export interface JoinOptions {
   readonly store: Store;
   readonly backend: Backend;
@@ -77,7 +77,7 @@ export interface JoinOptions {
   readonly worldSize: number;
   /** Groups of one store have different names. Default "default". */
   readonly name?: string;
-  /** How long joining and each collective may wait for other ranks. Default DEFAULT_TIMEOUT_MS. */
+  /** The time that joining and each collective may wait for other ranks. Default DEFAULT_TIMEOUT_MS. */
   readonly timeoutMs?: number;
   /**
    * Gloo: the address or the network interface at which the others reach this process. Default: loopback where the

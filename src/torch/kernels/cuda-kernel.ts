@@ -9,11 +9,11 @@ import { native } from "../binding.ts";
 import type { DType } from "../dtype.ts";
 import type { Tensor } from "../tensor.ts";
 
-/** What a kernel takes: tensors by address, and numbers of a stated type. */
-export type KernelArgument = Tensor | { readonly int: number } | { readonly float: number };
+/** An argument of a kernel: tensors by address, and numbers of a stated type. */
+type KernelArgument = Tensor | { readonly int: number } | { readonly float: number };
 
-/** How many blocks of how many threads. */
-export interface LaunchShape {
+/** The number of blocks, and of threads in each. */
+interface LaunchShape {
   readonly blocks: number;
   readonly threads: number;
 }

@@ -11,21 +11,21 @@ import type { Tensor } from "../tensor.ts";
 import { cudaKernel } from "./cuda-kernel.ts";
 
 /** Keys and values of one layer, [blocks, blockSize, G, K]. */
-export interface PagedKeys {
+interface PagedKeys {
   readonly keys: Tensor;
   readonly values: Tensor;
 }
 
 /** Queries, keys and values of the new tokens, before rotation: [B, heads, K], contiguous but for the stride of a token. */
-export interface NewHeads {
+interface NewHeads {
   readonly q_BHK: Tensor;
   readonly k_BGK: Tensor;
   readonly v_BGK: Tensor;
 }
 
-/** What all layers of a step share. */
-export interface DecodeRows {
-  /** Where the new token of each row stands, [B], int32: it sees this many tokens and itself. */
+/** The inputs of a step that all layers share. */
+interface DecodeRows {
+  /** The position of the new token of each row, [B], int32: it sees this many tokens and itself. */
   readonly positions_B: Tensor;
   /** Blocks of each row, [B, M], int32. */
   readonly table_BM: Tensor;
@@ -70,14 +70,14 @@ export function pagedDecode(
   };
 }
 
-export interface DecodeHeads {
+interface DecodeHeads {
   readonly numHeads: number;
   readonly numGroups: number;
   readonly headSize: number;
 }
 
-/** How the tokens of a row are shared out: blocks of 4, 8 or 16 warps walk `span` tokens each. */
-export interface DecodeCut {
+/** The way the tokens of a row are divided: blocks of 4, 8 or 16 warps walk `span` tokens each. */
+interface DecodeCut {
   readonly warps: number;
   /** A multiple of 16, at most 512 per warp, and at least a 64th of the longest row. */
   readonly span: number;

@@ -5,7 +5,7 @@ import type { Tensor } from "../tensor.ts";
 import { createParameter, type InitializeOptions, type Initializer, initialize } from "./initialize.ts";
 import { Module, type Parameter } from "./module.ts";
 
-/** How an Embedding starts. */
+/** Options of an Embedding. */
 export interface EmbeddingOptions extends InitializeOptions {
   /** Default standard normal, as in PyTorch. */
   readonly initialWeight?: Initializer;

@@ -14,7 +14,7 @@ import {
   stateOrZeros,
 } from "./recurrent-weights.ts";
 
-/** What a GRU remembers of each row, per layer. */
+/** The state that a GRU carries from tick to tick, per layer and row. */
 export type GRUState = {
   readonly hidden_LBD: Tensor;
 };

@@ -16,7 +16,7 @@ import { Parameter } from "./module.ts";
 /** Makes the first values of a parameter. */
 export type Initializer = (shape: readonly number[], options: InitializeOptions) => Tensor;
 
-/** Where a parameter lives, and the stream its values are drawn from. */
+/** The type and device of a parameter, and the generator its values are drawn from. */
 export interface InitializeOptions extends TensorOptions {
   /** A generator of the CPU, also for parameters on another device. */
   readonly generator: Generator;

@@ -6,7 +6,7 @@ import { expectWidth } from "./expect-width.ts";
 import { createParameter } from "./initialize.ts";
 import { Module, type Parameter } from "./module.ts";
 
-/** What a LayerNorm may be told. */
+/** Options of a LayerNorm. */
 export interface LayerNormOptions extends TensorOptions {
   /** Added to the variance. Default 1e-5, as in PyTorch. */
   readonly eps?: number;

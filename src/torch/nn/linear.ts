@@ -5,7 +5,7 @@ import { expectWidth } from "./expect-width.ts";
 import { createParameter, type InitializeOptions, type Initializer, initialize } from "./initialize.ts";
 import { Module, type Parameter } from "./module.ts";
 
-/** How a Linear starts. */
+/** Options of a Linear. */
 export interface LinearOptions extends InitializeOptions {
   /** Default true. */
   readonly hasBias?: boolean;

@@ -14,7 +14,7 @@ import {
   stateOrZeros,
 } from "./recurrent-weights.ts";
 
-/** What an LSTM remembers of each row, per layer. */
+/** The state that an LSTM carries from tick to tick, per layer and row. */
 export type LSTMState = {
   readonly hidden_LBD: Tensor;
   readonly cell_LBD: Tensor;

@@ -8,7 +8,7 @@ import { Module } from "./module.ts";
 
 /** The shape of an MLP, and how it starts. */
 export interface MLPOptions extends InitializeOptions {
-  /** From the input's size to the output's: [4, 64, 64, 2] has two hidden layers. */
+  /** The sizes of all layers, from input to output: [4, 64, 64, 2] has two hidden layers. */
   readonly widths: readonly number[];
   readonly activation: ActivationName;
   /** Default none: the last layer is linear. */

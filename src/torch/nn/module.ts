@@ -44,7 +44,7 @@ export abstract class Module {
     return this.parameters().filter((parameter) => parameter.requiresGrad);
   }
 
-  /** How many numbers the parameters hold. */
+  /** The number of values in all parameters. */
   numParameters(): number {
     return this.parameters().reduce((sum, parameter) => sum + parameter.numel, 0);
   }

@@ -10,7 +10,7 @@ import type { Tensor } from "../tensor.ts";
 import { createParameter, type InitializeOptions, type Initializer, initialize } from "./initialize.ts";
 import type { Parameter } from "./module.ts";
 
-/** The shape of a recurrent network, and how it starts. */
+/** The sizes of a recurrent network, and its initial weights. */
 export interface RecurrentOptions extends InitializeOptions {
   readonly inputSize: number;
   readonly hiddenSize: number;
@@ -85,7 +85,7 @@ export function stateOrZeros(
   );
 }
 
-/** Where cuDNN numbers its kinds of networks. */
+/** The numbers by which cuDNN knows its kinds of networks. */
 export const cudnnModes = { lstm: 2, gru: 3 } as const;
 
 /**

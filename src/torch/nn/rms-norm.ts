@@ -6,7 +6,7 @@ import { expectWidth } from "./expect-width.ts";
 import { createParameter } from "./initialize.ts";
 import { Module, type Parameter } from "./module.ts";
 
-/** What an RMSNorm may be told. */
+/** Options of an RMSNorm. */
 export interface RMSNormOptions extends TensorOptions {
   /** Added to the mean square. Default 1e-6, which the Llama and Qwen families use; PyTorch's depends on the type. */
   readonly eps?: number;

@@ -3,7 +3,7 @@ import { full } from "../create.ts";
 import { hasOp, op } from "../operator.ts";
 import type { Tensor } from "../tensor.ts";
 
-/** What a group of parameters may have of its own. */
+/** Settings that can differ between groups of parameters. */
 export interface AdamWSettings {
   readonly lr: number;
   /** Decay of the running mean of gradients, and of their squares. */
@@ -15,7 +15,7 @@ export interface AdamWSettings {
 }
 
 /** Lists of equal length. Weights and moments are changed in place. */
-export interface AdamWTensors {
+interface AdamWTensors {
   readonly weights: readonly Tensor[];
   readonly gradients: readonly Tensor[];
   readonly firstMoments: readonly Tensor[];
@@ -38,7 +38,7 @@ export function adamwUpdate(tensors: AdamWTensors, step: number, settings: AdamW
 }
 
 /** The update in one kernel. */
-export function fusedUpdate(
+function fusedUpdate(
   { weights, gradients, firstMoments, secondMoments }: AdamWTensors,
   step: number,
   { lr, betas: [beta1, beta2], eps, weightDecay }: AdamWSettings,
@@ -63,7 +63,7 @@ export function fusedUpdate(
 }
 
 /** The same, operator by operator. */
-export function foreachUpdate(
+function foreachUpdate(
   { weights, gradients, firstMoments, secondMoments }: AdamWTensors,
   step: number,
   { lr, betas: [beta1, beta2], eps, weightDecay }: AdamWSettings,

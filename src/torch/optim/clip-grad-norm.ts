@@ -7,7 +7,7 @@ import { hasOp, op } from "../operator.ts";
 import { tensorScope } from "../scope.ts";
 import type { Tensor } from "../tensor.ts";
 
-/** What to do with gradients that are not numbers. */
+/** Options of clipGradNorm. */
 export interface ClipGradNormOptions {
   /**
    * Throw when the norm is NaN or infinite. Waits for the device to see it. Default false: the gradients become NaN

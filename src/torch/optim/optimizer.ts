@@ -1,4 +1,4 @@
-/** What every optimizer can do, and the form its state is saved in. */
+/** The interface of all optimizers, and the form in which their state is saved. */
 import type { Tensor } from "../tensor.ts";
 import type { OptimizerGroup } from "./parameter-group.ts";
 

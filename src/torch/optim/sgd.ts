@@ -11,8 +11,8 @@ import type { Optimizer, OptimizerState } from "./optimizer.ts";
 import { type OptimizerGroup, type ParameterGroups, resolveGroups } from "./parameter-group.ts";
 import { expectFits, loaded, loadLrs, savedLrs } from "./saved-state.ts";
 
-/** What a group of parameters may have of its own. */
-export interface SGDSettings {
+/** Settings that can differ between groups of parameters. */
+interface SGDSettings {
   readonly lr: number;
   /** Share of the last update's direction that is kept. Default 0. */
   readonly momentum: number;

@@ -34,7 +34,7 @@ function isPrintable(byte: number): boolean {
 
 const utf8Encoder = new TextEncoder();
 
-/** By character code; -1 for a character that stands for no byte. */
+/** The byte that each character code stands for; -1 if it stands for none. */
 const byteOfCode = Int16Array.from({ length: 0x200 }, () => -1);
 for (const [byte, character] of byteLevelAlphabet().entries()) byteOfCode[character.charCodeAt(0)] = byte;
 

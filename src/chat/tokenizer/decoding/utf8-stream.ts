@@ -34,7 +34,7 @@ export class Utf8Stream {
   }
 }
 
-/** How many bytes at the end begin a character that later bytes can still complete. */
+/** The number of bytes at the end that begin a character that later bytes can still complete. */
 function openTailLength(bytes: Uint8Array): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back] ?? 0;

@@ -11,7 +11,7 @@ export function cleanUpSpaces(text: string): string {
   return CLEAN_UPS.reduce((cleaned, [from, to]) => cleaned.replaceAll(from, to), text);
 }
 
-/** In the order of the Rust `tokenizers` library. */
+/** The clean-up replacements, in the order of the Rust `tokenizers` library. */
 const CLEAN_UPS = [
   [" .", "."],
   [" ?", "?"],

@@ -9,7 +9,7 @@ import { RerollError } from "../../../errors/reroll-error.ts";
 import type { ByteSource } from "../byte-source.ts";
 
 /** A vocabulary of a quarter of a million tokens with its merges takes about 16 MB; this leaves room and bounds a hostile file. */
-export const maxGgufHeaderBytes = 64 * 2 ** 20;
+const maxGgufHeaderBytes = 64 * 2 ** 20;
 
 /** A position in a GGUF header. Each read names the field, for the message when it is not there. */
 export class GgufCursor {

@@ -97,7 +97,7 @@ test.each(names)("%s equals the Python package gguf bit for bit", (name) => {
   const file = openGguf(`${fixtures}${name}.gguf`);
   const values = file.readTensor("blocks");
   const expected = file.readTensor("expected");
-  expect(file.tensors.get("blocks")?.type.toLowerCase()).toBe(name);
+  expect(file.header.tensors.get("blocks")?.type.toLowerCase()).toBe(name);
   expect(values.length).toBe(1024);
   const differing = [...values.keys()].filter((index) => !Object.is(values[index], expected[index]));
   expect(differing).toEqual([]);

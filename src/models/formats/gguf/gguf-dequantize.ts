@@ -135,7 +135,7 @@ function dequantizeQ8Zero(bytes: Uint8Array, values: Float32Array): void {
 
 /**
  * Block: scale d, minimum scale m, 12 bytes of eight 6-bit pairs (see `unpackScales`), 128 bytes of two values.
- * Of each 64 values the first 32 are the low halves of 32 bytes and the next 32 their high halves. v = d s q - m t.
+ * In each run of 64 values, the first 32 are the low halves of 32 bytes and the next 32 their high halves. v = d s q - m t.
  */
 function dequantizeQ4K(bytes: Uint8Array, values: Float32Array): void {
   const scales = new Float64Array(16);
@@ -157,7 +157,7 @@ function dequantizeQ4K(bytes: Uint8Array, values: Float32Array): void {
   }
 }
 
-/** As Q4_K, with 32 bytes of fifth bits before the low bits: bit g of byte i belongs to value i of the g-th 32. */
+/** Like Q4_K, with 32 bytes of fifth bits before the low bits: bit g of byte i belongs to value i of the g-th 32. */
 function dequantizeQ5K(bytes: Uint8Array, values: Float32Array): void {
   const scales = new Float64Array(16);
   for (let at = 0, out = 0; out < values.length; at += 176, out += 256) {

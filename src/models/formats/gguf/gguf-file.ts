@@ -1,5 +1,5 @@
 /**
- * Opens a GGUF file: its metadata and tensors as they are, and the same model as Hugging Face would hold it.
+ * Opens a GGUF file: its metadata and its tensors, as they are stored.
  *
  * Only the header is read at opening. Each read opens the file anew, so nothing has to be closed, and streams through
  * a buffer of about 1 MiB, so memory is that of the values asked for.
@@ -13,31 +13,17 @@ import { readExactly } from "../read-exactly.ts";
 import { showName } from "../show-name.ts";
 import { withOpenFile } from "../with-open-file.ts";
 import { ggmlTypes } from "./ggml-type.ts";
-import { ggufArchitecture, type HuggingFaceConfig, huggingFaceConfigOf } from "./gguf-config.ts";
 import { dequantizableTypes, dequantize, isDequantizable } from "./gguf-dequantize.ts";
 import { type GgufHeader, type GgufTensor, parseGgufHeader } from "./gguf-header.ts";
-import { ggufTensorRole } from "./gguf-names.ts";
-import type { GgufValue } from "./gguf-value.ts";
-import { undoRopePermutation } from "./undo-rope-permutation.ts";
-
-/** A weight under its Hugging Face name. `read` loads its values, anew at each call. */
-export interface HuggingFaceTensor {
-  readonly name: string;
-  readonly shape: readonly number[];
-  read(): Float32Array;
-}
 
 /** An open GGUF file. */
 export interface GgufFile {
   readonly path: string;
-  readonly metadata: ReadonlyMap<string, GgufValue>;
-  readonly tensors: ReadonlyMap<string, GgufTensor>;
+  readonly header: GgufHeader;
   /** The values of a tensor under its name in the file, row after row, as they are stored. */
   readTensor(name: string): Float32Array;
-  /** The config.json of the model, for the architectures llama (and Mistral), qwen2, qwen3 and qwen3moe. */
-  huggingFaceConfig(): HuggingFaceConfig;
-  /** Every weight of the model under its Hugging Face name, in the order of the file. Experts come one by one. */
-  huggingFaceTensors(): Iterable<HuggingFaceTensor>;
+  /** The same for `count` values from value `first` on; both are multiples of the row length. */
+  readValues(name: string, first: number, count: number): Float32Array;
 }
 
 /** Reads and checks the header of a file. */
@@ -58,98 +44,30 @@ export function openGguf(path: string): GgufFile {
 
 class OpenGgufFile implements GgufFile {
   readonly path: string;
-  readonly #header: GgufHeader;
+  readonly header: GgufHeader;
 
   constructor(path: string, header: GgufHeader) {
     this.path = path;
-    this.#header = header;
-  }
-
-  get metadata(): ReadonlyMap<string, GgufValue> {
-    return this.#header.metadata;
-  }
-
-  get tensors(): ReadonlyMap<string, GgufTensor> {
-    return this.#header.tensors;
+    this.header = header;
   }
 
   readTensor(name: string): Float32Array {
-    const tensor = this.tensors.get(name);
+    return this.readValues(name, 0, countElements(this.#tensor(name).shape));
+  }
+
+  readValues(name: string, first: number, count: number): Float32Array {
+    return readValues(this.path, this.#tensor(name), first, count);
+  }
+
+  #tensor(name: string): GgufTensor {
+    const { tensors } = this.header;
+    const tensor = tensors.get(name);
     if (tensor === undefined) {
-      const nearest = nearestName(name, this.tensors.keys());
+      const nearest = nearestName(name, tensors.keys());
       const hint = nearest === undefined ? "" : ` Nearest name in the file: ${showName(nearest)}.`;
       throw new RerollError("TENSOR_NOT_FOUND", `${this.path} has no tensor ${showName(name)}.${hint}`, { name });
     }
-    return readValues(this.path, tensor, 0, countElements(tensor.shape));
-  }
-
-  huggingFaceConfig(): HuggingFaceConfig {
-    const ropeFactors = this.tensors.has("rope_freqs.weight") ? this.readTensor("rope_freqs.weight") : null;
-    return huggingFaceConfigOf(this.#header, ropeFactors, basename(this.path));
-  }
-
-  *huggingFaceTensors(): Iterable<HuggingFaceTensor> {
-    const config = this.huggingFaceConfig();
-    const architecture = ggufArchitecture(this.#header, basename(this.path));
-    for (const tensor of this.tensors.values()) {
-      const role = ggufTensorRole(tensor.name, architecture);
-      switch (role.kind) {
-        case "weight":
-          yield { name: role.name, shape: tensor.shape, read: () => this.readTensor(tensor.name) };
-          break;
-        case "rope-permuted":
-          yield this.#permutedTensor(tensor, role, config);
-          break;
-        case "experts":
-          yield* this.#expertTensors(tensor, role, config);
-          break;
-        case "rope-factors":
-          break;
-        case "unknown":
-          throw this.#unexpectedTensor(tensor, `${architecture} models have no such tensor`);
-      }
-    }
-  }
-
-  #permutedTensor(
-    tensor: GgufTensor,
-    { name, heads }: { readonly name: string; readonly heads: "query" | "key" },
-    config: HuggingFaceConfig,
-  ): HuggingFaceTensor {
-    const numHeads = heads === "query" ? config.num_attention_heads : config.num_key_value_heads;
-    const numRows = numHeads * config.head_dim;
-    if (tensor.shape[0] !== numRows || numRows === 0) {
-      throw this.#unexpectedTensor(tensor, `${numHeads} heads of ${config.head_dim} need ${numRows} rows`);
-    }
-    return {
-      name,
-      shape: tensor.shape,
-      read: () => undoRopePermutation(this.readTensor(tensor.name), numRows, numHeads),
-    };
-  }
-
-  *#expertTensors(
-    tensor: GgufTensor,
-    { nameOf }: { nameOf(expert: number): string },
-    config: HuggingFaceConfig,
-  ): Iterable<HuggingFaceTensor> {
-    const [numExperts, ...shape] = tensor.shape;
-    const size = countElements(shape);
-    if (numExperts === undefined || numExperts !== config.num_experts || shape.length !== 2 || size === 0) {
-      throw this.#unexpectedTensor(tensor, `${config.num_experts} experts need that many matrices`);
-    }
-    for (let expert = 0; expert < numExperts; expert++) {
-      yield { name: nameOf(expert), shape, read: () => readValues(this.path, tensor, expert * size, size) };
-    }
-  }
-
-  #unexpectedTensor({ name, shape }: GgufTensor, why: string): RerollError {
-    return new RerollError(
-      "GGUF_UNSUPPORTED",
-      `${basename(this.path)} has tensor ${showName(name)} of shape [${shape}], but ${why}. ` +
-        "Use the safetensors release of the model.",
-      { path: this.path, name },
-    );
+    return tensor;
   }
 }
 

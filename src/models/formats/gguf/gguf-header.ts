@@ -19,16 +19,16 @@ export interface GgufTensor {
   /** Slowest dimension first, as in PyTorch; the file has it the other way round. */
   readonly shape: readonly number[];
   readonly type: GgmlType;
-  /** From the start of the file. */
+  /** Offset of the first byte, counted from the start of the file. */
   readonly byteOffset: number;
   readonly byteLength: number;
 }
 
-/** What a GGUF file holds. */
+/** The contents of a GGUF file, without the values of its tensors. */
 export interface GgufHeader {
   readonly version: number;
   readonly metadata: ReadonlyMap<string, GgufValue>;
-  /** By name, in the order of their bytes. */
+  /** The tensors by name, in the order of their bytes. */
   readonly tensors: ReadonlyMap<string, GgufTensor>;
   /** Byte of the file at which tensor data begins. */
   readonly dataOffset: number;

@@ -68,7 +68,7 @@ export class GgufSettings {
     throw this.#wrongType(key, "a text");
   }
 
-  /** How many elements an array has, undefined where there is none. */
+  /** The length of an array, or undefined if the key is missing. */
   arrayLength(key: string): number | undefined {
     const value = this.#metadata.get(key);
     if (value === undefined) return undefined;

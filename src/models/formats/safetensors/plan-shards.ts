@@ -7,18 +7,18 @@ import { showName } from "../show-name.ts";
 import type { ShardedIndex } from "./sharded-index.ts";
 
 /** A file to write and the tensors that go into it, in order. */
-export interface PlannedShard {
+interface PlannedShard {
   readonly fileName: string;
   readonly tensorNames: readonly string[];
 }
 
 /** A whole checkpoint to write. `index` is null when one file, `model.safetensors`, holds everything. */
-export interface ShardPlan {
+interface ShardPlan {
   readonly shards: readonly PlannedShard[];
   readonly index: ShardedIndex | null;
 }
 
-/** What transformers 4 writes by default; other tools expect files of about this size. */
+/** The shard size that transformers 4 writes by default; other tools expect files of about this size. */
 export const defaultMaxShardBytes = 5_000_000_000;
 
 /**

@@ -16,8 +16,8 @@ import { withOpenFile } from "../with-open-file.ts";
 import { isSafetensorsDtype, type SafetensorsDtype, safetensorsDtypeBytes } from "./safetensors-dtype.ts";
 import { parseSafetensorsJson, type RawSafetensorsEntry } from "./safetensors-json.ts";
 
-/** Where one tensor lies. `start` and `end` count from `dataOffset`, as in the file. */
-export interface SafetensorsTensor {
+/** The type, shape and place of one tensor. `start` and `end` count from `dataOffset`, as in the file. */
+interface SafetensorsTensor {
   readonly dtype: SafetensorsDtype;
   readonly shape: readonly number[];
   readonly start: number;
@@ -26,9 +26,9 @@ export interface SafetensorsTensor {
   readonly isAligned: boolean;
 }
 
-/** What a safetensors file holds. */
+/** The contents of a safetensors file, without the values of its tensors. */
 export interface SafetensorsHeader {
-  /** By name, in the order of their bytes in the file. */
+  /** The tensors by name, in the order of their bytes in the file. */
   readonly tensors: ReadonlyMap<string, SafetensorsTensor>;
   readonly metadata: Readonly<Record<string, string>>;
   /** Byte of the file at which the data begins. */

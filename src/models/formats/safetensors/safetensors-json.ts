@@ -14,8 +14,8 @@ export interface RawSafetensorsEntry {
   readonly dataOffsets: readonly number[];
 }
 
-/** What the header says, before any sense is made of it. */
-export interface RawSafetensorsHeader {
+/** The header as parsed, before anything in it is checked. */
+interface RawSafetensorsHeader {
   readonly entries: readonly RawSafetensorsEntry[];
   readonly metadata: Readonly<Record<string, string>>;
 }

@@ -5,8 +5,8 @@
 import { basename } from "node:path";
 import { jsonDepth } from "../../../errors/json-depth.ts";
 import { RerollError } from "../../../errors/reroll-error.ts";
+import { replaceFileSync } from "../../../files/replace-file.ts";
 import { readExactly } from "../read-exactly.ts";
-import { replaceFile } from "../replace-file.ts";
 import { showName } from "../show-name.ts";
 import { withOpenFile } from "../with-open-file.ts";
 import { maxSafetensorsHeaderBytes } from "./safetensors-header.ts";
@@ -59,7 +59,7 @@ export function writeShardedIndex(path: string, { totalSize, weightMap }: Sharde
   const sorted = [...weightMap].sort(([left], [right]) => (left < right ? -1 : 1));
   const metadata = totalSize === null ? {} : { total_size: totalSize };
   const json = JSON.stringify({ metadata, weight_map: Object.fromEntries(sorted) }, null, 2);
-  replaceFile(path, (append) => append(new TextEncoder().encode(`${json}\n`)));
+  replaceFileSync(path, (append) => append(new TextEncoder().encode(`${json}\n`)));
 }
 
 /** Letters, digits and the usual marks: no separator of any system and no leading dot, so it cannot leave the folder. */

@@ -6,8 +6,8 @@
  */
 
 import { RerollError } from "../../../errors/reroll-error.ts";
+import { replaceFileSync } from "../../../files/replace-file.ts";
 import { countElements } from "../count-elements.ts";
-import { replaceFile } from "../replace-file.ts";
 import { showName } from "../show-name.ts";
 import { isSafetensorsDtype, type SafetensorsDtype, safetensorsDtypeBytes } from "./safetensors-dtype.ts";
 import { maxSafetensorsHeaderBytes } from "./safetensors-header.ts";
@@ -34,7 +34,7 @@ export function writeSafetensors(
   const ordered = tensors.map((tensor) => ({ tensor, byteLength: countBytes(tensor) }));
   ordered.sort((left, right) => safetensorsDtypeBytes[right.tensor.dtype] - safetensorsDtypeBytes[left.tensor.dtype]);
   const header = buildHeader(ordered, metadata);
-  replaceFile(path, (append) => {
+  replaceFileSync(path, (append) => {
     append(header);
     for (const { tensor, byteLength } of ordered) appendTensor(tensor, byteLength, append);
   });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { StopTextCutter } from "./stop-text.ts";
+import { StopTextCutter } from "./stop-text-cutter.ts";
 
 test("text is cut before the first stop string, wherever the pieces end", () => {
   const text = "one two three four";

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { loadTokenizer } from "../../chat/tokenizer/load-tokenizer.ts";
-import { StopText } from "./stop-text.ts";
+import { StopTextFinder } from "./stop-text-finder.ts";
 
 const tokenizer = await loadTokenizer("fixtures/tokenizer");
 
 /** What is found at each token of a text. */
 function search(text: string, stops: readonly string[]): (string | undefined)[] {
-  const stopText = new StopText(tokenizer, stops);
+  const stopText = new StopTextFinder(tokenizer, stops);
   return [...tokenizer.encode(text)].map((id) => stopText.push(id));
 }
 

@@ -6,10 +6,10 @@
  */
 
 import { RerollError } from "../../../errors/reroll-error.ts";
-import { showName } from "../show-name.ts";
-import type { GgufHeader } from "./gguf-header.ts";
-import { type GgufArchitecture, ggufArchitectures } from "./gguf-names.ts";
-import { GgufSettings } from "./gguf-settings.ts";
+import type { GgufHeader } from "../../formats/gguf/gguf-header.ts";
+import { GgufSettings } from "../../formats/gguf/gguf-settings.ts";
+import { showName } from "../../formats/show-name.ts";
+import { familyOfArchitecture, type StoredFamily } from "./gguf-names.ts";
 import { type Llama3Rope, recoverLlama3Rope } from "./llama3-rope.ts";
 
 /** The part of a Hugging Face config.json that a GGUF file determines. */
@@ -24,28 +24,18 @@ export interface HuggingFaceConfig {
   readonly head_dim: number;
   readonly vocab_size: number;
   readonly max_position_embeddings: number;
-  readonly hidden_act: "silu";
   readonly rms_norm_eps: number;
   readonly rope_theta: number;
   readonly rope_scaling: RopeScaling | null;
   readonly tie_word_embeddings: boolean;
-  /** Not for qwen2, which always has biases on query, key and value. */
-  readonly attention_bias?: boolean;
-  /** Only for llama. */
-  readonly mlp_bias?: boolean;
   readonly bos_token_id?: number;
   readonly eos_token_id?: number;
-  /** From here on only for qwen3moe. */
-  readonly num_experts?: number;
-  readonly num_experts_per_tok?: number;
-  readonly moe_intermediate_size?: number;
-  readonly norm_topk_prob?: boolean;
-  readonly decoder_sparse_step?: number;
-  readonly mlp_only_layers?: readonly number[];
+  /** The family's own keys. */
+  readonly [key: string]: unknown;
 }
 
-/** How rotary positions are stretched beyond the context the model was first trained with. */
-export type RopeScaling =
+/** A scaling that stretches rotary positions beyond the context the model was first trained with. */
+type RopeScaling =
   | { readonly rope_type: "linear"; readonly factor: number }
   | {
       readonly rope_type: "yarn";
@@ -57,13 +47,13 @@ export type RopeScaling =
     }
   | Llama3Rope;
 
-/** The architecture of a file, or an error when its tensors cannot be mapped. */
-export function ggufArchitecture(header: GgufHeader, fileName: string): GgufArchitecture {
-  const name = new GgufSettings(header, fileName).text("general.architecture");
-  const known = ggufArchitectures.find((architecture) => architecture === name);
-  if (known === undefined)
-    throw unsupported(fileName, `its architecture is ${showName(name)}`, ggufArchitectures.join(", "));
-  return known;
+/** The family of a file by its architecture, or an error when we have no such family. */
+export function ggufFamily(header: GgufHeader, fileName: string): { modelType: string; family: StoredFamily } {
+  const architecture = new GgufSettings(header, fileName).text("general.architecture");
+  const known = familyOfArchitecture.get(architecture);
+  if (known !== undefined) return known;
+  const allowed = [...familyOfArchitecture.keys()].join(", ");
+  throw unsupported(fileName, `its architecture is ${showName(architecture)}`, allowed);
 }
 
 /**
@@ -75,9 +65,10 @@ export function huggingFaceConfigOf(
   ropeFactors: Float32Array | null,
   fileName: string,
 ): HuggingFaceConfig {
-  const architecture = ggufArchitecture(header, fileName);
+  const { modelType, family } = ggufFamily(header, fileName);
+  const { architecture } = family.gguf;
   const settings = new GgufSettings(header, fileName);
-  checkComputable(settings, architecture);
+  checkComputable(settings, family);
   const hiddenSize = settings.count(`${architecture}.embedding_length`);
   const numHeads = settings.count(`${architecture}.attention.head_count`);
   const numKeyValueHeads = settings.optionalCount(`${architecture}.attention.head_count_kv`) ?? numHeads;
@@ -90,53 +81,44 @@ export function huggingFaceConfigOf(
     throw settings.invalid(`rope_freqs.weight has ${ropeFactors.length} values for heads of ${headDim}`);
   }
   const ropeTheta = settings.optionalPositive(`${architecture}.rope.freq_base`) ?? 10_000;
-  const { model_type, className } = huggingFaceFamilies[architecture];
   return {
-    architectures: [className],
-    model_type,
+    architectures: [family.className],
+    model_type: modelType,
     hidden_size: hiddenSize,
     intermediate_size: settings.count(`${architecture}.feed_forward_length`),
     num_hidden_layers: settings.count(`${architecture}.block_count`),
     num_attention_heads: numHeads,
     num_key_value_heads: numKeyValueHeads,
     head_dim: headDim,
-    vocab_size: vocabSize(settings, header, architecture),
+    vocab_size: vocabSize(settings, header, family),
     max_position_embeddings: settings.count(`${architecture}.context_length`),
-    hidden_act: "silu",
     rms_norm_eps: settings.positive(`${architecture}.attention.layer_norm_rms_epsilon`),
     rope_theta: ropeTheta,
     rope_scaling: ropeScaling(settings, architecture, ropeFactors, ropeTheta),
-    tie_word_embeddings: !header.tensors.has("output.weight"),
-    ...biases(header, architecture),
+    tie_word_embeddings: !header.tensors.has(`${family.names.model.head.gguf}.weight`),
     ...specialTokens(settings),
-    ...(architecture === "qwen3moe" ? mixture(settings, header, architecture) : {}),
+    ...family.gguf.readKeys(settings, header.tensors),
   };
 }
 
-const huggingFaceFamilies = {
-  llama: { model_type: "llama", className: "LlamaForCausalLM" },
-  qwen2: { model_type: "qwen2", className: "Qwen2ForCausalLM" },
-  qwen3: { model_type: "qwen3", className: "Qwen3ForCausalLM" },
-  qwen3moe: { model_type: "qwen3_moe", className: "Qwen3MoeForCausalLM" },
-};
-
 /** Refuses files that look like an architecture we map but compute something else. */
-function checkComputable(settings: GgufSettings, architecture: GgufArchitecture): void {
+function checkComputable(settings: GgufSettings, { gguf: { architecture }, names }: StoredFamily): void {
   const parts = settings.optionalCount("split.count") ?? 1;
   if (parts > 1)
     throw unsupported(settings.fileName, `it is one of ${parts} parts`, "whole files; join them with llama-gguf-split");
   const experts = settings.optionalCount(`${architecture}.expert_count`) ?? 0;
-  if (architecture !== "qwen3moe" && experts > 0) {
+  if (names.layer.router === undefined && experts > 0) {
+    const mixtures = [...familyOfArchitecture].filter(([, { family }]) => family.names.layer.router !== undefined);
     throw unsupported(
       settings.fileName,
       `it is a ${architecture} model with ${experts} experts`,
-      "qwen3moe for mixtures of experts",
+      `${mixtures.map(([name]) => name).join(", ")} for mixtures of experts`,
     );
   }
 }
 
-/** All four architectures rotate whole heads, and their keys and values are of one size. */
-function checkHeadSize(settings: GgufSettings, architecture: GgufArchitecture, headDim: number): void {
+/** All architectures rotate whole heads, and their keys and values are of one size. */
+function checkHeadSize(settings: GgufSettings, architecture: string, headDim: number): void {
   if (!Number.isInteger(headDim) || headDim % 2 !== 0)
     throw settings.invalid(`its head size is ${headDim} and must be even`);
   for (const key of ["attention.value_length", "rope.dimension_count"]) {
@@ -147,23 +129,20 @@ function checkHeadSize(settings: GgufSettings, architecture: GgufArchitecture, h
 }
 
 /** The rows of the embedding are the truth; a list of tokens of another length means a damaged or edited file. */
-function vocabSize(settings: GgufSettings, header: GgufHeader, architecture: GgufArchitecture): number {
-  const rows = header.tensors.get("token_embd.weight")?.shape[0];
-  if (rows === undefined) throw settings.invalid('it has no tensor "token_embd.weight"');
+function vocabSize(
+  settings: GgufSettings,
+  header: GgufHeader,
+  { gguf: { architecture }, names }: StoredFamily,
+): number {
+  const name = `${names.model.embedding.gguf}.weight`;
+  const rows = header.tensors.get(name)?.shape[0];
+  if (rows === undefined) throw settings.invalid(`it has no tensor "${name}"`);
   const tokens = settings.arrayLength("tokenizer.ggml.tokens");
   const stated = settings.optionalCount(`${architecture}.vocab_size`) ?? tokens ?? rows;
   if (stated !== rows || (tokens ?? rows) !== rows) {
     throw settings.invalid(`its embedding has ${rows} rows for a vocabulary of ${stated} and ${tokens ?? rows} tokens`);
   }
   return rows;
-}
-
-function biases(header: GgufHeader, architecture: GgufArchitecture) {
-  if (architecture === "qwen2") return {};
-  const attention_bias = header.tensors.has("blk.0.attn_q.bias");
-  return architecture === "llama"
-    ? { attention_bias, mlp_bias: header.tensors.has("blk.0.ffn_down.bias") }
-    : { attention_bias };
 }
 
 function specialTokens(settings: GgufSettings) {
@@ -175,24 +154,9 @@ function specialTokens(settings: GgufSettings) {
   };
 }
 
-/** Qwen3's mixtures have experts in every layer and normalize the chosen experts' weights; llama.cpp has both built in. */
-function mixture(settings: GgufSettings, header: GgufHeader, architecture: GgufArchitecture) {
-  const stacked = header.tensors.get("blk.0.ffn_gate_exps.weight");
-  const expertSize = settings.optionalCount(`${architecture}.expert_feed_forward_length`) ?? stacked?.shape[1];
-  if (expertSize === undefined) throw settings.invalid(`it has no ${architecture}.expert_feed_forward_length`);
-  return {
-    num_experts: settings.count(`${architecture}.expert_count`),
-    num_experts_per_tok: settings.count(`${architecture}.expert_used_count`),
-    moe_intermediate_size: expertSize,
-    norm_topk_prob: true,
-    decoder_sparse_step: 1,
-    mlp_only_layers: [],
-  };
-}
-
 function ropeScaling(
   settings: GgufSettings,
-  architecture: GgufArchitecture,
+  architecture: string,
   ropeFactors: Float32Array | null,
   ropeTheta: number,
 ): RopeScaling | null {
@@ -225,7 +189,7 @@ function llama3Scaling(settings: GgufSettings, ropeFactors: Float32Array, ropeTh
   );
 }
 
-function yarnScaling(settings: GgufSettings, architecture: GgufArchitecture, factor: number): RopeScaling {
+function yarnScaling(settings: GgufSettings, architecture: string, factor: number): RopeScaling {
   const prefix = `${architecture}.rope.scaling`;
   const extrapolation = settings.optionalNumber(`${prefix}.yarn_ext_factor`) ?? 1;
   const logMultiplier = settings.optionalNumber(`${prefix}.yarn_log_multiplier`) ?? 0;

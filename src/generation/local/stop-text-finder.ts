@@ -2,7 +2,7 @@
 import { IncrementalDecoder } from "../../chat/tokenizer/incremental-decoder.ts";
 import type { Tokenizer } from "../../chat/tokenizer/tokenizer.ts";
 
-export class StopText {
+export class StopTextFinder {
   readonly #decoder: IncrementalDecoder;
   readonly #stops: readonly string[];
   readonly #longest: number;

@@ -1,12 +1,12 @@
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
+import type { GgufTensor } from "../../formats/gguf/gguf-header.ts";
+import type { GgufValue } from "../../formats/gguf/gguf-value.ts";
 import { huggingFaceConfigOf } from "./gguf-config.ts";
-import { openGguf } from "./gguf-file.ts";
-import type { GgufTensor } from "./gguf-header.ts";
-import type { GgufValue } from "./gguf-value.ts";
+import { openGgufModel } from "./gguf-model.ts";
 
 const fixture = (name: string) =>
-  openGguf(fileURLToPath(new URL(`../../../../fixtures/gguf/${name}.gguf`, import.meta.url)));
+  openGgufModel(fileURLToPath(new URL(`../../../../fixtures/gguf/${name}.gguf`, import.meta.url)));
 
 const shared = {
   hidden_size: 16,
@@ -17,7 +17,6 @@ const shared = {
   head_dim: 4,
   vocab_size: 8,
   max_position_embeddings: 128,
-  hidden_act: "silu",
   rms_norm_eps: 1e-6,
   rope_theta: 1_000_000,
   rope_scaling: null,
@@ -26,7 +25,7 @@ const shared = {
 };
 
 test("a llama file with biases, its own head and Llama 3 scaling", () => {
-  const { rope_scaling, ...config } = fixture("llama").huggingFaceConfig();
+  const { rope_scaling, ...config } = fixture("llama").config;
   const { rope_scaling: _, ...expected } = shared;
   expect(config).toEqual({
     ...expected,
@@ -40,7 +39,7 @@ test("a llama file with biases, its own head and Llama 3 scaling", () => {
 });
 
 test("a qwen2 file with tied embeddings and yarn", () => {
-  expect(fixture("qwen2").huggingFaceConfig()).toEqual({
+  expect(fixture("qwen2").config).toEqual({
     ...shared,
     architectures: ["Qwen2ForCausalLM"],
     model_type: "qwen2",
@@ -50,7 +49,7 @@ test("a qwen2 file with tied embeddings and yarn", () => {
 });
 
 test("a qwen3 file", () => {
-  expect(fixture("qwen3").huggingFaceConfig()).toEqual({
+  expect(fixture("qwen3").config).toEqual({
     ...shared,
     architectures: ["Qwen3ForCausalLM"],
     model_type: "qwen3",
@@ -60,7 +59,7 @@ test("a qwen3 file", () => {
 });
 
 test("a qwen3moe file", () => {
-  expect(fixture("qwen3moe").huggingFaceConfig()).toEqual({
+  expect(fixture("qwen3moe").config).toEqual({
     ...shared,
     architectures: ["Qwen3MoeForCausalLM"],
     model_type: "qwen3_moe",

@@ -6,25 +6,25 @@
  * before, and the sample builder forks there.
  */
 
-import { buildChatPrompt } from "../chat/chat-prompt.ts";
-import { PromptEncoder } from "../chat/prompt-encoder.ts";
-import { promptKeyOf, type RecordedReply } from "../chat/reply-index.ts";
-import type { ChatOptions } from "../chat/template/chat-template.ts";
-import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
 import type { ChatMessage, ChatTool } from "../flow/chat-message.ts";
 import type { Turn } from "../flow/trajectory.ts";
+import { buildChatPrompt } from "./chat-prompt.ts";
+import { PromptEncoder } from "./prompt-encoder.ts";
+import { promptKeyOf, type RecordedReply } from "./reply-index.ts";
+import type { ChatOptions } from "./template/chat-template.ts";
+import type { Tokenizer } from "./tokenizer/tokenizer.ts";
 
 /** Whether the model sees the whole conversation, or the instructions and the latest observation alone. */
 type TurnContext = "conversation" | "turn";
 
 export interface ChatFormatOptions {
-  /** Default "conversation". */
+  /** Whether the model sees the whole conversation or only the latest observation. Default "conversation". */
   readonly context?: TurnContext;
-  /** Passed to the chat template. */
+  /** Options for the chat template. */
   readonly chat?: ChatOptions;
 }
 
-/** How conversations become tokens; one for all episodes of a run, so that what they share is encoded once. */
+/** Turns conversations into tokens. All episodes of a run share one, so that their common text is encoded once. */
 export class ChatFormat {
   readonly tokenizer: Tokenizer;
   readonly context: TurnContext;
@@ -39,7 +39,7 @@ export class ChatFormat {
     this.encoder = new PromptEncoder(tokenizer);
   }
 
-  /** A prompt without replies in it, made once for the samples of a group. */
+  /** A prompt without replies in it, encoded once for all samples of a group. */
   opening(key: string, make: () => Promise<Int32Array>): Promise<Int32Array> {
     const known = this.#openings.get(key);
     if (known !== undefined) return known;
@@ -49,11 +49,12 @@ export class ChatFormat {
     return made;
   }
 
-  /** What the model wrote, without the token that ended it. */
+  /** The text of a reply, without the token that ended it. */
   replyText({ tokenIds }: { readonly tokenIds: Int32Array }): string {
     return this.tokenizer.decode(this.#endsWithStop(tokenIds) ? tokenIds.subarray(0, -1) : tokenIds);
   }
 
+  /** The text of the token that ended a reply; "" if a limit ended it. */
   endText(tokenIds: Int32Array): string {
     return this.#endsWithStop(tokenIds) ? this.tokenizer.decode([tokenIds.at(-1)!]) : "";
   }
@@ -109,6 +110,7 @@ export class Conversation {
     return this.#format.opening(JSON.stringify([shown, this.#tools, maxTokens]), make);
   }
 
+  /** Adds the reply of the model, whose tokens later prompts will contain. */
   answer({ promptIds, reply, replyText }: Pick<Turn, "promptIds" | "reply" | "replyText">): void {
     const message: ChatMessage = { role: "assistant", content: replyText };
     const recorded: RecordedReply = {

@@ -1,8 +1,12 @@
 import { expect, test } from "vitest";
-import { type GgufArchitecture, ggufTensorRole } from "./gguf-names.ts";
+import { familyOfArchitecture, ggufTensorRole } from "./gguf-names.ts";
 
-function nameOf(name: string, architecture: GgufArchitecture): string {
-  const role = ggufTensorRole(name, architecture);
+function roleOf(name: string, architecture: string) {
+  return ggufTensorRole(name, familyOfArchitecture.get(architecture)!.family);
+}
+
+function nameOf(name: string, architecture: string): string {
+  const role = roleOf(name, architecture);
   if (role.kind === "experts") return role.nameOf(7);
   return "name" in role ? role.name : role.kind;
 }
@@ -24,19 +28,15 @@ test.each([
   expect(nameOf(name, "qwen2")).toBe(expected);
 });
 
-test("only llama's query and key projections are permuted", () => {
-  expect(ggufTensorRole("blk.3.attn_q.weight", "llama")).toEqual({
-    kind: "rope-permuted",
-    name: "model.layers.3.self_attn.q_proj.weight",
-    heads: "query",
-  });
-  expect(ggufTensorRole("blk.3.attn_k.bias", "llama")).toEqual({
-    kind: "rope-permuted",
-    name: "model.layers.3.self_attn.k_proj.bias",
-    heads: "key",
-  });
-  expect(ggufTensorRole("blk.3.attn_v.weight", "llama").kind).toBe("weight");
-  expect(ggufTensorRole("blk.3.attn_q.weight", "qwen3").kind).toBe("weight");
+test("only llama's query and key projections are stored in another form", () => {
+  const isRestored = (name: string, architecture: string) => {
+    const role = roleOf(name, architecture);
+    return role.kind === "weight" && role.form !== null;
+  };
+  expect(isRestored("blk.3.attn_q.weight", "llama")).toBe(true);
+  expect(isRestored("blk.3.attn_k.bias", "llama")).toBe(true);
+  expect(isRestored("blk.3.attn_v.weight", "llama")).toBe(false);
+  expect(isRestored("blk.3.attn_q.weight", "qwen3")).toBe(false);
 });
 
 test("head norms belong to qwen3 only", () => {
@@ -50,6 +50,15 @@ test("router and experts belong to qwen3moe only", () => {
   expect(nameOf("blk.0.ffn_down_exps.weight", "qwen3moe")).toBe("model.layers.0.mlp.experts.7.down_proj.weight");
   expect(nameOf("blk.0.ffn_gate_exps.weight", "llama")).toBe("unknown");
   expect(nameOf("blk.0.ffn_gate.weight", "qwen3moe")).toBe("unknown");
+});
+
+test("every family but mistral has an architecture of its own", () => {
+  expect([...familyOfArchitecture].map(([architecture, { modelType }]) => [architecture, modelType])).toEqual([
+    ["llama", "llama"],
+    ["qwen2", "qwen2"],
+    ["qwen3", "qwen3"],
+    ["qwen3moe", "qwen3_moe"],
+  ]);
 });
 
 test("rotary factors are configuration of llama", () => {
