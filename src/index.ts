@@ -192,7 +192,6 @@ export { listRuns, readMetrics, readRun, readTrajectories } from "./tracking/rea
 export { RunFolder } from "./tracking/run-folder.ts";
 export { openRunTracker, type RunTracker } from "./tracking/run-tracker.ts";
 export { createProcessGroupRanks } from "./training/process-group-ranks.ts";
-export { splitByGroups } from "./training/split-batch.ts";
 export { startThreadedTrainer } from "./training/threaded-trainer.ts";
 export { TokenTrainer, type TokenTrainerOptions, type TokenTrainerParts } from "./training/token-trainer.ts";
 export type { Trainer } from "./training/trainer.ts";

@@ -5,7 +5,6 @@
  * started here is closed here, whatever happens.
  */
 import { join } from "node:path";
-import { buildRecipe, type RecipeChoice } from "../algorithms/recipes/table.ts";
 import type { Clock } from "../flow/clock.ts";
 import type { Metrics } from "../flow/metrics.ts";
 import type { LoopPosition } from "../loops/loop-parts.ts";
@@ -60,7 +59,7 @@ async function train(config: RunConfig, options: TrainOptions, parts: RunParts):
   const scheduler = buildScheduler(config, episodes, sources, clock, (event) => recorder.sampleEvent(event));
   try {
     const saved = options.isResumed ? await checkpoints.latest() : null;
-    const experience = buildExperience(config, buildRecipe(config.algorithm as RecipeChoice));
+    const experience = buildExperience(config);
     if (saved !== null) {
       await trainer.loadState(join(saved.folder, "state"));
       await scheduler.restore(saved.state.rollout);

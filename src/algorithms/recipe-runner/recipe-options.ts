@@ -14,7 +14,7 @@ const correction = z.strictObject({
     .describe("How thresholds are read: as bounds on policy / sampler, or as verl's code reads them."),
   importance: z
     .strictObject({
-      level: z.enum(["token", "sequence"]).describe("A weight per token, or the product over the sequence."),
+      level: z.enum(["token", "sequence"]).describe("A weight per token, or the product over the sequence: one row."),
       threshold: threshold.describe('Bounds of the weights: t, or "low_high".'),
       outside: z.enum(["clip", "zero"]).exactOptional().describe("What weights out of bounds become. Default clip."),
       isSelfNormalized: z.boolean().default(false).describe("Divide by the mean weight of the batch."),
@@ -30,7 +30,7 @@ const correction = z.strictObject({
 });
 
 const overlong = z.strictObject({
-  maxLength: z.int().positive().describe("The longest reply allowed, in loss tokens."),
+  maxLength: z.int().positive().describe("The longest trajectory allowed, in loss tokens of all its turns."),
   buffer: z.int().positive().describe("How many tokens before that the penalty starts to grow."),
   factor: z.number().min(0).default(1).describe("The penalty at maxLength."),
 });
@@ -60,7 +60,7 @@ const klReward = z.strictObject({
   adaptive: z
     .strictObject({
       target: z.number().positive().describe("The KL per token to hold."),
-      horizon: z.number().positive().default(10_000).describe("Rows over which a full correction is spread."),
+      horizon: z.number().positive().default(10_000).describe("Trajectories over which a full correction is spread."),
     })
     .nullable()
     .default(null)
@@ -101,7 +101,7 @@ export const commonOptions = {
     .nullable()
     .default(null)
     .describe("Drop tokens sampled more than this many versions ago."),
-  masksTruncated: z.boolean().default(false).describe("Do not train on rows that a limit cut short."),
+  masksTruncated: z.boolean().default(false).describe("Do not train on trajectories that a limit cut short."),
   dropsFlatGroups: z.boolean().default(false).describe("Do not count groups whose rewards are all equal."),
   overlong: overlong.nullable().default(null).describe("A penalty that grows towards the largest length."),
   rewardClip: z
@@ -155,13 +155,16 @@ export function reductionOption(initial: Reduction) {
       .discriminatedUnion("type", [
         z.strictObject({ type: z.literal("token-mean") }),
         z.strictObject({ type: z.literal("token-sum") }),
+        z.strictObject({ type: z.literal("trajectory-mean-token-mean") }),
+        z.strictObject({ type: z.literal("trajectory-mean-token-sum") }),
+        z.strictObject({ type: z.literal("trajectory-mean-token-sum-norm"), lengthDivisor: z.number().positive() }),
         z.strictObject({ type: z.literal("seq-mean-token-mean") }),
         z.strictObject({ type: z.literal("seq-mean-token-sum") }),
         z.strictObject({ type: z.literal("seq-mean-token-sum-norm"), lengthDivisor: z.number().positive() }),
         z.strictObject({ type: z.literal("prompt-mean") }),
       ])
       .default(initial)
-      .describe("What token losses are divided by."),
+      .describe("What token losses are divided by: per token, trajectory, row (seq) or prompt."),
   } as const;
 }
 

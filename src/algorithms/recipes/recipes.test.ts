@@ -25,6 +25,8 @@ function exampleBatch(rewards: number[], over: Partial<TokenBatch> = {}): TokenB
       [1, 1, 1],
     ]).ne(0),
     groupOf: [0, 0, 1, 1],
+    trajectoryOf: [0, 1, 2, 3],
+    turnOf: [0, 0, 0, 0],
     isTruncated: [false, false, false, true],
     ...over,
   };
@@ -134,11 +136,11 @@ describe("numbers", () => {
       klReward: { coefficient: 0.1, adaptive: { target: 0.05, horizon: 100 } },
       entropy: { type: "adaptive", target: 0.5, stepSize: 0.01 },
     });
-    const next = recipe.advance(recipe.initialState, { referenceKl: 1, entropy: 0.2, numRows: 10 });
+    const next = recipe.advance(recipe.initialState, { referenceKl: 1, entropy: 0.2, numTrajectories: 10 });
     // A KL far above its target is corrected by at most a fifth, over 10 of 100 rows.
     expect(next.klReward?.coefficient).toBeCloseTo(0.1 * (1 + (0.2 * 10) / 100), 12);
     expect(next.entropy?.coefficient).toBeCloseTo(0.01, 12);
-    expect(() => recipe.advance(recipe.initialState, { numRows: 10 })).toThrow(/referenceKl is missing/);
+    expect(() => recipe.advance(recipe.initialState, { numTrajectories: 10 })).toThrow(/referenceKl is missing/);
   });
 });
 
@@ -173,7 +175,7 @@ describe("every recipe", () => {
         anchorLogprobs_BT: full([4, 3], -2, float64),
         values_BT: full([4, 3], 0, float64),
         greedyRewards_B: full([4], 0.5, float64),
-        steps: { trajectoryOf: [0, 1, 0, 1], turnOf: [0, 0, 0, 0], stateOf: ["a", "a", "a", "b"] },
+        stateOf: ["a", "a", "a", "b"],
       });
       const recipe = recipes[name].build(choice);
       const scored = recipe.score(batch);
