@@ -73,11 +73,15 @@ const table: Readonly<Record<string, Row>> = {
   "replay/weight": ["", "neither", "Mean importance weight of the groups that were replayed."],
   "replay/trajectories": ["count", "neither", "Trajectories that are kept for replay."],
 
-  "score/reward": ["reward", "higher", "Mean reward of a sample as training sees it."],
+  "score/reward": ["reward", "higher", "Mean reward of a trajectory as training sees it, replayed ones among them."],
   "score/shaped_reward": ["reward", "neither", "The same after clipping, length penalty and KL penalty."],
   "score/advantage": ["", "neither", "Mean advantage over loss tokens."],
   "score/advantage_std": ["", "neither", "Standard deviation of the advantage over loss tokens."],
-  "score/kept_fraction": ["share", "higher", "Loss tokens that masks and rejection have left."],
+  "score/kept_fraction": [
+    "share",
+    "higher",
+    "Sampled tokens that masks and rejections have left to train on, those of bypass mode among them.",
+  ],
   "score/reference_kl": ["nat", "lower", "KL to the reference per token, as charged to the reward."],
 
   "policy/entropy": ["nat", "neither", "Entropy of the policy per token. Near 0, it has stopped exploring."],
