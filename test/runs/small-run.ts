@@ -26,7 +26,8 @@ export async function trainSmall(run: Record<string, unknown>): Promise<SmallRun
         ...silentRecorder,
         log: (_step, _kind, values) => void metrics.push(withoutTimes(values)),
         recordedGroups: () => Number.POSITIVE_INFINITY,
-        recordRollout: (step, _kind, rollout) => void trajectories.push(...trajectoryRecords(step, rollout, Number.POSITIVE_INFINITY)),
+        recordRollout: (step, _kind, rollout) =>
+          void trajectories.push(...trajectoryRecords(step, rollout, Number.POSITIVE_INFINITY)),
       },
       signal: new AbortController().signal,
       clock: () => performance.now(),
