@@ -193,7 +193,7 @@ function bypass(
 function reduceAsVerl({ name, agg, mask }: LossCase, output: LossOutput, lossMask_BT: Tensor): Tensor {
   const groupOf = mask.map((_, row) => row);
   const counted = globalDenominators(lossMask_BT, groupOf);
-  const denominators = name === "geo_mean" ? { ...counted, numSequences: mask.length } : counted;
+  const denominators = name === "geo_mean" ? { ...counted, numTrajectories: mask.length } : counted;
   const type = name === "gspo" || name === "sapo" ? "seq-mean-token-mean" : agg;
   const reduction: Reduction =
     type === "seq-mean-token-sum-norm" ? { type, lengthDivisor: mask[0]?.length ?? 1 } : { type };

@@ -6,7 +6,6 @@
 
 export type { CorrectionMetrics, Denominators, LossMetrics, MetricSum } from "../flow/batch-statistics.ts";
 export {
-  type AgentSteps,
   type Microbatch,
   type RecipeLoss,
   type SampledVersions,
@@ -91,7 +90,6 @@ export { type CorrectionChoice, fromVerl } from "./recipes/verl-correction.ts";
 export {
   globalDenominators,
   type LossRows,
-  mergeDenominators,
   type Reduction,
   reduceLoss,
   reduceSequenceLoss,

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { tensor } from "../torch/create.ts";
 import { tensorScope } from "../torch/scope.ts";
-import { globalDenominators, mergeDenominators, type Reduction, reduceLoss, reduceSequenceLoss } from "./reduce.ts";
+import { globalDenominators, type Reduction, reduceLoss, reduceSequenceLoss } from "./reduce.ts";
 
 const loss_BT = tensor(
   [
@@ -21,6 +21,8 @@ const lossMask_BT = tensor(
   { dtype: "bool" },
 );
 const groupOf = [7, 7, 3];
+// The first two rows are forks of one trajectory.
+const trajectoryOf = [4, 4, 9];
 const reductions: readonly Reduction[] = [
   { type: "token-mean" },
   { type: "token-sum" },
@@ -28,9 +30,12 @@ const reductions: readonly Reduction[] = [
   { type: "seq-mean-token-sum" },
   { type: "seq-mean-token-sum-norm", lengthDivisor: 10 },
   { type: "prompt-mean" },
+  { type: "trajectory-mean-token-mean" },
+  { type: "trajectory-mean-token-sum" },
+  { type: "trajectory-mean-token-sum-norm", lengthDivisor: 10 },
 ];
 
-test("denominators count tokens, rows with tokens, and groups with tokens", () => {
+test("denominators count tokens, and rows, trajectories and groups with tokens", () => {
   const mask = tensor(
     [
       [1, 1, 0],
@@ -40,8 +45,13 @@ test("denominators count tokens, rows with tokens, and groups with tokens", () =
     ],
     { dtype: "bool" },
   );
-  const counted = globalDenominators(mask, [5, 5, 5, 8]);
-  expect(counted).toMatchObject({ numTokens: 3, numSequences: 2, numPrompts: 1 });
+  const counted = globalDenominators(mask, [5, 5, 5, 8], [1, 1, 1, 2]);
+  expect(counted).toMatchObject({ numTokens: 3, numSequences: 2, numTrajectories: 1, numPrompts: 1 });
+  expect([...counted.tokensPerTrajectory]).toEqual([
+    [1, 3],
+    [2, 0],
+  ]);
+  expect(globalDenominators(mask, [5, 5, 5, 8]).numTrajectories).toBe(2);
   expect([...counted.tokensPerPrompt]).toEqual([
     [5, 3],
     [8, 0],
@@ -56,9 +66,24 @@ test.each([
   { reduction: reductions[3]!, expected: 31 / 3 },
   { reduction: reductions[4]!, expected: 31 / 30 },
   { reduction: reductions[5]!, expected: (7 / 3 + 8) / 2 },
+  { reduction: reductions[6]!, expected: (7 / 3 + 8) / 2 },
+  { reduction: reductions[7]!, expected: 31 / 2 },
+  { reduction: reductions[8]!, expected: 31 / 20 },
 ])("$reduction.type reduces by its formula", ({ reduction, expected }) => {
-  const denominators = globalDenominators(lossMask_BT, groupOf);
-  expect(reduceLoss(loss_BT, { lossMask_BT, groupOf }, reduction, denominators).item()).toBeCloseTo(expected, 7);
+  const denominators = globalDenominators(lossMask_BT, groupOf, trajectoryOf);
+  const rows = { lossMask_BT, groupOf, trajectoryOf };
+  expect(reduceLoss(loss_BT, rows, reduction, denominators).item()).toBeCloseTo(expected, 7);
+});
+
+test.each([
+  ["trajectory-mean-token-mean", "seq-mean-token-mean"],
+  ["trajectory-mean-token-sum", "seq-mean-token-sum"],
+] as const)("%s is %s to the bit where every row is a trajectory", (ofTrajectories, ofRows) => {
+  const [mask, loss] = [lossMask_BT, loss_BT.to("float32").div(7)];
+  const each = globalDenominators(mask, groupOf, [0, 1, 2]);
+  const rows = { lossMask_BT: mask, groupOf, trajectoryOf: [0, 1, 2] };
+  const reduce = (type: typeof ofTrajectories | typeof ofRows) => reduceLoss(loss, rows, { type }, each).item();
+  expect(reduce(ofTrajectories)).toBe(reduce(ofRows));
 });
 
 test.each([
@@ -69,14 +94,17 @@ test.each([
   { reduction: reductions[3]!, expected: 8 / 3 },
   { reduction: reductions[4]!, expected: 8 / 30 },
   { reduction: reductions[5]!, expected: 8 / 3 / 2 },
+  { reduction: reductions[6]!, expected: 8 / 3 / 2 },
+  { reduction: reductions[7]!, expected: 8 / 2 },
+  { reduction: reductions[8]!, expected: 8 / 20 },
 ])("$reduction.type counts rows by their weights, over the denominators of all rows", ({ reduction, expected }) => {
-  const denominators = globalDenominators(lossMask_BT, groupOf);
+  const denominators = globalDenominators(lossMask_BT, groupOf, trajectoryOf);
   const rowWeights_B = tensor([2, 0.5, 0], { dtype: "float64" });
-  const rows = { lossMask_BT, groupOf, rowWeights_B };
+  const rows = { lossMask_BT, groupOf, trajectoryOf, rowWeights_B };
   expect(reduceLoss(loss_BT, rows, reduction, denominators).item()).toBeCloseTo(expected, 7);
 });
 
-test("a loss per row is averaged over the rows that have tokens", () => {
+test("a loss per row is averaged over trajectories, whose rows share by their tokens, and empty ones do not", () => {
   const mask = tensor(
     [
       [1, 1],
@@ -86,7 +114,12 @@ test("a loss per row is averaged over the rows that have tokens", () => {
     { dtype: "bool" },
   );
   const loss_B = tensor([2, Number.NaN, 6]);
-  expect(reduceSequenceLoss(loss_B, mask, globalDenominators(mask, [0, 1, 2])).item()).toBe(4);
+  const rows = { lossMask_BT: mask, groupOf: [0, 0, 0] };
+  expect(reduceSequenceLoss(loss_B, rows, globalDenominators(mask, rows.groupOf)).item()).toBe(4);
+  const forked = { ...rows, trajectoryOf: [5, 5, 5] };
+  const denominators = globalDenominators(mask, rows.groupOf, forked.trajectoryOf);
+  // Two tokens of 2 and one of 6.
+  expect(reduceSequenceLoss(loss_B, forked, denominators).item()).toBeCloseTo(10 / 3, 6);
 });
 
 describe.each(reductions)("$type", (reduction) => {
@@ -106,6 +139,7 @@ describe.each(reductions)("$type", (reduction) => {
           losses: fc.array(fc.double({ min: -5, max: 5, noNaN: true }), { minLength: 4, maxLength: 4 }),
           mask: fc.array(fc.boolean(), { minLength: 4, maxLength: 4 }),
           group: fc.integer({ min: 0, max: 2 }),
+          fork: fc.integer({ min: 0, max: 1 }),
         }),
         { minLength: 1, maxLength: 6 },
       ),
@@ -124,10 +158,11 @@ describe.each(reductions)("$type", (reduction) => {
             some.map((row) => row.mask.map(Number)),
             { dtype: "bool" },
           );
-          return { values, lossMask_BT: mask, groupOf: some.map((row) => row.group) };
+          const groupOf = some.map((row) => row.group);
+          return { values, lossMask_BT: mask, groupOf, trajectoryOf: some.map((row) => 10 * row.group + row.fork) };
         };
         const whole = part(0, rows.length);
-        const denominators = globalDenominators(whole.lossMask_BT, whole.groupOf);
+        const denominators = globalDenominators(whole.lossMask_BT, whole.groupOf, whole.trajectoryOf);
         const total = reduceLoss(whole.values, whole, reduction, denominators);
         total.backward();
         const starts = rows.map((_, row) => row).filter((row) => row % size === 0);
@@ -145,17 +180,20 @@ describe.each(reductions)("$type", (reduction) => {
   });
 });
 
-test("denominators of ranks merge to those of the batch, also when a group lies on two ranks", () => {
-  const ranks = [lossMask_BT.narrow(0, 0, 1), lossMask_BT.narrow(0, 1, 2)];
-  const merged = mergeDenominators([globalDenominators(ranks[0]!, [7]), globalDenominators(ranks[1]!, [7, 3])]);
-  expect(merged).toEqual(globalDenominators(lossMask_BT, groupOf));
+test("tokens that bypass mode rejects leave their share to the others of their row, as where every row is a trajectory", () => {
+  const denominators = globalDenominators(lossMask_BT, groupOf, trajectoryOf);
+  const fewer_BT = lossMask_BT.logicalAnd(loss_BT.ne(2));
+  const rows = { lossMask_BT: fewer_BT, groupOf, trajectoryOf, counted_B: lossMask_BT.sum(1) };
+  const loss = reduceLoss(loss_BT, rows, { type: "trajectory-mean-token-mean" }, denominators);
+  // The first row is now 1 and keeps two thirds of its trajectory.
+  expect(loss.item()).toBeCloseTo(((1 * 2) / 3 + 4 / 3 + 8) / 2, 7);
 });
 
 test("prompt-mean refuses a group that was not counted", () => {
   const denominators = globalDenominators(lossMask_BT, groupOf);
   const rows = { lossMask_BT, groupOf: [7, 7, 4] };
   expect(() => reduceLoss(loss_BT, rows, { type: "prompt-mean" }, denominators)).toThrow(
-    /groupOf\[2\] is 4, a group that the denominators do not know/,
+    /groupOf\[2\] is 4, a number that the denominators do not know/,
   );
 });
 

@@ -13,21 +13,32 @@ import { expectBatch, expectGroups, expectPositive } from "./expect-batch.ts";
 import { COUNT_EPSILON, maskedSum, zeroOutside } from "./masked.ts";
 
 /**
- * How token losses l_bt become one number. N sequences and P prompts have at least one loss token; n_b counts those of
- * row b, n_p those of all rows of prompt p, n all of them.
+ * How token losses l_bt become one number. N sequences (rows), M trajectories and P prompts have at least one loss token;
+ * n_b counts those of row b, n_i those of all rows of trajectory i, n_p those of all rows of prompt p, n all of them.
+ * Where every trajectory is one row, `trajectory-mean` and `seq-mean` are the same.
  *
  * | type | loss | source |
  * |---|---|---|
  * | token-mean | sum l / n | DAPO, section 3.3 |
  * | token-sum | sum l | |
- * | seq-mean-token-mean | sum_b (sum_t l / (n_b + 1e-8)) / N | GRPO, eq. 3 |
+ * | trajectory-mean-token-mean | sum_i (sum_{b in i, t} l / n_i) / M | GRPO, eq. 3, whose sample is the whole trajectory |
+ * | trajectory-mean-token-sum | sum l / M | |
+ * | trajectory-mean-token-sum-norm | sum l / (M lengthDivisor) | Dr. GRPO: lengthDivisor is the largest response length allowed |
+ * | seq-mean-token-mean | sum_b (sum_t l / (n_b + 1e-8)) / N | GiGPO, whose sample is a step; a fork counts on its own |
  * | seq-mean-token-sum | sum l / N | |
- * | seq-mean-token-sum-norm | sum l / (N lengthDivisor) | Dr. GRPO: lengthDivisor is the largest response length allowed |
+ * | seq-mean-token-sum-norm | sum l / (N lengthDivisor) | |
  * | prompt-mean | sum_p (sum_{b in p, t} l / n_p) / P | token-mean inside of each prompt |
  */
 export type Reduction =
   | { readonly type: "token-mean" }
   | { readonly type: "token-sum" }
+  | { readonly type: "trajectory-mean-token-mean" }
+  | { readonly type: "trajectory-mean-token-sum" }
+  | {
+      readonly type: "trajectory-mean-token-sum-norm";
+      /** A constant of the run, as for `seq-mean-token-sum-norm`. */
+      readonly lengthDivisor: number;
+    }
   | { readonly type: "seq-mean-token-mean" }
   | { readonly type: "seq-mean-token-sum" }
   | {
@@ -37,33 +48,41 @@ export type Reduction =
     }
   | { readonly type: "prompt-mean" };
 
-/** Which of the tokens of some rows count, and which group (prompt) each row belongs to. */
+/** Which of the tokens of some rows count, and which group (prompt) and trajectory each row belongs to. */
 export interface LossRows {
   readonly lossMask_BT: Tensor;
   /** A whole number per row, the same over all microbatches and ranks of a batch. */
   readonly groupOf: readonly number[];
+  /** In the same way. Default: every row is a trajectory. */
+  readonly trajectoryOf?: readonly number[];
+  /** The loss tokens of each row as the denominators counted them, where some were rejected since. Default: `lossMask_BT`. */
+  readonly counted_B?: Tensor;
   /** What each row counts for; the denominators count every row once. Default 1. */
   readonly rowWeights_B?: Tensor;
 }
 
-/** Counts a whole batch. Reads the row lengths back from the device: call it once per batch. */
-export function globalDenominators(lossMask_BT: Tensor, groupOf: readonly number[]): Denominators {
+/**
+ * Counts a whole batch. Reads the row lengths back from the device: call it once per batch. Without `trajectoryOf` every
+ * row is a trajectory.
+ */
+export function globalDenominators(
+  lossMask_BT: Tensor,
+  groupOf: readonly number[],
+  trajectoryOf?: readonly number[],
+): Denominators {
   expectBatch(lossMask_BT);
   const lengths = tensorScope(() => lossMask_BT.sum(1).toArray());
   expectGroups("groupOf", groupOf, lengths.length);
+  if (trajectoryOf !== undefined) expectGroups("trajectoryOf", trajectoryOf, lengths.length);
+  const tokensPerTrajectory = sumByKey(trajectoryOf ?? lengths.map((_, row) => row), lengths);
+  const tokensPerPrompt = sumByKey(groupOf, lengths);
   return {
-    numTokens: sumOf(lengths),
-    numSequences: lengths.filter((length) => length > 0).length,
-    ...countPrompts(lengths.map((length, row) => [groupOf[row]!, length])),
-  };
-}
-
-/** The denominators of a batch whose rows were counted in parts, one per rank. A group may lie on several ranks. */
-export function mergeDenominators(parts: readonly Denominators[]): Denominators {
-  return {
-    numTokens: sumOf(parts.map((part) => part.numTokens)),
-    numSequences: sumOf(parts.map((part) => part.numSequences)),
-    ...countPrompts(parts.flatMap((part) => [...part.tokensPerPrompt])),
+    numTokens: lengths.reduce((sum, length) => sum + length, 0),
+    numSequences: countFilled(lengths),
+    numTrajectories: countFilled([...tokensPerTrajectory.values()]),
+    numPrompts: countFilled([...tokensPerPrompt.values()]),
+    tokensPerTrajectory,
+    tokensPerPrompt,
   };
 }
 
@@ -71,12 +90,8 @@ export function mergeDenominators(parts: readonly Denominators[]): Denominators 
  * This part's share of the batch loss, a tensor without dimensions: summed over all parts it is the batch loss. Values
  * outside of the mask are not read. A batch without any loss token has loss 0 and gradient 0.
  */
-export function reduceLoss(
-  plain_BT: Tensor,
-  { lossMask_BT, groupOf, rowWeights_B }: LossRows,
-  reduction: Reduction,
-  denominators: Denominators,
-): Tensor {
+export function reduceLoss(plain_BT: Tensor, rows: LossRows, reduction: Reduction, denominators: Denominators): Tensor {
+  const { lossMask_BT, groupOf, rowWeights_B } = rows;
   expectBatch(lossMask_BT, { loss_BT: plain_BT }, { ...(rowWeights_B && { rowWeights_B }) });
   const loss_BT = rowWeights_B ? plain_BT.mul(rowWeights_B.unsqueeze(1)) : plain_BT;
   switch (reduction.type) {
@@ -84,10 +99,18 @@ export function reduceLoss(
       return maskedSum(loss_BT, lossMask_BT).div(atLeastOne(denominators.numTokens));
     case "token-sum":
       return maskedSum(loss_BT, lossMask_BT);
-    case "seq-mean-token-mean": {
-      const lengths_B = lossMask_BT.sum(1).to(loss_BT.dtype).add(COUNT_EPSILON);
-      return maskedSum(loss_BT, lossMask_BT, 1).div(lengths_B).sum().div(atLeastOne(denominators.numSequences));
+    case "trajectory-mean-token-mean":
+      return ofTrajectories(rowMeans(loss_BT, lossMask_BT), rows, denominators)
+        .sum()
+        .div(atLeastOne(denominators.numTrajectories));
+    case "trajectory-mean-token-sum":
+      return maskedSum(loss_BT, lossMask_BT).div(atLeastOne(denominators.numTrajectories));
+    case "trajectory-mean-token-sum-norm": {
+      expectPositive("lengthDivisor", reduction.lengthDivisor);
+      return maskedSum(loss_BT, lossMask_BT).div(atLeastOne(denominators.numTrajectories) * reduction.lengthDivisor);
     }
+    case "seq-mean-token-mean":
+      return rowMeans(loss_BT, lossMask_BT).sum().div(atLeastOne(denominators.numSequences));
     case "seq-mean-token-sum":
       return maskedSum(loss_BT, lossMask_BT).div(atLeastOne(denominators.numSequences));
     case "seq-mean-token-sum-norm": {
@@ -104,41 +127,57 @@ export function reduceLoss(
 }
 
 /**
- * The mean of a loss per row over the sequences of the whole batch; this part's share of it. Rows without a loss token
- * do not count. For losses that have no value per token.
+ * The mean of a loss per row over the trajectories of the whole batch; this part's share of it. The rows of a trajectory
+ * share its place by their loss tokens; those without any do not count. For losses that have no value per token.
  */
-export function reduceSequenceLoss(loss_B: Tensor, lossMask_BT: Tensor, denominators: Denominators): Tensor {
-  expectBatch(lossMask_BT, {}, { loss_B });
-  const hasTokens_B = lossMask_BT.sum(1).gt(0);
-  return zeroOutside(loss_B, hasTokens_B).sum().div(atLeastOne(denominators.numSequences));
+export function reduceSequenceLoss(plain_B: Tensor, rows: LossRows, denominators: Denominators): Tensor {
+  const { lossMask_BT, rowWeights_B } = rows;
+  expectBatch(lossMask_BT, {}, { loss_B: plain_B, ...(rowWeights_B && { rowWeights_B }) });
+  const loss_B = zeroOutside(rowWeights_B ? plain_B.mul(rowWeights_B) : plain_B, lossMask_BT.sum(1).gt(0));
+  return ofTrajectories(loss_B, rows, denominators).sum().div(atLeastOne(denominators.numTrajectories));
 }
 
-function countPrompts(
-  counts: readonly (readonly [group: number, numTokens: number])[],
-): Pick<Denominators, "numPrompts" | "tokensPerPrompt"> {
-  const tokensPerPrompt = new Map<number, number>();
-  for (const [group, numTokens] of counts) {
-    tokensPerPrompt.set(group, (tokensPerPrompt.get(group) ?? 0) + numTokens);
-  }
-  return { numPrompts: [...tokensPerPrompt.values()].filter((count) => count > 0).length, tokensPerPrompt };
+function rowMeans(loss_BT: Tensor, lossMask_BT: Tensor): Tensor {
+  return maskedSum(loss_BT, lossMask_BT, 1).div(lossMask_BT.sum(1).to(loss_BT.dtype).add(COUNT_EPSILON));
+}
+
+/** What each row adds to the mean of its trajectory: its own mean, by its share of the trajectory's tokens. */
+function ofTrajectories(means_B: Tensor, rows: LossRows, { tokensPerTrajectory }: Denominators): Tensor {
+  const { lossMask_BT, trajectoryOf, counted_B = lossMask_BT.sum(1) } = rows;
+  if (trajectoryOf === undefined) return means_B;
+  expectGroups("trajectoryOf", trajectoryOf, lossMask_BT.size(0));
+  const counts = countsOf("trajectoryOf", trajectoryOf, tokensPerTrajectory);
+  const { dtype, device } = means_B;
+  return means_B.mul(counted_B.to(dtype).div(tensor(counts, { dtype, device })));
 }
 
 /** Per row, what one token of it weighs in prompt-mean. */
 function promptWeights(groupOf: readonly number[], { numPrompts, tokensPerPrompt }: Denominators): number[] {
-  return groupOf.map((group, row) => {
-    const numTokens = tokensPerPrompt.get(group);
-    if (numTokens !== undefined) return 1 / (atLeastOne(numTokens) * atLeastOne(numPrompts));
+  return countsOf("groupOf", groupOf, tokensPerPrompt).map((numTokens) => 1 / (numTokens * atLeastOne(numPrompts)));
+}
+
+/** Per row, the loss tokens of what it belongs to; at least 1. */
+function countsOf(name: string, keyOf: readonly number[], tokensPer: ReadonlyMap<number, number>): number[] {
+  return keyOf.map((key, row) => {
+    const numTokens = tokensPer.get(key);
+    if (numTokens !== undefined) return atLeastOne(numTokens);
     throw new RerollError(
       "INVALID_ARGUMENT",
-      `groupOf[${row}] is ${group}, a group that the denominators do not know. They must be counted over the whole ` +
-        "batch, with the same group numbers: see globalDenominators.",
-      { row, group },
+      `${name}[${row}] is ${key}, a number that the denominators do not know. They must be counted over the whole ` +
+        "batch, with the same numbers: see globalDenominators.",
+      { row, [name]: key },
     );
   });
 }
 
-function sumOf(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0);
+function sumByKey(keyOf: readonly number[], values: readonly number[]): Map<number, number> {
+  const sums = new Map<number, number>();
+  for (const [row, key] of keyOf.entries()) sums.set(key, (sums.get(key) ?? 0) + values[row]!);
+  return sums;
+}
+
+function countFilled(counts: readonly number[]): number {
+  return counts.filter((count) => count > 0).length;
 }
 
 // Nothing to divide by means nothing to sum: the loss is 0, and must not become 0 / 0.

@@ -58,26 +58,26 @@ test("a prompt that is shorter than the tokens before it forks too", () => {
   ]);
 });
 
-describe("rewards of forks", () => {
-  test("own: each sample has those of its turns, and the last one the score", () => {
-    const rewards = samplesOf([rewritten], { forkReward: "own" }).map((sample) => [...sample.rewards]);
-    expect(rewards).toEqual([
+describe("every reward of a trajectory lies once", () => {
+  const rewardsOf = (facts: TrajectoryFacts, options?: BuildOptions) =>
+    samplesOf([facts], options).map(({ rewards }) => [...rewards]);
+
+  test("on the last token of the turn that earned it, and the score on the last one of all", () => {
+    expect(rewardsOf(rewritten)).toEqual([
       [0, 0, 0.5],
       [0, 0, 0, 0.25, 0, 2.125],
     ]);
   });
 
-  test("total: each sample has that of the whole trajectory on its last token", () => {
-    const rewards = samplesOf([rewritten], { forkReward: "total" }).map((sample) => [...sample.rewards]);
-    expect(rewards).toEqual([
-      [0, 0, 2.875],
-      [0, 0, 0, 0, 0, 2.875],
-    ]);
-    expect(samplesOf([rewritten])).toEqual(samplesOf([rewritten], { forkReward: "total" }));
+  test("that of a turn without a token goes to the turn before it, or to the first", () => {
+    const [first, last] = conversation.turns;
+    const silent = { promptIds: [1, 2, 3], replyIds: [], reward: 8 };
+    expect(rewardsOf({ turns: [first!, silent, last!], score: 2 })).toEqual([[0, 0, 0, 8.5, 0, 2.25]]);
+    expect(rewardsOf({ turns: [silent, first!] })).toEqual([[0, 0, 0, 8.5]]);
   });
 
-  test("a trajectory that is one sample keeps its rewards where they were earned, either way", () => {
-    expect(samplesOf([conversation], { forkReward: "own" })).toEqual(samplesOf([conversation]));
+  test("that of a sample that is too long goes to the sample before it", () => {
+    expect(rewardsOf(rewritten, { maxTokens: 5 })).toEqual([[0, 0, 2.875]]);
   });
 });
 

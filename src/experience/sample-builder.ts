@@ -2,7 +2,8 @@
  * From trajectories to token samples.
  *
  * Turns whose prompt extends the tokens before them are one sequence; where a prompt breaks them (another context, or a
- * template that rewrites history) a new sample is forked. Trajectories that failed or were aborted give no samples.
+ * template that rewrites history) a new sample is forked. Every reward lies once, on the turn that earned it, so those of a
+ * trajectory's samples add up to what it was worth. Trajectories that failed or were aborted give no samples.
  */
 import { joinIds } from "../flow/join-arrays.ts";
 import type { Metrics } from "../flow/metrics.ts";
@@ -11,11 +12,6 @@ import type { TokenSample } from "../flow/token-sample.ts";
 import type { Trajectory, TrajectoryGroup, Turn } from "../flow/trajectory.ts";
 
 export interface BuildOptions {
-  /**
-   * What a forked trajectory's samples are worth: each the rewards of its own turns, as algorithms over steps need it, or each
-   * the total of the trajectory. Makes no difference to a trajectory that is one sample. Default "total".
-   */
-  readonly forkReward?: "own" | "total";
   /** Longer samples are left out and counted: they would not fit a forward pass. Default: none are. */
   readonly maxTokens?: number;
 }
@@ -26,30 +22,29 @@ interface BuiltSamples {
 }
 
 export function buildSamples(groups: readonly TrajectoryGroup[], options: BuildOptions = {}): BuiltSamples {
-  const { forkReward = "total", maxTokens = Infinity } = options;
-  const built: TokenSample[] = [];
+  const { maxTokens = Infinity } = options;
+  const samples: TokenSample[] = [];
   let numTrajectories = 0;
   let numForks = 0;
+  let numTooLong = 0;
   groups.forEach((group, index) => {
     for (const trajectory of group.trajectories) {
       if (trajectory.end.kind === "failed" || trajectory.end.kind === "aborted") continue;
       const runs = splitTurns(trajectory.turns);
       numForks += Math.max(0, runs.length - 1);
-      const number = numTrajectories++;
-      const isLast = (run: readonly Turn[]) => run === runs.at(-1);
-      for (const run of runs) {
-        const rewards = rewardsOf(run, trajectory, forkReward === "total" && runs.length > 1, isLast(run));
-        built.push(joinTurns(run, rewards, trajectory, { group: index, trajectory: number }));
-      }
+      const fitting = runs.filter((run) => lengthOf(run) <= maxTokens);
+      numTooLong += runs.length - fitting.length;
+      const rewardOf = creditTurns(trajectory, new Set(fitting.flat()));
+      const place = { group: index, trajectory: numTrajectories++ };
+      for (const run of fitting) samples.push(joinTurns(run, rewardOf, trajectory, place));
     }
   });
-  const samples = built.filter(({ tokenIds }) => tokenIds.length <= maxTokens);
   return {
     samples,
     metrics: {
       "experience/samples": samples.length,
       "experience/forks": numForks,
-      "experience/too_long": built.length - samples.length,
+      "experience/too_long": numTooLong,
       "experience/tokens": samples.reduce((sum, { tokenIds }) => sum + tokenIds.length, 0),
       "experience/loss_tokens": samples.reduce((sum, { lossMask }) => sum + count(lossMask), 0),
     },
@@ -72,15 +67,30 @@ function extendsTokens({ promptIds, reply }: Turn, next: Turn): boolean {
   return checkPrefix(joinIds([promptIds, reply.tokenIds]), next.promptIds).kind === "extends";
 }
 
-/** The reward at the end of each turn of a run. */
-function rewardsOf(run: readonly Turn[], { reward }: Trajectory, isTotal: boolean, isLast: boolean): readonly number[] {
-  if (isTotal) return run.map((_, i) => (i === run.length - 1 ? reward.total : 0));
-  return run.map((turn, i) => turn.reward + (isLast && i === run.length - 1 ? reward.score : 0));
+function lengthOf(run: readonly Turn[]): number {
+  const last = run.at(-1)!;
+  return last.promptIds.length + last.reply.tokenIds.length;
+}
+
+/**
+ * The reward of each turn that is trained on. That of another one goes to the trained turn before it, whose doing it also is, or
+ * to the first one where there is none before; the score of the whole goes to the last.
+ */
+function creditTurns({ turns, reward }: Trajectory, isTrained: ReadonlySet<Turn>): ReadonlyMap<Turn, number> {
+  const credited = new Map<Turn, number>();
+  const first = turns.find((turn) => isTrained.has(turn));
+  if (first === undefined) return credited;
+  let last = first;
+  for (const turn of turns) {
+    if (isTrained.has(turn)) last = turn;
+    credited.set(last, (credited.get(last) ?? 0) + turn.reward);
+  }
+  return credited.set(last, credited.get(last)! + reward.score);
 }
 
 function joinTurns(
   run: readonly Turn[],
-  turnRewards: readonly number[],
+  rewardOf: ReadonlyMap<Turn, number>,
   { turns, end }: Trajectory,
   place: Pick<TokenSample, "group" | "trajectory">,
 ): TokenSample {
@@ -91,14 +101,15 @@ function joinTurns(
   const samplerLogprobs = new Float32Array(length);
   const versions = new Int32Array(length).fill(-1);
   const rewards = new Float32Array(length);
-  run.forEach(({ promptIds, reply }, i) => {
+  for (const turn of run) {
+    const { promptIds, reply } = turn;
     const start = promptIds.length;
     const stop = start + reply.tokenIds.length;
     lossMask.fill(1, start, stop);
     samplerLogprobs.set(reply.samplerLogprobs, start);
     versions.set(reply.versions, start);
-    rewards[stop - 1] = turnRewards[i]!;
-  });
+    rewards[stop - 1] = rewardOf.get(turn)!;
+  }
   const turn = turns.indexOf(run[0]!);
   return {
     ...place,

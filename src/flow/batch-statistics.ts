@@ -7,9 +7,13 @@ export interface Denominators {
   readonly numTokens: number;
   /** Rows with at least one loss token. */
   readonly numSequences: number;
+  /** Trajectories with at least one loss token. */
+  readonly numTrajectories: number;
   /** Groups with at least one loss token. */
   readonly numPrompts: number;
-  /** Loss tokens by group, for prompt-mean; 0 for groups without any. */
+  /** Loss tokens by trajectory; 0 for trajectories without any. */
+  readonly tokensPerTrajectory: ReadonlyMap<number, number>;
+  /** Loss tokens by group; 0 for groups without any. */
   readonly tokensPerPrompt: ReadonlyMap<number, number>;
 }
 

@@ -82,11 +82,19 @@ const table: Readonly<Record<string, Row>> = {
   "replay/weight": ["", "neither", "Mean importance weight of the groups that were replayed."],
   "replay/trajectories": ["count", "neither", "Trajectories that are kept for replay."],
 
-  "score/reward": ["reward", "higher", "Mean reward of a row as training sees it."],
-  "score/shaped_reward": ["reward", "neither", "Mean reward of a row after clipping, length penalty and KL penalty."],
+  "score/reward": ["reward", "higher", "Mean reward of a trajectory as training sees it, including replayed ones."],
+  "score/shaped_reward": [
+    "reward",
+    "neither",
+    "Mean reward of a trajectory after clipping, length penalty and KL penalty.",
+  ],
   "score/advantage": ["", "neither", "Mean advantage over loss tokens."],
   "score/advantage_std": ["", "neither", "Standard deviation of the advantage over loss tokens."],
-  "score/kept_fraction": ["share", "higher", "Loss tokens that masks and rejection leave in the loss."],
+  "score/kept_fraction": [
+    "share",
+    "higher",
+    "Sampled tokens that masks and rejections leave in the loss, in bypass mode too.",
+  ],
   "score/reference_kl": ["nat", "lower", "KL to the reference per token, as charged to the reward."],
 
   "policy/entropy": ["nat", "neither", "Entropy of the policy per token. Near 0, it has stopped exploring."],

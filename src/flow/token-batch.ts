@@ -19,9 +19,9 @@ export interface TokenBatch {
   readonly referenceLogprobs_BT?: Tensor;
   /** The critic's value before each token, at the time of the rollout. */
   readonly values_BT?: Tensor;
-  /** The critic's value after the last token; read for truncated rows only. */
+  /** The critic's value after the last token; read at the end of truncated trajectories only. */
   readonly bootstrapValues_B?: Tensor;
-  /** Rewards where they were earned; the outcome of a row on its last loss token (`toLastToken`). */
+  /** Rewards where they were earned, each once; the outcome of a trajectory on its last loss token (`toLastToken`). */
   readonly rewards_BT: Tensor;
   /** The reward of the greedy reply to the prompt of each row. */
   readonly greedyRewards_B?: Tensor;
@@ -29,13 +29,20 @@ export interface TokenBatch {
   readonly lossMask_BT: Tensor;
   /** The group (prompt) of each row, as a whole number. */
   readonly groupOf: readonly number[];
-  /** Per row, whether a limit ended it. */
+  /**
+   * The trajectory of each row, as a whole number that no other trajectory of the batch has. A trajectory that had to be
+   * forked has several rows; baselines, filters and whatever else is taken over samples count it once.
+   */
+  readonly trajectoryOf: readonly number[];
+  /** The place of each row in its trajectory: any increasing numbers, such as its first turn. */
+  readonly turnOf: readonly number[];
+  /** The state that each row started from, as a hash or text; for recipes over the steps of agents. */
+  readonly stateOf?: readonly GroupKey[];
+  /** Per row, whether a limit ended its trajectory. */
   readonly isTruncated: readonly boolean[];
   /** What each row counts for in every term of the loss: the importance weight of a replay. Default 1. */
   readonly rowWeights_B?: Tensor;
   readonly versions?: SampledVersions;
-  /** For rows that are single steps of agents. */
-  readonly steps?: AgentSteps;
 }
 
 /** Which weights sampled the tokens. */
@@ -48,16 +55,6 @@ export interface SampledVersions {
 
 /** What rows are grouped by: a prompt, a tag, the hash of a state. Equal keys make one group. */
 export type GroupKey = number | string;
-
-/** Where each row lies in its episode. */
-export interface AgentSteps {
-  /** Unique within a group. */
-  readonly trajectoryOf: readonly number[];
-  /** Any increasing numbers within a trajectory. */
-  readonly turnOf: readonly number[];
-  /** The state the step started from, as a hash or text. */
-  readonly stateOf: readonly GroupKey[];
-}
 
 /** Scored rows, all of a batch or some: constants that the loss reads. */
 export interface ScoredRows {
@@ -73,14 +70,17 @@ export interface ScoredRows {
   readonly weights_BT: Tensor | null;
   /** Without the tokens that score has masked or rejected. */
   readonly lossMask_BT: Tensor;
+  /** Loss tokens of each row before score masked any. */
+  readonly numSampled_B: Tensor;
   readonly rowWeights_B: Tensor | null;
-  /** The sum of each row's rewards, before any shaping. */
+  /** What the trajectory of each row earned, before any shaping. */
   readonly rewards_B: Tensor;
   /** Tokens that the policy loss treats apart, chosen over the whole batch. */
   readonly selected_BT: Tensor | null;
   /** The turn of each token, numbered within its row. */
   readonly segments_BT: Tensor | null;
   readonly groupOf: readonly number[];
+  readonly trajectoryOf: readonly number[];
   /** The mean importance weight of the whole batch, for self-normalization in bypass mode. */
   readonly meanWeight: Tensor | null;
   /** What a nat of entropy is worth in this step. */
@@ -111,8 +111,6 @@ export interface RecipeLoss {
   readonly terms: Readonly<Partial<Record<LossTerm, Tensor>>>;
   /** Sums and counts; `addMetrics` joins those of several parts. */
   readonly metrics: LossMetrics;
-  /** In bypass mode those of the correction, over these rows alone; empty otherwise. */
-  readonly correctionMetrics: CorrectionMetrics;
 }
 
 export type LossTerm = "policy" | "kl" | "entropy" | "value";
@@ -131,11 +129,13 @@ export function selectRows(scored: ScoredRows, rows: readonly number[]): ScoredR
     oldValues_BT: pickOrNull(scored.oldValues_BT),
     weights_BT: pickOrNull(scored.weights_BT),
     lossMask_BT: pick(scored.lossMask_BT),
+    numSampled_B: pick(scored.numSampled_B),
     rowWeights_B: pickOrNull(scored.rowWeights_B),
     rewards_B: pick(scored.rewards_B),
     selected_BT: pickOrNull(scored.selected_BT),
     segments_BT: pickOrNull(scored.segments_BT),
     groupOf: rows.map((row) => scored.groupOf[row]!),
+    trajectoryOf: rows.map((row) => scored.trajectoryOf[row]!),
     meanWeight: scored.meanWeight,
     entropyCoefficient: scored.entropyCoefficient,
   };

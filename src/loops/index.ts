@@ -39,7 +39,6 @@ export { openRunTracker, type RunTracker, type TrackerParts } from "../tracking/
 export { tensorboardSink } from "../tracking/tensorboard-sink.ts";
 export { type WandbOptions, wandbSink } from "../tracking/wandb-sink.ts";
 export { createProcessGroupRanks } from "../training/process-group-ranks.ts";
-export { splitByGroups } from "../training/split-batch.ts";
 export { startThreadedTrainer } from "../training/threaded-trainer.ts";
 export { TokenTrainer, type TokenTrainerOptions, type TokenTrainerParts } from "../training/token-trainer.ts";
 export type { Trainer } from "../training/trainer.ts";

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
 import { groupOf } from "../../test/experience/groups.ts";
-import { buildRecipe } from "../algorithms/recipes/table.ts";
 import type { TrajectoryGroup } from "../flow/trajectory.ts";
 import { buildExperience } from "./build-experience.ts";
 import { type RunInput, runConfig } from "./run-config.ts";
@@ -11,7 +10,7 @@ function experienceOf(replay: RunInput["replay"]) {
     training: { optimizer: { lr: 1e-3 } },
     ...(replay && { replay }),
   });
-  return buildExperience(config, buildRecipe({ type: "grpo" }));
+  return buildExperience(config);
 }
 
 /** Six groups of two; the first token of each sample says which step and group it is from. */
@@ -74,7 +73,7 @@ test("groups are replayed by the TD errors that training found, fresh ones and r
     training: { optimizer: { lr: 1e-3 } },
     replay: { priority: "td-error", ratio: 0.5, alpha: 1, halfLife: 1e9, maxReuse: 1e6 },
   });
-  const experience = buildExperience(config, buildRecipe({ type: "ppo" }));
+  const experience = buildExperience(config);
   const train = (step: number, errorOf: (token: number) => number) => {
     const { batch } = experience.build(groupsOf(step), step);
     const tdErrors = Float32Array.from(batch.samples, ({ tokenIds }) => errorOf(tokenIds[0]!));

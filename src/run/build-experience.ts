@@ -1,5 +1,4 @@
 /** From config to the part between rollout and training. */
-import type { Recipe } from "../algorithms/recipe-runner/recipe.ts";
 import { firstReplayGroup, joinReplays, numReplays } from "../experience/join-replays.ts";
 import { type Replay, ReplayBuffer } from "../experience/replay-buffer.ts";
 import { weightsOf } from "../experience/replay-priority.ts";
@@ -18,11 +17,8 @@ interface SavedExperience extends ExperiencePart {
   restore(position: JsonValue): void;
 }
 
-export function buildExperience(config: RunConfig, recipe: Recipe): SavedExperience {
-  const options: BuildOptions = {
-    forkReward: recipe.needs.includes("steps") ? "own" : "total",
-    maxTokens: config.training.maxTokensPerMicrobatch,
-  };
+export function buildExperience(config: RunConfig): SavedExperience {
+  const options: BuildOptions = { maxTokens: config.training.maxTokensPerMicrobatch };
   if (config.replay !== null) return withReplay(config, config.replay, options);
   return {
     build: (groups, version) => {
@@ -78,13 +74,20 @@ function withReplay(
   };
 }
 
+/** The mean over the trajectories of each group, and inside of a forked one over its samples. */
 function meanByGroup(samples: readonly TokenSample[], values: Float32Array): ReadonlyMap<number, number> {
+  const perTrajectory = meanBy(samples.map(({ trajectory }, row) => [trajectory, values[row]!]));
+  const groupOf = new Map(samples.map(({ trajectory, group }) => [trajectory, group]));
+  return meanBy([...perTrajectory].map(([trajectory, value]) => [groupOf.get(trajectory)!, value]));
+}
+
+function meanBy(pairs: readonly (readonly [key: number, value: number])[]): ReadonlyMap<number, number> {
   const sums = new Map<number, { readonly sum: number; readonly count: number }>();
-  for (const [row, { group }] of samples.entries()) {
-    const { sum, count } = sums.get(group) ?? { sum: 0, count: 0 };
-    sums.set(group, { sum: sum + values[row]!, count: count + 1 });
+  for (const [key, value] of pairs) {
+    const { sum, count } = sums.get(key) ?? { sum: 0, count: 0 };
+    sums.set(key, { sum: sum + value, count: count + 1 });
   }
-  return new Map([...sums].map(([group, { sum, count }]) => [group, sum / count]));
+  return new Map([...sums].map(([key, { sum, count }]) => [key, sum / count]));
 }
 
 function replayMetrics(

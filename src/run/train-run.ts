@@ -5,7 +5,6 @@
  * started here is closed here, whatever happens.
  */
 import { join } from "node:path";
-import type { Recipe } from "../algorithms/recipe-runner/recipe.ts";
 import { buildRecipe, type RecipeChoice } from "../algorithms/recipes/table.ts";
 import type { Clock } from "../flow/clock.ts";
 import type { Metrics } from "../flow/metrics.ts";
@@ -46,13 +45,13 @@ export async function trainRun(config: RunConfig, options: TrainOptions): Promis
   const recipe = buildRecipe(config.algorithm as RecipeChoice);
   const parts = await openParts(config, recipe, { ...options, onError });
   try {
-    return await train(config, recipe, options, parts);
+    return await train(config, options, parts);
   } finally {
     await parts.close();
   }
 }
 
-async function train(config: RunConfig, recipe: Recipe, options: TrainOptions, parts: RunParts): Promise<TrainResult> {
+async function train(config: RunConfig, options: TrainOptions, parts: RunParts): Promise<TrainResult> {
   const { signal, clock, tracker, folder } = options;
   const { world, engine, trainer } = parts;
   const checkpoints = new Checkpoints(folder, config.checkpoint.keep);
@@ -62,7 +61,7 @@ async function train(config: RunConfig, recipe: Recipe, options: TrainOptions, p
   const scheduler = buildScheduler(config, episodes, sources, clock, (event) => tracker.sampleEvent(event));
   try {
     const saved = options.isResumed ? await checkpoints.latest() : null;
-    const experience = buildExperience(config, recipe);
+    const experience = buildExperience(config);
     if (saved !== null) {
       await trainer.loadState(join(saved.folder, "state"));
       await scheduler.restore(saved.state.rollout);

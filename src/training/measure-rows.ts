@@ -53,28 +53,41 @@ export function measureValues({ model, head }: Critic, packed: PackedTokens, rec
   };
 }
 
-/** Runs a measurement without gradient over all rows, part by part, and joins what the parts give in the order of the rows. */
+/**
+ * Runs a measurement without gradient over some rows, part by part, and joins what the parts give in the order of the rows. At
+ * least one row.
+ */
 export function measureAll<Name extends string>(
   grid: Grid,
+  rows: readonly number[],
   parts: readonly (readonly number[])[],
   device: Device,
   measure: (packed: PackedTokens, rows: readonly number[]) => Readonly<Record<Name, Tensor>>,
 ): Readonly<Record<Name, Tensor>> {
   return noGrad(() =>
     tensorScope(() => {
-      const measured = parts.map((rows) => tensorScope(() => measure(packTokens(grid, rows, device), rows)));
-      const places = new Array<number>(grid.samples.length);
-      parts.flat().forEach((row, place) => {
-        places[row] = place;
-      });
+      const measured = parts.map((part) => tensorScope(() => measure(packTokens(grid, part, device), part)));
       const names = Object.keys(measured[0]!) as Name[];
-      const join = (name: Name) => reorder(cat(measured.map((values) => values[name])), places);
+      const join = (name: Name) =>
+        joinParts(
+          measured.map((values) => values[name]),
+          parts,
+          rows,
+        );
       return Object.fromEntries(names.map((name) => [name, join(name)])) as Record<Name, Tensor>;
     }),
   );
 }
 
-function reorder(values: Tensor, places: readonly number[]): Tensor {
-  if (places.every((place, row) => place === row)) return values;
-  return values.indexSelect(0, tensor([...places], { dtype: "int64", device: values.device }));
+/** What the parts gave for their rows, in the order of `rows`. */
+export function joinParts(
+  values: readonly Tensor[],
+  parts: readonly (readonly number[])[],
+  rows: readonly number[],
+): Tensor {
+  const joined = cat([...values]);
+  const placeOf = new Map(parts.flat().map((row, place) => [row, place]));
+  const places = rows.map((row) => placeOf.get(row)!);
+  if (places.every((place, i) => place === i)) return joined;
+  return joined.indexSelect(0, tensor(places, { dtype: "int64", device: joined.device }));
 }

@@ -1,12 +1,8 @@
 /**
- * Data-parallel training over a process group: every rank trains the whole model on its share of each batch.
- *
- * What is divided by is counted over all ranks, so the gradients add up to those of one process with the whole batch.
- * That holds for recipes that look no further than a group when they score (grpo, dapo, rloo, ...), since groups are
- * never split; what a recipe takes over the whole batch (whitening, batch-std, self-normalized weights) each rank takes
- * over its own share. The metrics of a step are those of the rank's share too.
+ * Data-parallel training over a process group: every rank has the whole model and the whole batch, and trains on its share of
+ * the rows. The gradients add up to those of one process.
  */
-import type { Denominators } from "../flow/batch-statistics.ts";
+import { deserialize, serialize } from "node:v8";
 import { tensor } from "../torch/create.ts";
 import { DataParallel } from "../torch/distributed/data-parallel.ts";
 import type { ProcessGroup } from "../torch/distributed/process-group.ts";
@@ -26,36 +22,24 @@ export async function createProcessGroupRanks(
   const parallel = await DataParallel.create({ group, parameters });
   const device = parameters.values().next().value?.device ?? "cpu";
   return {
-    gather: async (own) => (await gatherNumbers(group, packCounts(own), device)).map(unpackCounts),
-    sum: async (own) => (await gatherNumbers(group, [own], device)).reduce((total, [value]) => total + (value ?? 0), 0),
+    rank: group.rank,
+    numRanks: group.worldSize,
+    gather: (own) => group.allGather(own),
+    exchange: (own) => exchangeData(group, own, device),
     reduceGradients: () => parallel.reduceGradients(),
   };
 }
 
-function packCounts({ numTokens, numSequences, numPrompts, tokensPerPrompt }: Denominators): readonly number[] {
-  return [numTokens, numSequences, numPrompts, ...[...tokensPerPrompt].flat()];
+/** The values of all ranks as bytes, which keep NaN. Collectives need equal shapes, so the lengths go first. */
+async function exchangeData<Value>(group: ProcessGroup, own: Value, device: Device): Promise<readonly Value[]> {
+  const bytes = serialize(own);
+  const lengths = (await gatherNumbers(group, [bytes.length], device)).map(([length]) => length ?? 0);
+  const padded = [...bytes, ...new Array<number>(Math.max(...lengths) - bytes.length).fill(0)];
+  const gathered = await gatherNumbers(group, padded, device);
+  return gathered.map((all, rank) => deserialize(Uint8Array.from(all.slice(0, lengths[rank]))) as Value);
 }
 
-function unpackCounts([numTokens = 0, numSequences = 0, numPrompts = 0, ...pairs]: readonly number[]): Denominators {
-  const numPairs = pairs.length / 2;
-  const pairAt = (i: number): [number, number] => [pairs[2 * i]!, pairs[2 * i + 1]!];
-  const tokensPerPrompt = new Map(Array.from({ length: numPairs }, (_, i) => pairAt(i)));
-  return { numTokens, numSequences, numPrompts, tokensPerPrompt };
-}
-
-/** The lists of all ranks, which may differ in length. Collectives need equal shapes, so the lengths go first. */
 async function gatherNumbers(
-  group: ProcessGroup,
-  values: readonly number[],
-  device: Device,
-): Promise<readonly (readonly number[])[]> {
-  const lengths = (await gatherEqual(group, [values.length], device)).map(([length]) => length ?? 0);
-  const padded = [...values, ...new Array<number>(Math.max(...lengths) - values.length).fill(0)];
-  const gathered = await gatherEqual(group, padded, device);
-  return gathered.map((list, rank) => list.slice(0, lengths[rank]));
-}
-
-async function gatherEqual(
   group: ProcessGroup,
   values: readonly number[],
   device: Device,

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { SampleBatch, TokenSample } from "../flow/token-sample.ts";
-import { splitByGroups } from "./split-batch.ts";
+import type { TokenSample } from "../flow/token-sample.ts";
+import { rowsByRank } from "./split-batch.ts";
 
 function sampleOf(group: number, numTokens: number, trajectory: number): TokenSample {
   return {
@@ -14,25 +14,17 @@ function sampleOf(group: number, numTokens: number, trajectory: number): TokenSa
   };
 }
 
-function groupsOn({ samples }: SampleBatch): readonly number[] {
-  return [...new Set(samples.map(({ group }) => group))];
-}
-
 test("the longest group goes first, each to the rank with the fewest tokens", () => {
   // Groups of 10, 9, 4 and 3 tokens: 10 + 3 and 9 + 4.
-  const sizes = [4, 10, 3, 9];
-  const batch = { samples: sizes.map((size, group) => sampleOf(group, size, group)), version: 5 };
-  expect(groupsOn(splitByGroups(batch, 0, 2))).toEqual([1, 2]);
-  expect(groupsOn(splitByGroups(batch, 1, 2))).toEqual([0, 3]);
-  expect(splitByGroups(batch, 1, 2).version).toBe(5);
+  const samples = [4, 10, 3, 9].map((size, group) => sampleOf(group, size, group));
+  expect(rowsByRank(samples, 2)).toEqual([
+    [1, 2],
+    [0, 3],
+  ]);
 });
 
-test("a rank without a group gets a sample without loss tokens", () => {
-  const batch = { samples: [sampleOf(0, 4, 0), sampleOf(0, 5, 1)], version: 0 };
-  expect(splitByGroups(batch, 0, 2).samples).toEqual(batch.samples);
-  const [idle, ...others] = splitByGroups(batch, 1, 2).samples;
-  expect(others).toEqual([]);
-  expect([...idle!.lossMask]).toEqual([0, 0, 0, 0]);
+test("a rank for which no group is left has no rows", () => {
+  expect(rowsByRank([sampleOf(0, 4, 0), sampleOf(0, 5, 1)], 2)).toEqual([[0, 1], []]);
 });
 
 test("every sample is on one rank, with all of its group", () => {
@@ -43,15 +35,12 @@ test("every sample is on one rank, with all of its group", () => {
   fc.assert(
     fc.property(someGroups, fc.integer({ min: 1, max: 4 }), (groups, numRanks) => {
       const samples = groups.flatMap((sizes, group) => sizes.map((size, i) => sampleOf(group, size, 10 * group + i)));
-      const shares = Array.from({ length: numRanks }, (_, rank) =>
-        splitByGroups({ samples, version: 0 }, rank, numRanks),
-      );
-      const all = shares.flatMap((share) => share.samples);
-      expect(new Set(all)).toEqual(new Set(samples));
-      expect(all).toHaveLength(samples.length);
+      const shares = rowsByRank(samples, numRanks);
+      expect(shares.flat().toSorted((a, b) => a - b)).toEqual(samples.map((_, row) => row));
+      const groupsOn = (rows: readonly number[]) => [...new Set(rows.map((row) => samples[row]!.group))];
       expect(shares.flatMap(groupsOn)).toHaveLength(groups.length);
       // Two ranks differ by no more than the longest group.
-      const loads = shares.map((share) => share.samples.reduce((sum, { tokenIds }) => sum + tokenIds.length, 0));
+      const loads = shares.map((rows) => rows.reduce((sum, row) => sum + samples[row]!.tokenIds.length, 0));
       const longest = Math.max(...groups.map((sizes) => sizes.reduce((sum, size) => sum + size, 0)));
       expect(Math.max(...loads) - Math.min(...loads)).toBeLessThanOrEqual(longest);
     }),

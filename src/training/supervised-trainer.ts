@@ -43,7 +43,7 @@ export class SupervisedTrainer {
   async step(samples: readonly TokenSample[]): Promise<StepReport> {
     const { model, optimizer, schedule, ranks, options } = this.#parts;
     const own = samples.reduce((sum, { lossMask }) => sum + lossMask.reduce((total, one) => total + one, 0), 0);
-    const numTokens = (await ranks?.sum(own)) ?? own;
+    const numTokens = await sumOver(ranks, own);
     if (numTokens === 0) throw new RerollError("EMPTY_BATCH", "The batch has no loss tokens to learn from.");
     applySchedule(optimizer, schedule(this.#numUpdates));
     optimizer.zeroGrad();
@@ -67,7 +67,7 @@ export class SupervisedTrainer {
       return stack([stack(losses).sum(), total.to("float32")]).toArray();
     });
     for (const part of losses) part.dispose();
-    const loss = (await ranks?.sum(ownLoss!)) ?? ownLoss!;
+    const loss = await sumOver(ranks, ownLoss!);
     optimizer.zeroGrad();
     this.#numUpdates++;
     const lr = optimizer.groups[0]?.lr ?? 0;
@@ -81,4 +81,9 @@ export class SupervisedTrainer {
       },
     };
   }
+}
+
+async function sumOver(ranks: TrainerRanks | undefined, own: number): Promise<number> {
+  const all = ranks === undefined ? [own] : await ranks.exchange(own);
+  return all.reduce((sum, value) => sum + value, 0);
 }

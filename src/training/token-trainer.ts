@@ -2,15 +2,14 @@
  * One training step on token samples: score the whole rollout, then update in minibatches.
  *
  * In: an immutable batch. Out: a report; the weights have changed. Denominators are those of each update, so that the cut into
- * microbatches changes nothing. Knows nothing of environments or engines.
+ * microbatches changes nothing; nor do ranks, of which each scores the whole rollout. Knows nothing of environments or engines.
  */
 
 import { readCorrectionMetrics } from "../algorithms/corrections/correction-metrics.ts";
 import { entropyBonus } from "../algorithms/losses/entropy-bonus.ts";
-import { addMetrics, readMetrics } from "../algorithms/losses/loss-metrics.ts";
 import { maskedMean } from "../algorithms/masked.ts";
 import type { Measured, Recipe, RecipeState } from "../algorithms/recipe-runner/recipe.ts";
-import { globalDenominators, mergeDenominators } from "../algorithms/reduce.ts";
+import { globalDenominators } from "../algorithms/reduce.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { CorrectionMetrics, LossMetrics } from "../flow/batch-statistics.ts";
 import type { Metrics } from "../flow/metrics.ts";
@@ -27,7 +26,16 @@ import type { Optimizer } from "../torch/optim/optimizer.ts";
 import { applySchedule, type Schedule } from "../torch/optim/schedule.ts";
 import { keep, tensorScope } from "../torch/scope.ts";
 import type { Tensor } from "../torch/tensor.ts";
-import { type Critic, type MeasuredPolicy, measureAll, measurePolicy, measureValues } from "./measure-rows.ts";
+import {
+  type Critic,
+  joinParts,
+  type MeasuredPolicy,
+  measureAll,
+  measurePolicy,
+  measureValues,
+} from "./measure-rows.ts";
+import { MetricSums } from "./metric-sums.ts";
+import { gatherRows, rowsByRank } from "./split-batch.ts";
 import { forwardParts, type Grid, gridConstants, gridOf, packTokens } from "./token-rows.ts";
 import type { TrainerRanks } from "./trainer-ranks.ts";
 import { type SampleNumbers, TrainerReading } from "./trainer-reading.ts";
@@ -117,38 +125,47 @@ export class TokenTrainer {
   async step(batch: SampleBatch, { numbersOf = [] }: StepOptions = {}): Promise<StepReport> {
     if (batch.samples.length === 0) throw new RerollError("EMPTY_BATCH", "The batch has no samples to train on.");
     const before = this.#state.numUpdates;
-    const grid = gridOf(batch.samples);
-    const reading = new TrainerReading(grid, numbersOf);
-    const scored = this.#score(grid, batch.version, reading);
+    const rows = this.#shareRows(gridOf(batch.samples), numbersOf);
+    const scored = await this.#score(rows, batch.version);
     try {
       const sums = new MetricSums();
-      const { recipe } = this.#parts;
+      const { recipe, ranks } = this.#parts;
       for (let epoch = 0; epoch < recipe.numEpochs; epoch++) {
-        const minibatches = await this.#minibatches(grid, epoch);
-        for (const [i, rows] of minibatches.entries()) {
+        const minibatches = this.#minibatches(rows.grid, epoch);
+        for (const [i, minibatch] of minibatches.entries()) {
           const place = { index: epoch * minibatches.length + i, count: recipe.numEpochs * minibatches.length };
-          await this.#update(grid, scored, rows, this.#factorAt(place), { sums, reading });
+          await this.#update(rows, scored, minibatch, this.#factorAt(place), sums);
         }
       }
-      const metrics = { ...readCorrectionMetrics(scored.metrics), ...sums.read() };
-      await this.#advance(metrics, batch.samples.length, scored);
+      const metrics = { ...readCorrectionMetrics(scored.metrics), ...(await sums.read(ranks)) };
+      this.#advance(metrics, countTrajectories(batch));
       const numUpdates = this.#state.numUpdates - before;
       return {
         numUpdates,
         metrics: { ...metrics, "train/updates": numUpdates },
-        ...(numbersOf.length > 0 && { numbers: reading.read(scored) }),
+        ...(numbersOf.length > 0 && { numbers: rows.reading.read(scored) }),
         ...tdErrorsOf(scored),
       };
     } finally {
-      reading.dispose();
+      rows.reading.dispose();
       disposeScored(scored);
     }
   }
 
+  #shareRows(grid: Grid, numbersOf: readonly number[]): StepRows {
+    const { ranks } = this.#parts;
+    const shares = ranks === undefined ? [grid.samples.map((_, row) => row)] : rowsByRank(grid.samples, ranks.numRanks);
+    const own = new Set(shares[ranks?.rank ?? 0]);
+    const seen = numbersOf.filter((row) => own.has(row));
+    return { grid, shares, own, reading: new TrainerReading(grid, seen) };
+  }
+
   /** Everything that must see the whole rollout, before the weights change. */
-  #score(grid: Grid, version: number, reading: TrainerReading): ScoredBatch {
+  async #score(rows: StepRows, version: number): Promise<ScoredBatch> {
     const { recipe, model } = this.#parts;
-    return noGrad(() =>
+    const { grid } = rows;
+    const measured = await this.#measure(rows);
+    const scored = noGrad(() =>
       tensorScope(() => {
         const { device } = model.embedding;
         const { lossMask_BT, samplerLogprobs_BT, rewards_BT, versions_BT } = gridConstants(grid, device);
@@ -156,33 +173,53 @@ export class TokenTrainer {
           lossMask_BT,
           samplerLogprobs_BT,
           rewards_BT,
-          ...this.#measure(grid, reading),
+          ...measured,
           ...weightsOf(grid, device),
           groupOf: grid.samples.map(({ group }) => group),
+          trajectoryOf: grid.samples.map(({ trajectory }) => trajectory),
+          turnOf: grid.samples.map(({ turn }) => turn),
+          stateOf: grid.samples.map(({ stateKey }) => stateKey),
           isTruncated: grid.samples.map(({ isTruncated }) => isTruncated),
           versions: { versions_BT, current: version },
-          steps: {
-            trajectoryOf: grid.samples.map(({ trajectory }) => trajectory),
-            turnOf: grid.samples.map(({ turn }) => turn),
-            stateOf: grid.samples.map(({ stateKey }) => stateKey),
-          },
         };
-        const scored = recipe.score(batch, this.#state.recipe);
-        const metrics = { ...scored.metrics, ...samplerGap(batch), ...stalenessOf(batch) };
-        return keepScored({ ...scored, metrics });
+        const whole = recipe.score(batch, this.#state.recipe);
+        return keepScored({ ...whole, metrics: { ...whole.metrics, ...samplerGap(batch), ...stalenessOf(batch) } });
       }),
     );
+    const held = new Set(tensorsOf(scored));
+    for (const values of Object.values(measured)) if (!held.has(values)) values.dispose();
+    return scored;
   }
 
-  /** Measures what the recipe needs from models: log-probs of the anchor and the reference, values of the critic. */
-  #measure(grid: Grid, reading: TrainerReading): Partial<TokenBatch> {
+  /** What the recipe needs from models, for all rows. Every rank measures its own; all get those of the others. */
+  async #measure({ grid, shares, own, reading }: StepRows): Promise<MeasuredRows> {
+    const { recipe, model, ranks } = this.#parts;
+    const rows = [...own];
+    const measured: MeasuredRows =
+      rows.length === 0 ? {} : noGrad(() => tensorScope(() => keep(this.#measureOwn(grid, rows, reading))));
+    if (ranks === undefined) return measured;
+    const names: readonly (keyof MeasuredRows)[] = [
+      ...(["anchorLogprobs_BT", "referenceLogprobs_BT"] as const).filter((name) => recipe.needs.includes(name)),
+      ...(recipe.hasCritic ? (["values_BT", "bootstrapValues_B"] as const) : []),
+    ];
+    const everyRow = grid.samples.map((_, row) => row);
+    const gathered: { -readonly [Name in keyof MeasuredRows]: Tensor } = {};
+    for (const name of names) {
+      const columns = name === "bootstrapValues_B" ? [] : [grid.numColumns];
+      const { device } = model.embedding;
+      gathered[name] = await gatherRows(ranks, shares, everyRow, measured[name] ?? null, { columns, device });
+    }
+    return gathered;
+  }
+
+  /** Log-probs of the anchor and the reference, values of the critic. */
+  #measureOwn(grid: Grid, own: readonly number[], reading: TrainerReading): MeasuredRows {
     const { recipe, model, reference, critic, options } = this.#parts;
     const { device } = model.embedding;
-    const everyRow = grid.samples.map((_, row) => row);
-    const parts = forwardParts(grid, everyRow, options.maxTokensPerMicrobatch);
+    const parts = forwardParts(grid, own, options.maxTokensPerMicrobatch);
     const settings = { temperature: options.temperature, recompute: false };
     const logprobsOf = (measured: CausalLm, see?: TrainerReading) =>
-      measureAll(grid, parts, device, (packed, rows) => {
+      measureAll(grid, own, parts, device, (packed, rows) => {
         const policy = measurePolicy(measured, packed, settings);
         see?.add(rows, policy);
         return { logprobs: policy.logprobs_BT };
@@ -191,7 +228,7 @@ export class TokenTrainer {
     const values =
       critic === null || !recipe.hasCritic
         ? null
-        : measureAll(grid, parts, device, (packed) => ({ ...measureValues(critic, packed, false) }));
+        : measureAll(grid, own, parts, device, (packed) => ({ ...measureValues(critic, packed, false) }));
     return {
       ...(needs.has("anchorLogprobs_BT") && { anchorLogprobs_BT: logprobsOf(model, reading) }),
       ...(needs.has("referenceLogprobs_BT") &&
@@ -203,13 +240,9 @@ export class TokenTrainer {
     };
   }
 
-  /**
-   * Rows of each update: whole trajectories, in an order drawn anew for every pass. Several ranks make as many updates as one
-   * would, each with an even part of its own trajectories.
-   */
-  async #minibatches({ samples }: Grid, epoch: number): Promise<readonly (readonly number[])[]> {
-    const { ranks, options } = this.#parts;
-    const { minibatchTrajectories, seed } = options;
+  /** Rows of each update: whole trajectories, in an order drawn anew for every pass. */
+  #minibatches({ samples }: Grid, epoch: number): readonly (readonly number[])[] {
+    const { minibatchTrajectories, seed } = this.#parts.options;
     const rowsOf = new Map<number, number[]>();
     for (const [row, { trajectory }] of samples.entries()) {
       const rows = rowsOf.get(trajectory);
@@ -218,13 +251,11 @@ export class TokenTrainer {
     }
     const everyRow = [samples.map((_, row) => row)];
     if (minibatchTrajectories === 0) return everyRow;
-    const numTrajectories = await this.#sumOf(rowsOf.size);
-    if (minibatchTrajectories >= numTrajectories) return everyRow;
+    if (minibatchTrajectories >= rowsOf.size) return everyRow;
     const random = new Random(deriveSeed(seed, "minibatch", this.#state.numSteps, epoch));
     const order = random.shuffled([...rowsOf.keys()]);
-    const count = Math.ceil(numTrajectories / minibatchTrajectories);
-    const cut = (i: number) =>
-      ranks === undefined ? i * minibatchTrajectories : Math.round((i * order.length) / count);
+    const count = Math.ceil(rowsOf.size / minibatchTrajectories);
+    const cut = (i: number) => i * minibatchTrajectories;
     return Array.from({ length: count }, (_, i) => order.slice(cut(i), cut(i + 1)).flatMap((key) => rowsOf.get(key)!));
   }
 
@@ -237,31 +268,33 @@ export class TokenTrainer {
   }
 
   async #update(
-    grid: Grid,
+    { grid, shares, own, reading }: StepRows,
     scored: ScoredBatch,
     rows: readonly number[],
     factor: number,
-    { sums, reading }: { readonly sums: MetricSums; readonly reading: TrainerReading },
+    sums: MetricSums,
   ): Promise<void> {
-    const { model, optimizer, critic, ranks, options } = this.#parts;
+    const { model, recipe, optimizer, critic, ranks, options } = this.#parts;
     const { numUpdates } = this.#state;
     applySchedule(optimizer, factor);
     optimizer.zeroGrad();
     critic?.optimizer.zeroGrad();
-    const part = tensorScope(() => {
-      if (rows.length === 0) return mergeDenominators([]);
-      const { lossMask_BT, groupOf } = selectRows(scored, rows);
-      return globalDenominators(lossMask_BT, groupOf);
+    const denominators = tensorScope(() => {
+      const { lossMask_BT, groupOf, trajectoryOf } = selectRows(scored, rows);
+      return globalDenominators(lossMask_BT, groupOf, trajectoryOf);
     });
-    const denominators = ranks === undefined ? part : mergeDenominators(await ranks.gather(part));
-    for (const own of forwardParts(grid, rows, options.maxTokensPerMicrobatch)) {
+    const ownRows = rows.filter((row) => own.has(row));
+    const parts = forwardParts(grid, ownRows, options.maxTokensPerMicrobatch);
+    const seen: Tensor[] = [];
+    for (const part of parts) {
       tensorScope(() => {
-        const packed = packTokens(grid, own, model.embedding.device);
+        const packed = packTokens(grid, part, model.embedding.device);
         const policy = measurePolicy(model, packed, options);
-        reading.add(own, policy);
+        reading.add(part, policy);
+        if (recipe.correctsInLoss) seen.push(keep(policy.logprobs_BT.detach()));
         const values = critic && measureValues(critic, packed, options.recompute);
-        const scoredRows = selectRows(scored, own);
-        const { loss, terms, metrics, correctionMetrics } = this.#parts.recipe.loss(
+        const scoredRows = selectRows(scored, part);
+        const { loss, terms, metrics } = recipe.loss(
           {
             rows: scoredRows,
             policyLogprobs_BT: policy.logprobs_BT,
@@ -272,10 +305,17 @@ export class TokenTrainer {
         );
         loss.backward();
         const losses = { "train/loss": loss.detach(), ...prefixed("train/loss_", terms) };
-        sums.add({ ...entropyOf(policy, scoredRows), ...metrics }, correctionMetrics, losses);
+        sums.add({ ...entropyOf(policy, scoredRows), ...metrics }, losses);
       });
     }
     await ranks?.reduceGradients();
+    if (recipe.correctsInLoss) {
+      const policyLogprobs_BT = await this.#joinSeen(grid, shares, rows, { parts, seen });
+      tensorScope(() =>
+        sums.addUpdate(recipe.correctionMetrics({ rows: selectRows(scored, rows), policyLogprobs_BT })),
+      );
+      policyLogprobs_BT.dispose();
+    }
     const isWarming = critic !== null && numUpdates < critic.warmupUpdates;
     tensorScope(() => {
       const norm = clipGradNorm(model.trainableParameters(), options.maxGradNorm);
@@ -292,14 +332,32 @@ export class TokenTrainer {
     this.#state = { ...this.#state, numUpdates: numUpdates + 1 };
   }
 
-  /** Moves the recipe's controllers on by what was measured on all ranks; without a token to measure they stay as they are. */
-  async #advance(metrics: Metrics, numRows: number, { denominators }: ScoredBatch): Promise<void> {
+  /** What the policy said of all rows of an update, on all ranks; `seen` is freed. */
+  async #joinSeen(
+    grid: Grid,
+    shares: StepRows["shares"],
+    rows: readonly number[],
+    { parts, seen }: { readonly parts: readonly (readonly number[])[]; readonly seen: readonly Tensor[] },
+  ): Promise<Tensor> {
+    const { ranks, model } = this.#parts;
+    const isTrained = new Set(rows);
+    const trained = shares.map((share) => share.filter((row) => isTrained.has(row)));
+    const own = trained[ranks?.rank ?? 0]!;
+    const joined = own.length === 0 ? null : tensorScope(() => keep(joinParts(seen, parts, ranks ? own : rows)));
+    for (const values of seen) if (values !== joined) values.dispose();
+    if (ranks === undefined) return joined!;
+    const { device } = model.embedding;
+    return gatherRows(ranks, trained, rows, joined, { columns: [grid.numColumns], device });
+  }
+
+  /** Moves the recipe's controllers on by what was measured; without a token to measure they stay as they are. */
+  #advance(metrics: Metrics, numTrajectories: number): void {
     const { recipe } = this.#parts;
     const { klReward, entropy } = this.#state.recipe;
-    const measured = {
-      ...(klReward && { referenceKl: await this.#meanOf(metrics["score/reference_kl"], numRows) }),
-      ...(entropy && { entropy: await this.#meanOf(metrics["policy/entropy"], denominators.numTokens) }),
-      numRows: await this.#sumOf(numRows),
+    const measured: { readonly [Name in keyof Measured]: Measured[Name] | undefined } = {
+      ...(klReward && { referenceKl: metrics["score/reference_kl"] }),
+      ...(entropy && { entropy: metrics["policy/entropy"] }),
+      numTrajectories,
     };
     const isMeasured = (values: typeof measured): values is Measured => !Object.values(values).includes(undefined);
     this.#state = {
@@ -308,84 +366,22 @@ export class TokenTrainer {
       recipe: isMeasured(measured) ? recipe.advance(this.#state.recipe, measured) : this.#state.recipe,
     };
   }
-
-  /** The mean of a metric over the ranks that have it, by their counts; undefined where none has. */
-  async #meanOf(value: number | undefined, count: number): Promise<number | undefined> {
-    const weight = value === undefined ? 0 : count;
-    const sum = await this.#sumOf((value ?? 0) * weight);
-    const total = await this.#sumOf(weight);
-    return total === 0 ? undefined : sum / total;
-  }
-
-  async #sumOf(value: number): Promise<number> {
-    return this.#parts.ranks === undefined ? value : this.#parts.ranks.sum(value);
-  }
 }
 
-/** Metrics of all microbatches of a step, on the device until they are read together. */
-class MetricSums {
-  #losses: LossMetrics = {};
-  readonly #corrections: CorrectionMetrics[] = [];
-  readonly #terms: Readonly<Record<string, Tensor>>[] = [];
-  readonly #updates: Readonly<Record<string, Tensor>>[] = [];
-  #numUpdates = 0;
-  #lr = 0;
-
-  add(losses: LossMetrics, corrections: CorrectionMetrics, terms: Readonly<Record<string, Tensor>>): void {
-    const before = Object.values(this.#losses).flatMap(({ sum, count }) => [sum, count]);
-    const joined = addMetrics([this.#losses, losses]);
-    for (const { sum, count } of Object.values(joined)) {
-      keep(sum);
-      keep(count);
-    }
-    const after = new Set(Object.values(joined).flatMap(({ sum, count }) => [sum, count]));
-    for (const old of before) if (!after.has(old)) old.dispose();
-    this.#losses = joined;
-    this.#corrections.push(keepAll(corrections));
-    this.#terms.push(keepAll(terms));
-  }
-
-  addUpdate(values: Readonly<Record<string, Tensor>>, lr?: number): void {
-    this.#updates.push(keepAll(values));
-    if (lr === undefined) return;
-    this.#numUpdates++;
-    this.#lr = lr;
-  }
-
-  /** Reads everything and frees it. */
-  read(): Metrics {
-    const parts = this.#terms.map(readCorrectionMetrics);
-    const updates = this.#updates.map(readCorrectionMetrics);
-    const corrections = this.#corrections.map(readCorrectionMetrics);
-    const losses = readMetrics(this.#losses);
-    for (const record of [...this.#terms, ...this.#updates, ...this.#corrections])
-      for (const value of Object.values(record)) value.dispose();
-    for (const { sum, count } of Object.values(this.#losses)) {
-      sum.dispose();
-      count.dispose();
-    }
-    return {
-      ...losses,
-      ...meanOf(corrections, corrections.length),
-      ...meanOf(updates, this.#numUpdates),
-      // The shares of the microbatches of an update add up to its loss.
-      ...meanOf(parts, this.#numUpdates),
-      "train/lr": this.#lr,
-    };
-  }
+/** The rows of a step, and whose they are. */
+interface StepRows {
+  readonly grid: Grid;
+  /** By rank; all rows for the only one. */
+  readonly shares: readonly (readonly number[])[];
+  /** Those of this rank. */
+  readonly own: ReadonlySet<number>;
+  readonly reading: TrainerReading;
 }
 
-function meanOf(records: readonly Readonly<Record<string, number>>[], divisor: number): Metrics {
-  const sums: Record<string, number> = {};
-  for (const record of records) {
-    for (const [name, value] of Object.entries(record)) sums[name] = (sums[name] ?? 0) + value / divisor;
-  }
-  return sums;
-}
+type MeasuredRows = Pick<TokenBatch, "anchorLogprobs_BT" | "referenceLogprobs_BT" | "values_BT" | "bootstrapValues_B">;
 
-function keepAll(values: Readonly<Record<string, Tensor>>): Readonly<Record<string, Tensor>> {
-  for (const value of Object.values(values)) keep(value);
-  return values;
+function countTrajectories({ samples }: SampleBatch): number {
+  return new Set(samples.map(({ trajectory }) => trajectory)).size;
 }
 
 function prefixed(prefix: string, values: Readonly<Record<string, Tensor>>): Readonly<Record<string, Tensor>> {
@@ -425,7 +421,7 @@ function stalenessOf({ versions, lossMask_BT }: TokenBatch): CorrectionMetrics {
 }
 
 function tensorsOf(scored: ScoredBatch): readonly Tensor[] {
-  const { denominators: _, groupOf: __, metrics, entropyCoefficient: ___, ...tensors } = scored;
+  const { denominators: _, groupOf: __, trajectoryOf: ___, metrics, entropyCoefficient: ____, ...tensors } = scored;
   return [...Object.values(tensors), ...Object.values(metrics)].filter((value) => value !== null);
 }
 

@@ -1,11 +1,19 @@
-/** How the ranks of data-parallel training agree during an update. Every rank calls each function, in the same order. */
-import type { Denominators } from "../flow/batch-statistics.ts";
+/**
+ * How the ranks of data-parallel training agree. Every rank calls each function, in the same order.
+ *
+ * All ranks know the whole batch. Each measures and trains on its own rows; what was measured is gathered, so that every rank
+ * scores the whole batch alike, and no number depends on how many ranks there are.
+ */
+import type { Tensor } from "../torch/tensor.ts";
 
 export interface TrainerRanks {
-  /** The counts of all ranks, this one's among them. */
-  gather(own: Denominators): Promise<readonly Denominators[]>;
-  /** The sum of a number over all ranks. */
-  sum(own: number): Promise<number>;
+  /** Which of them this is, from 0. */
+  readonly rank: number;
+  readonly numRanks: number;
+  /** The tensors of all ranks, which must have one shape, in the order of ranks. The caller frees them. */
+  gather(own: Tensor): Promise<readonly Tensor[]>;
+  /** What all ranks say, in the order of ranks: plain data, for a few numbers and not for tensors. */
+  exchange<Value>(own: Value): Promise<readonly Value[]>;
   /** Replaces every gradient by its sum over all ranks. */
   reduceGradients(): Promise<void>;
 }

@@ -1,20 +1,22 @@
 /**
- * For every recipe: the gradient of a batch does not depend on how the batch is cut into microbatches, in which order its
- * rows lie, how far they are padded, or over how many ranks it is spread.
+ * For every recipe: the gradient of a batch does not depend on how the batch is cut into microbatches, in which order its rows and
+ * groups lie, how far they are padded, or into how many rows its trajectories were forked. That it does not depend on ranks either
+ * is in test/training.
  */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { readCorrectionMetrics } from "../../src/algorithms/corrections/correction-metrics.ts";
 import { addMetrics, readMetrics } from "../../src/algorithms/losses/loss-metrics.ts";
 import type { Recipe } from "../../src/algorithms/recipe-runner/recipe.ts";
 import { type RecipeChoice, type RecipeName, recipes } from "../../src/algorithms/recipes/table.ts";
-import { globalDenominators, mergeDenominators } from "../../src/algorithms/reduce.ts";
+import { globalDenominators } from "../../src/algorithms/reduce.ts";
 import type { Denominators } from "../../src/flow/batch-statistics.ts";
 import { type RecipeLoss, type ScoredBatch, type ScoredRows, selectRows } from "../../src/flow/token-batch.ts";
 import { gradients } from "../../src/torch/autograd.ts";
 import { tensor, zerosLike } from "../../src/torch/create.ts";
 import { tensorScope } from "../../src/torch/scope.ts";
 import type { Tensor } from "../../src/torch/tensor.ts";
-import { type PolicyOutputs, type RandomRollout, randomRollout, reorder } from "./random-rollout.ts";
+import { fork, type PolicyOutputs, type RandomRollout, randomRollout, reorder } from "./random-rollout.ts";
 
 const TOLERANCE = 1e-9;
 
@@ -95,9 +97,85 @@ test("denominators of the parts themselves give another gradient", () => {
   ];
   const whole = run(recipe, scored, outputs, parts, scored.denominators);
   const first = selectRows(scored, parts[0]!);
-  const local = run(recipe, scored, outputs, parts, globalDenominators(first.lossMask_BT, first.groupOf));
+  const counted = globalDenominators(first.lossMask_BT, first.groupOf, first.trajectoryOf);
+  // What they do not know at all would be an error: only the numbers are of a part.
+  const { tokensPerTrajectory } = scored.denominators;
+  const local = run(recipe, scored, outputs, parts, { ...counted, tokensPerTrajectory });
   expect(largestDifference(local.gradient, whole.gradient)).toBeGreaterThan(1e-3);
 });
+
+/** A sequence is a row, so what is taken over sequences knows of forks; these are the same settings without it. */
+const tokenCorrection = {
+  importance: { level: "token", threshold: 3, isSelfNormalized: true },
+  rejections: { token_k1: "0.5_2.0" },
+};
+const { offPolicySequences: _, ...withoutSequences } = everyTerm;
+const everyTokenTerm = { ...withoutSequences, correction: tokenCorrection, staleness: { max: 3, scope: "token" } };
+const tokenBypass = { ...bypass, correction: { ...tokenCorrection, convention: "verl" } };
+
+describe.each((Object.keys(recipes) as RecipeName[]).filter((name) => name !== "gigpo"))("%s", (name) => {
+  // Their ratios are of rows: with the ratio of an on-policy update, which is 1, forks change nothing.
+  const hasRowRatio = name === "gspo" || name === "gmpo";
+  const hasReduction = "reduction" in recipes[name].options.shape;
+  const settings = {
+    "with its defaults": {},
+    "with every term and mask of tokens": everyTokenTerm,
+    // Rejected in the loss, tokens leave their share to their row; a mean over the prompt has none to leave.
+    ...(!hasRowRatio && { "in bypass mode": { ...tokenBypass, ...(hasReduction && promptMean) } }),
+  };
+  test.each(Object.entries(settings))(
+    "%s is the same whatever rows its trajectories were forked into",
+    (_, options) => {
+      const isPlain = Object.keys(options).length === 0;
+      const choice = { type: name, ...required[name], ...options, ...(isPlain ? {} : refusedOfTokens[name]) };
+      const recipe = recipes[name].build(choice as RecipeChoice);
+      let largest = 0;
+      fc.assert(
+        fc.property(rollouts, fc.integer({ min: 0, max: 2 ** 30 }), ({ seed, groupSizes, numTokens }, shuffle) => {
+          const found = tensorScope(() => {
+            const rollout = randomRollout(seed, groupSizes, numTokens, 1);
+            return expectForkless(recipe, hasRowRatio ? onPolicy(rollout) : rollout, shuffle);
+          });
+          largest = Math.max(largest, found);
+        }),
+        { numRuns: 3, seed: 12 },
+      );
+      expect(largest).toBeGreaterThan(1e-3);
+    },
+  );
+});
+
+const refusedOfTokens: typeof refused = {
+  ...refused,
+  // Its weights are those of rows too: their geometric mean.
+  gmpo: { correction: { ...tokenCorrection, importance: null } },
+  "decoupled-ppo": { correction: { ...tokenCorrection, importance: null }, bypass: null },
+};
+
+/** Compares a rollout with the same one forked, and returns the largest entry of its gradient. */
+function expectForkless(recipe: Recipe, rollout: RandomRollout, shuffle: number): number {
+  const scored = recipe.score(rollout.batch);
+  const rows = scored.groupOf.map((_, row) => row);
+  const whole = run(recipe, scored, rollout.outputs, [rows], scored.denominators);
+  const forked = fork(rollout, (place) => scramble(place, shuffle) % 2 === 0);
+  const forkedScore = recipe.score(forked.batch);
+  const { numSequences: _, ...counts } = scored.denominators;
+  expect(forkedScore.denominators).toMatchObject(counts);
+  expectSameMetrics(forkedScore, scored);
+  const forkedRows = shuffled(
+    forkedScore.groupOf.map((_, row) => row),
+    shuffle,
+  );
+  const again = run(recipe, forkedScore, forked.outputs, cut(forkedRows, shuffle), forkedScore.denominators);
+  expectSame({ ...again, gradient: restoreCells(again.gradient, forked.cells, whole.gradient.length / 3) }, whole);
+  return whole.gradient.reduce((worst, value) => Math.max(worst, Math.abs(value)), 0);
+}
+
+function onPolicy({ batch, outputs }: RandomRollout): RandomRollout {
+  const policyLogprobs_BT = batch.anchorLogprobs_BT.clone();
+  policyLogprobs_BT.requiresGrad = true;
+  return { batch, outputs: { ...outputs, policyLogprobs_BT } };
+}
 
 const rollouts = fc.record({
   seed: fc.integer({ min: 0, max: 2 ** 30 }),
@@ -120,14 +198,11 @@ function expectInvariant(recipe: Recipe, rollout: RandomRollout, shuffle: number
     expectSame(run(recipe, scored, rollout.outputs, parts, scored.denominators), whole);
   }
 
-  const ranks = cut(order, shuffle + 1).map((part) => selectRows(scored, part));
-  const merged = mergeDenominators(ranks.map((rank) => globalDenominators(rank.lossMask_BT, rank.groupOf)));
-  expectSame(run(recipe, scored, rollout.outputs, cut(order, shuffle + 1), merged), whole);
-
   const moved = reorder(rollout, order);
   const movedScore = recipe.score(moved.batch);
   const again = run(recipe, movedScore, moved.outputs, [rows], movedScore.denominators);
   expectSame({ ...again, gradient: restoreRows(again.gradient, order) }, whole);
+  expectSameMetrics(movedScore, scored);
   return whole.gradient.reduce((worst, value) => Math.max(worst, Math.abs(value)), 0);
 }
 
@@ -201,6 +276,14 @@ function expectSame(got: Run, expected: Run): void {
   for (const [name, value] of Object.entries(expected.metrics)) expect(got.metrics[name]).toBeCloseTo(value, 9);
 }
 
+/** Rewards, advantages and what is kept, as they are reported. */
+function expectSameMetrics(got: ScoredBatch, expected: ScoredBatch): void {
+  const [left, right] = [got, expected].map(({ metrics }) => readCorrectionMetrics(metrics));
+  for (const [name, value] of Object.entries(right!)) {
+    if (name.startsWith("score/")) expect(left![name], name).toBeCloseTo(value, 7);
+  }
+}
+
 function largestDifference(got: readonly number[], expected: readonly number[]): number {
   return expected.reduce((worst, value, i) => Math.max(worst, Math.abs(got[i]! - value)), 0);
 }
@@ -212,6 +295,16 @@ function restoreRows(gradient: readonly number[], order: readonly number[]): num
   gradient.forEach((value, at) => {
     const row = Math.floor(at / T) % order.length;
     restored[at + (order[row]! - row) * T] = value;
+  });
+  return restored;
+}
+
+/** The gradient of forked rows at the cells that they came from, for each of the three blocks. */
+function restoreCells(gradient: readonly number[], cells: readonly number[], size: number): number[] {
+  const restored = new Array<number>(3 * size).fill(0);
+  gradient.forEach((value, at) => {
+    const cell = cells[at % cells.length]!;
+    if (cell < size) restored[Math.floor(at / cells.length) * size + cell] = value;
   });
   return restored;
 }

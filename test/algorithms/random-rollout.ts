@@ -1,8 +1,11 @@
-/** Random rollouts and policy outputs for property tests: ragged groups, observation tokens, empty rows, bad padding. */
+/**
+ * Random rollouts and policy outputs for property tests: ragged groups, forked trajectories, observation tokens, empty rows, bad
+ * padding.
+ */
 
 import { toLastToken } from "../../src/algorithms/advantages/token-values.ts";
 import type { TokenBatch } from "../../src/flow/token-batch.ts";
-import { onesLike, rand, randn, tensor } from "../../src/torch/create.ts";
+import { cat, onesLike, rand, randn, tensor, zeros } from "../../src/torch/create.ts";
 import { Generator } from "../../src/torch/random.ts";
 import type { Tensor } from "../../src/torch/tensor.ts";
 
@@ -18,13 +21,30 @@ export interface PolicyOutputs {
   readonly values_BT: Tensor;
 }
 
-/** A rollout with the given group sizes, in [numGroups][size] order; everything else is drawn from the seed. */
-export function randomRollout(seed: number, groupSizes: readonly number[], T: number): RandomRollout {
+/**
+ * A rollout with the given group sizes in rows, in [numGroups][size] order; everything else is drawn from the seed. Two rows of a
+ * group at a time are one trajectory, or every row is one.
+ */
+export function randomRollout(
+  seed: number,
+  groupSizes: readonly number[],
+  T: number,
+  rowsPerTrajectory: 1 | 2 = 2,
+): RandomRollout {
   const generator = new Generator(seed);
   const groupOf = groupSizes.flatMap((size, group) => new Array<number>(size).fill(7 * group + 3));
   const B = groupOf.length;
+  const trajectoryOf = groupSizes.flatMap((size, group) =>
+    Array.from({ length: size }, (_, i) => 100 * group + Math.floor(i / rowsPerTrajectory)),
+  );
+  // The rows of a trajectory share its fate: its weight, its end, the greedy reply to its prompt.
+  const firstRow = tensor(
+    trajectoryOf.map((trajectory) => trajectoryOf.indexOf(trajectory)),
+    { dtype: "int64" },
+  );
   const normal = (scale: number) => randn([B, T], { dtype: "float64", generator }).mul(scale);
   const uniform_B = () => rand([B], { dtype: "float64", generator });
+  const uniformByTrajectory_B = () => uniform_B().indexSelect(0, firstRow);
   const lossMask_BT = randomMask(B, T, generator);
   // What is outside of the mask must never be read.
   const spoil = (values_BT: Tensor) => values_BT.where(lossMask_BT, Number.NaN);
@@ -42,24 +62,22 @@ export function randomRollout(seed: number, groupSizes: readonly number[], T: nu
       values_BT: spoil(normal(0.4)),
       bootstrapValues_B: uniform_B(),
       rewards_BT: toLastToken(successes_B, lossMask_BT).add(turnReward_BT),
-      greedyRewards_B: uniform_B(),
-      rowWeights_B: uniform_B(),
+      greedyRewards_B: uniformByTrajectory_B(),
+      rowWeights_B: uniformByTrajectory_B(),
       lossMask_BT,
       groupOf,
-      isTruncated: uniform_B()
+      isTruncated: uniformByTrajectory_B()
         .toArray()
         .map((value) => value < 0.2),
       versions: {
         versions_BT: rand([B, T], { dtype: "float64", generator }).mul(4).floor().to("int64"),
         current: 4,
       },
-      steps: {
-        trajectoryOf: rows.map((row) => Math.floor(row / 2)),
-        turnOf: rows,
-        stateOf: uniform_B()
-          .toArray()
-          .map((value) => (value < 0.5 ? "start" : "door")),
-      },
+      trajectoryOf,
+      turnOf: rows,
+      stateOf: uniform_B()
+        .toArray()
+        .map((value) => (value < 0.5 ? "start" : "door")),
     },
     outputs: {
       policyLogprobs_BT: leaf(spoil(anchor_BT.add(normal(0.25)))),
@@ -88,11 +106,9 @@ export function reorder({ batch, outputs }: RandomRollout, order: readonly numbe
       groupOf: pickEach(batch.groupOf),
       isTruncated: pickEach(batch.isTruncated),
       versions: { versions_BT: pick(batch.versions.versions_BT), current: batch.versions.current },
-      steps: {
-        trajectoryOf: pickEach(batch.steps.trajectoryOf),
-        turnOf: pickEach(batch.steps.turnOf),
-        stateOf: pickEach(batch.steps.stateOf),
-      },
+      trajectoryOf: pickEach(batch.trajectoryOf),
+      turnOf: pickEach(batch.turnOf),
+      stateOf: pickEach(batch.stateOf),
     },
     outputs: {
       policyLogprobs_BT: leaf(pick(outputs.policyLogprobs_BT)),
@@ -100,6 +116,79 @@ export function reorder({ batch, outputs }: RandomRollout, order: readonly numbe
       values_BT: leaf(pick(outputs.values_BT)),
     },
   };
+}
+
+/**
+ * The same rollout with every row forked at some of the gaps between its turns: rows that start anew, at column 0, and one more
+ * without a single loss token. `cells` are the places on the grid of the rollout that the new ones came from.
+ */
+export function fork(
+  { batch, outputs }: RandomRollout,
+  isCut: (place: number) => boolean,
+): RandomRollout & { readonly cells: readonly number[] } {
+  const [B, T] = [batch.lossMask_BT.size(0), batch.lossMask_BT.size(1)];
+  const mask = batch.lossMask_BT.toArray();
+  const rows = Array.from({ length: B }, (_, row) => cutRow(row, T, mask, isCut)).flat();
+  const cells = rows.flatMap(({ row, start, stop }) =>
+    Array.from({ length: T }, (_, t) => (start + t < stop ? row * T + start + t : B * T)),
+  );
+  const index_B = tensor(
+    rows.map(({ row }) => row),
+    { dtype: "int64" },
+  );
+  const cells_N = tensor(cells, { dtype: "int64" });
+  const move = (values_BT: Tensor): Tensor =>
+    cat([values_BT.flatten(), zeros([1], { dtype: values_BT.dtype })])
+      .indexSelect(0, cells_N)
+      .view(rows.length, T);
+  const pick = (values_B: Tensor): Tensor => values_B.indexSelect(0, index_B);
+  const pickEach = <Item>(items: readonly Item[]): Item[] => rows.map(({ row }) => items[row]!);
+  // Values after rows that are not the last of their trajectory must never be read.
+  const isLast_B = tensor(
+    rows.map(({ stop }) => Number(stop === T)),
+    { dtype: "bool" },
+  );
+  return {
+    batch: {
+      samplerLogprobs_BT: move(batch.samplerLogprobs_BT),
+      anchorLogprobs_BT: move(batch.anchorLogprobs_BT),
+      referenceLogprobs_BT: move(batch.referenceLogprobs_BT),
+      values_BT: move(batch.values_BT),
+      bootstrapValues_B: pick(batch.bootstrapValues_B).where(isLast_B, 99),
+      rewards_BT: move(batch.rewards_BT),
+      greedyRewards_B: pick(batch.greedyRewards_B),
+      rowWeights_B: pick(batch.rowWeights_B),
+      lossMask_BT: move(batch.lossMask_BT),
+      groupOf: pickEach(batch.groupOf),
+      trajectoryOf: pickEach(batch.trajectoryOf),
+      turnOf: rows.map(({ turn }) => turn),
+      stateOf: pickEach(batch.stateOf),
+      isTruncated: pickEach(batch.isTruncated),
+      versions: { versions_BT: move(batch.versions.versions_BT), current: batch.versions.current },
+    },
+    outputs: {
+      policyLogprobs_BT: leaf(move(outputs.policyLogprobs_BT)),
+      entropies_BT: leaf(move(outputs.entropies_BT)),
+      values_BT: leaf(move(outputs.values_BT)),
+    },
+    cells,
+  };
+}
+
+interface Piece {
+  readonly row: number;
+  readonly turn: number;
+  readonly start: number;
+  readonly stop: number;
+}
+
+function cutRow(row: number, T: number, mask: readonly number[], isCut: (place: number) => boolean): Piece[] {
+  const isGap = (t: number) => mask[row * T + t - 1] === 0 || mask[row * T + t] === 0;
+  const cuts = Array.from({ length: T - 1 }, (_, t) => t + 1).filter((t) => isGap(t) && isCut(row * T + t));
+  const starts = [0, ...cuts];
+  const pieces = starts.map((start, i) => ({ row, turn: 2 * i, start, stop: starts[i + 1] ?? T }));
+  const [{ stop }] = pieces as [Piece];
+  return [...pieces, ...(stop < T ? [{ row, turn: 1, start: stop, stop }] : [])];
 }
 
 /** Replies of random length, with single observation tokens in them; some rows are empty. */

@@ -44,6 +44,8 @@ const batch: TokenBatch = {
   rewards_BT: toLastToken(rewards_B, lossMask_BT),
   lossMask_BT,
   groupOf,
+  trajectoryOf: [0, 1, 2, 3],
+  turnOf: [0, 0, 0, 0],
   isTruncated: [false, false, false, false],
 };
 

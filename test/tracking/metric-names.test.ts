@@ -86,8 +86,9 @@ test.each(Object.keys(recipes) as RecipeName[])("those of %s", (name) => {
       scored,
       scored.groupOf.map((_, row) => row),
     );
-    const { metrics, correctionMetrics } = recipe.loss({ rows, ...outputs }, scored.denominators);
-    return { ...scored.metrics, ...addMetrics([metrics as LossMetrics]), ...correctionMetrics };
+    const { metrics } = recipe.loss({ rows, ...outputs }, scored.denominators);
+    const corrected = recipe.correctionMetrics({ rows, ...outputs });
+    return { ...scored.metrics, ...addMetrics([metrics as LossMetrics]), ...corrected };
   });
   expect(Object.keys(names).length).toBeGreaterThan(5);
   expect(undescribed(names)).toEqual([]);

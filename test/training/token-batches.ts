@@ -31,6 +31,26 @@ export const trainingCases: readonly TrainingCase[] = [
   },
   { name: "dapo, a rank without a group", choice: { type: "dapo" }, minibatchTrajectories: 0, batch: "single" },
   { name: "grpo in minibatches", choice: { type: "grpo" }, minibatchTrajectories: 5, batch: "mixed" },
+  // What is taken over the whole batch: a deviation, whitening, chosen tokens, a mean weight, a mean weight inside of the loss.
+  { name: "batch-std", choice: { type: "grpo", scale: "batch-std" }, minibatchTrajectories: 0, batch: "mixed" },
+  { name: "reinforce-pp", choice: { type: "reinforce-pp" }, minibatchTrajectories: 0, batch: "mixed" },
+  { name: "clip-cov", choice: { type: "clip-cov", share: 0.1 }, minibatchTrajectories: 0, batch: "mixed" },
+  {
+    name: "self-normalized weights",
+    choice: { type: "grpo", correction: { importance: { level: "token", threshold: 5, isSelfNormalized: true } } },
+    minibatchTrajectories: 0,
+    batch: "mixed",
+  },
+  {
+    name: "bypass mode with self-normalized weights",
+    choice: {
+      type: "rloo",
+      bypass: { loss: "reinforce" },
+      correction: { importance: { level: "sequence", threshold: 3, isSelfNormalized: true } },
+    },
+    minibatchTrajectories: 5,
+    batch: "mixed",
+  },
 ];
 
 const vocabSize = 29;

@@ -1,10 +1,10 @@
 /** GiGPO: an advantage of the episode plus one of the step, among steps that started from the same state. */
-import { RerollError } from "../../errors/reroll-error.ts";
 import type { GroupKey } from "../../flow/token-batch.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { expectRange, expectRows } from "../expect-batch.ts";
 import { expectKeys, groupRows } from "./group-rows.ts";
 import { readFinite, writeRows } from "./host-values.ts";
+import { inTurnOrder } from "./join-rows.ts";
 import { normalizeGroups } from "./normalize-groups.ts";
 
 /** One row per step (turn) of an episode; rows may lie in any order. */
@@ -108,18 +108,6 @@ function expectSteps({ rewards_B, groupOf, trajectoryOf, turnOf, stateOf }: Gigp
   for (const [name, keys] of Object.entries({ groupOf, trajectoryOf, turnOf, stateOf })) {
     expectKeys(name, keys, rewards_B.size(0));
   }
-}
-
-function inTurnOrder(rows: readonly number[], turnOf: readonly number[]): number[] {
-  const ordered = rows.toSorted((a, b) => turnOf[a]! - turnOf[b]!);
-  const twice = ordered.find((row, i) => i > 0 && turnOf[row] === turnOf[ordered[i - 1]!]);
-  if (twice === undefined) return ordered;
-  throw new RerollError(
-    "INVALID_ARGUMENT",
-    `turnOf[${twice}] is ${turnOf[twice]}, which another row of the same trajectory has too. The turns of a trajectory ` +
-      "must differ.",
-    { row: twice, turn: turnOf[twice] },
-  );
 }
 
 /** The value of each trajectory on all rows of it. */

@@ -11,7 +11,7 @@ import type { Tensor } from "../../torch/tensor.ts";
 /** The values of a float tensor in row-major order: float64 as they are, all other types as float32. */
 type Floats = Float32Array | Float64Array;
 
-function readFloats(values: Tensor): Floats {
+export function readFloats(values: Tensor): Floats {
   if (values.dtype !== "float64") return values.toFloat32Array();
   const read = values.toTypedArray();
   invariant(read instanceof Float64Array, "a float64 tensor reads as a Float64Array");

@@ -11,7 +11,7 @@ export interface TokenLoss {
   readonly metrics: LossMetrics;
 }
 
-/** A loss that has no value per token: its batch loss is the mean over sequences, whatever the reduction. */
+/** A loss that has no value per token: its batch loss is the mean over trajectories, whatever the reduction. */
 export interface SequenceLoss {
   readonly level: "sequence";
   readonly loss_B: Tensor;
@@ -31,10 +31,6 @@ export function reduceOutput(
     case "token":
       return reduceLoss(output.loss_BT, rows, reduction, denominators);
     case "sequence":
-      return reduceSequenceLoss(
-        rows.rowWeights_B ? output.loss_B.mul(rows.rowWeights_B) : output.loss_B,
-        rows.lossMask_BT,
-        denominators,
-      );
+      return reduceSequenceLoss(output.loss_B, rows, denominators);
   }
 }

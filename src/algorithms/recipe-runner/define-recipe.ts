@@ -7,7 +7,7 @@ import { updateKlController } from "../kl/controller.ts";
 import { updateEntropyController } from "../losses/entropy-controller.ts";
 import { checkOptions } from "./check-options.ts";
 import type { BatchInput, Measured, Recipe, RecipePieces, RecipeState } from "./recipe.ts";
-import { recipeLoss } from "./recipe-loss.ts";
+import { correctsInLoss, lossCorrectionMetrics, recipeLoss } from "./recipe-loss.ts";
 import type { CommonOptions } from "./recipe-options.ts";
 import type { RecipePlan } from "./recipe-plan.ts";
 import { scoreBatch } from "./score-batch.ts";
@@ -50,6 +50,8 @@ function createRecipe(options: CommonOptions & { readonly type: string }, pieces
     initialState,
     score: (batch, state = initialState) => scoreBatch(plan, batch, state),
     loss: (microbatch, denominators) => recipeLoss(plan, microbatch, denominators),
+    correctsInLoss: correctsInLoss(plan),
+    correctionMetrics: (update) => lossCorrectionMetrics(plan, update),
     advance: advanceState,
   };
 }
@@ -87,9 +89,10 @@ function startState({ klReward, entropy }: CommonOptions): RecipeState {
   };
 }
 
-function advanceState(state: RecipeState, { referenceKl, entropy, numRows }: Measured): RecipeState {
+function advanceState(state: RecipeState, { referenceKl, entropy, numTrajectories }: Measured): RecipeState {
   return {
-    klReward: state.klReward && updateKlController(state.klReward, expectMeasured("referenceKl", referenceKl), numRows),
+    klReward:
+      state.klReward && updateKlController(state.klReward, expectMeasured("referenceKl", referenceKl), numTrajectories),
     entropy: state.entropy && updateEntropyController(state.entropy, expectMeasured("entropy", entropy)),
   };
 }

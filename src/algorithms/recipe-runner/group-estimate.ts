@@ -7,5 +7,5 @@ export function groupEstimate({
   scale,
   singleton,
 }: Required<Pick<GroupRelativeOptions, "scale" | "singleton">>): Estimator {
-  return rowEstimate(({ rewards_B, batch }) => groupRelative(rewards_B, batch.groupOf, { scale, singleton }));
+  return rowEstimate(({ rewards_B, groupOf }) => groupRelative(rewards_B, groupOf, { scale, singleton }));
 }

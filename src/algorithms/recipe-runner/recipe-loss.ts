@@ -18,8 +18,11 @@ import type { RecipePlan } from "./recipe-plan.ts";
 /** This part's share of the batch loss. Who calls it frees what it makes: wrap the microbatch in a `tensorScope`. */
 export function recipeLoss(plan: RecipePlan, microbatch: Microbatch, denominators: Denominators): RecipeLoss {
   const corrected = correct(plan, microbatch);
-  const { groupOf, rowWeights_B } = microbatch.rows;
-  const counted: LossRows = { lossMask_BT: corrected.lossMask_BT, groupOf, ...(rowWeights_B && { rowWeights_B }) };
+  const { groupOf, trajectoryOf, rowWeights_B, lossMask_BT } = microbatch.rows;
+  const counted: LossRows = {
+    ...{ lossMask_BT: corrected.lossMask_BT, groupOf, trajectoryOf, counted_B: lossMask_BT.sum(1) },
+    ...(rowWeights_B && { rowWeights_B }),
+  };
   const parts = [
     policyTerm(plan, microbatch, corrected, counted, denominators),
     ...klTerm(plan, microbatch, counted, denominators),
@@ -29,9 +32,27 @@ export function recipeLoss(plan: RecipePlan, microbatch: Microbatch, denominator
   return {
     loss: parts.map(({ loss }) => loss).reduce((sum, loss) => sum.add(loss)),
     terms: Object.fromEntries(parts.map(({ name, loss }) => [name, loss.detach()])),
-    metrics: addMetrics(parts.map(({ metrics }) => metrics)),
-    correctionMetrics: corrected.metrics,
+    metrics: addMetrics([...parts.map(({ metrics }) => metrics), ...keptMetric(plan, microbatch, corrected)]),
   };
+}
+
+/** Whether the loss weighs and rejects tokens itself. */
+export function correctsInLoss({ options, correction }: RecipePlan): boolean {
+  return options.bypass !== null && correction !== null;
+}
+
+/** The metrics of the correction in the loss, over the rows of a whole update. */
+export function lossCorrectionMetrics(
+  plan: RecipePlan,
+  update: Pick<Microbatch, "rows" | "policyLogprobs_BT">,
+): CorrectionMetrics {
+  return correctsInLoss(plan) ? correct(plan, update).metrics : {};
+}
+
+/** What is left of the sampled tokens after the rejections of the loss. Before them, it is what score has left. */
+function keptMetric(plan: RecipePlan, { rows }: Microbatch, { lossMask_BT }: Corrected): LossMetrics[] {
+  if (!correctsInLoss(plan)) return [];
+  return [{ "score/kept_fraction": { sum: lossMask_BT.sum(), count: rows.numSampled_B.sum() } }];
 }
 
 interface Term {
@@ -50,7 +71,10 @@ interface Corrected {
  * Weights and mask for these rows: those of score, or in bypass mode those of the policy at this moment. Rejections of
  * bypass mode stay in the denominators, which were counted before.
  */
-function correct({ options, correction, pieces }: RecipePlan, { rows, policyLogprobs_BT }: Microbatch): Corrected {
+function correct(
+  { options, correction, pieces }: RecipePlan,
+  { rows, policyLogprobs_BT }: Pick<Microbatch, "rows" | "policyLogprobs_BT">,
+): Corrected {
   const { samplerLogprobs_BT, lossMask_BT, weights_BT, meanWeight } = rows;
   if (options.bypass === null || correction === null) return { lossMask_BT, weights_BT, metrics: {} };
   const inputs = { policyLogprobs_BT, samplerLogprobs_BT, lossMask_BT, ...(meanWeight && { meanWeight }) };

@@ -14,7 +14,9 @@ const correction = z.strictObject({
     .describe("How thresholds are read: as bounds on policy / sampler, or as verl's code reads them."),
   importance: z
     .strictObject({
-      level: z.enum(["token", "sequence"]).describe("A weight per token, or the product over the sequence."),
+      level: z
+        .enum(["token", "sequence"])
+        .describe("A weight per token, or the product over the sequence, which is one row."),
       threshold: threshold.describe('Bounds of the weights: an upper one, or "low_high".'),
       outside: z
         .enum(["clip", "zero"])
@@ -33,7 +35,7 @@ const correction = z.strictObject({
 });
 
 const overlong = z.strictObject({
-  maxTokens: z.int().positive().describe("The longest reply allowed, in loss tokens."),
+  maxTokens: z.int().positive().describe("The longest trajectory allowed, in loss tokens of all its turns."),
   bufferTokens: z.int().positive().describe("How many tokens before maxTokens the penalty starts to grow."),
   penalty: z.number().min(0).default(1).describe("The penalty at maxTokens and beyond."),
 });
@@ -65,7 +67,7 @@ const klReward = z.strictObject({
   adaptive: z
     .strictObject({
       targetKl: z.number().positive().describe("The KL per token to hold."),
-      horizon: z.number().positive().default(10_000).describe("Rows over which a full correction is spread."),
+      horizon: z.number().positive().default(10_000).describe("Trajectories over which a full correction is spread."),
     })
     .nullable()
     .default(null)
@@ -108,7 +110,7 @@ export const commonOptions = {
     .nullable()
     .default(null)
     .describe("Drop tokens whose weights are more than this many training steps old."),
-  masksTruncated: z.boolean().default(false).describe("Do not train on rows that a limit cut short."),
+  masksTruncated: z.boolean().default(false).describe("Do not train on trajectories that a limit cut short."),
   dropsFlatGroups: z
     .boolean()
     .default(false)
@@ -116,7 +118,7 @@ export const commonOptions = {
   overlong: overlong
     .nullable()
     .default(null)
-    .describe("A penalty that grows as a reply nears the length limit (DAPO)."),
+    .describe("A penalty that grows as a trajectory nears the length limit (DAPO)."),
   rewardClip: z
     .number()
     .positive()
@@ -171,13 +173,16 @@ export function reductionOption(initial: Reduction) {
       .discriminatedUnion("type", [
         z.strictObject({ type: z.literal("token-mean") }),
         z.strictObject({ type: z.literal("token-sum") }),
+        z.strictObject({ type: z.literal("trajectory-mean-token-mean") }),
+        z.strictObject({ type: z.literal("trajectory-mean-token-sum") }),
+        z.strictObject({ type: z.literal("trajectory-mean-token-sum-norm"), lengthDivisor: z.number().positive() }),
         z.strictObject({ type: z.literal("seq-mean-token-mean") }),
         z.strictObject({ type: z.literal("seq-mean-token-sum") }),
         z.strictObject({ type: z.literal("seq-mean-token-sum-norm"), lengthDivisor: z.number().positive() }),
         z.strictObject({ type: z.literal("prompt-mean") }),
       ])
       .default(initial)
-      .describe("What token losses are divided by."),
+      .describe("What token losses are divided by: per token, trajectory, row (seq) or prompt."),
   } as const;
 }
 

@@ -5,7 +5,7 @@
  * scored batch. Both are pure: what changes over a run is in the state, which the caller keeps.
  */
 
-import type { Denominators } from "../../flow/batch-statistics.ts";
+import type { CorrectionMetrics, Denominators } from "../../flow/batch-statistics.ts";
 import type { Microbatch, RecipeLoss, ScoredBatch, TokenBatch } from "../../flow/token-batch.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { KlController } from "../kl/controller.ts";
@@ -35,6 +35,13 @@ export interface Recipe {
   readonly score: (batch: TokenBatch, state?: RecipeState) => ScoredBatch;
   /** The share of some rows in the loss of their batch, whose denominators are passed in. */
   readonly loss: (microbatch: Microbatch, denominators: Denominators) => RecipeLoss;
+  /** Whether tokens are weighed and rejected in the loss, by the policy of that moment: bypass mode with a correction. */
+  readonly correctsInLoss: boolean;
+  /**
+   * What the correction in the loss did, from all rows of an update and what the policy said of them: extremes and spreads of
+   * parts do not add up. Empty for recipes that correct when they score.
+   */
+  readonly correctionMetrics: (update: Pick<Microbatch, "rows" | "policyLogprobs_BT">) => CorrectionMetrics;
   /** The state for the next rollout. */
   readonly advance: (state: RecipeState, measured: Measured) => RecipeState;
 }
@@ -46,7 +53,7 @@ export type BatchInput =
   | "bootstrapValues_B"
   | "greedyRewards_B"
   | "versions"
-  | "steps";
+  | "stateOf";
 
 /** What changes from step to step. Plain data, so that a checkpoint can hold it. */
 export interface RecipeState {
@@ -60,13 +67,18 @@ export interface Measured {
   readonly referenceKl?: number;
   /** `policy/entropy` of the step. Read where there is an entropy bonus. */
   readonly entropy?: number;
-  /** Rows of the rollout: the unit of the KL controller's horizon. */
-  readonly numRows: number;
+  /** Trajectories of the rollout: the unit of the KL controller's horizon. */
+  readonly numTrajectories: number;
 }
 
 /** What an algorithm is made of. Rewards, corrections, KL and entropy are common to all: see score-batch.ts. */
 export interface RecipePieces {
   readonly estimate: Estimator;
+  /**
+   * What the estimator takes for a row: a whole trajectory, its rows joined in the order of turns, so that forks change
+   * nothing (the default), or each row by itself, as a step of an agent.
+   */
+  readonly estimatesOver?: "trajectories" | "steps";
   readonly policy: PolicyPiece;
   readonly reduction: Reduction;
   /** Only for recipes that train values. */
@@ -78,17 +90,20 @@ export interface RecipePieces {
 /** Advantages of a whole batch. */
 export type Estimator = (inputs: EstimateInputs) => Estimate;
 
-export interface EstimateInputs {
-  readonly batch: TokenBatch;
+/** What estimators read. B counts trajectories, or steps: see `RecipePieces.estimatesOver`. */
+export interface EstimateInputs
+  extends Pick<TokenBatch, "groupOf" | "isTruncated" | "values_BT" | "bootstrapValues_B" | "greedyRewards_B"> {
   /** Shaped, and with the KL penalty where there is one. */
   readonly rewards_BT: Tensor;
-  /** Sum of the rewards of a row. */
+  /** Sum of the rewards of a trajectory or step. */
   readonly rewards_B: Tensor;
   /** Without masked and rejected tokens. */
   readonly lossMask_BT: Tensor;
+  /** For estimators over steps. */
+  readonly steps?: Required<Pick<TokenBatch, "trajectoryOf" | "turnOf" | "stateOf">>;
 }
 
-interface Estimate {
+export interface Estimate {
   readonly advantages_BT: Tensor;
   /** For the critic. */
   readonly returns_BT?: Tensor;

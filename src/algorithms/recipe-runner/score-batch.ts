@@ -2,7 +2,9 @@
  * From a rollout to a scored batch: everything that must see the whole of it.
  *
  * The order is verl's: masks, reward shaping, KL as a reward, rollout correction, advantages over what is left, and last
- * the denominators. The result holds constants; nothing in it has a gradient.
+ * the denominators. Rewards, filters on them, advantages and returns are those of whole trajectories (M in shapes), also of
+ * forked ones; corrections look at tokens and sequences, and a sequence is a row. The result holds constants; nothing in it
+ * has a gradient.
  */
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { CorrectionMetrics } from "../../flow/batch-statistics.ts";
@@ -12,6 +14,7 @@ import { tensor } from "../../torch/create.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { clip } from "../advantages/clip.ts";
+import { type JoinedRows, joinRows } from "../advantages/join-rows.ts";
 import { sumRewards, toLastToken } from "../advantages/token-values.ts";
 import { offPolicySequenceMask } from "../corrections/off-policy-sequence-mask.ts";
 import { outlierMask } from "../corrections/outlier-mask.ts";
@@ -29,7 +32,7 @@ import { keepRows } from "../shaping/row-filter.ts";
 import { maskTruncated } from "../shaping/truncated-mask.ts";
 import { hasVariance } from "../shaping/zero-variance-filter.ts";
 import { whiten } from "../whiten.ts";
-import type { BatchInput, RecipeState } from "./recipe.ts";
+import type { BatchInput, Estimate, RecipeState } from "./recipe.ts";
 import type { RecipePlan } from "./recipe-plan.ts";
 
 /** Scores a whole rollout. */
@@ -40,14 +43,14 @@ export function scoreBatch(plan: RecipePlan, batch: TokenBatch, state: RecipeSta
 
 function score(plan: RecipePlan, batch: TokenBatch, state: RecipeState): ScoredBatch {
   const { pieces } = plan;
-  const { samplerLogprobs_BT, referenceLogprobs_BT, values_BT, groupOf } = batch;
-  const rawRewards_B = sumRewards(batch.rewards_BT);
-  const masked_BT = maskRows(plan, batch, rawRewards_B);
-  const shaped_BT = shapeRewards(plan, batch);
-  const { rewards_BT, metrics: klMetrics } = penalize(plan, batch, shaped_BT, masked_BT, state);
+  const { samplerLogprobs_BT, referenceLogprobs_BT, values_BT, groupOf, trajectoryOf } = batch;
+  const joined = joinRows(batch);
+  const rawRewards_M = sumRewards(joined.join(batch.rewards_BT));
+  const masked_BT = maskRows(plan, batch, joined, rawRewards_M);
+  const shaped_BT = shapeRewards(plan, batch, joined);
+  const { rewards_BT, metrics: klMetrics } = penalize(plan, { batch, joined }, shaped_BT, masked_BT, state);
   const { weights_BT, lossMask_BT, meanWeight, metrics: correctionMetrics } = correct(plan, batch, masked_BT);
-  const rewards_B = sumRewards(rewards_BT);
-  const estimate = pieces.estimate({ batch, rewards_BT, rewards_B, lossMask_BT });
+  const estimate = estimateAdvantages(plan, { batch, joined }, rewards_BT, lossMask_BT);
   const advantages_BT = finishAdvantages(plan, estimate.advantages_BT, lossMask_BT);
   const kept_BT = dropSequences(plan, batch, advantages_BT, lossMask_BT);
   const anchorLogprobs_BT = anchorOf(plan, batch);
@@ -61,17 +64,19 @@ function score(plan: RecipePlan, batch: TokenBatch, state: RecipeState): ScoredB
     oldValues_BT: values_BT ?? null,
     weights_BT,
     lossMask_BT: kept_BT,
+    numSampled_B: batch.lossMask_BT.sum(1),
     rowWeights_B: batch.rowWeights_B ?? null,
-    rewards_B: rawRewards_B,
+    rewards_B: joined.spread(rawRewards_M),
     selected_BT: pieces.policy.select?.(chosen) ?? null,
     segments_BT: pieces.policy.usesSegments ? runsOf(batch.lossMask_BT) : null,
     groupOf,
+    trajectoryOf,
     meanWeight,
     entropyCoefficient: state.entropy === null ? 0 : entropyCoefficient(state.entropy),
-    denominators: globalDenominators(kept_BT, groupOf),
+    denominators: globalDenominators(kept_BT, groupOf, trajectoryOf),
     metrics: {
-      "score/reward": rawRewards_B.mean(),
-      "score/shaped_reward": rewards_B.mean(),
+      "score/reward": rawRewards_M.mean(),
+      "score/shaped_reward": sumRewards(joined.join(rewards_BT)).mean(),
       "score/advantage": maskedMean(advantages_BT, kept_BT),
       "score/advantage_std": maskedVariance(advantages_BT, kept_BT).sqrt(),
       "score/kept_fraction": maskedMean(kept_BT.to(advantages_BT.dtype), batch.lossMask_BT),
@@ -86,13 +91,45 @@ function anchorOf({ options }: RecipePlan, { anchorLogprobs_BT, samplerLogprobs_
   return options.bypass === null && anchorLogprobs_BT !== undefined ? anchorLogprobs_BT : samplerLogprobs_BT;
 }
 
+/** The rows of a batch, and the way to its trajectories. */
+interface Rows {
+  readonly batch: TokenBatch;
+  readonly joined: JoinedRows;
+}
+
+/** Advantages and returns of all rows, estimated over trajectories or over steps, as the recipe asks. */
+function estimateAdvantages({ pieces }: RecipePlan, rows: Rows, rewards_BT: Tensor, lossMask_BT: Tensor): Estimate {
+  const { groupOf, isTruncated, trajectoryOf, turnOf, stateOf } = rows.batch;
+  const { values_BT, bootstrapValues_B, greedyRewards_B } = rows.batch;
+  if (pieces.estimatesOver === "steps") {
+    return pieces.estimate({
+      ...{ groupOf, isTruncated, rewards_BT, rewards_B: sumRewards(rewards_BT), lossMask_BT },
+      ...(stateOf && { steps: { trajectoryOf, turnOf, stateOf } }),
+    });
+  }
+  const { join, split, last, lastOf } = rows.joined;
+  const rewards_MT = join(rewards_BT);
+  const estimate = pieces.estimate({
+    groupOf: lastOf(groupOf),
+    isTruncated: lastOf(isTruncated),
+    rewards_BT: rewards_MT,
+    rewards_B: sumRewards(rewards_MT),
+    lossMask_BT: join(lossMask_BT),
+    ...(values_BT && { values_BT: join(values_BT) }),
+    ...(bootstrapValues_B && { bootstrapValues_B: last(bootstrapValues_B) }),
+    ...(greedyRewards_B && { greedyRewards_B: last(greedyRewards_B) }),
+  });
+  const { advantages_BT, returns_BT } = estimate;
+  return { advantages_BT: split(advantages_BT), ...(returns_BT && { returns_BT: split(returns_BT) }) };
+}
+
 /** Drops rows and tokens for reasons that have nothing to do with their advantage. */
-function maskRows({ options }: RecipePlan, batch: TokenBatch, rewards_B: Tensor): Tensor {
+function maskRows({ options }: RecipePlan, batch: TokenBatch, joined: JoinedRows, rewards_M: Tensor): Tensor {
   const { masksTruncated, dropsFlatGroups, staleness, outliers } = options;
   const { samplerLogprobs_BT, anchorLogprobs_BT, versions, groupOf, isTruncated } = batch;
   let mask_BT = batch.lossMask_BT;
   if (masksTruncated) mask_BT = maskTruncated(mask_BT, isTruncated);
-  if (dropsFlatGroups) mask_BT = keepRows(mask_BT, hasVariance(rewards_B, groupOf));
+  if (dropsFlatGroups) mask_BT = keepRows(mask_BT, joined.spreadOf(hasVariance(rewards_M, joined.lastOf(groupOf))));
   if (staleness !== null && versions !== undefined) {
     const bounds = { currentVersion: versions.current, maxStaleness: staleness.max, scope: staleness.scope };
     mask_BT = stalenessMask({ versions_BT: versions.versions_BT, lossMask_BT: mask_BT }, bounds);
@@ -104,23 +141,24 @@ function maskRows({ options }: RecipePlan, batch: TokenBatch, rewards_B: Tensor)
   return mask_BT;
 }
 
-function shapeRewards({ options }: RecipePlan, { rewards_BT, lossMask_BT }: TokenBatch): Tensor {
+function shapeRewards({ options }: RecipePlan, { rewards_BT, lossMask_BT }: TokenBatch, joined: JoinedRows): Tensor {
   const { overlong, rewardClip } = options;
   const { dtype, device } = rewards_BT;
   let shaped_BT = rewards_BT;
   if (overlong !== null) {
-    const penalties = lossMask_BT
+    const lossMask_MT = joined.join(lossMask_BT);
+    const penalties = lossMask_MT
       .sum(1)
       .toArray()
       .map((length) => softOverlongPenalty(length, overlong));
-    shaped_BT = shaped_BT.add(toLastToken(tensor(penalties, { dtype, device }), lossMask_BT));
+    shaped_BT = shaped_BT.add(joined.split(toLastToken(tensor(penalties, { dtype, device }), lossMask_MT)));
   }
   return rewardClip === null ? shaped_BT : clip(shaped_BT, rewardClip);
 }
 
 function penalize(
   plan: RecipePlan,
-  batch: TokenBatch,
+  { batch, joined }: Rows,
   rewards_BT: Tensor,
   lossMask_BT: Tensor,
   state: RecipeState,
@@ -133,7 +171,7 @@ function penalize(
   const kl_BT = klEstimate(anchorOf(plan, batch), referenceLogprobs_BT, parseKlEstimator(klReward.estimator));
   return {
     rewards_BT: penalizeRewards(rewards_BT, kl_BT, lossMask_BT, state.klReward.coefficient),
-    metrics: { "score/reference_kl": maskedMean(kl_BT, lossMask_BT, 1).mean() },
+    metrics: { "score/reference_kl": maskedMean(joined.join(kl_BT), joined.join(lossMask_BT), 1).mean() },
   };
 }
 
@@ -173,7 +211,7 @@ const MEANING: Readonly<Record<BatchInput, string>> = {
   bootstrapValues_B: "the critic's value after the last token of truncated rows",
   greedyRewards_B: "the reward of the greedy reply to the prompt of each row",
   versions: "the version that sampled each token",
-  steps: "the trajectory, turn and state of each row",
+  stateOf: "the state that each row started from",
 };
 
 function expectInputs({ type, needs }: RecipePlan, batch: TokenBatch): void {
@@ -195,6 +233,8 @@ function expectInputs({ type, needs }: RecipePlan, batch: TokenBatch): void {
   });
   const numRows = batch.lossMask_BT.size(0);
   expectGroups("groupOf", batch.groupOf, numRows);
+  expectGroups("trajectoryOf", batch.trajectoryOf, numRows);
+  expectGroups("turnOf", batch.turnOf, numRows);
   if (batch.isTruncated.length === numRows) return;
   throw new RerollError(
     "SHAPE_MISMATCH",

@@ -17,7 +17,7 @@ const cispoOptions = recipeOptions("cispo", {
 /**
  * Group-relative advantages; every token keeps its gradient, weighted by a ratio of at most 1 + clipHigh.
  *
- * Source: MiniMax-M1, arXiv:2506.13585; no lower bound and a ratio of at most 5 as in SkyRL and TRL.
+ * Mean over the tokens of a batch, as in the paper. Source: MiniMax-M1, arXiv:2506.13585; no lower bound and a ratio of at most 5 as in SkyRL and TRL.
  */
 export const cispo = defineRecipe(cispoOptions, (options) => ({
   estimate: groupEstimate(options),

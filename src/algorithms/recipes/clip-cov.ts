@@ -17,7 +17,7 @@ const clipCovOptions = recipeOptions("clip-cov", {
 /**
  * Group-relative advantages; clipped surrogate, without the tokens that drive the entropy down most.
  *
- * The tokens are chosen once over the whole rollout, the largest covariances of the band; verl draws them by chance.
+ * Mean over tokens, as in verl. The tokens are chosen once over the whole rollout, the largest covariances of the band; verl draws them by chance.
  * Source: Clip-Cov, arXiv:2505.22617; share and band are verl's.
  */
 export const clipCov = defineRecipe(clipCovOptions, (options, path) => {

@@ -19,7 +19,7 @@ const dapoOptions = recipeOptions("dapo", {
 /**
  * GRPO with clip-higher, token-mean, groups without variance left out, no KL; set `overlong` for the soft length penalty.
  *
- * Source: DAPO, arXiv:2503.14476.
+ * Mean over tokens: all weigh the same, so that those of long replies are not diluted (section 3.3). Source: DAPO, arXiv:2503.14476.
  */
 export const dapo = defineRecipe(dapoOptions, (options) => ({
   estimate: groupEstimate(options),

@@ -16,7 +16,7 @@ const decoupledPpoOptions = recipeOptions("decoupled-ppo", {
 /**
  * Group-relative advantages; clipped surrogate around the anchor, weighted by anchor / sampler. For asynchronous runs.
  *
- * Source: AReaL, arXiv:2505.24298, with its cap, after Hilton et al. 2021.
+ * Mean over tokens, as in AReaL. Source: AReaL, arXiv:2505.24298, with its cap, after Hilton et al. 2021.
  */
 export const decoupledPpo = defineRecipe(decoupledPpoOptions, (options, path) => {
   const { clipLow, clipHigh, dualClip, weightCap, overCap, reduction } = options;

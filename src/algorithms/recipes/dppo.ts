@@ -19,7 +19,7 @@ const dppoOptions = recipeOptions("dppo", {
 /**
  * Centred rewards; the ratio-weighted gradient of the tokens inside of a trust region of probabilities.
  *
- * The bounds are for tv; a KL is on another scale and needs its own. Source: DPPO, arXiv:2602.04879; the
+ * Mean over tokens, as in prime-rl. The bounds are for tv; a KL is on another scale and needs its own. Source: DPPO, arXiv:2602.04879; the
  * values are prime-rl's.
  */
 export const dppo = defineRecipe(dppoOptions, (options) => ({

@@ -16,10 +16,11 @@ const drGrpoOptions = recipeOptions("dr-grpo", {
 /**
  * Rewards against the mean of their group, not scaled; clipped surrogate; the sum over tokens by a constant length.
  *
+ * The sum is divided by the number of trajectories, as the paper's is by that of its replies; a fork adds nothing to it.
  * Neither long wrong replies nor easy prompts are favoured. Source: Dr. GRPO, arXiv:2503.20783.
  */
 export const drGrpo = defineRecipe(drGrpoOptions, (options) => ({
   estimate: groupEstimate({ scale: "none", singleton: options.singleton }),
   policy: clipPiece(options),
-  reduction: { type: "seq-mean-token-sum-norm", lengthDivisor: options.maxResponseLength },
+  reduction: { type: "trajectory-mean-token-sum-norm", lengthDivisor: options.maxResponseLength },
 }));

@@ -25,13 +25,14 @@ const gigpoOptions = recipeOptions("gigpo", {
  * For agents, a row per step: the advantage of the episode in its group plus that of the step among steps from the same
  * state; clipped surrogate.
  *
- * Source: GiGPO, arXiv:2505.10978, with its discount and weights.
+ * Mean over tokens, then steps: the paper's objective averages over the steps of all trajectories. Source: GiGPO, arXiv:2505.10978, with its discount and weights.
  */
 export const gigpo = defineRecipe(gigpoOptions, (options) => ({
-  needs: ["steps"],
-  estimate: rowEstimate(({ rewards_B, batch }) => {
+  needs: ["stateOf"],
+  estimatesOver: "steps",
+  estimate: rowEstimate(({ rewards_B, groupOf, steps }) => {
     const { gamma, episodeWeight, stepWeight, scale, episodeMean } = options;
-    const inputs = { rewards_B, groupOf: batch.groupOf, ...batch.steps! };
+    const inputs = { rewards_B, groupOf, ...steps! };
     return gigpoAdvantages(inputs, { gamma, episodeWeight, stepWeight, scale, episodeMean }).advantages_B;
   }),
   policy: clipPiece(options),

@@ -11,9 +11,10 @@ const gmpoOptions = recipeOptions("gmpo", {
 });
 
 /**
- * Group-relative advantages; the geometric mean of clipped token ratios; mean over sequences.
+ * Group-relative advantages; the geometric mean of clipped token ratios; mean over trajectories, each once.
  *
- * KL and entropy terms, which have a value per token, take the mean over tokens, then sequences. Source: GMPO,
+ * The rows of a forked trajectory have a geometric mean each and share its place by their tokens. KL and entropy terms,
+ * which have a value per token, take the mean over the tokens of a trajectory, then over trajectories. Source: GMPO,
  * arXiv:2507.20673, with its clip range.
  */
 export const gmpo = defineRecipe(gmpoOptions, (options) => ({
@@ -22,5 +23,5 @@ export const gmpo = defineRecipe(gmpoOptions, (options) => ({
     hasRatio: true,
     loss: (inputs) => gmpoLoss(inputs, { clipLow: options.clipLow, clipHigh: options.clipHigh }),
   },
-  reduction: { type: "seq-mean-token-mean" },
+  reduction: { type: "trajectory-mean-token-mean" },
 }));

@@ -22,12 +22,12 @@ const gpgOptions = recipeOptions("gpg", {
 /**
  * Centred rewards, rescaled for the samples that carry no signal; -A log policy, without ratio or clip.
  *
- * Source: GPG, arXiv:2504.02546.
+ * Mean over tokens, as in the paper. Source: GPG, arXiv:2504.02546.
  */
 export const gpg = defineRecipe(gpgOptions, (options) => ({
-  estimate: rowEstimate(({ rewards_B, batch }) => {
+  estimate: rowEstimate(({ rewards_B, groupOf }) => {
     const { countBy, normalizer, singleton } = options;
-    return gpgAdvantages(rewards_B, batch.groupOf, { countBy, normalizer, singleton });
+    return gpgAdvantages(rewards_B, groupOf, { countBy, normalizer, singleton });
   }),
   policy: { hasRatio: false, loss: (inputs) => reinforceLoss(inputs, { importance: "none" }) },
   reduction: options.reduction,

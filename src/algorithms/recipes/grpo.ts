@@ -6,12 +6,13 @@ import { ppoClipOptions, recipeOptions, reductionOption, scaleOption } from "../
 const grpoOptions = recipeOptions("grpo", {
   ...scaleOption("group-std"),
   ...ppoClipOptions(0.2, 0.2),
-  ...reductionOption({ type: "seq-mean-token-mean" }),
+  ...reductionOption({ type: "trajectory-mean-token-mean" }),
 });
 
 /**
- * Rewards against the mean and deviation of their group; clipped surrogate; mean over tokens, then sequences.
+ * Rewards against the mean and deviation of their group; clipped surrogate; mean over tokens, then trajectories.
  *
+ * The samples of the paper are trajectories: each counts once, however long it is and into however many rows it was forked.
  * The paper adds `klLoss: { coefficient: 0.04 }`; verl's examples use 0.001 and TRL none. With `scale: "batch-std"` and
  * token-mean this is Lite PPO. Source: GRPO, arXiv:2402.03300.
  */

@@ -6,13 +6,14 @@ import { clipOptions, recipeOptions, reductionOption, scaleOption } from "../rec
 const gspoOptions = recipeOptions("gspo", {
   ...scaleOption("group-std"),
   ...clipOptions(3e-4, 4e-4),
-  ...reductionOption({ type: "seq-mean-token-mean" }),
+  ...reductionOption({ type: "trajectory-mean-token-mean" }),
 });
 
 /**
  * Group-relative advantages; one ratio per sequence, the geometric mean of its token ratios, clipped tightly.
  *
- * Source: GSPO, arXiv:2507.18071, with its clip range.
+ * A sequence is a row: a forked trajectory has a ratio per row, since its parts go through the model apart; it still counts
+ * once in the mean over trajectories. Source: GSPO, arXiv:2507.18071, with its clip range.
  */
 export const gspo = defineRecipe(gspoOptions, (options) => ({
   estimate: groupEstimate(options),

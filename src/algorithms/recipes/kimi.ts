@@ -7,13 +7,13 @@ import { recipeOptions, reductionOption, scaleOption } from "../recipe-runner/re
 const kimiOptions = recipeOptions("kimi", {
   ...scaleOption("none"),
   beta: z.number().positive().default(0.1).describe("Weight of the squared penalty."),
-  ...reductionOption({ type: "seq-mean-token-mean" }),
+  ...reductionOption({ type: "trajectory-mean-token-mean" }),
 });
 
 /**
  * Centred rewards; -A log policy, held to the anchor by the square of the log-ratio instead of a clip.
  *
- * Source: Kimi k1.5, arXiv:2501.12599, per token as in ROLL's `kimi15`; verl's `dro`.
+ * Mean over tokens, then trajectories: the paper's sample is the whole reply. Source: Kimi k1.5, arXiv:2501.12599, per token as in ROLL's `kimi15`; verl's `dro`.
  */
 export const kimi = defineRecipe(kimiOptions, (options) => ({
   estimate: groupEstimate(options),

@@ -13,7 +13,7 @@ const maxRlOptions = recipeOptions("maxrl", {
 /**
  * Centred rewards over the mean reward of their group; clipped surrogate. Rewards must not be negative.
  *
- * Source: MaxRL, arXiv:2602.02710.
+ * Mean over tokens, as in verl's recipes without a critic. Source: MaxRL, arXiv:2602.02710.
  */
 export const maxRl = defineRecipe(maxRlOptions, (options, path) => {
   const penalty = options.klReward !== null ? "klReward" : options.overlong !== null ? "overlong" : null;
@@ -23,7 +23,7 @@ export const maxRl = defineRecipe(maxRlOptions, (options, path) => {
     );
   }
   return {
-    estimate: rowEstimate(({ rewards_B, batch }) => maxRlAdvantages(rewards_B, batch.groupOf)),
+    estimate: rowEstimate(({ rewards_B, groupOf }) => maxRlAdvantages(rewards_B, groupOf)),
     policy: clipPiece(options),
     reduction: options.reduction,
   };

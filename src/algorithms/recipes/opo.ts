@@ -13,11 +13,11 @@ const opoOptions = recipeOptions("opo", {
 /**
  * Rewards against the mean of their group weighted by length; clipped surrogate.
  *
- * The paper trains exactly on-policy: one update per rollout. Source: OPO, arXiv:2505.23585.
+ * Mean over tokens: the baseline is optimal for gradients that grow with the length. The paper trains exactly on-policy: one update per rollout. Source: OPO, arXiv:2505.23585.
  */
 export const opo = defineRecipe(opoOptions, (options) => ({
-  estimate: rowEstimate(({ rewards_B, lossMask_BT, batch }) =>
-    optimalBaseline(rewards_B, lossMask_BT, batch.groupOf, { singleton: options.singleton }),
+  estimate: rowEstimate(({ rewards_B, lossMask_BT, groupOf }) =>
+    optimalBaseline(rewards_B, lossMask_BT, groupOf, { singleton: options.singleton }),
   ),
   policy: clipPiece(options),
   reduction: options.reduction,

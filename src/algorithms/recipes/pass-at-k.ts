@@ -14,11 +14,11 @@ const passAtKOptions = recipeOptions("pass-at-k", {
 /**
  * Only the best sample of a group counts, for what it adds over the second best; clipped surrogate.
  *
- * k is the size of the group. Source: arXiv:2503.19595; verl's `grpo_passk`.
+ * k is the size of the group. Mean over tokens, as in verl. Source: arXiv:2503.19595; verl's `grpo_passk`.
  */
 export const passAtK = defineRecipe(passAtKOptions, (options) => ({
-  estimate: rowEstimate(({ rewards_B, batch }) =>
-    passAtKAdvantages(rewards_B, batch.groupOf, { scaleByStd: options.scaleByStd }),
+  estimate: rowEstimate(({ rewards_B, groupOf }) =>
+    passAtKAdvantages(rewards_B, groupOf, { scaleByStd: options.scaleByStd }),
   ),
   policy: clipPiece(options),
   reduction: options.reduction,

@@ -1,10 +1,10 @@
 import { z } from "zod";
-import type { TokenBatch } from "../../flow/token-batch.ts";
 import { tensor } from "../../torch/create.ts";
 import { gae } from "../advantages/gae.ts";
 import { zeroOutside } from "../masked.ts";
 import { clipPiece } from "../recipe-runner/clip-piece.ts";
 import { defineRecipe } from "../recipe-runner/define-recipe.ts";
+import type { EstimateInputs } from "../recipe-runner/recipe.ts";
 import { gammaOption, ppoClipOptions, recipeOptions, reductionOption } from "../recipe-runner/recipe-options.ts";
 
 const ppoOptions = recipeOptions("ppo", {
@@ -18,7 +18,9 @@ const ppoOptions = recipeOptions("ppo", {
   bootstrapsTruncated: z
     .boolean()
     .default(false)
-    .describe("Bootstrap from the critic's value where a limit ended the row. Peers count such a row as ended."),
+    .describe(
+      "Bootstrap from the critic's value where a limit ended the trajectory. Peers count such a trajectory as ended.",
+    ),
   whitensAdvantages: z.boolean().default(true).describe("Scale advantages to mean 0 and variance 1 over all tokens."),
   ...ppoClipOptions(0.2, 0.2),
   valueClip: z.number().positive().nullable().default(0.5).describe("How far a value may move before it is clipped."),
@@ -29,17 +31,17 @@ const ppoOptions = recipeOptions("ppo", {
 /**
  * GAE with a critic, whitened; clipped surrogate with dual clip; clipped value loss.
  *
+ * Time runs along the trajectory, through all rows of a forked one. Mean over tokens: each is a decision of its own.
  * Source: PPO, arXiv:1707.06347; the values are verl's, lambda ROLL's.
  */
 export const ppo = defineRecipe(ppoOptions, (options) => {
   const { gamma, lambda, bootstrapsTruncated, valueClip, valueCoefficient, reduction } = options;
   return {
     needs: bootstrapsTruncated ? ["values_BT", "bootstrapValues_B"] : ["values_BT"],
-    estimate: ({ batch, rewards_BT, lossMask_BT }) => {
-      const values_BT = batch.values_BT!;
-      const inputs = { rewards_BT, values_BT, lossMask_BT };
-      const bootstrap = bootstrapsTruncated ? { bootstrapValues_B: bootstrapValues(batch) } : {};
-      return gae({ ...inputs, ...bootstrap }, { gamma, lambda });
+    estimate: (inputs) => {
+      const { rewards_BT, values_BT, lossMask_BT } = inputs;
+      const bootstrap = bootstrapsTruncated ? { bootstrapValues_B: bootstrapValues(inputs) } : {};
+      return gae({ rewards_BT, values_BT: values_BT!, lossMask_BT, ...bootstrap }, { gamma, lambda });
     },
     policy: clipPiece(options),
     critic: { valueClip, coefficient: valueCoefficient },
@@ -47,7 +49,7 @@ export const ppo = defineRecipe(ppoOptions, (options) => {
   };
 });
 
-function bootstrapValues({ bootstrapValues_B, isTruncated, lossMask_BT }: TokenBatch) {
+function bootstrapValues({ bootstrapValues_B, isTruncated, lossMask_BT }: EstimateInputs) {
   const isTruncated_B = tensor(isTruncated.map(Number), { dtype: "bool", device: lossMask_BT.device });
   return zeroOutside(bootstrapValues_B!, isTruncated_B);
 }

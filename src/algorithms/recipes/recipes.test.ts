@@ -4,6 +4,7 @@ import type { TokenBatch } from "../../flow/token-batch.ts";
 import { gradients } from "../../torch/autograd.ts";
 import { full, tensor } from "../../torch/create.ts";
 import { readCorrectionMetrics } from "../corrections/correction-metrics.ts";
+import { readMetrics } from "../losses/loss-metrics.ts";
 import { buildRecipe, type RecipeChoice, type RecipeName, recipeJsonSchema, recipes } from "./table.ts";
 
 const float64 = { dtype: "float64" } as const;
@@ -25,6 +26,8 @@ function exampleBatch(rewards: number[], over: Partial<TokenBatch> = {}): TokenB
       [1, 1, 1],
     ]).ne(0),
     groupOf: [0, 0, 1, 1],
+    trajectoryOf: [0, 1, 2, 3],
+    turnOf: [0, 0, 0, 0],
     isTruncated: [false, false, false, true],
     ...over,
   };
@@ -128,17 +131,139 @@ describe("numbers", () => {
     expect(buildRecipe(choice).score(batch).returns_BT?.toArray()).toEqual(new Array(12).fill(0));
   });
 
+  describe("two wins of one row against two losses of eight", () => {
+    const lengths = [1, 1, 8, 8];
+    const trajectoryOf = lengths.flatMap((length, trajectory) => new Array<number>(length).fill(trajectory));
+    const forked: TokenBatch = {
+      samplerLogprobs_BT: full([18, 2], -1, float64),
+      anchorLogprobs_BT: full([18, 2], -1, float64),
+      rewards_BT: tensor(
+        trajectoryOf.map((trajectory) => [0, trajectory < 2 ? 1 : 0]),
+        float64,
+      ),
+      lossMask_BT: full([18, 2], 1, float64).ne(0),
+      groupOf: trajectoryOf.map(() => 7),
+      trajectoryOf,
+      turnOf: trajectoryOf.map((_, row) => row),
+      isTruncated: trajectoryOf.map(() => false),
+    };
+
+    test.each([
+      [{ type: "grpo" }, Math.sqrt(3) / 2],
+      [{ type: "grpo", scale: "batch-std" }, Math.sqrt(3) / 2],
+      [{ type: "dr-grpo", maxResponseLength: 16 }, 1 / 2],
+      [{ type: "rloo" }, 2 / 3],
+      [{ type: "maxrl" }, 1],
+      [{ type: "gpg" }, 1 / 2],
+    ] as const)("%j compares trajectories, each once", (choice, win) => {
+      const { scored } = trainOnce(choice, forked);
+      const advantages = scored.advantages_BT.toArray();
+      expect(advantages[0]).toBeCloseTo(win, 5);
+      expect(advantages.at(-1)).toBeCloseTo(-win, 5);
+      expect(readCorrectionMetrics(scored.metrics)["score/reward"]).toBe(0.5);
+    });
+
+    test("opo weighs by the length of trajectories, and the tokens of all rows count", () => {
+      // Two wins of 2 tokens, two losses of 16: the baseline is 4 / 36.
+      const advantages = trainOnce({ type: "opo" }, forked).scored.advantages_BT.toArray();
+      expect(advantages[0]).toBeCloseTo(1 - 4 / 36, 12);
+    });
+
+    test("a loss pulls as hard as a win, over all of its rows", () => {
+      const { gradient, scored } = trainOnce({ type: "grpo" }, forked);
+      const pull = (from: number, to: number) =>
+        gradient.slice(2 * from, 2 * to).reduce((sum, value) => sum + value, 0);
+      expect(scored.denominators).toMatchObject({ numSequences: 18, numTrajectories: 4 });
+      expect(pull(0, 1)).toBeCloseTo(-0.866 / 4, 4);
+      expect(pull(2, 10)).toBeCloseTo(0.866 / 4, 4);
+    });
+
+    test("a group is flat where its trajectories are, whatever their turns gave", () => {
+      const even = tensor(
+        trajectoryOf.map((trajectory, row) => [
+          0,
+          trajectory < 2 ? 1 : row === 2 || row === 10 ? 3 : row === 3 || row === 11 ? -2 : 0,
+        ]),
+        float64,
+      );
+      expect(trainOnce({ type: "dapo" }, { ...forked, rewards_BT: even }).scored.denominators.numTokens).toBe(0);
+      expect(trainOnce({ type: "dapo" }, forked).scored.denominators.numTokens).toBe(36);
+    });
+
+    test("the side that topr takes is that of the whole trajectory", () => {
+      const { scored } = trainOnce({ type: "topr" }, forked);
+      expect(scored.rewards_B.toArray()).toEqual(trajectoryOf.map((trajectory) => (trajectory < 2 ? 1 : 0)));
+    });
+  });
+
+  test("returns and bootstrap run along the trajectory, through all of its rows", () => {
+    const batch: TokenBatch = {
+      samplerLogprobs_BT: full([3, 1], -1, float64),
+      anchorLogprobs_BT: full([3, 1], -1, float64),
+      values_BT: full([3, 1], 0, float64),
+      bootstrapValues_B: tensor([50, 10, 70], float64),
+      // Rows out of order: the turns say which comes first.
+      rewards_BT: tensor([[0], [-2], [1]], float64),
+      lossMask_BT: full([3, 1], 1, float64).ne(0),
+      groupOf: [0, 0, 0],
+      trajectoryOf: [4, 4, 4],
+      turnOf: [1, 2, 0],
+      isTruncated: [true, true, true],
+    };
+    const choice = { type: "ppo", lambda: 1, whitensAdvantages: false } as const;
+    const returnsOf = (more: object) =>
+      buildRecipe({ ...choice, ...more })
+        .score(batch)
+        .returns_BT?.toArray();
+    expect(returnsOf({})).toEqual([-2, -2, -1]);
+    expect(returnsOf({ bootstrapsTruncated: true })).toEqual([8, 8, 9]);
+    expect(returnsOf({ gamma: 0.5 })).toEqual([-1, -2, 0.5]);
+  });
+
+  test("what bypass mode rejects is missing from what is kept", () => {
+    const correction = { rejections: { token_k1: "0.5_2.0" } };
+    const recipe = buildRecipe({ type: "grpo", bypass: {}, correction, masksTruncated: true });
+    const batch = exampleBatch([1, 0, 1, 0]);
+    const rows = recipe.score(batch);
+    // Of 10 tokens the truncated row has 3, and two more are far from the sampler.
+    const policyLogprobs_BT = tensor(
+      [
+        [-1, -5, -1],
+        [-5, -1, -1],
+        [-1, -1, -1],
+        [-1, -1, -1],
+      ],
+      float64,
+    );
+    const { metrics } = recipe.loss({ rows, policyLogprobs_BT }, rows.denominators);
+    expect(readMetrics(metrics)["score/kept_fraction"]).toBeCloseTo(0.5, 12);
+    const whole = readCorrectionMetrics(recipe.correctionMetrics({ rows, policyLogprobs_BT }));
+    expect(whole["rollout_corr/rollout_rs_masked_fraction"]).toBeCloseTo(2 / 7, 7);
+  });
+
+  test("a trajectory in two groups, or with one turn twice, is refused", () => {
+    const score = (over: Partial<TokenBatch>) => () =>
+      buildRecipe({ type: "grpo" }).score(exampleBatch([1, 0, 1, 0], over));
+    expect(score({ trajectoryOf: [0, 1, 1, 2], turnOf: [0, 0, 1, 0] })).toThrow(
+      /^Rows 1 and 2 are both of trajectory 1, but of groups 0 and 1\. A trajectory belongs to one group/,
+    );
+    expect(score({ trajectoryOf: [0, 0, 1, 2] })).toThrow(
+      /^turnOf\[1\] is 0, which another row of the same trajectory has/,
+    );
+    expect(score({ trajectoryOf: [0, 1, 2] })).toThrow(/^trajectoryOf has 3 entries for 4 rows/);
+  });
+
   test("the recipe state follows what was measured", () => {
     const recipe = buildRecipe({
       type: "grpo",
       klReward: { coefficient: 0.1, adaptive: { targetKl: 0.05, horizon: 100 } },
       entropy: { type: "adaptive", target: 0.5, stepSize: 0.01 },
     });
-    const next = recipe.advance(recipe.initialState, { referenceKl: 1, entropy: 0.2, numRows: 10 });
+    const next = recipe.advance(recipe.initialState, { referenceKl: 1, entropy: 0.2, numTrajectories: 10 });
     // A KL far above its target is corrected by at most a fifth, over 10 of 100 rows.
     expect(next.klReward?.coefficient).toBeCloseTo(0.1 * (1 + (0.2 * 10) / 100), 12);
     expect(next.entropy?.coefficient).toBeCloseTo(0.01, 12);
-    expect(() => recipe.advance(recipe.initialState, { numRows: 10 })).toThrow(/referenceKl is missing/);
+    expect(() => recipe.advance(recipe.initialState, { numTrajectories: 10 })).toThrow(/referenceKl is missing/);
   });
 });
 
@@ -173,7 +298,7 @@ describe("every recipe", () => {
         anchorLogprobs_BT: full([4, 3], -2, float64),
         values_BT: full([4, 3], 0, float64),
         greedyRewards_B: full([4], 0.5, float64),
-        steps: { trajectoryOf: [0, 1, 0, 1], turnOf: [0, 0, 0, 0], stateOf: ["a", "a", "a", "b"] },
+        stateOf: ["a", "a", "a", "b"],
       });
       const recipe = recipes[name].build(choice);
       const scored = recipe.score(batch);

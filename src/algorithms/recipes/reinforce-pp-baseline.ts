@@ -12,11 +12,11 @@ const reinforcePpBaselineOptions = recipeOptions("reinforce-pp-baseline", {
 /**
  * Rewards against the mean of their group, whitened over the tokens of the batch; clipped surrogate.
  *
- * The paper adds `klLoss: { estimator: "k2" }`. Source: REINFORCE++-baseline, arXiv:2501.03262.
+ * Mean over tokens, as in verl. The paper adds `klLoss: { estimator: "k2" }`. Source: REINFORCE++-baseline, arXiv:2501.03262.
  */
 export const reinforcePpBaseline = defineRecipe(reinforcePpBaselineOptions, (options) => ({
-  estimate: ({ rewards_B, lossMask_BT, batch }) => ({
-    advantages_BT: reinforcePlusPlusBaseline(rewards_B, lossMask_BT, batch.groupOf, { singleton: options.singleton }),
+  estimate: ({ rewards_B, lossMask_BT, groupOf }) => ({
+    advantages_BT: reinforcePlusPlusBaseline(rewards_B, lossMask_BT, groupOf, { singleton: options.singleton }),
   }),
   policy: clipPiece(options),
   reduction: options.reduction,

@@ -12,7 +12,8 @@ const reinforcePpOptions = recipeOptions("reinforce-pp", {
 /**
  * Returns per token, whitened over the batch; clipped surrogate. Needs no groups.
  *
- * The paper puts KL into the reward: `klReward`. Source: REINFORCE++, arXiv:2501.03262.
+ * Returns run along the trajectory, through all rows of a forked one. Mean over tokens, as in verl. The paper puts KL into
+ * the reward: `klReward`. Source: REINFORCE++, arXiv:2501.03262.
  */
 export const reinforcePp = defineRecipe(reinforcePpOptions, (options) => ({
   estimate: ({ rewards_BT, lossMask_BT }) => {

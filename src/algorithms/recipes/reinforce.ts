@@ -16,7 +16,7 @@ const reinforceOptions = recipeOptions("reinforce", {
 /**
  * Discounted returns without a baseline; -r A log policy with the ratio r held fixed.
  *
- * Source: Williams 1992; with the ratio it is the default loss of tinker.
+ * Returns run along the trajectory, through all rows of a forked one. Mean over tokens. Source: Williams 1992; with the ratio it is the default loss of tinker.
  */
 export const reinforce = defineRecipe(reinforceOptions, (options) => ({
   estimate: ({ rewards_BT, lossMask_BT }) => ({

@@ -11,12 +11,12 @@ const remaxOptions = recipeOptions("remax", {
 /**
  * The reward to come against that of the greedy reply to the prompt; clipped surrogate. One sample per prompt is enough.
  *
- * Source: ReMax, arXiv:2310.10505; the loss is verl's.
+ * Mean over tokens, as in verl. Source: ReMax, arXiv:2310.10505; the loss is verl's.
  */
 export const remax = defineRecipe(remaxOptions, (options) => ({
   needs: ["greedyRewards_B"],
-  estimate: ({ rewards_BT, lossMask_BT, batch }) => {
-    const { advantages_BT } = remaxAdvantages(rewards_BT, batch.greedyRewards_B!, lossMask_BT);
+  estimate: ({ rewards_BT, lossMask_BT, greedyRewards_B }) => {
+    const { advantages_BT } = remaxAdvantages(rewards_BT, greedyRewards_B!, lossMask_BT);
     return { advantages_BT };
   },
   policy: clipPiece(options),

@@ -13,12 +13,11 @@ const rlooOptions = recipeOptions("rloo", {
 /**
  * Rewards against the mean of the other samples of their group; clipped surrogate.
  *
- * The paper puts KL into the reward: `klReward`. Source: RLOO, arXiv:2402.14740; the loss is that of verl and TRL.
+ * The paper puts KL into the reward: `klReward`. Source: RLOO, arXiv:2402.14740; the loss, a mean over tokens, is that of
+ * verl and TRL.
  */
 export const rloo = defineRecipe(rlooOptions, (options) => ({
-  estimate: rowEstimate(({ rewards_B, batch }) =>
-    leaveOneOut(rewards_B, batch.groupOf, { singleton: options.singleton }),
-  ),
+  estimate: rowEstimate(({ rewards_B, groupOf }) => leaveOneOut(rewards_B, groupOf, { singleton: options.singleton })),
   policy: clipPiece(options),
   reduction: options.reduction,
 }));

@@ -8,13 +8,13 @@ const sapoOptions = recipeOptions("sapo", {
   ...scaleOption("group-std"),
   temperaturePositive: z.number().positive().default(1).describe("How fast the gate closes for tokens with A > 0."),
   temperatureNegative: z.number().positive().default(1.05).describe("How fast the gate closes for tokens with A <= 0."),
-  ...reductionOption({ type: "seq-mean-token-mean" }),
+  ...reductionOption({ type: "trajectory-mean-token-mean" }),
 });
 
 /**
  * Group-relative advantages; a smooth gate on the ratio instead of a clip.
  *
- * Source: SAPO, arXiv:2511.20347, with its temperatures.
+ * Mean over tokens, then trajectories, as GRPO. Source: SAPO, arXiv:2511.20347, with its temperatures.
  */
 export const sapo = defineRecipe(sapoOptions, (options) => ({
   estimate: groupEstimate(options),

@@ -6,11 +6,11 @@ import { clipOptions, recipeOptions, reductionOption, scaleOption } from "../rec
 const segmentPpoOptions = recipeOptions("segment-ppo", {
   ...scaleOption("group-std"),
   ...clipOptions(0.2, 0.2),
-  ...reductionOption({ type: "seq-mean-token-mean" }),
+  ...reductionOption({ type: "trajectory-mean-token-mean" }),
 });
 
 /**
- * For dialogues, a row per episode: group-relative advantages; one ratio per turn, clipped.
+ * For dialogues: group-relative advantages; one ratio per turn, clipped; mean over tokens, then trajectories, as GRPO.
  *
  * Turns are the runs of the loss mask, before any token is rejected. Source: ROLL, `ratio_type: segment`.
  */

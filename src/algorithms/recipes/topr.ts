@@ -18,7 +18,7 @@ const toprOptions = recipeOptions("topr", {
 /**
  * Centred rewards; good samples are imitated, bad ones pushed down only while the policy still produces them.
  *
- * The raw reward decides which side a sample is on, so wrong replies need a reward of at most 0. Source: TOPR,
+ * Mean over tokens, as in ROLL. The raw reward of the trajectory decides which side a sample is on, so wrong replies need a reward of at most 0. Source: TOPR,
  * arXiv:2503.14286.
  */
 export const topr = defineRecipe(toprOptions, (options) => ({

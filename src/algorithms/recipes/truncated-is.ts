@@ -15,7 +15,7 @@ const truncatedIsOptions = recipeOptions("truncated-is", {
 /**
  * Centred rewards; -clamp(r, ratioLow, ratioHigh) A log policy with the ratio held fixed.
  *
- * Source: IMPALA, arXiv:1802.01561; for language models ROLL's `tis`.
+ * Mean over tokens, as in ROLL. Source: IMPALA, arXiv:1802.01561; for language models ROLL's `tis`.
  */
 export const truncatedIs = defineRecipe(truncatedIsOptions, (options, path) => {
   const { ratioLow, ratioHigh, reduction } = options;

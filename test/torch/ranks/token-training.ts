@@ -1,11 +1,10 @@
 /**
- * Steps of a token trainer on this rank's share of each batch. Reports the weights after them, and how many updates
+ * Steps of a token trainer that shares each batch with the other ranks. Reports the weights after them, and how many updates
  * there were.
  */
 import { createProcessGroupRanks } from "../../../src/training/process-group-ranks.ts";
-import { splitByGroups } from "../../../src/training/split-batch.ts";
 import { batchOf, newModel, trainerOf, trainingCases, weightsOf } from "../../training/token-batches.ts";
-import { joinTestGroup, leave, rank, report, worldSize } from "./rank.ts";
+import { joinTestGroup, leave, rank, report } from "./rank.ts";
 
 const group = await joinTestGroup(60_000);
 for (const { choice, minibatchTrajectories, batch } of trainingCases) {
@@ -15,8 +14,7 @@ for (const { choice, minibatchTrajectories, batch } of trainingCases) {
   const trainer = trainerOf(model, choice, { minibatchTrajectories, ranks });
   let numUpdates = 0;
   for (let step = 0; step < 3; step++) {
-    const share = splitByGroups(batchOf(batch, step), rank, worldSize);
-    numUpdates += (await trainer.step(share)).numUpdates;
+    numUpdates += (await trainer.step(batchOf(batch, step))).numUpdates;
   }
   report({ weights: weightsOf(model), numUpdates });
 }

@@ -286,6 +286,7 @@ export const pieces: readonly PieceRow[] = [
 export const supporting: readonly string[] = [
   "advantages/group-rows.ts",
   "advantages/host-values.ts",
+  "advantages/join-rows.ts",
   "advantages/normalize-groups.ts",
   "advantages/token-values.ts",
   "corrections/bypass-check.ts",
@@ -307,7 +308,6 @@ export const supporting: readonly string[] = [
   "losses/loss-output.ts",
   "losses/policy/clip-cov.ts#clipCovSelection",
   "losses/policy/clipped-surrogate.ts",
-  "losses/policy/example-inputs.ts",
   "losses/policy/kl-cov.ts#klCovSelection",
   "losses/policy/policy-loss.ts",
   "losses/policy/ppo-clip.ts#ppoClip",
@@ -316,6 +316,5 @@ export const supporting: readonly string[] = [
   "losses/preference/sequence-logprobs.ts",
   "masked.ts",
   "reduce.ts#globalDenominators",
-  "reduce.ts#mergeDenominators",
   "shaping/row-filter.ts",
 ];

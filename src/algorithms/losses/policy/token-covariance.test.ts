@@ -38,6 +38,14 @@ test("the largest eligible scores are selected, all of them where there are fewe
   expect(selectLargest(scores_BT, mask_BT, count(8)).toArray()).toEqual([1, 1, 1, 0]);
 });
 
+test("equal scores that do not all fit are left out together", () => {
+  const scores_BT = tensor([
+    [5, 9],
+    [5, 99],
+  ]);
+  expect(selectLargest(scores_BT, mask_BT, tensor(2, { dtype: "int64" })).toArray()).toEqual([0, 1, 0, 0]);
+});
+
 test("a share is rounded down, to at least one token", () => {
   expect(shareToCount(mask_BT, 0.7).item()).toBe(2);
   expect(shareToCount(mask_BT, 0.0002).item()).toBe(1);

@@ -19,14 +19,14 @@ export function shareToCount(mask_BT: Tensor, share: number): Tensor {
   return mask_BT.sum().to("float64").mul(share).floor().clamp(1).to("int64");
 }
 
-/** True at the `count` eligible positions with the largest scores; at all eligible ones where there are fewer. */
+/**
+ * True at the `count` eligible positions with the largest scores; at all eligible ones where there are fewer. Scores that are equal
+ * and do not all fit are left out together, since nothing but the order of rows would choose among them.
+ */
 export function selectLargest(scores_BT: Tensor, eligible_BT: Tensor, count: Tensor): Tensor {
-  const scores_S = scores_BT.where(eligible_BT, Number.NEGATIVE_INFINITY).flatten();
-  const [, order_S] = scores_S.sort(0, true);
-  const places_S = arange(0, order_S.size(0), { device: order_S.device });
-  const ranks_S = order_S.scatter(0, order_S, places_S);
-  return ranks_S
-    .lt(count)
-    .view(...scores_BT.shape)
-    .logicalAnd(eligible_BT);
+  const used_BT = scores_BT.where(eligible_BT, Number.NEGATIVE_INFINITY);
+  const [sorted_S] = used_BT.flatten().sort(0, true);
+  const places_S = arange(0, sorted_S.size(0), { device: sorted_S.device });
+  const firstLeftOut = sorted_S.where(places_S.ge(count), Number.NEGATIVE_INFINITY).max();
+  return used_BT.gt(firstLeftOut);
 }

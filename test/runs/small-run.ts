@@ -1,0 +1,56 @@
+/** A small run from a run file, start to end: its metrics without times, what was recorded of its rollouts, and its weights. */
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Metrics } from "../../src/flow/metrics.ts";
+import { resolveRun } from "../../src/run/resolve-run.ts";
+import { trainRun } from "../../src/run/train-run.ts";
+import { silentTracker } from "../../src/tracking/run-tracker.ts";
+import { type TrajectoryRecord, trajectoryRecords } from "../../src/tracking/trajectory-record.ts";
+
+export interface SmallRun {
+  readonly metrics: readonly Metrics[];
+  readonly trajectories: readonly TrajectoryRecord[];
+  readonly weights: Float32Array;
+}
+
+export async function trainSmall(run: Record<string, unknown>): Promise<SmallRun> {
+  const { config } = resolveRun({ device: "cpu", model: { preset: "nano" }, checkpoint: { every: 0 }, ...run });
+  const folder = mkdtempSync(join(tmpdir(), "reroll-small-run-"));
+  const metrics: Metrics[] = [];
+  const trajectories: TrajectoryRecord[] = [];
+  try {
+    const { modelFolder } = await trainRun(config, {
+      folder,
+      tracker: {
+        ...silentTracker,
+        log: (_step, _kind, values) => void metrics.push(withoutTimes(values)),
+        recordedGroups: () => Number.POSITIVE_INFINITY,
+        recordRollout: (step, _kind, rollout) =>
+          void trajectories.push(...trajectoryRecords(step, rollout, Number.POSITIVE_INFINITY)),
+      },
+      signal: new AbortController().signal,
+      clock: () => performance.now(),
+      isResumed: false,
+    });
+    return { metrics, trajectories, weights: readWeights(modelFolder) };
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+function withoutTimes(values: Metrics): Metrics {
+  const isTime = (name: string) => /^(time|throughput|engine)\/|^sync\/ms$/.test(name);
+  return Object.fromEntries(Object.entries(values).filter(([name]) => !isTime(name)));
+}
+
+/** All numbers of the safetensors files of a folder, which are float32 here. */
+function readWeights(folder: string): Float32Array {
+  const files = readdirSync(folder).filter((name) => name.endsWith(".safetensors"));
+  const all = files.flatMap((name) => {
+    const bytes = readFileSync(join(folder, name));
+    const start = 8 + Number(bytes.readBigUInt64LE(0));
+    return [...new Float32Array(Uint8Array.from(bytes.subarray(start)).buffer)];
+  });
+  return Float32Array.from(all);
+}
