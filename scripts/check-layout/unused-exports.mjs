@@ -7,9 +7,6 @@
  */
 import { lineAt } from "./scan-source.mjs";
 
-/** Folders that still export more than is used. Take one out when it is clean; the list is to become empty. */
-export const uncheckedFolders = ["models", "chat", "torch", "control", "training", "workers"];
-
 const DECLARATION =
   /^export\s+(?:declare\s+)?(?:abstract\s+)?(?:async\s+)?(?:const|let|function\*?|class|interface|type)\s+([\w$]+)/gm;
 /** Checks `sources`; `users` are the files outside of src that may import from them, of the same shape. */
@@ -17,7 +14,6 @@ export function checkUnusedExports(sources, users) {
   const used = usedNames([...sources, ...users]);
   return sources
     .filter(({ file, folder }) => folder !== "" && !file.endsWith(".test.ts") && !file.includes("/generated/"))
-    .filter(({ folder }) => !uncheckedFolders.includes(folder))
     .flatMap(({ file, code }) =>
       [...code.matchAll(DECLARATION)]
         .filter(([, name]) => {

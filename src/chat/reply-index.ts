@@ -19,7 +19,7 @@ export interface RecordedReply {
   readonly callIds: readonly string[];
 }
 
-export interface PromptKey {
+interface PromptKey {
   readonly length: number;
   readonly hash: number;
 }
@@ -101,7 +101,7 @@ export function promptKeyOf(promptIds: ArrayLike<number>): PromptKey {
 }
 
 /** The text of a message's content. */
-export function contentText(content: ChatMessage["content"]): string {
+function contentText(content: ChatMessage["content"]): string {
   if (content === null || content === undefined) return "";
   return typeof content === "string" ? content : content.map((part) => part.text ?? "").join("");
 }

@@ -17,7 +17,7 @@ export type SavedParts = Readonly<
 >;
 
 /** A trainer that can be saved. */
-export interface SavedTrainer<State> {
+interface SavedTrainer<State> {
   /** Optimizers and parameters. Together they hold every weight. */
   savedParts(): SavedParts;
   /** Everything else, as plain data. */

@@ -9,7 +9,7 @@ import { Generator } from "../torch/random.ts";
 import { tensorScope } from "../torch/scope.ts";
 
 /** Changes to a tiny config: other sizes, other features. */
-export interface TinyChanges extends Partial<Omit<CausalLmConfig, "features">> {
+interface TinyChanges extends Partial<Omit<CausalLmConfig, "features">> {
   readonly features?: Partial<DecoderFeatures>;
 }
 

@@ -10,7 +10,7 @@ import { tensorScope } from "../torch/scope.ts";
 import type { Tensor } from "../torch/tensor.ts";
 import { type Grid, type PackedTokens, packTokens, toGrid } from "./token-rows.ts";
 
-export interface PolicyOptions {
+interface PolicyOptions {
   /** The temperature the tokens were sampled with, so that both log-probs are of the same distribution. */
   readonly temperature: number;
   /** Compute activations again in the backward pass instead of keeping them. */
@@ -37,7 +37,7 @@ export interface Critic {
   readonly head: ValueHead;
 }
 
-export interface MeasuredValues {
+interface MeasuredValues {
   /** Before each loss token; zero elsewhere. */
   readonly values_BT: Tensor;
   /** After the last token. */

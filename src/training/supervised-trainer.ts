@@ -12,7 +12,7 @@ import { forwardParts, gridOf, packTokens } from "./token-rows.ts";
 import type { StepReport } from "./token-trainer.ts";
 import type { TrainerRanks } from "./trainer-ranks.ts";
 
-export interface SupervisedTrainerParts {
+interface SupervisedTrainerParts {
   readonly model: CausalLm;
   readonly optimizer: Optimizer;
   /** Factor on the learning rate, by the number of updates done. */

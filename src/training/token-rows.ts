@@ -57,7 +57,7 @@ export function forwardParts(
 }
 
 /** The parts of a batch that are known before any forward pass. */
-export interface GridConstants {
+interface GridConstants {
   readonly lossMask_BT: Tensor;
   readonly samplerLogprobs_BT: Tensor;
   readonly rewards_BT: Tensor;

@@ -18,7 +18,7 @@ import { buildOptimizer, buildSchedule, type OptimizerOptions, type ScheduleOpti
 import { buildTrainer, loadPolicy, type TrainerParts, type TrainerSource } from "./trainer-source.ts";
 
 /** The optimizer of supervised steps; it has a state of its own. */
-export interface SupervisedSource {
+interface SupervisedSource {
   readonly optimizer: OptimizerOptions;
   readonly schedule: ScheduleOptions;
   readonly numUpdates: number;

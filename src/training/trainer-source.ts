@@ -43,19 +43,19 @@ export interface TrainerSource {
 }
 
 /** The place of a rank among the others, and the port of the store where they meet. */
-export interface RankSource {
+interface RankSource {
   readonly rank: number;
   readonly numRanks: number;
   readonly port: number;
 }
 
-export interface LoraSource {
+interface LoraSource {
   readonly rank: number;
   readonly alpha: number;
   readonly targets: readonly string[] | "all-linear";
 }
 
-export interface CriticSource {
+interface CriticSource {
   readonly modelFolder: string;
   readonly optimizer: OptimizerOptions;
   readonly warmupUpdates: number;

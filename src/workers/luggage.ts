@@ -28,7 +28,7 @@ export type Item = { readonly path: readonly unknown[] } & (
 );
 
 /** Plain data, what was taken out of it, and the buffers that are handed over with it. */
-export interface Luggage {
+interface Luggage {
   readonly value: unknown;
   readonly items: readonly Item[];
   readonly moved: readonly ArrayBuffer[];
@@ -37,7 +37,7 @@ export interface Luggage {
 const NONE: readonly never[] = [];
 
 /** Where functions and signals stay, which cannot leave: both give a number to call them by. */
-export interface Lender {
+interface Lender {
   readonly lendFunction: (value: (...args: never[]) => unknown) => number;
   readonly lendSignal: (signal: AbortSignal) => number;
 }

@@ -14,7 +14,7 @@ export type Asked<Host> = {
 };
 
 /** The methods of an interface that are told: those that return nothing. */
-export type Told<Host> = {
+type Told<Host> = {
   readonly [Name in keyof Host as Host[Name] extends (...args: never[]) => Promise<unknown> ? never : Name]: Host[Name];
 };
 

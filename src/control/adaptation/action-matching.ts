@@ -8,19 +8,19 @@ import type { TokenLoss } from "../../algorithms/losses/loss-output.ts";
 import { zeroOutside } from "../../algorithms/masked.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 
-export interface ActionMeanInputs {
+interface ActionMeanInputs {
   readonly studentMeans_BTA: Tensor;
   readonly teacherMeans_BTA: Tensor;
   readonly lossMask_BT: Tensor;
 }
 
 /** Means and log standard deviations of independent normal distributions. */
-export interface ActionKlInputs extends ActionMeanInputs {
+interface ActionKlInputs extends ActionMeanInputs {
   readonly studentLogStds_BTA: Tensor;
   readonly teacherLogStds_BTA: Tensor;
 }
 
-export interface ActionKlOptions {
+interface ActionKlOptions {
   /** forward: KL(teacher || student); reverse: KL(student || teacher). */
   readonly direction: "forward" | "reverse";
 }

@@ -12,7 +12,7 @@ import type { AdaptationPolicy } from "./policy/adaptation-policy.ts";
 import { type AdaptationPhase, phaseRules } from "./policy/phases.ts";
 
 /** The phase, the environments, and how actions are chosen. */
-export interface AdaptationActorOptions {
+interface AdaptationActorOptions {
   readonly phase: AdaptationPhase;
   readonly numEnvs: number;
   readonly seed: number;

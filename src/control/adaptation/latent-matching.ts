@@ -7,7 +7,7 @@ import type { TokenLoss } from "../../algorithms/losses/loss-output.ts";
 import { zeroOutside } from "../../algorithms/masked.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 
-export interface LatentMatchingInputs {
+interface LatentMatchingInputs {
   /** Latents that the student infers from its own observations. */
   readonly studentLatents_BTZ: Tensor;
   /** Latents that the teacher encodes from privileged observations. */
@@ -15,7 +15,7 @@ export interface LatentMatchingInputs {
   readonly lossMask_BT: Tensor;
 }
 
-export interface LatentMatchingOptions {
+interface LatentMatchingOptions {
   /**
    * Weight of the second term, which pulls the teacher towards the student. 0 is plain regression (RMA, and the PPO-ROA of
    * HDMI); above 0 the teacher learns to use only what the student can infer.

@@ -16,7 +16,7 @@ import { layoutOf } from "./policy/observation-layout.ts";
 import { AdaptationTrainer, type AdaptationTrainerOptions } from "./trainer.ts";
 
 /** Who acts, who learns, and the order of the phases. */
-export interface AdaptationParts {
+interface AdaptationParts {
   readonly actor: AdaptationActor;
   readonly collector: ControlCollector;
   readonly trainer: AdaptationTrainer;

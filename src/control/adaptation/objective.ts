@@ -36,7 +36,7 @@ export interface PolicyLossOptions {
 }
 
 /** The policy that learns. */
-export interface PolicyLearner {
+interface PolicyLearner {
   readonly policy: AdaptationPolicy;
   readonly phase: AdaptationPhase;
   /** Weight in the teacher's loss of the distance between its latent and the inferred one. 0 leaves the encoder alone. */
@@ -44,13 +44,13 @@ export interface PolicyLearner {
 }
 
 /** Sums and counts of the losses' metrics, and the KL of the minibatch. */
-export interface PolicyReport {
+interface PolicyReport {
   readonly losses: LossMetrics;
   readonly kl: number;
 }
 
 /** A rollout as B = T * N rows of everything that an update reads. */
-export type PolicyRows = {
+type PolicyRows = {
   readonly observations_BO: Tensor;
   readonly actions_BA: Tensor;
   readonly samplerLogprobs_B: Tensor;

@@ -34,7 +34,7 @@ export interface RegressionOptions {
 }
 
 /** Who is trained, and by which optimizer. */
-export interface RegressionParts {
+interface RegressionParts {
   readonly policy: AdaptationPolicy;
   /** Updates the adapt module. */
   readonly adaptStep: GradientStep;

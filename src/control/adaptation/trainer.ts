@@ -43,7 +43,7 @@ export interface AdaptationTrainerOptions extends PolicyLossOptions, RegressionO
 }
 
 /** Everything beside weights and optimizers that changes from step to step, as plain data. */
-export interface AdaptationTrainerState {
+interface AdaptationTrainerState {
   readonly phase: AdaptationPhase;
   readonly numSteps: number;
   /** Steps since the phase began. */

@@ -10,7 +10,7 @@ import { Random } from "../../random/random.ts";
 import type { ActionSpace, VecEnv, VecStep } from "./vec-env.ts";
 
 /** The length of the check, and its seed. */
-export interface CheckVecEnvOptions {
+interface CheckVecEnvOptions {
   /** Default 0. */
   readonly seed?: number;
   /** Steps to play. Default 2,000. At least one episode must end within them. */

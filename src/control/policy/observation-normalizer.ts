@@ -13,7 +13,7 @@ import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 
 /** The observations of a rollout, such as a ControlRollout: T ticks of N rows, the oldest first. */
-export interface ObservedTicks {
+interface ObservedTicks {
   readonly numTicks: number;
   readonly numEnvs: number;
   readonly observations_TNO: Float32Array;

@@ -5,7 +5,7 @@ import { expectAlike, expectMask, expectRange } from "../../algorithms/expect-ba
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 
-export interface ControlGaeInputs {
+interface ControlGaeInputs {
   /** The reward for the action at each tick. */
   readonly rewards_TN: Tensor;
   /** The critic's value of the observation at each tick, before the action. */
@@ -23,7 +23,7 @@ export interface ControlGaeInputs {
   readonly finalValues_TN?: Tensor;
 }
 
-export interface ControlAdvantages {
+interface ControlAdvantages {
   readonly advantages_TN: Tensor;
   /** The critic's targets: advantage plus value. */
   readonly returns_TN: Tensor;

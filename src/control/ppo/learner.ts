@@ -14,7 +14,7 @@ import { expectSameShape, loadTrainer, saveTrainer } from "../trainer-checkpoint
 import { ControlTrainer } from "./trainer.ts";
 
 /** Who acts and who learns. */
-export interface PpoRunParts {
+interface PpoRunParts {
   readonly collector: ControlCollector;
   readonly trainer: ControlTrainer;
   readonly shape: ControlPolicyShape;

@@ -37,7 +37,7 @@ export interface ControlLossOptions {
 }
 
 /** The losses of a minibatch, and its metrics. */
-export interface ControlLosses {
+interface ControlLosses {
   /** mean(-min(r A, clamp(r, 1 - clip, 1 + clip) A)) - entropy mean(H), r = policy / sampler */
   readonly policyLoss: Tensor;
   /** mean(1/2 max((V - R)^2, (clamp(V, V_old - valueClip, V_old + valueClip) - R)^2)) */

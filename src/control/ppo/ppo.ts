@@ -30,7 +30,7 @@ export interface Objective<Report> {
 }
 
 /** The objective, the optimizers, and the shuffling. */
-export interface PpoParts<Own extends Rows, Report> {
+interface PpoParts<Own extends Rows, Report> {
   readonly objective: (minibatch: Own) => Objective<Report>;
   /** Updates the policy and the critic, in this order. */
   readonly gradientStep: GradientStep;
@@ -60,13 +60,13 @@ export interface PpoOptions {
  * one, and a KL of 0 is ignored. PPO runs use the former and adaptation the latter. One order would do, but the measured results
  * of each depend on its own.
  */
-export interface KlRate {
+interface KlRate {
   readonly targetKl: number;
   readonly when: "before" | "after";
 }
 
 /** An update that was made. */
-export interface PpoUpdate<Report> {
+interface PpoUpdate<Report> {
   readonly report: Report;
   /** Gradient norms from before clipping. */
   readonly gradNorm: Tensor;
@@ -74,7 +74,7 @@ export interface PpoUpdate<Report> {
 }
 
 /** All updates of a rollout. */
-export interface PpoResult<Report> {
+interface PpoResult<Report> {
   readonly updates: readonly PpoUpdate<Report>[];
   /** Number of updates that were skipped because the loss or a gradient was not finite. */
   readonly numSkipped: number;

@@ -25,7 +25,7 @@ export interface ControlScores {
 }
 
 /** The settings of generalized advantage estimation. */
-export interface ControlScoreOptions {
+interface ControlScoreOptions {
   readonly gamma: number;
   readonly lambda: number;
 }

@@ -45,7 +45,7 @@ export type ControlSchedule =
   | { readonly type: "kl"; readonly targetKl: number };
 
 /** Everything beside weights and optimizers that a trainer needs to continue, as plain data. */
-export interface ControlTrainerState {
+interface ControlTrainerState {
   readonly step: number;
   readonly rewards: RewardNormalizerState;
 }

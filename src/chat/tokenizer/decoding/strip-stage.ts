@@ -2,7 +2,7 @@
 
 import type { DecodeStage, DecodeStageFactory } from "./decode-stage.ts";
 
-export interface StripOptions {
+interface StripOptions {
   /** The one character that is cut. */
   readonly content: string;
   /** At most this many at the start. */

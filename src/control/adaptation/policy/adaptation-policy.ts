@@ -63,7 +63,7 @@ export const adaptationPolicyKind: PolicyKind<AdaptationPolicyShape, AdaptationP
 };
 
 /** The shape of all networks, and the seed of their first weights. */
-export interface AdaptationPolicyOptions extends AdaptationPolicyShape {
+interface AdaptationPolicyOptions extends AdaptationPolicyShape {
   readonly seed: number;
 }
 
@@ -74,7 +74,7 @@ const HEAD_GAIN = 0.01;
 const LATENT_GAIN = 1;
 
 /** An actor that reads a latent beside the observation. Its standard deviation depends on neither. */
-export class LatentActor extends Module {
+class LatentActor extends Module {
   readonly network: MishMLP;
   readonly distribution: DiagonalGaussian;
 

@@ -23,7 +23,7 @@ export class MishTrunk extends Module {
 }
 
 /** The shape of a network with a linear output. */
-export interface MishMLPOptions extends InitializeOptions {
+interface MishMLPOptions extends InitializeOptions {
   readonly inputSize: number;
   readonly hidden: readonly number[];
   readonly outputSize: number;

@@ -12,7 +12,7 @@ import type { Tensor } from "../../../torch/tensor.ts";
 export type ObservationGroup = "cmd" | "obs" | "object" | "priv";
 
 /** Adjacent columns. */
-export interface GroupSlice {
+interface GroupSlice {
   readonly start: number;
   readonly size: number;
 }

@@ -16,7 +16,7 @@ export const phaseOrder = ["train", "adapt", "finetune"] as const;
 export type AdaptationPhase = (typeof phaseOrder)[number];
 
 /** How a phase uses the networks of an AdaptationPolicy. */
-export interface PhaseRules {
+interface PhaseRules {
   /** The network that chooses actions. */
   readonly acts: "actor" | "actorAdapt";
   /** The network that gives the latent it acts on. */

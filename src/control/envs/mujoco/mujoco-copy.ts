@@ -10,7 +10,7 @@ import type { Mujoco } from "./load-mujoco.ts";
 import { type MujocoShape, readShapes } from "./mujoco-frame.ts";
 
 /** Views of MuJoCo's memory. Writing to them changes the simulation. */
-export interface MujocoViews {
+interface MujocoViews {
   readonly positions: Float64Array;
   readonly velocities: Float64Array;
   readonly controls: Float64Array;

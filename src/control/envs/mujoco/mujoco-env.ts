@@ -26,7 +26,7 @@ const savedCopies = z.array(
 );
 
 /** The numbering of the copies, and the arrays they write to. */
-export interface MujocoPlace {
+interface MujocoPlace {
   readonly numEnvs: number;
   /** The number of its first copy. Default 0. */
   readonly firstEnv?: number;

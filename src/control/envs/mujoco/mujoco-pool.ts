@@ -25,7 +25,7 @@ import {
 } from "./pool-memory.ts";
 
 /** The number of threads, and how long they may take. */
-export interface MujocoPoolOptions {
+interface MujocoPoolOptions {
   readonly numEnvs: number;
   /** At most the number of copies. */
   readonly numThreads: number;

@@ -9,7 +9,7 @@ import { z } from "zod";
 import type { Random } from "../../../random/random.ts";
 
 /** The end of held-out physics, on the scale on which training ends at 1. */
-export const HELD_OUT_END = 1.25;
+const HELD_OUT_END = 1.25;
 
 /** How many numbers are hidden. */
 export const NUM_HIDDEN = 6;
@@ -39,7 +39,7 @@ export const pushPhysicsOptions = z.strictObject({
 });
 
 /** The ranges, resolved. */
-export type PushRanges = z.output<typeof pushPhysicsOptions>;
+type PushRanges = z.output<typeof pushPhysicsOptions>;
 
 /** The physics of one episode. */
 export interface PushPhysics {
