@@ -1,8 +1,10 @@
 /**
  * Operator schemas (native/schemas/, one file per supported libtorch generation) to TypeScript signatures.
  */
+
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { splitTopLevel } from "./operator-types/split-top-level.ts";
 
 const generations = ["1.13", "2.11"] as const;
 
@@ -95,27 +97,6 @@ function parameterList(text: string): string {
           : `${name}: ${type} | undefined`,
     )
     .join(", ");
-}
-
-/** Splits at commas outside parentheses, brackets and quotes. */
-function splitTopLevel(text: string): string[] {
-  const parts: string[] = [];
-  let depth = 0;
-  let quote = "";
-  let start = 0;
-  for (let i = 0; i < text.length; i++) {
-    const character = text[i] ?? "";
-    if (quote !== "") quote = character === quote ? "" : quote;
-    else if (character === '"' || character === "'") quote = character;
-    else if (character === "(" || character === "[") depth++;
-    else if (character === ")" || character === "]") depth--;
-    else if (character === "," && depth === 0) {
-      parts.push(text.slice(start, i).trim());
-      start = i + 1;
-    }
-  }
-  parts.push(text.slice(start).trim());
-  return parts;
 }
 
 const simpleTypes: Readonly<Record<string, string>> = {

@@ -1,6 +1,7 @@
 /**
  * The text of an operator's schema, as libtorch prints it, to its name and parameters.
  */
+import { splitTopLevel } from "../../scripts/generate/operator-types/split-top-level.ts";
 
 export interface SchemaParameter {
   readonly name: string;
@@ -49,25 +50,4 @@ function matchingParenthesis(text: string, open: number): number {
     else if (text[i] === ")" && --depth === 0) return i;
   }
   throw new Error(`unbalanced schema: ${text}`);
-}
-
-/** Splits at commas outside parentheses, brackets and quotes. */
-function splitTopLevel(text: string): string[] {
-  const parts: string[] = [];
-  let depth = 0;
-  let quote = "";
-  let start = 0;
-  for (let i = 0; i < text.length; i++) {
-    const character = text[i] ?? "";
-    if (quote !== "") quote = character === quote ? "" : quote;
-    else if (character === '"' || character === "'") quote = character;
-    else if (character === "(" || character === "[") depth++;
-    else if (character === ")" || character === "]") depth--;
-    else if (character === "," && depth === 0) {
-      parts.push(text.slice(start, i).trim());
-      start = i + 1;
-    }
-  }
-  parts.push(text.slice(start).trim());
-  return parts;
 }

@@ -14,6 +14,7 @@ import { IncrementalDecoder } from "../../src/chat/tokenizer/incremental-decoder
 import { loadTokenizer } from "../../src/chat/tokenizer/load-tokenizer.ts";
 import type { Tokenizer } from "../../src/chat/tokenizer/tokenizer.ts";
 import type { ChatMessage } from "../../src/flow/chat-message.ts";
+import { anyText } from "../chat/any-text.ts";
 
 const repository = fileURLToPath(new URL("../..", import.meta.url));
 const shared = path.join(repository, "../shared");
@@ -29,16 +30,6 @@ const tokenizers = new Map<string, Tokenizer>();
 for (const folder of FOLDERS) {
   if (existsSync(path.join(shared, folder))) tokenizers.set(folder, await loadTokenizer(path.join(shared, folder)));
 }
-
-/** Any character, half of them from the first few hundred, where most rules of tokenizers are. */
-const anyText = fc.string({
-  unit: fc
-    .oneof(
-      fc.nat(0x200),
-      fc.nat(0x10ffff).filter((code) => code < 0xd800 || code > 0xdfff),
-    )
-    .map((code) => String.fromCodePoint(code)),
-});
 
 /** Describes tests of one tokenizer, or skips them with the name of the file that is missing. */
 function describeTokenizer(folder: string, vectors: string, body: (tokenizer: Tokenizer) => void): void {

@@ -1,8 +1,10 @@
 /** Every token, coloured by one of its numbers, with all of them for the one that is pointed at. */
+
 import { Fragment } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { TrajectoryAnswer } from "../../../src/dashboard/answers.ts";
 import { number, signed } from "../format.ts";
+import { FactList } from "../parts/fact-list.tsx";
 import { tokenColorings } from "../tokens/token-colors.ts";
 import { listTokens, type Token, turnHeads, worstToken } from "../tokens/token-list.ts";
 
@@ -148,12 +150,7 @@ function TokenNumbers({ token }: { readonly token: Token | undefined }) {
   ];
   return (
     <dl class="token-numbers facts" aria-live="polite">
-      {facts.map(([name, value]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
+      <FactList facts={facts} />
     </dl>
   );
 }

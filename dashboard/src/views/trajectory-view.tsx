@@ -1,7 +1,9 @@
 /** One trajectory: what it was worth, and what was said in it, as a conversation, as tokens, or beside its group. */
+
 import type { TrajectoryAnswer } from "../../../src/dashboard/answers.ts";
 import { runPath, useAnswer } from "../api.ts";
 import { duration, number, signed } from "../format.ts";
+import { FactList } from "../parts/fact-list.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { linkTo, route, setQuery } from "../route.ts";
 import { Conversation } from "./conversation.tsx";
@@ -79,12 +81,7 @@ function Facts({ answer: { record, advantage } }: { readonly answer: TrajectoryA
   return (
     <>
       <dl class="facts">
-        {facts.map(([name, value]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
+        <FactList facts={facts} />
       </dl>
       {end.kind === "failed" && <Problem text={`It failed in ${end.stage}: ${end.message}`} />}
     </>

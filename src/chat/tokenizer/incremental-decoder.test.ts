@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { fixtureFolder } from "../../../fixtures/tokenizer/make-tokenizer.ts";
+import { anyText } from "../../../test/chat/any-text.ts";
 import { planDecoding } from "./decoding/plan-decoding.ts";
 import { type DecodeSource, IncrementalDecoder } from "./incremental-decoder.ts";
 import { loadTokenizer } from "./load-tokenizer.ts";
@@ -22,16 +23,6 @@ const sentencepiece: DecodeSource = {
     ],
   }),
 };
-
-/** Any character, half of them from the first few hundred, where most rules of tokenizers are. */
-const anyText = fc.string({
-  unit: fc
-    .oneof(
-      fc.nat(0x200),
-      fc.nat(0x10ffff).filter((code) => code < 0xd800 || code > 0xdfff),
-    )
-    .map((code) => String.fromCodePoint(code)),
-});
 
 function byteToken(byte: number): string {
   return `<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`;

@@ -5,6 +5,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { fixtureFolder, makeTokenizerFiles } from "../../../fixtures/tokenizer/make-tokenizer.ts";
+import { anyText } from "../../../test/chat/any-text.ts";
 import { loadTokenizer } from "./load-tokenizer.ts";
 import { createTokenizer } from "./tokenizer.ts";
 
@@ -15,16 +16,6 @@ const reference = z
     decode: z.array(z.object({ ids: z.array(z.int()), text: z.string(), textWithoutSpecial: z.string() })),
   })
   .parse(JSON.parse(readFileSync(path.join(fixtureFolder, "reference/fixture.json"), "utf8")));
-
-/** Any character, half of them from the first few hundred, where most rules of tokenizers are. */
-const anyText = fc.string({
-  unit: fc
-    .oneof(
-      fc.nat(0x200),
-      fc.nat(0x10ffff).filter((code) => code < 0xd800 || code > 0xdfff),
-    )
-    .map((code) => String.fromCodePoint(code)),
-});
 
 /** The fixture with some of its JSON files changed. */
 function fixtureWith(changes: Readonly<Record<string, object>>): ReadonlyMap<string, Uint8Array> {
