@@ -28,6 +28,8 @@ export interface PythonSandboxOptions {
   readonly packages?: readonly string[];
   /** Modules imported before the first run, so that importing them costs a program nothing. Default: what small programs use. */
   readonly preload?: readonly string[];
+  /** Modules given as source text, by name, in the order of their imports. They are compiled once. Default: none. */
+  readonly modules?: Readonly<Record<string, string>>;
 }
 
 const SYSTEM_FOLDERS = ["/usr/bin", "/usr/local/bin"];
@@ -42,6 +44,7 @@ export async function createPythonSandbox(options: PythonSandboxOptions = {}): P
     python: realpathSync(findProgram("python3", options.python, "python3")),
     packages: options.packages ?? [],
     preload: options.preload ?? COMMON_MODULES.split(","),
+    modules: options.modules ?? {},
     limits: { ...DEFAULT_LIMITS, ...options.limits },
   };
   return createWorkerPool({

@@ -101,7 +101,7 @@ export const pythonTasks: readonly CodeTask[] = [
       ["def add(a, b): return {a}", /returned a set, which JSON cannot hold/],
       ["def add(a, b): return float('nan')", /ValueError/],
       ["def add(a): return a", /TypeError/],
-      ["import json\njson.dumps = lambda *a, **k: '5'\ndef add(a, b): return 0", /returned 0, expected 5/],
+      ["import json\njson.dumps = lambda *a, **k: '5'\ndef add(a, b): return 0", /the solution ended/],
     ],
   },
   {

@@ -12,7 +12,7 @@ import type { Sandbox } from "../../sandbox/sandbox.ts";
 import type { Reward, RewardDefinition, RewardInput, RewardScore } from "../reward.ts";
 import { numTests, readCodeTests } from "./code-tests.ts";
 import { extractCode, type Language, languages } from "./extract-code.ts";
-import { gradeCode } from "./grade-code.ts";
+import { gradeCode, pythonModules } from "./grade-code.ts";
 
 const codeRewardOptions = z.strictObject({
   /** What replies may be written in. The first is meant where the truth names none. */
@@ -99,7 +99,7 @@ function createSandbox(language: Language, options: CodeRewardOptions): Promise<
   const common = numWorkers === undefined ? {} : { numWorkers };
   switch (language) {
     case "python":
-      return createPythonSandbox({ ...common, limits: { ...limits, cpuMs: totalTimeoutMs } });
+      return createPythonSandbox({ ...common, modules: pythonModules, limits: { ...limits, cpuMs: totalTimeoutMs } });
     case "javascript":
       return createJavaScriptSandbox({ ...common, limits });
   }
