@@ -14,7 +14,7 @@ export class RealmError extends Error {
   readonly isOutOfMemory: boolean;
 
   constructor(message: string, exitCode: number | null = null) {
-    super(message);
+    super(message.trimEnd());
     this.exitCode = exitCode;
     this.isOutOfMemory = message.startsWith("InternalError: out of memory");
   }

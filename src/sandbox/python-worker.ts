@@ -160,8 +160,8 @@ class PythonWorker implements SandboxWorker {
   }
 }
 
-/** Whom the sandbox runs as, when that is not the user of this process. */
-function chooseUser(): typeof UNPRIVILEGED | null {
+/** The user that the sandbox runs as, when that is not the user of this process. */
+export function chooseUser(): typeof UNPRIVILEGED | null {
   if (process.getuid?.() !== 0) return null;
   const ranges = readFileSync("/proc/self/uid_map", "utf8").trim().split("\n");
   const hasNobody = ranges.some((range) => {
