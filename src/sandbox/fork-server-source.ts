@@ -135,7 +135,7 @@ def serve(requests, responses, header, own_namespace, own_memory):
     exit_code = os.waitstatus_to_exitcode(status)
     if ending == EXITED and outputs.is_over():
         ending = OUTPUT_LIMIT
-    if ending == EXITED and exit_code == -signal.SIGKILL and usage.ru_utime + usage.ru_stime >= 0.9 * cpu_seconds:
+    if ending == EXITED and exit_code == -signal.SIGKILL and usage.ru_utime + usage.ru_stime >= 0.5 * cpu_seconds:
         ending = TIMEOUT
     texts = outputs.texts()
     if not is_isolated:

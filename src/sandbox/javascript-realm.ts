@@ -75,7 +75,8 @@ class QuickJSRealm implements Realm {
         return context.newString(act(context.getString(text)));
       } catch (error) {
         if (!(error instanceof RealmError)) throw error;
-        return { error: context.newError(error.message) };
+        const [, name = "Error", message = error.message] = /^(\w+): ([^\n]*)/.exec(error.message) ?? [];
+        return { error: context.newError({ name, message }) };
       }
     });
     target.consume((handle) => context.setProp(context.global, name, handle));
@@ -107,6 +108,7 @@ class QuickJSRealm implements Realm {
     try {
       settled = this.#settle(result);
       const answer = settled ?? result;
+      if (context.getPromiseState(answer).type === "pending") throw new RealmError("Error: the promise never settles");
       if (context.typeof(answer) !== "string") throw new RealmError("TypeError: the answer is no text");
       return context.getString(answer);
     } finally {

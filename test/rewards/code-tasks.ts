@@ -58,7 +58,7 @@ export const pythonTasks: readonly CodeTask[] = [
       ],
       ["def double(x): return x - x", /Test 1 of 3/],
       ["def twice(x): return x + x", /NameError: name 'double' is not defined/],
-      ["def double(x):\n    while x != 'a': pass\n    return x", /ran longer than 1000 ms/],
+      ["def double(x):\n    while x != 'a': pass\n    return x", /ran longer than \d+ ms/],
       ["def double(x): return bytearray(10 ** 10)", /MemoryError/],
       ["def double(x): return double(x)", /RecursionError/],
       ["", "The reply holds no python code."],

@@ -36,7 +36,7 @@ const examinerSource = String.raw`((send, write, createWire, assert, jobText) =>
     if (tag !== "object") throw new TypeError("the solution sent an unknown value");
     return standIn(...body);
   };
-  const { encode, decode } = createWire(refer, referred);
+  const { encode, decode } = createWire(isOurs, refer, referred);
 
   const ask = (...operands) => {
     const [kind, result, changes] = JSON.parse(send(JSON.stringify(encode(operands))));
@@ -173,7 +173,7 @@ const examinerSource = String.raw`((send, write, createWire, assert, jobText) =>
       takeNames();
     }
   } catch (error) {
-    failure = String(error?.message ?? error);
+    failure = String(error);
   }
   const AsyncFunction = (async () => {}).constructor;
   return async () => {

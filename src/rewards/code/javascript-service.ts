@@ -26,7 +26,7 @@ export const javascriptServiceSource = String.raw`((tell, evaluate, createWire) 
     callbacks.set(callback, body);
     return callback;
   };
-  const { encode, decode } = createWire(refer, referred);
+  const { encode, decode } = createWire((value) => callbacks.has(value), refer, referred);
   const textOf = (value) => { try { return JSON.stringify(encode(value)); } catch { return null; } };
 
   const isDefined = (name) => {

@@ -6,10 +6,11 @@
  */
 
 /**
- * An expression: a function of `refer(value)`, which gives the tagged number of what stays here, and `referred(tag, body)`, which gives
- * what the other side means by one. Its result is `{ encode, decode }`.
+ * An expression: a function of `isReferred(value)`, which tells what stands for a value of the other side, `refer(value)`, which gives
+ * the tagged number of what is not copied, and `referred(tag, body)`, which gives what the other side means by one. Its result is
+ * `{ encode, decode }`.
  */
-export const javascriptWireSource = String.raw`((refer, referred) => {
+export const javascriptWireSource = String.raw`((isReferred, refer, referred) => {
   const MAX_DEPTH = 200;
   const errors = { Error, TypeError, RangeError, SyntaxError, ReferenceError, EvalError, URIError };
   const typed = { Int8Array, Uint8Array, Uint8ClampedArray, Int16Array, Uint16Array, Int32Array, Uint32Array, Float32Array, Float64Array };
@@ -25,6 +26,7 @@ export const javascriptWireSource = String.raw`((refer, referred) => {
     }
     if (depth > MAX_DEPTH) throw new RangeError("a value nested more than " + MAX_DEPTH + " deep");
     const all = (values) => Array.from(values, (each) => encode(each, depth + 1));
+    if (isReferred(value)) return refer(value);
     if (Array.isArray(value)) return all(value);
     if (typeof value === "object") {
       const prototype = Object.getPrototypeOf(value);
