@@ -3,7 +3,7 @@
  */
 
 /** An expression: the function `assert` with its methods. Loose and strict comparisons are both strict. */
-export const javascriptAssertSource = String.raw`(() => {
+export const javascriptAssertSource = `(() => {
   const show = (value) => { try { return JSON.stringify(value) ?? String(value); } catch { return typeof value; } };
   const need = (isTrue, message) => {
     if (!isTrue) throw message instanceof Error ? message : Object.assign(new Error(String(message)), { name: "AssertionError" });

@@ -6,7 +6,7 @@
 import { javascriptWireSource } from "./javascript-wire.ts";
 
 /** Evaluates to the function that answers the examiner. Runs before the solution, whose names it finds by indirect `eval`. */
-export const javascriptServiceSource = String.raw`((tell, evaluate, createWire) => {
+export const javascriptServiceSource = `((tell, evaluate, createWire) => {
   delete globalThis.tell;
   const objects = [];
   const refer = (value) => {

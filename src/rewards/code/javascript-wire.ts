@@ -10,7 +10,7 @@
  * the tagged number of what is not copied, and `referred(tag, body)`, which gives what the other side means by one. Its result is
  * `{ encode, decode }`.
  */
-export const javascriptWireSource = String.raw`((isReferred, refer, referred) => {
+export const javascriptWireSource = `((isReferred, refer, referred) => {
   const MAX_DEPTH = 200;
   const errors = { Error, TypeError, RangeError, SyntaxError, ReferenceError, EvalError, URIError };
   const typed = { Int8Array, Uint8Array, Uint8ClampedArray, Int16Array, Uint16Array, Int32Array, Uint32Array, Float32Array, Float64Array };

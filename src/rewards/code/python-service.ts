@@ -9,7 +9,7 @@
 export const pythonServiceStart = "import reroll_service; reroll_service.serve(source)";
 
 /** The module `reroll_service`. It loads a solution not as `__main__`, so that a part for the command line does not run. */
-export const pythonServiceSource = String.raw`
+export const pythonServiceSource = `
 import builtins, collections, linecache, operator, os, signal, sys, traceback, types
 from reroll_wire import Broken, Wire, plain
 

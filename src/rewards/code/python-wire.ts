@@ -7,7 +7,7 @@
  */
 
 /** The module `reroll_wire`: `Wire`, one end of the channel, and the exception `Broken` for a peer that ended or breaks the format. */
-export const pythonWireSource = String.raw`
+export const pythonWireSource = `
 import collections, datetime, decimal, fractions, json, math, os, struct
 
 MAX_BYTES, MAX_DEPTH, SAFE = 2 ** 24, 200, 2 ** 53
