@@ -10,7 +10,7 @@ const BEFORE_REGEX =
   /(?:^|[(,=:[!&|?{};+\-*%<>~^]|\b(?:return|typeof|case|in|of|delete|void|throw|new|await|yield))\s*$/;
 
 /** What stands between `import` or `export` and the `from` at the end of the text. */
-const CLAUSE = /[^]*\b(?:import|export)\s+([^"'`;]*)$/;
+const CLAUSE = /[\s\S]*\b(?:import|export)\s+([^"'`;]*)$/;
 const LONGEST_IMPORT = 4_000;
 
 export function blankSource(text) {

@@ -1,14 +1,16 @@
 /**
  * The Python program that stands ready inside the sandbox and forks once per run.
  *
- * In, on standard input: a header (see `requestHeader` in python-worker.ts), the code, the standard input of the program. Out, on
- * standard output: one byte when it is ready, then per run a header and three texts: output, error output, report.
+ * In, on standard input: a header (see `requestHeader` in python-worker.ts), then the service, the code and the standard input of the
+ * program, then the examiner. Out, on standard output: one byte when it is ready, then per run a header and three texts: output, error
+ * output, report.
  *
  * It is the first process of a pid namespace, and the only one with a capability (CAP_SYS_ADMIN, of the sandbox's own user
  * namespace). Each run is the first process of a pid, a mount and an ipc namespace of its own: its end is the end of all that it
  * started, it can signal nobody else, and its /tmp and /dev/shm are a file system that is gone with it. Before the code runs, the
  * child gives up the capability, takes its limits and loads the seccomp filter. If any of that fails, the code does not run.
- * What passes through the server lies in buffers that are wiped, so that a fork holds nothing of the runs before it.
+ * What passes through the server lies in buffers that are wiped, so that a fork holds nothing of the runs before it. An examiner is
+ * read only after the program it examines was forked, so that it has never been in the memory of that program.
  *
  * As the first process of its namespace, a program gets no signal that it has no handler for. Its own end, and ours, still work.
  */
@@ -16,12 +18,15 @@
 /** How the server says that a run ended; the index is the byte it sends. */
 export const endings = ["exited", "timeout", "memory", "output-limit", "not-isolated"] as const;
 
-/** Run with: python3 -c source, the seccomp filter in hexadecimal, modules to import first, separated by commas. */
+/**
+ * Run with: python3 -c source, the seccomp filter in hexadecimal, modules to import first, separated by
+ * commas, and the source of further modules by name, as JSON.
+ */
 export const forkServerSource = String.raw`
-import atexit, builtins, ctypes, gc, importlib, linecache, os, resource, select, signal, struct, sys, threading, time, traceback, types
+import atexit, builtins, ctypes, gc, importlib, json, linecache, os, resource, select, signal, socket, struct, sys, threading, time, traceback, types
 
 EXITED, TIMEOUT, MEMORY, OUTPUT_LIMIT, NOT_ISOLATED = range(5)
-REQUEST, RESPONSE = struct.Struct("<IIIIQQII"), struct.Struct("<BiIIII")
+REQUEST, RESPONSE = struct.Struct("<IIIIIIQQII"), struct.Struct("<BiIIII")
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWPID = 0x00020000, 0x08000000, 0x20000000
 MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND = 2, 4, 8, 4096
 PR_SET_DUMPABLE, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 4, 22, 2
@@ -45,6 +50,9 @@ def main():
     check(libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "prctl(PR_SET_DUMPABLE)")
     for name in filter(None, sys.argv[2].split(",")):
         importlib.import_module(name)
+    for name, text in json.loads(sys.argv[3]).items():
+        sys.modules[name] = module = types.ModuleType(name)
+        exec(compile(text, name + ".py", "exec", dont_inherit=True), module.__dict__)
     sys.path[:] = [folder for folder in sys.path if folder]
     expect_process_limit()
     own_namespace = os.open("/proc/self/ns/pid", os.O_RDONLY)
@@ -54,11 +62,7 @@ def main():
     os.write(responses, b"!")
     header = bytearray(REQUEST.size)
     while fill(requests, header):
-        num_code, num_stdin, *limits = REQUEST.unpack(header)
-        body = bytearray(num_code + num_stdin)
-        if not fill(requests, body):
-            break
-        serve(body, num_code, limits, own_namespace, own_memory, responses)
+        serve(requests, responses, header, own_namespace, own_memory)
 
 # Limits of processes do not hold for root, also where root has another name inside.
 def expect_process_limit():
@@ -82,41 +86,74 @@ def fill(source, target):
         view = view[size:]
     return True
 
-def serve(body, num_code, limits, own_namespace, own_memory, responses):
-    wall_ms, cpu_seconds, memory, tmp_bytes, output_bytes, processes = limits
-    stdin = os.memfd_create("stdin")
-    send(stdin, [memoryview(body)[num_code:]])
-    os.lseek(stdin, 0, os.SEEK_SET)
+def take(source, size):
+    data = bytearray(size)
+    if not fill(source, data):
+        os._exit(0)
+    return data
+
+def wipe(data):
+    data[:] = bytes(len(data))
+
+def serve(requests, responses, header, own_namespace, own_memory):
+    *sizes, num_examiner, wall_ms, cpu_seconds, memory, tmp_bytes, output_bytes, processes = REQUEST.unpack(header)
+    is_examined = num_examiner > 0
+    limits = (tmp_bytes, cpu_seconds, memory + own_memory[0], processes + 1 + is_examined)
     pipes = [os.pipe() for _ in range(3)]
-    check(libc.setns(own_namespace, CLONE_NEWPID), "setns")
-    check(libc.unshare(CLONE_NEWPID), "unshare(CLONE_NEWPID)")
-    child = os.fork()
-    if child == 0:
-        become_program(body, num_code, stdin, pipes, tmp_bytes, (cpu_seconds, memory + own_memory[0], processes))
-    body[:] = bytes(len(body))
+    sources, (out, err, report) = [source for source, _ in pipes], [target for _, target in pipes]
+    ready_source, ready = os.pipe()
+    to_program, to_examiner = (end.detach() for end in socket.socketpair()) if is_examined else (report, None)
+    service, code, text = (take(requests, size) for size in sizes)
+    stdin = os.memfd_create("stdin")
+    send(stdin, [text])
+    os.lseek(stdin, 0, os.SEEK_SET)
+    children = [start(own_namespace, service, code, (stdin, out, err, to_program), ready, limits)]
+    for data in (service, code, text):
+        wipe(data)
     os.close(stdin)
-    for _, write_end in pipes:
-        os.close(write_end)
-    # One byte says that the child has given up all it must not have.
-    is_isolated = os.read(pipes[2][0], 1) == b"!"
-    start = time.monotonic()
-    outputs = Outputs([read_end for read_end, _ in pipes], output_bytes)
-    ending = watch(child, outputs, start + wall_ms / 1000, memory, own_memory[1])
-    os.kill(child, signal.SIGKILL)
-    _, status, usage = os.wait4(child, 0)
-    took_ms = int((time.monotonic() - start) * 1000)
+    if is_examined:
+        os.close(to_program)
+        examiner = take(requests, num_examiner)
+        null = os.open("/dev/null", os.O_RDONLY)
+        children.append(start(own_namespace, b"", examiner, (null, out, err, report, to_examiner), ready, limits))
+        wipe(examiner)
+        os.close(null)
+        os.close(to_examiner)
+    for each in (out, err, report, ready):
+        os.close(each)
+    # One byte of each child says that it has given up all it must not have.
+    is_isolated = all(os.read(ready_source, 1) == b"!" for _ in children)
+    os.close(ready_source)
+    begin = time.monotonic()
+    outputs = Outputs(sources, output_bytes)
+    ending = watch(children[-1], outputs, begin + wall_ms / 1000, memory, own_memory[1])
+    # The examiner first: it is not to report the end that we make of the program.
+    for child in reversed(children):
+        os.kill(child, signal.SIGKILL)
+    for child in children:
+        _, status, usage = os.wait4(child, 0)
+    took_ms = int((time.monotonic() - begin) * 1000)
     outputs.drain()
-    code = os.waitstatus_to_exitcode(status)
+    exit_code = os.waitstatus_to_exitcode(status)
     if ending == EXITED and outputs.is_over():
         ending = OUTPUT_LIMIT
-    if ending == EXITED and code == -signal.SIGKILL and usage.ru_utime + usage.ru_stime >= 0.9 * cpu_seconds:
+    if ending == EXITED and exit_code == -signal.SIGKILL and usage.ru_utime + usage.ru_stime >= 0.5 * cpu_seconds:
         ending = TIMEOUT
     texts = outputs.texts()
     if not is_isolated:
         ending = NOT_ISOLATED
-    send(responses, [RESPONSE.pack(ending, code, took_ms, *map(len, texts)), *texts])
-    for text in texts:
-        text[:] = bytes(len(text))
+    send(responses, [RESPONSE.pack(ending, exit_code, took_ms, *map(len, texts)), *texts])
+    for each in texts:
+        wipe(each)
+
+# Forks the first process of a pid namespace of its own, which gets the files as descriptors 0, 1, 2, ...
+def start(own_namespace, service, code, files, ready, limits):
+    check(libc.setns(own_namespace, CLONE_NEWPID), "setns")
+    check(libc.unshare(CLONE_NEWPID), "unshare(CLONE_NEWPID)")
+    child = os.fork()
+    if child == 0:
+        become_program(service, code, files, ready, limits)
+    return child
 
 # What a run writes. The buffers are kept, because a buffer that moves would leave copies behind.
 class Outputs:
@@ -203,29 +240,29 @@ def used_memory(own_memory):
                 pass
     return total
 
-def become_program(body, num_code, stdin, pipes, tmp_bytes, limits):
+def become_program(service, code, files, ready, limits):
     try:
-        source = bytes(memoryview(body)[:num_code])
-        isolate(stdin, [write_end for _, write_end in pipes], tmp_bytes, limits)
-        os.write(3, b"!")
+        service, source = bytes(service), bytes(code)
+        ready = isolate(files, ready, *limits)
+        os.write(ready, b"!")
+        os.close(ready)
     except BaseException:
         os.write(2, traceback.format_exc().encode())
         os._exit(1)
-    os._exit(execute(source))
+    os._exit(execute(source) if service == b"" else execute(service, source))
 
-def isolate(stdin, outputs, tmp_bytes, limits):
-    kept = [os.dup(each) for each in (stdin, *outputs)]
+def isolate(files, ready, tmp_bytes, cpu_seconds, memory, processes):
+    kept = [os.dup(each) for each in (*files, ready)]
     for target, each in enumerate(kept):
         os.dup2(each, target)
-    os.closerange(4, 1024)
+    os.closerange(len(kept), 1024)
     check(libc.unshare(CLONE_NEWNS | CLONE_NEWIPC), "unshare")
     options = b"size=%d,nr_inodes=4096,mode=700" % tmp_bytes
     check(libc.mount(b"tmpfs", b"/tmp", b"tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options), "mount /tmp")
     check(libc.mount(b"/tmp", b"/dev/shm", None, MS_BIND, None), "mount /dev/shm")
     os.chdir("/tmp")
-    cpu_seconds, memory, processes = limits
     for name, value in (
-        ("AS", memory), ("CPU", cpu_seconds), ("FSIZE", tmp_bytes), ("NPROC", processes + 1), ("NOFILE", 256),
+        ("AS", memory), ("CPU", cpu_seconds), ("FSIZE", tmp_bytes), ("NPROC", processes), ("NOFILE", 256),
         ("CORE", 0), ("MEMLOCK", 0), ("MSGQUEUE", 0),
     ):
         resource.setrlimit(getattr(resource, "RLIMIT_" + name), (value, value))
@@ -234,10 +271,14 @@ def isolate(stdin, outputs, tmp_bytes, limits):
     check(libc.capset(header, nothing), "capset")
     program = FilterProgram((len(filter_bytes) - 1) // 8, ctypes.addressof(filter_bytes))
     check(libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0), "seccomp")
+    return len(files)
 
-def execute(source):
+# The code of a service finds what it serves in its variable source.
+def execute(source, served=None):
     main_module = types.ModuleType("__main__")
     main_module.__builtins__ = builtins
+    if served is not None:
+        main_module.source = served.decode()
     sys.modules["__main__"] = main_module
     sys.argv = ["solution.py"]
     sys.path.insert(0, "/tmp")

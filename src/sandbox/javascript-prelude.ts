@@ -67,3 +67,17 @@ export const preludeSource = String.raw`(function (write, stdin) {
     Object.defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable: false });
   }
 })`;
+
+/**
+ * A function of what was thrown: the status of `process.exit` or nothing, a colon, and the error as text. Evaluated before the prelude, so
+ * that it has the functions of the language as they were.
+ */
+export const describeErrorSource = String.raw`((String, slice) => (error) => {
+  const text = (value) => slice(typeof value === "object" || typeof value === "function" ? "" : String(value), 0, 4000);
+  if (typeof error !== "object" || error === null) return ":" + (error === undefined ? "undefined was thrown" : text(error));
+  const read = (name) => { try { return error[name]; } catch { return undefined; } };
+  const exitCode = read("exitCode"), name = read("name"), stack = read("stack");
+  const head = name === undefined ? "an object was thrown" : text(name) + ": " + text(read("message"));
+  const code = typeof exitCode === "number" ? exitCode | 0 : "";
+  return code + ":" + head + (typeof stack === "string" && stack !== "" ? "\n" + slice(stack, 0, 4000) : "");
+})(String, Function.prototype.call.bind(String.prototype.slice))`;

@@ -37,49 +37,79 @@ export function createJavaScriptSandbox(options: JavaScriptSandboxOptions = {}):
 }
 
 async function startJavaScriptWorker(limits: SandboxLimits): Promise<SandboxWorker> {
-  const thread = startThread();
-  await nextMessage(thread);
-  return {
-    run: (program) => runInThread(thread, program, { ...limits, ...program.limits }),
-    stop: async () => void (await thread.terminate()),
-  };
+  const worker = new JavaScriptWorker(startThread(), limits);
+  await worker.nextMessage();
+  return worker;
 }
 
-async function runInThread(thread: Worker, program: SandboxProgram, limits: SandboxLimits): Promise<SandboxResult> {
-  const { memoryBytes, outputBytes, wallMs } = limits;
-  const stop = new Int32Array(new SharedArrayBuffer(4));
-  let isStuck = false;
-  let timer = setTimeout(() => {
-    Atomics.store(stop, 0, 1);
-    timer = setTimeout(() => {
-      isStuck = true;
-      void thread.terminate();
-    }, GRACE_MS);
-  }, wallMs);
-  const request: JavaScriptRequest = { code: program.code, stdin: program.stdin ?? "", memoryBytes, outputBytes, stop };
-  thread.postMessage(request);
-  try {
-    return (await nextMessage(thread)) as SandboxResult;
-  } catch (error) {
-    if (!isStuck) throw error;
-    return { kind: "timeout", output: "", errorOutput: "", report: "", wallMs: wallMs + GRACE_MS };
-  } finally {
-    clearTimeout(timer);
+class JavaScriptWorker implements SandboxWorker {
+  readonly #thread: Worker;
+  readonly #limits: SandboxLimits;
+  /** Why the thread ended, once it has. It is listened to all the time: a thread may end while nobody waits. */
+  #end: string | null = null;
+  #message: unknown;
+  #wake: () => void = () => {};
+
+  constructor(thread: Worker, limits: SandboxLimits) {
+    this.#thread = thread;
+    this.#limits = limits;
+    thread.on("message", (message) => {
+      this.#message = message;
+      this.#wake();
+    });
+    thread.on("error", (error) => this.#finish(error.message));
+    thread.on("exit", (code) => this.#finish(`exit status ${code}`));
   }
-}
 
-/** Rejects when the thread ends before it says something. */
-function nextMessage(thread: Worker): Promise<unknown> {
-  return new Promise((resolve, reject) => {
-    const settle = (act: () => void) => {
-      thread.off("message", onMessage).off("error", onError).off("exit", onExit);
-      act();
-    };
-    const onMessage = (message: unknown) => settle(() => resolve(message));
-    const onError = (error: Error) => settle(() => reject(workerLost(error.message)));
-    const onExit = (code: number) => settle(() => reject(workerLost(`exit status ${code}`)));
-    thread.on("message", onMessage).on("error", onError).on("exit", onExit);
-  });
+  async run(program: SandboxProgram): Promise<SandboxResult> {
+    const { memoryBytes, outputBytes, wallMs } = { ...this.#limits, ...program.limits };
+    const stop = new Int32Array(new SharedArrayBuffer(4));
+    let isStuck = false;
+    let timer = setTimeout(() => {
+      Atomics.store(stop, 0, 1);
+      timer = setTimeout(() => {
+        isStuck = true;
+        void this.stop();
+      }, GRACE_MS);
+    }, wallMs);
+    const { code, stdin = "", examiner = null } = program;
+    this.#thread.postMessage({ code, stdin, examiner, memoryBytes, outputBytes, stop } satisfies JavaScriptRequest);
+    try {
+      return (await this.nextMessage()) as SandboxResult;
+    } catch (error) {
+      if (!isStuck) throw error;
+      return { kind: "timeout", output: "", errorOutput: "", report: "", wallMs: wallMs + GRACE_MS };
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  hasEnded(): boolean {
+    return this.#end !== null;
+  }
+
+  async stop(): Promise<void> {
+    this.#finish("stopped");
+    await this.#thread.terminate();
+  }
+
+  /** Rejects when the thread ends before it says something. */
+  async nextMessage(): Promise<unknown> {
+    while (this.#message === undefined) {
+      if (this.#end !== null) throw workerLost(this.#end);
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+    const message = this.#message;
+    this.#message = undefined;
+    return message;
+  }
+
+  #finish(reason: string): void {
+    this.#end ??= reason;
+    this.#wake();
+  }
 }
 
 function startThread(): Worker {

@@ -6,8 +6,10 @@
  */
 import { existsSync, realpathSync } from "node:fs";
 import { availableParallelism } from "node:os";
+import { dirname } from "node:path";
 import { RerollError } from "../errors/reroll-error.ts";
-import { type PythonLimits, startPythonWorker } from "./python-worker.ts";
+import { chooseUser, type PythonLimits, startPythonWorker } from "./python-worker.ts";
+import { isReachable, makeReachable } from "./reachable-folders.ts";
 import { defaultLimits, type Sandbox, type SandboxLimits } from "./sandbox.ts";
 import { createWorkerPool } from "./worker-pool.ts";
 
@@ -24,10 +26,15 @@ interface PythonSandboxOptions {
   readonly python?: string;
   /** Default: the system's, /usr/bin/bwrap or /usr/local/bin/bwrap. */
   readonly bubblewrap?: string;
-  /** Folders with packages that programs may import, as `pip install --target` makes them. Default: what the system has. */
+  /**
+   * Folders with packages that programs may import, as `pip install --target` makes them. Where root runs this and nobody may not
+   * reach a folder, a copy of it is shown. Default: what the system has.
+   */
   readonly packages?: readonly string[];
   /** Modules imported before the first run, so that importing them costs a program nothing. Default: what small programs use. */
   readonly preload?: readonly string[];
+  /** Modules given as source text, by name, in the order of their imports. They are compiled once. Default: none. */
+  readonly modules?: Readonly<Record<string, string>>;
 }
 
 const SYSTEM_FOLDERS = ["/usr/bin", "/usr/local/bin"];
@@ -37,19 +44,31 @@ const DEFAULT_LIMITS = { ...defaultLimits, cpuMs: 10_000, tmpBytes: 2 ** 26, num
 
 /** Throws `SANDBOX_UNAVAILABLE` with the reason where programs cannot be isolated. */
 export async function createPythonSandbox(options: PythonSandboxOptions = {}): Promise<Sandbox> {
+  const python = realpathSync(findProgram("python3", options.python, "python3"));
+  const bubblewrap = findProgram("bwrap", options.bubblewrap, "bubblewrap");
+  const isOtherUser = chooseUser() !== null;
+  if (isOtherUser && !isReachable(dirname(python))) throw hiddenInterpreter(python);
+  const asked = (options.packages ?? []).map((path) => realpathSync(path));
+  const packages = isOtherUser ? await makeReachable(asked) : { paths: asked, remove: async () => {} };
   const workerOptions = {
-    bubblewrap: findProgram("bwrap", options.bubblewrap, "bubblewrap"),
-    python: realpathSync(findProgram("python3", options.python, "python3")),
-    packages: options.packages ?? [],
+    bubblewrap,
+    python,
+    packages: packages.paths,
     preload: options.preload ?? COMMON_MODULES.split(","),
+    modules: options.modules ?? {},
     limits: { ...DEFAULT_LIMITS, ...options.limits },
   };
-  return createWorkerPool({
+  const pool = createWorkerPool({
     start: () => startPythonWorker(workerOptions),
     numWorkers: options.numWorkers ?? availableParallelism(),
     runsPerWorker: options.runsPerWorker ?? 1000,
     maxQueued: options.maxQueued ?? 10_000,
   });
+  const { run, close } = await pool.catch(async (error: unknown) => {
+    await packages.remove();
+    throw error;
+  });
+  return { run, close: () => close().then(packages.remove) };
 }
 
 /** Whether Python programs can be isolated here, found out by doing it once. The reason is a sentence that says what to do. */
@@ -77,5 +96,12 @@ function findProgram(name: string, given: string | undefined, systemPackage: str
   throw new RerollError(
     "SANDBOX_UNAVAILABLE",
     `The Python sandbox cannot run here: there is no ${places.join(" and no ")}. Install it: apt-get install ${systemPackage}.`,
+  );
+}
+
+function hiddenInterpreter(python: string): RerollError {
+  return new RerollError(
+    "SANDBOX_UNAVAILABLE",
+    `The Python sandbox cannot run here: root starts it as nobody, who cannot reach ${python}. Use an interpreter that everybody can reach, such as the system's, or run as an ordinary user.`,
   );
 }

@@ -23,6 +23,8 @@ interface PythonWorkerOptions {
   readonly packages: readonly string[];
   /** Modules that are imported once, before the first run. */
   readonly preload: readonly string[];
+  /** Modules given as source text, imported after those. */
+  readonly modules: Readonly<Record<string, string>>;
   readonly limits: SandboxLimits & PythonLimits;
 }
 
@@ -50,7 +52,15 @@ export async function startPythonWorker(options: PythonWorkerOptions): Promise<S
   if (process.platform !== "linux" || filter === null) {
     throw unavailable(`it needs Linux on x64 or arm64, and this is ${process.platform} on ${process.arch}`);
   }
-  const server = ["-s", "-B", "-c", forkServerSource, filter.toString("hex"), options.preload.join(",")];
+  const server = [
+    "-s",
+    "-B",
+    "-c",
+    forkServerSource,
+    filter.toString("hex"),
+    options.preload.join(","),
+    JSON.stringify(options.modules),
+  ];
   const child = spawn(options.bubblewrap, [...bubblewrapArguments(options), options.python, ...server], {
     cwd: "/",
     env: {},
@@ -102,8 +112,10 @@ class PythonWorker implements SandboxWorker {
 
   async run(program: SandboxProgram): Promise<SandboxResult> {
     const limits = { ...this.#limits, ...program.limits };
-    const [code, stdin] = [Buffer.from(program.code), Buffer.from(program.stdin ?? "")];
-    this.#child.stdin.write(Buffer.concat([requestHeader(code.length, stdin.length, limits), code, stdin]));
+    const { service = "", code: examiner = "" } = program.examiner ?? {};
+    const parts = [service, program.code, program.stdin ?? "", examiner].map((text) => Buffer.from(text));
+    const sizes = parts.map(({ length }) => length);
+    this.#child.stdin.write(Buffer.concat([requestHeader(sizes, limits), ...parts]));
     let watchdog = setTimeout(() => {
       // A second timer: if this thread was busy, an answer that is already there is read before it fires.
       watchdog = setTimeout(() => void this.stop(), GRACE_MS);
@@ -117,6 +129,10 @@ class PythonWorker implements SandboxWorker {
     } finally {
       clearTimeout(watchdog);
     }
+  }
+
+  hasEnded(): boolean {
+    return this.#end !== null;
   }
 
   async stop(): Promise<void> {
@@ -144,8 +160,8 @@ class PythonWorker implements SandboxWorker {
   }
 }
 
-/** Whom the sandbox runs as, when that is not the user of this process. */
-function chooseUser(): typeof UNPRIVILEGED | null {
+/** The user that the sandbox runs as, when that is not the user of this process. */
+export function chooseUser(): typeof UNPRIVILEGED | null {
   if (process.getuid?.() !== 0) return null;
   const ranges = readFileSync("/proc/self/uid_map", "utf8").trim().split("\n");
   const hasNobody = ranges.some((range) => {
@@ -156,16 +172,15 @@ function chooseUser(): typeof UNPRIVILEGED | null {
   return hasNobody ? UNPRIVILEGED : null;
 }
 
-function requestHeader(codeBytes: number, stdinBytes: number, limits: SandboxLimits & PythonLimits): Buffer {
-  const header = Buffer.alloc(40);
-  header.writeUInt32LE(codeBytes, 0);
-  header.writeUInt32LE(stdinBytes, 4);
-  header.writeUInt32LE(Math.ceil(limits.wallMs), 8);
-  header.writeUInt32LE(Math.ceil(limits.cpuMs / 1000), 12);
-  header.writeBigUInt64LE(BigInt(limits.memoryBytes), 16);
-  header.writeBigUInt64LE(BigInt(limits.tmpBytes), 24);
-  header.writeUInt32LE(limits.outputBytes, 32);
-  header.writeUInt32LE(limits.numProcesses, 36);
+function requestHeader(sizes: readonly number[], limits: SandboxLimits & PythonLimits): Buffer {
+  const header = Buffer.alloc(48);
+  for (const [index, size] of sizes.entries()) header.writeUInt32LE(size, 4 * index);
+  header.writeUInt32LE(Math.ceil(limits.wallMs), 16);
+  header.writeUInt32LE(Math.ceil(limits.cpuMs / 1000), 20);
+  header.writeBigUInt64LE(BigInt(limits.memoryBytes), 24);
+  header.writeBigUInt64LE(BigInt(limits.tmpBytes), 32);
+  header.writeUInt32LE(limits.outputBytes, 40);
+  header.writeUInt32LE(limits.numProcesses, 44);
   return header;
 }
 

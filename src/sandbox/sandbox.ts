@@ -17,16 +17,34 @@ export interface SandboxProgram {
   readonly code: string;
   /** What the program reads from its standard input. Default: nothing. */
   readonly stdin?: string;
-  /** What differs from the limits of the sandbox. */
+  /** Limits of this run that differ from those of the sandbox. */
   readonly limits?: Partial<SandboxLimits>;
+  /** A second program that questions the first. The result is then how the examiner ended, and what it reported. */
+  readonly examiner?: Examiner;
+}
+
+/**
+ * A program that talks to another one but shares nothing with it: in Python a process of its own, started after the other and with
+ * namespaces of its own; in JavaScript a runtime of its own, in its own WebAssembly memory. Only texts pass between them.
+ *
+ * Python: both hold one end of a stream socket, the examined program as file descriptor 3 and the examiner as 4; the service finds
+ * the code in its variable `source` and runs it. JavaScript: the service evaluates to a function from text to text (or a promise of
+ * it), which the examiner calls as `ask(text)`; the service calls the function `answer` of the examiner as `tell(text)`; the code runs
+ * after the service, as a script.
+ */
+export interface Examiner {
+  /** Runs beside the examined code and answers the examiner. The code can tamper with it, so its answers are claims. */
+  readonly service: string;
+  /** The examiner itself. The examined code can neither see nor change it. */
+  readonly code: string;
 }
 
 export interface SandboxLimits {
-  /** Milliseconds from the start to the end, whatever the program does. */
+  /** Milliseconds from start to end, whatever the program does. */
   readonly wallMs: number;
-  /** Memory of all its processes together. */
+  /** Memory of all processes of the run together. */
   readonly memoryBytes: number;
-  /** Standard output, standard error and report together. */
+  /** Bytes of standard output, standard error and report together. */
   readonly outputBytes: number;
 }
 

@@ -6,13 +6,20 @@ import { createWorkerPool, type SandboxWorker, workerLost } from "./worker-pool.
 class FakeWorkers {
   readonly log: string[] = [];
   readonly runs: { readonly code: string; readonly end: (output: string) => void; readonly lose: () => void }[] = [];
+  /** The worker that was started last ends by itself. */
+  end = (): void => {};
   #numStarted = 0;
 
   readonly start = async (): Promise<SandboxWorker> => {
     const name = `worker ${++this.#numStarted}`;
     this.log.push(`${name} starts`);
     let lose = () => {};
+    let hasEnded = false;
+    this.end = () => {
+      hasEnded = true;
+    };
     return {
+      hasEnded: () => hasEnded,
       run: (program: SandboxProgram) =>
         new Promise<SandboxResult>((resolve, reject) => {
           this.log.push(`${name} runs ${program.code}`);
@@ -94,6 +101,31 @@ test("a program whose worker breaks runs once more, and rejects the second time"
   await settle();
   workers.runs[3]?.lose();
   await rejection;
+  await pool.close();
+});
+
+test("a worker that ends between two programs, or with a result, is replaced", async () => {
+  const workers = new FakeWorkers();
+  const pool = await createWorkerPool({ ...defaults, start: workers.start });
+  workers.end();
+  const first = pool.run({ code: "a" });
+  await settle();
+  workers.end();
+  workers.runs[0]?.end("1");
+  expect(await first).toMatchObject({ output: "1" });
+  const second = pool.run({ code: "b" });
+  await settle();
+  workers.runs[1]?.end("2");
+  expect(await second).toMatchObject({ output: "2" });
+  expect(workers.log).toEqual([
+    "worker 1 starts",
+    "worker 1 stops",
+    "worker 2 starts",
+    "worker 2 runs a",
+    "worker 2 stops",
+    "worker 3 starts",
+    "worker 3 runs b",
+  ]);
   await pool.close();
 });
 

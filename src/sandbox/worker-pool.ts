@@ -12,6 +12,8 @@ import type { Sandbox, SandboxProgram, SandboxResult } from "./sandbox.ts";
 export interface SandboxWorker {
   /** Rejects with `WORKER_LOST` when the worker breaks or is stopped. It must not be used after that. */
   readonly run: (program: SandboxProgram) => Promise<SandboxResult>;
+  /** Whether the worker is gone, by itself or because it was stopped: it is replaced then. */
+  readonly hasEnded: () => boolean;
   /** Ends the worker and what runs in it, now. Resolves when it is gone; may be called twice. */
   readonly stop: () => Promise<void>;
 }
@@ -143,14 +145,14 @@ class WorkerPool implements Sandbox {
 
   async #runOnce(program: SandboxProgram, signal: AbortSignal): Promise<SandboxResult> {
     signal.throwIfAborted();
-    const member = this.#idle.pop() ?? { worker: await this.#options.start(), numRuns: 0 };
+    const member = this.#takeIdle() ?? { worker: await this.#options.start(), numRuns: 0 };
     const stop = () => void this.#track(member.worker.stop());
     signal.addEventListener("abort", stop, { once: true });
     try {
       signal.throwIfAborted();
       const result = await member.worker.run(program);
       member.numRuns++;
-      if (signal.aborted || member.numRuns >= this.#options.runsPerWorker) stop();
+      if (signal.aborted || member.worker.hasEnded() || member.numRuns >= this.#options.runsPerWorker) stop();
       else this.keep(member);
       return result;
     } catch (error) {
@@ -159,6 +161,16 @@ class WorkerPool implements Sandbox {
     } finally {
       signal.removeEventListener("abort", stop);
     }
+  }
+
+  /** A worker may end while it waits. */
+  #takeIdle(): Member | undefined {
+    let member = this.#idle.pop();
+    while (member?.worker.hasEnded() === true) {
+      void this.#track(member.worker.stop());
+      member = this.#idle.pop();
+    }
+    return member;
   }
 
   #track<Value>(work: Promise<Value>): Promise<Value> {

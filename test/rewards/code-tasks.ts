@@ -19,6 +19,24 @@ const add = {
   ],
 };
 
+const objects = `
+OFFSET = 10
+class Empty(ValueError): pass
+class Stack:
+    def __init__(self, items): self.items = items
+    def push(self, item): self.items.append(item)
+    def pop(self):
+        if not self.items: raise Empty('empty', 0)
+        return self.items.pop()
+    def __len__(self): return len(self.items)
+    def __getitem__(self, index): return self.items[index]
+def sort_rows(rows):
+    for each in rows: each.sort()
+def apply(function, values):
+    if function is Stack: return None
+    return {value: function(value) for value in values}
+`;
+
 export const pythonTasks: readonly CodeTask[] = [
   {
     name: "a HumanEval row",
@@ -58,11 +76,33 @@ export const pythonTasks: readonly CodeTask[] = [
       ],
       ["def double(x): return x - x", /Test 1 of 3/],
       ["def twice(x): return x + x", /NameError: name 'double' is not defined/],
-      ["def double(x):\n    while x != 'a': pass\n    return x", /ran longer than 1000 ms/],
+      ["def double(x):\n    while x != 'a': pass\n    return x", /ran longer than \d+ ms/],
       ["def double(x): return bytearray(10 ** 10)", /MemoryError/],
       ["def double(x): return double(x)", /RecursionError/],
       ["", "The reply holds no python code."],
       [fenced("const double = (x) => x + x;", "js"), "The reply holds no python code."],
+    ],
+  },
+  {
+    name: "objects, callbacks, errors and arguments changed in place",
+    truth: {
+      test_setup_code: "stack = Stack([1])\nstack.push(2)\nstack.name = 'mine'\nrows = [[2, 1], [3]]\nsort_rows(rows)",
+      test_list: [
+        "assert stack.items == [1, 2] and len(stack) == 2 and stack[0] == 1 and list(stack) == [1, 2] and stack.name == 'mine'",
+        "assert rows == [[1, 2], [3]] and isinstance(stack, Stack)",
+        "assert apply(lambda x: x + OFFSET, (1, 2)) == {1: 11, 2: 12}",
+        "try:\n    Stack([]).pop()\n    assert False\nexcept Empty as error:\n    assert isinstance(error, ValueError) and error.args == ('empty', 0)",
+        "assert apply(Stack, ([1], [2])) == None",
+      ],
+    },
+    right: [objects],
+    wrong: [
+      [objects.replace("each.sort()", "pass"), /^Test 2 of 5/],
+      [objects.replace("('empty', 0)", "()").replace("'empty', 0", "'full'"), /^Test 4 of 5/],
+      [
+        `${objects}\nclass Stack(Stack):\n    def __eq__(self, other): return True\n    def push(self, x): pass`,
+        /^Test 1 of 5/,
+      ],
     ],
   },
   {
@@ -101,7 +141,7 @@ export const pythonTasks: readonly CodeTask[] = [
       ["def add(a, b): return {a}", /returned a set, which JSON cannot hold/],
       ["def add(a, b): return float('nan')", /ValueError/],
       ["def add(a): return a", /TypeError/],
-      ["import json\njson.dumps = lambda *a, **k: '5'\ndef add(a, b): return 0", /returned 0, expected 5/],
+      ["import json\njson.dumps = lambda *a, **k: '5'\ndef add(a, b): return 0", /the solution ended/],
     ],
   },
   {
@@ -118,6 +158,17 @@ export const pythonTasks: readonly CodeTask[] = [
     wrong: [["def pair(a, b): return [b, a]", /returned \["a",1\], expected \[1,"a"\]/]],
   },
 ];
+
+const boxes = `
+class Box {
+  constructor(item) { this.items = [item]; }
+  add(item) { this.items.push(item); }
+  *[Symbol.iterator]() { yield* this.items; }
+}
+const sortRows = (rows) => { for (const each of rows) each.sort(); };
+const apply = (act, values) => new Map(values.map((value) => [value, act(value)]));
+const fail = () => { throw new RangeError("too far"); };
+`;
 
 export const javascriptTasks: readonly CodeTask[] = [
   {
@@ -146,6 +197,23 @@ export const javascriptTasks: readonly CodeTask[] = [
     },
     right: ["const twice = (x) => x + x;"],
     wrong: [["const twice = (x) => 2 * x;", /^Test 2 of 2 fails: .*: Error: text$/]],
+  },
+  {
+    name: "objects, callbacks, errors and arguments changed in place",
+    truth: {
+      language: "javascript",
+      test_list: [
+        "const box = new Box(1); box.add(2); assert.deepEqual(box.items, [1, 2]); assert(box instanceof Box && [...box].length === 2)",
+        "const rows = [[2, 1], [3]]; sortRows(rows); assert.deepEqual(rows, [[1, 2], [3]])",
+        "assert.deepEqual(apply((x) => x + 10, [1, 2]), new Map([[1, 11], [2, 12]]))",
+        "assert.throws(() => fail(), RangeError); assert.throws(() => fail(), /too far/)",
+      ],
+    },
+    right: [boxes],
+    wrong: [
+      [boxes.replace("each.sort()", "each"), /^Test 2 of 4/],
+      [boxes.replace("RangeError", "TypeError"), /^Test 4 of 4/],
+    ],
   },
   {
     name: "standard input and output",

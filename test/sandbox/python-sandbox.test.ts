@@ -1,4 +1,7 @@
 /** What the Python sandbox promises programs that behave, and how the other ones end. */
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { checkSandbox, createPythonSandbox } from "../../src/sandbox/python-sandbox.ts";
 import type { Sandbox, SandboxProgram, SandboxResult } from "../../src/sandbox/sandbox.ts";
@@ -162,6 +165,15 @@ builtins.seen = 1; sys.modules["seen"] = json; json.loads = None; sys.path.clear
     const own = await createPythonSandbox({ numWorkers: 1, packages: [new URL("packages", import.meta.url).pathname] });
     expect(await own.run({ code: "import greeting; print(greeting.TEXT)" })).toMatchObject({ output: "hello\n" });
     await own.close();
+  });
+
+  test("packages below a folder that only its owner may enter can be imported too", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "closed-"));
+    cpSync(new URL("packages", import.meta.url), join(folder, "packages"), { recursive: true });
+    const own = await createPythonSandbox({ numWorkers: 1, packages: [join(folder, "packages")] });
+    expect(await own.run({ code: "import greeting; print(greeting.TEXT)" })).toMatchObject({ output: "hello\n" });
+    await own.close();
+    rmSync(folder, { recursive: true });
   });
 });
 

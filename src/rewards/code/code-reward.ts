@@ -12,18 +12,18 @@ import type { Sandbox } from "../../sandbox/sandbox.ts";
 import type { Reward, RewardDefinition, RewardInput, RewardScore } from "../reward.ts";
 import { numTests, readCodeTests } from "./code-tests.ts";
 import { extractCode, type Language, languages } from "./extract-code.ts";
-import { gradeCode } from "./grade-code.ts";
+import { gradeCode, pythonModules } from "./grade-code.ts";
 
 const codeRewardOptions = z.strictObject({
-  /** What replies may be written in. The first is meant where the truth names none. */
+  /** Languages that replies may be written in. The first is meant where the truth names none. */
   languages: z.array(z.enum(languages)).min(1).default(["python"]),
   grading: z.enum(["all", "fraction"]).default("all"),
   /** Wall time of a test on standard input; processor time of a check or call in Python. */
   testTimeoutMs: z.number().int().positive().default(5_000),
-  /** Of all tests of a reply, without waiting for the sandbox. */
+  /** Wall time of all tests of a reply, without waiting for the sandbox. */
   totalTimeoutMs: z.number().int().positive().default(30_000),
   memoryMiB: z.number().int().positive().default(512),
-  /** For numbers with a fraction: relative above 1, absolute below. */
+  /** How far numbers with a fraction may be off: relative above 1, absolute below. */
   tolerance: z.number().nonnegative().default(1e-6),
   /** Programs at the same time, for each language. Default: the number of cores. */
   numWorkers: z.number().int().positive().optional(),
@@ -99,7 +99,7 @@ function createSandbox(language: Language, options: CodeRewardOptions): Promise<
   const common = numWorkers === undefined ? {} : { numWorkers };
   switch (language) {
     case "python":
-      return createPythonSandbox({ ...common, limits: { ...limits, cpuMs: totalTimeoutMs } });
+      return createPythonSandbox({ ...common, modules: pythonModules, limits: { ...limits, cpuMs: totalTimeoutMs } });
     case "javascript":
       return createJavaScriptSandbox({ ...common, limits });
   }

@@ -1,11 +1,19 @@
 import { expect, test } from "vitest";
 import { readCodeTests } from "./code-tests.ts";
 
-const checks = (...all: string[]) => ({ tests: { kind: "checks", prefix: "", setup: "", checks: all } });
+const checks = (...all: string[]) => ({
+  tests: { kind: "checks", prefix: "", setup: "", checks: all, functionName: null },
+});
 
 test("a HumanEval row is one check, behind its prompt", () => {
   expect(readCodeTests({ prompt: "def f():\n", test: "def check(c): ...", entry_point: "f", task_id: "x" })).toEqual({
-    tests: { kind: "checks", prefix: "def f():\n", setup: "def check(c): ...", checks: ["check(f)"] },
+    tests: {
+      kind: "checks",
+      prefix: "def f():\n",
+      setup: "def check(c): ...",
+      checks: ["check(f)"],
+      functionName: "f",
+    },
   });
 });
 
@@ -17,7 +25,7 @@ test("an MBPP row is one check per assertion, with its imports before them", () 
     test_setup_code: "x",
   };
   expect(readCodeTests(row)).toEqual({
-    tests: { kind: "checks", prefix: "", setup: "import math\nx", checks: ["a", "b", "c"] },
+    tests: { kind: "checks", prefix: "", setup: "import math\nx", checks: ["a", "b", "c"], functionName: null },
   });
 });
 

@@ -12,18 +12,21 @@
 import { z } from "zod";
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { JsonValue } from "../../flow/prompt.ts";
+import { type ExactValue, parseExact } from "./exact-json.ts";
 import { type Language, languages } from "./extract-code.ts";
 
 export type CodeTests = CheckTests | StdinTests | CallTests;
 
-/** Code that throws when the solution is wrong. It sees what the solution defines. */
+/** Code that throws when the solution is wrong. Names that nothing else defines are the solution's. */
 export interface CheckTests {
   readonly kind: "checks";
-  /** Stands before the solution. */
+  /** The text that the solution continues. */
   readonly prefix: string;
-  /** Runs after the solution and before the checks. */
+  /** Code that runs before the checks. */
   readonly setup: string;
   readonly checks: readonly string[];
+  /** The function under test, where the row names it. */
+  readonly functionName: string | null;
 }
 
 /** The solution is a program that reads and prints. */
@@ -32,14 +35,15 @@ export interface StdinTests {
   readonly cases: readonly { readonly stdin: string; readonly expected: string }[];
 }
 
-/** The solution defines a function, or a class `Solution` with it as a method. Values pass as JSON. */
+/** The solution defines a function, or a class `Solution` with it as a method. Values pass as JSON with exact integers. */
 export interface CallTests {
   readonly kind: "calls";
   readonly functionName: string;
-  readonly cases: readonly { readonly arguments: readonly JsonValue[]; readonly expected: JsonValue }[];
+  readonly cases: readonly { readonly arguments: readonly ExactValue[]; readonly expected: ExactValue }[];
 }
 
-const json: z.ZodType<JsonValue> = z.json();
+/** Rows are JSON already; text in them may have been read with exact integers. */
+const json = z.custom<ExactValue>((value) => value !== undefined);
 const text = z.string();
 const texts = z.array(text);
 const identifier = text.regex(/^[\p{L}_$][\p{L}\p{N}_$]*$/u);
@@ -52,6 +56,7 @@ const humanEval = z.object({ prompt: text.default(""), test: text, entry_point: 
     prefix: prompt,
     setup: test,
     checks: [`check(${entry_point})`],
+    functionName: entry_point,
   }),
 );
 
@@ -68,16 +73,15 @@ const mbpp = z
       prefix: "",
       setup: [...row.test_imports, row.test_setup_code].join("\n"),
       checks: [...row.test_list, ...row.challenge_test_list],
+      functionName: null,
     }),
   );
 
-const verlAsserts = z
-  .object({ assert_case: texts })
-  .transform(({ assert_case }): CheckTests => ({ kind: "checks", prefix: "", setup: "", checks: assert_case }));
+const verlAsserts = z.object({ assert_case: texts }).transform(({ assert_case }) => plainChecks(assert_case));
 
 const rollAsserts = z
   .array(z.union([text, z.object({ assert_code: text }).transform(({ assert_code }) => assert_code)]))
-  .transform((checks): CheckTests => ({ kind: "checks", prefix: "", setup: "", checks }));
+  .transform(plainChecks);
 
 const rollStdin = z.array(z.object({ stdin: textOrLines, expected_stdout: textOrLines })).transform(
   (rows): StdinTests => ({
@@ -159,18 +163,22 @@ export function numTests(tests: CodeTests): number {
   return tests.kind === "checks" ? tests.checks.length : tests.cases.length;
 }
 
-function parseJson(value: string): JsonValue {
+function plainChecks(checks: readonly string[]): CheckTests {
+  return { kind: "checks", prefix: "", setup: "", checks, functionName: null };
+}
+
+function parseJson(value: string): ExactValue {
   try {
-    return JSON.parse(value);
+    return parseExact(value);
   } catch {
     return value;
   }
 }
 
-function parseExpected(output: JsonValue | undefined): JsonValue {
+function parseExpected(output: ExactValue | undefined): ExactValue {
   return typeof output === "string" ? parseJson(output) : (output ?? null);
 }
 
-function unwrap(output: JsonValue | undefined): JsonValue {
+function unwrap(output: ExactValue | undefined): ExactValue {
   return Array.isArray(output) && output.length === 1 ? (output[0] ?? null) : (output ?? null);
 }

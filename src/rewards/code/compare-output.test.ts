@@ -36,7 +36,10 @@ test.each([
   [[], {}, false],
   [0.1 + 0.2, 0.3, true],
   [1000001, 1000002, false],
-])("value %j against %j is %j", (got, expected, isSame) => {
+  [9007199254740993n, 9007199254740992, false],
+  [9007199254740992n, 9007199254740992, true],
+  [10n ** 400n, 10n ** 400n + 1n, false],
+])("value %s against %s is %s", (got, expected, isSame) => {
   expect(isSameValue(got, expected, 1e-6)).toBe(isSame);
 });
 

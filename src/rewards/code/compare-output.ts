@@ -2,9 +2,10 @@
  * Whether what came out is what was expected.
  *
  * Texts: equal but for white space at the ends of lines and of the text, or equal word by word, where words that are numbers
- * with a fraction may differ by the tolerance. Values: equal as JSON, numbers likewise; true is 1, as Python has it.
+ * with a fraction may differ by the tolerance. Values: equal as JSON, numbers likewise, integers of any size digit by digit; true is
+ * 1, as Python has it.
  */
-import type { JsonValue } from "../../flow/prompt.ts";
+import type { ExactValue } from "./exact-json.ts";
 
 /** `tolerance` is relative for numbers above 1 and absolute below. */
 export function isSameText(got: string, expected: string, tolerance: number): boolean {
@@ -15,16 +16,16 @@ export function isSameText(got: string, expected: string, tolerance: number): bo
   );
 }
 
-export function isSameValue(got: JsonValue, expected: JsonValue, tolerance: number): boolean {
+export function isSameValue(got: ExactValue, expected: ExactValue, tolerance: number): boolean {
   if (isNumeric(got) && isNumeric(expected)) {
-    const [left, right] = [Number(got), Number(expected)];
-    return left === right || (!(Number.isInteger(left) && Number.isInteger(right)) && isClose(left, right, tolerance));
+    if ([got, expected].every(isInteger)) return BigInt(got) === BigInt(expected);
+    return isClose(Number(got), Number(expected), tolerance);
   }
   if (got === null || expected === null || typeof got !== "object" || typeof expected !== "object") {
     return got === expected;
   }
   if (Array.isArray(got) !== Array.isArray(expected)) return false;
-  const [left, right] = [Object.entries(got), new Map<string, JsonValue>(Object.entries(expected))];
+  const [left, right] = [Object.entries(got), new Map<string, ExactValue>(Object.entries(expected))];
   return (
     left.length === right.size &&
     left.every(([key, value]) => {
@@ -63,8 +64,12 @@ function isNumber(word: string): boolean {
   return /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i.test(word);
 }
 
-function isNumeric(value: JsonValue): value is number | boolean {
-  return typeof value === "number" || typeof value === "boolean";
+function isNumeric(value: ExactValue): value is number | bigint | boolean {
+  return typeof value === "number" || typeof value === "bigint" || typeof value === "boolean";
+}
+
+function isInteger(value: number | bigint | boolean): boolean {
+  return typeof value !== "number" || Number.isInteger(value);
 }
 
 function isClose(left: number, right: number, tolerance: number): boolean {

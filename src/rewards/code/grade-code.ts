@@ -3,24 +3,26 @@
  *
  * In: the code, the tests, a sandbox. Out: one outcome per test, in order; with `stopsEarly` the first failed one is the last.
  * Whatever the code does is an outcome; what the sandbox throws passes through. Tests on standard input run one after the
- * other, each in a run of its own; checks and calls share one.
+ * other, each in a run of its own; checks and calls share one, in which an examiner apart from the solution decides.
  */
-import { randomBytes } from "node:crypto";
-import type { JsonValue } from "../../flow/prompt.ts";
-import type { Sandbox, SandboxResult } from "../../sandbox/sandbox.ts";
+import type { Examiner, Sandbox, SandboxResult } from "../../sandbox/sandbox.ts";
 import { type CallTests, type CheckTests, type CodeTests, numTests, type StdinTests } from "./code-tests.ts";
 import { isSameText, isSameValue } from "./compare-output.ts";
+import { type ExactValue, stringifyExact } from "./exact-json.ts";
+import { type ExaminerJob, type ReportLine, readReport } from "./examiner-job.ts";
 import type { Language } from "./extract-code.ts";
-import { type HarnessJob, type ReportLine, readReport } from "./harness-job.ts";
-import { javascriptHarness } from "./javascript-harness.ts";
-import { pythonHarness } from "./python-harness.ts";
+import { javascriptExaminer } from "./javascript-examiner.ts";
+import { javascriptServiceSource } from "./javascript-service.ts";
+import { pythonExaminer, pythonExaminerSource } from "./python-examiner.ts";
+import { pythonServiceSource, pythonServiceStart } from "./python-service.ts";
+import { pythonWireSource } from "./python-wire.ts";
 
 interface GradeOptions {
   readonly language: Language;
   readonly testTimeoutMs: number;
-  /** Of all tests together. Waiting for the sandbox does not count. */
+  /** Time of all tests together. Waiting for the sandbox does not count. */
   readonly totalTimeoutMs: number;
-  /** See compare-output.ts. */
+  /** How far numbers with a fraction may be off: see compare-output.ts. */
   readonly tolerance: number;
   readonly stopsEarly: boolean;
 }
@@ -33,6 +35,13 @@ interface TestOutcome {
 
 const SHOWN_CHARACTERS = 200;
 
+/** Modules that a Python sandbox needs for `gradeCode`. */
+export const pythonModules: Readonly<Record<string, string>> = {
+  reroll_wire: pythonWireSource,
+  reroll_service: pythonServiceSource,
+  reroll_examiner: pythonExaminerSource,
+};
+
 export async function gradeCode(
   code: string,
   tests: CodeTests,
@@ -41,7 +50,7 @@ export async function gradeCode(
   signal: AbortSignal,
 ): Promise<TestOutcome[]> {
   if (tests.kind === "stdin") return gradeStdin(code, tests, sandbox, options, signal);
-  return gradeHarness(code, tests, sandbox, options, signal);
+  return gradeExamined(code, tests, sandbox, options, signal);
 }
 
 async function gradeStdin(
@@ -66,28 +75,21 @@ async function gradeStdin(
   return outcomes;
 }
 
-async function gradeHarness(
+async function gradeExamined(
   code: string,
   tests: CheckTests | CallTests,
   sandbox: Sandbox,
   options: GradeOptions,
   signal: AbortSignal,
 ): Promise<TestOutcome[]> {
-  const secret = randomBytes(16).toString("hex");
-  const job: HarnessJob = {
-    secret,
-    solution: tests.kind === "checks" ? `${tests.prefix}${code}\n` : code,
-    setup: tests.kind === "checks" ? tests.setup : "",
-    checks: tests.kind === "checks" ? tests.checks : [],
-    functionName: tests.kind === "calls" ? tests.functionName : null,
-    calls: tests.kind === "calls" ? tests.cases.map((one) => one.arguments) : [],
-    testTimeoutMs: options.testTimeoutMs,
-    stopsEarly: options.stopsEarly,
-  };
-  const program = options.language === "python" ? pythonHarness(job) : javascriptHarness(job);
   const wallMs = Math.min(options.totalTimeoutMs, options.testTimeoutMs * (numTests(tests) + 1));
-  const result = await sandbox.run({ code: program, limits: { wallMs } }, signal);
-  const lines = readReport(result.report, secret);
+  const program = {
+    code: tests.kind === "checks" ? `${tests.prefix}${code}\n` : code,
+    examiner: examinerOf(tests, options),
+    limits: { wallMs },
+  };
+  const result = await sandbox.run(program, signal);
+  const lines = readReport(result.report);
   const end = result.kind === "ok" ? "ended before this test did" : describeEnd(result, wallMs);
   const outcomes = Array.from(
     { length: numTests(tests) },
@@ -101,6 +103,25 @@ async function gradeHarness(
   return options.stopsEarly && firstFailure >= 0 ? outcomes.slice(0, firstFailure + 1) : outcomes;
 }
 
+function examinerOf(tests: CheckTests | CallTests, { language, testTimeoutMs, stopsEarly }: GradeOptions): Examiner {
+  const job: ExaminerJob = {
+    kind: tests.kind,
+    prefix: tests.kind === "checks" ? tests.prefix : "",
+    setup: tests.kind === "checks" ? tests.setup : "",
+    checks: tests.kind === "checks" ? tests.checks : [],
+    functionName: tests.functionName,
+    calls: tests.kind === "calls" ? tests.cases.map((one) => one.arguments) : [],
+    testTimeoutMs,
+    stopsEarly,
+  };
+  switch (language) {
+    case "python":
+      return { service: pythonServiceStart, code: pythonExaminer(job) };
+    case "javascript":
+      return { service: javascriptServiceSource, code: javascriptExaminer(job) };
+  }
+}
+
 function failureOf(
   line: ReportLine | undefined,
   tests: CheckTests | CallTests,
@@ -108,13 +129,22 @@ function failureOf(
   end: string,
   tolerance: number,
 ): string | null {
-  if (line === undefined) return end;
-  if (line.kind === "error" || line.kind === "broken") return line.error;
-  if (tests.kind === "checks") return null;
-  const expected = tests.cases[index]?.expected ?? null;
-  const got: JsonValue = line.kind === "value" ? line.value : null;
-  if (isSameValue(got, expected, tolerance)) return null;
-  return `returned ${show(got)}, expected ${show(expected)}`;
+  switch (line?.kind) {
+    case undefined:
+      return end;
+    case "error":
+    case "broken":
+      return line.error;
+    case "ended":
+      return "the solution ended before this test did";
+    case "passed":
+      return null;
+    case "value": {
+      const expected = tests.kind === "calls" ? (tests.cases[index]?.expected ?? null) : null;
+      if (isSameValue(line.value, expected, tolerance)) return null;
+      return `returned ${show(line.value)}, expected ${show(expected)}`;
+    }
+  }
 }
 
 function describeTest(tests: CheckTests | CallTests, index: number): string {
@@ -144,7 +174,7 @@ function lastUnindentedLine(error: string): string {
   return error.split("\n").findLast((line) => /^\S/.test(line)) ?? "failed";
 }
 
-function show(value: JsonValue): string {
-  const text = JSON.stringify(value);
+function show(value: ExactValue): string {
+  const text = stringifyExact(value);
   return text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}...` : text;
 }
