@@ -112,7 +112,7 @@ test("an agent that uses the plain base URL names its session in a header", asyn
   expect(trajectory.turns).toHaveLength(1);
 });
 
-test("an agent that rewrites its history gives forked samples, each worth the whole reward", async () => {
+test("an agent that rewrites its history gives forked samples of one trajectory, and the reward lies once, on the last", async () => {
   const trajectory = await play(async (_, call) => {
     await talk(call);
     await ask(call, [user("Something else")]);
@@ -120,9 +120,9 @@ test("an agent that rewrites its history gives forked samples, each worth the wh
   });
   const { samples, metrics } = buildSamples([{ id: "3", prompt: trajectory.prompt, trajectories: [trajectory] }]);
   expect(metrics["experience/forks"]).toBe(1);
-  expect(samples.map(({ rewards, turn }) => [rewards.at(-1), turn])).toEqual([
-    [2, 0],
-    [2, 2],
+  expect(samples.map(({ rewards, turn, trajectory: number }) => [rewards.at(-1), turn, number])).toEqual([
+    [0, 0, 0],
+    [2, 2, 0],
   ]);
 });
 
