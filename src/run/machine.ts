@@ -8,7 +8,7 @@ export interface Placement {
   readonly device: string;
   readonly dtype: "float32" | "bfloat16";
   readonly engineThreads: number;
-  readonly trainerThreads: number;
+  readonly trainingThreads: number;
 }
 
 /** In a synchronous loop engine and trainer take turns, and each may use every core; in an asynchronous one they share them. */
@@ -22,7 +22,7 @@ export function placeRun(config: RunConfig): Placement {
     device,
     dtype: config.model.dtype === "auto" ? (isOnGpu ? "bfloat16" : "float32") : config.model.dtype,
     engineThreads: config.engine.threads ?? share,
-    trainerThreads: config.training.threads ?? Math.max(1, Math.floor(share / config.training.ranks)),
+    trainingThreads: config.training.threads ?? Math.max(1, Math.floor(share / config.training.ranks)),
   };
 }
 

@@ -93,7 +93,7 @@ function trainerSource(
       length: { numUpdates: perStep * config.loop.steps, updatesPerRolloutStep: perStep },
       temperature: config.rollout.sampling.temperature,
       seed: config.seed,
-      numThreads: placement.trainerThreads,
+      numThreads: placement.trainingThreads,
     },
     supervised:
       warmStart === null

@@ -29,7 +29,7 @@ function scripted(...scripts: readonly (readonly number[])[]): EnvFactory {
 }
 
 const rollout = { groupsPerStep: 2, groupSize: 4, context: "turn", contextLength: 16, sampling: { maxTokens: 2 } };
-const common = { trainerThreads: 1, engine: { threads: 1 }, training: { optimizer: { lr: 1e-4 } } };
+const common = { engine: { threads: 1 }, training: { threads: 1, optimizer: { lr: 1e-4 } } };
 const loss = [0, 0, 0, 0, 0, 0, 0, 0];
 
 /** The advantages of all tokens, turn by turn. */

@@ -6,10 +6,10 @@ const lake = { type: "frozen-lake", prompt: "compact", maxTurns: 3, answerTags: 
 const rollout = { groupsPerStep: 2, groupSize: 4, contextLength: 64, sampling: { maxTokens: 2 } };
 // An epsilon above the rounding of gradients: AdamW divides by their size.
 const training = { optimizer: { lr: 1e-3, eps: 1e-3 }, minibatch: 4 };
-const plain = { trainerThreads: 1, engine: { threads: 1 }, rollout: { maxInFlight: 1 }, training: {} };
-const inFlight = { ...plain, rollout: { maxInFlight: 64 }, training: { maxTokensPerMicrobatch: 64 } };
-const inThreads = { ...inFlight, trainerThreads: 2, engine: { threads: 2 } };
-const onRanks = { ...inFlight, training: { maxTokensPerMicrobatch: 64, ranks: 2 } };
+const plain = { engine: { threads: 1 }, rollout: { maxInFlight: 1 }, training: { threads: 1 } };
+const inFlight = { ...plain, rollout: { maxInFlight: 64 }, training: { threads: 1, maxTokensPerMicrobatch: 64 } };
+const inThreads = { ...inFlight, engine: { threads: 2 }, training: { ...inFlight.training, threads: 2 } };
+const onRanks = { ...inFlight, training: { ...inFlight.training, ranks: 2 } };
 
 const cases = {
   "grpo with a row per turn, in threads": { algorithm: { type: "grpo" }, context: "turn", spread: inThreads },
