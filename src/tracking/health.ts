@@ -34,7 +34,7 @@ const STEPS_TO_CLEAR = 10;
 /** Where rollout and training take turns, each waits for the other: a share of 0.7 is nothing to warn of. */
 const MAX_IDLE = 0.85;
 const DEFAULT_FLAT_STEPS = 50;
-/** Of all groups: sampling them for nothing now and then is cheaper than waiting. */
+/** The share of all groups that may be dropped: sampling some for nothing now and then is cheaper than waiting. */
 const MAX_DROPPED = 0.1;
 
 const checks = {
