@@ -6,6 +6,7 @@
 
 import { totalmem } from "node:os";
 import { constrainedMemory } from "node:process";
+import { expectSecrets } from "../errors/redact.ts";
 import { cudaProperties } from "../torch/cuda.ts";
 import { parseOverride } from "./apply-overrides.ts";
 import { checkFiles } from "./check-files.ts";
@@ -30,6 +31,7 @@ export async function prepareRun(
   const resolved = await readRunFile(path, sets, environment);
   const { config } = resolved;
   checkRun(config);
+  expectSecrets(config);
   return { ...resolved, plan: planRun(config, readMachine(config), checkFiles(config)) };
 }
 
