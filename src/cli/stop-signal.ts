@@ -4,7 +4,7 @@ import { constants } from "node:os";
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 /** What a person, a supervisor or a closing terminal asked for. */
-export interface StopSignal {
+interface StopSignal {
   readonly signal: AbortSignal;
   /** 128 and the number of the signal, as shells count; 0 where none came. */
   readonly exitCode: () => number;
