@@ -2,12 +2,13 @@
  * The edge of the command line.
  *
  * In: the words after `reroll`. Out: an exit code: 0; 1 after one line that says what is wrong; 2 where what the caller wrote can
- * never work. Errors end here: a RerollError shows its message alone, a failure of our own its stack too; `--debug` shows the
+ * never work; 128 and the number of the signal for a run that was stopped by one, after it was saved. Errors end here: a RerollError shows its message alone, a failure of our own its stack too; `--debug` shows the
  * stack of every error.
  */
 
 import { Command, CommanderError } from "commander";
 import type { ErrorCode } from "../errors/error-codes.ts";
+import { redactText } from "../errors/redact-text.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { dashboardCommand } from "./commands/dashboard.ts";
 import { doctorCommand } from "./commands/doctor.ts";
@@ -40,6 +41,7 @@ const MISUSE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "INVALID_OVERRIDE",
   "INVALID_OPTION",
   "CONTRADICTORY_OPTIONS",
+  "MISSING_KEY",
   "FILE_NOT_FOUND",
   "FILE_INVALID",
   "NOT_ENOUGH_MEMORY",
@@ -53,9 +55,9 @@ export async function runCli(words: readonly string[]): Promise<number> {
     await program.parseAsync(words, { from: "user" });
     return 0;
   } catch (error) {
-    // Help and version end this way too, with code 0; what they had to say is printed.
+    // Help, version and runs that were stopped end this way too; what they had to say is printed.
     if (error instanceof CommanderError) return error.exitCode;
-    console.error(describeError(error, program.opts().debug === true));
+    console.error(redactText(describeError(error, program.opts().debug === true)));
     return error instanceof RerollError && MISUSE.has(error.code) ? 2 : 1;
   }
 }

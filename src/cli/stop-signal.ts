@@ -1,23 +1,36 @@
-/** Ctrl-C: the first asks to stop, the second stops at once. */
+/** Ctrl-C and its like: the first asks to stop, the second stops at once. */
+import { constants } from "node:os";
+
+const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+
+/** What a person, a supervisor or a closing terminal asked for. */
+interface StopSignal {
+  readonly signal: AbortSignal;
+  /** 128 and the number of the signal, as shells count; 0 where none came. */
+  readonly exitCode: () => number;
+  readonly release: () => void;
+}
 
 /**
- * A signal that SIGINT and SIGTERM give; the next of them ends the process. It goes on listening after the first, because parts of
- * the terminal end a process that nobody listens for.
+ * A signal that SIGINT, SIGTERM and SIGHUP give; the next of them ends the process. It goes on listening after the first, because
+ * parts of the terminal end a process that nobody listens for.
  */
-export function stopSignal(onFirst: () => void): { readonly signal: AbortSignal; readonly release: () => void } {
+export function stopSignal(onFirst: () => void): StopSignal {
   const controller = new AbortController();
+  let exitCode = 0;
   const stop = (name: NodeJS.Signals) => {
     if (controller.signal.aborted) {
       release();
       process.kill(process.pid, name);
       return;
     }
+    exitCode = 128 + constants.signals[name];
     onFirst();
     controller.abort();
   };
   const release = () => {
-    for (const name of ["SIGINT", "SIGTERM"] as const) process.off(name, stop);
+    for (const name of SIGNALS) process.off(name, stop);
   };
-  for (const name of ["SIGINT", "SIGTERM"] as const) process.on(name, stop);
-  return { signal: controller.signal, release };
+  for (const name of SIGNALS) process.on(name, stop);
+  return { signal: controller.signal, exitCode: () => exitCode, release };
 }

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
+import { redact } from "../errors/redact.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { runFiles } from "../tracking/run-record.ts";
 import type {
@@ -53,7 +54,7 @@ export function addRunRoutes(app: FastifyInstance, store: RunStore, texts: Token
       readPlainWarnings(folder),
       metrics.file.update(),
     ]);
-    return { key, info, config: config ?? null, warnings: warnings.values, metrics: metrics.names() };
+    return { key, info, config: redact(config ?? null), warnings: warnings.values, metrics: metrics.names() };
   });
 
   app.get("/api/runs/:run/summary", async ({ params }): Promise<SummaryAnswer> => {

@@ -3,6 +3,7 @@
  */
 import { z } from "zod";
 import { didYouMean } from "./nearest-name.ts";
+import { redactText, SECRET } from "./redact-text.ts";
 import { RerollError } from "./reroll-error.ts";
 
 /** Parses options. `path` is where they stand in the run file, "" for the whole of it; messages start with it. */
@@ -64,7 +65,13 @@ function wrongValue(schema: z.ZodType, value: unknown, issue: z.core.$ZodIssue, 
     return `${name} must be one of ${choices.join(", ")}: got ${show(got)}.${hint}`;
   }
   const meaning = meaningOf(schema, value, issue.path);
-  return `${name} is not valid: got ${show(got)}. ${allowedBy(issue)}.${meaning}`;
+  const shown = isSecret(schema, value, issue.path) ? SECRET : show(got);
+  return `${name} is not valid: got ${shown}. ${allowedBy(issue)}.${meaning}`;
+}
+
+/** Whether a secret belongs at a path, also where something else was written there. */
+function isSecret(schema: z.ZodType, value: unknown, path: readonly PropertyKey[]): boolean {
+  return schemasAt(schema, value, path).some((one) => one instanceof z.ZodType && one.meta()?.secret !== undefined);
 }
 
 /** The names that a key chooses from. */
@@ -133,8 +140,15 @@ function nameOf(path: string, inner: readonly PropertyKey[]): string {
 
 function show(value: unknown): string {
   if (value === undefined) return "nothing";
-  const text = typeof value === "function" ? "a function" : (JSON.stringify(value) ?? String(value));
-  return text.length > 200 ? `${text.slice(0, 200)}...` : text;
+  const text = typeof value === "function" ? "a function" : (JSON.stringify(value, withoutTexts) ?? String(value));
+  return redactText(text.length > 200 ? `${text.slice(0, 200)}...` : text);
+}
+
+/** Texts inside an object are left out: what did not fit its schema may hold a secret anywhere. */
+function withoutTexts(this: unknown, key: string, value: unknown): unknown {
+  const isInside = !Array.isArray(this) && key !== "" && key !== "type";
+  if (isInside && typeof value === "string") return "...";
+  return isInside && Array.isArray(value) ? value.map((item) => (typeof item === "string" ? "..." : item)) : value;
 }
 
 function isObject(value: unknown): value is Record<PropertyKey, unknown> {

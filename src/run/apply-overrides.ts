@@ -6,6 +6,7 @@
  */
 import { z } from "zod";
 import { schemasAt } from "../errors/parse-options.ts";
+import { redactText } from "../errors/redact-text.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { RawRun } from "./load-run-file.ts";
 import { runConfig } from "./run-config.ts";
@@ -23,7 +24,7 @@ export function parseOverride(text: string): Override {
   if (at < 0 || path.some((key) => key === "" || key === "__proto__")) {
     throw new RerollError(
       "INVALID_OVERRIDE",
-      `--set takes key=value, as in rollout.groupSize=16: got ${JSON.stringify(text)}.`,
+      `--set takes key=value, as in rollout.groupSize=16: got ${JSON.stringify(at < 0 ? redactText(text) : text.slice(0, at + 1))}.`,
     );
   }
   return { path, value: parseValue(text.slice(at + 1).trim(), path.join(".")) };
@@ -37,13 +38,12 @@ export function applyOverrides(raw: RawRun, overrides: readonly Override[], sche
 function parseValue(text: string, name: string): unknown {
   try {
     return JSON.parse(text);
-  } catch (cause) {
+  } catch {
+    // The message says nothing of the value, which may be a secret; neither may its cause.
     if (!/^[[{"]/.test(text)) return text;
     throw new RerollError(
       "INVALID_OVERRIDE",
-      `--set ${name} is not JSON: got ${text}. ${String(cause)}.`,
-      {},
-      { cause },
+      `--set ${name} starts with ${text[0]} and is not JSON. Put the whole word into single quotes, so that the shell leaves it as it is.`,
     );
   }
 }
@@ -88,8 +88,9 @@ function wrongIndex(path: readonly string[], key: string, length: number): Rerol
 
 function noOwner(above: readonly string[], path: readonly string[], value: unknown): RerollError {
   const name = above.join(".");
+  const what = typeof value === "string" ? "a text" : JSON.stringify(value);
   return new RerollError(
     "INVALID_OVERRIDE",
-    `--set ${[...above, ...path].join(".")}: ${name} is ${JSON.stringify(value)} and has no keys. Set ${name} itself.`,
+    `--set ${[...above, ...path].join(".")}: ${name} is ${what} and has no keys. Set ${name} itself.`,
   );
 }

@@ -8,6 +8,7 @@ import { buildEnv, catalogModule, type EnvChoice } from "../envs/catalog.ts";
 import { questionAnswer } from "../envs/question-answer/question-answer.ts";
 import { runInThreads } from "../envs/run-in-threads.ts";
 import type { EnvFactory, MakeEnv } from "../envs/text-env.ts";
+import { revealAll } from "../errors/redact.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Clock } from "../flow/clock.ts";
 import type { SampleEvent } from "../flow/sample-event.ts";
@@ -65,7 +66,7 @@ function inThreads(domain: string, choice: EnvChoice, env: EnvFactory, { rollout
   return runInThreads({
     module: catalogModule,
     exportName: "buildEnv",
-    options: choice,
+    options: revealAll(choice) as EnvChoice,
     numThreads: rollout.envThreads,
     name: `envs.${domain}`,
     timeoutMs: 1000 * rollout.limits.envSeconds,

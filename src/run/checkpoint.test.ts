@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -29,6 +29,7 @@ const trainer: Trainer = {
   },
   saveState: async (folder) => {
     mkdirSync(folder);
+    writeFileSync(join(folder, "moments"), "12345");
   },
   loadState: unused,
   close: unused,
@@ -60,4 +61,62 @@ test("the latest ones and the best are kept", async () => {
   const checkpoints = new Checkpoints(root, 2);
   for (let step = 1; step <= 5; step++) await checkpoints.save(trainer, stateAt(step, { step: 1, value: 1 }));
   expect(readdirSync(join(root, "checkpoints")).sort()).toEqual(["step-000001", "step-000004", "step-000005"]);
+});
+
+const damages: readonly (readonly [string, string, (folder: string) => void, string])[] = [
+  ["a file that is gone", "state/moments", (path) => rmSync(path), "state/moments is missing"],
+  ["a file that was cut off", "state/moments", (path) => writeFileSync(path, "123"), "state/moments has 3 bytes of 5"],
+  ["a flipped bit", "state/moments", (path) => writeFileSync(path, "12344"), "state/moments is not what was written"],
+  [
+    "a state that is no JSON",
+    "loop.json",
+    (path) => writeFileSync(path, '{"step":2'),
+    "loop.json is not what was written",
+  ],
+  [
+    "a digit changed in the state",
+    "loop.json",
+    (path) => writeFileSync(path, readFileSync(path, "utf8").replace('"version":2', '"version":3')),
+    "loop.json is not what was written",
+  ],
+  ["no state", "loop.json", (path) => rmSync(path), "loop.json is missing"],
+  ["no manifest", "manifest.json", (path) => rmSync(path), "manifest.json is missing"],
+];
+
+test.each(damages)("with %s, a run goes on from the checkpoint before", async (_, file, damage, reason) => {
+  const checkpoints = new Checkpoints(root, 3);
+  for (const step of [1, 2]) await checkpoints.save(trainer, stateAt(step));
+  damage(join(root, "checkpoints/step-000002", file));
+  expect(await new Checkpoints(root, 3).settle()).toEqual({
+    step: 1,
+    statements: [`The checkpoint step-000002 is damaged (${reason}) and was set aside as step-000002.damaged.`],
+  });
+  expect((await new Checkpoints(root, 3).latest())?.state.step).toBe(1);
+  expect(readdirSync(join(root, "checkpoints"))).toEqual(["step-000001", "step-000002.damaged"]);
+});
+
+test("a run with damaged checkpoints only is not resumed, and they stay where they are", async () => {
+  await new Checkpoints(root, 3).save(trainer, stateAt(1));
+  writeFileSync(join(root, "checkpoints/step-000001/model/weights"), "2");
+  await expect(new Checkpoints(root, 3).settle()).rejects.toThrow(
+    /is whole\. step-000001: model\/weights is not what was written\./,
+  );
+  expect(readdirSync(join(root, "checkpoints"))).toEqual(["step-000001"]);
+});
+
+test("going on from an earlier step sets the later ones aside, so that the next time finds this life and not the other", async () => {
+  const checkpoints = new Checkpoints(root, 4);
+  for (const step of [1, 2, 3]) await checkpoints.save(trainer, stateAt(step));
+  const { step, statements } = await new Checkpoints(root, 4).settle(1);
+  expect(step).toBe(1);
+  expect(statements).toEqual(["Set aside what came after step-000001: step-000002.replaced, step-000003.replaced."]);
+  expect((await new Checkpoints(root, 4).latest())?.state.step).toBe(1);
+  await expect(new Checkpoints(root, 4).settle(3)).rejects.toThrow(/has no checkpoint of this step\. It has: 1\./);
+});
+
+test("a checkpoint of an earlier version, without hashes, is taken as it is", async () => {
+  const folder = join(root, "checkpoints/step-000001");
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, "loop.json"), JSON.stringify(stateAt(1)));
+  expect(await new Checkpoints(root, 2).settle()).toEqual({ step: 1, statements: [] });
 });

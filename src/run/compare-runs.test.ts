@@ -17,6 +17,7 @@ const info = {
   tags: ["x", "y"],
   seed: 1,
   version: "0.1.0",
+  sets: [],
 } as const;
 
 function run(folder: string, config: unknown, rewards: readonly number[]): ReadRun {

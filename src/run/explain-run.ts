@@ -1,9 +1,12 @@
 /** `--explain`: every key of a settled run, its value, and where that comes from. */
+import { redact } from "../errors/redact.ts";
 import { leavesOf, type Origin, type Origins } from "./resolve-run.ts";
 
 /** One line per key, in three columns. */
 export function explainRun({ config, origins }: { readonly config: object; readonly origins: Origins }): string {
-  const rows = leavesOf(config).map(({ key, value }) => [key, show(value), originOf(key, origins)] as const);
+  const rows = leavesOf(redact(config) as object).map(
+    ({ key, value }) => [key, show(value), originOf(key, origins)] as const,
+  );
   const widths = [0, 1].map((column) => Math.min(60, Math.max(...rows.map((row) => row[column]!.length))));
   return rows
     .map(([key, value, origin]) => `${key.padEnd(widths[0]!)}  ${value.padEnd(widths[1]!)}  ${origin}`)

@@ -72,7 +72,7 @@ async function openRemote({ kind, url, apiKey }: RemoteChoice, { runFolder, cloc
       `engine.remote.kind "${kind}" cannot be given new weights over HTTP. Use "sglang" or "reroll", or leave engine.remote out to sample in this process.`,
     );
   }
-  const server = { kind, url, ...(apiKey !== null && { apiKey }) };
+  const server = { kind, url: url.reveal(), ...(apiKey !== null && { apiKey: apiKey.reveal() }) };
   let version = 0;
   const remote = await connectRemote({ ...server, version: () => version });
   const weights = connectRemoteWeights(server);

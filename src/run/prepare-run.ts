@@ -6,6 +6,7 @@
 
 import { totalmem } from "node:os";
 import { constrainedMemory } from "node:process";
+import { expectSecrets } from "../errors/redact.ts";
 import { cudaProperties } from "../torch/cuda.ts";
 import { parseOverride } from "./apply-overrides.ts";
 import { checkFiles } from "./check-files.ts";
@@ -31,6 +32,7 @@ export async function prepareRun(
   const resolved = resolveRun(raw, sets.map(parseOverride), environment);
   const { config, recipe } = resolved;
   checkRun(config, recipe);
+  expectSecrets(config);
   return { ...resolved, plan: planRun(config, recipe, readMachine(config), checkFiles(config)) };
 }
 

@@ -6,6 +6,7 @@
 import { z } from "zod";
 import { recipes } from "../algorithms/recipes/table.ts";
 import { dataOptions } from "../data/data-options.ts";
+import { address, secret } from "../errors/secret.ts";
 import { presetSizes } from "../models/causal-lm/presets.ts";
 import type { RunAgent } from "../rollout/agent-episode.ts";
 import { optimizerOptions, scheduleOptions, trainingOptions } from "../training/trainer-options.ts";
@@ -311,7 +312,13 @@ export const runConfig = z.strictObject({
     .describe("Measure the policy on prompts that are never trained on."),
   checkpoint: z
     .strictObject({
-      every: z.int().min(0).default(0).describe("Steps between checkpoints. 0: only one at the end."),
+      every: z.int().min(0).default(0).describe("Steps between checkpoints. 0: by time only, and at the end."),
+      minutes: z
+        .number()
+        .positive()
+        .nullable()
+        .default(10)
+        .describe("Minutes of the run after which the next step ends with a checkpoint. null: by steps only."),
       keep: z
         .int()
         .positive()
@@ -343,13 +350,9 @@ export const runConfig = z.strictObject({
         .describe("Most tokens that one step of the engine computes. null: the default of the engine."),
       remote: z
         .strictObject({
-          url: z.string().describe("Address of the server."),
+          url: address().describe("Address of the server."),
           kind: z.enum(["reroll", "vllm", "sglang", "llama-cpp"]).describe("Kind of server."),
-          apiKey: z
-            .string()
-            .nullable()
-            .default(null)
-            .describe("API key, sent as a bearer token and never written to the run folder."),
+          apiKey: secret().nullable().default(null).describe("API key, sent as a bearer token."),
         })
         .nullable()
         .default(null)
@@ -372,14 +375,14 @@ export const runConfig = z.strictObject({
       wandb: z
         .strictObject({
           project: z.string().describe("Project that the run is listed under."),
-          url: z.string().default("https://api.wandb.ai").describe("Address of the server."),
+          url: address().prefault("https://api.wandb.ai").describe("Address of the server."),
         })
         .nullable()
         .default(null)
         .describe("Send metrics to Weights & Biases; the key is read from WANDB_API_KEY."),
       mlflow: z
         .strictObject({
-          url: z.string().describe("Address of the server."),
+          url: address().describe("Address of the server."),
           experiment: z.string().default("reroll").describe("Experiment that the run is listed under."),
         })
         .nullable()

@@ -1,5 +1,6 @@
 /** What happens around the steps of a loop: metrics, validation, the best checkpoint, early stop. */
 import { join } from "node:path";
+import type { Clock } from "../flow/clock.ts";
 import type { Metrics } from "../flow/metrics.ts";
 import type { LoopObserver, LoopPosition } from "../loops/loop-parts.ts";
 import type { RunTracker } from "../tracking/run-tracker.ts";
@@ -11,18 +12,20 @@ import type { Validate } from "./validation.ts";
 /** How often to validate and save. */
 interface ProgressConfig {
   readonly validation: Pick<NonNullable<RunConfig["validation"]>, "every" | "metric" | "stopAt" | "patience"> | null;
-  readonly checkpoint: Pick<RunConfig["checkpoint"], "every">;
+  readonly checkpoint: Pick<RunConfig["checkpoint"], "every" | "minutes">;
 }
 
 interface ProgressParts {
   readonly config: ProgressConfig;
   readonly trainer: SavedTrainer;
   readonly tracker: RunTracker;
-  readonly checkpoints: Checkpoints;
+  readonly checkpoints: Pick<Checkpoints, "save">;
   readonly validate: Validate | null;
   /** Position of rollout and replay, for checkpoints. */
   readonly position: () => Pick<LoopState, "rollout" | "replay">;
   readonly signal: AbortSignal;
+  /** Checkpoints that are due by time are due by this clock. */
+  readonly clock: Clock;
   /** The checkpoint that the run resumed from; null for a new run. */
   readonly saved: Checkpoint | null;
 }
@@ -36,6 +39,7 @@ export class RunProgress implements LoopObserver {
   #savedFolder: string;
   /** Whether something has changed since the latest checkpoint. */
   #isUnsaved: boolean;
+  #savedMs: number;
 
   constructor(parts: ProgressParts) {
     const { saved } = parts;
@@ -45,24 +49,24 @@ export class RunProgress implements LoopObserver {
     this.#validatedStep = saved?.state.validatedStep ?? -1;
     this.#savedFolder = saved?.folder ?? "";
     this.#isUnsaved = saved === null;
+    this.#savedMs = parts.clock();
   }
 
   async onStart(position: LoopPosition): Promise<"continue" | "stop"> {
     if (this.#parts.saved === null) {
       await this.#validate(position);
-      if (this.#parts.config.checkpoint.every > 0) await this.#save(position);
+      if (this.#savesOnTheWay) await this.#save(position);
     }
     return this.#isOver() ? "stop" : "continue";
   }
 
   async onStep(position: LoopPosition, metrics: Metrics): Promise<"continue" | "stop"> {
-    const { config, tracker, signal } = this.#parts;
+    const { tracker, signal } = this.#parts;
     this.#lastMetrics = metrics;
     this.#isUnsaved = true;
     tracker.log(position.step, "train", metrics);
     if (this.#isValidationDue(position)) await this.#validate(position);
-    const { every } = config.checkpoint;
-    if (every > 0 && position.step % every === 0) await this.#save(position);
+    if (this.#isCheckpointDue(position)) await this.#save(position);
     return signal.aborted || this.#isOver() ? "stop" : "continue";
   }
 
@@ -100,7 +104,19 @@ export class RunProgress implements LoopObserver {
     }
     this.#best = { step: position.step, value };
     this.#numWithoutBetter = 0;
-    if (config.checkpoint.every > 0) await this.#save(position);
+    if (this.#savesOnTheWay) await this.#save(position);
+  }
+
+  get #savesOnTheWay(): boolean {
+    const { every, minutes } = this.#parts.config.checkpoint;
+    return every > 0 || minutes !== null;
+  }
+
+  #isCheckpointDue({ step }: LoopPosition): boolean {
+    const { config, clock } = this.#parts;
+    const { every, minutes } = config.checkpoint;
+    if (every > 0 && step % every === 0) return true;
+    return minutes !== null && clock() - this.#savedMs >= 60_000 * minutes;
   }
 
   async #save(position: LoopPosition): Promise<void> {
@@ -118,6 +134,7 @@ export class RunProgress implements LoopObserver {
     };
     this.#savedFolder = await tracker.span("checkpoint", () => checkpoints.save(trainer, state));
     this.#isUnsaved = false;
+    this.#savedMs = this.#parts.clock();
   }
 
   #isOver(): boolean {

@@ -4,12 +4,15 @@
  * Whatever happens, `run.json` says finished, failed or interrupted.
  */
 import { existsSync, readdirSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
+import { remember } from "../errors/redact-text.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { ConsoleOptions } from "../tracking/console.ts";
 import type { HealthLimits } from "../tracking/health.ts";
 import type { OpenSink } from "../tracking/metric-sink.ts";
 import { mlflowSink } from "../tracking/mlflow-sink.ts";
+import { readRun } from "../tracking/read-run.ts";
 import { runClock } from "../tracking/run-clock.ts";
 import { type FolderOptions, RunFolder } from "../tracking/run-folder.ts";
 import { type RunStatus, runFiles } from "../tracking/run-record.ts";
@@ -18,6 +21,7 @@ import { tensorboardSink } from "../tracking/tensorboard-sink.ts";
 import { wandbSink } from "../tracking/wandb-sink.ts";
 import { Checkpoints } from "./checkpoint.ts";
 import type { PreparedRun } from "./prepare-run.ts";
+import { compareConfigs, keptSets } from "./resume-run.ts";
 import type { RunConfig } from "./run-config.ts";
 import { maxSampledStaleness } from "./staleness-bound.ts";
 import { type TrainResult, trainRun } from "./train-run.ts";
@@ -28,6 +32,10 @@ export interface RunTrainingOptions {
   readonly signal: AbortSignal;
   /** The folder of the run to go on with; absent for a new run. */
   readonly resume?: string;
+  /** The step of the checkpoint to go on from. Default: the latest one that is undamaged. */
+  readonly resumeFrom?: number;
+  /** All `--set` words that made the config. The run keeps them, without secrets. */
+  readonly sets?: readonly string[];
   /** Version of reroll, for `run.json`. */
   readonly version: string;
   /** Secrets of third parties are read from here. */
@@ -49,7 +57,6 @@ export function runTraining({ config, plan }: PreparedRun, options: RunTrainingO
     model: config.model.path ?? config.model.preset ?? "",
     isExportable: true,
     lines: plan.lines,
-    recorded: withoutSecrets(config),
     limits: { maxStaleness: maxSampledStaleness(config), maxReplyTokens: config.rollout.sampling.maxTokens },
     folder: { trajectoryInterval: config.tracking.trajectoriesEvery, maxTrajectoryGroups: config.tracking.maxGroups },
   };
@@ -72,8 +79,6 @@ export interface TrackedRun {
   readonly limits?: HealthLimits;
   /** Lines shown before the first step. */
   readonly lines: readonly string[];
-  /** The config as the folder keeps it, without secrets. */
-  readonly recorded: unknown;
   readonly folder: FolderOptions;
 }
 
@@ -94,7 +99,7 @@ export async function trackRun<Result>(
   train: (open: OpenRun) => Promise<Result>,
 ): Promise<Result> {
   const sinks = sinksOf(run.config, options.environment);
-  const { folder, startStep } = await openFolder(run, options);
+  const { folder, startStep, statements } = await openFolder(run, options);
   const next = (status: RunStatus) => nextCommands(run, options, relative("", folder.path), status);
   // Passed on between two steps only: an abort in the middle of one would lose what was sampled for it.
   const stop = new AbortController();
@@ -103,7 +108,7 @@ export async function trackRun<Result>(
   };
   const tracker = openRunTracker({
     folder,
-    config: run.recorded,
+    config: run.config,
     startStep,
     numWarmSteps: run.numWarmSteps ?? 0,
     clock: runClock,
@@ -113,7 +118,7 @@ export async function trackRun<Result>(
     onStep,
   });
   try {
-    for (const line of run.lines) tracker.note(line);
+    for (const line of [...run.lines, ...statements]) tracker.note(line);
     const result = await train({
       folder: folder.path,
       tracker,
@@ -134,34 +139,55 @@ export async function trackRun<Result>(
   }
 }
 
-/** `<folder>/<name>`, or the first of `<name>-2`, `<name>-3` that is free. */
-export function freeFolder(root: string, name: string): string {
-  const plain = resolve(root, name);
-  if (!existsSync(plain)) return plain;
-  let number = 2;
-  while (existsSync(`${plain}-${number}`)) number++;
-  return `${plain}-${number}`;
+/** Makes `<root>/<name>`, or the first of `<name>-2`, `<name>-3` that is free. Two processes never make the same one. */
+export async function newFolder(root: string, name: string): Promise<string> {
+  await mkdir(root, { recursive: true });
+  for (let number = 1; ; number++) {
+    const path = resolve(root, number === 1 ? name : `${name}-${number}`);
+    try {
+      await mkdir(path);
+      return path;
+    } catch (cause) {
+      if ((cause as NodeJS.ErrnoException).code !== "EEXIST") throw cause;
+    }
+  }
 }
 
-async function openFolder(run: TrackedRun, { resume, version }: RunTrainingOptions) {
+interface OpenedFolder {
+  readonly folder: RunFolder;
+  /** The step that the run goes on after. */
+  readonly startStep: number;
+  /** Sentences about what changed since the run was started. */
+  readonly statements: readonly string[];
+}
+
+async function openFolder(run: TrackedRun, options: RunTrainingOptions): Promise<OpenedFolder> {
   const { config, numSteps, recipe, model } = run;
-  if (resume !== undefined) {
-    const saved = await new Checkpoints(resume, config.checkpoint.keep).latest();
-    if (saved === null) {
-      throw new RerollError(
-        "CHECKPOINT_NOT_FOUND",
-        `--resume ${resume} has no checkpoint to go on from. Start a new run.`,
-      );
-    }
-    const { step } = saved.state;
-    const folder = await RunFolder.openForResume(resolve(resume), step, run.folder);
-    await folder.setInfo({ numSteps });
-    return { folder, startStep: step };
-  }
+  const sets = keptSets(options.sets ?? [], config);
+  if (options.resume !== undefined) return reopenFolder(run, options.resume, options.resumeFrom, sets);
   const { name, seed, tracking } = config;
-  const plan = { name, numSteps, recipe, model, tags: tracking.tags, seed, version };
-  const path = freeFolder(tracking.folder, name);
-  return { folder: await RunFolder.create(path, plan, run.recorded, run.folder), startStep: 0 };
+  const plan = { name, numSteps, recipe, model, tags: tracking.tags, seed, version: options.version, sets };
+  const path = await newFolder(tracking.folder, name);
+  return { folder: await RunFolder.create(path, plan, config, run.folder), startStep: 0, statements: [] };
+}
+
+/** Nothing in the folder is touched before it is ours alone and the config has been found to fit. */
+async function reopenFolder(
+  { config, numSteps, folder: folderOptions }: TrackedRun,
+  path: string,
+  resumeFrom: number | undefined,
+  sets: readonly string[],
+): Promise<OpenedFolder> {
+  let [startStep, statements] = [0, [] as readonly string[]];
+  const choose = async () => {
+    const changes = compareConfigs((await readRun(path))?.config, config, path);
+    const settled = await new Checkpoints(path, config.checkpoint.keep).settle(resumeFrom);
+    [startStep, statements] = [settled.step, [...settled.statements, ...changes]];
+    return startStep;
+  };
+  const folder = await RunFolder.openForResume(resolve(path), choose, folderOptions);
+  await Promise.all([folder.setConfig(config), folder.setInfo({ numSteps, sets })]);
+  return { folder, startStep, statements };
 }
 
 function sinksOf({ tracking }: TrackedRun["config"], environment: RunTrainingOptions["environment"]): OpenSink[] {
@@ -170,22 +196,19 @@ function sinksOf({ tracking }: TrackedRun["config"], environment: RunTrainingOpt
     ...(tracking.wandb === null ? [] : [wandbSink(wandbOptions(tracking.wandb, environment.WANDB_API_KEY))]),
     ...(tracking.mlflow === null
       ? []
-      : [mlflowSink({ baseUrl: tracking.mlflow.url, experiment: tracking.mlflow.experiment })]),
+      : [mlflowSink({ baseUrl: tracking.mlflow.url.reveal(), experiment: tracking.mlflow.experiment })]),
   ];
 }
 
 function wandbOptions({ project, url }: NonNullable<RunConfig["tracking"]["wandb"]>, key: string | undefined) {
-  if (key !== undefined && key !== "") return { project, baseUrl: url, key };
+  if (key !== undefined && key !== "") {
+    remember(key);
+    return { project, baseUrl: url.reveal(), key };
+  }
   throw new RerollError(
     "MISSING_KEY",
     "tracking.wandb is set, and WANDB_API_KEY is not. Export the key, or set tracking.wandb to null.",
   );
-}
-
-function withoutSecrets(config: RunConfig): RunConfig {
-  const { remote } = config.engine;
-  if (remote === null) return config;
-  return { ...config, engine: { ...config.engine, remote: { ...remote, apiKey: null } } };
 }
 
 /** Commands to suggest after a run. */

@@ -81,6 +81,7 @@ async function train(config: RunConfig, options: TrainOptions, parts: RunParts):
       validate: config.validation === null ? null : buildValidation(config, world, validating, clock),
       position: () => ({ rollout: scheduler.position(), replay: experience.position() }),
       signal,
+      clock,
       saved,
     });
     const loop = recordedParts(

@@ -1,4 +1,5 @@
 /** JSON over HTTP for sinks: a request that ends in time, and errors that say whether it makes sense to ask again. */
+import { splitAddress } from "../errors/secret.ts";
 import { DeliveryRefused } from "./delivery-queue.ts";
 
 /** One request. */
@@ -16,10 +17,11 @@ const TIMEOUT_MS = 30_000;
 
 /** The answer as JSON. A status from 400 to 499 is a refusal, but for those that mean "later". */
 export async function requestJson(request: JsonRequest): Promise<unknown> {
-  const { url, method = "POST", headers, body, isOptional = false, signal } = request;
+  const { method = "POST", headers, body, isOptional = false, signal } = request;
+  const { url, headers: credentials } = splitAddress(request.url);
   const response = await fetch(url, {
     method,
-    headers: { "content-type": "application/json", ...headers },
+    headers: { "content-type": "application/json", ...credentials, ...headers },
     ...(body !== undefined && { body: JSON.stringify(body) }),
     signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
   });

@@ -8,6 +8,8 @@ import { readdir, readFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
+import { redact } from "../errors/redact.ts";
+import { isAlive } from "./folder-claim.ts";
 import { type JsonLines, readJsonLines } from "./json-lines.ts";
 import {
   type MetricRecord,
@@ -42,15 +44,18 @@ export async function readRun(folder: string): Promise<ReadRun | undefined> {
     readWarnings(folder),
     listTrajectorySteps(folder),
   ]);
-  return { folder, info, config, metrics: metrics.values, warnings: warnings.values, trajectorySteps };
+  return { folder, info, config: redact(config), metrics: metrics.values, warnings: warnings.values, trajectorySteps };
 }
 
-/** `run.json`. A run whose process is gone from this machine without a word is called interrupted. */
+/** `run.json`. A run whose process is gone from this machine without a word is called interrupted, and its error says so. */
 export async function readInfo(folder: string): Promise<RunInfo | undefined> {
   const { data: info } = infoSchema.safeParse(await readJson(join(folder, runFiles.info)));
   if (info?.status !== "running" || info.host !== hostname() || isAlive(info.pid)) return info;
-  return { ...info, status: "interrupted" };
+  return { ...info, status: "interrupted", error: DIED };
 }
+
+/** What is known of a process that could not say why it ended. */
+const DIED = "Its process ended without a word: it was killed, or ran out of memory.";
 
 /** All runs in a folder of runs, the newest first. */
 export async function listRuns(root: string): Promise<readonly { readonly folder: string; readonly info: RunInfo }[]> {
@@ -111,6 +116,7 @@ const infoSchema = z.object({
   tags: z.array(z.string()),
   seed: z.number(),
   version: z.string(),
+  sets: z.array(z.string()).default([]),
 });
 
 const metricSchema = z.object({
@@ -152,14 +158,4 @@ async function readJson(path: string): Promise<unknown> {
 
 async function namesIn(folder: string): Promise<readonly string[]> {
   return readdir(folder).catch(() => []);
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    // A process of someone else may not be signalled, but is there.
-    return (error as NodeJS.ErrnoException).code === "EPERM";
-  }
 }

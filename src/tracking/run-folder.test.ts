@@ -106,11 +106,12 @@ test("resuming keeps the warm start, and the timeline up to the last record that
 
 test("a run that another process is writing is not resumed", async () => {
   const folder = await RunFolder.create(join(root, "first"), plan, {});
-  await folder.setInfo({ pid: process.ppid });
-  await folder.close();
   await expect(RunFolder.openForResume(folder.path, 1)).rejects.toThrow(
     /is being written by process \d+\. Stop it first/,
   );
+  await expect(RunFolder.create(folder.path, plan, {})).rejects.toMatchObject({ code: "RUN_ACTIVE" });
+  await folder.close();
+  await (await RunFolder.openForResume(folder.path, 1)).close();
 });
 
 test("a run whose process was killed is resumed", async () => {

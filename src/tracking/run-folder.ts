@@ -2,7 +2,7 @@
  * The folder of a run, on the writing side: `runs/<name>/` with everything that is known of it.
  *
  * `create` starts one and refuses to write into an old one; `openForResume` goes on with one as it was at a step, and forgets what
- * was written after it. Lines are appended in the background; only trajectories and `run.json` are waited for.
+ * was written after it. From then until `close` no other process can open the folder. Lines are appended in the background; only trajectories and `run.json` are waited for.
  */
 
 import { randomUUID } from "node:crypto";
@@ -10,8 +10,10 @@ import { mkdir, readdir, rm, stat } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
+import { redact } from "../errors/redact.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { replaceText } from "../files/replace-file.ts";
+import { claimFolder, type FolderClaim } from "./folder-claim.ts";
 import { keepJsonLines } from "./json-lines.ts";
 import { LineFile } from "./line-file.ts";
 import { parseMetrics, readInfo } from "./read-run.ts";
@@ -26,7 +28,8 @@ import {
 import { type RecordedRollout, trajectoryRecords } from "./trajectory-record.ts";
 
 /** The facts about a run that its owner provides. The rest of `run.json` is filled in. */
-export type RunPlan = Pick<RunInfo, "name" | "numSteps" | "recipe" | "model" | "tags" | "seed" | "version">;
+export type RunPlan = Pick<RunInfo, "name" | "numSteps" | "recipe" | "model" | "tags" | "seed" | "version"> &
+  Partial<Pick<RunInfo, "sets">>;
 
 /** How much of the trajectories is written, and how often. */
 export interface FolderOptions {
@@ -41,6 +44,7 @@ export interface FolderOptions {
 /** The one writer of a run's folder. */
 export class RunFolder {
   readonly path: string;
+  readonly #claim: FolderClaim;
   readonly #options: Required<FolderOptions>;
   readonly #metrics: LineFile;
   readonly #spans: LineFile;
@@ -49,8 +53,9 @@ export class RunFolder {
   #info: RunInfo;
   #writingInfo: Promise<void> = Promise.resolve();
 
-  private constructor(path: string, info: RunInfo, options: FolderOptions) {
+  private constructor(path: string, info: RunInfo, options: FolderOptions, claim: FolderClaim) {
     this.path = path;
+    this.#claim = claim;
     this.#info = info;
     this.#options = { trajectoryInterval: 1, maxTrajectoryGroups: 32, flushMs: 1000, ...options };
     const lineFile = (name: string) => new LineFile(join(path, name), this.#options.flushMs);
@@ -60,8 +65,19 @@ export class RunFolder {
     this.#log = lineFile(runFiles.log);
   }
 
-  /** A new run. `config` is the resolved one, with secrets left out. */
+  /** A new run. `config` is the resolved one; it is written without secrets. */
   static async create(path: string, plan: RunPlan, config: unknown, options: FolderOptions = {}): Promise<RunFolder> {
+    await mkdir(path, { recursive: true });
+    return withClaim(path, (claim) => RunFolder.#create(path, plan, config, options, claim));
+  }
+
+  static async #create(
+    path: string,
+    plan: RunPlan,
+    config: unknown,
+    options: FolderOptions,
+    claim: FolderClaim,
+  ): Promise<RunFolder> {
     if (await isThere(join(path, runFiles.info))) {
       throw new RerollError(
         "RUN_EXISTS",
@@ -71,30 +87,36 @@ export class RunFolder {
     }
     const subfolders = [runFiles.trajectories, runFiles.checkpoints, runFiles.tensorboard];
     await Promise.all(subfolders.map((name) => mkdir(join(path, name), { recursive: true })));
-    const info = { ...plan, ...startOf(), id: randomUUID(), startedAt: new Date().toISOString() };
-    const folder = new RunFolder(path, info, options);
-    await Promise.all([replaceText(join(path, runFiles.config), asJson(config)), folder.setInfo({})]);
+    const info = { sets: [], ...plan, ...startOf(), id: randomUUID(), startedAt: new Date().toISOString() };
+    const folder = new RunFolder(path, info, options, claim);
+    await Promise.all([folder.setConfig(config), folder.setInfo({})]);
     return folder;
   }
 
   /**
    * Goes on after a step: what was written later is that of a life that did not happen. Supervised steps have their own count; where
-   * training goes on they are over, and stay.
+   * training goes on they are over, and stay. Where the step is still to be found out, that happens once the folder is ours alone.
    */
   static async openForResume(
     path: string,
-    step: number,
+    step: number | (() => Promise<number>),
     options: FolderOptions = {},
     kind: "train" | "supervised" = "train",
   ): Promise<RunFolder> {
-    const info = await readInfo(path);
-    if (info === undefined) {
-      throw new RerollError("RUN_NOT_FOUND", `${path} holds no run to resume: it has no readable ${runFiles.info}.`, {
-        path,
-      });
-    }
-    const isOurs = info.host === hostname() && info.pid !== process.pid;
-    if (info.status === "running" && isOurs && isAlive(info.pid)) throw stillRunning(path, info);
+    await expectRun(path);
+    return withClaim(path, async (claim) =>
+      RunFolder.#reopen(path, typeof step === "number" ? step : await step(), options, kind, claim),
+    );
+  }
+
+  static async #reopen(
+    path: string,
+    step: number,
+    options: FolderOptions,
+    kind: "train" | "supervised",
+    claim: FolderClaim,
+  ): Promise<RunFolder> {
+    const info = await expectRun(path);
     const isKept = (record: MetricRecord) =>
       (kind === "train" && record.kind === "supervised") ||
       (record.step <= step && (kind === "train" || record.kind === kind));
@@ -113,9 +135,14 @@ export class RunFolder {
       ),
       removeTrajectoriesAfter(join(path, runFiles.trajectories), kind === "train" ? step : 0),
     ]);
-    const folder = new RunFolder(path, { ...info, ...startOf() }, options);
+    const folder = new RunFolder(path, { ...info, ...startOf() }, options, claim);
     await folder.setInfo({});
     return folder;
+  }
+
+  /** Writes the config that the run goes on with, without secrets. */
+  setConfig(config: unknown): Promise<void> {
+    return replaceText(join(this.path, runFiles.config), asJson(redact(config)));
   }
 
   get info(): RunInfo {
@@ -176,31 +203,36 @@ export class RunFolder {
 
   /** Writes what is left. The status is set before, by whoever knows it. */
   async close(): Promise<void> {
-    await Promise.all([this.#metrics, this.#spans, this.#warnings, this.#log].map((file) => file.close()));
-    await this.#writingInfo;
+    try {
+      await Promise.all([this.#metrics, this.#spans, this.#warnings, this.#log].map((file) => file.close()));
+      await this.#writingInfo;
+    } finally {
+      await this.#claim.release();
+    }
   }
+}
+
+/** Opens a folder that no other process may open until it is closed, or until opening it fails. */
+async function withClaim<Result>(path: string, open: (claim: FolderClaim) => Promise<Result>): Promise<Result> {
+  const claim = await claimFolder(path);
+  try {
+    return await open(claim);
+  } catch (cause) {
+    await claim.release();
+    throw cause;
+  }
+}
+
+async function expectRun(path: string): Promise<RunInfo> {
+  const info = await readInfo(path);
+  if (info !== undefined) return info;
+  throw new RerollError("RUN_NOT_FOUND", `${path} holds no run to resume: it has no readable ${runFiles.info}.`, {
+    path,
+  });
 }
 
 function startOf(): Pick<RunInfo, "status" | "error" | "pid" | "host" | "endedAt"> {
   return { status: "running", error: null, pid: process.pid, host: hostname(), endedAt: null };
-}
-
-function stillRunning(path: string, { pid }: RunInfo): RerollError {
-  return new RerollError(
-    "RUN_ACTIVE",
-    `${path} is being written by process ${pid}. Stop it first; if that process is another one, set "status" to "interrupted" in ${runFiles.info}.`,
-    { path, pid },
-  );
-}
-
-/** A process that was killed could not say that it has ended. */
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (cause) {
-    // Not ours to signal, but there.
-    return (cause as NodeJS.ErrnoException).code === "EPERM";
-  }
 }
 
 async function removeTrajectoriesAfter(folder: string, step: number): Promise<void> {

@@ -6,7 +6,7 @@ export interface RunInfo {
   readonly id: string;
   readonly name: string;
   readonly status: RunStatus;
-  /** Why it failed; null otherwise. */
+  /** Why it failed, or that its process died; null otherwise. */
   readonly error: string | null;
   /** The process that runs it, and the machine. */
   readonly pid: number;
@@ -22,6 +22,8 @@ export interface RunInfo {
   readonly seed: number;
   /** The reroll version that wrote the run. */
   readonly version: string;
+  /** The `--set` words that it was started and resumed with; `key=[secret]` where one held a secret. */
+  readonly sets: readonly string[];
 }
 
 /** State of a run. An interrupted run ended without having finished or failed. */

@@ -4,6 +4,8 @@
  * In: metrics of a step, trajectories, events of samples, stages of the loop. Out: files, a terminal, other services. It adds what it
  * can tell from time alone (idle shares, throughput) and says when something is wrong. A run waits for its own folder only.
  */
+import { redact } from "../errors/redact.ts";
+import { redactText } from "../errors/redact-text.ts";
 import type { Clock } from "../flow/clock.ts";
 import type { Metrics } from "../flow/metrics.ts";
 import type { SampleEvent } from "../flow/sample-event.ts";
@@ -63,7 +65,7 @@ export const silentTracker: RunTracker = {
 /** Everything a tracker needs. */
 export interface TrackerParts {
   readonly folder: RunFolder;
-  /** The resolved config, as it is in the folder. */
+  /** The resolved config. Sinks get it without secrets. */
   readonly config: unknown;
   /** The step that the run goes on after. Default 0. */
   readonly startStep?: number;
@@ -121,7 +123,7 @@ class Tracker implements OpenRunTracker {
     const view = () => ({ ...this.#state, activities: this.#timeline.activities() });
     this.#console = console && openConsole(view, clock, console);
     const warn = (text: string) => this.warn("sink", text);
-    this.#sinks = sinks.map((open) => open({ info, folder: path, config, startStep, warn }));
+    this.#sinks = sinks.map((open) => open({ info, folder: path, config: redact(config), startStep, warn }));
   }
 
   log(step: number, kind: MetricKind, metrics: Metrics): void {
@@ -168,18 +170,21 @@ class Tracker implements OpenRunTracker {
     }
   }
 
-  warn(code: string, text: string, link?: string): void {
+  warn(code: string, given: string, link?: string): void {
+    const text = redactText(given);
     if (this.#said.has(text)) return;
     this.#said.add(text);
     this.#warnAt(this.#clock(), code, text, link ?? null);
   }
 
-  note(text: string): void {
+  note(given: string): void {
+    const text = redactText(given);
     this.#folder.appendLog(text);
     this.#console?.note(text);
   }
 
-  async setStatus(status: RunStatus, error?: string): Promise<void> {
+  async setStatus(status: RunStatus, reason?: string): Promise<void> {
+    const error = reason === undefined ? undefined : redactText(reason);
     const endedAt = status === "running" ? null : new Date(this.#clock()).toISOString();
     this.#state = { ...this.#state, status, error: error ?? null };
     this.#folder.appendLog(error === undefined ? status : `${status}: ${error}`);

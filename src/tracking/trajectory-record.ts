@@ -4,6 +4,7 @@
  * In: what a rollout gave, and what training saw of it. Out: plain data. Log-probs are rounded to 4 digits after the point; nothing
  * else that a rollout gave is lost.
  */
+import { redactText } from "../errors/redact-text.ts";
 import type { JsonValue } from "../flow/prompt.ts";
 import type { Trajectory, TrajectoryGroup, TrajectoryReward, TrajectoryTimings, Turn } from "../flow/trajectory.ts";
 import { meanAdvantage, numbersOfTurns, type TrainedSamples, type TurnNumbers } from "./trajectory-record-numbers.ts";
@@ -159,9 +160,9 @@ function sharedLength(promptIds: Int32Array, before: Turn): number {
 
 function toEnd(end: Trajectory["end"]): EndRecord {
   if (end.kind !== "failed") return end;
-  return { kind: "failed", stage: end.stage, code: end.error.code, message: end.error.message };
+  return { kind: "failed", stage: end.stage, code: end.error.code, message: redactText(end.error.message) };
 }
 
 function failureOf({ end }: Trajectory): string | null {
-  return end.kind === "failed" ? `${end.stage}: ${end.error.message}` : null;
+  return end.kind === "failed" ? `${end.stage}: ${redactText(end.error.message)}` : null;
 }

@@ -227,6 +227,11 @@ export const brokenRunFiles: readonly BrokenRunFile[] = [
   flagged("set-without-value", "seed", "--set takes key=value", 'got "seed"'),
   flagged("set-unknown-key", "rollout.groupSise=4", "rollout.groupSise is not an option", "Did you mean groupSize?"),
   flagged("set-renamed-key", "training.checkpoint=true", "training.checkpoint is now training.recompute"),
-  flagged("set-broken-json", "rollout.filter.meanReward=[0.1", "rollout.filter.meanReward is not JSON", "[0.1"),
+  flagged(
+    "set-broken-json",
+    "rollout.filter.meanReward=[0.1",
+    "rollout.filter.meanReward starts with [",
+    "is not JSON",
+  ),
   flagged("set-below-a-value", "name.first=x", "--set name.first", "Set name itself"),
 ];

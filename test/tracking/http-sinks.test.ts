@@ -23,6 +23,7 @@ const info: RunInfo = {
   tags: ["a", "b"],
   seed: 7,
   version: "0.1.0",
+  sets: [],
 };
 const startedMs = Date.parse(info.startedAt);
 const record = (step: number, metrics: Record<string, number>): MetricRecord => ({

@@ -60,6 +60,7 @@ function taggedText(variants: readonly JsonSchema[]): string {
 }
 
 function variantText(option: JsonSchema): string {
+  if (typeof option.secret === "string") return option.secret;
   if (Array.isArray(option.enum)) return option.enum.map(show).join(", ");
   if (option.const !== undefined) return show(option.const);
   if (option.propertyNames !== undefined) return "thresholds by criterion";

@@ -68,7 +68,9 @@ function rowOf(key: string, option: z.core.$ZodType, given: unknown): OptionRow 
   const found = schemaRows(json)[0]!;
   // JSON Schema has no word for functions.
   const row = { ...found, key, values: found.values.replace("undefined", "function") };
-  return given === undefined ? row : { ...row, initial: JSON.stringify(given) };
+  // Nor has it defaults for what is parsed into something else, as secrets are.
+  const initial = given ?? (row.initial === "" ? unwrap(option).initial : undefined);
+  return initial === undefined ? row : { ...row, initial: JSON.stringify(initial) };
 }
 
 function isPlain(value: unknown): value is Given {

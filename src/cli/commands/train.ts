@@ -1,6 +1,7 @@
 /** `reroll train`: a run file in, trained weights in a run folder out. */
-import { dirname } from "node:path";
-import { Command } from "commander";
+import { basename, dirname, resolve } from "node:path";
+import { Command, CommanderError } from "commander";
+import { RerollError } from "../../errors/reroll-error.ts";
 import type { RawRun } from "../../run/load-run-file.ts";
 import type { RunTrainingOptions } from "../../run/run-training.ts";
 import { commandName } from "../command-name.ts";
@@ -13,6 +14,7 @@ interface TrainFlags {
   readonly explain?: boolean;
   readonly plan?: boolean;
   readonly resume?: string;
+  readonly resumeFrom?: string;
   readonly name?: string;
   readonly dashboard?: boolean;
 }
@@ -24,6 +26,7 @@ export const trainCommand = new Command("train")
   .option("--set <key=value>", "a value in place of the file's; may be given several times", several)
   .option("--name <name>", "what the run and its folder are called")
   .option("--resume <folder>", "go on with the run in this folder, from its latest checkpoint")
+  .option("--resume-from <checkpoint>", "go on from this checkpoint: its folder, or with --resume its step")
   .option("--dashboard", "show the run on a web page while it goes on")
   .option("--explain", "print every key with its value and where it comes from, and train nothing")
   .option("--plan", "check everything, print batch arithmetic and memory, and train nothing")
@@ -35,17 +38,21 @@ Examples:
   $ reroll train run.ts --set algorithm.clipHigh=0.28 --set loop.steps=500 --name clip-28
   $ reroll train run.ts --resume runs/clip-28
 
-The first Ctrl-C ends the run after the step under way and writes a checkpoint, the second ends it at once.`,
+A resumed run keeps the --set values it was started with; new ones win. The first Ctrl-C (or SIGTERM, or SIGHUP) ends the run after
+the step under way and writes a checkpoint, the second ends it at once. Exit codes: 0 done, 1 failed, 2 wrong input, 130 (143, 129)
+stopped.`,
   )
   .action(runTrain);
 
 async function runTrain(path: string, flags: TrainFlags): Promise<void> {
-  const sets = [...(flags.set ?? []), ...(flags.name === undefined ? [] : [`name=${JSON.stringify(flags.name)}`])];
+  const given = [...(flags.set ?? []), ...(flags.name === undefined ? [] : [`name=${JSON.stringify(flags.name)}`])];
+  const resume = resumeOf(flags);
   // Only now: what is imported here loads libtorch, which `--help` and a wrong flag need not wait for.
   const { loadRunFile } = await import("../../run/load-run-file.ts");
   const { isControlRun } = await import("../../control/run/prepare-control.ts");
+  const sets = resume === null ? given : await setsOf(resume.folder, given);
   const file = await loadRunFile(path);
-  if (isControlRun(file)) return trainControl(path, file, sets, flags);
+  if (isControlRun(file)) return trainControl(path, file, { sets, resume, flags });
   if (flags.explain === true) {
     const [{ explainRun }, { resolveRun }, { parseOverride }] = await Promise.all([
       import("../../run/explain-run.ts"),
@@ -62,10 +69,45 @@ async function runTrain(path: string, flags: TrainFlags): Promise<void> {
     return;
   }
   const { runTraining } = await import("../../run/run-training.ts");
-  await runWith(path, flags, run.config.tracking.folder, (options) => runTraining(run, options));
+  await runWith(path, { sets, resume, flags }, run.config.tracking.folder, (options) => runTraining(run, options));
 }
 
-async function trainControl(path: string, file: RawRun, sets: readonly string[], flags: TrainFlags): Promise<void> {
+/** What the command line asks for. */
+interface Asked {
+  /** All `--set` words, also those of the run that is resumed. */
+  readonly sets: readonly string[];
+  readonly resume: Resume | null;
+  readonly flags: TrainFlags;
+}
+
+/** The run to go on with, and the step of the checkpoint where one is named. */
+interface Resume {
+  readonly folder: string;
+  readonly step?: number;
+}
+
+function resumeOf({ resume: folder, resumeFrom }: TrainFlags): Resume | null {
+  if (resumeFrom === undefined) return folder === undefined ? null : { folder };
+  if (folder !== undefined && /^\d+$/.test(resumeFrom)) return { folder, step: Number(resumeFrom) };
+  const checkpoint = resolve(resumeFrom);
+  const step = /^step-(\d+)$/.exec(basename(checkpoint))?.[1];
+  if (folder === undefined && step !== undefined) {
+    return { folder: dirname(dirname(checkpoint)), step: Number(step) };
+  }
+  throw new RerollError(
+    "INVALID_OPTION",
+    `--resume-from takes the folder of a checkpoint, as in --resume-from runs/a/checkpoints/step-000040, or with --resume its step, as in --resume runs/a --resume-from 40: got ${JSON.stringify(resumeFrom)}.`,
+  );
+}
+
+async function setsOf(folder: string, given: readonly string[]): Promise<readonly string[]> {
+  const { readInfo } = await import("../../tracking/read-run.ts");
+  const { joinSets } = await import("../../run/resume-run.ts");
+  return joinSets((await readInfo(folder))?.sets ?? [], given);
+}
+
+async function trainControl(path: string, file: RawRun, asked: Asked): Promise<void> {
+  const { sets, flags } = asked;
   const { planControl, resolveAnyControl } = await import("../../control/run/prepare-control.ts");
   const run = resolveAnyControl(file, sets, process.env);
   if (flags.explain === true) {
@@ -78,34 +120,40 @@ async function trainControl(path: string, file: RawRun, sets: readonly string[],
     return;
   }
   const { runControl } = await import("../../control/run/run-control.ts");
-  await runWith(path, flags, run.config.tracking.folder, (options) => runControl(run.config, sets, options));
+  await runWith(path, asked, run.config.tracking.folder, (options) => runControl(run.config, sets, options));
 }
 
 /** Runs with a dashboard beside it where one is asked for, until it ends or is stopped. */
 async function runWith(
   path: string,
-  flags: TrainFlags,
+  { sets, resume, flags }: Asked,
   runsFolder: string,
   run: (options: RunTrainingOptions) => Promise<unknown>,
 ): Promise<void> {
-  const root = flags.resume === undefined ? runsFolder : dirname(flags.resume);
+  const root = resume === null ? runsFolder : dirname(resume.folder);
   const dashboard = flags.dashboard === true ? await openBeside(root) : null;
-  const { signal, release } = stopSignal(() =>
+  const { signal, exitCode, release } = stopSignal(() =>
     console.error("Stopping after this step. Press Ctrl-C again to stop at once."),
   );
   try {
     await run({
       signal,
-      ...(flags.resume !== undefined && { resume: flags.resume }),
+      ...(resume !== null && { resume: resume.folder }),
+      ...(resume?.step !== undefined && { resumeFrom: resume.step }),
+      sets,
       version: readVersion(),
       environment: process.env,
       runFile: path,
       command: commandName,
     });
+  } catch (cause) {
+    if (!(cause instanceof RerollError && cause.code === "RUN_INTERRUPTED")) throw cause;
+    console.error(cause.message);
   } finally {
     release();
     await dashboard?.close();
   }
+  if (exitCode() !== 0) throw new CommanderError(exitCode(), "reroll.stopped", "");
 }
 
 async function openBeside(root: string) {

@@ -27,7 +27,6 @@ export function runControl(
     model: config.env.type,
     isExportable: false,
     lines: planControl(config),
-    recorded: config,
     folder: { trajectoryInterval: 0 },
   };
   return trackRun(run, options, (open) => runThread(open, sets, options));

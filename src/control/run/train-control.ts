@@ -79,6 +79,7 @@ async function train(
       return { rollout: rollout as unknown as JsonValue, replay: null };
     },
     signal,
+    clock,
     saved,
   });
   const position = await runControlLoop(

@@ -10,7 +10,9 @@ import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { CallToolResultSchema, ErrorCode, McpError } from "@modelcontextprotocol/sdk/types.js";
 import { z } from "zod";
+import { redactText } from "../../errors/redact-text.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
+import { address, secretRecord, splitAddress } from "../../errors/secret.ts";
 import type { Tool, ToolArguments, ToolResult, ToolSource } from "./tool.ts";
 
 const serverName = z.string().min(1).describe("How errors name the server.");
@@ -21,13 +23,13 @@ export const mcpServerOptions = z.union([
     name: serverName,
     command: z.string().min(1).describe("The program that serves on its standard input and output."),
     args: z.array(z.string()).default([]),
-    env: z.record(z.string(), z.string()).exactOptional().describe("Variables beside the usual safe ones."),
+    env: secretRecord().exactOptional().describe("Variables beside the usual safe ones."),
     cwd: z.string().exactOptional(),
   }),
   z.strictObject({
     name: serverName,
-    url: z.url().describe("Where a server with streamable HTTP listens."),
-    headers: z.record(z.string(), z.string()).exactOptional(),
+    url: address().describe("Where a server with streamable HTTP listens."),
+    headers: secretRecord().exactOptional(),
   }),
 ]);
 
@@ -142,15 +144,14 @@ function createTransport(server: McpServerOptions): Transport {
       command,
       args,
       stderr: "ignore",
-      ...(env === undefined ? {} : { env }),
+      ...(env === undefined ? {} : { env: { ...env.reveal() } }),
       ...(cwd === undefined ? {} : { cwd }),
     });
   }
-  const { url, headers } = server;
-  const transport = new StreamableHTTPClientTransport(
-    new URL(url),
-    headers === undefined ? {} : { requestInit: { headers } },
-  );
+  const { url, headers } = splitAddress(server.url.reveal());
+  const transport = new StreamableHTTPClientTransport(new URL(url), {
+    requestInit: { headers: { ...headers, ...server.headers?.reveal() } },
+  });
   // The class declares `sessionId` as `string | undefined` where its own interface has it optional.
   return transport as Transport;
 }
@@ -168,10 +169,11 @@ function readResult({ content, structuredContent, isError }: z.output<typeof Cal
 
 function gone(server: McpServerOptions, what: string, cause: unknown): RerollError {
   const reason = cause instanceof Error ? cause.message : String(cause);
-  const where = "command" in server ? [server.command, ...server.args].join(" ") : server.url;
+  // Not its arguments, which may hold a key.
+  const where = "command" in server ? server.command : server.url;
   return new RerollError(
     "MCP_SERVER_GONE",
-    `MCP server "${server.name}" ${what}: ${reason}. It was reached by: ${where}. See whether it runs on its own.`,
+    `MCP server "${server.name}" ${what}: ${redactText(reason)}. It was reached by: ${where}. See whether it runs on its own.`,
     { server: server.name },
     { cause },
   );

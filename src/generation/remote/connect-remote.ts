@@ -64,7 +64,7 @@ export async function connectRemote(options: RemoteOptions): Promise<RemoteEngin
     const meaning = dialect.meaning ?? (await findMeaning(dialect.kind, generateAs));
     const generate = generateAs(meaning);
     const capabilities = { ...dialect.capabilities(meaning), seed: await repeatsSeeds(generate) };
-    requireCapabilities(capabilities, required, url);
+    requireCapabilities(capabilities, required, http.url);
     return { generate, facts, capabilities, missing: missingOf(capabilities), close: () => http.close() };
   } catch (cause) {
     http.close();

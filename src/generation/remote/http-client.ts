@@ -7,7 +7,9 @@
  */
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
+import { redactText } from "../../errors/redact-text.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
+import { splitAddress } from "../../errors/secret.ts";
 import { remoteFault } from "./remote-fault.ts";
 
 interface HttpClientOptions {
@@ -35,12 +37,17 @@ export class HttpClient {
 
   constructor({ url, apiKey, timeoutMs, maxConnections }: HttpClientOptions) {
     if (!/^https?:$/.test(URL.canParse(url) ? new URL(url).protocol : "")) {
-      throw new RerollError("INVALID_OPTION", `url must be like http://127.0.0.1:8000: got ${JSON.stringify(url)}.`);
+      throw new RerollError(
+        "INVALID_OPTION",
+        `url must be like http://127.0.0.1:8000: got ${JSON.stringify(redactText(url))}.`,
+      );
     }
-    this.url = url.replace(/\/+$/, "").replace(/\/v1$/, "");
+    const address = splitAddress(url);
+    this.url = address.url.replace(/\/+$/, "").replace(/\/v1$/, "");
     this.#timeoutMs = timeoutMs;
     this.#headers = {
       "content-type": "application/json",
+      ...address.headers,
       ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
     };
     const options = { keepAlive: true, maxSockets: maxConnections };

@@ -8,13 +8,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { RerollError } from "../../errors/reroll-error.ts";
+import { type Secret, splitAddress } from "../../errors/secret.ts";
 import { linkedAbort } from "../linked-abort.ts";
 import type { Budget } from "./budget.ts";
 
 interface ChatEndpointOptions {
   /** Up to and without `/chat/completions`, such as `https://api.openai.com/v1`. */
-  readonly baseUrl: string;
-  readonly apiKey?: string | undefined;
+  readonly baseUrl: Secret;
+  readonly apiKey?: Secret | undefined;
+  readonly headers?: Secret<Readonly<Record<string, string>>> | undefined;
   /** What every request holds besides the messages: model, temperature, max_tokens. */
   readonly body: Readonly<Record<string, unknown>>;
   /** For one call. */
@@ -74,12 +76,14 @@ async function callOnce(
   messages: readonly EndpointMessage[],
   outer: AbortSignal,
 ): Promise<Answer> {
-  const url = `${options.baseUrl.replace(/\/+$/, "")}/chat/completions`;
+  const { url: target, headers } = splitAddress(endpointOf(options.baseUrl.reveal()));
+  const url = endpointOf(String(options.baseUrl));
   const request = JSON.stringify({ ...options.body, messages });
   const { signal, abort, unlink } = linkedAbort([outer]);
   const timer = setTimeout(abort, options.timeoutMs);
   try {
-    const response = await fetch(url, { method: "POST", headers: headersOf(options), body: request, signal });
+    const allHeaders = { ...headers, ...headersOf(options) };
+    const response = await fetch(target, { method: "POST", headers: allHeaders, body: request, signal });
     const text = await response.text();
     if (!response.ok) return refusal(url, response, text);
     return readReply(url, text, request.length, options.budget);
@@ -93,9 +97,18 @@ async function callOnce(
   }
 }
 
-function headersOf({ apiKey }: ChatEndpointOptions): Record<string, string> {
-  const type = { "content-type": "application/json" };
-  return apiKey === undefined ? type : { ...type, authorization: `Bearer ${apiKey}` };
+/** The path belongs before the query, where an address has one. */
+function endpointOf(baseUrl: string): string {
+  const [, path = "", query = ""] = /^([^?#]*)(.*)$/s.exec(baseUrl) ?? [];
+  return `${path.replace(/\/+$/, "")}/chat/completions${query}`;
+}
+
+function headersOf({ apiKey, headers }: ChatEndpointOptions): Record<string, string> {
+  return {
+    "content-type": "application/json",
+    ...(apiKey !== undefined && { authorization: `Bearer ${apiKey.reveal()}` }),
+    ...headers?.reveal(),
+  };
 }
 
 function readReply(url: string, text: string, requestLength: number, budget: Budget): Answer {

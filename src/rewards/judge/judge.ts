@@ -6,6 +6,7 @@
  * fail; beyond its budget it fails with BUDGET_SPENT. Neither is ever a 0.
  */
 import { z } from "zod";
+import { address, secret, secretFields, secretRecord } from "../../errors/secret.ts";
 import { createBoundedPool } from "../bounded-pool.ts";
 import { finalAnswer } from "../final-answer.ts";
 import type { RewardDefinition, RewardInput, RewardScore } from "../reward.ts";
@@ -19,16 +20,17 @@ const count = z.number().int().positive();
 
 const options = z.strictObject({
   mode: z.enum(["rubric", "reference", "pairwise"]),
-  baseUrl: z.url().describe("Up to and without /chat/completions."),
+  baseUrl: address().describe("Up to and without /chat/completions."),
   model: z.string().min(1),
-  apiKey: z.string().min(1).optional(),
+  apiKey: secret().optional().describe("Sent as a bearer token."),
+  headers: secretRecord().optional().describe("Further headers of the request."),
   rubric: z
     .string()
     .default("Correctness first, then how well the reply does what was asked, then clarity.")
     .describe("What counts, in plain words."),
   temperature: z.number().nonnegative().default(0),
   maxReplyTokens: count.default(1024),
-  body: z.record(z.string(), z.json()).default({}).describe("Further fields of the request, as the server names them."),
+  body: secretFields().prefault({}).describe("Further fields of the request, as the server names them."),
   timeoutMs: count.default(60_000),
   maxRetries: z.number().int().nonnegative().default(4),
   backoffMs: count.default(500),
@@ -44,8 +46,9 @@ export const judge: RewardDefinition<typeof options> = {
   type: "judge",
   options,
   build: async (chosen) => {
-    const { mode, baseUrl, model, temperature, maxReplyTokens, concurrency, rubric } = chosen;
-    const body = { model, temperature, max_tokens: maxReplyTokens, ...chosen.body };
+    const { mode, model, temperature, maxReplyTokens, concurrency, rubric } = chosen;
+    const baseUrl = chosen.baseUrl.reveal();
+    const body = { model, temperature, max_tokens: maxReplyTokens, ...chosen.body.reveal() };
     const ask = createChatEndpoint({ ...chosen, body, budget: createBudget(chosen) });
     const cache = await openVerdictCache(chosen.cacheFile);
     const pool = createBoundedPool({ concurrency, maxQueued: Number.POSITIVE_INFINITY });

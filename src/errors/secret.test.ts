@@ -1,0 +1,87 @@
+import { inspect } from "node:util";
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { parseOptions } from "./parse-options.ts";
+import { expectSecrets, redact, revealAll } from "./redact.ts";
+import { redactText } from "./redact-text.ts";
+import { address, secret, secretFields, secretRecord, splitAddress } from "./secret.ts";
+
+const schema = z.strictObject({
+  apiKey: secret().optional(),
+  headers: secretRecord().optional(),
+  body: secretFields().prefault({}),
+  url: address().optional(),
+});
+
+test("a secret is used and not shown, however it is printed", () => {
+  const { apiKey } = schema.parse({ apiKey: "sk-very-private" });
+  expect(apiKey!.reveal()).toBe("sk-very-private");
+  expect(JSON.stringify({ apiKey })).toBe('{"apiKey":"[secret]"}');
+  expect(`${apiKey}`).toBe("[secret]");
+  expect(inspect({ apiKey }, { depth: 9, showHidden: true })).not.toContain("private");
+  expect(Object.keys(apiKey!)).toEqual([]);
+});
+
+test("headers, fields and addresses show their names and places alone", () => {
+  const given = {
+    headers: { authorization: "Bearer abc-123-def", "x-team": { env: "NO_SUCH_VARIABLE" } },
+    body: { user: "someone", seed: 4 },
+    url: "https://me:p%40ss-w0rd@host:80/v1?key=abc&b=2#part",
+  };
+  const parsed = schema.parse(given);
+  expect(redact(parsed)).toEqual({
+    headers: { authorization: "[secret]", "x-team": { env: "NO_SUCH_VARIABLE" } },
+    body: { user: "[secret]", seed: "[secret]" },
+    url: "https://[secret]@host:80/v1?key=[secret]&b=[secret]#part",
+  });
+  expect(revealAll({ list: [parsed.body] })).toEqual({ list: [{ user: "someone", seed: 4 }] });
+  expect(schema.parse(parsed)).toEqual(parsed);
+  expect(splitAddress(parsed.url!.reveal())).toEqual({
+    url: "https://host:80/v1?key=abc&b=2#part",
+    headers: { authorization: `Basic ${Buffer.from("me:p@ss-w0rd").toString("base64")}` },
+  });
+});
+
+test("a variable that is not set is named before a run starts", () => {
+  const config = { rewards: { default: schema.parse({ apiKey: { env: "NO_SUCH_VARIABLE" } }) } };
+  expect(() => expectSecrets(config)).toThrow(
+    "rewards.default.apiKey is read from the environment variable NO_SUCH_VARIABLE, which is not set.",
+  );
+  expect(() => expectSecrets({ a: [schema.parse({ apiKey: { env: "PATH" } })] })).not.toThrow();
+});
+
+test("an error about a secret, or about an object that may hold one, does not repeat it", () => {
+  const wrong = (value: unknown) => () => parseOptions(schema, value, "judge");
+  expect(wrong({ apiKey: 12345678 })).toThrow("judge.apiKey is not valid: got [secret].");
+  expect(wrong({ apiKey: { env: "not a name 12345678" } })).toThrow("judge.apiKey is not valid: got [secret].");
+  const list = z.strictObject({ servers: z.array(z.union([z.strictObject({ a: z.string() }), z.number()])) });
+  expect(() => parseOptions(list, { servers: [{ type: "x", keys: ["private"], b: "private" }] }, "env")).toThrow(
+    'got {"type":"x","keys":["..."],"b":"..."}',
+  );
+});
+
+test("options that no schema knows are replaced by name, by form, and by what is known to be secret", () => {
+  schema.parse({ apiKey: "known-secret-value" });
+  const own = {
+    type: "custom",
+    myApiKey: "a",
+    db: { PASSWORD: "b", pool: 3, note: "it is known-secret-value" },
+    args: ["--token", "c", "--verbose", "d"],
+    link: "postgres://me:pw@host/db?access_token=e&page=2",
+    maxTokens: 5,
+    step: () => {},
+  };
+  expect(redact(own)).toEqual({
+    ...own,
+    myApiKey: "[secret]",
+    db: { PASSWORD: "[secret]", pool: 3, note: "it is [secret]" },
+    args: ["--token", "[secret]", "--verbose", "d"],
+    link: "postgres://[secret]@host/db?access_token=[secret]&page=2",
+  });
+});
+
+test("texts are searched in linear time, whatever they hold", () => {
+  const started = performance.now();
+  for (const text of ["://", "?", "&a", "?a=", "key", "@"]) redactText(text.repeat(200_000));
+  expect(performance.now() - started).toBeLessThan(5000);
+});
