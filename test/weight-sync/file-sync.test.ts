@@ -9,7 +9,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { loadTokenizer } from "../../src/chat/tokenizer/load-tokenizer.ts";
 import { startThreadedEngine, type ThreadedEngine } from "../../src/generation/local/threaded-engine.ts";
 import { updateWeightsFrom } from "../../src/generation/local/weights-from-folder.ts";
-import { connectRemoteWeights } from "../../src/generation/remote/remote-weights.ts";
+import { RemoteWeights } from "../../src/generation/remote/remote-weights.ts";
 import { createServer } from "../../src/generation/server/create-server.ts";
 import { loadCausalLm } from "../../src/models/causal-lm/load-causal-lm.ts";
 import { saveCausalLm } from "../../src/models/causal-lm/save-causal-lm.ts";
@@ -92,13 +92,17 @@ test("SGLang is told the folder and the version, and a refusal in its answer is 
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   closing.push(() => void server.close());
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const target = connectRemoteWeights({ kind: "sglang", url, apiKey: "secret" });
+  const target = new RemoteWeights({ kind: "sglang", url, apiKey: "secret", run: "run-a" });
   closing.push(() => target.close());
   const sync = createFileSync({ saveModel: saveText, folder, targets: [target], clock: () => 0 });
   await sync.publish(12);
   const place = join(folder, "v12");
   expect(requests).toEqual([
-    ["/update_weights_from_disk", "Bearer secret", { model_path: place, weight_version: "12", flush_cache: true }],
+    [
+      "/update_weights_from_disk",
+      "Bearer secret",
+      { model_path: place, weight_version: "run-a/12", flush_cache: true },
+    ],
   ]);
   await expect(sync.publish(13)).rejects.toThrow(/did not load .*v13: no such file/);
 });
@@ -126,7 +130,7 @@ test("a server of this project draws with the trainer's new weights, and says so
   const trained = loadCausalLm(TINY, { device: "cpu", dtype: "float32" });
   closing.push(() => trained.dispose());
   noGrad(() => tensorScope(() => trained.parameters().forEach((parameter) => void parameter.mul_(1.5).add_(0.01))));
-  const target = connectRemoteWeights({ kind: "reroll", url, apiKey: "secret" });
+  const target = new RemoteWeights({ run: "run-b", kind: "reroll", url, apiKey: "secret" });
   closing.push(() => target.close());
   const saveModel = async (place: string) => saveCausalLm(trained, place);
   const sync = createFileSync({ saveModel, folder, targets: [target], clock: () => performance.now() });

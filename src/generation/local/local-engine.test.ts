@@ -235,9 +235,11 @@ test("a reply that was cut goes on under a newer version, and draws as if it had
 });
 let numCut = 0;
 
-test("versions do not fall", () => {
+test("versions are those of whoever publishes: another run may begin below the last one's", async () => {
   const engine = makeEngine({ version: 3 });
-  expect(() => engine.updateWeights(2, () => {})).toThrow(/version must be a whole number of at least 3.*got 2/);
+  engine.updateWeights(2, () => {});
+  expect([...(await engine.generate({ promptIds: prompt, sampling: { maxTokens: 2 } })).versions]).toEqual([2, 2]);
+  expect(() => engine.updateWeights(-1, () => {})).toThrow("version must be a whole number of at least 0: got -1.");
 });
 
 test("a full queue refuses, and says how many it takes", async () => {
