@@ -81,7 +81,14 @@ test("a report starts anew when it is taken", () => {
   report.addEnd({ ...trajectoryOf("0-0", { reward: 0, parts: {}, turns: [] }), end: failed });
   report.addStale();
   expect(report.take()).toMatchObject({ failed: [{ id: "0-0" }], numStale: 1 });
-  expect(report.take()).toEqual({ failed: [], filtered: [], numGivenUp: 0, numStale: 0, numAborted: 0, numDroppedPrompts: 0 });
+  expect(report.take()).toEqual({
+    failed: [],
+    filtered: [],
+    numGivenUp: 0,
+    numStale: 0,
+    numAborted: 0,
+    numDroppedPrompts: 0,
+  });
 });
 
 interface Facts {

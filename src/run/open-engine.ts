@@ -66,7 +66,7 @@ async function openLocal(config: RunConfig, { modelFolder, placement, clock }: E
 
 type RemoteChoice = NonNullable<RunConfig["engine"]["remote"]>;
 
-/** Two minutes in all: the time of a server that is restarted, with its model to load. */
+/** One to two minutes in all: the time of a server that is restarted, with its model to load. */
 const PATIENCE = { maxAttempts: 14 };
 
 async function openRemote(

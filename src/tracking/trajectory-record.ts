@@ -5,6 +5,7 @@
  * else that a rollout gave is lost.
  */
 import type { JsonValue } from "../flow/prompt.ts";
+import type { SampledTokens } from "../flow/sampled-tokens.ts";
 import type { Trajectory, TrajectoryGroup, TrajectoryReward, TrajectoryTimings, Turn } from "../flow/trajectory.ts";
 import { meanAdvantage, numbersOfTurns, type TrainedSamples, type TurnNumbers } from "./trajectory-record-numbers.ts";
 
@@ -57,6 +58,8 @@ export interface TurnRecord extends Partial<TurnNumbers> {
   readonly promptIds: readonly number[];
   readonly tokenIds: readonly number[];
   readonly samplerLogprobs: readonly number[];
+  /** Log-probs of the distribution that the tokens were drawn from; absent where nothing truncated it. */
+  readonly drawLogprobs?: readonly number[];
   readonly versions: readonly number[];
   readonly reward: number;
   readonly stateKey: string | null;
@@ -136,7 +139,8 @@ function toTurn(turn: Turn, before: Turn | undefined): TurnRecord {
     promptFrom,
     promptIds: [...promptIds.subarray(promptFrom)],
     tokenIds: [...reply.tokenIds],
-    samplerLogprobs: Array.from(reply.samplerLogprobs, (value) => Math.round(value * 1e4) / 1e4),
+    samplerLogprobs: Array.from(reply.samplerLogprobs, fourPlaces),
+    ...(isTruncatedDraw(reply) && { drawLogprobs: Array.from(reply.drawLogprobs, fourPlaces) }),
     versions: [...reply.versions],
     reward,
     stateKey: stateKey ?? null,
@@ -164,4 +168,12 @@ function toEnd(end: Trajectory["end"]): EndRecord {
 
 function failureOf({ end }: Trajectory): string | null {
   return end.kind === "failed" ? `${end.stage}: ${end.error.message}` : null;
+}
+
+function isTruncatedDraw({ drawLogprobs, samplerLogprobs }: SampledTokens): boolean {
+  return drawLogprobs.some((logprob, i) => logprob !== samplerLogprobs[i]);
+}
+
+function fourPlaces(value: number): number {
+  return Math.round(value * 1e4) / 1e4;
 }

@@ -54,7 +54,7 @@ export interface ServerOptions {
 }
 
 /** Changes with the weights. `run` is what the trainer calls itself; "" for the weights that the server was started with, or while others load. */
-export interface ServedWeights {
+interface ServedWeights {
   run: string;
 }
 
