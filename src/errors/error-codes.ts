@@ -46,6 +46,7 @@ const areas = {
   "Rollout, environments and agents": {
     ROLLOUT_STARVED: "Filters dropped so many groups that a step could not be filled.",
     ROLLOUT_FAILING: "Sample after sample failed, so nothing can be learned.",
+    PROMPT_TOO_LONG: "A prompt does not fit the context of the run, or none of them does.",
     EPISODE_BROKEN: "An episode runner returned something that is no trajectory of its task.",
     EPISODE_ENDED: "An environment was stepped after its episode had ended.",
     ENDLESS_EPISODE: "An episode did not end within the ticks it was given.",
@@ -107,6 +108,8 @@ const areas = {
     ADAPTERS_ONLY: "A server cannot load weights that were saved as adapters alone.",
     REMOTE_FAULT: "A remote server failed in a way that a retry may heal.",
     REMOTE_UNAVAILABLE: "A remote server did not answer, retries included.",
+    REMOTE_WEIGHTS_LOST: "A remote engine has started again and lost the weights of the run; it is given them again.",
+    REMOTE_TAKEN: "A remote engine was given the weights of another run while this one was using it.",
     REMOTE_REFUSED: "A remote server refused a request.",
     REMOTE_NOT_REPEATABLE: "A request to a remote server broke off after tokens had been passed on.",
     REMOTE_INCAPABLE: "A remote server lacks something that training or a request needs.",

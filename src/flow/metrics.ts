@@ -58,6 +58,21 @@ const table: Readonly<Record<string, Row>> = {
   "rollout/given_up_groups": ["count", "lower", "Groups given up because too many of their samples failed."],
   "rollout/stale_groups": ["count", "lower", "Groups dropped because their tokens were too old."],
   "rollout/aborted_samples": ["count", "lower", "Samples stopped early because they were no longer needed."],
+  "rollout/dropped_prompts": [
+    "count",
+    "lower",
+    "Prompts left out because they do not fit the context: no token is sampled for them.",
+  ],
+  "rollout/truncation_gap": [
+    "nat",
+    "neither",
+    "Mean log-prob of a token under the distribution it was drawn from, minus that at the sampling temperature over the whole vocabulary: what top-p, top-k, min-p, penalties and bias change. 0 without them.",
+  ],
+  "rollout/old_cache_share": [
+    "share",
+    "lower",
+    "Tokens drawn on keys and values of older weights than their own: replies that were under way when weights changed. 0 with rollout.reprefill.",
+  ],
   "rollout/cut_replies": ["share", "lower", "Replies that a limit on tokens cut off."],
   "rollout/truncated_share": ["share", "lower", "Trajectories that a limit cut short: tokens, turns, context or time."],
   "rollout/turns": ["count", "neither", "Mean replies of the model per trajectory."],

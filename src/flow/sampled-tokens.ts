@@ -1,12 +1,27 @@
-/** Tokens that a model wrote, with what is known of each. All arrays have one entry per token. */
+import { joinFloats, joinIds } from "./join-arrays.ts";
+
+/**
+ * Tokens that a model wrote, with what is known of each. All arrays have one entry per token.
+ *
+ * The three log-probabilities are of the same token under three distributions of the same weights. With logits z, temperature T and a
+ * truncation (topK, topP, minP, logitBias, repetitionPenalty): softmax(z) is the model's, softmax(z / T) the sampler's, and the truncated
+ * softmax(z / T) the one that the token was drawn from. Where nothing truncates, the last two are equal.
+ */
 export interface SampledTokens {
   readonly tokenIds: Int32Array;
-  /** Log-probability under the distribution the token was drawn from: after temperature, filters, penalties and bias. */
+  /**
+   * Log-probability under the sampler's weights at the sampling temperature, over the whole vocabulary. A trainer computes the same
+   * number under its own weights, so ratios are taken against this one. 0 for a greedy draw.
+   */
   readonly samplerLogprobs: Float32Array;
-  /** Log-probability under the model itself, at temperature 1. */
+  /** Log-probability under the distribution the token was drawn from: after filters, penalties and bias. NaN where a server does not report it. */
+  readonly drawLogprobs: Float32Array;
+  /** Log-probability under the model itself, at temperature 1. NaN where a server does not report it. */
   readonly modelLogprobs: Float32Array;
   /** The version of the weights that drew the token. */
   readonly versions: Int32Array;
+  /** The oldest version whose keys and values the token was drawn on. Lower than its own version where the weights changed during the reply. */
+  readonly cacheVersions: Int32Array;
   /** Present when asked for: the likeliest alternatives of each token under the model, best first. */
   readonly topLogprobs?: readonly (readonly TokenLogprob[])[];
 }
@@ -14,4 +29,26 @@ export interface SampledTokens {
 export interface TokenLogprob {
   readonly tokenId: number;
   readonly logprob: number;
+}
+
+/** These tokens without whatever else the object holds, such as how a reply ended and the alternatives of its tokens. */
+export function tokensOnly(from: SampledTokens): SampledTokens {
+  const { tokenIds, samplerLogprobs, drawLogprobs, modelLogprobs, versions, cacheVersions } = from;
+  return { tokenIds, samplerLogprobs, drawLogprobs, modelLogprobs, versions, cacheVersions };
+}
+
+/** Parts of a reply in one piece, with the alternatives of their tokens where the parts have them. */
+export function joinTokens(parts: readonly SampledTokens[]): SampledTokens {
+  const [only] = parts;
+  if (only !== undefined && parts.length === 1) return only;
+  const joined = {
+    tokenIds: joinIds(parts.map((part) => part.tokenIds)),
+    samplerLogprobs: joinFloats(parts.map((part) => part.samplerLogprobs)),
+    drawLogprobs: joinFloats(parts.map((part) => part.drawLogprobs)),
+    modelLogprobs: joinFloats(parts.map((part) => part.modelLogprobs)),
+    versions: joinIds(parts.map((part) => part.versions)),
+    cacheVersions: joinIds(parts.map((part) => part.cacheVersions)),
+  };
+  if (parts.every(({ topLogprobs }) => topLogprobs === undefined)) return joined;
+  return { ...joined, topLogprobs: parts.flatMap(({ topLogprobs = [] }) => topLogprobs) };
 }

@@ -7,8 +7,8 @@
  * in `end`.
  *
  * Waits for: the agent, up to `episodeMs`. Given up on, its signal is aborted and its next call is refused. The server
- * samples as the agent asks; set the server's `samplingOverrides` where training needs other settings. Held rollouts do
- * not stop an agent.
+ * samples as the agent asks; `samplingOverrides` of the server have the last word, as on the temperature in training. Held
+ * rollouts do not stop an agent.
  */
 import type { ChatFormat } from "../chat/conversation.ts";
 import type { ErrorCode } from "../errors/error-codes.ts";
@@ -20,7 +20,14 @@ import { SESSION_HEADER } from "../generation/server/session-id.ts";
 import type { FinishedSession } from "../generation/server/session-record.ts";
 import type { Sessions } from "../generation/server/sessions.ts";
 import { agentTurns, lastTurn } from "./agent-turns.ts";
-import type { EpisodeControl, EpisodeLimits, EpisodeParts, EpisodeTask, RunEpisode } from "./episode.ts";
+import {
+  type EpisodeControl,
+  type EpisodeLimits,
+  type EpisodeParts,
+  type EpisodeTask,
+  promptTooLong,
+  type RunEpisode,
+} from "./episode.ts";
 import { type Attempt, attempt, OVER } from "./failure-policy.ts";
 
 /**
@@ -136,18 +143,22 @@ class AgentEpisode {
 
   #endOf(agent: Attempt<number | undefined>, session: FinishedSession | undefined): TrajectoryEnd {
     if (agent.kind === "aborted") return agent;
-    if (agent.kind === "failed" && !this.#isScoredLate(agent.error, session)) return blame(agent, session);
     const last = session && lastTurn(session);
+    const refused = session?.refused ?? null;
+    if (last === undefined && refused === "context") return promptTooLong(this.#task.prompt);
+    if (agent.kind === "failed" && !this.#isScoredLate(agent.error, session)) return blame(agent, session);
     if (last === undefined) return { kind: "failed", stage: "environment", error: silentAgent(this.#task.prompt) };
+    if (refused !== null) return { kind: "truncated", limit: refused };
     if (agent.kind === "failed") return { kind: "truncated", limit: "wall-clock" };
     if (last.finish.kind !== "length") return { kind: "completed" };
     return { kind: "truncated", limit: last.finish.limit === "context" ? "context" : "tokens" };
   }
 
-  /** Out of time, but what it did until then can be scored. */
+  /** Out of time, turns or context, but what it did until then can be scored. */
   #isScoredLate({ code, details }: RerollError, session: FinishedSession | undefined): boolean {
     const isOutOfTime = code === "TIMEOUT" && details.timeoutMs !== undefined;
-    return isOutOfTime && (this.#parts.score !== undefined || session?.end.kind === "rewarded");
+    const isOut = isOutOfTime || (session !== undefined && session.refused !== null);
+    return isOut && (this.#parts.score !== undefined || session?.end.kind === "rewarded");
   }
 
   async #score(

@@ -7,6 +7,7 @@
 
 import { type ChatFormat, Conversation } from "../chat/conversation.ts";
 import type { MakeEnv, Observation, TextEnv } from "../envs/text-env.ts";
+import { RerollError } from "../errors/reroll-error.ts";
 import type { ChatMessage } from "../flow/chat-message.ts";
 import type { Clock } from "../flow/clock.ts";
 import type { Prompt } from "../flow/prompt.ts";
@@ -196,7 +197,12 @@ class Episode {
     );
     if (asked.kind !== "done") return { kind: "ended", end: asked };
     const promptIds = asked.value;
-    if (promptIds.length >= limits.contextLength) return truncated("context");
+    if (promptIds.length >= limits.contextLength) {
+      // A conversation that has outgrown the context is cut there, and what was sampled counts. A prompt that never fit is none.
+      return index > 0
+        ? truncated("context")
+        : { kind: "ended", end: promptTooLong(this.#task.prompt, limits.contextLength) };
+    }
     const generated = await this.#generate(promptIds, index);
     if (generated.kind !== "done") return { kind: "ended", end: generated };
     const { reply, finish, heldMs } = generated.value;
@@ -308,4 +314,11 @@ function meanMetrics(turns: readonly Turn[]): Readonly<Record<string, number>> {
     }
   }
   return Object.fromEntries([...sums].map(([name, { total, count }]) => [name, total / count]));
+}
+
+/** The end of an episode whose prompt leaves no room for a reply. The scheduler leaves such prompts out. */
+export function promptTooLong({ id }: Prompt, contextLength?: number): TrajectoryEnd {
+  const size = contextLength === undefined ? "" : ` of ${contextLength} tokens`;
+  const message = `Prompt "${id}" leaves no room for a reply in the context${size}.`;
+  return { kind: "failed", stage: "environment", error: new RerollError("PROMPT_TOO_LONG", message, { id }) };
 }

@@ -193,8 +193,8 @@ function generation(ids: readonly number[], finish: Generation["finish"]): Gener
   const zeros = new Float32Array(ids.length);
   const usage = { promptTokens: 0, cachedTokens: 0, generatedTokens: ids.length };
   return {
-    ...{ tokenIds: Int32Array.from(ids), samplerLogprobs: zeros, modelLogprobs: zeros },
-    versions: new Int32Array(ids.length),
+    ...{ tokenIds: Int32Array.from(ids), samplerLogprobs: zeros, drawLogprobs: zeros, modelLogprobs: zeros },
+    ...{ versions: new Int32Array(ids.length), cacheVersions: new Int32Array(ids.length) },
     ...{ finish, usage },
   };
 }

@@ -5,8 +5,8 @@
  * then. Every token says its version, so a reply may span several.
  */
 import type { Clock } from "../flow/clock.ts";
-import { joinFloats, joinIds } from "../flow/join-arrays.ts";
-import type { SampledTokens } from "../flow/sampled-tokens.ts";
+import { joinIds } from "../flow/join-arrays.ts";
+import { joinTokens, type SampledTokens, tokensOnly } from "../flow/sampled-tokens.ts";
 import type { Finish, Generate, GenerateRequest } from "../generation/generate.ts";
 import { deriveSeed } from "../random/random.ts";
 import { type Attempt, attempt, OVER, type Wait } from "./failure-policy.ts";
@@ -68,20 +68,6 @@ export async function generateTurn(
     const isHeld = generation.finish.kind === "aborted" && !wait.signal.aborted;
     if (isHeld && numTokens < sampling.maxTokens) continue;
     const finish: Finish = isHeld ? { kind: "length", limit: "max-tokens" } : generation.finish;
-    return { kind: "done", value: { reply: joinTokens(pieces), finish, heldMs } };
+    return { kind: "done", value: { reply: joinTokens(pieces.map(tokensOnly)), finish, heldMs } };
   }
-}
-
-function joinTokens(pieces: readonly SampledTokens[]): SampledTokens {
-  const [only] = pieces;
-  if (pieces.length === 1 && only !== undefined) {
-    const { tokenIds, samplerLogprobs, modelLogprobs, versions } = only;
-    return { tokenIds, samplerLogprobs, modelLogprobs, versions };
-  }
-  return {
-    tokenIds: joinIds(pieces.map((piece) => piece.tokenIds)),
-    samplerLogprobs: joinFloats(pieces.map((piece) => piece.samplerLogprobs)),
-    modelLogprobs: joinFloats(pieces.map((piece) => piece.modelLogprobs)),
-    versions: joinIds(pieces.map((piece) => piece.versions)),
-  };
 }

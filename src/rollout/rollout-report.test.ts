@@ -27,6 +27,7 @@ test("the numbers of a rollout, worked out by hand", () => {
   report.addEnd({ ...trajectoryOf("3-1", { reward: 0, parts: {}, turns: [] }), end: { kind: "aborted" } });
   report.addGivenUp();
   report.addStale();
+  report.addDroppedPrompt();
   const metrics = rolloutMetrics(groups, report.take(), 8);
   expect(metrics).toEqual({
     "rollout/groups": 2,
@@ -37,6 +38,10 @@ test("the numbers of a rollout, worked out by hand", () => {
     "rollout/given_up_groups": 1,
     "rollout/stale_groups": 1,
     "rollout/aborted_samples": 1,
+    "rollout/dropped_prompts": 1,
+    "rollout/truncation_gap": 0.25,
+    // The token of version 7 in the reply that began with version 6: 1 of 8.
+    "rollout/old_cache_share": 0.125,
     "rollout/cut_replies": 0,
     "rollout/truncated_share": 0.25,
     "rollout/turns": 5 / 4,
@@ -76,7 +81,14 @@ test("a report starts anew when it is taken", () => {
   report.addEnd({ ...trajectoryOf("0-0", { reward: 0, parts: {}, turns: [] }), end: failed });
   report.addStale();
   expect(report.take()).toMatchObject({ failed: [{ id: "0-0" }], numStale: 1 });
-  expect(report.take()).toEqual({ failed: [], filtered: [], numGivenUp: 0, numStale: 0, numAborted: 0 });
+  expect(report.take()).toEqual({
+    failed: [],
+    filtered: [],
+    numGivenUp: 0,
+    numStale: 0,
+    numAborted: 0,
+    numDroppedPrompts: 0,
+  });
 });
 
 interface Facts {
@@ -96,7 +108,11 @@ function trajectoryOf(id: string, { reward, parts, turns, success, isTruncated =
   const replies = turns.map((versions) => {
     const zeros = new Float32Array(versions.length);
     const tokenIds = new Int32Array(versions.length);
-    return { tokenIds, samplerLogprobs: zeros, modelLogprobs: zeros, versions: Int32Array.from(versions) };
+    const drawnBy = Int32Array.from(versions);
+    const samplerLogprobs = zeros.map(() => -0.25);
+    // Keys and values are those of the weights that the reply began with.
+    const cacheVersions = drawnBy.map(() => drawnBy[0]!);
+    return { tokenIds, samplerLogprobs, drawLogprobs: zeros, modelLogprobs: zeros, versions: drawnBy, cacheVersions };
   });
   return {
     ...{ id, groupId: id.split("-")[0]!, prompt: promptOf(0), sampleIndex: 0, seed: 0 },

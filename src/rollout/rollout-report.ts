@@ -1,6 +1,7 @@
 /** What became of every sample that was started: counts, reasons, and the numbers that a run shows. */
 import type { Metrics } from "../flow/metrics.ts";
-import type { Trajectory, TrajectoryGroup } from "../flow/trajectory.ts";
+import type { SampledTokens } from "../flow/sampled-tokens.ts";
+import type { Trajectory, TrajectoryGroup, Turn } from "../flow/trajectory.ts";
 
 /** The result of one call of `take`. */
 export interface Rollout {
@@ -20,6 +21,8 @@ export interface RolloutReport {
   readonly numStale: number;
   /** Samples ended early because they were not needed any more. */
   readonly numAborted: number;
+  /** Prompts left out because they do not fit the context. */
+  readonly numDroppedPrompts: number;
 }
 
 /** Gathers between two deliveries. */
@@ -29,6 +32,7 @@ export class ReportBuilder {
   #numGivenUp = 0;
   #numStale = 0;
   #numAborted = 0;
+  #numDroppedPrompts = 0;
 
   get numFiltered(): number {
     return this.#filtered.length;
@@ -51,6 +55,10 @@ export class ReportBuilder {
     this.#numStale++;
   }
 
+  addDroppedPrompt(): void {
+    this.#numDroppedPrompts++;
+  }
+
   /** The report since the last one. */
   take(): RolloutReport {
     const report = {
@@ -59,10 +67,11 @@ export class ReportBuilder {
       numGivenUp: this.#numGivenUp,
       numStale: this.#numStale,
       numAborted: this.#numAborted,
+      numDroppedPrompts: this.#numDroppedPrompts,
     };
     this.#failed = [];
     this.#filtered = [];
-    this.#numGivenUp = this.#numStale = this.#numAborted = 0;
+    this.#numGivenUp = this.#numStale = this.#numAborted = this.#numDroppedPrompts = 0;
     return report;
   }
 }
@@ -92,6 +101,7 @@ export function rolloutMetrics(groups: readonly TrajectoryGroup[], report: Rollo
     "rollout/given_up_groups": report.numGivenUp,
     "rollout/stale_groups": report.numStale,
     "rollout/aborted_samples": report.numAborted,
+    "rollout/dropped_prompts": report.numDroppedPrompts,
     "rollout/truncated_share": mean(delivered.map(({ end }) => (end.kind === "truncated" ? 1 : 0))),
     "rollout/cut_replies": mean(turns.map(({ finish }) => (finish === "length" ? 1 : 0))),
     "rollout/turns": mean(delivered.map((trajectory) => trajectory.turns.length)),
@@ -99,6 +109,13 @@ export function rolloutMetrics(groups: readonly TrajectoryGroup[], report: Rollo
     "rollout/reply_tokens_max": replyTokens.reduce((most, count) => Math.max(most, count), 0),
     "rollout/staleness": mean(staleness),
     "rollout/staleness_max": staleness.reduce((most, value) => Math.max(most, value), 0),
+    "rollout/truncation_gap": meanOverTokens(
+      turns,
+      ({ drawLogprobs, samplerLogprobs }, i) => drawLogprobs[i]! - samplerLogprobs[i]!,
+    ),
+    "rollout/old_cache_share": meanOverTokens(turns, ({ cacheVersions, versions }, i) =>
+      cacheVersions[i]! < versions[i]! ? 1 : 0,
+    ),
     "rollout/equal_reward_share": mean(groups.map((group) => (hasEqualRewards(group) ? 1 : 0))),
     "reward/mean": mean(seen.map(({ reward }) => reward.total)),
     "reward/max": seen.reduce((most, { reward }) => Math.max(most, reward.total), -Infinity),
@@ -112,6 +129,21 @@ export function rolloutMetrics(groups: readonly TrajectoryGroup[], report: Rollo
 
 function hasEqualRewards({ trajectories }: TrajectoryGroup): boolean {
   return trajectories.every(({ reward }) => reward.total === trajectories[0]!.reward.total);
+}
+
+/** Tokens of which a server does not say it are left out. */
+function meanOverTokens(turns: readonly Turn[], read: (reply: SampledTokens, token: number) => number): number {
+  let sum = 0;
+  let count = 0;
+  for (const { reply } of turns) {
+    for (let i = 0; i < reply.tokenIds.length; i++) {
+      const value = read(reply, i);
+      if (Number.isNaN(value)) continue;
+      sum += value;
+      count++;
+    }
+  }
+  return count === 0 ? 0 : sum / count;
 }
 
 function meansByName(prefix: string, records: readonly Readonly<Record<string, number>>[]): Metrics {

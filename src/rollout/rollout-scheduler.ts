@@ -27,6 +27,8 @@ export type { SchedulerOptions, SchedulerParts } from "./scheduler-parts.ts";
 
 /** Failures without a single sample that ended well, after which a run cannot be doing anything useful. */
 const MAX_FAILURES_IN_A_ROW = 256;
+/** Prompts that do not fit the context, before the first one that does, after which a run is not waited for any longer. */
+const MAX_UNFIT_PROMPTS = 1024;
 
 export class RolloutScheduler {
   readonly #parts: SchedulerParts;
@@ -55,6 +57,8 @@ export class RolloutScheduler {
   #numInFlight = 0;
   #numFiltered = 0;
   #failuresInARow = 0;
+  /** Prompts that did not fit the context, by id, until one does. */
+  #unfit: Set<string> | null = new Set();
   /** Training steps done. */
   #step = 0;
   /** The step whose weights new tokens are drawn with. */
@@ -217,7 +221,10 @@ export class RolloutScheduler {
     this.#numInFlight++;
     const { clock, runEpisode } = this.#parts;
     const onStage = (stage: EpisodeStage) => {
-      if (stage === "generating") run.noteReply(task.id, this.#version);
+      if (stage === "generating") {
+        this.#unfit = null;
+        run.noteReply(task.id, this.#version);
+      }
       this.#tell(task.id, stage);
     };
     const control = { signal, gate: this.#gate, onStage };
@@ -229,6 +236,10 @@ export class RolloutScheduler {
 
   #finishSample(run: GroupRun, trajectory: Trajectory): void {
     const { end } = trajectory;
+    if (end.kind === "failed" && end.error.code === "PROMPT_TOO_LONG") {
+      this.#dropPrompt(run, trajectory.id, end.error);
+      return;
+    }
     this.#tell(trajectory.id, end.kind === "failed" || end.kind === "aborted" ? end.kind : "complete");
     this.#report.addEnd(trajectory);
     run.finish(trajectory);
@@ -243,6 +254,20 @@ export class RolloutScheduler {
     }
     if (run.isComplete) this.#admit(run);
     else if (run.isGivenUp) this.#report.addGivenUp();
+  }
+
+  /** Its group was never there: nothing was sampled, and nothing is scored. */
+  #dropPrompt(run: GroupRun, sampleId: string, error: RerollError): void {
+    this.#tell(sampleId, "filtered");
+    if (this.#cancel((one) => one === run).length === 0) return;
+    const { prompt } = run.plan;
+    this.#report.addDroppedPrompt();
+    this.#parts.onDroppedPrompt?.(prompt, error.message);
+    if (this.#unfit === null) return;
+    // A prompt that comes again: the data has gone round, and nothing in it fits.
+    const hasGoneRound = this.#unfit.has(prompt.id);
+    if (hasGoneRound || this.#unfit.add(prompt.id).size >= MAX_UNFIT_PROMPTS)
+      this.#fail(nothingFits(this.#unfit.size, error));
   }
 
   #countFailure(error: RerollError): void {
@@ -281,7 +306,9 @@ export class RolloutScheduler {
   /** Nothing runs and nothing can start: what is there is all there will be. */
   #checkEnd(): void {
     const isOpen = this.#shares.some((_, domain) => this.#prompts.isOpen(domain));
-    if (this.#wanted !== null && this.#running.size === 0 && !isOpen) this.#deliver(this.#wanted);
+    if (this.#wanted === null || this.#running.size > 0 || isOpen) return;
+    if (this.#unfit !== null && this.#unfit.size > 0) this.#fail(nothingFits(this.#unfit.size));
+    else this.#deliver(this.#wanted);
   }
 
   #deliver({ numGroups, quotas, owed, resolve }: Wanted): void {
@@ -384,6 +411,14 @@ function everythingFails(count: number, error: RerollError): RerollError {
     `The last ${count} samples all failed, the last one with: ${error.message} Nothing can be learned from this; correct the environment or the reward.`,
     { count },
     { cause: error },
+  );
+}
+
+function nothingFits(count: number, last?: RerollError): RerollError {
+  return new RerollError(
+    "PROMPT_TOO_LONG",
+    `None of ${count} prompts fits the context${last === undefined ? "" : `; the last one: ${last.message}`} Raise rollout.contextLength, or use shorter prompts.`,
+    { count },
   );
 }
 

@@ -11,14 +11,13 @@ import type { EnvFactory, MakeEnv } from "../envs/text-env.ts";
 import { revealAll } from "../errors/redact.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Clock } from "../flow/clock.ts";
-import type { SampleEvent } from "../flow/sample-event.ts";
 import type { Generate } from "../generation/generate.ts";
 import { buildRoute, type RewardChoice } from "../rewards/catalog.ts";
 import { createScorer, type Scorer } from "../rewards/score-all.ts";
 import { type Admission, admitByStaleness, admitWanted } from "../rollout/admission.ts";
 import { createEpisodeRunner, type RunEpisode } from "../rollout/episode.ts";
 import { allFilters, dropEqualRewards, type GroupFilter, keepDifficulty } from "../rollout/group-filter.ts";
-import { type DomainSource, RolloutScheduler } from "../rollout/rollout-scheduler.ts";
+import { type DomainSource, RolloutScheduler, type SchedulerParts } from "../rollout/rollout-scheduler.ts";
 import type { RunConfig } from "./run-config.ts";
 import { maxSampledStaleness } from "./staleness-bound.ts";
 
@@ -152,7 +151,7 @@ export function buildScheduler(
   runEpisode: RunEpisode,
   sources: readonly DomainSource[],
   clock: Clock,
-  onEvent?: (event: SampleEvent) => void,
+  listeners: Pick<SchedulerParts, "onEvent" | "onDroppedPrompt"> = {},
 ): RolloutScheduler {
   const { rollout, loop, seed } = config;
   const { groupSize, maxInFlight, extraSamples } = rollout;
@@ -162,7 +161,7 @@ export function buildScheduler(
     sources,
     seed,
     clock,
-    ...(onEvent !== undefined && { onEvent }),
+    ...listeners,
     options: {
       groupSize,
       maxInFlight,

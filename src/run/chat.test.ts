@@ -15,8 +15,10 @@ function scripted() {
     const tokens = (list: number[]) => ({
       tokenIds: Int32Array.from(list),
       samplerLogprobs: new Float32Array(list.length),
+      drawLogprobs: new Float32Array(list.length),
       modelLogprobs: new Float32Array(list.length),
       versions: new Int32Array(list.length),
+      cacheVersions: new Int32Array(list.length),
     });
     for (const id of ids) onTokens?.(tokens([id]));
     const usage = { promptTokens: promptIds.length, cachedTokens: 0, generatedTokens: ids.length };

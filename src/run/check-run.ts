@@ -118,6 +118,10 @@ const CHECKS: readonly Check[] = [
     loop.type === "sync" && loop.maxStaleness !== null && !rollout.partial
       ? `loop.maxStaleness is ${loop.maxStaleness}, and a synchronous loop trains on fresh tokens alone. Leave it out, set rollout.partial to true, or loop.type to "async".`
       : null,
+  ({ rollout, engine }) =>
+    rollout.reprefill && engine.remote !== null
+      ? "rollout.reprefill is true, and engine.remote is set: a server decides itself what becomes of its running sequences. Set reprefill to false, or leave engine.remote out."
+      : null,
   checkSyncInterval,
   checkStaleness,
   ({ rollout, loop }) =>

@@ -1,10 +1,11 @@
 /** Files that say whether they are whole: a manifest with the size and hash of each file, and JSON with a hash of its own. */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { readdir, readFile, rename, stat, writeFile } from "node:fs/promises";
+import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { z } from "zod";
 import { RerollError } from "../errors/reroll-error.ts";
+import { replaceText } from "../files/replace-file.ts";
 
 const MANIFEST = "manifest.json";
 
@@ -22,8 +23,7 @@ export async function writeManifest(folder: string): Promise<void> {
 /** Writes JSON that holds its own hash, under its name only when it is complete. */
 export async function writeChecked(path: string, value: object): Promise<void> {
   const text = JSON.stringify(value);
-  await writeFile(`${path}.writing`, `${JSON.stringify({ ...value, sha256: sha256(text) })}\n`);
-  await rename(`${path}.writing`, path);
+  await replaceText(path, `${JSON.stringify({ ...value, sha256: sha256(text) })}\n`);
 }
 
 /** Reads JSON and checks its hash. A file without one is of an earlier version, and is taken as it is. */

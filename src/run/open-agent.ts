@@ -18,30 +18,40 @@ interface AgentParts {
   readonly clock: Clock;
   /** Told of failures that are the server's own. */
   readonly onError: (cause: unknown) => void;
+  /** Told once of what agents ask for and do not get. */
+  readonly onOverruled: (message: string) => void;
 }
 
 interface OpenedAgent {
-  /** Episodes at a temperature: what the agent asks for is overruled, since log-probs must be of one distribution. */
+  /**
+   * Episodes at a temperature. It overrules what the agent asks for, since the trainer computes log-probs at one temperature for all.
+   * Filters, penalties and bias are the agent's own: they are not in the log-probs that training compares.
+   */
   readonly episodesAt: (temperature: number) => RunEpisode;
   close(): Promise<void>;
 }
 
 /** Starts the servers: one for training and one for validation, whose temperatures differ. */
 export async function openAgent(config: RunConfig, runAgent: RunAgent, parts: AgentParts): Promise<OpenedAgent> {
-  const { engine, tokenizer, world, clock, onError } = parts;
+  const { engine, tokenizer, world, clock, onError, onOverruled } = parts;
   if (engine.local === null) {
     throw new RerollError("INVALID_OPTION", "agent needs the engine of the run itself: leave engine.remote out.");
   }
-  const { sampling, limits, context } = config.rollout;
+  const { sampling, limits, context, maxInFlight, maxTurns } = config.rollout;
   const newId = () => randomUUID();
   const serverParts = { engine: engine.local, tokenizer, modelName: config.name, clock: Date.now, newId, onError };
   const temperatures = [...new Set([sampling.temperature, config.validation?.temperature ?? 0])];
   const servers = new Map(
     await Promise.all(
       temperatures.map(async (temperature) => {
-        const { topK, topP, minP } = sampling;
-        const samplingOverrides = { temperature, topK, topP, minP };
-        const server = createServer(serverParts, { maxInFlight: 2 * config.rollout.maxInFlight, samplingOverrides });
+        const { topK, topP, minP, maxTokens } = sampling;
+        const server = createServer(serverParts, {
+          maxInFlight: 2 * maxInFlight,
+          samplingOverrides: { temperature, maxTokens },
+          samplingFilters: { topK, topP, minP },
+          sessions: { maxTurns },
+          onOverruled,
+        });
         return [temperature, { server, url: await server.listen() }] as const;
       }),
     ),

@@ -1,12 +1,12 @@
 /** What a run samples with, and how it gets new weights: an engine in a thread of this process, or a server elsewhere. */
+import { randomUUID } from "node:crypto";
 import { join } from "node:path";
-import { RerollError } from "../errors/reroll-error.ts";
 import type { Clock } from "../flow/clock.ts";
 import type { Engine } from "../generation/engine.ts";
 import type { Generate } from "../generation/generate.ts";
 import { startThreadedEngine } from "../generation/local/threaded-engine.ts";
 import { connectRemote } from "../generation/remote/connect-remote.ts";
-import { connectRemoteWeights } from "../generation/remote/remote-weights.ts";
+import { RemoteWeights } from "../generation/remote/remote-weights.ts";
 import type { Trainer } from "../training/trainer.ts";
 import { createFileSync } from "../weight-sync/file-sync.ts";
 import { createSharedMemorySync } from "../weight-sync/shared-memory-sync.ts";
@@ -32,7 +32,7 @@ interface EnginePlace {
 }
 
 export function openEngine(config: RunConfig, place: EnginePlace): Promise<RunEngine> {
-  return config.engine.remote === null ? openLocal(config, place) : openRemote(config.engine.remote, place);
+  return config.engine.remote === null ? openLocal(config, place) : openRemote(config, config.engine.remote, place);
 }
 
 async function openLocal(config: RunConfig, { modelFolder, placement, clock }: EnginePlace): Promise<RunEngine> {
@@ -51,6 +51,7 @@ async function openLocal(config: RunConfig, { modelFolder, placement, clock }: E
       ...(maxStepTokens !== null && { maxStepTokens }),
       seed: config.seed,
       isSteady: true,
+      reprefills: config.rollout.reprefill,
     },
   });
   return {
@@ -65,30 +66,25 @@ async function openLocal(config: RunConfig, { modelFolder, placement, clock }: E
 
 type RemoteChoice = NonNullable<RunConfig["engine"]["remote"]>;
 
-async function openRemote({ kind, url, apiKey }: RemoteChoice, { runFolder, clock }: EnginePlace): Promise<RunEngine> {
-  if (kind !== "sglang" && kind !== "reroll") {
-    throw new RerollError(
-      "INVALID_OPTION",
-      `engine.remote.kind "${kind}" cannot be given new weights over HTTP. Use "sglang" or "reroll", or leave engine.remote out to sample in this process.`,
-    );
-  }
-  const server = { kind, url: url.reveal(), ...(apiKey !== null && { apiKey: apiKey.reveal() }) };
-  let version = 0;
-  const remote = await connectRemote({ ...server, version: () => version });
-  const weights = connectRemoteWeights(server);
+/** One to two minutes in all: the time of a server that is restarted, with its model to load. */
+const PATIENCE = { maxAttempts: 14 };
+
+async function openRemote(
+  { rollout }: RunConfig,
+  { kind, url, apiKey }: RemoteChoice,
+  { runFolder, clock }: EnginePlace,
+): Promise<RunEngine> {
+  const server = { kind, url: url.reveal(), ...PATIENCE, ...(apiKey !== null && { apiKey: apiKey.reveal() }) };
+  // Of this process and not of the run: one that goes on from a checkpoint is new to the server.
+  const weights = new RemoteWeights({ ...server, run: randomUUID() });
+  const remote = await connectRemote({ ...server, weights });
+  remote.expectTrainable(rollout.sampling);
   return {
     generate: remote.generate,
     local: null,
     syncFrom: (trainer) => {
       const saveModel = (folder: string) => trainer.saveMerged(folder);
-      const sync = createFileSync({ saveModel, folder: join(runFolder, "weights"), targets: [weights], clock });
-      return {
-        publish: async (next) => {
-          const metrics = await sync.publish(next);
-          version = next;
-          return metrics;
-        },
-      };
+      return createFileSync({ saveModel, folder: join(runFolder, "weights"), targets: [weights], clock });
     },
     statements: remote.missing.map((line) => `${url}: ${line}`),
     close: async () => {

@@ -31,12 +31,14 @@ interface OpenOptions {
   readonly clock: Clock;
   /** Told of failures of the endpoint that agents talk to. */
   readonly onError: (cause: unknown) => void;
+  /** Told once of what agents ask of it and do not get. */
+  readonly onOverruled: (message: string) => void;
 }
 
 export async function openParts(
   config: RunConfig,
   recipe: Recipe,
-  { folder, clock, onError }: OpenOptions,
+  { folder, clock, onError, onOverruled }: OpenOptions,
 ): Promise<RunParts> {
   const opened: { close(): Promise<void> }[] = [];
   const close = async () => {
@@ -53,7 +55,7 @@ export async function openParts(
     const placement = placeRun(config);
     const engine = keep(await openEngine(config, { modelFolder, runFolder: folder, placement, clock }));
     const trainer = keep(await startTrainer(trainerSource(config, recipe, modelFolder, placement)));
-    const shared = { engine, tokenizer, world, clock, onError };
+    const shared = { engine, tokenizer, world, clock, onError, onOverruled };
     const agent = config.agent === null ? null : keep(await openAgent(config, config.agent, shared));
     let numRunners = 0;
     const playEnvs = (temperature: number) => {

@@ -156,7 +156,7 @@ async function recordsOf(
     return { numUpdates: 1, metrics: {}, numbers: new Map(rows.map((row) => [row, numbersOf(samples[row]!, row)])) };
   };
   const parts = recordedParts({ trainer: { step }, observer: {} } as unknown as LoopParts, tracker);
-  const report = { failed: [], filtered, numGivenUp: 0, numStale: 0, numAborted: 0 };
+  const report = { failed: [], filtered, numGivenUp: 0, numStale: 0, numAborted: 0, numDroppedPrompts: 0 };
   await parts.observer.onRollout?.(7, { groups, report, metrics: {} });
   const trained = parts.trainer.step({ samples, version: 0 });
   await (isCaught ? trained.catch(() => undefined) : trained);
@@ -197,8 +197,10 @@ function turn(promptIds: readonly number[], tokenIds: readonly number[]): Turn {
   const reply = {
     tokenIds: Int32Array.from(tokenIds),
     samplerLogprobs: zeros,
+    drawLogprobs: zeros,
     modelLogprobs: zeros,
     versions: new Int32Array(tokenIds.length),
+    cacheVersions: new Int32Array(tokenIds.length),
   };
   return {
     ...{ promptIds: Int32Array.from(promptIds), reply, replyText: "", messages: [], finish: "stop", reward: 0 },

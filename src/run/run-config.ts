@@ -7,6 +7,7 @@ import { z } from "zod";
 import { recipes } from "../algorithms/recipes/table.ts";
 import { dataOptions } from "../data/data-options.ts";
 import { address, secret } from "../errors/secret.ts";
+import { remoteKinds } from "../generation/remote/dialects.ts";
 import { presetSizes } from "../models/causal-lm/presets.ts";
 import type { RunAgent } from "../rollout/agent-episode.ts";
 import { optimizerOptions, scheduleOptions, trainingOptions } from "../training/trainer-options.ts";
@@ -120,6 +121,12 @@ const rolloutOptions = z.strictObject({
     .boolean()
     .default(false)
     .describe("Keep unfinished trajectories when a step is full, and continue them after the update."),
+  reprefill: z
+    .boolean()
+    .default(false)
+    .describe(
+      "Recompute the keys and values of running sequences after every weight change, so that no token is drawn on those of older weights.",
+    ),
   limits: z
     .strictObject({
       episodeSeconds: z
@@ -351,7 +358,7 @@ export const runConfig = z.strictObject({
       remote: z
         .strictObject({
           url: address().describe("Address of the server."),
-          kind: z.enum(["reroll", "vllm", "sglang", "llama-cpp"]).describe("Kind of server."),
+          kind: z.enum(remoteKinds).describe("Kind of server."),
           apiKey: secret().nullable().default(null).describe("API key, sent as a bearer token."),
         })
         .nullable()

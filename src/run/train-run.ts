@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { buildRecipe, type RecipeChoice } from "../algorithms/recipes/table.ts";
 import type { Clock } from "../flow/clock.ts";
 import type { Metrics } from "../flow/metrics.ts";
+import type { Prompt } from "../flow/prompt.ts";
 import type { LoopPosition } from "../loops/loop-parts.ts";
 import { type LoopOptions, runRolloutLoop } from "../loops/rollout-loop.ts";
 import { runSupervisedLoop } from "../loops/supervised-loop.ts";
@@ -43,7 +44,8 @@ export interface TrainResult {
 export async function trainRun(config: RunConfig, options: TrainOptions): Promise<TrainResult> {
   const onError = (cause: unknown) => options.tracker.note(`The endpoint of the agent failed: ${String(cause)}`);
   const recipe = buildRecipe(config.algorithm as RecipeChoice);
-  const parts = await openParts(config, recipe, { ...options, onError });
+  const onOverruled = (message: string) => options.tracker.note(`The agent's endpoint: ${message}`);
+  const parts = await openParts(config, recipe, { ...options, onError, onOverruled });
   try {
     return await train(config, options, parts);
   } finally {
@@ -58,7 +60,10 @@ async function train(config: RunConfig, options: TrainOptions, parts: RunParts):
   const { sources, statements } = await buildSources(config, world);
   for (const statement of [...engine.statements, ...statements]) tracker.note(statement);
   const episodes = parts.episodesAt(config.rollout.sampling.temperature);
-  const scheduler = buildScheduler(config, episodes, sources, clock, (event) => tracker.sampleEvent(event));
+  const scheduler = buildScheduler(config, episodes, sources, clock, {
+    onEvent: (event) => tracker.sampleEvent(event),
+    onDroppedPrompt: nameFirst((text) => tracker.note(text)),
+  });
   try {
     const saved = options.isResumed ? await checkpoints.latest() : null;
     const experience = buildExperience(config);
@@ -102,6 +107,18 @@ async function train(config: RunConfig, options: TrainOptions, parts: RunParts):
     await scheduler.close();
   }
 }
+
+/** Names the first few prompts that are left out; the others are counted. */
+function nameFirst(note: (text: string) => void): (prompt: Prompt, reason: string) => void {
+  let numNamed = 0;
+  return (_, reason) => {
+    if (numNamed++ < NAMED_PROMPTS) note(`${reason} It is left out.`);
+    else if (numNamed === NAMED_PROMPTS + 1)
+      note("Further prompts that do not fit are counted in rollout/dropped_prompts.");
+  };
+}
+
+const NAMED_PROMPTS = 3;
 
 function loopOptions({ loop }: RunConfig): LoopOptions {
   return { numSteps: loop.steps, ...(loop.type === "async" && { syncInterval: loop.syncInterval }) };

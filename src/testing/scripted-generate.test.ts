@@ -45,7 +45,8 @@ test("top-k 1 makes the draw certain, and the model's own log-prob stays what it
   const greedy = await engine.generate({ ...request, sampling: { maxTokens: 5, temperature: 0 } });
   const topOne = await engine.generate({ ...request, sampling: { maxTokens: 5, topK: 1, seed: 3 } });
   expect(topOne.tokenIds).toEqual(greedy.tokenIds);
-  expect([...topOne.samplerLogprobs]).toEqual([0, 0, 0, 0, 0]);
+  expect([...topOne.drawLogprobs]).toEqual([0, 0, 0, 0, 0]);
+  expect(topOne.samplerLogprobs).toEqual(topOne.modelLogprobs);
   expect([...topOne.modelLogprobs]).toEqual([...topOne.topLogprobs!].map(([best]) => Math.fround(best!.logprob)));
 });
 

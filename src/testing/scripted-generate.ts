@@ -245,6 +245,7 @@ function callBack(run: Run): Finish | undefined {
 interface Draw {
   readonly tokenId: number;
   readonly samplerLogprob: number;
+  readonly drawLogprob: number;
   readonly modelLogprob: number;
   readonly topLogprobs: readonly TokenLogprob[];
 }
@@ -300,7 +301,7 @@ class Run {
       tokenId: rank === 0 ? tokenId : rank - 1 + (rank > tokenId ? 1 : 0),
       logprob: -0.25 - 2 * rank,
     }));
-    return { tokenId, samplerLogprob: -0.25, modelLogprob: -0.25, topLogprobs: others };
+    return { tokenId, samplerLogprob: -0.25, drawLogprob: -0.25, modelLogprob: -0.25, topLogprobs: others };
   }
 
   finishNow(contextLength: number): Finish | undefined {
@@ -319,8 +320,11 @@ class Run {
     const tokens = {
       tokenIds: Int32Array.from(draws, (draw) => draw.tokenId),
       samplerLogprobs: Float32Array.from(draws, (draw) => draw.samplerLogprob),
+      drawLogprobs: Float32Array.from(draws, (draw) => draw.drawLogprob),
       modelLogprobs: Float32Array.from(draws, (draw) => draw.modelLogprob),
       versions: Int32Array.from(this.#versions.slice(start)),
+      // Nothing is cached here: every token is as if the whole sequence had been read anew.
+      cacheVersions: Int32Array.from(this.#versions.slice(start)),
     };
     if ((this.request.numTopLogprobs ?? 0) === 0) return tokens;
     return { ...tokens, topLogprobs: draws.map((draw) => draw.topLogprobs) };
@@ -362,16 +366,10 @@ class MadeUpModel {
   draw(run: Run): Draw {
     const last = run.ids.at(-1) ?? 0;
     const modelLogprobs = this.#logprobsAfter(last);
-    const { tokenId, samplerLogprob } = sample(
-      modelLogprobs,
-      run.request.sampling,
-      run.ids,
-      uniform(run.seed, run.length),
-    );
+    const drawn = sample(modelLogprobs, run.request.sampling, run.ids, uniform(run.seed, run.length));
     return {
-      tokenId,
-      samplerLogprob,
-      modelLogprob: modelLogprobs[tokenId] ?? 0,
+      ...drawn,
+      modelLogprob: modelLogprobs[drawn.tokenId] ?? 0,
       topLogprobs: likeliest(modelLogprobs, run.request.numTopLogprobs ?? 0),
     };
   }
@@ -395,20 +393,21 @@ function sample(
   sampling: Sampling,
   seen: readonly number[],
   chance: number,
-): { tokenId: number; samplerLogprob: number } {
+): Omit<Draw, "modelLogprob" | "topLogprobs"> {
   const { temperature = 1, topK = 0, topP = 1, minP = 0 } = sampling;
   const scores = adjusted(modelLogprobs, sampling, seen);
-  if (temperature === 0) return { tokenId: likeliest(scores, 1)[0]?.tokenId ?? 0, samplerLogprob: 0 };
-  const logprobs = logSoftmax(scores.map((score) => score / temperature));
-  const isFiltered = topK > 0 || topP < 1 || minP > 0;
-  if (!isFiltered) {
-    const tokenId = indexAt(logprobs, chance);
-    return { tokenId, samplerLogprob: logprobs[tokenId] ?? 0 };
+  if (temperature === 0) {
+    return { tokenId: likeliest(scores, 1)[0]?.tokenId ?? 0, samplerLogprob: 0, drawLogprob: 0 };
   }
-  const kept = filtered(likeliest(logprobs, topK > 0 ? topK : logprobs.length), topP, minP);
-  const keptLogprobs = logSoftmax(Float64Array.from(kept, ({ logprob }) => logprob));
-  const rank = indexAt(keptLogprobs, chance);
-  return { tokenId: kept[rank]?.tokenId ?? 0, samplerLogprob: keptLogprobs[rank] ?? 0 };
+  const tempered = (from: Float64Array) => logSoftmax(from.map((score) => score / temperature));
+  const samplerLogprobs = tempered(modelLogprobs);
+  const kept = filtered(likeliest(tempered(scores), topK > 0 ? topK : scores.length), topP, minP);
+  // In the order of the vocabulary, so that a filter that keeps everything changes nothing.
+  const byId = kept.toSorted((left, right) => left.tokenId - right.tokenId);
+  const drawLogprobs = logSoftmax(Float64Array.from(byId, ({ logprob }) => logprob));
+  const rank = indexAt(drawLogprobs, chance);
+  const tokenId = byId[rank]?.tokenId ?? 0;
+  return { tokenId, samplerLogprob: samplerLogprobs[tokenId] ?? 0, drawLogprob: drawLogprobs[rank] ?? 0 };
 }
 
 /** The first entry up to which the probabilities add up to more than `chance`. */

@@ -7,11 +7,12 @@
  */
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { RerollError } from "../errors/reroll-error.ts";
+import { replaceText } from "../files/replace-file.ts";
 
 /** A folder that is this process's own until it is released. */
 export interface FolderClaim {
@@ -73,8 +74,7 @@ interface Owner {
 
 /** A file that is complete as soon as it has its name. */
 async function layDown(path: string, owner: Owner): Promise<void> {
-  await writeFile(`${path}.draft`, JSON.stringify(owner));
-  await rename(`${path}.draft`, path);
+  await replaceText(path, JSON.stringify(owner));
 }
 
 /** The claims of other processes. Those of processes that are gone are removed. */

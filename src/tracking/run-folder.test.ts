@@ -275,8 +275,10 @@ function turn(promptIds: readonly number[]): Turn {
     reply: {
       tokenIds: Int32Array.of(3, 4),
       samplerLogprobs,
+      drawLogprobs: samplerLogprobs,
       modelLogprobs: samplerLogprobs,
       versions: Int32Array.of(5, 6),
+      cacheVersions: Int32Array.of(5, 6),
     },
     replyText: "ho",
     messages: [],

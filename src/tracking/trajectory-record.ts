@@ -6,6 +6,7 @@
  */
 import { redactText } from "../errors/redact-text.ts";
 import type { JsonValue } from "../flow/prompt.ts";
+import type { SampledTokens } from "../flow/sampled-tokens.ts";
 import type { Trajectory, TrajectoryGroup, TrajectoryReward, TrajectoryTimings, Turn } from "../flow/trajectory.ts";
 import { meanAdvantage, numbersOfTurns, type TrainedSamples, type TurnNumbers } from "./trajectory-record-numbers.ts";
 
@@ -58,6 +59,8 @@ export interface TurnRecord extends Partial<TurnNumbers> {
   readonly promptIds: readonly number[];
   readonly tokenIds: readonly number[];
   readonly samplerLogprobs: readonly number[];
+  /** Log-probs of the distribution that the tokens were drawn from; absent where nothing truncated it. */
+  readonly drawLogprobs?: readonly number[];
   readonly versions: readonly number[];
   readonly reward: number;
   readonly stateKey: string | null;
@@ -137,7 +140,8 @@ function toTurn(turn: Turn, before: Turn | undefined): TurnRecord {
     promptFrom,
     promptIds: [...promptIds.subarray(promptFrom)],
     tokenIds: [...reply.tokenIds],
-    samplerLogprobs: Array.from(reply.samplerLogprobs, (value) => Math.round(value * 1e4) / 1e4),
+    samplerLogprobs: Array.from(reply.samplerLogprobs, fourPlaces),
+    ...(isTruncatedDraw(reply) && { drawLogprobs: Array.from(reply.drawLogprobs, fourPlaces) }),
     versions: [...reply.versions],
     reward,
     stateKey: stateKey ?? null,
@@ -165,4 +169,12 @@ function toEnd(end: Trajectory["end"]): EndRecord {
 
 function failureOf({ end }: Trajectory): string | null {
   return end.kind === "failed" ? `${end.stage}: ${redactText(end.error.message)}` : null;
+}
+
+function isTruncatedDraw({ drawLogprobs, samplerLogprobs }: SampledTokens): boolean {
+  return drawLogprobs.some((logprob, i) => logprob !== samplerLogprobs[i]);
+}
+
+function fourPlaces(value: number): number {
+  return Math.round(value * 1e4) / 1e4;
 }

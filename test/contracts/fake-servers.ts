@@ -34,7 +34,7 @@ export function startFakeVllm(engine: ScriptedEngine, logprobsMode: "raw" | "pro
     const numTopLogprobs = Number(body.logprobs);
     const event = (tokens: SampledTokens, more: object) => {
       const isProcessed = logprobsMode === "processed" && body.temperature !== 0;
-      const logprobs = isProcessed ? tokens.samplerLogprobs : tokens.modelLogprobs;
+      const logprobs = isProcessed ? tokens.drawLogprobs : tokens.modelLogprobs;
       const names = Array.from(tokens.tokenIds, (id) => `token_id:${id}`);
       const fields = {
         ...{ index: 0, text: "", finish_reason: null, stop_reason: null, token_ids: [...tokens.tokenIds], ...more },
@@ -127,7 +127,7 @@ export function startFakeLlamaCpp(engine: ScriptedEngine, hiddenIds: readonly nu
     });
     const tokens = [...generation.tokenIds];
     const probabilities = tokens.map((id, index) => ({
-      ...{ id, token: "", bytes: [], prob: Math.fround(Math.exp(generation.samplerLogprobs[index]!)) },
+      ...{ id, token: "", bytes: [], prob: Math.fround(Math.exp(generation.drawLogprobs[index]!)) },
       top_probs: generation.topLogprobs?.[index]?.map(({ tokenId, logprob }) => ({
         id: tokenId,
         prob: Math.exp(logprob),
@@ -210,10 +210,11 @@ function sglangFinish({ finish }: Generation): object {
 function sglangOutput(seen: readonly SampledTokens[], body: Body, finishReason: object | null): object {
   const ids = seen.flatMap((tokens) => [...tokens.tokenIds]);
   const sampler = seen.flatMap((tokens) => [...tokens.samplerLogprobs]);
+  const draw = seen.flatMap((tokens) => [...tokens.drawLogprobs]);
   const model = seen.flatMap((tokens) => [...tokens.modelLogprobs]);
   const params = body.sampling_params as Body;
   const isGreedy = params.temperature === 0;
-  const reported = isGreedy || body.return_sampling_mask ? model : sampler;
+  const reported = isGreedy ? model : sampler;
   return {
     text: "",
     output_ids: ids,
@@ -227,7 +228,7 @@ function sglangOutput(seen: readonly SampledTokens[], body: Body, finishReason: 
       },
       output_token_logprobs: ids.map((id, index) => [reported[index], id, null]),
       ...(body.return_sampling_mask === true && {
-        output_token_sampling_logprobs: isGreedy ? sampler.map(() => 0) : sampler,
+        output_token_sampling_logprobs: isGreedy ? draw.map(() => 0) : draw,
       }),
       output_top_logprobs: seen.flatMap((tokens) =>
         (tokens.topLogprobs ?? []).map((likeliest) =>
@@ -241,8 +242,10 @@ function sglangOutput(seen: readonly SampledTokens[], body: Body, finishReason: 
 const noTokens: SampledTokens = {
   tokenIds: Int32Array.of(),
   samplerLogprobs: Float32Array.of(),
+  drawLogprobs: Float32Array.of(),
   modelLogprobs: Float32Array.of(),
   versions: Int32Array.of(),
+  cacheVersions: Int32Array.of(),
 };
 
 function sendError(response: ServerResponse, status: number, message: string): void {

@@ -51,7 +51,8 @@ export function describeGenerateContract(
     });
 
     test("log-probs are finite, not above 0, and equal under sampler and model when nothing changes the distribution", async () => {
-      const { samplerLogprobs, modelLogprobs } = await run({ maxTokens: 20, seed: 2 });
+      const { samplerLogprobs, drawLogprobs, modelLogprobs } = await run({ maxTokens: 20, seed: 2 });
+      expect(drawLogprobs).toEqual(samplerLogprobs);
       for (const logprob of [...samplerLogprobs, ...modelLogprobs]) {
         expect(logprob).toBeLessThanOrEqual(0);
         expect(logprob).toBeGreaterThan(-Infinity);
@@ -62,11 +63,13 @@ export function describeGenerateContract(
     test("a filter makes drawn tokens likelier than under the model", async (context) => {
       const reason = skip["model log-probs under filters"];
       context.skip(reason !== undefined, reason);
-      const { samplerLogprobs, modelLogprobs } = await run({ maxTokens: 20, topK: 5, seed: 3 });
-      for (const [index, logprob] of samplerLogprobs.entries()) {
+      const { drawLogprobs, samplerLogprobs, modelLogprobs } = await run({ maxTokens: 20, topK: 5, seed: 3 });
+      for (const [index, logprob] of drawLogprobs.entries()) {
         expect(logprob).toBeLessThanOrEqual(1e-6);
         expect(logprob).toBeGreaterThanOrEqual(modelLogprobs[index]! - 1e-5);
       }
+      // At temperature 1, a filter changes what is drawn from and nothing else.
+      for (const [index, logprob] of samplerLogprobs.entries()) expect(logprob).toBeCloseTo(modelLogprobs[index]!, 4);
     });
 
     test("the same seed gives the same tokens, and other seeds give others", async () => {
@@ -135,7 +138,9 @@ export function describeGenerateContract(
       const result = await run({ maxTokens: 30, seed: 13 }, { onTokens, numTopLogprobs: 2 });
       expect(parts.flatMap((part) => [...part.tokenIds])).toEqual([...result.tokenIds]);
       expect(parts.flatMap((part) => [...part.samplerLogprobs])).toEqual([...result.samplerLogprobs]);
+      expect(parts.flatMap((part) => [...part.drawLogprobs])).toEqual([...result.drawLogprobs]);
       expect(parts.flatMap((part) => [...part.modelLogprobs])).toEqual([...result.modelLogprobs]);
+      expect(parts.flatMap((part) => [...part.cacheVersions])).toEqual([...result.cacheVersions]);
       expect(parts.flatMap((part) => [...part.versions])).toEqual([...result.versions]);
       expect(parts.flatMap((part) => part.topLogprobs ?? [])).toEqual(result.topLogprobs);
     });
@@ -275,10 +280,9 @@ const INVALID: readonly [
 ];
 
 function expectWholeTokens(generation: Generation, vocabularySize: number): void {
-  const { tokenIds, samplerLogprobs, modelLogprobs, versions, usage, finish } = generation;
+  const { tokenIds, samplerLogprobs, drawLogprobs, modelLogprobs, versions, cacheVersions, usage, finish } = generation;
   expect(["stop", "length"]).toContain(finish.kind);
-  expect([samplerLogprobs.length, modelLogprobs.length, versions.length, usage.generatedTokens]).toEqual(
-    new Array(4).fill(tokenIds.length),
-  );
+  const lists = [samplerLogprobs, drawLogprobs, modelLogprobs, versions, cacheVersions];
+  expect([...lists.map(({ length }) => length), usage.generatedTokens]).toEqual(new Array(6).fill(tokenIds.length));
   expect(tokenIds.every((tokenId) => tokenId >= 0 && tokenId < vocabularySize)).toBe(true);
 }

@@ -24,7 +24,8 @@ function describeRemote(
   const setUp = async () => {
     const engine = newEngine();
     const server = await start(engine);
-    const remote = await connectRemote({ kind, url: server.url });
+    // As for an evaluation: what only training needs is NaN where the server does not report it, instead of refused.
+    const remote = await connectRemote({ kind, url: server.url, required: [] });
     const close = async () => {
       remote.close();
       await server.close();
@@ -72,7 +73,10 @@ describe("vLLM", () => {
         expect(plain.samplerLogprobs).toEqual(plain.modelLogprobs);
         const cold = generate({ promptIds: prompt, sampling: { maxTokens: 3, temperature: 0.7 } });
         await expect(cold).rejects.toMatchObject({ code: "REMOTE_LOGPROBS_UNKNOWN" });
-        await expect(cold).rejects.toThrow("temperature 0.7 makes it differ");
+        await expect(cold).rejects.toThrow("it reports them at temperature 1, and temperature 0.7 makes them differ");
+        const cut = await generate({ promptIds: prompt, sampling: { maxTokens: 3, topK: 2, seed: 1 } });
+        expect(cut.samplerLogprobs).toEqual(cut.modelLogprobs);
+        expect([...cut.drawLogprobs]).toEqual([Number.NaN, Number.NaN, Number.NaN]);
       },
     ));
 
@@ -81,7 +85,10 @@ describe("vLLM", () => {
       (engine) => startFakeVllm(engine, "processed"),
       { kind: "vllm" },
       async ({ generate, capabilities }) => {
-        expect(capabilities["sampler-logprobs"]).toEqual({ has: "yes" });
+        expect(capabilities["draw-logprobs"]).toEqual({ has: "yes" });
+        const cut = generate({ promptIds: prompt, sampling: { maxTokens: 3, topP: 0.9 } });
+        await expect(cut).rejects.toMatchObject({ code: "REMOTE_LOGPROBS_UNKNOWN" });
+        await expect(cut).rejects.toThrow("topK, topP or minP makes them differ. Sample without truncation");
         const { samplerLogprobs, modelLogprobs } = await generate({
           promptIds: prompt,
           sampling: { maxTokens: 3, temperature: 0.7 },
@@ -116,7 +123,8 @@ describe("vLLM", () => {
           seed: 3,
           logitBias: new Map([[7, 1.5]]),
         };
-        await expect(generate({ promptIds: prompt, sampling })).rejects.toThrow("logitBias");
+        await generate({ promptIds: prompt, sampling });
+        expect(bodies.at(-1)).toMatchObject({ logit_bias: { 7: 1.5 } });
         await generate({
           promptIds: prompt,
           sampling: { ...sampling, logitBias: new Map() },
@@ -135,11 +143,14 @@ describe("vLLM", () => {
 describe("SGLang", () => {
   test("log-probs after filters come from the list of their own, and the version from the reply", () =>
     withRemote(startFakeSglang, { kind: "sglang" }, async ({ generate, capabilities }, { bodies }) => {
-      const { samplerLogprobs, modelLogprobs, versions, usage } = await generate({
+      const { drawLogprobs, samplerLogprobs, modelLogprobs, versions, usage } = await generate({
         promptIds: prompt,
         sampling: { maxTokens: 4, topK: 1, seed: 1, stopIds: [259] },
       });
-      expect([...samplerLogprobs]).toEqual([0, 0, 0, 0]);
+      expect([...drawLogprobs]).toEqual([0, 0, 0, 0]);
+      expect(samplerLogprobs).toEqual(modelLogprobs);
+      const biased = generate({ promptIds: prompt, sampling: { maxTokens: 1, logitBias: new Map([[7, 1]]) } });
+      await expect(biased).rejects.toThrow("it reports them after penalties and bias, and logitBias makes them differ");
       expect(modelLogprobs.every((logprob) => logprob < -0.5)).toBe(true);
       expect([...versions]).toEqual([3, 3, 3, 3]);
       expect(usage.cachedTokens).toBe(1);
@@ -218,7 +229,7 @@ describe("llama.cpp", () => {
 
   test("a reply with tokens that have no log-prob fails, and is not made up", async () => {
     const server = await startFakeLlamaCpp(newEngine(), [70]);
-    const remote = await connectRemote({ kind: "llama-cpp", url: server.url });
+    const remote = await connectRemote({ kind: "llama-cpp", url: server.url, required: [] });
     const { finish, tokenIds } = await remote.generate({
       ...{ promptIds: prompt, sampling: { maxTokens: 3, logitBias: new Map([[70, 50]]) } },
     });

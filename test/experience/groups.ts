@@ -28,8 +28,10 @@ export function turnOf({ promptIds, replyIds, reward = 0, stateKey, version = 0 
   const reply: SampledTokens = {
     tokenIds: Int32Array.from(replyIds),
     samplerLogprobs: logprobs,
+    drawLogprobs: logprobs,
     modelLogprobs: logprobs,
     versions: new Int32Array(replyIds.length).fill(version),
+    cacheVersions: new Int32Array(replyIds.length).fill(version),
   };
   return {
     promptIds: Int32Array.from(promptIds),

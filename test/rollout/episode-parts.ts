@@ -57,7 +57,9 @@ export function countingEnv(numTurns: number, changes: Partial<TextEnv> = {}): T
 export function turnOf(promptIds: Int32Array, ids: readonly number[]): Turn {
   const tokenIds = Int32Array.from(ids);
   const zeros = new Float32Array(ids.length);
-  const reply = { tokenIds, samplerLogprobs: zeros, modelLogprobs: zeros, versions: new Int32Array(ids.length) };
+  const versions = new Int32Array(ids.length);
+  const logprobs = { samplerLogprobs: zeros, drawLogprobs: zeros, modelLogprobs: zeros };
+  const reply = { tokenIds, ...logprobs, versions, cacheVersions: versions };
   return {
     ...{ promptIds, reply, replyText: format.replyText(reply), messages: [], finish: "stop", reward: 0, metrics: {} },
     ...{ startedMs: 0, generateMs: 0, envMs: 0 },

@@ -65,8 +65,10 @@ export function episodes(script: EpisodeScript) {
     const reply = {
       tokenIds: Int32Array.of(1),
       samplerLogprobs: Float32Array.of(0),
+      drawLogprobs: Float32Array.of(0),
       modelLogprobs: Float32Array.of(0),
       versions,
+      cacheVersions: versions,
     };
     const turn = {
       promptIds: Int32Array.of(1),

@@ -1,13 +1,13 @@
 /** `reroll serve` as a person runs it: a process of its own, a model folder, a real client, a signal at the end. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { cpSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import OpenAI from "openai";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import type { Metrics } from "../../src/flow/metrics.ts";
-import { runConfig } from "../../src/run/run-config.ts";
+import { type RunConfig, type RunInput, runConfig } from "../../src/run/run-config.ts";
 import { trainRun } from "../../src/run/train-run.ts";
 import { silentTracker } from "../../src/tracking/run-tracker.ts";
 
@@ -64,38 +64,100 @@ async function listening(command: Command): Promise<string> {
 /** Others may have changed sources since dist was compiled; npm test compiles it first. */
 const isDistCurrent = compileReason(process.cwd()) === null;
 
-test("a run in one process trains what is served by another", async () => {
-  const runFolder = mkdtempSync(join(tmpdir(), "reroll-remote-run-"));
-  const words = ["serve", folder, "--port", "0", "--api-key", "secret", "--weights-root", runFolder, "--context", "64"];
-  const server = start(FROM_SOURCE, words);
-  const url = await listening(server);
-  const config = runConfig.parse({
+/** A run file against a server in another process. */
+function remoteRun(url: string, steps: number, more: Partial<RunInput> = {}) {
+  return runConfig.parse({
     model: { path: folder },
     device: "cpu",
     engine: { remote: { kind: "reroll", url, apiKey: "secret" } },
     data: { type: "rows", rows: [{ prompt: "a", answer: "b" }] },
     rewards: { default: { type: "contains" } },
     rollout: { groupsPerStep: 2, groupSize: 2, contextLength: 64, sampling: { maxTokens: 8 } },
-    training: { optimizer: { lr: 1e-3 } },
-    loop: { steps: 2, type: "sync" },
+    training: { optimizer: { lr: 1e-2 } },
+    loop: { steps, type: "sync" },
+    ...more,
   });
+}
+
+/** Trains, and expects of every step that its tokens were drawn with the weights it trains. */
+async function expectTrained(runFolder: string, config: RunConfig, isResumed = false): Promise<readonly Metrics[]> {
   const metrics: Metrics[] = [];
   const { position } = await trainRun(config, {
-    folder: runFolder,
-    clock: () => performance.now(),
-    signal: new AbortController().signal,
-    isResumed: false,
+    ...{ folder: runFolder, clock: () => performance.now(), signal: new AbortController().signal, isResumed },
     tracker: { ...silentTracker, log: (_step, _kind, logged) => metrics.push(logged) },
   });
-  expect(position).toEqual({ step: 2, version: 2 });
+  const { steps } = config.loop;
+  expect(position).toEqual({ step: steps, version: steps });
   // Tokens of the second step are of version 1: the server has loaded the weights that the first one made.
-  expect(metrics.map((logged) => logged["train/staleness_max"])).toEqual([0, 0]);
-  for (const logged of metrics) expect(logged["train/sampler_gap_max"]).toBeLessThan(1e-4);
-  expect(await (await fetch(`${url}/health`)).json()).toMatchObject({ status: "ok", version: 2 });
+  expect(metrics.map((logged) => logged["train/staleness_max"])).toEqual(metrics.map(() => 0));
+  for (const logged of metrics) {
+    expect(logged["train/sampler_gap_max"]).toBeLessThan(1e-4);
+    expect(logged["rollout/failed_share"]).toBe(0);
+  }
+  return metrics;
+}
+
+function serveWords(root: string, port: number): readonly string[] {
+  const words = ["--api-key", "secret", "--weights-root", root, "--context", "64"];
+  return ["serve", folder, "--port", String(port), ...words];
+}
+
+test("one server trains with runs of other processes: a run, the same one resumed, and another after it", async () => {
+  const root = mkdtempSync(join(tmpdir(), "reroll-remote-runs-"));
+  const server = start(FROM_SOURCE, serveWords(root, 0));
+  const url = await listening(server);
+  const every = { checkpoint: { every: 1 } };
+  const health = async () => (await (await fetch(`${url}/health`)).json()) as { run: string };
+  expect(await health()).toMatchObject({ version: 0, run: "" });
+  await expectTrained(join(root, "one"), remoteRun(url, 2, every));
+  const first = await health();
+  expect(first).toMatchObject({ status: "ok", version: 2 });
+  expect(await expectTrained(join(root, "one"), remoteRun(url, 3, every), true)).toHaveLength(1);
+  // Its versions begin at 0 again, below what the server has.
+  await expectTrained(join(root, "two"), remoteRun(url, 1));
+  const last = await health();
+  expect(last).toMatchObject({ status: "ok", version: 1 });
+  expect(last.run).not.toBe(first.run);
   server.child.kill("SIGINT");
   expect(await server.ended).toBe(0);
-  rmSync(runFolder, { recursive: true });
+  rmSync(root, { recursive: true });
 });
+
+test("a server that is killed and started again gets the weights of the run before any of its tokens are trained on", async () => {
+  const root = mkdtempSync(join(tmpdir(), "reroll-remote-restart-"));
+  const port = await freePort();
+  const first = start(FROM_SOURCE, serveWords(root, port));
+  const url = await listening(first);
+  let second: Command | undefined;
+  let numScored = 0;
+  // Replies come one at a time, four per step: it goes down within the second step, and comes back with the weights it started with.
+  const score = () => {
+    if (++numScored === 6) {
+      first.child.kill("SIGKILL");
+      second = start(FROM_SOURCE, serveWords(root, port));
+    }
+    return { value: numScored % 2 };
+  };
+  await expectTrained(
+    join(root, "run"),
+    remoteRun(url, 3, {
+      rewards: { default: { type: "custom", name: "every-other", score } },
+      rollout: { groupsPerStep: 2, groupSize: 2, maxInFlight: 1, contextLength: 64, sampling: { maxTokens: 8 } },
+    }),
+  );
+  expect(await (await fetch(`${url}/health`)).json()).toMatchObject({ status: "ok", version: 3 });
+  second!.child.kill("SIGINT");
+  expect(await second!.ended).toBe(0);
+  rmSync(root, { recursive: true });
+});
+
+async function freePort(): Promise<number> {
+  const probe = createServer();
+  await new Promise<void>((resolve) => probe.listen(0, "127.0.0.1", resolve));
+  const { port } = probe.address() as AddressInfo;
+  await new Promise((resolve) => probe.close(resolve));
+  return port;
+}
 
 test("weights are taken only by a server with a key", async () => {
   const server = start(FROM_SOURCE, ["serve", folder, "--weights-root", folder]);

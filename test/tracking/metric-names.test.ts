@@ -31,7 +31,7 @@ function undescribed(metrics: object): readonly string[] {
 }
 
 const groups = [group(0, [1, 0]), group(1, [0, 1])];
-const report = { failed: [], filtered: [], numGivenUp: 0, numStale: 0, numAborted: 0 };
+const report = { failed: [], filtered: [], numGivenUp: 0, numStale: 0, numAborted: 0, numDroppedPrompts: 0 };
 
 test("those of a rollout and of its samples", () => {
   const metrics = { ...rolloutMetrics(groups, report, 1), ...buildSamples(groups).metrics };
@@ -125,8 +125,10 @@ function group(index: number, rewards: readonly number[]): TrajectoryGroup {
         reply: {
           tokenIds: Int32Array.of(4, 5 + sampleIndex, 6),
           samplerLogprobs: Float32Array.of(-3, -3.5, -3.2),
+          drawLogprobs: Float32Array.of(-3, -3.5, -3.2),
           modelLogprobs: Float32Array.of(-3, -3.5, -3.2),
           versions: Int32Array.of(0, 0, 1),
+          cacheVersions: Int32Array.of(0, 0, 0),
         },
         replyText: "",
         messages: [],

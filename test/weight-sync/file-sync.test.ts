@@ -1,6 +1,16 @@
 /** Weights through files: to a fake SGLang server, and to a real server of this project over a real engine. */
 import { randomUUID } from "node:crypto";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer as createHttpServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -9,7 +19,8 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { loadTokenizer } from "../../src/chat/tokenizer/load-tokenizer.ts";
 import { startThreadedEngine, type ThreadedEngine } from "../../src/generation/local/threaded-engine.ts";
 import { updateWeightsFrom } from "../../src/generation/local/weights-from-folder.ts";
-import { connectRemoteWeights } from "../../src/generation/remote/remote-weights.ts";
+import { connectRemote } from "../../src/generation/remote/connect-remote.ts";
+import { RemoteWeights } from "../../src/generation/remote/remote-weights.ts";
 import { createServer } from "../../src/generation/server/create-server.ts";
 import { loadCausalLm } from "../../src/models/causal-lm/load-causal-lm.ts";
 import { saveCausalLm } from "../../src/models/causal-lm/save-causal-lm.ts";
@@ -92,13 +103,17 @@ test("SGLang is told the folder and the version, and a refusal in its answer is 
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   closing.push(() => void server.close());
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const target = connectRemoteWeights({ kind: "sglang", url, apiKey: "secret" });
+  const target = new RemoteWeights({ kind: "sglang", url, apiKey: "secret", run: "run-a" });
   closing.push(() => target.close());
   const sync = createFileSync({ saveModel: saveText, folder, targets: [target], clock: () => 0 });
   await sync.publish(12);
   const place = join(folder, "v12");
   expect(requests).toEqual([
-    ["/update_weights_from_disk", "Bearer secret", { model_path: place, weight_version: "12", flush_cache: true }],
+    [
+      "/update_weights_from_disk",
+      "Bearer secret",
+      { model_path: place, weight_version: "run-a/12", flush_cache: true },
+    ],
   ]);
   await expect(sync.publish(13)).rejects.toThrow(/did not load .*v13: no such file/);
 });
@@ -126,7 +141,7 @@ test("a server of this project draws with the trainer's new weights, and says so
   const trained = loadCausalLm(TINY, { device: "cpu", dtype: "float32" });
   closing.push(() => trained.dispose());
   noGrad(() => tensorScope(() => trained.parameters().forEach((parameter) => void parameter.mul_(1.5).add_(0.01))));
-  const target = connectRemoteWeights({ kind: "reroll", url, apiKey: "secret" });
+  const target = new RemoteWeights({ run: "run-b", kind: "reroll", url, apiKey: "secret" });
   closing.push(() => target.close());
   const saveModel = async (place: string) => saveCausalLm(trained, place);
   const sync = createFileSync({ saveModel, folder, targets: [target], clock: () => performance.now() });
@@ -144,6 +159,36 @@ test("a server of this project draws with the trainer's new weights, and says so
   const fresh = await startThreadedEngine({ folder: join(folder, "v5"), version: 5, options: { contextLength: 64 } });
   closing.push(() => fresh.close());
   expect(await fresh.generate(request)).toMatchObject({ tokenIds: after.tokenIds, modelLogprobs: after.modelLogprobs });
+});
+
+test("versions are counted per run, and a run whose server was taken over is told so", async () => {
+  const { url } = await startReroll();
+  for (const name of ["a", "b"]) cpSync(TINY, join(folder, name), { recursive: true });
+  const connect = async (run: string) => {
+    const server = { kind: "reroll", url, apiKey: "secret", retryDelayMs: 1 } as const;
+    const weights = new RemoteWeights({ ...server, run });
+    const remote = await connectRemote({ ...server, weights });
+    closing.push(
+      () => weights.close(),
+      () => remote.close(),
+    );
+    return { weights, remote };
+  };
+  const first = await connect("first");
+  await first.weights.loadWeights(join(folder, "a"), 7);
+  expect([...(await first.remote.generate(request)).versions]).toEqual(new Array(6).fill(7));
+  await expect(first.weights.loadWeights(join(folder, "a"), 6)).rejects.toThrow(
+    "version must be at least 7, which this run has published: got 6.",
+  );
+  const second = await connect("second");
+  // A reply of the first run that is under way ends with it.
+  const cut = first.remote.generate({ ...request, sampling: { maxTokens: 50, seed: 1 } });
+  await second.weights.loadWeights(join(folder, "b"), 0);
+  expect([...(await second.remote.generate(request)).versions]).toEqual(new Array(6).fill(0));
+  expect(new Set((await cut).versions).has(0)).toBe(false);
+  const late = await first.remote.generate(request);
+  expect(late).toMatchObject({ finish: { kind: "failed", error: { code: "REMOTE_TAKEN" } } });
+  expect(late.tokenIds).toHaveLength(0);
 });
 
 test("the route needs the key, and takes folders under its root alone", async () => {

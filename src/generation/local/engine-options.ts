@@ -23,6 +23,12 @@ export interface EngineOptions {
    * steady-rows.ts. Default false.
    */
   readonly isSteady?: boolean;
+  /**
+   * New weights make running sequences compute the keys and values of their tokens again, so that every token is drawn as if the
+   * present weights had read the whole sequence. Costs a prefill of everything that runs per update. Default false: they go on with
+   * what older weights have computed.
+   */
+  readonly reprefills?: boolean;
 }
 
 export function resolveOptions(model: CausalLm, options: EngineOptions): Required<EngineOptions> {
@@ -43,8 +49,8 @@ export function resolveOptions(model: CausalLm, options: EngineOptions): Require
       `numBlocks ${numBlocks} of ${blockSize} tokens do not hold one context of ${contextLength} tokens: at least ${blocksPerContext} are needed.`,
     );
   }
-  const { seed = 0, isSteady = false } = options;
-  return { contextLength, maxRunning, maxQueued, maxStepTokens, blockSize, numBlocks, seed, isSteady };
+  const { seed = 0, isSteady = false, reprefills = false } = options;
+  return { contextLength, maxRunning, maxQueued, maxStepTokens, blockSize, numBlocks, seed, isSteady, reprefills };
 }
 
 function expectPositive(sizes: Readonly<Record<string, number>>): void {

@@ -1,9 +1,11 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";
 import { loadTokenizer } from "../../chat/tokenizer/load-tokenizer.ts";
+import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
 import { tinyConfig, tinyModel } from "../../testing/tiny-model.ts";
 import { noGrad } from "../../torch/autograd.ts";
 import { tensor } from "../../torch/create.ts";
+import { tensorScope } from "../../torch/scope.ts";
 import type { GenerateRequest, Sampling } from "../generate.ts";
 import type { EngineOptions } from "./engine-options.ts";
 import { LocalEngine } from "./local-engine.ts";
@@ -175,6 +177,40 @@ test("new weights come in flight: tokens drawn before and after say so", async (
   expect(finish.kind).toBe("length");
 });
 
+test.each([false, true])(
+  "after new weights, tokens are drawn on old keys and values or on new ones (reprefills: %s)",
+  async (reprefills) => {
+    const own = tinyModel(tinyConfig("qwen3"));
+    const engine = new LocalEngine(own, { blockSize: 4, contextLength: 64, reprefills });
+    const change = (changed: CausalLm) =>
+      noGrad(() => tensorScope(() => changed.parameters().forEach((one) => void one.mul_(1.2).add_(0.01))));
+    let numSeen = 0;
+    const swap = () => {
+      if (++numSeen === 12) engine.updateWeights(1, change);
+    };
+    const request = { promptIds: prompt, sampling: { maxTokens: 24, seed: 5 } };
+    // Another one beside it, which is taken off and put back as well.
+    const [reply] = await Promise.all([
+      engine.generate({ ...request, onTokens: swap }),
+      engine.generate({ ...request, promptIds: [7, 7, 7] }),
+    ]);
+    expect([...reply.versions]).toEqual([...new Array<number>(12).fill(0), ...new Array<number>(12).fill(1)]);
+    expect([...reply.cacheVersions.slice(12)]).toEqual(new Array(12).fill(reprefills ? 1 : 0));
+    const gaps: number[] = [];
+    for (let t = 13; t < 24; t++) {
+      // What the new weights say of the same token, from a cache of their own.
+      const promptIds = [...prompt, ...reply.tokenIds.slice(0, t)];
+      const again = await engine.generate({ promptIds, sampling: { maxTokens: 1 }, numTopLogprobs: 29 });
+      const same = again.topLogprobs![0]!.find(({ tokenId }) => tokenId === reply.tokenIds[t])!;
+      gaps.push(Math.abs(same.logprob - reply.modelLogprobs[t]!));
+    }
+    if (reprefills) expect(Math.max(...gaps)).toBeLessThan(1e-5);
+    else expect(Math.max(...gaps)).toBeGreaterThan(1e-3);
+    await engine.close();
+    own.dispose();
+  },
+);
+
 test("requests that draw in one step carry one version, also when a callback brings new weights", async () => {
   const engine = makeEngine();
   const results = await Promise.all([
@@ -235,9 +271,11 @@ test("a reply that was cut goes on under a newer version, and draws as if it had
 });
 let numCut = 0;
 
-test("versions do not fall", () => {
+test("versions are those of whoever publishes: another run may begin below the last one's", async () => {
   const engine = makeEngine({ version: 3 });
-  expect(() => engine.updateWeights(2, () => {})).toThrow(/version must be a whole number of at least 3.*got 2/);
+  engine.updateWeights(2, () => {});
+  expect([...(await engine.generate({ promptIds: prompt, sampling: { maxTokens: 2 } })).versions]).toEqual([2, 2]);
+  expect(() => engine.updateWeights(-1, () => {})).toThrow("version must be a whole number of at least 0: got -1.");
 });
 
 test("a full queue refuses, and says how many it takes", async () => {

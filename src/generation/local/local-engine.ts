@@ -71,14 +71,14 @@ export class LocalEngine implements Engine {
     this.#tokenizer = options.tokenizer;
     this.#options = resolveOptions(model, options);
     this.#version = options.version ?? 0;
-    const { numBlocks, blockSize, contextLength, maxRunning, maxStepTokens, isSteady } = this.#options;
+    const { numBlocks, blockSize, contextLength, maxRunning, maxStepTokens, isSteady, reprefills } = this.#options;
     const { dtype, device } = model.embedding;
     this.#pool = new BlockPool(numBlocks, blockSize);
     this.#cache = new PagedCache(model.config, { numBlocks, blockSize, dtype, device });
     this.#scheduler = new Scheduler(
       this.#pool,
       new SessionCache(this.#pool),
-      { maxRunning, maxStepTokens },
+      { maxRunning, maxStepTokens, reprefills },
       this.#version,
     );
     this.#runner = new ModelRunner(model, this.#cache, { maxRunning, contextLength, isSteady });
@@ -123,13 +123,13 @@ export class LocalEngine implements Engine {
     this.#wake();
   }
 
-  /** New weights between two steps: `apply` writes them, and every token drawn from now on carries this version. */
+  /**
+   * New weights between two steps: `apply` writes them, and every token drawn from now on carries this version. It may be lower than
+   * the one before: versions are counted by whoever publishes, and an engine may serve several of them one after another.
+   */
   updateWeights(version: number, apply: (model: CausalLm) => void): void {
-    if (!Number.isSafeInteger(version) || version < this.#version) {
-      throw new RerollError(
-        "INVALID_VERSION",
-        `version must be a whole number of at least ${this.#version}, the version that this engine has: got ${version}.`,
-      );
+    if (!Number.isSafeInteger(version) || version < 0) {
+      throw new RerollError("INVALID_VERSION", `version must be a whole number of at least 0: got ${version}.`);
     }
     this.#ahead = null;
     apply(this.#model);
@@ -227,9 +227,11 @@ export class LocalEngine implements Engine {
     const version = this.#version;
     this.#ahead = this.#launchAfter(step);
     const { tokenIds, samplerLogprobs, modelLogprobs } = step.read();
+    // All of them before the first callback, which may bring new weights and have the scheduler take every cache away.
+    for (const sequence of step.sequences) {
+      if (this.#pending.has(sequence)) this.#scheduler.complete({ sequence, numTokens: 1, isLast: true });
+    }
     step.sequences.forEach((sequence, row) => {
-      if (!this.#pending.has(sequence)) return;
-      this.#scheduler.complete({ sequence, numTokens: 1, isLast: true });
       this.#take(sequence, drawResult(tokenIds[row]!, samplerLogprobs[row]!, modelLogprobs[row]!), version);
     });
   }

@@ -53,13 +53,15 @@ test.each(options)("frequencies match the distribution of %s", (_name, changes) 
   expect(chiSquare).toBeLessThan(37.4);
 });
 
-test.each(options)("log-probs are those of %s, and those of the model", (_name, changes) => {
+test.each(options)("log-probs are those of %s, of the temperature alone, and of the model", (_name, changes) => {
   const sampling = { ...everyone, ...changes };
   const expected = distribution(sampling);
   const model = softmax(scores);
+  const sampler = softmax(scores.map((score) => score / (sampling.temperature ?? 1)));
   for (const uniform of [0, 0.3, 0.55, 0.8, 0.999]) {
     const [draw] = drawTokens(rowsOf(scores, 1), [request(sampling, uniform)]);
-    expect(draw!.samplerLogprob).toBeCloseTo(Math.log(expected[draw!.tokenId]!), 6);
+    expect(draw!.drawLogprob).toBeCloseTo(Math.log(expected[draw!.tokenId]!), 6);
+    expect(draw!.samplerLogprob).toBeCloseTo(Math.log(sampler[draw!.tokenId]!), 6);
     expect(draw!.modelLogprob).toBeCloseTo(Math.log(model[draw!.tokenId]!), 6);
   }
 });
@@ -70,7 +72,7 @@ test("temperature 0 takes the best token for certain, and the first of equals", 
     request(greedy, 0.9),
     request(greedy, 0.9),
   ]);
-  expect(best).toMatchObject({ tokenId: 1, samplerLogprob: 0 });
+  expect(best).toMatchObject({ tokenId: 1, samplerLogprob: 0, drawLogprob: 0 });
   expect(best!.modelLogprob).toBeCloseTo(3 - Math.log(Math.exp(1) + Math.exp(2) + Math.exp(3)), 6);
   expect(tied).toMatchObject({ tokenId: 0, samplerLogprob: 0 });
 });
@@ -115,7 +117,7 @@ test("the smallest number takes the first token with mass, and one next to 1 the
 test("top-k of 1 and a tiny top-p leave the best token", () => {
   for (const filter of [{ topK: 1 }, { topP: 1e-9 }, { minP: 1 }]) {
     const [draw] = drawTokens(rowsOf(scores, 1), [request({ ...everyone, ...filter }, 0.99)]);
-    expect(draw).toMatchObject({ tokenId: 3, samplerLogprob: 0 });
+    expect(draw).toMatchObject({ tokenId: 3, drawLogprob: 0 });
   }
 });
 

@@ -24,6 +24,7 @@ export interface DrawRequest {
 export type DrawResult = {
   readonly tokenId: number;
   readonly samplerLogprob: number;
+  readonly drawLogprob: number;
   readonly modelLogprob: number;
   readonly topLogprobs: readonly TokenLogprob[];
 } | null;
@@ -39,15 +40,16 @@ export function drawTokens(scores_BV: Tensor, requests: readonly DrawRequest[]):
   return requests.map((_, row) => drawResult(...values(row), tops[row]));
 }
 
-/** A draw, or null where the scores it comes from were not numbers. */
+/** A draw, or null where the scores it comes from were not numbers. A draw by temperature alone is from the sampler's own distribution. */
 export function drawResult(
   tokenId: number,
   samplerLogprob: number,
   modelLogprob: number,
+  drawLogprob = samplerLogprob,
   topLogprobs: readonly TokenLogprob[] = [],
 ): DrawResult {
-  const isGood = tokenId >= 0 && Number.isFinite(samplerLogprob) && Number.isFinite(modelLogprob);
-  return isGood ? { tokenId, samplerLogprob, modelLogprob, topLogprobs } : null;
+  const isGood = tokenId >= 0 && [samplerLogprob, drawLogprob, modelLogprob].every(Number.isFinite);
+  return isGood ? { tokenId, samplerLogprob, drawLogprob, modelLogprob, topLogprobs } : null;
 }
 
 /** Whether a token is drawn from the model's own scores, at some temperature. */
@@ -55,7 +57,7 @@ export function isTemperatureOnly(sampling: Sampling): boolean {
   return !changesScores(sampling) && !filters(sampling);
 }
 
-type RowValues = (row: number) => [tokenId: number, samplerLogprob: number, modelLogprob: number];
+type RowValues = (row: number) => [tokenId: number, samplerLogprob: number, modelLogprob: number, drawLogprob: number];
 
 function drawPlain(scores_BV: Tensor, requests: readonly DrawRequest[]): RowValues {
   const B = requests.length;
@@ -67,7 +69,7 @@ function drawPlain(scores_BV: Tensor, requests: readonly DrawRequest[]): RowValu
     temperatures_B,
     column(({ uniform }) => uniform),
   ).toFloat32Array();
-  return (row) => [out[row]!, out[B + row]!, out[2 * B + row]!];
+  return (row) => [out[row]!, out[B + row]!, out[2 * B + row]!, out[B + row]!];
 }
 
 function draw(scores_BV: Tensor, requests: readonly DrawRequest[]): RowValues {
@@ -81,23 +83,29 @@ function draw(scores_BV: Tensor, requests: readonly DrawRequest[]): RowValues {
   // Temperature 0 is drawn as the best token; any temperature serves for the rest of the row's arithmetic.
   const temperatureOf = ({ sampling }: DrawRequest) => sampling.temperature || 1;
   const isTempered = requests.some((request) => temperatureOf(request) !== 1);
-  const tempered_BV = isTempered ? changed_BV.div(column(temperatureOf)) : changed_BV;
-  const filtered_BV = requests.some(({ sampling }) => filters(sampling)) ? filter(tempered_BV, column) : tempered_BV;
-  const sampler_BV = filtered_BV === z_BV ? model_BV : filtered_BV.logSoftmax(-1);
+  const temper = (scores: Tensor) => (isTempered ? scores.div(column(temperatureOf)) : scores);
+  const tempered_BV = temper(z_BV);
+  const sampler_BV = tempered_BV === z_BV ? model_BV : tempered_BV.logSoftmax(-1);
+  const penalized_BV = changed_BV === z_BV ? tempered_BV : temper(changed_BV);
+  const filtered_BV = requests.some(({ sampling }) => filters(sampling)) ? filter(penalized_BV, column) : penalized_BV;
+  const draw_BV = filtered_BV === tempered_BV ? sampler_BV : filtered_BV.logSoftmax(-1);
   const best_B1 = changed_BV.argmax(-1, true);
   const isGreedy_B1 = column(({ sampling }) => (sampling.temperature === 0 ? 1 : 0)).gt(0);
   const uniform_B1 = column(({ uniform }) => uniform);
   const isAllGreedy = requests.every(({ sampling }) => sampling.temperature === 0);
-  const token_B1 = isAllGreedy ? best_B1 : best_B1.where(isGreedy_B1, invert(sampler_BV, uniform_B1, best_B1));
+  const token_B1 = isAllGreedy ? best_B1 : best_B1.where(isGreedy_B1, invert(draw_BV, uniform_B1, best_B1));
   const tokens = token_B1.flatten().toArray();
-  const samplerLogprobs = sampler_BV.gather(1, token_B1).where(isGreedy_B1.logicalNot(), 0).flatten().toArray();
+  const isRandom_B1 = isGreedy_B1.logicalNot();
+  const logprobsOf = (from_BV: Tensor) => from_BV.gather(1, token_B1).where(isRandom_B1, 0).flatten().toArray();
+  const samplerLogprobs = logprobsOf(sampler_BV);
+  const drawLogprobs = draw_BV === sampler_BV ? samplerLogprobs : logprobsOf(draw_BV);
   const modelLogprobs = model_BV.gather(1, token_B1).flatten().toArray();
-  return (row) => [tokens[row]!, samplerLogprobs[row]!, modelLogprobs[row]!];
+  return (row) => [tokens[row]!, samplerLogprobs[row]!, modelLogprobs[row]!, drawLogprobs[row]!];
 }
 
 /** The token in whose part of the cumulative distribution the number falls. */
-function invert(sampler_BV: Tensor, uniform_B1: Tensor, best_B1: Tensor): Tensor {
-  const cumulative_BV = sampler_BV.exp().cumsum(-1);
+function invert(draw_BV: Tensor, uniform_B1: Tensor, best_B1: Tensor): Tensor {
+  const cumulative_BV = draw_BV.exp().cumsum(-1);
   const total_B1 = cumulative_BV.narrow(1, cumulative_BV.size(1) - 1, 1);
   const drawn_B1 = ops.searchSorted(cumulative_BV, total_B1.mul(uniform_B1), false, true);
   // A goal that was rounded up to the total is nobody's: the last token with mass would be as good as the best.

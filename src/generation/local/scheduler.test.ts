@@ -269,6 +269,7 @@ interface Sizes {
   readonly blockSize: number;
   readonly maxRunning: number;
   readonly maxStepTokens: number;
+  readonly reprefills?: boolean;
 }
 
 /** An engine without a model: what would be keys and values is the version and all tokens up to that place. */
@@ -281,9 +282,10 @@ class FakeEngine {
   readonly #cells: { version: number; prefix: string }[] = [];
   readonly #computed = new Map<Sequence, number>();
 
-  constructor({ numBlocks, blockSize, maxRunning, maxStepTokens }: Sizes) {
+  constructor({ numBlocks, blockSize, maxRunning, maxStepTokens, reprefills = false }: Sizes) {
     this.pool = new BlockPool(numBlocks, blockSize);
-    this.scheduler = new Scheduler(this.pool, new SessionCache(this.pool), { maxRunning, maxStepTokens }, 0);
+    const limits = { maxRunning, maxStepTokens, reprefills };
+    this.scheduler = new Scheduler(this.pool, new SessionCache(this.pool), limits, 0);
   }
 
   add(promptIds: ArrayLike<number>, sessionId?: string): Sequence {
@@ -307,7 +309,8 @@ class FakeEngine {
       const ended = piece.isLast ? [piece.sequence, ...followers] : [];
       for (const sequence of ended) {
         this.#expectPrefix(sequence, followers.includes(sequence));
-        sequence.append({ tokenId: 50 + sequence.length, samplerLogprob: 0, modelLogprob: 0, topLogprobs: [] }, 0);
+        const certain = { samplerLogprob: 0, drawLogprob: 0, modelLogprob: 0, topLogprobs: [] };
+        sequence.append({ tokenId: 50 + sequence.length, ...certain }, 0);
       }
       for (const sequence of [piece.sequence, ...followers]) this.#computed.set(sequence, sequence.numComputed);
     }

@@ -14,6 +14,8 @@ interface SchedulerLimits {
   readonly maxRunning: number;
   /** Tokens that one step computes. */
   readonly maxStepTokens: number;
+  /** Whether new weights make running sequences compute their keys and values again. */
+  readonly reprefills: boolean;
 }
 
 /** Part of a step: the next `numTokens` uncomputed tokens of a sequence. */
@@ -130,7 +132,10 @@ export class Scheduler {
     else this.#giveBack(sequence);
   }
 
-  /** New weights: no prompt may start from keys and values of the old ones. Running sequences go on with theirs. */
+  /**
+   * New weights: no prompt may start from keys and values of the old ones. Running sequences go on with theirs, or start over with
+   * their tokens and compute them again, oldest first.
+   */
   setVersion(version: number): void {
     this.#version = version;
     this.#sessions.clear();
@@ -138,7 +143,8 @@ export class Scheduler {
     const followers = [...this.#leaders.values()].flatMap((leader) => leader.followers.splice(0));
     this.#leaders.clear();
     this.#waiting.unshift(...followers);
-    for (const sequence of this.#running) sequence.prefixKeys = null;
+    if (this.#limits.reprefills) for (const sequence of [...this.#running].reverse()) this.#preempt(sequence);
+    else for (const sequence of this.#running) sequence.prefixKeys = null;
   }
 
   /** The next sequence that can start. Those with the prompt of one that is being computed are handed to that one. */
@@ -153,6 +159,8 @@ export class Scheduler {
 
   #start(sequence: Sequence): void {
     this.#running.add(sequence);
+    // Whatever cache it starts from was computed by these weights: others are forgotten when new ones come.
+    sequence.cacheVersion = this.#version;
     if (sequence.isStarting) this.#leaders.set(sequence.promptKey, sequence);
   }
 
@@ -170,6 +178,7 @@ export class Scheduler {
       for (const block of leader.blocks.slice(0, numFull)) this.#pool.share(block);
       if (tail !== undefined && own !== undefined) copies.push({ from: tail, to: own });
       follower.prefixKeys = leader.prefixKeys === null ? null : [...leader.prefixKeys];
+      follower.cacheVersion = leader.cacheVersion;
       follower.numComputed = leader.length;
       follower.numCached = leader.length;
       this.#running.add(follower);

@@ -6,6 +6,7 @@ import { type PrefixKey, prefixKey } from "./block-pool.ts";
 interface Draw {
   readonly tokenId: number;
   readonly samplerLogprob: number;
+  readonly drawLogprob: number;
   readonly modelLogprob: number;
   readonly topLogprobs: readonly TokenLogprob[];
 }
@@ -31,12 +32,16 @@ export class Sequence {
   blocks: number[] = [];
   /** Names of the full blocks that others may use; null once keys of different weights are mixed in. */
   prefixKeys: PrefixKey[] | null = [];
+  /** The oldest version of the weights that computed keys and values in the cache. */
+  cacheVersion = 0;
   /** Sequences with the same prompt that wait for this one's cache. */
   followers: Sequence[] = [];
   // One value per drawn token, in plain memory that grows with `buffer`: an object per token would be work for the collector.
   #samplerLogprobs = new Float32Array(16);
+  #drawLogprobs = new Float32Array(16);
   #modelLogprobs = new Float32Array(16);
   #versions = new Int32Array(16);
+  #cacheVersions = new Int32Array(16);
   readonly #topLogprobs: (readonly TokenLogprob[])[] = [];
 
   constructor(id: number, request: GenerateRequest, seed: number) {
@@ -82,13 +87,17 @@ export class Sequence {
       this.#buffer = doubled(this.#buffer, new Int32Array(2 * this.#buffer.length));
     if (numDrawn === this.#versions.length) {
       this.#samplerLogprobs = doubled(this.#samplerLogprobs, new Float32Array(2 * numDrawn));
+      this.#drawLogprobs = doubled(this.#drawLogprobs, new Float32Array(2 * numDrawn));
       this.#modelLogprobs = doubled(this.#modelLogprobs, new Float32Array(2 * numDrawn));
       this.#versions = doubled(this.#versions, new Int32Array(2 * numDrawn));
+      this.#cacheVersions = doubled(this.#cacheVersions, new Int32Array(2 * numDrawn));
     }
     this.#buffer[this.length++] = draw.tokenId;
     this.#samplerLogprobs[numDrawn] = draw.samplerLogprob;
+    this.#drawLogprobs[numDrawn] = draw.drawLogprob;
     this.#modelLogprobs[numDrawn] = draw.modelLogprob;
     this.#versions[numDrawn] = version;
+    this.#cacheVersions[numDrawn] = this.cacheVersion;
     if (this.numTopLogprobs > 0) this.#topLogprobs.push(draw.topLogprobs);
   }
 
@@ -98,8 +107,10 @@ export class Sequence {
     const tokens = {
       tokenIds: this.#buffer.slice(this.promptLength + start, this.length),
       samplerLogprobs: this.#samplerLogprobs.slice(start, end),
+      drawLogprobs: this.#drawLogprobs.slice(start, end),
       modelLogprobs: this.#modelLogprobs.slice(start, end),
       versions: this.#versions.slice(start, end),
+      cacheVersions: this.#cacheVersions.slice(start, end),
     };
     return this.numTopLogprobs > 0 ? { ...tokens, topLogprobs: this.#topLogprobs.slice(start) } : tokens;
   }

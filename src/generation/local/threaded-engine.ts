@@ -4,6 +4,7 @@
  * Weights are handed over without a copy. When the thread fails, every request ends as failed and every call rejects.
  */
 import { RerollError } from "../../errors/reroll-error.ts";
+import { joinTokens } from "../../flow/sampled-tokens.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { moved, oneWay } from "../../workers/luggage.ts";
 import type { Remote } from "../../workers/remote.ts";
@@ -127,10 +128,7 @@ function broken(how: string): RerollError {
 
 function failed({ promptIds }: GenerateRequest, error: RerollError): Generation {
   return {
-    tokenIds: new Int32Array(),
-    samplerLogprobs: new Float32Array(),
-    modelLogprobs: new Float32Array(),
-    versions: new Int32Array(),
+    ...joinTokens([]),
     finish: { kind: "failed", error },
     usage: { promptTokens: promptIds.length, cachedTokens: 0, generatedTokens: 0 },
   };

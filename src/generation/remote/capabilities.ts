@@ -5,6 +5,7 @@ export type CapabilityName =
   | "token-ids-in"
   | "token-ids-out"
   | "sampler-logprobs"
+  | "draw-logprobs"
   | "model-logprobs"
   | "top-logprobs"
   | "seed"
@@ -47,6 +48,6 @@ function entriesOf(capabilities: Capabilities): readonly (readonly [CapabilityNa
 }
 
 const CAPABILITY_NAMES: readonly CapabilityName[] = [
-  ...(["token-ids-in", "token-ids-out", "sampler-logprobs", "model-logprobs", "top-logprobs"] as const),
-  ...(["seed", "stop-ids", "stop-strings", "versions", "partial-replies"] as const),
+  ...(["token-ids-in", "token-ids-out", "sampler-logprobs", "draw-logprobs", "model-logprobs"] as const),
+  ...(["top-logprobs", "seed", "stop-ids", "stop-strings", "versions", "partial-replies"] as const),
 ];

@@ -16,15 +16,14 @@ import {
   REQUIRED_FOR_TRAINING,
   requireCapabilities,
 } from "./capabilities.ts";
-import type { Dialect, RemoteFacts, RemoteKind } from "./dialect.ts";
+import { type Dialect, isWeightsLost, type RemoteFacts } from "./dialect.ts";
+import { dialectOf, type RemoteKind } from "./dialects.ts";
 import { HttpClient } from "./http-client.ts";
-import { llamaCppDialect } from "./llama-cpp-dialect.ts";
-import type { LogprobMeaning } from "./logprob-meaning.ts";
-import { rerollDialect, vllmDialect } from "./openai-dialect.ts";
+import { type LogprobMeaning, refuseUnknownLogprobs } from "./logprob-meaning.ts";
 import { findMeaning, repeatsSeeds } from "./probe.ts";
 import { isRemoteFault, retryAfterOf } from "./remote-fault.ts";
+import type { RemoteWeights } from "./remote-weights.ts";
 import { createRetryDelays, type RetryOptions } from "./retry.ts";
-import { sglangDialect } from "./sglang-dialect.ts";
 import { isSinkFailure, TokenSink } from "./token-sink.ts";
 
 export interface RemoteOptions extends RetryOptions {
@@ -34,8 +33,10 @@ export interface RemoteOptions extends RetryOptions {
   readonly apiKey?: string;
   /** Default: the first model of the server. */
   readonly model?: string;
-  /** The version of the weights there, for servers that do not say it. Asked for every request. Default: always 0. */
+  /** The version of the weights there, for servers that do not say it. Asked for every request. Default: what `weights` has published, or 0. */
   readonly version?: () => number;
+  /** Where the server gets its weights from. Tokens of any others are not taken: a server that has lost these is given them again first. */
+  readonly weights?: RemoteWeights;
   /** The longest silence of the server that is waited for. Default 5 minutes. */
   readonly timeoutMs?: number;
   /** Requests beyond these wait. Default 256. */
@@ -50,6 +51,8 @@ export interface RemoteEngine {
   readonly capabilities: Capabilities;
   /** What the server lacks, in whole or in part: one line each, for a person. */
   readonly missing: readonly string[];
+  /** Throws where tokens drawn this way could not be trained on, since the server does not report the sampler's log-probs of them. */
+  expectTrainable(sampling: Sampling): void;
   close(): void;
 }
 
@@ -61,28 +64,19 @@ export async function connectRemote(options: RemoteOptions): Promise<RemoteEngin
   try {
     const facts = await readFacts(dialect, http, options);
     const generateAs = (meaning: LogprobMeaning) => createGenerate({ dialect, http, facts, meaning, options });
-    const meaning = dialect.meaning ?? (await findMeaning(dialect.kind, generateAs));
+    const meaning = await findMeaning(dialect.meanings, generateAs);
     const generate = generateAs(meaning);
     const capabilities = { ...dialect.capabilities(meaning), seed: await repeatsSeeds(generate) };
     requireCapabilities(capabilities, required, http.url);
-    return { generate, facts, capabilities, missing: missingOf(capabilities), close: () => http.close() };
+    return {
+      ...{ generate, facts, capabilities, missing: missingOf(capabilities) },
+      expectTrainable: (sampling) => refuseUntrainable(dialect, meaning, sampling),
+      close: () => http.close(),
+    };
   } catch (cause) {
     http.close();
     throw cause;
   }
-}
-
-const DIALECTS: Readonly<Record<RemoteKind, Dialect>> = {
-  reroll: rerollDialect,
-  vllm: vllmDialect,
-  sglang: sglangDialect,
-  "llama-cpp": llamaCppDialect,
-};
-
-function dialectOf(kind: RemoteKind): Dialect {
-  if (Object.hasOwn(DIALECTS, kind)) return DIALECTS[kind];
-  const known = Object.keys(DIALECTS).join(", ");
-  throw new RerollError("INVALID_OPTION", `connectRemote has no kind "${kind}". Kinds: ${known}.`, { kind });
 }
 
 /** A server that is starting up gets the same patience as one that is busy. */
@@ -111,11 +105,14 @@ interface GenerateParts {
 function createGenerate(parts: GenerateParts): Generate {
   const { dialect, facts, meaning, options } = parts;
   const delayOf = createRetryDelays(options);
+  // Who does without the sampler's log-probs, as for an evaluation, gets NaN for them.
+  const needsLogprobs = (options.required ?? REQUIRED_FOR_TRAINING).includes("sampler-logprobs");
   return async (request) => {
     // The size of the vocabulary is not known here; the server checks it.
     checkRequest(request, { contextLength: facts.contextLength, vocabSize: Infinity });
     refuseFarBias(request.sampling);
-    dialect.refuse(request, meaning);
+    dialect.refuse(request);
+    if (needsLogprobs) refuseUntrainable(dialect, meaning, request.sampling);
     const sink = new TokenSink(request);
     for (let attempt = 1; ; attempt++) {
       const outcome = await attemptOnce(parts, request, sink);
@@ -128,6 +125,10 @@ function createGenerate(parts: GenerateParts): Generate {
       sink.restart();
     }
   };
+}
+
+function refuseUntrainable(dialect: Dialect, meaning: LogprobMeaning, sampling: Sampling): void {
+  if (!dialect.reportsAll) refuseUnknownLogprobs(meaning, sampling, dialect.title, dialect.remedies?.[meaning]);
 }
 
 /** JSON has no infinity, and servers cut larger values off without a word. */
@@ -152,11 +153,15 @@ async function attemptOnce(parts: GenerateParts, request: GenerateRequest, sink:
   const { signal } = request;
   const aborted = { kind: "ended", finish: { kind: "aborted" }, cachedTokens: 0 } as const;
   if (signal?.aborted) return aborted;
+  const { weights } = options;
+  const announced = weights?.announced;
+  const numLoads = weights?.numLoads ?? 0;
   try {
     const ending = await dialect.run({
       ...{ http, facts, request, meaning, signal },
       maxTokens: Math.min(request.sampling.maxTokens, facts.contextLength - request.promptIds.length),
-      version: options.version?.() ?? 0,
+      version: options.version?.() ?? announced?.version ?? 0,
+      run: announced?.run,
       push: (tokens) => sink.push(tokens),
       numTokens: () => sink.position,
     });
@@ -164,9 +169,26 @@ async function attemptOnce(parts: GenerateParts, request: GenerateRequest, sink:
   } catch (cause) {
     if (signal?.aborted) return aborted;
     if (isRemoteFault(cause)) return { kind: "faulty", fault: cause };
-    if (isSinkFailure(cause)) return { kind: "ended", finish: { kind: "failed", error: cause }, cachedTokens: 0 };
+    if (isWeightsLost(cause)) return restoreWeights(weights!, numLoads, cause);
+    if (cause instanceof RerollError && cause.code === "REMOTE_TAKEN") return failedBy(cause);
+    if (isSinkFailure(cause)) return failedBy(cause);
     throw cause;
   }
+}
+
+/** Then the request is tried again; where the weights cannot be restored, it has failed. */
+async function restoreWeights(weights: RemoteWeights, numLoads: number, lost: RerollError): Promise<Outcome> {
+  try {
+    await weights.restore(numLoads);
+    return { kind: "faulty", fault: lost };
+  } catch (cause) {
+    if (cause instanceof RerollError) return failedBy(cause);
+    throw cause;
+  }
+}
+
+function failedBy(error: RerollError): Outcome {
+  return { kind: "ended", finish: { kind: "failed", error }, cachedTokens: 0 };
 }
 
 async function sleepUnlessAborted(delayMs: number, signal: AbortSignal | undefined): Promise<void> {

@@ -1,17 +1,23 @@
-/** How one kind of server is spoken to. */
+/** How one kind of server is spoken to. A dialect is a file of its own and a line in dialects.ts. */
+import { RerollError } from "../../errors/reroll-error.ts";
 import type { Finish, GenerateRequest } from "../generate.ts";
 import type { Capabilities } from "./capabilities.ts";
 import type { HttpClient } from "./http-client.ts";
 import type { LogprobMeaning } from "./logprob-meaning.ts";
 import type { ReportedTokens } from "./token-sink.ts";
 
-export type RemoteKind = "reroll" | "vllm" | "sglang" | "llama-cpp";
-
 /** What a server says about itself. */
 export interface RemoteFacts {
   readonly model: string;
   /** Tokens of prompt and reply together. */
   readonly contextLength: number;
+}
+
+/** Weights as they are announced to a server: versions are counted per run. */
+export interface AnnouncedWeights {
+  /** Names the process that publishes, once and for all: letters, digits and dashes. */
+  readonly run: string;
+  readonly version: number;
 }
 
 /** One attempt at a request. */
@@ -24,6 +30,8 @@ export interface RemoteCall {
   readonly meaning: LogprobMeaning;
   /** The version of tokens of which the server does not say it. */
   readonly version: number;
+  /** The run whose weights the server must have; undefined where any will do. Tokens of others must not be pushed: see `expectRun`. */
+  readonly run: string | undefined;
   readonly signal: AbortSignal | undefined;
   /** Takes tokens in order. */
   push(tokens: ReportedTokens): void;
@@ -37,21 +45,54 @@ export interface RemoteEnding {
 }
 
 export interface Dialect {
-  readonly kind: RemoteKind;
   /** How to call it in messages. */
   readonly title: string;
-  /** Undefined: it is found out by trying. */
-  readonly meaning: LogprobMeaning | undefined;
+  /** What its log-probs can mean, depending on how the server was started. Where there are two, "model" is the first, and trying tells which it is. */
+  readonly meanings: readonly [LogprobMeaning, LogprobMeaning?];
+  /** Whether it reports every log-prob of a token by name, so that nothing has to be concluded from `meanings`. */
+  readonly reportsAll?: boolean;
+  /** What to do about log-probs that training cannot use, by what they mean. */
+  readonly remedies?: Readonly<Partial<Record<LogprobMeaning, string>>>;
   readFacts(http: HttpClient, model: string | undefined): Promise<RemoteFacts>;
   /** What it can do, given what its log-probs mean. Things that need a trial are filled in later. */
   capabilities(meaning: LogprobMeaning): Omit<Capabilities, "seed">;
   /** Throws for a request that this kind of server cannot serve. */
-  refuse(request: GenerateRequest, meaning: LogprobMeaning): void;
+  refuse(request: GenerateRequest): void;
   /** Throws REMOTE_FAULT for what may heal, anything else for what will not. */
   run(call: RemoteCall): Promise<RemoteEnding>;
+  /** The request that makes it load the weights of a folder. Absent where it has no such route: then it cannot be trained with. */
+  readonly loadRequest?: (
+    folder: string,
+    weights: AnnouncedWeights,
+  ) => { readonly path: string; readonly body: object };
 }
 
 /** How a reply ended that reached a limit: the one that was asked for, or the end of the context. */
 export function lengthFinish({ request, numTokens }: RemoteCall): Finish {
   return { kind: "length", limit: numTokens() >= request.sampling.maxTokens ? "max-tokens" : "context" };
+}
+
+/**
+ * Throws unless the server has the weights of this run. A server that has started again has those of no run, and gets them again;
+ * one that another run has taken over stays that run's.
+ *
+ * @param told the run of the weights that the server has; "" for none
+ */
+export function expectRun({ http, run }: RemoteCall, told: string): void {
+  if (run === undefined || told === run) return;
+  if (told === "") {
+    throw new RerollError(WEIGHTS_LOST, `${http.url} has started again and lost the weights of this run.`, {});
+  }
+  throw new RerollError(
+    "REMOTE_TAKEN",
+    `${http.url} has been given the weights of another run since this one began. A server samples for one run at a time: stop one of them, or give each its own server.`,
+    { url: http.url },
+  );
+}
+
+const WEIGHTS_LOST = "REMOTE_WEIGHTS_LOST";
+
+/** Whether a reply was refused because its server has to be given the weights of the run again. */
+export function isWeightsLost(cause: unknown): cause is RerollError {
+  return cause instanceof RerollError && cause.code === WEIGHTS_LOST;
 }

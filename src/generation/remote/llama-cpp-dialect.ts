@@ -17,13 +17,16 @@ import { refuseStatus, remoteFault } from "./remote-fault.ts";
 const yes = { has: "yes" } as const;
 
 export const llamaCppDialect: Dialect = {
-  kind: "llama-cpp",
   title: "llama.cpp",
-  meaning: "sampler",
+  meanings: ["draw"],
   readFacts,
   capabilities: () => ({
     ...{ "token-ids-in": yes, "token-ids-out": yes },
-    "sampler-logprobs": { has: "partly", note: "a reply with a token that ends inside a character fails." },
+    "sampler-logprobs": {
+      has: "partly",
+      note: "a reply with a token that ends inside a character fails, and truncated sampling is refused.",
+    },
+    "draw-logprobs": yes,
     "model-logprobs": { has: "partly", note: "they are NaN unless temperature is 1 and there are no filters." },
     "top-logprobs": { has: "partly", note: "only at temperature 1 without filters." },
     "stop-ids": {
@@ -130,10 +133,12 @@ function pushTokens(
   const { sampling, numTopLogprobs = 0 } = call.request;
   const kept = probabilities.slice(0, count);
   const logprobs = kept.map(({ prob }) => Math.log(prob));
+  const versions = kept.map(() => call.version);
   call.push({
     tokenIds: tokens.slice(0, count),
     ...splitLogprobs(logprobs, call.meaning, sampling),
-    versions: kept.map(() => call.version),
+    versions,
+    cacheVersions: versions,
     topLogprobs: kept.map(({ top_probs: likeliest }) =>
       likeliest.slice(0, numTopLogprobs).map(({ id, prob }) => ({ tokenId: id, logprob: Math.log(prob) })),
     ),

@@ -3,15 +3,22 @@
  *
  * Fields as in vLLM's `completion/protocol.py` (read in August 2026): `prompt` as ids, `return_token_ids`, `logprobs`,
  * `return_tokens_as_token_ids`, `stop_token_ids`, `ignore_eos`, `session_id`. Our server adds `sampler_logprobs`,
- * `model_logprobs` and `versions`. Replies are streamed, so that one that is broken off keeps its tokens.
+ * `draw_logprobs`, `model_logprobs`, `versions` and `cache_versions`, and says in a header whose weights it has. Replies are streamed, so that one that is broken off keeps its tokens.
  */
 import { z } from "zod";
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { Finish, TokenLogprob } from "../generate.ts";
-import { type Dialect, lengthFinish, type RemoteCall, type RemoteEnding, type RemoteFacts } from "./dialect.ts";
+import {
+  type Dialect,
+  expectRun,
+  lengthFinish,
+  type RemoteCall,
+  type RemoteEnding,
+  type RemoteFacts,
+} from "./dialect.ts";
 import { readEvents } from "./event-reader.ts";
 import { type HttpClient, parseJson } from "./http-client.ts";
-import { refuseUnknownLogprobs, splitLogprobs } from "./logprob-meaning.ts";
+import { splitLogprobs } from "./logprob-meaning.ts";
 import { refuseStatus, remoteFault, streamError } from "./remote-fault.ts";
 import type { ReportedTokens } from "./token-sink.ts";
 
@@ -20,43 +27,50 @@ const STREAM_INTERVAL = 16;
 
 /** Our own server says everything; its log-probs need no interpretation. */
 export const rerollDialect: Dialect = {
-  kind: "reroll",
   title: "reroll",
-  meaning: "sampler",
+  meanings: ["draw"],
+  reportsAll: true,
   readFacts: readModelFacts,
   capabilities: () => ({
-    ...{ "token-ids-in": yes, "token-ids-out": yes, "sampler-logprobs": yes, "model-logprobs": yes },
+    ...{ "token-ids-in": yes, "token-ids-out": yes },
+    ...{ "sampler-logprobs": yes, "draw-logprobs": yes, "model-logprobs": yes },
     ...{ "top-logprobs": yes, "stop-ids": yes, "stop-strings": yes, versions: yes, "partial-replies": yes },
   }),
   refuse: () => {},
   run: runCompletion,
+  loadRequest: (folder, { run, version }) => ({ path: "/v1/weights", body: { path: folder, version, run } }),
 };
 
 const RAW_LOGPROBS_REMEDY =
-  "Start vLLM with --logprobs-mode processed_logprobs, or sample at temperature 1 without filters.";
+  "Sample at temperature 1, or start vLLM with --logprobs-mode processed_logprobs and sample without truncation.";
 
 export const vllmDialect: Dialect = {
-  kind: "vllm",
   title: "vLLM",
-  meaning: undefined,
+  meanings: ["model", "draw"],
+  remedies: {
+    model: RAW_LOGPROBS_REMEDY,
+    draw: "Sample without truncation, or start vLLM with --logprobs-mode raw_logprobs and sample at temperature 1.",
+  },
   readFacts: readModelFacts,
   capabilities: (meaning) => ({
     ...{ "token-ids-in": yes, "token-ids-out": yes, "stop-ids": yes, "stop-strings": yes, "partial-replies": yes },
     "sampler-logprobs":
-      meaning === "sampler"
-        ? yes
+      meaning === "draw"
+        ? { has: "partly", note: "truncated sampling (topK, topP, minP, penalties, bias) is refused." }
         : { has: "partly", note: `it reports the model's own log-probs. ${RAW_LOGPROBS_REMEDY}` },
+    "draw-logprobs":
+      meaning === "draw" ? yes : { has: "partly", note: "they are NaN unless tokens are drawn from the model itself." },
     "model-logprobs":
-      meaning === "sampler"
+      meaning === "draw"
         ? { has: "partly", note: "they are NaN unless temperature is 1 and there are no filters." }
         : yes,
     "top-logprobs":
-      meaning === "sampler"
+      meaning === "draw"
         ? { has: "partly", note: "they are those of the distribution that tokens are drawn from." }
         : yes,
     versions: { has: "no", note: "replies do not say them; the version that the caller gives is used." },
   }),
-  refuse: ({ sampling }, meaning) => refuseUnknownLogprobs(meaning, sampling, "vLLM", RAW_LOGPROBS_REMEDY),
+  refuse: () => {},
   run: runCompletion,
 };
 
@@ -101,8 +115,10 @@ const choiceSchema = z.object({
     })
     .nullish(),
   sampler_logprobs: logprobList.nullish(),
+  draw_logprobs: logprobList.nullish(),
   model_logprobs: logprobList.nullish(),
   versions: numbers.nullish(),
+  cache_versions: numbers.nullish(),
 });
 
 const chunkSchema = z.object({
@@ -119,6 +135,8 @@ async function runCompletion(call: RemoteCall): Promise<RemoteEnding> {
   const url = http.url + path;
   const response = await http.send({ method: "POST", path, body: bodyOf(call), ...(signal && { signal }) });
   await refuseStatus(response);
+  // Said before the first token. A server that changes hands later ends its replies first.
+  expectRun(call, response.header("x-reroll-run") ?? "");
   let finish: Finish | undefined;
   let cachedTokens = 0;
   for await (const data of readEvents(response.chunks(), url)) {
@@ -176,18 +194,22 @@ function tokensOf(choice: CompletionChoice, call: RemoteCall, url: string): Repo
   if (!tokenIds) throw withoutTokenIds(url);
   const reported = logprobs?.token_logprobs ?? tokenIds.map(() => Number.NaN);
   const split = splitLogprobs(reported, call.meaning, call.request.sampling);
-  const tokens = {
+  const versions = choice.versions ?? tokenIds.map(() => call.version);
+  const lists = {
     tokenIds,
     samplerLogprobs: choice.sampler_logprobs ?? split.samplerLogprobs,
+    drawLogprobs: choice.draw_logprobs ?? split.drawLogprobs,
     modelLogprobs: choice.model_logprobs ?? split.modelLogprobs,
-    versions: choice.versions ?? tokenIds.map(() => call.version),
-    topLogprobs: topLogprobsOf(choice, call),
+    versions,
+    cacheVersions: choice.cache_versions ?? versions,
   };
-  const lengths = [tokens.samplerLogprobs.length, tokens.modelLogprobs.length, tokens.versions.length];
+  const lengths = Object.values(lists).map(({ length }) => length);
   if (lengths.some((length) => length !== tokenIds.length)) {
-    throw remoteFault(`${url} sent ${tokenIds.length} tokens with ${lengths.join(", ")} log-probs and versions`);
+    throw remoteFault(
+      `${url} sent ${tokenIds.length} tokens with ${lengths.slice(1).join(", ")} log-probs and versions`,
+    );
   }
-  return tokens;
+  return { ...lists, topLogprobs: topLogprobsOf(choice, call) };
 }
 
 /** vLLM adds the drawn token to the likeliest; the best ones are those that were asked for. */

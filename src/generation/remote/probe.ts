@@ -1,7 +1,7 @@
 /** Trials that find out what a server does not say about itself. */
 import type { Generate, Generation, Sampling } from "../generate.ts";
 import type { Capability } from "./capabilities.ts";
-import type { RemoteKind } from "./dialect.ts";
+import type { Dialect } from "./dialect.ts";
 import type { LogprobMeaning } from "./logprob-meaning.ts";
 
 /** Low ids exist in every vocabulary. Several prompts, because a model that is certain tells nothing. */
@@ -18,21 +18,21 @@ const COLD = 0.1;
  * under the model, and once at a low temperature: if its log-prob moves, temperature is in it.
  */
 export async function findMeaning(
-  kind: RemoteKind,
+  [model, other]: Dialect["meanings"],
   generateAs: (meaning: LogprobMeaning) => Generate,
 ): Promise<LogprobMeaning> {
+  if (other === undefined) return model;
   for (const promptIds of PROBE_PROMPTS) {
-    const greedy = await draw(generateAs("model"), promptIds, { maxTokens: 1, temperature: 0 });
-    const cold = await draw(generateAs("sampler"), promptIds, { maxTokens: 1, temperature: COLD, seed: 1 });
+    const greedy = await draw(generateAs(model), promptIds, { maxTokens: 1, temperature: 0 });
+    const cold = await draw(generateAs(other), promptIds, { maxTokens: 1, temperature: COLD, seed: 1 });
     const modelLogprob = greedy.modelLogprobs[0] ?? 0;
     const isTelling = modelLogprob < -0.05 && greedy.tokenIds[0] === cold.tokenIds[0];
     if (!isTelling) continue;
     const hasMoved = Math.abs((cold.samplerLogprobs[0] ?? 0) - modelLogprob) > 0.3 * Math.abs(modelLogprob);
-    if (!hasMoved) return "model";
-    return kind === "sglang" ? "tempered" : "sampler";
+    return hasMoved ? other : model;
   }
   // Nothing could be seen: the meaning that promises least.
-  return "model";
+  return model;
 }
 
 /** Whether the same seed gives the same tokens. */

@@ -1,54 +1,108 @@
 /**
  * New weights for a remote engine, from files that it can reach.
  *
- * SGLang has POST /update_weights_from_disk, and a server of this project POST /v1/weights; both are told the version,
- * and their tokens carry it from then on. vLLM and llama.cpp have no such route in their standard server: restart them,
- * or use one of these.
+ * The server is told the run and the version of what it loads, and says them with every reply. So it may serve any number of runs, one
+ * after another, each with versions of its own; and one that has started again is noticed, since it has forgotten its run. It then
+ * loads what was published last (`restore`) before any of its tokens are used.
  *
- * SGLang's fields as in its `io_struct.py` (read in November 2026). It waits for running requests before it loads.
+ * vLLM and llama.cpp have no route for this in their standard server: see `trainableKinds`.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
-import { RerollError } from "../../errors/reroll-error.ts";
+import { invariant, RerollError } from "../../errors/reroll-error.ts";
+import type { AnnouncedWeights } from "./dialect.ts";
+import { dialectOf, type RemoteKind, trainableKinds } from "./dialects.ts";
 import { HttpClient } from "./http-client.ts";
-import { refuseStatus } from "./remote-fault.ts";
+import { isRemoteFault, refuseStatus, retryAfterOf } from "./remote-fault.ts";
+import { createRetryDelays, type RetryOptions } from "./retry.ts";
 
-interface RemoteWeightsOptions {
-  readonly kind: "sglang" | "reroll";
+interface RemoteWeightsOptions extends RetryOptions {
+  readonly kind: RemoteKind;
   /** Such as http://127.0.0.1:30000. */
   readonly url: string;
   readonly apiKey?: string;
+  /** Names this process to the server: letters, digits and dashes, never used before. */
+  readonly run: string;
   /** How long loading may take. Default 10 minutes. */
   readonly timeoutMs?: number;
 }
 
-interface RemoteWeights {
-  /** Resolves when the server has loaded the folder, under this version. */
-  loadWeights(folder: string, version: number): Promise<void>;
-  close(): void;
-}
+export class RemoteWeights {
+  readonly run: string;
+  readonly #options: RemoteWeightsOptions;
+  readonly #http: HttpClient;
+  #published: { readonly folder: string; readonly version: number } | null = null;
+  #numLoads = 0;
+  #loading: Promise<void> | null = null;
 
-export function connectRemoteWeights(options: RemoteWeightsOptions): RemoteWeights {
-  const { kind, url, apiKey, timeoutMs = 600_000 } = options;
-  const http = new HttpClient({ url, timeoutMs, maxConnections: 1, ...(apiKey !== undefined && { apiKey }) });
-  return {
-    async loadWeights(folder, version) {
-      const response = await http.send({ method: "POST", ...REQUESTS[kind](folder, version) });
-      await refuseStatus(response);
-      const answer = answerSchema.safeParse(await response.json());
-      if (answer.data?.success === false) throw notLoaded(response.url, folder, answer.data.message);
-    },
-    close: () => http.close(),
-  };
-}
+  constructor(options: RemoteWeightsOptions) {
+    const { kind, url, apiKey, timeoutMs = 600_000 } = options;
+    if (dialectOf(kind).loadRequest === undefined) {
+      throw new RerollError(
+        "INVALID_OPTION",
+        `engine.remote.kind "${kind}" cannot be given new weights over HTTP. Use ${trainableKinds.map((one) => `"${one}"`).join(" or ")}, or leave engine.remote out to sample in this process.`,
+      );
+    }
+    this.run = options.run;
+    this.#options = options;
+    this.#http = new HttpClient({ url, timeoutMs, maxConnections: 1, ...(apiKey !== undefined && { apiKey }) });
+  }
 
-const REQUESTS = {
-  sglang: (folder: string, version: number) => ({
-    path: "/update_weights_from_disk",
-    // What was computed with the old weights is of no use: the cache goes.
-    body: { model_path: folder, weight_version: String(version), flush_cache: true },
-  }),
-  reroll: (folder: string, version: number) => ({ path: "/v1/weights", body: { path: folder, version } }),
-} as const;
+  /** What the server was given last; null before anything was published. */
+  get announced(): AnnouncedWeights | null {
+    return this.#published && { run: this.run, version: this.#published.version };
+  }
+
+  /** How often the server has loaded weights. A request remembers it, so that what it finds lost is restored once and not once per request. */
+  get numLoads(): number {
+    return this.#numLoads;
+  }
+
+  /** Resolves when the server draws with the weights of this folder, under this version. */
+  async loadWeights(folder: string, version: number): Promise<void> {
+    await this.#loading?.catch(() => {});
+    await this.#load(folder, version);
+    this.#published = { folder, version };
+  }
+
+  /** Has the server load again what was published last, unless it has loaded since `numLoads` was read. */
+  restore(numLoads: number): Promise<void> {
+    if (numLoads !== this.#numLoads) return Promise.resolve();
+    invariant(this.#published !== null, "weights are restored that were never published");
+    const { folder, version } = this.#published;
+    this.#loading ??= this.#load(folder, version).finally(() => {
+      this.#loading = null;
+    });
+    return this.#loading;
+  }
+
+  close(): void {
+    this.#http.close();
+  }
+
+  async #load(folder: string, version: number): Promise<void> {
+    const delayOf = createRetryDelays(this.#options);
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await this.#loadOnce(folder, version);
+        this.#numLoads++;
+        return;
+      } catch (cause) {
+        const delayMs = isRemoteFault(cause) ? delayOf(attempt, retryAfterOf(cause)) : undefined;
+        if (delayMs === undefined) throw cause;
+        await sleep(delayMs);
+      }
+    }
+  }
+
+  async #loadOnce(folder: string, version: number): Promise<void> {
+    const request = dialectOf(this.#options.kind).loadRequest!(folder, { run: this.run, version });
+    const response = await this.#http.send({ method: "POST", ...request });
+    await refuseStatus(response);
+    const answer = answerSchema.safeParse(await response.json());
+    if (answer.data?.success === false) throw notLoaded(response.url, folder, answer.data.message);
+  }
+}
 
 /** SGLang says in the body whether it worked, on some versions with status 200 either way. */
 const answerSchema = z.looseObject({

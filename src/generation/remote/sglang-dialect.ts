@@ -3,17 +3,16 @@
  *
  * Fields as in SGLang's `io_struct.py` and `sampling_params.py` (read in August 2026). Log-probs are taken after
  * temperature and penalties but before filters; with filters, `return_sampling_mask` brings those of the distribution
- * drawn from. A stream repeats all tokens in every event, so it is only used when someone wants to see tokens come;
+ * drawn from as well. A stream repeats all tokens in every event, so it is only used when someone wants to see tokens come;
  * a reply that is broken off by /abort_request comes back with its tokens either way.
  */
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
-import { RerollError } from "../../errors/reroll-error.ts";
 import type { Finish } from "../generate.ts";
-import { type Dialect, lengthFinish, type RemoteCall, type RemoteEnding } from "./dialect.ts";
+import { type Dialect, expectRun, lengthFinish, type RemoteCall, type RemoteEnding } from "./dialect.ts";
 import { readEvents } from "./event-reader.ts";
 import { parseJson } from "./http-client.ts";
-import { hasFilters, refuseUnknownLogprobs, splitLogprobs } from "./logprob-meaning.ts";
+import { hasFilters, splitLogprobs } from "./logprob-meaning.ts";
 import { readModelFacts } from "./openai-dialect.ts";
 import { refuseStatus, remoteFault, streamError } from "./remote-fault.ts";
 
@@ -22,33 +21,37 @@ const yes = { has: "yes" } as const;
 const ABORT_GRACE_MS = 5_000;
 
 export const sglangDialect: Dialect = {
-  kind: "sglang",
   title: "SGLang",
-  meaning: undefined,
+  meanings: ["model", "unfiltered"],
+  remedies: { model: "Start it without SGLANG_RETURN_ORIGINAL_LOGPROB, or sample at temperature 1." },
   readFacts: readModelFacts,
   capabilities: (meaning) => ({
     ...{ "token-ids-in": yes, "token-ids-out": yes, "top-logprobs": yes, "stop-strings": yes, "partial-replies": yes },
     "sampler-logprobs":
-      meaning === "tempered"
-        ? { has: "partly", note: "with topK, topP or minP they need a version that knows return_sampling_mask." }
+      meaning === "unfiltered"
+        ? { has: "partly", note: "sampling with penalties or bias is refused." }
         : {
             has: "partly",
             note: "it reports the model's own log-probs. Start it without SGLANG_RETURN_ORIGINAL_LOGPROB.",
           },
+    "draw-logprobs": {
+      has: "partly",
+      note: "with topK, topP or minP they need a version that knows return_sampling_mask.",
+    },
     "model-logprobs":
       meaning === "model"
         ? yes
         : { has: "partly", note: "they are NaN unless temperature is 1 and scores are unchanged." },
     "stop-ids": { has: "partly", note: "the model's own end tokens end a reply too, unless stopIds is empty." },
-    versions: { has: "partly", note: "one per reply, and only where the server was told a number with its weights." },
+    versions: { has: "partly", note: "one per reply, and only where the server was told one with its weights." },
   }),
-  refuse({ sampling }, meaning) {
-    // With filters, the log-probs of what was drawn from come in a list of their own.
-    if (hasFilters(sampling)) return;
-    const remedy = "Start it without SGLANG_RETURN_ORIGINAL_LOGPROB, or sample at temperature 1.";
-    refuseUnknownLogprobs(meaning, sampling, "SGLang", remedy);
-  },
+  refuse: () => {},
   run: runGenerate,
+  loadRequest: (folder, { run, version }) => ({
+    path: "/update_weights_from_disk",
+    // What was computed with the old weights is of no use: the cache goes. SGLang says the text with every reply.
+    body: { model_path: folder, weight_version: `${run}/${version}`, flush_cache: true },
+  }),
 };
 
 const tokenLogprob = z.tuple([z.number().nullable(), z.number()]).rest(z.unknown());
@@ -150,7 +153,8 @@ function takeOutput(info: MetaInfo, call: RemoteCall, url: string): RemoteEnding
   const listed = info.output_token_logprobs;
   const skipped = call.numTokens() - (info.completion_tokens - listed.length);
   const fresh = listed.slice(skipped);
-  const version = Number(info.weight_version ?? Number.NaN);
+  const { run, version } = readWeightVersion(info.weight_version);
+  expectRun(call, run ?? call.run ?? "");
   const tokenIds = fresh.map(([, tokenId]) => tokenId);
   const { sampling } = call.request;
   const split = splitLogprobs(
@@ -158,11 +162,15 @@ function takeOutput(info: MetaInfo, call: RemoteCall, url: string): RemoteEnding
     call.meaning,
     sampling,
   );
+  const versions = tokenIds.map(() => (Number.isInteger(version) ? version : call.version));
   call.push({
     tokenIds,
-    samplerLogprobs: filteredLogprobs(info, skipped, call, url) ?? split.samplerLogprobs,
+    samplerLogprobs: split.samplerLogprobs,
+    drawLogprobs: filteredLogprobs(info, skipped, call) ?? split.drawLogprobs,
     modelLogprobs: split.modelLogprobs,
-    versions: tokenIds.map(() => (Number.isInteger(version) ? version : call.version)),
+    versions,
+    // It waits for running requests before it loads weights.
+    cacheVersions: versions,
     topLogprobs: info.output_top_logprobs
       ?.slice(skipped)
       .map((likeliest) => (likeliest ?? []).map(([logprob, tokenId]) => ({ tokenId, logprob: logprob ?? Number.NaN }))),
@@ -171,21 +179,20 @@ function takeOutput(info: MetaInfo, call: RemoteCall, url: string): RemoteEnding
   return finish === undefined ? undefined : { finish, cachedTokens: info.cached_tokens ?? 0 };
 }
 
-function filteredLogprobs(
-  info: MetaInfo,
-  skipped: number,
-  call: RemoteCall,
-  url: string,
-): readonly number[] | undefined {
+/** The log-probs of what was drawn from, where filters make them differ; a list of their own, of versions that know it. */
+function filteredLogprobs(info: MetaInfo, skipped: number, call: RemoteCall): readonly number[] | undefined {
   const { sampling } = call.request;
   if (!hasFilters(sampling) || sampling.temperature === 0) return undefined;
   const listed = info.output_token_sampling_logprobs?.slice(skipped);
-  if (listed) return listed.map((logprob) => Math.min(0, logprob ?? Number.NaN));
-  throw new RerollError(
-    "REMOTE_LOGPROBS_UNKNOWN",
-    `${url} does not report log-probs after topK, topP or minP. Use a version that knows return_sampling_mask, or sample without filters.`,
-    { url },
-  );
+  return listed?.map((logprob) => Math.min(0, logprob ?? Number.NaN));
+}
+
+/** "<run>/<version>" as `loadRequest` sets it, or whatever the server was started with. Undefined where it says nothing at all. */
+function readWeightVersion(told: string | number | null | undefined): { run: string | undefined; version: number } {
+  if (told === null || told === undefined) return { run: undefined, version: Number.NaN };
+  const text = String(told);
+  const slash = text.lastIndexOf("/");
+  return { run: text.slice(0, Math.max(0, slash)), version: Number(text.slice(slash + 1)) };
 }
 
 function finishOf({ finish_reason: reason }: MetaInfo, call: RemoteCall, url: string): Finish | undefined {

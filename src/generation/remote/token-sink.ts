@@ -11,16 +11,20 @@ import type { Finish, GenerateRequest, Generation, SampledTokens, TokenLogprob }
 export interface ReportedTokens {
   readonly tokenIds: readonly number[];
   readonly samplerLogprobs: readonly number[];
+  readonly drawLogprobs: readonly number[];
   readonly modelLogprobs: readonly number[];
   readonly versions: readonly number[];
+  readonly cacheVersions: readonly number[];
   readonly topLogprobs?: readonly (readonly TokenLogprob[])[] | undefined;
 }
 
 interface Token {
   readonly tokenId: number;
   readonly samplerLogprob: number;
+  readonly drawLogprob: number;
   readonly modelLogprob: number;
   readonly version: number;
+  readonly cacheVersion: number;
   readonly topLogprobs: readonly TokenLogprob[];
 }
 
@@ -83,8 +87,10 @@ export class TokenSink {
     const sampled = {
       tokenIds: Int32Array.from(tokens, (token) => token.tokenId),
       samplerLogprobs: Float32Array.from(tokens, (token) => token.samplerLogprob),
+      drawLogprobs: Float32Array.from(tokens, (token) => token.drawLogprob),
       modelLogprobs: Float32Array.from(tokens, (token) => token.modelLogprob),
       versions: Int32Array.from(tokens, (token) => token.version),
+      cacheVersions: Int32Array.from(tokens, (token) => token.cacheVersion),
     };
     if ((this.#request.numTopLogprobs ?? 0) === 0) return sampled;
     return { ...sampled, topLogprobs: tokens.map((token) => token.topLogprobs) };
@@ -95,8 +101,10 @@ function tokenAt(reported: ReportedTokens, index: number): Token {
   return {
     tokenId: reported.tokenIds[index]!,
     samplerLogprob: reported.samplerLogprobs[index]!,
+    drawLogprob: reported.drawLogprobs[index]!,
     modelLogprob: reported.modelLogprobs[index]!,
     version: reported.versions[index]!,
+    cacheVersion: reported.cacheVersions[index]!,
     topLogprobs: reported.topLogprobs?.[index] ?? [],
   };
 }

@@ -20,7 +20,7 @@ export function addChatCompletionsRoute(app: FastifyInstance, context: ServerCon
       const sessionId = sessionIdOf(request);
       const session = sessionId === undefined ? undefined : context.sessions.open(sessionId);
       const prompt = await chatCallPrompt(context, chat, session);
-      const room = roomFor(context, prompt.promptIds, "messages");
+      const room = roomFor(context, prompt.promptIds, "messages", session);
       // Rendering took a while: the engine may be full or paused by now.
       context.calls.admit(numChoices);
       await withCall(context, chatPlan(context, chat, session, prompt, room), (call) =>
@@ -53,12 +53,11 @@ function chatPlan(
   room: number,
 ) {
   const { fields, readsToolCalls, numTopLogprobs, ignoredFields, logprobs } = chat;
-  const { tokenizer, modelName, samplingOverrides: overrides } = context;
-  const defaults = { stopIds: tokenizer.stopIds, overrides };
+  const { tokenizer, modelName } = context;
   return {
     ...{ fields, session, readsToolCalls, numTopLogprobs, ignoredFields },
     prompts: [prompt],
-    samplingFor: () => samplingOf(fields, chat.maxTokens ?? room, defaults),
+    samplingFor: () => samplingOf(fields, chat.maxTokens ?? room, context.samplingRules),
     formatWith: (extensions: object) =>
       createChatFormat({
         ...{ tokenizer, logprobs, extensions },

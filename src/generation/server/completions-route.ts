@@ -19,7 +19,7 @@ export function addCompletionsRoute(app: FastifyInstance, context: ServerContext
       const sessionId = sessionIdOf(request);
       const session = sessionId === undefined ? undefined : context.sessions.open(sessionId);
       const prompts = await callPrompts(context, completion.prompts, session);
-      for (const { promptIds } of prompts) roomFor(context, promptIds, "prompt");
+      for (const { promptIds } of prompts) roomFor(context, promptIds, "prompt", session);
       // Encoding took a while: the engine may be full or paused by now.
       context.calls.admit(numChoices);
       await withCall(context, completionPlan(context, completion, session, prompts), (call) =>
@@ -60,8 +60,8 @@ function completionPlan(
   prompts: readonly CallPrompt[],
 ) {
   const { fields, maxTokens, numTopLogprobs, showsTokenIds, ignoredFields } = completion;
-  const { tokenizer, modelName, samplingOverrides: overrides } = context;
-  const sampling = samplingOf(fields, maxTokens, { stopIds: tokenizer.stopIds, overrides });
+  const { tokenizer, modelName } = context;
+  const sampling = samplingOf(fields, maxTokens, context.samplingRules);
   return {
     ...{ fields, prompts, session, ignoredFields },
     readsToolCalls: false,

@@ -20,6 +20,7 @@ import { isLoopback, type ListenAddress, listenError } from "./listen-address.ts
 import { addMetricsRoute } from "./metrics-route.ts";
 import { addModelsRoute } from "./models-route.ts";
 import { errorReplyOf, isOwnFault } from "./openai-errors.ts";
+import type { SamplingRules } from "./sampling-request.ts";
 import { ServerMetrics } from "./server-metrics.ts";
 import type { ServerContext, ServerOptions, ServerParts } from "./server-parts.ts";
 import { addSessionRoutes } from "./session-routes.ts";
@@ -64,11 +65,11 @@ export function createServer(parts: ServerParts, options: ServerOptions = {}): G
 }
 
 function buildContext(parts: ServerParts, options: ServerOptions): ServerContext {
-  const { maxInFlight = 1024, maxChoices = 128, samplingOverrides = {}, stallTimeoutMs = 60_000 } = options;
+  const { maxInFlight = 1024, maxChoices = 128, stallTimeoutMs = 60_000 } = options;
   return {
     ...parts,
     maxChoices: Math.min(maxChoices, parts.engine.status().maxQueuedRequests),
-    samplingOverrides,
+    samplingRules: buildRules(parts.tokenizer.stopIds, options),
     stallTimeoutMs,
     encoder: new PromptEncoder(parts.tokenizer),
     replies: new ReplyIndex(),
@@ -76,7 +77,21 @@ function buildContext(parts: ServerParts, options: ServerOptions): ServerContext
     mark: `\ue000${parts.newId()}\ue000`,
     sessions: new Sessions(parts.clock, options.sessions),
     metrics: new ServerMetrics(),
+    served: { run: "" },
     calls: new Calls(parts.engine, maxInFlight),
+  };
+}
+
+function buildRules(stopIds: readonly number[], options: ServerOptions): SamplingRules {
+  const { samplingOverrides: overrides = {}, samplingFilters: filters = {}, onOverruled } = options;
+  const told = new Set<string>();
+  return {
+    ...{ stopIds, overrides, filters },
+    onOverruled(name, asked, used) {
+      if (told.has(name)) return;
+      told.add(name);
+      onOverruled?.(`A client asked for ${name} ${asked}. It is sampled with ${used} whatever clients ask for.`);
+    },
   };
 }
 

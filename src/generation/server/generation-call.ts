@@ -57,10 +57,16 @@ export function checkLimits(context: ServerContext, numPrompts: number, fields: 
 }
 
 /** The tokens that a reply to this prompt may have. Throws in OpenAI's words when there are none. */
-export function roomFor(context: ServerContext, promptIds: Int32Array, param: string): number {
+export function roomFor(
+  context: ServerContext,
+  promptIds: Int32Array,
+  param: string,
+  session: Session | undefined,
+): number {
   const { contextLength } = context.engine.status();
   const { length } = promptIds;
   if (length < contextLength) return contextLength - length;
+  session?.refuse("context");
   throw new RerollError(
     "CONTEXT_OVERFLOW",
     `This model's maximum context length is ${contextLength} tokens. However, your ${param} resulted in ${length === contextLength ? "" : "at least "}${length} tokens. Please reduce the length of the ${param}.`,
@@ -149,6 +155,7 @@ function countStart(context: ServerContext, plan: CallPlan, sessionCalls: readon
 function headersOf(context: ServerContext, plan: CallPlan, prefix: PrefixOutcome | undefined) {
   return {
     "x-reroll-version": String(context.engine.status().version),
+    "x-reroll-run": context.served.run,
     ...(prefix && { "x-reroll-prefix": prefixText(prefix) }),
     ...(plan.ignoredFields.length > 0 && { "x-reroll-ignored-fields": headerText(plan.ignoredFields.join(", ")) }),
   };

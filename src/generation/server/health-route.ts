@@ -2,13 +2,14 @@
 import type { FastifyInstance } from "fastify";
 import type { ServerContext } from "./server-parts.ts";
 
-export function addHealthRoute(app: FastifyInstance, { engine }: ServerContext): void {
+export function addHealthRoute(app: FastifyInstance, { engine, served }: ServerContext): void {
   app.get("/health", async (_, reply) => {
     const { version, isPaused, queuedRequests, runningRequests, brokenBy } = engine.status();
     if (brokenBy !== undefined) reply.code(503);
     return {
       status: brokenBy !== undefined ? "broken" : isPaused ? "paused" : "ok",
       version,
+      run: served.run,
       queued_requests: queuedRequests,
       running_requests: runningRequests,
     };

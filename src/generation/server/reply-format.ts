@@ -72,27 +72,15 @@ export function finishFields(finish: Finish, hasToolCalls: boolean) {
 }
 
 /** The tokens themselves, under vLLM's name, with what only this server knows of them. */
-export function tokenFields({ tokenIds, samplerLogprobs, modelLogprobs, versions }: SampledTokens) {
+export function tokenFields(tokens: SampledTokens) {
   return {
-    token_ids: [...tokenIds],
-    sampler_logprobs: [...samplerLogprobs],
-    model_logprobs: [...modelLogprobs],
-    versions: [...versions],
+    token_ids: [...tokens.tokenIds],
+    sampler_logprobs: [...tokens.samplerLogprobs],
+    draw_logprobs: [...tokens.drawLogprobs],
+    model_logprobs: [...tokens.modelLogprobs],
+    versions: [...tokens.versions],
+    cache_versions: [...tokens.cacheVersions],
   };
-}
-
-/** Updates in one piece. */
-export function joinTokens(parts: readonly SampledTokens[]): SampledTokens {
-  const [first] = parts;
-  if (first !== undefined && parts.length === 1) return first;
-  const tokens = {
-    tokenIds: Int32Array.from(parts.flatMap((part) => [...part.tokenIds])),
-    samplerLogprobs: Float32Array.from(parts.flatMap((part) => [...part.samplerLogprobs])),
-    modelLogprobs: Float32Array.from(parts.flatMap((part) => [...part.modelLogprobs])),
-    versions: Int32Array.from(parts.flatMap((part) => [...part.versions])),
-  };
-  if (first?.topLogprobs === undefined) return tokens;
-  return { ...tokens, topLogprobs: parts.flatMap((part) => part.topLogprobs ?? []) };
 }
 
 function finishReason(finish: Finish, hasToolCalls: boolean): string {

@@ -9,10 +9,11 @@ import type { FastifyReply } from "fastify";
 import type { ReplyReader } from "../../chat/reply-reader.ts";
 import type { ReplyPart } from "../../chat/tool-calls.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
+import { joinTokens } from "../../flow/sampled-tokens.ts";
 import type { Engine } from "../engine.ts";
 import type { Generation, SampledTokens } from "../generate.ts";
 import { generationError } from "./openai-errors.ts";
-import { type Choice, type ChoiceResult, joinTokens, type ReplyFormat, usageOf } from "./reply-format.ts";
+import { type Choice, type ChoiceResult, type ReplyFormat, usageOf } from "./reply-format.ts";
 import { EventStream } from "./sse.ts";
 
 export interface Call {

@@ -96,21 +96,33 @@ export function refuseFields(body: object, more: Readonly<Record<string, readonl
   }
 }
 
-interface SamplingDefaults {
+/** How the server samples where a client says nothing, and whatever it says. */
+export interface SamplingRules {
   /** What ends a reply when the client does not say. */
   readonly stopIds: readonly number[];
+  /** Filters where the client asks for none. */
+  readonly filters: SamplingFilters;
   /** Used instead of what the client asks for. */
   readonly overrides: SamplingOverrides;
+  /** Told what a client asked for and does not get. */
+  readonly onOverruled: (name: string, asked: number, used: number) => void;
 }
 
-/** Lets a trainer decide how an agent's model is sampled, whatever the agent asks for. */
-export type SamplingOverrides = Pick<Partial<Sampling>, "temperature" | "topK" | "topP" | "minP" | "repetitionPenalty">;
+export type SamplingFilters = Pick<Partial<Sampling>, "topK" | "topP" | "minP">;
 
-export function samplingOf(fields: SamplingFields, maxTokens: number, defaults: SamplingDefaults): Sampling {
+/** Lets a trainer decide how an agent's model is sampled, whatever the agent asks for. `maxTokens` is the most that a reply may have. */
+export type SamplingOverrides = SamplingFilters &
+  Pick<Partial<Sampling>, "temperature" | "repetitionPenalty" | "maxTokens">;
+
+export function samplingOf(fields: SamplingFields, maxTokens: number, rules: SamplingRules): Sampling {
+  const { overrides, filters, onOverruled } = rules;
   const { temperature, top_p: topP, top_k: topK, min_p: minP, repetition_penalty: repetitionPenalty, seed } = fields;
-  const stopIds = new Set([...(fields.ignore_eos ? [] : defaults.stopIds), ...(fields.stop_token_ids ?? [])]);
+  const stopIds = new Set([...(fields.ignore_eos ? [] : rules.stopIds), ...(fields.stop_token_ids ?? [])]);
+  if (temperature !== undefined && overrides.temperature !== undefined && temperature !== overrides.temperature) {
+    onOverruled("temperature", temperature, overrides.temperature);
+  }
   return {
-    maxTokens,
+    ...filters,
     ...(temperature !== undefined && { temperature }),
     ...(topP !== undefined && { topP }),
     ...(topK !== undefined && { topK: Math.max(0, topK) }),
@@ -120,7 +132,8 @@ export function samplingOf(fields: SamplingFields, maxTokens: number, defaults: 
     ...(fields.logit_bias !== undefined && { logitBias: biasById(fields.logit_bias) }),
     stopIds: [...stopIds],
     stopStrings: typeof fields.stop === "string" ? [fields.stop] : (fields.stop ?? []),
-    ...defaults.overrides,
+    ...overrides,
+    maxTokens: Math.min(maxTokens, overrides.maxTokens ?? Infinity),
   };
 }
 

@@ -5,7 +5,7 @@ import type { ReplyIndex } from "../../chat/reply-index.ts";
 import type { Tokenizer } from "../../chat/tokenizer/tokenizer.ts";
 import type { Engine } from "../engine.ts";
 import type { Calls } from "./calls.ts";
-import type { SamplingOverrides } from "./sampling-request.ts";
+import type { SamplingFilters, SamplingOverrides, SamplingRules } from "./sampling-request.ts";
 import type { ServerMetrics } from "./server-metrics.ts";
 import type { SessionLimits, Sessions } from "./sessions.ts";
 
@@ -46,19 +46,30 @@ export interface ServerOptions {
   /** A client that reads nothing of its answer for this long is cut off. Default 60 seconds. */
   readonly stallTimeoutMs?: number;
   readonly samplingOverrides?: SamplingOverrides;
+  /** Filters for clients that ask for none. */
+  readonly samplingFilters?: SamplingFilters;
+  /** Told once of each setting that clients ask for and `samplingOverrides` has the last word on. */
+  readonly onOverruled?: (message: string) => void;
   readonly sessions?: SessionLimits;
+}
+
+/** Changes with the weights. `run` is what the trainer calls itself; "" for the weights that the server was started with, or while others load. */
+interface ServedWeights {
+  run: string;
 }
 
 /** What routes work with. */
 export interface ServerContext extends ServerParts {
   readonly maxChoices: number;
   readonly stallTimeoutMs: number;
-  readonly samplingOverrides: SamplingOverrides;
+  readonly samplingRules: SamplingRules;
   readonly encoder: PromptEncoder;
   readonly replies: ReplyIndex;
   /** Stands for a reply while a chat is rendered. */
   readonly mark: string;
   readonly sessions: Sessions;
   readonly metrics: ServerMetrics;
+  /** Whose weights the engine has. */
+  readonly served: ServedWeights;
   readonly calls: Calls;
 }

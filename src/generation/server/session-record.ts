@@ -31,6 +31,8 @@ export interface SessionRecord {
   readonly samples: readonly SessionSample[];
   /** Calls that gave the client no usable reply: aborted or failed. They are in no sample. */
   readonly brokenTurns: readonly SessionTurn[];
+  /** The limit that the calls since the last reply ran into: on turns, or of the context. */
+  readonly refused: "turns" | "context" | null;
 }
 
 /** An episode that has ended, for the trainer. */

@@ -1,6 +1,7 @@
 /** One open episode: which sample each call goes on with, and the record of its turns. */
 import { RerollError } from "../../errors/reroll-error.ts";
 import { findPrefix } from "../../flow/prefix-check.ts";
+import { tokensOnly } from "../../flow/sampled-tokens.ts";
 import type { Generation } from "../generate.ts";
 import { SampleTokens, type SessionRecord, type SessionTurn } from "./session-record.ts";
 
@@ -39,6 +40,7 @@ export class Session {
   readonly #samples: SampleTokens[] = [];
   readonly #brokenTurns: SessionTurn[] = [];
   #numTurns = 0;
+  #refused: SessionRecord["refused"] = null;
 
   constructor(id: string, maxTurns: number, nowMs: number) {
     this.id = id;
@@ -62,9 +64,8 @@ export class Session {
         // Another call may have gone on with the same sample since this one began.
         const isStillThere = choice === 0 && continued?.ids.length === lengthThere;
         const { promptIds } = prompt;
-        const { tokenIds, samplerLogprobs, modelLogprobs, versions, finish } = generation;
-        const tokens = { tokenIds, samplerLogprobs, modelLogprobs, versions };
-        const turn = { ...tokens, promptIds, finish, startedMs, generateMs: clock() - startedMs };
+        const { finish } = generation;
+        const turn = { ...tokensOnly(generation), promptIds, finish, startedMs, generateMs: clock() - startedMs };
         this.#record(turn, isStillThere ? continued : undefined, newKey(choice));
       },
       end: () => {
@@ -72,6 +73,11 @@ export class Session {
         this.lastUsedMs = clock();
       },
     };
+  }
+
+  /** Notes that a call got no reply because of this limit. */
+  refuse(limit: "turns" | "context"): void {
+    this.#refused = limit;
   }
 
   /** The longest sample that a text goes on from: its tokens, and the rest of the text. */
@@ -98,11 +104,13 @@ export class Session {
       id: this.id,
       samples: this.#samples.map(({ turns }) => ({ turns: [...turns] })),
       brokenTurns: [...this.#brokenTurns],
+      refused: this.#refused,
     };
   }
 
   #takeTurns(numChoices: number): number {
     if (this.#numTurns + numChoices > this.#maxTurns) {
+      this.refuse("turns");
       throw new RerollError(
         "SESSION_FULL",
         `Session ${this.id} has ${this.#numTurns} turns, and ${this.#maxTurns} are allowed. Post its reward, and start another one.`,
@@ -133,6 +141,7 @@ export class Session {
       this.#brokenTurns.push(turn);
       return;
     }
+    this.#refused = null;
     const sample = continued ?? new SampleTokens(key);
     if (continued === undefined) this.#samples.push(sample);
     sample.add(turn);

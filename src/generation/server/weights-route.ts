@@ -1,6 +1,10 @@
 /**
  * POST /v1/weights: loads new weights from a folder that the server was told to trust, for a trainer in another
  * process.
+ *
+ * Versions are counted per run, and a trainer says which run it is. A run that the server has not served yet may start at any
+ * version; replies under way for the run before are ended first, so that none has tokens of two runs. Every reply names the run in
+ * `x-reroll-run`. A server that starts again knows no run, which is how a trainer notices.
  */
 import { realpath } from "node:fs/promises";
 import { sep } from "node:path";
@@ -10,15 +14,41 @@ import { requestError } from "./openai-errors.ts";
 import { readFields, text, wholeNumber } from "./request-fields.ts";
 import type { ServerContext, WeightLoading } from "./server-parts.ts";
 
-const weightsSchema = z.object({ path: text, version: wholeNumber("a whole number of at least 0", 0) });
+const RUN_WORDS = "a name of up to 128 letters, digits, dashes and underscores";
+
+const weightsSchema = z.object({
+  path: text,
+  version: wholeNumber("a whole number of at least 0", 0),
+  run: z.custom<string>((value) => typeof value === "string" && /^[\w-]{1,128}$/.test(value), RUN_WORDS).optional(),
+});
 
 /** The route exists only where the server was given what loads weights. */
-export function addWeightsRoute(app: FastifyInstance, { weights, engine }: ServerContext): void {
+export function addWeightsRoute(app: FastifyInstance, { weights, engine, served }: ServerContext): void {
   if (weights === undefined) return;
+  const change = async (folder: string, version: number, run: string) => {
+    const { version: current } = engine.status();
+    if (run !== served.run) {
+      served.run = "";
+      await engine.abortAll();
+    } else if (version < current) {
+      throw requestError(
+        "version",
+        `version must be at least ${current}, which this run has published: got ${version}.`,
+      );
+    }
+    await weights.load(folder, version);
+    // Requests that came while the weights were loading began with those of the run before.
+    if (run !== served.run) await engine.abortAll();
+    served.run = run;
+    return { version, run };
+  };
+  let last: Promise<unknown> = Promise.resolve();
   app.post("/v1/weights", async ({ body }) => {
-    const { path, version } = readFields(weightsSchema, body);
-    await weights.load(await folderInside(weights, path), version);
-    return { version: engine.status().version };
+    const { path, version, run = "unnamed" } = readFields(weightsSchema, body);
+    const folder = await folderInside(weights, path);
+    const changed = last.then(() => change(folder, version, run));
+    last = changed.catch(() => {});
+    return changed;
   });
 }
 

@@ -1,0 +1,29 @@
+/** The kinds of servers that can sample for a run. Types, options and messages are derived from this table. */
+import { RerollError } from "../../errors/reroll-error.ts";
+import type { Dialect } from "./dialect.ts";
+import { llamaCppDialect } from "./llama-cpp-dialect.ts";
+import { rerollDialect, vllmDialect } from "./openai-dialect.ts";
+import { sglangDialect } from "./sglang-dialect.ts";
+
+const dialects = {
+  reroll: rerollDialect,
+  vllm: vllmDialect,
+  sglang: sglangDialect,
+  "llama-cpp": llamaCppDialect,
+} as const satisfies Readonly<Record<string, Dialect>>;
+
+export type RemoteKind = keyof typeof dialects;
+
+export const remoteKinds = Object.keys(dialects) as [RemoteKind, ...RemoteKind[]];
+
+/** The kinds that load new weights while they run, as training needs it. */
+export const trainableKinds: readonly RemoteKind[] = remoteKinds.filter(
+  (kind) => dialectOf(kind).loadRequest !== undefined,
+);
+
+export function dialectOf(kind: RemoteKind): Dialect {
+  if (Object.hasOwn(dialects, kind)) return dialects[kind];
+  throw new RerollError("INVALID_OPTION", `connectRemote has no kind "${kind}". Kinds: ${remoteKinds.join(", ")}.`, {
+    kind,
+  });
+}
