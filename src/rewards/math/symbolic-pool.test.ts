@@ -19,7 +19,7 @@ function startFake(): Worker {
       if (left === "hang") for (;;);
       if (left === "die") process.exit(3);
       if (left === "throw") throw new Error("no luck");
-      parentPort.postMessage({ kind: "verdict", verdict: "unknown" });
+      parentPort.postMessage({ kind: "result", result: "unknown" });
     });
     parentPort.postMessage({ kind: "ready" });`;
   return new Worker(code, { eval: true, execArgv: [] });
