@@ -7,7 +7,7 @@ const SHORT = 25_000;
 const LONG = 4 * SHORT;
 /** Four times the text may take eight times as long, where quadratic time would be sixteen. What takes less than this is no matter. */
 const HARMLESS_MS = 100;
-const NUM_MIXED = 60;
+const NUM_MIXED = 30;
 
 async function elapsedMs({ read }: TextReader, text: string): Promise<number> {
   const start = performance.now();

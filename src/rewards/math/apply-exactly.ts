@@ -86,7 +86,7 @@ function squareRoot({ numerator, denominator }: Rational): Rational | null {
 
 /** Newton's method in whole numbers; null where the value is no square. */
 function wholeRoot(value: bigint): bigint | null {
-  if (value < 0n || bitLength(value) > MAX_WHOLE_BITS) return null;
+  if (value < 0n || bitLength(value) > MAX_FRACTION_BITS) return null;
   if (value < 2n) return value;
   let guess = 1n << BigInt(Math.ceil((bitLength(value) + 1) / 2));
   for (let next = (guess + value / guess) >> 1n; next < guess; next = (guess + value / guess) >> 1n) guess = next;

@@ -33,6 +33,15 @@ export function evaluate(expression: Expression, point: Point): Rational | Compl
   }
 }
 
+/** The same expression with its exact constants computed, for one that is evaluated at many points. */
+export function foldConstants(expression: Expression): Expression {
+  if (expression.kind !== "apply") return expression;
+  const args = expression.args.map(foldConstants);
+  const values = args.flatMap((argument) => (argument.kind === "number" ? [argument.value] : []));
+  const value = values.length === args.length ? applyExactly(expression.name, values) : null;
+  return value === null ? { ...expression, args } : { kind: "number", value, decimals: null };
+}
+
 /** Whether a value is an exact fraction. */
 export function isExact(value: Rational | Complex): value is Rational {
   return "numerator" in value;
