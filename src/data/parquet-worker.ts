@@ -41,6 +41,9 @@ async function* readFile(path: string): AsyncGenerator<ParquetReply> {
   const metadata = await parquetMetadataAsync(file);
   const columns = metadata.row_groups.flatMap((group) => group.columns);
   const numBytes = columns.reduce((sum, { meta_data }) => sum + Number(meta_data?.total_uncompressed_size ?? 0), 0);
+  const numRows = metadata.row_groups.reduce((sum, group) => sum + Number(group.num_rows), 0);
+  if (numRows !== Number(metadata.num_rows))
+    throw new Error(`it says ${metadata.num_rows} rows, and its row groups say ${numRows}`);
   yield { kind: "opened", numBytes };
   let groupStart = 0;
   for (const group of metadata.row_groups) {

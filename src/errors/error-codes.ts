@@ -118,6 +118,8 @@ const areas = {
     KEY_INVALID: "A request came without the right key or token.",
     PATH_REFUSED: "The dashboard reads plain files of run folders only.",
     ROUTE_UNKNOWN: "The server has no such route.",
+    METHOD_REFUSED: "The server has this route for other methods.",
+    EXPECTATION_REFUSED: "The server does not do what the request's expect header asks for.",
     JSON_INVALID: "The body of a request is not JSON.",
     BODY_TOO_LARGE: "The body of a request is too large.",
     HEADERS_TOO_LARGE: "The headers of a request are too large.",

@@ -11,7 +11,7 @@ import { RerollError } from "../errors/reroll-error.ts";
 /** What a thread of a pool posts. */
 export type ThreadReply<Result> = { readonly kind: "ready" } | { readonly kind: "result"; readonly result: Result };
 
-export interface ThreadPoolOptions<Request> {
+interface ThreadPoolOptions<Request> {
   readonly numWorkers: number;
   readonly timeoutMs: number;
   readonly startWorker: () => Worker;
