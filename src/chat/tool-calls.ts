@@ -20,10 +20,13 @@ export type ReplyPart =
 const OPEN = "<tool_call>";
 const CLOSE = "</tool_call>";
 
+/** Takes time in proportion to the text, in however many pieces it comes: no piece is looked at again for each that follows. */
 export class ToolCallReader {
   readonly #newCallId: () => string;
-  /** Text that may still turn out to belong to a call. */
-  #held = "";
+  /** What is certain but not yet given out: the white space before the end, or the content of the open call. */
+  #held: string[] = [];
+  /** The last characters, which may be the beginning of a tag. */
+  #tail = "";
   #isInCall = false;
   #isAfterCall = false;
   #numCalls = 0;
@@ -33,49 +36,64 @@ export class ToolCallReader {
   }
 
   push(text: string): readonly ReplyPart[] {
-    this.#held += text;
     const parts: ReplyPart[] = [];
-    for (let next = this.#next(); next !== undefined; next = this.#next()) parts.push(...next);
+    let rest = this.#tail + text;
+    this.#tail = "";
+    while (rest !== "") rest = this.#isInCall ? this.#readCall(rest, parts) : this.#readText(rest, parts);
     return parts;
   }
 
   /** Ends the reply. A call that was not closed counts when it is complete, and is text when it is not. */
   end(): readonly ReplyPart[] {
-    const held = this.#held;
-    this.#held = "";
-    if (!this.#isInCall) return this.#isAfterCall && held.trim() === "" ? [] : textPart(held);
-    return this.#readCall(held) ?? textPart(OPEN + held);
+    const held = this.#takeHeld() + this.#tail;
+    this.#tail = "";
+    return this.#isInCall ? (this.#callOf(held) ?? textPart(OPEN + held)) : textPart(held);
   }
 
-  /** The next part that is certain; undefined when more text is needed. */
-  #next(): readonly ReplyPart[] | undefined {
-    return this.#isInCall ? this.#nextInCall() : this.#nextInText();
+  /** Reads up to the next call, or all. Returns what is left to read. */
+  #readText(text: string, parts: ReplyPart[]): string {
+    const start = text.indexOf(OPEN);
+    const end = start === -1 ? text.length - beginningLength(text, OPEN) : start;
+    const before = text.slice(0, end);
+    const content = this.#isAfterCall ? before.trim() : before.trimEnd();
+    if (content !== "") {
+      parts.push({ kind: "text", text: this.#takeHeld() + content });
+      this.#isAfterCall = false;
+    }
+    if (start === -1) {
+      if (!this.#isAfterCall) this.#held.push(content === "" ? before : before.slice(before.trimEnd().length));
+      this.#tail = text.slice(end);
+      return "";
+    }
+    this.#held = [];
+    this.#isInCall = true;
+    return text.slice(start + OPEN.length);
   }
 
-  #nextInText(): readonly ReplyPart[] | undefined {
-    if (this.#isAfterCall) this.#held = this.#held.trimStart();
-    const start = this.#held.indexOf(OPEN);
-    const certain = start === -1 ? certainLength(this.#held) : this.#held.slice(0, start).trimEnd().length;
-    const text = this.#held.slice(0, certain);
-    if (start === -1 && text === "") return undefined;
-    this.#held = start === -1 ? this.#held.slice(certain) : this.#held.slice(start + OPEN.length);
-    this.#isInCall = start !== -1;
-    if (text !== "") this.#isAfterCall = false;
-    return textPart(text);
-  }
-
-  #nextInCall(): readonly ReplyPart[] | undefined {
-    const end = this.#held.indexOf(CLOSE);
-    if (end === -1) return undefined;
-    const content = this.#held.slice(0, end);
-    this.#held = this.#held.slice(end + CLOSE.length);
+  /** Reads up to the end of the open call, or all. Returns what is left to read. */
+  #readCall(text: string, parts: ReplyPart[]): string {
+    const end = text.indexOf(CLOSE);
+    if (end === -1) {
+      const certain = text.length - beginningLength(text, CLOSE);
+      this.#held.push(text.slice(0, certain));
+      this.#tail = text.slice(certain);
+      return "";
+    }
+    const content = this.#takeHeld() + text.slice(0, end);
+    const call = this.#callOf(content);
     this.#isInCall = false;
-    const call = this.#readCall(content);
     this.#isAfterCall = call !== undefined;
-    return call ?? textPart(OPEN + content + CLOSE);
+    parts.push(...(call ?? textPart(OPEN + content + CLOSE)));
+    return text.slice(end + CLOSE.length);
   }
 
-  #readCall(content: string): readonly ReplyPart[] | undefined {
+  #takeHeld(): string {
+    const held = this.#held.join("");
+    this.#held = [];
+    return held;
+  }
+
+  #callOf(content: string): readonly ReplyPart[] | undefined {
     const parsed = parseCall(content);
     if (parsed === undefined) return undefined;
     const call: ToolCall = { id: this.#newCallId(), type: "function", function: parsed };
@@ -83,12 +101,12 @@ export class ToolCallReader {
   }
 }
 
-/** The length of the text that can no longer belong to a call: all but a beginning of the tag, and the white space before it. */
-function certainLength(text: string): number {
-  for (let length = Math.min(OPEN.length - 1, text.length); length > 0; length--) {
-    if (text.endsWith(OPEN.slice(0, length))) return text.slice(0, -length).trimEnd().length;
+/** How many characters at the end of the text may be the beginning of the tag. */
+function beginningLength(text: string, tag: string): number {
+  for (let length = Math.min(tag.length - 1, text.length); length > 0; length--) {
+    if (text.endsWith(tag.slice(0, length))) return length;
   }
-  return text.trimEnd().length;
+  return 0;
 }
 
 function parseCall(content: string): ToolCall["function"] | undefined {

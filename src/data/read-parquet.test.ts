@@ -136,6 +136,28 @@ test("a file that is cut off, empty or no Parquet is an error that names it", as
   await expect(read(empty)).rejects.toMatchObject({ code: "DATA_UNREADABLE" });
 });
 
+describe("one flipped bit", () => {
+  const whole = new Uint8Array(
+    parquetWriteBuffer({
+      columnData: [
+        { name: "a", data: Array.from({ length: 300 }, (_, i) => `row ${i % 17}`), type: "STRING" },
+        { name: "n", data: Array.from({ length: 300 }, (_, i) => i), type: "INT32" },
+      ],
+      codec: "SNAPPY",
+    }),
+  );
+
+  // The first two make the decoder count without end, the others change the number of rows. All were found by trying every bit.
+  test.each([903, 1935, 12_974, 13_003])("bit %i ends in a clear error, and in time", async (bit) => {
+    const bytes = whole.slice();
+    bytes[bit >> 3]! ^= 1 << (bit & 7);
+    const file = folder.write("flipped.parquet", bytes);
+    await expect(collect(readParquet(file, createByteBudget(), 1_500))).rejects.toMatchObject({
+      code: "DATA_UNREADABLE",
+    });
+  });
+});
+
 test("a file that says it unpacks to more than the limit is refused before it is read", async () => {
   const data = Array.from({ length: 1000 }, (_, i) => String(i).padEnd(100));
   const file = write({ columnData: [{ name: "a", data, type: "STRING" }], codec: "UNCOMPRESSED" });

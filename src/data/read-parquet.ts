@@ -1,78 +1,69 @@
 /**
  * Rows of a Parquet file, in all compressions and with nested columns.
  *
- * The event loop turns between pieces. A piece is a few thousand rows where the file has an index of its pages; where it has
- * none, as those of pyarrow by default, it is one row group, and one with 50 MB of text takes a quarter of a second. Values
- * become JSON: whole numbers of 64 bits are numbers, or text where a number cannot hold them; dates are ISO text; bytes are
- * base64; not-a-number, which pandas writes for a missing value, is null.
+ * A thread decodes (parquet-worker.ts), so that the event loop turns all the while, and so that a damaged file cannot hold up the
+ * run: one flipped bit may tell the decoder to count to four billion. Each slice of rows is waited for under a time limit.
  */
-import { setImmediate } from "node:timers/promises";
-import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects } from "hyparquet";
-import { compressors } from "hyparquet-compressors";
+import { once } from "node:events";
+import type { Worker } from "node:worker_threads";
 import { RerollError } from "../errors/reroll-error.ts";
-import type { JsonValue } from "../flow/prompt.ts";
+import { startWorker } from "../workers/start-worker.ts";
 import type { ByteBudget } from "./byte-budget.ts";
 import type { DataRow } from "./data-row.ts";
 
-/** Enough to cost nothing, few enough to pass in about a millisecond. */
-const ROWS_PER_TURN = 256;
+/** What the thread is given. */
+export interface ParquetSource {
+  readonly path: string;
+}
 
-/** Rows that are decoded at once from a group with an index of its pages. Fewer would decode pages twice. */
-const INDEXED_ROWS = 8192;
+/** What the thread says, once at the start and once for each time it is asked. */
+export type ParquetReply =
+  | { readonly kind: "opened" /** Unpacked, as the file says. */; readonly numBytes: number }
+  | { readonly kind: "rows"; readonly rows: readonly DataRow[] }
+  | { readonly kind: "end" }
+  | { readonly kind: "error"; readonly reason: string };
+
+/** A row group with a gigabyte of text takes a few seconds. */
+const TIMEOUT_MS = 60_000;
 
 /** Yields the rows of a file in order. The budget is charged with what the file says it unpacks to, before reading. */
-export async function* readParquet(path: string, budget: ByteBudget): AsyncGenerator<DataRow> {
-  const { file, metadata } = await decoding(path, async () => {
-    const file = await asyncBufferFromFile(path);
-    return { file, metadata: await parquetMetadataAsync(file) };
-  });
-  for (const { columns } of metadata.row_groups) {
-    for (const { meta_data } of columns) budget.spend(Number(meta_data?.total_uncompressed_size ?? 0), path);
-  }
-  let groupStart = 0;
-  for (const group of metadata.row_groups) {
-    const groupEnd = groupStart + Number(group.num_rows);
-    const hasIndex = group.columns.every((column) => column.offset_index_offset !== undefined);
-    const step = hasIndex ? INDEXED_ROWS : groupEnd - groupStart;
-    for (let rowStart = groupStart; rowStart < groupEnd; rowStart += step) {
-      const rowEnd = Math.min(rowStart + step, groupEnd);
-      const range = { file, metadata, rowStart, rowEnd, compressors, useOffsetIndex: hasIndex };
-      const rows = await decoding(path, () => parquetReadObjects(range));
-      for (let i = 0; i < rows.length; i++) {
-        if (i % ROWS_PER_TURN === 0) await setImmediate();
-        yield toRow(rows[i]!);
-      }
-    }
-    groupStart = groupEnd;
-  }
-}
-
-async function decoding<Result>(path: string, decode: () => Promise<Result>): Promise<Result> {
+export async function* readParquet(path: string, budget: ByteBudget, timeoutMs = TIMEOUT_MS): AsyncGenerator<DataRow> {
+  const source: ParquetSource = { path };
+  const worker = startWorker(new URL("parquet-worker", import.meta.url), source);
   try {
-    return await decode();
-  } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new RerollError(
-      "DATA_UNREADABLE",
-      `${path} cannot be read as Parquet: ${reason}. Check the path, and that the file is whole.`,
-      { path },
-      { cause },
-    );
+    for (;;) {
+      const reply = await nextReply(worker, path, timeoutMs);
+      if (reply.kind === "end") return;
+      if (reply.kind === "error") throw unreadable(path, reply.reason);
+      if (reply.kind === "opened") budget.spend(reply.numBytes, path);
+      else yield* reply.rows;
+      worker.postMessage("next");
+    }
+  } finally {
+    await worker.terminate();
   }
 }
 
-function toRow(columns: Readonly<Record<string, unknown>>): DataRow {
-  return Object.fromEntries(Object.entries(columns).map(([name, value]) => [name, toJson(value)]));
+async function nextReply(worker: Worker, path: string, timeoutMs: number): Promise<ParquetReply> {
+  const stop = new AbortController();
+  const timer = setTimeout(() => stop.abort(), timeoutMs);
+  try {
+    const [reply] = (await once(worker, "message", { signal: stop.signal })) as [ParquetReply];
+    return reply;
+  } catch (cause) {
+    if (stop.signal.aborted) throw unreadable(path, `nothing came within ${timeoutMs} ms`);
+    // Such as a thread that ran out of memory.
+    throw unreadable(path, cause instanceof Error ? cause.message : String(cause), cause);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
-function toJson(value: unknown): JsonValue {
-  if (value === null || value === undefined) return null;
-  if (typeof value === "string" || typeof value === "boolean") return value;
-  if (typeof value === "number") return Number.isFinite(value) ? value : null;
-  if (typeof value === "bigint") return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
-  if (value instanceof Date) return value.toISOString();
-  if (value instanceof Uint8Array) return Buffer.from(value).toString("base64");
-  if (Array.isArray(value)) return value.map(toJson);
-  if (ArrayBuffer.isView(value)) return Array.from(value as unknown as ArrayLike<number | bigint>, toJson);
-  return toRow(value as Readonly<Record<string, unknown>>);
+function unreadable(path: string, reason: string, cause?: unknown): RerollError {
+  return new RerollError(
+    "DATA_UNREADABLE",
+    `${path} cannot be read as Parquet: ${reason}. Check the path, and that the file is whole.`,
+    { path },
+    { cause },
+  );
 }

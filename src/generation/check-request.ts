@@ -38,12 +38,14 @@ function checkSampling(sampling: Sampling, vocabSize: number): void {
   const { maxTokens, temperature = 1, topK = 0, topP = 1, minP = 0, repetitionPenalty = 1, seed = 0 } = sampling;
   if (!Number.isInteger(maxTokens) || maxTokens < 1)
     throw invalid(`maxTokens must be an integer of at least 1: got ${maxTokens}.`);
-  if (!(temperature >= 0 && temperature < 1e6)) throw invalid(`temperature must be 0 or above: got ${temperature}.`);
+  // Scores are single precision: divided by less than this they overflow.
+  if (temperature !== 0 && !(temperature >= 1e-6 && temperature < 1e6))
+    throw invalid(`temperature must be 0, or from 0.000001 to 1000000: got ${temperature}.`);
   if (!Number.isInteger(topK) || topK < 0) throw invalid(`topK must be an integer, 0 for all tokens: got ${topK}.`);
   if (!(topP > 0 && topP <= 1)) throw invalid(`topP must be above 0 and at most 1: got ${topP}.`);
   if (!(minP >= 0 && minP <= 1)) throw invalid(`minP must be from 0 to 1: got ${minP}.`);
-  if (!(repetitionPenalty > 0 && repetitionPenalty < 1e6))
-    throw invalid(`repetitionPenalty must be above 0: got ${repetitionPenalty}.`);
+  if (!(repetitionPenalty >= 1e-6 && repetitionPenalty < 1e6))
+    throw invalid(`repetitionPenalty must be from 0.000001 to 1000000: got ${repetitionPenalty}.`);
   if (!Number.isSafeInteger(seed) || seed < 0)
     throw invalid(`seed must be an integer from 0 to 2^53 - 1: got ${seed}.`);
   for (const [id, bias] of sampling.logitBias ?? []) {

@@ -35,7 +35,8 @@ interface CostLimits extends PoolLimits {
 /** Enough for the rewards of this project on one machine. A judge or sandbox with limits of its own stays below them. */
 const defaultLimits: Readonly<Record<CostClass, CostLimits>> = {
   instant: { concurrency: 256, maxQueued: 65_536, timeoutMs: 1_000 },
-  cpu: { concurrency: 16, maxQueued: 65_536, timeoutMs: 30_000 },
+  // These wait for threads of their own; what they can tell at once must not wait behind what needs a thread.
+  cpu: { concurrency: 4_096, maxQueued: 65_536, timeoutMs: 30_000 },
   sandbox: { concurrency: 16, maxQueued: 65_536, timeoutMs: 60_000 },
   model: { concurrency: 256, maxQueued: 65_536, timeoutMs: 120_000 },
   network: { concurrency: 64, maxQueued: 65_536, timeoutMs: 300_000 },

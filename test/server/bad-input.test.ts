@@ -77,6 +77,34 @@ const BAD: readonly [string, string, unknown, number, string, string | null, str
     "temperature",
     'got "hot"',
   ],
+  ...(
+    [
+      ["temperature", [1e-320, 1e-30, 1e30, 1e308]],
+      ["top_p", [1e-300, 1e-40, 1 + 1e-15, 5e-324]],
+      ["max_tokens", [1e15, 2 ** 31, 1.5, -1]],
+      ["max_completion_tokens", [1e15]],
+      ["top_k", [1e15, -2]],
+      ["min_p", [1e308, -1e-320]],
+      ["repetition_penalty", [1e-320, 1e-30, 1e38, 1e308]],
+      ["frequency_penalty", [1e-320, 2]],
+      ["presence_penalty", [-1e308]],
+      ["seed", [2 ** 63, -1, 0.5, 1e300]],
+      ["n", [1e15, 2 ** 53]],
+      ["stream_interval", [1e300]],
+      ["logit_bias", [{ 5: 1e308 }, { 5: -101 }, { 1e400: 1 }]],
+      ["stop", ["x".repeat(2000)]],
+    ] as const
+  ).flatMap(([field, values]) =>
+    values.map((value): (typeof BAD)[number] => [
+      `${field} ${JSON.stringify(value).slice(0, 40)}`,
+      chat,
+      { messages, [field]: value },
+      400,
+      "invalid_value",
+      field,
+      field,
+    ]),
+  ),
   ["top_p 0", chat, { messages, top_p: 0 }, 400, "invalid_value", "top_p", "above 0"],
   [
     "a penalty",
@@ -201,6 +229,46 @@ test.each(BAD)("%s", async (_what, path, body, status, code, param, part) => {
   expect({ status: response.status, code: error.code ?? "", param: error.param }).toEqual({ status, code, param });
   expect(error.message).toContain(part);
   expect(error.type).toBe("invalid_request_error");
+});
+
+test("the largest seed serves several choices", async () => {
+  const response = await running.post(chat, { messages, seed: Number.MAX_SAFE_INTEGER, n: 2, max_tokens: 1 });
+  expect(response.status).toBe(200);
+});
+
+test.each([
+  ["GET", chat, 405, "method_not_allowed", "POST"],
+  ["PUT", "/v1/completions?a=1", 405, "method_not_allowed", "POST"],
+  ["DELETE", "/v1/models", 405, "method_not_allowed", "GET, HEAD"],
+  ["PATCH", "/v1/sessions/some", 405, "method_not_allowed", "GET, HEAD, DELETE"],
+  ["OPTIONS", chat, 405, "method_not_allowed", "POST"],
+  ["GET", "/nowhere", 404, "unknown_url", null],
+  ["GET", "/v1/chat/completions/more", 404, "unknown_url", null],
+  ["GET", "/%zz", 400, "invalid_value", null],
+  ["GET", `/v1/sessions/${"x".repeat(300)}`, 400, "invalid_value", null],
+])("%s %s is refused in OpenAI's shape", async (method, path, status, code, allow) => {
+  const response = await fetch(running.url + path, { method });
+  expect([response.status, response.headers.get("allow")]).toEqual([status, allow]);
+  expect(await response.json()).toEqual({
+    error: {
+      message: expect.any(String),
+      type: "invalid_request_error",
+      param: status === 400 ? "url" : null,
+      code,
+    },
+  });
+});
+
+test("an expectation that nobody can meet is refused in OpenAI's shape", async () => {
+  const text = await new Promise<string>((resolve, reject) => {
+    const headers = { expect: "a miracle" };
+    const request = httpRequest(running.url + chat, { method: "POST", headers }, (response) => {
+      let body = "";
+      response.on("data", (chunk) => (body += chunk)).on("end", () => resolve(body));
+    });
+    request.on("error", reject).end();
+  });
+  expect(JSON.parse(text)).toMatchObject({ error: { type: "invalid_request_error", code: "expectation_failed" } });
 });
 
 test("a body that is not JSON by its type is refused", async () => {

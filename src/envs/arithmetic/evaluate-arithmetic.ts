@@ -33,7 +33,8 @@ export function evaluateArithmetic(text: string): ArithmeticResult {
 const MAX_LENGTH = 1000;
 const MAX_DEPTH = 100;
 const MAX_EXPONENT = 1000n;
-const MAX_DIGITS = 4000;
+/** Of numerator and denominator together. Common divisors take time squared in it. */
+const MAX_DIGITS = 1000;
 const TOKEN = /\s*(?:(\d+(?:\.\d+)?|\.\d+)|([-+*/^()]))/y;
 
 /** What is wrong with the expression. Leaves this file only as a result. */

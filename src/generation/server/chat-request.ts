@@ -8,7 +8,7 @@ import { z } from "zod";
 import type { ChatMessage, ChatTool } from "../../flow/chat-message.ts";
 import { expectShallow } from "./json-body.ts";
 import { requestError } from "./openai-errors.ts";
-import { flag, readFields, text, unknownFields, wholeNumber } from "./request-fields.ts";
+import { count, flag, readFields, text, unknownFields, wholeNumber } from "./request-fields.ts";
 import { refuseFields, type SamplingFields, samplingFields } from "./sampling-request.ts";
 
 export interface ChatRequest {
@@ -91,7 +91,7 @@ const chatSchema = z.looseObject({
     .array(messageSchema, "a list of messages")
     .min(1, "a list of at least one message")
     .max(MAX_MESSAGES, `a list of at most ${MAX_MESSAGES} messages`),
-  max_completion_tokens: wholeNumber("a whole number of 1 or more", 1).optional(),
+  max_completion_tokens: count.optional(),
   logprobs: flag.optional(),
   top_logprobs: wholeNumber("a whole number from 0 to 20", 0, 20).optional(),
   tools: z.array(toolSchema, "a list of tools").max(MAX_TOOLS, `a list of at most ${MAX_TOOLS} tools`).optional(),

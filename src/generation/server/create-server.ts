@@ -6,7 +6,7 @@
  */
 import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
-import { type FastifyInstance, fastify } from "fastify";
+import { type FastifyInstance, type FastifyReply, fastify } from "fastify";
 import { PromptEncoder } from "../../chat/prompt-encoder.ts";
 import { ReplyIndex } from "../../chat/reply-index.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
@@ -19,7 +19,8 @@ import { addJsonParser } from "./json-body.ts";
 import { isLoopback, type ListenAddress, listenError } from "./listen-address.ts";
 import { addMetricsRoute } from "./metrics-route.ts";
 import { addModelsRoute } from "./models-route.ts";
-import { errorReplyOf, isOwnFault } from "./openai-errors.ts";
+import { errorReplyOf, isOwnFault, requestError } from "./openai-errors.ts";
+import { collectMethods, refuseExpectation, unknownRoute } from "./refused-requests.ts";
 import type { SamplingRules } from "./sampling-request.ts";
 import { ServerMetrics } from "./server-metrics.ts";
 import type { ServerContext, ServerOptions, ServerParts } from "./server-parts.ts";
@@ -97,12 +98,19 @@ function buildRules(stopIds: readonly number[], options: ServerOptions): Samplin
 
 function createApp(context: ServerContext, options: ServerOptions): FastifyInstance {
   const { maxBodyBytes = 4 * 1024 * 1024, retryAfterSeconds = 1, apiKey } = options;
+  const tell = (reply: FastifyReply, cause: unknown) => {
+    const answer = errorReplyOf(cause, retryAfterSeconds);
+    if (isOwnFault(answer)) context.onError(cause);
+    void reply.code(answer.status).headers(answer.headers).send(answer.body);
+  };
   const app = fastify({
     bodyLimit: maxBodyBytes,
     forceCloseConnections: true,
     requestTimeout: 60_000,
     routerOptions: { maxParamLength: 256 },
     clientErrorHandler: refuseMalformed,
+    // Paths that cannot be decoded never get to a route, nor to the handler of its errors.
+    frameworkErrors: (cause, _request, reply) => tell(reply, requestError("url", `${cause.message}.`)),
   });
   app.removeContentTypeParser("text/plain");
   addJsonParser(app);
@@ -110,12 +118,12 @@ function createApp(context: ServerContext, options: ServerOptions): FastifyInsta
   if (apiKey === undefined) addHostHook(app);
   else addKeyHook(app, apiKey);
   app.setErrorHandler((cause, _request, reply) => {
-    const answer = errorReplyOf(cause, retryAfterSeconds);
-    if (isOwnFault(answer)) context.onError(cause);
-    return reply.code(answer.status).headers(answer.headers).send(answer.body);
+    tell(reply, cause);
   });
+  app.server.on("checkExpectation", refuseExpectation);
+  const methodsOf = collectMethods(app);
   app.setNotFoundHandler(async ({ method, url }) => {
-    throw new RerollError("ROUTE_UNKNOWN", `${method} ${url.slice(0, 200)} does not exist on this server.`);
+    throw unknownRoute(method, url, methodsOf(url));
   });
   addRoutes(app, context);
   return app;

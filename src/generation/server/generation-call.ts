@@ -134,10 +134,16 @@ function choicesOf(
     index: firstIndex + choice,
     promptIds: prompt.promptIds,
     // Choices with one seed would all be the same.
-    sampling: sampling.seed === undefined ? sampling : { ...sampling, seed: sampling.seed + choice },
+    sampling: sampling.seed === undefined ? sampling : { ...sampling, seed: laterSeed(sampling.seed, choice) },
     numTopLogprobs: plan.numTopLogprobs,
     cacheKey: sessionCall?.cacheKey(choice) ?? (choice === 0 ? cacheKeyOf(plan.fields.session_id) : undefined),
   }));
+}
+
+/** The seed this many after another one. After the largest comes 0. */
+function laterSeed(seed: number, count: number): number {
+  const numLeft = Number.MAX_SAFE_INTEGER - seed;
+  return count <= numLeft ? seed + count : count - numLeft - 1;
 }
 
 /** No session has a name with a space, so a client's key never meets the cache of a session. */

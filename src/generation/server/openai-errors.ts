@@ -26,10 +26,10 @@ interface ErrorReply {
 export function errorReplyOf(cause: unknown, retryAfterSeconds: number): ErrorReply {
   const error = cause instanceof RerollError ? cause : frameworkError(cause);
   const { status, type, code } = RULES[error.code] ?? UNLISTED;
-  const { param } = error.details;
+  const { param, allow } = error.details;
   return {
     status,
-    headers: headersFor(status, retryAfterSeconds),
+    headers: { ...headersFor(status, retryAfterSeconds), ...(typeof allow === "string" && { allow }) },
     body: { error: { message: error.message, type, param: typeof param === "string" ? param : null, code } },
   };
 }
@@ -77,6 +77,8 @@ const RULES: Readonly<Partial<Record<ErrorCode, Rule>>> = {
   HEADERS_TOO_LARGE: { status: 431, type: INVALID, code: "headers_too_large" },
   KEY_INVALID: { status: 401, type: INVALID, code: "invalid_api_key" },
   MODEL_UNKNOWN: { status: 404, type: INVALID, code: "model_not_found" },
+  METHOD_REFUSED: { status: 405, type: INVALID, code: "method_not_allowed" },
+  EXPECTATION_REFUSED: { status: 417, type: INVALID, code: "expectation_failed" },
   ROUTE_UNKNOWN: { status: 404, type: INVALID, code: "unknown_url" },
   SESSION_UNKNOWN: { status: 404, type: INVALID, code: "session_not_found" },
   SESSION_ENDED: { status: 409, type: INVALID, code: "session_ended" },

@@ -9,6 +9,11 @@ import { requestError } from "./openai-errors.ts";
 export const wholeNumber = (allowed: string, min: number, max = Number.MAX_SAFE_INTEGER) =>
   z.custom<number>((value) => Number.isSafeInteger(value) && isWithin(value, min, max), allowed);
 
+/** Counts of the API are 32-bit numbers. */
+export const MAX_COUNT = 2 ** 31 - 1;
+
+export const count = wholeNumber(`a whole number of 1 or more, up to ${MAX_COUNT}`, 1, MAX_COUNT);
+
 export const numberBetween = (allowed: string, min: number, max = Number.MAX_VALUE) =>
   z.custom<number>((value) => isWithin(value, min, max), allowed);
 
@@ -43,7 +48,7 @@ export function isTokenIds(value: unknown): value is readonly number[] {
 }
 
 /** False for what is no number, and for NaN. */
-function isWithin(value: unknown, min: number, max: number): boolean {
+export function isWithin(value: unknown, min: number, max: number): boolean {
   return typeof value === "number" && value >= min && value <= max;
 }
 

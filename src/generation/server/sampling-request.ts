@@ -8,10 +8,12 @@ import { z } from "zod";
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { Sampling } from "../generate.ts";
 import { requestError } from "./openai-errors.ts";
-import { flag, numberBetween, text, tokenIds, wholeNumber } from "./request-fields.ts";
+import { count, flag, isWithin, MAX_COUNT, numberBetween, text, tokenIds, wholeNumber } from "./request-fields.ts";
 
 const MAX_STOP_STRINGS = 64;
-const isStop = (value: unknown) => typeof value === "string" && value !== "";
+/** What has been drawn is compared with every beginning of a stop string after every token. */
+const MAX_STOP_LENGTH = 1024;
+const isStop = (value: unknown) => typeof value === "string" && value !== "" && value.length <= MAX_STOP_LENGTH;
 const isBias = (value: unknown) =>
   typeof value === "object" &&
   value !== null &&
@@ -32,24 +34,30 @@ const unusedFields = {
   prompt_cache_key: z.unknown().optional(),
 };
 
+/**
+ * Numbers that single precision cannot tell from 0 or from infinity are refused: the scores are divided by the temperature and by the
+ * penalty, and what comes out of that would be no number.
+ */
 export const samplingFields = {
   ...unusedFields,
   model: text.optional(),
   stream: flag.optional(),
   stream_options: z.looseObject({ include_usage: flag.optional() }, "an object").optional(),
-  n: wholeNumber("a whole number of 1 or more", 1).optional(),
-  temperature: numberBetween("a number of 0 or more", 0).optional(),
-  top_p: numberBetween("a number above 0 and up to 1", Number.MIN_VALUE, 1).optional(),
-  top_k: wholeNumber("a whole number, -1 or 0 for all", -1).optional(),
+  n: count.optional(),
+  temperature: z
+    .custom<number>((value) => value === 0 || isWithin(value, 1e-4, 1e4), "0, or a number from 0.0001 to 10000")
+    .optional(),
+  top_p: numberBetween("a number above 0 (at least 1e-9) and up to 1", 1e-9, 1).optional(),
+  top_k: wholeNumber("a whole number up to 2147483647, -1 or 0 for all", -1, MAX_COUNT).optional(),
   min_p: numberBetween("a number from 0 to 1", 0, 1).optional(),
-  repetition_penalty: numberBetween("a number above 0", Number.MIN_VALUE).optional(),
+  repetition_penalty: numberBetween("a number from 0.0001 to 10000", 1e-4, 1e4).optional(),
   frequency_penalty: penalty.optional(),
   presence_penalty: penalty.optional(),
-  seed: wholeNumber("a whole number of 0 or more", 0).optional(),
+  seed: wholeNumber("a whole number from 0 to 2^53 - 1", 0).optional(),
   stop: z
     .custom<string | readonly string[]>(
       (value) => isStop(value) || (Array.isArray(value) && value.length <= MAX_STOP_STRINGS && value.every(isStop)),
-      `a text that is not empty, or up to ${MAX_STOP_STRINGS} of them`,
+      `a text that is not empty and has up to ${MAX_STOP_LENGTH} characters, or up to ${MAX_STOP_STRINGS} of them`,
     )
     .optional(),
   stop_token_ids: tokenIds("a list of up to 1024 token ids", 1024).optional(),
@@ -57,9 +65,9 @@ export const samplingFields = {
   logit_bias: z
     .custom<Readonly<Record<string, number>>>(isBias, "an object with numbers from -100 to 100 by token ids")
     .optional(),
-  max_tokens: wholeNumber("a whole number of 1 or more", 1).optional(),
+  max_tokens: count.optional(),
   return_token_ids: flag.optional(),
-  stream_interval: wholeNumber("a whole number of 1 or more", 1).optional(),
+  stream_interval: count.optional(),
   /** vLLM's name for what lets an engine keep its cache between calls. It records nothing. */
   session_id: z
     .custom<string>((value) => typeof value === "string" && value.length <= 256, "a text of up to 256 characters")

@@ -6,6 +6,8 @@
  * that the end of the reply cut off counts.
  */
 
+import { fencedBlocks } from "../fenced-blocks.ts";
+
 /** Languages that rewards can run. */
 export const languages = ["python", "javascript"] as const;
 
@@ -16,15 +18,10 @@ const fenceNames: Readonly<Record<Language, readonly string[]>> = {
   javascript: ["javascript", "js", "node", "mjs", "cjs"],
 };
 
-const FENCED_BLOCK = /^[ \t]*(`{3,}|~{3,})[ \t]*([^\s`]*)[^\n]*\n([\s\S]*?)(?:^[ \t]*\1|(?![\s\S]))/gm;
-
 /** The code, or null when the reply is empty or holds blocks of other languages alone. */
 export function extractCode(reply: string, language: Language): string | null {
   const answer = reply.split("</think>").at(-1) ?? "";
-  const blocks = [...answer.matchAll(FENCED_BLOCK)].map(([, , name = "", code = ""]) => ({
-    name: name.toLowerCase(),
-    code,
-  }));
+  const blocks = fencedBlocks(answer);
   const found =
     blocks.findLast(({ name }) => fenceNames[language].includes(name)) ?? blocks.findLast(({ name }) => name === "");
   const code = (blocks.length === 0 ? answer : (found?.code ?? "")).replace(/^(?:[ \t]*\r?\n)+/, "").trimEnd();

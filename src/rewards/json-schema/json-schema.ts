@@ -1,11 +1,11 @@
 /** Whether a reply is JSON that fits a schema, given in the options or by each prompt. */
 import { z } from "zod";
 import type { JsonValue } from "../../flow/prompt.ts";
+import { CheckPool } from "../checks/check-pool.ts";
 import { finalAnswer } from "../final-answer.ts";
 import type { RewardDefinition } from "../reward.ts";
 import { truthKey, truthOf } from "../truth-texts.ts";
-import { findJson } from "./find-json.ts";
-import { compileSchema, type Validator } from "./validate.ts";
+import { compileSchema } from "./validate.ts";
 
 const options = z.strictObject({
   schema: z
@@ -23,22 +23,26 @@ export const jsonSchema: RewardDefinition<typeof options> = {
   type: "json-schema",
   options,
   build: ({ schema, valid, parsed, broken, truthKey: key }) => {
-    const fixed = schema === undefined ? undefined : compileSchema(schema);
+    if (schema !== undefined) compileSchema(schema);
+    const checks = new CheckPool();
     return {
       name: "json-schema",
-      cost: "instant",
-      score: ({ prompt, reply }) => {
-        const validate = fixed ?? compileTruth(truthOf("json-schema", prompt, key));
-        const found = findJson(finalAnswer(reply));
-        if (found === undefined) return { value: broken, parts: { extracted: 0 }, explanation: "holds no JSON" };
-        const problem = validate(found);
-        const value = problem === undefined ? valid : parsed;
-        return { value, parts: { extracted: 1 }, explanation: problem ?? "fits the schema" };
+      cost: "cpu",
+      score: async ({ prompt, reply }, signal) => {
+        const wanted = schema ?? schemaOf(truthOf("json-schema", prompt, key));
+        const fit = await checks.fitSchema({ schema: wanted, text: finalAnswer(reply) }, signal);
+        if (!fit.hasJson) return { value: broken, parts: { extracted: 0 }, explanation: "holds no JSON" };
+        const value = fit.problem === undefined ? valid : parsed;
+        return { value, parts: { extracted: 1 }, explanation: fit.problem ?? "fits the schema" };
       },
+      close: () => checks.close(),
     };
   },
 };
 
-function compileTruth(truth: JsonValue): Validator {
-  return compileSchema(typeof truth === "string" ? (JSON.parse(truth) as JsonValue) : truth);
+/** Throws here, and not in the thread, where the truth is no schema. */
+function schemaOf(truth: JsonValue): JsonValue {
+  const schema = typeof truth === "string" ? (JSON.parse(truth) as JsonValue) : truth;
+  compileSchema(schema);
+  return schema;
 }

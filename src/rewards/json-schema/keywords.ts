@@ -54,9 +54,7 @@ export const keywords: Readonly<Record<string, Keyword>> = {
   minItems: sized((value) => (Array.isArray(value) ? value.length : undefined), "min", "items"),
   maxItems: sized((value) => (Array.isArray(value) ? value.length : undefined), "max", "items"),
   uniqueItems: ({ value, asked }) =>
-    asked === true &&
-    Array.isArray(value) &&
-    value.some((item, i) => value.slice(0, i).some((other) => isDeepStrictEqual(other, item)))
+    asked === true && Array.isArray(value) && new Set(value.map(canonicalText)).size < value.length
       ? "has an item twice"
       : undefined,
   prefixItems: ({ value, asked, check }) =>
@@ -145,6 +143,13 @@ function isOfType(value: JsonValue, type: string): boolean {
   if (type === "array") return Array.isArray(value);
   if (type === "object") return isObject(value);
   return type === "null" ? value === null : typeof value === type;
+}
+
+/** The same text for equal values: the keys of objects in one order. */
+function canonicalText(value: JsonValue): string {
+  return JSON.stringify(value, (_, part: JsonValue) =>
+    isObject(part) ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1))) : part,
+  );
 }
 
 function isNamed(schema: JsonObject, key: string): boolean {

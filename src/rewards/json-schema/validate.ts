@@ -12,7 +12,7 @@ import type { JsonValue } from "../../flow/prompt.ts";
 import { isObject, keywords, silentKeywords } from "./keywords.ts";
 
 /** A schema that has been looked through, ready for many values. */
-export type Validator = (value: JsonValue) => string | undefined;
+type Validator = (value: JsonValue) => string | undefined;
 
 /** Looks a schema through and gives its validator. */
 export function compileSchema(root: JsonValue): Validator {

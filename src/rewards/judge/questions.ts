@@ -91,12 +91,9 @@ function compose(task: string, texts: Readonly<Record<string, string>>, ending: 
 
 /** The group of the pattern in the last line that is not empty; Markdown emphasis around the line is allowed. */
 function lastLine(text: string, pattern: RegExp): string | undefined {
-  const line =
-    text
-      .trimEnd()
-      .split("\n")
-      .at(-1)
-      ?.trim()
-      .replace(/^\**|\**$/g, "") ?? "";
-  return pattern.exec(line)?.[1];
+  const line = text.trimEnd().split("\n").at(-1)?.trim() ?? "";
+  // A verdict is short, and a pattern for the stars at the end takes quadratic time on a line that is all stars.
+  return line.length > MAX_VERDICT_LENGTH ? undefined : pattern.exec(line.replace(/^\**|\**$/g, ""))?.[1];
 }
+
+const MAX_VERDICT_LENGTH = 100;

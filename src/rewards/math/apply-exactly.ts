@@ -22,7 +22,7 @@ const ONE: Rational = { numerator: 1n, denominator: 1n };
 
 /** Fractions take time squared in their size for the common divisor; whole numbers do not. */
 const MAX_WHOLE_BITS = 40_000;
-const MAX_FRACTION_BITS = 1_000;
+const MAX_FRACTION_BITS = 4_000;
 const MAX_FACTORIAL = 1_000n;
 
 const OPERATIONS: Readonly<Record<string, (a: Rational, b: Rational) => Rational | null>> = {
@@ -30,9 +30,12 @@ const OPERATIONS: Readonly<Record<string, (a: Rational, b: Rational) => Rational
   mixed: addRational,
   negate: ({ numerator, denominator }) => ({ numerator: -numerator, denominator }),
   multiply: multiplyRational,
+  multiple: multiplyRational,
   divide(a, b) {
-    const inverse = invertRational(b);
-    return inverse === null ? null : multiplyRational(a, inverse);
+    if (b.numerator === 0n) return null;
+    // Two large whole numbers have a quotient worth knowing where it is whole; their common divisor takes too long.
+    if (isLarge(a) && isLarge(b)) return a.numerator % b.numerator === 0n ? rational(a.numerator / b.numerator) : null;
+    return rational(a.numerator * b.denominator, a.denominator * b.numerator);
   },
   percent: (a) => multiplyRational(a, { numerator: 1n, denominator: 100n }),
   abs: ({ numerator, denominator }) => ({ numerator: numerator < 0n ? -numerator : numerator, denominator }),
@@ -45,9 +48,14 @@ const OPERATIONS: Readonly<Record<string, (a: Rational, b: Rational) => Rational
     if (!isCount(a) || !isCount(b)) return null;
     return b.numerator > a.numerator
       ? rational(0n)
-      : rational(product(a.numerator - b.numerator + 1n, a.numerator), product(1n, b.numerator));
+      : rational(product(a.numerator - b.numerator + 1n, a.numerator) / product(1n, b.numerator));
   },
 };
+
+/** A whole number beyond what a fraction may consist of. */
+function isLarge({ numerator, denominator }: Rational): boolean {
+  return denominator === 1n && bitLength(numerator) > MAX_FRACTION_BITS;
+}
 
 function bounded(value: Rational | null): Rational | null {
   if (value === null) return null;
@@ -78,7 +86,7 @@ function squareRoot({ numerator, denominator }: Rational): Rational | null {
 
 /** Newton's method in whole numbers; null where the value is no square. */
 function wholeRoot(value: bigint): bigint | null {
-  if (value < 0n || bitLength(value) > MAX_WHOLE_BITS) return null;
+  if (value < 0n || bitLength(value) > MAX_FRACTION_BITS) return null;
   if (value < 2n) return value;
   let guess = 1n << BigInt(Math.ceil((bitLength(value) + 1) / 2));
   for (let next = (guess + value / guess) >> 1n; next < guess; next = (guess + value / guess) >> 1n) guess = next;

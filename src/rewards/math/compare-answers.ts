@@ -11,6 +11,7 @@ import type { Answer, RelationAnswer, TupleAnswer, ValueAnswer } from "./answer.
 import { compareExpressions } from "./compare-expressions.ts";
 import { compareRelations } from "./compare-relations.ts";
 import { apply, type Expression, integer } from "./expression.ts";
+import { isArithmetic } from "./is-arithmetic.ts";
 import { hasOtherMatrixOrder } from "./matrix-order.ts";
 import { answerText, parseAnswer } from "./parse-answer.ts";
 
@@ -26,11 +27,12 @@ export type Comparison =
   | { readonly kind: "different" }
   | { readonly kind: "open"; readonly pairs: readonly (readonly [string, string])[] };
 
-/** Longer answers are compared as text only. */
+/** Longer and deeper answers are compared as text only. Reading takes time in proportion to length times depth. */
 const MAX_LENGTH = 2_000;
+const MAX_DEPTH = 50;
 
 export function compareAnswers(truth: string, candidate: string, options: CompareOptions): Comparison {
-  if (truth.length > MAX_LENGTH || candidate.length > MAX_LENGTH) return found(truth.trim() === candidate.trim());
+  if (!isReadable(truth) || !isReadable(candidate)) return found(truth.trim() === candidate.trim());
   if (answerText(truth) === answerText(candidate)) return found(candidate.trim() !== "");
   const [left, right] = [parseAnswer(truth), parseAnswer(candidate)];
   if (left.kind === "choice" && right.kind !== "choice") return found(leadingChoice(candidate) === left.letter);
@@ -44,6 +46,19 @@ const UNDECIDABLE: Comparison = { kind: "open", pairs: [] };
 function found(isEqual: boolean): Comparison {
   return isEqual ? EQUAL : DIFFERENT;
 }
+
+function isReadable(text: string): boolean {
+  if (text.length > MAX_LENGTH) return false;
+  let [depth, deepest] = [0, 0];
+  for (const sign of text) {
+    if (OPENING.includes(sign)) deepest = Math.max(deepest, ++depth);
+    else if (CLOSING.includes(sign)) depth = Math.max(0, depth - 1);
+  }
+  return deepest <= MAX_DEPTH;
+}
+
+const OPENING = "([{";
+const CLOSING = ")]}";
 
 /** The letter of `(C) 15`, `C. because ...`, `\textbf{(C)}`. */
 function leadingChoice(source: string): string | null {
@@ -165,12 +180,32 @@ function compareOpaque(left: Answer, right: Answer): Comparison {
   const [a, b] = [latexOf(left), latexOf(right)];
   if (a === b && a !== "") return EQUAL;
   const isForAlgebra =
-    a !== "" && b !== "" && [left, right].every((side) => side.kind === "value" || ALGEBRA.test(latexOf(side)));
+    a !== "" &&
+    b !== "" &&
+    [left, right].every((side) => side.kind === "value" || ALGEBRA.test(latexOf(side))) &&
+    numTerms(a) <= MAX_TERMS &&
+    numTerms(b) <= MAX_TERMS;
   return { kind: "open", pairs: isForAlgebra ? [[a, b]] : [] };
 }
 
 /** Notation that computer algebra reads as people mean it. What it makes of other notation that is unknown here is a guess. */
 const ALGEBRA = /\\(?:sum|prod|int|lim|gcd|lcm|max|min|det) /;
+
+/** Computer algebra adds and multiplies term by term, a tenth of a millisecond each. */
+const MAX_TERMS = 10_000;
+const INDEXED = /\\(?:sum|prod) (?:_ \{ ([^{}]*) \} )?(?:\^ \{ (?=(.{0,40})))?/g;
+
+/** About how many terms the sums and products have, all within each other; those up to a variable or to infinity count once. */
+function numTerms(latex: string): number {
+  let product = 1;
+  for (const [, from = "", to = ""] of latex.matchAll(INDEXED)) {
+    const [bound = ""] = to.replaceAll(/[a-z] \^ \{ [23] \}/g, "n").split(" }");
+    if (/[\^!]/.test(from + bound)) return Number.POSITIVE_INFINITY;
+    const numbers = `${from} ${bound}`.match(/\d+(?:\.\d+)?(?:e\d+)?/g) ?? [];
+    product *= Math.max(1, ...numbers.map(Number));
+  }
+  return product;
+}
 
 function latexOf(answer: Answer): string {
   return answer.kind === "opaque" || answer.kind === "value" ? answer.latex : "";
@@ -193,6 +228,8 @@ function compareValues(truth: ValueAnswer, candidate: ValueAnswer, options: Comp
   }
   if (verdict === "equal" && hasOtherMatrixOrder([left], [right])) return UNDECIDABLE;
   if (verdict !== "unknown") return found(verdict === "equal");
+  // Whole numbers and fractions of them that are too large for exact arithmetic are too large for any other.
+  if (isArithmetic(left) && isArithmetic(right)) return UNDECIDABLE;
   return {
     kind: "open",
     pairs: hasOtherScale || truth.latex === "" || candidate.latex === "" ? [] : [[truth.latex, candidate.latex]],

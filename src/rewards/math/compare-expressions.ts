@@ -9,7 +9,7 @@
 import { isSameRational, type Rational, rational, toNumber } from "../../numbers/rational.ts";
 import { deriveSeed } from "../../random/random.ts";
 import { add, type Complex, isHuge, isReal, negate, size } from "./complex.ts";
-import { approximate, evaluate, isExact, type Point } from "./evaluate.ts";
+import { approximate, evaluate, foldConstants, isExact, type Point } from "./evaluate.ts";
 import { type Expression, someNode, variablesOf } from "./expression.ts";
 
 export type Verdict = "equal" | "different" | "unknown";
@@ -24,9 +24,10 @@ export function compareExpressions(a: Expression, b: Expression, { roundedDigits
   const variables = variablesOf(a, b);
   if (variables.length === 0) return isRoundedTo(a, b, roundedDigits) ? "equal" : compareAt(a, b, NOWHERE);
   const isImaginary = someNode(a, isImaginaryUnit) || someNode(b, isImaginaryUnit);
+  const [left, right] = [foldConstants(a), foldConstants(b)];
   let numEqual = 0;
   for (const [i, kind] of POINT_KINDS.entries()) {
-    const verdict = compareAt(a, b, drawPoint(variables, kind, i), !isImaginary);
+    const verdict = compareAt(left, right, drawPoint(variables, kind, i), !isImaginary);
     if (verdict === "different") return verdict;
     if (verdict === "equal") numEqual++;
   }

@@ -47,6 +47,8 @@ function compareNumerically(engine: ComputeEngine, a: Expression, b: Expression)
   return distance >= DIFFERENT_ABOVE * scale ? "different" : "unknown";
 }
 
-function magnitude({ re, im }: Expression): number {
-  return Math.hypot(re, im);
+/** NaN for what is not zero and yet too small for a double, such as 10^-400. */
+function magnitude(value: Expression): number {
+  const size = Math.hypot(value.re, value.im);
+  return size === 0 && value.is(0) !== true ? Number.NaN : size;
 }

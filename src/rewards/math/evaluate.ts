@@ -33,6 +33,15 @@ export function evaluate(expression: Expression, point: Point): Rational | Compl
   }
 }
 
+/** The same expression with its exact constants computed, for one that is evaluated at many points. */
+export function foldConstants(expression: Expression): Expression {
+  if (expression.kind !== "apply") return expression;
+  const args = expression.args.map(foldConstants);
+  const values = args.flatMap((argument) => (argument.kind === "number" ? [argument.value] : []));
+  const value = values.length === args.length ? applyExactly(expression.name, values) : null;
+  return value === null ? { ...expression, args } : { kind: "number", value, decimals: null };
+}
+
 /** Whether a value is an exact fraction. */
 export function isExact(value: Rational | Complex): value is Rational {
   return "numerator" in value;
@@ -69,6 +78,7 @@ const FUNCTIONS: Readonly<Record<string, ComplexFunction>> = {
   mixed: complex.add,
   negate: complex.negate,
   multiply: complex.multiply,
+  multiple: complex.multiply,
   divide: complex.divide,
   abs: (a) => (complex.isHuge(a) ? complex.HUGE : complex.settle(complex.size(a), 0, a.error)),
   percent: (a) => complex.divide(a, complex.fromReal(100)),
@@ -97,8 +107,10 @@ const ONE = complex.fromReal(1);
 const TWO = complex.fromReal(2);
 
 function sine(a: Complex): Complex {
-  if (!(complex.size(a) < 1e6)) return UNKNOWN;
-  const error = (a.error + 2 ** -51 * (1 + complex.size(a))) * Math.cosh(a.im);
+  const size = complex.size(a);
+  if (!(size < 1e6)) return UNKNOWN;
+  // Below one the sine is about its argument, and so is its rounding: sin(10^-20) is not 0.
+  const error = (a.error + 2 ** -51 * (size < 1 ? size : 1 + size)) * Math.cosh(a.im);
   return complex.settle(Math.sin(a.re) * Math.cosh(a.im), Math.cos(a.re) * Math.sinh(a.im), error);
 }
 

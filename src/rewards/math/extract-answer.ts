@@ -36,7 +36,7 @@ export function extractAnswer(
 const EXTRACTORS: Readonly<Record<ExtractionMethod, (reply: string) => string | undefined>> = {
   boxed: lastBoxed,
   hash: (reply) => lastMatch(reply, /####[ \t]*([^\n]+)/g),
-  tag: (reply) => inside(lastMatch(reply, /<answer>([\s\S]*?)<\/answer>/gi)),
+  tag: (reply) => inside(lastTagged(reply)),
   phrase: lastPhrase,
   line: lastLine,
   number: (reply) => lastMatch(reply, NUMBER),
@@ -46,6 +46,7 @@ const EXTRACTORS: Readonly<Record<ExtractionMethod, (reply: string) => string | 
 const NUMBER =
   /((?:(?<![\w)}\]])[-−])?(?:\\?\$)?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:\/\d+)?(?:\\?%)?|\\[dt]?frac\{-?\d+\}\{\d+\})/g;
 
+/** For text whose white space is one character at a time: a longer run would be divided in all ways among the `\s*`. */
 const PHRASE =
   /(?:final answer|answer)(?:\s+to\s[^.:\n]{0,80})?\s*(?:\*\*)?\s*(?:is|are|=|:)(?:\s*(?:\*\*|:))*\s*([^\n]+)/gi;
 
@@ -53,6 +54,20 @@ function lastMatch(text: string, pattern: RegExp): string | undefined {
   let last: string | undefined;
   for (const match of text.matchAll(pattern)) last = match[1];
   return last;
+}
+
+/** What stands in the last `<answer>` element; where one is opened inside another, in the inner one. */
+function lastTagged(reply: string): string | undefined {
+  let content: string | undefined;
+  let start: number | undefined;
+  for (const { 0: tag, index } of reply.matchAll(/<\/?answer>/gi)) {
+    if (!tag.startsWith("</")) start = index + tag.length;
+    else if (start !== undefined) {
+      content = reply.slice(start, index);
+      start = undefined;
+    }
+  }
+  return content;
 }
 
 /** Boxes without an end are skipped, but not without end. */
@@ -88,17 +103,22 @@ function inside(content: string | undefined): string | undefined {
 }
 
 function lastPhrase(reply: string): string | undefined {
-  const rest = lastMatch(reply, PHRASE);
+  const rest = lastMatch(singleSpaced(reply), PHRASE);
   return rest === undefined ? undefined : firstSentence(rest);
+}
+
+/** Every run of white space as one line break where it has one, else as one space. */
+function singleSpaced(text: string): string {
+  return text.replace(/\s+/g, (run) => (run.includes("\n") ? "\n" : " "));
 }
 
 /** Mathematics between delimiters where it comes first, else the text up to the end of the sentence. */
 function firstSentence(text: string): string {
   const math = /^\s*(?:\$\$?([^$]+)\$|\\\(([\s\S]+?)\\\)|\\\[([\s\S]+?)\\\])/.exec(text);
   const delimited = math?.slice(1).find((part) => part !== undefined);
-  const rest = math === null ? "" : text.slice(math[0].length).replace(/^\$/, "");
+  const rest = math === null ? "" : text.slice(math[0].length).replace(/^\$/, "").trimStart();
   // A list such as `$1$ and $2$` goes on after the first delimiter.
-  if (delimited !== undefined && !/^\s*(?:,?\s*(?:and|or)|,)\s*[$\\\d-]/.test(rest)) return delimited;
+  if (delimited !== undefined && !/^(?:,?\s*(?:and|or)|,)\s*[$\\\d-]/.test(rest)) return delimited;
   return text.split(/(?<=[^\s\d]|\d)\.(?:\s|$)/)[0]!.replace(/\*\*|`/g, "");
 }
 
@@ -111,8 +131,8 @@ function lastLine(reply: string): string | undefined {
       ?.trim()
       .replace(/\*\*|`/g, "") ?? "";
   const text = firstSentence(line).trim();
-  const words = text.replace(/\\[A-Za-z]+(?:\{[^{}]*\})?/g, "").match(/[A-Za-z]{2,}/g) ?? [];
   if (text.length > 100) return undefined;
+  const words = text.replace(/\\[A-Za-z]+(?:\{[^{}]*\})?/g, "").match(/[A-Za-z]{2,}/g) ?? [];
   const isWord = words.length === 1 && /^[A-Za-z]+$/.test(text);
   if (words.length === 0 || isWord) return /=[^=]*=/.test(text) ? text.split("=").at(-1) : text;
   return undefined;

@@ -1,6 +1,7 @@
 import { afterAll, expect, test } from "vitest";
 import type { JsonValue } from "../../flow/prompt.ts";
 import type { Reward, RewardInput } from "../reward.ts";
+import { createScorer } from "../score-all.ts";
 import { createMathReward, mathReward } from "./math-reward.ts";
 
 const rewards: Reward[] = [];
@@ -65,9 +66,21 @@ test("restating the task as arithmetic does not pay unless it is allowed", async
 });
 
 test.each([
-  ["1024", "2^{10}"],
+  ["2^{10}", "1024"],
+  ["2^{10}", "4^5"],
+  ["\\sqrt{2}", "2^{1/2}"],
+  ["\\frac{3}{4}", "0.75"],
+  ["0.75", "\\frac{3}{4}"],
+  ["-0.75", "\\frac{-3}{4}"],
+  ["782/2", "\\frac{782}{2}"],
   ["300000", "3 \\times 10^5"],
+  ["1000", "1e3"],
+  ["3000000", "3 million"],
+  ["24", "2 dozen"],
   ["2.5", "2\\frac{1}{2}"],
+  ["3.14159", "\\pi"],
+  ["2.41421", "1 + \\sqrt{2}"],
+  ["(1, \\infty)", "x > 1"],
   ["2^{100} - 2", "2(2^{99} - 1)"],
 ])("%s is finished as %s", async (truth, answer) => {
   expect((await build().score(input(truth, `\\boxed{${answer}}`), never)).value).toBe(1);
@@ -78,6 +91,28 @@ test.each([
   ["5", "2 + 3"],
   ["5", "x = 2 + 3"],
   ["\\frac{1}{2}", "1 - \\frac{1}{2}"],
+  ["1024", "2^{10}"],
+  ["120", "5!"],
+  ["391", "782/2"],
+  ["391", "\\frac{782}{2}"],
+  ["391", "39.1 \\cdot 10"],
+  ["391", "0.391 \\times 10^3"],
+  ["4", "\\sqrt{16}"],
+  ["3", "\\sqrt[3]{27}"],
+  ["1", "0.5 + 0.5"],
+  ["2", "0.5 / 0.25"],
+  ["10", "\\binom{5}{2}"],
+  ["3", "\\log_2 8"],
+  ["\\frac{1}{2}", "\\sin 30^\\circ"],
+  ["-1", "\\cos \\pi"],
+  ["5", "-(-5)"],
+  ["5", "|-5|"],
+  ["3", "\\lfloor 3.7 \\rfloor"],
+  ["6", "\\sum_{k=1}^{3} k"],
+  ["6", "\\gcd(12, 18)"],
+  ["(3, 4)", "(6/2, 2^2)"],
+  ["\\{1, 2\\}", "\\{1, 4/2\\}"],
+  ["x = 5", "x = \\frac{10}{2}"],
 ])("%s is not finished as %s", async (truth, answer) => {
   expect((await build().score(input(truth, `\\boxed{${answer}}`), never)).value).toBe(0);
 });
@@ -93,8 +128,17 @@ test("what needs computer algebra goes to a thread and comes back decided", asyn
 });
 
 test("a hang is a timeout and never a zero", async () => {
-  const hang = input("9^{9^{9^9}}", "\\boxed{9^{9^{9^8}}}");
+  const hang = input("\\pi^{9^{9^9}}", "\\boxed{\\pi^{9^{9^8}}}");
   await expect(build({ timeoutMs: 500 }).score(hang, never)).rejects.toMatchObject({ code: "REWARD_TIMEOUT" });
+});
+
+test("a cheap answer does not wait behind forty costly ones", async () => {
+  const scorer = createScorer({ reward: build({ timeoutMs: 60_000 }), clock: () => 0 });
+  const costly = (power: number) => input("\\pi^{9^{9^9}}", `\\boxed{\\pi^{9^{9^{${power}}}}}`);
+  const outcomes = Array.from({ length: 40 }, (_, i) => scorer.score(costly(i + 10), never));
+  expect(await Promise.race([...outcomes, scorer.score(input("5", "\\boxed{5}"), never)])).toMatchObject({ score: 1 });
+  await scorer.close();
+  await Promise.all(outcomes);
 });
 
 test("an answer nobody can compare is wrong, visibly, or an error where that is asked for", async () => {

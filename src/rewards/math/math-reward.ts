@@ -35,7 +35,7 @@ const mathRewardOptions = z.strictObject({
   acceptUnfinished: z
     .boolean()
     .default(false)
-    .describe("Whether 17 * 23 is right where the truth is 391. Then restating the task pays."),
+    .describe("Whether 17 * 23 or 782/2 is right where the truth is 391. Then restating the task pays."),
   undecided: z
     .enum(["wrong", "error"])
     .default("wrong")

@@ -126,7 +126,7 @@ function readValue(tokens: readonly Token[]): Answer | null {
   const parsed = parseExpression(rest);
   if (parsed === null) return null;
   const { expression, sign } = takeSign(parsed);
-  const scaled = multiple === undefined ? expression : apply("multiply", expression, integer(multiple));
+  const scaled = multiple === undefined ? expression : apply("multiple", expression, integer(multiple));
   const isPercent = sign === "percent" || label === "percent";
   const about = {
     latex: tokenText(rest),

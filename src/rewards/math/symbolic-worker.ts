@@ -6,14 +6,16 @@
 import { parentPort } from "node:worker_threads";
 import { ComputeEngine } from "@cortex-js/compute-engine";
 import { invariant } from "../../errors/reroll-error.ts";
+import type { ThreadReply } from "../thread-pool.ts";
+import type { Verdict } from "./compare-expressions.ts";
 import { compareSymbolic } from "./compare-symbolic.ts";
-import type { SymbolicReply, SymbolicRequest } from "./symbolic-pool.ts";
+import type { SymbolicRequest } from "./symbolic-pool.ts";
 
 const port = parentPort;
 invariant(port !== null, "symbolic-worker runs as a worker thread");
 const engine = new ComputeEngine();
-const send = (reply: SymbolicReply) => port.postMessage(reply);
+const send = (reply: ThreadReply<Verdict>) => port.postMessage(reply);
 port.on("message", ({ left, right }: SymbolicRequest) => {
-  send({ kind: "verdict", verdict: compareSymbolic(engine, left, right) });
+  send({ kind: "result", result: compareSymbolic(engine, left, right) });
 });
 send({ kind: "ready" });

@@ -22,10 +22,12 @@ function fromBox(text: string, letters: string): string | undefined {
 }
 
 /** "answer is B", "**Answer:** (B)", "option B is correct". "A or B" is no answer. */
-function fromStatement(text: string, letter: string): string | undefined {
-  const named = `[\\s*_$("'\\[]*(?<letter>${letter})(?![\\p{L}\\p{N}'’])`;
-  const says = `(?:answer|option|choice)(?:\\s+to\\s[^\\n.:]{1,60}?)?[\\s*_]*(?:is|would be|should be|:|=)[\\s*_:]*(?:option\\s|choice\\s)?${named}`;
-  const praises = `(?:answer|option|choice)\\s${named}[)*_]*\\s+is\\s+(?:the\\s+)?(?:correct|right|best)`;
+function fromStatement(written: string, letter: string): string | undefined {
+  // A long run of spaces and stars would be divided in all ways among the parts of the patterns.
+  const text = written.replace(/[\s*_]+/g, (run) => (run.includes("\n") ? "\n" : " "));
+  const named = `[\\s$("'\\[]*(?<letter>${letter})(?![\\p{L}\\p{N}'’])`;
+  const says = `(?:answer|option|choice)(?:\\s+to\\s[^\\n.:]{1,60}?)?\\s?(?:is|would be|should be|:|=)[\\s:]*(?:option\\s|choice\\s)?${named}`;
+  const praises = `(?:answer|option|choice)\\s${named}[)\\s]*\\sis\\s(?:the\\s)?(?:correct|right|best)`;
   const statements = [says, praises].flatMap((pattern) => [...text.matchAll(new RegExp(pattern, "giu"))]);
   const last = statements.toSorted((a, b) => a.index - b.index).at(-1);
   const found = last?.groups?.letter;

@@ -1,5 +1,6 @@
 /** Whether a reply keeps a form: tags in order, or a pattern over the whole of it. */
 import { z } from "zod";
+import { CheckPool } from "../checks/check-pool.ts";
 import type { RewardDefinition } from "../reward.ts";
 import { patternOption } from "./pattern-option.ts";
 
@@ -17,7 +18,11 @@ const options = z
       .optional()
       .describe("Whether text may follow the last block. Default: only after a lone block."),
     isOpened: z.boolean().default(false).describe("Whether the prompt ends with the first tag, as some templates do."),
-    pattern: patternOption.optional().describe("Instead of tags: a JavaScript pattern for the whole reply."),
+    pattern: patternOption
+      .optional()
+      .describe(
+        "Instead of tags: a JavaScript pattern for the whole reply. A reply on which it takes longer than a second has no score.",
+      ),
     match: z.number().default(1),
     miss: z.number().default(0),
   })
@@ -30,16 +35,25 @@ export const format: RewardDefinition<typeof options> = {
   type: "format",
   options,
   build: ({ tags, textAfter, isOpened, pattern, match, miss }) => {
-    const whole = pattern === undefined ? undefined : new RegExp(`^(?:${pattern})$`, "su");
+    const scoreOf = (isKept: boolean) => ({ value: isKept ? match : miss });
+    if (tags !== undefined) {
+      return {
+        name: "format",
+        cost: "instant",
+        score: ({ reply }) => {
+          const text = isOpened ? `<${tags[0]}>${reply}` : reply;
+          return scoreOf(hasBlocks(text, tags, textAfter ?? tags.length === 1));
+        },
+      };
+    }
+    const checks = new CheckPool();
+    const whole = { pattern: `^(?:${pattern})$`, flags: "su" };
     return {
       name: "format",
-      cost: "instant",
-      score: ({ reply }) => {
-        const text = isOpened && tags !== undefined ? `<${tags[0]}>${reply}` : reply;
-        const isKept =
-          tags === undefined ? whole?.test(reply) === true : hasBlocks(text, tags, textAfter ?? tags.length === 1);
-        return { value: isKept ? match : miss };
-      },
+      cost: "cpu",
+      score: async ({ reply: text }, signal) =>
+        scoreOf((await checks.lastMatch({ ...whole, text }, signal)) !== undefined),
+      close: () => checks.close(),
     };
   },
 };

@@ -1,12 +1,15 @@
 /** Whether a pattern is found in a reply, or what it finds is the truth. */
 import { z } from "zod";
+import { CheckPool } from "../checks/check-pool.ts";
 import { finalAnswer } from "../final-answer.ts";
 import type { RewardDefinition } from "../reward.ts";
 import { truthKey, truthTexts } from "../truth-texts.ts";
 import { patternOption } from "./pattern-option.ts";
 
 const options = z.strictObject({
-  pattern: patternOption.describe("A slow pattern stops the run: it is matched on the main thread."),
+  pattern: patternOption.describe(
+    "The pattern to look for. A reply on which it takes longer than a second has no score.",
+  ),
   flags: z
     .string()
     .regex(/^[ims]*$/)
@@ -26,16 +29,16 @@ export const regex: RewardDefinition<typeof options> = {
   type: "regex",
   options,
   build: ({ pattern, flags, compareWithTruth, ignoreThinking, match, miss, truthKey: key }) => {
-    const compiled = new RegExp(pattern, `${flags}ug`);
+    const checks = new CheckPool();
     return {
       name: "regex",
-      cost: "instant",
-      score: ({ prompt, reply }) => {
+      cost: "cpu",
+      score: async ({ prompt, reply }, signal) => {
         const accepted = compareWithTruth ? truthTexts("regex", prompt, key).map((text) => text.trim()) : [];
-        const last = [...(ignoreThinking ? finalAnswer(reply) : reply).matchAll(compiled)].at(-1);
-        if (last === undefined)
+        const text = ignoreThinking ? finalAnswer(reply) : reply;
+        const found = (await checks.lastMatch({ pattern, flags: `${flags}u`, text }, signal))?.trim();
+        if (found === undefined)
           return { value: miss, parts: { extracted: 0 }, explanation: "the pattern is not found" };
-        const found = (last[1] ?? last[0]).trim();
         const isRight = !compareWithTruth || accepted.includes(found);
         return {
           value: isRight ? match : miss,
@@ -43,6 +46,7 @@ export const regex: RewardDefinition<typeof options> = {
           explanation: `found ${JSON.stringify(found)}`,
         };
       },
+      close: () => checks.close(),
     };
   },
 };

@@ -1,13 +1,60 @@
 /** The rule rewards, each by a table of replies. */
-import { describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { never, rewardInput } from "../../../test/rewards/reward-input.ts";
 import type { JsonValue } from "../../flow/prompt.ts";
 import { buildReward, type RewardChoice } from "../catalog.ts";
+import type { Reward } from "../reward.ts";
 
+const built = new Map<string, Promise<Reward>>();
+afterAll(async () => {
+  for (const reward of built.values()) await (await reward).close?.();
+});
+
+/** Rewards with the same options are built once: some own a thread. */
 async function score(choice: RewardChoice, reply: string, truth: JsonValue = null, numReplyTokens = 0) {
-  const reward = await buildReward(choice);
-  return reward.score({ ...rewardInput(reply, truth), numReplyTokens }, never);
+  const key = JSON.stringify(choice);
+  const reward = built.get(key) ?? buildReward(choice);
+  built.set(key, reward);
+  return (await reward).score({ ...rewardInput(reply, truth), numReplyTokens }, never);
 }
+
+describe("what a person wrote and a model exploits", () => {
+  const exploding = "a".repeat(40);
+  test.each<[string, RewardChoice, string]>([
+    ["a pattern", { type: "regex", pattern: "(a+)+$" }, `${exploding}!`],
+    ["a pattern for the whole reply", { type: "format", pattern: "(a|a)*b" }, exploding],
+    ["a pattern in a schema", { type: "json-schema", schema: { pattern: "^(a+)+$" } }, `"${exploding}!"`],
+    [
+      "a pattern for keys",
+      { type: "json-schema", schema: { patternProperties: { "^(a+)+$": {} } } },
+      `{"${exploding}!": 1}`,
+    ],
+    [
+      "alternatives inside of alternatives",
+      { type: "json-schema", schema: { anyOf: [1, 2].map(() => ({ type: "array", items: { $ref: "#" } })) } },
+      `${"[".repeat(60)}1${"]".repeat(60)}`,
+    ],
+  ])("%s is stopped, and the event loop turns meanwhile", async (_what, choice, reply) => {
+    let numTurns = 0;
+    const timer = setInterval(() => numTurns++, 10);
+    await expect(score(choice, reply)).rejects.toMatchObject({ code: "REWARD_TIMEOUT" });
+    clearInterval(timer);
+    expect(numTurns).toBeGreaterThan(20);
+  });
+
+  test("a reply after a stopped one is scored", async () => {
+    expect(await score({ type: "regex", pattern: "(a+)+$" }, "aaa")).toMatchObject({ value: 1 });
+  });
+
+  test("JSON that nests without end is no JSON, and many items are compared once each", async () => {
+    const unique: RewardChoice = { type: "json-schema", schema: { uniqueItems: true } };
+    expect(await score(unique, "[".repeat(100_000) + "]".repeat(100_000))).toMatchObject({ parts: { extracted: 0 } });
+    const many = Array.from({ length: 50_000 }, (_, i) => ({ a: i, b: [i] }));
+    expect(await score(unique, JSON.stringify(many))).toMatchObject({ value: 1 });
+    expect(await score(unique, JSON.stringify([...many, { b: [7], a: 7 }]))).toMatchObject({ value: 0 });
+    expect(await score(unique, "null")).toMatchObject({ value: 1 });
+  });
+});
 
 describe("choice", () => {
   test.each([

@@ -1,0 +1,127 @@
+/**
+ * A few threads for work that may never end, each of which can be killed.
+ *
+ * Threads start when they are needed. A request waits for a free thread; its time limit starts when it runs, not while it waits or
+ * the thread loads. One that passes its limit rejects, as does one whose thread dies, and the thread is replaced when the next
+ * request comes. The thread's module says `{ kind: "ready" }` once it has loaded, then answers each message with one result.
+ */
+import type { Worker } from "node:worker_threads";
+import { RerollError } from "../errors/reroll-error.ts";
+
+/** What a thread of a pool posts. */
+export type ThreadReply<Result> = { readonly kind: "ready" } | { readonly kind: "result"; readonly result: Result };
+
+interface ThreadPoolOptions<Request> {
+  readonly numWorkers: number;
+  readonly timeoutMs: number;
+  readonly startWorker: () => Worker;
+  /** The error of a request that passed its time limit. */
+  readonly timedOut: (request: Request) => RerollError;
+  /** The error of a request whose thread died. */
+  readonly crashed: (reason: string, request: Request) => RerollError;
+}
+
+interface Job<Request, Result> {
+  readonly request: Request;
+  readonly signal: AbortSignal;
+  readonly resolve: (result: Result) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Loading takes a quarter of a second; this is for machines under load. */
+const START_TIMEOUT_MS = 60_000;
+
+export class ThreadPool<Request, Result> {
+  readonly #options: ThreadPoolOptions<Request>;
+  readonly #waiting = new Set<Job<Request, Result>>();
+  readonly #idle: Worker[] = [];
+  readonly #workers = new Set<Worker>();
+  #isClosed = false;
+
+  constructor(options: ThreadPoolOptions<Request>) {
+    this.#options = options;
+  }
+
+  /** Rejects when the signal says so, and kills the thread if the request had begun. */
+  run(request: Request, signal: AbortSignal): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      if (this.#isClosed)
+        throw new RerollError("REWARD_CLOSED", "This reward is closed. Build another one to score with.");
+      signal.throwIfAborted();
+      this.#waiting.add({ request, signal, resolve, reject });
+      this.#advance();
+    });
+  }
+
+  /** Ends all threads. What still waits or runs rejects. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const { reject, request } of this.#waiting) reject(this.#options.crashed("the reward was closed", request));
+    this.#waiting.clear();
+    await Promise.all([...this.#workers].map((worker) => worker.terminate()));
+  }
+
+  #advance(): void {
+    for (const job of this.#waiting) {
+      const idle = this.#idle.pop();
+      if (idle === undefined && this.#workers.size >= this.#options.numWorkers) return;
+      this.#waiting.delete(job);
+      if (!job.signal.aborted) this.#runJob(job, idle ?? this.#start(), idle === undefined);
+      else {
+        if (idle !== undefined) this.#idle.push(idle);
+        job.reject(job.signal.reason);
+      }
+    }
+  }
+
+  #start(): Worker {
+    const worker = this.#options.startWorker();
+    this.#workers.add(worker);
+    // An idle thread keeps no process alive.
+    worker.unref();
+    worker.once("exit", () => {
+      this.#workers.delete(worker);
+      const position = this.#idle.indexOf(worker);
+      if (position !== -1) this.#idle.splice(position, 1);
+      if (!this.#isClosed) this.#advance();
+    });
+    return worker;
+  }
+
+  #runJob({ request, signal, resolve, reject }: Job<Request, Result>, worker: Worker, isStarting: boolean): void {
+    const { timeoutMs, timedOut, crashed } = this.#options;
+    worker.ref();
+    const kill = (reason: unknown) => {
+      finish();
+      reject(reason);
+      void worker.terminate();
+    };
+    const abort = () => kill(signal.reason);
+    const onError = (error: Error) => kill(crashed(error.message, request));
+    const onExit = (code: number) => kill(crashed(`it ended with code ${code}`, request));
+    const begin = () => {
+      worker.postMessage(request);
+      return setTimeout(() => kill(timedOut(request)), timeoutMs);
+    };
+    let timer = isStarting ? setTimeout(() => kill(crashed("it did not start", request)), START_TIMEOUT_MS) : begin();
+    const onMessage = (reply: ThreadReply<Result>) => {
+      clearTimeout(timer);
+      if (reply.kind === "ready") {
+        timer = begin();
+        return;
+      }
+      finish();
+      worker.unref();
+      this.#idle.push(worker);
+      resolve(reply.result);
+      this.#advance();
+    };
+    const finish = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", abort);
+      worker.off("message", onMessage).off("error", onError).off("exit", onExit);
+    };
+    signal.addEventListener("abort", abort, { once: true });
+    worker.on("message", onMessage).on("error", onError).on("exit", onExit);
+  }
+}
