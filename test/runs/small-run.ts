@@ -3,19 +3,22 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Metrics } from "../../src/flow/metrics.ts";
-import { resolveRun } from "../../src/run/resolve-run.ts";
+import { prepareRun } from "../../src/run/prepare-run.ts";
 import { trainRun } from "../../src/run/train-run.ts";
 import { silentTracker } from "../../src/tracking/run-tracker.ts";
 import { type TrajectoryRecord, trajectoryRecords } from "../../src/tracking/trajectory-record.ts";
 
 export interface SmallRun {
+  /** What was said before the first step. */
+  readonly plan: readonly string[];
   readonly metrics: readonly Metrics[];
   readonly trajectories: readonly TrajectoryRecord[];
   readonly weights: Float32Array;
 }
 
 export async function trainSmall(run: Record<string, unknown>): Promise<SmallRun> {
-  const { config } = resolveRun({ device: "cpu", model: { preset: "nano" }, checkpoint: { every: 0 }, ...run });
+  const file = { device: "cpu", model: { preset: "nano" }, checkpoint: { every: 0 }, ...run };
+  const { config, plan } = await prepareRun(file, [], {});
   const folder = mkdtempSync(join(tmpdir(), "reroll-small-run-"));
   const metrics: Metrics[] = [];
   const trajectories: TrajectoryRecord[] = [];
@@ -33,7 +36,7 @@ export async function trainSmall(run: Record<string, unknown>): Promise<SmallRun
       clock: () => performance.now(),
       isResumed: false,
     });
-    return { metrics, trajectories, weights: readWeights(modelFolder) };
+    return { plan: plan.lines, metrics, trajectories, weights: readWeights(modelFolder) };
   } finally {
     rmSync(folder, { recursive: true });
   }

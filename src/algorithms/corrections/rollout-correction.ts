@@ -50,6 +50,11 @@ export function correctRollout(inputs: RolloutCorrectionInputs, correction: Roll
   return noGrad(() => tensorScope(() => correct(inputs, correction)));
 }
 
+/** The metrics of tokens that nothing corrects: how far the policy is from the sampler. */
+export function uncorrectedMetrics(inputs: RolloutCorrectionInputs): CorrectionMetrics {
+  return correctRollout(inputs, { importance: null, criteria: [] }).metrics;
+}
+
 function correct(inputs: RolloutCorrectionInputs, { importance, criteria }: RolloutCorrection): CorrectedRollout {
   const isFinite_BT = inputs.policyLogprobs_BT.sub(inputs.samplerLogprobs_BT).isFinite();
   const mask_BT = inputs.lossMask_BT.logicalAnd(isFinite_BT);

@@ -3,7 +3,7 @@ import { RerollError } from "../../errors/reroll-error.ts";
 import type { CorrectionMetrics, Denominators, LossMetrics } from "../../flow/batch-statistics.ts";
 import type { LossTerm, Microbatch, RecipeLoss, ScoredRows } from "../../flow/token-batch.ts";
 import type { Tensor } from "../../torch/tensor.ts";
-import { correctRollout } from "../corrections/rollout-correction.ts";
+import { correctRollout, uncorrectedMetrics } from "../corrections/rollout-correction.ts";
 import { parseKlEstimator } from "../kl/estimate.ts";
 import { klLoss } from "../kl/loss.ts";
 import { entropyBonus } from "../losses/entropy-bonus.ts";
@@ -36,17 +36,20 @@ export function recipeLoss(plan: RecipePlan, microbatch: Microbatch, denominator
   };
 }
 
-/** Whether the loss weighs and rejects tokens itself. */
-export function correctsInLoss({ options, correction }: RecipePlan): boolean {
-  return options.bypass !== null && correction !== null;
+/** Whether the loss compares tokens with the sampler itself, and weighs and rejects them where there is a correction. */
+export function correctsInLoss({ options }: RecipePlan): boolean {
+  return options.bypass !== null;
 }
 
-/** The metrics of the correction in the loss, over the rows of a whole update. */
+/** The metrics of policy and sampler in the loss, over the rows of a whole update. */
 export function lossCorrectionMetrics(
   plan: RecipePlan,
   update: Pick<Microbatch, "rows" | "policyLogprobs_BT">,
 ): CorrectionMetrics {
-  return correctsInLoss(plan) ? correct(plan, update).metrics : {};
+  if (!correctsInLoss(plan)) return {};
+  if (plan.correction !== null) return correct(plan, update).metrics;
+  const { samplerLogprobs_BT, lossMask_BT } = update.rows;
+  return uncorrectedMetrics({ policyLogprobs_BT: update.policyLogprobs_BT, samplerLogprobs_BT, lossMask_BT });
 }
 
 /** What is left of the sampled tokens after the rejections of the loss. Before them, it is what score has left. */

@@ -35,11 +35,14 @@ export interface Recipe {
   readonly score: (batch: TokenBatch, state?: RecipeState) => ScoredBatch;
   /** The share of some rows in the loss of their batch, whose denominators are passed in. */
   readonly loss: (microbatch: Microbatch, denominators: Denominators) => RecipeLoss;
-  /** Whether tokens are weighed and rejected in the loss, by the policy of that moment: bypass mode with a correction. */
+  /**
+   * Whether the loss compares tokens with the policy of that moment, and weighs and rejects them by it where there is a
+   * correction: bypass mode.
+   */
   readonly correctsInLoss: boolean;
   /**
-   * What the correction in the loss did, from all rows of an update and what the policy said of them: extremes and spreads of
-   * parts do not add up. Empty for recipes that correct when they score.
+   * How far the policy was from the sampler and what the correction did, from all rows of an update and what the policy said of
+   * them: extremes and spreads of parts do not add up. Empty for recipes that correct when they score.
    */
   readonly correctionMetrics: (update: Pick<Microbatch, "rows" | "policyLogprobs_BT">) => CorrectionMetrics;
   /** The state for the next rollout. */

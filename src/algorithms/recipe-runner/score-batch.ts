@@ -18,7 +18,7 @@ import { type JoinedRows, joinRows } from "../advantages/join-rows.ts";
 import { sumRewards, toLastToken } from "../advantages/token-values.ts";
 import { offPolicySequenceMask } from "../corrections/off-policy-sequence-mask.ts";
 import { outlierMask } from "../corrections/outlier-mask.ts";
-import { type CorrectedRollout, correctRollout } from "../corrections/rollout-correction.ts";
+import { type CorrectedRollout, correctRollout, uncorrectedMetrics } from "../corrections/rollout-correction.ts";
 import { stalenessMask } from "../corrections/staleness-mask.ts";
 import { expectBatch, expectGroups } from "../expect-batch.ts";
 import { klEstimate, parseKlEstimator } from "../kl/estimate.ts";
@@ -179,13 +179,17 @@ interface ScoreCorrection extends CorrectedRollout {
   readonly meanWeight: Tensor | null;
 }
 
-/** The correction of anchor / sampler. In bypass mode it belongs to the loss; only the mean weight is taken here. */
+/**
+ * The correction of anchor / sampler, or where there is none how far the two are apart. In bypass mode both belong to the loss;
+ * only the mean weight is taken here.
+ */
 function correct({ options, correction }: RecipePlan, batch: TokenBatch, mask_BT: Tensor): ScoreCorrection {
   const { anchorLogprobs_BT, samplerLogprobs_BT } = batch;
   const untouched = { weights_BT: null, lossMask_BT: mask_BT, meanWeight: null, metrics: {} };
   const isLater = options.bypass !== null && !correction?.importance?.isSelfNormalized;
-  if (correction === null || anchorLogprobs_BT === undefined || isLater) return untouched;
+  if (anchorLogprobs_BT === undefined || isLater) return untouched;
   const inputs = { policyLogprobs_BT: anchorLogprobs_BT, samplerLogprobs_BT, lossMask_BT: mask_BT };
+  if (correction === null) return { ...untouched, metrics: uncorrectedMetrics(inputs) };
   const corrected = correctRollout(inputs, correction);
   if (options.bypass === null) return { ...corrected, meanWeight: null };
   return { ...untouched, meanWeight: corrected.metrics["rollout_corr/rollout_is_batch_norm_factor"] ?? null };

@@ -293,7 +293,7 @@ export const supporting: readonly string[] = [
   "corrections/correction-metrics.ts",
   "corrections/correction-options.ts",
   "corrections/importance-weights.ts#expBounded",
-  "corrections/importance-weights.ts#meanWeight",
+  "corrections/rollout-correction.ts#uncorrectedMetrics",
   "corrections/parse-threshold.ts",
   "corrections/parse-verl-options.ts",
   "expect-batch.ts",
