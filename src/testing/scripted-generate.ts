@@ -400,13 +400,17 @@ function sample(
     return { tokenId: likeliest(scores, 1)[0]?.tokenId ?? 0, samplerLogprob: 0, drawLogprob: 0 };
   }
   const tempered = (from: Float64Array) => logSoftmax(from.map((score) => score / temperature));
-  const samplerLogprobs = tempered(modelLogprobs);
+  const samplerLogprobs = temperature === 1 ? modelLogprobs : tempered(modelLogprobs);
+  const isFiltered = topK > 0 || topP < 1 || minP > 0;
+  if (!isFiltered) {
+    const drawLogprobs = scores === modelLogprobs ? samplerLogprobs : tempered(scores);
+    const tokenId = indexAt(drawLogprobs, chance);
+    return { tokenId, samplerLogprob: samplerLogprobs[tokenId] ?? 0, drawLogprob: drawLogprobs[tokenId] ?? 0 };
+  }
   const kept = filtered(likeliest(tempered(scores), topK > 0 ? topK : scores.length), topP, minP);
-  // In the order of the vocabulary, so that a filter that keeps everything changes nothing.
-  const byId = kept.toSorted((left, right) => left.tokenId - right.tokenId);
-  const drawLogprobs = logSoftmax(Float64Array.from(byId, ({ logprob }) => logprob));
+  const drawLogprobs = logSoftmax(Float64Array.from(kept, ({ logprob }) => logprob));
   const rank = indexAt(drawLogprobs, chance);
-  const tokenId = byId[rank]?.tokenId ?? 0;
+  const tokenId = kept[rank]?.tokenId ?? 0;
   return { tokenId, samplerLogprob: samplerLogprobs[tokenId] ?? 0, drawLogprob: drawLogprobs[rank] ?? 0 };
 }
 
@@ -422,6 +426,7 @@ function indexAt(logprobs: Float64Array, chance: number): number {
 
 function adjusted(modelLogprobs: Float64Array, sampling: Sampling, seen: readonly number[]): Float64Array {
   const { logitBias, repetitionPenalty = 1 } = sampling;
+  if (repetitionPenalty === 1 && !logitBias?.size) return modelLogprobs;
   const scores = modelLogprobs.slice();
   if (repetitionPenalty !== 1) {
     for (const tokenId of new Set(seen)) {
