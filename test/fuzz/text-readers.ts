@@ -1,6 +1,6 @@
 /** Everything built in that reads what a model wrote, each as one function of the text. */
 import { ReplyReader } from "../../src/chat/reply-reader.ts";
-import { StopTextCutter } from "../../src/chat/stop-text.ts";
+import { StopTextCutter } from "../../src/chat/stop-text-cutter.ts";
 import { byteTokenizerFiles } from "../../src/chat/tokenizer/byte-tokenizer.ts";
 import { createTokenizer } from "../../src/chat/tokenizer/tokenizer.ts";
 import { buildEnv } from "../../src/envs/catalog.ts";
