@@ -42,7 +42,7 @@ export function buildSamples(groups: readonly TrajectoryGroup[], options: BuildO
   return {
     samples,
     metrics: {
-      "experience/samples": samples.length,
+      "experience/rows": samples.length,
       "experience/forks": numForks,
       "experience/too_long": numTooLong,
       "experience/tokens": samples.reduce((sum, { tokenIds }) => sum + tokenIds.length, 0),

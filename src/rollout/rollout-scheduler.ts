@@ -327,8 +327,8 @@ export class RolloutScheduler {
   }
 
   /** Ends groups that run, and gives them in the order of their prompts. */
-  #cancel(isCancelled: (run: GroupRun) => boolean): readonly GroupRun[] {
-    const runs = [...this.#running.values()].filter(isCancelled).sort((a, b) => a.plan.index - b.plan.index);
+  #cancel(isCanceled: (run: GroupRun) => boolean): readonly GroupRun[] {
+    const runs = [...this.#running.values()].filter(isCanceled).sort((a, b) => a.plan.index - b.plan.index);
     for (const run of runs) {
       run.abort();
       this.#running.delete(run.id);

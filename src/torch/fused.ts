@@ -90,7 +90,7 @@ export function packedAttention(q_SHK: Tensor, k_SGK: Tensor, v_SGK: Tensor, opt
   return parts.length === 1 ? parts[0]! : cat(parts, 0);
 }
 
-/** Neighbours of equal lengths go through attention together. */
+/** Neighbors of equal lengths go through attention together. */
 function equalRuns(
   lengths: readonly number[],
   keyLengths: readonly number[],
