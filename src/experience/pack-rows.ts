@@ -1,4 +1,4 @@
-/** Which rows go through the model together: as few parts as fit a budget of tokens, each about equally full. */
+/** Decides which rows go through the model together: as few parts as a budget of tokens allows, about equally full. */
 import { RerollError } from "../errors/reroll-error.ts";
 
 /**
