@@ -1,4 +1,4 @@
-/** Plain line charts beside each other as SVG, for the documentation. No background, and colours that read on white and on black. */
+/** Plain line charts beside each other as SVG, for the documentation. No background, and colors that read on white and on black. */
 
 export interface Curve {
   readonly name: string;

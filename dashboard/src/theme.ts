@@ -29,7 +29,7 @@ export function switchTheme(): void {
   localStorage.setItem(KEY, theme.value);
 }
 
-/** The value of a colour of the style sheet, for what is drawn on a canvas. */
+/** The value of a color of the style sheet, for what is drawn on a canvas. */
 export function colorOf(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }

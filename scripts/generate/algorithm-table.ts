@@ -23,23 +23,24 @@ export function algorithmTable(root: string): string {
     "Every piece is a pure function in `src/algorithms`, and its formula is its doc comment. A recipe puts pieces together: " +
       '`buildRecipe({ type: "grpo", clipHigh: 0.28 })`. How to read, combine and add them: [guide](../guides/algorithms.md).',
     "In formulas, r is the ratio policy / anchor, A the advantage, w an importance weight, t a token, b a row, g a group. " +
-      "Peers are those whose source has the piece (August 2026); agent-lightning has what verl has. A missing name means " +
-      "not found, not proven absent.",
+      "Peers are the projects whose source code has the piece (August 2026); agent-lightning has what verl has. A name that is " +
+      "missing was not found there, which does not prove that the piece is absent.",
     ...recipeSection(sources),
     ...pieceSection(sources, "Advantages", "advantage"),
     ...pieceSection(sources, "Policy losses", "policy loss"),
     ...pieceSection(sources, "Other losses", "other loss"),
     ...pieceSection(sources, "Corrections", "correction"),
-    'Criteria of rejection, by convention; w = policy / sampler. For k1, a single t stands for "1/t_t".',
+    'Rejection criteria under each convention, with w = policy / sampler. For k1, a single t stands for "1/t_t".',
     table(
       ["criterion", "keeps under `ratio`", "keeps under `verl`"],
       docTable(sources.docOf("corrections/correction-options.ts", "REJECTION_NAMES")),
     ),
     ...pieceSection(sources, "KL", "kl"),
-    "Estimators, with d = policy - reference; a `+` after the name keeps the value and takes the gradient of k2 (verl):",
+    "Estimators, with d = policy - reference. A `+` after the name keeps the value and takes the gradient of k2 (verl):",
     table(["form", "value", "gradient in d", "note", "peers"], klRows(sources)),
     ...pieceSection(sources, "Reduction", "reduction"),
-    "N sequences and P prompts have at least one loss token; n_b counts those of row b, n_p those of prompt p, n all.",
+    "N sequences (rows), M trajectories and P prompts have at least one loss token; n_b, n_i and n_p count the loss tokens of " +
+      "row b, trajectory i and prompt p, and n counts them all.",
     table(["type", "loss", "source", "peers"], reductionRows(sources)),
     ...pieceSection(sources, "Shaping", "shaping"),
   ].join("\n\n")}\n`;
@@ -167,7 +168,7 @@ function caseText([name = "", value = ""]: readonly string[]): string {
 
 /** Splits after a full stop before a capital letter, but not after "Dr". */
 function sentencesOf(text: string): string[] {
-  return text.split(/(?<=[^D][^r]\.) (?=[A-Z])/);
+  return text.split(/(?<=\.)(?<!\bDr\.) (?=[A-Z])/);
 }
 
 function oneLine(text: string): string {

@@ -1,7 +1,7 @@
 /**
  * The checks at the public edge of the algorithms: shapes, types, places, group lists and finite values.
  *
- * Inside, functions trust their tensors. A message names the argument that is wrong and the one it was compared with.
+ * Functions inside trust their tensors. A message names the argument that is wrong and the one it was compared with.
  */
 import { RerollError } from "../errors/reroll-error.ts";
 import { isFloating } from "../torch/dtype.ts";
@@ -12,8 +12,8 @@ import type { Tensor } from "../torch/tensor.ts";
 export type NamedTensors = Readonly<Record<string, Tensor>>;
 
 /**
- * The mask is bool [B, T] with at least one row and token; the others are floats on its device, [B, T] like it or, those
- * in `floats_B`, with one entry per row.
+ * Throws unless the mask is bool [B, T] with at least one row and token, and the others are floats on its device: [B,
+ * T] like the mask, or one entry per row for those in `floats_B`.
  */
 export function expectBatch(lossMask_BT: Tensor, floats_BT: NamedTensors = {}, floats_B: NamedTensors = {}): void {
   expectMask({ lossMask_BT });
@@ -40,7 +40,9 @@ export function expectBatch(lossMask_BT: Tensor, floats_BT: NamedTensors = {}, f
   }
 }
 
-/** Every tensor is a float [B] with one entry per row, on the device of the first one. At least one row. */
+/**
+ * Throws unless every tensor is a float [B] with one entry per row, at least one, on the device of the first tensor.
+ */
 export function expectRows(floats_B: NamedTensors): void {
   const [first, ...others] = Object.entries(floats_B);
   if (first === undefined) return;
@@ -58,7 +60,7 @@ export function expectRows(floats_B: NamedTensors): void {
   }
 }
 
-/** Tensors of one shape, type and device, whatever the shape; at least one element. */
+/** Throws unless all tensors have the same shape, type and device, and at least one element. */
 export function expectAlike(floats: NamedTensors): void {
   const [first, ...others] = Object.entries(floats);
   if (first === undefined) return;
@@ -73,7 +75,7 @@ export function expectAlike(floats: NamedTensors): void {
   }
 }
 
-/** Bool tensors. */
+/** Throws unless all tensors are bool. */
 export function expectMask(masks: NamedTensors): void {
   for (const [name, mask] of Object.entries(masks)) {
     if (mask.dtype === "bool") continue;
@@ -85,7 +87,7 @@ export function expectMask(masks: NamedTensors): void {
   }
 }
 
-/** One whole number per row. Numbers may be any, in any order; equal numbers make one group. */
+/** Throws unless there is one whole number per row. Any numbers in any order will do; equal numbers make one group. */
 export function expectGroups(name: string, groupOf: readonly number[], numRows: number): void {
   if (groupOf.length !== numRows) {
     throw new RerollError(
@@ -102,7 +104,7 @@ export function expectGroups(name: string, groupOf: readonly number[], numRows: 
   });
 }
 
-/** No NaN and no infinity. Reads one value back from the device, so it belongs at the edge of a step. */
+/** Throws for NaN and infinities. Reads one value back from the device, so it belongs at the edge of a step. */
 export function expectFinite(tensors: NamedTensors): void {
   for (const [name, values] of Object.entries(tensors)) {
     if (tensorScope(() => values.isFinite().all().item()) !== 0) continue;
@@ -119,14 +121,14 @@ export function expectFinite(tensors: NamedTensors): void {
   }
 }
 
-/** A number in [low, high]; NaN is in no range. */
+/** Throws unless a number is in [low, high]. NaN never is. */
 export function expectRange(name: string, value: number, low: number, high = Number.POSITIVE_INFINITY): void {
   if (value >= low && value <= high) return;
   const allowed = high === Number.POSITIVE_INFINITY ? `at least ${low}` : `in [${low}, ${high}]`;
   throw new RerollError("INVALID_ARGUMENT", `${name} must be ${allowed}: got ${value}.`, { [name]: value });
 }
 
-/** A finite number above 0. */
+/** Throws unless a number is finite and above 0. */
 export function expectPositive(name: string, value: number): void {
   if (value > 0 && value < Number.POSITIVE_INFINITY) return;
   throw new RerollError("INVALID_ARGUMENT", `${name} must be a finite number above 0: got ${value}.`, {
@@ -152,7 +154,7 @@ function expectFloat(name: string, values: Tensor, like: Tensor): void {
   if (values.device === like.device) return;
   throw new RerollError(
     "DEVICE_MISMATCH",
-    `${name} is on ${values.device} but its mask or neighbours are on ${like.device}. Move them to one device.`,
+    `${name} is on ${values.device} but its mask or neighbors are on ${like.device}. Move them to one device.`,
     { [name]: values.device, other: like.device },
   );
 }

@@ -1,5 +1,5 @@
 /**
- * From a loss per token to the loss of a batch: the one place that decides what a loss is divided by.
+ * Turns a loss per token into the loss of a batch: the one place that decides what a loss is divided by.
  *
  * Denominators are those of the whole batch. They are counted once, before it is cut into microbatches or spread over
  * ranks, and passed in; the losses of the parts then add up to the loss of the whole, and so do their gradients.
@@ -27,7 +27,7 @@ import { COUNT_EPSILON, maskedSum, zeroOutside } from "./masked.ts";
  * | seq-mean-token-mean | sum_b (sum_t l / (n_b + 1e-8)) / N | GiGPO, whose sample is a step; a fork counts on its own |
  * | seq-mean-token-sum | sum l / N | |
  * | seq-mean-token-sum-norm | sum l / (N lengthDivisor) | |
- * | prompt-mean | sum_p (sum_{b in p, t} l / n_p) / P | token-mean inside of each prompt |
+ * | prompt-mean | sum_p (sum_{b in p, t} l / n_p) / P | token-mean inside each prompt |
  */
 export type Reduction =
   | { readonly type: "token-mean" }
@@ -48,16 +48,19 @@ export type Reduction =
     }
   | { readonly type: "prompt-mean" };
 
-/** Which of the tokens of some rows count, and which group (prompt) and trajectory each row belongs to. */
+/** Some rows: which of their tokens count, and which group (prompt) and trajectory each row belongs to. */
 export interface LossRows {
   readonly lossMask_BT: Tensor;
   /** A whole number per row, the same over all microbatches and ranks of a batch. */
   readonly groupOf: readonly number[];
-  /** In the same way. Default: every row is a trajectory. */
+  /** The trajectory of each row, numbered in the same way. Default: every row is a trajectory. */
   readonly trajectoryOf?: readonly number[];
-  /** The loss tokens of each row as the denominators counted them, where some were rejected since. Default: `lossMask_BT`. */
+  /**
+   * The loss tokens of each row as the denominators counted them, if some have been rejected since. Default: counted
+   * from `lossMask_BT`.
+   */
   readonly counted_B?: Tensor;
-  /** What each row counts for; the denominators count every row once. Default 1. */
+  /** The weight of each row; the denominators count every row once. Default 1. */
   readonly rowWeights_B?: Tensor;
 }
 
@@ -88,7 +91,7 @@ export function globalDenominators(
 
 /**
  * This part's share of the batch loss, a tensor without dimensions: summed over all parts it is the batch loss. Values
- * outside of the mask are not read. A batch without any loss token has loss 0 and gradient 0.
+ * outside the mask are not read. A batch without any loss token has loss 0 and gradient 0.
  */
 export function reduceLoss(plain_BT: Tensor, rows: LossRows, reduction: Reduction, denominators: Denominators): Tensor {
   const { lossMask_BT, groupOf, rowWeights_B } = rows;
@@ -127,8 +130,8 @@ export function reduceLoss(plain_BT: Tensor, rows: LossRows, reduction: Reductio
 }
 
 /**
- * The mean of a loss per row over the trajectories of the whole batch; this part's share of it. The rows of a trajectory
- * share its place by their loss tokens; those without any do not count. For losses that have no value per token.
+ * The mean of a loss per row over the trajectories of the whole batch; this part's share of it. The rows of a
+ * trajectory are weighted by their loss tokens; rows without any do not count. For losses that have no value per token.
  */
 export function reduceSequenceLoss(plain_B: Tensor, rows: LossRows, denominators: Denominators): Tensor {
   const { lossMask_BT, rowWeights_B } = rows;
@@ -141,7 +144,7 @@ function rowMeans(loss_BT: Tensor, lossMask_BT: Tensor): Tensor {
   return maskedSum(loss_BT, lossMask_BT, 1).div(lossMask_BT.sum(1).to(loss_BT.dtype).add(COUNT_EPSILON));
 }
 
-/** What each row adds to the mean of its trajectory: its own mean, by its share of the trajectory's tokens. */
+/** Each row's part in the mean of its trajectory: its own mean times its share of the trajectory's tokens. */
 function ofTrajectories(means_B: Tensor, rows: LossRows, { tokensPerTrajectory }: Denominators): Tensor {
   const { lossMask_BT, trajectoryOf, counted_B = lossMask_BT.sum(1) } = rows;
   if (trajectoryOf === undefined) return means_B;
@@ -151,12 +154,12 @@ function ofTrajectories(means_B: Tensor, rows: LossRows, { tokensPerTrajectory }
   return means_B.mul(counted_B.to(dtype).div(tensor(counts, { dtype, device })));
 }
 
-/** Per row, what one token of it weighs in prompt-mean. */
+/** Per row, the weight of one of its tokens in prompt-mean. */
 function promptWeights(groupOf: readonly number[], { numPrompts, tokensPerPrompt }: Denominators): number[] {
   return countsOf("groupOf", groupOf, tokensPerPrompt).map((numTokens) => 1 / (numTokens * atLeastOne(numPrompts)));
 }
 
-/** Per row, the loss tokens of what it belongs to; at least 1. */
+/** Per row, the number of loss tokens in the group or trajectory it belongs to; at least 1. */
 function countsOf(name: string, keyOf: readonly number[], tokensPer: ReadonlyMap<number, number>): number[] {
   return keyOf.map((key, row) => {
     const numTokens = tokensPer.get(key);
@@ -180,7 +183,7 @@ function countFilled(counts: readonly number[]): number {
   return counts.filter((count) => count > 0).length;
 }
 
-// Nothing to divide by means nothing to sum: the loss is 0, and must not become 0 / 0.
+// With nothing to divide by there is nothing to sum: the loss is 0, and must not become 0 / 0.
 function atLeastOne(count: number): number {
   return Math.max(count, 1);
 }

@@ -1,5 +1,5 @@
 /**
- * Whether a server could listen, found out before a model is loaded for it.
+ * Checks that a server can listen, before a model is loaded for it.
  *
  * In: an address as a person typed it. Out: nothing, or an error that names the flag to change.
  */
@@ -10,12 +10,12 @@ import { isLoopback, listenError } from "../generation/server/listen-address.ts"
 /** An address as a person typed it. */
 interface TypedAddress {
   readonly host: string;
-  /** 0 takes a free one. */
+  /** The port. 0 takes any free one. */
   readonly port: number;
   readonly hasKey: boolean;
 }
 
-/** Throws where others could use the server without a key, and where the address cannot be listened on. */
+/** Throws if others could use the server without a key, or if the address cannot be listened on. */
 export async function checkAddress({ host, port, hasKey }: TypedAddress): Promise<void> {
   if (!hasKey && !isLoopback(host)) {
     throw new RerollError(

@@ -1,2 +1,2 @@
-/** How a person calls this program where it is now: from a checkout, or installed as a package. */
+/** What a person types to run this program: from a checkout, or installed as a package. */
 export const commandName = import.meta.url.endsWith(".ts") ? "npm run -s reroll --" : "npx reroll";

@@ -1,4 +1,4 @@
-/** Values of flags, read and checked: each gives the value, or a sentence about what is allowed. */
+/** Parsers for the values of flags: each returns the value, or says what is allowed. */
 import { InvalidArgumentError } from "commander";
 
 /** A whole number in a range. */

@@ -1,4 +1,4 @@
-/** From the path of a model to the parts that a server needs: an engine in its own thread, and a tokenizer. */
+/** Loads what a server needs from the path of a model: an engine in its own thread, and a tokenizer. */
 import { existsSync } from "node:fs";
 import { basename, resolve } from "node:path";
 import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
@@ -11,11 +11,11 @@ import { isCudaAvailable } from "../torch/cuda.ts";
 export interface LoadServedOptions {
   /** The folder of the tokenizer. Default: the model's. */
   readonly tokenizer?: string;
-  /** Default: cuda where there is one. */
+  /** The device to run on. Default: cuda if there is one. */
   readonly device?: string;
-  /** Default: what the files hold. */
+  /** The number format of the weights. Default: as in the files. */
   readonly dtype?: "float32" | "bfloat16" | "float16";
-  /** Tokens of prompt and reply. */
+  /** Maximum number of tokens in a prompt and its reply. */
   readonly context?: number;
   readonly maxRunning?: number;
   readonly maxQueued?: number;
@@ -25,7 +25,7 @@ export interface LoadServedOptions {
 export interface Served {
   readonly engine: ThreadedEngine;
   readonly tokenizer: Tokenizer;
-  /** The last part of the path, without .gguf. */
+  /** The name of the model: the last part of its path, without .gguf. */
   readonly name: string;
 }
 

@@ -19,7 +19,10 @@ export async function openDashboard(options: Omit<DashboardOptions, "openTokeniz
   }
 }
 
-/** Beside a run that is about to start: on the usual port, or on any free one, because a run must not end for its dashboard. */
+/**
+ * Opens the dashboard beside a run that is about to start: on the usual port or on any free one, because a run must not
+ * fail over its dashboard.
+ */
 export async function openDashboardBesideRun(root: string): Promise<Dashboard> {
   try {
     return await openDashboard({ root, port: DASHBOARD_PORT });
@@ -29,7 +32,7 @@ export async function openDashboardBesideRun(root: string): Promise<Dashboard> {
   }
 }
 
-/** A character whose bytes come in several tokens is the last one's text, and the others have none. */
+/** A character that is spread over several tokens is the text of the last one; the others have none. */
 async function openTokenizer(folder: string): Promise<DecodeTokens> {
   const tokenizer = await loadTokenizer(folder);
   return (ids) => {

@@ -1,7 +1,7 @@
 /** The version of this package. */
 import { readFileSync } from "node:fs";
 
-/** As package.json states it, which lies two folders up from src/cli and from dist/cli. */
+/** The version in package.json, which is two folders up from both src/cli and dist/cli. */
 export function readVersion(): string {
   const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
   const { version }: { version: string } = JSON.parse(text);

@@ -18,9 +18,9 @@ export interface ServeOptions extends ServerOptions, ListenAddress {
   readonly tokenizer: Tokenizer;
   /** The name that clients ask for. */
   readonly modelName: string;
-  /** Where a trainer in another process may give new weights. */
+  /** Lets a trainer in another process load new weights. */
   readonly weights?: WeightLoading;
-  /** Ends the server when it is given. */
+  /** Ends the server when it is aborted. */
   readonly signal?: AbortSignal;
   /** Where lines for a person go. Default: the console. */
   readonly print?: (line: string) => void;
@@ -28,7 +28,7 @@ export interface ServeOptions extends ServerOptions, ListenAddress {
 
 /** A server that answers. */
 export interface RunningServe {
-  /** Without /v1. */
+  /** The address of the server, without /v1. */
   readonly url: string;
   /** The episodes of agents, for a trainer in this process. */
   readonly sessions: Sessions;
@@ -37,7 +37,7 @@ export interface RunningServe {
   close(): Promise<void>;
 }
 
-/** Starts to serve. Resolves once clients can connect. Where that fails, the engine is closed too. */
+/** Starts to serve, and resolves once clients can connect. If that fails, the engine is closed too. */
 export async function serve(options: ServeOptions): Promise<RunningServe> {
   const { engine, signal, print = console.log } = options;
   try {

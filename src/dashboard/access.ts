@@ -1,8 +1,9 @@
 /**
  * Who may use the dashboard.
  *
- * Without a token: programs on this machine that know it by a name of this machine, so that no web page elsewhere can point a name of
- * its own here. With one: whoever sends it, as bearer token, or once in the address, which then goes on in a cookie.
+ * Without a token: programs on this machine that address it by one of its own names, so that no web page can point a
+ * name of its own here. With a token: whoever sends it, as a bearer token or once in the address, after which a cookie
+ * holds it.
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
@@ -11,7 +12,7 @@ import { RerollError } from "../errors/reroll-error.ts";
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i;
 const COOKIE = "reroll_dashboard";
 
-/** Whether only programs on this machine reach a host. */
+/** Whether a host can be reached only from this machine. */
 function isLoopback(host: string): boolean {
   return LOOPBACK.test(host);
 }
@@ -54,7 +55,7 @@ export function addAccessCheck(app: FastifyInstance, token: string | undefined):
   });
 }
 
-/** The page goes on without the token in its address, where it would be seen and copied. */
+/** Redirects to the address without the token, where it would be seen and copied. */
 function keepToken(request: FastifyRequest, reply: FastifyReply, token: string): FastifyReply | undefined {
   reply.header("set-cookie", `${COOKIE}=${token}; HttpOnly; SameSite=Strict; Path=/`);
   return request.url.startsWith("/?") ? reply.redirect("/") : undefined;

@@ -8,7 +8,7 @@ export interface RunsAnswer {
   readonly runs: readonly ListedRun[];
 }
 
-/** A run in the list. Its key is the name of its folder, and stands in all addresses. */
+/** A run in the list. Its key is the name of its folder, and is part of all addresses. */
 export interface ListedRun {
   readonly key: string;
   readonly info: RunInfo;
@@ -16,7 +16,7 @@ export interface ListedRun {
 
 /** `GET /api/runs/:run/summary` */
 export interface SummaryAnswer {
-  /** The mean reward over the run: few points, for a small picture. */
+  /** The mean reward over the run, thinned out for a sparkline. */
   readonly rewards: readonly (number | null)[];
   readonly lastStep: number;
   readonly lastReward: number | null;
@@ -31,7 +31,7 @@ export interface RunAnswer extends ListedRun {
   readonly metrics: readonly NamedMetric[];
 }
 
-/** A metric of a run and what its name means; null for one that nobody has described. */
+/** A metric of a run and what its name means; null if it has no description. */
 export interface NamedMetric {
   readonly name: string;
   readonly kind: MetricKind;
@@ -52,9 +52,9 @@ export interface Series {
   readonly values: readonly (number | null)[];
   /** The moving average at the same points, over all points and not only these; empty when none was asked for. */
   readonly smooth: readonly (number | null)[];
-  /** Points that the run has; more than are here when they were thinned out, or when only a stretch was asked for. */
+  /** Number of points in the run: more than are here if they were thinned out, or if only a stretch was asked for. */
   readonly numPoints: number;
-  /** From the first to the last of all points. */
+  /** Steps of the first and the last of all points. */
   readonly stepRange: readonly [first: number, last: number];
   readonly timeRange: readonly [firstMs: number, lastMs: number];
 }
@@ -62,12 +62,12 @@ export interface Series {
 /** `GET /api/runs/:run/trajectories` */
 export interface TrajectoriesAnswer {
   readonly rows: readonly TrajectoryRow[];
-  /** Trajectories that the filter leaves, and all there are. */
+  /** Number of trajectories that match the filter, and of all trajectories. */
   readonly numMatching: number;
   readonly numTotal: number;
   /** Whether files are still being read for the first time: more will come. */
   readonly isReading: boolean;
-  /** What can be chosen from. */
+  /** Values to choose from in the filters. */
   readonly ends: readonly string[];
   readonly domains: readonly string[];
   readonly steps: readonly number[];
@@ -81,7 +81,7 @@ export interface TrajectoryRow {
   readonly sampleIndex: number;
   readonly fate: TrajectoryRecord["fate"];
   readonly domain: string;
-  /** Kind, and with it the limit or the stage: `truncated: turns`. */
+  /** How it ended, with the limit or the stage: `truncated: turns`. */
   readonly end: string;
   readonly reward: number;
   readonly advantage: number | null;
@@ -93,12 +93,12 @@ export interface TrajectoryRow {
 /** `GET /api/runs/:run/trajectories/:step/:id` */
 export interface TrajectoryAnswer {
   readonly record: TrajectoryRecord;
-  /** As recorded, else reward minus the mean of the group; null for one that was not trained on. */
+  /** The recorded advantage, or else the reward minus the mean of the group; null if it was not trained on. */
   readonly advantage: number | null;
   readonly isAdvantageRecorded: boolean;
-  /** The others of its group and itself, in the order of their samples. */
+  /** The whole group, itself included, in the order of samples. */
   readonly group: readonly TrajectoryRow[];
-  /** By turn; null where the run's folder has no tokenizer. */
+  /** Texts of the tokens by turn; null if the run's folder has no tokenizer. */
   readonly texts: readonly TurnTexts[] | null;
 }
 
@@ -129,7 +129,7 @@ export interface LiveEvents {
   readonly gone: { readonly message: string };
 }
 
-/** Any failure. */
+/** The answer to any request that fails. */
 export interface ErrorAnswer {
   readonly error: { readonly code: string; readonly message: string };
 }

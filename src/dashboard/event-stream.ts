@@ -1,7 +1,10 @@
 /** Server-sent events, written by hand: one connection to one page. */
 import type { ServerResponse } from "node:http";
 
-/** Open until the page or the server goes. A page that reads nothing is let go before what it has not read fills the memory. */
+/**
+ * A stream that is open until the page or the server goes away. A page that stops reading is disconnected before its
+ * backlog fills the memory.
+ */
 export class EventStream {
   readonly #response: ServerResponse;
 
@@ -26,7 +29,7 @@ export class EventStream {
     this.#write(`${id === undefined ? "" : `id: ${id}\n`}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
   }
 
-  /** A comment: finds out whether anyone is still there. */
+  /** Sends a comment, to find out whether anyone is still there. */
   ping(): void {
     this.#write(": still here\n\n");
   }

@@ -1,5 +1,5 @@
 /**
- * A file of JSON lines that is read on whenever it has grown.
+ * A file of JSON lines that is read further whenever it has grown.
  *
  * In: a path that was checked. Out: each new line once, in order. A file that was replaced or cut, as resuming a run does, is read
  * again from its start, after `onReset`. Two readings at once share one.
@@ -9,21 +9,21 @@ import { stat } from "node:fs/promises";
 import { setImmediate } from "node:timers/promises";
 import { type Line, tailLines } from "./tail-lines.ts";
 
-/** The receiver of the lines. */
+/** Receiver of the lines. */
 interface LineTaker {
   take(json: unknown, line: Line): void;
-  /** Everything taken so far is not true any more. */
+  /** The file has been replaced: forget everything taken so far. */
   onReset(): void;
 }
 
-/** Position of the reader in the file. */
+/** A file, and how far it has been read. */
 export class GrowingFile {
   readonly #path: string;
   readonly #taker: LineTaker;
   #identity = "";
   #reading: Promise<void> | undefined;
   nextByte = 0;
-  /** Lines too long to be read. */
+  /** Number of lines that were too long to be read. */
   numTooLong = 0;
 
   constructor(path: string, taker: LineTaker) {
@@ -31,7 +31,7 @@ export class GrowingFile {
     this.#taker = taker;
   }
 
-  /** Reads to what is the end now. Gives way to other requests between two slices. */
+  /** Reads up to the current end. Lets other requests run between two slices. */
   update(): Promise<void> {
     this.#reading ??= this.#read().finally(() => {
       this.#reading = undefined;
@@ -62,8 +62,8 @@ export class GrowingFile {
 }
 
 /**
- * A new file can get the number of the one that was just deleted, so the time of its birth counts too. Where the system keeps
- * none, it gives the time of the last change instead, which says nothing.
+ * A new file can get the inode of one that was just deleted, so the creation time counts too. Systems that keep none
+ * report the time of the last change instead, which says nothing.
  */
 function identityOf({ ino, birthtimeMs, ctimeMs }: Stats): string {
   return birthtimeMs === ctimeMs ? String(ino) : `${ino} ${birthtimeMs}`;
@@ -73,7 +73,7 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // A line that was torn in the middle of the file, by a run that was killed and resumed.
+    // A line in the middle of the file was torn by a run that was killed and resumed.
     return undefined;
   }
 }

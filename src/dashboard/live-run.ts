@@ -1,8 +1,9 @@
 /**
- * What is new in one run, told as it comes.
+ * Follows one run, and reports what is new as it comes.
  *
- * In: a run and the byte of its metrics up to which a page knows it. Out: an event whenever a file has grown, as in `LiveEvents`. Looks
- * twice a second. Waits for: nothing; ends with the stream, with the signal, or when the run is gone.
+ * In: a run and the byte of its metrics up to which a page knows it. Out: an event whenever a file has grown, as in
+ * `LiveEvents`. It looks twice a second. Waits for: nothing; ends with the stream, with the signal, or when the run is
+ * gone.
  */
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -15,10 +16,10 @@ import { readPlainWarnings } from "./read-plain-warnings.ts";
 import type { RunStore } from "./run-store.ts";
 
 const POLL_MS = 500;
-/** Polls between two signs of life. */
+/** Number of polls between two signs of life. */
 const PING_INTERVAL = 30;
 
-/** Resolves when there is no more to tell; the stream is the caller's to end. */
+/** Resolves when there is nothing more to report; the caller ends the stream. */
 export async function followRun(
   store: RunStore,
   key: string,

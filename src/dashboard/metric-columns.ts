@@ -18,7 +18,7 @@ interface SeriesQuery {
   readonly maxPoints: number;
   /** Weight of the past in the moving average, from 0 (none) to below 1. */
   readonly smoothing: number;
-  /** What `from` and `to` mean. */
+  /** The axis that `from` and `to` are on. */
   readonly axis: "step" | "time";
   readonly from?: number | undefined;
   readonly to?: number | undefined;
@@ -31,7 +31,7 @@ interface Column {
   readonly values: NumberList;
 }
 
-/** Grows with the file. */
+/** The metrics of one run, growing with its file. */
 export class MetricColumns {
   readonly #columns = new Map<string, Column>();
   readonly file: GrowingFile;
@@ -68,7 +68,7 @@ export class MetricColumns {
     if (column === undefined) return undefined;
     const [steps, timesMs, values] = [column.steps.view(), column.timesMs.view(), column.values.view()];
     const positions = axis === "step" ? steps : timesMs;
-    // One more on each side, so that lines go on to the edge.
+    // One more on each side, so that lines reach the edge.
     const start = from === undefined ? 0 : Math.max(0, firstFrom(positions, from) - 1);
     const end = to === undefined ? values.length : Math.min(values.length, firstFrom(positions, to) + 1);
     const kept = thinOut(values, start, end, maxPoints);
@@ -92,7 +92,7 @@ export class MetricColumns {
     this.lastMs = record.timeMs;
     if (record.kind !== "supervised") this.lastStep = record.step;
     for (const [name, value] of Object.entries(record.metrics)) {
-      // Supervised steps are counted on their own: beside those of training they would be drawn over them.
+      // Supervised steps are counted separately, and would be drawn over those of training.
       if (record.kind === "supervised" && !name.startsWith("supervised/")) continue;
       const column = this.#column(name, record.kind);
       column.steps.push(record.step);
@@ -110,7 +110,10 @@ export class MetricColumns {
   }
 }
 
-/** Exponential, without the pull towards 0 at the start: sum of w^(t-i) v_i over sum of w^(t-i). What is not finite is left out. */
+/**
+ * An exponential moving average without the bias toward 0 at the start: sum of w^(t-i) v_i over sum of w^(t-i). Values
+ * that are not finite are left out.
+ */
 export function movingAverage(values: ArrayLike<number>, weight: number): Float64Array {
   const averages = new Float64Array(values.length);
   let sum = 0;
@@ -125,7 +128,7 @@ export function movingAverage(values: ArrayLike<number>, weight: number): Float6
   return averages;
 }
 
-/** The first index whose position is not below; positions only grow. */
+/** The first index whose position is not below the given one; positions never decrease. */
 function firstFrom(positions: ArrayLike<number>, position: number): number {
   let low = 0;
   let high = positions.length;

@@ -1,4 +1,4 @@
-/** Numbers that are only ever added to, 8 bytes each: a list of a million of them is nothing. */
+/** A list of numbers that only grows, at 8 bytes each, so that a million of them take little memory. */
 export class NumberList {
   #values = new Float64Array(64);
   #length = 0;
@@ -16,7 +16,7 @@ export class NumberList {
     this.#values[this.#length++] = value;
   }
 
-  /** A view; it shows what was added until now. */
+  /** A view of everything added so far. */
   view(): Float64Array {
     return this.#values.subarray(0, this.#length);
   }

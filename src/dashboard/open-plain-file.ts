@@ -1,14 +1,14 @@
 /**
- * The one way by which the dashboard opens files.
+ * The only way the dashboard opens files.
  *
- * In: a path below a folder whose own path is real. Out: the file, or undefined when it is not there. A link anywhere on the way, and
- * anything that is no plain file, is refused: it could lead out of the runs, or block for ever.
+ * In: a path below a folder whose own path is real. Out: the file, or undefined when it is not there. A link anywhere
+ * on the way, and anything that is not a plain file, is refused: it could lead out of the runs, or block forever.
  */
 import { constants } from "node:fs";
 import { type FileHandle, open, realpath } from "node:fs/promises";
 import { RerollError } from "../errors/reroll-error.ts";
 
-/** Where a run was there a moment ago and is not now, the answer is undefined too. */
+/** Also gives undefined for a run that was there a moment ago and has been deleted since. */
 export async function openPlainFile(path: string): Promise<FileHandle | undefined> {
   try {
     if ((await realpath(path)) !== path) throw refused(path);
@@ -23,7 +23,7 @@ export async function openPlainFile(path: string): Promise<FileHandle | undefine
   }
 }
 
-/** A small file of JSON. Undefined where it is not there or is no JSON. */
+/** Reads a small JSON file; undefined if it is missing or not JSON. */
 export async function readPlainJson(path: string, maxBytes: number): Promise<unknown> {
   const file = await openPlainFile(path);
   if (file === undefined) return undefined;

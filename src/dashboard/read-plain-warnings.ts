@@ -5,7 +5,7 @@ import { readWarnings } from "../tracking/read-run.ts";
 import { runFiles, type WarningRecord } from "../tracking/run-record.ts";
 import { openPlainFile } from "./open-plain-file.ts";
 
-/** From a byte on; none where there is no file. */
+/** Reads warnings from a byte on; none if there is no file. */
 export async function readPlainWarnings(folder: string, fromByte = 0): Promise<JsonLines<WarningRecord>> {
   const file = await openPlainFile(join(folder, runFiles.warnings));
   await file?.close();

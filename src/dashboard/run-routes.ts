@@ -1,4 +1,7 @@
-/** What the page asks for: runs, their metrics, trajectories and timeline. Answers are those of `answers.ts`. */
+/**
+ * The routes that the page asks for: runs, their metrics, trajectories and timeline. Their answers are typed in
+ * `answers.ts`.
+ */
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import type { FastifyInstance } from "fastify";
@@ -23,7 +26,7 @@ import { filterTrajectories, trajectoryQuery } from "./trajectory-filter.ts";
 
 const MAX_CONFIG_BYTES = 4 << 20;
 const SPARKLINE_POINTS = 60;
-/** A list is answered after this long with what has been read until then. */
+/** After this long, a list is answered with what has been read so far. */
 const MAX_INDEX_MS = 400;
 
 const runAddress = z.object({ run: z.string() });

@@ -1,8 +1,9 @@
 /**
  * The runs of one folder, found by the names of their folders.
  *
- * In: a folder of runs. Out: the list, and open runs whose files are read once and then only on. A key is a name that the folder
- * really holds, never a path; a run that is a link is none. The runs looked at last stay open.
+ * In: a folder of runs. Out: the list, and open runs whose files are read once and after that only where they have
+ * grown. A key is a name that the folder really contains, never a path; links are not runs. The runs looked at last
+ * stay open.
  */
 import { readdir, realpath } from "node:fs/promises";
 import { join } from "node:path";
@@ -36,7 +37,7 @@ export class RunStore {
     this.#root = root;
   }
 
-  /** The newest first. Empty where there is no such folder yet: a run may be about to make it. */
+  /** Lists runs, the newest first. Empty if the folder does not exist yet: a run may be about to make it. */
   async list(): Promise<readonly ListedRun[]> {
     const root = await realpath(this.#root).catch(() => undefined);
     if (root === undefined) return [];
@@ -51,7 +52,7 @@ export class RunStore {
     return runs.flat().sort((a, b) => (a.info.startedAt < b.info.startedAt ? 1 : -1));
   }
 
-  /** Throws when the folder holds no such run, or none any more. */
+  /** Throws if the folder does not contain such a run, or no longer does. */
   async open(key: string): Promise<OpenRun & { readonly info: RunInfo }> {
     const root = await realpath(this.#root).catch(() => undefined);
     const names = root === undefined ? [] : await readdir(root, { withFileTypes: true });
@@ -72,7 +73,7 @@ export class RunStore {
       trajectories: new TrajectoryIndex(folder),
       spans: new SpanColumns(folder),
     };
-    // Last in the map is used last.
+    // The last in the map is the one used last.
     this.#open.delete(key);
     this.#open.set(key, run);
     const [oldest] = this.#open.keys();

@@ -18,14 +18,14 @@ const spanSchema = z.object({
   step: z.number(),
 });
 
-/** A stretch of the timeline, and how many points of the screen it has. */
+/** A stretch of the timeline, and its width on the screen in pixels. */
 interface SpanWindow {
   readonly fromMs?: number | undefined;
   readonly toMs?: number | undefined;
   readonly width: number;
 }
 
-/** Grows with the file. */
+/** The timeline of one run, growing with its file. */
 export class SpanColumns {
   readonly #lanes = new Map<string, SpanRecord[]>();
   #startMs = Number.POSITIVE_INFINITY;
@@ -82,7 +82,7 @@ export function joinClose(lane: readonly SpanRecord[], gapMs: number): readonly 
   return joined;
 }
 
-/** 1 minus the part of a window that the worker's spans cover; what overlaps counts once. */
+/** 1 minus the share of a window that the worker's spans cover; overlaps count once. */
 export function idleShare(spans: readonly SpanRecord[], worker: Worker, fromMs: number, toMs: number): number {
   let busyMs = 0;
   let coveredMs = fromMs;

@@ -20,11 +20,11 @@ import { type OpenTokenizer, TokenTexts } from "./token-texts.ts";
 
 /** Options of the dashboard: what it shows, and to whom. */
 export interface DashboardOptions {
-  /** The folder whose subfolders are runs. It need not be there yet. */
+  /** The folder whose subfolders are runs. It need not exist yet. */
   readonly root: string;
-  /** Default 127.0.0.1. One that other machines reach needs a token. */
+  /** The host to listen on. Default 127.0.0.1. One that other machines can reach needs a token. */
   readonly host?: string;
-  /** Default 0: any free one. */
+  /** The port to listen on. Default 0: any free one. */
   readonly port?: number;
   readonly token?: string;
   /** Shows tokens as text; without it they are numbers. */
@@ -38,7 +38,7 @@ export interface Dashboard {
   close(): Promise<void>;
 }
 
-/** Pages that follow a run at the same time. */
+/** Maximum number of pages that follow runs at the same time. */
 const MAX_STREAMS = 64;
 
 const STATUS: Readonly<Partial<Record<ErrorCode, number>>> = {

@@ -1,8 +1,9 @@
 /**
- * The lines of a file that grows, each with its place.
+ * The lines of a growing file, each with its position.
  *
- * In: a path and the byte to go on from. Out: whole lines, a slice of the file at a time, so that a file of any size takes little
- * memory. A line without its end is not there yet. A line longer than `MAX_LINE_BYTES` is passed over and counted.
+ * In: a path and the byte to go on from. Out: whole lines, a slice of the file at a time, so that a file of any size
+ * takes little memory. A line that has no end yet is not returned. A line longer than `MAX_LINE_BYTES` is passed over
+ * and counted.
  */
 import type { FileHandle } from "node:fs/promises";
 import { RerollError } from "../errors/reroll-error.ts";
@@ -27,7 +28,7 @@ interface LineSlice {
   readonly numTooLong: number;
 }
 
-/** Slices from a byte to what is the end now. A file that is not there has none. */
+/** Slices from a byte to the current end. A missing file has none. */
 export async function* tailLines(path: string, fromByte: number): AsyncGenerator<LineSlice> {
   const file = await openPlainFile(path);
   if (file === undefined) return;
@@ -70,7 +71,7 @@ async function* slicesOf(file: FileHandle, fromByte: number): AsyncGenerator<Lin
   }
 }
 
-/** One line whose place is known. Undefined when it is not there any more. */
+/** Reads one line whose position is known; undefined if it is no longer there. */
 export async function readLineAt(path: string, start: number, numBytes: number): Promise<string | undefined> {
   if (numBytes > MAX_LINE_BYTES) {
     throw new RerollError(

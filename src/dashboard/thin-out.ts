@@ -1,5 +1,5 @@
 /**
- * Few points that draw like many.
+ * Picks a few points that look like all of them.
  *
  * In: a range of values. Out: the indices to keep: of each of equally long stretches the smallest and the largest value, in order,
  * so that no spike is lost, and the first and the last point.
@@ -20,7 +20,7 @@ export function thinOut(values: ArrayLike<number>, from: number, to: number, max
   return kept;
 }
 
-/** NaN is neither; a stretch of nothing else is shown by its first point, which leaves a gap. */
+/** NaN is neither; a stretch of only NaN keeps its first point, which leaves a gap. */
 function extremes(values: ArrayLike<number>, start: number, end: number): readonly number[] {
   let low = -1;
   let high = -1;

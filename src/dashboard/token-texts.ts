@@ -1,8 +1,9 @@
 /**
  * The texts of a trajectory's tokens.
  *
- * In: a record and the run's folder. Out: a text for each token, by turn; null where the folder holds none that can be read. A run from a
- * preset has one beside its weights, others from their first checkpoint on. Tokenizers elsewhere are not read.
+ * In: a record and the run's folder. Out: a text for each token, by turn; null if the folder has no tokenizer that can
+ * be read. A run from a preset has one beside its weights, other runs from their first checkpoint on. Tokenizers
+ * elsewhere are not read.
  */
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -33,7 +34,10 @@ export class TokenTexts {
     return turns.map(({ promptIds, tokenIds }) => ({ prompt: decode(promptIds), reply: decode(tokenIds) }));
   }
 
-  /** null for one that cannot be read, because it is half written or of an unknown kind: the numbers are worth showing without it. */
+  /**
+   * null for a tokenizer that cannot be read, because it is half written or of an unknown kind: the numbers are worth
+   * showing without it.
+   */
   async #open(folder: string): Promise<DecodeTokens | null> {
     const known = this.#opened.get(folder) ?? (await this.#openTokenizer(folder).catch(() => null));
     if (known !== null) this.#opened.set(folder, known);

@@ -55,7 +55,10 @@ export function filterTrajectories(
   };
 }
 
-/** The rows with their advantages. One that was not recorded is the reward minus the mean of those of the group that did not fail. */
+/**
+ * The rows with their advantages. An advantage that was not recorded is the reward minus the mean over the group,
+ * without failed trajectories.
+ */
 export function withAdvantages(rows: readonly TrajectoryRow[]): TrajectoryRow[] {
   const groups = new Map<string, { sum: number; count: number }>();
   const keyOf = ({ step, groupId }: TrajectoryRow) => `${step} ${groupId}`;

@@ -1,8 +1,9 @@
 /**
- * What trajectories a run has, and where each lies in its files.
+ * The trajectories of a run, and where each is in its files.
  *
- * In: the files of the steps, read once and then only on. Out: rows that can be filtered and paged, and single records read from
- * their place. Tens of thousands of trajectories take some megabytes here; their tokens stay in the files.
+ * In: the files of the steps, read once and after that only where they have grown. Out: rows that can be filtered and
+ * paged, and single records read from their place. Tens of thousands of trajectories take some megabytes here; their
+ * tokens stay in the files.
  */
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -28,7 +29,7 @@ interface StepFile {
   readonly rows: Indexed[];
 }
 
-/** Grows with the run. */
+/** An index that grows with the run. */
 export class TrajectoryIndex {
   readonly #folder: string;
   readonly #files = new Map<number, StepFile>();
@@ -57,7 +58,7 @@ export class TrajectoryIndex {
     return [...this.#files.keys()].sort((a, b) => a - b);
   }
 
-  /** All that are known, step by step, with every advantage that can be known. */
+  /** All rows read so far, step by step, with their advantages where known. */
   rows(): readonly TrajectoryRow[] {
     this.#rows ??= withAdvantages(this.steps().flatMap((step) => this.#files.get(step)!.rows.map(({ row }) => row)));
     return this.#rows;
@@ -69,13 +70,13 @@ export class TrajectoryIndex {
     return rows.sort((a, b) => a.sampleIndex - b.sampleIndex);
   }
 
-  /** The whole record. Throws when there is none, or none any more. */
+  /** Reads a whole record. Throws if there is none, or no longer one. */
   async record(step: number, id: string): Promise<TrajectoryRecord> {
     const stepFile = this.#files.get(step);
     const found = stepFile?.rows.find(({ row }) => row.id === id);
     const text = found && (await readLineAt(stepFile!.path, found.start, found.numBytes));
     const record = text === undefined ? undefined : parseRecord(text);
-    // The file may have been written anew since it was read.
+    // The file may have been rewritten since it was read.
     if (record?.id !== id) throw missing(step, id);
     return record;
   }
@@ -115,7 +116,7 @@ function openStep(step: number, path: string, onChange: () => void): StepFile {
   return { path, file, rows };
 }
 
-/** As much of a record as a row needs; what lacks it is not shown. */
+/** The part of a record that a row needs; records without it are not shown. */
 const rowSchema = z.object({
   id: z.string(),
   groupId: z.string(),

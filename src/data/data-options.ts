@@ -7,8 +7,8 @@ import { type RowSchemaName, rowSchemas } from "./row-schemas.ts";
 const schemaNames = ["auto", ...(Object.keys(rowSchemas) as RowSchemaName[])] as const;
 
 const passes = {
-  epochs: z.int().min(1).optional().describe("Passes over the prompts. Default: no end."),
-  shuffle: z.boolean().default(true).describe("Put each pass in a new order, which the seed of the run decides."),
+  epochs: z.int().min(1).optional().describe("Number of passes over the prompts. Default: unlimited."),
+  shuffle: z.boolean().default(true).describe("Shuffle the prompts anew for each pass, by the seed of the run."),
 };
 
 const setOptions = {
@@ -16,39 +16,39 @@ const setOptions = {
     .string()
     .min(1)
     .optional()
-    .describe("Name of the data set, which starts the ids of its prompts. Default: folder and file."),
-  schema: z.enum(schemaNames).default("auto").describe("How rows are read. auto: the schema that fits the first row."),
-  fields: rowFields.optional().describe("Columns to use in place of those of the schema."),
-  template: messageTemplate.optional().describe("Texts with {placeholders} to use in place of those of the schema."),
+    .describe("Name of the data set, which its prompts' ids start with. Default: folder and file name."),
+  schema: z
+    .enum(schemaNames)
+    .default("auto")
+    .describe("Schema that rows are read by. auto: the one that fits the first row."),
+  fields: rowFields.optional().describe("Columns to use instead of the schema's own."),
+  template: messageTemplate.optional().describe("Texts with {placeholders} to use instead of the schema's own."),
   domain: z
     .union([z.string().min(1), z.record(z.string(), z.string().min(1))])
     .optional()
-    .describe("Domain of all rows, or new names for the domains that rows have."),
+    .describe("Domain of all rows, or new names for the domains that the rows have."),
   split: z
     .strictObject({
-      part: z.enum(["train", "validation"]),
-      share: z.number().gt(0).lt(1).default(0.05).describe("Share of rows that are for validation."),
+      part: z.enum(["train", "validation"]).describe("Side of the split to take."),
+      share: z.number().gt(0).lt(1).default(0.05).describe("Share of the rows held out for validation."),
     })
     .optional()
     .describe("Take one side of a split by content, which stays the same when the file grows or is reordered."),
-  maxPromptChars: z.int().min(1).optional().describe("Leave out prompts with more characters than this."),
-  dropDuplicates: z.boolean().default(false).describe("Keep only the first of several rows that ask the same."),
-  skipIncomplete: z
-    .boolean()
-    .default(false)
-    .describe("Leave out rows without a question or a truth, which are an error otherwise."),
+  maxPromptChars: z.int().min(1).optional().describe("Leave out prompts that are longer than this many characters."),
+  dropDuplicates: z.boolean().default(false).describe("Keep only the first of several rows with the same question."),
+  skipIncomplete: z.boolean().default(false).describe("Skip rows without a question or a truth instead of failing."),
   ...passes,
 };
 
 const fileOptions = {
   path: z
     .union([z.string().min(1), z.array(z.string().min(1)).min(1)])
-    .describe("A file, a list of files, or a folder; of a folder, the files whose ending fits the type."),
+    .describe("A file, a list of files, or a folder, whose files with the extension of the type are read."),
   maxBytes: z
     .int()
     .min(1)
     .default(DEFAULT_MAX_BYTES)
-    .describe("Refuse files that take more bytes than this, unpacked."),
+    .describe("Refuse files that take more than this many bytes once unpacked."),
   ...setOptions,
 };
 
@@ -73,40 +73,46 @@ const envOptions = z.strictObject({
   part: z
     .enum(["train", "validation"])
     .default("train")
-    .describe("Which part of the seeds to draw tasks from; the two parts share none."),
+    .describe("Part of the seeds to draw tasks from. The two parts do not overlap."),
   numPrompts: z.int().min(1).optional().describe("Number of tasks in one pass. Default: a new task for every prompt."),
   ...passes,
 });
 
-/** Several sources by ratios. */
+/** Several sources, mixed by ratio. */
 const mixOptions = z.strictObject({
   type: z.literal("mix"),
   parts: z
     .array(
       z.strictObject({
-        ratio: z.number().gt(0),
+        ratio: z.number().gt(0).describe("Weight of the source relative to the others."),
         get source() {
           return dataOptions;
         },
       }),
     )
-    .min(1),
+    .min(1)
+    .describe("Sources to mix, each as { ratio, source }."),
   whenPartEnds: z
     .enum(["stop", "drop"])
     .default("stop")
-    .describe("What happens when one part runs out. stop: the data ends. drop: the other parts go on by their ratios."),
+    .describe("What happens when a part runs out. stop: the data ends. drop: the other parts go on at their ratios."),
 });
 
 /** A source whose prompts are chosen by measured difficulty. */
 const curriculumOptions = z.strictObject({
   type: z.literal("curriculum"),
   get source() {
-    return dataOptions;
+    return dataOptions.describe("Source that the prompts are chosen from.");
   },
   success: z.number().default(1).describe("Total reward from which a trajectory counts as a success."),
   low: z.number().min(0).max(1).default(0.1).describe("Success rate below which prompts are mostly skipped."),
   high: z.number().min(0).max(1).default(0.9).describe("Success rate above which prompts are mostly skipped."),
-  explore: z.number().gt(0).max(1).default(0.1).describe("Probability of giving such a prompt all the same."),
+  explore: z
+    .number()
+    .gt(0)
+    .max(1)
+    .default(0.1)
+    .describe("Probability of drawing a prompt that would be skipped anyway."),
 });
 
 /** All choices of a source. */

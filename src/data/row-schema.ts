@@ -15,14 +15,12 @@ export const rowFields = z.strictObject({
     .describe("Column with the question: a text that the template turns into messages, or a list of messages."),
   messages: column
     .optional()
-    .describe("Column with a list of messages, or its JSON text. Used in place of question where both are there."),
+    .describe("Column with a list of messages, or its JSON text. It takes precedence over question."),
   truth: z
     .union([column, z.array(column).min(1)])
     .optional()
-    .describe(
-      "Column that rewards compare with. Several columns become an object; only the first of them has to be there.",
-    ),
-  id: column.optional().describe("Column with a name that stays with the row. Without it, rows are numbered."),
+    .describe("Column that rewards compare with. Several columns become an object; only the first is required."),
+  id: column.optional().describe("Column with a stable id for the row. Without it, rows are numbered."),
   domain: column.optional().describe("Column with the domain, which chooses the reward."),
   tools: column.optional().describe("Column with tools in OpenAI's format, as a list or its JSON text."),
 });
@@ -32,11 +30,11 @@ export type RowFields = z.output<typeof rowFields>;
 
 /** How a row becomes messages. `{name}` stands for a column, `{question}` also for the one that `fields` names. */
 export const messageTemplate = z.strictObject({
-  system: z.string().optional().describe("System message; replaces that of a row that has messages."),
+  system: z.string().optional().describe("System message. It replaces that of a row that has messages."),
   user: z
     .string()
     .optional()
-    .describe("User message, by default {question}; replaces the messages of a row that has them."),
+    .describe("User message, {question} by default. It replaces the messages of a row that has them."),
 });
 
 /** Texts with placeholders; both may be left out. */

@@ -13,16 +13,19 @@ export interface AnswerTags {
 
 /** Options of every environment that reads tagged answers. */
 export const answerTagOptions = z
-  .strictObject({ open: z.string().min(1), close: z.string().min(1) })
+  .strictObject({
+    open: z.string().min(1).describe("Text before an answer."),
+    close: z.string().min(1).describe("Text after an answer."),
+  })
   .default({ open: "<answer>", close: "</answer>" })
-  .describe("What stands before and after an answer.");
+  .describe("Tags around an answer.");
 
 /** The same where tags may be left out: the whole reply is then the answer, which suits models that know whole words. */
 export const optionalTagOptions = answerTagOptions
   .unwrap()
   .nullable()
   .default({ open: "<answer>", close: "</answer>" })
-  .describe("What stands before and after an answer; null: nothing, the reply is the answer.");
+  .describe("Tags around an answer. null: no tags, so that the whole reply is the answer.");
 
 /** The trimmed text of the last complete pair of tags; null where there is none. Thoughts before it do not matter. */
 export function readAnswer(text: string, tags: AnswerTags | null): string | null {

@@ -63,13 +63,13 @@ test.each([
   const host = start({ timeoutMs: 1000 });
   const envs = await Promise.all([0, 1, 2, 3].map((seed) => host.makeEnv(prompt(seed), 0)));
   const threads = await Promise.all(envs.map(async (env) => (await say(env, "echo")).reward));
-  const neighbour = envs.find((_, i) => i > 0 && threads[i] === threads[0])!;
+  const neighbor = envs.find((_, i) => i > 0 && threads[i] === threads[0])!;
   const others = envs.filter((_, i) => threads[i] !== threads[0]);
 
   await expect(say(envs[0]!, fault)).rejects.toThrow(message);
-  await expect(say(neighbour, "echo")).rejects.toMatchObject({ name: "RerollError", code: "ENV_THREAD_LOST" });
+  await expect(say(neighbor, "echo")).rejects.toMatchObject({ name: "RerollError", code: "ENV_THREAD_LOST" });
   await envs[0]!.end?.();
-  await neighbour.end?.();
+  await neighbor.end?.();
   for (const env of others) expect((await say(env, "echo")).kind).toBe("continues");
 
   const next = await host.makeEnv(prompt(5), 0);

@@ -1,8 +1,11 @@
-/** Fresh and replayed samples in one batch: groups and trajectories of replays get numbers of their own. */
+/**
+ * Joins fresh and replayed rows into one batch, in which the groups and trajectories of replays get numbers of their
+ * own.
+ */
 import type { TokenSample } from "../flow/token-sample.ts";
 import type { Replay } from "./replay-buffer.ts";
 
-/** How many draws make this share of a batch whose other groups are fresh. */
+/** Number of draws that make up this share of a batch whose other groups are fresh. */
 export function numReplays(numFresh: number, ratio: number): number {
   return Math.round((numFresh * ratio) / (1 - ratio));
 }
@@ -12,7 +15,7 @@ export function firstReplayGroup(fresh: readonly TokenSample[]): number {
   return after(fresh.map(({ group }) => group));
 }
 
-/** The fresh samples, then those of each replay with its weight. */
+/** The fresh rows, then the rows of each replay with its weight. */
 export function joinReplays(fresh: readonly TokenSample[], replays: readonly Replay[]): readonly TokenSample[] {
   const firstGroup = firstReplayGroup(fresh);
   let nextTrajectory = after(fresh.map(({ trajectory }) => trajectory));

@@ -1,9 +1,9 @@
-/** Which rows go through the model together: as few parts as fit a budget of tokens, each about equally full. */
+/** Decides which rows go through the model together: as few parts as a budget of tokens allows, about equally full. */
 import { RerollError } from "../errors/reroll-error.ts";
 
 /**
  * Parts of row numbers whose lengths add up to at most `maxTokens`: longest first, each into the emptiest part that has room.
- * The same lengths give the same parts. Rows of equal length are neighbours, since those share an attention call.
+ * The same lengths give the same parts. Rows of equal length are neighbors, since those share an attention call.
  */
 export function packRows(lengths: readonly number[], maxTokens: number): readonly (readonly number[])[] {
   const longest = lengths.reduce((most, length) => Math.max(most, length), 0);

@@ -1,14 +1,14 @@
 /**
- * Samples as JSON and back, to the bit: their arrays one after another, deflated, as base64.
+ * Rows as JSON and back, to the bit: their arrays one after another, deflated, as base64.
  *
- * Prompts repeat and most arrays are runs of zeros, so that a token takes about 7 characters instead of the 23 of plain
+ * Prompts repeat and most arrays are runs of zeros, so a token takes about 7 characters instead of the 23 of plain
  * base64.
  */
 import { deflateRawSync, inflateRawSync } from "node:zlib";
 import type { JsonValue } from "../flow/prompt.ts";
 import type { TokenSample } from "../flow/token-sample.ts";
 
-/** The samples of a group. `weight` is not kept: it belongs to one batch. */
+/** Packs the rows of a group. `weight` is not kept: it belongs to one batch. */
 export function packSamples(samples: readonly TokenSample[]): JsonValue {
   const arrays = samples.flatMap(({ tokenIds, samplerLogprobs, versions, rewards, lossMask }) => [
     ...[tokenIds, samplerLogprobs, versions, rewards, lossMask],
@@ -32,7 +32,7 @@ interface PackedSamples {
   readonly arrays: string;
 }
 
-/** What `packSamples` was given. */
+/** The rows that `packSamples` was given. */
 export function unpackSamples(packed: JsonValue): readonly TokenSample[] {
   const { samples, arrays } = packed as unknown as PackedSamples;
   const bytes = new Uint8Array(inflateRawSync(Buffer.from(arrays, "base64")));

@@ -3,12 +3,12 @@
  *
  * In: the groups of each batch. Out: groups of earlier batches, drawn with P ~ priority^alpha, where a priority is the
  * product of its signals, each to the power of its weight, and recency is 2^(-age / halfLife). Importance weights are
- * (N P)^-beta over the largest of the draw, with beta rising over the run. Without recency replay does worse than none at
- * all (FreshPER). Prioritized Experience Replay, arXiv:1511.05952, with stratified draws.
+ * (N P)^-beta divided by the largest in the draw, with beta rising over the run. Replay without recency does worse than
+ * no replay at all (FreshPER). Prioritized Experience Replay, arXiv:1511.05952, with stratified draws.
  *
- * Ages are training steps since the weights that drew the oldest token of a group. No group is drawn that is older than
- * `maxAge`. Recency falls for all groups alike from one step to the next, so priorities are kept relative to a base version
- * and never change with time. Everything follows from the seed. `position` holds all of it as JSON, about 7 characters per
+ * The age of a group is the staleness of its oldest token, in training steps. Groups older than `maxAge` are not drawn.
+ * Recency falls for all groups alike from one step to the next, so priorities are kept relative to a base version and
+ * never change with time. Everything follows from the seed. `position` holds all of it as JSON, about 7 characters per
  * token: some 70 million tokens fit a text.
  */
 import { invariant, RerollError } from "../errors/reroll-error.ts";
@@ -21,26 +21,29 @@ import { type KnownSignals, type ReplayWeights, rarityKeys, rarityOf, signalsOf 
 import { SumTree } from "./sum-tree.ts";
 
 export interface ReplayOptions {
-  /** Trajectories kept. */
+  /** Maximum number of trajectories kept. */
   readonly capacity: number;
-  /** What goes first where there are more: the group of the lowest priority, or the oldest. Of equal ones, the first to come. */
+  /**
+   * What is evicted when the buffer is full: the group of the lowest priority, or the oldest. Among equals, the one
+   * that came first.
+   */
   readonly eviction: "priority" | "age";
   readonly weights: ReplayWeights;
-  /** How strongly priorities count; 0: not at all, recency included. */
+  /** How strongly priorities count. 0: not at all, not even recency. */
   readonly alpha: number;
-  /** How much of the draw's bias the weights undo, at the first draw and after `betaDraws` of them. */
+  /** How much of the sampling bias the weights undo, at the first draw and after `betaDraws` draws. */
   readonly beta: readonly [number, number];
   readonly betaDraws: number;
   /** Training steps after which recency is halved. */
   readonly halfLife: number;
-  /** Training steps that the oldest token of a group may be old when the group is trained on; then it is removed. */
+  /** Maximum staleness of a group's oldest token, in training steps. Older groups are removed. */
   readonly maxAge: number;
-  /** Batches that replay a group before it is removed. */
+  /** Number of batches that replay a group before it is removed. */
   readonly maxReuse: number;
   readonly seed: number;
 }
 
-/** A group as it comes in: with the samples that were made of it. */
+/** A group as it comes in, with the rows that were built from it. */
 export interface ReplayGroup {
   readonly group: TrajectoryGroup;
   readonly samples: readonly TokenSample[];
@@ -48,7 +51,7 @@ export interface ReplayGroup {
   readonly version: number;
 }
 
-/** A group that was drawn. One that was drawn several times is there once, with that many times the weight. */
+/** A group that was drawn. One that was drawn several times appears once, with that many times the weight. */
 export interface Replay {
   /** For `update`. */
   readonly id: number;
@@ -59,16 +62,16 @@ export interface Replay {
 }
 
 interface Entry extends Omit<Replay, "weight"> {
-  /** What rarity counts; empty where it does not count. */
+  /** Keys that rarity is counted over; empty if rarity has no weight. */
   readonly keys: readonly string[];
   readonly signals: KnownSignals;
   readonly numTrajectories: number;
   readonly numUses: number;
 }
 
-/** Every group can be drawn, also one whose rewards do not differ; the value is FreshPER's. */
+/** Smallest signal, so that every group can be drawn, even one whose rewards do not differ. FreshPER's value. */
 const MIN_SIGNAL = 1e-6;
-/** Weights stay within the range of float64: beyond this many halvings from the base, the base moves. */
+/** The base moves after this many halvings, so that weights stay within the range of float64. */
 const MAX_HALVINGS = 256;
 
 export class ReplayBuffer {
@@ -85,7 +88,7 @@ export class ReplayBuffer {
 
   constructor(options: ReplayOptions) {
     this.#options = options;
-    // One more than groups of one trajectory need: a new group comes in before another one goes.
+    // One more slot than groups of one trajectory need: a new group comes in before another one is evicted.
     this.#tree = new SumTree(options.capacity + 1);
     this.#entries = new Array<Entry | undefined>(options.capacity + 1).fill(undefined);
     this.#random = new Random(options.seed);
@@ -99,15 +102,15 @@ export class ReplayBuffer {
     return this.#numTrajectories;
   }
 
-  /** How much of the draw's bias the weights undo now. */
+  /** How much of the sampling bias the weights undo now. */
   get beta(): number {
     const { beta, betaDraws } = this.#options;
     return beta[0] + (beta[1] - beta[0]) * Math.min(1, this.#numDraws / betaDraws);
   }
 
   /**
-   * Keeps the groups of a batch and returns their ids, for `update`. Those without a sample, or larger than everything,
-   * are left out and have none.
+   * Keeps the groups of a batch and returns their ids, for `update`. Groups without a row, or larger than the whole
+   * buffer, are left out and have no id.
    */
   add(groups: readonly ReplayGroup[]): readonly (number | null)[] {
     const { capacity, weights } = this.#options;
@@ -129,8 +132,8 @@ export class ReplayBuffer {
   }
 
   /**
-   * Draws this many times, but at most as often as there are groups, to train weights of this version. Every call moves
-   * beta on.
+   * Draws this many times, but at most as many times as there are groups, for training weights of this version. Every
+   * call advances beta.
    */
   draw(numTimes: number, version: number): readonly Replay[] {
     this.#removeBefore(version - this.#options.maxAge);
@@ -150,7 +153,7 @@ export class ReplayBuffer {
     return replays;
   }
 
-  /** The mean |TD error| of groups that training found. Groups that are gone are passed over. */
+  /** Takes the mean |TD error| that training found for each group. Groups that are gone are skipped. */
   update(ids: readonly number[], tdErrors: readonly number[]): void {
     const errorFor = new Map(ids.map((id, i) => [id, expectSignal(tdErrors[i])]));
     for (const [slot, entry] of this.#entries.entries()) {
@@ -161,7 +164,7 @@ export class ReplayBuffer {
     }
   }
 
-  /** All that later draws depend on. */
+  /** Everything that later draws depend on. */
   position(): JsonValue {
     return {
       random: this.#random.state(),
@@ -244,7 +247,7 @@ export class ReplayBuffer {
     this.#settle();
   }
 
-  /** 1 where there is none to go by. */
+  /** The largest TD error in the buffer; 1 if none is known. */
   #largestTdError(): number {
     const errors = this.#entries.flatMap((entry) => entry?.signals["td-error"] ?? []);
     return errors.length === 0 ? 1 : errors.reduce((most, error) => Math.max(most, error), 0);
@@ -268,7 +271,7 @@ export class ReplayBuffer {
     if (entry !== undefined) this.#tree.set(slot, this.#priorityOf(entry) ** this.#options.alpha);
   }
 
-  /** As of the base version. */
+  /** The priority of a group as of the base version. */
   #priorityOf({ signals, keys, version }: Entry): number {
     const { weights } = this.#options;
     const power = (signal: number, weight: number) => (weight === 0 ? 1 : Math.max(signal, MIN_SIGNAL) ** weight);
@@ -289,15 +292,15 @@ export class ReplayBuffer {
     for (const slot of this.#entries.keys()) this.#weigh(slot);
   }
 
-  /** Where signals depend on the other groups, they have changed with them. */
+  /** Updates the priorities whose signals depend on other groups, after those have changed. */
   #settle(): void {
     if (this.#options.weights.rarity > 0) for (const slot of this.#entries.keys()) this.#weigh(slot);
   }
 }
 
 /**
- * What undoes the bias of a draw from N groups: 1 where it is drawn as often as any other. E[w f] at beta 1 is the mean
- * of f.
+ * The weight that undoes the bias of a draw from N groups: 1 for a group as likely as any other. At beta 1, E[w f] is
+ * the mean of f.
  */
 export function importanceWeight(probability: number, numGroups: number, beta: number): number {
   return (numGroups * probability) ** -beta;

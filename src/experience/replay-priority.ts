@@ -23,7 +23,10 @@ export interface KnownSignals {
   readonly "td-error": number;
 }
 
-/** A name is recency and that signal, `uniform` recency alone. In a record, recency is 1 unless it says otherwise. */
+/**
+ * The weights of a choice. A name means recency and that signal, `uniform` means recency alone. In a record, recency is
+ * 1 unless it says otherwise.
+ */
 export function weightsOf(
   priority: "uniform" | Exclude<ReplaySignal, "recency"> | Readonly<Partial<Record<ReplaySignal, number>>>,
 ): ReplayWeights {
@@ -41,7 +44,7 @@ export function signalsOf(group: TrajectoryGroup, largestTdError: number): Known
   return { advantage: deviation(totals), reward: mean(totals.map(Math.abs)), "td-error": largestTdError };
 }
 
-/** What rarity counts: the distinct states of all turns, or the prompt. */
+/** Keys that rarity is counted over: the distinct states of all turns, or the prompt. */
 export function rarityKeys({ prompt, trajectories }: TrajectoryGroup): readonly string[] {
   const states = trajectories.flatMap(({ turns }) => turns.flatMap(({ stateKey }) => stateKey ?? []));
   return states.length === 0 ? [prompt.id] : [...new Set(states)];

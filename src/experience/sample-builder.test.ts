@@ -124,7 +124,7 @@ test("samples that are too long are left out and counted, and so is everything e
   const { samples, metrics } = buildSamples([groupOf("g", [conversation, rewritten])], { maxTokens: 5 });
   expect(samples.map(({ tokenIds }) => tokenIds.length)).toEqual([3]);
   expect(metrics).toEqual({
-    "experience/samples": 1,
+    "experience/rows": 1,
     "experience/forks": 1,
     "experience/too_long": 2,
     "experience/tokens": 3,

@@ -1,9 +1,9 @@
 /**
- * From trajectories to token samples.
+ * Builds rows from trajectories: token sequences to train on, of type `TokenSample`.
  *
- * Turns whose prompt extends the tokens before them are one sequence; where a prompt breaks them (another context, or a
- * template that rewrites history) a new sample is forked. Every reward lies once, on the turn that earned it, so those of a
- * trajectory's samples add up to what it was worth. Trajectories that failed or were aborted give no samples.
+ * Turns whose prompt extends the tokens before them are one row; where a prompt breaks off (another context, or a
+ * template that rewrites history) a new row is forked. Every reward is placed once, on the turn that earned it, so that
+ * the rewards of a trajectory's rows add up to its total. Trajectories that failed or were aborted give no rows.
  */
 import { joinIds } from "../flow/join-arrays.ts";
 import type { Metrics } from "../flow/metrics.ts";
@@ -12,7 +12,7 @@ import type { TokenSample } from "../flow/token-sample.ts";
 import type { Trajectory, TrajectoryGroup, Turn } from "../flow/trajectory.ts";
 
 export interface BuildOptions {
-  /** Longer samples are left out and counted: they would not fit a forward pass. Default: none are. */
+  /** Rows that are longer would not fit a forward pass: they are left out and counted. Default: none are. */
   readonly maxTokens?: number;
 }
 
@@ -42,7 +42,7 @@ export function buildSamples(groups: readonly TrajectoryGroup[], options: BuildO
   return {
     samples,
     metrics: {
-      "experience/samples": samples.length,
+      "experience/rows": samples.length,
       "experience/forks": numForks,
       "experience/too_long": numTooLong,
       "experience/tokens": samples.reduce((sum, { tokenIds }) => sum + tokenIds.length, 0),
@@ -51,7 +51,10 @@ export function buildSamples(groups: readonly TrajectoryGroup[], options: BuildO
   };
 }
 
-/** Turns that continue each other's tokens, in runs. Turns without a single sampled token are nothing to train on. */
+/**
+ * Runs of turns that continue each other's tokens. Turns without a single sampled token are left out: there is nothing
+ * to train on.
+ */
 function splitTurns(turns: readonly Turn[]): readonly (readonly Turn[])[] {
   const runs: Turn[][] = [];
   for (const turn of turns) {
@@ -73,8 +76,8 @@ function lengthOf(run: readonly Turn[]): number {
 }
 
 /**
- * The reward of each turn that is trained on. That of another one goes to the trained turn before it, whose doing it also is, or
- * to the first one where there is none before; the score of the whole goes to the last.
+ * The reward of each turn that is trained on. The reward of any other turn goes to the trained turn before it, which
+ * led to it, or to the first trained turn if there is none before; the score of the whole trajectory goes to the last.
  */
 function creditTurns({ turns, reward }: Trajectory, isTrained: ReadonlySet<Turn>): ReadonlyMap<Turn, number> {
   const credited = new Map<Turn, number>();

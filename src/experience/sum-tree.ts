@@ -1,9 +1,9 @@
 /**
- * Weights in slots, from which a slot is found by a place in their sum: a draw in proportion to the weights.
+ * Weights in slots, and a way to draw a slot in proportion to its weight, by a place in their sum.
  *
  * A binary tree of sums over the slots. Setting and finding take a logarithm of the number of slots. Every sum is
- * computed anew from the two below it, so errors of rounding do not add up over updates, and equal weights give equal
- * sums in any order of sets.
+ * recomputed from the two below it, so rounding errors do not add up over updates, and equal weights give equal sums in
+ * any order of sets.
  */
 import { invariant } from "../errors/reroll-error.ts";
 
@@ -45,7 +45,7 @@ export class SumTree {
     while (node < this.#firstSlot) {
       const left = this.#sums[2 * node]!;
       const right = this.#sums[2 * node + 1]!;
-      // Rounding may leave a rest behind the last weight there is.
+      // Rounding may leave a remainder past the last weight.
       const isLeft = rest < left || right === 0;
       if (!isLeft) rest -= left;
       node = 2 * node + (isLeft ? 0 : 1);

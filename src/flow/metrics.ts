@@ -1,5 +1,5 @@
 /**
- * Numbers that a stage gives beside its result, and what each of them means.
+ * Numbers that a stage reports beside its result, and what each of them means.
  *
  * Names are `stage/quantity`. The table below is the one place where they are described: docs/reference/metrics.md is made from
  * it, and consoles and dashboards label with it. `<name>` stands for anything: a reward, a domain, a term of a loss.
@@ -12,7 +12,7 @@ export type Metrics = Readonly<Record<string, number>>;
 export interface MetricInfo {
   readonly unit: MetricUnit;
   readonly meaning: string;
-  /** In which direction a run gets better; "neither" where it only describes. */
+  /** The direction in which a run gets better; "neither" for a metric that only describes. */
   readonly better: "higher" | "lower" | "neither";
 }
 
@@ -32,7 +32,7 @@ type MetricUnit =
 
 type Row = readonly [unit: MetricUnit, better: MetricInfo["better"], meaning: string];
 
-/** Every metric and family of metrics. Of the families that fit a name, the first counts. */
+/** Every metric and family of metrics. The first family that fits a name counts. */
 const table: Readonly<Record<string, Row>> = {
   "reward/mean": ["reward", "higher", "Mean total reward of the trajectories that were delivered or filtered."],
   "reward/max": ["reward", "higher", "Largest total reward; -Infinity where there is no trajectory."],
@@ -75,27 +75,23 @@ const table: Readonly<Record<string, Row>> = {
   ],
   "rollout/cut_replies": ["share", "lower", "Replies that a limit on tokens cut off."],
   "rollout/truncated_share": ["share", "lower", "Trajectories that a limit cut short: tokens, turns, context or time."],
-  "rollout/turns": ["count", "neither", "Mean replies of the model per trajectory."],
-  "rollout/reply_tokens": ["tokens", "neither", "Mean tokens that the model wrote per trajectory."],
-  "rollout/reply_tokens_max": ["tokens", "neither", "Most tokens that the model wrote in any trajectory."],
-  "rollout/staleness": [
-    "steps",
-    "lower",
-    "Mean training steps since the weights that drew the first token of a reply.",
-  ],
-  "rollout/staleness_max": ["steps", "lower", "The largest staleness of a reply."],
+  "rollout/turns": ["count", "neither", "Mean number of replies per trajectory."],
+  "rollout/reply_tokens": ["tokens", "neither", "Mean number of tokens that the model wrote per trajectory."],
+  "rollout/reply_tokens_max": ["tokens", "neither", "Largest number of tokens that the model wrote in a trajectory."],
+  "rollout/staleness": ["steps", "lower", "Mean staleness of a reply's first token, in training steps."],
+  "rollout/staleness_max": ["steps", "lower", "Largest staleness of a reply's first token, in training steps."],
   "rollout/equal_reward_share": ["share", "lower", "Groups whose rewards are all equal: they teach nothing."],
 
-  "experience/samples": ["count", "neither", "Rows that training gets, one or more per trajectory."],
+  "experience/rows": ["count", "neither", "Rows to train on, one or more per trajectory."],
   "experience/forks": ["count", "lower", "Rows forked because a prompt did not extend the tokens before it."],
   "experience/too_long": ["count", "lower", "Rows left out because they do not fit into a forward pass."],
   "experience/tokens": ["tokens", "neither", "Tokens of all rows, prompts included."],
   "experience/loss_tokens": ["tokens", "neither", "Tokens that the loss counts."],
 
   "replay/share": ["share", "neither", "Rows of the batch that were replayed."],
-  "replay/age": ["steps", "neither", "Mean training steps since the oldest tokens of the replayed groups were drawn."],
+  "replay/age": ["steps", "neither", "Mean staleness of the replayed groups' oldest tokens, in training steps."],
   "replay/weight": ["", "neither", "Mean importance weight of the groups that were replayed."],
-  "replay/trajectories": ["count", "neither", "Trajectories that are kept for replay."],
+  "replay/trajectories": ["count", "neither", "Trajectories in the replay buffer."],
 
   "score/reward": ["reward", "higher", "Mean reward of a trajectory as training sees it, including replayed ones."],
   "score/shaped_reward": [
@@ -120,7 +116,7 @@ const table: Readonly<Record<string, Row>> = {
   "policy/dual_clip_fraction": ["share", "neither", "Tokens with a negative advantage that the second clip bounds."],
   "policy/ratio_cap_fraction": ["share", "neither", "Tokens inside the trust region whose ratio was capped."],
   "policy/anchor_kl": ["nat", "lower", "KL(anchor || policy) by k1: how far the updates of a step have moved."],
-  "policy/kl": ["nat", "neither", "KL(policy that acted || policy), which a learning rate may follow."],
+  "policy/kl": ["nat", "neither", "KL(policy that acted || policy), by which the learning rate may be steered."],
   "policy/approx_kl": ["nat", "lower", "KL(policy that acted || policy) by k3, which is never negative."],
   "policy/anchor_kl_abs": ["nat", "lower", "Mean |log-ratio| to the anchor."],
   "policy/penalized_fraction": ["share", "neither", "Tokens held back by KL for driving the entropy down."],
@@ -139,9 +135,9 @@ const table: Readonly<Record<string, Row>> = {
   "value/clip_fraction": ["share", "neither", "Values whose change was clipped."],
   "value/nonfinite_fraction": ["share", "lower", "Values left out: NaN or infinite."],
 
-  "student/action_error": ["", "lower", "Squared distance of the student's action to the teacher's."],
+  "student/action_error": ["", "lower", "Squared distance between the student's action and the teacher's."],
   "student/action_<direction>_kl": ["nat", "lower", "KL between the actions of student and teacher."],
-  "student/latent_error": ["", "lower", "Squared distance of the student's latent to the teacher's."],
+  "student/latent_error": ["", "lower", "Squared distance between the student's latent and the teacher's."],
   "student/nonfinite_fraction": ["share", "lower", "Entries left out: NaN or infinite."],
 
   "train/loss": ["", "neither", "Loss, averaged over the updates of a step. Its value says little; watch the reward."],
@@ -152,9 +148,9 @@ const table: Readonly<Record<string, Row>> = {
   "train/updates": ["count", "neither", "Optimizer updates in this step."],
   "train/skipped_updates": ["count", "lower", "Updates skipped because the loss or a gradient was NaN or infinite."],
   "train/sampler_gap": ["nat", "lower", "Mean |anchor - sampler| log-prob: 0 when engine and trainer agree."],
-  "train/sampler_gap_max": ["nat", "lower", "The largest |anchor - sampler| log-prob of a token."],
-  "train/staleness": ["steps", "lower", "Training steps since the weights that drew a token, on average."],
-  "train/staleness_max": ["steps", "lower", "The largest staleness of a token."],
+  "train/sampler_gap_max": ["nat", "lower", "Largest |anchor - sampler| log-prob of a token."],
+  "train/staleness": ["steps", "lower", "Mean staleness of a token, in training steps."],
+  "train/staleness_max": ["steps", "lower", "Largest staleness of a token, in training steps."],
 
   "supervised/loss": ["nat", "lower", "Mean of -log p over loss tokens."],
   "supervised/grad_norm": ["", "neither", "Norm of the gradient before clipping."],

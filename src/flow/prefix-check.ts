@@ -1,8 +1,9 @@
 /**
- * Tokens in, tokens out: whether a new prompt goes on from tokens that are already there.
+ * Tokens in, tokens out: whether a new prompt continues tokens that are already there.
  *
- * In: the tokens of earlier calls (prompt and reply together) and a new prompt. Out: what it extends, or where it breaks.
- * A prompt that breaks them starts a new sample; the old tokens are never decoded and encoded again to make it fit.
+ * In: the tokens of earlier calls (prompt and reply together) and a new prompt. Out: what it extends, or where it
+ * breaks. A prompt that breaks them starts a new row; the old tokens are never decoded and encoded again to make it
+ * fit.
  */
 
 type PrefixCheck =
@@ -19,7 +20,7 @@ export function checkPrefix(previousIds: ArrayLike<number>, promptIds: ArrayLike
 type PrefixMatch =
   | { readonly kind: "extends"; readonly index: number; readonly numNew: number }
   | {
-      readonly kind: "breaks" /** The one that agrees longest; -1 when there is none. */;
+      readonly kind: "breaks" /** The index of the sequence that agrees longest; -1 if there is none. */;
       readonly index: number;
       readonly at: number;
     };

@@ -1,6 +1,9 @@
 /** The life of a sample, as the scheduler tells it while it goes on. */
 
-/** What a sample waits for while its episode runs. `held`: for the gate, in the middle of a reply or before it. */
+/**
+ * The stage of a sample while its episode runs. `held` means waiting for the gate, before a reply or in the middle of
+ * one.
+ */
 export type EpisodeStage = "generating" | "held" | "environment" | "scoring";
 
 /** Every stage of a sample, from the queue to where it ends. */
@@ -18,6 +21,6 @@ export type SampleStage =
 export interface SampleEvent {
   readonly sampleId: string;
   readonly stage: SampleStage;
-  /** On the clock of the run, in milliseconds. */
+  /** When it did, in milliseconds on the clock of the run. */
   readonly atMs: number;
 }

@@ -12,16 +12,19 @@ import type { CorrectionMetrics, Denominators, LossMetrics } from "./batch-stati
 
 /** One rollout, whole: the rows of all groups, before it is cut into microbatches or spread over ranks. */
 export interface TokenBatch {
-  /** Of the distribution that the tokens were drawn from. */
+  /** Log-probs under the distribution that the tokens were drawn from. */
   readonly samplerLogprobs_BT: Tensor;
-  /** Recomputed by the trainer before the first update. Bypass mode does without. */
+  /** Log-probs that the trainer recomputes before the first update. Bypass mode does without them. */
   readonly anchorLogprobs_BT?: Tensor;
   readonly referenceLogprobs_BT?: Tensor;
   /** The critic's value before each token, at the time of the rollout. */
   readonly values_BT?: Tensor;
   /** The critic's value after the last token; read at the end of truncated trajectories only. */
   readonly bootstrapValues_B?: Tensor;
-  /** Rewards where they were earned, each once; the outcome of a trajectory on its last loss token (`toLastToken`). */
+  /**
+   * Rewards at the tokens that earned them, each counted once; the outcome of a trajectory is on its last loss token
+   * (`toLastToken`).
+   */
   readonly rewards_BT: Tensor;
   /** The reward of the greedy reply to the prompt of each row. */
   readonly greedyRewards_B?: Tensor;
@@ -40,14 +43,14 @@ export interface TokenBatch {
   readonly stateOf?: readonly GroupKey[];
   /** Per row, whether a limit ended its trajectory. */
   readonly isTruncated: readonly boolean[];
-  /** What each row counts for in every term of the loss: the importance weight of a replay. Default 1. */
+  /** The weight of each row in every term of the loss: the importance weight of a replay. Default 1. */
   readonly rowWeights_B?: Tensor;
   readonly versions?: SampledVersions;
 }
 
 /** Which weights sampled the tokens. */
 export interface SampledVersions {
-  /** int64; read at loss tokens. */
+  /** The version of the weights that drew each token, as int64. Read at loss tokens. */
   readonly versions_BT: Tensor;
   /** The version being trained. */
   readonly current: number;
@@ -59,18 +62,18 @@ export type GroupKey = number | string;
 /** Scored rows, all of a batch or some: constants that the loss reads. */
 export interface ScoredRows {
   readonly samplerLogprobs_BT: Tensor;
-  /** What the ratio is taken against; the sampler's in bypass mode. */
+  /** Log-probs that the ratio is taken against; the sampler's in bypass mode. */
   readonly anchorLogprobs_BT: Tensor;
   readonly referenceLogprobs_BT: Tensor | null;
   readonly advantages_BT: Tensor;
-  /** What the critic is trained towards, and what it said at the time of the rollout. */
+  /** The critic's targets, and its predictions at the time of the rollout. */
   readonly returns_BT: Tensor | null;
   readonly oldValues_BT: Tensor | null;
   /** Importance weights of the correction. */
   readonly weights_BT: Tensor | null;
-  /** Without the tokens that score has masked or rejected. */
+  /** The loss mask without the tokens that `score` has masked or rejected. */
   readonly lossMask_BT: Tensor;
-  /** Loss tokens of each row before score masked any. */
+  /** Number of loss tokens in each row before `score` masked any. */
   readonly numSampled_B: Tensor;
   readonly rowWeights_B: Tensor | null;
   /** What the trajectory of each row earned, before any shaping. */
@@ -83,12 +86,12 @@ export interface ScoredRows {
   readonly trajectoryOf: readonly number[];
   /** The mean importance weight of the whole batch, for self-normalization in bypass mode. */
   readonly meanWeight: Tensor | null;
-  /** What a nat of entropy is worth in this step. */
+  /** The coefficient of the entropy bonus in this step. */
   readonly entropyCoefficient: number;
 }
 
 export interface ScoredBatch extends ScoredRows {
-  /** Of the whole batch. Every part of it is reduced with them. */
+  /** Denominators of the whole batch, with which every part of it is reduced. */
   readonly denominators: Denominators;
   /** Tensors without dimensions by name; `readCorrectionMetrics` reads them in one go. */
   readonly metrics: CorrectionMetrics;

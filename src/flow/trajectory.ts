@@ -1,8 +1,8 @@
 /**
  * The output of rollout: trajectories in groups, with every token as it was sampled.
  *
- * Nothing here is changed once it is made. A trajectory that failed is still one: it says why, is counted and shown, and is
- * left out of the loss.
+ * Nothing here is changed once it is made. A failed trajectory is still a trajectory: it says why it failed, is counted
+ * and shown, and is left out of the loss.
  */
 
 import type { RerollError } from "../errors/reroll-error.ts";
@@ -41,7 +41,7 @@ export interface Turn {
   readonly promptIds: Int32Array;
   readonly reply: SampledTokens;
   readonly replyText: string;
-  /** The messages that this turn answered: those that are new since the last one. */
+  /** The messages that this turn answered, which are new since the last turn. */
   readonly messages: readonly ChatMessage[];
   /** Why the reply ended. */
   readonly finish: "stop" | "length" | "aborted" | "failed";
@@ -61,7 +61,7 @@ export interface Turn {
 export type TrajectoryEnd =
   | { readonly kind: "completed" }
   | { readonly kind: "truncated"; readonly limit: "tokens" | "turns" | "context" | "wall-clock" | "environment" }
-  /** Ended from outside before it was over: enough groups were there, or the run stopped. */
+  /** Stopped from outside before it was over, because there were enough groups or the run stopped. */
   | { readonly kind: "aborted" }
   | { readonly kind: "failed"; readonly stage: FailedStage; readonly error: RerollError };
 
@@ -70,7 +70,7 @@ export type FailedStage = "environment" | "generation" | "reward";
 
 /** The reward of a trajectory, as a whole and in parts. */
 export interface TrajectoryReward {
-  /** The sum over all turns plus the score of the whole; 0 when it failed, where nothing may read it. */
+  /** The sum over all turns plus the score of the whole. 0 for a failed trajectory, whose reward nothing may read. */
   readonly total: number;
   /** The score from the reward functions for the whole trajectory, without the environment's rewards per turn. */
   readonly score: number;

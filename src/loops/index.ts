@@ -1,8 +1,8 @@
 /**
- * What `import ... from "reroll/loops"` gives: the parts between an engine and an optimizer, for loops of one's own.
+ * What `import ... from "reroll/loops"` gives: the parts between an engine and an optimizer, for loops of your own.
  *
- * Rollout, samples and replay, trainers, the way of weights to engines, the loops that put them in order, and the tracker that
- * writes the run folder.
+ * Rollout, rows and replay, trainers, weight sync, the loops that put them in order, and the tracker that writes the
+ * run folder.
  */
 
 export { ChatFormat, type ChatFormatOptions } from "../chat/conversation.ts";

@@ -10,7 +10,7 @@ import type { WeightSync } from "../weight-sync/weight-sync.ts";
 
 export interface LoopParts {
   readonly rollout: RolloutPart;
-  /** From groups to what training reads. */
+  /** Builds from groups what training reads. */
   readonly experience: ExperiencePart;
   readonly trainer: Pick<Trainer, "step">;
   readonly sync: WeightSync;
@@ -43,11 +43,14 @@ export interface LoopPosition {
   readonly version: number;
 }
 
-/** What a loop tells, and when: recording, validation and checkpoints hang here. The loop waits for each call. */
+/** What a loop reports, and when: recording, validation and checkpoints attach here. The loop waits for each call. */
 export interface LoopObserver {
-  /** Before the first step, when version `position.version` is published. Says whether there is anything to do. */
+  /**
+   * Called before the first step, when version `position.version` is published. Returns whether there is anything to
+   * do.
+   */
   onStart?(position: LoopPosition): Promise<"continue" | "stop">;
   onRollout?(step: number, rollout: Rollout): Promise<void>;
-  /** After every step, and after its weights were published where that was due. Says whether to go on. */
+  /** Called after every step, once its weights are published if that was due. Returns whether to go on. */
   onStep(position: LoopPosition, metrics: Metrics): Promise<"continue" | "stop">;
 }

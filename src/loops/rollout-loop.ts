@@ -1,13 +1,15 @@
 /**
  * The loop: roll out, train, publish, again.
  *
- * One order serves both ways of running. Where the scheduler starts groups only when they are asked for, rollout and training take
- * turns and every token is of the weights that are trained on it. Where it runs ahead, `take` gives what is ready while the next
- * groups are being sampled; new weights are published in flight, and the tokens of running requests say so. How far it runs
- * ahead is the scheduler's admission; what is too old by then, it drops.
+ * The same order serves synchronous and asynchronous runs. If the scheduler starts groups only when they are asked for,
+ * rollout and training take turns, and every token is trained on by the weights that drew it. If it runs ahead, `take`
+ * returns what is ready while the next groups are being sampled; new weights are published in flight, and every token
+ * carries the version that drew it. The scheduler's admission decides how far it runs ahead, and it drops what has
+ * become too old.
  *
- * Weights are numbered by the training steps that made them: version 4 is what step 4 left behind, published or not. The age of
- * a token is then a difference of two numbers, whatever passes between two publications, and needs no record to be resumed.
+ * Weights are numbered by the training steps that made them: version 4 is what step 4 left behind, published or not.
+ * The staleness of a token is then the difference of two numbers, whatever the interval between publications, and needs
+ * no record to be resumed.
  */
 import type { LoopParts, LoopPosition } from "./loop-parts.ts";
 

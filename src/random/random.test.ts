@@ -61,7 +61,7 @@ describe("Random", () => {
     expect(counts.every((count) => count > 0)).toBe(true);
   });
 
-  test("neighbouring uniform numbers do not depend on each other", () => {
+  test("neighboring uniform numbers do not depend on each other", () => {
     const random = new Random(2);
     const cell = () => Math.floor(random.uniform() * 8) * 8 + Math.floor(random.uniform() * 8);
     expect(chiSquare(tally(64, 64_000, cell))).toBeLessThan(CHI_63);
@@ -132,7 +132,7 @@ describe("deriveSeed", () => {
     expect(deriveSeed(1, "a", 0)).toBe(deriveSeed(1, "a", 0));
   });
 
-  test("neighbouring keys give seeds that fill 64 cells evenly, in their high bits and in their low ones", () => {
+  test("neighboring keys give seeds that fill 64 cells evenly, in their high bits and in their low ones", () => {
     const seedOf = (i: number) => deriveSeed(0, "group", i);
     expect(chiSquare(tally(64, 64_000, (i) => seedOf(i) >>> 26))).toBeLessThan(CHI_63);
     expect(chiSquare(tally(64, 64_000, (i) => seedOf(i) & 63))).toBeLessThan(CHI_63);
@@ -151,7 +151,7 @@ describe("deriveSeed", () => {
     }
   });
 
-  test("streams of neighbouring seeds are not correlated", () => {
+  test("streams of neighboring seeds are not correlated", () => {
     const first = Array.from({ length: 20_000 }, (_, i) => new Random(deriveSeed(1, i)).uniform() - 0.5);
     const second = Array.from({ length: 20_000 }, (_, i) => new Random(deriveSeed(1, i + 1)).uniform() - 0.5);
     const covariance = first.reduce((sum, value, i) => sum + value * second[i]!, 0) / first.length;

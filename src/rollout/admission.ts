@@ -1,10 +1,10 @@
-/** How many groups may be on their way, so that what is trained on is never older than allowed. */
+/** Limits how many groups may be on their way, so that nothing is trained on that is older than allowed. */
 
 interface AdmissionCounts {
-  /** Groups delivered since the start of the run, and those that are ready. */
+  /** Groups that have been delivered since the start of the run or are ready. */
   readonly accepted: number;
   readonly running: number;
-  /** Groups that somebody waits for now and that are not ready. */
+  /** Groups that a caller is waiting for and that are not ready. */
   readonly wanted: number;
 }
 
@@ -13,7 +13,7 @@ export interface Admission {
   room(counts: AdmissionCounts, version: number): number;
 }
 
-/** Starts what is asked for, and `extraGroups` beyond it: the slowest groups then hold up nobody. */
+/** Starts as many groups as are asked for, and `extraGroups` more, so that the slowest hold nobody up. */
 export function admitWanted(extraGroups = 0): Admission {
   return { room: ({ running, wanted }) => (wanted === 0 ? 0 : wanted + extraGroups - running) };
 }

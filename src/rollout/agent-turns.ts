@@ -1,12 +1,12 @@
-/** What the server has recorded of a session, as the turns of a trajectory. */
+/** Turns what the server has recorded of a session into the turns of a trajectory. */
 
 import type { ChatFormat } from "../chat/conversation.ts";
 import type { Turn } from "../flow/trajectory.ts";
 import type { FinishedSession, SessionTurn } from "../generation/server/session-record.ts";
 
 /**
- * The turns of a session, those of one sample together: a run of turns that extend each other is one sequence, and the
- * sample builder finds the same ones. The server knows tokens and no messages, so what a turn answered is the text of
+ * The turns of a session, with the turns of one row together: a run of turns that extend each other is one row, and
+ * `buildSamples` finds the same rows. The server knows tokens but not messages, so what a turn answered is the text of
  * its new tokens, as the chat template wrote it.
  *
  * @param startedMs of the trajectory, on the server's clock
@@ -29,7 +29,7 @@ export function agentTurns({ samples }: FinishedSession, format: ChatFormat, sta
   );
 }
 
-/** The turn that ended last; undefined where there is none. */
+/** The turn that ended last; undefined if there is none. */
 export function lastTurn({ samples }: FinishedSession): SessionTurn | undefined {
   const endMs = ({ startedMs, generateMs }: SessionTurn) => startedMs + generateMs;
   return samples

@@ -1,7 +1,7 @@
 /**
  * Environments and rewards are other people's code: what they return is checked before it is believed.
  *
- * Each function gives back what is right and throws what is wrong; whoever waits names the call.
+ * Each function returns what is right and throws for what is wrong; the caller adds the name of the call.
  */
 
 import type { EnvStep, Observation, Opening, TextEnv } from "../envs/text-env.ts";

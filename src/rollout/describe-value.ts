@@ -1,4 +1,4 @@
-/** Anything as a short text for a message, however strange it is. */
+/** Describes any value as a short text for a message, however strange it is. */
 import { inspect } from "node:util";
 
 const MAX_CHARACTERS = 120;

@@ -1,15 +1,16 @@
 /**
- * Shares of domains among delivered groups, held exactly.
+ * Holds the shares of domains among delivered groups exactly.
  *
- * Groups are dropped and refilled at different rates in different domains, so the ratio of prompts is not the ratio of what
- * reaches training. Each batch has a quota per domain; what rounding takes from a domain it gets back in later batches.
+ * Groups are dropped and refilled at different rates in different domains, so the ratio of prompts is not the ratio of
+ * what reaches training. Each batch has a quota per domain; whatever rounding takes from a domain is given back in
+ * later batches.
  */
 import { RerollError } from "../errors/reroll-error.ts";
 
 export interface DomainQuotas {
-  /** Groups of the batch by domain. */
+  /** Number of groups of each domain in the batch. */
   readonly quotas: readonly number[];
-  /** What each domain is owed after the batch, in parts of a group; adds up to 0. */
+  /** What each domain is owed after the batch, in fractions of a group. They add up to 0. */
   readonly owed: readonly number[];
 }
 

@@ -15,21 +15,27 @@ export type Attempt<Result> =
 
 export interface Wait extends NamedWork {
   readonly timeoutMs: number;
-  /** Gives the work its signal. Aborted when the wait is given up; otherwise by its owner, when all that shares it is over. */
+  /**
+   * Gives the work its signal. It is aborted when the wait is given up, or by its owner once everything that shares it
+   * is over.
+   */
   readonly stop: AbortController;
 }
 
 interface NamedWork {
   readonly stage: FailedStage;
-  /** Starts the message: `Env "sokoban" step`. */
+  /** The start of an error message, such as `Env "sokoban" step`. */
   readonly name: string;
   readonly signal: AbortSignal;
 }
 
-/** Given as the reason where nobody is left to read it: without one every abort would make an error with a stack of its own. */
+/**
+ * The reason of an abort that nobody is left to read. Without one, every abort would create an error with its own
+ * stack.
+ */
 export const OVER = new RerollError("ABORTED", "Nobody waits for this any more.");
 
-/** Timers cannot wait longer, and would not wait at all if they were asked to. */
+/** The longest delay of a timer. Asked to wait longer, it would not wait at all. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /**

@@ -1,14 +1,14 @@
-/** Which groups are missing, and of which domain the next one should be. Counts in, decisions out. */
+/** Decides from counts which groups are missing, and which domain the next one should come from. */
 
 /** Counts by domain. */
 export interface GroupCounts {
   readonly ready: (domain: number) => number;
   readonly running: (domain: number) => number;
-  /** Whether the domain can give more groups. */
+  /** Whether the domain can still provide groups. */
   readonly isOpen: (domain: number) => boolean;
 }
 
-/** Groups that a caller of `take` waits for. */
+/** Groups that a caller of `take` is waiting for. */
 interface Demand {
   readonly numGroups: number;
   /** Per domain; they add up to `numGroups`. */
@@ -16,8 +16,8 @@ interface Demand {
 }
 
 /**
- * Groups that are wanted and not among those that `numOf` counts: of domains that can still give some, and in all, since others make
- * up for a domain that has ended.
+ * Number of groups that are wanted and not counted by `numOf`, of domains that can still provide some and in total,
+ * since others make up for a domain that has ended.
  */
 export function numMissing(
   demand: Demand | null,
@@ -34,7 +34,7 @@ export function numMissing(
   return Math.max(numLacking, demand.numGroups - numThere);
 }
 
-/** The open domain that misses most of what is wanted, and among equals the one furthest behind its share. */
+/** The open domain that lacks the most groups, and among equals the one furthest behind its share. */
 export function neediestDomain(
   demand: Demand | null,
   { ready, running, isOpen }: GroupCounts,

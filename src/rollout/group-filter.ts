@@ -1,4 +1,4 @@
-/** Which groups are worth training on. A filter says null to keep a group, or the reason to drop it. */
+/** Filters that decide which groups are worth training on: null keeps a group, a text is the reason to drop it. */
 import type { TrajectoryGroup } from "../flow/trajectory.ts";
 
 export type GroupFilter = (group: TrajectoryGroup) => string | null;
@@ -19,7 +19,7 @@ export function keepDifficulty(low: number, high: number): GroupFilter {
   };
 }
 
-/** The first reason any of them gives. */
+/** Combines filters; the first reason that any of them gives counts. */
 export function allFilters(filters: readonly GroupFilter[]): GroupFilter {
   return (group) => {
     for (const filter of filters) {

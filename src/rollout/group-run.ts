@@ -1,5 +1,5 @@
 /**
- * One group on its way: which of its samples wait, run, ended well, or failed.
+ * One group on its way: which of its samples are waiting, are running, ended well, or failed.
  *
  * A group is complete when `groupSize` samples ended well. A failed sample is replaced by a new one, up to a limit; then the
  * whole group is given up.
@@ -21,16 +21,16 @@ export interface GroupPlan {
 export interface GroupSizes {
   readonly groupSize: number;
   readonly extraSamples: number;
-  /** Failed samples that are replaced before the group is given up. */
+  /** Number of failed samples that are replaced before the group is given up. */
   readonly maxFailures: number;
 }
 
-/** A sample that waits, and since when. */
+/** A sample that is waiting, and since when. */
 export interface SampleTask extends Omit<EpisodeTask, "queuedMs"> {
   readonly queuedAtMs: number;
 }
 
-/** Told of samples that wait, and of those that will not start any more; gives the time. */
+/** Called for samples that start waiting, and for those that will never start; returns the time. */
 type TellSample = (sampleId: string, stage: "queued" | "aborted") => number;
 
 export class GroupRun {
@@ -40,9 +40,9 @@ export class GroupRun {
   readonly #tell: TellSample;
   readonly #good: Trajectory[] = [];
   readonly #waiting: SampleTask[] = [];
-  /** Stops all samples: whatever ends one before its time ends the group. */
+  /** Stops all samples: whatever ends one of them early ends the group. */
   readonly #controller = new AbortController();
-  /** By running sample: the version when its first reply was asked for. */
+  /** For each running sample, the version at the time its first reply was requested. */
   readonly #askedUnder = new Map<string, number>();
   #numMade = 0;
   #numFailed = 0;
@@ -70,13 +70,16 @@ export class GroupRun {
     return this.#isAborted || this.#numFailed > this.#sizes.maxFailures;
   }
 
-  /** The next sample to start, or undefined when none waits. */
+  /** The next sample to start, or undefined if none is waiting. */
   start(): { readonly task: SampleTask; readonly signal: AbortSignal } | undefined {
     const task = this.#waiting.shift();
     return task && { task, signal: this.#controller.signal };
   }
 
-  /** The version of the oldest token. That of a running sample is taken to be the one its first reply was asked for under. */
+  /**
+   * The version of the oldest token. A running sample counts with the version under which its first reply was
+   * requested.
+   */
   get oldestVersion(): number {
     const oldest = oldestVersionOf(this.#good);
     return this.isComplete ? oldest : Math.min(oldest, ...this.#askedUnder.values());
@@ -91,7 +94,8 @@ export class GroupRun {
     this.#askedUnder.delete(trajectory.id);
     if (this.isComplete || this.isGivenUp) return;
     const { kind } = trajectory.end;
-    // Nobody here has ended a sample of a group that is still needed: an aborted one counts as failed, or the group would wait for it.
+    // Nothing here ends a sample of a group that is still needed, so an aborted one counts as failed; otherwise the
+    // group would wait for it.
     if (kind === "failed" || kind === "aborted") {
       this.#numFailed++;
       if (this.isGivenUp) this.#stop();

@@ -1,7 +1,7 @@
-/** How old what was sampled is. */
+/** The age of sampled tokens. */
 import type { Trajectory } from "../flow/trajectory.ts";
 
-/** The version of the oldest token; Infinity where there is none. */
+/** The version of the oldest token; Infinity if there is none. */
 export function oldestVersionOf(trajectories: readonly Trajectory[]): number {
   let oldest = Infinity;
   for (const { turns } of trajectories) {

@@ -1,8 +1,8 @@
 /**
- * The prompts that groups start from, by domain: first those that were given back, then new ones of the source.
+ * The prompts that groups start from, by domain: first those that were given back, then new ones from the source.
  *
- * In: sources. Out: prompts, each with a number that depends on its domain and its place in it, not on timing. `position` holds at
- * any moment, also while a source is being read: no prompt is lost or doubled by a restart.
+ * In: sources. Out: prompts, each with a number that depends on its domain and its place in it, not on timing.
+ * `position` is valid at any moment, even while a source is being read: a restart neither loses nor repeats a prompt.
  */
 import type { PromptSource } from "../data/prompt-source.ts";
 import { RerollError } from "../errors/reroll-error.ts";
@@ -22,7 +22,7 @@ export class PromptQueue {
   readonly #givenBack: Prompt[][];
   readonly #isRead: boolean[];
   readonly #numTaken: number[];
-  /** The domain whose source is being read, its position before, and what it was told since. */
+  /** The domain whose source is being read, its position before that, and the outcomes it was told since. */
   #reading: { readonly domain: number; readonly position: JsonValue; readonly told: Outcome[] } | null = null;
 
   constructor(sources: readonly DomainSource[]) {
@@ -32,12 +32,12 @@ export class PromptQueue {
     this.#numTaken = sources.map(() => 0);
   }
 
-  /** Whether the domain may have another prompt. */
+  /** Whether the domain may still have another prompt. */
   isOpen(domain: number): boolean {
     return !this.#isRead[domain] || this.#givenBack[domain]!.length > 0;
   }
 
-  /** One at a time. Undefined where the domain turns out to be at its end. */
+  /** The next prompt, one call at a time. Undefined if the domain turns out to be at its end. */
   async next(domain: number): Promise<GroupPlan | undefined> {
     const prompt = this.#givenBack[domain]!.shift() ?? (await this.#read(domain));
     if (prompt === undefined) return undefined;
@@ -45,7 +45,7 @@ export class PromptQueue {
     return { index, domain, prompt };
   }
 
-  /** Prompts of groups that came to nothing, in the order in which they are to start again. */
+  /** Takes back the prompts of groups that came to nothing, in the order in which they are to start again. */
   giveBack(plans: readonly GroupPlan[]): void {
     for (const { domain, prompt } of plans) this.#givenBack[domain]!.push(prompt);
   }
@@ -56,7 +56,7 @@ export class PromptQueue {
     this.#numTaken[domain]!--;
   }
 
-  /** Tells the source of a group's prompt what came of it. */
+  /** Tells the source of a group's prompt how it went. */
   record({ id, prompt, trajectories }: TrajectoryGroup): void {
     const domain = Number(id) % this.#sources.length;
     const outcome: Outcome = [prompt.id, trajectories.map(({ reward }) => reward.total)];

@@ -1,11 +1,11 @@
-/** Complete groups that wait to be taken, with the age of their oldest token. */
+/** Complete groups that are waiting to be taken, with the version of their oldest token. */
 import type { TrajectoryGroup } from "../flow/trajectory.ts";
 import type { GroupPlan } from "./group-run.ts";
 
 interface ReadyGroup {
   readonly plan: GroupPlan;
   readonly group: TrajectoryGroup;
-  /** The oldest version of any of its tokens; Infinity where it has none. */
+  /** The version of its oldest token; Infinity if it has none. */
   readonly oldestVersion: number;
 }
 
@@ -34,12 +34,15 @@ export class ReadyGroups {
     this.#numByDomain[entry.plan.domain]!++;
   }
 
-  /** Removes groups with a token of an earlier version. */
+  /** Removes groups that have a token of an earlier version. */
   dropBefore(version: number): readonly ReadyGroup[] {
     return this.#remove((entry) => entry.oldestVersion < version);
   }
 
-  /** Removes up to `numGroups` in the order of their prompts: the quota of each domain, and others for what is missing of it. */
+  /**
+   * Removes up to `numGroups` in the order of their prompts: the quota of each domain, and groups of other domains for
+   * what is missing.
+   */
   take(numGroups: number, quotas: readonly number[]): readonly TrajectoryGroup[] {
     this.#entries.sort((a, b) => a.plan.index - b.plan.index);
     const left = [...quotas];

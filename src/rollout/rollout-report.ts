@@ -1,4 +1,4 @@
-/** What became of every sample that was started: counts, reasons, and the numbers that a run shows. */
+/** What happened to every sample that was started: counts, reasons, and the numbers that a run shows. */
 import type { Metrics } from "../flow/metrics.ts";
 import type { SampledTokens } from "../flow/sampled-tokens.ts";
 import type { Trajectory, TrajectoryGroup, Turn } from "../flow/trajectory.ts";
@@ -19,13 +19,13 @@ export interface RolloutReport {
   readonly numGivenUp: number;
   /** Groups that became too old to be trained on, on their way or while they waited. */
   readonly numStale: number;
-  /** Samples ended early because they were not needed any more. */
+  /** Number of samples that were ended early because they were no longer needed. */
   readonly numAborted: number;
   /** Prompts left out because they do not fit the context. */
   readonly numDroppedPrompts: number;
 }
 
-/** Gathers between two deliveries. */
+/** Collects what happens between two deliveries. */
 export class ReportBuilder {
   #failed: Trajectory[] = [];
   #filtered: { group: TrajectoryGroup; reason: string }[] = [];
@@ -85,7 +85,7 @@ export function rolloutMetrics(groups: readonly TrajectoryGroup[], report: Rollo
   const staleness = turns.map(({ reply }) => step - (reply.versions[0] ?? step));
   const numEnded = seen.length + report.failed.length;
   return {
-    // First, so that a part called "mean" does not hide what is always there.
+    // Parts come first, so that one called "mean" does not hide the metric of that name.
     ...meansByName(
       "reward/",
       seen.map(({ reward }) => reward.parts),

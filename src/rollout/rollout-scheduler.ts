@@ -25,7 +25,7 @@ import type { SchedulerParts } from "./scheduler-parts.ts";
 export type { DomainSource } from "./prompt-queue.ts";
 export type { SchedulerOptions, SchedulerParts } from "./scheduler-parts.ts";
 
-/** Failures without a single sample that ended well, after which a run cannot be doing anything useful. */
+/** Number of failures in a row, without a single sample that ended well, after which the run gives up. */
 const MAX_FAILURES_IN_A_ROW = 256;
 /** Prompts that do not fit the context, before the first one that does, after which a run is not waited for any longer. */
 const MAX_UNFIT_PROMPTS = 1024;
@@ -50,7 +50,7 @@ export class RolloutScheduler {
   readonly #report = new ReportBuilder();
   #owed: readonly number[];
   #wanted: Wanted | null = null;
-  /** What went wrong while nobody waited. Nothing starts until `take` has said it. */
+  /** What went wrong while nobody was waiting. Nothing starts until `take` has reported it. */
   #failure: { readonly cause: unknown } | null = null;
   #lastAsked = Infinity;
   #numDelivered = 0;
@@ -65,7 +65,7 @@ export class RolloutScheduler {
   #version = 0;
   #pumping: Promise<void> = Promise.resolve();
   #isPumping = false;
-  /** Set while pumping: what was found to be full or empty may not be so any more. */
+  /** Set while pumping, when something that was found full or empty may no longer be. */
   #hasChanged = false;
   #isClosed = false;
 
@@ -82,8 +82,9 @@ export class RolloutScheduler {
   }
 
   /**
-   * How many training steps are done, and the step whose weights new tokens are drawn with: the same, but between two publications.
-   * Decides how far rollout may run ahead, and what is too old by now. Call it after every training step.
+   * Sets how many training steps are done, and the step whose weights draw new tokens, which is the same except between
+   * two publications. Decides how far rollout may run ahead, and what is too old by now. Call it after every training
+   * step.
    */
   setProgress(step: number, version = step): void {
     const { maxStaleness = Infinity } = this.#parts.options;
@@ -96,7 +97,7 @@ export class RolloutScheduler {
     this.#pump();
   }
 
-  /** Waits until this many useful groups are there. Fewer only when the sources are at their end. */
+  /** Waits for this many useful groups. Returns fewer only when the sources are at their end. */
   async take(numGroups: number, signal: AbortSignal): Promise<Rollout> {
     if (this.#isClosed) throw closed();
     if (this.#wanted !== null) throw new RerollError("BUSY", "RolloutScheduler.take is already waiting for groups.");
@@ -118,7 +119,10 @@ export class RolloutScheduler {
     }
   }
 
-  /** Prompts of groups that are not delivered yet, and where the sources stand: enough to go on after a restart. */
+  /**
+   * The prompts of groups that are not delivered yet, and the positions of the sources: enough to go on after a
+   * restart.
+   */
   position(): JsonValue {
     const running = [...this.#running.values()].map(({ plan }) => plan);
     const pending = [...this.#ready.plans, ...running].sort((a, b) => a.index - b.index);
@@ -291,7 +295,9 @@ export class RolloutScheduler {
     }
   }
 
-  /** The prompt starts again: left out for good, the ones that take long would be trained on less than the others. */
+  /**
+   * Starts the prompt again: if it were left out for good, prompts that take long would be trained on less than others.
+   */
   #dropStale(plan: GroupPlan, group: TrajectoryGroup): void {
     this.#tellAll([group], "stale");
     this.#report.addStale();
@@ -303,7 +309,7 @@ export class RolloutScheduler {
     if (this.#wanted !== null && numMissing(this.#wanted, ready, isOpen) <= 0) this.#deliver(this.#wanted);
   }
 
-  /** Nothing runs and nothing can start: what is there is all there will be. */
+  /** Ends the wait if nothing runs and nothing can start, since there will be no more groups. */
   #checkEnd(): void {
     const isOpen = this.#shares.some((_, domain) => this.#prompts.isOpen(domain));
     if (this.#wanted === null || this.#running.size > 0 || isOpen) return;
@@ -327,7 +333,7 @@ export class RolloutScheduler {
     this.#pump();
   }
 
-  /** Rejects the take that waits, or the next one. */
+  /** Rejects the `take` that is waiting, or the next one. */
   #fail(cause: unknown): void {
     this.#failuresInARow = 0;
     this.#numFiltered = 0;
@@ -353,9 +359,9 @@ export class RolloutScheduler {
     this.#prompts.giveBack(this.#cancel(() => true).map(({ plan }) => plan));
   }
 
-  /** Ends groups that run, and gives them in the order of their prompts. */
-  #cancel(isCancelled: (run: GroupRun) => boolean): readonly GroupRun[] {
-    const runs = [...this.#running.values()].filter(isCancelled).sort((a, b) => a.plan.index - b.plan.index);
+  /** Ends running groups, and returns them in the order of their prompts. */
+  #cancel(isCanceled: (run: GroupRun) => boolean): readonly GroupRun[] {
+    const runs = [...this.#running.values()].filter(isCanceled).sort((a, b) => a.plan.index - b.plan.index);
     for (const run of runs) {
       run.abort();
       this.#running.delete(run.id);

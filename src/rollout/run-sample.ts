@@ -1,8 +1,9 @@
 /**
  * Runs any `RunEpisode` so that it ends in a trajectory.
  *
- * An agent of one's own may reject or return something else: that is a failed trajectory, or an aborted one where the signal had
- * ended it. Waits for: the episode, to its very end; an episode that ignores its signal holds up whoever waits.
+ * A user's own agent may reject or return something else: that becomes a failed trajectory, or an aborted one if the
+ * signal had ended it. Waits for: the episode, to its very end; an episode that ignores its signal holds up whoever
+ * waits.
  */
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Clock } from "../flow/clock.ts";

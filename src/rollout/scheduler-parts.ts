@@ -10,7 +10,7 @@ import type { DomainSource } from "./prompt-queue.ts";
 
 export interface SchedulerParts {
   readonly runEpisode: RunEpisode;
-  /** One, or one per domain with the share of delivered groups that it gets. */
+  /** One source, or one per domain with its share of the delivered groups. */
   readonly sources: readonly DomainSource[];
   readonly options: SchedulerOptions;
   readonly seed: number;
@@ -24,7 +24,7 @@ export interface SchedulerParts {
 export interface SchedulerOptions {
   /** Trajectories sampled for each prompt. */
   readonly groupSize: number;
-  /** Most samples that run at the same time. */
+  /** Maximum number of samples that run at the same time. */
   readonly maxInFlight: number;
   /** Samples started beyond `groupSize`; the first to end well are taken. Default 0. */
   readonly extraSamples?: number;
@@ -34,7 +34,7 @@ export interface SchedulerOptions {
   readonly admission?: Admission;
   /** Default: every group is kept. */
   readonly filter?: GroupFilter;
-  /** Filtered groups per asked one, since the last delivery, after which `take` gives up. Default 10. */
+  /** Number of filtered groups per requested one, since the last delivery, after which `take` gives up. Default 10. */
   readonly maxFilteredFactor?: number;
   /**
    * What happens to running groups once enough are ready: ended and started again from their prompts in the next take (the
@@ -42,8 +42,8 @@ export interface SchedulerOptions {
    */
   readonly rest?: "restart" | "hold" | "continue";
   /**
-   * Training steps since the weights that drew a token, above which its group is ended, whether it runs or is ready; its prompt
-   * starts again. Default: no limit.
+   * Maximum staleness of a token, in training steps. A group that exceeds it is ended, whether it is running or ready,
+   * and its prompt starts again. Default: no limit.
    */
   readonly maxStaleness?: number;
 }

@@ -70,7 +70,7 @@ function setAt(
   return { ...own, [key]: setAt(schema, inner, rest, value, here) };
 }
 
-/** What stands at a key of the run file that nobody wrote, such as `{ type: "grpo" }` for the algorithm. */
+/** The default of a key that the run file leaves out, such as `{ type: "grpo" }` for the algorithm. */
 function defaultAt(root: z.ZodObject, path: readonly string[]): unknown {
   const key = path.at(-1);
   const [owner] = schemasAt(root, undefined, path.slice(0, -1));

@@ -47,7 +47,7 @@ test("the first batch has nothing to replay, and later ones replay their share w
     expect(group).toBeGreaterThanOrEqual(6);
   }
   expect(metrics["replay/share"]).toBeCloseTo(replayed.length / batch.samples.length);
-  expect(metrics).toMatchObject({ "replay/age": 1, "replay/trajectories": 24, "experience/samples": 12 });
+  expect(metrics).toMatchObject({ "replay/age": 1, "replay/trajectories": 24, "experience/rows": 12 });
 });
 
 test("what is restored builds the same batches", () => {

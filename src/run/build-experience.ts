@@ -1,4 +1,4 @@
-/** From config to the part between rollout and training. */
+/** Builds from config the part between rollout and training. */
 import { firstReplayGroup, joinReplays, numReplays } from "../experience/join-replays.ts";
 import { type Replay, ReplayBuffer } from "../experience/replay-buffer.ts";
 import { weightsOf } from "../experience/replay-priority.ts";
@@ -11,7 +11,7 @@ import { deriveSeed } from "../random/random.ts";
 import { oldestVersionOf } from "../rollout/oldest-version.ts";
 import type { RunConfig } from "./run-config.ts";
 
-/** Experience whose state can be saved: what it keeps for replay. */
+/** Experience whose replay buffer can be saved. */
 interface SavedExperience extends ExperiencePart {
   position(): JsonValue;
   restore(position: JsonValue): void;
@@ -30,7 +30,7 @@ export function buildExperience(config: RunConfig): SavedExperience {
   };
 }
 
-/** Every batch is the fresh groups and, once there are some, replayed ones that make up `ratio` of it. */
+/** Every batch consists of the fresh groups and, once there are some, of replayed ones that make up `ratio` of it. */
 function withReplay(
   { loop, seed }: RunConfig,
   replay: NonNullable<RunConfig["replay"]>,
@@ -43,7 +43,7 @@ function withReplay(
   return {
     build: (groups, version) => {
       const { samples, metrics } = buildSamples(groups, building);
-      // Drawn before the fresh groups come in, so that none is in a batch twice.
+      // Drawn before the fresh groups are added, so that no group is in a batch twice.
       const replays = buffer.draw(numReplays(groups.length, ratio), version);
       const ids = buffer.add(
         groups.map((group, index) => ({
@@ -74,7 +74,7 @@ function withReplay(
   };
 }
 
-/** The mean over the trajectories of each group, and inside of a forked one over its samples. */
+/** The mean over the trajectories of each group, and within a forked trajectory over its rows. */
 function meanByGroup(samples: readonly TokenSample[], values: Float32Array): ReadonlyMap<number, number> {
   const perTrajectory = meanBy(samples.map(({ trajectory }, row) => [trajectory, values[row]!]));
   const groupOf = new Map(samples.map(({ trajectory, group }) => [trajectory, group]));

@@ -1,5 +1,5 @@
 /**
- * Keys that are valid one by one and cannot work together. Pure; each check says what to change.
+ * Finds keys that are valid on their own but cannot work together. Pure; each check says what to change.
  *
  * In: a config whose parts are resolved, and its recipe. Out: nothing, or one error about the first thing that is wrong.
  */
@@ -22,7 +22,7 @@ export function checkRun(config: RunConfig, recipe: Recipe): void {
 
 type Check = (config: RunConfig, recipe: Recipe) => string | null;
 
-/** Recipes that compare the trajectories of a prompt with each other; these do not. */
+/** Recipes that do not compare the trajectories of a prompt with each other, and so need no groups. */
 const WITHOUT_GROUPS: readonly string[] = ["ppo", "reinforce", "reinforce-pp", "remax"];
 
 const CHECKS: readonly Check[] = [
@@ -138,7 +138,7 @@ const CHECKS: readonly Check[] = [
       : null,
 ];
 
-/** What holds at any age, whatever the recipe. */
+/** A correction that holds at any staleness, whatever the recipe. */
 const CORRECTION = '{ importance: { level: "token", threshold: 2 } }';
 
 /** New tokens are up to `syncInterval - 1` steps old when they are drawn: they must be worth drawing. */
@@ -165,7 +165,7 @@ function checkStaleness(config: RunConfig, recipe: Recipe): string | null {
 }
 
 function isCorrected({ algorithm }: RunConfig, recipe: Recipe): boolean {
-  // What an algorithm leaves out by itself is as good as never sampled.
+  // Tokens that the algorithm itself leaves out might as well not have been sampled.
   const { max = Number.POSITIVE_INFINITY } = (algorithm.staleness ?? {}) as { readonly max?: number };
   return max <= MAX_UNCORRECTED || recipe.correctsSampler;
 }

@@ -1,4 +1,4 @@
-/** Runs beside each other, as text: a list of them, and where they differ. Pure. */
+/** Runs side by side, as text: a list of them, and where they differ. Pure. */
 import type { ReadRun } from "../tracking/read-run.ts";
 import type { RunInfo } from "../tracking/run-record.ts";
 import { leavesOf } from "./resolve-run.ts";

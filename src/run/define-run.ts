@@ -5,7 +5,9 @@ import type { EnvFactory } from "../envs/text-env.ts";
 import type { RewardChoice } from "../rewards/catalog.ts";
 import type { RunInput } from "./run-config.ts";
 
-/** A built-in environment with the options that differ from its defaults, or one's own: `{ type: "custom", ...myEnv() }`. */
+/**
+ * A built-in environment with the options that differ from its defaults, or your own: `{ type: "custom", ...myEnv() }`.
+ */
 type RunEnv = BuiltInEnv | ({ readonly type: "custom" } & EnvFactory);
 
 /** What a run file may hold, with the options of every built-in part. */

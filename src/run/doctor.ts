@@ -1,7 +1,7 @@
 /**
  * `reroll doctor`: whether this machine can do what runs ask of it, and what to do where it cannot.
  *
- * Every check gives a row, also when what it looks at is broken.
+ * Every check gives a row, even if the thing it looks at is broken.
  */
 import { accessSync, constants, existsSync, statfsSync } from "node:fs";
 import { availableParallelism, freemem, totalmem } from "node:os";
@@ -108,7 +108,7 @@ export function checkThreads(cores: number, threads: number): Check {
   );
 }
 
-/** Beyond these the sampler and the trainer are not the same policy, or the loss depends on the cut. */
+/** Above this, the sampler and the trainer are not the same policy, or the loss depends on how a batch is cut. */
 const MAX_GAP = 1e-3;
 const MAX_CUT_DIFFERENCE = 1e-3;
 

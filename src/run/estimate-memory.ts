@@ -1,9 +1,9 @@
 /**
  * What a run needs in memory, part by part, from the shape of its model. Pure.
  *
- * Numbers are bytes. Counted is what has a known size; the scores of attention over long rows, where there is no flash kernel,
- * and what Node and libtorch need themselves are not. What a layer keeps is
- * fitted to one measurement, a training step of Qwen2.5-0.5B on an H200: within 10 % of its peak, and 25 % with checkpoints.
+ * Numbers are bytes. Counted is what has a known size; the scores of attention over long rows, where there is no flash
+ * kernel, and what Node and libtorch need themselves are not. What a layer keeps is fitted to one measurement, a
+ * training step of Qwen2.5-0.5B on an H200: within 10 % of its peak, and 25 % with `training.recompute`.
  */
 import { CausalLm } from "../models/causal-lm/causal-lm.ts";
 import type { CausalLmConfig } from "../models/causal-lm/config.ts";
@@ -102,7 +102,7 @@ function activationBytes(config: RunConfig, { model, dtype }: MemoryFacts): numb
   const { experts, hasHeadNorm } = features;
   const mlpWidth = experts === null ? model.mlpWidth : experts.numActive * experts.width;
   const layer = 4 * D + 2 * (H + 2 * G) * K + (hasHeadNorm ? (H + G) * K : 0) + H * K + 3 * mlpWidth;
-  // With checkpoints each layer keeps its input, and one layer at a time is computed again.
+  // With recompute, each layer keeps its input, and one layer at a time is computed again.
   const kept = config.training.recompute ? numLayers * D + 2 * layer : numLayers * layer;
   return microbatchTokens(config) * kept * bytesPer(dtype);
 }

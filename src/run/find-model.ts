@@ -11,7 +11,7 @@ export interface FoundModel {
   readonly isAdapter: boolean;
   /** The run it belongs to; null for a folder from elsewhere. */
   readonly runFolder: string | null;
-  /** In words, such as "checkpoint step-000040 of runs/a". */
+  /** What it is in words, such as "checkpoint step-000040 of runs/a". */
   readonly name: string;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The parts of a loop, with what they do told to the tracker: when rollout, training and publishing began and ended, and each
- * rollout with what training saw of it.
+ * Wraps the parts of a loop so that the tracker hears what they do: when rollout, training and publishing began and
+ * ended, and each rollout with what training saw of it.
  *
  * A rollout is held from its delivery until it has been trained on, and recorded also where that fails.
  */
@@ -44,7 +44,7 @@ export function recordedParts(parts: LoopParts, tracker: RunTracker): LoopParts 
   };
 }
 
-/** The samples of the first groups, by their place in the batch. Those with a weight are replays of earlier steps. */
+/** The rows of the first groups, by their index in the batch. Rows with a weight are replays of earlier steps. */
 function freshSamples({ samples }: SampleBatch, numGroups: number): readonly number[] {
   return samples.flatMap(({ group, weight }, row) => (weight === undefined && group < numGroups ? [row] : []));
 }

@@ -26,7 +26,7 @@ const modelOptions = z.strictObject({
     .nullable()
     .default(null)
     .describe(
-      "Start from a small model with random weights instead, with a tokenizer made of the words that the environments use.",
+      "Start from a small, randomly initialized model instead. Its tokenizer is built from the words that the environments use.",
     ),
   dtype: z
     .enum(["auto", "float32", "bfloat16"])
@@ -34,7 +34,11 @@ const modelOptions = z.strictObject({
     .describe("Number format of the weights. auto: bfloat16 on a GPU, float32 on the CPU."),
   lora: z
     .strictObject({
-      rank: z.int().positive().default(16).describe("Rank of the adapters: how many directions each can change."),
+      rank: z
+        .int()
+        .positive()
+        .default(16)
+        .describe("Rank of the adapters: the number of directions in which each can change its layer."),
       alpha: z.number().positive().default(32).describe("The adapters' output is scaled by alpha / rank."),
       targets: z
         .union([z.literal("all-linear"), z.array(z.string())])
@@ -43,45 +47,51 @@ const modelOptions = z.strictObject({
     })
     .nullable()
     .default(null)
-    .describe("Train small adapters and keep the model itself frozen."),
+    .describe("Train LoRA adapters and keep the model itself frozen."),
 });
 
 const samplingOptions = z.strictObject({
-  maxTokens: z.int().positive().default(512).describe("Most tokens in one reply."),
+  maxTokens: z.int().positive().default(512).describe("Maximum number of tokens in one reply."),
   temperature: z
     .number()
     .min(0)
     .default(1)
     .describe("Logits are divided by this before a token is drawn. 0: always the likeliest token."),
-  topK: z.int().min(0).default(0).describe("Draw from this many of the likeliest tokens. 0: from all."),
+  topK: z.int().min(0).default(0).describe("Draw from only this many of the likeliest tokens. 0: from all of them."),
   topP: z
     .number()
     .gt(0)
     .max(1)
     .default(1)
-    .describe("Draw from the smallest set of likeliest tokens that has this probability. 1: from all."),
+    .describe(
+      "Draw from the smallest set of likeliest tokens whose probabilities add up to this. 1: from all of them.",
+    ),
   minP: z
     .number()
     .min(0)
     .max(1)
     .default(0)
-    .describe("Draw only tokens at least this likely, relative to the likeliest."),
+    .describe("Draw only tokens whose probability is at least this fraction of the likeliest token's."),
   stopStrings: z.array(z.string().min(1)).default([]).describe("Strings that end a reply."),
 });
 
 const rolloutOptions = z.strictObject({
   groupsPerStep: z.int().positive().default(32).describe("Prompts, and so groups, per rollout step."),
   groupSize: z.int().positive().default(8).describe("Trajectories sampled for each prompt."),
-  maxInFlight: z.int().positive().default(256).describe("Most trajectories that run at the same time."),
+  maxInFlight: z.int().positive().default(256).describe("Maximum number of trajectories that run at the same time."),
   context: z
     .enum(["conversation", "turn"])
     .default("conversation")
     .describe(
-      "What the model sees at each turn: the whole conversation, or only the instructions and the latest observation.",
+      "Context that the model sees at each turn: the whole conversation, or only the instructions and the latest observation.",
     ),
   sampling: samplingOptions.prefault({}),
-  contextLength: z.int().positive().default(4096).describe("Most tokens of a prompt and its reply together."),
-  maxTurns: z.int().positive().default(32).describe("Most replies of the model in one trajectory."),
+  contextLength: z
+    .int()
+    .positive()
+    .default(4096)
+    .describe("Maximum number of tokens in a prompt and its reply together."),
+  maxTurns: z.int().positive().default(32).describe("Maximum number of replies in one trajectory."),
   extraSamples: z
     .int()
     .min(0)
@@ -107,7 +117,7 @@ const rolloutOptions = z.strictObject({
         .number()
         .positive()
         .default(10)
-        .describe("Give up when more than this many groups are dropped for each one that is wanted."),
+        .describe("Give up after dropping more than this many groups for every group needed."),
     })
     .prefault({}),
   envThreads: z
@@ -115,7 +125,7 @@ const rolloutOptions = z.strictObject({
     .min(0)
     .default(0)
     .describe(
-      "Worker threads for each kind of environment, for those with slow steps. 0: they run beside the scheduler.",
+      "Worker threads per kind of environment, for environments with slow steps. 0: they run on the main thread.",
     ),
   partial: z
     .boolean()
@@ -133,10 +143,10 @@ const rolloutOptions = z.strictObject({
         .number()
         .positive()
         .default(1800)
-        .describe("Time for a whole trajectory; one that takes longer ends as truncated."),
-      generateSeconds: z.number().positive().default(900).describe("Time for one reply."),
-      envSeconds: z.number().positive().default(60).describe("Time for one call of an environment."),
-      rewardSeconds: z.number().positive().default(120).describe("Time for one reward."),
+        .describe("Time limit for a whole trajectory. One that takes longer is truncated."),
+      generateSeconds: z.number().positive().default(900).describe("Time limit for one reply."),
+      envSeconds: z.number().positive().default(60).describe("Time limit for one call to an environment."),
+      rewardSeconds: z.number().positive().default(120).describe("Time limit for one reward."),
     })
     .prefault({}),
 });
@@ -144,44 +154,44 @@ const rolloutOptions = z.strictObject({
 const loopOptions = z.discriminatedUnion("type", [
   z.strictObject({
     type: z.literal("sync"),
-    steps: z.int().min(0).default(100).describe("Rollout steps of the run. 0: only the warm start."),
+    steps: z.int().min(0).default(100).describe("Number of rollout steps in the run. 0: only the warm start."),
     maxStaleness: z
       .int()
       .positive()
       .nullable()
       .default(null)
       .describe(
-        "With rollout.partial: training steps since the weights that drew a token, above which a held trajectory is started again. null: 4.",
+        "With rollout.partial: maximum staleness of a held trajectory, in training steps. One that exceeds it is started again. null: 4.",
       ),
   }),
   z.strictObject({
     type: z.literal("async"),
-    steps: z.int().positive().default(100).describe("Rollout steps of the run."),
+    steps: z.int().positive().default(100).describe("Number of rollout steps in the run."),
     syncInterval: z
       .int()
       .positive()
       .default(1)
-      .describe("Training steps between two publications of weights to the engine."),
+      .describe("Training steps between publications of weights to the engine."),
     maxStaleness: z
       .int()
       .min(0)
       .default(1)
       .describe(
-        "Most training steps between the weights that drew a token and those that are trained on it; at least syncInterval - 1.",
+        "Maximum staleness of a token when it is trained on, in training steps. It must be at least syncInterval - 1.",
       ),
   }),
 ]);
 
-/** The power of one signal in a priority. */
+/** The weight of one signal in a priority: the power it is raised to. */
 const priorityWeight = z.number().min(0);
 
 const replayOptions = z.strictObject({
-  capacity: z.int().positive().default(4096).describe("Most trajectories kept for replay."),
+  capacity: z.int().positive().default(4096).describe("Maximum number of trajectories kept for replay."),
   ratio: z.number().min(0).lt(1).default(0.25).describe("Share of each batch that is replayed."),
   eviction: z
     .enum(["priority", "age"])
     .default("priority")
-    .describe("What is forgotten where there are more: the groups of the lowest priority, or the oldest."),
+    .describe("Which groups to evict when the buffer is full: those of the lowest priority, or the oldest."),
   priority: z
     .union([
       z.enum(["uniform", "advantage", "reward", "rarity", "td-error"]),
@@ -195,9 +205,9 @@ const replayOptions = z.strictObject({
     ])
     .default("advantage")
     .describe(
-      "What makes a group likely to be replayed besides being recent: one signal, or the weights of several, by which their powers are multiplied.",
+      "Signal that makes a group likely to be replayed, besides being recent; or weights of several, each the power to which its signal enters their product.",
     ),
-  alpha: z.number().min(0).default(0.6).describe("How strongly priorities count. 0: all are equally likely."),
+  alpha: z.number().min(0).default(0.6).describe("How strongly priorities count. 0: all groups are equally likely."),
   beta: z
     .tuple([z.number().min(0).max(1), z.number().min(0).max(1)])
     .default([0.4, 1])
@@ -207,8 +217,8 @@ const replayOptions = z.strictObject({
     .int()
     .positive()
     .default(16)
-    .describe("Training steps since the weights that drew it, above which a group is no longer replayed."),
-  maxReuse: z.int().positive().default(4).describe("Most times that a trajectory is replayed."),
+    .describe("Maximum staleness of a group's oldest token, in training steps. Older groups are no longer replayed."),
+  maxReuse: z.int().positive().default(4).describe("Maximum number of times that a trajectory is replayed."),
 });
 
 const warmStartOptions = z.discriminatedUnion("type", [
@@ -216,7 +226,7 @@ const warmStartOptions = z.discriminatedUnion("type", [
     type: z.literal("play"),
     agent: z.enum(["random", "oracle"]).default("random").describe("Who plays the episodes that the model imitates."),
     steps: z.int().positive().default(60).describe("Number of supervised updates."),
-    turnsPerStep: z.int().positive().default(256).describe("Turns of play in each update."),
+    turnsPerStep: z.int().positive().default(256).describe("Number of turns in each update."),
     optimizer: optimizerOptions.prefault({ lr: 3e-3 }),
     schedule: scheduleOptions.prefault({}),
   }),
@@ -241,31 +251,31 @@ export const runConfig = z.strictObject({
   device: z
     .string()
     .default("auto")
-    .describe('Where models run: "cpu", "cuda" or "cuda:0". auto: a GPU where there is one.'),
+    .describe('Device that models run on: "cpu", "cuda" or "cuda:0". auto: a GPU if there is one.'),
   model: modelOptions,
   envs: z.record(z.string(), typed).default({}).describe("Environments by domain, each as { type, ...options }."),
   rewards: z
     .record(z.string(), typed)
     .default({})
-    .describe("Rewards by domain; the one named default takes all domains without their own."),
+    .describe("Rewards by domain. The one named default scores every domain that has none of its own."),
   agent: z
     .custom<RunAgent>((value) => typeof value === "function", "must be a function")
     .nullable()
     .default(null)
-    .describe("Your own agent, which calls the run's OpenAI-compatible endpoint, in place of environments."),
-  data: dataOptions.nullable().default(null).describe("Where prompts come from. null: the environment makes them."),
+    .describe("Your own agent, used in place of environments. It calls the run's OpenAI-compatible endpoint."),
+  data: dataOptions.nullable().default(null).describe("Source of the prompts. null: the environment makes them."),
   rollout: rolloutOptions.prefault({}),
   algorithm: z
     .looseObject({ type: z.enum(Object.keys(recipes) as [keyof typeof recipes]) })
     .prefault({ type: "grpo" })
-    .describe("The recipe and its options; see the reference of algorithms."),
+    .describe("The recipe and its options, which the reference of algorithms lists."),
   critic: z
     .strictObject({
       path: z
         .string()
         .nullable()
         .default(null)
-        .describe("Folder of the model that the critic starts from. null: the model of the run."),
+        .describe("Folder of the model that the critic starts from. null: the model that the run starts from."),
       optimizer: optimizerOptions.prefault({ lr: 1e-5 }),
       warmupUpdates: z.int().min(0).default(0).describe("Updates at the start in which only the critic learns."),
     })
@@ -275,7 +285,7 @@ export const runConfig = z.strictObject({
     .string()
     .nullable()
     .default(null)
-    .describe("Folder of the frozen reference model for KL. null: the model of the run as it starts."),
+    .describe("Folder of the frozen reference model for KL. null: the model that the run starts from."),
   training: trainingOptions,
   replay: replayOptions.nullable().default(null).describe("Train on past trajectories as well."),
   loop: loopOptions
@@ -289,7 +299,7 @@ export const runConfig = z.strictObject({
         .min(0)
         .default(0)
         .describe(
-          "Steps between validations; 0: only at the start and the end. Between two publications they wait for the next one.",
+          "Rollout steps between validations. 0: only at the start and at the end. One that falls between two publications of weights waits for the next.",
         ),
       prompts: z
         .int()
@@ -299,20 +309,20 @@ export const runConfig = z.strictObject({
       data: dataOptions
         .nullable()
         .default(null)
-        .describe("Where the prompts come from. null: the validation part of the environment."),
+        .describe("Source of the prompts. null: the validation part of the environment."),
       temperature: z
         .number()
         .min(0)
         .default(0)
         .describe("Sampling temperature in validation. 0: always the likeliest token."),
-      metric: z.string().default("reward/mean").describe("Metric that the best checkpoint is chosen by."),
-      stopAt: z.number().nullable().default(null).describe("End the run when the metric reaches this value."),
+      metric: z.string().default("reward/mean").describe("Metric by which the best checkpoint is chosen."),
+      stopAt: z.number().nullable().default(null).describe("End the run once the metric has reached this value."),
       patience: z
         .int()
         .positive()
         .nullable()
         .default(null)
-        .describe("End the run after this many validations without a better one."),
+        .describe("End the run after this many validations in a row without a new best."),
     })
     .nullable()
     .default(null)
@@ -340,21 +350,19 @@ export const runConfig = z.strictObject({
         .positive()
         .nullable()
         .default(null)
-        .describe(
-          "CPU threads of one operator in the engine. null: every core, or half of them in an asynchronous loop.",
-        ),
+        .describe("CPU threads per operator in the engine. null: every core, or half of them in an asynchronous loop."),
       maxRunning: z
         .int()
         .positive()
         .nullable()
         .default(null)
-        .describe("Most sequences in one decode step. null: rollout.maxInFlight, and 256 at most."),
+        .describe("Maximum number of sequences in one decode step. null: rollout.maxInFlight, but at most 256."),
       maxStepTokens: z
         .int()
         .positive()
         .nullable()
         .default(null)
-        .describe("Most tokens that one step of the engine computes. null: the default of the engine."),
+        .describe("Maximum number of tokens that one step of the engine computes. null: the engine's own default."),
       remote: z
         .strictObject({
           url: address().describe("Address of the server."),
@@ -371,13 +379,19 @@ export const runConfig = z.strictObject({
       folder: z
         .string()
         .default("runs")
-        .describe("Folder that run folders are made in. Default: $REROLL_HOME/runs where that is set."),
+        .describe("Folder that holds the run folders. Default: $REROLL_HOME/runs if that variable is set."),
       trajectoriesEvery: z
         .int()
         .min(0)
         .default(1)
-        .describe("Steps between records of trajectories. 0: none are recorded."),
-      maxGroups: z.int().positive().default(8).describe("Most groups recorded of a step."),
+        .describe("Rollout steps between recordings of trajectories. 0: none are recorded."),
+      maxGroups: z
+        .int()
+        .positive()
+        .default(8)
+        .describe(
+          "Maximum number of groups recorded per step: of the delivered, the filtered and the failed ones each.",
+        ),
       tensorboard: z.boolean().default(true).describe("Also write TensorBoard event files."),
       wandb: z
         .strictObject({

@@ -1,5 +1,5 @@
 /**
- * Whether this machine computes what it should, found out on a model of a hundred thousand weights in about a second.
+ * Checks in about a second, on a model of a hundred thousand weights, that this machine computes what it should.
  *
  * Two facts that training rests on: the engine's log-probs are those of the trainer, and the loss of a batch does not depend on how
  * it is cut into microbatches.

@@ -1,7 +1,7 @@
 /** How old the tokens of a run may become, in training steps since the weights that drew them. */
 import type { RunConfig } from "./run-config.ts";
 
-/** Training steps that tokens may be old while nothing corrects for it. Beyond it a clip range alone does not hold the policy. */
+/** Maximum staleness of tokens that nothing corrects for. Beyond it, a clip range alone does not hold the policy. */
 export const MAX_UNCORRECTED = 4;
 
 /** A key of the run file that lets tokens grow old, and how old. */
@@ -10,7 +10,7 @@ interface StalenessBound {
   readonly steps: number;
 }
 
-/** The bounds that hold in a run: none where every token is of the weights that are trained on it. */
+/** The bounds that apply to a run: none if every token is trained on by the weights that drew it. */
 export function stalenessBounds({ loop, rollout, replay }: RunConfig): readonly StalenessBound[] {
   const sampled = maxSampledStaleness({ loop, rollout });
   return [
@@ -19,7 +19,7 @@ export function stalenessBounds({ loop, rollout, replay }: RunConfig): readonly 
   ];
 }
 
-/** The bound on what comes from rollout. */
+/** The bound on tokens that come from rollout. */
 export function maxSampledStaleness({ loop, rollout }: Pick<RunConfig, "loop" | "rollout">): number {
   if (loop.type === "async") return loop.maxStaleness;
   return rollout.partial ? (loop.maxStaleness ?? MAX_UNCORRECTED) : 0;

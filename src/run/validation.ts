@@ -12,7 +12,7 @@ import type { RunConfig } from "./run-config.ts";
 interface ValidationResult {
   /** The metrics of a rollout, named `validation/...`. */
   readonly metrics: Metrics;
-  /** The rollout that was measured; absent in control runs, which have no token trajectories. */
+  /** The rollout that was measured; absent for control runs, which have no token trajectories. */
   readonly rollout?: Rollout;
 }
 

@@ -1,4 +1,4 @@
-/** What `import ... from "reroll/testing"` gives: engines and models that need no weights, for tests of one's own. */
+/** What `import ... from "reroll/testing"` gives: engines and models that need no weights, for tests of your own. */
 
 export {
   createScriptedEngine,

@@ -20,13 +20,13 @@ import type {
 } from "../generation/generate.ts";
 
 export interface ScriptedOptions {
-  /** Default 260: that of fixtures/tokenizer. */
+  /** Size of the vocabulary. Default 260, as in fixtures/tokenizer. */
   readonly vocabularySize?: number;
   /** Default 4096. */
   readonly contextLength?: number;
   /** Default 64. */
   readonly maxRunning?: number;
-  /** Requests beyond those running; one more is refused with QUEUE_FULL. Default 1024. */
+  /** Maximum number of requests that wait; one more is refused with QUEUE_FULL. Default 1024. */
   readonly maxQueuedRequests?: number;
   /** Chooses the made-up model, and the tokens of requests without a seed. Default 0. */
   readonly seed?: number;
@@ -41,7 +41,10 @@ export interface ScriptedOptions {
 }
 
 export interface ScriptedReply {
-  /** Then comes the request's first stop id; without stop ids, tokens of the made-up model. Each has log-prob -0.25. */
+  /**
+   * Tokens of the reply, each with log-prob -0.25. The request's first stop id follows; without stop ids, tokens of the
+   * made-up model do.
+   */
   readonly tokenIds: ArrayLike<number>;
   /** Ends the reply with this failure after its tokens. */
   readonly error?: RerollError;
@@ -56,7 +59,7 @@ export function createScriptedEngine(options: ScriptedOptions = {}): ScriptedEng
   return new ScriptedEngineState(options);
 }
 
-/** Sessions whose last tokens are remembered; the one unused for longest is forgotten first. */
+/** Number of sessions whose last tokens are remembered; the least recently used is forgotten first. */
 const MAX_SESSIONS = 256;
 
 class ScriptedEngineState implements ScriptedEngine {
@@ -263,7 +266,7 @@ class Run {
   readonly seed: number;
   readonly script: ScriptedReply | undefined;
   readonly cachedTokens: number;
-  /** Prompt and reply. */
+  /** Tokens of the prompt and the reply. */
   readonly ids: number[];
   settle: (finish: Finish) => void = () => {};
   readonly #draws: Draw[] = [];
@@ -352,7 +355,10 @@ class StopText {
   }
 }
 
-/** Scores of the next token are a fixed pseudo-random table by last token, so every token is possible everywhere. */
+/**
+ * A model whose scores for the next token come from a fixed pseudo-random table by last token, so that every token is
+ * possible everywhere.
+ */
 class MadeUpModel {
   readonly vocabularySize: number;
   readonly #seed: number;

@@ -45,7 +45,7 @@ export function tinyConfig(family: Family, { features, ...changes }: TinyChanges
   return { ...config, ...changes, features: { ...config.features, ...features } };
 }
 
-/** A model with every weight away from its usual first value, so that none can be left out unseen. */
+/** A model in which no weight has its usual initial value, so that a test notices a weight that is left out. */
 export function tinyModel(config: CausalLmConfig, place: TensorOptions & { readonly seed?: number } = {}): CausalLm {
   const { seed = 1, ...options } = place;
   const generator = new Generator(seed);

@@ -97,7 +97,7 @@ export function applyFunction({ forward, backward: run }: CustomFunction, inputs
   return handles.map((handle) => new Tensor(handle));
 }
 
-/** Backward functions are users' code: what they return is not what its type says until it was looked at. */
+/** Backward functions are users' code: what they return is checked before its type is believed. */
 function gradientHandles(results: unknown, numInputs: number): (number | null)[] {
   expectSynchronous("applyFunction", results);
   const isGradient = (result: unknown): result is Tensor | null => result === null || result instanceof Tensor;

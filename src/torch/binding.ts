@@ -25,7 +25,7 @@ export interface MemoryStats {
   readonly liveTensors: number;
 }
 
-/** What a CUDA device is. */
+/** Properties of a CUDA device. */
 export interface CudaProperties {
   readonly name: string;
   readonly totalBytes: number;
@@ -34,7 +34,7 @@ export interface CudaProperties {
   readonly computeMinor: number;
 }
 
-/** Bytes of a CUDA device: in tensors now, at most since the last reset, and held by the allocator. */
+/** Bytes on a CUDA device: in tensors now, the peak since the last reset, and held by the allocator. */
 export interface CudaMemory {
   readonly liveBytes: number;
   readonly peakBytes: number;

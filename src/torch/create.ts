@@ -44,7 +44,7 @@ export function ones(shape: readonly number[], { dtype = "float32", device = "cp
   return ops.ones(shape, dtype, null, device);
 }
 
-/** Memory with whatever was there. */
+/** An uninitialized tensor. */
 export function empty(shape: readonly number[], { dtype = "float32", device = "cpu" }: TensorOptions = {}): Tensor {
   return ops.empty(shape, dtype, null, device);
 }
@@ -69,24 +69,24 @@ export function emptyLike(like: Tensor): Tensor {
   return ops.emptyLike(like);
 }
 
-/** start, start + 1, ... below end. int64 unless named. */
+/** start, start + 1, ... below end. int64 unless another type is given. */
 export function arange(start: number, end: number, { dtype = "int64", device = "cpu" }: TensorOptions = {}): Tensor {
   return ops.arange(start, end, dtype, null, device);
 }
 
-/** Uniform in [0, 1). */
+/** Random numbers, uniform in [0, 1). */
 export function rand(shape: readonly number[], { generator, ...options }: RandomOptions = {}): Tensor {
   const { dtype = "float32", device = "cpu" } = options;
   return ops.rand(shape, generator ?? null, dtype, null, device);
 }
 
-/** Standard normal. */
+/** Random numbers from the standard normal distribution. */
 export function randn(shape: readonly number[], { generator, ...options }: RandomOptions = {}): Tensor {
   const { dtype = "float32", device = "cpu" } = options;
   return ops.randn(shape, generator ?? null, dtype, null, device);
 }
 
-/** Integers from low up to and without high. */
+/** Random integers from low up to, but not including, high. */
 export function randint(
   low: number,
   high: number,
@@ -130,7 +130,7 @@ function fromTypedArray(data: TensorData, shape: readonly number[], { dtype, dev
   );
 }
 
-/** The numbers from -(2 ** bits) to below 2 ** bits fit; for uint8, those from 0 to 255. */
+/** Numbers from -(2 ** bits) to below 2 ** bits fit the type; for uint8, those from 0 to 255. */
 const INTEGER_BITS: Partial<Record<DType, number>> = { int64: 63, int32: 31, int16: 15, int8: 7, uint8: 8 };
 
 /** Throws for values that do not fit an integer type: libtorch would store whatever the machine makes of them. */

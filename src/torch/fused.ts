@@ -1,5 +1,5 @@
 /**
- * Operators that new libtorch has fused and old libtorch does not: each is here once, with its composed form beside it.
+ * Operators that newer versions of libtorch have in fused form: each is here once, with its composed form beside it.
  *
  * Shapes: B rows, H query heads, G key/value heads, T queries, C keys, S packed tokens, K head size, D width.
  */
@@ -26,7 +26,7 @@ export function rmsNorm(x: Tensor, weight: Tensor, eps: number): Tensor {
 export interface AttentionOptions {
   /** Query i sees keys up to i + (C - T): the queries are the last T of C positions. Default false. */
   readonly isCausal?: boolean;
-  /** Query i sees at most this many keys before and with its own. Default: all. */
+  /** Query i sees at most this many keys, up to and including its own. Default: all of them. */
   readonly window?: number | null;
   /** True where a query may see a key, broadcast to [B, H, T, C]. Not together with isCausal. */
   readonly mask?: Tensor;
@@ -90,7 +90,7 @@ export function packedAttention(q_SHK: Tensor, k_SGK: Tensor, v_SGK: Tensor, opt
   return parts.length === 1 ? parts[0]! : cat(parts, 0);
 }
 
-/** Neighbours of equal lengths go through attention together. */
+/** Neighbors of equal lengths go through attention together. */
 function equalRuns(
   lengths: readonly number[],
   keyLengths: readonly number[],
@@ -181,7 +181,7 @@ function rotated(x: Tensor, cos_SK: Tensor, sin_SK: Tensor, sign: 1 | -1): Tenso
   return cat([a!.mul(cos).sub_(b!.mul(sin)), b!.mul(cos).add_(a!.mul(sin))], -1);
 }
 
-/** What a loss needs of each row of scores, float32 (float64 for float64 scores). */
+/** What a loss needs to know about each row of scores, in float32 (float64 for float64 scores). */
 export interface ScoreStatistics {
   readonly logprob: Tensor;
   readonly entropy: Tensor;
@@ -216,8 +216,8 @@ interface ScoreGradients {
 }
 
 /**
- * The gradient of the scores, in their type: gradLogprob (onehot - p) - gradEntropy p (log p + H), over the temperature.
- * Takes the scores' memory where it can: they are not to be used afterwards.
+ * The gradient of the scores, in their type: gradLogprob (onehot - p) - gradEntropy p (log p + H), over the
+ * temperature. Reuses the scores' memory where it can: do not use them afterwards.
  */
 export function scoreGradient_(
   z_SV: Tensor,

@@ -22,7 +22,7 @@ interface LoadedLibtorch {
   readonly size: number;
 }
 
-/** Linux tells what a process has loaded; elsewhere there is nothing to compare, and this is null. */
+/** The libtorch that is loaded, which only Linux can tell; null elsewhere. */
 export function findLoadedLibtorch(maps = "/proc/self/maps"): LoadedLibtorch | null {
   if (!existsSync(maps)) return null;
   const path = /\/\S.*\/libtorch_cpu\.so\S*/.exec(readFileSync(maps, "utf8"))?.[0];

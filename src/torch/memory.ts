@@ -1,7 +1,7 @@
 /** The memory that tensors hold, and the number of threads that work on them. */
 import { type MemoryStats, native } from "./binding.ts";
 
-/** Bytes of CPU tensors in the process, now and at most, and live tensor handles of this thread. */
+/** Current and peak bytes of CPU tensors in the process, and live tensor handles of this thread. */
 export function memoryStats(): MemoryStats {
   return native.memoryStats();
 }

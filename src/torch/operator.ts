@@ -29,7 +29,7 @@ export function op<Name extends keyof Operators>(name: Name, options: OperatorOp
   return dynamicOp(name, options) as unknown as Operators[Name];
 }
 
-/** Any operator by name, also one that the generated types do not know. */
+/** Any operator by name, even one that the generated types do not know. */
 export function dynamicOp(
   name: string,
   { isUnchecked = false }: OperatorOptions = {},

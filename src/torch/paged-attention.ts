@@ -47,7 +47,10 @@ export interface PagedRun {
   readonly length: number;
 }
 
-/** The same, composed: gathers the keys and values of each row. For any type and device, and to check the others by. */
+/**
+ * Paged attention composed from operators: gathers the keys and values of each row. For any type and device, and as the
+ * reference for the others.
+ */
 export function pagedAttentionReference(
   q_SHK: Tensor,
   keys: Tensor,

@@ -9,7 +9,7 @@ export function manualSeed(seed: number): void {
   native.manualSeed(seed);
 }
 
-/** An own stream of random numbers. */
+/** A separate stream of random numbers. */
 export class Generator extends ObjectHandle {
   constructor(seed: number, device: Device = "cpu") {
     super(native.createGenerator(device, seed));

@@ -20,7 +20,7 @@ export class TensorHandle {
     if (scopeDepth === 0) this.leaveToCollector();
   }
 
-  /** Frees the tensor now. Using it afterwards is an error; disposing it again is not. */
+  /** Frees the tensor now. Using it afterwards is an error; disposing of it again is not. */
   dispose(): void {
     native.release(this.handle);
   }

@@ -1,6 +1,6 @@
 /**
- * Operators that libtorch 1.13 or 2.11 was seen to crash in when it got arguments that make no sense, by a fuzz of all
- * of their operators (test/native/fuzz-all.ts). libtorch does not check what these get: they are private parts, backward
+ * Operators in which libtorch 1.13 or 2.11 crashed on nonsensical arguments, as found by fuzzing all of its operators
+ * (test/native/fuzz-all.ts). libtorch does not check the arguments of these: they are internal operators, backward
  * formulas, out variants and a few public ones with gaps. `op` refuses them unless the caller says that it has checked
  * the arguments itself.
  */

@@ -17,7 +17,7 @@ export interface ConsoleState {
   readonly warmStep: number | null;
   readonly numWarmSteps: number;
   readonly startedMs: number;
-  /** When the first step after the warm start could begin: the start, where there is none. */
+  /** When the first step after the warm start could begin: the start of the run if there is none. */
   readonly trainedFromMs: number;
   /** When the last step ended. */
   readonly steppedMs: number;
@@ -27,7 +27,7 @@ export interface ConsoleState {
   readonly successes: readonly number[];
   readonly bestValidation: BestValidation | null;
   readonly numWarnings: number;
-  /** The last ones, the newest last. */
+  /** The latest warnings, the newest last. */
   readonly warnings: readonly WarningRecord[];
   readonly activities: ReadonlyMap<Worker, Activity>;
 }

@@ -1,8 +1,8 @@
 /**
  * The terminal of a run: a live view where there is a terminal, and a line per step where there is none.
  *
- * In: the state of the run, asked for whenever it is drawn, and lines. Out: text on a stream. The view is drawn four times a second,
- * so that a fast run is not slowed down.
+ * In: the state of the run, which is read whenever it is drawn, and lines. Out: text on a stream. The view is drawn
+ * four times a second, so that a fast run is not slowed down.
  */
 import { createLogUpdate } from "log-update";
 import pc from "picocolors";
@@ -16,19 +16,19 @@ import type { RunStatus } from "./run-record.ts";
 export interface ConsoleOptions {
   /** Where to write. Default: standard output. */
   readonly stream?: NodeJS.WriteStream;
-  /** Whether to draw over what was drawn. Default: when the stream is a terminal and colors are not switched off. */
+  /** Whether to redraw in place. Default: if the stream is a terminal and colors are not turned off. */
   readonly isLive?: boolean;
   /** Commands to go on with, by how the run ended. Default: none. */
   readonly next?: (status: RunStatus) => readonly string[];
 }
 
-/** What is told to the console beside the state. */
+/** What the console is told besides the state. */
 export interface ConsoleView {
-  /** A line about what the live view shows anyway. */
+  /** Prints a line about something that the live view shows anyway. */
   step(line: string): void;
-  /** A line that stays. */
+  /** Prints a line that stays. */
   note(line: string): void;
-  /** Ends with the summary. */
+  /** Prints the summary and closes the view. */
   close(): void;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Records on their way to a server that may be slow, away or angry.
+ * A queue of records for a server that may be slow, unreachable or unwilling.
  *
  * Takes records at any rate and hands them over in batches, in order, one request at a time. A failed batch is tried again, later and
  * later; meanwhile records gather up to a bound, then the oldest go. A refusal that will not change ends it. Each outage is one
@@ -10,7 +10,7 @@ import type { MetricRecord } from "./run-record.ts";
 
 /** What a queue works with. */
 interface DeliveryParts {
-  /** As it is called in warnings. */
+  /** The name of the server in warnings. */
   readonly name: string;
   /** Hands over a batch. Throws `DeliveryRefused` where trying again makes no sense. */
   readonly send: (batch: readonly MetricRecord[], signal: AbortSignal) => Promise<void>;
@@ -20,15 +20,15 @@ interface DeliveryParts {
 
 /** How patient a queue is. */
 export interface DeliveryOptions {
-  /** Between two batches. Default 5000. */
+  /** Time between two batches. Default 5000. */
   readonly intervalMs?: number;
-  /** Records of one batch. Default 100. */
+  /** Maximum number of records in one batch. Default 100. */
   readonly maxBatch?: number;
-  /** Records that wait. Default 10,000: an outage of hours. */
+  /** Maximum number of records that wait. Default 10,000: an outage of hours. */
   readonly maxWaiting?: number;
-  /** Between a failure and the first new try; doubles up to a minute. Default 2000. */
+  /** Time between a failure and the first retry; it doubles up to a minute. Default 2000. */
   readonly retryMs?: number;
-  /** For what is left at the end of a run. Default 10,000. */
+  /** Time to deliver what is left at the end of a run. Default 10,000. */
   readonly closeMs?: number;
 }
 
@@ -64,7 +64,7 @@ export class DeliveryQueue {
     if (this.#waiting.length > this.#options.maxWaiting) this.#waiting.shift();
   }
 
-  /** Hands over what is left, as far as the time allows. Says whether all of it was. */
+  /** Delivers what is left, as far as time allows. Returns whether all of it was delivered. */
   async close(): Promise<boolean> {
     this.#isClosing = true;
     this.#hurry.abort();
@@ -90,7 +90,7 @@ export class DeliveryQueue {
     try {
       await this.#parts.send(batch, this.#abort.signal);
       this.#numFailures = 0;
-      // The oldest may have gone meanwhile: only what was sent goes.
+      // The oldest may have been dropped meanwhile, so only what was sent is removed.
       const sent = new Set(batch);
       while (this.#waiting.length > 0 && sent.has(this.#waiting[0]!)) this.#waiting.shift();
     } catch (cause) {

@@ -31,7 +31,7 @@ export function clip(text: string, width: number): string {
   return text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`;
 }
 
-/** Words in lines of at most this width, at most so many of them. */
+/** Wraps words into lines of at most this width, at most `maxLines` of them. */
 export function wrap(text: string, width: number, maxLines: number): readonly string[] {
   const lines: string[] = [];
   let line = "";

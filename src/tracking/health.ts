@@ -1,5 +1,5 @@
 /**
- * Whether a run is well, in words.
+ * Says in words whether a run is healthy.
  *
  * In: the metrics of the last steps. Out: what is wrong, each with a code, a sentence that says what to do, and where it is
  * explained. The checks are pure; `HealthMonitor` says each thing once, until it has been gone for a while.
@@ -13,11 +13,11 @@ interface HealthWarning {
   readonly link: string;
 }
 
-/** Limits that a run has set itself. Without them, the checks that need them say nothing. */
+/** Limits that the run file sets. Checks that need a missing one say nothing. */
 export interface HealthLimits {
-  /** Training steps that what comes from rollout may be old. */
+  /** Maximum staleness of a token from rollout, in training steps. */
   readonly maxStaleness?: number;
-  /** Tokens of one reply. */
+  /** Maximum number of tokens in one reply. */
   readonly maxReplyTokens?: number;
   /** Steps without a change of the reward after which it is called flat. Default 50. */
   readonly flatSteps?: number;
@@ -34,7 +34,9 @@ const STEPS_TO_CLEAR = 10;
 /** Where rollout and training take turns, each waits for the other: a share of 0.7 is nothing to warn of. */
 const MAX_IDLE = 0.85;
 const DEFAULT_FLAT_STEPS = 50;
-/** The share of all groups that may be dropped: sampling some for nothing now and then is cheaper than waiting. */
+/**
+ * Largest share of groups that may be dropped without a warning: sampling a few for nothing is cheaper than waiting.
+ */
 const MAX_DROPPED = 0.1;
 
 const checks = {
@@ -154,7 +156,7 @@ export class HealthMonitor {
   /** Takes the metrics of one more step; gives the warnings that are new with it. */
   add(metrics: Metrics): readonly HealthWarning[] {
     this.#history.push(metrics);
-    // The first step stays: a slow decline is one beside where it began.
+    // The first step is kept: a slow decline shows only against where it began.
     if (this.#history.length > 1 + (this.#limits.flatSteps ?? DEFAULT_FLAT_STEPS)) this.#history.splice(1, 1);
     const found = checkHealth(this.#history, this.#limits);
     for (const [code, steps] of this.#stepsWell) {

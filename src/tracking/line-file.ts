@@ -1,9 +1,9 @@
 /**
  * A text file that grows by whole lines.
  *
- * In: lines, at any rate. Out: the file, written in the background every `flushMs`, when much has gathered, and on `close`. Lines
- * stay in order, and a crash can tear the last one only. A file that cannot be written is an error of the next call: what a run
- * found out must not be lost in silence.
+ * In: lines, at any rate. Out: the file, written in the background every `flushMs`, when much has gathered, and on
+ * `close`. Lines stay in order, and a crash can tear the last one only. If the file cannot be written, the next call
+ * throws: what a run found out must not be lost in silence.
  */
 import { appendFile } from "node:fs/promises";
 import { RerollError } from "../errors/reroll-error.ts";

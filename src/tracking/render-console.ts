@@ -76,10 +76,10 @@ export function renderSummary(
     ["run", state.folder],
   ];
   const lines = rows.flatMap(([label, text]) =>
-    text === null ? [] : wrap(text, width - LABEL, 4).map((line, i) => labelled(i === 0 ? label : "", line, colors)),
+    text === null ? [] : wrap(text, width - LABEL, 4).map((line, i) => labeled(i === 0 ? label : "", line, colors)),
   );
   // Commands are not wrapped: they are there to be copied.
-  const commands = next.map((command, i) => labelled(i === 0 ? "next" : "", command, colors));
+  const commands = next.map((command, i) => labeled(i === 0 ? "next" : "", command, colors));
   return [paint(clip(`${state.name} ${status}`, width)), ...lines, ...commands].join("\n");
 }
 
@@ -122,7 +122,7 @@ function seriesLine(
   if (last === undefined) return null;
   const number = formatNumber(last);
   const blocks = sparkline(values, Math.max(0, width - LABEL - number.length - note.length - 4));
-  return labelled(label, `${paint(blocks)}  ${number}${note === "" ? "" : `  ${colors.dim(note)}`}`, colors);
+  return labeled(label, `${paint(blocks)}  ${number}${note === "" ? "" : `  ${colors.dim(note)}`}`, colors);
 }
 
 function bestText({ bestValidation }: ConsoleState): string {
@@ -134,7 +134,7 @@ function bestText({ bestValidation }: ConsoleState): string {
 function factsLine(label: string, facts: readonly Fact[], width: number, colors: Colors): string | null {
   const texts = [...present(facts)];
   while (texts.join("  ").length > width - LABEL) texts.pop();
-  return texts.length === 0 ? null : labelled(label, texts.join("  "), colors);
+  return texts.length === 0 ? null : labeled(label, texts.join("  "), colors);
 }
 
 function speedFacts({ latest }: ConsoleState): readonly Fact[] {
@@ -166,7 +166,7 @@ function workerLines(state: ConsoleState, nowMs: number, width: number, colors: 
     const paint = activity === undefined ? colors.dim : (plain: string) => plain;
     const gap = " ".repeat(Math.max(2, Math.min(46, width - LABEL - 10) - doing.length));
     const rest = idle === undefined ? "" : `${gap}${colors.dim(`idle ${formatShare(idle)}`)}`;
-    return labelled(i === 0 ? "workers" : "", `${paint(doing)}${rest}`, colors);
+    return labeled(i === 0 ? "workers" : "", `${paint(doing)}${rest}`, colors);
   });
 }
 
@@ -190,11 +190,11 @@ const activityWords: Readonly<Record<string, string>> = {
 function warningLines({ warnings }: ConsoleState, width: number, colors: Colors): readonly string[] {
   return warnings.flatMap(({ text, step }, i) =>
     wrap(`step ${step}: ${text}`, width - LABEL, 2).map((line, row) =>
-      labelled(i === 0 && row === 0 ? "warnings" : "", colors.yellow(line), colors),
+      labeled(i === 0 && row === 0 ? "warnings" : "", colors.yellow(line), colors),
     ),
   );
 }
 
-function labelled(label: string, text: string, colors: Colors): string {
+function labeled(label: string, text: string, colors: Colors): string {
   return `${colors.dim(label.padEnd(LABEL))}${text}`;
 }

@@ -20,7 +20,7 @@ interface TimelineStep {
   readonly busyMs: Readonly<Record<Worker, number>>;
 }
 
-/** What a worker does right now: how many things, and since when. */
+/** What a worker is doing right now: how many things, and since when. */
 export interface Activity {
   readonly stage: string;
   readonly count: number;
@@ -37,7 +37,7 @@ const sampleStages: Readonly<Record<string, Worker>> = {
 /** Spans of one lane and step that are kept; the smallest gaps between more of them are closed. */
 const MAX_SPANS = 64;
 
-/** Gathers from one step to the next. Events must come in the order of their times. */
+/** Records from one step to the next. Events must come in order of time. */
 export class SpanRecorder {
   readonly #stageOf = new Map<string, string>();
   readonly #lanes = new Map<string, Lane>();
@@ -74,7 +74,7 @@ export class SpanRecorder {
     return new Map(busy.map(({ worker, stage, count, sinceMs }) => [worker, { stage, count, sinceMs }]));
   }
 
-  /** Closes the books of a step. What is still under way is cut in two. */
+  /** Ends a step. Spans that are still under way are split in two. */
   endStep(step: number, atMs: number): TimelineStep {
     const lengthMs = atMs - this.#stepStartMs;
     this.#stepStartMs = atMs;
@@ -126,7 +126,7 @@ class Lane {
   end(atMs: number): void {
     if (this.count === 0 || --this.count > 0) return;
     const last = this.#intervals.at(-1);
-    // A stage that is left and entered in the same moment was not left.
+    // A stage that is left and re-entered at the same moment was never left.
     if (last?.[1] === this.sinceMs) this.#intervals[this.#intervals.length - 1] = [last[0], atMs];
     else if (atMs > this.sinceMs) this.#intervals.push([this.sinceMs, atMs]);
   }

@@ -1,20 +1,21 @@
 /**
  * What training saw of each turn of a rollout.
  *
- * In: the groups of a rollout, the samples that were made of them, and numbers per token of some of these samples. Out: the numbers of
- * each turn's reply. A trajectory may be several samples, and a sample several turns; turns of which no sample has numbers are absent.
+ * In: the groups of a rollout, the rows that were built from them, and numbers per token of some of these rows. Out:
+ * the numbers of each turn's reply. A trajectory may have several rows, and a row several turns; turns for which no row
+ * has numbers are absent.
  */
 import type { TokenSample } from "../flow/token-sample.ts";
 import type { TrajectoryGroup, Turn } from "../flow/trajectory.ts";
 
-/** The samples that a step was trained on, and what training says of them. */
+/** The rows that a step was trained on, and what training reports about them. */
 export interface TrainedSamples {
   readonly samples: readonly TokenSample[];
-  /** By place in `samples`. Those of a replay have none: their trajectories belong to another step. */
+  /** Numbers by index in `samples`. Replayed rows have none: their trajectories belong to another step. */
   readonly numbers: ReadonlyMap<number, SampleNumbers>;
 }
 
-/** One entry per token of the sample. The report of a training step fits. */
+/** One entry per token of the row. The report of a training step fits. */
 interface SampleNumbers {
   readonly policyLogprobs: Float32Array;
   readonly entropies: Float32Array;
@@ -38,7 +39,7 @@ export function numbersOfTurns(
   groups: readonly TrajectoryGroup[],
   { samples, numbers }: TrainedSamples,
 ): ReadonlyMap<Turn, TurnNumbers> {
-  // Samples number the trajectories that they were made of: those that neither failed nor were aborted.
+  // Rows number the trajectories that they were built from, which neither failed nor were aborted.
   const trajectories = groups
     .flatMap((group) => group.trajectories)
     .filter(({ end }) => end.kind !== "failed" && end.kind !== "aborted");
@@ -59,7 +60,7 @@ export function meanAdvantage(turns: readonly (TurnNumbers | undefined)[]): numb
   return counted.length === 0 ? 0 : digits(counted.reduce((sum, value) => sum + value, 0) / counted.length);
 }
 
-/** The turns that a sample holds: from its first on, each of which extends the tokens before it. */
+/** The turns in a row: from its first on, each of which extends the tokens before it. */
 function turnsIn({ tokenIds }: TokenSample, turns: readonly Turn[]): readonly Turn[] {
   const held: Turn[] = [];
   let end = 0;

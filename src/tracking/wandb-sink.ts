@@ -11,11 +11,11 @@ import type { OpenSink, SinkContext } from "./metric-sink.ts";
 import { requestJson } from "./post-json.ts";
 import type { MetricRecord, RunStatus } from "./run-record.ts";
 
-/** Whose run it is, and where it goes. */
+/** The project and server that a run is sent to. */
 export interface WandbOptions {
   readonly key: string;
   readonly project: string;
-  /** A user or team. Default: that of the key. */
+  /** A user or team. Default: the owner of the key. */
   readonly entity?: string;
   /** Default https://api.wandb.ai. */
   readonly baseUrl?: string;

@@ -25,11 +25,13 @@ import {
 } from "./weight-broadcast.ts";
 import type { WeightSync } from "./weight-sync.ts";
 
-/** 64 MB: a few transfers for a small model, and little memory beside a large one. Both sides must have the same. */
+/**
+ * 64 MB: a few transfers for a small model, and little memory next to a large one. Both sides must use the same size.
+ */
 const BUCKET_BYTES = 64 * 2 ** 20;
 
 interface BroadcastParts extends Pick<SharedMemoryParts, "withWeights"> {
-  /** This process is its rank 0. */
+  /** The process group, of which this process is rank 0. */
   readonly group: ProcessGroup;
   readonly clock: Clock;
 }

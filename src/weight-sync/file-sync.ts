@@ -1,5 +1,6 @@
 /**
- * Engines behind other servers: every version is written to a folder, and the servers are told to load it.
+ * Weight sync for engines behind other servers: every version is written to a folder, and the servers are told to load
+ * it.
  *
  * `<folder>/v<version>` holds the weights in Hugging Face layout. It is written beside its place and renamed, so that a
  * server sees it whole or not at all, and the last few are kept for servers that start late. Servers must reach the
@@ -17,7 +18,9 @@ interface FileSyncParts {
   readonly saveModel: (folder: string) => Promise<void>;
   readonly folder: string;
   readonly targets: readonly FileTarget[];
-  /** Versions that stay on the disk. Default 2: a server may still read the last one when the next is there. */
+  /**
+   * Number of versions kept on disk. Default 2: a server may still be reading the last one when the next is written.
+   */
   readonly numKept?: number;
   readonly clock: Clock;
 }
@@ -61,7 +64,7 @@ async function weightBytes(folder: string): Promise<number> {
   return sizes.reduce((sum, size) => sum + size, 0);
 }
 
-/** Also drops higher numbers than the one just published: a run that went back to a checkpoint has left them behind. */
+/** Also removes versions above the one just published, which a run that went back to a checkpoint has left behind. */
 async function removeOld(root: string, version: number, numKept: number): Promise<void> {
   const versions = (await readdir(root)).flatMap((name) => /^v(\d+)$/.exec(name)?.[1] ?? []).map(Number);
   const old = versions.filter((one) => one <= version - numKept || one > version);

@@ -113,7 +113,7 @@ const losses: Record<string, (x: Tensor) => Tensor> = {
   "bradley-terry": (x) =>
     bradleyTerryLoss(
       { chosenScores_B: x.narrow(0, 0, 6), rejectedScores_B: x.narrow(0, 6, 6), margins_B: fixed_B.abs() },
-      { centring: 0.05 },
+      { centering: 0.05 },
     ).loss_B,
 };
 

@@ -187,7 +187,7 @@ describe.skipIf(noBrowser !== undefined)(noBrowser ?? "in a browser", () => {
     await page.getByText("The run recorded no advantages").waitFor();
   });
 
-  test("tokens are coloured, show their numbers, and the least likely is found", async () => {
+  test("tokens are colored, show their numbers, and the least likely is found", async () => {
     await open("runs/sokoban/trajectories/12/66-0?tab=tokens");
     await page.locator(".token.reply").first().waitFor();
     await page.getByRole("button", { name: "Least likely" }).click();
@@ -196,7 +196,7 @@ describe.skipIf(noBrowser !== undefined)(noBrowser ?? "in a browser", () => {
     expect(await numbers.textContent()).toMatch(/log-prob-\d/);
     const colorOf = () => page.locator(".token.selected").getAttribute("style");
     const before = await colorOf();
-    await page.getByLabel("colour").selectOption("version");
+    await page.getByLabel("color").selectOption("version");
     expect(await colorOf()).not.toBe(before);
     await page.locator(".tokens").focus();
     await page.keyboard.press("ArrowRight");
@@ -228,7 +228,7 @@ describe.skipIf(noBrowser !== undefined)(noBrowser ?? "in a browser", () => {
     );
     expect(gapOf(worst)).toBeGreaterThan(0.001);
     await open(`runs/trained/trajectories/3/${worst.id}?tab=tokens`);
-    const color = page.getByLabel("colour");
+    const color = page.getByLabel("color");
     await color.selectOption("ratio");
     expect(await color.locator("option").allTextContents()).toEqual([
       ...["log-prob", "entropy", "ratio", "advantage", "loss mask", "version"],
@@ -255,7 +255,7 @@ describe.skipIf(noBrowser !== undefined)(noBrowser ?? "in a browser", () => {
   test("where the policy's log-probs are recorded, the worst mismatch is found", async () => {
     writeOddRun(root);
     await open("runs/odd/trajectories/1/mismatch?tab=tokens");
-    await page.getByLabel("colour").selectOption("ratio");
+    await page.getByLabel("color").selectOption("ratio");
     await page.getByRole("button", { name: "Worst mismatch" }).click();
     // Log-probs -2 and -0.5: exp(1.5).
     expect(await page.locator(".token-numbers").textContent()).toMatch(/ratio4\.482/);

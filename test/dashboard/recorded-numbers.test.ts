@@ -30,7 +30,7 @@ test("on policy, the trainer's log-prob of every token is the sampler's", () => 
   }
 });
 
-test("entropies are those of a policy over a few words that has hardly learnt anything", () => {
+test("entropies are those of a policy over a few words that has hardly learned anything", () => {
   const entropies = records.flatMap(({ turns }) => turns.flatMap((turn) => turn.entropies ?? []));
   expect(Math.min(...entropies)).toBeGreaterThan(0.5);
   expect(Math.max(...entropies)).toBeLessThan(Math.log(64));

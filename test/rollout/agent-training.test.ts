@@ -166,7 +166,7 @@ describe.each([
         ...{ "train/staleness_max": 0, "train/updates": 1 },
       });
       // Three replies of one conversation are one sequence.
-      expect(metrics["experience/samples"]).toBe(12 + metrics["experience/forks"]!);
+      expect(metrics["experience/rows"]).toBe(12 + metrics["experience/forks"]!);
       // An empty reply may be left out of the history by the client, which forks.
       expect(metrics["experience/forks"]).toBeLessThanOrEqual(4);
       expect(metrics["experience/loss_tokens"]).toBeGreaterThan(100);

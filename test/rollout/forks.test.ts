@@ -16,7 +16,7 @@ test("a template that strips thinking breaks the prefix, and the trajectory beco
   expect(tokenizer.decode(second)).toContain("assistant\nyes<|im_end|>");
   const turns = [turnOf(first, ended("<think>hm</think>yes")), turnOf(second, ended("no"))];
   const { samples, metrics } = buildSamples([groupOf(turns)]);
-  expect(metrics).toMatchObject({ "experience/samples": 2, "experience/forks": 1 });
+  expect(metrics).toMatchObject({ "experience/rows": 2, "experience/forks": 1 });
   expect(samples.map(({ tokenIds }) => tokenIds.length)).toEqual([
     first.length + ended("<think>hm</think>yes").length,
     second.length + 3,
@@ -29,7 +29,7 @@ test("without the strip the same conversation is one sample", async () => {
   answer(talk, first, ended("<think>hm</think>yes"));
   const second = await talk.ask([user("two?")]);
   const turns = [turnOf(first, ended("<think>hm</think>yes")), turnOf(second, ended("no"))];
-  expect(buildSamples([groupOf(turns)]).metrics).toMatchObject({ "experience/samples": 1, "experience/forks": 0 });
+  expect(buildSamples([groupOf(turns)]).metrics).toMatchObject({ "experience/rows": 1, "experience/forks": 0 });
 });
 
 function stripsThinking(): Tokenizer {

@@ -56,7 +56,7 @@ describe("two wins of one turn against two losses of eight", () => {
       expect(trajectory.turns).toHaveLength(trajectory.reward.total === 1 ? 1 : 8);
       for (const advantage of advantagesOf(trajectory).flat()) expect(advantage).toBeCloseTo(expected, 4);
     }
-    expect(metrics[0]).toMatchObject({ "reward/mean": 0.5, "score/reward": 0.5, "experience/samples": 2 * 18 });
+    expect(metrics[0]).toMatchObject({ "reward/mean": 0.5, "score/reward": 0.5, "experience/rows": 2 * 18 });
   });
 
   test("an agent that calls others in contexts of their own is one trajectory too", async () => {

@@ -1,14 +1,14 @@
-/** What tokens can be coloured by, and how. */
+/** What tokens can be colored by, and how. */
 import type { Token } from "./token-list.ts";
 
-/** A way to colour. */
+/** A way to color. */
 export interface TokenColoring {
   readonly name: string;
-  /** The number behind the colour; null for a token that has none. */
+  /** The number behind the color; null for a token that has none. */
   readonly value: (token: Token) => number | null;
-  /** From a number to a colour; `largest` is the largest size among all tokens. */
+  /** From a number to a color; `largest` is the largest size among all tokens. */
   readonly color: (value: number, largest: number) => string;
-  /** What the colours mean. */
+  /** What the colors mean. */
   readonly legend: string;
 }
 
@@ -51,7 +51,7 @@ export const tokenColorings: readonly TokenColoring[] = [
     name: "version",
     value: ({ version }) => version,
     color: (value) => tint((value * 67) % 360, 0.6),
-    legend: "One colour for each version of the weights.",
+    legend: "One color for each version of the weights.",
   },
 ];
 

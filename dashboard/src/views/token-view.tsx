@@ -1,4 +1,4 @@
-/** Every token, coloured by one of its numbers, with all of them for the one that is pointed at. */
+/** Every token, colored by one of its numbers, with all of them for the one that is pointed at. */
 
 import { Fragment } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
@@ -33,7 +33,7 @@ export function TokenView({ answer }: { readonly answer: TrajectoryAnswer }) {
     <>
       <div class="tools" role="toolbar" aria-label="Tokens">
         <label>
-          colour
+          color
           <select value={coloringName} onChange={(event) => setColoringName(event.currentTarget.value)}>
             {tokenColorings.map(({ name }) => (
               <option key={name} value={name} disabled={!isKnown(name)}>

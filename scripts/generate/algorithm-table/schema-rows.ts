@@ -63,7 +63,7 @@ function variantText(option: JsonSchema): string {
   if (typeof option.secret === "string") return option.secret;
   if (Array.isArray(option.enum)) return option.enum.map(show).join(", ");
   if (option.const !== undefined) return show(option.const);
-  if (option.propertyNames !== undefined) return "thresholds by criterion";
+  if (option.propertyNames !== undefined) return "values by name";
   if (option.properties !== undefined) return "object";
   if (Array.isArray(option.type)) return option.type.join(" or ");
   return `${option.type}${boundsText(option)}`;

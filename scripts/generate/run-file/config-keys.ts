@@ -48,29 +48,41 @@ function isSource(schema: z.core.$ZodType): boolean {
 }
 
 function tagRow(row: OptionRow, union: z.ZodDiscriminatedUnion): OptionRow {
-  return { ...row, values: `type: ${union.options.map((choice) => JSON.stringify(tagOf(choice))).join(", ")}` };
+  const { discriminator, options } = union.def;
+  const tags = options.map((choice) => JSON.stringify(tagOf(choice, discriminator)));
+  return { ...row, values: `${discriminator}: ${tags.join(", ")}` };
 }
 
-function choiceRows(key: string, union: z.ZodDiscriminatedUnion): OptionRow[] {
-  return union.options.flatMap((choice) => {
-    const { type: _, ...shape } = choice instanceof z.ZodObject ? choice.shape : {};
-    return configKeys(z.object(shape), `${key}(${tagOf(choice)}).`);
+/** The keys of each choice. A tag has a row of its own where it says what its choice means. */
+function choiceRows(key: string, { def: { discriminator, options } }: z.ZodDiscriminatedUnion): OptionRow[] {
+  return options.flatMap((choice) => {
+    const { [discriminator]: tag, ...shape } = choice instanceof z.ZodObject ? choice.shape : {};
+    const isDescribed = tag instanceof z.ZodLiteral && tag.description !== undefined;
+    const keys = isDescribed ? { [discriminator]: tag, ...shape } : shape;
+    return configKeys(z.object(keys), `${key}(${tagOf(choice, discriminator)}).`);
   });
 }
 
-function tagOf(choice: z.core.$ZodType): string {
-  const tag = choice instanceof z.ZodObject ? choice.shape.type : undefined;
+function tagOf(choice: z.core.$ZodType, discriminator: string): string {
+  const tag = choice instanceof z.ZodObject ? choice.shape[discriminator] : undefined;
   return tag instanceof z.ZodLiteral ? String(tag.value) : "";
 }
 
 function rowOf(key: string, option: z.core.$ZodType, given: unknown): OptionRow {
   const json = z.toJSONSchema(z.object({ x: option }), { io: "input", unrepresentable: "any" }) as JsonSchema;
-  const found = schemaRows(json)[0]!;
+  const found = schemaRows({ ...json, properties: { x: resolved(json) } })[0]!;
   // JSON Schema has no word for functions.
   const row = { ...found, key, values: found.values.replace("undefined", "function") };
   // Nor has it defaults for what is parsed into something else, as secrets are.
   const initial = given ?? (row.initial === "" ? unwrap(option).initial : undefined);
   return initial === undefined ? row : { ...row, initial: JSON.stringify(initial) };
+}
+
+/** The schema of `x`, which stands among the definitions where it holds itself. */
+function resolved({ properties, $defs }: JsonSchema): JsonSchema {
+  const { x } = properties as { readonly x: JsonSchema };
+  const name = typeof x.$ref === "string" ? x.$ref.split("/").at(-1) : undefined;
+  return name === undefined ? x : { ...($defs as Record<string, JsonSchema>)[name], ...x };
 }
 
 function isPlain(value: unknown): value is Given {

@@ -1,4 +1,4 @@
-/** A running mean of each agent's rewards as its baseline, for self-play and several roles. */
+/** A running mean of each agent's rewards as its baseline, for self-play and games with several roles. */
 
 import type { GroupKey } from "../../flow/token-batch.ts";
 import type { Tensor } from "../../torch/tensor.ts";
@@ -6,7 +6,7 @@ import { expectRange, expectRows } from "../expect-batch.ts";
 import { expectKeys } from "./group-rows.ts";
 import { readFinite, writeRows } from "./host-values.ts";
 
-/** The baseline of each agent. One that is not in it has baseline 0. Belongs into the checkpoint. */
+/** The baseline of each agent; an agent that is missing has baseline 0. Belongs in the checkpoint. */
 export type AgentBaselines = ReadonlyMap<GroupKey, number>;
 
 export interface AgentAdvantages {
@@ -17,8 +17,8 @@ export interface AgentAdvantages {
 
 /**
  * A_i = r_i - b_agent, then b_agent = decay b_agent + (1 - decay) r_i, row by row in their order: a sample is never
- * compared with a baseline that knows it. In a zero-sum game the mean over a group is 0 whatever the policy does; the
- * mean of one role is not.
+ * compared with a baseline that includes it. In a zero-sum game the mean over a group is 0 whatever the policy does;
+ * the mean of one role is not.
  *
  * Source: SPIRAL (role-conditioned advantage estimation), arXiv:2506.24119. Decay 0.95 is prime-rl's default.
  */

@@ -15,7 +15,7 @@ test("observation tokens pass a return on undiscounted and hold none", () => {
   expect(returns.toArray()).toEqual([4, 0, 0, 8, 0]);
 });
 
-test("a reward outside of the mask is credited to the loss token before it, or dropped", () => {
+test("a reward outside the mask is credited to the loss token before it, or dropped", () => {
   const [rewards, mask] = [double([[3, 0, 1, 8]]), bool([[0, 1, 0, 0]])];
   expect(discountedReturns(rewards, mask, { gamma: 0.5 }).toArray()).toEqual([0, 9, 0, 0]);
   expect(discountedReturns(rewards, mask, { rewardsOutsideMask: "drop" }).toArray()).toEqual([0, 0, 0, 0]);

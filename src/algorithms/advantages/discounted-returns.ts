@@ -1,12 +1,12 @@
-/** REINFORCE: what a token earned from its own time on. */
+/** REINFORCE: the discounted reward from each token onward. */
 import type { Tensor } from "../../torch/tensor.ts";
 import { expectBatch, expectRange } from "../expect-batch.ts";
 import { floatsLike, readBools, readFinite, writeLike } from "./host-values.ts";
 
 /**
  * What happens to a reward on a token that is not in the loss mask: an observation, or a token that was rejected.
- * - `credit`: it goes to the last loss token before it, the action it answers. The default: no reward is lost. One
- *   before the first loss token has no action, and is dropped.
+ * - `credit`: it goes to the last loss token before it, the action it answers. The default, so that no reward is lost.
+ * A reward before the first loss token has no action, and is dropped.
  * - `drop`: it is ignored, as verl does.
  */
 export type RewardsOutsideMask = "credit" | "drop";
@@ -18,10 +18,10 @@ export interface DiscountedReturnsOptions {
 }
 
 /**
- * G_t = r_t + gamma G_{t'}, t' the next loss token; 0 outside of the mask. Tokens between t and t' are skipped: they
+ * G_t = r_t + gamma G_{t'}, t' the next loss token; 0 outside the mask. Tokens between t and t' are skipped: they
  * neither discount nor hold a return.
  *
- * Source: REINFORCE (Williams 1992); the skipping of observations is that of verl's REINFORCE++.
+ * Source: REINFORCE (Williams 1992); observations are skipped as in verl's REINFORCE++.
  */
 export function discountedReturns(
   rewards_BT: Tensor,

@@ -19,15 +19,15 @@ export interface GaeInputs {
 export interface GaeOptions {
   /** Discount per loss token, in [0, 1]. Default 1. */
   readonly gamma?: number;
-  /** Trade of bias (0) for variance (1). Default 0.95, ROLL's. */
+  /** Trade-off between bias (0) and variance (1). Default 0.95, as in ROLL. */
   readonly lambda?: number;
   readonly rewardsOutsideMask?: RewardsOutsideMask;
 }
 
-/** Both are 0 outside of the mask, and constants: no gradient flows through them. */
+/** Advantages and returns. Both are 0 outside the mask, and constant: no gradient flows through them. */
 export interface TokenAdvantages {
   readonly advantages_BT: Tensor;
-  /** What the critic is trained towards: the advantage, before any normalization, plus the value. */
+  /** Targets of the critic: the advantage, before any normalization, plus the value. */
   readonly returns_BT: Tensor;
 }
 
@@ -37,7 +37,7 @@ export interface TokenAdvantages {
  * t' is the next loss token. Observation tokens in between are skipped: they have no value of their own and discount
  * nothing. After the last loss token V is the bootstrap value and A is 0. Whitening is a piece of its own.
  *
- * Source: GAE, arXiv:1506.02438, eq. 16; the skipping of observations is verl's.
+ * Source: GAE, arXiv:1506.02438, eq. 16; observations are skipped as in verl.
  */
 export function gae(
   { rewards_BT, values_BT, lossMask_BT, bootstrapValues_B }: GaeInputs,

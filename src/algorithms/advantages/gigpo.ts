@@ -1,4 +1,4 @@
-/** GiGPO: an advantage of the episode plus one of the step, among steps that started from the same state. */
+/** GiGPO: the advantage of the episode plus that of the step among steps that started from the same state. */
 import type { GroupKey } from "../../flow/token-batch.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { expectRange, expectRows } from "../expect-batch.ts";
@@ -7,7 +7,7 @@ import { readFinite, writeRows } from "./host-values.ts";
 import { inTurnOrder } from "./join-rows.ts";
 import { normalizeGroups } from "./normalize-groups.ts";
 
-/** One row per step (turn) of an episode; rows may lie in any order. */
+/** One row per step (turn) of an episode; rows may be in any order. */
 export interface GigpoInputs {
   /** The reward of each step. */
   readonly rewards_B: Tensor;
@@ -49,8 +49,9 @@ export interface GigpoAdvantages {
 /**
  * A = w_e (R - mean_group R) / F + w_s (G_t - mean_state G) / F
  *
- * R is the sum of rewards of the trajectory, G_t = sum_k gamma^k r_{t+k}. The second mean is over all steps of the group
- * that started from the same state. A group of one trajectory, or a state met once, has nothing to compare: 0.
+ * R is the sum of rewards of the trajectory, G_t = sum_k gamma^k r_{t+k}. The second mean is over all steps of the
+ * group that started from the same state. A group of one trajectory, or a state met only once, has nothing to compare
+ * with and gives 0.
  *
  * Source: GiGPO, arXiv:2505.10978, eq. 3 and eq. 6 to 8.
  */
@@ -110,7 +111,7 @@ function expectSteps({ rewards_B, groupOf, trajectoryOf, turnOf, stateOf }: Gigp
   }
 }
 
-/** The value of each trajectory on all rows of it. */
+/** The value of each trajectory, repeated for each of its rows. */
 function spread(values: readonly number[], trajectories: Trajectories): number[] {
   const result: number[] = [];
   trajectories.forEach((rows, i) => {
@@ -131,7 +132,7 @@ function stepReturns(rewards: readonly number[], trajectories: Trajectories, gam
   return returns;
 }
 
-// JSON keeps apart what a plain join would merge, and the number 1 from the text "1".
+// JSON keeps keys apart that a plain join would merge, and the number 1 apart from the text "1".
 function pairKey(group: number, key: GroupKey): string {
   return JSON.stringify([group, key]);
 }

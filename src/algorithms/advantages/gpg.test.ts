@@ -5,7 +5,7 @@ import { gpg } from "./gpg.ts";
 const rewards = tensor([1, 0, 1, 1], { dtype: "float64" });
 const groupOf = [0, 0, 1, 1];
 
-test("centred rewards grow by the share of samples that carry no signal", () => {
+test("centered rewards grow by the share of samples that carry no signal", () => {
   // Two of four samples lie in a group whose rewards differ: alpha = 2.
   expect(gpg(rewards, groupOf).toArray()).toEqual([1, -1, 0, 0]);
 });

@@ -1,4 +1,4 @@
-/** GPG: the plain policy gradient on centred rewards, rescaled for the samples that carry no signal. */
+/** GPG: the plain policy gradient on centered rewards, rescaled to make up for samples that carry no signal. */
 import type { Tensor } from "../../torch/tensor.ts";
 import { expectPositive, expectRows } from "../expect-batch.ts";
 import { expectKeys, groupRows } from "./group-rows.ts";
@@ -31,11 +31,11 @@ export function gpg(
   expectPositive("normalizer", normalizer);
   const rewards = Array.from(readFinite("rewards_B", rewards_B));
   const groups = groupRows(groupOf);
-  const centred = normalizeGroups(rewards, groups, { mean: "group", deviation: "none", singleton });
-  const numUseful = countBy === "rewards" ? countNonzero(rewards) : countInMixedGroups(centred, groups);
+  const centered = normalizeGroups(rewards, groups, { mean: "group", deviation: "none", singleton });
+  const numUseful = countBy === "rewards" ? countNonzero(rewards) : countInMixedGroups(centered, groups);
   const alpha = rewards.length / Math.max(numUseful, 1);
   return writeRows(
-    centred.map((value) => (alpha * value) / normalizer),
+    centered.map((value) => (alpha * value) / normalizer),
     rewards_B,
   );
 }
@@ -44,7 +44,7 @@ function countNonzero(values: readonly number[]): number {
   return values.filter((value) => value !== 0).length;
 }
 
-// A sample may meet the mean of a mixed group, up to rounding, so groups are counted and not samples.
-function countInMixedGroups(centred: readonly number[], groups: readonly (readonly number[])[]): number {
-  return groups.filter((rows) => rows.some((row) => centred[row] !== 0)).reduce((sum, rows) => sum + rows.length, 0);
+// A sample's reward may equal the mean of a mixed group, up to rounding, so groups are counted and not samples.
+function countInMixedGroups(centered: readonly number[], groups: readonly (readonly number[])[]): number {
+  return groups.filter((rows) => rows.some((row) => centered[row] !== 0)).reduce((sum, rows) => sum + rows.length, 0);
 }

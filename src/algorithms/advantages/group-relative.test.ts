@@ -9,12 +9,12 @@ const close = (values: number[]) => values.map((value) => expect.closeTo(value, 
 const rewards = double([1, 0, 2, 4, 3]);
 const groupOf = [4, 9, 4, 9, 4];
 
-test("the reward is centred and scaled by its group", () => {
+test("the reward is centered and scaled by its group", () => {
   const half = Math.SQRT1_2;
   expect(groupRelative(rewards, groupOf).toArray()).toEqual(close([-1, -half, 0, half, 1]));
 });
 
-test("without scale it is only centred, as in Dr. GRPO", () => {
+test("without scale it is only centered, as in Dr. GRPO", () => {
   expect(groupRelative(rewards, groupOf, { scale: "none" }).toArray()).toEqual([-1, -2, 0, 2, 1]);
 });
 

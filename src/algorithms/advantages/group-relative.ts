@@ -1,15 +1,15 @@
-/** GRPO: how much better a sample is than the others of its prompt. */
+/** GRPO: how much better a sample is than the others for its prompt. */
 import type { Tensor } from "../../torch/tensor.ts";
 import type { Singleton } from "./normalize-groups.ts";
 import { normalizeRewards } from "./normalize-rewards.ts";
 
 export interface GroupRelativeOptions {
   /**
-   * What the centred reward is divided by: the deviation of the group (GRPO, the default), of the whole batch (Lite
-   * PPO), or nothing (Dr. GRPO, which shows that the group deviation favours prompts that are too easy or too hard).
+   * What the centered reward is divided by: the deviation of the group (GRPO, the default), of the whole batch (Lite
+   * PPO), or nothing (Dr. GRPO, which shows that the group deviation favors prompts that are too easy or too hard).
    */
   readonly scale?: "group-std" | "batch-std" | "none";
-  /** Added to the deviation. Default 1e-6, as verl. */
+  /** Added to the deviation. Default 1e-6, as in verl. */
   readonly epsilon?: number;
   readonly singleton?: Singleton;
 }

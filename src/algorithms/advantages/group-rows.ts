@@ -1,4 +1,4 @@
-/** Rows by group. Groups may have any sizes, and their rows may lie in any order. */
+/** Rows by group. Groups may have any size, and their rows may be in any order. */
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { GroupKey } from "../../flow/token-batch.ts";
 

@@ -1,5 +1,5 @@
 /**
- * Advantages are computed on the host, with the precision of float64, whatever the type and place of the tensors.
+ * Advantages are computed on the host in float64, whatever the type and device of the tensors.
  *
  * They are needed once per step, from numbers that came from the host; a recursion over 2,048 tokens is thousands of
  * launches on a device and a few milliseconds in a loop; and sums on the host have one order, so that two runs agree.
@@ -8,7 +8,7 @@ import { invariant, RerollError } from "../../errors/reroll-error.ts";
 import { tensor } from "../../torch/create.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 
-/** The values of a float tensor in row-major order: float64 as they are, all other types as float32. */
+/** The values of a float tensor in row-major order: float64 as it is, all other types as float32. */
 type Floats = Float32Array | Float64Array;
 
 export function readFloats(values: Tensor): Floats {
@@ -30,7 +30,7 @@ export function readBools(mask: Tensor): Uint8Array {
   return read;
 }
 
-/** The values of a tensor, or an error that names it where one is NaN or infinite and `mask` (if given) holds. */
+/** The values of a tensor. Throws, naming the tensor, if a value is NaN or infinite where `mask` (if given) holds. */
 export function readFinite(name: string, values: Tensor, mask?: Uint8Array): Floats {
   const read = readFloats(values);
   const wrong = findNonFinite(read, mask);
@@ -54,7 +54,7 @@ export function writeRows(values: readonly number[], like: Tensor): Tensor {
   return tensor(Float64Array.from(values), [values.length], { dtype: like.dtype, device: like.device });
 }
 
-// A plain loop: this runs over every token of a batch, where a callback per value costs more than all the rest.
+// A plain loop: this runs over every token of a batch, where a callback per value would cost more than everything else.
 function findNonFinite(values: Floats, mask: Uint8Array | undefined): number {
   for (let i = 0; i < values.length; i++) {
     if (!Number.isFinite(values[i]!) && (mask === undefined || mask[i] !== 0)) return i;

@@ -1,6 +1,6 @@
 /**
- * The rows of a forked trajectory as one row: what is taken over samples, or along time, sees every trajectory once and
- * whole, whatever rows its context made of it.
+ * Joins the rows of a forked trajectory into one, so that whatever is computed over samples or along time sees every
+ * trajectory once and whole.
  */
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { TokenBatch } from "../../flow/token-batch.ts";
@@ -10,15 +10,15 @@ import { expectGroups } from "../expect-batch.ts";
 import { groupRows } from "./group-rows.ts";
 import { readBools, readFloats } from "./host-values.ts";
 
-/** The way between B rows and the M trajectories they belong to. Where every row is a trajectory, nothing is moved. */
+/** Maps between B rows and the M trajectories they belong to. Where every row is a trajectory, nothing is moved. */
 export interface JoinedRows {
-  /** [B, T] to [M, T']: the rows of a trajectory end to end, in the order of its turns; 0 or false behind them. */
+  /** [B, T] to [M, T']: the rows of a trajectory end to end, in the order of its turns, then 0 or false. */
   readonly join: (values_BT: Tensor) => Tensor;
-  /** [M, T'] back to [B, T], 0 at tokens that are nobody's. */
+  /** [M, T'] back to [B, T], with 0 at tokens that no trajectory uses. */
   readonly split: (values_MT: Tensor) => Tensor;
   /** The value of each trajectory's last row. */
   readonly last: (values_B: Tensor) => Tensor;
-  /** The value of a trajectory on each of its rows. */
+  /** The value of each trajectory, repeated for each of its rows. */
   readonly spread: (values_M: Tensor) => Tensor;
   readonly lastOf: <Item>(items: readonly Item[]) => readonly Item[];
   readonly spreadOf: <Item>(items: readonly Item[]) => readonly Item[];
@@ -36,7 +36,7 @@ export function joinRows(
   const M = trajectories.length;
   const lengthOf = (rows: readonly number[]) => rows.reduce((sum, row) => sum + lengths[row]!, 0);
   const numColumns = trajectories.reduce((most, rows) => Math.max(most, lengthOf(rows)), 1);
-  // One past the last cell holds the zero that empty cells are filled from.
+  // The cell past the last one holds the zero that empty cells are filled from.
   const fromRows = new Int32Array(M * numColumns).fill(B * T);
   const fromJoined = new Int32Array(B * T).fill(M * numColumns);
   const trajectoryAt = new Array<number>(B);
@@ -73,7 +73,9 @@ const untouched: JoinedRows = {
   spreadOf: (items) => items,
 };
 
-/** The rows of each trajectory in the order of its turns. All must be of one group, and no two of one turn. */
+/**
+ * The rows of each trajectory in the order of its turns. They must belong to one group, and no two to the same turn.
+ */
 function trajectoryRows({
   trajectoryOf,
   turnOf,

@@ -1,4 +1,4 @@
-/** RLOO: the baseline of a sample is the mean of the others of its prompt. */
+/** RLOO: the baseline of a sample is the mean of the other samples for its prompt. */
 import type { Tensor } from "../../torch/tensor.ts";
 import { expectRows } from "../expect-batch.ts";
 import { expectKeys, groupRows } from "./group-rows.ts";
@@ -6,7 +6,8 @@ import { readFinite, writeRows } from "./host-values.ts";
 import { momentsOf, type Singleton } from "./normalize-groups.ts";
 
 /**
- * A_i = r_i - mean_{j != i} r_j = n / (n - 1) (r_i - mean_g). Unbiased, since the baseline does not know the sample.
+ * A_i = r_i - mean_{j != i} r_j = n / (n - 1) (r_i - mean_g). Unbiased, since the baseline does not depend on the
+ * sample.
  *
  * Source: RLOO, arXiv:2402.14740, after Kool et al. 2019.
  */

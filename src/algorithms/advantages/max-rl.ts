@@ -1,4 +1,7 @@
-/** MaxRL: centred rewards over the mean of the group, so that rare successes weigh as in maximum likelihood. */
+/**
+ * MaxRL: centered rewards divided by the mean of the group, so that rare successes weigh as much as in maximum
+ * likelihood.
+ */
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { expectRows } from "../expect-batch.ts";

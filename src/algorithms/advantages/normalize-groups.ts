@@ -1,12 +1,12 @@
-/** Centring and scaling of numbers, over the group of each or over all of them. */
+/** Centers and scales numbers, each over its group or over all of them. */
 import { expectRange } from "../expect-batch.ts";
 
 /** Where a statistic is taken: over the group of a row, over all rows, or not at all. */
 type StatisticLevel = "group" | "batch" | "none";
 
 /**
- * What a group of one sample is worth, which has no mean of others and no spread.
- * - `zero`: nothing. The sample does not train. The default.
+ * The advantage of a sample that is alone in its group, without others to take a mean or a spread from.
+ * - `zero`: 0, so the sample does not train. The default.
  * - `raw`: its reward, against mean 0 and deviation 1, as verl does. It trains without a baseline.
  */
 export type Singleton = "zero" | "raw";
@@ -15,7 +15,7 @@ export type Singleton = "zero" | "raw";
 export interface NormalizeOptions {
   readonly mean: StatisticLevel;
   readonly deviation: StatisticLevel;
-  /** Added to the deviation. Default 1e-6, as verl. */
+  /** Added to the deviation. Default 1e-6, as in verl. */
   readonly epsilon?: number;
   readonly singleton?: Singleton;
 }
@@ -31,15 +31,15 @@ export function normalizeGroups(
   const result = new Array<number>(values.length);
   for (const rows of groups) {
     const group = momentsOf(rows.map((row) => values[row]!));
-    const centre = pick(mean, group, batch);
+    const center = pick(mean, group, batch);
     const scale = pick(deviation, group, batch);
-    const isAlone = centre.count === 1 || scale.count === 1;
-    // Values without spread that are not centred among themselves would be divided by epsilon alone.
+    const isAlone = center.count === 1 || scale.count === 1;
+    // Values without spread that are not centered among themselves would be divided by epsilon alone.
     const isFlat = mean !== "group" && mean !== deviation && scale.deviation <= epsilon;
     for (const row of rows) {
-      if (isAlone) result[row] = singleton === "zero" ? 0 : rawValue(values[row]!, centre, scale, epsilon);
+      if (isAlone) result[row] = singleton === "zero" ? 0 : rawValue(values[row]!, center, scale, epsilon);
       else if (isFlat) result[row] = 0;
-      else result[row] = shift(values[row]!, centre) / divisor(scale, epsilon);
+      else result[row] = shift(values[row]!, center) / divisor(scale, epsilon);
     }
   }
   return result;
@@ -75,17 +75,17 @@ function pick(level: StatisticLevel, group: Moments, batch: Moments): Moments {
   }
 }
 
-function rawValue(value: number, centre: Moments, scale: Moments, epsilon: number): number {
-  const shifted = centre.count === 1 ? value : shift(value, centre);
+function rawValue(value: number, center: Moments, scale: Moments, epsilon: number): number {
+  const shifted = center.count === 1 ? value : shift(value, center);
   return shifted / (scale.count === 1 ? 1 + epsilon : divisor(scale, epsilon));
 }
 
-function shift(value: number, centre: Moments): number {
-  return value - centre.mean;
+function shift(value: number, center: Moments): number {
+  return value - center.mean;
 }
 
 function divisor(scale: Moments, epsilon: number): number {
   if (scale === NO_STATISTIC) return 1;
-  // Equal values over an epsilon of 0: what is divided is 0, and 0 / 0 must not be.
+  // Equal values with an epsilon of 0 would give 0 / 0.
   return scale.deviation + epsilon || 1;
 }

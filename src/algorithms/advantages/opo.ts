@@ -1,4 +1,4 @@
-/** OPO: the baseline that lowers the variance most, when the gradient of a sample grows with its length. */
+/** OPO: the baseline that reduces variance most when the gradient of a sample grows with its length. */
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { expectBatch } from "../expect-batch.ts";

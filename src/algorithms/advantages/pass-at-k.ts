@@ -1,4 +1,4 @@
-/** Pass@k: only the best sample of a prompt counts, for what it adds over the second best. */
+/** Pass@k: only the best sample for a prompt counts, by how much it beats the second best. */
 import type { Tensor } from "../../torch/tensor.ts";
 import { expectRange, expectRows } from "../expect-batch.ts";
 import { expectKeys, groupRows } from "./group-rows.ts";
@@ -8,7 +8,7 @@ import { momentsOf } from "./normalize-groups.ts";
 export interface PassAtKOptions {
   /** Divide by the unbiased deviation of the group plus epsilon. Default true. */
   readonly scaleByStd?: boolean;
-  /** Default 1e-6, as verl. */
+  /** Default 1e-6, as in verl. */
   readonly epsilon?: number;
 }
 

@@ -30,8 +30,8 @@ test("reinforce++ discounts across an observation once per loss token", () => {
   expect(reinforcePlusPlus(double([[0, 0, 4]]), mask, { gamma: 0.5 }).returns_BT.toArray()).toEqual([2, 0, 4]);
 });
 
-test("the baseline form centres by group and scales by the batch", () => {
-  // Centred -1, 1 on one token each, and -3, 3: mean 0, variance (1 + 1 + 9 + 9) / 3.
+test("the baseline form centers by group and scales by the batch", () => {
+  // Centered -1, 1 on one token each, and -3, 3: mean 0, variance (1 + 1 + 9 + 9) / 3.
   const mask = tensor([[1], [1], [1], [1]], { dtype: "bool" });
   const advantages = reinforcePlusPlusBaseline(double([1, 3, 0, 6]), mask, [0, 0, 1, 1]);
   const deviation = Math.sqrt(20 / 3);

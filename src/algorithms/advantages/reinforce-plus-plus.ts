@@ -23,8 +23,8 @@ export function reinforcePlusPlus(
 }
 
 /**
- * A_t = whiten(r_i - mean_g) on the tokens of each row: the mean of the group as baseline, the deviation of the batch as
- * scale. A long row weighs more in mean and deviation, since each of its tokens counts.
+ * A_t = whiten(r_i - mean_g) at the tokens of each row: the group's mean as baseline, the batch's deviation as scale. A
+ * long row weighs more in the mean and the deviation, since each of its tokens counts.
  *
  * Source: REINFORCE++-baseline, arXiv:2501.03262, section 3.
  */
@@ -35,7 +35,7 @@ export function reinforcePlusPlusBaseline(
   { singleton = "zero" }: { readonly singleton?: Singleton } = {},
 ): Tensor {
   return tensorScope(() => {
-    const centred_B = normalizeRewards(rewards_B, groupOf, { mean: "group", deviation: "none", singleton });
-    return whiten(toTokens(centred_B, lossMask_BT), lossMask_BT);
+    const centered_B = normalizeRewards(rewards_B, groupOf, { mean: "group", deviation: "none", singleton });
+    return whiten(toTokens(centered_B, lossMask_BT), lossMask_BT);
   });
 }

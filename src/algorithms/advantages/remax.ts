@@ -1,4 +1,4 @@
-/** ReMax: the reward of the greedy reply is the baseline. */
+/** ReMax: the baseline is the reward of the greedy reply. */
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { expectBatch, expectFinite } from "../expect-batch.ts";

@@ -1,18 +1,18 @@
-/** Between one value per row and one per token. */
+/** Conversions between one value per row and one per token. */
 import { arange } from "../../torch/create.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { expectBatch } from "../expect-batch.ts";
 import { zeroOutside } from "../masked.ts";
 
-/** The value of a row on each of its loss tokens, 0 elsewhere. */
+/** The value of each row at all of its loss tokens, 0 elsewhere. */
 export function toTokens(values_B: Tensor, lossMask_BT: Tensor): Tensor {
   expectBatch(lossMask_BT, {}, { values_B });
   return zeroOutside(expandRows(values_B, lossMask_BT), lossMask_BT);
 }
 
 /**
- * The value of a row on its last loss token, 0 elsewhere: where an outcome reward belongs. A row without a loss token
- * has no place for it, and stays 0.
+ * The value of each row at its last loss token, where an outcome reward belongs, and 0 elsewhere. A row without a loss
+ * token stays 0.
  */
 export function toLastToken(values_B: Tensor, lossMask_BT: Tensor): Tensor {
   expectBatch(lossMask_BT, {}, { values_B });
@@ -22,7 +22,7 @@ export function toLastToken(values_B: Tensor, lossMask_BT: Tensor): Tensor {
   return zeroOutside(expandRows(values_B, lossMask_BT), positions_T.eq(last_B));
 }
 
-/** The sum of a row's token rewards, also of those outside of the loss mask: an environment may have put them there. */
+/** The sum of a row's token rewards, including those outside the loss mask, where an environment may have put some. */
 export function sumRewards(rewards_BT: Tensor): Tensor {
   return rewards_BT.sum(1);
 }

@@ -1,7 +1,7 @@
 import { RerollError } from "../../errors/reroll-error.ts";
 
 interface BypassSettings {
-  /** Whether the sampler's log-probs serve as anchor. */
+  /** Whether the sampler's log-probs serve as the anchor. */
   readonly isBypass: boolean;
   /** Passes over the same rollout. */
   readonly numEpochs: number;
@@ -12,9 +12,10 @@ interface BypassSettings {
 /**
  * Refuses bypass mode with more than one epoch, unless told otherwise.
  *
- * In bypass mode the ratio is policy / sampler. It holds two gaps: that of sampler and trainer, which is there before the
- * first update, and that of the updates. With one epoch the second is small. With several, the clip range is spent on the
- * first, and updates stop where sampler and trainer disagree rather than where the policy has moved.
+ * In bypass mode the ratio is policy / sampler. It contains two gaps: the one between sampler and trainer, which is
+ * there before the first update, and the one that updates open. With one epoch the second is small. With several, the
+ * clip range is used up by the first, and updates stop where sampler and trainer disagree rather than where the policy
+ * has moved.
  */
 export function expectBypass({ isBypass, numEpochs, allowsSeveralEpochs = false }: BypassSettings): void {
   if (!isBypass || allowsSeveralEpochs || numEpochs <= 1) return;

@@ -1,4 +1,4 @@
-/** Metrics of a correction: numbers of a whole batch, on the device until they are read together. */
+/** Metrics of a correction: numbers for a whole batch, kept on the device until they are read together. */
 import type { CorrectionMetrics } from "../../flow/batch-statistics.ts";
 import { stack } from "../../torch/create.ts";
 import { tensorScope } from "../../torch/scope.ts";
@@ -13,7 +13,7 @@ export function readCorrectionMetrics(metrics: CorrectionMetrics): Record<string
   return Object.fromEntries(names.map((name, i) => [name, values[i]!]));
 }
 
-/** `true` where a condition holds, as a share of the entries of a mask; the mean is taken in float32, as verl does. */
+/** The share of valid rows for which a condition holds, averaged in float32 as verl does. */
 export function rowShare(condition_B: Tensor, valid_B: Tensor): Tensor {
   const count = valid_B.sum().to("float32").clamp(1);
   return condition_B.logicalAnd(valid_B).sum().to("float32").div(count);
@@ -26,7 +26,7 @@ export function maskedDeviation(values_BT: Tensor, mask_BT: Tensor): Tensor {
   return variance.clamp(0).sqrt().maskedFill(mask_BT.sum().le(1), 0);
 }
 
-/** Mean, unbiased deviation, largest and smallest of the valid rows; 0 where there are too few. */
+/** Mean, unbiased deviation, maximum and minimum over the valid rows; 0 where there are too few. */
 export function rowSummary(values_B: Tensor, valid_B: Tensor): Record<"mean" | "std" | "max" | "min", Tensor> {
   const count = valid_B.sum().to(values_B.dtype);
   const hasNone = count.eq(0);

@@ -2,7 +2,7 @@
  * The options of rollout correction as people write them, and what they mean under each convention.
  *
  * w = policy / sampler. `ratio` reads every threshold as a bound on w; `verl` means what verl's code does with the same
- * string, which differs from its documentation. Past this file nothing depends on the convention.
+ * string, which differs from its documentation. Nothing beyond this file depends on the convention.
  */
 import { RerollError } from "../../errors/reroll-error.ts";
 import { parseBounds, parseUpper, type Threshold } from "./parse-threshold.ts";
@@ -10,15 +10,15 @@ import { parseBounds, parseUpper, type Threshold } from "./parse-threshold.ts";
 type CorrectionConvention = "ratio" | "verl";
 
 export interface RolloutCorrectionOptions {
-  /** Default ratio. */
+  /** How thresholds are read. Default ratio. */
   readonly convention?: CorrectionConvention;
   /** Weights for the loss. Default: none. */
   readonly importance?: ImportanceOptions | null;
   /** Criteria and their thresholds; a token must pass all of them. Default: none. */
   readonly rejections?: Readonly<Partial<Record<RejectionName, Threshold>>>;
   /**
-   * What a rejected token takes with it: itself, or its whole row. Criteria of sequences always reject rows. Default token;
-   * the verl convention knows no other.
+   * What is rejected with a token: only itself, or its whole row. Criteria over sequences always reject rows. Default
+   * token; the verl convention has no other.
    */
   readonly scope?: "token" | "sequence";
 }
@@ -77,7 +77,7 @@ export interface RolloutCorrection {
 
 export interface ImportanceBounds {
   readonly level: "token" | "sequence";
-  /** null: no lower bound. */
+  /** The smallest value kept. null: no lower bound. */
   readonly low: number | null;
   readonly high: number;
   readonly outside: "clip" | "zero";
@@ -89,7 +89,9 @@ export interface Criterion {
   /** Name of the criterion, also in the names of its metrics. */
   readonly name: RejectionName;
   readonly statistic: "weight" | "k1" | "k2" | "k3";
-  /** Over what tokens the statistic is taken. For weights, sum and mean are taken of log w: product and geometric mean. */
+  /**
+   * What the statistic is computed over. For weights, sum and mean are of log w: the product and the geometric mean.
+   */
   readonly over: "token" | "sum" | "mean" | "max";
   readonly low: number | null;
   readonly high: number;

@@ -10,20 +10,21 @@ import type { ImportanceBounds } from "./correction-options.ts";
 /** exp(20) is about 5e8. Logs of weights are kept in [-20, 20] before they are exponentiated, sums after summing. */
 export const LOG_WEIGHT_BOUND = 20;
 
-/** Below this a mean weight is not divided by. */
+/** Smallest mean weight that is divided by. */
 const SMALLEST_MEAN = 1e-8;
 
 interface BoundedWeights {
-  /** 0 outside of the mask. */
+  /** 0 outside the mask. */
   readonly weights_BT: Tensor;
   readonly metrics: CorrectionMetrics;
 }
 
 /**
- * exp(log w) per token, or exp(sum_t log w) per sequence, bounded; divided by its mean where that is asked for.
+ * exp(log w) per token, or exp(sum_t log w) per sequence, bounded, and divided by its mean if self-normalized.
  *
- * Truncated importance sampling: Ionides 2008; for rollouts: Yao et al. 2025 (fengyao.notion.site/off-policy-rl). IcePop
- * zeroes instead: Ling team 2025. `mean` is the mean weight of the whole batch, where these rows are a part of one.
+ * Truncated importance sampling: Ionides 2008; for rollouts: Yao et al. 2025 (fengyao.notion.site/off-policy-rl).
+ * IcePop sets weights to zero instead: Ling team 2025. `mean` is the mean weight of the whole batch if these rows are
+ * only part of it.
  */
 export function importanceWeights(
   logRatio_BT: Tensor,
@@ -41,7 +42,7 @@ export function importanceWeights(
   return { weights_BT: weights_BT.div(factor), metrics: { ...metrics, rollout_is_batch_norm_factor: factor } };
 }
 
-/** What self-normalization divides by: the mean over tokens, or over the sequences that have any. */
+/** The divisor of self-normalization: the mean over tokens, or over the sequences that have any. */
 function meanWeight(weights_BT: Tensor, mask_BT: Tensor, level: "token" | "sequence"): Tensor {
   if (level === "token") return maskedMean(weights_BT, mask_BT);
   return rowSummary(maskedMean(weights_BT, mask_BT, 1), mask_BT.sum(1).gt(0)).mean;
@@ -68,7 +69,7 @@ interface Weights {
   readonly mask_BT: Tensor;
 }
 
-// The names, and what each of them is taken over, are verl's.
+// The names, and what each metric is computed over, are verl's.
 function weightMetrics(weights: Weights, bounds: ImportanceBounds): CorrectionMetrics {
   const { weights_BT, raw_BT, mask_BT } = weights;
   const low = bounds.low ?? 1 / bounds.high;
@@ -107,7 +108,7 @@ function rowExtremes({ logSum_B }: Weights, low: number, high: number): Correcti
   };
 }
 
-// Over all rows, empty ones with a mean of 0 among them, as in verl.
+// Over all rows, including empty ones with a mean of 0, as in verl.
 function sequenceMetrics({ weights_BT, raw_BT, mask_BT }: Weights, low: number, high: number): CorrectionMetrics {
   const mean_B = maskedMean(weights_BT, mask_BT, 1);
   const rawMean_B = maskedMean(raw_BT, mask_BT, 1);

@@ -29,7 +29,7 @@ export function offPolicyMetrics({
     rollout_ppl: sampler_B.exp().mean(),
     rollout_log_ppl: sampler_B.mean(),
     kl: maskedMean(logRatio_BT.neg(), lossMask_BT),
-    // Not kept in bounds, as in verl: an infinity here is a finding.
+    // Not bounded, as in verl: an infinity here is a finding.
     k3_kl: maskedMean(logRatio_BT.exp().sub(logRatio_BT).sub(1), lossMask_BT),
     log_ppl_diff: gap_B.mean(),
     log_ppl_abs_diff: gap_B.abs().mean(),

@@ -15,11 +15,11 @@ interface OffPolicySequenceMaskOptions {
 }
 
 /**
- * The loss mask without sequences that were bad and are no longer the policy's own: mean advantage below 0 and
- * mean_t (sampler - policy) above the threshold.
+ * The loss mask without bad sequences that the policy would no longer produce: mean advantage below 0 and mean_t
+ * (sampler - policy) above the threshold.
  *
- * Learning from one's own mistakes helps; learning from those of an older policy destabilizes. DeepSeek-V3.2
- * (arXiv:2512.02556), off-policy sequence masking. A sequence with a NaN or infinite mean is dropped.
+ * Learning from the policy's own mistakes helps; learning from those of an older policy destabilizes training.
+ * DeepSeek-V3.2 (arXiv:2512.02556), off-policy sequence masking. A sequence with a NaN or infinite mean is dropped.
  */
 export function offPolicySequenceMask(
   inputs: OffPolicySequenceMaskInputs,

@@ -15,12 +15,12 @@ export interface OutlierMaskOptions {
   readonly of: "ratio" | "difference";
   readonly low: number;
   readonly high: number;
-  /** What an outlier takes with it: itself, or its whole row (a veto). */
+  /** What is dropped with an outlier: only itself, or its whole row (a veto). */
   readonly scope: "token" | "sequence";
 }
 
 /**
- * The loss mask without tokens whose probability under policy and sampler is too different.
+ * The loss mask without tokens whose probabilities under policy and sampler differ too much.
  *
  * A guard against broken samples, with wide bounds: ratios in [1e-4, 100] in SkyRL, a veto below 1e-4 in slime, and
  * differences in [-0.2, 0.2] in ROLL. Tokens with NaN or infinite log-probs are outliers.

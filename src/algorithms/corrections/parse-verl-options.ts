@@ -1,5 +1,5 @@
 /**
- * verl's rollout-correction options, as they stand in its YAML files and on its command line.
+ * verl's rollout-correction options, as written in its YAML files and on its command line.
  *
  * Keys may carry the prefix `algorithm.rollout_correction.`; values may be typed or text ("null", "true", "2.0").
  */
@@ -7,11 +7,11 @@ import { RerollError } from "../../errors/reroll-error.ts";
 import type { ImportanceOptions, RejectionName, RolloutCorrectionOptions } from "./correction-options.ts";
 import { parseBounds, type Threshold } from "./parse-threshold.ts";
 
-/** What verl's options say. */
+/** The correction that verl's options describe. */
 export interface VerlCorrection {
-  /** With convention verl. */
+  /** The options of the correction, with convention verl. */
   readonly correction: RolloutCorrectionOptions;
-  /** Whether the sampler's log-probs serve as anchor. */
+  /** Whether the sampler's log-probs serve as the anchor. */
   readonly isBypass: boolean;
   /** The loss in bypass mode. */
   readonly lossType: "ppo_clip" | "reinforce";
@@ -41,8 +41,8 @@ export function parseVerlOptions(options: Readonly<Record<string, unknown>>): Ve
 }
 
 /**
- * Reads the overrides of a verl command, as in `algorithm.rollout_correction.rollout_is=token`. Other keys are left out;
- * quotes and backslashes around a value are taken off.
+ * Reads the overrides of a verl command, as in `algorithm.rollout_correction.rollout_is=token`. Other keys are ignored;
+ * quotes and backslashes around a value are removed.
  */
 export function parseVerlOverrides(overrides: readonly string[]): VerlCorrection {
   const entries = overrides
@@ -71,7 +71,7 @@ function readImportance(values: Record<Key, unknown>): ImportanceOptions | null 
   const threshold = readThreshold("rollout_is_threshold", values.rollout_is_threshold);
   const isSelfNormalized = readFlag("rollout_is_batch_normalize", values.rollout_is_batch_normalize);
   if (threshold !== null) parseBounds("rollout_is_threshold", threshold);
-  // As in verl, a threshold or a normalization without a level has no effect: verl's defaults carry one.
+  // As in verl, a threshold or a normalization without a level has no effect: verl's defaults contain one.
   if (level === null || threshold === null) return null;
   if (level === "token" || level === "sequence") return { level, threshold, isSelfNormalized };
   throw invalid("rollout_is", "null, token or sequence", level);

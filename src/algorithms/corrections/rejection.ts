@@ -1,4 +1,6 @@
-/** Which tokens are too far off-policy to train on, by criteria that all must hold, with verl's metrics for each. */
+/**
+ * Rejects tokens that are too far off-policy to train on, by criteria that must all hold, with verl's metrics for each.
+ */
 
 import type { CorrectionMetrics } from "../../flow/batch-statistics.ts";
 import type { Tensor } from "../../torch/tensor.ts";
@@ -23,7 +25,7 @@ export function rejectTokens(logRatio_BT: Tensor, mask_BT: Tensor, criteria: rea
     metrics: {
       ...Object.assign({}, ...tested.map(({ metrics }) => metrics)),
       rollout_rs_masked_fraction: maskedMean(rejected_BT.to(logRatio_BT.dtype), mask_BT),
-      // Over all rows, empty ones among them, as in verl.
+      // Over all rows, including empty ones, as in verl.
       rollout_rs_seq_masked_fraction: anyInRow(rejected_BT).to("float32").mean(),
     },
   };
@@ -50,7 +52,7 @@ function testCriterion(logRatio_BT: Tensor, mask_BT: Tensor, criterion: Criterio
 }
 
 interface Statistic {
-  /** What is compared with the bounds, the same at all tokens of a row for criteria of sequences. */
+  /** The value compared with the bounds; criteria over sequences have the same one at all tokens of a row. */
   readonly value_BT: Tensor;
   /** The statistic of a sequence; for token criteria the mean over its tokens. */
   readonly value_B: Tensor;

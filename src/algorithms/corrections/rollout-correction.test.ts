@@ -39,7 +39,7 @@ test("IcePop is an option of the ratio convention", () => {
   expect(run([[0.25, 1, 4]], { importance }).weights).toEqual(close(0, 1, 0));
 });
 
-test("the weight of a sequence is the product of its tokens, 0 outside of the mask", () => {
+test("the weight of a sequence is the product of its tokens, 0 outside the mask", () => {
   const importance = { level: "sequence", threshold: 10 } as const;
   const mask = [
     [1, 1, 0],
@@ -115,7 +115,7 @@ test("with scope sequence a rejected token takes its row with it", () => {
     [1, 1],
   ];
   expect(run(ratios, { rejections: { token_k1: 2 }, scope: "sequence" }).mask).toEqual([0, 0, 1, 1]);
-  // A bad token outside of the mask rejects nothing.
+  // A bad token outside the mask rejects nothing.
   const masked = run(ratios, { rejections: { token_k1: 2 }, scope: "sequence" }, [
     [1, 0],
     [1, 1],

@@ -1,11 +1,11 @@
 /**
- * Correction for tokens that other weights have sampled: importance weights and a smaller loss mask.
+ * Correction for tokens that were sampled by other weights: importance weights and a smaller loss mask.
  *
  * In: log-probs of sampler and policy. Out: weights for the loss, the mask without rejected tokens, and metrics under
  * `rollout_corr/`. Nothing here has a gradient, and nothing is read back from the device.
  *
- * Run it once on a whole batch, with the anchor's log-probs as `policyLogprobs_BT`, before advantages and denominators are
- * computed with the new mask. In bypass mode, where the anchor is the sampler, it runs inside of the loss: see
+ * Run it once on a whole batch, with the anchor's log-probs as `policyLogprobs_BT`, before advantages and denominators
+ * are computed with the new mask. In bypass mode, where the anchor is the sampler, it runs inside the loss: see
  * losses/policy/bypass.ts.
  */
 
@@ -26,14 +26,17 @@ interface RolloutCorrectionInputs {
   /** Log-probs of the distribution that the tokens were sampled from. */
   readonly samplerLogprobs_BT: Tensor;
   readonly lossMask_BT: Tensor;
-  /** The mean weight of the whole batch, for self-normalization where these rows are a part of it. Default: of these rows. */
+  /**
+   * The mean weight of the whole batch, for self-normalization when these rows are only part of it. Default: the mean
+   * over these rows.
+   */
   readonly meanWeight?: Tensor;
 }
 
 export interface CorrectedRollout {
-  /** null where no weights were asked for. */
+  /** Importance weights; null if none were asked for. */
   readonly weights_BT: Tensor | null;
-  /** May be empty: all tokens can be rejected, and the loss is then 0. */
+  /** The loss mask without rejected tokens. It may be empty, and the loss is then 0. */
   readonly lossMask_BT: Tensor;
   readonly metrics: CorrectionMetrics;
 }
@@ -41,8 +44,8 @@ export interface CorrectedRollout {
 /**
  * Weighs and rejects tokens. `correction` comes from `resolveCorrection`.
  *
- * Tokens with NaN or infinite log-probs are rejected, whatever the criteria, take no part in any statistic, and are counted
- * in `rollout_corr/nonfinite_fraction`. Over an empty mask the metrics are those of nothing: 0, or 1 for perplexities.
+ * Tokens with NaN or infinite log-probs are rejected, whatever the criteria, are left out of every statistic, and are
+ * counted in `rollout_corr/nonfinite_fraction`. Over an empty mask every metric is 0, or 1 for perplexities.
  */
 export function correctRollout(inputs: RolloutCorrectionInputs, correction: RolloutCorrection): CorrectedRollout {
   const { policyLogprobs_BT, samplerLogprobs_BT, lossMask_BT } = inputs;

@@ -11,9 +11,15 @@ interface StalenessMaskInputs {
 export interface StalenessMaskOptions {
   /** The version of the weights being trained. */
   readonly currentVersion: number;
-  /** Tokens sampled by weights more than this many versions old are dropped. 0: only by the current ones. */
+  /**
+   * Tokens sampled by weights that are more than this many versions old are dropped. 0: only tokens of the current
+   * weights are kept.
+   */
   readonly maxStaleness: number;
-  /** What a stale token takes with it: itself, or its whole row. A reply can span versions when weights change in flight. */
+  /**
+   * What is dropped with a stale token: only itself, or its whole row. A reply can span versions when weights change in
+   * flight.
+   */
   readonly scope: "token" | "sequence";
 }
 

@@ -1,4 +1,4 @@
-/** The coefficient of a KL penalty over time: a state, and the step from one state to the next. */
+/** The coefficient of a KL penalty over time: a state, and how it moves from one step to the next. */
 import { RerollError } from "../../errors/reroll-error.ts";
 import { expectPositive, expectRange } from "../expect-batch.ts";
 
@@ -8,14 +8,14 @@ export type KlController =
   | {
       readonly type: "adaptive";
       readonly coefficient: number;
-      /** The KL per token to hold. */
+      /** Target KL per token. */
       readonly targetKl: number;
-      /** How many steps a full correction is spread over, in the unit of `numSteps`. */
+      /** Number of steps over which a full correction is spread, in the unit of `numSteps`. */
       readonly horizon: number;
     };
 
 /**
- * The controller after `numSteps` steps at a measured KL. Fixed stays as it is. Adaptive follows
+ * The controller after `numSteps` steps at a measured KL. A fixed one stays as it is. An adaptive one follows
  *
  * coefficient (1 + clip(kl / targetKl - 1, -0.2, 0.2) numSteps / horizon)
  *

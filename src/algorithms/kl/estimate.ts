@@ -20,14 +20,14 @@ import { expectAlike } from "../expect-batch.ts";
 
 export type KlForm = "k1" | "k2" | "k3" | "abs";
 
-/** A form for the value and one for the gradient; where they differ, the gradient goes straight through. */
+/** A form for the value and one for the gradient; where they differ, the estimate is straight-through. */
 export interface KlEstimator {
   readonly value: KlForm;
   readonly gradient: KlForm;
 }
 
 /**
- * The estimate for each token, of the shape of the log-probs. Log-probs whose difference is NaN count as equal, and
+ * The estimate for each token, in the shape of the log-probs. Log-probs whose difference is NaN count as equal, and
  * infinite differences as 20 or -20; neither has a gradient. Gradients flow to the policy only.
  *
  * @example klEstimate(policyLogprobs_BT, referenceLogprobs_BT, parseKlEstimator("k3+"))

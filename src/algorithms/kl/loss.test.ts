@@ -5,7 +5,7 @@ import { globalDenominators } from "../reduce.ts";
 import { parseKlEstimator } from "./estimate.ts";
 import { klLoss } from "./loss.ts";
 
-test("the KL loss reduces the estimate and scales it, and its gradient is zero outside of the mask", () => {
+test("the KL loss reduces the estimate and scales it, and its gradient is zero outside the mask", () => {
   const policyLogprobs_BT = tensor([[-1, -3, Number.NaN]], { dtype: "float64" });
   policyLogprobs_BT.requiresGrad = true;
   const lossMask_BT = tensor([[1, 1, 0]], { dtype: "bool" });

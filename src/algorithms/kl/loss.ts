@@ -12,7 +12,7 @@ interface KlLossInputs extends LossRows {
 }
 
 export interface KlLossOptions {
-  /** Beta: what a unit of KL costs. */
+  /** Beta: the cost of one unit of KL. */
   readonly coefficient: number;
   readonly estimator: KlEstimator;
   readonly reduction: Reduction;

@@ -6,7 +6,7 @@ import { expectBatch, expectRange } from "../expect-batch.ts";
 import { maskedMean, zeroOutside } from "../masked.ts";
 
 /**
- * r_t - coefficient KL_t on loss tokens, r_t elsewhere. A constant: the penalty acts through the advantages.
+ * r_t - coefficient KL_t on loss tokens, r_t elsewhere. It has no gradient: the penalty acts through the advantages.
  *
  * Source: arXiv:1909.08593, eq. 2, per token as in InstructGPT.
  */
@@ -17,8 +17,8 @@ export function penalizeRewards(rewards_BT: Tensor, kl_BT: Tensor, lossMask_BT: 
 }
 
 /**
- * The KL that an adaptive controller steers by: the mean over tokens of each row, then over all rows, as verl measures
- * it. A row without loss tokens counts as 0.
+ * The KL that an adaptive controller is steered by: the mean over the tokens of each row, then over all rows, as verl
+ * measures it. A row without loss tokens counts as 0.
  */
 export function measureKl(kl_BT: Tensor, lossMask_BT: Tensor): number {
   expectBatch(lossMask_BT, { kl_BT });

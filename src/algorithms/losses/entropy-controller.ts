@@ -1,4 +1,4 @@
-/** The coefficient of the entropy bonus over time: a state, and the step from one state to the next. */
+/** The coefficient of the entropy bonus over time: a state, and how it moves from one step to the next. */
 import { RerollError } from "../../errors/reroll-error.ts";
 import { expectRange } from "../expect-batch.ts";
 
@@ -10,7 +10,7 @@ export type EntropyController =
       readonly coefficient: number;
       /** The entropy per token to keep, in nats. */
       readonly target: number;
-      /** Added to the coefficient when the entropy is below the target, taken off when above. */
+      /** Added to the coefficient when the entropy is below the target, subtracted when it is above. */
       readonly stepSize: number;
       readonly smallest: number;
       readonly largest: number;
@@ -19,7 +19,7 @@ export type EntropyController =
     };
 
 /**
- * The controller after a step with a measured entropy. Fixed stays as it is. Adaptive follows
+ * The controller after a step with a measured entropy. A fixed one stays as it is. An adaptive one follows
  *
  * coefficient <- clamp(coefficient + stepSize sign(target - entropy), smallest, largest)
  *
@@ -42,7 +42,7 @@ export function updateEntropyController(controller: EntropyController, measuredE
   return { ...controller, coefficient: Math.min(Math.max(moved, smallest), largest), entropy: measuredEntropy };
 }
 
-/** What the next loss uses. An adaptive bonus is off while the entropy lies above its target. */
+/** The coefficient of the next loss. An adaptive bonus is off while the entropy is above its target. */
 export function entropyCoefficient(controller: EntropyController): number {
   if (controller.type === "fixed" || controller.entropy === null) return controller.coefficient;
   return controller.entropy <= controller.target ? controller.coefficient : 0;

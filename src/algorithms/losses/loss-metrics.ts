@@ -1,6 +1,4 @@
-/**
- * Metrics of losses: sums and counts on the device, so that those of microbatches and ranks add up to those of the batch.
- */
+/** Metrics of losses: sums and counts on the device, which add up over microbatches and ranks. */
 import type { LossMetrics, MetricSum } from "../../flow/batch-statistics.ts";
 import { stack } from "../../torch/create.ts";
 import { tensorScope } from "../../torch/scope.ts";

@@ -1,10 +1,10 @@
-/** What a loss returns, and how it becomes the share of one part in the loss of its batch. */
+/** What a loss returns, and how that becomes a part's share of the batch loss. */
 
 import type { Denominators, LossMetrics } from "../../flow/batch-statistics.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { type LossRows, type Reduction, reduceLoss, reduceSequenceLoss } from "../reduce.ts";
 
-/** A loss with a value per token. It is 0, with gradient 0, outside of the loss mask. */
+/** A loss with a value per token. It is 0, with gradient 0, outside the loss mask. */
 export interface TokenLoss {
   readonly level: "token";
   readonly loss_BT: Tensor;

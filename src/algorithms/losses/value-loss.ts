@@ -15,7 +15,9 @@ interface ValueLossInputs {
 }
 
 export interface ValueLossOptions {
-  /** How far a prediction may move from the old one before it has no gradient; in units of the return. null: no clip. */
+  /**
+   * How far a prediction may move from the old one before it loses its gradient, in units of the return. null: no clip.
+   */
   readonly valueClip: number | null;
 }
 

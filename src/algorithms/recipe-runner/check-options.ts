@@ -1,9 +1,13 @@
-/** Options that are valid one by one and contradict each other. Checked when a recipe is built, before anything runs. */
+/**
+ * Finds options that are valid on their own but contradict each other, when a recipe is built and before anything runs.
+ */
 import { RerollError } from "../../errors/reroll-error.ts";
 import { expectBypass } from "../corrections/bypass-check.ts";
 import type { CommonOptions } from "./recipe-options.ts";
 
-/** Throws a `CONTRADICTORY_OPTIONS` error that starts with the key, `path` being where the options stand. */
+/**
+ * Throws a `CONTRADICTORY_OPTIONS` error that starts with the key, `path` being where the options are in the run file.
+ */
 export function checkOptions(options: CommonOptions, path: string): void {
   checkClip(options, path);
   checkBypass(options, path);
@@ -38,7 +42,7 @@ export function contradiction(message: string): RerollError {
 
 function checkClip(options: CommonOptions & { readonly clipLow?: unknown; readonly clipHigh?: unknown }, path: string) {
   const { clipLow, clipHigh } = options;
-  // A clipLow of 1 is no lower bound, and leaves nothing to compare with.
+  // A clipLow of 1 is not a lower bound, and leaves nothing to compare with.
   if (typeof clipLow !== "number" || typeof clipHigh !== "number" || clipHigh >= clipLow || clipLow === 1) return;
   throw contradiction(
     `${path}.clipHigh must be at least ${path}.clipLow: got ${clipHigh} and ${clipLow}. Set clipHigh to ${clipLow} or more.`,

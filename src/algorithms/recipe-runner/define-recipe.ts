@@ -13,7 +13,7 @@ import type { RecipePlan } from "./recipe-plan.ts";
 import { scoreBatch } from "./score-batch.ts";
 
 export interface RecipeDefinition<Schema extends z.ZodObject = z.ZodObject> {
-  /** Feeds the docs and editors through `z.toJSONSchema(options, { io: "input" })`. */
+  /** Feeds docs and editors through `z.toJSONSchema(options, { io: "input" })`. */
   readonly options: Schema;
   /** Checks a choice such as `{ type: "grpo", clipHigh: 0.28 }` and puts the recipe together. */
   readonly build: (choice: unknown, path?: string) => Recipe;
@@ -59,7 +59,7 @@ function createRecipe(options: CommonOptions & { readonly type: string }, pieces
 function correctsSampler({ correction, bypass, outliers }: CommonOptions, { policy }: RecipePieces): boolean {
   if (outliers !== null || policy.weighsSampler === "always") return true;
   if (bypass === null) return correction !== null;
-  // The weights of the correction are not applied on top of a ratio that takes their place.
+  // The correction's weights are not applied on top of a ratio that takes their place.
   const isWeighted = bypass.loss === "reinforce" || !policy.hasRatio;
   const weighs = correction !== null && correction.importance !== null && isWeighted;
   const rejects = correction !== null && Object.keys(correction.rejections).length > 0;

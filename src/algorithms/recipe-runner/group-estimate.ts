@@ -2,7 +2,7 @@ import { type GroupRelativeOptions, groupRelative } from "../advantages/group-re
 import type { Estimator } from "./recipe.ts";
 import { rowEstimate } from "./row-estimate.ts";
 
-/** Rewards against their group, which most recipes without a critic share. */
+/** Rewards relative to their group, the estimator of most recipes without a critic. */
 export function groupEstimate({
   scale,
   singleton,

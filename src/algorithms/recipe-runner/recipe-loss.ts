@@ -15,7 +15,7 @@ import type { LossRows } from "../reduce.ts";
 import type { PolicyPieceInputs } from "./recipe.ts";
 import type { RecipePlan } from "./recipe-plan.ts";
 
-/** This part's share of the batch loss. Who calls it frees what it makes: wrap the microbatch in a `tensorScope`. */
+/** This part's share of the batch loss. The caller frees what it makes: wrap the microbatch in a `tensorScope`. */
 export function recipeLoss(plan: RecipePlan, microbatch: Microbatch, denominators: Denominators): RecipeLoss {
   const corrected = correct(plan, microbatch);
   const { groupOf, trajectoryOf, rowWeights_B, lossMask_BT } = microbatch.rows;
@@ -52,7 +52,7 @@ export function lossCorrectionMetrics(
   return uncorrectedMetrics({ policyLogprobs_BT: update.policyLogprobs_BT, samplerLogprobs_BT, lossMask_BT });
 }
 
-/** What is left of the sampled tokens after the rejections of the loss. Before them, it is what score has left. */
+/** The share of sampled tokens left after rejections in the loss, or after `score` if the loss rejects none. */
 function keptMetric(plan: RecipePlan, { rows }: Microbatch, { lossMask_BT }: Corrected): LossMetrics[] {
   if (!correctsInLoss(plan)) return [];
   return [{ "score/kept_fraction": { sum: lossMask_BT.sum(), count: rows.numSampled_B.sum() } }];
@@ -71,8 +71,8 @@ interface Corrected {
 }
 
 /**
- * Weights and mask for these rows: those of score, or in bypass mode those of the policy at this moment. Rejections of
- * bypass mode stay in the denominators, which were counted before.
+ * Weights and mask for these rows: the ones from `score`, or in bypass mode those of the current policy. Tokens
+ * rejected in bypass mode stay in the denominators, which were counted before.
  */
 function correct(
   { options, correction, pieces }: RecipePlan,

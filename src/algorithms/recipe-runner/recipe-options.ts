@@ -11,17 +11,19 @@ const correction = z.strictObject({
   convention: z
     .enum(["ratio", "verl"])
     .default("ratio")
-    .describe("How thresholds are read: as bounds on policy / sampler, or as verl's code reads them."),
+    .describe("How thresholds are read: as bounds on policy / sampler (ratio), or the way verl's code reads them."),
   importance: z
     .strictObject({
       level: z
         .enum(["token", "sequence"])
-        .describe("A weight per token, or the product over the sequence, which is one row."),
-      threshold: threshold.describe('Bounds of the weights: an upper one, or "low_high".'),
+        .describe("One weight per token, or one per sequence (row): the product of its token weights."),
+      threshold: threshold.describe(
+        'Bounds on the weights: "low_high", or a single t, which means 1/t to t under ratio and at most t under verl.',
+      ),
       outside: z
         .enum(["clip", "zero"])
         .exactOptional()
-        .describe("What becomes of weights out of bounds. Default: clip."),
+        .describe("Whether weights out of bounds are clipped or set to zero. Default: clip."),
       isSelfNormalized: z.boolean().default(false).describe("Divide the weights by their mean over the batch."),
     })
     .nullable()
@@ -31,11 +33,11 @@ const correction = z.strictObject({
     .partialRecord(z.enum([...REJECTION_NAMES, "token", "sequence", "geometric"]), threshold)
     .default({})
     .describe("Rejection criteria and their thresholds; a token must pass all of them."),
-  scope: scope.default("token").describe("What is rejected: the token alone, or its whole row."),
+  scope: scope.default("token").describe("Reject the token alone, or its whole row."),
 });
 
 const overlong = z.strictObject({
-  maxTokens: z.int().positive().describe("The longest trajectory allowed, in loss tokens of all its turns."),
+  maxTokens: z.int().positive().describe("Maximum length of a trajectory, in loss tokens over all its turns."),
   bufferTokens: z.int().positive().describe("How many tokens before maxTokens the penalty starts to grow."),
   penalty: z.number().min(0).default(1).describe("The penalty at maxTokens and beyond."),
 });
@@ -43,10 +45,10 @@ const overlong = z.strictObject({
 const outliers = z.strictObject({
   of: z
     .enum(["ratio", "difference"])
-    .describe("What is compared: the ratio or the difference of anchor and sampler probabilities."),
-  low: z.number().describe("The smallest ratio or difference kept."),
-  high: z.number().describe("The largest ratio or difference kept."),
-  scope: scope.default("token").describe("What is dropped: the token alone, or its whole row."),
+    .describe("Quantity to compare: the ratio or the difference of anchor and sampler probabilities."),
+  low: z.number().describe("Smallest ratio or difference that is kept."),
+  high: z.number().describe("Largest ratio or difference that is kept."),
+  scope: scope.default("token").describe("Drop the token alone, or its whole row."),
 });
 
 const entropy = z.discriminatedUnion("type", [
@@ -62,12 +64,16 @@ const entropy = z.discriminatedUnion("type", [
 ]);
 
 const klReward = z.strictObject({
-  coefficient: z.number().min(0).describe("Cost of one nat of KL; where it adapts, the value to start from."),
+  coefficient: z.number().min(0).describe("Cost of one nat of KL. With adaptive, the initial one."),
   estimator: klEstimator.default("k1").describe("Estimator of the KL."),
   adaptive: z
     .strictObject({
-      targetKl: z.number().positive().describe("The KL per token to hold."),
-      horizon: z.number().positive().default(10_000).describe("Trajectories over which a full correction is spread."),
+      targetKl: z.number().positive().describe("Target KL per token."),
+      horizon: z
+        .number()
+        .positive()
+        .default(10_000)
+        .describe("Number of trajectories over which a full correction is spread."),
     })
     .nullable()
     .default(null)
@@ -80,8 +86,8 @@ const klLoss = z.strictObject({
 });
 
 /**
- * Options of every recipe. All that changes an algorithm is off by default: a KL term needs the log-probs of a reference,
- * and a correction has thresholds that depend on the run.
+ * Options of every recipe. Anything that changes an algorithm is off by default: a KL term needs the log-probs of a
+ * reference, and a correction has thresholds that depend on the run.
  */
 export const commonOptions = {
   numEpochs: z.int().min(1).default(1).describe("Passes over each rollout."),
@@ -91,8 +97,8 @@ export const commonOptions = {
       loss: z
         .enum(["recipe", "reinforce"])
         .default("recipe")
-        .describe("Which loss to use: the recipe's own, taken against the sampler, or -w A log policy."),
-      allowsSeveralEpochs: z.boolean().default(false).describe("Allow more than one epoch all the same."),
+        .describe("Loss to use: the recipe's own with the sampler as anchor, or -w A log policy."),
+      allowsSeveralEpochs: z.boolean().default(false).describe("Allow more than one epoch anyway."),
     })
     .nullable()
     .default(null)
@@ -106,10 +112,13 @@ export const commonOptions = {
     .default(null)
     .describe("Drop sequences with a negative advantage that the policy would no longer produce (DeepSeek-V3.2)."),
   staleness: z
-    .strictObject({ max: z.int().min(0), scope: scope.default("token") })
+    .strictObject({
+      max: z.int().min(0).describe("Maximum staleness of a token, in training steps."),
+      scope: scope.default("token").describe("Drop the token alone, or its whole row."),
+    })
     .nullable()
     .default(null)
-    .describe("Drop tokens whose weights are more than this many training steps old."),
+    .describe("Drop tokens that are too stale."),
   masksTruncated: z.boolean().default(false).describe("Do not train on trajectories that a limit cut short."),
   dropsFlatGroups: z
     .boolean()
@@ -125,12 +134,15 @@ export const commonOptions = {
     .nullable()
     .default(null)
     .describe("Clip the reward of each token to this magnitude, after shaping and before the KL penalty."),
-  klReward: klReward.nullable().default(null).describe("KL to the reference, charged to the reward per token."),
-  klLoss: klLoss.nullable().default(null).describe("KL to the reference, as a term of the loss."),
+  klReward: klReward
+    .nullable()
+    .default(null)
+    .describe("Subtract the KL to the reference from the reward of each token."),
+  klLoss: klLoss.nullable().default(null).describe("Add the KL to the reference to the loss."),
   entropy: entropy
     .nullable()
     .default(null)
-    .describe("Entropy bonus: with a fixed coefficient, or one that holds a target."),
+    .describe("Entropy bonus, with a fixed coefficient or one that adapts to hold a target entropy."),
   whitensAdvantages: z.boolean().default(false).describe("Scale advantages to mean 0 and variance 1 over all tokens."),
   advantageClip: z.number().positive().nullable().default(null).describe("Clip advantages to this magnitude."),
 } as const;
@@ -145,7 +157,7 @@ export function recipeOptions<const Type extends string, Shape extends z.core.$Z
   return z.strictObject({ type: z.literal(type), ...commonOptions, ...shape });
 }
 
-/** The range of ratios. */
+/** The clip range of the ratio. */
 export function clipOptions(low: number, high: number) {
   return {
     clipLow: z.number().min(0).max(1).default(low).describe("Ratios below 1 - clipLow are clipped."),
@@ -182,7 +194,7 @@ export function reductionOption(initial: Reduction) {
         z.strictObject({ type: z.literal("prompt-mean") }),
       ])
       .default(initial)
-      .describe("What token losses are divided by: per token, trajectory, row (seq) or prompt."),
+      .describe("How token losses are averaged: over tokens, trajectories, rows (seq) or prompts."),
   } as const;
 }
 
@@ -192,9 +204,7 @@ export function scaleOption(initial: "group-std" | "batch-std" | "none") {
     scale: z
       .enum(["group-std", "batch-std", "none"])
       .default(initial)
-      .describe(
-        "What centered rewards are divided by: the standard deviation of the group, that of the batch, or nothing.",
-      ),
+      .describe("Divide centered rewards by the standard deviation of the group, by that of the batch, or by nothing."),
     ...singletonOption,
   } as const;
 }
@@ -209,5 +219,5 @@ export const singletonOption = {
 
 /** The discount per loss token. */
 export const gammaOption = {
-  gamma: z.number().min(0).max(1).default(1).describe("Discount per loss token."),
+  gamma: z.number().min(0).max(1).default(1).describe("Discount factor per loss token."),
 } as const;

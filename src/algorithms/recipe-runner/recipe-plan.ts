@@ -2,7 +2,7 @@ import type { RolloutCorrection } from "../corrections/correction-options.ts";
 import type { BatchInput, RecipePieces } from "./recipe.ts";
 import type { CommonOptions } from "./recipe-options.ts";
 
-/** A recipe before it meets data: what score and loss are told. */
+/** A recipe before it meets data: everything that `score` and `loss` need to know. */
 export interface RecipePlan {
   readonly type: string;
   readonly options: CommonOptions;

@@ -1,8 +1,8 @@
 /**
  * What a recipe is: an algorithm, put together from pieces, with its options settled.
  *
- * `score` runs once on the whole rollout and holds everything that needs to see all of it; `loss` runs on any part of the
- * scored batch. Both are pure: what changes over a run is in the state, which the caller keeps.
+ * `score` runs once on the whole rollout and does everything that needs to see all of it; `loss` runs on any part of
+ * the scored batch. Both are pure: what changes over a run is in the state, which the caller keeps.
  */
 
 import type { CorrectionMetrics, Denominators } from "../../flow/batch-statistics.ts";
@@ -17,15 +17,15 @@ import type { Reduction } from "../reduce.ts";
 
 export interface Recipe {
   readonly type: string;
-  /** What the batch must hold beside the fields that it always has. */
+  /** Inputs that the batch must hold besides the fields it always has. */
   readonly needs: readonly BatchInput[];
   /** Whether a microbatch must hold `entropies_BT`. */
   readonly needsEntropies: boolean;
   /** Whether a microbatch must hold `values_BT`. */
   readonly hasCritic: boolean;
   /**
-   * Whether the loss corrects for the weights that sampled, however old they are: by importance weights, or by leaving out
-   * what they disagree about. A clip range around the sampler is no such correction.
+   * Whether the loss corrects for the weights that sampled, however old they are: by importance weights, or by leaving
+   * out tokens they disagree about. A clip range around the sampler is not such a correction.
    */
   readonly correctsSampler: boolean;
   /** Passes over each rollout. */
@@ -58,7 +58,7 @@ export type BatchInput =
   | "versions"
   | "stateOf";
 
-/** What changes from step to step. Plain data, so that a checkpoint can hold it. */
+/** The state that changes from step to step. Plain data, so that a checkpoint can hold it. */
 export interface RecipeState {
   readonly klReward: KlController | null;
   readonly entropy: EntropyController | null;
@@ -66,19 +66,19 @@ export interface RecipeState {
 
 /** Measurements that steer the controllers. */
 export interface Measured {
-  /** `score/reference_kl` of the rollout. Read where KL is a reward. */
+  /** `score/reference_kl` of the rollout. Read if KL is part of the reward. */
   readonly referenceKl?: number;
-  /** `policy/entropy` of the step. Read where there is an entropy bonus. */
+  /** `policy/entropy` of the step. Read if there is an entropy bonus. */
   readonly entropy?: number;
   /** Trajectories of the rollout: the unit of the KL controller's horizon. */
   readonly numTrajectories: number;
 }
 
-/** What an algorithm is made of. Rewards, corrections, KL and entropy are common to all: see score-batch.ts. */
+/** The pieces of an algorithm. Rewards, corrections, KL and entropy are common to all: see score-batch.ts. */
 export interface RecipePieces {
   readonly estimate: Estimator;
   /**
-   * What the estimator takes for a row: a whole trajectory, its rows joined in the order of turns, so that forks change
+   * What the estimator sees as a row: a whole trajectory, its rows joined in the order of turns, so that forks change
    * nothing (the default), or each row by itself, as a step of an agent.
    */
   readonly estimatesOver?: "trajectories" | "steps";
@@ -96,11 +96,11 @@ export type Estimator = (inputs: EstimateInputs) => Estimate;
 /** What estimators read. B counts trajectories, or steps: see `RecipePieces.estimatesOver`. */
 export interface EstimateInputs
   extends Pick<TokenBatch, "groupOf" | "isTruncated" | "values_BT" | "bootstrapValues_B" | "greedyRewards_B"> {
-  /** Shaped, and with the KL penalty where there is one. */
+  /** Rewards after shaping and, if there is one, the KL penalty. */
   readonly rewards_BT: Tensor;
   /** Sum of the rewards of a trajectory or step. */
   readonly rewards_B: Tensor;
-  /** Without masked and rejected tokens. */
+  /** The loss mask without masked and rejected tokens. */
   readonly lossMask_BT: Tensor;
   /** For estimators over steps. */
   readonly steps?: Required<Pick<TokenBatch, "trajectoryOf" | "turnOf" | "stateOf">>;
@@ -120,11 +120,11 @@ export interface PolicyPiece {
    */
   readonly hasRatio: boolean;
   /**
-   * Where the loss itself weighs tokens by how likely the sampler was to draw them: by anchor / sampler always, or by its own
-   * ratio, held fixed, where that is policy / sampler because the anchor is bypassed.
+   * When the loss itself weights tokens by how likely the sampler was to draw them: always, by anchor / sampler, or in
+   * bypass mode, by its own ratio held fixed, which is then policy / sampler.
    */
   readonly weighsSampler?: "always" | "bypass";
-  /** Chooses tokens over the whole batch; gets the anchor's log-probs as those of the policy. */
+  /** Chooses tokens over the whole batch; it gets the anchor's log-probs in place of the policy's. */
   readonly select?: (inputs: PolicyLossInputs) => Tensor;
   /** Whether the loss reads `segments_BT`. */
   readonly usesSegments?: boolean;
@@ -133,9 +133,9 @@ export interface PolicyPiece {
 export interface PolicyPieceInputs extends PolicyLossInputs {
   readonly samplerLogprobs_BT: Tensor;
   readonly rewards_B: Tensor;
-  /** Present when the piece has `select`. */
+  /** Tokens that `select` chose; present if the piece has it. */
   readonly selected_BT?: Tensor;
-  /** Present when the piece uses segments. */
+  /** The segment of each token; present if the piece uses segments. */
   readonly segments_BT?: Tensor;
 }
 

@@ -1,5 +1,5 @@
 /**
- * From a rollout to a scored batch: everything that must see the whole of it.
+ * Turns a rollout into a scored batch: everything that must see the whole of it.
  *
  * The order is verl's: masks, reward shaping, KL as a reward, rollout correction, advantages over what is left, and last
  * the denominators. Rewards, filters on them, advantages and returns are those of whole trajectories (M in shapes), also of
@@ -86,12 +86,12 @@ function score(plan: RecipePlan, batch: TokenBatch, state: RecipeState): ScoredB
   };
 }
 
-/** What the ratio is taken against. */
+/** The log-probs that the ratio is taken against. */
 function anchorOf({ options }: RecipePlan, { anchorLogprobs_BT, samplerLogprobs_BT }: TokenBatch): Tensor {
   return options.bypass === null && anchorLogprobs_BT !== undefined ? anchorLogprobs_BT : samplerLogprobs_BT;
 }
 
-/** The rows of a batch, and the way to its trajectories. */
+/** The rows of a batch, and the map to their trajectories. */
 interface Rows {
   readonly batch: TokenBatch;
   readonly joined: JoinedRows;

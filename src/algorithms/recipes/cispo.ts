@@ -15,7 +15,7 @@ const cispoOptions = recipeOptions("cispo", {
 });
 
 /**
- * Group-relative advantages; every token keeps its gradient, weighted by a ratio of at most 1 + clipHigh.
+ * Group-relative advantages; every token keeps its gradient, weighted by its ratio, which is capped at 1 + clipHigh.
  *
  * Mean over the tokens of a batch, as in the paper. Source: MiniMax-M1, arXiv:2506.13585; no lower bound and a ratio of at most 5 as in SkyRL and TRL.
  */

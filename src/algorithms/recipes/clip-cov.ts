@@ -15,10 +15,10 @@ const clipCovOptions = recipeOptions("clip-cov", {
 });
 
 /**
- * Group-relative advantages; clipped surrogate, without the tokens that drive the entropy down most.
+ * Group-relative advantages; clipped surrogate that leaves out the tokens that drive the entropy down most.
  *
- * Mean over tokens, as in verl. The tokens are chosen once over the whole rollout, the largest covariances of the band; verl draws them by chance.
- * Source: Clip-Cov, arXiv:2505.22617; share and band are verl's.
+ * Mean over tokens, as in verl. The tokens with the largest covariances in the band are chosen once, over the whole
+ * rollout; verl draws them at random. Source: Clip-Cov, arXiv:2505.22617; share and band are verl's.
  */
 export const clipCov = defineRecipe(clipCovOptions, (options, path) => {
   const { clipLow, clipHigh, share, covarianceLow, covarianceHigh, reduction } = options;

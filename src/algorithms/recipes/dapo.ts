@@ -17,9 +17,11 @@ const dapoOptions = recipeOptions("dapo", {
 });
 
 /**
- * GRPO with clip-higher, token-mean, groups without variance left out, no KL; set `overlong` for the soft length penalty.
+ * GRPO with clip-higher and token-mean, without KL or groups of equal rewards; set `overlong` for the soft length
+ * penalty.
  *
- * Mean over tokens: all weigh the same, so that those of long replies are not diluted (section 3.3). Source: DAPO, arXiv:2503.14476.
+ * Mean over tokens: all weigh the same, so the tokens of long replies are not diluted (section 3.3). Source: DAPO,
+ * arXiv:2503.14476.
  */
 export const dapo = defineRecipe(dapoOptions, (options) => ({
   estimate: groupEstimate(options),

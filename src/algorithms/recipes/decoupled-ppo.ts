@@ -8,8 +8,16 @@ import { ppoClipOptions, recipeOptions, reductionOption, scaleOption } from "../
 const decoupledPpoOptions = recipeOptions("decoupled-ppo", {
   ...scaleOption("group-std"),
   ...ppoClipOptions(0.2, 0.2, null),
-  weightCap: z.number().positive().nullable().default(5).describe("Largest weight anchor / sampler."),
-  overCap: z.enum(["truncate", "drop"]).default("drop").describe("What becomes of a larger weight: the cap, or 0."),
+  weightCap: z
+    .number()
+    .positive()
+    .nullable()
+    .default(5)
+    .describe("Maximum of the weight anchor / sampler. null: no maximum."),
+  overCap: z
+    .enum(["truncate", "drop"])
+    .default("drop")
+    .describe("Truncate larger weights to the cap, or drop their tokens."),
   ...reductionOption({ type: "token-mean" }),
 });
 

@@ -10,17 +10,25 @@ const dppoOptions = recipeOptions("dppo", {
     .enum(["tv", "kl"])
     .default("tv")
     .describe("Divergence that bounds the trust region: total variation or KL."),
-  divergenceLow: z.number().min(0).default(0.2).describe("How far below the anchor tokens with A <= 0 may go."),
-  divergenceHigh: z.number().min(0).default(0.2).describe("How far above the anchor tokens with A > 0 may go."),
-  ratioHigh: z.number().positive().default(20).describe("The largest ratio used."),
+  divergenceLow: z
+    .number()
+    .min(0)
+    .default(0.2)
+    .describe("Tokens with A <= 0 are dropped once the policy is this far below the anchor."),
+  divergenceHigh: z
+    .number()
+    .min(0)
+    .default(0.2)
+    .describe("Tokens with A > 0 are dropped once the policy is this far above the anchor."),
+  ratioHigh: z.number().positive().default(20).describe("Largest ratio that is used."),
   ...reductionOption({ type: "token-mean" }),
 });
 
 /**
- * Centred rewards; the ratio-weighted gradient of the tokens inside of a trust region of probabilities.
+ * Centered rewards; the ratio-weighted gradient of the tokens inside a trust region of probabilities.
  *
- * Mean over tokens, as in prime-rl. The bounds are for tv; a KL is on another scale and needs its own. Source: DPPO, arXiv:2602.04879; the
- * values are prime-rl's.
+ * Mean over tokens, as in prime-rl. The bounds are for tv; KL is on another scale and needs its own. Source: DPPO,
+ * arXiv:2602.04879; the values are prime-rl's.
  */
 export const dppo = defineRecipe(dppoOptions, (options) => ({
   estimate: groupEstimate(options),

@@ -8,16 +8,17 @@ const drGrpoOptions = recipeOptions("dr-grpo", {
   maxResponseLength: z
     .number()
     .positive()
-    .describe("The largest length a reply may have: the constant that the sum over its tokens is divided by."),
+    .describe("Maximum length of a reply, in tokens: the constant that the sum over its tokens is divided by."),
   ...singletonOption,
   ...ppoClipOptions(0.2, 0.2),
 });
 
 /**
- * Rewards against the mean of their group, not scaled; clipped surrogate; the sum over tokens by a constant length.
+ * Rewards minus the mean of their group, not scaled; clipped surrogate; the sum over tokens divided by a constant
+ * length.
  *
- * The sum is divided by the number of trajectories, as the paper's is by that of its replies; a fork adds nothing to it.
- * Neither long wrong replies nor easy prompts are favoured. Source: Dr. GRPO, arXiv:2503.20783.
+ * The sum is also divided by the number of trajectories, as the paper divides by the number of replies; a fork adds
+ * nothing to it. Neither long wrong replies nor easy prompts are favored. Source: Dr. GRPO, arXiv:2503.20783.
  */
 export const drGrpo = defineRecipe(drGrpoOptions, (options) => ({
   estimate: groupEstimate({ scale: "none", singleton: options.singleton }),

@@ -6,7 +6,7 @@ import { ppoClipOptions, recipeOptions, reductionOption } from "../recipe-runner
 import { rowEstimate } from "../recipe-runner/row-estimate.ts";
 
 const gigpoOptions = recipeOptions("gigpo", {
-  gamma: z.number().min(0).max(1).default(0.95).describe("Discount per step."),
+  gamma: z.number().min(0).max(1).default(0.95).describe("Discount factor per step."),
   episodeWeight: z.number().min(0).default(1).describe("Weight of the episode's advantage."),
   stepWeight: z.number().min(0).default(1).describe("Weight of the step's advantage."),
   scale: z
@@ -16,16 +16,19 @@ const gigpoOptions = recipeOptions("gigpo", {
   episodeMean: z
     .enum(["trajectories", "steps"])
     .default("trajectories")
-    .describe("What the mean of a group is taken over; steps let long trajectories count more, as in verl-agent."),
+    .describe(
+      "Take the mean of a group over its trajectories, or over all of their steps, so that long ones count more, as in verl-agent.",
+    ),
   ...ppoClipOptions(0.2, 0.2),
   ...reductionOption({ type: "seq-mean-token-mean" }),
 });
 
 /**
- * For agents, a row per step: the advantage of the episode in its group plus that of the step among steps from the same
- * state; clipped surrogate.
+ * For agents, with one row per step: the advantage of the episode within its group plus the advantage of the step among
+ * steps from the same state; clipped surrogate.
  *
- * Mean over tokens, then steps: the paper's objective averages over the steps of all trajectories. Source: GiGPO, arXiv:2505.10978, with its discount and weights.
+ * Mean over tokens, then over steps: the paper's objective averages over the steps of all trajectories. Source: GiGPO,
+ * arXiv:2505.10978, with its discount and weights.
  */
 export const gigpo = defineRecipe(gigpoOptions, (options) => ({
   needs: ["stateOf"],

@@ -11,11 +11,11 @@ const gmpoOptions = recipeOptions("gmpo", {
 });
 
 /**
- * Group-relative advantages; the geometric mean of clipped token ratios; mean over trajectories, each once.
+ * Group-relative advantages; the geometric mean of clipped token ratios; mean over trajectories.
  *
- * The rows of a forked trajectory have a geometric mean each and share its place by their tokens. KL and entropy terms,
- * which have a value per token, take the mean over the tokens of a trajectory, then over trajectories. Source: GMPO,
- * arXiv:2507.20673, with its clip range.
+ * Each row of a forked trajectory has its own geometric mean, weighted by its share of the trajectory's tokens. KL and
+ * entropy terms, which have a value per token, are averaged over the tokens of a trajectory, then over trajectories.
+ * Source: GMPO, arXiv:2507.20673, with its clip range.
  */
 export const gmpo = defineRecipe(gmpoOptions, (options) => ({
   estimate: groupEstimate(options),

@@ -9,7 +9,9 @@ const gpgOptions = recipeOptions("gpg", {
   countBy: z
     .enum(["groups", "rewards"])
     .default("groups")
-    .describe("Which samples carry signal: those of groups whose rewards differ, or those with a reward, as in verl."),
+    .describe(
+      "Which samples carry signal: those of groups whose rewards differ, or those whose reward is not 0, as in verl.",
+    ),
   normalizer: z
     .number()
     .positive()
@@ -20,7 +22,7 @@ const gpgOptions = recipeOptions("gpg", {
 });
 
 /**
- * Centred rewards, rescaled for the samples that carry no signal; -A log policy, without ratio or clip.
+ * Centered rewards, rescaled to make up for samples that carry no signal; -A log policy, without ratio or clip.
  *
  * Mean over tokens, as in the paper. Source: GPG, arXiv:2504.02546.
  */

@@ -10,9 +10,10 @@ const grpoOptions = recipeOptions("grpo", {
 });
 
 /**
- * Rewards against the mean and deviation of their group; clipped surrogate; mean over tokens, then trajectories.
+ * Rewards normalized by the mean and standard deviation of their group; clipped surrogate; mean over tokens, then over
+ * trajectories.
  *
- * The samples of the paper are trajectories: each counts once, however long it is and into however many rows it was forked.
+ * The paper's samples are trajectories: each counts once, however long it is and however many rows it was forked into.
  * The paper adds `klLoss: { coefficient: 0.04 }`; verl's examples use 0.001 and TRL none. With `scale: "batch-std"` and
  * token-mean this is Lite PPO. Source: GRPO, arXiv:2402.03300.
  */

@@ -10,10 +10,10 @@ const gspoOptions = recipeOptions("gspo", {
 });
 
 /**
- * Group-relative advantages; one ratio per sequence, the geometric mean of its token ratios, clipped tightly.
+ * Group-relative advantages; one tightly clipped ratio per sequence, the geometric mean of its token ratios.
  *
- * A sequence is a row: a forked trajectory has a ratio per row, since its parts go through the model apart; it still counts
- * once in the mean over trajectories. Source: GSPO, arXiv:2507.18071, with its clip range.
+ * A sequence is a row: a forked trajectory has one ratio per row, since its rows go through the model separately, and
+ * still counts once in the mean over trajectories. Source: GSPO, arXiv:2507.18071, with its clip range.
  */
 export const gspo = defineRecipe(gspoOptions, (options) => ({
   estimate: groupEstimate(options),

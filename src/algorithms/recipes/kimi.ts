@@ -11,9 +11,10 @@ const kimiOptions = recipeOptions("kimi", {
 });
 
 /**
- * Centred rewards; -A log policy, held to the anchor by the square of the log-ratio instead of a clip.
+ * Centered rewards; -A log policy, held to the anchor by the square of the log-ratio instead of a clip.
  *
- * Mean over tokens, then trajectories: the paper's sample is the whole reply. Source: Kimi k1.5, arXiv:2501.12599, per token as in ROLL's `kimi15`; verl's `dro`.
+ * Mean over tokens, then over trajectories: the paper's sample is the whole reply. Source: Kimi k1.5, arXiv:2501.12599,
+ * per token as in ROLL's `kimi15`; verl's `dro`.
  */
 export const kimi = defineRecipe(kimiOptions, (options) => ({
   estimate: groupEstimate(options),

@@ -12,9 +12,10 @@ const klCovOptions = recipeOptions("kl-cov", {
 });
 
 /**
- * Group-relative advantages; the plain ratio, held back by KL at the tokens that drive the entropy down.
+ * Group-relative advantages; the plain ratio, with a KL penalty on the tokens that drive the entropy down.
  *
- * Mean over tokens, as in verl. The tokens are chosen once over the whole rollout. Source: KL-Cov, arXiv:2505.22617; the values are verl's.
+ * Mean over tokens, as in verl. The tokens are chosen once over the whole rollout. Source: KL-Cov, arXiv:2505.22617;
+ * defaults are verl's.
  */
 export const klCov = defineRecipe(klCovOptions, (options) => {
   const { share, penalty, reduction } = options;

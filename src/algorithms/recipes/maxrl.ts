@@ -11,7 +11,7 @@ const maxRlOptions = recipeOptions("maxrl", {
 });
 
 /**
- * Centred rewards over the mean reward of their group; clipped surrogate. Rewards must not be negative.
+ * Centered rewards divided by the mean reward of their group; clipped surrogate. Rewards must not be negative.
  *
  * Mean over tokens, as in verl's recipes without a critic. Source: MaxRL, arXiv:2602.02710.
  */

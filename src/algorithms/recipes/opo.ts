@@ -11,9 +11,10 @@ const opoOptions = recipeOptions("opo", {
 });
 
 /**
- * Rewards against the mean of their group weighted by length; clipped surrogate.
+ * Rewards minus the length-weighted mean of their group; clipped surrogate.
  *
- * Mean over tokens: the baseline is optimal for gradients that grow with the length. The paper trains exactly on-policy: one update per rollout. Source: OPO, arXiv:2505.23585.
+ * Mean over tokens: the baseline is optimal for gradients that grow with length. The paper trains exactly on-policy,
+ * with one update per rollout. Source: OPO, arXiv:2505.23585.
  */
 export const opo = defineRecipe(opoOptions, (options) => ({
   estimate: rowEstimate(({ rewards_B, lossMask_BT, groupOf }) =>

@@ -12,7 +12,7 @@ const passAtKOptions = recipeOptions("pass-at-k", {
 });
 
 /**
- * Only the best sample of a group counts, for what it adds over the second best; clipped surrogate.
+ * Only the best sample of a group counts, by how much it beats the second best; clipped surrogate.
  *
  * k is the size of the group. Mean over tokens, as in verl. Source: arXiv:2503.19595; verl's `grpo_passk`.
  */

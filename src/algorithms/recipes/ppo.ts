@@ -29,10 +29,10 @@ const ppoOptions = recipeOptions("ppo", {
 });
 
 /**
- * GAE with a critic, whitened; clipped surrogate with dual clip; clipped value loss.
+ * Whitened GAE advantages from a critic; clipped surrogate with dual clip; clipped value loss.
  *
- * Time runs along the trajectory, through all rows of a forked one. Mean over tokens: each is a decision of its own.
- * Source: PPO, arXiv:1707.06347; the values are verl's, lambda ROLL's.
+ * Time runs along the trajectory, through all rows of a forked one. Mean over tokens, since each is a decision of its
+ * own. Source: PPO, arXiv:1707.06347; defaults are verl's, except that lambda is ROLL's.
  */
 export const ppo = defineRecipe(ppoOptions, (options) => {
   const { gamma, lambda, bootstrapsTruncated, valueClip, valueCoefficient, reduction } = options;

@@ -10,7 +10,7 @@ const reinforcePpBaselineOptions = recipeOptions("reinforce-pp-baseline", {
 });
 
 /**
- * Rewards against the mean of their group, whitened over the tokens of the batch; clipped surrogate.
+ * Rewards minus the mean of their group, whitened over the tokens of the batch; clipped surrogate.
  *
  * Mean over tokens, as in verl. The paper adds `klLoss: { estimator: "k2" }`. Source: REINFORCE++-baseline, arXiv:2501.03262.
  */

@@ -9,7 +9,7 @@ const remaxOptions = recipeOptions("remax", {
 });
 
 /**
- * The reward to come against that of the greedy reply to the prompt; clipped surrogate. One sample per prompt is enough.
+ * Reward-to-go minus the reward of the greedy reply to the prompt; clipped surrogate. One sample per prompt is enough.
  *
  * Mean over tokens, as in verl. Source: ReMax, arXiv:2310.10505; the loss is verl's.
  */

@@ -11,10 +11,10 @@ const rlooOptions = recipeOptions("rloo", {
 });
 
 /**
- * Rewards against the mean of the other samples of their group; clipped surrogate.
+ * Rewards minus the mean of the other samples in their group; clipped surrogate.
  *
- * The paper puts KL into the reward: `klReward`. Source: RLOO, arXiv:2402.14740; the loss, a mean over tokens, is that of
- * verl and TRL.
+ * The paper puts KL into the reward: `klReward`. Source: RLOO, arXiv:2402.14740; verl and TRL use the same loss, a mean
+ * over tokens.
  */
 export const rloo = defineRecipe(rlooOptions, (options) => ({
   estimate: rowEstimate(({ rewards_B, groupOf }) => leaveOneOut(rewards_B, groupOf, { singleton: options.singleton })),

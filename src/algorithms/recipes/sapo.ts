@@ -14,7 +14,7 @@ const sapoOptions = recipeOptions("sapo", {
 /**
  * Group-relative advantages; a smooth gate on the ratio instead of a clip.
  *
- * Mean over tokens, then trajectories, as GRPO. Source: SAPO, arXiv:2511.20347, with its temperatures.
+ * Mean over tokens, then over trajectories, as in GRPO. Source: SAPO, arXiv:2511.20347, with its temperatures.
  */
 export const sapo = defineRecipe(sapoOptions, (options) => ({
   estimate: groupEstimate(options),

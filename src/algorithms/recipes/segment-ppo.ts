@@ -10,7 +10,8 @@ const segmentPpoOptions = recipeOptions("segment-ppo", {
 });
 
 /**
- * For dialogues: group-relative advantages; one ratio per turn, clipped; mean over tokens, then trajectories, as GRPO.
+ * For dialogues: group-relative advantages; one ratio per turn, clipped; mean over tokens, then over trajectories, as
+ * in GRPO.
  *
  * Turns are the runs of the loss mask, before any token is rejected. Source: ROLL, `ratio_type: segment`.
  */

@@ -1,4 +1,4 @@
-/** All recipes by name, and the way from a choice such as `{ type: "grpo", clipHigh: 0.28 }` to a recipe. */
+/** All recipes by name, and how a choice such as `{ type: "grpo", clipHigh: 0.28 }` becomes a recipe. */
 import { z } from "zod";
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { RecipeDefinition } from "../recipe-runner/define-recipe.ts";
@@ -64,7 +64,7 @@ export type RecipeName = keyof typeof recipes;
 /** What a run file says: a recipe by name, and the options that differ from its defaults. */
 export type RecipeChoice = { [Name in RecipeName]: z.input<(typeof recipes)[Name]["options"]> }[RecipeName];
 
-/** Builds the recipe of a choice. `path` is where the choice stands in the run file; errors start with it. */
+/** Builds the recipe that was chosen. `path` is where the choice is in the run file; errors start with it. */
 export function buildRecipe(choice: RecipeChoice, path = "algorithm"): Recipe {
   return definitionOf(choice.type, path).build(choice, path);
 }

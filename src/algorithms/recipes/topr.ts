@@ -11,12 +11,12 @@ const toprOptions = recipeOptions("topr", {
   level: z
     .enum(["token", "sequence"])
     .default("token")
-    .describe("Which ratio is used: that of the token, as in ROLL, or that of the sequence, as in the paper."),
+    .describe("Ratio to use: the token's, as in ROLL, or the sequence's, as in the paper."),
   ...reductionOption({ type: "token-mean" }),
 });
 
 /**
- * Centred rewards; good samples are imitated, bad ones pushed down only while the policy still produces them.
+ * Centered rewards; good samples are imitated, bad ones pushed down only while the policy still produces them.
  *
  * Mean over tokens, as in ROLL. The raw reward of the trajectory decides which side a sample is on, so wrong replies need a reward of at most 0. Source: TOPR,
  * arXiv:2503.14286.

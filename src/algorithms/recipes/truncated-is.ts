@@ -7,13 +7,13 @@ import { recipeOptions, reductionOption, scaleOption } from "../recipe-runner/re
 
 const truncatedIsOptions = recipeOptions("truncated-is", {
   ...scaleOption("none"),
-  ratioLow: z.number().min(0).default(0).describe("The smallest ratio used."),
-  ratioHigh: z.number().positive().default(1).describe("The largest ratio used."),
+  ratioLow: z.number().min(0).default(0).describe("Smallest ratio that is used."),
+  ratioHigh: z.number().positive().default(1).describe("Largest ratio that is used."),
   ...reductionOption({ type: "token-mean" }),
 });
 
 /**
- * Centred rewards; -clamp(r, ratioLow, ratioHigh) A log policy with the ratio held fixed.
+ * Centered rewards; -clamp(r, ratioLow, ratioHigh) A log policy with the ratio held fixed.
  *
  * Mean over tokens, as in ROLL. Source: IMPALA, arXiv:1802.01561; for language models ROLL's `tis`.
  */

@@ -8,8 +8,8 @@ export interface CorrectionChoice {
 }
 
 /**
- * Options of a recipe from those of verl, with verl's reading of the thresholds: as a mapping, or as the overrides of a
- * command line.
+ * Turns verl's options, given as a mapping or as command-line overrides, into options of a recipe that read thresholds
+ * as verl does.
  *
  * @example buildRecipe({ type: "grpo", ...fromVerl(["algorithm.rollout_correction.rollout_is=token"]) })
  */

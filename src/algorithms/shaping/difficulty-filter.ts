@@ -1,4 +1,4 @@
-/** Prompts that are neither solved nor out of reach. */
+/** Keeps prompts that are neither solved nor out of reach. */
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { GroupKey } from "../../flow/token-batch.ts";
 import { expectKeys } from "../advantages/group-rows.ts";

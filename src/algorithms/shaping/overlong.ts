@@ -3,7 +3,7 @@ import { RerollError } from "../../errors/reroll-error.ts";
 import { expectPositive, expectRange } from "../expect-batch.ts";
 
 interface SoftOverlongOptions {
-  /** The longest reply allowed, in tokens. */
+  /** Maximum length of a reply, in tokens. */
   readonly maxTokens: number;
   /** How many tokens before `maxTokens` the penalty starts to grow. */
   readonly bufferTokens: number;

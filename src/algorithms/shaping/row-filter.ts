@@ -1,4 +1,4 @@
-/** Which rows train, as one flag per row, and the loss mask without the others. */
+/** Filters rows: one flag per row says whether it trains, and the loss mask loses the others. */
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { GroupKey } from "../../flow/token-batch.ts";
 import { tensor } from "../../torch/create.ts";

@@ -22,7 +22,7 @@ export const evalCommand = new Command("eval")
   .action(runEval);
 
 async function runEval(path: string, { runFile, set = [], step, json }: EvalFlags): Promise<void> {
-  // Only now: what is imported here loads libtorch, which `--help` and a wrong flag need not wait for.
+  // Imported only now, since this loads libtorch, which `--help` and a wrong flag need not wait for.
   const [{ prepareRun }, { findModel }, { evaluateModel }] = await Promise.all([
     import("../../run/prepare-run.ts"),
     import("../../run/find-model.ts"),

@@ -50,7 +50,7 @@ Examples:
 
 async function runGenerate(path: string, flags: GenerateFlags): Promise<void> {
   const prompt = flags.prompt ?? (process.stdin.isTTY ? undefined : await readAll(process.stdin));
-  // Only now: what is imported here loads libtorch, which `--help` and a wrong flag need not wait for.
+  // Imported only now, since this loads libtorch, which `--help` and a wrong flag need not wait for.
   const [{ findModel }, { wholeModel }, { loadServed }, { Chat }] = await Promise.all([
     import("../../run/find-model.ts"),
     import("../../run/export-model.ts"),

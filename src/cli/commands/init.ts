@@ -68,5 +68,5 @@ async function answered<Value>(question: Promise<Value>): Promise<Exclude<Value,
   const answer = await question;
   if (!isCancel(answer)) return answer as Exclude<Value, symbol>;
   cancel("Nothing was written.");
-  throw new CommanderError(1, "reroll.cancelled", "cancelled");
+  throw new CommanderError(1, "reroll.canceled", "canceled");
 }

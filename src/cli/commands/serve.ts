@@ -73,7 +73,7 @@ async function runServe(model: string, flags: ServeFlags): Promise<void> {
     );
   }
   await checkAddress({ host, port, hasKey: apiKey !== undefined });
-  // Only now: what is imported here loads libtorch, which `--help` and a wrong flag need not wait for.
+  // Imported only now, since this loads libtorch, which `--help` and a wrong flag need not wait for.
   const [{ loadServed }, { serve }, { updateWeightsFrom }] = await Promise.all([
     import("../load-served.ts"),
     import("../serve.ts"),

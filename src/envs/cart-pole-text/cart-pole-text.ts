@@ -37,18 +37,25 @@ export const cartPoleTextOptions = z.strictObject({
     .positive()
     .max(100)
     .default(5)
-    .describe("Quantities are told as whole numbers from -this to this."),
-  maxTurns: z.int().positive().default(60).describe("Replies before the episode is cut off, which is a success."),
-  formatPenalty: z.number().min(0).default(0.1).describe("What a reply that cannot be read costs."),
-  prompt: z.enum(["full", "compact"]).default("full").describe("Rules and named numbers, or the four numbers alone."),
-  instructions: z.string().min(1).exactOptional().describe("Rules in place of the built-in ones."),
+    .describe("Number of levels on either side of 0: quantities are whole numbers from -numLevels to numLevels."),
+  maxTurns: z
+    .int()
+    .positive()
+    .default(60)
+    .describe("Number of replies after which the episode is cut off, which counts as a success."),
+  formatPenalty: z.number().min(0).default(0.1).describe("Penalty for a reply that cannot be read."),
+  prompt: z
+    .enum(["full", "compact"])
+    .default("full")
+    .describe("Text of the prompt: rules and named numbers (full), or the four numbers alone (compact)."),
+  instructions: z.string().min(1).exactOptional().describe("Rules to use instead of the built-in ones."),
   answerTags: optionalTagOptions,
 });
 
 /** The options with their defaults filled in. */
 type CartPoleTextOptions = z.output<typeof cartPoleTextOptions>;
 
-/** The environment as the catalogue has it. */
+/** The environment as the catalog has it. */
 export const cartPoleText: EnvDefinition<typeof cartPoleTextOptions> = {
   type: "cart-pole-text",
   options: cartPoleTextOptions,

@@ -16,16 +16,19 @@ import { drawPuzzle, type Puzzle, solvePuzzle } from "./puzzle.ts";
 
 /** The options of `{ type: "countdown" }`. */
 export const countdownOptions = z.strictObject({
-  numNumbers: z.int().min(2).max(6).default(4).describe("How many numbers a puzzle has."),
-  maxNumber: z.int().min(1).max(1000).default(99).describe("The largest number."),
-  maxTarget: z.int().min(1).max(100_000).default(999).describe("The largest target."),
-  mustUseAll: z.boolean().default(false).describe("Use every number exactly once, not at most once."),
-  formatCredit: z.number().min(0).max(1).default(0.1).describe("Reward of a readable expression that is wrong."),
+  numNumbers: z.int().min(2).max(6).default(4).describe("Number of numbers in a puzzle."),
+  maxNumber: z.int().min(1).max(1000).default(99).describe("Largest number that may be drawn."),
+  maxTarget: z.int().min(1).max(100_000).default(999).describe("Largest target that may be drawn."),
+  mustUseAll: z
+    .boolean()
+    .default(false)
+    .describe("Require that every number is used exactly once, instead of at most once."),
+  formatCredit: z.number().min(0).max(1).default(0.1).describe("Reward for a readable expression that is wrong."),
   prompt: z
     .enum(["full", "compact"])
     .default("full")
-    .describe("Rules and puzzle, or the numbers and the target alone."),
-  instructions: z.string().min(1).exactOptional().describe("Rules in place of the built-in ones."),
+    .describe("Text of the prompt: rules and puzzle (full), or the numbers and the target alone (compact)."),
+  instructions: z.string().min(1).exactOptional().describe("Rules to use instead of the built-in ones."),
   answerTags: answerTagOptions,
 });
 

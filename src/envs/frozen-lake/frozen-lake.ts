@@ -11,7 +11,7 @@ import { episodeEnded } from "../episode-ended.ts";
 import { layoutPart } from "../layout-part.ts";
 import { seedPrompt } from "../seed-prompt.ts";
 import type { EnvDefinition, EnvStep, Observation, Opening, Reply, TextEnv } from "../text-env.ts";
-import { distancesToGoal, drawLake, LAKE_ACTIONS, type LakeMap, neighbour } from "./lake-map.ts";
+import { distancesToGoal, drawLake, LAKE_ACTIONS, type LakeMap, neighbor } from "./lake-map.ts";
 import { compactWords, lakeRules, lakeSymbols, writeLake, writeSurroundings } from "./lake-text.ts";
 import { SLIPS, slipperyValues, valueOfAction } from "./slippery-values.ts";
 
@@ -19,30 +19,39 @@ const symbol = z.string().regex(/^\S+$/, "a symbol must not be empty or hold spa
 
 /** What a run file can say about a lake. */
 export const frozenLakeOptions = z.strictObject({
-  size: z.int().min(2).max(32).default(4).describe("Rows and columns."),
-  holeRate: z.number().min(0).max(0.6).default(0.2).describe("How likely a cell is a hole."),
-  placement: z.enum(["random", "corners"]).default("random").describe("Where start and goal are."),
+  size: z.int().min(2).max(32).default(4).describe("Number of rows and columns."),
+  holeRate: z.number().min(0).max(0.6).default(0.2).describe("Probability that a cell is a hole."),
+  placement: z
+    .enum(["random", "corners"])
+    .default("random")
+    .describe("Where start and goal are: anywhere (random), or in opposite corners."),
   part: layoutPart.describe(
-    "Which maps: a fifth of all layouts of holes and goal is only in validation, whatever the seed.",
+    "Part of the maps to draw from. A fifth of all layouts of holes and goal is reserved for validation, whatever the seed.",
   ),
-  isSlippery: z.boolean().default(false).describe("Go where wanted in one of three moves, else to a side of it."),
-  maxTurns: z.int().positive().default(20).describe("Replies before the episode is cut off."),
-  formatPenalty: z.number().min(0).default(0.1).describe("What a reply that cannot be read costs."),
-  prompt: z.enum(["full", "compact"]).default("full").describe("Rules and grid, or the symbols of the grid alone."),
+  isSlippery: z
+    .boolean()
+    .default(false)
+    .describe("Make the ice slippery: one move in three goes where it should, the others to either side of it."),
+  maxTurns: z.int().positive().default(20).describe("Number of replies after which the episode is cut off."),
+  formatPenalty: z.number().min(0).default(0.1).describe("Penalty for a reply that cannot be read."),
+  prompt: z
+    .enum(["full", "compact"])
+    .default("full")
+    .describe("Text of the prompt: rules and grid (full), or the symbols of the grid alone (compact)."),
   showsSurroundings: z
     .boolean()
     .default(false)
-    .describe("Add a line with what each action leads to, in their order: left, down, right, up."),
-  instructions: z.string().min(1).exactOptional().describe("Rules in place of the built-in ones."),
+    .describe("Add a line with what each action leads to, in the order left, down, right, up."),
+  instructions: z.string().min(1).exactOptional().describe("Rules to use instead of the built-in ones."),
   answerTags: optionalTagOptions,
   symbols: z
     .strictObject({
-      player: symbol,
-      ice: symbol,
-      hole: symbol,
-      goal: symbol,
-      playerInHole: symbol,
-      playerOnGoal: symbol,
+      player: symbol.describe("Symbol of the player on ice."),
+      ice: symbol.describe("Symbol of ice."),
+      hole: symbol.describe("Symbol of a hole."),
+      goal: symbol.describe("Symbol of the goal."),
+      playerInHole: symbol.describe("Symbol of the player in a hole."),
+      playerOnGoal: symbol.describe("Symbol of the player on the goal."),
     })
     .refine((symbols) => new Set(Object.values(symbols)).size === 6, "symbols must differ from each other")
     .default(lakeSymbols)
@@ -52,7 +61,7 @@ export const frozenLakeOptions = z.strictObject({
 /** The options with their defaults filled in. */
 type FrozenLakeOptions = z.output<typeof frozenLakeOptions>;
 
-/** The environment as the catalogue has it. */
+/** The environment as the catalog has it. */
 export const frozenLake: EnvDefinition<typeof frozenLakeOptions> = {
   type: "frozen-lake",
   options: frozenLakeOptions,
@@ -139,7 +148,7 @@ export class FrozenLakeEnv implements TextEnv {
 
   #move(action: number): void {
     const direction = this.#options.isSlippery ? (action + this.#slips.pick(SLIPS)) % 4 : action;
-    this.#position = neighbour(this.#map.size, this.#position, direction);
+    this.#position = neighbor(this.#map.size, this.#position, direction);
   }
 
   #shortestAction(): number {
@@ -147,7 +156,7 @@ export class FrozenLakeEnv implements TextEnv {
     const distances = this.#distances;
     const nearer = distances[this.#position]! - 1;
     return LAKE_ACTIONS.findIndex(
-      (_, action) => distances[neighbour(this.#map.size, this.#position, action)] === nearer,
+      (_, action) => distances[neighbor(this.#map.size, this.#position, action)] === nearer,
     );
   }
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Random } from "../../random/random.ts";
-import { distancesToGoal, drawLake, type LakeMap, neighbour } from "./lake-map.ts";
+import { distancesToGoal, drawLake, type LakeMap, neighbor } from "./lake-map.ts";
 
 /** Gymnasium's 4x4 map: SFFF FHFH FFFH HFFG. */
 const gymnasium: LakeMap = {
@@ -17,7 +17,7 @@ test("distances on Gymnasium's map are those counted by hand", () => {
 });
 
 test("a lake ends at its shores", () => {
-  const at = (cell: number) => [0, 1, 2, 3].map((action) => neighbour(3, cell, action));
+  const at = (cell: number) => [0, 1, 2, 3].map((action) => neighbor(3, cell, action));
   expect(at(0)).toEqual([0, 3, 1, 0]);
   expect(at(4)).toEqual([3, 7, 5, 1]);
   expect(at(8)).toEqual([7, 8, 8, 5]);

@@ -70,7 +70,7 @@ function layoutOf({ isHole, goal }: LakeMap): string {
 }
 
 /** The cell beside `cell` in a direction, 0 to 3; the same cell at the shore. */
-export function neighbour(size: number, cell: number, action: number): number {
+export function neighbor(size: number, cell: number, action: number): number {
   const [down, right] = OFFSETS[action]!;
   const row = Math.floor(cell / size) + down;
   const column = (cell % size) + right;
@@ -85,7 +85,7 @@ export function distancesToGoal({ size, isHole, goal }: LakeMap): Int32Array {
   const queue = [goal];
   for (const cell of queue) {
     for (let action = 0; action < LAKE_ACTIONS.length; action++) {
-      const next = neighbour(size, cell, action);
+      const next = neighbor(size, cell, action);
       if (isHole[next] || distances[next] !== -1) continue;
       distances[next] = distances[cell]! + 1;
       queue.push(next);

@@ -1,6 +1,6 @@
 /** How a lake reads: the symbols of its cells, the rules, and the words of the compact form. */
 import { type AnswerTags, answerWords, describeAnswer } from "../answer-format.ts";
-import { LAKE_ACTIONS, type LakeMap, neighbour } from "./lake-map.ts";
+import { LAKE_ACTIONS, type LakeMap, neighbor } from "./lake-map.ts";
 
 /** One word per kind of cell. */
 export interface LakeSymbols {
@@ -32,7 +32,7 @@ export function writeLake(map: LakeMap, position: number, symbols: LakeSymbols, 
 
 /** What each action leads to, in their order. At the shore that is the player's own cell. */
 export function writeSurroundings(map: LakeMap, position: number, symbols: LakeSymbols, separator: "" | " "): string {
-  const cells = LAKE_ACTIONS.map((_, action) => neighbour(map.size, position, action));
+  const cells = LAKE_ACTIONS.map((_, action) => neighbor(map.size, position, action));
   return cells.map((cell) => symbolOf(map, position, symbols, cell)).join(separator);
 }
 

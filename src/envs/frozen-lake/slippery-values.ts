@@ -2,7 +2,7 @@
  * The best play on slippery ice, by backward induction: with `k` turns left, the value of a cell is the largest over actions of
  * the mean over the three ways the player can slip of the values with `k - 1` turns left.
  */
-import { LAKE_ACTIONS, type LakeMap, neighbour } from "./lake-map.ts";
+import { LAKE_ACTIONS, type LakeMap, neighbor } from "./lake-map.ts";
 
 /** Where an action can lead: its own direction and the two beside it, each as likely as the others. */
 export const SLIPS = [3, 0, 1] as const;
@@ -22,6 +22,6 @@ export function slipperyValues(map: LakeMap, numTurns: number): Float64Array[] {
 /** The mean over slips of what comes after. */
 export function valueOfAction({ size }: LakeMap, later: Float64Array, cell: number, action: number): number {
   let sum = 0;
-  for (const slip of SLIPS) sum += later[neighbour(size, cell, (action + slip) % 4)]!;
+  for (const slip of SLIPS) sum += later[neighbor(size, cell, (action + slip) % 4)]!;
   return sum / SLIPS.length;
 }

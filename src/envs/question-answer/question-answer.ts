@@ -11,7 +11,7 @@ import type { EnvDefinition, EnvStep, Opening, Reply, TextEnv } from "../text-en
 
 /** The options of `{ type: "question-answer" }`. */
 const questionAnswerOptions = z.strictObject({
-  system: z.string().min(1).exactOptional().describe("A system message for prompts that have none."),
+  system: z.string().min(1).exactOptional().describe("System message for prompts that have none."),
 });
 
 /** The options with their defaults filled in. */

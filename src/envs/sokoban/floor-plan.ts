@@ -8,7 +8,7 @@ export interface FloorPlan {
   /** The number of a cell of the room, -1 for others. */
   readonly indexOf: Int32Array;
   /** The cell beside `cell` in each of the four directions at `4 * cell + action`; -1 for a wall. */
-  readonly neighbours: Int32Array;
+  readonly neighbors: Int32Array;
   readonly isTarget: readonly boolean[];
   /** Pushes that bring a lone box from `cell` to a target at `target * numCells + cell`; -1 where none do. */
   readonly pushes: Int32Array;
@@ -21,17 +21,17 @@ export function planFloor(room: Room): FloorPlan {
   const cells = reachableCells(room);
   const indexOf = new Int32Array(room.isWall.length).fill(-1);
   for (const [index, cell] of cells.entries()) indexOf[cell] = index;
-  const neighbours = Int32Array.from({ length: 4 * cells.length }, (_, i) => {
+  const neighbors = Int32Array.from({ length: 4 * cells.length }, (_, i) => {
     return indexOf[cells[i >> 2]! + offsetOf(room.width, i & 3)]!;
   });
   const isTarget = cells.map((cell) => room.isTarget[cell]!);
   const targets = isTarget.flatMap((is, index) => (is ? [index] : []));
   const pushes = new Int32Array(targets.length * cells.length).fill(-1);
   for (const [i, target] of targets.entries()) {
-    countPushes(target, neighbours, pushes.subarray(i * cells.length, (i + 1) * cells.length));
+    countPushes(target, neighbors, pushes.subarray(i * cells.length, (i + 1) * cells.length));
   }
   const isLost = cells.map((_, index) => targets.every((_, i) => pushes[i * cells.length + index] === -1));
-  return { numCells: cells.length, numTargets: targets.length, indexOf, neighbours, isTarget, pushes, isLost };
+  return { numCells: cells.length, numTargets: targets.length, indexOf, neighbors, isTarget, pushes, isLost };
 }
 
 /** What is connected with the player once boxes are out of the way, in the order of the room. */
@@ -47,13 +47,13 @@ function reachableCells({ width, isWall, player }: Room): number[] {
 }
 
 /** Breadth first from the target by pulling: the box goes one cell, the player needs another one behind it. */
-function countPushes(target: number, neighbours: Int32Array, distances: Int32Array): void {
+function countPushes(target: number, neighbors: Int32Array, distances: Int32Array): void {
   distances[target] = 0;
   const queue = [target];
   for (const cell of queue) {
     for (let action = 0; action < SOKOBAN_ACTIONS.length; action++) {
-      const box = neighbours[4 * cell + action]!;
-      const player = box === -1 ? -1 : neighbours[4 * box + action]!;
+      const box = neighbors[4 * cell + action]!;
+      const player = box === -1 ? -1 : neighbors[4 * box + action]!;
       if (player === -1 || distances[box] !== -1) continue;
       distances[box] = distances[cell]! + 1;
       queue.push(box);

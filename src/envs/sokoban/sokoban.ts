@@ -45,30 +45,34 @@ export const sokobanOptions = z.strictObject({
     .min(5)
     .max(MAX_ROOM_SIZE)
     .default(6)
-    .describe("Rows and columns of generated rooms, with the outer walls."),
-  numBoxes: z.int().min(1).max(4).default(1).describe("Boxes of generated rooms."),
-  levels: z.string().exactOptional().describe("A folder of Boxoban's level files, in place of generated rooms."),
-  minMoves: z.int().min(1).default(1).describe("Moves that the shortest solution of a generated room has at least."),
+    .describe("Number of rows and columns of generated rooms, outer walls included."),
+  numBoxes: z.int().min(1).max(4).default(1).describe("Number of boxes in generated rooms."),
+  levels: z.string().exactOptional().describe("Folder of Boxoban's level files, to use instead of generated rooms."),
+  minMoves: z.int().min(1).default(1).describe("Minimum number of moves in the shortest solution of a generated room."),
   part: layoutPart.describe(
-    "Which generated rooms: a fifth of all layouts of walls and targets is only in validation, whatever the seed.",
+    "Part of the generated rooms to draw from. A fifth of all layouts of walls and targets is reserved for validation, whatever the seed.",
   ),
-  maxTurns: z.int().positive().default(30).describe("Replies before the episode is cut off."),
-  formatPenalty: z.number().min(0).default(0.1).describe("What a reply that cannot be read costs, besides its step."),
+  maxTurns: z.int().positive().default(30).describe("Number of replies after which the episode is cut off."),
+  formatPenalty: z
+    .number()
+    .min(0)
+    .default(0.1)
+    .describe("Penalty for a reply that cannot be read, on top of the cost of its step."),
   prompt: z
     .enum(["full", "compact"])
     .default("full")
-    .describe("Rules and grid, or the symbols inside the outer walls alone."),
+    .describe("Text of the prompt: rules and grid (full), or the symbols inside the outer walls alone (compact)."),
   showsSurroundings: z
     .boolean()
     .default(false)
-    .describe("Add a line with the next two cells of each action, in their order: up, down, left, right."),
+    .describe("Add a line with the next two cells in each direction, in the order up, down, left, right."),
   showsOffsets: z
     .boolean()
     .default(false)
     .describe(
       "Add a line per box: rows down and columns right from the player to it, and from it to its nearest target.",
     ),
-  instructions: z.string().min(1).exactOptional().describe("Rules in place of the built-in ones."),
+  instructions: z.string().min(1).exactOptional().describe("Rules to use instead of the built-in ones."),
   answerTags: optionalTagOptions,
   symbols: z
     .union([
@@ -100,7 +104,7 @@ export const sokobanVariants = {
   "other-vocabulary": { size: 6, numBoxes: 1, symbols: "letters" },
 } as const satisfies Record<string, z.input<typeof sokobanOptions>>;
 
-/** The environment as the catalogue has it. */
+/** The environment as the catalog has it. */
 export const sokoban: EnvDefinition<typeof sokobanOptions> = {
   type: "sokoban",
   options: sokobanOptions,

@@ -68,8 +68,8 @@ function addPushes(search: Search, state: number, cost: "moves" | "pushes", dist
   const boxes = search.boxes[state]!;
   for (const [i, box] of boxes.entries()) {
     for (let action = 0; action < SOKOBAN_ACTIONS.length; action++) {
-      const to = plan.neighbours[4 * box + action]!;
-      const from = plan.neighbours[4 * box + opposite(action)]!;
+      const to = plan.neighbors[4 * box + action]!;
+      const from = plan.neighbors[4 * box + opposite(action)]!;
       if (to === -1 || from === -1 || distances[from] === -1 || plan.isLost[to] || boxes.includes(to)) continue;
       const next = boxes.with(i, to).sort((a, b) => a - b);
       if (isFrozen(plan, next, to)) continue;
@@ -110,7 +110,7 @@ function walk(plan: FloorPlan, boxes: readonly number[], player: number, distanc
   for (const cell of queue) {
     if (cell < first) first = cell;
     for (let action = 0; action < 4; action++) {
-      const next = plan.neighbours[4 * cell + action]!;
+      const next = plan.neighbors[4 * cell + action]!;
       if (next === -1 || distances[next] !== -1) continue;
       distances[next] = distances[cell]! + 1;
       queue.push(next);
@@ -141,8 +141,8 @@ function assignTargets(plan: FloorPlan, boxes: readonly number[]): number {
 
 /** Whether the box just pushed to `cell` stands in a block of four walls and boxes, one of them off its target. */
 function isFrozen(plan: FloorPlan, boxes: readonly number[], cell: number): boolean {
-  const { neighbours, isTarget } = plan;
-  const beside = (from: number, action: number) => (from === -1 ? -1 : neighbours[4 * from + action]!);
+  const { neighbors, isTarget } = plan;
+  const beside = (from: number, action: number) => (from === -1 ? -1 : neighbors[4 * from + action]!);
   for (const vertical of [0, 1]) {
     for (const horizontal of [2, 3]) {
       const side = beside(cell, horizontal);
@@ -175,7 +175,7 @@ function readActions({ plan, boxes, player, parent, action }: Search, last: numb
   let before = 0;
   for (const state of states) {
     const pushedFrom = player[state]!;
-    const standing = plan.neighbours[4 * pushedFrom + opposite(action[state]!)]!;
+    const standing = plan.neighbors[4 * pushedFrom + opposite(action[state]!)]!;
     actions.push(...findWay(plan, boxes[before]!, player[before]!, standing), action[state]!);
     before = state;
   }
@@ -189,11 +189,11 @@ function findWay(plan: FloorPlan, boxes: readonly number[], from: number, to: nu
   const way: number[] = [];
   for (let cell = from; cell !== to; ) {
     const action = [0, 1, 2, 3].find((one) => {
-      const next = plan.neighbours[4 * cell + one]!;
+      const next = plan.neighbors[4 * cell + one]!;
       return next !== -1 && distances[next] === distances[cell]! - 1;
     })!;
     way.push(action);
-    cell = plan.neighbours[4 * cell + action]!;
+    cell = plan.neighbors[4 * cell + action]!;
   }
   return way;
 }

@@ -16,17 +16,25 @@ import { ToolUseEnv, type ToolUseEnvOptions } from "./tool-use-env.ts";
 
 /** The options of `{ type: "tool-use" }`. */
 export const toolUseOptions = z.strictObject({
-  system: z.string().min(1).exactOptional().describe("A system message for prompts that have none."),
-  maxTurns: z.int().positive().default(8).describe("Replies before the episode is cut off."),
-  maxCallsPerTurn: z.int().positive().default(8).describe("Calls in one reply; further ones get an error."),
-  toolTimeoutMs: z.int().positive().default(30_000).describe("How long a call may take."),
-  maxResultChars: z.int().positive().default(8000).describe("Longer results are cut."),
-  calculator: z.boolean().default(true).describe("Offer exact arithmetic."),
+  system: z.string().min(1).exactOptional().describe("System message for prompts that have none."),
+  maxTurns: z.int().positive().default(8).describe("Number of replies after which the episode is cut off."),
+  maxCallsPerTurn: z
+    .int()
+    .positive()
+    .default(8)
+    .describe("Maximum number of calls in one reply. Further ones get an error."),
+  toolTimeoutMs: z.int().positive().default(30_000).describe("Time limit for one call."),
+  maxResultChars: z
+    .int()
+    .positive()
+    .default(8000)
+    .describe("Maximum number of characters in a result. Longer ones are cut."),
+  calculator: z.boolean().default(true).describe("Offer a calculator with exact arithmetic."),
   code: z
     .array(z.enum(["python", "javascript"]))
     .default([])
-    .describe("Offer programs in these languages, sandboxed."),
-  mcpServers: z.array(mcpServerOptions).default([]).describe("Offer the tools of these servers."),
+    .describe("Languages in which the model may run programs, in a sandbox."),
+  mcpServers: z.array(mcpServerOptions).default([]).describe("MCP servers whose tools are offered."),
 });
 
 /** The options with their defaults filled in. */

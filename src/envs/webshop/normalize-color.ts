@@ -1,6 +1,6 @@
-/** Colours of options, so that "dark navy blue" and "blue" count as one. */
+/** Colors of options, so that "dark navy blue" and "blue" count as one. */
 
-// The order decides: the first name that a text contains is its colour.
+// The order decides: the first name that a text contains is its color.
 const COLORS =
   "alabaster apricot aqua ash asphalt azure banana beige black blue blush bordeaux bronze brown burgundy camel camo caramel " +
   "champagne charcoal cheetah chestnut chocolate christmas coffee cognac copper coral cranberry cream crystal dark denim " +
@@ -12,12 +12,12 @@ const COLORS =
 const colors = COLORS.split(" ");
 const colorSet = new Set(colors);
 
-/** The first colour name inside the text, or the text itself. */
+/** The first color name inside the text, or the text itself. */
 export function normalizeColor(text: string): string {
   return colors.find((color) => text.includes(color)) ?? text;
 }
 
-/** Whether the text is a colour name and nothing else. */
+/** Whether the text is a color name and nothing else. */
 export function isColor(text: string): boolean {
   return colorSet.has(text);
 }

@@ -33,12 +33,12 @@ test("an attribute counts when a bullet contains it, and not when the product la
   expect(purchaseReward(purchase, goal)).toMatchObject({ matchedAttributes: 1, matchedOptions: 0, reward: 2 / 5 });
 });
 
-test("a shade counts as its colour", () => {
+test("a shade counts as its color", () => {
   const purchase = { product: runningShoes, options: { color: "light blue" }, price: 45.5 };
   expect(purchaseReward(purchase, goal).matchedOptions).toBe(1);
 });
 
-test("a colour hidden in another word hides the value by WebShop's rule, and not when values are compared alone", () => {
+test("a color hidden in another word hides the value by WebShop's rule, and not when values are compared alone", () => {
   // "rectangular" contains "tan".
   const wanted: Goal = { ...goal, options: { shape: "rectangular" } };
   const purchase = { product: runningShoes, options: { shape: "rectangular" }, price: 45.5 };

@@ -19,8 +19,8 @@ interface Purchase {
 
 /**
  * What a chosen value is compared with. `name-and-value`, as WebShop does: with the wanted option's name and value together,
- * where the chosen one counts as its first colour name, the wanted one only where it is a colour name and nothing else.
- * `value`: with the wanted value, both as their first colour name, so that buying exactly what is wanted always counts.
+ * where the chosen one counts as its first color name, the wanted one only where it is a color name and nothing else.
+ * `value`: with the wanted value, both as their first color name, so that buying exactly what is wanted always counts.
  */
 type OptionMatch = "name-and-value" | "value";
 

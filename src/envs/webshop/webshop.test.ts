@@ -94,7 +94,7 @@ test("later result pages can be turned to and are empty past the end", () => {
 test("a wrong purchase is paid in part, and the turn limit pays nothing", () => {
   const env = new WebshopEnv(shop, shoeGoal(), options);
   env.start();
-  // Both attributes and the price fit, size and colour were not chosen: 3 of 5.
+  // Both attributes and the price fit, size and color were not chosen: 3 of 5.
   expect(play(env, "search[shoes]", "click[b00shoes01]", "click[buy now]").at(-1)).toMatchObject({ reward: 3 / 5 });
   const short = new WebshopEnv(shop, shoeGoal(), { ...options, maxTurns: 2 });
   short.start();

@@ -19,18 +19,30 @@ import { loadShop, type Shop } from "./shop.ts";
 
 /** The options of `{ type: "webshop" }`. */
 export const webshopOptions = z.strictObject({
-  dataFolder: z.string().min(1).describe("The folder with WebShop's product file and attribute file."),
-  split: z.enum(["train", "validation", "all"]).default("train").describe("Validation is the first 500 goals."),
-  maxTurns: z.int().positive().default(50).describe("Replies before the episode is cut off."),
-  formatPenalty: z.number().min(0).default(0).describe("What a reply that names no action of the page costs."),
-  prompt: z.enum(["full", "compact"]).default("full").describe("Rules and page, or the page alone."),
-  instructions: z.string().min(1).exactOptional().describe("Rules in place of the built-in ones."),
+  dataFolder: z.string().min(1).describe("Folder with WebShop's product file and attribute file."),
+  split: z
+    .enum(["train", "validation", "all"])
+    .default("train")
+    .describe("Part of the goals to draw from. Validation is the first 500."),
+  maxTurns: z.int().positive().default(50).describe("Number of replies after which the episode is cut off."),
+  formatPenalty: z.number().min(0).default(0).describe("Penalty for a reply that names no action of the page."),
+  prompt: z
+    .enum(["full", "compact"])
+    .default("full")
+    .describe("Text of the prompt: rules and page (full), or the page alone (compact)."),
+  instructions: z.string().min(1).exactOptional().describe("Rules to use instead of the built-in ones."),
   answerTags: answerTagOptions,
   optionMatch: z
     .enum(["name-and-value", "value"])
     .default("name-and-value")
-    .describe("WebShop's comparison of options, or the one by which the wanted options always match."),
-  priceSeed: z.int().min(0).default(0).describe("Decides prices within ranges, and the price limits of goals."),
+    .describe(
+      "How options are compared: by name and value, as WebShop does, or by value alone, so that the wanted ones always match.",
+    ),
+  priceSeed: z
+    .int()
+    .min(0)
+    .default(0)
+    .describe("Seed that decides prices within their ranges, and the price limits of goals."),
 });
 
 /** The options with their defaults filled in. */
@@ -58,7 +70,7 @@ export const webshop: EnvDefinition<typeof webshopOptions> = {
 
 const NUM_VALIDATION_GOALS = 500;
 
-/** Neighbouring seeds give neighbouring goals, so that seeds from 0 on go through a split in order. */
+/** Neighboring seeds give neighboring goals, so that seeds from 0 on go through a split in order. */
 export function goalOfSeed(goals: readonly Goal[], split: WebshopOptions["split"], seed: number): Goal {
   const first = split === "train" ? NUM_VALIDATION_GOALS : 0;
   const end = split === "validation" ? Math.min(NUM_VALIDATION_GOALS, goals.length) : goals.length;

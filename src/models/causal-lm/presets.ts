@@ -24,7 +24,7 @@ interface PresetSize {
  * | mini | 5,123,712 | 256 |
  * | small | 25,191,936 | 512 |
  *
- * nano turns positions faster than usual: its prompts have some twenty tokens, and neighbours must look different.
+ * nano turns positions faster than usual: its prompts have some twenty tokens, and neighbors must look different.
  */
 export const presetSizes = {
   nano: { width: 64, numLayers: 2, numHeads: 4, numKeyValueHeads: 4, mlpWidth: 192, ropeTheta: 100 },

@@ -15,18 +15,39 @@ import { extractCode, type Language, languages } from "./extract-code.ts";
 import { gradeCode, pythonModules } from "./grade-code.ts";
 
 const codeRewardOptions = z.strictObject({
-  /** Languages that replies may be written in. The first is meant where the truth names none. */
-  languages: z.array(z.enum(languages)).min(1).default(["python"]),
-  grading: z.enum(["all", "fraction"]).default("all"),
-  /** Wall time of a test on standard input; processor time of a check or call in Python. */
-  testTimeoutMs: z.number().int().positive().default(5_000),
-  /** Wall time of all tests of a reply, without waiting for the sandbox. */
-  totalTimeoutMs: z.number().int().positive().default(30_000),
-  memoryMiB: z.number().int().positive().default(512),
-  /** How far numbers with a fraction may be off: relative above 1, absolute below. */
-  tolerance: z.number().nonnegative().default(1e-6),
-  /** Programs at the same time, for each language. Default: the number of cores. */
-  numWorkers: z.number().int().positive().optional(),
+  languages: z
+    .array(z.enum(languages))
+    .min(1)
+    .default(["python"])
+    .describe("Languages that replies may be written in. The first is used if the truth names none."),
+  grading: z
+    .enum(["all", "fraction"])
+    .default("all")
+    .describe("How tests are scored: 1 if all of them pass and 0 otherwise (all), or the share that pass (fraction)."),
+  testTimeoutMs: z
+    .number()
+    .int()
+    .positive()
+    .default(5_000)
+    .describe("Time limit for one test: wall time on standard input, processor time for checks and calls in Python."),
+  totalTimeoutMs: z
+    .number()
+    .int()
+    .positive()
+    .default(30_000)
+    .describe("Time limit for all tests of a reply, not counting the wait for a sandbox."),
+  memoryMiB: z.number().int().positive().default(512).describe("Memory limit for one program."),
+  tolerance: z
+    .number()
+    .nonnegative()
+    .default(1e-6)
+    .describe("How far numbers with a fraction may be off: relative above 1, absolute below."),
+  numWorkers: z
+    .number()
+    .int()
+    .positive()
+    .optional()
+    .describe("Number of programs that run at the same time, for each language. Default: the number of cores."),
 });
 
 type CodeRewardOptions = z.output<typeof codeRewardOptions>;

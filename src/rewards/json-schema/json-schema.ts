@@ -11,10 +11,10 @@ const options = z.strictObject({
   schema: z
     .record(z.string(), z.json())
     .optional()
-    .describe("Default: the truth of the prompt, as an object or as text."),
-  valid: z.number().default(1),
-  parsed: z.number().default(0).describe("For JSON that does not fit the schema."),
-  broken: z.number().default(0).describe("For a reply without JSON."),
+    .describe("JSON Schema that the reply must fit. Default: the truth of the prompt, as an object or as text."),
+  valid: z.number().default(1).describe("Score of JSON that fits the schema."),
+  parsed: z.number().default(0).describe("Score of JSON that does not fit the schema."),
+  broken: z.number().default(0).describe("Score of a reply without JSON."),
   truthKey,
 });
 

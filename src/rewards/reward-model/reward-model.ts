@@ -13,11 +13,14 @@ import { loadRewardModel, type RewardModel } from "./load-reward-model.ts";
 import { scoreConversations } from "./score-conversations.ts";
 
 const options = z.strictObject({
-  path: z.string().min(1).describe("The folder of the model, with its tokenizer."),
-  device: z.string().default("cpu"),
-  dtype: z.enum(["float32", "bfloat16", "float16"]).optional().describe("Default: the type in config.json."),
-  windowMs: z.number().nonnegative().default(5).describe("How long the first of a batch waits for others."),
-  maxBatchTokens: z.number().int().positive().default(16_384),
+  path: z.string().min(1).describe("Folder of the model, with its tokenizer."),
+  device: z.string().default("cpu").describe("Device that the model runs on."),
+  dtype: z
+    .enum(["float32", "bfloat16", "float16"])
+    .optional()
+    .describe("Number format of the weights. Default: the one in config.json."),
+  windowMs: z.number().nonnegative().default(5).describe("How long the first reply of a batch waits for others."),
+  maxBatchTokens: z.number().int().positive().default(16_384).describe("Maximum number of tokens in one batch."),
 });
 
 export const rewardModel: RewardDefinition<typeof options> = {

@@ -11,10 +11,10 @@ const options = z.strictObject({
     .string()
     .regex(/^[A-Z]{2,26}$/)
     .default("ABCDEFGHIJ")
-    .describe("The letters a question may offer."),
-  right: z.number().default(1),
-  wrong: z.number().default(0),
-  missing: z.number().default(0).describe("For a reply that names no letter, or more than one."),
+    .describe("Letters that a question may offer."),
+  right: z.number().default(1).describe("Score of a right answer."),
+  wrong: z.number().default(0).describe("Score of a wrong answer."),
+  missing: z.number().default(0).describe("Score of a reply that names no letter, or more than one."),
   truthKey,
 });
 

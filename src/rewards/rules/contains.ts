@@ -8,13 +8,13 @@ const texts = z.array(z.string().min(1)).min(1).optional();
 
 const options = z.strictObject({
   all: texts.describe(
-    "Each of these must occur. Default, where all, any and none are not given: the texts of the truth.",
+    "Texts that must all occur. Default, if any and none are not given either: the texts of the truth.",
   ),
-  any: texts.describe("At least one of these must occur."),
-  none: texts.describe("None of these may occur."),
-  ignoreCase: z.boolean().default(true),
-  ignoreThinking: z.boolean().default(true),
-  partial: z.boolean().default(false).describe("Gives the share of the conditions that hold, instead of 1 or 0."),
+  any: texts.describe("Texts of which at least one must occur."),
+  none: texts.describe("Texts that must not occur."),
+  ignoreCase: z.boolean().default(true).describe("Ignore upper and lower case."),
+  ignoreThinking: z.boolean().default(true).describe("Judge only the text after </think>."),
+  partial: z.boolean().default(false).describe("Score the share of the conditions that hold, instead of 1 or 0."),
   truthKey,
 });
 

@@ -10,13 +10,13 @@ const options = z.strictObject({
     .min(1)
     .optional()
     .describe(
-      'Compares what follows the last of these words, such as "the answer is". Without them the reply is wrong.',
+      'Compare only what follows the last occurrence of these words, such as "the answer is". A reply without them is wrong.',
     ),
-  lastLine: z.boolean().default(false).describe("Compares only the last line that is not empty."),
-  ignoreCase: z.boolean().default(true),
-  ignorePunctuation: z.boolean().default(true).describe("Compares letters, digits and spaces between them only."),
-  right: z.number().default(1),
-  wrong: z.number().default(0),
+  lastLine: z.boolean().default(false).describe("Compare only the last line that is not empty."),
+  ignoreCase: z.boolean().default(true).describe("Ignore upper and lower case."),
+  ignorePunctuation: z.boolean().default(true).describe("Compare only letters, digits and the spaces between them."),
+  right: z.number().default(1).describe("Score of a right answer."),
+  wrong: z.number().default(0).describe("Score of a wrong answer."),
   truthKey,
 });
 

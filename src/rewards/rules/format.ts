@@ -11,20 +11,20 @@ const options = z
       .min(1)
       .optional()
       .describe(
-        'Blocks <tag>...</tag> that must stand in this order, each once. ["think", "answer"] is the usual form.',
+        'Blocks <tag>...</tag> that must appear in this order, once each. ["think", "answer"] is the usual form.',
       ),
     textAfter: z
       .boolean()
       .optional()
-      .describe("Whether text may follow the last block. Default: only after a lone block."),
+      .describe("Whether text may follow the last block. Default: only if there is a single block."),
     isOpened: z.boolean().default(false).describe("Whether the prompt ends with the first tag, as some templates do."),
     pattern: patternOption
       .optional()
       .describe(
-        "Instead of tags: a JavaScript pattern for the whole reply. A reply on which it takes longer than a second has no score.",
+        "Pattern that the whole reply must match, as a JavaScript regular expression. Used instead of tags. A reply on which it takes longer than a second has no score.",
       ),
-    match: z.number().default(1),
-    miss: z.number().default(0),
+    match: z.number().default(1).describe("Score of a reply that has the form."),
+    miss: z.number().default(0).describe("Score of a reply that does not."),
   })
   .refine(({ tags, pattern }) => (tags === undefined) !== (pattern === undefined), {
     path: ["tags"],

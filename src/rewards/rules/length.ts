@@ -7,8 +7,8 @@ const tokens = z.number().int().positive();
 const curve = z.discriminatedUnion("shape", [
   z.strictObject({
     shape: z.literal("target").describe("1 at the target, linear down to 0 at a distance of `tolerance` tokens."),
-    target: tokens,
-    tolerance: tokens,
+    target: tokens.describe("Number of tokens that scores 1."),
+    tolerance: tokens.describe("Distance from the target, in tokens, at which the score reaches 0."),
   }),
   z.strictObject({
     shape: z
@@ -16,10 +16,10 @@ const curve = z.discriminatedUnion("shape", [
       .describe(
         "From `short` at 0 tokens to `long` at maxTokens, along half a cosine; `exceeded` beyond. arXiv:2502.03373.",
       ),
-    maxTokens: tokens,
-    short: z.number().default(1),
-    long: z.number().default(0),
-    exceeded: z.number().default(0),
+    maxTokens: tokens.describe("Number of tokens at which the score is `long`."),
+    short: z.number().default(1).describe("Score at 0 tokens."),
+    long: z.number().default(0).describe("Score at maxTokens."),
+    exceeded: z.number().default(0).describe("Score beyond maxTokens."),
   }),
   z.strictObject({
     shape: z
@@ -27,9 +27,15 @@ const curve = z.discriminatedUnion("shape", [
       .describe(
         "0 up to maxTokens - bufferTokens, linear down to -penalty at maxTokens, -penalty beyond. DAPO, eq. 13.",
       ),
-    maxTokens: tokens,
-    bufferTokens: z.number().int().nonnegative().describe("0: the penalty starts at once beyond maxTokens."),
-    penalty: z.number().nonnegative().default(1),
+    maxTokens: tokens.describe("Number of tokens from which the penalty is full."),
+    bufferTokens: z
+      .number()
+      .int()
+      .nonnegative()
+      .describe(
+        "Number of tokens before maxTokens over which the penalty grows. 0: it starts beyond maxTokens, in full.",
+      ),
+    penalty: z.number().nonnegative().default(1).describe("Penalty at maxTokens and beyond."),
   }),
 ]);
 
@@ -37,7 +43,7 @@ const curve = z.discriminatedUnion("shape", [
 type LengthCurve = z.output<typeof curve>;
 
 const options = z
-  .strictObject({ curve })
+  .strictObject({ curve: curve.describe("Curve that turns the number of tokens into a score.") })
   .refine(({ curve: chosen }) => chosen.shape !== "overlong" || chosen.bufferTokens <= chosen.maxTokens, {
     path: ["curve", "bufferTokens"],
     message: "It must be at most maxTokens, whose last part it is",

@@ -8,20 +8,22 @@ import { patternOption } from "./pattern-option.ts";
 
 const options = z.strictObject({
   pattern: patternOption.describe(
-    "The pattern to look for. A reply on which it takes longer than a second has no score.",
+    "Pattern to look for, as a JavaScript regular expression. A reply on which it takes longer than a second has no score.",
   ),
   flags: z
     .string()
     .regex(/^[ims]*$/)
     .default("")
-    .describe("Any of i, m and s; u is always set."),
+    .describe("Flags of the pattern: any of i, m and s. u is always set."),
   compareWithTruth: z
     .boolean()
     .default(false)
-    .describe("Compares the last match (its first group, where it has one) with the truth, ends trimmed."),
-  ignoreThinking: z.boolean().default(true),
-  match: z.number().default(1),
-  miss: z.number().default(0),
+    .describe(
+      "Compare the last match (or its first group, if it has one) with the truth, ignoring spaces at both ends.",
+    ),
+  ignoreThinking: z.boolean().default(true).describe("Judge only the text after </think>."),
+  match: z.number().default(1).describe("Score of a match."),
+  miss: z.number().default(0).describe("Score of a reply without one."),
   truthKey,
 });
 

@@ -8,8 +8,8 @@ const options = z.strictObject({
     .int()
     .positive()
     .default(4)
-    .describe("Words in a row that are compared. 4 leaves ordinary prose at about 0."),
-  maxPenalty: z.number().nonnegative().default(1),
+    .describe("Number of consecutive words that are compared. With 4, ordinary prose scores about 0."),
+  maxPenalty: z.number().nonnegative().default(1).describe("Penalty for a reply that only repeats itself."),
 });
 
 export const repetition: RewardDefinition<typeof options> = {

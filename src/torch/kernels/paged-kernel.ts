@@ -122,8 +122,8 @@ constexpr int KSTEPS = HEAD / 16, TILES = HEAD / 8, THREADS = WARPS * 32, RESIDE
 }
 
 // A warp takes a block of 16 keys at a time and multiplies with the tensor cores. The order of a dot product's terms and of
-// the output's dimensions is free, so both are chosen such that every thread reads 16 bytes in a row, neighbours read
-// neighbours, and the fragments need no shuffling: of every 32 dimensions of keys `row` and row + 8, thread (row, quarter)
+// the output's dimensions is free, so both are chosen such that every thread reads 16 bytes in a row, neighbors read
+// neighbors, and the fragments need no shuffling: of every 32 dimensions of keys `row` and row + 8, thread (row, quarter)
 // holds the eight from quarter * 8 on, and of every 64 dimensions of four values the eight from row * 8 on. Scores come out
 // as (query head `row`, keys of `quarter`), which is how the product with the values wants them; sums come out as
 // (dimensions of `row`, query heads of `quarter`).

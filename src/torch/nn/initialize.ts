@@ -1,5 +1,5 @@
 /**
- * First values of parameters.
+ * Initial values of parameters.
  *
  * An initializer takes a shape and returns a new tensor. Random ones draw float32 on the CPU and convert afterwards, so
  * one seed gives the same parameters on every device, and the same as PyTorch's `nn.init` gives for that seed.
@@ -13,7 +13,7 @@ import { tensorScope } from "../scope.ts";
 import type { Tensor } from "../tensor.ts";
 import { Parameter } from "./module.ts";
 
-/** Makes the first values of a parameter. */
+/** Makes the initial values of a parameter. */
 export type Initializer = (shape: readonly number[], options: InitializeOptions) => Tensor;
 
 /** The type and device of a parameter, and the generator its values are drawn from. */
@@ -26,7 +26,7 @@ export interface InitializeOptions extends TensorOptions {
 export const initialize = {
   zeros,
   ones,
-  /** Memory with whatever was there, made on the device: for parameters that a checkpoint fills. */
+  /** An uninitialized tensor, made on the device: for parameters that a checkpoint fills. */
   uninitialized: empty,
   /** Uniform in [low, high). */
   uniform: (low: number, high: number) => drawn((target, generator) => ops.uniform_(target, low, high, generator)),
@@ -52,7 +52,7 @@ export function createParameter<Options extends TensorOptions>(
   return tensorScope(() => new Parameter(initializer(shape, options)));
 }
 
-/** Overwrites a parameter with new first values, wherever it lives. */
+/** Overwrites a parameter with new initial values, on whatever device it is. */
 export function reinitialize(parameter: Parameter, initializer: Initializer, generator: Generator): void {
   noGrad(() => tensorScope(() => void parameter.copy_(initializer(parameter.shape, { generator }))));
 }

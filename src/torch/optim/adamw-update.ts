@@ -10,7 +10,7 @@ export interface AdamWSettings {
   readonly betas: readonly [number, number];
   /** Added to the root of the mean square. */
   readonly eps: number;
-  /** Share of a weight that is taken off per step, times lr. */
+  /** Share of a weight that is subtracted per step, times lr. */
   readonly weightDecay: number;
 }
 

@@ -101,7 +101,7 @@ describe("master weights", () => {
       for (const w of [plain, mastered]) setGradient(w, [1]);
       for (const optimizer of optimizers) optimizer.step();
     }
-    // Neighbours of 1 in bfloat16 are 2^-8 below and 2^-7 above: 1e-4 is lost, 100 of them are 0.01.
+    // Neighbors of 1 in bfloat16 are 2^-8 below and 2^-7 above: 1e-4 is lost, 100 of them are 0.01.
     expect(plain.item()).toBe(1);
     expect(mastered.item()).toBeCloseTo(0.99, 2);
     expect(mastered.item()).toBeLessThan(1);

@@ -12,8 +12,8 @@ export interface Update<State> {
 }
 
 /**
- * Elements of one call at most. Bounds the memory of intermediates, which are float32 copies of the gradients where there
- * are master weights: a quarter gigabyte each.
+ * Maximum number of elements per call. Bounds the memory of intermediates, which are float32 copies of the gradients
+ * where there are master weights: a quarter gigabyte each.
  */
 const maxElements = 2 ** 26;
 

@@ -1,4 +1,4 @@
-/** The length of all gradients taken as one vector, and a bound on it. */
+/** The norm of all gradients taken as one vector, and a bound on it. */
 import { RerollError } from "../../errors/reroll-error.ts";
 import { noGrad } from "../autograd.ts";
 import { stack, zeros } from "../create.ts";
@@ -10,8 +10,8 @@ import type { Tensor } from "../tensor.ts";
 /** Options of clipGradNorm. */
 export interface ClipGradNormOptions {
   /**
-   * Throw when the norm is NaN or infinite. Waits for the device to see it. Default false: the gradients become NaN
-   * then, as in PyTorch, and the norm that is returned tells.
+   * Throw if the norm is NaN or infinite, which requires waiting for the device. Default false: as in PyTorch, the
+   * gradients then become NaN, and the returned norm shows it.
    */
   readonly errorIfNonFinite?: boolean;
 }

@@ -1,4 +1,4 @@
-/** Reading an optimizer's saved state: which parameter a key speaks of, and whether it fits. */
+/** Reads an optimizer's saved state: which parameter a key refers to, and whether it fits. */
 import { RerollError } from "../../errors/reroll-error.ts";
 import { emptyLike } from "../create.ts";
 import { keep } from "../scope.ts";
@@ -17,7 +17,7 @@ export function loadLrs(groups: readonly OptimizerGroup[], { numbers }: Optimize
 }
 
 /**
- * Throws unless every key of the state is of a known kind, speaks of a parameter that the optimizer has, and its tensor
+ * Throws unless every key of the state is of a known kind, refers to a parameter that the optimizer has, and its tensor
  * has the shape of that parameter.
  */
 export function expectFits(

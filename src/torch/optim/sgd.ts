@@ -14,7 +14,7 @@ import { expectFits, loaded, loadLrs, savedLrs } from "./saved-state.ts";
 /** Settings that can differ between groups of parameters. */
 interface SGDSettings {
   readonly lr: number;
-  /** Share of the last update's direction that is kept. Default 0. */
+  /** Share of the previous update that is kept. Default 0. */
   readonly momentum: number;
   /** Look ahead along the momentum. Needs momentum above 0. Default false. */
   readonly isNesterov: boolean;
@@ -95,7 +95,7 @@ export class SGD implements Optimizer {
     });
   }
 
-  /** The velocities after this gradient. All of a bucket are new, or none is. */
+  /** The velocities after this gradient. Either all velocities of a bucket are new, or none is. */
   #advance(bucket: readonly Update<Tensor | null>[], gradients: readonly Tensor[], momentum: number): Tensor[] {
     const old = bucket.flatMap(({ state }) => state ?? []);
     if (old.length > 0) {

@@ -4,13 +4,15 @@ import type { Tensor } from "../../../torch/tensor.ts";
 import type { TokenLoss } from "../loss-output.ts";
 import { type DistillationOptions, distillationLoss } from "./distillation.ts";
 
-/** The teacher saw a longer prompt, so the same reply begins later in its S positions. */
+/**
+ * Inputs of context distillation. The teacher saw a longer prompt, so the same reply begins later in its S positions.
+ */
 interface ContextDistillationInputs {
   /** Logits of the policy, which does not see the context, over the T tokens of the reply. */
   readonly policyLogits_BTV: Tensor;
   /** Logits of the teacher, often the same model, over all of its S positions. */
   readonly teacherLogits_BSV: Tensor;
-  /** For each row the position of the teacher whose scores predict the first token of the reply. */
+  /** For each row, the teacher's position whose scores predict the first token of the reply. */
   readonly teacherStarts: readonly number[];
   readonly lossMask_BT: Tensor;
 }

@@ -15,17 +15,20 @@ interface DistillationInputs {
 
 export interface DistillationOptions {
   /**
-   * forward: KL(teacher || policy), which covers all the teacher would say. reverse: KL(policy || teacher), which keeps to
-   * what the teacher finds likely; on the policy's own samples this is on-policy distillation.
+   * forward: KL(teacher || policy), which covers everything the teacher would say. reverse: KL(policy || teacher),
+   * which keeps to what the teacher finds likely; on the policy's own samples this is on-policy distillation.
    */
   readonly direction: KlDirection;
-  /** Both scores are divided by it, and the loss multiplied by its square, which keeps the size of the gradient. Default 1. */
+  /**
+   * Both scores are divided by this, and the loss is multiplied by its square, which keeps the size of the gradient.
+   * Default 1.
+   */
   readonly temperature?: number;
 }
 
 export type KlDirection = "forward" | "reverse";
 
-/** Scores below this, minus infinity with them, count as this: a probability of 0 in every float type, and a finite log. */
+/** Lower scores, including minus infinity, count as this: a probability of 0 in every float type, with a finite log. */
 const LOWEST_SCORE = -1e4;
 
 /**
@@ -58,7 +61,9 @@ export function distillationLoss(inputs: DistillationInputs, options: Distillati
   };
 }
 
-/** The terms of KL(teacher || policy) or KL(policy || teacher); their sum over the last dimension is the divergence. */
+/**
+ * The terms of KL(teacher || policy) or KL(policy || teacher), which add up to the divergence over the last dimension.
+ */
 export function klOver(policyLogprobs: Tensor, teacherLogprobs: Tensor, direction: KlDirection): Tensor {
   const difference = policyLogprobs.sub(teacherLogprobs);
   return direction === "forward" ? teacherLogprobs.exp().mul(difference.neg()) : policyLogprobs.exp().mul(difference);

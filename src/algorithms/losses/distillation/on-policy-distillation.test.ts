@@ -40,7 +40,7 @@ test("averaged over the policy's samples the gradient is that of the reverse KL:
   for (const [k, pk] of p.entries()) expect(gradient[k]).toBeCloseTo(pk * (Math.log(pk / t[k]!) - kl), 12);
 });
 
-test("as an advantage it is the scaled gap to the sampler, 0 outside of the mask", () => {
+test("as an advantage it is the scaled gap to the sampler, 0 outside the mask", () => {
   const advantages_BT = distillationAdvantages(
     { samplerLogprobs_BT: row([-2, -3, 0]), teacherLogprobs_BT, lossMask_BT },
     0.5,

@@ -9,7 +9,7 @@ interface OnPolicyDistillationInputs {
   readonly policyLogprobs_BT: Tensor;
   readonly teacherLogprobs_BT: Tensor;
   readonly lossMask_BT: Tensor;
-  /** Importance weights, where the sampler is not the policy. Default 1. */
+  /** Importance weights, for when the sampler is not the policy. Default 1. */
   readonly weights_BT?: Tensor;
 }
 
@@ -21,9 +21,10 @@ interface OnPolicyDistillationOptions {
 /**
  * -w (log teacher - log policy) log policy at the sampled tokens, with the first two factors held fixed.
  *
- * Its expected gradient over the policy's own samples is that of KL(policy || teacher) at every token, from one log-prob
- * of the teacher instead of its whole distribution. MiniLLM (arXiv:2306.08543) with the gain of the token alone; the
- * loss of Thinking Machines' on-policy distillation. Its value means nothing: watch `distillation/reverse_kl`.
+ * Its expected gradient over the policy's own samples is that of KL(policy || teacher) at every token, from one
+ * log-prob of the teacher instead of its whole distribution. MiniLLM (arXiv:2306.08543) with the single-token term
+ * only; the loss of Thinking Machines' on-policy distillation. Its value means nothing: watch
+ * `distillation/reverse_kl`.
  */
 export function onPolicyDistillationLoss(
   inputs: OnPolicyDistillationInputs,
@@ -49,8 +50,8 @@ export function onPolicyDistillationLoss(
 }
 
 /**
- * coefficient (log teacher - log sampler) per token: the same signal as an advantage, to add to that of a reward or to use
- * with any policy loss. 0 outside of the mask and where a log-prob is not finite.
+ * coefficient (log teacher - log sampler) per token: the same signal as an advantage, to add to a reward's advantage or
+ * to use with any policy loss. 0 outside the mask and where a log-prob is not finite.
  */
 export function distillationAdvantages(
   { samplerLogprobs_BT, teacherLogprobs_BT, lossMask_BT }: DistillationAdvantageInputs,

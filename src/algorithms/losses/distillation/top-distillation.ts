@@ -8,7 +8,7 @@ import { meanOver, shareOf } from "../loss-metrics.ts";
 import type { TokenLoss } from "../loss-output.ts";
 import { type KlDirection, klOver } from "./distillation.ts";
 
-/** C is the number of candidates: the tokens the teacher was asked about, the same ones for the policy. */
+/** Inputs over C candidates: the tokens the teacher was asked about, the same ones for the policy. */
 interface TopDistillationInputs {
   readonly policyLogprobs_BTC: Tensor;
   readonly teacherLogprobs_BTC: Tensor;
@@ -24,16 +24,16 @@ interface TopDistillationOptions {
   readonly tail: "bucket" | "renormalize";
 }
 
-/** Candidates below this count as this, as in distillation.ts. */
+/** Lower log-probs count as this, as in distillation.ts. */
 const LOWEST_LOGPROB = -1e4;
 
 /** The smallest probability of the bucket, so that its logarithm and the gradient of that stay finite in float32. */
 const SMALLEST_TAIL = 1e-6;
 
 /**
- * KL(teacher || policy) or KL(policy || teacher) over the candidates of each token, most likely the teacher's top C.
+ * KL(teacher || policy) or KL(policy || teacher) over the candidates of each token, usually the teacher's top C.
  *
- * What a served teacher can send: C log-probs a token instead of the whole vocabulary.
+ * A served teacher can send this much: C log-probs per token instead of the whole vocabulary.
  */
 export function topDistillationLoss(inputs: TopDistillationInputs, options: TopDistillationOptions): TokenLoss {
   const { policyLogprobs_BTC, teacherLogprobs_BTC, lossMask_BT } = inputs;
@@ -57,7 +57,7 @@ export function topDistillationLoss(inputs: TopDistillationInputs, options: TopD
   };
 }
 
-/** Log-probs that sum to 1: with one more outcome, or scaled. */
+/** Log-probs of a whole distribution: with one more outcome, or renormalized. */
 function closeDistribution(logprobs_BTC: Tensor, tail: TopDistillationOptions["tail"]): Tensor {
   if (tail === "renormalize") return logprobs_BTC.logSoftmax(2);
   const rest_BT1 = logprobs_BTC.exp().sum(2, true).neg().add(1).clamp(SMALLEST_TAIL);

@@ -8,7 +8,7 @@ import { reinforceLoss } from "./reinforce.ts";
 
 interface BypassInputs {
   readonly policyLogprobs_BT: Tensor;
-  /** They serve as anchor: no forward pass of the trainer is needed before the update. */
+  /** The sampler's log-probs, which serve as the anchor: no forward pass of the trainer is needed before the update. */
   readonly samplerLogprobs_BT: Tensor;
   readonly advantages_BT: Tensor;
   readonly lossMask_BT: Tensor;
@@ -24,13 +24,13 @@ export interface BypassOptions {
 
 interface BypassLoss {
   readonly output: LossOutput;
-  /** Reduce with this mask: it lacks the rejected tokens. Denominators may be those of the mask before rejection. */
+  /** The mask to reduce with, without the rejected tokens. Denominators may be those of the mask before rejection. */
   readonly lossMask_BT: Tensor;
   readonly correctionMetrics: CorrectionMetrics;
 }
 
 /**
- * The loss of bypass mode: weights and rejections of policy / sampler, worked out anew at every call and held fixed, then
+ * The loss of bypass mode: weights and rejections by policy / sampler, computed anew at every call and held fixed, then
  * PPO-clip against the sampler, or -w A log policy.
  *
  * verl's `bypass_mode`. Meant for one epoch per rollout: see corrections/bypass-check.ts.

@@ -15,7 +15,7 @@ interface CispoOptions extends ClipOptions {
 /**
  * -clamp(r, 1 - clipLow, 1 + clipHigh) A log policy, with the clipped ratio held fixed, r = policy / anchor.
  *
- * Clips the weight and not the update, so rare tokens keep their gradient. MiniMax-M1 (arXiv:2506.13585).
+ * Clips the weight instead of the update, so rare tokens keep their gradient. MiniMax-M1 (arXiv:2506.13585).
  */
 export function cispoLoss(inputs: PolicyLossInputs, { clipLow, clipHigh, dropsPpoClipped }: CispoOptions): TokenLoss {
   expectRange("clipLow", clipLow, 0, 1);

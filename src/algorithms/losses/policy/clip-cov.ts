@@ -7,9 +7,12 @@ import { anchorKl, logRatio, type PolicyLossInputs, policyTerms, tokenLoss, toke
 import { selectLargest, shareToCount, tokenCovariance } from "./token-covariance.ts";
 
 interface ClipCovInputs extends PolicyLossInputs {
-  /** Uniform in [0, 1), from a seeded generator: the draw among the tokens in the band. Default: the largest covariances. */
+  /**
+   * Uniform numbers in [0, 1) from a seeded generator, which choose among the tokens in the band. Default: the largest
+   * covariances are chosen.
+   */
   readonly noise_BT?: Tensor;
-  /** Tokens to drop, chosen before by `clipCovSelection`. Default: chosen among the tokens of this call. */
+  /** Tokens to drop, chosen earlier by `clipCovSelection`. Default: chosen among the tokens of this call. */
   readonly selected_BT?: Tensor;
 }
 
@@ -25,7 +28,7 @@ interface ClipCovOptions extends ClipOptions {
 /**
  * PPO-clip, with no loss at a few tokens whose covariance of advantage and log-prob lies in a band.
  *
- * Those few tokens are what makes the entropy collapse. Clip-Cov, Entropy Mechanism (arXiv:2505.22617).
+ * Those few tokens are what make the entropy collapse. Clip-Cov, Entropy Mechanism (arXiv:2505.22617).
  */
 export function clipCovLoss(inputs: ClipCovInputs, options: ClipCovOptions): TokenLoss {
   const terms = policyTerms(inputs);
@@ -39,7 +42,7 @@ export function clipCovLoss(inputs: ClipCovInputs, options: ClipCovOptions): Tok
   });
 }
 
-/** The tokens that Clip-Cov drops: in the band, not clipped by PPO already, drawn by `noise_BT`. */
+/** The tokens that Clip-Cov drops: in the band, not already clipped by PPO, drawn by `noise_BT`. */
 export function clipCovSelection(inputs: ClipCovInputs, options: ClipCovOptions): Tensor {
   expectRange("share", options.share, Number.MIN_VALUE, 1);
   const terms = policyTerms(inputs, inputs.noise_BT && { noise_BT: inputs.noise_BT });

@@ -12,7 +12,7 @@ export interface ClipOptions {
 interface ClippedSurrogate {
   /** max(-A r, -A clamp(r, 1 - clipLow, 1 + clipHigh)) */
   readonly loss_BT: Tensor;
-  /** Where the clipped side is the larger one, so that the gradient is 0. */
+  /** True where the clipped term is the larger one, so that the gradient is 0. */
   readonly isClipped_BT: Tensor;
 }
 

@@ -14,15 +14,17 @@ interface DecoupledPpoInputs extends PolicyLossInputs {
 interface DecoupledPpoOptions extends PpoClipOptions {
   /** The largest anchor / sampler weight. null: no bound. AReaL uses 5. */
   readonly weightCap: number | null;
-  /** What becomes of a larger weight: the cap, or 0, which drops the token from the gradient as AReaL does. */
+  /**
+   * Whether a larger weight is truncated to the cap, or set to 0, which drops the token from the gradient as in AReaL.
+   */
   readonly overCap: "truncate" | "drop";
 }
 
 /**
  * w PPO-clip(r, A), w = anchor / sampler held fixed, r = policy / anchor.
  *
- * The trust region lies around the anchor, and w corrects for who sampled. Hilton et al. 2021 (arXiv:2110.00641);
- * AReaL (arXiv:2505.24298).
+ * The trust region is around the anchor, and w corrects for the weights that sampled. Hilton et al. 2021
+ * (arXiv:2110.00641); AReaL (arXiv:2505.24298).
  */
 export function decoupledPpoLoss(inputs: DecoupledPpoInputs, options: DecoupledPpoOptions): TokenLoss {
   const { samplerLogprobs_BT } = inputs;

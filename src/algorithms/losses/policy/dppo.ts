@@ -26,13 +26,13 @@ interface DppoOptions {
 const PROBABILITY_EPSILON = 1e-8;
 
 /**
- * -min(r, ratioHigh) A log policy for the tokens inside of a trust region, 0 for the others; r = policy / anchor and the
+ * -min(r, ratioHigh) A log policy for the tokens inside a trust region, 0 for the others; r = policy / anchor and the
  * choice of tokens are held fixed.
  *
- * The region bounds a divergence of probabilities p, q and not their ratio, so rare tokens may change by a large factor
- * and frequent ones may not. A token leaves it only by moving further in the direction of its advantage: p - q above
- * divergenceHigh (A > 0) or below -divergenceLow (A <= 0) for `tv`; for `kl`, q log(q / p) + (1 - q) log((1 - q) / (1 - p))
- * above the bound. DPPO (arXiv:2602.04879).
+ * The region bounds a divergence between probabilities p and q instead of their ratio, so rare tokens may change by a
+ * large factor and frequent ones may not. A token leaves it only by moving further in the direction of its advantage: p
+ * - q above divergenceHigh (A > 0) or below -divergenceLow (A <= 0) for `tv`; for `kl`, q log(q / p) + (1 - q) log((1 -
+ * q) / (1 - p)) above the bound. DPPO (arXiv:2602.04879).
  */
 export function dppoLoss(inputs: PolicyLossInputs, options: DppoOptions): TokenLoss {
   expectRange("divergenceLow", options.divergenceLow, 0);

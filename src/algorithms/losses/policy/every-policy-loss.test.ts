@@ -298,7 +298,7 @@ describe.each(Object.entries(cases))("%s", (kind, { loss, surrogate }) => {
     expect(gradientOf(loss, inputs).every((value) => Math.abs(value) === 0)).toBe(true);
   });
 
-  test("does not read what lies outside of the mask", () => {
+  test("does not read what lies outside the mask", () => {
     const spoilt = (values: number[][]) =>
       values.map((row, b) => row.map((x, t) => (mask[b]![t] === 0 ? Number.NaN : x)));
     const inputs = inputsOf({

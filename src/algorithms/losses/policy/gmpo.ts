@@ -19,7 +19,7 @@ interface GmpoOptions {
   readonly clipHigh: number;
 }
 
-/** Keeps the log of a weight of 0 finite in the geometric mean. */
+/** Smallest weight in the geometric mean, so that its log is finite. */
 const SMALLEST_WEIGHT = 1e-10;
 
 /**

@@ -2,7 +2,7 @@ import type { TokenLoss } from "../loss-output.ts";
 import { type ClipOptions, clippedSurrogate } from "./clipped-surrogate.ts";
 import { anchorKl, type PolicyLossInputs, policyTerms, tokenLoss, tokenShare } from "./policy-loss.ts";
 
-/** The log of the sequence ratio is a mean over tokens: 10 is far outside of any trust region. */
+/** The log of the sequence ratio is a mean over tokens: 10 is far outside any trust region. */
 const LOG_SEQUENCE_RATIO_CAP = 10;
 
 /**

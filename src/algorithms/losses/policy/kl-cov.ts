@@ -7,12 +7,12 @@ import { logRatio, type PolicyLossInputs, policyTerms, tokenLoss, tokenShare } f
 import { selectLargest, shareToCount, tokenCovariance } from "./token-covariance.ts";
 
 interface KlCovInputs extends PolicyLossInputs {
-  /** Tokens to penalize, chosen before by `klCovSelection`. Default: chosen among the tokens of this call. */
+  /** Tokens to penalize, chosen earlier by `klCovSelection`. Default: chosen among the tokens of this call. */
   readonly selected_BT?: Tensor;
 }
 
 interface KlCovOptions {
-  /** The share of loss tokens to penalize. verl uses 2e-4. At least one token is. */
+  /** The share of loss tokens to penalize, which is at least one token. verl uses 2e-4. */
   readonly share: number;
   /** The weight of the penalty. verl uses 1. */
   readonly penalty: number;

@@ -1,5 +1,5 @@
 /**
- * What all policy losses share: their inputs, the check of these, and the log-ratio.
+ * What all policy losses share: their inputs, checks on them, and the log-ratio.
  *
  * A policy loss takes [B, T] tensors over response tokens and returns a loss per token (or per sequence) with metrics.
  * `reduceOutput` turns it into the loss of a batch. Tokens with NaN or infinite inputs are left out: see live-tokens.ts.
@@ -30,7 +30,7 @@ export type PolicyLoss<Options, Inputs extends PolicyLossInputs = PolicyLossInpu
   options: Options,
 ) => LossOutput;
 
-/** Checked inputs, 0 wherever a token does not take part. */
+/** Checked inputs, with 0 wherever a token does not take part. */
 export interface PolicyTerms {
   readonly policyLogprobs_BT: Tensor;
   readonly anchorLogprobs_BT: Tensor;
@@ -41,7 +41,7 @@ export interface PolicyTerms {
   readonly live_BT: Tensor;
 }
 
-/** Checks the inputs and takes out what must not be read. `others_BT` are further inputs that must be finite. */
+/** Checks the inputs and blanks out what must not be read. `others_BT` are further inputs that must be finite. */
 export function policyTerms(inputs: PolicyLossInputs, others_BT: Readonly<Record<string, Tensor>> = {}): PolicyTerms {
   const { policyLogprobs_BT, anchorLogprobs_BT, advantages_BT, lossMask_BT, weights_BT } = inputs;
   const fixed = { anchorLogprobs_BT, advantages_BT, ...(weights_BT && { weights_BT }), ...others_BT };
@@ -65,7 +65,7 @@ export function logRatio(terms: PolicyTerms): Tensor {
   return terms.policyLogprobs_BT.sub(terms.anchorLogprobs_BT).clamp(-LOG_RATIO_BOUND, LOG_RATIO_BOUND);
 }
 
-/** The output of a loss per token, times the importance weights. */
+/** A loss per token, times the importance weights. */
 export function tokenLoss(terms: PolicyTerms, loss_BT: Tensor, metrics: LossMetrics): TokenLoss {
   const weighted_BT = terms.weights_BT === null ? loss_BT : loss_BT.mul(terms.weights_BT);
   return { level: "token", loss_BT: weighted_BT, metrics: { ...metrics, ...nonfiniteMetric(terms) } };

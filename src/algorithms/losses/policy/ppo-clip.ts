@@ -14,8 +14,8 @@ import {
 
 export interface PpoClipOptions extends ClipOptions {
   /**
-   * Where A < 0 the loss is at most -A dualClip, so that one token with a huge ratio cannot rule a step. At least 1; verl
-   * uses 3. null: no second bound.
+   * Where A < 0 the loss is at most -A dualClip, so that one token with a huge ratio cannot dominate a step. At least
+   * 1; verl uses 3. null: no second bound.
    */
   readonly dualClip: number | null;
 }
@@ -29,7 +29,7 @@ export function ppoClipLoss(inputs: PolicyLossInputs, options: PpoClipOptions): 
   return ppoClip(policyTerms(inputs), options);
 }
 
-/** The clipped surrogate for inputs that are checked already. */
+/** The clipped surrogate for inputs that are already checked. */
 export function ppoClip(terms: PolicyTerms, options: PpoClipOptions): TokenLoss {
   const logRatio_BT = logRatio(terms);
   const { loss_BT, isClipped_BT } = clippedSurrogate(logRatio_BT.exp(), terms.advantages_BT, options);

@@ -6,7 +6,10 @@ import { anchorKl, logRatio, type PolicyLossInputs, policyTerms, tokenLoss } fro
 interface SapoOptions {
   /** How fast the gate closes for tokens with A > 0. The paper uses 1. */
   readonly temperaturePositive: number;
-  /** How fast the gate closes for tokens with A <= 0; a little faster, since pushing down is what destabilizes. The paper uses 1.05. */
+  /**
+   * How fast the gate closes for tokens with A <= 0; a little faster, since pushing tokens down is what destabilizes
+   * training. The paper uses 1.05.
+   */
   readonly temperatureNegative: number;
 }
 

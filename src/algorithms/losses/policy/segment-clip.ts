@@ -9,7 +9,7 @@ import { anchorKl, logRatio, type PolicyLossInputs, policyTerms, tokenLoss, toke
 interface SegmentClipInputs extends PolicyLossInputs {
   /**
    * The segment of every token, int64 in [0, T]; equal numbers in a row make one segment. Default: the runs of the loss
-   * mask, which are the turns of an episode as long as no token inside of a turn is masked.
+   * mask, which are the turns of an episode as long as no token inside a turn is masked.
    */
   readonly segments_BT?: Tensor;
 }
@@ -17,7 +17,7 @@ interface SegmentClipInputs extends PolicyLossInputs {
 /**
  * -min(s A, clamp(s, 1 - clipLow, 1 + clipHigh) A), s = exp(mean of policy - anchor over the segment of the token).
  *
- * Between the token ratio of PPO and the sequence ratio of GSPO: one ratio per turn of an agent. ROLL, `ratio_type:
+ * A middle way between PPO's token ratio and GSPO's sequence ratio: one ratio per turn of an agent. ROLL, `ratio_type:
  * segment`. The gradient flows through the mean.
  */
 export function segmentClipLoss(inputs: SegmentClipInputs, options: ClipOptions): TokenLoss {
@@ -40,7 +40,7 @@ export function runsOf(mask_BT: Tensor): Tensor {
   return inside_BT.sub(before_BT).gt(0).to("int64").cumsum(1);
 }
 
-/** The mean of the live values of its segment, at every token. */
+/** At every token, the mean over the live values of its segment. */
 function segmentMean(values_BT: Tensor, live_BT: Tensor, segments_BT: Tensor): Tensor {
   const [B, T] = values_BT.shape as [number, number];
   const { dtype, device } = values_BT;

@@ -7,7 +7,7 @@ const mask_BT = tensor([
   [1, 0],
 ]).ne(0);
 
-test("the covariance is centred over loss tokens only", () => {
+test("the covariance is centered over loss tokens only", () => {
   const logprobs_BT = tensor(
     [
       [-1, -2],

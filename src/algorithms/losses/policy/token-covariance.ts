@@ -1,8 +1,9 @@
 /**
- * Which tokens drive the entropy down: those where advantage and log-prob are high together.
+ * Finds the tokens that drive the entropy down: those where advantage and log-prob are high together.
  *
- * The choice depends on all tokens it is made over. To keep a step independent of its cut into microbatches, make it once
- * for the whole batch (with the anchor's log-probs as `policyLogprobs_BT`) and pass the slices as `selected_BT`.
+ * The choice depends on all the tokens it is made from. To keep a step independent of how it is cut into microbatches,
+ * choose once for the whole batch (with the anchor's log-probs as `policyLogprobs_BT`) and pass slices of the choice as
+ * `selected_BT`.
  */
 import { arange } from "../../../torch/create.ts";
 import type { Tensor } from "../../../torch/tensor.ts";
@@ -14,14 +15,14 @@ export function tokenCovariance(policyLogprobs_BT: Tensor, advantages_BT: Tensor
   return advantages_BT.sub(maskedMean(advantages_BT, mask_BT)).mul(logprobs_BT.sub(maskedMean(logprobs_BT, mask_BT)));
 }
 
-/** How many of the tokens of a mask a share means: rounded down, at least 1. An int64 tensor without dimensions. */
+/** The number of a mask's tokens that make up a share: rounded down, at least 1. An int64 tensor without dimensions. */
 export function shareToCount(mask_BT: Tensor, share: number): Tensor {
   return mask_BT.sum().to("float64").mul(share).floor().clamp(1).to("int64");
 }
 
 /**
- * True at the `count` eligible positions with the largest scores; at all eligible ones where there are fewer. Scores that are equal
- * and do not all fit are left out together, since nothing but the order of rows would choose among them.
+ * True at the `count` eligible positions with the largest scores; at all eligible ones where there are fewer. Equal
+ * scores that do not all fit are left out together, since only the order of rows could choose among them.
  */
 export function selectLargest(scores_BT: Tensor, eligible_BT: Tensor, count: Tensor): Tensor {
   const used_BT = scores_BT.where(eligible_BT, Number.NEGATIVE_INFINITY);

@@ -12,7 +12,7 @@ import {
 } from "./policy-loss.ts";
 
 interface ToprInputs extends PolicyLossInputs {
-  /** The raw reward of every sequence. Its sign, and not that of the advantage, decides the side. */
+  /** The raw reward of every sequence. Its sign, and not the advantage's, decides which side the sequence is on. */
   readonly rewards_B: Tensor;
 }
 

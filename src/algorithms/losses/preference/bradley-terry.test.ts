@@ -20,15 +20,15 @@ test("the loss is -log sigmoid of the difference, its gradient sigmoid(-differen
   });
 });
 
-test("a margin asks for more, and centring keeps scores around 0", () => {
+test("a margin asks for more, and centering keeps scores around 0", () => {
   const inputs = { chosenScores_B: rows(2), rejectedScores_B: rows(-1), margins_B: rows(1) };
-  expect(bradleyTerryLoss(inputs, { centring: 0.01 }).loss_B.item()).toBeCloseTo(-Math.log(sigmoid(2)) + 0.01, 12);
+  expect(bradleyTerryLoss(inputs, { centering: 0.01 }).loss_B.item()).toBeCloseTo(-Math.log(sigmoid(2)) + 0.01, 12);
 });
 
 test("a pair with a NaN score has loss 0 and gradient 0", () => {
   const chosenScores_B = rows(Number.NaN, 1);
   chosenScores_B.requiresGrad = true;
-  const { loss_B } = bradleyTerryLoss({ chosenScores_B, rejectedScores_B: rows(0, 1) }, { centring: 0.1 });
+  const { loss_B } = bradleyTerryLoss({ chosenScores_B, rejectedScores_B: rows(0, 1) }, { centering: 0.1 });
   const gradient = gradients([loss_B.sum()], [chosenScores_B])[0]!.toArray();
   expect(loss_B.toArray()[0]).toBe(0);
   expect(gradient[0]).toBe(0);

@@ -14,26 +14,29 @@ interface BradleyTerryInputs {
 }
 
 interface BradleyTerryOptions {
-  /** The weight of (chosen + rejected)^2, which keeps scores around 0. Default 0; 0.01 is usual. */
-  readonly centring?: number;
+  /** Weight of (chosen + rejected)^2, which keeps scores centered around 0. Default 0; 0.01 is usual. */
+  readonly centering?: number;
 }
 
 /**
- * -log sigmoid(chosen - rejected - margin) + centring (chosen + rejected)^2 per pair.
+ * -log sigmoid(chosen - rejected - margin) + centering (chosen + rejected)^2 per pair.
  *
  * Bradley and Terry 1952; as a reward-model loss: InstructGPT (arXiv:2203.02155), eq. 1; margin: Llama 2 (arXiv:2307.09288);
- * centring: Eisenstein et al. 2023 (arXiv:2312.09244). Pairs with NaN or infinite scores have loss 0 and gradient 0.
+ * centering: Eisenstein et al. 2023 (arXiv:2312.09244). Pairs with NaN or infinite scores have loss 0 and gradient 0.
  */
-export function bradleyTerryLoss(inputs: BradleyTerryInputs, { centring = 0 }: BradleyTerryOptions = {}): SequenceLoss {
+export function bradleyTerryLoss(
+  inputs: BradleyTerryInputs,
+  { centering = 0 }: BradleyTerryOptions = {},
+): SequenceLoss {
   const { chosenScores_B, rejectedScores_B, margins_B } = inputs;
-  expectRange("centring", centring, 0);
+  expectRange("centering", centering, 0);
   expectRows({ chosenScores_B, rejectedScores_B, ...(margins_B && { margins_B }) });
   const raw_B = chosenScores_B.sub(rejectedScores_B);
   const live_B = (margins_B ? raw_B.add(margins_B) : raw_B).detach().isFinite();
   const gap_B = zeroOutside(raw_B, live_B);
   const lead_B = margins_B ? gap_B.sub(zeroOutside(margins_B.detach(), live_B)) : gap_B;
   const offset_B = zeroOutside(chosenScores_B.add(rejectedScores_B), live_B);
-  const loss_B = offset_B.square().mul(centring).sub(lead_B.logSigmoid());
+  const loss_B = offset_B.square().mul(centering).sub(lead_B.logSigmoid());
   return {
     level: "sequence",
     loss_B: zeroOutside(loss_B, live_B),

@@ -16,7 +16,7 @@ interface ReplyLogprobs {
   readonly referenceLogprobs_B: Tensor;
 }
 
-/** In all of them, beta is how strongly the policy is held to the reference. */
+/** In every form, beta is how strongly the policy is held to the reference. */
 export type DpoOptions =
   | {
       readonly type: "sigmoid";
@@ -71,8 +71,8 @@ function pairLoss(margin_B: Tensor, options: DpoOptions): Tensor {
       const { labelSmoothing = 0 } = options;
       expectRange("labelSmoothing", labelSmoothing, 0, 0.5);
       const scaled_B = margin_B.mul(options.beta);
-      const asLabelled_B = scaled_B.logSigmoid().mul(labelSmoothing - 1);
-      return asLabelled_B.sub(scaled_B.neg().logSigmoid().mul(labelSmoothing));
+      const asLabeled_B = scaled_B.logSigmoid().mul(labelSmoothing - 1);
+      return asLabeled_B.sub(scaled_B.neg().logSigmoid().mul(labelSmoothing));
     }
     case "ipo":
       return margin_B.sub(1 / (2 * options.beta)).square();

@@ -74,7 +74,7 @@ function groundOf(left: number, meters: number): string[] {
   ];
 }
 
-function drawShape(shape: MujocoShape, project: (vector: Vector) => Point, colour: string): string {
+function drawShape(shape: MujocoShape, project: (vector: Vector) => Point, color: string): string {
   const [x, y] = project(shape.position);
   if (shape.kind === "mark") {
     const arm = 0.04;
@@ -87,14 +87,14 @@ function drawShape(shape: MujocoShape, project: (vector: Vector) => Point, colou
   const { axis, radius, halfLength } = shape;
   const [dx, dy] = project(axis);
   if (shape.kind === "cylinder") {
-    return `<circle cx="${round(x)}" cy="${round(y)}" r="${round(radius)}" fill="${colour}" fill-opacity="0.5" stroke="${colour}" stroke-width="0.008"/>`;
+    return `<circle cx="${round(x)}" cy="${round(y)}" r="${round(radius)}" fill="${color}" fill-opacity="0.5" stroke="${color}" stroke-width="0.008"/>`;
   }
   const end: Point = [dx * halfLength, dy * halfLength];
-  return lineOf([x - end[0], y - end[1]], [x + end[0], y + end[1]], colour, 2 * radius);
+  return lineOf([x - end[0], y - end[1]], [x + end[0], y + end[1]], color, 2 * radius);
 }
 
-function lineOf([x1, y1]: Point, [x2, y2]: Point, colour: string, width: number): string {
-  return `<line x1="${round(x1)}" y1="${round(y1)}" x2="${round(x2)}" y2="${round(y2)}" stroke="${colour}" stroke-width="${round(width)}" stroke-linecap="round"/>`;
+function lineOf([x1, y1]: Point, [x2, y2]: Point, color: string, width: number): string {
+  return `<line x1="${round(x1)}" y1="${round(y1)}" x2="${round(x2)}" y2="${round(y2)}" stroke="${color}" stroke-width="${round(width)}" stroke-linecap="round"/>`;
 }
 
 /** Rounds to a tenth of a millimeter. */
