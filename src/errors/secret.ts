@@ -44,9 +44,7 @@ export class Secret<Value = string> {
 }
 
 /** The name of an environment variable that holds a secret. */
-interface FromEnv {
-  readonly env: string;
-}
+type FromEnv = { readonly env: string };
 
 type SecretInput = string | FromEnv | Secret;
 
