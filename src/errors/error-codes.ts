@@ -161,6 +161,7 @@ const areas = {
     EMPTY_BATCH: "A batch holds nothing to train on.",
     BUDGET_TOO_SMALL: "A sample has more tokens than a microbatch may hold.",
     NON_FINITE: "Values are NaN or infinite.",
+    NON_FINITE_UPDATES: "Update after update was skipped, because its loss or gradients were NaN or infinite.",
     NON_FINITE_GRADIENT: "The norm of the gradients is NaN or infinite.",
   },
   "Tensors and arguments": {

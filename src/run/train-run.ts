@@ -1,7 +1,7 @@
 /**
  * A whole run: from a settled config to trained weights in a run folder.
  *
- * Builds the parts, makes the warm start, runs the loop, and hangs recording, validation and checkpoints onto it. Everything
+ * Builds the parts, runs the loop, and hangs recording, validation and checkpoints onto it. Everything
  * started here is closed here, whatever happens.
  */
 import { join } from "node:path";
@@ -10,7 +10,6 @@ import type { Clock } from "../flow/clock.ts";
 import type { Metrics } from "../flow/metrics.ts";
 import type { LoopPosition } from "../loops/loop-parts.ts";
 import { type LoopOptions, runRolloutLoop } from "../loops/rollout-loop.ts";
-import { runSupervisedLoop } from "../loops/supervised-loop.ts";
 import type { RunTracker } from "../tracking/run-tracker.ts";
 import { buildExperience } from "./build-experience.ts";
 import { buildScheduler, buildSources } from "./build-rollout.ts";
@@ -19,8 +18,8 @@ import { openParts, type RunParts } from "./open-parts.ts";
 import { recordedParts } from "./recorded-parts.ts";
 import type { RunConfig } from "./run-config.ts";
 import { RunProgress } from "./run-progress.ts";
+import { expectProgress } from "./stop-on-skips.ts";
 import { buildValidation } from "./validation.ts";
-import { warmStartSamples } from "./warm-start.ts";
 
 interface TrainOptions {
   readonly folder: string;
@@ -67,10 +66,6 @@ async function train(config: RunConfig, options: TrainOptions, parts: RunParts):
       await scheduler.restore(saved.state.rollout);
       experience.restore(saved.state.replay);
       tracker.note(`Going on from step ${saved.state.step}.`);
-    } else if (config.warmStart !== null) {
-      await warmStart(config, options, parts);
-      // Half a warm start is no place to go on from.
-      signal.throwIfAborted();
     }
     const validating = parts.episodesAt(config.validation?.temperature ?? 0);
     const progress = new RunProgress({
@@ -87,7 +82,10 @@ async function train(config: RunConfig, options: TrainOptions, parts: RunParts):
       {
         rollout: scheduler,
         experience,
-        trainer,
+        trainer: {
+          step: async (batch, stepOptions) =>
+            expectProgress(await trainer.step(batch, stepOptions), batch.samples, folder),
+        },
         sync: engine.syncFrom(trainer),
         observer: progress,
         groupsPerStep: config.rollout.groupsPerStep,
@@ -104,15 +102,4 @@ async function train(config: RunConfig, options: TrainOptions, parts: RunParts):
 
 function loopOptions({ loop }: RunConfig): LoopOptions {
   return { numSteps: loop.steps, ...(loop.type === "async" && { syncInterval: loop.syncInterval }) };
-}
-
-async function warmStart(config: RunConfig, { tracker, signal }: TrainOptions, parts: RunParts): Promise<void> {
-  const { warmStart: options } = config;
-  if (options === null) return;
-  const next = await warmStartSamples(config, options, parts);
-  const onStep = async (step: number, metrics: Metrics) => {
-    tracker.log(step, "supervised", metrics);
-    return signal.aborted ? ("stop" as const) : ("continue" as const);
-  };
-  await runSupervisedLoop({ trainer: parts.trainer, next, onStep }, 0, options.steps, signal);
 }
