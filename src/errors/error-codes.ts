@@ -72,7 +72,8 @@ const areas = {
     INVALID_REWARD: "A reward or agent returned something that is no score.",
     REWARD_MISSING: "No reward arrived for the session of an agent.",
     REWARD_TIMEOUT: "A reward took longer than its cost class allows.",
-    REWARD_CRASHED: "The thread of a reward ended: one that compares answers, runs a reward model, or runs a reward of the run file.",
+    REWARD_CRASHED:
+      "The thread of a reward ended: one that compares answers, runs a reward model, or runs a reward of the run file.",
     REWARD_CLOSED: "The reward has been closed.",
     REWARD_UNDECIDED: "Two mathematical answers could not be compared.",
     INVALID_TRUTH: "A prompt does not hold the truth that its reward compares with.",

@@ -124,7 +124,7 @@ class AgentEpisode {
     return attempt(
       { stage: "environment", name, timeoutMs: limits.episodeMs, signal: this.#control.signal, stop: this.#stop },
       async (signal) =>
-        runAgent(prompt, {
+        runAgent(structuredClone(prompt), {
           baseURL: `${url}/sessions/${sessionId}/v1`,
           apiKey,
           sessionId,

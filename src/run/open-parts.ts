@@ -35,6 +35,7 @@ interface OpenOptions {
   readonly tracker: RunTracker;
   readonly signal: AbortSignal;
   readonly isResumed: boolean;
+  readonly runFile?: string;
   /** Told of failures of the endpoint that agents talk to. */
   readonly onError: (cause: unknown) => void;
 }
@@ -53,7 +54,7 @@ export async function openParts(
     return part;
   };
   try {
-    const world = keep(await buildWorld(config, clock));
+    const world = keep(await buildWorld(config, clock, options.runFile));
     const modelFolder = prepareModel(config, Object.values(world.envs), folder);
     const tokenizer = await loadTokenizer(modelFolder);
     const placement = placeRun(config);

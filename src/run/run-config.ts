@@ -113,7 +113,7 @@ const rolloutOptions = z.strictObject({
     .min(0)
     .default(0)
     .describe(
-      "Worker threads for each kind of environment, for those with slow steps. 0: they run beside the scheduler.",
+      "Worker threads for each kind of environment, for those with slow steps. 0: built-in ones run beside the scheduler, and those of the run file in two threads.",
     ),
   partial: z
     .boolean()

@@ -26,6 +26,8 @@ interface TrainOptions {
   readonly tracker: RunTracker;
   readonly signal: AbortSignal;
   readonly clock: Clock;
+  /** The run file, for threads that load it for themselves. Absent for configs that come from elsewhere. */
+  readonly runFile?: string;
   /** Whether to resume from the latest checkpoint in the folder. */
   readonly isResumed: boolean;
 }

@@ -5,10 +5,7 @@ import { createModelScorer } from "./model-scorer.ts";
 import type { RewardModelHost, RewardModelSource } from "./reward-model-host.ts";
 
 async function openModel({ path, device, dtype, ...batching }: RewardModelSource): Promise<RewardModelHost> {
-  return createModelScorer(
-    await loadRewardModel(path, dtype === undefined ? { device } : { device, dtype }),
-    batching,
-  );
+  return createModelScorer(await loadRewardModel(path, dtype === undefined ? { device } : { device, dtype }), batching);
 }
 
 await hostInThread(openModel);
