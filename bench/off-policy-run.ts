@@ -156,14 +156,11 @@ function makeTrainer(
   seed: number,
 ): Promise<TrainerHost> {
   return TrainerHost.create({
-    source: {
-      ...{ modelFolder, tokenizerFolder: modelFolder, device: "cpu", dtype: "float32" },
-      ...{ lora: null, reference: null, critic: null, algorithm },
-      training: trainingOptions.parse({ optimizer: { lr }, minibatch }),
-      length: { numUpdates: 1, updatesPerRolloutStep: 1 },
-      ...{ temperature: 1, seed },
-    },
-    supervised: null,
+    ...{ modelFolder, tokenizerFolder: modelFolder, device: "cpu", dtype: "float32" },
+    ...{ lora: null, reference: null, critic: null, algorithm },
+    training: trainingOptions.parse({ optimizer: { lr }, minibatch }),
+    length: { numUpdates: 1, updatesPerRolloutStep: 1 },
+    ...{ temperature: 1, seed },
   });
 }
 

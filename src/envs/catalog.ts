@@ -52,7 +52,7 @@ export const catalogModule = import.meta.url;
 
 /** Builds the environment that a run file names; `custom` is one that it holds. */
 export function buildEnv({ type, ...options }: EnvChoice): EnvFactory {
-  if (type === "custom") return expectFactory(options, "env");
+  if (type === "custom") return withCopies(expectFactory(options, "env"));
   const found = envCatalog.find((one) => one.type === type);
   if (found !== undefined) return found.build(options);
   const known = envCatalog.map((one) => one.type).join(", ");
@@ -66,6 +66,11 @@ export function expectFactory(given: object, path: string): EnvFactory {
     "INVALID_OPTION",
     `${path} is of type custom and has no function makeEnv. Write { type: "custom", ...myEnv() }, where myEnv gives an EnvFactory.`,
   );
+}
+
+/** Prompts are shared by all samples of a group: an environment that writes into its own changes nothing for the others. */
+function withCopies(factory: EnvFactory): EnvFactory {
+  return { ...factory, makeEnv: (prompt, seed) => factory.makeEnv(structuredClone(prompt), seed) };
 }
 
 function entry<Schema extends z.ZodObject>({ type, options, build }: EnvDefinition<Schema>): EnvEntry<Schema> {

@@ -1,6 +1,7 @@
 /** What `checkEnv` asks of single messages and steps, wherever they come from. */
 import { isDeepStrictEqual } from "node:util";
 import type { ChatMessage } from "../flow/chat-message.ts";
+import { isSoundReward, SOUND_REWARD } from "../flow/sound-numbers.ts";
 import type { EnvStep } from "./text-env.ts";
 
 type Report = (rule: string, text: string) => void;
@@ -25,7 +26,7 @@ export function checkMessages(what: string, messages: readonly ChatMessage[], is
 
 /** Rewards and metrics must be numbers that can be averaged; a model must have something to answer. */
 export function checkStep({ kind, reward, metrics, observation }: EnvStep, report: Report): void {
-  if (!Number.isFinite(reward)) report("reward", `step gave the reward ${reward}. Rewards must be finite numbers.`);
+  if (!isSoundReward(reward)) report("reward", `step gave the reward ${reward}. A reward is ${SOUND_REWARD}.`);
   for (const [name, value] of Object.entries(metrics)) {
     if (Number.isFinite(value)) continue;
     report(

@@ -51,7 +51,9 @@ test("a sound environment has no findings", async () => {
 
 test("a finding says what is wrong, what came and what to do", async () => {
   const findings = await checkEnv(brokenStep((step) => ({ ...step, reward: Number.NaN })));
-  expect(findings).toEqual([{ rule: "reward", text: "step gave the reward NaN. Rewards must be finite numbers." }]);
+  expect(findings).toEqual([
+    { rule: "reward", text: "step gave the reward NaN. A reward is a finite number between -1e18 and 1e18." },
+  ]);
 });
 
 describe("found are", () => {

@@ -23,6 +23,7 @@ export interface EnvHost {
   start(episode: number, signal: AbortSignal): Promise<Shown<Opening>>;
   step(episode: number, reply: Reply, signal: AbortSignal): Promise<Shown<EnvStep>>;
   end(episode: number): Promise<void>;
+  ping(): Promise<void>;
   /** Frees what all episodes share. */
   close(): Promise<void>;
 }

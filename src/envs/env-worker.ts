@@ -1,9 +1,12 @@
 /** A thread of environments: makes, steps and ends episodes as its owner asks. An environment that throws fails its own call. */
 import { invariant, RerollError } from "../errors/reroll-error.ts";
 import type { Prompt } from "../flow/prompt.ts";
+import { guardThread } from "../workers/guard-thread.ts";
 import { hostInThread } from "../workers/host-in-thread.ts";
 import type { EnvHost, EnvSource, Shown } from "./env-host.ts";
 import type { EnvFactory, EnvStep, Opening, Reply, TextEnv } from "./text-env.ts";
+
+const call = guardThread();
 
 class ThreadEnvs implements EnvHost {
   readonly #factory: EnvFactory;
@@ -14,24 +17,26 @@ class ThreadEnvs implements EnvHost {
   }
 
   async make(episode: number, prompt: Prompt, seed: number): Promise<void> {
-    this.#episodes.set(episode, await this.#factory.makeEnv(prompt, seed));
+    this.#episodes.set(episode, await call(() => this.#factory.makeEnv(prompt, seed)));
   }
 
   async start(episode: number, signal: AbortSignal): Promise<Shown<Opening>> {
     const env = this.#find(episode);
-    return shown(env, await env.start(signal));
+    return shown(env, await call(() => env.start(signal)));
   }
 
   async step(episode: number, reply: Reply, signal: AbortSignal): Promise<Shown<EnvStep>> {
     const env = this.#find(episode);
-    return shown(env, await env.step(reply, signal));
+    return shown(env, await call(() => env.step(reply, signal)));
   }
 
   async end(episode: number): Promise<void> {
     const env = this.#find(episode);
     this.#episodes.delete(episode);
-    await env.end?.();
+    await call(() => env.end?.());
   }
+
+  async ping(): Promise<void> {}
 
   async close(): Promise<void> {
     await this.#factory.close?.();

@@ -55,26 +55,35 @@ test("what an environment throws fails its own step, by name, and nothing else",
   expect((await say(two, "echo")).kind).toBe("continues");
 });
 
+test.each([["hang", /Env "faulty" is gone: its thread said nothing for 1000 ms/]])(
+  "a thread that does %s fails its own episodes and is replaced",
+  async (fault, message) => {
+    const host = start({ timeoutMs: 1000 });
+    const envs = await Promise.all([0, 1, 2, 3].map((seed) => host.makeEnv(prompt(seed), 0)));
+    const threads = await Promise.all(envs.map(async (env) => (await say(env, "echo")).reward));
+    const neighbor = envs.find((_, i) => i > 0 && threads[i] === threads[0])!;
+    const others = envs.filter((_, i) => threads[i] !== threads[0]);
+
+    await expect(say(envs[0]!, fault)).rejects.toThrow(message);
+    await expect(say(neighbor, "echo")).rejects.toMatchObject({ name: "RerollError", code: "ENV_THREAD_LOST" });
+    await envs[0]!.end?.();
+    await neighbor.end?.();
+    for (const env of others) expect((await say(env, "echo")).kind).toBe("continues");
+
+    const next = await host.makeEnv(prompt(5), 0);
+    const thread = (await say(next, "echo")).reward;
+    expect(threads).not.toContain(thread);
+  },
+);
+
 test.each([
-  ["hang", /Env "faulty" is gone: its thread said nothing for 1000 ms/],
-  ["crash", /Env "faulty" is gone: its thread crashed: crashed as told/],
-  ["exit", /Env "faulty" is gone: its thread ended with code 3/],
-])("a thread that does %s fails its own episodes and is replaced", async (fault, message) => {
-  const host = start({ timeoutMs: 1000 });
-  const envs = await Promise.all([0, 1, 2, 3].map((seed) => host.makeEnv(prompt(seed), 0)));
-  const threads = await Promise.all(envs.map(async (env) => (await say(env, "echo")).reward));
-  const neighbor = envs.find((_, i) => i > 0 && threads[i] === threads[0])!;
-  const others = envs.filter((_, i) => threads[i] !== threads[0]);
-
-  await expect(say(envs[0]!, fault)).rejects.toThrow(message);
-  await expect(say(neighbor, "echo")).rejects.toMatchObject({ name: "RerollError", code: "ENV_THREAD_LOST" });
-  await envs[0]!.end?.();
-  await neighbor.end?.();
-  for (const env of others) expect((await say(env, "echo")).kind).toBe("continues");
-
-  const next = await host.makeEnv(prompt(5), 0);
-  const thread = (await say(next, "echo")).reward;
-  expect(threads).not.toContain(thread);
+  ["crash", /Env "faulty" failed: crashed as told/],
+  ["exit", /process.exit\(3\) was called/],
+])("an environment whose thread would %s fails its own step, and its neighbors play on", async (fault, message) => {
+  const host = start({ numThreads: 1 });
+  const [first, neighbor] = await Promise.all([0, 1].map((seed) => host.makeEnv(prompt(seed), 0)));
+  await expect(say(first!, fault)).rejects.toThrow(message);
+  expect((await say(neighbor!, "echo")).kind).toBe("continues");
 });
 
 test("an aborted step rejects at once, is aborted in the thread too, and the episode can be ended", async () => {

@@ -9,8 +9,8 @@ import { isAbsolute } from "node:path";
 import { pathToFileURL } from "node:url";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Prompt } from "../flow/prompt.ts";
-import type { EnvSource, Shown } from "./env-host.ts";
-import { EnvThread } from "./env-thread.ts";
+import { WatchedThread } from "../workers/watched-thread.ts";
+import type { EnvHost, EnvSource, Shown } from "./env-host.ts";
 import type { EnvFactory, EnvWords, TextEnv } from "./text-env.ts";
 
 /** The environments to run in threads, and the number of threads. */
@@ -59,7 +59,15 @@ export function runInThreads(host: ThreadHostOptions): EnvFactory & { close(): P
     exportName,
     options: structuredClone(options),
   };
-  const startThread = () => new EnvThread(name, source, timeoutMs);
+  const startThread = (): EnvThread =>
+    new WatchedThread<EnvHost>({
+      name: `Env "${name}"`,
+      module: new URL("env-worker", import.meta.url),
+      source,
+      needsTypeScript: source.module.endsWith(".ts"),
+      timeoutMs,
+      codes: { lost: "ENV_THREAD_LOST", failed: "ENV_FAILED" },
+    });
   const threads = Array.from({ length: numThreads }, startThread);
   let nextEpisode = 0;
   let isClosed = false;
@@ -68,20 +76,21 @@ export function runInThreads(host: ThreadHostOptions): EnvFactory & { close(): P
     for (const [i, thread] of threads.entries()) {
       if (!thread.isRunning && !isClosed) threads[i] = startThread();
     }
-    return threads.reduce((best, thread) => (thread.numEpisodes < best.numEpisodes ? thread : best));
+    return threads.reduce((best, thread) => (thread.load < best.load ? thread : best));
   };
 
   return {
+    runsInThreads: true,
     ...(makePrompt === undefined ? {} : { makePrompt }),
     ...(words === undefined ? {} : { words }),
     makeEnv: async (prompt, seed) => {
       const thread = pickThread();
       const episode = nextEpisode++;
-      thread.numEpisodes++;
+      thread.load++;
       try {
         await thread.ask((envs) => envs.make(episode, prompt, seed));
       } catch (error) {
-        thread.numEpisodes--;
+        thread.load--;
         throw error;
       }
       return hostedEnv(thread, episode);
@@ -92,6 +101,8 @@ export function runInThreads(host: ThreadHostOptions): EnvFactory & { close(): P
     },
   };
 }
+
+type EnvThread = WatchedThread<EnvHost>;
 
 function hostedEnv(thread: EnvThread, episode: number): TextEnv {
   let picture = "";
@@ -106,7 +117,7 @@ function hostedEnv(thread: EnvThread, episode: number): TextEnv {
     end: async () => {
       if (hasEnded) return;
       hasEnded = true;
-      thread.numEpisodes--;
+      thread.load--;
       if (!thread.isRunning) return;
       await thread
         .ask((envs) => envs.end(episode))

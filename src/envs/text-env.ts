@@ -76,6 +76,8 @@ export interface EnvFactory {
   readonly makePrompt?: (seed: number) => Prompt;
   /** All words that observations and replies consist of, where they are few: a tokenizer for a small model is made of them. */
   readonly words?: EnvWords;
+  /** Set where episodes live in threads of their own already: see `runInThreads`. */
+  readonly runsInThreads?: boolean;
   /** Frees what all episodes share, such as worker threads or connections. */
   close?(): Promise<void>;
 }

@@ -74,7 +74,8 @@ const areas = {
     INVALID_REWARD: "A reward or agent returned something that is not a score.",
     REWARD_MISSING: "No reward arrived for the session of an agent.",
     REWARD_TIMEOUT: "A reward took longer than its cost class, or its own limit, allows.",
-    REWARD_CRASHED: "A thread that compares or checks answers ended.",
+    REWARD_CRASHED:
+      "The thread of a reward ended: one that compares or checks answers, runs a reward model, or runs a reward of the run file.",
     REWARD_CLOSED: "The reward has been closed.",
     REWARD_UNDECIDED: "Two mathematical answers could not be compared.",
     INVALID_TRUTH: "A prompt does not hold the truth that its reward compares with.",
@@ -167,6 +168,7 @@ const areas = {
     EMPTY_BATCH: "A batch holds nothing to train on.",
     BUDGET_TOO_SMALL: "A row has more tokens than a microbatch may hold.",
     NON_FINITE: "Values are NaN or infinite.",
+    NON_FINITE_UPDATES: "Update after update was skipped, because its loss or gradients were NaN or infinite.",
     NON_FINITE_GRADIENT: "The norm of the gradients is NaN or infinite.",
   },
   "Tensors and arguments": {

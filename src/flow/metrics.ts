@@ -154,6 +154,11 @@ const table: Readonly<Record<string, Row>> = {
 
   "supervised/loss": ["nat", "lower", "Mean of -log p over loss tokens."],
   "supervised/grad_norm": ["", "neither", "Norm of the gradient before clipping."],
+  "supervised/skipped_updates": [
+    "count",
+    "lower",
+    "1 where the update was skipped because the loss or a gradient was NaN or infinite.",
+  ],
   "supervised/lr": ["", "neither", "Learning rate of the update."],
   "supervised/tokens": ["tokens", "neither", "Loss tokens of the update."],
 

@@ -1,10 +1,10 @@
 /** Supervised steps on given samples: warm starts and fine-tuning. */
 import type { Metrics } from "../flow/metrics.ts";
 import type { TokenSample } from "../flow/token-sample.ts";
-import type { Trainer } from "../training/trainer.ts";
+import type { SupervisedTraining } from "../training/trainer.ts";
 
 interface SupervisedParts {
-  readonly trainer: Trainer;
+  readonly trainer: Pick<SupervisedTraining, "step">;
   /** The samples of the next update. */
   readonly next: () => Promise<readonly TokenSample[]>;
   readonly onStep: (step: number, metrics: Metrics) => Promise<"continue" | "stop">;
@@ -18,7 +18,7 @@ export async function runSupervisedLoop(
 ): Promise<number> {
   let step = startStep;
   while (step < numSteps && !signal.aborted) {
-    const { metrics } = await trainer.stepSupervised(await next());
+    const { metrics } = await trainer.step(await next());
     step++;
     if ((await onStep(step, metrics)) === "stop") break;
   }

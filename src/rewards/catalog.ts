@@ -61,11 +61,17 @@ interface CustomRewardChoice extends Omit<Reward, "cost"> {
   readonly cost?: Reward["cost"];
 }
 
+/** Gives a reward of one's own another place to run in, by where it stands in the run file. Default: the thread that asks. */
+export type HostCustom = (reward: Reward, path: string) => Reward;
+
 /** Builds the reward of a choice. `path` is where the choice stands in the run file; errors start with it. */
-export async function buildReward(chosen: RewardChoice, path = "reward"): Promise<Reward> {
+export async function buildReward(chosen: RewardChoice, path = "reward", hostCustom?: HostCustom): Promise<Reward> {
   const { type, name, ...options } = parseOptions(taggedSchema, chosen, path);
-  if (type === "combine") return buildCombination(options, name, path);
-  if (type === "custom") return expectReward(options, name, path);
+  if (type === "combine") return buildCombination(options, name, path, hostCustom);
+  if (type === "custom") {
+    const reward = expectReward(options, name, path);
+    return hostCustom?.(reward, path) ?? withCopies(reward);
+  }
   const definition = definitionOf(type, path);
   const built = await definition.build(parseOptions(definition.options, options, path) as never);
   return name === undefined ? built : renamed(built, name);
@@ -89,10 +95,11 @@ export function resolveReward(chosen: unknown, path: string): Record<string, unk
 export async function buildRoute(
   choices: Readonly<Record<string, RewardChoice>>,
   path = "rewards",
+  hostCustom?: HostCustom,
 ): Promise<RewardRoute> {
   const byDomain: Record<string, Reward> = {};
   for (const [domain, chosen] of Object.entries(choices)) {
-    byDomain[domain] = await buildReward(chosen, `${path}.${domain}`);
+    byDomain[domain] = await buildReward(chosen, `${path}.${domain}`, hostCustom);
   }
   return routeByDomain(byDomain);
 }
@@ -114,11 +121,16 @@ const combineSchema = z.strictObject({
   clip: z.tuple([z.number(), z.number()]).optional(),
 });
 
-async function buildCombination(written: unknown, name: string | undefined, path: string): Promise<Reward> {
+async function buildCombination(
+  written: unknown,
+  name: string | undefined,
+  path: string,
+  hostCustom: HostCustom | undefined,
+): Promise<Reward> {
   const { parts, ...options } = parseOptions(combineSchema, written, path);
   const built = [];
   for (const [i, { reward, ...part }] of parts.entries()) {
-    built.push({ ...part, reward: await buildReward(reward as RewardChoice, `${path}.parts.${i}.reward`) });
+    built.push({ ...part, reward: await buildReward(reward as RewardChoice, `${path}.parts.${i}.reward`, hostCustom) });
   }
   return combineRewards({ ...options, name, parts: built });
 }
@@ -131,6 +143,11 @@ function expectReward(given: Partial<Reward>, name: string | undefined, path: st
     `${path} is of type custom and needs a name and a function score: got ${Object.keys({ ...given, ...(name && { name }) }).join(", ") || "nothing"}. ` +
       'Write { type: "custom", name: "short", score: ({ reply }) => ({ value: reply.length < 80 ? 1 : 0 }) }.',
   );
+}
+
+/** What a reward of one's own sees is a copy: one that writes into it changes nothing for others. */
+function withCopies(reward: Reward): Reward {
+  return { ...reward, score: (input, signal) => reward.score(structuredClone(input), signal) };
 }
 
 function renamed(reward: Reward, name: string): Reward {

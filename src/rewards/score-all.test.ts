@@ -91,10 +91,12 @@ test("a reward that hangs is told to stop, fails, and frees its slot", async () 
 test.each([
   { given: { value: Number.NaN }, shown: "{ value: NaN }" },
   { given: { value: Number.POSITIVE_INFINITY }, shown: "{ value: Infinity }" },
-  { given: { value: "1" }, shown: "{ value: 1 }" },
+  { given: { value: "1" }, shown: "{ value: '1' }" },
   { given: undefined, shown: "undefined" },
   { given: 1, shown: "in 1." },
-  { given: { value: 1, parts: { a: null } }, shown: "parts.a is wrong" },
+  { given: { value: 1, parts: { a: null } }, shown: "parts is wrong in { value: 1, parts: { a: null } }" },
+  { given: { value: 2e18 }, shown: "between -1e18 and 1e18" },
+  { given: { value: 1, parts: Object.fromEntries(Array.from({ length: 300 }, (_, i) => [i, i])) }, shown: "256 parts" },
   { given: { value: 1, parts: 3 }, shown: "parts is wrong" },
   { given: { value: 1, explanation: 3 }, shown: "explanation is wrong" },
 ])("garbage is no score: $given", async ({ given, shown }) => {

@@ -15,11 +15,13 @@ import type { ErrorCode } from "../errors/error-codes.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Clock } from "../flow/clock.ts";
 import type { Prompt } from "../flow/prompt.ts";
+import { isSoundReward, SOUND_REWARD } from "../flow/sound-numbers.ts";
 import type { Trajectory, TrajectoryEnd, TrajectoryReward, Turn } from "../flow/trajectory.ts";
 import { SESSION_HEADER } from "../generation/server/session-id.ts";
 import type { FinishedSession } from "../generation/server/session-record.ts";
 import type { Sessions } from "../generation/server/sessions.ts";
 import { agentTurns, lastTurn } from "./agent-turns.ts";
+import { expectOutcome } from "./check-answers.ts";
 import {
   type EpisodeControl,
   type EpisodeLimits,
@@ -129,7 +131,7 @@ class AgentEpisode {
     return attempt(
       { stage: "environment", name, timeoutMs: limits.episodeMs, signal: this.#control.signal, stop: this.#stop },
       async (signal) =>
-        runAgent(prompt, {
+        runAgent(structuredClone(prompt), {
           baseURL: `${url}/sessions/${sessionId}/v1`,
           apiKey,
           sessionId,
@@ -173,7 +175,7 @@ class AgentEpisode {
     const posted = session?.end.kind === "rewarded" ? session.end.reward : undefined;
     const given = returned ?? posted;
     if (given !== undefined) {
-      if (Number.isFinite(given)) return { end, reward: { total: given, score: given, parts: {} } };
+      if (isSoundReward(given)) return { end, reward: { total: given, score: given, parts: {} } };
       return { end: rewardFailure("INVALID_REWARD", `The agent returned the reward ${given}`), reward: none };
     }
     const scored = await this.#callScore(end, turns);
@@ -200,7 +202,7 @@ class AgentEpisode {
     const { signal } = this.#control;
     const name = `Reward of "${prompt.domain}"`;
     const wait = { stage: "reward", name, timeoutMs: limits.rewardMs, signal, stop: new AbortController() } as const;
-    return attempt(wait, (stop) => score(input, stop));
+    return attempt(wait, (stop) => score(input, stop), expectOutcome);
   }
 }
 
@@ -231,6 +233,6 @@ function silentAgent({ domain }: Prompt): RerollError {
 }
 
 function rewardFailure(code: ErrorCode, what: string): TrajectoryEnd & { kind: "failed" } {
-  const message = `${what}. Return a finite number from runAgent, POST it to rewardURL, or pass score.`;
+  const message = `${what}. Return ${SOUND_REWARD} from runAgent, POST it to rewardURL, or pass score.`;
   return { kind: "failed", stage: "reward", error: new RerollError(code, message) };
 }

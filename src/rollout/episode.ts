@@ -17,7 +17,7 @@ import type { Generate, Sampling } from "../generation/generate.ts";
 import { deriveSeed } from "../random/random.ts";
 import type { RewardInput } from "../rewards/reward.ts";
 import type { RewardOutcome } from "../rewards/score-all.ts";
-import { expectEnv, expectOpening, expectOutcome, expectStep } from "./check-answers.ts";
+import { expectEnv, expectOpening, expectOutcome, expectStep, expectTotal } from "./check-answers.ts";
 import { type Attempt, attempt, OVER, settled, type Wait } from "./failure-policy.ts";
 import type { Gate } from "./gate.ts";
 import { generateTurn, type TurnReply } from "./generate-turn.ts";
@@ -257,8 +257,11 @@ class Episode {
   async #score(end: TrajectoryEnd): Promise<TrajectoryEnd> {
     const { score, clock } = this.#parts;
     const fromTurns = this.#turns.reduce((total, turn) => total + turn.reward, 0);
+    const total = (score: number) => settled(this.#wait("reward", "total"), () => expectTotal(fromTurns + score));
     if (score === undefined) {
-      this.#reward = { total: fromTurns, score: 0, parts: {} };
+      const summed = await total(0);
+      if (summed.kind !== "done") return summed;
+      this.#reward = { total: summed.value, score: 0, parts: {} };
       return end;
     }
     const startedMs = clock();
@@ -274,7 +277,9 @@ class Episode {
     if (scored.kind !== "done") return scored;
     const outcome = scored.value;
     if (outcome.kind === "failed") return { kind: "failed", stage: "reward", error: outcome.error };
-    this.#reward = { total: fromTurns + outcome.score, score: outcome.score, parts: outcome.parts };
+    const summed = await total(outcome.score);
+    if (summed.kind !== "done") return summed;
+    this.#reward = { total: summed.value, score: outcome.score, parts: outcome.parts };
     return end;
   }
 

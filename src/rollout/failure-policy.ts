@@ -7,6 +7,7 @@
 import { RerollError } from "../errors/reroll-error.ts";
 import type { FailedStage } from "../flow/trajectory.ts";
 import { describeValue } from "./describe-value.ts";
+import { inForeignCall } from "./foreign-calls.ts";
 
 export type Attempt<Result> =
   | { readonly kind: "done"; readonly value: Result }
@@ -35,6 +36,9 @@ interface NamedWork {
  */
 export const OVER = new RerollError("ABORTED", "Nobody waits for this any more.");
 
+/** What the work of an episode threw outside of its calls, by the signal that all its calls share. */
+const faults = new WeakMap<AbortController, unknown>();
+
 /** The longest delay of a timer. Asked to wait longer, it would not wait at all. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
@@ -49,12 +53,20 @@ export async function attempt<Result>(
 ): Promise<Attempt<Result>> {
   const { stage, name, signal, timeoutMs, stop } = wait;
   if (signal.aborted) return { kind: "aborted" };
+  // Something that an earlier call of the same episode has started threw in the meantime.
+  if (faults.has(stop)) return failure(wait, faults.get(stop));
+  let onFault = (cause: unknown): void => {
+    faults.set(stop, cause);
+  };
   try {
-    const answer = work(stop.signal);
+    const answer = inForeignCall({ name, fail: (cause) => onFault(cause) }, () => work(stop.signal));
     if (!isPending(answer)) return { kind: "done", value: check(answer) };
     const settling = settled(wait, async () => check(await answer));
     return await new Promise((resolve) => {
       const end = (outcome: Attempt<Result>) => {
+        onFault = (cause) => {
+          faults.set(stop, cause);
+        };
         clearTimeout(timer);
         signal.removeEventListener("abort", abort);
         resolve(outcome);
@@ -65,6 +77,7 @@ export async function attempt<Result>(
       };
       const abort = () => giveUp({ kind: "aborted" });
       const isTooLate = () => giveUp({ kind: "failed", stage, error: tooLate(name, timeoutMs) });
+      onFault = (cause) => giveUp({ kind: "failed", stage, error: failed(name, cause) });
       const timer = setTimeout(isTooLate, Math.min(timeoutMs, MAX_TIMER_MS));
       signal.addEventListener("abort", abort, { once: true });
       void settling.then(end);

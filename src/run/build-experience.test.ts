@@ -77,7 +77,7 @@ test("groups are replayed by the TD errors that training found, fresh ones and r
   const train = (step: number, errorOf: (token: number) => number) => {
     const { batch } = experience.build(groupsOf(step), step);
     const tdErrors = Float32Array.from(batch.samples, ({ tokenIds }) => errorOf(tokenIds[0]!));
-    experience.onTrained?.({ numUpdates: 1, metrics: {}, tdErrors });
+    experience.onTrained?.({ numUpdates: 1, numSkippedInRow: 0, metrics: {}, tdErrors });
     return batch.samples.slice(12).map(({ tokenIds }) => tokenIds[0]!);
   };
   expect(train(0, (token) => (token === 3 ? 1 : 0))).toEqual([]);

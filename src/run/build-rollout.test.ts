@@ -1,10 +1,7 @@
 import { expect, test } from "vitest";
 import { exampleConfig } from "../../test/cli/example-run.ts";
-import { buildRecipe } from "../algorithms/recipes/table.ts";
-import { buildEnv } from "../envs/catalog.ts";
 import { playEpisode, randomAgent } from "../envs/play-episode.ts";
 import { buildWorld } from "./build-rollout.ts";
-import { checkRun } from "./check-run.ts";
 
 const clock = () => 0;
 const signal = new AbortController().signal;
@@ -27,12 +24,4 @@ test("environments in threads play the same episodes, and can be played without 
   } finally {
     await Promise.all([here!.close(), away!.close()]);
   }
-});
-
-test("an environment of a person's own is not handed to threads, and the error says what to do", () => {
-  const config = exampleConfig("rollout.envThreads=2");
-  const own = { ...config, envs: { mine: { ...buildEnv({ type: "frozen-lake" }), type: "custom" } } };
-  expect(() => checkRun(own, buildRecipe({ type: "grpo" }))).toThrow(
-    "rollout.envThreads is 2, and envs.mine is of type custom",
-  );
 });

@@ -1,5 +1,7 @@
 /** From config to the parts of rollout: environments, rewards, prompts, and the scheduler over them. */
 
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
 import { ChatFormat } from "../chat/conversation.ts";
 import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
 import { buildSource } from "../data/build-source.ts";
@@ -12,13 +14,16 @@ import { revealAll } from "../errors/redact.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Clock } from "../flow/clock.ts";
 import type { Generate } from "../generation/generate.ts";
-import { buildRoute, type RewardChoice } from "../rewards/catalog.ts";
+import { buildRoute, type HostCustom, type RewardChoice } from "../rewards/catalog.ts";
+import { runRewardInThread } from "../rewards/run-in-thread.ts";
 import { createScorer, type Scorer } from "../rewards/score-all.ts";
 import { type Admission, admitByStaleness, admitWanted } from "../rollout/admission.ts";
 import { createEpisodeRunner, type RunEpisode } from "../rollout/episode.ts";
 import { allFilters, dropEqualRewards, type GroupFilter, keepDifficulty } from "../rollout/group-filter.ts";
 import { type DomainSource, RolloutScheduler, type SchedulerParts } from "../rollout/rollout-scheduler.ts";
+import { isModule } from "./load-run-file.ts";
 import type { RunConfig } from "./run-config.ts";
+import { envOfRunFile, type RunFilePlace, rewardOfRunFile, runFilePartsModule } from "./run-file-parts.ts";
 import { maxSampledStaleness } from "./staleness-bound.ts";
 
 /** Environments and rewards: built once, shared by training and validation. */
@@ -31,18 +36,30 @@ export interface RunWorld {
   close(): Promise<void>;
 }
 
-export async function buildWorld(config: RunConfig, clock: Clock): Promise<RunWorld> {
+/** @param runFile a module whose own environments and rewards then run in threads that load it; absent: they run here */
+export async function buildWorld(config: RunConfig, clock: Clock, runFile?: string): Promise<RunWorld> {
+  // A run that was made in code has the name of a file and no file.
+  const loadable = runFile !== undefined && isModule(runFile) && existsSync(runFile) ? resolve(runFile) : null;
   const envs = Object.fromEntries(
     Object.entries(config.envs).map(([domain, choice]) => [domain, inDomain(domain, buildEnv(choice))]),
   );
   const hosted = Object.entries(config.envs).map(([domain, choice]) => {
     const env = envs[domain]!;
+    if (choice.type === "custom")
+      return [
+        domain,
+        loadable === null || env.runsInThreads === true ? env : inOwnThreads(domain, loadable, env, config),
+      ] as const;
     return [domain, config.rollout.envThreads === 0 ? env : inThreads(domain, choice, env, config)] as const;
   });
+  const host = loadable === null ? undefined : hostRewards(loadable);
   const scorer =
     Object.keys(config.rewards).length === 0
       ? null
-      : createScorer({ reward: await buildRoute(config.rewards as Record<string, RewardChoice>), clock });
+      : createScorer({
+          reward: await buildRoute(config.rewards as Record<string, RewardChoice>, "rewards", host),
+          clock,
+        });
   // Rows of data need no environment of their own: their messages are the task, and one reply ends it.
   const single = questionAnswer.build(questionAnswer.options.parse({}));
   const makeIn =
@@ -72,6 +89,34 @@ function inThreads(domain: string, choice: EnvChoice, env: EnvFactory, { rollout
     ...(env.makePrompt !== undefined && { makePrompt: env.makePrompt }),
     ...(env.words !== undefined && { words: env.words }),
   });
+}
+
+/** Threads for an environment of the run file, where none are asked for: a thread that hangs takes only its own episodes along. */
+const OWN_ENV_THREADS = 2;
+
+/** A thread whose reward said it takes microseconds hangs after this long; one that computes may take its time. */
+const SILENT_MS = { instant: 2000, other: 30_000 };
+
+function inOwnThreads(domain: string, runFile: string, env: EnvFactory, { rollout }: RunConfig): EnvFactory {
+  return runInThreads({
+    module: runFilePartsModule,
+    exportName: envOfRunFile.name,
+    options: { runFile, path: `envs.${domain}` } satisfies RunFilePlace,
+    numThreads: rollout.envThreads || OWN_ENV_THREADS,
+    name: `envs.${domain}`,
+    timeoutMs: 1000 * rollout.limits.envSeconds,
+    ...(env.makePrompt !== undefined && { makePrompt: env.makePrompt }),
+    ...(env.words !== undefined && { words: env.words }),
+  });
+}
+
+function hostRewards(runFile: string): HostCustom {
+  return (reward, path) =>
+    runRewardInThread({
+      reward,
+      source: { module: runFilePartsModule, exportName: rewardOfRunFile.name, options: { runFile, path } },
+      silentMs: reward.cost === "instant" ? SILENT_MS.instant : SILENT_MS.other,
+    });
 }
 
 /** Prompts of an environment's own making belong to the domain that the run file gives it. */

@@ -54,12 +54,6 @@ const CHECKS: readonly Check[] = [
     warmStart?.type === "play" && Object.keys(envs).length === 0
       ? 'warmStart.type is "play", and envs is empty: there is nothing to play. Add an environment, or use { type: "data" }.'
       : null,
-  ({ rollout, envs }) => {
-    const own = Object.keys(envs).find((domain) => envs[domain]?.type === "custom");
-    return rollout.envThreads > 0 && own !== undefined
-      ? `rollout.envThreads is ${rollout.envThreads}, and envs.${own} is of type custom: its functions cannot be handed to another thread. Set rollout.envThreads to 0, and give the environment runInThreads of its own module.`
-      : null;
-  },
   checkRewards,
   ({ replay, algorithm }, { hasCritic }) =>
     replay !== null && weightsOf(replay.priority)["td-error"] > 0 && !hasCritic

@@ -20,7 +20,6 @@ function unused(): never {
 
 const trainer: Trainer = {
   step: unused,
-  stepSupervised: unused,
   withWeights: unused,
   saveMerged: unused,
   saveModel: async (folder) => {

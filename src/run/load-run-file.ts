@@ -16,6 +16,11 @@ export type RawRun = Readonly<Record<string, unknown>>;
 const MODULES = [".ts", ".mts", ".js", ".mjs"];
 const TEXTS = [".yaml", ".yml", ".json"];
 
+/** Whether a run file is a module, which may hold functions. */
+export function isModule(path: string): boolean {
+  return MODULES.includes(extname(path));
+}
+
 /** Loads a run file. Modules give it as their default export, or as an export named `run`. */
 export async function loadRunFile(path: string): Promise<RawRun> {
   const file = resolve(path);

@@ -5,9 +5,10 @@ import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
 import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
 import type { Clock } from "../flow/clock.ts";
 import type { RunEpisode } from "../rollout/episode.ts";
+import type { RunTracker } from "../tracking/run-tracker.ts";
 import { startTrainer } from "../training/start-trainer.ts";
 import type { Trainer } from "../training/trainer.ts";
-import type { TrainerHostSource } from "../training/trainer-host.ts";
+import type { TrainerSource } from "../training/trainer-source.ts";
 import { stepArithmetic } from "./batch-arithmetic.ts";
 import { buildEpisodes, buildWorld, type RunWorld } from "./build-rollout.ts";
 import { type Placement, placeRun } from "./machine.ts";
@@ -15,6 +16,7 @@ import { openAgent } from "./open-agent.ts";
 import { openEngine, type RunEngine } from "./open-engine.ts";
 import { prepareModel } from "./prepare-model.ts";
 import type { RunConfig } from "./run-config.ts";
+import { openStart, type StartingWeights } from "./starting-weights.ts";
 
 export interface RunParts {
   readonly world: RunWorld;
@@ -29,6 +31,11 @@ export interface RunParts {
 interface OpenOptions {
   readonly folder: string;
   readonly clock: Clock;
+  /** Told of the steps of a warm start. */
+  readonly tracker: RunTracker;
+  readonly signal: AbortSignal;
+  readonly isResumed: boolean;
+  readonly runFile?: string;
   /** Told of failures of the endpoint that agents talk to. */
   readonly onError: (cause: unknown) => void;
   /** Told once of what agents ask of it and do not get. */
@@ -38,7 +45,7 @@ interface OpenOptions {
 export async function openParts(
   config: RunConfig,
   recipe: Recipe,
-  { folder, clock, onError, onOverruled }: OpenOptions,
+  { folder, clock, onError, onOverruled, ...options }: OpenOptions,
 ): Promise<RunParts> {
   const opened: { close(): Promise<void> }[] = [];
   const close = async () => {
@@ -49,12 +56,18 @@ export async function openParts(
     return part;
   };
   try {
-    const world = keep(await buildWorld(config, clock));
+    const world = keep(await buildWorld(config, clock, options.runFile));
     const modelFolder = prepareModel(config, Object.values(world.envs), folder);
     const tokenizer = await loadTokenizer(modelFolder);
     const placement = placeRun(config);
-    const engine = keep(await openEngine(config, { modelFolder, runFolder: folder, placement, clock }));
-    const trainer = keep(await startTrainer(trainerSource(config, recipe, modelFolder, placement)));
+    // Before anything else holds a model: a warm start has the memory of the machine to itself.
+    const begun = { modelFolder, runFolder: folder, world, tokenizer, placement, hasCritic: recipe.hasCritic };
+    const start = await openStart(config, { ...options, ...begun });
+    // The trainer publishes its weights before the first rollout: adapters need not be in what the engine loads.
+    const engine = keep(
+      await openEngine(config, { modelFolder: start.modelFolder, runFolder: folder, placement, clock }),
+    );
+    const trainer = keep(await startTrainer(trainerSource(config, recipe, { start, modelFolder, placement })));
     const shared = { engine, tokenizer, world, clock, onError, onOverruled };
     const agent = config.agent === null ? null : keep(await openAgent(config, config.agent, shared));
     let numRunners = 0;
@@ -69,37 +82,37 @@ export async function openParts(
   }
 }
 
+interface TrainerPlace {
+  readonly start: StartingWeights;
+  /** The model that the run file names, with its tokenizer. */
+  readonly modelFolder: string;
+  readonly placement: Placement;
+}
+
 function trainerSource(
   config: RunConfig,
   recipe: Recipe,
-  modelFolder: string,
-  placement: Placement,
-): TrainerHostSource {
+  { start, modelFolder, placement }: TrainerPlace,
+): TrainerSource {
   const needsReference = recipe.needs.includes("referenceLogprobs_BT");
   const { numUpdates: perStep } = stepArithmetic(config, recipe.numEpochs);
-  const { critic, warmStart } = config;
+  const { optimizer, warmupUpdates, path } = config.critic;
+  const ownReference = config.model.lora === null ? start.modelFolder : "base";
   return {
-    source: {
-      modelFolder,
-      tokenizerFolder: modelFolder,
-      device: placement.device,
-      dtype: placement.dtype,
-      lora: config.model.lora,
-      reference: needsReference ? (config.reference ?? (config.model.lora === null ? modelFolder : "base")) : null,
-      critic: recipe.hasCritic
-        ? { modelFolder: critic.path ?? modelFolder, optimizer: critic.optimizer, warmupUpdates: critic.warmupUpdates }
-        : null,
-      // As plain data: a recipe holds functions, and is put together again in the thread.
-      algorithm: config.algorithm as RecipeChoice,
-      training: config.training,
-      length: { numUpdates: perStep * config.loop.steps, updatesPerRolloutStep: perStep },
-      temperature: config.rollout.sampling.temperature,
-      seed: config.seed,
-      numThreads: placement.trainingThreads,
-    },
-    supervised:
-      warmStart === null
-        ? null
-        : { optimizer: warmStart.optimizer, schedule: warmStart.schedule, numUpdates: warmStart.steps },
+    modelFolder: start.modelFolder,
+    tokenizerFolder: modelFolder,
+    device: placement.device,
+    dtype: placement.dtype,
+    lora: config.model.lora,
+    ...(start.adapters !== undefined && { adapters: start.adapters }),
+    reference: needsReference ? (config.reference ?? ownReference) : null,
+    critic: recipe.hasCritic ? { modelFolder: path ?? start.wholeFolder, optimizer, warmupUpdates } : null,
+    // As plain data: a recipe holds functions, and is put together again in the thread.
+    algorithm: config.algorithm as RecipeChoice,
+    training: config.training,
+    length: { numUpdates: perStep * config.loop.steps, updatesPerRolloutStep: perStep },
+    temperature: config.rollout.sampling.temperature,
+    seed: config.seed,
+    numThreads: placement.trainingThreads,
   };
 }

@@ -153,7 +153,12 @@ async function recordsOf(
   const step = async (_: unknown, options: StepOptions = {}): Promise<StepReport> => {
     onStep?.(options);
     const rows = options.numbersOf ?? [];
-    return { numUpdates: 1, metrics: {}, numbers: new Map(rows.map((row) => [row, numbersOf(samples[row]!, row)])) };
+    return {
+      numUpdates: 1,
+      numSkippedInRow: 0,
+      metrics: {},
+      numbers: new Map(rows.map((row) => [row, numbersOf(samples[row]!, row)])),
+    };
   };
   const parts = recordedParts({ trainer: { step }, observer: {} } as unknown as LoopParts, tracker);
   const report = { failed: [], filtered, numGivenUp: 0, numStale: 0, numAborted: 0, numDroppedPrompts: 0 };

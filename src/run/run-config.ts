@@ -125,7 +125,7 @@ const rolloutOptions = z.strictObject({
     .min(0)
     .default(0)
     .describe(
-      "Worker threads per kind of environment, for environments with slow steps. 0: they run on the main thread.",
+      "Worker threads per kind of environment, for environments with slow steps. 0: built-in ones run on the main thread, and those of the run file in two threads.",
     ),
   partial: z
     .boolean()

@@ -8,6 +8,7 @@ import { mkdir } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
 import { remember } from "../errors/redact-text.ts";
 import { RerollError } from "../errors/reroll-error.ts";
+import { guardForeignCalls } from "../rollout/foreign-calls.ts";
 import type { ConsoleOptions } from "../tracking/console.ts";
 import type { HealthLimits } from "../tracking/health.ts";
 import type { OpenSink } from "../tracking/metric-sink.ts";
@@ -56,11 +57,20 @@ export function runTraining({ config, plan }: PreparedRun, options: RunTrainingO
     recipe: config.algorithm.type,
     model: config.model.path ?? config.model.preset ?? "",
     isExportable: true,
+    hasForeignCode: hasForeignCode(config),
     lines: plan.lines,
     limits: { maxStaleness: maxSampledStaleness(config), maxReplyTokens: config.rollout.sampling.maxTokens },
     folder: { trajectoryInterval: config.tracking.trajectoriesEvery, maxTrajectoryGroups: config.tracking.maxGroups },
   };
-  return trackRun(run, options, (open) => trainRun(config, { ...open, clock: runClock }));
+  return trackRun(run, options, (open) => trainRun(config, { ...open, clock: runClock, runFile: options.runFile }));
+}
+
+/** What a run file calls in this thread: its agent, and what makes or scores episodes. */
+function hasForeignCode({ agent, envs, rewards }: RunConfig): boolean {
+  const isCustom = (choice: object): boolean =>
+    ("type" in choice && choice.type === "custom") ||
+    ("parts" in choice && Array.isArray(choice.parts) && choice.parts.some(({ reward }) => isCustom(reward)));
+  return agent !== null || [...Object.values(envs), ...Object.values(rewards)].some(isCustom);
 }
 
 /** A run of any kind, as its folder and its tracker see it. */
@@ -75,6 +85,8 @@ export interface TrackedRun {
   readonly model: string;
   /** Whether `reroll export` can write it for other tools. */
   readonly isExportable: boolean;
+  /** Whether functions of the run file are called in this thread. Default false. */
+  readonly hasForeignCode?: boolean;
   /** Limits that the health of the run is judged by. */
   readonly limits?: HealthLimits;
   /** Lines shown before the first step. */
@@ -117,14 +129,16 @@ export async function trackRun<Result>(
     console: options.console === undefined ? { next } : options.console,
     onStep,
   });
+  const guard = guardForeignCalls((text) => tracker.note(text), run.hasForeignCode ?? false);
   try {
     for (const line of [...run.lines, ...statements]) tracker.note(line);
-    const result = await train({
+    const training = train({
       folder: folder.path,
       tracker,
       signal: stop.signal,
       isResumed: options.resume !== undefined,
     });
+    const result = await Promise.race([training, guard.broken]);
     await tracker.setStatus(stop.signal.aborted ? "interrupted" : "finished");
     return result;
   } catch (cause) {
@@ -135,6 +149,7 @@ export async function trackRun<Result>(
     await tracker.setStatus("failed", cause instanceof Error ? cause.message : String(cause));
     throw cause;
   } finally {
+    guard.release();
     await tracker.close();
   }
 }

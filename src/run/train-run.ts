@@ -1,7 +1,7 @@
 /**
  * A whole run: from a settled config to trained weights in a run folder.
  *
- * Builds the parts, makes the warm start, runs the loop, and hangs recording, validation and checkpoints onto it. Everything
+ * Builds the parts, runs the loop, and hangs recording, validation and checkpoints onto it. Everything
  * started here is closed here, whatever happens.
  */
 import { join } from "node:path";
@@ -11,7 +11,6 @@ import type { Metrics } from "../flow/metrics.ts";
 import type { Prompt } from "../flow/prompt.ts";
 import type { LoopPosition } from "../loops/loop-parts.ts";
 import { type LoopOptions, runRolloutLoop } from "../loops/rollout-loop.ts";
-import { runSupervisedLoop } from "../loops/supervised-loop.ts";
 import type { RunTracker } from "../tracking/run-tracker.ts";
 import { buildExperience } from "./build-experience.ts";
 import { buildScheduler, buildSources } from "./build-rollout.ts";
@@ -20,14 +19,16 @@ import { openParts, type RunParts } from "./open-parts.ts";
 import { recordedParts } from "./recorded-parts.ts";
 import type { RunConfig } from "./run-config.ts";
 import { RunProgress } from "./run-progress.ts";
+import { expectProgress } from "./stop-on-skips.ts";
 import { buildValidation } from "./validation.ts";
-import { warmStartSamples } from "./warm-start.ts";
 
 interface TrainOptions {
   readonly folder: string;
   readonly tracker: RunTracker;
   readonly signal: AbortSignal;
   readonly clock: Clock;
+  /** The run file, for threads that load it for themselves. Absent for configs that come from elsewhere. */
+  readonly runFile?: string;
   /** Whether to resume from the latest checkpoint in the folder. */
   readonly isResumed: boolean;
 }
@@ -72,10 +73,6 @@ async function train(config: RunConfig, options: TrainOptions, parts: RunParts):
       await scheduler.restore(saved.state.rollout);
       experience.restore(saved.state.replay);
       tracker.note(`Going on from step ${saved.state.step}.`);
-    } else if (config.warmStart !== null) {
-      await warmStart(config, options, parts);
-      // Half a warm start is no place to go on from.
-      signal.throwIfAborted();
     }
     const validating = parts.episodesAt(config.validation?.temperature ?? 0);
     const progress = new RunProgress({
@@ -93,7 +90,10 @@ async function train(config: RunConfig, options: TrainOptions, parts: RunParts):
       {
         rollout: scheduler,
         experience,
-        trainer,
+        trainer: {
+          step: async (batch, stepOptions) =>
+            expectProgress(await trainer.step(batch, stepOptions), batch.samples, folder),
+        },
         sync: engine.syncFrom(trainer),
         observer: progress,
         groupsPerStep: config.rollout.groupsPerStep,
@@ -122,15 +122,4 @@ const NAMED_PROMPTS = 3;
 
 function loopOptions({ loop }: RunConfig): LoopOptions {
   return { numSteps: loop.steps, ...(loop.type === "async" && { syncInterval: loop.syncInterval }) };
-}
-
-async function warmStart(config: RunConfig, { tracker, signal }: TrainOptions, parts: RunParts): Promise<void> {
-  const { warmStart: options } = config;
-  if (options === null) return;
-  const next = await warmStartSamples(config, options, parts);
-  const onStep = async (step: number, metrics: Metrics) => {
-    tracker.log(step, "supervised", metrics);
-    return signal.aborted ? ("stop" as const) : ("continue" as const);
-  };
-  await runSupervisedLoop({ trainer: parts.trainer, next, onStep }, 0, options.steps, signal);
 }

@@ -79,6 +79,12 @@ const checks = {
       : null;
   },
   "bad-gradient": badGradient,
+  "skipped-updates": (history) => {
+    const skipped = history.at(-1)?.["train/skipped_updates"] ?? 0;
+    return skipped === 0
+      ? null
+      : `${skipped} updates of a step were skipped: their loss or gradients are NaN or infinite. Lower the learning rate, and look at the rewards and trajectories of this step.`;
+  },
   clipping: above(
     "policy/clip_fraction",
     0.5,

@@ -5,10 +5,11 @@
  * To add one: a file with its function, and here its keys and when it is taken.
  */
 import { z } from "zod";
-import { startRankedTrainer } from "./ranked-trainer.ts";
-import { startThreadedTrainer } from "./threaded-trainer.ts";
-import type { Trainer } from "./trainer.ts";
-import type { TrainerHostSource } from "./trainer-host.ts";
+import { startRankedSupervised, startRankedTrainer } from "./ranked-trainer.ts";
+import type { SupervisedSource } from "./supervised-host.ts";
+import { startSupervisedThread, startThreadedTrainer } from "./threaded-trainer.ts";
+import type { SupervisedTraining, Trainer } from "./trainer.ts";
+import type { TrainerSource } from "./trainer-source.ts";
 
 /** The keys of `training` that choose a strategy. */
 export const strategyOptions = {
@@ -22,7 +23,13 @@ export const strategyOptions = {
 };
 
 /** A trainer, spread as its options say. Resolves when it can be asked for a step. */
-export function startTrainer(host: TrainerHostSource): Promise<Trainer> {
-  const { ranks } = host.source.training;
-  return ranks === 1 ? startThreadedTrainer(host) : startRankedTrainer(host, ranks);
+export function startTrainer(source: TrainerSource): Promise<Trainer> {
+  const { ranks } = source.training;
+  return ranks === 1 ? startThreadedTrainer(source) : startRankedTrainer(source, ranks);
+}
+
+/** The same for supervised training. */
+export async function startSupervised(source: SupervisedSource): Promise<SupervisedTraining> {
+  const { ranks } = source.training;
+  return ranks === 1 ? (await startSupervisedThread(source)).ask : startRankedSupervised(source, ranks);
 }

@@ -28,18 +28,17 @@ interface SupervisedTrainerParts {
 
 export class SupervisedTrainer {
   readonly #parts: SupervisedTrainerParts;
-  #numUpdates: number;
+  #numUpdates = 0;
+  #numSkippedInRow = 0;
 
-  constructor(parts: SupervisedTrainerParts, numUpdates = 0) {
+  constructor(parts: SupervisedTrainerParts) {
     this.#parts = parts;
-    this.#numUpdates = numUpdates;
   }
 
-  get numUpdates(): number {
-    return this.#numUpdates;
-  }
-
-  /** One update on these samples: the mean of -log p over all their loss tokens, those of other ranks among them. */
+  /**
+   * One update on these samples: the mean of -log p over all their loss tokens, those of other ranks among them. Skipped where
+   * the loss or its gradients are not finite: weights and optimizer stay as they are, and the schedule moves on.
+   */
   async step(samples: readonly TokenSample[]): Promise<StepReport> {
     const { model, optimizer, schedule, ranks, options } = this.#parts;
     const own = samples.reduce((sum, { lossMask }) => sum + lossMask.reduce((total, one) => total + one, 0), 0);
@@ -63,19 +62,22 @@ export class SupervisedTrainer {
     await ranks?.reduceGradients();
     const [ownLoss, norm] = tensorScope(() => {
       const total = clipGradNorm(model.trainableParameters(), options.maxGradNorm);
-      optimizer.step();
-      return stack([stack(losses).sum(), total.to("float32")]).toArray();
+      return stack([stack(losses).sum(), total.to("float32")]).toArray() as [number, number];
     });
     for (const part of losses) part.dispose();
-    const loss = await sumOver(ranks, ownLoss!);
+    const loss = await sumOver(ranks, ownLoss);
+    const isSound = Number.isFinite(loss) && Number.isFinite(norm);
+    if (isSound) optimizer.step();
     optimizer.zeroGrad();
     this.#numUpdates++;
+    this.#numSkippedInRow = isSound ? 0 : this.#numSkippedInRow + 1;
     const lr = optimizer.groups[0]?.lr ?? 0;
     return {
       numUpdates: 1,
+      numSkippedInRow: this.#numSkippedInRow,
       metrics: {
-        "supervised/loss": loss,
-        "supervised/grad_norm": norm!,
+        ...(isSound && { "supervised/loss": loss, "supervised/grad_norm": norm }),
+        "supervised/skipped_updates": isSound ? 0 : 1,
         "supervised/lr": lr,
         "supervised/tokens": numTokens,
       },

@@ -256,3 +256,31 @@ test("steps leave no memory behind", async () => {
   expect(after.liveBytes).toBe(before.liveBytes);
   model.dispose();
 });
+
+test("an update whose gradients are not finite is skipped: weights and optimizer stay, the schedule moves on", async () => {
+  const model = createPreset("nano", vocabSize, 1);
+  const optimizer = new AdamW(model.namedParameters(), { lr: 1e-3, weightDecay: 0 });
+  const trainer = new TokenTrainer({
+    ...{ model, optimizer, recipe: buildRecipe({ type: "reinforce" }), reference: null, critic: null, options },
+    schedule: (numUpdates) => 1 / (1 + numUpdates),
+  });
+  const samples = play(model, 2, 4, new Random(3));
+  const spiked = samples.map((sample, i) => (i > 0 ? sample : { ...sample, rewards: sample.rewards.map(() => 3e38) }));
+  const stateOf = () => [
+    ...model.parameters().map((value) => value.toArray()),
+    ...[...optimizer.stateDict().tensors.values()].map((value) => value.toArray()),
+  ];
+  expect((await trainer.step({ samples, version: 0 })).metrics["train/skipped_updates"]).toBe(0);
+  const before = stateOf();
+  for (const numSkippedInRow of [1, 2]) {
+    const { metrics, ...report } = await trainer.step({ samples: spiked, version: 0 });
+    expect(report).toMatchObject({ numUpdates: 1, numSkippedInRow });
+    expect(metrics).toMatchObject({ "train/skipped_updates": 1, "train/lr": 1e-3 / (1 + numSkippedInRow) });
+    expect(metrics).not.toHaveProperty("train/loss");
+    expect(stateOf()).toEqual(before);
+  }
+  const { metrics, numSkippedInRow } = await trainer.step({ samples, version: 0 });
+  expect(numSkippedInRow).toBe(0);
+  expect(Number.isFinite(metrics["train/loss"])).toBe(true);
+  expect(stateOf()).not.toEqual(before);
+});

@@ -3,6 +3,7 @@
  *
  * In: an immutable batch. Out: a report; the weights have changed. Denominators are those of each update, so that the cut into
  * microbatches changes nothing; nor do ranks, of which each scores the whole rollout. Knows nothing of environments or engines.
+ * An update whose loss or gradients are not finite is skipped: weights and optimizers stay as they are, and the schedule moves on.
  */
 
 import { readCorrectionMetrics } from "../algorithms/corrections/correction-metrics.ts";
@@ -15,8 +16,8 @@ import type { CorrectionMetrics, LossMetrics } from "../flow/batch-statistics.ts
 import type { Metrics } from "../flow/metrics.ts";
 import { type ScoredBatch, type ScoredRows, selectRows, type TokenBatch } from "../flow/token-batch.ts";
 import type { SampleBatch } from "../flow/token-sample.ts";
-import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
-import { withoutLora } from "../models/causal-lm/lora.ts";
+import { CausalLm } from "../models/causal-lm/causal-lm.ts";
+import { type LoraCopy, withLoraCopy, withoutLora } from "../models/causal-lm/lora.ts";
 import { deriveSeed, Random } from "../random/random.ts";
 import { noGrad } from "../torch/autograd.ts";
 import { tensor } from "../torch/create.ts";
@@ -46,8 +47,8 @@ export interface TokenTrainerParts {
   readonly optimizer: Optimizer;
   /** Factor on the learning rate, by the number of updates done, or of those planned: see `updatesPerStep`. */
   readonly schedule: Schedule;
-  /** The policy that KL is measured to: a frozen model, or this one without its LoRA adapters. */
-  readonly reference: CausalLm | "base" | null;
+  /** The policy that KL is measured to: a frozen model, or this one without its LoRA adapters or with those it once had. */
+  readonly reference: CausalLm | LoraCopy | "base" | null;
   readonly critic: TrainedCritic | null;
   /** The other ranks, when each batch is spread over several trainers. */
   readonly ranks?: TrainerRanks;
@@ -81,6 +82,8 @@ export interface TokenTrainerOptions {
 /** The outcome of a step. */
 export interface StepReport {
   readonly numUpdates: number;
+  /** Updates up to the last one of this step, those of earlier steps among them, that were skipped one after another. */
+  readonly numSkippedInRow: number;
   readonly metrics: Metrics;
   /** Numbers per token of the samples that `StepOptions.numbersOf` asked for, by their place in the batch. */
   readonly numbers?: ReadonlyMap<number, SampleNumbers>;
@@ -96,7 +99,9 @@ export interface StepOptions {
 /** The state that changes from step to step, apart from weights and optimizer. Plain data. */
 export interface TokenTrainerState {
   readonly numSteps: number;
+  /** Updates that were made or skipped: the schedule goes by them. */
   readonly numUpdates: number;
+  readonly numSkippedInRow: number;
   readonly recipe: RecipeState;
 }
 
@@ -106,7 +111,7 @@ export class TokenTrainer {
 
   constructor(parts: TokenTrainerParts) {
     this.#parts = parts;
-    this.#state = { numSteps: 0, numUpdates: 0, recipe: parts.recipe.initialState };
+    this.#state = { numSteps: 0, numUpdates: 0, numSkippedInRow: 0, recipe: parts.recipe.initialState };
     const { recipe, reference, critic } = parts;
     if (recipe.needs.includes("referenceLogprobs_BT") && reference === null)
       throw missingPart(recipe, "a reference model");
@@ -142,6 +147,7 @@ export class TokenTrainer {
       const numUpdates = this.#state.numUpdates - before;
       return {
         numUpdates,
+        numSkippedInRow: this.#state.numSkippedInRow,
         metrics: { ...metrics, "train/updates": numUpdates },
         ...(numbersOf.length > 0 && { numbers: rows.reading.read(scored) }),
         ...tdErrorsOf(scored),
@@ -233,8 +239,7 @@ export class TokenTrainer {
       ...(needs.has("anchorLogprobs_BT") && { anchorLogprobs_BT: logprobsOf(model, reading) }),
       ...(needs.has("referenceLogprobs_BT") &&
         reference !== null && {
-          referenceLogprobs_BT:
-            reference === "base" ? withoutLora(model, () => logprobsOf(model)) : logprobsOf(reference),
+          referenceLogprobs_BT: measureReference(model, reference, logprobsOf),
         }),
       ...(values && { values_BT: values.values_BT, bootstrapValues_B: values.bootstrap_B }),
     };
@@ -316,20 +321,35 @@ export class TokenTrainer {
       );
       policyLogprobs_BT.dispose();
     }
-    const isWarming = critic !== null && numUpdates < critic.warmupUpdates;
-    tensorScope(() => {
-      const norm = clipGradNorm(model.trainableParameters(), options.maxGradNorm);
-      sums.addUpdate({ "train/grad_norm": norm }, optimizer.groups[0]?.lr ?? 0);
-      if (!isWarming) optimizer.step();
-      if (critic === null) return;
-      const parameters = [...critic.model.trainableParameters(), ...critic.head.trainableParameters()];
-      sums.addUpdate({ "train/critic_grad_norm": clipGradNorm(parameters, options.maxGradNorm) });
-      applySchedule(critic.optimizer, factor);
-      critic.optimizer.step();
+    const isOwnFinite = tensorScope(() => {
+      const norms = this.#clipGradients();
+      sums.addUpdate(norms);
+      return sums.isFinite(norms);
     });
+    // Ranks see the losses of their own rows; an update is made by all of them or by none.
+    const isSound = ranks === undefined ? isOwnFinite : (await ranks.exchange(isOwnFinite)).every(Boolean);
+    if (isSound) {
+      if (critic === null || numUpdates >= critic.warmupUpdates) optimizer.step();
+      if (critic !== null) applySchedule(critic.optimizer, factor);
+      critic?.optimizer.step();
+    }
+    sums.endUpdate(isSound ? "made" : "skipped", optimizer.groups[0]?.lr ?? 0);
     optimizer.zeroGrad();
     critic?.optimizer.zeroGrad();
-    this.#state = { ...this.#state, numUpdates: numUpdates + 1 };
+    const numSkippedInRow = isSound ? 0 : this.#state.numSkippedInRow + 1;
+    this.#state = { ...this.#state, numUpdates: numUpdates + 1, numSkippedInRow };
+  }
+
+  /** Gives the norms from before. */
+  #clipGradients(): CorrectionMetrics {
+    const { model, critic, options } = this.#parts;
+    const norm = clipGradNorm(model.trainableParameters(), options.maxGradNorm);
+    if (critic === null) return { "train/grad_norm": norm };
+    const parameters = [...critic.model.trainableParameters(), ...critic.head.trainableParameters()];
+    return {
+      "train/grad_norm": norm,
+      "train/critic_grad_norm": clipGradNorm(parameters, options.maxGradNorm),
+    };
   }
 
   /** What the policy said of all rows of an update, on all ranks; `seen` is freed. */
@@ -350,7 +370,7 @@ export class TokenTrainer {
     return gatherRows(ranks, trained, rows, joined, { columns: [grid.numColumns], device });
   }
 
-  /** Moves the recipe's controllers on by what was measured; without a token to measure they stay as they are. */
+  /** Moves the recipe's controllers on by what was measured; without a finite number they stay as they are. */
   #advance(metrics: Metrics, numTrajectories: number): void {
     const { recipe } = this.#parts;
     const { klReward, entropy } = this.#state.recipe;
@@ -359,7 +379,7 @@ export class TokenTrainer {
       ...(entropy && { entropy: metrics["policy/entropy"] }),
       numTrajectories,
     };
-    const isMeasured = (values: typeof measured): values is Measured => !Object.values(values).includes(undefined);
+    const isMeasured = (values: typeof measured): values is Measured => Object.values(values).every(Number.isFinite);
     this.#state = {
       ...this.#state,
       numSteps: this.#state.numSteps + 1,
@@ -376,6 +396,16 @@ interface StepRows {
   /** Those of this rank. */
   readonly own: ReadonlySet<number>;
   readonly reading: TrainerReading;
+}
+
+function measureReference(
+  model: CausalLm,
+  reference: NonNullable<TokenTrainerParts["reference"]>,
+  measure: (model: CausalLm) => Tensor,
+): Tensor {
+  if (reference instanceof CausalLm) return measure(reference);
+  const asItWas = () => measure(model);
+  return reference === "base" ? withoutLora(model, asItWas) : withLoraCopy(model, reference, asItWas);
 }
 
 type MeasuredRows = Pick<TokenBatch, "anchorLogprobs_BT" | "referenceLogprobs_BT" | "values_BT" | "bootstrapValues_B">;

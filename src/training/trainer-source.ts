@@ -2,7 +2,8 @@
 import { buildRecipe, type RecipeChoice } from "../algorithms/recipes/table.ts";
 import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
 import { loadCausalLm } from "../models/causal-lm/load-causal-lm.ts";
-import { addLora } from "../models/causal-lm/lora.ts";
+import { addLora, copyLora } from "../models/causal-lm/lora.ts";
+import { loadLora } from "../models/causal-lm/lora-files.ts";
 import { ValueHead } from "../models/causal-lm/value-head.ts";
 import { joinGroup, openStore } from "../torch/distributed/rendezvous.ts";
 import { withPrefix } from "../torch/optim/parameter-group.ts";
@@ -27,7 +28,9 @@ export interface TrainerSource {
   readonly device: string;
   readonly dtype: "float32" | "bfloat16";
   readonly lora: LoraSource | null;
-  /** Folder of the reference model, or "base" for the policy without its adapters; null for recipes that need none. */
+  /** A folder of adapters to begin with. Absent: new ones, which change nothing yet. */
+  readonly adapters?: string;
+  /** Folder of the reference model, or "base" for the policy with the adapters it begins with; null for recipes that need none. */
   readonly reference: string | null;
   readonly critic: CriticSource | null;
   readonly algorithm: RecipeChoice;
@@ -43,7 +46,7 @@ export interface TrainerSource {
 }
 
 /** The place of a rank among the others, and the port of the store where they meet. */
-interface RankSource {
+export interface RankSource {
   readonly rank: number;
   readonly numRanks: number;
   readonly port: number;
@@ -70,9 +73,17 @@ export interface TrainerParts {
   readonly ranks: TrainerRanks | undefined;
 }
 
-export function loadPolicy({ modelFolder, device, dtype, lora, seed }: TrainerSource): CausalLm {
+export function loadPolicy({
+  modelFolder,
+  device,
+  dtype,
+  lora,
+  adapters,
+  seed,
+}: Pick<TrainerSource, "modelFolder" | "device" | "dtype" | "lora" | "adapters" | "seed">): CausalLm {
   const model = loadCausalLm(modelFolder, { device, dtype });
-  if (lora !== null) {
+  if (lora !== null && adapters !== undefined) loadLora(model, adapters);
+  else if (lora !== null) {
     const generator = new Generator(seed);
     addLora(model, { ...lora, generator });
     generator.dispose();
@@ -87,10 +98,7 @@ export async function buildTrainer(source: TrainerSource, model: CausalLm): Prom
   const optimizer = buildOptimizer(model.namedParameters(), training.optimizer);
   const critic = source.critic === null ? null : buildCritic(source.critic, { device, dtype });
   const ranks = rank === undefined ? undefined : await joinRanks(rank, device, parametersOf(model, critic));
-  const reference =
-    source.reference === null || source.reference === "base"
-      ? source.reference
-      : loadCausalLm(source.reference, { device, dtype }).setTrainable(false);
+  const reference = openReference(source, model);
   const { minibatch, maxTokensPerMicrobatch, maxGradNorm, recompute } = training;
   const trainer = new TokenTrainer({
     model,
@@ -113,6 +121,13 @@ export async function buildTrainer(source: TrainerSource, model: CausalLm): Prom
   return { model, trainer, optimizer, critic, ranks };
 }
 
+/** New adapters change nothing: only those that were given have to be remembered. */
+function openReference({ reference, adapters, device, dtype }: TrainerSource, model: CausalLm) {
+  if (reference === null) return null;
+  if (reference === "base") return adapters === undefined ? "base" : copyLora(model);
+  return loadCausalLm(reference, { device, dtype }).setTrainable(false);
+}
+
 function buildCritic(
   { modelFolder, optimizer, warmupUpdates }: CriticSource,
   place: { readonly device: string; readonly dtype: "float32" | "bfloat16" },
@@ -131,7 +146,8 @@ function parametersOf(model: CausalLm, critic: TrainedCritic | null): ReadonlyMa
   return new Map([...model.namedParameters(), ...withPrefix("critic", criticParameters(critic))]);
 }
 
-async function joinRanks(
+/** Meets the other ranks. All then have the values of rank 0. */
+export async function joinRanks(
   { rank, numRanks, port }: RankSource,
   device: string,
   parameters: ReadonlyMap<string, Tensor>,

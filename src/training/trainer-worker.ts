@@ -3,12 +3,12 @@ import { setNumThreads } from "../torch/memory.ts";
 import { hostInThread } from "../workers/host-in-thread.ts";
 import { inTurn } from "../workers/in-turn.ts";
 import { tensorCarrier } from "../workers/tensor-carrier.ts";
-import { TrainerHost, type TrainerHostSource } from "./trainer-host.ts";
+import { TrainerHost } from "./trainer-host.ts";
+import type { TrainerSource } from "./trainer-source.ts";
 
-async function openTrainer(host: TrainerHostSource): Promise<TrainerHost> {
-  const { numThreads } = host.source;
-  if (numThreads !== undefined) setNumThreads(numThreads);
-  return inTurn(await TrainerHost.create(host));
+async function openTrainer(source: TrainerSource): Promise<TrainerHost> {
+  if (source.numThreads !== undefined) setNumThreads(source.numThreads);
+  return inTurn(await TrainerHost.create(source));
 }
 
 await hostInThread(openTrainer, { carrier: tensorCarrier });

@@ -10,8 +10,6 @@ import type { StepOptions, StepReport } from "./token-trainer.ts";
 export interface Trainer {
   /** One rollout's worth of updates. The batch is only read. */
   step(batch: SampleBatch, options?: StepOptions): Promise<StepReport>;
-  /** One supervised update. */
-  stepSupervised(samples: readonly TokenSample[]): Promise<StepReport>;
   /**
    * Runs `use` on the weights by their Hugging Face names, adapters added in. They are the trainer's own memory: no step runs
    * until `use` is done, and they must not be read after it.
@@ -25,4 +23,10 @@ export interface Trainer {
   saveState(folder: string): Promise<void>;
   loadState(folder: string): Promise<void>;
   close(): Promise<void>;
+}
+
+/** Supervised training: updates on given replies, and the model that comes out of them. */
+export interface SupervisedTraining extends Pick<Trainer, "saveModel" | "saveMerged" | "close"> {
+  /** One update. */
+  step(samples: readonly TokenSample[]): Promise<StepReport>;
 }

@@ -88,14 +88,11 @@ async function openWorld(runAgent: RunAgent) {
   const parts = { engine, tokenizer, modelName: "tiny", clock, newId: randomUUID, onError };
   const server = createServer(parts, { apiKey: "secret" });
   const trainer = await startThreadedTrainer({
-    source: {
-      ...{ modelFolder: TINY, tokenizerFolder: TOKENIZER, device: "cpu", dtype: "float32", numThreads: 1 },
-      ...{ lora: null, reference: null, critic: null, algorithm: { type: "grpo" } },
-      training: trainingOptions.parse({ optimizer: { lr: 1e-3 } }),
-      length: { numUpdates: 3, updatesPerRolloutStep: 1 },
-      ...{ temperature: 1, seed: 1 },
-    },
-    supervised: null,
+    ...{ modelFolder: TINY, tokenizerFolder: TOKENIZER, device: "cpu", dtype: "float32", numThreads: 1 },
+    ...{ lora: null, reference: null, critic: null, algorithm: { type: "grpo" } },
+    training: trainingOptions.parse({ optimizer: { lr: 1e-3 } }),
+    length: { numUpdates: 3, updatesPerRolloutStep: 1 },
+    ...{ temperature: 1, seed: 1 },
   });
   const runEpisode = createAgentEpisodes({
     ...{ server, url: await server.listen(), apiKey: "secret", runAgent },

@@ -69,7 +69,7 @@ test("with faults of every kind the right number of good samples comes out, and 
   const messages = failures.map(({ end }) => (end.kind === "failed" ? end.error.message : ""));
   for (const pattern of [
     ...[/thrown in a step/, /said nothing for 400 ms/, /it returned \{ kind: 'won'/],
-    ...[/thread ended with code 3/, /thrown in a reward/, /longer than 150 ms/, /returned no score/, /engine lost/],
+    ...[/process.exit\(3\) was called/, /thrown in a reward/, /longer than 150 ms/, /returned no score/, /engine lost/],
   ]) {
     expect(
       messages.some((message) => pattern.test(message)),

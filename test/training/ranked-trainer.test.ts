@@ -4,13 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { buildEnv } from "../../src/envs/catalog.ts";
+import { loadCausalLm } from "../../src/models/causal-lm/load-causal-lm.ts";
 import { prepareModel } from "../../src/run/prepare-model.ts";
 import { openStore } from "../../src/torch/distributed/rendezvous.ts";
-import { startTrainer } from "../../src/training/start-trainer.ts";
+import { startSupervised, startTrainer } from "../../src/training/start-trainer.ts";
 import { startThreadedTrainer } from "../../src/training/threaded-trainer.ts";
 import type { Trainer } from "../../src/training/trainer.ts";
-import type { TrainerHostSource } from "../../src/training/trainer-host.ts";
 import { trainingOptions } from "../../src/training/trainer-options.ts";
+import type { TrainerSource } from "../../src/training/trainer-source.ts";
 import { exampleConfig } from "../cli/example-run.ts";
 import { batchOf } from "./token-batches.ts";
 
@@ -21,27 +22,24 @@ const optimizer = { lr: 1e-3, eps: 1e-3 };
 const training = trainingOptions.parse({ optimizer });
 let trainers: readonly Trainer[];
 
-const host: TrainerHostSource = {
-  source: {
-    modelFolder,
-    tokenizerFolder: modelFolder,
-    device: "cpu",
-    dtype: "float32",
-    lora: null,
-    reference: null,
-    critic: null,
-    algorithm: { type: "grpo" },
-    training,
-    length: { numUpdates: 10, updatesPerRolloutStep: 1 },
-    temperature: 1,
-    seed: 1,
-    numThreads: 1,
-  },
-  supervised: { optimizer: training.optimizer, schedule: training.schedule, numUpdates: 2 },
+const source: TrainerSource = {
+  modelFolder,
+  tokenizerFolder: modelFolder,
+  device: "cpu",
+  dtype: "float32",
+  lora: null,
+  reference: null,
+  critic: null,
+  algorithm: { type: "grpo" },
+  training,
+  length: { numUpdates: 10, updatesPerRolloutStep: 1 },
+  temperature: 1,
+  seed: 1,
+  numThreads: 1,
 };
 
-const start = (ranks: number, changes: Partial<TrainerHostSource["source"]> = {}) =>
-  startTrainer({ ...host, source: { ...host.source, training: { ...training, ranks }, ...changes } });
+const start = (ranks: number, changes: Partial<TrainerSource> = {}) =>
+  startTrainer({ ...source, training: { ...training, ranks }, ...changes });
 
 beforeAll(async () => {
   trainers = await Promise.all([start(1), start(2)]);
@@ -60,18 +58,25 @@ async function largestGap(): Promise<number> {
   return alone!.reduce((most, value, i) => Math.max(most, Math.abs(value - ranked![i]!)), 0);
 }
 
-test("a supervised step is shared: the weights and the loss are those of one trainer", async () => {
+test("supervised steps are shared, of fewer samples than there are ranks too: the weights and losses are those of one trainer", async () => {
+  const schedule = { optimizer: training.optimizer, schedule: training.schedule, numUpdates: 2 };
+  const both = await Promise.all(
+    [1, 2].map((ranks) => startSupervised({ ...source, ...schedule, training: { ...training, ranks } })),
+  );
   const { samples } = batchOf("mixed", 0);
-  const [alone, ranked] = await Promise.all(trainers.map((trainer) => trainer.stepSupervised(samples)));
-  expect(ranked!.metrics["supervised/loss"]).toBeCloseTo(alone!.metrics["supervised/loss"]!, 5);
-  expect(await largestGap()).toBeLessThan(1e-5);
-});
-
-test("a supervised step on fewer samples than there are ranks is the same too", async () => {
-  const samples = batchOf("mixed", 0).samples.slice(0, 1);
-  const [alone, ranked] = await Promise.all(trainers.map((trainer) => trainer.stepSupervised(samples)));
-  expect(ranked!.metrics["supervised/loss"]).toBeCloseTo(alone!.metrics["supervised/loss"]!, 5);
-  expect(await largestGap()).toBeLessThan(1e-5);
+  for (const given of [samples, samples.slice(0, 1)]) {
+    const [alone, ranked] = await Promise.all(both.map((trainer) => trainer.step(given)));
+    expect(ranked!.metrics["supervised/loss"]).toBeCloseTo(alone!.metrics["supervised/loss"]!, 5);
+  }
+  const folders = both.map((_, i) => join(folder, `supervised-${i}`));
+  await Promise.all(both.map((trainer, i) => trainer.saveModel(folders[i]!)));
+  await Promise.all(both.map((trainer) => trainer.close()));
+  const [alone, ranked] = folders.map((path) =>
+    loadCausalLm(path)
+      .parameters()
+      .flatMap((value) => value.reshape(-1).toArray()),
+  );
+  expect(alone!.reduce((most, value, i) => Math.max(most, Math.abs(value - ranked![i]!)), 0)).toBeLessThan(1e-5);
 });
 
 test("a step is shared, and the numbers of every sample come back under its place in the whole batch", async () => {
@@ -132,8 +137,8 @@ test("a batch that one rank cannot train on fails the step, at once and on all r
 test("a rank without the others ends when it is told to", async () => {
   const store = await openStore({ type: "tcp", host: "127.0.0.1", port: 0, isServer: true });
   const stop = new AbortController();
-  const source = { ...host.source, rank: { rank: 0, numRanks: 2, port: store.port! } };
-  const starting = startThreadedTrainer({ ...host, source }, stop.signal);
+  const rank = { rank: 0, numRanks: 2, port: store.port! };
+  const starting = startThreadedTrainer({ ...source, rank }, stop.signal);
   stop.abort();
   await expect(starting).rejects.toThrow("The trainer's thread was stopped.");
   store.dispose();

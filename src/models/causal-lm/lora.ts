@@ -56,15 +56,46 @@ export function addLora(model: CausalLm, options: LoraOptions): void {
 
 /** Runs `body` on the model as it was before its adapters. `body` is synchronous. */
 export function withoutLora<Result>(model: CausalLm, body: () => Result): Result {
-  expectAdapters(model, "withoutLora");
+  return withAdapters(model, "withoutLora", () => [], body);
+}
+
+/** The adapters that a model had at one moment, by the projections they change. They learn nothing. */
+export type LoraCopy = ReadonlyMap<Projection, readonly LoraAdapter[]>;
+
+/** Copies the adapters of a model as they are now. */
+export function copyLora(model: CausalLm): LoraCopy {
+  expectAdapters(model, "copyLora");
+  const projections = namedProjections(model).map(({ projection }) => projection);
+  return new Map(projections.map((projection) => [projection, projection.adapters.map(copyAdapter)]));
+}
+
+/** Runs `body` on the model with the adapters it had when they were copied. `body` is synchronous. */
+export function withLoraCopy<Result>(model: CausalLm, copy: LoraCopy, body: () => Result): Result {
+  return withAdapters(model, "withLoraCopy", (projection) => copy.get(projection) ?? [], body);
+}
+
+function copyAdapter({ part, a, b, scaling }: LoraAdapter): LoraAdapter {
+  const copyOf = (value: Tensor) => createParameter(value.shape, () => value.detach().clone(), {});
+  const copy = new LoraAdapter(part, copyOf(a), copyOf(b), scaling);
+  copy.setTrainable(false);
+  return copy;
+}
+
+function withAdapters<Result>(
+  model: CausalLm,
+  caller: string,
+  adaptersOf: (projection: Projection) => readonly LoraAdapter[],
+  body: () => Result,
+): Result {
+  expectAdapters(model, caller);
   const projections = namedProjections(model).map(({ projection }) => ({ projection, adapters: projection.adapters }));
   try {
-    for (const { projection } of projections) projection.adapters = [];
+    for (const { projection } of projections) projection.adapters = adaptersOf(projection);
     const result = body();
     if (result instanceof Promise) {
       throw new RerollError(
         "ASYNC_SCOPE",
-        "withoutLora got a function that returns a promise. The adapters are back on when it returns: await outside.",
+        `${caller} got a function that returns a promise. The adapters are back on when it returns: await outside.`,
       );
     }
     return result;

@@ -21,7 +21,8 @@ import { memoryStats } from "../../torch/memory.ts";
 import { Generator } from "../../torch/random.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import { loadRewardModel } from "./load-reward-model.ts";
-import { createModelReward, rewardModel } from "./reward-model.ts";
+import { createModelScorer } from "./model-scorer.ts";
+import { rewardModel } from "./reward-model.ts";
 import { scoreConversations } from "./score-conversations.ts";
 
 const root = mkdtempSync(join(tmpdir(), "reroll-reward-model-"));
@@ -89,6 +90,14 @@ test("our own layout gives the same", async () => {
   await reward.close?.();
 });
 
+test("the model lives in a thread of its own: what it refuses comes from there, and with the thread it is gone", async () => {
+  const reward = await rewardModel.build(rewardModel.options.parse({ path: writeClassifier("thread") }));
+  const long = reward.score(rewardInput("x".repeat(300)), never);
+  await expect(long).rejects.toMatchObject({ code: "CONTEXT_OVERFLOW" });
+  await reward.close?.();
+  await expect(reward.score(inputs[0]!, never)).rejects.toMatchObject({ code: "REWARD_CRASHED" });
+});
+
 test("a batch gives each conversation what it gets alone", async () => {
   const model = { decoder, head, tokenizer };
   const ids = inputs.map(({ messages }) => encodeChat(tokenizer, messages));
@@ -107,17 +116,19 @@ test("requests that come together share one pass", async () => {
       },
     },
   }) as CausalLm;
-  const reward = createModelReward({ decoder: counted, head, tokenizer }, { windowMs: 5, maxBatchTokens: 10_000 });
-  const scores = await Promise.all(inputs.map(async (input) => (await reward.score(input, never)).value));
+  const scorer = createModelScorer({ decoder: counted, head, tokenizer }, { windowMs: 5, maxBatchTokens: 10_000 });
+  const scores = await Promise.all(inputs.map(({ messages }) => scorer.score(messages, [], never)));
   scores.forEach((value, i) => void expect(value).toBeCloseTo(expected[i]!, 4));
   expect(numPasses).toBe(1);
 });
 
 test("a conversation that is too long is an error of its own, not of its batch", async () => {
-  const reward = createModelReward({ decoder, head, tokenizer }, { windowMs: 5, maxBatchTokens: 10_000 });
-  const [long, short] = [reward.score(rewardInput("x".repeat(300)), never), reward.score(inputs[0]!, never)];
+  const scorer = createModelScorer({ decoder, head, tokenizer }, { windowMs: 5, maxBatchTokens: 10_000 });
+  const [long, short] = ["x".repeat(300), replies[0]!].map((reply) =>
+    scorer.score(rewardInput(reply).messages, [], never),
+  );
   await expect(long).rejects.toMatchObject({ code: "CONTEXT_OVERFLOW" });
-  expect((await short).value).toBeCloseTo(expected[0]!, 4);
+  expect(await short).toBeCloseTo(expected[0]!, 4);
 });
 
 test("a classifier of two labels and unknown weights are refused", async () => {

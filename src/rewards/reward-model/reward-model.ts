@@ -1,16 +1,14 @@
 /**
  * A learned reward: the score that a reward model gives the last token of the rendered conversation.
  *
- * The forward pass runs on the model's device and on the thread that asks; requests that come within a few milliseconds
- * share one. For a large model put the scorer in a worker thread.
+ * The model lives in a thread of its own, so that the event loop stays free while it computes; requests that come within a few
+ * milliseconds share a forward pass. When the thread fails, every score after it fails with the reason.
  */
 import { z } from "zod";
-import { encodeChat } from "../../chat/template/chat-template.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
-import type { Reward, RewardDefinition, RewardInput } from "../reward.ts";
-import { createBatchCollector } from "./batch-collector.ts";
-import { loadRewardModel, type RewardModel } from "./load-reward-model.ts";
-import { scoreConversations } from "./score-conversations.ts";
+import { startInThread } from "../../workers/start-in-thread.ts";
+import type { RewardDefinition } from "../reward.ts";
+import type { RewardModelHost, RewardModelSource } from "./reward-model-host.ts";
 
 const options = z.strictObject({
   path: z.string().min(1).describe("Folder of the model, with its tokenizer."),
@@ -26,44 +24,22 @@ const options = z.strictObject({
 export const rewardModel: RewardDefinition<typeof options> = {
   type: "reward-model",
   options,
-  build: async ({ path, device, dtype, ...batching }) => {
-    const model = await loadRewardModel(path, dtype === undefined ? { device } : { device, dtype });
-    return createModelReward(model, batching);
+  build: async ({ dtype, ...others }) => {
+    const source: RewardModelSource = { ...others, ...(dtype !== undefined && { dtype }) };
+    const module = new URL("reward-model-worker", import.meta.url);
+    const thread = startInThread<RewardModelHost>(module, source, { lost: modelLost });
+    await thread.ready;
+    return {
+      name: "reward-model",
+      cost: "model",
+      score: async ({ messages, prompt }, signal) => ({
+        value: await thread.ask.score(messages, prompt.tools ?? [], signal),
+      }),
+      close: () => thread.close(),
+    };
   },
 };
 
-interface BatchingOptions {
-  readonly windowMs: number;
-  readonly maxBatchTokens: number;
-}
-
-/** The reward of a model that is already there; closing it frees the model. */
-export function createModelReward(model: RewardModel, { windowMs, maxBatchTokens }: BatchingOptions): Reward {
-  const collector = createBatchCollector<Int32Array, number>({
-    windowMs,
-    maxWeight: maxBatchTokens,
-    weightOf: (ids) => ids.length,
-    runBatch: (batch) => scoreConversations(model, batch),
-  });
-  return {
-    name: "reward-model",
-    cost: "model",
-    score: async (input, signal) => ({ value: await collector.add(encode(model, input), signal) }),
-    close: async () => {
-      collector.flush();
-      model.decoder.dispose();
-      model.head.dispose();
-    },
-  };
-}
-
-function encode({ tokenizer, decoder }: RewardModel, { messages, prompt }: RewardInput): Int32Array {
-  const ids = encodeChat(tokenizer, messages, prompt.tools === undefined ? {} : { tools: prompt.tools });
-  const { maxPositions } = decoder.config;
-  if (ids.length > 0 && ids.length <= maxPositions) return ids;
-  throw new RerollError(
-    "CONTEXT_OVERFLOW",
-    `The conversation has ${ids.length} tokens; the reward model takes 1 to ${maxPositions}. Use one with a longer context, or shorten replies.`,
-    { numTokens: ids.length, maxPositions },
-  );
+function modelLost(how: string): RerollError {
+  return new RerollError("REWARD_CRASHED", `The thread of the reward model ${how}.`);
 }

@@ -1,0 +1,18 @@
+/** A reward model that lives in a thread, as its owner calls it. */
+import type { ChatMessage, ChatTool } from "../../flow/chat-message.ts";
+
+/** What a reward model's thread is started with. */
+export interface RewardModelSource {
+  readonly path: string;
+  readonly device: string;
+  readonly dtype?: "float32" | "bfloat16" | "float16";
+  readonly windowMs: number;
+  readonly maxBatchTokens: number;
+}
+
+export interface RewardModelHost {
+  /** The score of a conversation. Those that are asked for within a few milliseconds share a forward pass. */
+  score(messages: readonly ChatMessage[], tools: readonly ChatTool[], signal: AbortSignal): Promise<number>;
+  /** Frees the model. */
+  close(): Promise<void>;
+}

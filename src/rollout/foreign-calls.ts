@@ -1,0 +1,86 @@
+/**
+ * Calls into code that is not ours, while they run and after: whatever such code throws outside of its call is traced back to it.
+ *
+ * An environment, reward or agent may throw in a timer, leave a promise rejected, or end the process. With the guard up, that is a failure
+ * of the call it came from; where the call cannot be known it is reported, and the run goes on. Only errors of our own end it.
+ */
+import { AsyncLocalStorage } from "node:async_hooks";
+import { RerollError } from "../errors/reroll-error.ts";
+
+interface ForeignCall {
+  readonly name: string;
+  readonly fail: (cause: unknown) => void;
+}
+
+const calls = new AsyncLocalStorage<ForeignCall>();
+/** Tracing makes every promise of the process a little slower, so only runs with foreign code in this thread pay for it. */
+let isTracing = false;
+
+/** Runs `work`; what it or anything it starts throws later, outside of any promise that is waited for, goes to `fail`. */
+export function inForeignCall<Result>(call: ForeignCall, work: () => Result): Result {
+  return isTracing ? calls.run(call, work) : work();
+}
+
+interface ForeignGuard {
+  /** Rejects with the first error that is our own. */
+  readonly broken: Promise<never>;
+  /** Lets everything be as it was before. */
+  release(): void;
+}
+
+/** A hostile timer throws a thousand times a second: this many errors are told, and the others counted. */
+const MAX_REPORTS = 20;
+
+/** Catches for the whole process what nobody else catches, and keeps it from being ended from inside. */
+export function guardForeignCalls(report: (text: string) => void, hasForeignCode: boolean): ForeignGuard {
+  isTracing = hasForeignCode;
+  let reject: (cause: unknown) => void = () => {};
+  const broken = new Promise<never>((_, fail) => {
+    reject = fail;
+  });
+  broken.catch(() => {});
+  let numErrors = 0;
+  const tell = (text: string) => {
+    numErrors++;
+    if (numErrors <= MAX_REPORTS) report(text);
+  };
+  const onError = (cause: unknown) => {
+    const call = calls.getStore();
+    if (call === undefined && isOurs(cause)) return reject(cause);
+    tell(`${call?.name ?? "Code of the run file"} threw outside of its call: ${messageOf(cause)}`);
+    call?.fail(cause);
+  };
+  const { exit } = process;
+  process.exit = ((code) => {
+    const call = calls.getStore();
+    const error = new RerollError("FAILED", `process.exit(${code ?? ""}) was called, which would have ended the run.`);
+    tell(`${call?.name ?? "Code of the run file"} failed: ${error.message}`);
+    call?.fail(error);
+    throw error;
+  }) as typeof process.exit;
+  process.on("uncaughtException", onError);
+  process.on("unhandledRejection", onError);
+  return {
+    broken,
+    release: () => {
+      isTracing = false;
+      process.exit = exit;
+      process.off("uncaughtException", onError);
+      process.off("unhandledRejection", onError);
+      if (numErrors > MAX_REPORTS) report(`Code of others threw ${numErrors} times outside of its calls.`);
+    },
+  };
+}
+
+const OWN_FOLDER = new URL("../", import.meta.url);
+
+/** Whether the error was thrown by a file of ours. What an exit that was refused throws is not. */
+function isOurs(cause: unknown): boolean {
+  if (!(cause instanceof Error) || (cause instanceof RerollError && cause.code === "FAILED")) return false;
+  const frame = (cause.stack ?? "").split("\n").find((line) => /^\s+at /.test(line) && !line.includes("node:"));
+  return frame !== undefined && (frame.includes(OWN_FOLDER.href) || frame.includes(OWN_FOLDER.pathname));
+}
+
+function messageOf(cause: unknown): string {
+  return cause instanceof Error ? cause.message : String(cause);
+}

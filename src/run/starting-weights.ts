@@ -1,0 +1,101 @@
+/**
+ * The weights that a run starts from: those of its model, or what a warm start makes of them.
+ *
+ * A warm start is a phase of its own. It trains the model on given replies, leaves `<run folder>/warm-start/` behind and frees all it had,
+ * its optimizer too. Policy, reference and critic then start from that folder, in a new run and in one that is resumed. Half a
+ * warm start leaves nothing.
+ */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
+import { RerollError } from "../errors/reroll-error.ts";
+import { replacePath } from "../files/replace-file.ts";
+import type { Metrics } from "../flow/metrics.ts";
+import type { TokenSample } from "../flow/token-sample.ts";
+import { runSupervisedLoop } from "../loops/supervised-loop.ts";
+import type { RunTracker } from "../tracking/run-tracker.ts";
+import { startSupervised } from "../training/start-trainer.ts";
+import type { RunWorld } from "./build-rollout.ts";
+import type { Placement } from "./machine.ts";
+import type { RunConfig } from "./run-config.ts";
+import { expectProgress } from "./stop-on-skips.ts";
+import { warmStartSamples } from "./warm-start.ts";
+
+/** Where to find what a run starts from. */
+export interface StartingWeights {
+  /** The policy; with LoRA, the model below its adapters. */
+  readonly modelFolder: string;
+  /** The adapters to begin with. Absent: new ones, or none. */
+  readonly adapters?: string;
+  /** The same policy as one whole model, adapters added in. Made where a critic starts from it. */
+  readonly wholeFolder: string;
+}
+
+interface StartParts {
+  readonly modelFolder: string;
+  readonly runFolder: string;
+  readonly world: RunWorld;
+  readonly tokenizer: Tokenizer;
+  readonly placement: Placement;
+  readonly hasCritic: boolean;
+  readonly tracker: RunTracker;
+  readonly signal: AbortSignal;
+  readonly isResumed: boolean;
+}
+
+export async function openStart(config: RunConfig, parts: StartParts): Promise<StartingWeights> {
+  const { modelFolder, runFolder, isResumed } = parts;
+  const folder = join(runFolder, "warm-start");
+  const hasFolder = existsSync(folder);
+  if (config.warmStart !== null && isResumed && !hasFolder) {
+    throw new RerollError(
+      "CHECKPOINT_BROKEN",
+      `${folder} is missing: the run file has a warmStart, and the run to resume has not made one. Start a new run, or remove warmStart.`,
+      { folder },
+    );
+  }
+  if (config.warmStart !== null && !isResumed) await makeWarmStart(config, config.warmStart, folder, parts);
+  else if (!hasFolder) return { modelFolder, wholeFolder: modelFolder };
+  const trained = join(folder, "model");
+  if (config.model.lora === null) return { modelFolder: trained, wholeFolder: trained };
+  return { modelFolder, adapters: trained, wholeFolder: join(folder, "merged") };
+}
+
+async function makeWarmStart(
+  config: RunConfig,
+  options: NonNullable<RunConfig["warmStart"]>,
+  folder: string,
+  parts: StartParts,
+): Promise<void> {
+  const { modelFolder, runFolder, placement, tracker, signal, hasCritic } = parts;
+  const next = await warmStartSamples(config, options, parts);
+  const trainer = await startSupervised({
+    modelFolder,
+    tokenizerFolder: modelFolder,
+    device: placement.device,
+    dtype: placement.dtype,
+    lora: config.model.lora,
+    training: config.training,
+    optimizer: options.optimizer,
+    schedule: options.schedule,
+    numUpdates: options.steps,
+    seed: config.seed,
+    numThreads: placement.trainingThreads,
+  });
+  try {
+    const step = async (samples: readonly TokenSample[]) =>
+      expectProgress(await trainer.step(samples), samples, runFolder);
+    const onStep = async (number: number, metrics: Metrics) => {
+      tracker.log(number, "supervised", metrics);
+      return signal.aborted ? ("stop" as const) : ("continue" as const);
+    };
+    await runSupervisedLoop({ trainer: { step }, next, onStep }, 0, options.steps, signal);
+    signal.throwIfAborted();
+    await replacePath(folder, async (draft) => {
+      await trainer.saveModel(join(draft, "model"));
+      if (config.model.lora !== null && hasCritic) await trainer.saveMerged(join(draft, "merged"));
+    });
+  } finally {
+    await trainer.close();
+  }
+}

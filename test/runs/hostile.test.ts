@@ -1,0 +1,55 @@
+/** Code of others cannot take a run down: runs of hostile run files, as `reroll train` makes them, finish all their steps. */
+import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+import { inFolder } from "./lake-run.ts";
+
+const repository = join(import.meta.dirname, "../..");
+
+/** Rejects unless the process ends by itself with code 0. */
+async function train(runFile: string, root: string) {
+  const words = ["--import", "tsx", "src/cli/main.ts", "train", join("test/runs", runFile)];
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, words, {
+    ...{ cwd: repository, env: { ...process.env, HOSTILE_FOLDER: root }, timeout: 120_000, killSignal: "SIGKILL" },
+  });
+  return `${stdout}${stderr}`;
+}
+
+const linesOf = (path: string) => readFileSync(path, "utf8").trim().split("\n");
+const infoOf = (folder: string) => JSON.parse(readFileSync(join(folder, "run.json"), "utf8"));
+
+test(
+  "environments and rewards that throw in timers, exit, loop forever or return nonsense fail their own samples",
+  () =>
+    inFolder(async (root) => {
+      const said = await train("hostile-run.ts", root);
+      const folder = join(root, "hostile");
+      expect(infoOf(folder)).toMatchObject({ status: "finished", error: null });
+      const steps = linesOf(join(folder, "metrics.jsonl")).map((line) => JSON.parse(line).metrics);
+      expect(steps).toHaveLength(1);
+      for (const metrics of steps) {
+        expect(metrics["rollout/failed_share"]).toBeGreaterThan(0.2);
+        expect(metrics["rollout/failed_share"]).toBeLessThan(1);
+        expect(metrics).toMatchObject({ "train/skipped_updates": 0 });
+      }
+      expect(said).toContain("thrown in a timer");
+    }),
+  130_000,
+);
+
+test(
+  "an agent that throws in timers, exits or hangs fails its own samples, and the process ends with the run",
+  () =>
+    inFolder(async (root) => {
+      const said = await train("hostile-agent-run.ts", root);
+      const folder = join(root, "agent");
+      expect(infoOf(folder)).toMatchObject({ status: "finished", error: null });
+      expect(said).toContain('The agent of "general" threw outside of its call: thrown in a timer');
+      expect(said).toContain("process.exit(7) was called");
+      const trajectories = linesOf(join(folder, "trajectories/step-000001.jsonl"));
+      expect(trajectories.some((line) => line.includes("1e+300"))).toBe(true);
+    }),
+  130_000,
+);
