@@ -337,11 +337,11 @@ test.each<[Partial<GenerateRequest>, Partial<Sampling>, string]>([
   [{ promptIds: [1, 29] }, {}, "promptIds[1] is 29. Token ids are integers from 0 to 28."],
   [{ numTopLogprobs: 30 }, {}, "numTopLogprobs must be an integer from 0 to 29: got 30."],
   [{}, { maxTokens: 0 }, "maxTokens must be an integer of at least 1: got 0."],
-  [{}, { temperature: -1 }, "temperature must be 0 or above: got -1."],
+  [{}, { temperature: -1 }, "temperature must be 0, or from 0.000001 to 1000000: got -1."],
   [{}, { topK: 1.5 }, "topK must be an integer, 0 for all tokens: got 1.5."],
   [{}, { topP: 0 }, "topP must be above 0 and at most 1: got 0."],
   [{}, { minP: 2 }, "minP must be from 0 to 1: got 2."],
-  [{}, { repetitionPenalty: 0 }, "repetitionPenalty must be above 0: got 0."],
+  [{}, { repetitionPenalty: 0 }, "repetitionPenalty must be from 0.000001 to 1000000: got 0."],
   [{}, { seed: -1 }, "seed must be an integer from 0 to 2^53 - 1: got -1."],
   [
     {},
