@@ -11,6 +11,7 @@ const alone = [
   "src/generation/local/launched-steps.test.ts",
   "src/torch/memory.test.ts",
   "src/torch/tensor-handle.test.ts",
+  "src/errors/secret.test.ts",
   "src/run/**/*.test.ts",
 ];
 

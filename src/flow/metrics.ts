@@ -157,7 +157,7 @@ const table: Readonly<Record<string, Row>> = {
   "supervised/skipped_updates": [
     "count",
     "lower",
-    "1 where the update was skipped because the loss or a gradient was NaN or infinite.",
+    "Whether the update was skipped (1) because its loss or a gradient was NaN or infinite.",
   ],
   "supervised/lr": ["", "neither", "Learning rate of the update."],
   "supervised/tokens": ["tokens", "neither", "Loss tokens of the update."],

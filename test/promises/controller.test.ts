@@ -186,7 +186,7 @@ test("multi-turn episodes in many environments at once, each one row of tokens t
     }),
   );
   expect([most, numOpen]).toEqual([256, 0]);
-  expect(metrics[0]).toMatchObject({ "rollout/turns": 5, "experience/samples": 256, "experience/forks": 0 });
+  expect(metrics[0]).toMatchObject({ "rollout/turns": 5, "experience/rows": 256, "experience/forks": 0 });
   for (const { turns, reward } of trajectories) {
     expect(reward.total).toBe(turns.filter(({ replyText }) => replyText.includes("left")).length);
     let length = 0;

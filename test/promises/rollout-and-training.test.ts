@@ -96,7 +96,7 @@ describe("batch arithmetic", () => {
       "8 prompts x 4 samples = 32 trajectories per step; minibatch 2 -> 16 updates per rollout step",
     );
     for (const metrics of run.metrics) {
-      expect(metrics).toMatchObject({ "rollout/trajectories": 32, "experience/samples": 32, "train/updates": 16 });
+      expect(metrics).toMatchObject({ "rollout/trajectories": 32, "experience/rows": 32, "train/updates": 16 });
     }
   });
 

@@ -129,7 +129,7 @@ test("prompts that do not fit are left out, counted and named, and others take t
   for (const metrics of steps) {
     expect(metrics["rollout/dropped_prompts"]).toBe(2);
     expect(metrics).toMatchObject({ "rollout/groups": 2, "rollout/trajectories": 8, "rollout/failed_share": 0 });
-    expect(metrics["experience/samples"]).toBe(8);
+    expect(metrics["experience/rows"]).toBe(8);
     expect(metrics["rollout/reply_tokens"]).toBeGreaterThan(0);
   }
   const named = notes.filter((note) => note.endsWith("It is left out."));
@@ -156,7 +156,7 @@ test("a conversation that outgrows the context ends as truncated, and what was s
   });
   expect(steps[0]!["rollout/dropped_prompts"]).toBe(0);
   expect(steps[0]!["rollout/truncated_share"]).toBeGreaterThan(0);
-  expect(steps[0]!["experience/samples"]).toBe(8);
+  expect(steps[0]!["experience/rows"]).toBe(8);
 });
 
 test("sequences under way when weights change go on with old keys and values, unless the run recomputes them", async () => {

@@ -102,7 +102,9 @@ test("the metrics of a shared step are those of one trainer with the whole batch
   const [alone, ranked] = reports.map(({ metrics }) => metrics);
   expect(Math.abs(alone!["train/loss"]!)).toBeGreaterThan(1e-3);
   expect(Object.keys(ranked!)).toEqual(Object.keys(alone!));
-  for (const [name, value] of Object.entries(alone!)) expect(ranked![name], name).toBeCloseTo(value, 4);
+  for (const [name, value] of Object.entries(alone!)) {
+    expect(Math.abs(ranked![name]! - value), name).toBeLessThan(5e-5 * Math.max(1, Math.abs(value)));
+  }
 });
 
 test("a rank without a group of its own has no say in the metrics", async () => {
