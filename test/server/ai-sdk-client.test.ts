@@ -138,5 +138,5 @@ test("an agent of which only the base URL can be set names its session there", a
 test("an error of the server reaches the caller with its message", async () => {
   const { model } = await connect();
   const refused = generateText({ model, prompt: "Hi", temperature: -1, maxRetries: 0 });
-  await expect(refused).rejects.toThrow("temperature must be a number of 0 or more: got -1.");
+  await expect(refused).rejects.toThrow("temperature must be 0, or a number from 0.0001 to 10000: got -1.");
 });
