@@ -40,4 +40,4 @@ export function isSecretName(name: string): boolean {
 }
 
 const SECRET_NAME =
-  /(api|access|secret|private|signing|auth|account)key$|(secret|token|password|passwd|passphrase|credentials?|authorization|cookie|bearer|signature)$/i;
+  /secret|(api|access|private|signing|auth|account)key$|^key$|(token|password|passwd|passphrase|credentials?|authorization|cookie|bearer|signature)$/i;

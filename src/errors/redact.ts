@@ -1,5 +1,5 @@
 /** A config as it may be written and shown: every secret in it replaced, whoever declared the option. */
-import { isSecretName, redactText, SECRET } from "./redact-text.ts";
+import { isSecretName, redactText, remember, SECRET } from "./redact-text.ts";
 import { RerollError } from "./reroll-error.ts";
 import { Secret } from "./secret.ts";
 
@@ -9,7 +9,12 @@ import { Secret } from "./secret.ts";
  */
 export function redact(value: unknown, name = ""): unknown {
   if (value instanceof Secret) return value.toJSON();
-  if (typeof value === "string") return isSecretName(name) ? SECRET : redactText(value);
+  if (typeof value === "string") {
+    if (!isSecretName(name)) return redactText(value);
+    // From here on no text shows it either: errors of foreign code like to repeat what they were given.
+    remember(value);
+    return SECRET;
+  }
   if (Array.isArray(value)) return value.map((item, i) => redact(item, flagBefore(value, i)));
   if (typeof value !== "object" || value === null || "toJSON" in value) return value;
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, redact(inner, key)]));

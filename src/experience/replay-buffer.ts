@@ -139,7 +139,8 @@ export class ReplayBuffer {
     this.#removeBefore(version - this.#options.maxAge);
     const { numGroups, beta } = this;
     this.#numDraws++;
-    const drawn = [...this.#drawSlots(Math.min(numTimes, numGroups))].map(([slot, times]) => {
+    const drawn = [...this.#drawSlots(Math.min(numTimes, numGroups))].map(([slot, wanted]) => {
+      const times = Math.min(wanted, this.#options.maxReuse - this.#entries[slot]!.numUses);
       const probability = this.#tree.get(slot) / this.#tree.total;
       return { slot, times, weight: importanceWeight(probability, numGroups, beta) };
     });
@@ -148,7 +149,7 @@ export class ReplayBuffer {
       const { id, samples, version: drawnWith } = this.#entries[slot]!;
       return { id, samples, version: drawnWith, weight: (times * weight) / largest };
     });
-    for (const { slot } of drawn) this.#use(slot);
+    for (const { slot, times } of drawn) this.#use(slot, times);
     this.#settle();
     return replays;
   }
@@ -211,9 +212,9 @@ export class ReplayBuffer {
     return timesOf;
   }
 
-  #use(slot: number): void {
+  #use(slot: number, times: number): void {
     const entry = this.#entries[slot]!;
-    const numUses = entry.numUses + 1;
+    const numUses = entry.numUses + times;
     if (numUses >= this.#options.maxReuse) this.#remove(slot);
     else this.#entries[slot] = { ...entry, numUses };
   }

@@ -13,6 +13,7 @@ import { type ExaminerJob, type ReportLine, readReport } from "./examiner-job.ts
 import type { Language } from "./extract-code.ts";
 import { javascriptExaminer } from "./javascript-examiner.ts";
 import { javascriptServiceSource } from "./javascript-service.ts";
+import { joinPrefix } from "./join-prefix.ts";
 import { pythonExaminer, pythonExaminerSource } from "./python-examiner.ts";
 import { pythonServiceSource, pythonServiceStart } from "./python-service.ts";
 import { pythonWireSource } from "./python-wire.ts";
@@ -84,7 +85,7 @@ async function gradeExamined(
 ): Promise<TestOutcome[]> {
   const wallMs = Math.min(options.totalTimeoutMs, options.testTimeoutMs * (numTests(tests) + 1));
   const program = {
-    code: tests.kind === "checks" ? `${tests.prefix}${code}\n` : code,
+    code: tests.kind === "checks" ? joinPrefix(tests, code, options.language) : code,
     examiner: examinerOf(tests, options),
     limits: { wallMs },
   };
