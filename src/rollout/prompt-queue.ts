@@ -37,23 +37,24 @@ export class PromptQueue {
     return !this.#isRead[domain] || this.#givenBack[domain]!.length > 0;
   }
 
-  /** The next prompt, one call at a time. Undefined if the domain turns out to be at its end. */
-  async next(domain: number): Promise<GroupPlan | undefined> {
-    const prompt = this.#givenBack[domain]!.shift() ?? (await this.#read(domain));
-    if (prompt === undefined) return undefined;
-    const index = this.#numTaken[domain]!++ * this.#sources.length + domain;
-    return { index, domain, prompt };
+  /**
+   * Hands the next prompt to `start`, one call at a time. It leaves the queue in the same instant in which `start` takes it, so
+   * that it is in every position; it stays where `start` refuses it. Nothing happens if the domain turns out to be at its end.
+   */
+  async next(domain: number, start: (plan: GroupPlan) => boolean): Promise<void> {
+    const waiting = this.#givenBack[domain]!;
+    if (waiting.length === 0) await this.#read(domain);
+    const [prompt] = waiting;
+    if (prompt === undefined) return;
+    const index = this.#numTaken[domain]! * this.#sources.length + domain;
+    if (!start({ index, domain, prompt })) return;
+    waiting.shift();
+    this.#numTaken[domain]!++;
   }
 
   /** Takes back the prompts of groups that came to nothing, in the order in which they are to start again. */
   giveBack(plans: readonly GroupPlan[]): void {
     for (const { domain, prompt } of plans) this.#givenBack[domain]!.push(prompt);
-  }
-
-  /** Takes back what `next` gave last, as if it had not been asked for. */
-  undo({ domain, prompt }: GroupPlan): void {
-    this.#givenBack[domain]!.unshift(prompt);
-    this.#numTaken[domain]!--;
   }
 
   /** Tells the source of a group's prompt how it went. */
@@ -92,7 +93,7 @@ export class PromptQueue {
     }
     this.#sources.forEach((_, domain) => {
       this.#numTaken[domain] = saved.numTaken[domain]!;
-      this.#givenBack[domain] = [...saved.waiting[domain]!];
+      this.#givenBack[domain]!.splice(0, Infinity, ...saved.waiting[domain]!);
     });
     await Promise.all(this.#sources.map(({ source }, domain) => source.restore(saved.sources[domain]!)));
     this.#sources.forEach(({ source }, domain) => {
@@ -100,14 +101,15 @@ export class PromptQueue {
     });
   }
 
-  async #read(domain: number): Promise<Prompt | undefined> {
-    if (this.#isRead[domain]) return undefined;
+  /** Reads a prompt into the queue. */
+  async #read(domain: number): Promise<void> {
+    if (this.#isRead[domain]) return;
     const { source } = this.#sources[domain]!;
     this.#reading = { domain, position: source.position(), told: [] };
     try {
       const [prompt] = await source.next(1);
       if (prompt === undefined) this.#isRead[domain] = true;
-      return prompt;
+      else this.#givenBack[domain]!.push(prompt);
     } finally {
       this.#reading = null;
     }

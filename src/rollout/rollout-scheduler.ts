@@ -193,20 +193,23 @@ export class RolloutScheduler {
       ? neediestDomain(this.#wanted, this.#counts, this.#shares, this.#owed)
       : undefined;
     if (domain === undefined) return false;
-    const plan = await this.#prompts.next(domain);
-    if (plan === undefined) return true;
-    // While a source is read, the take that wanted the group may end.
-    if (this.#isClosed || !this.#hasRoomForGroup()) {
-      this.#prompts.undo(plan);
-      return false;
-    }
+    let isWanted = true;
+    await this.#prompts.next(domain, (plan) => {
+      // While a source is read, the take that wanted the group may end.
+      isWanted = !this.#isClosed && this.#hasRoomForGroup();
+      if (isWanted) this.#addGroup(plan);
+      return isWanted;
+    });
+    return isWanted;
+  }
+
+  #addGroup(plan: GroupPlan): void {
     const { groupSize, extraSamples = 0, maxFailures = groupSize } = this.#parts.options;
     const sizes = { groupSize, extraSamples, maxFailures };
     const run = new GroupRun(plan, sizes, this.#parts.seed, (id, stage) => this.#tell(id, stage));
     this.#running.set(run.id, run);
-    this.#numRunning[domain]!++;
+    this.#numRunning[plan.domain]!++;
     this.#startable.add(run);
-    return true;
   }
 
   /** What somebody waits for may always start: it is of the newest weights. Beyond that, as the admission says. */
