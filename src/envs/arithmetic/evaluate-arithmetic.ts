@@ -33,7 +33,7 @@ export function evaluateArithmetic(text: string): ArithmeticResult {
 const MAX_LENGTH = 1000;
 const MAX_DEPTH = 100;
 const MAX_EXPONENT = 1000n;
-/** Of numerator and denominator together. Common divisors take time squared in it. */
+/** Most digits of numerator and denominator together. The time for common divisors grows with their square. */
 const MAX_DIGITS = 1000;
 const TOKEN = /\s*(?:(\d+(?:\.\d+)?|\.\d+)|([-+*/^()]))/y;
 
