@@ -19,25 +19,27 @@ import { openVerdictCache, verdictKey } from "./verdict-cache.ts";
 const count = z.number().int().positive();
 
 const options = z.strictObject({
-  mode: z.enum(["rubric", "reference", "pairwise"]),
-  baseUrl: address().describe("Up to and without /chat/completions."),
-  model: z.string().min(1),
-  apiKey: secret().optional().describe("Sent as a bearer token."),
+  mode: z
+    .enum(["rubric", "reference", "pairwise"])
+    .describe("How the judge decides: by a rubric, against a reference answer, or which of two replies is better."),
+  baseUrl: address().describe("Address of the server, up to and without /chat/completions."),
+  model: z.string().min(1).describe("Model that judges, as the server names it."),
+  apiKey: secret().optional().describe("API key of the server, sent as a bearer token."),
   headers: secretRecord().optional().describe("Further headers of the request."),
   rubric: z
     .string()
     .default("Correctness first, then how well the reply does what was asked, then clarity.")
-    .describe("What counts, in plain words."),
-  temperature: z.number().nonnegative().default(0),
-  maxReplyTokens: count.default(1024),
+    .describe("Criteria for the judge, in plain words."),
+  temperature: z.number().nonnegative().default(0).describe("Sampling temperature of the judge."),
+  maxReplyTokens: count.default(1024).describe("Most tokens that the judge may write."),
   body: secretFields().prefault({}).describe("Further fields of the request, as the server names them."),
-  timeoutMs: count.default(60_000),
-  maxRetries: z.number().int().nonnegative().default(4),
-  backoffMs: count.default(500),
-  maxBackoffMs: count.default(60_000),
-  concurrency: count.default(16).describe("Calls at the same time."),
-  maxCalls: count.optional().describe("Calls in the whole run, retries included. Default: no limit."),
-  maxTokens: count.optional().describe("Tokens in the whole run. Default: no limit."),
+  timeoutMs: count.default(60_000).describe("Time limit for one call."),
+  maxRetries: z.number().int().nonnegative().default(4).describe("How often a failed call is repeated."),
+  backoffMs: count.default(500).describe("Wait before the first retry; it doubles with every further one."),
+  maxBackoffMs: count.default(60_000).describe("Longest wait between two retries."),
+  concurrency: count.default(16).describe("Most calls at the same time."),
+  maxCalls: count.optional().describe("Most calls in the whole run, retries included. Default: no limit."),
+  maxTokens: count.optional().describe("Most tokens in the whole run. Default: no limit."),
   cacheFile: z.string().optional().describe("A JSONL file that keeps verdicts from run to run. Default: memory only."),
   truthKey,
 });

@@ -42,7 +42,11 @@ const mathRewardOptions = z.strictObject({
     .describe(
       "What becomes of an answer that nobody can compare: a score of 0, or a failure that keeps it out of the loss.",
     ),
-  numWorkers: z.int().min(1).default(1).describe("Threads for what needs computer algebra; started when first needed."),
+  numWorkers: z
+    .int()
+    .min(1)
+    .default(1)
+    .describe("Threads that compare answers by computer algebra; they start when they are first needed."),
   timeoutMs: z.int().min(1).default(3_000).describe("Limit of one comparison in such a thread. Most take 2 to 200 ms."),
   truthKey,
 });
