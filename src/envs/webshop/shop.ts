@@ -29,10 +29,9 @@ const PRODUCTS_PER_SLICE = 50;
 
 /** @param seed decides prices within ranges, and price limits */
 export async function loadShop(dataFolder: string, seed: number): Promise<Shop> {
-  const [rows, attributes] = await Promise.all([
-    readData(dataFolder, PRODUCT_FILES, productRows),
-    readData(dataFolder, ATTRIBUTE_FILES, attributeRows),
-  ]);
+  // One after the other: of two missing files, the first is named.
+  const rows = await readData(dataFolder, PRODUCT_FILES, productRows);
+  const attributes = await readData(dataFolder, ATTRIBUTE_FILES, attributeRows);
   return openShop(readProducts(rows, attributes), seed);
 }
 
