@@ -85,3 +85,10 @@ test("texts are searched in linear time, whatever they hold", () => {
   for (const text of ["://", "?", "&a", "?a=", "key", "@"]) redactText(text.repeat(200_000));
   expect(performance.now() - started).toBeLessThan(5000);
 });
+
+test("what was hidden by its name is hidden in later texts, and so are the keys of addresses", () => {
+  redact({ type: "custom", options: { apiKey: "own-env-key-1", secret_access: "own-env-key-2" } });
+  expect(redactText("no answer with own-env-key-1, own-env-key-2 from http://host/x?key=abc&page=2")).toBe(
+    "no answer with [secret], [secret] from http://host/x?key=[secret]&page=2",
+  );
+});

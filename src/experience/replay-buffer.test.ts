@@ -367,3 +367,10 @@ function idsIn(buffer: ReplayBuffer): readonly number[] {
   const { entries } = buffer.position() as unknown as { readonly entries: readonly { readonly id: number }[] };
   return entries.map(({ id }) => id).sort((a, b) => a - b);
 }
+
+test("a group is drawn at most maxReuse times, also within one draw", () => {
+  const buffer = bufferOf([1000, 1e-6, 1e-6, 1e-6], { maxReuse: 3 });
+  // All four draws fall on the first group: three count, with three times its weight, and then it is gone.
+  const [first, ...others] = buffer.draw(4, 0);
+  expect([first?.weight, others.length, buffer.numGroups]).toEqual([3, 0, 3]);
+});
