@@ -62,7 +62,8 @@ async function bundle() {
     entryPoints = [...wanted];
   }
   for (const file of inputs.flatMap(binariesOf)) cpSync(file, join(outdir, basename(file)));
-  writeFileSync(join(out, "package.json"), '{ "type": "module" }\n');
+  const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  writeFileSync(join(out, "package.json"), `${JSON.stringify({ type: "module", version })}\n`);
 }
 
 /** The modules that a source file starts threads from, named as `new URL("engine-worker", import.meta.url)`. */
