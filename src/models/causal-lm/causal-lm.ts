@@ -21,6 +21,7 @@ import { Experts } from "./experts.ts";
 import { Projection } from "./projection.ts";
 import { RotaryTable, type Rotation } from "./rotary.ts";
 import type { Heads, TokenLayout } from "./token-layout.ts";
+import { tokenScores } from "./token-scores.ts";
 
 /**
  * What a decoder computes beyond the plain one, which is RMSNorm, rotary attention over all tokens before, and a SiLU-gated MLP.
@@ -146,7 +147,7 @@ export class CausalLm extends Module {
 
   /** Scores of the next token, [S, V]. For many tokens prefer tokenLogprobs, which never holds them all. */
   logits(hidden_SD: Tensor): Tensor {
-    return ops.linear(hidden_SD, this.head);
+    return tokenScores(hidden_SD, this.head);
   }
 
   /** Fresh random weights: normal with the config's range; norms are one and biases zero. One seed, one model, on any device. */

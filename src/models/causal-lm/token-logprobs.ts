@@ -12,11 +12,12 @@ import { type ScoreStatistics, scoreGradient_, scoreStatistics } from "../../tor
 import { op } from "../../torch/operator.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
+import { hasWideScores, tokenScores } from "./token-scores.ts";
 
 export interface TokenLogprobOptions {
   /** Scores are divided by this first. Default 1. */
   readonly temperature?: number;
-  /** Tokens per chunk. Default: what keeps a chunk of scores at 64 MB on the CPU and 1 GB on a GPU. */
+  /** Tokens per chunk. Default: what keeps a chunk of scores, in the type of the weights, at 64 MB on the CPU and 1 GB on a GPU. */
   readonly chunkTokens?: number;
 }
 
@@ -39,7 +40,7 @@ export function tokenLogprobs(
     {
       forward: ([hidden, head]) => {
         const parts = mapChunks(hidden!.size(0), chunkTokens, (part) =>
-          scoreStatistics(ops.linear(part(hidden!), head!), part(targets_S), temperature),
+          scoreStatistics(tokenScores(part(hidden!), head!), part(targets_S), temperature),
         );
         const join = (key: keyof ScoreStatistics) => cat(parts.map((statistics) => statistics[key]));
         const entropy = join("entropy");
@@ -52,9 +53,12 @@ export function tokenLogprobs(
         const [hidden, head, targets, logNormalizer, entropy] = saved as [Tensor, Tensor, Tensor, Tensor, Tensor];
         const sums = new ScoreGradientSums(hidden, head, head_VD.requiresGrad);
         mapChunks(hidden.size(0), chunkTokens, (part) => {
-          const statistics = { logNormalizer: part(logNormalizer), entropy: part(entropy) };
           const grads = { logprob: gradLogprob && part(gradLogprob), entropy: gradEntropy && part(gradEntropy) };
           const z = ops.linear(part(hidden), head);
+          // The gradient of scores in 16 bits, which is half the memory, takes their own sums: with those of others p would not add up to 1.
+          const statistics = hasWideScores(hidden)
+            ? scoreStatistics(z, part(targets), temperature)
+            : { logNormalizer: part(logNormalizer), entropy: part(entropy) };
           sums.add(part, scoreGradient_(z, part(targets), statistics, grads, temperature));
         });
         return sums.results();
