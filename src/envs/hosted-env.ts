@@ -107,7 +107,8 @@ class HostedEnv implements TextEnv {
   async #move(signal: AbortSignal | undefined): Promise<EnvThread> {
     const { number, name, prompt, seed, pickThread } = this.#episode;
     const thread = pickThread();
-    if (thread === null) throw new RerollError("ENV_THREAD_LOST", `Env "${name}" is gone: it was closed.`, { running: 0 });
+    if (thread === null)
+      throw new RerollError("ENV_THREAD_LOST", `Env "${name}" is gone: it was closed.`, { running: 0 });
     thread.load++;
     try {
       await thread.ask((envs) => envs.make(number, prompt, seed));

@@ -80,7 +80,9 @@ test("an episode that does otherwise when it is played again fails, and is told 
   // Answers with the number of its thread, which the next thread does not have.
   await say(odd!, "echo");
   await expect(say(culprit!, "hang")).rejects.toThrow(/said nothing/);
-  await expect(say(odd!, "count")).rejects.toThrow(/did otherwise when it was played again .* Draw all chance from the seed/);
+  await expect(say(odd!, "count")).rejects.toThrow(
+    /did otherwise when it was played again .* Draw all chance from the seed/,
+  );
 });
 
 test("a call that never answers fails after its limit, and its thread lives on", async () => {

@@ -21,6 +21,7 @@ import { openRunTracker, type RunTracker } from "../tracking/run-tracker.ts";
 import { tensorboardSink } from "../tracking/tensorboard-sink.ts";
 import { wandbSink } from "../tracking/wandb-sink.ts";
 import { Checkpoints } from "./checkpoint.ts";
+import { hasForeignCode } from "./foreign-code.ts";
 import type { PreparedRun } from "./prepare-run.ts";
 import { compareConfigs, keptSets } from "./resume-run.ts";
 import type { RunConfig } from "./run-config.ts";
@@ -64,14 +65,6 @@ export function runTraining({ config, plan }: PreparedRun, options: RunTrainingO
     folder: { trajectoryInterval: config.tracking.trajectoriesEvery, maxTrajectoryGroups: config.tracking.maxGroups },
   };
   return trackRun(run, options, (open) => trainRun(config, { ...open, clock: runClock, runFile: options.runFile }));
-}
-
-/** What a run file calls in this thread: its agent, and what makes or scores episodes. */
-export function hasForeignCode({ agent, envs, rewards }: RunConfig): boolean {
-  const isCustom = (choice: object): boolean =>
-    ("type" in choice && choice.type === "custom") ||
-    ("parts" in choice && Array.isArray(choice.parts) && choice.parts.some(({ reward }) => isCustom(reward)));
-  return agent !== null || [...Object.values(envs), ...Object.values(rewards)].some(isCustom);
 }
 
 /** A run of any kind, as its folder and its tracker see it. */
