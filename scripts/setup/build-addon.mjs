@@ -1,7 +1,7 @@
 /**
  * Builds the native addon with cmake into build/native.
  *
- * In: what libtorch was found. Out: reroll.node, environment.node, and libtorch.json, which says what they were built
+ * In: what libtorch was found. Out: reroll.node, environment.node, signals.node, and libtorch.json, which says what they were built
  * against, so that the runtime can tell an addon that does not fit from one that is broken.
  */
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -13,7 +13,7 @@ import { runCommand } from "./run-command.mjs";
 import { SetupError } from "./setup-error.mjs";
 import { clearStamp, hashInputs, listFiles, stampMatches, writeStamp } from "./stamp.mjs";
 
-const OUTPUTS = ["reroll.node", "environment.node"];
+const OUTPUTS = ["reroll.node", "environment.node", "signals.node"];
 const STAMP = "build/stamps/native";
 
 /** A compiler that reads libtorch's headers takes up to this much memory; more of them at once make the machine swap. */

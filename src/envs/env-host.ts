@@ -17,13 +17,14 @@ export interface Shown<Answer> {
   readonly picture: string | undefined;
 }
 
-/** The episodes of one thread, each by a number that its owner gives it. */
+/** The episodes of one thread, each by a number above 0 that its owner gives it. */
 export interface EnvHost {
   make(episode: number, prompt: Prompt, seed: number): Promise<void>;
   start(episode: number, signal: AbortSignal): Promise<Shown<Opening>>;
   step(episode: number, reply: Reply, signal: AbortSignal): Promise<Shown<EnvStep>>;
   end(episode: number): Promise<void>;
   ping(): Promise<void>;
+  listen(report: (message: string) => void): Promise<never>;
   /** Frees what all episodes share. */
   close(): Promise<void>;
 }

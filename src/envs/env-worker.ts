@@ -6,7 +6,7 @@ import { hostInThread } from "../workers/host-in-thread.ts";
 import type { EnvHost, EnvSource, Shown } from "./env-host.ts";
 import type { EnvFactory, EnvStep, Opening, Reply, TextEnv } from "./text-env.ts";
 
-const call = guardThread();
+const guard = guardThread();
 
 class ThreadEnvs implements EnvHost {
   readonly #factory: EnvFactory;
@@ -17,26 +17,30 @@ class ThreadEnvs implements EnvHost {
   }
 
   async make(episode: number, prompt: Prompt, seed: number): Promise<void> {
-    this.#episodes.set(episode, await call(() => this.#factory.makeEnv(prompt, seed)));
+    this.#episodes.set(episode, await guard.call(episode, () => this.#factory.makeEnv(prompt, seed)));
   }
 
   async start(episode: number, signal: AbortSignal): Promise<Shown<Opening>> {
     const env = this.#find(episode);
-    return shown(env, await call(() => env.start(signal)));
+    return shown(env, await guard.call(episode, () => env.start(signal)));
   }
 
   async step(episode: number, reply: Reply, signal: AbortSignal): Promise<Shown<EnvStep>> {
     const env = this.#find(episode);
-    return shown(env, await call(() => env.step(reply, signal)));
+    return shown(env, await guard.call(episode, () => env.step(reply, signal)));
   }
 
   async end(episode: number): Promise<void> {
     const env = this.#find(episode);
     this.#episodes.delete(episode);
-    await call(() => env.end?.());
+    await guard.call(episode, () => env.end?.());
   }
 
   async ping(): Promise<void> {}
+
+  listen(report: (message: string) => void): Promise<never> {
+    return guard.listen(report);
+  }
 
   async close(): Promise<void> {
     await this.#factory.close?.();

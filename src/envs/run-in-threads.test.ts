@@ -55,26 +55,42 @@ test("what an environment throws fails its own step, by name, and nothing else",
   expect((await say(two, "echo")).kind).toBe("continues");
 });
 
-test.each([["hang", /Env "faulty" is gone: its thread said nothing for 1000 ms/]])(
-  "a thread that does %s fails its own episodes and is replaced",
-  async (fault, message) => {
-    const host = start({ timeoutMs: 1000 });
-    const envs = await Promise.all([0, 1, 2, 3].map((seed) => host.makeEnv(prompt(seed), 0)));
-    const threads = await Promise.all(envs.map(async (env) => (await say(env, "echo")).reward));
-    const neighbor = envs.find((_, i) => i > 0 && threads[i] === threads[0])!;
-    const others = envs.filter((_, i) => threads[i] !== threads[0]);
-
-    await expect(say(envs[0]!, fault)).rejects.toThrow(message);
-    await expect(say(neighbor, "echo")).rejects.toMatchObject({ name: "RerollError", code: "ENV_THREAD_LOST" });
-    await envs[0]!.end?.();
-    await neighbor.end?.();
-    for (const env of others) expect((await say(env, "echo")).kind).toBe("continues");
-
-    const next = await host.makeEnv(prompt(5), 0);
-    const thread = (await say(next, "echo")).reward;
-    expect(threads).not.toContain(thread);
+test.each(["hang", "hang later"])(
+  "a thread that is lost to a %s fails that episode; the others go on in another thread, where they were",
+  async (fault) => {
+    const host = start({ numThreads: 1, timeoutMs: 1000 });
+    const [culprit, busy, idle] = await Promise.all([0, 1, 2].map((seed) => host.makeEnv(prompt(seed), 0)));
+    for (const env of [busy!, idle!]) {
+      await env.start(never);
+      expect((await say(env, "count")).reward).toBe(1);
+    }
+    const [failed, counted] = await Promise.allSettled([say(culprit!, fault), say(busy!, "count")]);
+    expect(failed).toMatchObject({
+      reason: { code: "ENV_THREAD_LOST", message: expect.stringContaining("its thread said nothing for 1000 ms") },
+    });
+    expect(counted).toMatchObject({ value: { reward: 2 } });
+    expect((await say(idle!, "count")).reward).toBe(2);
+    for (const env of [culprit!, busy!, idle!]) await env.end?.();
   },
 );
+
+test("an episode that does otherwise when it is played again fails, and is told to draw from its seed", async () => {
+  const host = start({ numThreads: 1, timeoutMs: 1000 });
+  const [culprit, odd] = await Promise.all([0, 1].map((seed) => host.makeEnv(prompt(seed), 0)));
+  // Answers with the number of its thread, which the next thread does not have.
+  await say(odd!, "echo");
+  await expect(say(culprit!, "hang")).rejects.toThrow(/said nothing/);
+  await expect(say(odd!, "count")).rejects.toThrow(
+    /did otherwise when it was played again .* Draw all chance from the seed/,
+  );
+});
+
+test("a call that never answers fails after its limit, and its thread lives on", async () => {
+  const host = start({ numThreads: 1, timeoutMs: 200 });
+  const [silent, other] = await Promise.all([0, 1].map((seed) => host.makeEnv(prompt(seed), 0)));
+  await expect(say(silent!, "wait")).rejects.toMatchObject({ code: "TIMEOUT" });
+  expect((await say(other!, "count")).reward).toBe(1);
+});
 
 test.each([
   ["crash", /Env "faulty" failed: crashed as told/],
@@ -84,6 +100,15 @@ test.each([
   const [first, neighbor] = await Promise.all([0, 1].map((seed) => host.makeEnv(prompt(seed), 0)));
   await expect(say(first!, fault)).rejects.toThrow(message);
   expect((await say(neighbor!, "echo")).kind).toBe("continues");
+});
+
+test("what an environment throws outside of its calls is told with its name", async () => {
+  const told: string[] = [];
+  const host = start({ numThreads: 1, report: (text) => void told.push(text) });
+  const env = await host.makeEnv(prompt(0), 0);
+  await expect(say(env, "crash")).rejects.toThrow();
+  await say(env, "count");
+  expect(told).toEqual(['Env "faulty" threw outside of its calls: crashed as told']);
 });
 
 test("an aborted step rejects at once, is aborted in the thread too, and the episode can be ended", async () => {

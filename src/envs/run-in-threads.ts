@@ -2,16 +2,18 @@
  * Environments in worker threads, for those whose steps take long enough to hold up the event loop.
  *
  * In: a module and the name of a function that builds an `EnvFactory`. Out: an `EnvFactory` whose episodes live in threads,
- * each in the one with the fewest. A thread that crashes or hangs fails its own episodes and is replaced by the next episode
- * that needs it. Threads share a process: a crash of native code still ends all of it.
+ * each in the one with the fewest. A thread that crashes or hangs fails the episode whose call it was lost in. Its other episodes go on in
+ * other threads, where they are first played again up to where they were: see `hosted-env.ts`. Threads share a process: a crash of
+ * native code still ends all of it.
  */
 import { isAbsolute } from "node:path";
 import { pathToFileURL } from "node:url";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Prompt } from "../flow/prompt.ts";
 import { WatchedThread } from "../workers/watched-thread.ts";
-import type { EnvHost, EnvSource, Shown } from "./env-host.ts";
-import type { EnvFactory, EnvWords, TextEnv } from "./text-env.ts";
+import type { EnvHost, EnvSource } from "./env-host.ts";
+import { type EnvThread, makeHostedEnv } from "./hosted-env.ts";
+import type { EnvFactory, EnvWords } from "./text-env.ts";
 
 /** The environments to run in threads, and the number of threads. */
 export interface ThreadHostOptions {
@@ -28,10 +30,12 @@ export interface ThreadHostOptions {
   readonly makePrompt?: (seed: number) => Prompt;
   readonly words?: EnvWords;
   /**
-   * How long a thread may say nothing while something is asked of it. Default 60,000, which is also
-   * the least that its start may take.
+   * How long a thread may say nothing while something is asked of it, and how long a call may take. Time in which a thread is busy
+   * with other calls does not count. Default 60,000, which is also the least that its start may take.
    */
   readonly timeoutMs?: number;
+  /** Told of what environments throw outside of their calls, as in a timer. Default: standard error. */
+  readonly report?: (text: string) => void;
 }
 
 /**
@@ -48,6 +52,7 @@ export function runInThreads(host: ThreadHostOptions): EnvFactory & { close(): P
     makePrompt,
     words,
     timeoutMs = 60_000,
+    report,
   } = host;
   if (!Number.isSafeInteger(numThreads) || numThreads < 1) {
     throw new RerollError("INVALID_ARGUMENT", `numThreads must be a whole number above 0: got ${numThreads}.`, {
@@ -66,16 +71,17 @@ export function runInThreads(host: ThreadHostOptions): EnvFactory & { close(): P
       source,
       needsTypeScript: source.module.endsWith(".ts"),
       timeoutMs,
+      limitsCalls: true,
+      report,
       codes: { lost: "ENV_THREAD_LOST", failed: "ENV_FAILED" },
     });
   const threads = Array.from({ length: numThreads }, startThread);
-  let nextEpisode = 0;
+  let numEpisodes = 0;
   let isClosed = false;
 
-  const pickThread = (): EnvThread => {
-    for (const [i, thread] of threads.entries()) {
-      if (!thread.isRunning && !isClosed) threads[i] = startThread();
-    }
+  const pickThread = (): EnvThread | null => {
+    if (isClosed) return null;
+    for (const [i, thread] of threads.entries()) if (!thread.isRunning) threads[i] = startThread();
     return threads.reduce((best, thread) => (thread.load < best.load ? thread : best));
   };
 
@@ -83,49 +89,10 @@ export function runInThreads(host: ThreadHostOptions): EnvFactory & { close(): P
     runsInThreads: true,
     ...(makePrompt === undefined ? {} : { makePrompt }),
     ...(words === undefined ? {} : { words }),
-    makeEnv: async (prompt, seed) => {
-      const thread = pickThread();
-      const episode = nextEpisode++;
-      thread.load++;
-      try {
-        await thread.ask((envs) => envs.make(episode, prompt, seed));
-      } catch (error) {
-        thread.load--;
-        throw error;
-      }
-      return hostedEnv(thread, episode);
-    },
+    makeEnv: (prompt, seed) => makeHostedEnv({ number: ++numEpisodes, name, prompt, seed, pickThread }),
     close: async () => {
       isClosed = true;
       await Promise.all(threads.map((thread) => thread.close()));
     },
-  };
-}
-
-type EnvThread = WatchedThread<EnvHost>;
-
-function hostedEnv(thread: EnvThread, episode: number): TextEnv {
-  let picture = "";
-  let hasEnded = false;
-  const keepPicture = <Answer>(shown: Shown<Answer>): Answer => {
-    picture = shown.picture ?? picture;
-    return shown.answer;
-  };
-  return {
-    start: async (signal) => keepPicture(await thread.ask((envs) => envs.start(episode, signal), signal)),
-    step: async (reply, signal) => keepPicture(await thread.ask((envs) => envs.step(episode, reply, signal), signal)),
-    end: async () => {
-      if (hasEnded) return;
-      hasEnded = true;
-      thread.load--;
-      if (!thread.isRunning) return;
-      await thread
-        .ask((envs) => envs.end(episode))
-        .catch((error: unknown) => {
-          // With its thread the episode is gone as well: nothing is left to free.
-          if (thread.isRunning) throw error;
-        });
-    },
-    render: () => picture,
   };
 }

@@ -29,7 +29,7 @@ export function redactText(text: string): string {
   const plain = known.reduce((rest, value) => rest.replaceAll(value, SECRET), text);
   return plain
     .replace(/:\/\/[^\s/@"]*@/g, `://${SECRET}@`)
-    .replace(/([?&])([^=&?\s#"]*)=([^&\s#"]*)/g, (whole, mark: string, name: string) =>
+    .replace(/([?&#])([^=&?\s#"]*)=([^&\s#"]*)/g, (whole, mark: string, name: string) =>
       isSecretName(name) ? `${mark}${name}=${SECRET}` : whole,
     );
 }

@@ -32,7 +32,7 @@ test("headers, fields and addresses show their names and places alone", () => {
   expect(redact(parsed)).toEqual({
     headers: { authorization: "[secret]", "x-team": { env: "NO_SUCH_VARIABLE" } },
     body: { user: "[secret]", seed: "[secret]" },
-    url: "https://[secret]@host:80/v1?key=[secret]&b=[secret]#part",
+    url: "https://[secret]@host:80/v1?key=[secret]&b=[secret]#[secret]",
   });
   expect(revealAll({ list: [parsed.body] })).toEqual({ list: [{ user: "someone", seed: 4 }] });
   expect(schema.parse(parsed)).toEqual(parsed);
@@ -40,6 +40,16 @@ test("headers, fields and addresses show their names and places alone", () => {
     url: "https://host:80/v1?key=abc&b=2#part",
     headers: { authorization: `Basic ${Buffer.from("me:p@ss-w0rd").toString("base64")}` },
   });
+});
+
+test("fragments of addresses are secrets, in configs and in texts that repeat them; a lone % is no reason to fail", () => {
+  const { url } = schema.parse({ url: "https://me:100%@host/v1#access_token=frag-ment-1&id=2" });
+  expect(redact({ url })).toEqual({ url: "https://[secret]@host/v1#[secret]" });
+  expect(redactText("refused: frag-ment-1")).toBe("refused: [secret]");
+  expect(redactText("see https://other/#id_token=abc and https://other/#top")).toBe(
+    "see https://other/#id_token=[secret] and https://other/#top",
+  );
+  expect(splitAddress(url!.reveal()).headers.authorization).toBe(`Basic ${Buffer.from("me:100%").toString("base64")}`);
 });
 
 test("a variable that is not set is named before a run starts", () => {

@@ -4,6 +4,8 @@
  * In: what a run file says, as a text or as `{ env: "NAME" }`. Out: a `Secret`, which turns into "[secret]" wherever it is printed,
  * logged or written, and gives its value only to `reveal()`. That is called where a request is made, and nowhere else.
  */
+// Takes a lone % as it is, where decodeURIComponent throws.
+import { unescape as decode } from "node:querystring";
 import { inspect } from "node:util";
 import { z } from "zod";
 import { isSecretName, remember, SECRET } from "./redact-text.ts";
@@ -79,7 +81,7 @@ export function secretFields() {
     .meta({ secret: "JSON values by name" });
 }
 
-/** The address of a server. User name, password and the values of its query are secrets; the rest is shown. */
+/** The address of a server. User name, password, fragment and the values of its query are secrets; the rest is shown. */
 export function address() {
   return z
     .custom<string | Secret>(
@@ -98,7 +100,7 @@ export function splitAddress(text: string): {
   if (!URL.canParse(text)) return { url: text, headers: {} };
   const { username, password } = new URL(text);
   if (username === "" && password === "") return { url: text, headers: {} };
-  const plain = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  const plain = `${decode(username)}:${decode(password)}`;
   const encoded = Buffer.from(plain).toString("base64");
   remember(encoded);
   return { url: text.replace(/:\/\/[^/@]*@/, "://"), headers: { authorization: `Basic ${encoded}` } };
@@ -144,12 +146,16 @@ function fromEnv(name: string): Secret {
 }
 
 function addressOf(text: string): Secret {
-  const { username, password, searchParams } = new URL(text);
+  const { username, password, searchParams, hash } = new URL(text);
   // Where there is no password, the name is the key.
-  remember(decodeURIComponent(password === "" ? username : password));
-  for (const [name, value] of searchParams) if (isSecretName(name) || looksRandom(value)) remember(value);
+  remember(decode(password === "" ? username : password));
+  const fragment = hash.slice(1);
+  if (looksRandom(fragment)) remember(fragment);
+  for (const [name, value] of [...searchParams, ...new URLSearchParams(fragment)])
+    if (isSecretName(name) || looksRandom(value)) remember(value);
   const shown = text
     .replace(/:\/\/[^/@]*@/, `://${SECRET}@`)
+    .replace(/#.+$/s, `#${SECRET}`)
     .replace(/([?&][^=&?#]*)=[^&#]*/g, (_, name: string) => `${name}=${SECRET}`);
   return new Secret(() => text, shown);
 }

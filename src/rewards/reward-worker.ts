@@ -9,11 +9,13 @@ async function openReward({ module, exportName, options }: RewardThreadSource): 
   const exports: Record<string, (options: unknown) => Promise<Reward>> = await import(module);
   const reward = await exports[exportName]!(options);
   return {
-    score: async (input, signal) => expectScore(reward.name, await call(() => reward.score(input, signal))),
+    score: async (number, input, signal) =>
+      expectScore(reward.name, await guard.call(number, () => reward.score(input, signal))),
     ping: async () => {},
+    listen: (report) => guard.listen(report),
     close: async () => void (await reward.close?.()),
   };
 }
 
-const call = guardThread();
+const guard = guardThread();
 await hostInThread(openReward);

@@ -1,11 +1,10 @@
 /**
  * A reward in a worker thread: one that hangs or crashes fails its own score, and is replaced.
  *
- * Scores that were asked of a lost thread beside the one that it was busy with, which is the oldest, are asked once more of the next
- * thread: a reward is a function of what it sees.
+ * Scores that were asked of a lost thread beside the one that it was busy with are asked again of the next thread: a reward is a function
+ * of what it sees. Where nobody knows which one that was, all of them fail.
  */
-import { RerollError } from "../errors/reroll-error.ts";
-import { WatchedThread } from "../workers/watched-thread.ts";
+import { WatchedThread, wasLostElsewhere } from "../workers/watched-thread.ts";
 import type { Reward, RewardInput, RewardScore } from "./reward.ts";
 import type { RewardThreadHost, RewardThreadSource } from "./thread-host.ts";
 
@@ -15,10 +14,12 @@ interface RewardThreadOptions {
   readonly source: RewardThreadSource;
   /** How long the thread may say nothing before it is ended. */
   readonly silentMs: number;
+  /** Told of what the reward throws outside of its calls. */
+  readonly report?: ((text: string) => void) | undefined;
 }
 
 /** Starts the thread. */
-export function runRewardInThread({ reward, source, silentMs }: RewardThreadOptions): Reward {
+export function runRewardInThread({ reward, source, silentMs, report }: RewardThreadOptions): Reward {
   const { name, cost } = reward;
   const start = () =>
     new WatchedThread<RewardThreadHost>({
@@ -27,34 +28,30 @@ export function runRewardInThread({ reward, source, silentMs }: RewardThreadOpti
       source,
       needsTypeScript: source.module.endsWith(".ts"),
       timeoutMs: silentMs,
+      report,
       codes: { lost: "REWARD_CRASHED", failed: "REWARD_FAILED" },
     });
   let thread = start();
   let isClosed = false;
-  // In the order in which they were asked for.
-  const asked = new Set<RewardInput>();
+  let numAsked = 0;
 
-  async function ask(input: RewardInput, signal: AbortSignal, isLast: boolean): Promise<RewardScore> {
-    if (!thread.isRunning && !isClosed) thread = start();
-    const current = thread;
-    asked.add(input);
-    try {
-      return await current.ask((host) => host.score(input, signal), signal);
-    } catch (error) {
-      const isLost = error instanceof RerollError && error.code === "REWARD_CRASHED" && !isClosed;
-      const [oldest] = asked;
-      if (!isLost || isLast || oldest === input || signal.aborted) throw error;
-    } finally {
-      asked.delete(input);
+  async function ask(input: RewardInput, signal: AbortSignal): Promise<RewardScore> {
+    const number = ++numAsked;
+    for (;;) {
+      if (!thread.isRunning && !isClosed) thread = start();
+      try {
+        return await thread.ask((host) => host.score(number, input, signal), signal);
+      } catch (error) {
+        if (isClosed || signal.aborted || !wasLostElsewhere(error, "REWARD_CRASHED", number)) throw error;
+      }
     }
-    return ask(input, signal, true);
   }
 
   return {
     name,
     // It waits for a thread now, which may have to be replaced first.
     cost: cost === "instant" ? "cpu" : cost,
-    score: (input, signal) => ask(input, signal, false),
+    score: ask,
     close: async () => {
       isClosed = true;
       await thread.close();

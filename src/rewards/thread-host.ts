@@ -11,7 +11,9 @@ export interface RewardThreadSource {
 }
 
 export interface RewardThreadHost {
-  score(input: RewardInput, signal: AbortSignal): Promise<RewardScore>;
+  /** @param number above 0, of the caller's choice: names the score in which the thread is lost */
+  score(number: number, input: RewardInput, signal: AbortSignal): Promise<RewardScore>;
   ping(): Promise<void>;
+  listen(report: (message: string) => void): Promise<never>;
   close(): Promise<void>;
 }

@@ -54,6 +54,8 @@ export interface EpisodeParts {
   /** Keeps the sessions of runners apart that share an engine. */
   readonly sessionPrefix?: string;
   readonly limits: EpisodeLimits;
+  /** Whether the environment of a prompt gives up by itself what takes too long; `limits.envMs` is then not looked at. */
+  readonly keepsTime?: (prompt: Prompt) => boolean;
   readonly clock: Clock;
 }
 
@@ -301,7 +303,8 @@ class Episode {
     if (stage === "generation")
       return { stage, name: `Generation of a ${call}`, timeoutMs: limits.generateMs, signal, stop };
     if (stage === "reward") return { stage, name: `Reward of "${domain}"`, timeoutMs: limits.rewardMs, signal, stop };
-    return { stage, name: `Env "${domain}" ${call}`, timeoutMs: limits.envMs, signal, stop };
+    const timeoutMs = this.#parts.keepsTime?.(this.#task.prompt) ? Number.POSITIVE_INFINITY : limits.envMs;
+    return { stage, name: `Env "${domain}" ${call}`, timeoutMs, signal, stop };
   }
 }
 

@@ -21,6 +21,13 @@ export function inForeignCall<Result>(call: ForeignCall, work: () => Result): Re
   return isTracing ? calls.run(call, work) : work();
 }
 
+/** The call under way, and the line of foreign code that it is at, in words that begin a sentence. */
+export function whereNow(): string {
+  const frame = (new Error().stack ?? "").split("\n").find((line) => /^\s+at /.test(line) && isForeignFrame(line));
+  const place = frame === undefined ? "" : ` (${frame.trim().replace("file://", "")})`;
+  return `${calls.getStore()?.name ?? "Code of the run file"}${place}`;
+}
+
 interface ForeignGuard {
   /** Rejects with the first error that is our own. */
   readonly broken: Promise<never>;
@@ -78,7 +85,16 @@ const OWN_FOLDER = new URL("../", import.meta.url);
 function isOurs(cause: unknown): boolean {
   if (!(cause instanceof Error) || (cause instanceof RerollError && cause.code === "FAILED")) return false;
   const frame = (cause.stack ?? "").split("\n").find((line) => /^\s+at /.test(line) && !line.includes("node:"));
-  return frame !== undefined && (frame.includes(OWN_FOLDER.href) || frame.includes(OWN_FOLDER.pathname));
+  return frame !== undefined && isOwnFrame(frame);
+}
+
+function isOwnFrame(frame: string): boolean {
+  return frame.includes(OWN_FOLDER.href) || frame.includes(OWN_FOLDER.pathname);
+}
+
+/** Code of Node and what a debugger runs are nobody's. */
+function isForeignFrame(frame: string): boolean {
+  return !isOwnFrame(frame) && !frame.includes("node:") && !/<anonymous>|^\s+at eval /.test(frame);
 }
 
 function messageOf(cause: unknown): string {

@@ -277,8 +277,10 @@ export class RolloutScheduler {
       this.#fail(nothingFits(this.#unfit.size, error));
   }
 
+  /** Failures are of their samples, up to a number of them. An engine that belongs to another run now gives this one no sample any more. */
   #countFailure(error: RerollError): void {
-    if (++this.#failuresInARow >= MAX_FAILURES_IN_A_ROW) this.#fail(everythingFails(this.#failuresInARow, error));
+    if (error.code === "REMOTE_TAKEN") this.#fail(error);
+    else if (++this.#failuresInARow >= MAX_FAILURES_IN_A_ROW) this.#fail(everythingFails(this.#failuresInARow, error));
   }
 
   #admit(run: GroupRun): void {

@@ -13,6 +13,7 @@ import type { EnvFactory, MakeEnv } from "../envs/text-env.ts";
 import { revealAll } from "../errors/redact.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Clock } from "../flow/clock.ts";
+import type { Prompt } from "../flow/prompt.ts";
 import type { Generate } from "../generation/generate.ts";
 import { buildRoute, type HostCustom, type RewardChoice } from "../rewards/catalog.ts";
 import { runRewardInThread } from "../rewards/run-in-thread.ts";
@@ -32,12 +33,21 @@ export interface RunWorld {
   readonly makeEnv: MakeEnv;
   /** Makes environments in this thread, whatever the run file says, so that agents without a model can ask them for replies. */
   readonly makeEnvHere: MakeEnv;
+  /** Whether the environment of a prompt lives in a thread, where its calls have a limit of their own. */
+  readonly keepsTime: (prompt: Prompt) => boolean;
   readonly scorer: Scorer | null;
   close(): Promise<void>;
 }
 
-/** @param runFile a module whose own environments and rewards then run in threads that load it; absent: they run here */
-export async function buildWorld(config: RunConfig, clock: Clock, runFile?: string): Promise<RunWorld> {
+interface WorldOptions {
+  /** A module whose own environments and rewards then run in threads that load it. Absent: they run here. */
+  readonly runFile?: string;
+  /** Told of what they throw outside of their calls. */
+  readonly report?: (text: string) => void;
+}
+
+export async function buildWorld(config: RunConfig, clock: Clock, options: WorldOptions = {}): Promise<RunWorld> {
+  const { runFile, report } = options;
   // A run that was made in code has the name of a file and no file.
   const loadable = runFile !== undefined && isModule(runFile) && existsSync(runFile) ? resolve(runFile) : null;
   const envs = Object.fromEntries(
@@ -48,11 +58,11 @@ export async function buildWorld(config: RunConfig, clock: Clock, runFile?: stri
     if (choice.type === "custom")
       return [
         domain,
-        loadable === null || env.runsInThreads === true ? env : inOwnThreads(domain, loadable, env, config),
+        loadable === null || env.runsInThreads === true ? env : inOwnThreads(domain, loadable, env, config, report),
       ] as const;
     return [domain, config.rollout.envThreads === 0 ? env : inThreads(domain, choice, env, config)] as const;
   });
-  const host = loadable === null ? undefined : hostRewards(loadable);
+  const host = loadable === null ? undefined : hostRewards(loadable, report);
   const scorer =
     Object.keys(config.rewards).length === 0
       ? null
@@ -66,10 +76,12 @@ export async function buildWorld(config: RunConfig, clock: Clock, runFile?: stri
     (from: Readonly<Record<string, EnvFactory>>): MakeEnv =>
     (prompt, seed) =>
       (from[prompt.domain] ?? from.default ?? single).makeEnv(prompt, seed);
+  const hostedEnvs: Readonly<Record<string, EnvFactory>> = Object.fromEntries(hosted);
   return {
     envs,
     scorer,
-    makeEnv: makeIn(Object.fromEntries(hosted)),
+    keepsTime: ({ domain }) => (hostedEnvs[domain] ?? hostedEnvs.default) !== (envs[domain] ?? envs.default),
+    makeEnv: makeIn(hostedEnvs),
     makeEnvHere: makeIn(envs),
     close: async () => {
       const opened = new Set([...Object.values(envs), ...hosted.map(([, env]) => env)]);
@@ -91,14 +103,21 @@ function inThreads(domain: string, choice: EnvChoice, env: EnvFactory, { rollout
   });
 }
 
-/** Threads for an environment of the run file, where none are asked for: a thread that hangs takes only its own episodes along. */
+/** Threads for an environment of the run file, where none are asked for: a thread that hangs takes only its own episode along. */
 const OWN_ENV_THREADS = 2;
 
 /** A thread whose reward said it takes microseconds hangs after this long; one that computes may take its time. */
 const SILENT_MS = { instant: 2000, other: 30_000 };
 
-function inOwnThreads(domain: string, runFile: string, env: EnvFactory, { rollout }: RunConfig): EnvFactory {
+function inOwnThreads(
+  domain: string,
+  runFile: string,
+  env: EnvFactory,
+  { rollout }: RunConfig,
+  report: WorldOptions["report"],
+): EnvFactory {
   return runInThreads({
+    ...(report !== undefined && { report }),
     module: runFilePartsModule,
     exportName: envOfRunFile.name,
     options: { runFile, path: `envs.${domain}` } satisfies RunFilePlace,
@@ -110,12 +129,13 @@ function inOwnThreads(domain: string, runFile: string, env: EnvFactory, { rollou
   });
 }
 
-function hostRewards(runFile: string): HostCustom {
+function hostRewards(runFile: string, report: WorldOptions["report"]): HostCustom {
   return (reward, path) =>
     runRewardInThread({
       reward,
       source: { module: runFilePartsModule, exportName: rewardOfRunFile.name, options: { runFile, path } },
       silentMs: reward.cost === "instant" ? SILENT_MS.instant : SILENT_MS.other,
+      report,
     });
 }
 
@@ -143,6 +163,7 @@ export function buildEpisodes(
   return createEpisodeRunner({
     generate: parts.generate,
     makeEnv: world.makeEnv,
+    keepsTime: world.keepsTime,
     format: new ChatFormat(parts.tokenizer, { context }),
     ...(scorer !== null && { score: scorer.score }),
     sampling: { ...sampling, temperature },

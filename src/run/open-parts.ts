@@ -56,7 +56,12 @@ export async function openParts(
     return part;
   };
   try {
-    const world = keep(await buildWorld(config, clock, options.runFile));
+    const world = keep(
+      await buildWorld(config, clock, {
+        ...(options.runFile !== undefined && { runFile: options.runFile }),
+        report: (text) => options.tracker.note(text),
+      }),
+    );
     const modelFolder = prepareModel(config, Object.values(world.envs), folder);
     const tokenizer = await loadTokenizer(modelFolder);
     const placement = placeRun(config);

@@ -21,11 +21,13 @@ import { openRunTracker, type RunTracker } from "../tracking/run-tracker.ts";
 import { tensorboardSink } from "../tracking/tensorboard-sink.ts";
 import { wandbSink } from "../tracking/wandb-sink.ts";
 import { Checkpoints } from "./checkpoint.ts";
+import { hasForeignCode } from "./foreign-code.ts";
 import type { PreparedRun } from "./prepare-run.ts";
 import { compareConfigs, keptSets } from "./resume-run.ts";
 import type { RunConfig } from "./run-config.ts";
 import { maxSampledStaleness } from "./staleness-bound.ts";
 import { type TrainResult, trainRun } from "./train-run.ts";
+import { startWatchdog } from "./watchdog.ts";
 
 /** What a run needs beside its config. */
 export interface RunTrainingOptions {
@@ -57,20 +59,12 @@ export function runTraining({ config, plan }: PreparedRun, options: RunTrainingO
     recipe: config.algorithm.type,
     model: config.model.path ?? config.model.preset ?? "",
     isExportable: true,
-    hasForeignCode: hasForeignCode(config),
+    ...(hasForeignCode(config) && { maxBlockedMs: 1000 * config.rollout.limits.episodeSeconds }),
     lines: plan.lines,
     limits: { maxStaleness: maxSampledStaleness(config), maxReplyTokens: config.rollout.sampling.maxTokens },
     folder: { trajectoryInterval: config.tracking.trajectoriesEvery, maxTrajectoryGroups: config.tracking.maxGroups },
   };
   return trackRun(run, options, (open) => trainRun(config, { ...open, clock: runClock, runFile: options.runFile }));
-}
-
-/** What a run file calls in this thread: its agent, and what makes or scores episodes. */
-function hasForeignCode({ agent, envs, rewards }: RunConfig): boolean {
-  const isCustom = (choice: object): boolean =>
-    ("type" in choice && choice.type === "custom") ||
-    ("parts" in choice && Array.isArray(choice.parts) && choice.parts.some(({ reward }) => isCustom(reward)));
-  return agent !== null || [...Object.values(envs), ...Object.values(rewards)].some(isCustom);
 }
 
 /** A run of any kind, as its folder and its tracker see it. */
@@ -85,8 +79,8 @@ export interface TrackedRun {
   readonly model: string;
   /** Whether `reroll export` can write it for other tools. */
   readonly isExportable: boolean;
-  /** Whether functions of the run file are called in this thread. Default false. */
-  readonly hasForeignCode?: boolean;
+  /** How long a function of the run file may block this thread before the run has failed. Absent: none is called in it. */
+  readonly maxBlockedMs?: number;
   /** Limits that the health of the run is judged by. */
   readonly limits?: HealthLimits;
   /** Lines shown before the first step. */
@@ -129,7 +123,11 @@ export async function trackRun<Result>(
     console: options.console === undefined ? { next } : options.console,
     onStep,
   });
-  const guard = guardForeignCalls((text) => tracker.note(text), run.hasForeignCode ?? false);
+  const report = (text: string) => tracker.note(text);
+  const { maxBlockedMs } = run;
+  const guard = guardForeignCalls(report, maxBlockedMs !== undefined);
+  const watchdog =
+    maxBlockedMs === undefined ? null : startWatchdog({ folder: folder.path, limitMs: maxBlockedMs, report });
   try {
     for (const line of [...run.lines, ...statements]) tracker.note(line);
     const training = train({
@@ -150,6 +148,7 @@ export async function trackRun<Result>(
     throw cause;
   } finally {
     guard.release();
+    await watchdog?.close();
     await tracker.close();
   }
 }

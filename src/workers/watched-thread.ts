@@ -1,11 +1,13 @@
 /**
- * One thread of code that may crash or hang, seen by its owner.
+ * One thread of code that may crash or hang, seen by its owner. Its module calls `guardThread`.
  *
  * A thread that crashes, or that does not even answer a ping for `timeoutMs` while something is asked of it, is ended, and everything asked
- * of it rejects. There is no way back; its owner starts another one.
+ * of it rejects with the number of the call that it was lost in. There is no way back; its owner starts another one.
  */
 import type { ErrorCode } from "../errors/error-codes.ts";
 import { RerollError } from "../errors/reroll-error.ts";
+import type { GuardedSource } from "./guard-thread.ts";
+import { oneWay } from "./luggage.ts";
 import type { Asked, Remote } from "./remote.ts";
 import { startInThread } from "./start-in-thread.ts";
 
@@ -19,6 +21,14 @@ const START_MS = 60_000;
 interface WatchedHost {
   /** Answers at once, unless the thread hangs. */
   ping(): Promise<void>;
+  /** Tells of what is thrown outside of calls, until the thread ends. */
+  listen(report: (message: string) => void): Promise<never>;
+}
+
+interface WatchedCall {
+  timeOut: () => void;
+  /** Ticks in which the thread had time for others, and still did not answer this. */
+  numPatientTicks: number;
 }
 
 interface WatchedThreadOptions {
@@ -26,9 +36,14 @@ interface WatchedThreadOptions {
   readonly name: string;
   /** The worker's module without its ending. */
   readonly module: URL;
-  readonly source: unknown;
+  readonly source: object;
   readonly needsTypeScript: boolean;
+  /** How long the thread may be silent while something is asked of it. */
   readonly timeoutMs: number;
+  /** Whether a call that takes `timeoutMs` has failed too. Time in which the thread was busy with other calls does not count. */
+  readonly limitsCalls?: boolean;
+  /** Told, with the name, of what is thrown outside of calls. Default: standard error. */
+  readonly report?: ((text: string) => void) | undefined;
   /** The code of calls to a thread that is gone, and of errors that the hosted code throws without one. */
   readonly codes: { readonly lost: ErrorCode; readonly failed: ErrorCode };
 }
@@ -39,8 +54,9 @@ export class WatchedThread<Host extends WatchedHost> {
   readonly #remote: Remote<Host>;
   readonly #timeoutMs: number;
   readonly #ready: Promise<void>;
+  readonly #running = new Int32Array(new SharedArrayBuffer(4));
+  readonly #waiting = new Set<WatchedCall>();
   #isReady = false;
-  #numWaiting = 0;
   #watch: NodeJS.Timeout | undefined;
   #numSilentTicks = 0;
   /** Number of things that live here, as their owner counts them. */
@@ -51,10 +67,12 @@ export class WatchedThread<Host extends WatchedHost> {
     this.#options = options;
     this.#timeoutMs = timeoutMs;
     const lost = (how: string) => this.#gone(`its thread ${how}`);
-    this.#remote = startInThread(module, source, { lost, needsTypeScript });
+    const guarded: GuardedSource = { ...source, running: this.#running };
+    this.#remote = startInThread(module, guarded, { lost, needsTypeScript });
     this.#ready = this.#watched(this.#remote.ready).then(
       () => {
         this.#isReady = true;
+        this.#listen();
       },
       (error: RerollError) => {
         // What the thread says of its own start is about the hosted code; how the thread ended has its words already.
@@ -96,14 +114,18 @@ export class WatchedThread<Host extends WatchedHost> {
 
   /** Watches the thread for as long as somebody waits for it. */
   async #watched<Answer>(answer: Promise<Answer>): Promise<Answer> {
-    this.#numWaiting++;
+    const call: WatchedCall = { numPatientTicks: 0, timeOut: () => {} };
+    const late = new Promise<never>((_, reject) => {
+      call.timeOut = () => reject(this.#tooLate());
+    });
+    this.#waiting.add(call);
     this.#watch ??= setInterval(() => this.#tick(), this.#timeoutMs / SILENT_TICKS);
     try {
-      return await answer;
+      return await Promise.race([answer, late]);
     } finally {
       this.#numSilentTicks = 0;
-      this.#numWaiting--;
-      if (this.#numWaiting === 0) {
+      this.#waiting.delete(call);
+      if (this.#waiting.size === 0) {
         clearInterval(this.#watch);
         this.#watch = undefined;
       }
@@ -121,7 +143,22 @@ export class WatchedThread<Host extends WatchedHost> {
   /** A call may take as long as it likes, as long as its thread has time for others. */
   async #ping(): Promise<void> {
     const answered = await Promise.allSettled([(this.#remote.ask as unknown as WatchedHost).ping()]);
-    if (answered[0].status === "fulfilled") this.#numSilentTicks = 0;
+    if (answered[0].status !== "fulfilled") return;
+    this.#numSilentTicks = 0;
+    if (this.#options.limitsCalls !== true) return;
+    for (const call of this.#waiting) if (++call.numPatientTicks > SILENT_TICKS) call.timeOut();
+  }
+
+  #listen(): void {
+    const { name, report = (text) => void process.stderr.write(`${text}\n`) } = this.#options;
+    const tell = oneWay((message: string) => report(`${name} threw outside of its calls: ${message}`));
+    // It ends with the thread, of which everybody else learns by other ways.
+    (this.#remote.ask as unknown as WatchedHost).listen(tell).catch(() => {});
+  }
+
+  #tooLate(): RerollError {
+    const { name, timeoutMs } = this.#options;
+    return new RerollError("TIMEOUT", `${name} did not answer within ${timeoutMs} ms.`, { name, timeoutMs });
   }
 
   /** An error of the hosted code, with its name; errors that are not reroll's own are told as its failure. */
@@ -136,8 +173,14 @@ export class WatchedThread<Host extends WatchedHost> {
 
   #gone(reason: string): RerollError {
     const { name, codes } = this.#options;
-    return new RerollError(codes.lost, `${name} is gone: ${reason}.`, { name });
+    return new RerollError(codes.lost, `${name} is gone: ${reason}.`, { name, running: this.#running[0] });
   }
+}
+
+/** Whether a thread was lost in another call than the one with this number, which can be asked again of the next thread. */
+export function wasLostElsewhere(error: unknown, lost: ErrorCode, number: number): boolean {
+  if (!(error instanceof RerollError) || error.code !== lost) return false;
+  return error.details.running !== 0 && error.details.running !== number;
 }
 
 function untilAborted<Answer>(answer: Promise<Answer>, signal: AbortSignal | undefined): Promise<Answer> {

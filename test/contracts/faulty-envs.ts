@@ -1,7 +1,7 @@
 /**
  * Environments that do as a reply says: for tests of what runs them in threads.
  *
- * `echo` answers with the thread's number, `throw`, `uncloneable`, `wait` (until aborted), `hang`, `crash` and `exit` do harm.
+ * `count` answers with the number of steps so far, `echo` with the thread's number; `throw`, `uncloneable`, `wait` (until aborted), `hang`, `crash` and `exit` do harm.
  */
 import { threadId } from "node:worker_threads";
 import { seedPrompt } from "../../src/envs/seed-prompt.ts";
@@ -14,9 +14,14 @@ export function faultyEnvs({ fails = false }: { readonly fails?: boolean }): Env
     makePrompt: (seed) => seedPrompt("faulty", seed),
     makeEnv: (prompt) => {
       if (prompt.id === "faulty/666") throw new Error("cannot be made");
+      let numSteps = 0;
       return {
         start: () => ({ instructions: [], observation: { messages: [{ role: "user", content: "say" }] } }),
-        step: ({ text }, signal) => act(text, signal),
+        step: async ({ text }, signal) => {
+          numSteps++;
+          const step = await act(text, signal);
+          return text === "count" ? { ...step, reward: numSteps } : step;
+        },
         render: () => `thread ${threadId}`,
       };
     },
@@ -39,6 +44,9 @@ async function act(text: string, signal: AbortSignal): Promise<EnvStep> {
       await new Promise((resolve) => signal.addEventListener("abort", resolve));
       return step;
     case "hang":
+      for (;;);
+    case "hang later":
+      await new Promise((resolve) => setTimeout(resolve, 1));
       for (;;);
     case "crash":
       setTimeout(() => {

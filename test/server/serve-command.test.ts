@@ -151,6 +151,30 @@ test("a server that is killed and started again gets the weights of the run befo
   rmSync(root, { recursive: true });
 });
 
+test("a run whose server is given to another run ends at once and says so, and the other one is not disturbed", async () => {
+  const root = mkdtempSync(join(tmpdir(), "reroll-remote-taken-"));
+  const server = start(FROM_SOURCE, serveWords(root, 0));
+  const url = await listening(server);
+  let second: Promise<readonly Metrics[]> | undefined;
+  let numFailed = 0;
+  const score = () => {
+    second ??= expectTrained(join(root, "second"), remoteRun(url, 2));
+    return { value: 1 };
+  };
+  const first = trainRun(remoteRun(url, 100_000, { rewards: { default: { type: "custom", name: "one", score } } }), {
+    ...{ folder: join(root, "first"), clock: () => performance.now(), isResumed: false },
+    signal: new AbortController().signal,
+    tracker: { ...silentTracker, sampleEvent: ({ stage }) => void (numFailed += stage === "failed" ? 1 : 0) },
+  });
+  await expect(first).rejects.toMatchObject({ code: "REMOTE_TAKEN", message: expect.stringContaining("another run") });
+  // Those that were in flight: two groups of two, and the two that each may replace.
+  expect(numFailed).toBeLessThanOrEqual(8);
+  await second;
+  server.child.kill("SIGINT");
+  expect(await server.ended).toBe(0);
+  rmSync(root, { recursive: true });
+});
+
 async function freePort(): Promise<number> {
   const probe = createServer();
   await new Promise<void>((resolve) => probe.listen(0, "127.0.0.1", resolve));

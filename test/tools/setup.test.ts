@@ -433,7 +433,7 @@ describe("what is current", () => {
     const target = { libtorch, cudaInclude: null };
     write({ "native/a.cc": "", "node_modules/node-api-headers/package.json": '{"version":"1.9.0"}' });
     expect(addonReason(root, target)).toBe("build/native/reroll.node is missing");
-    write({ "build/native/reroll.node": "", "build/native/environment.node": "" });
+    write({ "build/native/reroll.node": "", "build/native/environment.node": "", "build/native/signals.node": "" });
     expect(addonReason(root, target)).toBe("an earlier build did not finish");
     write({ "build/native/libtorch.json": JSON.stringify({ version: "1.13.1", root: "/usr" }) });
     expect(addonReason(root, target)).toBe(`libtorch is now 2.11.0+cu130 at ${join(root, "torch")}`);

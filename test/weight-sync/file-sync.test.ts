@@ -189,6 +189,8 @@ test("versions are counted per run, and a run whose server was taken over is tol
   const late = await first.remote.generate(request);
   expect(late).toMatchObject({ finish: { kind: "failed", error: { code: "REMOTE_TAKEN" } } });
   expect(late.tokenIds).toHaveLength(0);
+  await expect(first.weights.loadWeights(join(folder, "a"), 8)).rejects.toMatchObject({ code: "REMOTE_TAKEN" });
+  expect([...(await second.remote.generate(request)).versions]).toEqual(new Array(6).fill(0));
 });
 
 test("the route needs the key, and takes folders under its root alone", async () => {

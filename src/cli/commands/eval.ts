@@ -1,5 +1,5 @@
 /** `reroll eval`: how good weights are on the validation of a run file. */
-import { Command } from "commander";
+import { Command, CommanderError } from "commander";
 import { several, wholeNumber } from "../flag-values.ts";
 import { stopSignal } from "../stop-signal.ts";
 
@@ -37,13 +37,16 @@ async function runEval(path: string, { runFile, set = [], step, json }: EvalFlag
     return;
   }
   const { config } = await prepareRun(file, set);
-  const { signal, release } = stopSignal(() => console.error("Stopping."));
+  const { signal, exitCode, release } = stopSignal(() => console.error("Stopping."));
   try {
-    const metrics = await evaluateModel(model, config, signal);
-    print(metrics, json);
+    const metrics = await evaluateModel(model, config, { signal, runFile, report: console.error });
+    if (exitCode() === 0) print(metrics, json);
+  } catch (cause) {
+    if (exitCode() === 0) throw cause;
   } finally {
     release();
   }
+  if (exitCode() !== 0) throw new CommanderError(exitCode(), "reroll.stopped", "");
 }
 
 function print(metrics: Readonly<Record<string, number>>, json: boolean | undefined): void {

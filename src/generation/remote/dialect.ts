@@ -63,7 +63,10 @@ export interface Dialect {
   /** The request that makes it load the weights of a folder. Absent where it has no such route: then it cannot be trained with. */
   readonly loadRequest?: (
     folder: string,
-    weights: AnnouncedWeights,
+    weights: AnnouncedWeights & {
+      /** Whether the run may take the server over from another one: it has given it nothing yet. */
+      readonly begins: boolean;
+    },
   ) => { readonly path: string; readonly body: object };
 }
 
@@ -83,10 +86,15 @@ export function expectRun({ http, run }: RemoteCall, told: string): void {
   if (told === "") {
     throw new RerollError(WEIGHTS_LOST, `${http.url} has started again and lost the weights of this run.`, {});
   }
-  throw new RerollError(
+  throw takenOver(http.url);
+}
+
+/** The end of a run whose server was given to another one. */
+export function takenOver(url: string): RerollError {
+  return new RerollError(
     "REMOTE_TAKEN",
-    `${http.url} has been given the weights of another run since this one began. A server samples for one run at a time: stop one of them, or give each its own server.`,
-    { url: http.url },
+    `${url} has been given the weights of another run since this one began. A server samples for one run at a time: stop one of them, or give each its own server.`,
+    { url },
   );
 }
 

@@ -38,7 +38,10 @@ export const rerollDialect: Dialect = {
   }),
   refuse: () => {},
   run: runCompletion,
-  loadRequest: (folder, { run, version }) => ({ path: "/v1/weights", body: { path: folder, version, run } }),
+  loadRequest: (folder, { run, version, begins }) => ({
+    path: "/v1/weights",
+    body: { path: folder, version, run, begins },
+  }),
 };
 
 const RAW_LOGPROBS_REMEDY =

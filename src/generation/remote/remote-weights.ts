@@ -10,7 +10,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { invariant, RerollError } from "../../errors/reroll-error.ts";
-import type { AnnouncedWeights } from "./dialect.ts";
+import { type AnnouncedWeights, takenOver } from "./dialect.ts";
 import { dialectOf, type RemoteKind, trainableKinds } from "./dialects.ts";
 import { HttpClient } from "./http-client.ts";
 import { isRemoteFault, refuseStatus, retryAfterOf } from "./remote-fault.ts";
@@ -96,9 +96,14 @@ export class RemoteWeights {
   }
 
   async #loadOnce(folder: string, version: number): Promise<void> {
-    const request = dialectOf(this.#options.kind).loadRequest!(folder, { run: this.run, version });
+    const announced = { run: this.run, version, begins: this.#published === null };
+    const request = dialectOf(this.#options.kind).loadRequest!(folder, announced);
     const response = await this.#http.send({ method: "POST", ...request });
-    await refuseStatus(response);
+    try {
+      await refuseStatus(response);
+    } catch (cause) {
+      throw cause instanceof RerollError && cause.details.code === "weights_taken" ? takenOver(this.#http.url) : cause;
+    }
     const answer = answerSchema.safeParse(await response.json());
     if (answer.data?.success === false) throw notLoaded(response.url, folder, answer.data.message);
   }

@@ -81,6 +81,7 @@ const RULES: Readonly<Partial<Record<ErrorCode, Rule>>> = {
   EXPECTATION_REFUSED: { status: 417, type: INVALID, code: "expectation_failed" },
   ROUTE_UNKNOWN: { status: 404, type: INVALID, code: "unknown_url" },
   SESSION_UNKNOWN: { status: 404, type: INVALID, code: "session_not_found" },
+  REMOTE_TAKEN: { status: 409, type: INVALID, code: "weights_taken" },
   SESSION_ENDED: { status: 409, type: INVALID, code: "session_ended" },
   BODY_TOO_LARGE: { status: 413, type: INVALID, code: "request_too_large" },
   MEDIA_TYPE_UNKNOWN: { status: 415, type: INVALID, code: "unsupported_media_type" },

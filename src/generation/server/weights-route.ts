@@ -3,13 +3,15 @@
  * process.
  *
  * Versions are counted per run, and a trainer says which run it is. A run that the server has not served yet may start at any
- * version; replies under way for the run before are ended first, so that none has tokens of two runs. Every reply names the run in
- * `x-reroll-run`. A server that starts again knows no run, which is how a trainer notices.
+ * version; replies under way for the run before are ended first, so that none has tokens of two runs. The run before is over for this
+ * server: it cannot take it back. Every reply names the run in `x-reroll-run`. A server that starts again knows no run, which is how a trainer
+ * notices.
  */
 import { realpath } from "node:fs/promises";
 import { sep } from "node:path";
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
+import { RerollError } from "../../errors/reroll-error.ts";
 import { requestError } from "./openai-errors.ts";
 import { readFields, text, wholeNumber } from "./request-fields.ts";
 import type { ServerContext, WeightLoading } from "./server-parts.ts";
@@ -20,14 +22,19 @@ const weightsSchema = z.object({
   path: text,
   version: wholeNumber("a whole number of at least 0", 0),
   run: z.custom<string>((value) => typeof value === "string" && /^[\w-]{1,128}$/.test(value), RUN_WORDS).optional(),
+  /** Whether the run has given this server nothing yet, and may take it over from another one. */
+  begins: z.boolean().default(true),
 });
 
 /** The route exists only where the server was given what loads weights. */
 export function addWeightsRoute(app: FastifyInstance, { weights, engine, served }: ServerContext): void {
   if (weights === undefined) return;
-  const change = async (folder: string, version: number, run: string) => {
+  const change = async (folder: string, version: number, run: string, begins: boolean) => {
     const { version: current } = engine.status();
     if (run !== served.run) {
+      if (!begins && served.run !== "") {
+        throw new RerollError("REMOTE_TAKEN", "Another run has given this server its weights since.", { run });
+      }
       served.run = "";
       await engine.abortAll();
     } else if (version < current) {
@@ -44,9 +51,9 @@ export function addWeightsRoute(app: FastifyInstance, { weights, engine, served 
   };
   let last: Promise<unknown> = Promise.resolve();
   app.post("/v1/weights", async ({ body }) => {
-    const { path, version, run = "unnamed" } = readFields(weightsSchema, body);
+    const { path, version, run = "unnamed", begins } = readFields(weightsSchema, body);
     const folder = await folderInside(weights, path);
-    const changed = last.then(() => change(folder, version, run));
+    const changed = last.then(() => change(folder, version, run, begins));
     last = changed.catch(() => {});
     return changed;
   });
