@@ -37,6 +37,11 @@ const table: Readonly<Record<string, Row>> = {
   "reward/mean": ["reward", "higher", "Mean total reward of the trajectories that were delivered or filtered."],
   "reward/max": ["reward", "higher", "Largest total reward; -Infinity where there is no trajectory."],
   "reward/min": ["reward", "higher", "Smallest total reward; Infinity where there is no trajectory."],
+  "reward/greedy": [
+    "reward",
+    "higher",
+    "Mean total reward of the greedy trajectories that are the baselines of delivered groups, for recipes that have them.",
+  ],
   "reward/<name>": ["reward", "higher", "Mean of one part of the reward."],
   "env/success": ["share", "higher", "Episodes that reached their goal, as the environment reports."],
   "env/<name>": ["", "neither", "Mean of a metric that the environment or a reward reports per trajectory."],
@@ -49,6 +54,11 @@ const table: Readonly<Record<string, Row>> = {
   "rollout/env_steps": ["count", "neither", "Steps of single environments in a control rollout."],
   "rollout/groups": ["count", "neither", "Groups delivered to training."],
   "rollout/trajectories": ["count", "neither", "Trajectories delivered to training."],
+  "rollout/greedy_trajectories": [
+    "count",
+    "neither",
+    "Greedy trajectories sampled as baselines of the delivered groups. They are not trained on.",
+  ],
   "rollout/failed_share": [
     "share",
     "lower",
@@ -105,6 +115,18 @@ const table: Readonly<Record<string, Row>> = {
     "share",
     "higher",
     "Sampled tokens that masks and rejections leave in the loss, in bypass mode too.",
+  ],
+  "score/kl_coefficient": ["", "neither", "Cost of one nat of KL to the reference, in the reward of this step."],
+  "score/entropy_coefficient": ["", "neither", "Weight of the entropy bonus in this step."],
+  "score/reward_mean_<domain>": [
+    "reward",
+    "neither",
+    "Running mean of the rewards of a domain, up to this step, by which they are normalized.",
+  ],
+  "score/reward_std_<domain>": [
+    "reward",
+    "neither",
+    "Running standard deviation of the rewards of a domain, up to this step, by which they are normalized.",
   ],
   "score/reference_kl": ["nat", "lower", "KL to the reference per token, as charged to the reward."],
 

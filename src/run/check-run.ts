@@ -79,8 +79,8 @@ const CHECKS: readonly Check[] = [
     rollout.sampling.temperature === 0
       ? "rollout.sampling.temperature is 0 in training: all trajectories of a prompt would be the same, and there would be nothing to compare. Set it to 1; validation.temperature may be 0."
       : null,
-  ({ rollout }) =>
-    rollout.filter.dropEqualRewards && rollout.groupSize === 1
+  ({ rollout }, { needs }) =>
+    rollout.filter.dropEqualRewards && rollout.groupSize === 1 && !needs.includes("greedyRewards_B")
       ? "rollout.filter.dropEqualRewards is true with rollout.groupSize 1: the rewards of a group of one never differ, and every group would be dropped. Raise groupSize, or turn the filter off."
       : null,
   ({ rollout: { filter } }) =>
@@ -94,10 +94,6 @@ const CHECKS: readonly Check[] = [
   ({ algorithm, rollout }) =>
     algorithm.type === "pass-at-k" && typeof algorithm.k === "number" && algorithm.k > rollout.groupSize
       ? `algorithm.k must be at most rollout.groupSize: got ${algorithm.k} and ${rollout.groupSize}.`
-      : null,
-  ({ algorithm }, { needs }) =>
-    needs.includes("greedyRewards_B")
-      ? `algorithm.type ${JSON.stringify(algorithm.type)} needs a greedy trajectory beside each group, which runs do not sample. Use rloo, whose baseline is the other trajectories.`
       : null,
   ({ rollout, training }) => {
     const trajectories = rollout.groupsPerStep * rollout.groupSize;
