@@ -5,6 +5,7 @@ import type { DataOptions } from "../data/data-options.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { type CausalLmConfig, parseConfig } from "../models/causal-lm/config.ts";
 import { presetConfig } from "../models/causal-lm/presets.ts";
+import { expectSameVocabulary } from "./check-vocabulary.ts";
 import type { RunConfig } from "./run-config.ts";
 
 /** Bytes and a few special tokens: what a preset speaks where no environment names its words. */
@@ -16,6 +17,8 @@ export function checkFiles({ model, data, validation, warmStart, reference, crit
     model.path === null ? presetConfig(model.preset ?? "nano", PRESET_VOCABULARY) : readShape(model.path, "model.path");
   if (reference !== null) readShape(reference, "reference");
   if (critic.path !== null) readShape(critic.path, "critic.path");
+  if (model.path !== null && reference !== null) expectSameVocabulary(model.path, reference, "reference");
+  if (model.path !== null && critic.path !== null) expectSameVocabulary(model.path, critic.path, "critic.path");
   if (data !== null) checkData(data, "data");
   if (validation?.data) checkData(validation.data, "validation.data");
   if (warmStart?.type === "data") checkData(warmStart.data, "warmStart.data");
