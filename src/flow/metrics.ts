@@ -162,6 +162,19 @@ const table: Readonly<Record<string, Row>> = {
   "supervised/lr": ["", "neither", "Learning rate of the update."],
   "supervised/tokens": ["tokens", "neither", "Loss tokens of the update."],
 
+  "preference/accuracy": [
+    "share",
+    "higher",
+    "Pairs whose chosen reply has the larger reward (for labeled replies: those on the right side of the baseline).",
+  ],
+  "preference/margin": ["reward", "higher", "Mean reward of the chosen reply minus that of the rejected one."],
+  "preference/chosen_reward": ["reward", "neither", "Mean implicit reward of the chosen, or wanted, replies."],
+  "preference/rejected_reward": ["reward", "neither", "Mean implicit reward of the rejected, or unwanted, replies."],
+  "preference/log_odds": ["nat", "higher", "Mean log odds of the chosen reply minus those of the rejected one (ORPO)."],
+  "preference/score": ["reward", "neither", "Mean score that the reward model gives."],
+  "preference/score_error": ["reward", "lower", "Mean distance between the reward model's score and the given one."],
+  "preference/nonfinite_fraction": ["share", "lower", "Pairs or replies left out: a number was NaN or infinite."],
+
   "sync/ms": ["ms", "lower", "Time to bring new weights to the engines."],
   "sync/bytes": ["bytes", "neither", "Bytes of weights sent to all engines."],
 
