@@ -80,7 +80,7 @@ export { toprLoss } from "./losses/policy/topr.ts";
 export { truncatedIsLoss } from "./losses/policy/truncated-is.ts";
 export { bradleyTerryLoss } from "./losses/preference/bradley-terry.ts";
 export { type DpoOptions, dpoLoss } from "./losses/preference/dpo.ts";
-export { ktoBaseline, ktoLoss } from "./losses/preference/kto.ts";
+export { ktoLoss } from "./losses/preference/kto.ts";
 export { orpoLoss } from "./losses/preference/orpo.ts";
 export { scoreRegressionLoss } from "./losses/preference/score-regression.ts";
 export { sequenceLogprobs } from "./losses/preference/sequence-logprobs.ts";

@@ -11,8 +11,11 @@ interface KtoInputs {
   readonly referenceLogprobs_B: Tensor;
   /** True for a reply that is wanted. */
   readonly isDesirable_B: Tensor;
-  /** The point of reference, one number for the whole batch: see `ktoBaseline`. */
-  readonly baseline: number;
+  /**
+   * Mean of log(policy / reference) over replies put behind prompts that they do not answer, an estimate of KL(policy || reference):
+   * one number for the whole batch, all ranks, measured without gradient. NaN where there is none.
+   */
+  readonly mismatchedGain: number;
 }
 
 interface KtoOptions {
@@ -23,7 +26,7 @@ interface KtoOptions {
 }
 
 /**
- * The loss of one labeled reply, g = log(policy / reference) and z the baseline:
+ * The loss of one labeled reply, g = log(policy / reference) and z = max(0, mismatchedGain):
  *
  * | label | loss |
  * |---|---|
@@ -34,15 +37,15 @@ interface KtoOptions {
  * or infinite log-probs have loss 0 and gradient 0.
  */
 export function ktoLoss(
-  { policyLogprobs_B, referenceLogprobs_B, isDesirable_B, baseline }: KtoInputs,
+  { policyLogprobs_B, referenceLogprobs_B, isDesirable_B, mismatchedGain }: KtoInputs,
   { beta, desirableWeight = 1, undesirableWeight = 1 }: KtoOptions,
 ): SequenceLoss {
   expectPositive("beta", beta);
   expectRange("desirableWeight", desirableWeight, 0);
   expectRange("undesirableWeight", undesirableWeight, 0);
-  expectRange("baseline", baseline, 0);
   expectMask({ isDesirable_B });
   expectRows({ policyLogprobs_B, referenceLogprobs_B });
+  const baseline = mismatchedGain > 0 ? mismatchedGain : 0;
   const raw_B = policyLogprobs_B.sub(referenceLogprobs_B.detach());
   const live_B = raw_B.detach().isFinite();
   const gain_B = zeroOutside(raw_B, live_B);
@@ -62,15 +65,4 @@ export function ktoLoss(
       "preference/nonfinite_fraction": shareOf(onesLike(live_B), live_B.logicalNot(), gain_B),
     },
   };
-}
-
-/**
- * KTO's z, max(0, mean of log(policy / reference)) over replies put behind prompts that they do not answer: an estimate of
- * KL(policy || reference). Over the whole batch, all ranks, and without gradient. Replies with NaN or infinite log-probs are left
- * out; over none it is 0.
- */
-export function ktoBaseline(gains: readonly number[]): number {
-  const finite = gains.filter(Number.isFinite);
-  const sum = finite.reduce((total, gain) => total + gain, 0);
-  return Math.max(0, sum / Math.max(1, finite.length));
 }
