@@ -12,6 +12,8 @@ export interface ExampleGrid {
     readonly numExamples: number;
     /** Loss tokens. */
     readonly numTokens: number;
+    /** Loss tokens of the examples' first sequences. */
+    readonly numFirstTokens: number;
     readonly numAllTokens: number;
   };
 }
@@ -26,10 +28,15 @@ export function exampleGrid(examples: readonly TuningExample[]): ExampleGrid {
     rowsOf,
     counts: {
       numExamples: examples.length,
-      numTokens: sequences.reduce((sum, { lossMask }) => sum + lossMask.reduce((total, one) => total + one, 0), 0),
+      numTokens: countLossTokens(sequences),
+      numFirstTokens: countLossTokens(examples.flatMap((example) => example.sequences.slice(0, 1))),
       numAllTokens: sequences.reduce((sum, { tokenIds }) => sum + tokenIds.length, 0),
     },
   };
+}
+
+function countLossTokens(sequences: readonly TuningSequence[]): number {
+  return sequences.reduce((sum, { lossMask }) => sum + lossMask.reduce((total, one) => total + one, 0), 0);
 }
 
 /**

@@ -72,8 +72,8 @@ export class ExampleTrainer {
    */
   async step(examples: readonly TuningExample[]): Promise<StepReport> {
     const { model, objective, trainable, optimizer, schedule, ranks, options } = this.#parts;
-    const grid = exampleGrid(examples);
-    const totals = await this.#total(grid);
+    const { grid, meansGrid } = this.#grids(examples);
+    const totals = await this.#total(grid, meansGrid);
     const sums = new MetricSums();
     applySchedule(optimizer, schedule(this.#state.numUpdates));
     optimizer.zeroGrad();
@@ -113,8 +113,8 @@ export class ExampleTrainer {
   /** The loss of these examples and those of other ranks, named `loss`, and the metrics of the objective. Changes nothing. */
   async evaluate(examples: readonly TuningExample[]): Promise<Metrics> {
     const { model, objective, ranks } = this.#parts;
-    const grid = exampleGrid(examples);
-    const totals = await this.#total(grid);
+    const { grid, meansGrid } = this.#grids(examples);
+    const totals = await this.#total(grid, meansGrid);
     const sums = new MetricSums();
     noGrad(() =>
       this.#forEachPart(grid, model, (pass) => {
@@ -145,12 +145,21 @@ export class ExampleTrainer {
     return found;
   }
 
-  async #total(grid: ExampleGrid): Promise<BatchTotals & { readonly numAllTokens: number }> {
+  /** What the loss reads, and what the means of the batch are taken from. */
+  #grids(examples: readonly TuningExample[]): { readonly grid: ExampleGrid; readonly meansGrid: ExampleGrid } {
+    const { numLossSequences: count } = this.#parts.objective;
+    const part = (start: number, end?: number) =>
+      exampleGrid(examples.map((one) => ({ ...one, sequences: one.sequences.slice(start, end) })));
+    const grid = part(0, count);
+    return { grid, meansGrid: count === undefined ? grid : part(count) };
+  }
+
+  async #total(grid: ExampleGrid, meansGrid: ExampleGrid): Promise<BatchTotals & { readonly numAllTokens: number }> {
     const { model, objective, ranks } = this.#parts;
     const { batchMeans } = objective;
     const own: CountedBatch = { ...grid.counts, sums: {} };
     if (batchMeans !== undefined) {
-      noGrad(() => this.#forEachPart(grid, model, (pass) => addSums(own.sums, batchMeans(pass))));
+      noGrad(() => this.#forEachPart(meansGrid, model, (pass) => addSums(own.sums, batchMeans(pass))));
     }
     const all = ranks === undefined ? [own] : await ranks.exchange(own);
     const sum = (pick: (one: CountedBatch) => number) => all.reduce((total, one) => total + pick(one), 0);
@@ -160,6 +169,7 @@ export class ExampleTrainer {
     return {
       numExamples: sum((one) => one.numExamples),
       numTokens,
+      numFirstTokens: sum((one) => one.numFirstTokens),
       numAllTokens: sum((one) => one.numAllTokens),
       means: Object.fromEntries(
         names.map((name) => [
@@ -190,6 +200,7 @@ export class ExampleTrainer {
 interface CountedBatch {
   readonly numExamples: number;
   readonly numTokens: number;
+  readonly numFirstTokens: number;
   readonly numAllTokens: number;
   readonly sums: Record<string, { readonly sum: number; readonly count: number }>;
 }

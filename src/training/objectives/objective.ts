@@ -19,6 +19,11 @@ export interface Objective {
    * from or those of a reference. They become `numbers` of the example. Absent: nothing is measured.
    */
   readonly measure?: (pass: ObjectivePass) => Readonly<Record<string, Tensor>>;
+  /**
+   * Sequences of an example, from the first, that the loss reads; the others are for `batchMeans`, which reads no more than those.
+   * Absent: all of them, for both.
+   */
+  readonly numLossSequences?: number;
   /** Means over the whole batch that every loss of it reads, measured before the update and without gradient. Absent: none. */
   readonly batchMeans?: (pass: ObjectivePass) => LossMetrics;
   /** Metrics that follow from the means of a whole batch. Absent: none. */
@@ -42,6 +47,8 @@ export interface BatchTotals {
   readonly numExamples: number;
   /** Loss tokens. */
   readonly numTokens: number;
+  /** Loss tokens of the examples' first sequences. */
+  readonly numFirstTokens: number;
   /** What `batchMeans` found. */
   readonly means: Metrics;
 }
@@ -53,7 +60,7 @@ interface ObjectiveLoss {
 }
 
 /** Parameters beside the decoder's own, and how the two are written as one model. */
-interface ModelExtension {
+export interface ModelExtension {
   readonly parameters: ReadonlyMap<string, Tensor>;
   /** Writes the whole model, for other tools to load. */
   readonly saveModel: (folder: string, files: ReadonlyMap<string, Uint8Array>) => void;

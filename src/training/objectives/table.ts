@@ -5,19 +5,42 @@
  */
 import { z } from "zod";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
+import { kto, ktoOptions } from "./kto.ts";
 import type { Objective } from "./objective.ts";
+import { dpo, dpoOptions, ipo, ipoOptions, orpo, orpoOptions, simpo, simpoOptions } from "./preference.ts";
+import { rewardModel, rewardModelOptions } from "./reward-model.ts";
 import { supervised, supervisedOptions } from "./supervised.ts";
 
 /** The `objective` part of a run file. */
-export const objectiveOptions = z.discriminatedUnion("type", [supervisedOptions]);
+export const objectiveOptions = z.discriminatedUnion("type", [
+  supervisedOptions,
+  dpoOptions,
+  ipoOptions,
+  ktoOptions,
+  orpoOptions,
+  simpoOptions,
+  rewardModelOptions,
+]);
 
 /** An objective with all defaults filled in. */
 export type ObjectiveChoice = z.output<typeof objectiveOptions>;
 
 /** Builds an objective in the trainer that holds the model. `seed` draws what it adds to the model. */
-export function buildObjective(choice: ObjectiveChoice, _model: CausalLm, _seed: number): Objective {
+export function buildObjective(choice: ObjectiveChoice, model: CausalLm, seed: number): Objective {
   switch (choice.type) {
     case "supervised":
       return supervised();
+    case "dpo":
+      return dpo(choice);
+    case "ipo":
+      return ipo(choice);
+    case "kto":
+      return kto(choice);
+    case "orpo":
+      return orpo(choice);
+    case "simpo":
+      return simpo(choice);
+    case "reward-model":
+      return rewardModel(choice, model, seed);
   }
 }

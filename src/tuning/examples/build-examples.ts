@@ -48,18 +48,18 @@ export async function buildExamples(rows: readonly PlacedRow[], options: Example
       `${key}.fields.${unknown} is not something that this objective reads.${didYouMean(unknown, reader.fields)} It reads: ${reader.fields.join(", ")}.`,
     );
   }
-  const examples: TuningExample[] = [];
+  const read: TuningExample[] = [];
   const invalid: string[] = [];
   const cut: string[] = [];
   const dropped: string[] = [];
   for (const [i, placed] of rows.entries()) {
     if (i % ROWS_PER_TURN === 0) await nextTurn();
-    const example = await readRow(placed, options, invalid);
-    if (example === null) continue;
-    const fitted = shortened(example, contextLength, tooLong);
-    if (fitted === null) dropped.push(nameOf(placed));
-    else examples.push(fitted);
-    if (fitted !== null && fitted !== example) cut.push(nameOf(placed));
+    for (const example of await readRow(placed, options, invalid)) {
+      const fitted = shortened(example, contextLength, tooLong);
+      if (fitted === null) dropped.push(nameOf(placed));
+      else read.push(fitted);
+      if (fitted !== null && fitted !== example) cut.push(nameOf(placed));
+    }
   }
   const statements = [
     ...told(invalid, "cannot be read and is skipped", "cannot be read and are skipped"),
@@ -70,13 +70,18 @@ export async function buildExamples(rows: readonly PlacedRow[], options: Example
     ),
     ...told(cut, `is cut to contextLength ${contextLength}`, `are cut to contextLength ${contextLength}`),
   ].map((text) => `${key}: ${text}`);
-  if (examples.length === 0) {
+  if (read.length === 0) {
     throw new RerollError("DATA_EMPTY", `${key} has nothing to learn from. ${statements.join(" ")}`.trim());
   }
+  const examples = reader.complete?.(read, contextLength) ?? read;
   return { examples, ...countAll(examples), digest: digestOf(examples), statements };
 }
 
-async function readRow(placed: PlacedRow, options: ExampleOptions, invalid: string[]): Promise<TuningExample | null> {
+async function readRow(
+  placed: PlacedRow,
+  options: ExampleOptions,
+  invalid: string[],
+): Promise<readonly TuningExample[]> {
   const { reader, format, fields, skipInvalid } = options;
   try {
     return await reader.read(placed, { format, fields });
@@ -84,7 +89,7 @@ async function readRow(placed: PlacedRow, options: ExampleOptions, invalid: stri
     if (!(cause instanceof RerollError)) throw cause;
     if (skipInvalid && PROBLEMS_OF_ROWS.includes(cause.code)) {
       invalid.push(nameOf(placed));
-      return null;
+      return [];
     }
     throw cause.code === "CHAT_REFUSED"
       ? rowError(placed, `cannot be rendered: ${cause.message.replace(/\.$/, "")}`)

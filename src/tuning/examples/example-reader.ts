@@ -6,8 +6,10 @@ import type { TuningExample } from "../../flow/tuning-example.ts";
 export interface ExampleReader {
   /** The names that `data.fields` may give columns for. */
   readonly fields: readonly string[];
-  /** Turns a row into an example. Rejects with `DATA_INVALID` where that cannot be: see `rowError`. */
-  readonly read: (row: PlacedRow, parts: ReaderParts) => Promise<TuningExample>;
+  /** Turns a row into examples, usually one. Rejects with `DATA_INVALID` where that cannot be: see `rowError`. */
+  readonly read: (row: PlacedRow, parts: ReaderParts) => Promise<readonly TuningExample[]>;
+  /** Adds what takes several rows to know, once all are read and fit the context. Absent: nothing. */
+  readonly complete?: (examples: readonly TuningExample[], contextLength: number) => readonly TuningExample[];
 }
 
 /** What all rows of a run are read with. */

@@ -47,11 +47,11 @@ export function supervisedReader({ train, chat }: SupervisedChoice): ExampleRead
       const content = readContent(placed, parts.fields, chat);
       switch (content.kind) {
         case "chat":
-          return ofConversation(placed, content, parts, train);
+          return [await ofConversation(placed, content, parts, train)];
         case "completion":
-          return ofCompletion(content, parts.format.tokenizer, train);
+          return [ofCompletion(content, parts.format.tokenizer, train)];
         case "text":
-          return { sequences: [ofText(content.text, parts.format.tokenizer)] };
+          return [{ sequences: [ofText(content.text, parts.format.tokenizer)] }];
       }
     },
   };
