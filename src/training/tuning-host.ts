@@ -6,6 +6,7 @@ import type { Metrics } from "../flow/metrics.ts";
 import type { TuningExample } from "../flow/tuning-example.ts";
 import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
 import { loadCausalLm } from "../models/causal-lm/load-causal-lm.ts";
+import { loadSequenceClassifier } from "../models/causal-lm/load-classifier.ts";
 import { saveCausalLm } from "../models/causal-lm/save-causal-lm.ts";
 import type { Optimizer } from "../torch/optim/optimizer.ts";
 import type { NamedParameters } from "../torch/optim/parameter-group.ts";
@@ -59,8 +60,9 @@ export class TuningHost implements TuningTrainer {
   /** Resolves when all ranks are there. They then have the weights of rank 0. */
   static async create(source: TuningSource): Promise<TuningHost> {
     const { files } = await loadTokenizer(source.tokenizerFolder);
-    const model = loadPolicy(source);
-    const objective = buildObjective(source.objective, model, source.seed);
+    const scorer = source.objective.type === "reward-model" ? loadSequenceClassifier(source.modelFolder, source) : null;
+    const model = loadPolicy(source, scorer?.decoder);
+    const objective = buildObjective(source.objective, model, source.seed, scorer?.head);
     const parameters = new Map([...model.namedParameters(), ...(objective.extension?.parameters ?? [])]);
     const trainable = new Map([...parameters].filter(([, parameter]) => parameter.requiresGrad));
     const optimizer = buildOptimizer(parameters, source.optimizer);
@@ -88,8 +90,8 @@ export class TuningHost implements TuningTrainer {
 
   /** A reference of its own is in memory only while it is asked. */
   async measure(examples: readonly TuningExample[]): Promise<readonly ExampleNumbers[]> {
-    const { source, model, trainer } = this.#parts;
-    if (source.reference === null) return trainer.measure(examples, model);
+    const { source, model, objective, trainer } = this.#parts;
+    if (source.reference === null || objective.measure === undefined) return trainer.measure(examples, model);
     const reference = loadCausalLm(source.reference, { device: source.device, dtype: source.dtype });
     try {
       return trainer.measure(examples, reference);

@@ -5,11 +5,12 @@ import { join } from "node:path";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Metrics } from "../flow/metrics.ts";
 import { wholeModel } from "../run/export-model.ts";
-import type { FoundModel } from "../run/find-model.ts";
+import { baseOfRun, type FoundModel } from "../run/find-model.ts";
+import { withNumbers } from "./measured-sets.ts";
 import type { PreparedTuning } from "./prepare-tuning.ts";
 import { openTuningTrainer, validationMetrics } from "./train-tuning.ts";
 
-/** The metrics of one validation. */
+/** The metrics of one validation. Where the run file names no reference, it is the model that the run started from. */
 export async function evaluateTuning(model: FoundModel, { config, data }: PreparedTuning): Promise<Metrics> {
   if (data.validation === null) {
     throw new RerollError(
@@ -20,9 +21,12 @@ export async function evaluateTuning(model: FoundModel, { config, data }: Prepar
   const scratch = await mkdtemp(join(tmpdir(), "reroll-merged-"));
   try {
     const folder = await wholeModel(model, scratch);
-    const trainer = await openTuningTrainer({ ...config, model: { ...config.model, lora: null } }, folder, 1);
+    const base = model.runFolder === null ? config.model.path : baseOfRun(model.runFolder);
+    const evaluated = { ...config, reference: config.reference ?? base, model: { ...config.model, lora: null } };
+    const trainer = await openTuningTrainer(evaluated, folder, 1);
     try {
-      return validationMetrics(await trainer.evaluate(data.validation.examples));
+      const { examples } = data.validation;
+      return validationMetrics(await trainer.evaluate(withNumbers(examples, await trainer.measure(examples))));
     } finally {
       await trainer.close();
     }

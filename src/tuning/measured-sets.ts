@@ -43,7 +43,11 @@ export async function measuredSets(
   };
 }
 
-function withNumbers(examples: readonly TuningExample[], measured: MeasuredFile["train"]): readonly TuningExample[] {
+/** Examples with numbers added to their own. */
+export function withNumbers(
+  examples: readonly TuningExample[],
+  measured: readonly Readonly<Record<string, number>>[],
+): readonly TuningExample[] {
   return examples.map((example, i) => ({ ...example, numbers: { ...example.numbers, ...measured[i] } }));
 }
 

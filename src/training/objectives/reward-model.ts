@@ -33,8 +33,9 @@ export const rewardModelOptions = z.strictObject({
  * The score of a sequence is a linear map of its last token's state. Bradley-Terry compares the two sequences of an example, the chosen
  * one first; regression learns the `score` of an example with one.
  */
-export function rewardModel(options: z.output<typeof rewardModelOptions>, model: CausalLm, seed: number): Objective {
-  const head = newHead(model, seed);
+export function rewardModel(options: z.output<typeof rewardModelOptions>, model: CausalLm, head: ValueHead): Objective {
+  // Classifiers on Hugging Face have none.
+  head.bias.requiresGrad = false;
   const scores = ({ hidden_SD, packed }: ObjectivePass) => head.forward(hidden_SD.indexSelect(0, packed.last_B));
   return {
     extension: scoringHead(model, head),
@@ -60,15 +61,13 @@ function comparisonLoss(
   return bradleyTerryLoss({ chosenScores_B, rejectedScores_B, ...(margins_B && { margins_B }) }, { centering });
 }
 
-/** Drawn with a standard deviation of 1 / sqrt(width + 1): Stiennon et al. 2020 (arXiv:2009.01325). */
-function newHead(model: CausalLm, seed: number): ValueHead {
+/** A head for a model that has none, drawn with a standard deviation of 1 / sqrt(width + 1): Stiennon et al. 2020 (arXiv:2009.01325). */
+export function newScoringHead(model: CausalLm, seed: number): ValueHead {
   const { width } = model.config;
   const generator = new Generator(seed);
   const initial = { std: 1 / Math.sqrt(width + 1), generator };
   const head = new ValueHead(width, { device: model.embedding.device, initial });
   generator.dispose();
-  // Classifiers on Hugging Face have none.
-  head.bias.requiresGrad = false;
   return head;
 }
 

@@ -5,10 +5,11 @@
  */
 import { z } from "zod";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
+import type { ValueHead } from "../../models/causal-lm/value-head.ts";
 import { kto, ktoOptions } from "./kto.ts";
 import type { Objective } from "./objective.ts";
 import { dpo, dpoOptions, ipo, ipoOptions, orpo, orpoOptions, simpo, simpoOptions } from "./preference.ts";
-import { rewardModel, rewardModelOptions } from "./reward-model.ts";
+import { newScoringHead, rewardModel, rewardModelOptions } from "./reward-model.ts";
 import { supervised, supervisedOptions } from "./supervised.ts";
 
 /** The `objective` part of a run file. */
@@ -25,8 +26,8 @@ export const objectiveOptions = z.discriminatedUnion("type", [
 /** An objective with all defaults filled in. */
 export type ObjectiveChoice = z.output<typeof objectiveOptions>;
 
-/** Builds an objective in the trainer that holds the model. `seed` draws what it adds to the model. */
-export function buildObjective(choice: ObjectiveChoice, model: CausalLm, seed: number): Objective {
+/** Builds an objective in the trainer that holds the model. `seed` draws what it adds to the model, `head` is there already. */
+export function buildObjective(choice: ObjectiveChoice, model: CausalLm, seed: number, head?: ValueHead): Objective {
   switch (choice.type) {
     case "supervised":
       return supervised();
@@ -41,6 +42,6 @@ export function buildObjective(choice: ObjectiveChoice, model: CausalLm, seed: n
     case "simpo":
       return simpo(choice);
     case "reward-model":
-      return rewardModel(choice, model, seed);
+      return rewardModel(choice, model, head ?? newScoringHead(model, seed));
   }
 }
