@@ -74,15 +74,18 @@ export interface TrainerParts {
   readonly ranks: TrainerRanks | undefined;
 }
 
-export function loadPolicy({
-  modelFolder,
-  device,
-  dtype,
-  lora,
-  adapters,
-  seed,
-}: Pick<TrainerSource, "modelFolder" | "device" | "dtype" | "lora" | "adapters" | "seed">): CausalLm {
-  const model = loadCausalLm(modelFolder, { device, dtype });
+/** The model that is trained, with adapters where there are some. `model`: the weights, where they are loaded already. */
+export function loadPolicy(
+  {
+    modelFolder,
+    device,
+    dtype,
+    lora,
+    adapters,
+    seed,
+  }: Pick<TrainerSource, "modelFolder" | "device" | "dtype" | "lora" | "adapters" | "seed">,
+  model = loadCausalLm(modelFolder, { device, dtype }),
+): CausalLm {
   if (lora !== null && adapters !== undefined) loadLora(model, adapters);
   else if (lora !== null) {
     const generator = new Generator(seed);

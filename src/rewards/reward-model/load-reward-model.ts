@@ -2,9 +2,10 @@
 import { loadTokenizer } from "../../chat/tokenizer/load-tokenizer.ts";
 import type { Tokenizer } from "../../chat/tokenizer/tokenizer.ts";
 import type { LoadOptions } from "../../models/causal-lm/load-causal-lm.ts";
-import { loadScoringModel, type ScoringModel } from "../../models/causal-lm/load-scoring-model.ts";
+import type { SequenceClassifier } from "../../models/causal-lm/load-classifier.ts";
+import { loadScoringModel } from "../../models/causal-lm/load-scoring-model.ts";
 
-export interface RewardModel extends ScoringModel {
+export interface RewardModel extends SequenceClassifier {
   readonly tokenizer: Tokenizer;
 }
 
