@@ -122,6 +122,7 @@ function makeBatch(): Required<TokenBatch> {
         groupOf: rows.map((row) => Math.floor(row / shape.groupSize)),
         isTruncated: rows.map((row) => row % 20 === 0),
         versions: { versions_BT: lossMask_BT.to("int64"), current: 1 },
+        domainOf: rows.map(() => "math"),
         trajectoryOf: rows.map((row) => Math.floor(row / 4)),
         turnOf: rows.map((row) => row % 4),
         stateOf: rows.map((row) => `state ${row % 4}`),

@@ -4,6 +4,7 @@
  * In: rows of a run and a query. Out: the page that was asked for.
  */
 import { z } from "zod";
+import { trajectoryFates } from "../tracking/trajectory-record.ts";
 import type { TrajectoriesAnswer, TrajectoryRow } from "./answers.ts";
 
 const bound = z.coerce.number().optional();
@@ -18,7 +19,7 @@ export const trajectoryQuery = z.strictObject({
   tokensMax: bound,
   end: z.string().optional(),
   domain: z.string().optional(),
-  fate: z.enum(["delivered", "filtered", "failed"]).optional(),
+  fate: z.enum(trajectoryFates).optional(),
   sort: z.enum(["step", "reward", "advantage", "numTokens", "numTurns"]).default("step"),
   order: z.enum(["up", "down"]).default("down"),
   offset: z.coerce.number().int().min(0).default(0),
@@ -57,21 +58,25 @@ export function filterTrajectories(
 
 /**
  * The rows with their advantages. An advantage that was not recorded is the reward minus the mean over the group,
- * without failed trajectories.
+ * without trajectories that failed or are a baseline themselves.
  */
 export function withAdvantages(rows: readonly TrajectoryRow[]): TrajectoryRow[] {
   const groups = new Map<string, { sum: number; count: number }>();
   const keyOf = ({ step, groupId }: TrajectoryRow) => `${step} ${groupId}`;
   for (const row of rows) {
-    if (row.fate === "failed") continue;
+    if (!isCompared(row)) continue;
     const group = groups.get(keyOf(row)) ?? { sum: 0, count: 0 };
     groups.set(keyOf(row), { sum: group.sum + row.reward, count: group.count + 1 });
   }
   return rows.map((row) => {
     const group = groups.get(keyOf(row));
-    if (row.advantage !== null || row.fate === "failed" || group === undefined) return row;
+    if (row.advantage !== null || !isCompared(row) || group === undefined) return row;
     return { ...row, advantage: row.reward - group.sum / group.count };
   });
+}
+
+function isCompared({ fate }: TrajectoryRow): boolean {
+  return fate !== "failed" && fate !== "baseline";
 }
 
 function isWithin(value: number, min: number | undefined, max: number | undefined): boolean {

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { RerollError } from "../errors/reroll-error.ts";
 import { runFiles } from "../tracking/run-record.ts";
-import type { TrajectoryRecord } from "../tracking/trajectory-record.ts";
+import { type TrajectoryRecord, trajectoryFates } from "../tracking/trajectory-record.ts";
 import type { TrajectoryRow } from "./answers.ts";
 import { GrowingFile } from "./growing-file.ts";
 import { readLineAt } from "./tail-lines.ts";
@@ -121,7 +121,7 @@ const rowSchema = z.object({
   id: z.string(),
   groupId: z.string(),
   sampleIndex: z.number(),
-  fate: z.enum(["delivered", "filtered", "failed"]),
+  fate: z.enum(trajectoryFates),
   prompt: z.object({ domain: z.string() }),
   turns: z.array(z.object({ tokenIds: z.array(z.unknown()) })),
   end: z.object({ kind: z.string(), limit: z.string().optional(), stage: z.string().optional() }),

@@ -17,18 +17,21 @@ export function packSamples(samples: readonly TokenSample[]): JsonValue {
     arrays.map(({ buffer, byteOffset, byteLength }) => new Uint8Array(buffer, byteOffset, byteLength)),
   );
   return {
-    samples: samples.map(({ tokenIds, group, trajectory, turn, stateKey, isTruncated }) => ({
+    samples: samples.map(({ tokenIds, group, trajectory, turn, stateKey, isTruncated, domain, greedyReward }) => ({
       numTokens: tokenIds.length,
       ...{ group, trajectory, turn, stateKey, isTruncated },
+      ...(domain !== undefined && { domain }),
+      ...(greedyReward !== undefined && { greedyReward }),
     })),
     arrays: deflateRawSync(bytes, { level: 1 }).toString("base64"),
   };
 }
 
 interface PackedSamples {
-  readonly samples: readonly (Pick<TokenSample, "group" | "trajectory" | "turn" | "stateKey" | "isTruncated"> & {
-    readonly numTokens: number;
-  })[];
+  readonly samples: readonly (Pick<
+    TokenSample,
+    "group" | "trajectory" | "turn" | "stateKey" | "isTruncated" | "domain" | "greedyReward"
+  > & { readonly numTokens: number })[];
   readonly arrays: string;
 }
 

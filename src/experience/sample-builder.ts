@@ -35,7 +35,9 @@ export function buildSamples(groups: readonly TrajectoryGroup[], options: BuildO
       const fitting = runs.filter((run) => lengthOf(run) <= maxTokens);
       numTooLong += runs.length - fitting.length;
       const rewardOf = creditTurns(trajectory, new Set(fitting.flat()));
-      const place = { group: index, trajectory: numTrajectories++ };
+      const { domain } = group.prompt;
+      const greedy = group.greedy && { greedyReward: group.greedy.reward.total };
+      const place = { group: index, trajectory: numTrajectories++, domain, ...greedy };
       for (const run of fitting) samples.push(joinTurns(run, rewardOf, trajectory, place));
     }
   });
@@ -95,7 +97,7 @@ function joinTurns(
   run: readonly Turn[],
   rewardOf: ReadonlyMap<Turn, number>,
   { turns, end }: Trajectory,
-  place: Pick<TokenSample, "group" | "trajectory">,
+  place: Pick<TokenSample, "group" | "trajectory" | "domain" | "greedyReward">,
 ): TokenSample {
   const last = run.at(-1)!;
   const tokenIds = joinIds([last.promptIds, last.reply.tokenIds]);

@@ -37,6 +37,11 @@ const table: Readonly<Record<string, Row>> = {
   "reward/mean": ["reward", "higher", "Mean total reward of the trajectories that were delivered or filtered."],
   "reward/max": ["reward", "higher", "Largest total reward; -Infinity where there is no trajectory."],
   "reward/min": ["reward", "higher", "Smallest total reward; Infinity where there is no trajectory."],
+  "reward/greedy": [
+    "reward",
+    "higher",
+    "Mean total reward of the greedy trajectories that are the baselines of delivered groups, for recipes that have them.",
+  ],
   "reward/<name>": ["reward", "higher", "Mean of one part of the reward."],
   "env/success": ["share", "higher", "Episodes that reached their goal, as the environment reports."],
   "env/<name>": ["", "neither", "Mean of a metric that the environment or a reward reports per trajectory."],
@@ -49,6 +54,11 @@ const table: Readonly<Record<string, Row>> = {
   "rollout/env_steps": ["count", "neither", "Steps of single environments in a control rollout."],
   "rollout/groups": ["count", "neither", "Groups delivered to training."],
   "rollout/trajectories": ["count", "neither", "Trajectories delivered to training."],
+  "rollout/greedy_trajectories": [
+    "count",
+    "neither",
+    "Greedy trajectories sampled as baselines of the delivered groups. They are not trained on.",
+  ],
   "rollout/failed_share": [
     "share",
     "lower",
@@ -106,6 +116,18 @@ const table: Readonly<Record<string, Row>> = {
     "higher",
     "Sampled tokens that masks and rejections leave in the loss, in bypass mode too.",
   ],
+  "score/kl_coefficient": ["", "neither", "Cost of one nat of KL to the reference, in the reward of this step."],
+  "score/entropy_coefficient": ["", "neither", "Weight of the entropy bonus in this step."],
+  "score/reward_mean_<domain>": [
+    "reward",
+    "neither",
+    "Running mean of the rewards of a domain, up to this step, by which they are normalized.",
+  ],
+  "score/reward_std_<domain>": [
+    "reward",
+    "neither",
+    "Running standard deviation of the rewards of a domain, up to this step, by which they are normalized.",
+  ],
   "score/reference_kl": ["nat", "lower", "KL to the reference per token, as charged to the reward."],
 
   "policy/entropy": ["nat", "neither", "Entropy of the policy per token. Near 0, it has stopped exploring."],
@@ -140,11 +162,16 @@ const table: Readonly<Record<string, Row>> = {
   "student/latent_error": ["", "lower", "Squared distance between the student's latent and the teacher's."],
   "student/nonfinite_fraction": ["share", "lower", "Entries left out: NaN or infinite."],
 
-  "train/loss": ["", "neither", "Loss, averaged over the updates of a step. Its value says little; watch the reward."],
+  "train/loss": [
+    "",
+    "neither",
+    "Loss, averaged over the updates of a step. In reinforcement learning its value says little; watch the reward.",
+  ],
   "train/loss_<term>": ["", "neither", "One term of the loss: policy, kl, entropy or value."],
   "train/grad_norm": ["", "neither", "Norm of the gradient before clipping."],
   "train/critic_grad_norm": ["", "neither", "Norm of the critic's gradient before clipping."],
   "train/lr": ["", "neither", "Learning rate of the last update."],
+  "train/epoch": ["count", "neither", "Passes over the data so far, with the part of one that is under way."],
   "train/updates": ["count", "neither", "Optimizer updates in this step."],
   "train/skipped_updates": ["count", "lower", "Updates skipped because the loss or a gradient was NaN or infinite."],
   "train/sampler_gap": ["nat", "lower", "Mean |anchor - sampler| log-prob: 0 when engine and trainer agree."],
@@ -160,7 +187,21 @@ const table: Readonly<Record<string, Row>> = {
     "Whether the update was skipped (1) because its loss or a gradient was NaN or infinite.",
   ],
   "supervised/lr": ["", "neither", "Learning rate of the update."],
+  "supervised/perplexity": ["", "lower", "Perplexity per loss token: e to the power of the loss."],
   "supervised/tokens": ["tokens", "neither", "Loss tokens of the update."],
+
+  "preference/accuracy": [
+    "share",
+    "higher",
+    "Pairs whose chosen reply has the larger reward (for labeled replies: those on the right side of the baseline).",
+  ],
+  "preference/margin": ["reward", "higher", "Mean reward of the chosen reply minus that of the rejected one."],
+  "preference/chosen_reward": ["reward", "neither", "Mean implicit reward of the chosen, or wanted, replies."],
+  "preference/rejected_reward": ["reward", "neither", "Mean implicit reward of the rejected, or unwanted, replies."],
+  "preference/log_odds": ["nat", "higher", "Mean log odds of the chosen reply minus those of the rejected one (ORPO)."],
+  "preference/score": ["reward", "neither", "Mean score that the reward model gives."],
+  "preference/score_error": ["reward", "lower", "Mean distance between the reward model's score and the given one."],
+  "preference/nonfinite_fraction": ["share", "lower", "Pairs or replies left out: a number was NaN or infinite."],
 
   "sync/ms": ["ms", "lower", "Time to bring new weights to the engines."],
   "sync/bytes": ["bytes", "neither", "Bytes of weights sent to all engines."],
@@ -234,6 +275,11 @@ const table: Readonly<Record<string, Row>> = {
     "A statistic of the value that a rejection criterion compares.",
   ],
 
+  "validation/loss": [
+    "nat",
+    "lower",
+    "Loss of the objective on held-out rows; for supervised runs, the mean of -log p per loss token.",
+  ],
   "validation/<metric>": ["", "neither", "A metric of the rollout on held-out prompts."],
 };
 

@@ -41,6 +41,8 @@ export interface TokenBatch {
   readonly turnOf: readonly number[];
   /** The state that each row started from, as a hash or text; for recipes over the steps of agents. */
   readonly stateOf?: readonly GroupKey[];
+  /** The domain of each row's prompt; for recipes that normalize rewards. */
+  readonly domainOf?: readonly string[];
   /** Per row, whether a limit ended its trajectory. */
   readonly isTruncated: readonly boolean[];
   /** The weight of each row in every term of the loss: the importance weight of a replay. Default 1. */

@@ -26,6 +26,10 @@ export interface TokenSample {
   readonly isTruncated: boolean;
   /** Factor on every term of the row's loss: the importance weight of a replay. Default 1. */
   readonly weight?: number;
+  /** The domain of the prompt: rewards are normalized by domain. Default "". */
+  readonly domain?: string;
+  /** The reward of the greedy trajectory of the group, where the recipe asked for one. */
+  readonly greedyReward?: number;
 }
 
 /** The rows of one training step. */

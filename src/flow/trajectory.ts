@@ -15,6 +15,10 @@ export interface TrajectoryGroup {
   readonly id: string;
   readonly prompt: Prompt;
   readonly trajectories: readonly Trajectory[];
+  /**
+   * One more trajectory of the prompt, sampled at temperature 0, for recipes whose baseline is its reward. It is never trained on.
+   */
+  readonly greedy?: Trajectory;
 }
 
 /** One episode. */

@@ -3,10 +3,14 @@ import type { TrajectoryGroup } from "../flow/trajectory.ts";
 
 export type GroupFilter = (group: TrajectoryGroup) => string | null;
 
-/** Drops groups whose rewards do not differ: their group-relative advantage is zero everywhere (dynamic sampling, DAPO). */
-export const dropEqualRewards: GroupFilter = ({ trajectories }) => {
+/**
+ * Drops groups whose rewards do not differ, from each other or from a greedy baseline: their advantage is zero everywhere (dynamic
+ * sampling, DAPO).
+ */
+export const dropEqualRewards: GroupFilter = ({ trajectories, greedy }) => {
   const [first] = trajectories;
-  const isEqual = trajectories.every(({ reward }) => reward.total === first?.reward.total);
+  const compared = greedy === undefined ? trajectories : [...trajectories, greedy];
+  const isEqual = compared.every(({ reward }) => reward.total === first?.reward.total);
   return isEqual ? "equal-rewards" : null;
 };
 

@@ -1,8 +1,8 @@
 /**
  * One group on its way: which of its samples are waiting, are running, ended well, or failed.
  *
- * A group is complete when `groupSize` samples ended well. A failed sample is replaced by a new one, up to a limit; then the
- * whole group is given up.
+ * A group is complete when `groupSize` samples ended well, and its greedy trajectory where it has one. A failed sample is replaced by
+ * a new one, up to a limit; then the whole group is given up.
  */
 import { setMaxListeners } from "node:events";
 import type { Prompt } from "../flow/prompt.ts";
@@ -23,11 +23,14 @@ export interface GroupSizes {
   readonly extraSamples: number;
   /** Number of failed samples that are replaced before the group is given up. */
   readonly maxFailures: number;
+  /** Whether the group has a greedy trajectory beside its samples. Default false. */
+  readonly hasGreedy?: boolean;
 }
 
 /** A sample that is waiting, and since when. */
 export interface SampleTask extends Omit<EpisodeTask, "queuedMs"> {
   readonly queuedAtMs: number;
+  readonly isGreedy: boolean;
 }
 
 /** Called for samples that start waiting, and for those that will never start; returns the time. */
@@ -39,7 +42,10 @@ export class GroupRun {
   readonly #seed: number;
   readonly #tell: TellSample;
   readonly #good: Trajectory[] = [];
-  readonly #waiting: SampleTask[] = [];
+  #waiting: SampleTask[] = [];
+  #greedy: Trajectory | undefined;
+  /** The sample that is to become the greedy trajectory. */
+  #greedyId: string | null = null;
   /** Stops all samples: whatever ends one of them early ends the group. */
   readonly #controller = new AbortController();
   /** For each running sample, the version at the time its first reply was requested. */
@@ -55,7 +61,8 @@ export class GroupRun {
     this.#tell = tell;
     // Every sample listens while it runs: no leak to warn of.
     setMaxListeners(0, this.#controller.signal);
-    for (let i = 0; i < sizes.groupSize + sizes.extraSamples; i++) this.#addSample();
+    if (sizes.hasGreedy) this.#addSample(true);
+    for (let i = 0; i < sizes.groupSize + sizes.extraSamples; i++) this.#addSample(false);
   }
 
   get id(): string {
@@ -63,6 +70,10 @@ export class GroupRun {
   }
 
   get isComplete(): boolean {
+    return this.#hasEnoughSamples && (this.#greedy !== undefined || !this.#sizes.hasGreedy);
+  }
+
+  get #hasEnoughSamples(): boolean {
     return this.#good.length >= this.#sizes.groupSize;
   }
 
@@ -81,7 +92,7 @@ export class GroupRun {
    * requested.
    */
   get oldestVersion(): number {
-    const oldest = oldestVersionOf(this.#good);
+    const oldest = oldestVersionOf(this.#greedy === undefined ? this.#good : [...this.#good, this.#greedy]);
     return this.isComplete ? oldest : Math.min(oldest, ...this.#askedUnder.values());
   }
 
@@ -92,18 +103,21 @@ export class GroupRun {
 
   finish(trajectory: Trajectory): void {
     this.#askedUnder.delete(trajectory.id);
-    if (this.isComplete || this.isGivenUp) return;
+    const isGreedy = trajectory.id === this.#greedyId;
+    if (this.isComplete || this.isGivenUp || (this.#hasEnoughSamples && !isGreedy)) return;
     const { kind } = trajectory.end;
     // Nothing here ends a sample of a group that is still needed, so an aborted one counts as failed; otherwise the
     // group would wait for it.
     if (kind === "failed" || kind === "aborted") {
       this.#numFailed++;
       if (this.isGivenUp) this.#stop();
-      else this.#addSample();
+      else this.#addSample(isGreedy);
       return;
     }
-    this.#good.push(trajectory);
+    if (isGreedy) this.#greedy = trajectory;
+    else this.#good.push(trajectory);
     if (this.isComplete) this.#stop();
+    else if (this.#hasEnoughSamples) this.#dropWaiting(({ isGreedy }) => !isGreedy);
   }
 
   /** Ends all samples: nothing of the group will be used. */
@@ -115,19 +129,26 @@ export class GroupRun {
   /** The samples that ended well, in the order of their places. */
   group(): TrajectoryGroup {
     const trajectories = this.#good.toSorted((a, b) => a.sampleIndex - b.sampleIndex);
-    return { id: this.id, prompt: this.plan.prompt, trajectories };
+    const greedy = this.#greedy && { greedy: this.#greedy };
+    return { id: this.id, prompt: this.plan.prompt, trajectories, ...greedy };
   }
 
-  #addSample(): void {
+  #addSample(isGreedy: boolean): void {
     const sampleIndex = this.#numMade++;
     const id = `${this.id}-${sampleIndex}`;
     const seed = deriveSeed(this.#seed, sampleIndex);
     const queuedAtMs = this.#tell(id, "queued");
-    this.#waiting.push({ id, groupId: this.id, prompt: this.plan.prompt, sampleIndex, seed, queuedAtMs });
+    if (isGreedy) this.#greedyId = id;
+    this.#waiting.push({ id, groupId: this.id, prompt: this.plan.prompt, sampleIndex, seed, queuedAtMs, isGreedy });
   }
 
   #stop(): void {
-    for (const { id } of this.#waiting.splice(0)) this.#tell(id, "aborted");
+    this.#dropWaiting(() => true);
     this.#controller.abort(OVER);
+  }
+
+  #dropWaiting(isDropped: (task: SampleTask) => boolean): void {
+    for (const task of this.#waiting) if (isDropped(task)) this.#tell(task.id, "aborted");
+    this.#waiting = this.#waiting.filter((task) => !isDropped(task));
   }
 }

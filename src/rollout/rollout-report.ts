@@ -80,6 +80,7 @@ export class ReportBuilder {
 export function rolloutMetrics(groups: readonly TrajectoryGroup[], report: RolloutReport, step: number): Metrics {
   const delivered = groups.flatMap((group) => group.trajectories);
   const seen = [...delivered, ...report.filtered.flatMap(({ group }) => group.trajectories)];
+  const greedy = groups.flatMap((group) => group.greedy ?? []);
   const turns = delivered.flatMap((trajectory) => trajectory.turns);
   const replyTokens = delivered.map(({ turns: own }) => own.reduce((sum, turn) => sum + turn.reply.tokenIds.length, 0));
   const staleness = turns.map(({ reply }) => step - (reply.versions[0] ?? step));
@@ -96,6 +97,10 @@ export function rolloutMetrics(groups: readonly TrajectoryGroup[], report: Rollo
     ),
     "rollout/groups": groups.length,
     "rollout/trajectories": delivered.length,
+    ...(greedy.length > 0 && {
+      "rollout/greedy_trajectories": greedy.length,
+      "reward/greedy": mean(greedy.map(({ reward }) => reward.total)),
+    }),
     "rollout/failed_share": numEnded === 0 ? 0 : report.failed.length / numEnded,
     "rollout/filtered_groups": report.filtered.length,
     "rollout/given_up_groups": report.numGivenUp,

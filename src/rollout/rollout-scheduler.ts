@@ -205,7 +205,7 @@ export class RolloutScheduler {
 
   #addGroup(plan: GroupPlan): void {
     const { groupSize, extraSamples = 0, maxFailures = groupSize } = this.#parts.options;
-    const sizes = { groupSize, extraSamples, maxFailures };
+    const sizes = { groupSize, extraSamples, maxFailures, hasGreedy: this.#parts.runGreedy !== undefined };
     const run = new GroupRun(plan, sizes, this.#parts.seed, (id, stage) => this.#tell(id, stage));
     this.#running.set(run.id, run);
     this.#numRunning[plan.domain]!++;
@@ -224,9 +224,9 @@ export class RolloutScheduler {
     return numMissing(this.#wanted, numOnTheWay, isOpen) > 0 || this.#admission.room(counts, this.#version) > 0;
   }
 
-  async #runSample(run: GroupRun, { queuedAtMs, ...task }: SampleTask, signal: AbortSignal): Promise<void> {
+  async #runSample(run: GroupRun, { queuedAtMs, isGreedy, ...task }: SampleTask, signal: AbortSignal): Promise<void> {
     this.#numInFlight++;
-    const { clock, runEpisode } = this.#parts;
+    const { clock, runEpisode, runGreedy } = this.#parts;
     const onStage = (stage: EpisodeStage) => {
       if (stage === "generating") {
         this.#unfit = null;
@@ -235,7 +235,8 @@ export class RolloutScheduler {
       this.#tell(task.id, stage);
     };
     const control = { signal, gate: this.#gate, onStage };
-    const trajectory = await runSample(runEpisode, { ...task, queuedMs: clock() - queuedAtMs }, control, clock);
+    const play = isGreedy && runGreedy !== undefined ? runGreedy : runEpisode;
+    const trajectory = await runSample(play, { ...task, queuedMs: clock() - queuedAtMs }, control, clock);
     this.#numInFlight--;
     this.#finishSample(run, trajectory);
     this.#pump();
@@ -377,7 +378,9 @@ export class RolloutScheduler {
   }
 
   #tellAll(groups: readonly TrajectoryGroup[], stage: SampleStage): void {
-    for (const { trajectories } of groups) for (const { id } of trajectories) this.#tell(id, stage);
+    for (const { trajectories, greedy } of groups) {
+      for (const { id } of [...(greedy === undefined ? [] : [greedy]), ...trajectories]) this.#tell(id, stage);
+    }
   }
 
   #tell(sampleId: string, stage: SampleStage): number {

@@ -10,6 +10,8 @@ import type { DomainSource } from "./prompt-queue.ts";
 
 export interface SchedulerParts {
   readonly runEpisode: RunEpisode;
+  /** Plays one greedy trajectory for each group, whose reward is a baseline. Default: groups have none. */
+  readonly runGreedy?: RunEpisode;
   /** One source, or one per domain with its share of the delivered groups. */
   readonly sources: readonly DomainSource[];
   readonly options: SchedulerOptions;

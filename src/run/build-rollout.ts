@@ -217,7 +217,7 @@ export function buildScheduler(
   runEpisode: RunEpisode,
   sources: readonly DomainSource[],
   clock: Clock,
-  listeners: Pick<SchedulerParts, "onEvent" | "onDroppedPrompt"> = {},
+  others: Pick<SchedulerParts, "onEvent" | "onDroppedPrompt" | "runGreedy"> = {},
 ): RolloutScheduler {
   const { rollout, loop, seed } = config;
   const { groupSize, maxInFlight, extraSamples } = rollout;
@@ -227,7 +227,7 @@ export function buildScheduler(
     sources,
     seed,
     clock,
-    ...listeners,
+    ...others,
     options: {
       groupSize,
       maxInFlight,

@@ -5,6 +5,7 @@ import type { DataOptions } from "../data/data-options.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { type CausalLmConfig, parseConfig } from "../models/causal-lm/config.ts";
 import { presetConfig } from "../models/causal-lm/presets.ts";
+import { expectSameVocabulary } from "./check-vocabulary.ts";
 import type { RunConfig } from "./run-config.ts";
 
 /** Bytes and a few special tokens: what a preset speaks where no environment names its words. */
@@ -12,17 +13,24 @@ const PRESET_VOCABULARY = 272;
 
 /** Throws for the first file that is missing. Out: the shape of the model. */
 export function checkFiles({ model, data, validation, warmStart, reference, critic }: RunConfig): CausalLmConfig {
-  const shape =
-    model.path === null ? presetConfig(model.preset ?? "nano", PRESET_VOCABULARY) : readShape(model.path, "model.path");
+  const shape = modelShape(model);
   if (reference !== null) readShape(reference, "reference");
   if (critic.path !== null) readShape(critic.path, "critic.path");
+  if (model.path !== null && reference !== null) expectSameVocabulary(model.path, reference, "reference");
+  if (model.path !== null && critic.path !== null) expectSameVocabulary(model.path, critic.path, "critic.path");
   if (data !== null) checkData(data, "data");
   if (validation?.data) checkData(validation.data, "validation.data");
   if (warmStart?.type === "data") checkData(warmStart.data, "warmStart.data");
   return shape;
 }
 
-function readShape(path: string, key: string): CausalLmConfig {
+/** The shape of the model that a run starts from. */
+export function modelShape({ path, preset }: Pick<RunConfig["model"], "path" | "preset">): CausalLmConfig {
+  return path === null ? presetConfig(preset ?? "nano", PRESET_VOCABULARY) : readShape(path, "model.path");
+}
+
+/** The shape of a model by its folder, which the run file names under `key`. */
+export function readShape(path: string, key: string): CausalLmConfig {
   const folder = resolve(path);
   const file = join(folder, "config.json");
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) {

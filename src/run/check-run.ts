@@ -25,7 +25,11 @@ type Check = (config: RunConfig, recipe: Recipe) => string | null;
 /** Recipes that do not compare the trajectories of a prompt with each other, and so need no groups. */
 const WITHOUT_GROUPS: readonly string[] = ["ppo", "reinforce", "reinforce-pp", "remax"];
 
-const CHECKS: readonly Check[] = [
+/** A run of any kind that trains a language model. */
+type TrainedRun = Pick<RunConfig, "model" | "device"> & { readonly training: Pick<RunConfig["training"], "ranks"> };
+
+/** What holds for every run that trains a language model. */
+const MODEL_CHECKS: readonly ((config: TrainedRun) => string | null)[] = [
   ({ model }) => {
     if (model.path === null && model.preset === null)
       return 'model names no weights: path and preset are both null. Set model.path to a Hugging Face folder, or model.preset to "nano" for a first run.';
@@ -41,6 +45,20 @@ const CHECKS: readonly Check[] = [
     model.dtype === "bfloat16" && device === "cpu"
       ? 'model.dtype is "bfloat16" on the CPU, where most operators are slower in it or missing. Set model.dtype to "float32" or "auto".'
       : null,
+  ({ device, training }) =>
+    training.ranks > 1 && device.startsWith("cuda:")
+      ? `training.ranks is ${training.ranks}, and device is ${JSON.stringify(device)}: ranks take cuda:0 and those after it, one each. Set device to "cuda".`
+      : null,
+];
+
+/** Throws for the first contradiction about model and device. */
+export function checkModel(config: TrainedRun): void {
+  const problem = first(MODEL_CHECKS, (check) => check(config));
+  if (problem !== null) throw new RerollError("CONTRADICTORY_OPTIONS", problem);
+}
+
+const CHECKS: readonly Check[] = [
+  ...MODEL_CHECKS,
   ({ data, envs }) => (data === null ? checkOwnPrompts(envs) : checkSource(data, envs, "data")),
   ({ validation, data, envs }) => {
     if (validation === null) return null;
@@ -59,10 +77,6 @@ const CHECKS: readonly Check[] = [
     replay !== null && weightsOf(replay.priority)["td-error"] > 0 && !hasCritic
       ? `replay.priority counts the td-error, and ${algorithm.type} has no critic that could be wrong. Set algorithm.type to "ppo", or replay.priority to "advantage".`
       : null,
-  ({ device, training }) =>
-    training.ranks > 1 && device.startsWith("cuda:")
-      ? `training.ranks is ${training.ranks}, and device is ${JSON.stringify(device)}: ranks take cuda:0 and those after it, one each. Set device to "cuda".`
-      : null,
   ({ rollout, training }) =>
     training.ranks > rollout.groupsPerStep
       ? `training.ranks must be at most rollout.groupsPerStep, because groups are not split: got ${training.ranks} and ${rollout.groupsPerStep}. Lower training.ranks or raise groupsPerStep.`
@@ -79,8 +93,8 @@ const CHECKS: readonly Check[] = [
     rollout.sampling.temperature === 0
       ? "rollout.sampling.temperature is 0 in training: all trajectories of a prompt would be the same, and there would be nothing to compare. Set it to 1; validation.temperature may be 0."
       : null,
-  ({ rollout }) =>
-    rollout.filter.dropEqualRewards && rollout.groupSize === 1
+  ({ rollout }, { needs }) =>
+    rollout.filter.dropEqualRewards && rollout.groupSize === 1 && !needs.includes("greedyRewards_B")
       ? "rollout.filter.dropEqualRewards is true with rollout.groupSize 1: the rewards of a group of one never differ, and every group would be dropped. Raise groupSize, or turn the filter off."
       : null,
   ({ rollout: { filter } }) =>
@@ -94,10 +108,6 @@ const CHECKS: readonly Check[] = [
   ({ algorithm, rollout }) =>
     algorithm.type === "pass-at-k" && typeof algorithm.k === "number" && algorithm.k > rollout.groupSize
       ? `algorithm.k must be at most rollout.groupSize: got ${algorithm.k} and ${rollout.groupSize}.`
-      : null,
-  ({ algorithm }, { needs }) =>
-    needs.includes("greedyRewards_B")
-      ? `algorithm.type ${JSON.stringify(algorithm.type)} needs a greedy trajectory beside each group, which runs do not sample. Use rloo, whose baseline is the other trajectories.`
       : null,
   ({ rollout, training }) => {
     const trajectories = rollout.groupsPerStep * rollout.groupSize;

@@ -31,7 +31,7 @@ interface OpenedAgent {
   close(): Promise<void>;
 }
 
-/** Starts the servers: one for training and one for validation, whose temperatures differ. */
+/** Starts a server for each temperature: that of training, that of validation, and 0 for greedy baselines. */
 export async function openAgent(config: RunConfig, runAgent: RunAgent, parts: AgentParts): Promise<OpenedAgent> {
   const { engine, tokenizer, world, clock, onError, onOverruled } = parts;
   if (engine.local === null) {
@@ -40,7 +40,7 @@ export async function openAgent(config: RunConfig, runAgent: RunAgent, parts: Ag
   const { sampling, limits, context, maxInFlight, maxTurns } = config.rollout;
   const newId = () => randomUUID();
   const serverParts = { engine: engine.local, tokenizer, modelName: config.name, clock: Date.now, newId, onError };
-  const temperatures = [...new Set([sampling.temperature, config.validation?.temperature ?? 0])];
+  const temperatures = [...new Set([sampling.temperature, config.validation?.temperature ?? 0, 0])];
   const servers = new Map(
     await Promise.all(
       temperatures.map(async (temperature) => {

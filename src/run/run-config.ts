@@ -275,7 +275,9 @@ export const runConfig = z.strictObject({
         .string()
         .nullable()
         .default(null)
-        .describe("Folder of the model that the critic starts from. null: the model that the run starts from."),
+        .describe(
+          "Folder of the model that the critic starts from: a language model, or a reward model with the policy's vocabulary, whose head the values then start from. null: the model that the run starts from.",
+        ),
       optimizer: optimizerOptions.prefault({ lr: 1e-5 }),
       warmupUpdates: z.int().min(0).default(0).describe("Updates at the start in which only the critic learns."),
     })

@@ -5,6 +5,7 @@
  * started here is closed here, whatever happens.
  */
 import { join } from "node:path";
+import type { Recipe } from "../algorithms/recipe-runner/recipe.ts";
 import { buildRecipe, type RecipeChoice } from "../algorithms/recipes/table.ts";
 import type { Clock } from "../flow/clock.ts";
 import type { Metrics } from "../flow/metrics.ts";
@@ -48,13 +49,18 @@ export async function trainRun(config: RunConfig, options: TrainOptions): Promis
   const onOverruled = (message: string) => options.tracker.note(`The agent's endpoint: ${message}`);
   const parts = await openParts(config, recipe, { ...options, onError, onOverruled });
   try {
-    return await train(config, options, parts);
+    return await train(config, recipe, options, parts);
   } finally {
     await parts.close();
   }
 }
 
-async function train(config: RunConfig, options: TrainOptions, parts: RunParts): Promise<TrainResult> {
+async function train(
+  config: RunConfig,
+  { needs }: Recipe,
+  options: TrainOptions,
+  parts: RunParts,
+): Promise<TrainResult> {
   const { signal, clock, tracker, folder } = options;
   const { world, engine, trainer } = parts;
   const checkpoints = new Checkpoints(folder, config.checkpoint.keep);
@@ -62,6 +68,7 @@ async function train(config: RunConfig, options: TrainOptions, parts: RunParts):
   for (const statement of [...engine.statements, ...statements]) tracker.note(statement);
   const episodes = parts.episodesAt(config.rollout.sampling.temperature);
   const scheduler = buildScheduler(config, episodes, sources, clock, {
+    ...(needs.includes("greedyRewards_B") && { runGreedy: parts.episodesAt(0) }),
     onEvent: (event) => tracker.sampleEvent(event),
     onDroppedPrompt: nameFirst((text) => tracker.note(text)),
   });

@@ -21,6 +21,11 @@ export interface RecordedRollout {
   readonly trained?: TrainedSamples;
 }
 
+/** What can become of a trajectory that is recorded. */
+export const trajectoryFates = ["delivered", "baseline", "filtered", "failed"] as const;
+
+type TrajectoryFate = (typeof trajectoryFates)[number];
+
 /** One trajectory. */
 export interface TrajectoryRecord {
   readonly step: number;
@@ -28,8 +33,8 @@ export interface TrajectoryRecord {
   readonly groupId: string;
   readonly sampleIndex: number;
   readonly seed: number;
-  /** Whether it was trained on, and if not, why. */
-  readonly fate: "delivered" | "filtered" | "failed";
+  /** Whether it was trained on, and if not, why: a baseline is the greedy trajectory that others were compared with. */
+  readonly fate: TrajectoryFate;
   readonly reason: string | null;
   readonly prompt: {
     readonly id: string;
@@ -83,10 +88,12 @@ export function* trajectoryRecords(
   maxGroups: number,
 ): Generator<TrajectoryRecord> {
   const numbers = trained === undefined ? undefined : numbersOfTurns(groups, trained);
-  for (const { trajectories } of groups.slice(0, maxGroups)) {
+  for (const { trajectories, greedy } of groups.slice(0, maxGroups)) {
+    if (greedy !== undefined) yield toRecord(step, greedy, "baseline", "greedy");
     for (const trajectory of trajectories) yield toRecord(step, trajectory, "delivered", null, numbers);
   }
   for (const { group, reason } of report.filtered.slice(0, maxGroups)) {
+    if (group.greedy !== undefined) yield toRecord(step, group.greedy, "filtered", reason);
     for (const trajectory of group.trajectories) yield toRecord(step, trajectory, "filtered", reason);
   }
   const shown = new Set([...new Set(report.failed.map(({ groupId }) => groupId))].slice(0, maxGroups));

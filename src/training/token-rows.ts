@@ -11,9 +11,12 @@ import { tensor, zeros } from "../torch/create.ts";
 import type { Device } from "../torch/dtype.ts";
 import type { Tensor } from "../torch/tensor.ts";
 
+/** The part of a sample that goes through a model. */
+type TokenRow = Pick<TokenSample, "tokenIds" | "lossMask">;
+
 /** The places of a batch on its grid. */
-export interface Grid {
-  readonly samples: readonly TokenSample[];
+export interface Grid<Row extends TokenRow = TokenSample> {
+  readonly samples: readonly Row[];
   /** Per row, the token of column 0. */
   readonly starts: readonly number[];
   readonly numColumns: number;
@@ -21,14 +24,14 @@ export interface Grid {
   readonly twins: readonly number[];
 }
 
-export function gridOf(samples: readonly TokenSample[]): Grid {
+export function gridOf<Row extends TokenRow>(samples: readonly Row[]): Grid<Row> {
   const starts = samples.map(({ lossMask }) => Math.max(1, lossMask.indexOf(1)));
   const numColumns = samples.reduce((most, { tokenIds }, row) => Math.max(most, tokenIds.length - starts[row]!), 1);
   return { samples, starts, numColumns, twins: findTwins(samples) };
 }
 
 /** Short episodes of one prompt often write the same thing: what a model says about equal tokens is equal. */
-function findTwins(samples: readonly TokenSample[]): readonly number[] {
+function findTwins(samples: readonly TokenRow[]): readonly number[] {
   const firstOf = new Map<string, number>();
   return samples.map(({ tokenIds }, row) => {
     const { buffer, byteOffset, byteLength } = tokenIds;
@@ -112,7 +115,7 @@ export interface PackedTokens {
   readonly numColumns: number;
 }
 
-export function packTokens(grid: Grid, rows: readonly number[], device: Device): PackedTokens {
+export function packTokens(grid: Grid<TokenRow>, rows: readonly number[], device: Device): PackedTokens {
   const { samples, starts, numColumns, twins } = grid;
   const { ids, lengths, offsets } = joinDistinct(grid, rows);
   // Typed arrays of the most there can be: lists that grow by a number per token took longer than the forward pass of a small model.
@@ -148,7 +151,7 @@ export function packTokens(grid: Grid, rows: readonly number[], device: Device):
 }
 
 /** The tokens of these rows end to end, twins once, and where those of each family start. */
-function joinDistinct({ samples, twins }: Grid, rows: readonly number[]) {
+function joinDistinct({ samples, twins }: Grid<TokenRow>, rows: readonly number[]) {
   const families = [...new Set(rows.map((row) => twins[row]!))];
   const lengths = families.map((row) => samples[row]!.tokenIds.length);
   const ids = new Int32Array(lengths.reduce((sum, length) => sum + length, 0));

@@ -20,8 +20,6 @@ import { CausalLm } from "../models/causal-lm/causal-lm.ts";
 import { type LoraCopy, withLoraCopy, withoutLora } from "../models/causal-lm/lora.ts";
 import { deriveSeed, Random } from "../random/random.ts";
 import { noGrad } from "../torch/autograd.ts";
-import { tensor } from "../torch/create.ts";
-import type { Device } from "../torch/dtype.ts";
 import { clipGradNorm } from "../torch/optim/clip-grad-norm.ts";
 import type { Optimizer } from "../torch/optim/optimizer.ts";
 import { applySchedule, type Schedule } from "../torch/optim/schedule.ts";
@@ -36,6 +34,7 @@ import {
   measureValues,
 } from "./measure-rows.ts";
 import { MetricSums } from "./metric-sums.ts";
+import { countTrajectories, greedyOf, rewardsOf, weightsOf } from "./sample-facts.ts";
 import { gatherRows, rowsByRank } from "./split-batch.ts";
 import { forwardParts, type Grid, gridConstants, gridOf, packTokens } from "./token-rows.ts";
 import type { TrainerRanks } from "./trainer-ranks.ts";
@@ -124,13 +123,14 @@ export class TokenTrainer {
 
   /** Goes on from a saved state; weights and optimizer are restored by whoever holds them. */
   restore(state: TokenTrainerState): void {
-    this.#state = state;
+    this.#state = { ...state, recipe: this.#parts.recipe.resume(state.recipe) };
   }
 
   async step(batch: SampleBatch, { numbersOf = [] }: StepOptions = {}): Promise<StepReport> {
     if (batch.samples.length === 0) throw new RerollError("EMPTY_BATCH", "The batch has no samples to train on.");
     const before = this.#state.numUpdates;
     const rows = this.#shareRows(gridOf(batch.samples), numbersOf);
+    this.#observe(batch);
     const scored = await this.#score(rows, batch.version);
     try {
       const sums = new MetricSums();
@@ -142,7 +142,8 @@ export class TokenTrainer {
           await this.#update(rows, scored, minibatch, this.#factorAt(place), sums);
         }
       }
-      const metrics = { ...readCorrectionMetrics(scored.metrics), ...(await sums.read(ranks)) };
+      const state = recipe.stateMetrics(this.#state.recipe);
+      const metrics = { ...state, ...readCorrectionMetrics(scored.metrics), ...(await sums.read(ranks)) };
       this.#advance(metrics, countTrajectories(batch));
       const numUpdates = this.#state.numUpdates - before;
       return {
@@ -156,6 +157,12 @@ export class TokenTrainer {
       rows.reading.dispose();
       disposeScored(scored);
     }
+  }
+
+  /** Replays were seen when they were fresh. */
+  #observe({ samples }: SampleBatch): void {
+    const fresh = samples.filter(({ weight }) => weight === undefined);
+    this.#state = { ...this.#state, recipe: this.#parts.recipe.observe(this.#state.recipe, rewardsOf(fresh)) };
   }
 
   #shareRows(grid: Grid, numbersOf: readonly number[]): StepRows {
@@ -181,10 +188,12 @@ export class TokenTrainer {
           rewards_BT,
           ...measured,
           ...weightsOf(grid, device),
+          ...greedyOf(grid, device),
           groupOf: grid.samples.map(({ group }) => group),
           trajectoryOf: grid.samples.map(({ trajectory }) => trajectory),
           turnOf: grid.samples.map(({ turn }) => turn),
           stateOf: grid.samples.map(({ stateKey }) => stateKey),
+          domainOf: grid.samples.map(({ domain = "" }) => domain),
           isTruncated: grid.samples.map(({ isTruncated }) => isTruncated),
           versions: { versions_BT, current: version },
         };
@@ -370,9 +379,13 @@ export class TokenTrainer {
     return gatherRows(ranks, trained, rows, joined, { columns: [grid.numColumns], device });
   }
 
-  /** Moves the recipe's controllers on by what was measured; without a finite number they stay as they are. */
+  /**
+   * Moves the recipe's controllers on by what was measured. Without a finite number they stay as they are, and so they do while only
+   * the critic learns: they would steer a policy that does not move.
+   */
   #advance(metrics: Metrics, numTrajectories: number): void {
-    const { recipe } = this.#parts;
+    const { recipe, critic } = this.#parts;
+    const isLearning = critic === null || this.#state.numUpdates > critic.warmupUpdates;
     const { klReward, entropy } = this.#state.recipe;
     const measured: { readonly [Name in keyof Measured]: Measured[Name] | undefined } = {
       ...(klReward && { referenceKl: metrics["score/reference_kl"] }),
@@ -383,7 +396,7 @@ export class TokenTrainer {
     this.#state = {
       ...this.#state,
       numSteps: this.#state.numSteps + 1,
-      recipe: isMeasured(measured) ? recipe.advance(this.#state.recipe, measured) : this.#state.recipe,
+      recipe: isLearning && isMeasured(measured) ? recipe.advance(this.#state.recipe, measured) : this.#state.recipe,
     };
   }
 }
@@ -410,10 +423,6 @@ function measureReference(
 
 type MeasuredRows = Pick<TokenBatch, "anchorLogprobs_BT" | "referenceLogprobs_BT" | "values_BT" | "bootstrapValues_B">;
 
-function countTrajectories({ samples }: SampleBatch): number {
-  return new Set(samples.map(({ trajectory }) => trajectory)).size;
-}
-
 function prefixed(prefix: string, values: Readonly<Record<string, Tensor>>): Readonly<Record<string, Tensor>> {
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [prefix + name, value]));
 }
@@ -423,12 +432,6 @@ function tdErrorsOf({ returns_BT, oldValues_BT, lossMask_BT }: ScoredBatch): Pic
   return tensorScope(() => ({
     tdErrors: maskedMean(returns_BT.sub(oldValues_BT).abs(), lossMask_BT, 1).toFloat32Array(),
   }));
-}
-
-/** The weight of each row, unless all weigh the same. */
-function weightsOf({ samples }: Grid, device: Device): Pick<TokenBatch, "rowWeights_B"> {
-  const weights = samples.map(({ weight = 1 }) => weight);
-  return weights.every((weight) => weight === 1) ? {} : { rowWeights_B: tensor(weights, { device }) };
 }
 
 /** How far the trainer's log-probs are from the sampler's: the health of the whole loop in one number. */

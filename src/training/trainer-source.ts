@@ -2,9 +2,9 @@
 import { buildRecipe, type RecipeChoice } from "../algorithms/recipes/table.ts";
 import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
 import { loadCausalLm } from "../models/causal-lm/load-causal-lm.ts";
+import { loadScoringStart } from "../models/causal-lm/load-scoring-model.ts";
 import { addLora, copyLora } from "../models/causal-lm/lora.ts";
 import { loadLora } from "../models/causal-lm/lora-files.ts";
-import { ValueHead } from "../models/causal-lm/value-head.ts";
 import { joinGroup, openStore } from "../torch/distributed/rendezvous.ts";
 import { withPrefix } from "../torch/optim/parameter-group.ts";
 import { Generator } from "../torch/random.ts";
@@ -59,6 +59,7 @@ interface LoraSource {
 }
 
 interface CriticSource {
+  /** A language model, or a reward model, whose head the values then start from. */
   readonly modelFolder: string;
   readonly optimizer: OptimizerOptions;
   readonly warmupUpdates: number;
@@ -73,15 +74,18 @@ export interface TrainerParts {
   readonly ranks: TrainerRanks | undefined;
 }
 
-export function loadPolicy({
-  modelFolder,
-  device,
-  dtype,
-  lora,
-  adapters,
-  seed,
-}: Pick<TrainerSource, "modelFolder" | "device" | "dtype" | "lora" | "adapters" | "seed">): CausalLm {
-  const model = loadCausalLm(modelFolder, { device, dtype });
+/** The model that is trained, with adapters where there are some. `model`: the weights, where they are loaded already. */
+export function loadPolicy(
+  {
+    modelFolder,
+    device,
+    dtype,
+    lora,
+    adapters,
+    seed,
+  }: Pick<TrainerSource, "modelFolder" | "device" | "dtype" | "lora" | "adapters" | "seed">,
+  model = loadCausalLm(modelFolder, { device, dtype }),
+): CausalLm {
   if (lora !== null && adapters !== undefined) loadLora(model, adapters);
   else if (lora !== null) {
     const generator = new Generator(seed);
@@ -132,8 +136,7 @@ function buildCritic(
   { modelFolder, optimizer, warmupUpdates }: CriticSource,
   place: { readonly device: string; readonly dtype: "float32" | "bfloat16" },
 ): TrainedCritic {
-  const model = loadCausalLm(modelFolder, place);
-  const head = new ValueHead(model.config.width, { device: place.device });
+  const { decoder: model, head } = loadScoringStart(modelFolder, place);
   return { model, head, optimizer: buildOptimizer(criticParameters({ model, head }), optimizer), warmupUpdates };
 }
 

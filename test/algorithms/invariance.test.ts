@@ -7,7 +7,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { readCorrectionMetrics } from "../../src/algorithms/corrections/correction-metrics.ts";
 import { addMetrics, readMetrics } from "../../src/algorithms/losses/loss-metrics.ts";
-import type { Recipe } from "../../src/algorithms/recipe-runner/recipe.ts";
+import type { Recipe, RecipeState } from "../../src/algorithms/recipe-runner/recipe.ts";
 import { type RecipeChoice, type RecipeName, recipes } from "../../src/algorithms/recipes/table.ts";
 import { globalDenominators } from "../../src/algorithms/reduce.ts";
 import type { Denominators } from "../../src/flow/batch-statistics.ts";
@@ -51,12 +51,14 @@ const bypass = {
   correction: { ...correction, convention: "verl", rejections: { token_k1: "0.5_2.0" } },
   bypass: {},
   entropy: { type: "fixed", coefficient: 0.01 },
+  truncatedPenalty: 0.3,
+  rewardNormalization: {},
 };
 const bypassReinforce = { ...bypass, bypass: { loss: "reinforce" } };
 
 /** What a recipe refuses in these settings, taken out. */
 const refused: Partial<Record<RecipeName, Record<string, unknown>>> = {
-  maxrl: { klReward: null, overlong: null },
+  maxrl: { klReward: null, overlong: null, truncatedPenalty: null, rewardNormalization: { isCentered: false } },
   "decoupled-ppo": { correction: { ...correction, importance: null }, bypass: null },
 };
 
@@ -103,6 +105,15 @@ test("denominators of the parts themselves give another gradient", () => {
   const local = run(recipe, scored, outputs, parts, { ...counted, tokensPerTrajectory });
   expect(largestDifference(local.gradient, whole.gradient)).toBeGreaterThan(1e-3);
 });
+
+/** A state that has seen rewards, so that they are scaled, and those of one domain otherwise than those of the other. */
+function stateOf(recipe: Recipe): RecipeState {
+  const rewards = [0, 1, 1].flatMap((reward) => [
+    { domain: "math", reward },
+    { domain: "code", reward: 1.5 * reward },
+  ]);
+  return recipe.observe(recipe.initialState, rewards);
+}
 
 /** A sequence is a row, so what is taken over sequences knows of forks; these are the same settings without it. */
 const tokenCorrection = {
@@ -154,11 +165,11 @@ const refusedOfTokens: typeof refused = {
 
 /** Compares a rollout with the same one forked, and returns the largest entry of its gradient. */
 function expectForkless(recipe: Recipe, rollout: RandomRollout, shuffle: number): number {
-  const scored = recipe.score(rollout.batch);
+  const scored = recipe.score(rollout.batch, stateOf(recipe));
   const rows = scored.groupOf.map((_, row) => row);
   const whole = run(recipe, scored, rollout.outputs, [rows], scored.denominators);
   const forked = fork(rollout, (place) => scramble(place, shuffle) % 2 === 0);
-  const forkedScore = recipe.score(forked.batch);
+  const forkedScore = recipe.score(forked.batch, stateOf(recipe));
   const { numSequences: _, ...counts } = scored.denominators;
   expect(forkedScore.denominators).toMatchObject(counts);
   expectSameMetrics(forkedScore, scored);
@@ -185,7 +196,7 @@ const rollouts = fc.record({
 
 /** Compares all ways to cut a rollout, and returns the largest entry of its gradient. */
 function expectInvariant(recipe: Recipe, rollout: RandomRollout, shuffle: number): number {
-  const scored = recipe.score(rollout.batch);
+  const scored = recipe.score(rollout.batch, stateOf(recipe));
   const B = scored.groupOf.length;
   const rows = Array.from({ length: B }, (_, row) => row);
   const order = shuffled(rows, shuffle);
@@ -199,7 +210,7 @@ function expectInvariant(recipe: Recipe, rollout: RandomRollout, shuffle: number
   }
 
   const moved = reorder(rollout, order);
-  const movedScore = recipe.score(moved.batch);
+  const movedScore = recipe.score(moved.batch, stateOf(recipe));
   const again = run(recipe, movedScore, moved.outputs, [rows], movedScore.denominators);
   expectSame({ ...again, gradient: restoreRows(again.gradient, order) }, whole);
   expectSameMetrics(movedScore, scored);

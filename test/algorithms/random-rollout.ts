@@ -78,6 +78,7 @@ export function randomRollout(
       stateOf: uniform_B()
         .toArray()
         .map((value) => (value < 0.5 ? "start" : "door")),
+      domainOf: trajectoryOf.map((trajectory) => (trajectory % 2 === 0 ? "math" : "code")),
     },
     outputs: {
       policyLogprobs_BT: leaf(spoil(anchor_BT.add(normal(0.25)))),
@@ -109,6 +110,7 @@ export function reorder({ batch, outputs }: RandomRollout, order: readonly numbe
       trajectoryOf: pickEach(batch.trajectoryOf),
       turnOf: pickEach(batch.turnOf),
       stateOf: pickEach(batch.stateOf),
+      domainOf: pickEach(batch.domainOf),
     },
     outputs: {
       policyLogprobs_BT: leaf(pick(outputs.policyLogprobs_BT)),
@@ -163,6 +165,7 @@ export function fork(
       trajectoryOf: pickEach(batch.trajectoryOf),
       turnOf: rows.map(({ turn }) => turn),
       stateOf: pickEach(batch.stateOf),
+      domainOf: pickEach(batch.domainOf),
       isTruncated: pickEach(batch.isTruncated),
       versions: { versions_BT: move(batch.versions.versions_BT), current: batch.versions.current },
     },

@@ -116,7 +116,7 @@ function Filters({ summary, filter }: { readonly summary: TrajectoriesAnswer | u
       ))}
       {choice("end", summary?.ends ?? [])}
       {choice("domain", summary?.domains ?? [])}
-      {choice("fate", ["delivered", "filtered", "failed"])}
+      {choice("fate", ["delivered", "baseline", "filtered", "failed"])}
       <a class="button" href={linkTo(route.value.path)}>
         Clear
       </a>

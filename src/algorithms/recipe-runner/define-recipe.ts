@@ -2,9 +2,11 @@
 import type { z } from "zod";
 import { parseOptions } from "../../errors/parse-options.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
+import type { Metrics } from "../../flow/metrics.ts";
 import { resolveCorrection } from "../corrections/correction-options.ts";
 import { updateKlController } from "../kl/controller.ts";
-import { updateEntropyController } from "../losses/entropy-controller.ts";
+import { entropyCoefficient, updateEntropyController } from "../losses/entropy-controller.ts";
+import { addRewards, rewardScale } from "../shaping/reward-moments.ts";
 import { checkOptions } from "./check-options.ts";
 import type { BatchInput, Measured, Recipe, RecipePieces, RecipeState } from "./recipe.ts";
 import { correctsInLoss, lossCorrectionMetrics, recipeLoss } from "./recipe-loss.ts";
@@ -52,7 +54,11 @@ function createRecipe(options: CommonOptions & { readonly type: string }, pieces
     loss: (microbatch, denominators) => recipeLoss(plan, microbatch, denominators),
     correctsInLoss: correctsInLoss(plan),
     correctionMetrics: (update) => lossCorrectionMetrics(plan, update),
+    observe: (state, rewards) =>
+      state.rewards === null ? state : { ...state, rewards: addRewards(state.rewards, rewards) },
     advance: advanceState,
+    resume: (saved) => resumeState(initialState, saved),
+    stateMetrics,
   };
 }
 
@@ -67,18 +73,20 @@ function correctsSampler({ correction, bypass, outliers }: CommonOptions, { poli
 }
 
 function needsOf(options: CommonOptions, pieces: RecipePieces): BatchInput[] {
-  const { bypass, correction, outliers, offPolicySequences, klLoss, klReward, staleness } = options;
+  const { bypass, correction, outliers, offPolicySequences, klLoss, klReward, staleness, rewardNormalization } =
+    options;
   // In bypass mode a mean over the batch, and masks made once, still need the trainer's own log-probs.
   const isAnchorRead = correction?.importance?.isSelfNormalized || outliers !== null || offPolicySequences !== null;
   return [
     ...(bypass === null || isAnchorRead ? (["anchorLogprobs_BT"] as const) : []),
     ...(klLoss !== null || klReward !== null ? (["referenceLogprobs_BT"] as const) : []),
     ...(staleness === null ? [] : (["versions"] as const)),
+    ...(rewardNormalization === null ? [] : (["domainOf"] as const)),
     ...(pieces.needs ?? []),
   ];
 }
 
-function startState({ klReward, entropy }: CommonOptions): RecipeState {
+function startState({ klReward, entropy, rewardNormalization }: CommonOptions): RecipeState {
   return {
     klReward:
       klReward &&
@@ -86,11 +94,39 @@ function startState({ klReward, entropy }: CommonOptions): RecipeState {
         ? { type: "fixed", coefficient: klReward.coefficient }
         : { type: "adaptive", coefficient: klReward.coefficient, ...klReward.adaptive }),
     entropy: entropy && (entropy.type === "fixed" ? entropy : { ...entropy, entropy: null }),
+    rewards: rewardNormalization && {},
+  };
+}
+
+/** Coefficients that have adapted, and moments, are what a run has learned; everything else is an option. */
+function resumeState(initial: RecipeState, saved: RecipeState): RecipeState {
+  const { klReward, entropy, rewards } = initial;
+  return {
+    klReward:
+      klReward?.type === "adaptive" && saved.klReward?.type === "adaptive"
+        ? { ...klReward, coefficient: saved.klReward.coefficient }
+        : klReward,
+    entropy:
+      entropy?.type === "adaptive" && saved.entropy?.type === "adaptive"
+        ? { ...entropy, coefficient: saved.entropy.coefficient, entropy: saved.entropy.entropy }
+        : entropy,
+    rewards: rewards && (saved.rewards ?? rewards),
+  };
+}
+
+function stateMetrics({ klReward, entropy, rewards }: RecipeState): Metrics {
+  const domains = Object.keys(rewards ?? {}).map((domain) => [domain, rewardScale(rewards ?? {}, domain)] as const);
+  return {
+    ...(klReward && { "score/kl_coefficient": klReward.coefficient }),
+    ...(entropy && { "score/entropy_coefficient": entropyCoefficient(entropy) }),
+    ...Object.fromEntries(domains.map(([domain, { mean }]) => [`score/reward_mean_${domain}`, mean])),
+    ...Object.fromEntries(domains.map(([domain, { deviation }]) => [`score/reward_std_${domain}`, deviation])),
   };
 }
 
 function advanceState(state: RecipeState, { referenceKl, entropy, numTrajectories }: Measured): RecipeState {
   return {
+    ...state,
     klReward:
       state.klReward && updateKlController(state.klReward, expectMeasured("referenceKl", referenceKl), numTrajectories),
     entropy: state.entropy && updateEntropyController(state.entropy, expectMeasured("entropy", entropy)),

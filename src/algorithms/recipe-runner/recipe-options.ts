@@ -128,6 +128,26 @@ export const commonOptions = {
     .nullable()
     .default(null)
     .describe("A penalty that grows as a trajectory nears the length limit (DAPO)."),
+  truncatedPenalty: z
+    .number()
+    .positive()
+    .nullable()
+    .default(null)
+    .describe(
+      "Subtract this from the reward of a trajectory that a limit cut short, such as a reply that has no end token.",
+    ),
+  rewardNormalization: z
+    .strictObject({
+      isCentered: z
+        .boolean()
+        .default(true)
+        .describe("Subtract the running mean. false: divide alone, which keeps the sign of rewards."),
+    })
+    .nullable()
+    .default(null)
+    .describe(
+      "Bring the rewards of trajectories to the scale of all rewards of their domain so far: minus the running mean, divided by the running standard deviation. Comes before penalties and rewardClip.",
+    ),
   rewardClip: z
     .number()
     .positive()

@@ -6,6 +6,7 @@
  */
 
 import type { CorrectionMetrics, Denominators } from "../../flow/batch-statistics.ts";
+import type { Metrics } from "../../flow/metrics.ts";
 import type { Microbatch, RecipeLoss, ScoredBatch, TokenBatch } from "../../flow/token-batch.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { KlController } from "../kl/controller.ts";
@@ -14,6 +15,7 @@ import type { LossOutput } from "../losses/loss-output.ts";
 import type { PolicyLossInputs } from "../losses/policy/policy-loss.ts";
 import type { ValueLossOptions } from "../losses/value-loss.ts";
 import type { Reduction } from "../reduce.ts";
+import type { EarnedReward, RewardMomentsByDomain } from "../shaping/reward-moments.ts";
 
 export interface Recipe {
   readonly type: string;
@@ -45,8 +47,16 @@ export interface Recipe {
    * them: extremes and spreads of parts do not add up. Empty for recipes that correct when they score.
    */
   readonly correctionMetrics: (update: Pick<Microbatch, "rows" | "policyLogprobs_BT">) => CorrectionMetrics;
+  /** The state with what new trajectories earned, for the batch that holds them and all after it. Call it before `score`. */
+  readonly observe: (state: RecipeState, rewards: readonly EarnedReward[]) => RecipeState;
   /** The state for the next rollout. */
   readonly advance: (state: RecipeState, measured: Measured) => RecipeState;
+  /**
+   * The state to go on with after a restart: what was learned on the way is kept, and options that have changed since hold from now on.
+   */
+  readonly resume: (saved: RecipeState) => RecipeState;
+  /** The coefficients and scales that a batch is scored with. */
+  readonly stateMetrics: (state: RecipeState) => Metrics;
 }
 
 export type BatchInput =
@@ -55,6 +65,7 @@ export type BatchInput =
   | "values_BT"
   | "bootstrapValues_B"
   | "greedyRewards_B"
+  | "domainOf"
   | "versions"
   | "stateOf";
 
@@ -62,6 +73,8 @@ export type BatchInput =
 export interface RecipeState {
   readonly klReward: KlController | null;
   readonly entropy: EntropyController | null;
+  /** What rewards are normalized by. */
+  readonly rewards: RewardMomentsByDomain | null;
 }
 
 /** Measurements that steer the controllers. */

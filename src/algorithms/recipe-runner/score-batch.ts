@@ -28,6 +28,7 @@ import { runsOf } from "../losses/policy/segment-clip.ts";
 import { maskedMean, maskedVariance } from "../masked.ts";
 import { globalDenominators } from "../reduce.ts";
 import { softOverlongPenalty } from "../shaping/overlong.ts";
+import { rewardScale } from "../shaping/reward-moments.ts";
 import { keepRows } from "../shaping/row-filter.ts";
 import { maskTruncated } from "../shaping/truncated-mask.ts";
 import { hasVariance } from "../shaping/zero-variance-filter.ts";
@@ -47,10 +48,11 @@ function score(plan: RecipePlan, batch: TokenBatch, state: RecipeState): ScoredB
   const joined = joinRows(batch);
   const rawRewards_M = sumRewards(joined.join(batch.rewards_BT));
   const masked_BT = maskRows(plan, batch, joined, rawRewards_M);
-  const shaped_BT = shapeRewards(plan, batch, joined);
+  const paid = normalizeRewards(plan, { batch, joined }, state);
+  const shaped_BT = shapeRewards(plan, paid, joined);
   const { rewards_BT, metrics: klMetrics } = penalize(plan, { batch, joined }, shaped_BT, masked_BT, state);
   const { weights_BT, lossMask_BT, meanWeight, metrics: correctionMetrics } = correct(plan, batch, masked_BT);
-  const estimate = estimateAdvantages(plan, { batch, joined }, rewards_BT, lossMask_BT);
+  const estimate = estimateAdvantages(plan, { batch: paid, joined }, rewards_BT, lossMask_BT);
   const advantages_BT = finishAdvantages(plan, estimate.advantages_BT, lossMask_BT);
   const kept_BT = dropSequences(plan, batch, advantages_BT, lossMask_BT);
   const anchorLogprobs_BT = anchorOf(plan, batch);
@@ -141,17 +143,53 @@ function maskRows({ options }: RecipePlan, batch: TokenBatch, joined: JoinedRows
   return mask_BT;
 }
 
-function shapeRewards({ options }: RecipePlan, { rewards_BT, lossMask_BT }: TokenBatch, joined: JoinedRows): Tensor {
-  const { overlong, rewardClip } = options;
+/**
+ * The rewards of each trajectory on the scale of its domain: what its turns earned divided by the deviation, and the mean taken off
+ * where its outcome is paid. A greedy baseline is brought to the same scale.
+ */
+function normalizeRewards({ options }: RecipePlan, { batch, joined }: Rows, state: RecipeState): TokenBatch {
+  const { rewardNormalization } = options;
+  const { rewards_BT, greedyRewards_B, domainOf, lossMask_BT } = batch;
+  const moments = state.rewards;
+  if (rewardNormalization === null || moments === null || domainOf === undefined) return batch;
+  const { dtype, device } = rewards_BT;
+  const scales = joined.lastOf(domainOf).map((domain) => rewardScale(moments, domain));
+  const numbers = (values: number[]) => tensor(values, { dtype, device });
+  const deviation_M = numbers(scales.map(({ deviation }) => deviation));
+  const shift_M = numbers(
+    scales.map(({ mean, deviation }) => (rewardNormalization.isCentered ? -mean / deviation : 0)),
+  );
+  const shift_BT = joined.split(toLastToken(shift_M, joined.join(lossMask_BT)));
+  const deviation_B = joined.spread(deviation_M);
+  return {
+    ...batch,
+    rewards_BT: rewards_BT.div(deviation_B.unsqueeze(1)).add(shift_BT),
+    ...(greedyRewards_B && { greedyRewards_B: greedyRewards_B.div(deviation_B).add(joined.spread(shift_M)) }),
+  };
+}
+
+function shapeRewards({ options }: RecipePlan, batch: TokenBatch, joined: JoinedRows): Tensor {
+  const { overlong, truncatedPenalty, rewardClip } = options;
+  const { rewards_BT, lossMask_BT } = batch;
   const { dtype, device } = rewards_BT;
   let shaped_BT = rewards_BT;
+  const addToLast = (values: number[], lossMask_MT: Tensor) => {
+    shaped_BT = shaped_BT.add(joined.split(toLastToken(tensor(values, { dtype, device }), lossMask_MT)));
+  };
   if (overlong !== null) {
     const lossMask_MT = joined.join(lossMask_BT);
-    const penalties = lossMask_MT
-      .sum(1)
-      .toArray()
-      .map((length) => softOverlongPenalty(length, overlong));
-    shaped_BT = shaped_BT.add(joined.split(toLastToken(tensor(penalties, { dtype, device }), lossMask_MT)));
+    const lengths = lossMask_MT.sum(1).toArray();
+    addToLast(
+      lengths.map((length) => softOverlongPenalty(length, overlong)),
+      lossMask_MT,
+    );
+  }
+  if (truncatedPenalty !== null) {
+    const isTruncated = joined.lastOf(batch.isTruncated);
+    addToLast(
+      isTruncated.map((isCut) => (isCut ? -truncatedPenalty : 0)),
+      joined.join(lossMask_BT),
+    );
   }
   return rewardClip === null ? shaped_BT : clip(shaped_BT, rewardClip);
 }
@@ -214,6 +252,7 @@ const MEANING: Readonly<Record<BatchInput, string>> = {
   values_BT: "the critic's value before each token",
   bootstrapValues_B: "the critic's value after the last token of truncated rows",
   greedyRewards_B: "the reward of the greedy reply to the prompt of each row",
+  domainOf: "the domain of each row's prompt",
   versions: "the version that sampled each token",
   stateOf: "the state that each row started from",
 };

@@ -16,10 +16,15 @@ const maxRlOptions = recipeOptions("maxrl", {
  * Mean over tokens, as in verl's recipes without a critic. Source: MaxRL, arXiv:2602.02710.
  */
 export const maxRl = defineRecipe(maxRlOptions, (options, path) => {
-  const penalty = options.klReward !== null ? "klReward" : options.overlong !== null ? "overlong" : null;
-  if (penalty !== null) {
+  const penalty = (["klReward", "overlong", "truncatedPenalty"] as const).find((key) => options[key] !== null);
+  if (penalty !== undefined) {
     throw contradiction(
       `${path}.${penalty} makes rewards negative, and maxrl divides by their mean. Use klLoss, or masksTruncated.`,
+    );
+  }
+  if (options.rewardNormalization?.isCentered) {
+    throw contradiction(
+      `${path}.rewardNormalization.isCentered makes rewards negative, and maxrl divides by their mean. Set it to false.`,
     );
   }
   return {

@@ -1,19 +1,12 @@
 /** Models to files, in the layout that Hugging Face and every other tool load. */
-
-import { mkdirSync, readdirSync, rmSync } from "node:fs";
-import { join } from "node:path";
-import { replaceFileSync } from "../../files/replace-file.ts";
-import { bytesOf } from "../../torch/dtype.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
-import { defaultMaxShardBytes, planShards } from "../formats/safetensors/plan-shards.ts";
-import { shardedIndexFileName, writeShardedIndex } from "../formats/safetensors/sharded-index.ts";
-import { writeSafetensors } from "../formats/safetensors/write-safetensors.ts";
-import { tensorSource } from "../formats/tensor-files.ts";
 import type { CausalLm } from "./causal-lm.ts";
-import { toHuggingFaceConfig } from "./config.ts";
+import { type CausalLmConfig, toHuggingFaceConfig } from "./config.ts";
 import { mergedWeights } from "./merged-weights.ts";
+import type { ValueHead } from "./value-head.ts";
 import { namedWeights } from "./weight-names.ts";
+import { writeModelFolder } from "./write-model-folder.ts";
 
 export interface SaveOptions {
   /** Files to write beside the weights, such as the tokenizer's. */
@@ -27,47 +20,46 @@ export interface SaveOptions {
  * Writes config.json, the weights and `files` to a folder, replacing a model that is there. To save adapters alone, use saveLora.
  */
 export function saveCausalLm(model: CausalLm, folder: string, options: SaveOptions = {}): void {
-  mkdirSync(folder, { recursive: true });
-  const written = tensorScope(() => writeWeights(model, folder, options));
-  removeOldWeights(folder, written);
-  const { dtype } = model.embedding;
-  const stored = dtype === "bfloat16" || dtype === "float16" ? dtype : "float32";
-  writeText(join(folder, "config.json"), toHuggingFaceConfig({ ...model.config, dtype: stored }));
-  for (const [name, bytes] of options.files ?? []) replaceFileSync(join(folder, name), (append) => append(bytes));
+  tensorScope(() => {
+    const values = options.isMerged ? mergedWeights(model) : ownWeights(model);
+    writeModelFolder(folder, values, toHuggingFaceConfig(storedConfig(model)), options);
+  });
 }
 
-/** The names of the files written. */
-function writeWeights(
+/**
+ * Writes a decoder with a head that gives one number, adapters merged in, as AutoModelForSequenceClassification loads it: one label,
+ * the head as `score.weight` and no output matrix. The head's bias has no place there and must be 0.
+ */
+export function saveSequenceClassifier(
   model: CausalLm,
+  head: ValueHead,
   folder: string,
-  { maxShardBytes = defaultMaxShardBytes, isMerged = false }: SaveOptions,
-): string[] {
-  const values = isMerged ? mergedWeights(model) : ownWeights(model);
-  const sizes = [...values].map(([name, value]) => ({ name, byteLength: value.numel * bytesOf(value.dtype) }));
-  const { shards, index } = planShards(sizes, maxShardBytes);
-  for (const { fileName, tensorNames } of shards) {
-    writeSafetensors(
-      join(folder, fileName),
-      tensorNames.map((name) => tensorSource(name, values.get(name)!)),
-    );
-  }
-  const shardNames = shards.map(({ fileName }) => fileName);
-  if (index === null) return shardNames;
-  writeShardedIndex(join(folder, shardedIndexFileName), index);
-  return [...shardNames, shardedIndexFileName];
+  options: Omit<SaveOptions, "isMerged"> = {},
+): void {
+  tensorScope(() => {
+    const decoder = [...mergedWeights(model)].filter(([name]) => name !== "lm_head.weight");
+    const values = new Map([...decoder, ["score.weight", head.weight.detach()]]);
+    writeModelFolder(folder, values, classifierConfig(storedConfig(model)), options);
+  });
+}
+
+function classifierConfig(config: CausalLmConfig): Record<string, unknown> {
+  const causal = toHuggingFaceConfig(config);
+  return {
+    ...causal,
+    architectures: [String((causal.architectures as string[])[0]).replace("ForCausalLM", "ForSequenceClassification")],
+    tie_word_embeddings: false,
+    num_labels: 1,
+    id2label: { 0: "score" },
+    label2id: { score: 0 },
+  };
+}
+
+function storedConfig(model: CausalLm): CausalLmConfig {
+  const { dtype } = model.embedding;
+  return { ...model.config, dtype: dtype === "bfloat16" || dtype === "float16" ? dtype : "float32" };
 }
 
 function ownWeights(model: CausalLm): ReadonlyMap<string, Tensor> {
   return new Map(namedWeights(model).map(({ name, parameter, viewOf }) => [name, viewOf(parameter.detach())]));
-}
-
-/** A model.safetensors left beside an index would be loaded instead of the shards. */
-function removeOldWeights(folder: string, written: readonly string[]): void {
-  const ours = /^model(-\d{5}-of-\d{5})?\.safetensors$/;
-  const isOld = (name: string) => (ours.test(name) || name === shardedIndexFileName) && !written.includes(name);
-  for (const name of readdirSync(folder).filter(isOld)) rmSync(join(folder, name));
-}
-
-function writeText(path: string, value: unknown): void {
-  replaceFileSync(path, (append) => append(new TextEncoder().encode(`${JSON.stringify(value, null, 2)}\n`)));
 }

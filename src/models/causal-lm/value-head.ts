@@ -13,6 +13,9 @@ import { resolveCheckpoint } from "../formats/resolve-checkpoint.ts";
 import { writeSafetensors } from "../formats/safetensors/write-safetensors.ts";
 import { MappedCheckpoint, tensorSource } from "../formats/tensor-files.ts";
 
+/** The file of a head beside the decoder it belongs to. */
+export const valueHeadFile = "value_head.safetensors";
+
 export interface ValueHeadOptions {
   readonly device?: Device;
   /** Draws the first weights from a normal with this `std`. Default zero: every value starts at 0. */
@@ -44,13 +47,13 @@ export function saveValueHead(head: ValueHead, folder: string): void {
   mkdirSync(folder, { recursive: true });
   tensorScope(() => {
     const sources = [...head.stateDict()].map(([name, value]) => tensorSource(`${prefix}${name}`, value));
-    writeSafetensors(join(folder, fileName), sources);
+    writeSafetensors(join(folder, valueHeadFile), sources);
   });
 }
 
 /** Reads value_head.safetensors into a head of the same width. */
 export function loadValueHead(head: ValueHead, folder: string): void {
-  const checkpoint = resolveCheckpoint(join(folder, fileName));
+  const checkpoint = resolveCheckpoint(join(folder, valueHeadFile));
   const mapped = new MappedCheckpoint(checkpoint);
   try {
     tensorScope(() => {
@@ -62,6 +65,5 @@ export function loadValueHead(head: ValueHead, folder: string): void {
   }
 }
 
-const fileName = "value_head.safetensors";
 const prefix = "value_head.";
 const linear = op("aten::linear");

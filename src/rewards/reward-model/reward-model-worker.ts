@@ -4,8 +4,11 @@ import { loadRewardModel } from "./load-reward-model.ts";
 import { createModelScorer } from "./model-scorer.ts";
 import type { RewardModelHost, RewardModelSource } from "./reward-model-host.ts";
 
-async function openModel({ path, device, dtype, ...batching }: RewardModelSource): Promise<RewardModelHost> {
-  return createModelScorer(await loadRewardModel(path, dtype === undefined ? { device } : { device, dtype }), batching);
+async function openModel({ path, device, dtype, ...options }: RewardModelSource): Promise<RewardModelHost> {
+  const model = await loadRewardModel(path, dtype === undefined ? { device } : { device, dtype });
+  // A score then does not depend on what else was asked for at the time, to the last bit: a run can be resumed exactly.
+  const batching = device === "cpu" ? { ...options, maxBatchTokens: 1 } : options;
+  return createModelScorer(model, batching);
 }
 
 await hostInThread(openModel);

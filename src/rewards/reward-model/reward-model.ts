@@ -1,8 +1,8 @@
 /**
  * A learned reward: the score that a reward model gives the last token of the rendered conversation.
  *
- * The model lives in a thread of its own, so that the event loop stays free while it computes; requests that come within a few
- * milliseconds share a forward pass. When the thread fails, every score after it fails with the reason.
+ * The model lives in a thread of its own, so that the event loop stays free while it computes; on a GPU, requests that come within a
+ * few milliseconds share a forward pass. It has a tokenizer and a chat template of its own: it reads messages, not the policy's tokens. When the thread fails, every score after it fails with the reason.
  */
 import { z } from "zod";
 import { RerollError } from "../../errors/reroll-error.ts";
@@ -18,7 +18,12 @@ const options = z.strictObject({
     .optional()
     .describe("Number format of the weights. Default: the one in config.json."),
   windowMs: z.number().nonnegative().default(5).describe("How long the first reply of a batch waits for others."),
-  maxBatchTokens: z.number().int().positive().default(16_384).describe("Maximum number of tokens in one batch."),
+  maxBatchTokens: z
+    .number()
+    .int()
+    .positive()
+    .default(16_384)
+    .describe("Maximum number of tokens in one batch. On the CPU every conversation is scored by itself."),
 });
 
 export const rewardModel: RewardDefinition<typeof options> = {

@@ -1,9 +1,8 @@
-import { onesLike } from "../../../torch/create.ts";
 import type { Tensor } from "../../../torch/tensor.ts";
 import { expectPositive, expectRange, expectRows } from "../../expect-batch.ts";
 import { zeroOutside } from "../../masked.ts";
-import { meanOver, shareOf } from "../loss-metrics.ts";
 import type { SequenceLoss } from "../loss-output.ts";
+import { pairMetrics } from "./pair-metrics.ts";
 
 /** Log-probabilities of whole replies, from `sequenceLogprobs`; row b of both sides answers the same prompt. */
 interface DpoInputs {
@@ -36,6 +35,9 @@ export type DpoOptions =
  * | ipo | (h - 1 / (2 beta))^2; give it log-probs per token | IPO (arXiv:2310.12036) |
  * | hinge | max(0, 1 - beta h) | SLiC (arXiv:2305.10425) |
  *
+ * With log-probs per token (`sequenceLogprobs` with `isPerToken`), sigmoid is length-normalized DPO: long replies weigh no more
+ * than short ones (Meng et al. 2024, arXiv:2405.14734, section 4). Its beta is larger by about the length of a reply.
+ *
  * Reduce with the loss mask of the chosen replies: the batch loss is the mean over pairs. Pairs with NaN or infinite
  * log-probs have loss 0 and gradient 0, and are counted in `preference/nonfinite_fraction`.
  */
@@ -55,13 +57,7 @@ export function dpoLoss({ chosen, rejected }: DpoInputs, options: DpoOptions): S
   return {
     level: "sequence",
     loss_B: zeroOutside(pairLoss(margin_B, options), live_B),
-    metrics: {
-      "preference/accuracy": shareOf(live_B, margin_B.gt(0), margin_B),
-      "preference/margin": meanOver(live_B, margin_B.mul(options.beta)),
-      "preference/chosen_reward": meanOver(live_B, chosenGain_B.mul(options.beta)),
-      "preference/rejected_reward": meanOver(live_B, rejectedGain_B.mul(options.beta)),
-      "preference/nonfinite_fraction": shareOf(onesLike(live_B), live_B.logicalNot(), margin_B),
-    },
+    metrics: pairMetrics(live_B, chosenGain_B.mul(options.beta), rejectedGain_B.mul(options.beta)),
   };
 }
 

@@ -1,0 +1,53 @@
+/** A folder in the layout that Hugging Face and every other tool load: config.json, safetensors, and files beside them. */
+import { mkdirSync, readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { replaceFileSync } from "../../files/replace-file.ts";
+import { bytesOf } from "../../torch/dtype.ts";
+import type { Tensor } from "../../torch/tensor.ts";
+import { defaultMaxShardBytes, planShards } from "../formats/safetensors/plan-shards.ts";
+import { shardedIndexFileName, writeShardedIndex } from "../formats/safetensors/sharded-index.ts";
+import { writeSafetensors } from "../formats/safetensors/write-safetensors.ts";
+import { tensorSource } from "../formats/tensor-files.ts";
+
+interface FolderOptions {
+  /** Files to write beside the weights, such as the tokenizer's. */
+  readonly files?: ReadonlyMap<string, Uint8Array>;
+  readonly maxShardBytes?: number;
+}
+
+/** Writes weights by name, `config` as config.json, and `files`, replacing a model that is there. */
+export function writeModelFolder(
+  folder: string,
+  weights: ReadonlyMap<string, Tensor>,
+  config: Readonly<Record<string, unknown>>,
+  { files = new Map(), maxShardBytes = defaultMaxShardBytes }: FolderOptions,
+): void {
+  mkdirSync(folder, { recursive: true });
+  removeOldWeights(folder, writeWeights(folder, weights, maxShardBytes));
+  const text = new TextEncoder().encode(`${JSON.stringify(config, null, 2)}\n`);
+  replaceFileSync(join(folder, "config.json"), (append) => append(text));
+  for (const [name, bytes] of files) replaceFileSync(join(folder, name), (append) => append(bytes));
+}
+
+/** The names of the files written. */
+function writeWeights(folder: string, weights: ReadonlyMap<string, Tensor>, maxShardBytes: number): string[] {
+  const sizes = [...weights].map(([name, value]) => ({ name, byteLength: value.numel * bytesOf(value.dtype) }));
+  const { shards, index } = planShards(sizes, maxShardBytes);
+  for (const { fileName, tensorNames } of shards) {
+    writeSafetensors(
+      join(folder, fileName),
+      tensorNames.map((name) => tensorSource(name, weights.get(name)!)),
+    );
+  }
+  const shardNames = shards.map(({ fileName }) => fileName);
+  if (index === null) return shardNames;
+  writeShardedIndex(join(folder, shardedIndexFileName), index);
+  return [...shardNames, shardedIndexFileName];
+}
+
+/** A model.safetensors left beside an index would be loaded instead of the shards. */
+function removeOldWeights(folder: string, written: readonly string[]): void {
+  const ours = /^model(-\d{5}-of-\d{5})?\.safetensors$/;
+  const isOld = (name: string) => (ours.test(name) || name === shardedIndexFileName) && !written.includes(name);
+  for (const name of readdirSync(folder).filter(isOld)) rmSync(join(folder, name));
+}

@@ -1,0 +1,20 @@
+/** How the rows of an objective become examples. */
+import type { ChatFormat } from "../../chat/conversation.ts";
+import type { PlacedRow } from "../../data/data-row.ts";
+import type { TuningExample } from "../../flow/tuning-example.ts";
+
+export interface ExampleReader {
+  /** The names that `data.fields` may give columns for. */
+  readonly fields: readonly string[];
+  /** Turns a row into examples, usually one. Rejects with `DATA_INVALID` where that cannot be: see `rowError`. */
+  readonly read: (row: PlacedRow, parts: ReaderParts) => Promise<readonly TuningExample[]>;
+  /** Adds what takes several rows to know, once all are read and fit the context. Absent: nothing. */
+  readonly complete?: (examples: readonly TuningExample[], contextLength: number) => readonly TuningExample[];
+}
+
+/** What all rows of a run are read with. */
+export interface ReaderParts {
+  readonly format: ChatFormat;
+  /** Columns in place of the usual ones. */
+  readonly fields: Readonly<Record<string, string>>;
+}
