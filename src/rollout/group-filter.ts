@@ -1,14 +1,18 @@
 /** Filters that decide which groups are worth training on: null keeps a group, a text is the reason to drop it. */
+import { splitPlayers } from "../flow/split-players.ts";
 import type { TrajectoryGroup } from "../flow/trajectory.ts";
 
 export type GroupFilter = (group: TrajectoryGroup) => string | null;
 
 /** Drops groups whose rewards do not differ: their group-relative advantage is zero everywhere (dynamic sampling, DAPO). */
-export const dropEqualRewards: GroupFilter = ({ trajectories }) => {
-  const [first] = trajectories;
-  const isEqual = trajectories.every(({ reward }) => reward.total === first?.reward.total);
-  return isEqual ? "equal-rewards" : null;
-};
+export const dropEqualRewards: GroupFilter = (group) => (hasEqualRewards(group) ? "equal-rewards" : null);
+
+/** Whether the rewards of a group do not differ, for any of its players. */
+export function hasEqualRewards(group: TrajectoryGroup): boolean {
+  return splitPlayers([group]).every(({ trajectories }) =>
+    trajectories.every(({ reward }) => reward.total === trajectories[0]!.reward.total),
+  );
+}
 
 /** Keeps groups whose mean reward lies in a band: neither too hard nor too easy. Bounds are included. */
 export function keepDifficulty(low: number, high: number): GroupFilter {

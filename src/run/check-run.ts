@@ -9,6 +9,7 @@ import { buildEnv } from "../envs/catalog.ts";
 import { didYouMean } from "../errors/nearest-name.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { weightsOf } from "../experience/replay-priority.ts";
+import { trainedPlayers } from "./player-options.ts";
 import type { RunConfig } from "./run-config.ts";
 import { MAX_UNCORRECTED, stalenessBounds } from "./staleness-bound.ts";
 
@@ -41,6 +42,14 @@ const CHECKS: readonly Check[] = [
     model.dtype === "bfloat16" && device === "cpu"
       ? 'model.dtype is "bfloat16" on the CPU, where most operators are slower in it or missing. Set model.dtype to "float32" or "auto".'
       : null,
+  ({ agent, players }) => {
+    const names = Object.keys(players);
+    if (names.length === 0) return null;
+    if (agent === null)
+      return `players are those of an agent, and agent is not set: got ${names.join(", ")}. Set agent to a function, or leave players out.`;
+    if (trainedPlayers(players).length > 0) return null;
+    return `players has nobody to train: got ${names.join(", ")}. Set the type of at least one to "trained".`;
+  },
   ({ data, envs }) => (data === null ? checkOwnPrompts(envs) : checkSource(data, envs, "data")),
   ({ validation, data, envs }) => {
     if (validation === null) return null;
