@@ -44,7 +44,7 @@ interface AgentServer {
 }
 
 /** A player of an episode with several. */
-export interface AgentPlayer extends AgentServer {
+interface AgentPlayer extends AgentServer {
   /** Whether its turns are trained on. */
   readonly isTrained: boolean;
 }
