@@ -51,6 +51,7 @@ export async function openAgent(config: RunConfig, runAgent: RunAgent, parts: Ag
           samplingOverrides: { temperature, maxTokens },
           samplingFilters: { topK, topP, minP },
           sessions: { maxTurns },
+          acceptsAnyModel: true,
           onOverruled,
         });
         return [temperature, { server, url: await server.listen() }] as const;
