@@ -40,7 +40,7 @@ export { combineRewards } from "./rewards/combine-rewards.ts";
 export type { Reward, RewardInput, RewardScore } from "./rewards/reward.ts";
 export { routeByDomain } from "./rewards/route-by-domain.ts";
 export { createScorer, type RewardOutcome } from "./rewards/score-all.ts";
-export type { AgentCall, RunAgent } from "./rollout/agent-episode.ts";
+export type { AgentCall, AgentEndpoint, AgentScore, RunAgent } from "./rollout/agent-call.ts";
 export { defineRun, type RunFile } from "./run/define-run.ts";
 export { createJavaScriptSandbox } from "./sandbox/javascript-sandbox.ts";
 export { checkSandbox, createPythonSandbox } from "./sandbox/python-sandbox.ts";

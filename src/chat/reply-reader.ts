@@ -10,7 +10,7 @@ import type { RecordedReply, VisibleReply } from "./reply-index.ts";
 import { StopTextCutter } from "./stop-text-cutter.ts";
 import { IncrementalDecoder } from "./tokenizer/incremental-decoder.ts";
 import type { Tokenizer } from "./tokenizer/tokenizer.ts";
-import { type ReplyPart, type ToolCall, ToolCallReader } from "./tool-calls.ts";
+import { addPart, type ReplyPart, type ToolCall, ToolCallReader } from "./tool-calls.ts";
 
 interface ReplyReaderOptions {
   readonly tokenizer: Tokenizer;
@@ -18,6 +18,12 @@ interface ReplyReaderOptions {
   readonly stopStrings: readonly string[];
   /** Absent when tool calls are text like any other. */
   readonly newCallId?: () => string;
+}
+
+/** What a client sees of a reply: its text and its calls apart, and both in the order they came. */
+export interface ReadReply extends VisibleReply {
+  readonly toolCalls: readonly ToolCall[];
+  readonly parts: readonly ReplyPart[];
 }
 
 type WrittenReply = Pick<RecordedReply, "text" | "endText" | "tokenIds" | "callIds">;
@@ -30,6 +36,7 @@ export class ReplyReader {
   readonly #toolCalls: ToolCallReader | undefined;
   #content = "";
   readonly #calls: ToolCall[] = [];
+  readonly #parts: ReplyPart[] = [];
 
   constructor({ tokenizer, stopIds, stopStrings, newCallId }: ReplyReaderOptions) {
     this.#tokenizer = tokenizer;
@@ -51,8 +58,8 @@ export class ReplyReader {
   }
 
   /** The content that the client has seen so far. */
-  get visible(): VisibleReply & { readonly toolCalls: readonly ToolCall[] } {
-    return { content: this.#content, toolCalls: this.#calls };
+  get visible(): ReadReply {
+    return { content: this.#content, toolCalls: this.#calls, parts: this.#parts };
   }
 
   #take(text: string): readonly ReplyPart[] {
@@ -64,6 +71,7 @@ export class ReplyReader {
     for (const part of parts) {
       if (part.kind === "text") this.#content += part.text;
       else this.#calls.push(part.call);
+      addPart(this.#parts, part);
     }
     return parts;
   }

@@ -17,6 +17,14 @@ export type ReplyPart =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "tool-call"; readonly index: number; readonly call: ToolCall };
 
+/** Adds a part. Texts that follow each other become one. */
+export function addPart(parts: ReplyPart[], part: ReplyPart): void {
+  const last = parts.at(-1);
+  if (part.kind === "text" && last?.kind === "text")
+    parts[parts.length - 1] = { kind: "text", text: last.text + part.text };
+  else parts.push(part);
+}
+
 const OPEN = "<tool_call>";
 const CLOSE = "</tool_call>";
 

@@ -47,6 +47,8 @@ export interface Turn {
   readonly replyText: string;
   /** The messages that this turn answered, which are new since the last turn. */
   readonly messages: readonly ChatMessage[];
+  /** Who played it, in an episode with several players. Its turns are one trajectory when it is trained on. */
+  readonly player?: string;
   /** Why the reply ended. */
   readonly finish: "stop" | "length" | "aborted" | "failed";
   /** The environment's reward for this turn. */
@@ -80,6 +82,8 @@ export interface TrajectoryReward {
   readonly score: number;
   /** The parts of the score by the name of the reward. */
   readonly parts: Readonly<Record<string, number>>;
+  /** In an episode with several players, what each of those that are trained earned. The total is their mean. */
+  readonly players?: Readonly<Record<string, number>>;
 }
 
 export interface TrajectoryTimings {

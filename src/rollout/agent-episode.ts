@@ -3,23 +3,25 @@
  * write is trained on.
  *
  * In: a prompt. Out: a trajectory with the very tokens that the server drew for the agent's session; replies whose
- * history the agent rewrote are forked samples. Never rejects for what the agent, the engine or the reward do: that is
- * in `end`.
+ * history the agent rewrote are forked samples. An agent may play several players, each with a session and a reward of its
+ * own: the turns of those that are trained are in the trajectory, those of the others are not kept. Never rejects for
+ * what the agent, the engine or the reward do: that is in `end`.
  *
  * Waits for: the agent, up to `episodeMs`. Given up on, its signal is aborted and its next call is refused. The server
  * samples as the agent asks; `samplingOverrides` of the server have the last word, as on the temperature in training. Held
  * rollouts do not stop an agent.
  */
 import type { ChatFormat } from "../chat/conversation.ts";
-import type { ErrorCode } from "../errors/error-codes.ts";
+import { didYouMean } from "../errors/nearest-name.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Clock } from "../flow/clock.ts";
 import type { Prompt } from "../flow/prompt.ts";
-import { isSoundReward, SOUND_REWARD } from "../flow/sound-numbers.ts";
+import { copyNumbers } from "../flow/sound-numbers.ts";
 import type { Trajectory, TrajectoryEnd, TrajectoryReward, Turn } from "../flow/trajectory.ts";
 import { SESSION_HEADER } from "../generation/server/session-id.ts";
 import type { FinishedSession } from "../generation/server/session-record.ts";
 import type { Sessions } from "../generation/server/sessions.ts";
+import type { AgentEndpoint, RunAgent } from "./agent-call.ts";
 import { agentTurns, lastTurn } from "./agent-turns.ts";
 import { expectOutcome } from "./check-answers.ts";
 import {
@@ -30,40 +32,29 @@ import {
   promptTooLong,
   type RunEpisode,
 } from "./episode.ts";
-import { type Attempt, attempt, OVER } from "./failure-policy.ts";
+import { type Attempt, attempt, OVER, settled, type Wait } from "./failure-policy.ts";
+import { type ReadScore, readScore } from "./read-score.ts";
 
-/**
- * The agent: any code that calls an OpenAI-compatible endpoint. Resolves with its reward, or with undefined where the
- * reward is posted to `rewardURL` or given by `score`.
- */
-export type RunAgent = (prompt: Prompt, call: AgentCall) => Promise<number | undefined>;
-
-/** What an agent is given for one episode. */
-export interface AgentCall {
-  /**
-   * For the client of the `openai` package, the AI SDK and the like. It names the session, so nothing else has to be
-   * set.
-   */
-  readonly baseURL: string;
-  /** Any text where the server needs none: clients insist on one. */
-  readonly apiKey: string;
-  readonly sessionId: string;
-  /** Name the session too, for agents that use the server's plain base URL. */
-  readonly headers: Readonly<Record<string, string>>;
-  /** Takes POST { reward, metadata }; numbers in the metadata become metrics of the trajectory. */
-  readonly rewardURL: string;
-  /** For whatever the agent draws, and to pass on as `seed` where samples should be repeatable. */
-  readonly seed: number;
-  /** Aborted when the episode is over, for whatever reason. */
-  readonly signal: AbortSignal;
-}
-
-export interface AgentEpisodeParts {
+/** Where calls of the agent go. */
+interface AgentServer {
   /** A server in this process: its record of the session is the trajectory. */
   readonly server: { readonly sessions: Sessions };
   /** Where it listens, without /v1: what `listen` gave. */
   readonly url: string;
+}
+
+/** A player of an episode with several. */
+interface AgentPlayer extends AgentServer {
+  /** Whether its turns are trained on. */
+  readonly isTrained: boolean;
+}
+
+export interface AgentEpisodeParts extends AgentServer {
+  /** The players by name, at least one of them trained. Absent: the agent plays alone, and is trained. */
+  readonly players?: Readonly<Record<string, AgentPlayer>>;
   readonly apiKey?: string;
+  /** The name of the model, for the agent to pass on. Default: "policy". */
+  readonly modelName?: string;
   readonly runAgent: RunAgent;
   /** Scores episodes that have no reward from the agent. */
   readonly score?: EpisodeParts["score"];
@@ -80,32 +71,58 @@ export function createAgentEpisodes(parts: AgentEpisodeParts): RunEpisode {
   return (task, control) => new AgentEpisode(parts, task, control).run();
 }
 
+/** A player with its session. */
+interface Seat extends AgentPlayer {
+  readonly name: string;
+  readonly sessionId: string;
+  /** On the clock of its server. */
+  readonly startedMs: number;
+}
+
+/** What a trained player did. Its session is undefined where it made no call. */
+interface Play {
+  readonly name: string;
+  readonly session: FinishedSession | undefined;
+  readonly turns: readonly Turn[];
+}
+
+type Failure = TrajectoryEnd & { readonly kind: "failed" };
+
+/** What an agent that plays alone is called. */
+const ALONE = "agent";
+
 class AgentEpisode {
   readonly #parts: AgentEpisodeParts;
   readonly #task: EpisodeTask;
   readonly #control: EpisodeControl;
   readonly #stop = new AbortController();
-  readonly #sessionId: string;
+  readonly #seats: readonly Seat[];
 
   constructor(parts: AgentEpisodeParts, task: EpisodeTask, control: EpisodeControl) {
     this.#parts = parts;
     this.#task = task;
     this.#control = control;
-    this.#sessionId = `${task.id}:${parts.newId()}`;
+    const { server, url, players = { [ALONE]: { server, url, isTrained: true } } } = parts;
+    const id = `${task.id}:${parts.newId()}`;
+    this.#seats = Object.entries(players).map(([name, player]) => ({
+      ...player,
+      name,
+      sessionId: parts.players === undefined ? id : `${id}:${name}`,
+      startedMs: player.server.sessions.nowMs,
+    }));
   }
 
   async run(): Promise<Trajectory> {
-    const { clock, server, format } = this.#parts;
+    const { clock } = this.#parts;
     const { queuedMs, ...task } = this.#task;
     const startedMs = clock();
-    const sessionStartedMs = server.sessions.nowMs;
     const agent = await this.#runAgent();
     this.#stop.abort(OVER);
-    const session = server.sessions.take(this.#sessionId);
-    const turns = session === undefined ? [] : agentTurns(session, format, sessionStartedMs);
-    const played = this.#endOf(agent, session);
+    const plays = this.#takePlays();
+    const turns = plays.flatMap((play) => play.turns);
+    const played = this.#endOf(agent, plays);
     const scoredMs = clock();
-    const { end, reward } = await this.#score(played, agent, session, turns);
+    const { end, reward } = await this.#score(played, agent, plays);
     const endedMs = clock();
     const generateMs = turns.reduce((sum, turn) => sum + turn.generateMs, 0);
     const rewardMs = endedMs - scoredMs;
@@ -117,39 +134,62 @@ class AgentEpisode {
       turns,
       end,
       reward,
-      metrics: numbersOf(session),
+      metrics: { ...postedMetrics(plays), ...(agent.kind === "done" && agent.value.metrics) },
       timings: { startedMs, queuedMs, generateMs, envMs, rewardMs, totalMs },
     };
   }
 
-  #runAgent(): Promise<Attempt<number | undefined>> {
-    const { runAgent, url, apiKey = "none", limits } = this.#parts;
+  async #runAgent(): Promise<Attempt<ReadScore>> {
+    const { runAgent, limits } = this.#parts;
     const { prompt, seed } = this.#task;
-    const sessionId = this.#sessionId;
-    this.#control.onStage?.("environment");
+    const { signal, onStage } = this.#control;
+    onStage?.("environment");
     const name = `The agent of "${prompt.domain}"`;
-    return attempt(
-      { stage: "environment", name, timeoutMs: limits.episodeMs, signal: this.#control.signal, stop: this.#stop },
-      async (signal) =>
-        runAgent(structuredClone(prompt), {
-          baseURL: `${url}/sessions/${sessionId}/v1`,
-          apiKey,
-          sessionId,
-          headers: { [SESSION_HEADER]: sessionId },
-          rewardURL: `${url}/v1/sessions/${sessionId}/reward`,
-          seed,
-          signal,
-        }),
+    const endpoints = new Map(this.#seats.map((seat) => [seat.name, this.#endpointOf(seat)]));
+    const player = (asked: string) => endpoints.get(asked) ?? unknownPlayer(asked, this.#parts.players);
+    const [first] = endpoints.values();
+    const answer = await attempt(
+      { stage: "environment", name, timeoutMs: limits.episodeMs, signal, stop: this.#stop },
+      async (stop) => runAgent(structuredClone(prompt), { ...first!, player, seed, signal: stop }),
     );
+    if (answer.kind !== "done") return answer;
+    return settled({ stage: "reward", name, signal }, () => readScore(answer.value, [...endpoints.keys()]));
   }
 
-  #endOf(agent: Attempt<number | undefined>, session: FinishedSession | undefined): TrajectoryEnd {
+  #endpointOf({ url, sessionId }: Seat): AgentEndpoint {
+    const { apiKey = "none", modelName = "policy" } = this.#parts;
+    return {
+      baseURL: `${url}/sessions/${sessionId}/v1`,
+      apiKey,
+      model: modelName,
+      sessionId,
+      headers: { [SESSION_HEADER]: sessionId },
+      rewardURL: `${url}/v1/sessions/${sessionId}/reward`,
+    };
+  }
+
+  /** Ends all sessions, and gives what the trained players did. */
+  #takePlays(): readonly Play[] {
+    const { players, format } = this.#parts;
+    return this.#seats.flatMap(({ name, isTrained, server, sessionId, startedMs }) => {
+      const session = server.sessions.take(sessionId);
+      if (!isTrained) return [];
+      const turns = session === undefined ? [] : agentTurns(session, format, startedMs);
+      return [
+        { name, session, turns: players === undefined ? turns : turns.map((turn) => ({ ...turn, player: name })) },
+      ];
+    });
+  }
+
+  #endOf(agent: Attempt<ReadScore>, plays: readonly Play[]): TrajectoryEnd {
     if (agent.kind === "aborted") return agent;
-    const last = session && lastTurn(session);
-    const refused = session?.refused ?? null;
-    if (last === undefined && refused === "context") return promptTooLong(this.#task.prompt);
-    if (agent.kind === "failed" && !this.#isScoredLate(agent.error, session)) return blame(agent, session);
-    if (last === undefined) return { kind: "failed", stage: "environment", error: silentAgent(this.#task.prompt) };
+    const { prompt } = this.#task;
+    const sessions = plays.flatMap(({ session }) => session ?? []);
+    const last = lastTurn(sessions);
+    const refused = sessions.find((session) => session.refused !== null)?.refused ?? null;
+    if (last === undefined && refused === "context") return promptTooLong(prompt);
+    if (agent.kind === "failed" && !this.#isScoredLate(agent, plays)) return blame(agent, sessions);
+    if (last === undefined) return failure("environment", silentAgent(prompt));
     if (refused !== null) return { kind: "truncated", limit: refused };
     if (agent.kind === "failed") return { kind: "truncated", limit: "wall-clock" };
     if (last.finish.kind !== "length") return { kind: "completed" };
@@ -157,39 +197,44 @@ class AgentEpisode {
   }
 
   /** Out of time, turns or context, but what it did until then can be scored. */
-  #isScoredLate({ code, details }: RerollError, session: FinishedSession | undefined): boolean {
-    const isOutOfTime = code === "TIMEOUT" && details.timeoutMs !== undefined;
-    const isOut = isOutOfTime || (session !== undefined && session.refused !== null);
-    return isOut && (this.#parts.score !== undefined || session?.end.kind === "rewarded");
+  #isScoredLate({ stage, error }: Failure, plays: readonly Play[]): boolean {
+    if (stage === "reward") return false;
+    const isOutOfTime = error.code === "TIMEOUT" && error.details.timeoutMs !== undefined;
+    const isOut = isOutOfTime || plays.some(({ session }) => session !== undefined && session.refused !== null);
+    return isOut && (this.#parts.score !== undefined || plays.every(({ session }) => session?.end.kind === "rewarded"));
   }
 
+  /** The reward of every player. That of the trajectory is their mean. */
   async #score(
     end: TrajectoryEnd,
-    agent: Attempt<number | undefined>,
-    session: FinishedSession | undefined,
-    turns: readonly Turn[],
+    agent: Attempt<ReadScore>,
+    plays: readonly Play[],
   ): Promise<{ readonly end: TrajectoryEnd; readonly reward: TrajectoryReward }> {
     const none = { total: 0, score: 0, parts: {} };
     if (end.kind === "failed" || end.kind === "aborted") return { end, reward: none };
-    const returned = agent.kind === "done" ? agent.value : undefined;
-    const posted = session?.end.kind === "rewarded" ? session.end.reward : undefined;
-    const given = returned ?? posted;
-    if (given !== undefined) {
-      if (isSoundReward(given)) return { end, reward: { total: given, score: given, parts: {} } };
-      return { end: rewardFailure("INVALID_REWARD", `The agent returned the reward ${given}`), reward: none };
+    const returned = agent.kind === "done" ? agent.value.rewards : new Map<string, number>();
+    const rewards: Record<string, number> = {};
+    let parts: Readonly<Record<string, number>> = {};
+    for (const play of plays) {
+      const { name, session } = play;
+      const given = returned.get(name) ?? (session?.end.kind === "rewarded" ? session.end.reward : undefined);
+      const scored =
+        given === undefined
+          ? await this.#callScore(end, play)
+          : { kind: "done" as const, value: { score: given, parts: {} } };
+      if (scored.kind !== "done") return { end: scored, reward: none };
+      rewards[name] = scored.value.score;
+      parts = { ...parts, ...scored.value.parts };
     }
-    const scored = await this.#callScore(end, turns);
-    if (scored.kind !== "done") return { end: scored, reward: none };
-    const { value: outcome } = scored;
-    if (outcome.kind === "failed") {
-      return { end: { kind: "failed", stage: "reward", error: outcome.error }, reward: none };
-    }
-    return { end, reward: { total: outcome.score, score: outcome.score, parts: outcome.parts } };
+    const all = Object.values(rewards);
+    const total = all.reduce((sum, reward) => sum + reward, 0) / all.length;
+    if (this.#parts.players === undefined) return { end, reward: { total, score: total, parts } };
+    return { end, reward: { total, score: total, parts: { ...parts, ...rewards }, players: rewards } };
   }
 
-  async #callScore(end: TrajectoryEnd, turns: readonly Turn[]) {
-    const { score, limits } = this.#parts;
-    if (score === undefined) return rewardFailure("REWARD_MISSING", "The agent gave no reward");
+  async #callScore(end: TrajectoryEnd, { name, turns }: Play) {
+    const { score, limits, players } = this.#parts;
+    if (score === undefined) return failure("reward", noReward(players === undefined ? undefined : name));
     const { prompt } = this.#task;
     const input = {
       prompt,
@@ -200,29 +245,43 @@ class AgentEpisode {
     };
     this.#control.onStage?.("scoring");
     const { signal } = this.#control;
-    const name = `Reward of "${prompt.domain}"`;
-    const wait = { stage: "reward", name, timeoutMs: limits.rewardMs, signal, stop: new AbortController() } as const;
-    return attempt(wait, (stop) => score(input, stop), expectOutcome);
+    const stop = new AbortController();
+    const wait: Wait = {
+      stage: "reward",
+      name: `Reward of "${prompt.domain}"`,
+      timeoutMs: limits.rewardMs,
+      signal,
+      stop,
+    };
+    const scored = await attempt(wait, (aborted) => score(input, aborted), expectOutcome);
+    if (scored.kind !== "done") return scored;
+    if (scored.value.kind === "failed") return failure("reward", scored.value.error);
+    return { kind: "done" as const, value: scored.value };
   }
 }
 
-/** An agent that fails after the engine did is not to blame. */
-function blame(
-  failure: Attempt<unknown> & { kind: "failed" },
-  session: FinishedSession | undefined,
-): TrajectoryEnd & { kind: "failed" } {
-  for (const { finish } of session?.brokenTurns ?? []) {
-    if (finish.kind === "failed") return { kind: "failed", stage: "generation", error: finish.error };
+/** An agent that fails after the engine did is not to blame; one that a limit stopped is told how to be scored all the same. */
+function blame(agent: Failure, sessions: readonly FinishedSession[]): Failure {
+  for (const { finish } of sessions.flatMap(({ brokenTurns }) => brokenTurns)) {
+    if (finish.kind === "failed") return failure("generation", finish.error);
   }
-  return failure;
+  const limit = sessions.find(({ refused }) => refused !== null)?.refused ?? null;
+  if (limit === null) return agent;
+  const { error } = agent;
+  const key = limit === "turns" ? "rollout.maxTurns" : "rollout.contextLength";
+  const message = `${error.message} It ran into ${key} and gave no reward. Catch the error and return one, score with rewards in the run file, or raise ${key}.`;
+  return failure("environment", new RerollError(error.code, message, error.details, { cause: error }));
 }
 
-function numbersOf(session: FinishedSession | undefined): Readonly<Record<string, number>> {
-  if (session?.end.kind !== "rewarded") return {};
-  const entries = Object.entries(session.end.metadata);
-  return Object.fromEntries(
-    entries.filter((entry): entry is [string, number] => typeof entry[1] === "number" && Number.isFinite(entry[1])),
-  );
+/** Numbers that were posted along with rewards. */
+function postedMetrics(plays: readonly Play[]): Readonly<Record<string, number>> {
+  const posted = plays.flatMap(({ session }) => (session?.end.kind === "rewarded" ? [session.end.metadata] : []));
+  const entries = posted.flatMap((metadata) => Object.entries(metadata));
+  return copyNumbers(Object.fromEntries(entries.filter(([, value]) => Number.isFinite(value)))) ?? {};
+}
+
+function failure(stage: Failure["stage"], error: RerollError): Failure {
+  return { kind: "failed", stage, error };
 }
 
 function silentAgent({ domain }: Prompt): RerollError {
@@ -232,7 +291,19 @@ function silentAgent({ domain }: Prompt): RerollError {
   );
 }
 
-function rewardFailure(code: ErrorCode, what: string): TrajectoryEnd & { kind: "failed" } {
-  const message = `${what}. Return ${SOUND_REWARD} from runAgent, POST it to rewardURL, or pass score.`;
-  return { kind: "failed", stage: "reward", error: new RerollError(code, message) };
+function noReward(player: string | undefined): RerollError {
+  const who = player === undefined ? "The agent gave no reward" : `The agent gave no reward for the player ${player}`;
+  return new RerollError(
+    "REWARD_MISSING",
+    `${who}. Return it from agent, POST it to rewardURL, or set rewards in the run file.`,
+  );
+}
+
+function unknownPlayer(asked: string, players: AgentEpisodeParts["players"]): never {
+  const names = Object.keys(players ?? {});
+  const known = names.length === 0 ? "The run file has no players." : `Its players are: ${names.join(", ")}.`;
+  throw new RerollError(
+    "INVALID_ARGUMENT",
+    `player(${JSON.stringify(asked)}) is not in the run file. ${known}${didYouMean(asked, names)} Add it under players.`,
+  );
 }

@@ -29,11 +29,11 @@ export function agentTurns({ samples }: FinishedSession, format: ChatFormat, sta
   );
 }
 
-/** The turn that ended last; undefined if there is none. */
-export function lastTurn({ samples }: FinishedSession): SessionTurn | undefined {
+/** The turn of these sessions that ended last; undefined if there is none. */
+export function lastTurn(sessions: readonly FinishedSession[]): SessionTurn | undefined {
   const endMs = ({ startedMs, generateMs }: SessionTurn) => startedMs + generateMs;
-  return samples
-    .flatMap(({ turns }) => turns)
+  return sessions
+    .flatMap(({ samples }) => samples.flatMap(({ turns }) => turns))
     .reduce<SessionTurn | undefined>(
       (last, turn) => (last === undefined || endMs(turn) >= endMs(last) ? turn : last),
       undefined,

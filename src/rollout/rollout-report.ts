@@ -2,6 +2,7 @@
 import type { Metrics } from "../flow/metrics.ts";
 import type { SampledTokens } from "../flow/sampled-tokens.ts";
 import type { Trajectory, TrajectoryGroup, Turn } from "../flow/trajectory.ts";
+import { hasEqualRewards } from "./group-filter.ts";
 
 /** The result of one call of `take`. */
 export interface Rollout {
@@ -130,10 +131,6 @@ export function rolloutMetrics(groups: readonly TrajectoryGroup[], report: Rollo
     "time/reward_ms": mean(delivered.map(({ timings }) => timings.rewardMs)),
     "time/trajectory_ms": mean(delivered.map(({ timings }) => timings.totalMs)),
   };
-}
-
-function hasEqualRewards({ trajectories }: TrajectoryGroup): boolean {
-  return trajectories.every(({ reward }) => reward.total === trajectories[0]!.reward.total);
 }
 
 /** Tokens of which a server does not say it are left out. */

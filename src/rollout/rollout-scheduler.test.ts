@@ -82,8 +82,29 @@ test("when everything fails, take rejects with the last reason instead of trying
     { groupSize: 2, maxInFlight: 8 },
     { runEpisode: episodes({ end: () => failed("no sandbox") }) },
   );
-  await expect(scheduler.take(2, signal)).rejects.toThrow(/last 256 samples all failed.*no sandbox/s);
+  await expect(scheduler.take(2, signal)).rejects.toThrow(
+    "The first 8 samples failed alike, the last one with: no sandbox. Nothing can be learned",
+  );
   await scheduler.close();
+});
+
+test("failures that differ, or that some prompts alone have, prove nothing: they are counted up to 256", async () => {
+  const words = ["a", "b", "c", "d"];
+  const differing = episodes({ end: ({ sampleIndex }) => failed(`no ${words[sampleIndex % 4]}`) });
+  const scheduler = schedulerOf({ groupSize: 2, maxInFlight: 8 }, { runEpisode: differing });
+  await expect(scheduler.take(2, signal)).rejects.toThrow(/last 256 samples all failed.*no [a-d]/s);
+  await scheduler.close();
+
+  // Rows 0 and 1 fail at once, six times each, before any other has ended.
+  const isBad = ({ groupId }: EpisodeTask) => Number(groupId) < 2;
+  const someBad = episodes({
+    end: (task) => (isBad(task) ? failed("bad row") : completed),
+    waits: (task) => (isBad(task) ? 0 : 50),
+  });
+  const other = schedulerOf({ groupSize: 5, maxInFlight: 40 }, { runEpisode: someBad });
+  const { groups, report } = await other.take(6, signal);
+  expect([groups.length, report.failed.length, report.numGivenUp]).toEqual([6, 12, 2]);
+  await other.close();
 });
 
 test("of a group with extra samples the first to end well are taken and the others are aborted", async () => {

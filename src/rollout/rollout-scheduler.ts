@@ -13,6 +13,7 @@ import type { EpisodeStage, SampleStage } from "../flow/sample-event.ts";
 import type { Trajectory, TrajectoryGroup } from "../flow/trajectory.ts";
 import { type Admission, admitWanted } from "./admission.ts";
 import { type DomainQuotas, sharesOf, splitByShare } from "./domain-quotas.ts";
+import { FailureCount } from "./failure-count.ts";
 import { Gate } from "./gate.ts";
 import { type GroupCounts, neediestDomain, numMissing } from "./group-demand.ts";
 import { type GroupPlan, GroupRun, type SampleTask } from "./group-run.ts";
@@ -25,8 +26,6 @@ import type { SchedulerParts } from "./scheduler-parts.ts";
 export type { DomainSource } from "./prompt-queue.ts";
 export type { SchedulerOptions, SchedulerParts } from "./scheduler-parts.ts";
 
-/** Number of failures in a row, without a single sample that ended well, after which the run gives up. */
-const MAX_FAILURES_IN_A_ROW = 256;
 /** Prompts that do not fit the context, before the first one that does, after which a run is not waited for any longer. */
 const MAX_UNFIT_PROMPTS = 1024;
 
@@ -56,7 +55,8 @@ export class RolloutScheduler {
   #numDelivered = 0;
   #numInFlight = 0;
   #numFiltered = 0;
-  #failuresInARow = 0;
+  readonly #failures = new FailureCount();
+  #numGroupsStarted = 0;
   /** Prompts that did not fit the context, by id, until one does. */
   #unfit: Set<string> | null = new Set();
   /** Training steps done. */
@@ -210,6 +210,7 @@ export class RolloutScheduler {
     this.#running.set(run.id, run);
     this.#numRunning[plan.domain]!++;
     this.#startable.add(run);
+    this.#numGroupsStarted++;
   }
 
   /** What somebody waits for may always start: it is of the newest weights. Beyond that, as the admission says. */
@@ -251,8 +252,10 @@ export class RolloutScheduler {
     this.#tell(trajectory.id, end.kind === "failed" || end.kind === "aborted" ? end.kind : "complete");
     this.#report.addEnd(trajectory);
     run.finish(trajectory);
-    if (end.kind === "failed") this.#countFailure(end.error);
-    else if (end.kind !== "aborted") this.#failuresInARow = 0;
+    if (end.kind === "failed") {
+      const hopeless = this.#failures.add(trajectory, this.#numGroupsStarted);
+      if (hopeless !== null) this.#fail(hopeless);
+    } else if (end.kind !== "aborted") this.#failures.reset();
     if (!this.#running.has(run.id)) return;
     if (run.isComplete || run.isGivenUp) {
       this.#running.delete(run.id);
@@ -276,12 +279,6 @@ export class RolloutScheduler {
     const hasGoneRound = this.#unfit.has(prompt.id);
     if (hasGoneRound || this.#unfit.add(prompt.id).size >= MAX_UNFIT_PROMPTS)
       this.#fail(nothingFits(this.#unfit.size, error));
-  }
-
-  /** Failures are of their samples, up to a number of them. An engine that belongs to another run now gives this one no sample any more. */
-  #countFailure(error: RerollError): void {
-    if (error.code === "REMOTE_TAKEN") this.#fail(error);
-    else if (++this.#failuresInARow >= MAX_FAILURES_IN_A_ROW) this.#fail(everythingFails(this.#failuresInARow, error));
   }
 
   #admit(run: GroupRun): void {
@@ -341,7 +338,8 @@ export class RolloutScheduler {
 
   /** Rejects the `take` that is waiting, or the next one. */
   #fail(cause: unknown): void {
-    this.#failuresInARow = 0;
+    this.#failures.restart();
+    this.#numGroupsStarted = 0;
     this.#numFiltered = 0;
     if (this.#wanted === null) {
       this.#failure ??= { cause };
@@ -416,15 +414,6 @@ function neverFresh(step: number, version: number, maxStaleness: number): Reroll
     "INVALID_ARGUMENT",
     `New tokens are already too old: they are drawn with the weights of step ${version}, ${step} steps are done, and maxStaleness is ${maxStaleness}. Publish weights more often, or raise maxStaleness to ${step - version}.`,
     { step, version, maxStaleness },
-  );
-}
-
-function everythingFails(count: number, error: RerollError): RerollError {
-  return new RerollError(
-    "ROLLOUT_FAILING",
-    `The last ${count} samples all failed, the last one with: ${error.message} Nothing can be learned from this; correct the environment or the reward.`,
-    { count },
-    { cause: error },
   );
 }
 

@@ -5,6 +5,7 @@ import { weightsOf } from "../experience/replay-priority.ts";
 import { type BuildOptions, buildSamples } from "../experience/sample-builder.ts";
 import type { Metrics } from "../flow/metrics.ts";
 import type { JsonValue } from "../flow/prompt.ts";
+import { splitPlayers } from "../flow/split-players.ts";
 import type { SampleBatch, TokenSample } from "../flow/token-sample.ts";
 import type { ExperiencePart } from "../loops/loop-parts.ts";
 import { deriveSeed } from "../random/random.ts";
@@ -21,8 +22,8 @@ export function buildExperience(config: RunConfig): SavedExperience {
   const options: BuildOptions = { maxTokens: config.training.maxTokensPerMicrobatch };
   if (config.replay !== null) return withReplay(config, config.replay, options);
   return {
-    build: (groups, version) => {
-      const { samples, metrics } = buildSamples(groups, options);
+    build: (episodes, version) => {
+      const { samples, metrics } = buildSamples(splitPlayers(episodes), options);
       return { batch: { samples, version }, metrics };
     },
     position: () => null,
@@ -41,7 +42,8 @@ function withReplay(
   const buffer = new ReplayBuffer({ ...options, weights, betaDraws: loop.steps, seed: deriveSeed(seed, "replay") });
   let built: { readonly batch: SampleBatch; readonly idOf: ReadonlyMap<number, number | null> } | null = null;
   return {
-    build: (groups, version) => {
+    build: (episodes, version) => {
+      const groups = splitPlayers(episodes);
       const { samples, metrics } = buildSamples(groups, building);
       // Drawn before the fresh groups are added, so that no group is in a batch twice.
       const replays = buffer.draw(numReplays(groups.length, ratio), version);

@@ -9,6 +9,7 @@ import { buildEnv } from "../envs/catalog.ts";
 import { didYouMean } from "../errors/nearest-name.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { weightsOf } from "../experience/replay-priority.ts";
+import { trainedPlayers } from "./player-options.ts";
 import type { RunConfig } from "./run-config.ts";
 import { MAX_UNCORRECTED, stalenessBounds } from "./staleness-bound.ts";
 
@@ -59,6 +60,14 @@ export function checkModel(config: TrainedRun): void {
 
 const CHECKS: readonly Check[] = [
   ...MODEL_CHECKS,
+  ({ agent, players }) => {
+    const names = Object.keys(players);
+    if (names.length === 0) return null;
+    if (agent === null)
+      return `players are those of an agent, and agent is not set: got ${names.join(", ")}. Set agent to a function, or leave players out.`;
+    if (trainedPlayers(players).length > 0) return null;
+    return `players has nobody to train: got ${names.join(", ")}. Set the type of at least one to "trained".`;
+  },
   ({ data, envs }) => (data === null ? checkOwnPrompts(envs) : checkSource(data, envs, "data")),
   ({ validation, data, envs }) => {
     if (validation === null) return null;

@@ -5,7 +5,8 @@ import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Clock } from "../flow/clock.ts";
 import { createServer } from "../generation/server/create-server.ts";
-import { createAgentEpisodes, type RunAgent } from "../rollout/agent-episode.ts";
+import type { RunAgent } from "../rollout/agent-call.ts";
+import { createAgentEpisodes } from "../rollout/agent-episode.ts";
 import type { RunEpisode } from "../rollout/episode.ts";
 import type { RunWorld } from "./build-rollout.ts";
 import type { RunEngine } from "./open-engine.ts";
@@ -50,6 +51,7 @@ export async function openAgent(config: RunConfig, runAgent: RunAgent, parts: Ag
           samplingOverrides: { temperature, maxTokens },
           samplingFilters: { topK, topP, minP },
           sessions: { maxTurns },
+          acceptsAnyModel: true,
           onOverruled,
         });
         return [temperature, { server, url: await server.listen() }] as const;
@@ -57,11 +59,20 @@ export async function openAgent(config: RunConfig, runAgent: RunAgent, parts: Ag
     ),
   );
   const { scorer } = world;
+  const playersAt = (temperature: number) =>
+    Object.fromEntries(
+      Object.entries(config.players).map(([name, { type }]) => [
+        name,
+        { ...servers.get(temperature)!, isTrained: type === "trained" },
+      ]),
+    );
   return {
     episodesAt: (temperature) =>
       createAgentEpisodes({
         ...servers.get(temperature)!,
+        ...(Object.keys(config.players).length > 0 && { players: playersAt(temperature) }),
         runAgent,
+        modelName: config.name,
         ...(scorer !== null && { score: scorer.score }),
         format: new ChatFormat(tokenizer, { context }),
         limits: { episodeMs: 1000 * limits.episodeSeconds, rewardMs: 1000 * limits.rewardSeconds },

@@ -4,6 +4,7 @@
  *
  * A rollout is held from its delivery until it has been trained on, and recorded also where that fails.
  */
+import { splitPlayers } from "../flow/split-players.ts";
 import type { SampleBatch } from "../flow/token-sample.ts";
 import type { LoopParts } from "../loops/loop-parts.ts";
 import type { Rollout } from "../rollout/rollout-report.ts";
@@ -14,7 +15,8 @@ export function recordedParts(parts: LoopParts, tracker: RunTracker): LoopParts 
   const { rollout, trainer, sync, observer } = parts;
   let held: { readonly step: number; readonly rollout: Rollout } | null = null;
   const train = async (batch: SampleBatch): Promise<StepReport> => {
-    const numbersOf = held === null ? [] : freshSamples(batch, tracker.recordedGroups(held.step));
+    const numbersOf =
+      held === null ? [] : freshSamples(batch, numRecorded(held.rollout, tracker.recordedGroups(held.step)));
     let report: StepReport | null = null;
     try {
       report = await trainer.step(batch, { numbersOf });
@@ -42,6 +44,11 @@ export function recordedParts(parts: LoopParts, tracker: RunTracker): LoopParts 
       onStep: (position, metrics) => observer.onStep(position, metrics),
     },
   };
+}
+
+/** Groups of the batch that are made of this many groups of episodes. */
+function numRecorded({ groups }: Rollout, numGroups: number): number {
+  return splitPlayers(groups.slice(0, numGroups)).length;
 }
 
 /** The rows of the first groups, by their index in the batch. Rows with a weight are replays of earlier steps. */

@@ -9,8 +9,9 @@ import { dataOptions } from "../data/data-options.ts";
 import { address, secret } from "../errors/secret.ts";
 import { remoteKinds } from "../generation/remote/dialects.ts";
 import { presetSizes } from "../models/causal-lm/presets.ts";
-import type { RunAgent } from "../rollout/agent-episode.ts";
+import type { RunAgent } from "../rollout/agent-call.ts";
 import { optimizerOptions, scheduleOptions, trainingOptions } from "../training/trainer-options.ts";
+import { playerOptions } from "./player-options.ts";
 
 const typed = z.looseObject({ type: z.string() });
 
@@ -263,6 +264,7 @@ export const runConfig = z.strictObject({
     .nullable()
     .default(null)
     .describe("Your own agent, used in place of environments. It calls the run's OpenAI-compatible endpoint."),
+  players: playerOptions,
   data: dataOptions.nullable().default(null).describe("Source of the prompts. null: the environment makes them."),
   rollout: rolloutOptions.prefault({}),
   algorithm: z

@@ -5,6 +5,7 @@
  * the numbers of each turn's reply. A trajectory may have several rows, and a row several turns; turns for which no row
  * has numbers are absent.
  */
+import { splitPlayers } from "../flow/split-players.ts";
 import type { TokenSample } from "../flow/token-sample.ts";
 import type { TrajectoryGroup, Turn } from "../flow/trajectory.ts";
 
@@ -40,7 +41,7 @@ export function numbersOfTurns(
   { samples, numbers }: TrainedSamples,
 ): ReadonlyMap<Turn, TurnNumbers> {
   // Rows number the trajectories that they were built from, which neither failed nor were aborted.
-  const trajectories = groups
+  const trajectories = splitPlayers(groups)
     .flatMap((group) => group.trajectories)
     .filter(({ end }) => end.kind !== "failed" && end.kind !== "aborted");
   const found = new Map<Turn, TurnNumbers>();

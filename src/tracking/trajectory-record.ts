@@ -57,6 +57,8 @@ export interface TrajectoryRecord {
 /** One reply, and what it answered. What training saw of it is there where the trajectory was trained on and training said it. */
 export interface TurnRecord extends Partial<TurnNumbers> {
   readonly messages: readonly unknown[];
+  /** Who played it, in an episode with several players. */
+  readonly player?: string;
   readonly replyText: string;
   readonly finish: Turn["finish"];
   /** The prompt starts with this many tokens of the turn before, prompt and reply; `promptIds` are those after them. */
@@ -142,6 +144,7 @@ function toTurn(turn: Turn, before: Turn | undefined): TurnRecord {
   const promptFrom = before === undefined ? 0 : sharedLength(promptIds, before);
   return {
     messages,
+    ...(turn.player !== undefined && { player: turn.player }),
     replyText,
     finish,
     promptFrom,

@@ -5,12 +5,8 @@ import { ChatFormat } from "../../src/chat/conversation.ts";
 import { RerollError } from "../../src/errors/reroll-error.ts";
 import { buildSamples } from "../../src/experience/sample-builder.ts";
 import type { Trajectory } from "../../src/flow/trajectory.ts";
-import {
-  type AgentCall,
-  type AgentEpisodeParts,
-  createAgentEpisodes,
-  type RunAgent,
-} from "../../src/rollout/agent-episode.ts";
+import type { AgentCall, RunAgent } from "../../src/rollout/agent-call.ts";
+import { type AgentEpisodeParts, createAgentEpisodes } from "../../src/rollout/agent-episode.ts";
 import { Gate } from "../../src/rollout/gate.ts";
 import { promptOf } from "../experience/groups.ts";
 import { MODEL, type RunningServer, type StartOptions, startServer } from "../server/start-server.ts";

@@ -2,7 +2,7 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { AgentCall } from "../../src/rollout/agent-episode.ts";
+import type { AgentCall } from "../../src/rollout/agent-call.ts";
 import type { TrajectoryRecord } from "../../src/tracking/trajectory-record.ts";
 import { inFolder, type LakeChanges, trainLake } from "./lake-run.ts";
 import { type SmallRun, trainSmall } from "./small-run.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { Metrics } from "../../src/flow/metrics.ts";
 import { Random } from "../../src/random/random.ts";
-import type { RunAgent } from "../../src/rollout/agent-episode.ts";
+import type { RunAgent } from "../../src/rollout/agent-call.ts";
 import { type RunInput, runConfig } from "../../src/run/run-config.ts";
 import { trainRun } from "../../src/run/train-run.ts";
 import { silentTracker } from "../../src/tracking/run-tracker.ts";

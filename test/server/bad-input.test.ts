@@ -56,7 +56,7 @@ const BAD: readonly [string, string, unknown, number, string, string | null, str
     400,
     "invalid_value",
     "messages[0].content[0]",
-    "takes nothing else",
+    "reads text only",
   ],
   [
     "an unknown model",
@@ -210,7 +210,8 @@ const BAD: readonly [string, string, unknown, number, string, string | null, str
     "use_beam_search",
     "not supported",
   ],
-  ["an unknown route", "/v1/embeddings", {}, 404, "unknown_url", null, "does not exist"],
+  ["an unknown route", "/v1/nothing", {}, 404, "unknown_url", null, "does not exist"],
+  ["embeddings", "/v1/embeddings", { input: "?" }, 404, "unknown_url", null, "makes no embeddings"],
   ["a reward for nobody", "/v1/sessions/none/reward", { reward: 1 }, 404, "session_not_found", "id", "not known"],
   [
     "a reward that is text",

@@ -31,7 +31,7 @@ async function readAll(
       place.endsWith(".md") ? [place] : (await readdir(place, { recursive: true })).map((name) => join(place, name)),
     ),
   );
-  const paths = found.flat().filter((path) => /\.(md|ts)$/.test(path));
+  const paths = found.flat().filter((path) => /\.(md|ts)$/.test(path) && !path.includes("node_modules"));
   return paths.map((path) => ({ path, text: readFileSync(path, "utf8") }));
 }
 

@@ -91,6 +91,7 @@ function codeOf(document: string): string {
 
 function examples(): readonly string[] {
   return readdirSync("examples", { recursive: true, encoding: "utf8" })
+    .filter((name) => !name.includes("node_modules"))
     .filter((name) => name.endsWith(".ts"))
     .map((name) => readFileSync(`examples/${name}`, "utf8"));
 }

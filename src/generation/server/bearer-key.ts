@@ -1,5 +1,7 @@
 /** Bearer-token authentication that takes the same time for every wrong key. */
+
 import { createHash, timingSafeEqual } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
 import { RerollError } from "../../errors/reroll-error.ts";
 
 /** Throws for a key that no client could send: an empty one, or one with spaces or letters that headers do not carry. */
@@ -11,17 +13,18 @@ export function expectUsableKey(apiKey: string): void {
   );
 }
 
-/** Returns a check of `authorization` headers that throws KEY_INVALID. */
-export function createKeyCheck(apiKey: string): (authorization: string | undefined) => void {
+/** Returns a check of request headers that throws KEY_INVALID. OpenAI's clients send the key as bearer token, Anthropic's as x-api-key. */
+export function createKeyCheck(apiKey: string): (headers: IncomingHttpHeaders) => void {
   expectUsableKey(apiKey);
   const expected = digest(apiKey);
-  return (authorization) => {
-    const given = /^Bearer +(\S+) *$/i.exec(authorization ?? "")?.[1];
+  return ({ authorization, "x-api-key": plain }) => {
+    const given =
+      /^Bearer +(\S+) *$/i.exec(authorization ?? "")?.[1] ?? (typeof plain === "string" ? plain : undefined);
     if (given !== undefined && timingSafeEqual(digest(given), expected)) return;
     throw new RerollError(
       "KEY_INVALID",
       given === undefined
-        ? "No API key was sent. Send it in the header authorization: Bearer <key>."
+        ? "No API key was sent. Send it in the header authorization: Bearer <key>, or as x-api-key."
         : "The API key is wrong. Use the one that the server was started with.",
     );
   };

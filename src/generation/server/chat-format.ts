@@ -35,7 +35,8 @@ export function createChatFormat(options: ChatFormatOptions): ReplyFormat {
   });
   return {
     chunks: (update) => chatDeltas(update, logprobsOf, options).map(({ choice, more }) => chunk([choice], more)),
-    usageChunk: (usage) => chunk([], { usage }),
+    end: (_, usage) => [...(includeUsage ? [chunk([], { usage })] : []), "[DONE]"],
+    failure: (error) => ({ error }),
     whole: (results, usage) => wholeChat(results, usage),
   };
 
@@ -90,7 +91,8 @@ function deltaOf(part: ReplyPart): object {
   return { tool_calls: [{ index: part.index, ...part.call }] };
 }
 
-function chatLogprobs(tokenizer: Tokenizer, tokens: SampledTokens): object {
+/** Log-probs of tokens as OpenAI shows them. */
+export function chatLogprobs(tokenizer: Tokenizer, tokens: SampledTokens) {
   const content = Array.from(tokens.tokenIds, (tokenId, position) => ({
     ...tokenText(tokenizer, tokenId),
     logprob: tokens.modelLogprobs[position],

@@ -5,25 +5,16 @@
  * content are brought into the form that templates know: parts become text, `developer` becomes `system`.
  */
 import { z } from "zod";
-import type { ChatMessage, ChatTool } from "../../flow/chat-message.ts";
+import type { ChatMessage } from "../../flow/chat-message.ts";
+import type { ChatCall } from "./chat-call.ts";
+import { joinTextParts, textPart } from "./content-parts.ts";
 import { expectShallow } from "./json-body.ts";
 import { requestError } from "./openai-errors.ts";
 import { count, flag, readFields, text, unknownFields, wholeNumber } from "./request-fields.ts";
-import { refuseFields, type SamplingFields, samplingFields } from "./sampling-request.ts";
+import { refuseFields, samplingFields } from "./sampling-request.ts";
 
-export interface ChatRequest {
-  readonly fields: SamplingFields;
-  readonly messages: readonly ChatMessage[];
-  /** Absent when there are none. */
-  readonly tools: readonly ChatTool[] | undefined;
-  /** Whether tool calls are read from the reply. With tool_choice none they are text. */
-  readonly readsToolCalls: boolean;
-  /** Undefined: up to the end of the context. */
-  readonly maxTokens: number | undefined;
+interface ChatRequest extends ChatCall {
   readonly logprobs: boolean;
-  readonly numTopLogprobs: number;
-  readonly templateVariables: Readonly<Record<string, unknown>>;
-  readonly ignoredFields: readonly string[];
 }
 
 export function parseChatRequest(body: unknown): ChatRequest {
@@ -54,8 +45,6 @@ const refusedInChat = {
   continue_final_message: [false],
 };
 
-const partSchema = z.looseObject({ type: text, text: text.optional() }, "an object with a type");
-
 const toolCallSchema = z.looseObject(
   {
     id: text.optional(),
@@ -67,7 +56,7 @@ const toolCallSchema = z.looseObject(
 const messageSchema = z.looseObject(
   {
     role: z.enum(["system", "developer", "user", "assistant", "tool"], "system, developer, user, assistant or tool"),
-    content: z.union([z.string(), z.null(), z.array(partSchema)], "a text or a list of parts").optional(),
+    content: z.union([z.string(), z.null(), z.array(textPart)], "a text or a list of parts").optional(),
     name: text.nullish(),
     tool_calls: z.array(toolCallSchema, "a list of tool calls").nullish(),
     tool_call_id: text.nullish(),
@@ -117,7 +106,7 @@ function chatMessage(message: z.output<typeof messageSchema>, index: number): Ch
   const { role, content, name, tool_calls, tool_call_id, reasoning_content } = message;
   return {
     role: role === "developer" ? "system" : role,
-    content: typeof content === "object" && content !== null ? joinParts(content, index) : (content ?? null),
+    content: Array.isArray(content) ? joinTextParts(content, `messages[${index}].content`) : (content ?? null),
     ...(typeof name === "string" && { name }),
     ...(tool_calls &&
       tool_calls.length > 0 && {
@@ -126,15 +115,6 @@ function chatMessage(message: z.output<typeof messageSchema>, index: number): Ch
     ...(typeof tool_call_id === "string" && { tool_call_id }),
     ...(typeof reasoning_content === "string" && { reasoning_content }),
   };
-}
-
-function joinParts(parts: readonly z.output<typeof partSchema>[], index: number): string {
-  const other = parts.findIndex((part) => part.type !== "text" || part.text === undefined);
-  if (other !== -1) {
-    const name = `messages[${index}].content[${other}]`;
-    throw requestError(name, `${name} must have type "text" and a text: this server takes nothing else.`);
-  }
-  return parts.map((part) => part.text).join("");
 }
 
 function toolCall(call: z.output<typeof toolCallSchema>, at: string) {

@@ -38,7 +38,8 @@ export function createCompletionFormat(options: CompletionFormatOptions): ReplyF
       };
       return [{ ...head, choices: [fields], ...(includeUsage && { usage: null }), ...(isFirst && extensions) }];
     },
-    usageChunk: (usage) => ({ ...head, choices: [], usage }),
+    end: (_, usage) => [...(includeUsage ? [{ ...head, choices: [], usage }] : []), "[DONE]"],
+    failure: (error) => ({ error }),
     whole: (results, usage) => ({
       ...head,
       choices: results.map(({ choice, generation, visible }) => ({

@@ -12,7 +12,7 @@ import { sessionIdOf } from "./session-id.ts";
 export function addCompletionsRoute(app: FastifyInstance, context: ServerContext): void {
   app.post("/v1/completions", async (request, reply) => {
     const completion = parseCompletionRequest(request.body);
-    checkModel(completion.fields.model, context.modelName);
+    checkModel(completion.fields.model, context);
     const numChoices = checkLimits(context, completion.prompts.length, completion.fields);
     context.calls.admit(numChoices);
     await context.calls.run(reply.raw, async (signal) => {
@@ -64,7 +64,6 @@ function completionPlan(
   const sampling = samplingOf(fields, maxTokens, context.samplingRules);
   return {
     ...{ fields, prompts, session, ignoredFields },
-    readsToolCalls: false,
     numTopLogprobs: numTopLogprobs ?? 0,
     samplingFor: () => sampling,
     formatWith: (extensions: object) =>

@@ -17,10 +17,14 @@ import { addCompletionsRoute } from "./completions-route.ts";
 import { addHealthRoute } from "./health-route.ts";
 import { addJsonParser } from "./json-body.ts";
 import { isLoopback, type ListenAddress, listenError } from "./listen-address.ts";
+import { anthropicBody } from "./messages/anthropic-errors.ts";
+import { addMessagesRoutes, isMessagesPath } from "./messages/messages-route.ts";
 import { addMetricsRoute } from "./metrics-route.ts";
 import { addModelsRoute } from "./models-route.ts";
 import { errorReplyOf, isOwnFault, requestError } from "./openai-errors.ts";
-import { collectMethods, refuseExpectation, unknownRoute } from "./refused-requests.ts";
+import { addRefusedRoutes, collectMethods, refuseExpectation, unknownRoute } from "./refused-requests.ts";
+import { ResponseStore } from "./responses/response-store.ts";
+import { addResponsesRoutes } from "./responses/responses-route.ts";
 import type { SamplingRules } from "./sampling-request.ts";
 import { ServerMetrics } from "./server-metrics.ts";
 import type { ServerContext, ServerOptions, ServerParts } from "./server-parts.ts";
@@ -66,14 +70,16 @@ export function createServer(parts: ServerParts, options: ServerOptions = {}): G
 }
 
 function buildContext(parts: ServerParts, options: ServerOptions): ServerContext {
-  const { maxInFlight = 1024, maxChoices = 128, stallTimeoutMs = 60_000 } = options;
+  const { maxInFlight = 1024, maxChoices = 128, stallTimeoutMs = 60_000, acceptsAnyModel = false } = options;
   return {
     ...parts,
+    acceptsAnyModel,
     maxChoices: Math.min(maxChoices, parts.engine.status().maxQueuedRequests),
     samplingRules: buildRules(parts.tokenizer.stopIds, options),
     stallTimeoutMs,
     encoder: new PromptEncoder(parts.tokenizer),
     replies: new ReplyIndex(),
+    responses: new ResponseStore(),
     // From the private use area, with an id that nobody can guess.
     mark: `\ue000${parts.newId()}\ue000`,
     sessions: new Sessions(parts.clock, options.sessions),
@@ -101,7 +107,8 @@ function createApp(context: ServerContext, options: ServerOptions): FastifyInsta
   const tell = (reply: FastifyReply, cause: unknown) => {
     const answer = errorReplyOf(cause, retryAfterSeconds);
     if (isOwnFault(answer)) context.onError(cause);
-    void reply.code(answer.status).headers(answer.headers).send(answer.body);
+    const body = isMessagesPath(reply.request.url) ? anthropicBody(answer) : answer.body;
+    void reply.code(answer.status).headers(answer.headers).send(body);
   };
   const app = fastify({
     bodyLimit: maxBodyBytes,
@@ -149,6 +156,9 @@ function addRoutes(app: FastifyInstance, context: ServerContext): void {
 function addCompletionRoutes(app: FastifyInstance, context: ServerContext): void {
   addChatCompletionsRoute(app, context);
   addCompletionsRoute(app, context);
+  addResponsesRoutes(app, context);
+  addMessagesRoutes(app, context);
+  addRefusedRoutes(app);
 }
 
 function addMetricsHook(app: FastifyInstance, { metrics }: ServerContext): void {
@@ -164,7 +174,7 @@ function addMetricsHook(app: FastifyInstance, { metrics }: ServerContext): void 
 function addKeyHook(app: FastifyInstance, apiKey: string): void {
   const checkKey = createKeyCheck(apiKey);
   app.addHook("onRequest", async (request) => {
-    if (request.routeOptions.url !== "/health") checkKey(request.headers.authorization);
+    if (request.routeOptions.url !== "/health") checkKey(request.headers);
   });
 }
 

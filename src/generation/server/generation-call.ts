@@ -1,5 +1,5 @@
 /**
- * The steps that both completion routes share: a session's call around the engine's choices, with everything recorded.
+ * The steps that all routes that sample share: a session's call around the engine's choices, with everything recorded.
  *
  * In: prompts, and how the client wants its answer. Out: the call to run. The prefix check of each prompt is known before
  * the first token, so that it can go into the headers.
@@ -20,7 +20,8 @@ interface CallPlan {
   readonly fields: SamplingFields;
   readonly prompts: readonly CallPrompt[];
   readonly session: Session | undefined;
-  readonly readsToolCalls: boolean;
+  /** Absent when tool calls are text like any other. */
+  readonly newCallId?: (() => string) | undefined;
   readonly numTopLogprobs: number;
   readonly ignoredFields: readonly string[];
   /** How the tokens of this prompt are drawn. */
@@ -91,7 +92,6 @@ function buildCall(context: ServerContext, plan: CallPlan, sessionCalls: readonl
     headers: headersOf(context, plan, prefix),
     isStream: fields.stream ?? false,
     streamInterval: fields.stream_interval ?? 1,
-    includeUsage: fields.stream_options?.include_usage ?? false,
     stallTimeoutMs: context.stallTimeoutMs,
     takesPartialReplies: fields.return_token_ids ?? false,
     newReader: () =>
@@ -99,7 +99,7 @@ function buildCall(context: ServerContext, plan: CallPlan, sessionCalls: readonl
         tokenizer: context.tokenizer,
         stopIds: first?.sampling.stopIds ?? [],
         stopStrings: first?.sampling.stopStrings ?? [],
-        ...(plan.readsToolCalls && { newCallId: () => `call_${context.newId()}` }),
+        ...(plan.newCallId && { newCallId: plan.newCallId }),
       }),
     onFirstTokens() {
       if (numTokensSeen++ === 0) context.metrics.firstToken.observe((context.clock() - startMs) / 1000);
@@ -114,10 +114,10 @@ function buildCall(context: ServerContext, plan: CallPlan, sessionCalls: readonl
       context.metrics.replyTokens.add(generation.usage.generatedTokens);
       context.metrics.duration.observe((context.clock() - startMs) / 1000);
     },
-    errorEvent(cause) {
+    errorOf(cause) {
       const told = errorReplyOf(cause, 1);
       if (isOwnFault(told)) context.onError(cause);
-      return told.body;
+      return told.body.error;
     },
   };
 }

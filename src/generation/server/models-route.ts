@@ -17,7 +17,7 @@ export function addModelsRoute(app: FastifyInstance, context: ServerContext): vo
   });
   app.get("/v1/models", async () => ({ object: "list", data: [model()] }));
   app.get("/v1/models/:model", async ({ params }) => {
-    checkModel(pathParameter(params, "model"), context.modelName);
+    checkModel(pathParameter(params, "model"), context);
     return model();
   });
 }

@@ -7,19 +7,17 @@
 import type { ErrorCode } from "../../errors/error-codes.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
 
-interface OpenAiErrorBody {
-  readonly error: {
-    readonly message: string;
-    readonly type: string;
-    readonly param: string | null;
-    readonly code: string | null;
-  };
+export interface OpenAiError {
+  readonly message: string;
+  readonly type: string;
+  readonly param: string | null;
+  readonly code: string | null;
 }
 
-interface ErrorReply {
+export interface ErrorReply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: OpenAiErrorBody;
+  readonly body: { readonly error: OpenAiError };
 }
 
 /** @param retryAfterSeconds what a client is told to wait before it tries again, where trying again makes sense */
@@ -80,6 +78,7 @@ const RULES: Readonly<Partial<Record<ErrorCode, Rule>>> = {
   METHOD_REFUSED: { status: 405, type: INVALID, code: "method_not_allowed" },
   EXPECTATION_REFUSED: { status: 417, type: INVALID, code: "expectation_failed" },
   ROUTE_UNKNOWN: { status: 404, type: INVALID, code: "unknown_url" },
+  RESPONSE_UNKNOWN: { status: 404, type: INVALID, code: "response_not_found" },
   SESSION_UNKNOWN: { status: 404, type: INVALID, code: "session_not_found" },
   REMOTE_TAKEN: { status: 409, type: INVALID, code: "weights_taken" },
   SESSION_ENDED: { status: 409, type: INVALID, code: "session_ended" },

@@ -30,6 +30,20 @@ export function unknownRoute(method: string, url: string, methods: readonly stri
   return new RerollError("METHOD_REFUSED", `${shown} is not allowed. Use ${allow}.`, { allow });
 }
 
+/** Routes of the APIs that this server has on purpose not, each with the reason. */
+const REFUSED_ROUTES: Readonly<Record<string, string>> = {
+  "/v1/embeddings":
+    "This server makes no embeddings: it samples from a language model, which training changes at every step. Ask a server that is made for it.",
+};
+
+export function addRefusedRoutes(app: FastifyInstance): void {
+  for (const [path, reason] of Object.entries(REFUSED_ROUTES)) {
+    app.post(path, async () => {
+      throw new RerollError("ROUTE_UNKNOWN", reason);
+    });
+  }
+}
+
 /** Node would answer with a status and nothing else. */
 export function refuseExpectation({ headers }: IncomingMessage, response: ServerResponse): void {
   const message = `The header expect must be 100-continue: got ${JSON.stringify(headers.expect)}. Leave it out.`;

@@ -1,8 +1,9 @@
-/** What the two completion routes have in common in their answers: choices, finish reasons, usage, extensions. */
+/** What the routes that sample have in common in their answers: choices, finish reasons, usage, extensions. */
 
-import type { VisibleReply } from "../../chat/reply-index.ts";
-import type { ReplyPart, ToolCall } from "../../chat/tool-calls.ts";
+import type { ReadReply } from "../../chat/reply-reader.ts";
+import type { ReplyPart } from "../../chat/tool-calls.ts";
 import type { Finish, Generation, SampledTokens, Sampling, Usage } from "../generate.ts";
+import type { OpenAiError } from "./openai-errors.ts";
 
 /** One reply that was asked for. */
 export interface Choice {
@@ -17,7 +18,7 @@ export interface Choice {
 export interface ChoiceResult {
   readonly choice: Choice;
   readonly generation: Generation;
-  readonly visible: VisibleReply & { readonly toolCalls: readonly ToolCall[] };
+  readonly visible: ReadReply;
 }
 
 /** What has become certain of a choice since its last chunk. */
@@ -35,9 +36,15 @@ export interface ChoiceUpdate {
 export interface ReplyFormat {
   /** The chunks of a stream that tell an update; none when there is nothing to tell. */
   chunks(update: ChoiceUpdate): readonly object[];
-  usageChunk(usage: UsageFields): object;
+  /** What a stream ends with. */
+  end(results: readonly ChoiceResult[], usage: UsageFields): readonly StreamEvent[];
+  /** What a client is told that already reads the stream. */
+  failure(error: OpenAiError): object;
   whole(results: readonly ChoiceResult[], usage: UsageFields): object;
 }
+
+/** One event of a stream. Where it has a `type`, the event is named after it. */
+export type StreamEvent = object | "[DONE]";
 
 export interface UsageFields {
   readonly prompt_tokens: number;

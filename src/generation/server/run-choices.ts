@@ -7,12 +7,12 @@
 import { setMaxListeners } from "node:events";
 import type { FastifyReply } from "fastify";
 import type { ReplyReader } from "../../chat/reply-reader.ts";
-import type { ReplyPart } from "../../chat/tool-calls.ts";
+import { addPart, type ReplyPart } from "../../chat/tool-calls.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
 import { joinTokens } from "../../flow/sampled-tokens.ts";
 import type { Engine } from "../engine.ts";
 import type { Generation, SampledTokens } from "../generate.ts";
-import { generationError } from "./openai-errors.ts";
+import { generationError, type OpenAiError } from "./openai-errors.ts";
 import { type Choice, type ChoiceResult, type ReplyFormat, usageOf } from "./reply-format.ts";
 import { EventStream } from "./sse.ts";
 
@@ -23,7 +23,6 @@ export interface Call {
   readonly isStream: boolean;
   /** Tokens of a choice that are sent together. The first and the last are not kept waiting. */
   readonly streamInterval: number;
-  readonly includeUsage: boolean;
   /** A client that reads nothing of its answer for this long is cut off. */
   readonly stallTimeoutMs: number;
   /** Whether the client can do something with tokens of a reply that was broken off. */
@@ -33,8 +32,8 @@ export interface Call {
   onReply(choice: Choice, generation: Generation, reader: ReplyReader): void;
   /** Told of the first tokens, in a stream. */
   onFirstTokens(): void;
-  /** What a client is told that already reads the stream. */
-  errorEvent(cause: unknown): object;
+  /** What went wrong, for a client that already reads the stream. */
+  errorOf(cause: unknown): OpenAiError;
 }
 
 /** Answers the client. A failure before the first byte is thrown; later ones are told in the stream. */
@@ -54,11 +53,10 @@ async function answerInStream(call: Call, runs: Runs, reply: FastifyReply): Prom
       for (const chunk of runs.takeChunks()) await stream.send(chunk);
     }
     const results = await runs.results();
-    if (call.includeUsage) await stream.send(call.format.usageChunk(usageOf(results)));
-    await stream.send("[DONE]");
+    for (const event of call.format.end(results, usageOf(results))) await stream.send(event);
   } catch (cause) {
     if (!stream.isOpen) throw cause;
-    await stream.send(call.errorEvent(cause));
+    await stream.send(call.format.failure(call.errorOf(cause)));
   } finally {
     await runs.end();
   }
@@ -164,7 +162,7 @@ class Run {
       ...(this.#call.isStream && { onTokens: (tokens: SampledTokens) => this.#add(tokens) }),
     });
     if (!this.#call.isStream) this.#reader.push(generation.tokenIds);
-    this.#parts.push(...this.#reader.end());
+    for (const part of this.#reader.end()) addPart(this.#parts, part);
     this.#call.onReply(this.#choice, generation, this.#reader);
     refuseBroken(generation, this.#call.takesPartialReplies);
     this.#generation = generation;
@@ -175,7 +173,7 @@ class Run {
   takeChunks(): readonly object[] {
     const tokens = joinTokens(this.#tokens.splice(0));
     this.#numWaiting = 0;
-    const parts = joinText(this.#parts.splice(0));
+    const parts = this.#parts.splice(0);
     const finish = this.#hasSentAll ? undefined : this.#generation?.finish;
     this.#hasSentAll = this.#generation !== undefined;
     if (tokens.tokenIds.length === 0 && parts.length === 0 && finish === undefined) return [];
@@ -189,7 +187,7 @@ class Run {
   #add(tokens: SampledTokens): void {
     this.#call.onFirstTokens();
     this.#tokens.push(tokens);
-    this.#parts.push(...this.#reader.push(tokens.tokenIds));
+    for (const part of this.#reader.push(tokens.tokenIds)) addPart(this.#parts, part);
     this.#numWaiting += tokens.tokenIds.length;
     if (!this.#hasSent || this.#numWaiting >= this.#call.streamInterval) this.#onNews();
   }
@@ -199,16 +197,4 @@ function refuseBroken({ finish }: Generation, takesPartialReplies: boolean): voi
   if (finish.kind === "failed") throw generationError(finish.error);
   if (finish.kind !== "aborted" || takesPartialReplies) return;
   throw new RerollError("GENERATION_ABORTED", "The reply was broken off by the server. Send the request again.");
-}
-
-/** Texts that follow each other become one. */
-function joinText(parts: readonly ReplyPart[]): readonly ReplyPart[] {
-  const joined: ReplyPart[] = [];
-  for (const part of parts) {
-    const last = joined.at(-1);
-    if (part.kind === "text" && last?.kind === "text")
-      joined[joined.length - 1] = { kind: "text", text: last.text + part.text };
-    else joined.push(part);
-  }
-  return joined;
 }

@@ -145,9 +145,12 @@ export function samplingOf(fields: SamplingFields, maxTokens: number, rules: Sam
   };
 }
 
-/** Throws unless the client asks for the model that is here. */
-export function checkModel(model: string | undefined, modelName: string): void {
-  if (model === undefined || model === modelName) return;
+/** Throws unless the client asks for the model that is here, or the server answers to any name. */
+export function checkModel(
+  model: string | undefined,
+  { modelName, acceptsAnyModel }: { readonly modelName: string; readonly acceptsAnyModel: boolean },
+): void {
+  if (model === undefined || model === modelName || acceptsAnyModel) return;
   throw new RerollError(
     "MODEL_UNKNOWN",
     `The model ${JSON.stringify(model)} does not exist. This server has ${JSON.stringify(modelName)}.`,

@@ -5,6 +5,7 @@ import type { ReplyIndex } from "../../chat/reply-index.ts";
 import type { Tokenizer } from "../../chat/tokenizer/tokenizer.ts";
 import type { Engine } from "../engine.ts";
 import type { Calls } from "./calls.ts";
+import type { ResponseStore } from "./responses/response-store.ts";
 import type { SamplingFilters, SamplingOverrides, SamplingRules } from "./sampling-request.ts";
 import type { ServerMetrics } from "./server-metrics.ts";
 import type { SessionLimits, Sessions } from "./sessions.ts";
@@ -51,6 +52,8 @@ export interface ServerOptions {
   /** Told once of each setting that clients ask for and `samplingOverrides` has the last word on. */
   readonly onOverruled?: (message: string) => void;
   readonly sessions?: SessionLimits;
+  /** Answers to whatever model clients name: an agent keeps the name it was written with. Default false: another name is refused. */
+  readonly acceptsAnyModel?: boolean;
 }
 
 /** Changes with the weights. `run` is what the trainer calls itself; "" for the weights that the server was started with, or while others load. */
@@ -61,10 +64,13 @@ interface ServedWeights {
 /** What routes work with. */
 export interface ServerContext extends ServerParts {
   readonly maxChoices: number;
+  readonly acceptsAnyModel: boolean;
   readonly stallTimeoutMs: number;
   readonly samplingRules: SamplingRules;
   readonly encoder: PromptEncoder;
   readonly replies: ReplyIndex;
+  /** Answers of /v1/responses that later calls refer to. */
+  readonly responses: ResponseStore;
   /** Stands for a reply while a chat is rendered. */
   readonly mark: string;
   readonly sessions: Sessions;

@@ -6,6 +6,7 @@
  * everything and reads nothing.
  */
 import type { ServerResponse } from "node:http";
+import type { StreamEvent } from "./reply-format.ts";
 
 /** The answer to one request, in events. */
 export class EventStream {
@@ -35,10 +36,10 @@ export class EventStream {
     return this.#isOpen;
   }
 
-  async send(data: object | "[DONE]"): Promise<void> {
+  async send(data: StreamEvent): Promise<void> {
     this.#open();
     if (this.#response.destroyed) return;
-    const isTaken = this.#response.write(`data: ${data === "[DONE]" ? data : JSON.stringify(data)}\n\n`);
+    const isTaken = this.#response.write(eventText(data));
     if (!isTaken) await drained(this.#response, this.#stallMs);
   }
 
@@ -58,6 +59,12 @@ export class EventStream {
       ...this.#headers,
     });
   }
+}
+
+function eventText(data: StreamEvent): string {
+  if (data === "[DONE]") return `data: ${data}\n\n`;
+  const name = "type" in data && typeof data.type === "string" ? `event: ${data.type}\n` : "";
+  return `${name}data: ${JSON.stringify(data)}\n\n`;
 }
 
 async function drained(response: ServerResponse, stallMs: number): Promise<void> {

@@ -1,0 +1,39 @@
+/**
+ * Train an agent that is written with Mastra.
+ *
+ * Trains     a weather agent: the right answer earns 1, and every character costs a little
+ * Hardware   two CPU cores with the small preset, which learns to be brief; a GPU with a model that can call tools
+ * Command    npm run agents, then reroll train examples/agents/frameworks/mastra.ts
+ */
+import { Agent } from "@mastra/core/agent";
+import { createTool } from "@mastra/core/tools";
+import { type AgentCall, defineRun, type Prompt } from "reroll";
+import { z } from "zod";
+import { instructions, questionOf, rewardFor, shared, toolDescription, weatherOf } from "../weather.ts";
+
+const weather = createTool({
+  id: "weather",
+  description: toolDescription,
+  inputSchema: z.object({ city: z.string() }),
+  execute: async ({ context }) => weatherOf(context.city),
+});
+
+function weatherAgent({ baseURL, apiKey, model }: AgentCall): Agent {
+  const endpoint = { providerId: "reroll", modelId: model, url: baseURL, apiKey };
+  return new Agent({ name: "weather", instructions, model: endpoint, tools: { weather } });
+}
+
+export async function agent(prompt: Prompt, call: AgentCall): Promise<number> {
+  const { text } = await weatherAgent(call).generate(questionOf(prompt), { maxSteps: 4, abortSignal: call.signal });
+  return rewardFor(prompt, text);
+}
+
+/** The same, streamed. */
+export async function streamingAgent(prompt: Prompt, call: AgentCall): Promise<number> {
+  const output = await weatherAgent(call).stream(questionOf(prompt), { maxSteps: 4, abortSignal: call.signal });
+  let answer = "";
+  for await (const piece of output.textStream) answer += piece;
+  return rewardFor(prompt, answer);
+}
+
+export const run = defineRun({ name: "agent-mastra", agent, ...shared });

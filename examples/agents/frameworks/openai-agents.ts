@@ -1,0 +1,38 @@
+/**
+ * Train an agent that is written with OpenAI Agents, as it comes: it talks to /v1/responses.
+ *
+ * Trains     a weather agent: the right answer earns 1, and every character costs a little
+ * Hardware   two CPU cores with the small preset, which learns to be brief; a GPU with a model that can call tools
+ * Command    npm run agents, then reroll train examples/agents/frameworks/openai-agents.ts
+ */
+import { Agent, OpenAIProvider, Runner, tool } from "@openai/agents";
+import { type AgentCall, defineRun, type Prompt } from "reroll";
+import { z } from "zod";
+import { instructions, questionOf, rewardFor, shared, toolDescription, weatherOf } from "../weather.ts";
+
+const weather = tool({
+  name: "weather",
+  description: toolDescription,
+  parameters: z.object({ city: z.string() }),
+  execute: async ({ city }) => weatherOf(city),
+});
+
+export async function agent(prompt: Prompt, { baseURL, apiKey, model, signal }: AgentCall): Promise<number> {
+  const runner = new Runner({ modelProvider: new OpenAIProvider({ baseURL, apiKey }), tracingDisabled: true });
+  const helper = new Agent({ name: "weather", instructions, model, tools: [weather] });
+  const result = await runner.run(helper, questionOf(prompt), { maxTurns: 4, signal });
+  return rewardFor(prompt, result.finalOutput ?? "");
+}
+
+/** The same, streamed. */
+export async function streamingAgent(prompt: Prompt, { baseURL, apiKey, model, signal }: AgentCall): Promise<number> {
+  const runner = new Runner({ modelProvider: new OpenAIProvider({ baseURL, apiKey }), tracingDisabled: true });
+  const helper = new Agent({ name: "weather", instructions, model, tools: [weather] });
+  const result = await runner.run(helper, questionOf(prompt), { maxTurns: 4, signal, stream: true });
+  let answer = "";
+  for await (const piece of result.toTextStream()) answer += piece;
+  await result.completed;
+  return rewardFor(prompt, answer);
+}
+
+export const run = defineRun({ name: "agent-openai-agents", agent, ...shared });
