@@ -2,24 +2,27 @@
  * The weights that a run starts from: those of its model, or what a warm start makes of them.
  *
  * A warm start is a phase of its own. It trains the model on given replies, leaves `<run folder>/warm-start/` behind and frees all it had,
- * its optimizer too. Policy, reference and critic then start from that folder, in a new run and in one that is resumed. Half a
- * warm start leaves nothing.
+ * its optimizer too. Policy, reference and critic then start from that folder, in a new run and in one that is resumed. One that is
+ * stopped goes on where it was: see `warm-start-progress.ts`.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { replacePath } from "../files/replace-file.ts";
+import type { Clock } from "../flow/clock.ts";
 import type { Metrics } from "../flow/metrics.ts";
 import type { TokenSample } from "../flow/token-sample.ts";
 import { runSupervisedLoop } from "../loops/supervised-loop.ts";
 import type { RunTracker } from "../tracking/run-tracker.ts";
 import { startSupervised } from "../training/start-trainer.ts";
 import type { RunWorld } from "./build-rollout.ts";
+import { Checkpoints } from "./checkpoint.ts";
 import type { Placement } from "./machine.ts";
 import type { RunConfig } from "./run-config.ts";
 import { expectProgress } from "./stop-on-skips.ts";
 import { warmStartSamples } from "./warm-start.ts";
+import { WarmStartProgress } from "./warm-start-progress.ts";
 
 /** Where to find what a run starts from. */
 export interface StartingWeights {
@@ -41,20 +44,22 @@ interface StartParts {
   readonly tracker: RunTracker;
   readonly signal: AbortSignal;
   readonly isResumed: boolean;
+  readonly clock: Clock;
 }
 
 export async function openStart(config: RunConfig, parts: StartParts): Promise<StartingWeights> {
   const { modelFolder, runFolder, isResumed } = parts;
   const folder = join(runFolder, "warm-start");
   const hasFolder = existsSync(folder);
-  if (config.warmStart !== null && isResumed && !hasFolder) {
+  const hasTrained = isResumed && (await new Checkpoints(runFolder, config.checkpoint.keep).latest()) !== null;
+  if (config.warmStart !== null && hasTrained && !hasFolder) {
     throw new RerollError(
       "CHECKPOINT_BROKEN",
       `${folder} is missing: the run file has a warmStart, and the run to resume has not made one. Start a new run, or remove warmStart.`,
       { folder },
     );
   }
-  if (config.warmStart !== null && !isResumed) await makeWarmStart(config, config.warmStart, folder, parts);
+  if (config.warmStart !== null && !hasFolder) await makeWarmStart(config, config.warmStart, folder, parts);
   else if (!hasFolder) return { modelFolder, wholeFolder: modelFolder };
   const trained = join(folder, "model");
   if (config.model.lora === null) return { modelFolder: trained, wholeFolder: trained };
@@ -68,7 +73,7 @@ async function makeWarmStart(
   parts: StartParts,
 ): Promise<void> {
   const { modelFolder, runFolder, placement, tracker, signal, hasCritic } = parts;
-  const next = await warmStartSamples(config, options, parts);
+  const samples = await warmStartSamples(config, options, parts);
   const trainer = await startSupervised({
     modelFolder,
     tokenizerFolder: modelFolder,
@@ -82,19 +87,25 @@ async function makeWarmStart(
     seed: config.seed,
     numThreads: placement.trainingThreads,
   });
+  const { minutes } = config.checkpoint;
+  const progress = new WarmStartProgress({ runFolder, trainer, samples, clock: parts.clock, minutes });
   try {
+    const numDone = await progress.resume();
+    if (numDone > 0) tracker.note(`Going on with the warm start after its step ${numDone}.`);
     const step = async (samples: readonly TokenSample[]) =>
       expectProgress(await trainer.step(samples), samples, runFolder);
     const onStep = async (number: number, metrics: Metrics) => {
       tracker.log(number, "supervised", metrics);
+      await progress.afterStep(number, signal.aborted);
       return signal.aborted ? ("stop" as const) : ("continue" as const);
     };
-    await runSupervisedLoop({ trainer: { step }, next, onStep }, 0, options.steps, signal);
+    await runSupervisedLoop({ trainer: { step }, next: samples.next, onStep }, numDone, options.steps, signal);
     signal.throwIfAborted();
     await replacePath(folder, async (draft) => {
       await trainer.saveModel(join(draft, "model"));
       if (config.model.lora !== null && hasCritic) await trainer.saveMerged(join(draft, "merged"));
     });
+    await progress.clear();
   } finally {
     await trainer.close();
   }

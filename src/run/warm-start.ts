@@ -9,17 +9,25 @@ import { oracleAgent, playEpisode, randomAgent } from "../envs/play-episode.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { ChatMessage } from "../flow/chat-message.ts";
 import { joinIds } from "../flow/join-arrays.ts";
+import type { JsonValue } from "../flow/prompt.ts";
 import type { TokenSample } from "../flow/token-sample.ts";
 import { deriveSeed } from "../random/random.ts";
 import { defaultData, type RunWorld } from "./build-rollout.ts";
 import type { RunConfig } from "./run-config.ts";
+import type { Resumable } from "./warm-start-progress.ts";
 
-/** The samples of one supervised step after another, as the run file asks for them. */
+/** The samples of a warm start. */
+interface WarmStartSamples extends Resumable {
+  /** Those of one supervised step after another. */
+  next(): Promise<readonly TokenSample[]>;
+}
+
+/** Samples as the run file asks for them. */
 export async function warmStartSamples(
   config: RunConfig,
   options: NonNullable<RunConfig["warmStart"]>,
   { world, tokenizer }: { readonly world: RunWorld; readonly tokenizer: Tokenizer },
-): Promise<() => Promise<readonly TokenSample[]>> {
+): Promise<WarmStartSamples> {
   const seed = deriveSeed(config.seed, "warm-start");
   const format = new ChatFormat(tokenizer, { context: config.rollout.context });
   const choice = options.type === "data" ? options.data : (config.data ?? defaultData(config, "train"));
@@ -39,10 +47,10 @@ interface PlayParts {
 }
 
 /** Turns of episodes that an agent without a model has played, each a sample of its own. */
-function playedSamples(parts: PlayParts): () => Promise<readonly TokenSample[]> {
+function playedSamples(parts: PlayParts): WarmStartSamples {
   const { world, source, format, agent, turnsPerStep, seed } = parts;
   let numPlayed = 0;
-  return async () => {
+  const next = async () => {
     const samples: TokenSample[] = [];
     while (samples.length < turnsPerStep) {
       const [prompt] = await source.next(1);
@@ -60,15 +68,20 @@ function playedSamples(parts: PlayParts): () => Promise<readonly TokenSample[]> 
     }
     return samples;
   };
+  return {
+    next,
+    position: () => ({ numPlayed, prompts: source.position() }),
+    restore: async (position) => {
+      const saved = position as { readonly numPlayed: number; readonly prompts: JsonValue };
+      numPlayed = saved.numPlayed;
+      await source.restore(saved.prompts);
+    },
+  };
 }
 
 /** Rows whose truth is the reply to learn, or whose last message is. */
-function givenSamples(
-  source: PromptSource,
-  format: ChatFormat,
-  rowsPerStep: number,
-): () => Promise<readonly TokenSample[]> {
-  return async () => {
+function givenSamples(source: PromptSource, format: ChatFormat, rowsPerStep: number): WarmStartSamples {
+  const next = async () => {
     const prompts = await source.next(rowsPerStep);
     return Promise.all(
       prompts.map(async ({ id, messages, tools, truth }) => {
@@ -77,6 +90,7 @@ function givenSamples(
       }),
     );
   };
+  return { next, position: () => source.position(), restore: (position) => source.restore(position) };
 }
 
 function splitReply(id: string, messages: readonly ChatMessage[], truth: unknown) {

@@ -67,10 +67,12 @@ function joinRanks(ranks: readonly Remote<Trainer>[]): Trainer {
 }
 
 function joinSupervised(ranks: readonly Remote<SupervisedTraining>[]): SupervisedTraining {
-  const { saveModel, saveMerged } = ranks[0]!.ask;
+  const { saveModel, saveMerged, saveState } = ranks[0]!.ask;
   return {
     saveModel,
     saveMerged,
+    saveState,
+    loadState: async (folder) => void (await onAll(ranks, (rank) => rank.loadState(folder))),
     step: async (samples) => {
       const reports = await onAll(ranks, (rank, i) => {
         const places = samples.flatMap((_, place) => (place % ranks.length === i ? [place] : []));

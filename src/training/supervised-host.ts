@@ -1,13 +1,15 @@
 /** A model, the optimizer of supervised steps, and what is done to both. Runs in a trainer's thread, or without one. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
 import type { TokenSample } from "../flow/token-sample.ts";
 import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
 import { saveCausalLm } from "../models/causal-lm/save-causal-lm.ts";
 import type { Optimizer } from "../torch/optim/optimizer.ts";
-import { SupervisedTrainer } from "./supervised-trainer.ts";
+import { type SupervisedState, SupervisedTrainer } from "./supervised-trainer.ts";
 import type { StepReport } from "./token-trainer.ts";
 import type { SupervisedTraining } from "./trainer.ts";
-import { saveModel } from "./trainer-checkpoint.ts";
+import { loadOptimizer, saveModel, saveOptimizer, trainableOf } from "./trainer-checkpoint.ts";
 import { buildOptimizer, buildSchedule, type OptimizerOptions, type ScheduleOptions } from "./trainer-options.ts";
 import { joinRanks, loadPolicy, type TrainerSource } from "./trainer-source.ts";
 
@@ -65,6 +67,16 @@ export class SupervisedHost implements SupervisedTraining {
 
   async saveMerged(folder: string): Promise<void> {
     saveCausalLm(this.#model, folder, { files: this.#files, isMerged: true });
+  }
+
+  async saveState(folder: string): Promise<void> {
+    saveOptimizer(this.#optimizer, trainableOf(this.#model), join(folder, "policy"));
+    writeFileSync(join(folder, "trainer.json"), `${JSON.stringify(this.#trainer.state)}\n`);
+  }
+
+  async loadState(folder: string): Promise<void> {
+    loadOptimizer(this.#optimizer, trainableOf(this.#model), join(folder, "policy"));
+    this.#trainer.restore(JSON.parse(readFileSync(join(folder, "trainer.json"), "utf8")) as SupervisedState);
   }
 
   async close(): Promise<void> {

@@ -26,6 +26,11 @@ interface SupervisedTrainerParts {
   };
 }
 
+export interface SupervisedState {
+  readonly numUpdates: number;
+  readonly numSkippedInRow: number;
+}
+
 export class SupervisedTrainer {
   readonly #parts: SupervisedTrainerParts;
   #numUpdates = 0;
@@ -33,6 +38,16 @@ export class SupervisedTrainer {
 
   constructor(parts: SupervisedTrainerParts) {
     this.#parts = parts;
+  }
+
+  /** What goes on from one update to the next, beside weights and optimizer. */
+  get state(): SupervisedState {
+    return { numUpdates: this.#numUpdates, numSkippedInRow: this.#numSkippedInRow };
+  }
+
+  restore({ numUpdates, numSkippedInRow }: SupervisedState): void {
+    this.#numUpdates = numUpdates;
+    this.#numSkippedInRow = numSkippedInRow;
   }
 
   /**

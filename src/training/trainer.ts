@@ -26,7 +26,8 @@ export interface Trainer {
 }
 
 /** Supervised training: updates on given replies, and the model that comes out of them. */
-export interface SupervisedTraining extends Pick<Trainer, "saveModel" | "saveMerged" | "close"> {
+export interface SupervisedTraining
+  extends Pick<Trainer, "saveModel" | "saveMerged" | "saveState" | "loadState" | "close"> {
   /** One update. */
   step(samples: readonly TokenSample[]): Promise<StepReport>;
 }
