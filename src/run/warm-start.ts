@@ -18,7 +18,7 @@ import type { Resumable } from "./warm-start-progress.ts";
 
 /** The samples of a warm start. */
 interface WarmStartSamples extends Resumable {
-  /** Those of one supervised step after another. */
+  /** The samples of the next supervised step. */
   next(): Promise<readonly TokenSample[]>;
 }
 
