@@ -3,24 +3,33 @@ import { expect, test } from "vitest";
 import type { TokenSample } from "../flow/token-sample.ts";
 import { packSamples, unpackSamples } from "./packed-samples.ts";
 
+const ALWAYS = [
+  ...(["tokenIds", "lossMask", "samplerLogprobs", "versions", "rewards"] as const),
+  ...(["group", "trajectory", "turn", "stateKey", "isTruncated"] as const),
+] as const;
+
 const someSample: fc.Arbitrary<TokenSample> = fc
   .array(fc.tuple(fc.nat(200_000), fc.nat(1), fc.float(), fc.integer({ min: -1, max: 99 }), fc.float()), {
     minLength: 1,
     maxLength: 20,
   })
   .chain((tokens) =>
-    fc.record({
-      tokenIds: fc.constant(Int32Array.from(tokens, ([id]) => id)),
-      lossMask: fc.constant(Uint8Array.from(tokens, ([, mask]) => mask)),
-      samplerLogprobs: fc.constant(Float32Array.from(tokens, ([, , logprob]) => logprob)),
-      versions: fc.constant(Int32Array.from(tokens, ([, , , version]) => version)),
-      rewards: fc.constant(Float32Array.from(tokens, ([, , , , reward]) => reward)),
-      group: fc.nat(9),
-      trajectory: fc.nat(9),
-      turn: fc.nat(9),
-      stateKey: fc.string({ unit: "binary" }),
-      isTruncated: fc.boolean(),
-    }),
+    fc.record(
+      {
+        onOldCache: fc.constant(Uint8Array.from(tokens, ([, mask]) => mask)),
+        tokenIds: fc.constant(Int32Array.from(tokens, ([id]) => id)),
+        lossMask: fc.constant(Uint8Array.from(tokens, ([, mask]) => mask)),
+        samplerLogprobs: fc.constant(Float32Array.from(tokens, ([, , logprob]) => logprob)),
+        versions: fc.constant(Int32Array.from(tokens, ([, , , version]) => version)),
+        rewards: fc.constant(Float32Array.from(tokens, ([, , , , reward]) => reward)),
+        group: fc.nat(9),
+        trajectory: fc.nat(9),
+        turn: fc.nat(9),
+        stateKey: fc.string({ unit: "binary" }),
+        isTruncated: fc.boolean(),
+      },
+      { requiredKeys: [...ALWAYS] },
+    ),
   );
 
 test("samples come back to the bit, NaN and -0 among them", () => {

@@ -10,19 +10,23 @@ import type { TokenSample } from "../flow/token-sample.ts";
 
 /** Packs the rows of a group. `weight` is not kept: it belongs to one batch. */
 export function packSamples(samples: readonly TokenSample[]): JsonValue {
-  const arrays = samples.flatMap(({ tokenIds, samplerLogprobs, versions, rewards, lossMask }) => [
+  const arrays = samples.flatMap(({ tokenIds, samplerLogprobs, versions, rewards, lossMask, onOldCache }) => [
     ...[tokenIds, samplerLogprobs, versions, rewards, lossMask],
+    ...(onOldCache === undefined ? [] : [onOldCache]),
   ]);
   const bytes = Buffer.concat(
     arrays.map(({ buffer, byteOffset, byteLength }) => new Uint8Array(buffer, byteOffset, byteLength)),
   );
   return {
-    samples: samples.map(({ tokenIds, group, trajectory, turn, stateKey, isTruncated, domain, greedyReward }) => ({
-      numTokens: tokenIds.length,
-      ...{ group, trajectory, turn, stateKey, isTruncated },
-      ...(domain !== undefined && { domain }),
-      ...(greedyReward !== undefined && { greedyReward }),
-    })),
+    samples: samples.map(
+      ({ tokenIds, group, trajectory, turn, stateKey, isTruncated, domain, greedyReward, onOldCache }) => ({
+        numTokens: tokenIds.length,
+        ...(onOldCache !== undefined && { hasOldCache: true }),
+        ...{ group, trajectory, turn, stateKey, isTruncated },
+        ...(domain !== undefined && { domain }),
+        ...(greedyReward !== undefined && { greedyReward }),
+      }),
+    ),
     arrays: deflateRawSync(bytes, { level: 1 }).toString("base64"),
   };
 }
@@ -31,7 +35,7 @@ interface PackedSamples {
   readonly samples: readonly (Pick<
     TokenSample,
     "group" | "trajectory" | "turn" | "stateKey" | "isTruncated" | "domain" | "greedyReward"
-  > & { readonly numTokens: number })[];
+  > & { readonly numTokens: number; readonly hasOldCache?: boolean })[];
   readonly arrays: string;
 }
 
@@ -44,12 +48,13 @@ export function unpackSamples(packed: JsonValue): readonly TokenSample[] {
     offset += byteLength;
     return bytes.slice(offset - byteLength, offset).buffer;
   };
-  return samples.map(({ numTokens, ...facts }) => ({
+  return samples.map(({ numTokens, hasOldCache = false, ...facts }) => ({
     tokenIds: new Int32Array(take(4 * numTokens)),
     samplerLogprobs: new Float32Array(take(4 * numTokens)),
     versions: new Int32Array(take(4 * numTokens)),
     rewards: new Float32Array(take(4 * numTokens)),
     lossMask: new Uint8Array(take(numTokens)),
+    ...(hasOldCache && { onOldCache: new Uint8Array(take(numTokens)) }),
     ...facts,
   }));
 }

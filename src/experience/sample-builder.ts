@@ -106,6 +106,7 @@ function joinTurns(
   const samplerLogprobs = new Float32Array(length);
   const versions = new Int32Array(length).fill(-1);
   const rewards = new Float32Array(length);
+  const onOldCache = new Uint8Array(length);
   for (const turn of run) {
     const { promptIds, reply } = turn;
     const start = promptIds.length;
@@ -113,6 +114,9 @@ function joinTurns(
     lossMask.fill(1, start, stop);
     samplerLogprobs.set(reply.samplerLogprobs, start);
     versions.set(reply.versions, start);
+    reply.cacheVersions.forEach((version, i) => {
+      onOldCache[start + i] = version < reply.versions[i]! ? 1 : 0;
+    });
     rewards[stop - 1] = rewardOf.get(turn)!;
   }
   const turn = turns.indexOf(run[0]!);
@@ -122,6 +126,7 @@ function joinTurns(
     lossMask,
     samplerLogprobs,
     versions,
+    ...(onOldCache.includes(1) && { onOldCache }),
     rewards,
     turn,
     stateKey: run[0]!.stateKey ?? `turn ${turn}`,

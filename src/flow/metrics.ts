@@ -176,6 +176,11 @@ const table: Readonly<Record<string, Row>> = {
   "train/skipped_updates": ["count", "lower", "Updates skipped because the loss or a gradient was NaN or infinite."],
   "train/sampler_gap": ["nat", "lower", "Mean |anchor - sampler| log-prob: 0 when engine and trainer agree."],
   "train/sampler_gap_max": ["nat", "lower", "Largest |anchor - sampler| log-prob of a token."],
+  "train/sampler_gap_old_cache": [
+    "nat",
+    "lower",
+    "Mean |anchor - sampler| log-prob of tokens drawn on keys and values of older weights than their own. Absent in steps without any.",
+  ],
   "train/staleness": ["steps", "lower", "Mean staleness of a token, in training steps."],
   "train/staleness_max": ["steps", "lower", "Largest staleness of a token, in training steps."],
 

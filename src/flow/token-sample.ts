@@ -11,6 +11,8 @@ export interface TokenSample {
    * The version of the weights that drew the token: the number of training steps that made them. Read at loss tokens.
    */
   readonly versions: Int32Array;
+  /** 1 at loss tokens that were drawn on keys and values of older weights than their own. Absent where there are none. */
+  readonly onOldCache?: Uint8Array;
   /**
    * Rewards at the tokens that earned them: a turn's on its last token, the whole trajectory's on the last loss token.
    */

@@ -67,7 +67,7 @@ export async function openParts(
     const placement = placeRun(config);
     // Before anything else holds a model: a warm start has the memory of the machine to itself.
     const begun = { modelFolder, runFolder: folder, world, tokenizer, placement, hasCritic: recipe.hasCritic };
-    const start = await openStart(config, { ...options, ...begun });
+    const start = await openStart(config, { ...options, ...begun, clock });
     // The trainer publishes its weights before the first rollout: adapters need not be in what the engine loads.
     const engine = keep(
       await openEngine(config, { modelFolder: start.modelFolder, runFolder: folder, placement, clock }),

@@ -27,6 +27,7 @@ import { compareConfigs, keptSets } from "./resume-run.ts";
 import type { RunConfig } from "./run-config.ts";
 import { maxSampledStaleness } from "./staleness-bound.ts";
 import { type TrainResult, trainRun } from "./train-run.ts";
+import { stepsDone } from "./warm-start-progress.ts";
 import { startWatchdog } from "./watchdog.ts";
 
 /** What a run needs beside its config. */
@@ -142,7 +143,10 @@ export async function trackRun<Result>(
   } catch (cause) {
     if (stop.signal.aborted && cause === stop.signal.reason) {
       await tracker.setStatus("interrupted");
-      throw new RerollError("RUN_INTERRUPTED", `The run was stopped before its first step. ${resumeHint(folder.path)}`);
+      throw new RerollError(
+        "RUN_INTERRUPTED",
+        `The run was stopped before its first step. ${resumeHint(run, folder.path)}`,
+      );
     }
     await tracker.setStatus("failed", cause instanceof Error ? cause.message : String(cause));
     throw cause;
@@ -187,19 +191,26 @@ async function openFolder(run: TrackedRun, options: RunTrainingOptions): Promise
 
 /** Nothing in the folder is touched before it is ours alone and the config has been found to fit. */
 async function reopenFolder(
-  { config, numSteps, folder: folderOptions }: TrackedRun,
+  { config, numSteps, numWarmSteps = 0, folder: folderOptions }: TrackedRun,
   path: string,
   resumeFrom: number | undefined,
   sets: readonly string[],
 ): Promise<OpenedFolder> {
   let [startStep, statements] = [0, [] as readonly string[]];
+  // Stopped in its warm start, which goes on from a state of its own, or from the beginning.
+  const isWarming = numWarmSteps > 0 && resumeFrom === undefined && !hasCheckpoint(path);
   const choose = async () => {
     const changes = compareConfigs((await readRun(path))?.config, config, path);
+    if (isWarming) {
+      statements = changes;
+      return stepsDone(path);
+    }
     const settled = await new Checkpoints(path, config.checkpoint.keep).settle(resumeFrom);
     [startStep, statements] = [settled.step, [...settled.statements, ...changes]];
     return startStep;
   };
-  const folder = await RunFolder.openForResume(resolve(path), choose, folderOptions);
+  const kind = isWarming ? "supervised" : "train";
+  const folder = await RunFolder.openForResume(resolve(path), choose, folderOptions, kind);
   await Promise.all([folder.setConfig(config), folder.setInfo({ numSteps, sets })]);
   return { folder, startStep, statements };
 }
@@ -227,12 +238,13 @@ function wandbOptions({ project, url }: NonNullable<RunConfig["tracking"]["wandb
 
 /** Commands to suggest after a run. */
 function nextCommands(
-  { isExportable }: TrackedRun,
+  { isExportable, numWarmSteps = 0 }: TrackedRun,
   { runFile, command }: RunTrainingOptions,
   folder: string,
   status: RunStatus,
 ): string[] {
-  if (status !== "finished") return hasCheckpoint(folder) ? [`${command} train ${runFile} --resume ${folder}`] : [];
+  if (status !== "finished")
+    return hasCheckpoint(folder) || numWarmSteps > 0 ? [`${command} train ${runFile} --resume ${folder}`] : [];
   return [
     `${command} dashboard`,
     `${command} eval ${folder} --run-file ${runFile}`,
@@ -240,9 +252,10 @@ function nextCommands(
   ];
 }
 
-function resumeHint(folder: string): string {
-  return hasCheckpoint(folder)
-    ? "It can be resumed from its latest checkpoint."
+function resumeHint({ numWarmSteps = 0 }: TrackedRun, folder: string): string {
+  if (hasCheckpoint(folder)) return "It can be resumed from its latest checkpoint.";
+  return numWarmSteps > 0
+    ? "Its warm start can be resumed where it was."
     : "It had no checkpoint yet, so there is nothing to resume.";
 }
 

@@ -2,24 +2,27 @@
  * The weights that a run starts from: those of its model, or what a warm start makes of them.
  *
  * A warm start is a phase of its own. It trains the model on given replies, leaves `<run folder>/warm-start/` behind and frees all it had,
- * its optimizer too. Policy, reference and critic then start from that folder, in a new run and in one that is resumed. Half a
- * warm start leaves nothing.
+ * its optimizer too. Policy, reference and critic then start from that folder, in a new run and in one that is resumed. One that is
+ * stopped goes on where it was: see `warm-start-progress.ts`.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { replacePath } from "../files/replace-file.ts";
+import type { Clock } from "../flow/clock.ts";
 import type { Metrics } from "../flow/metrics.ts";
 import type { TuningExample } from "../flow/tuning-example.ts";
 import { runTuningLoop } from "../loops/tuning-loop.ts";
 import type { RunTracker } from "../tracking/run-tracker.ts";
 import { startTuning } from "../training/start-trainer.ts";
 import type { RunWorld } from "./build-rollout.ts";
+import { Checkpoints } from "./checkpoint.ts";
 import type { Placement } from "./machine.ts";
 import type { RunConfig } from "./run-config.ts";
 import { expectProgress } from "./stop-on-skips.ts";
 import { warmStartExamples } from "./warm-start.ts";
+import { WarmStartProgress } from "./warm-start-progress.ts";
 
 /** Where to find what a run starts from. */
 export interface StartingWeights {
@@ -41,20 +44,22 @@ interface StartParts {
   readonly tracker: RunTracker;
   readonly signal: AbortSignal;
   readonly isResumed: boolean;
+  readonly clock: Clock;
 }
 
 export async function openStart(config: RunConfig, parts: StartParts): Promise<StartingWeights> {
   const { modelFolder, runFolder, isResumed } = parts;
   const folder = join(runFolder, "warm-start");
   const hasFolder = existsSync(folder);
-  if (config.warmStart !== null && isResumed && !hasFolder) {
+  const hasTrained = isResumed && (await new Checkpoints(runFolder, config.checkpoint.keep).latest()) !== null;
+  if (config.warmStart !== null && hasTrained && !hasFolder) {
     throw new RerollError(
       "CHECKPOINT_BROKEN",
       `${folder} is missing: the run file has a warmStart, and the run to resume has not made one. Start a new run, or remove warmStart.`,
       { folder },
     );
   }
-  if (config.warmStart !== null && !isResumed) await makeWarmStart(config, config.warmStart, folder, parts);
+  if (config.warmStart !== null && !hasFolder) await makeWarmStart(config, config.warmStart, folder, parts);
   else if (!hasFolder) return { modelFolder, wholeFolder: modelFolder };
   const trained = join(folder, "model");
   if (config.model.lora === null) return { modelFolder: trained, wholeFolder: trained };
@@ -68,7 +73,7 @@ async function makeWarmStart(
   parts: StartParts,
 ): Promise<void> {
   const { modelFolder, runFolder, placement, tracker, signal, hasCritic } = parts;
-  const next = await warmStartExamples(config, options, parts);
+  const examples = await warmStartExamples(config, options, parts);
   const trainer = await startTuning({
     modelFolder,
     tokenizerFolder: modelFolder,
@@ -84,19 +89,24 @@ async function makeWarmStart(
     seed: config.seed,
     numThreads: placement.trainingThreads,
   });
+  const { minutes } = config.checkpoint;
+  const progress = new WarmStartProgress({ runFolder, trainer, examples, clock: parts.clock, minutes });
   try {
-    const step = async (examples: readonly TuningExample[]) =>
-      expectProgress(await trainer.step(examples), examples, runFolder);
+    const numDone = await progress.resume();
+    if (numDone > 0) tracker.note(`Going on with the warm start after its step ${numDone}.`);
+    const step = async (batch: readonly TuningExample[]) => expectProgress(await trainer.step(batch), batch, runFolder);
     const onStep = async (number: number, metrics: Metrics) => {
       tracker.log(number, "supervised", supervisedMetrics(metrics));
+      await progress.afterStep(number, signal.aborted);
       return signal.aborted ? ("stop" as const) : ("continue" as const);
     };
-    await runTuningLoop({ trainer: { step }, batchAfter: next, onStep }, 0, options.steps, signal);
+    await runTuningLoop({ trainer: { step }, batchAfter: examples.next, onStep }, numDone, options.steps, signal);
     signal.throwIfAborted();
     await replacePath(folder, async (draft) => {
       await trainer.saveModel(join(draft, "model"));
       if (config.model.lora !== null && hasCritic) await trainer.saveMerged(join(draft, "merged"));
     });
+    await progress.clear();
   } finally {
     await trainer.close();
   }

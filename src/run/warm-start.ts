@@ -9,17 +9,25 @@ import { oracleAgent, playEpisode, randomAgent } from "../envs/play-episode.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { ChatMessage } from "../flow/chat-message.ts";
 import { joinIds } from "../flow/join-arrays.ts";
+import type { JsonValue } from "../flow/prompt.ts";
 import type { TuningExample } from "../flow/tuning-example.ts";
 import { deriveSeed } from "../random/random.ts";
 import { defaultData, type RunWorld } from "./build-rollout.ts";
 import type { RunConfig } from "./run-config.ts";
+import type { Resumable } from "./warm-start-progress.ts";
 
-/** The examples of one supervised step after another, as the run file asks for them. */
+/** The examples of a warm start. */
+interface WarmStartExamples extends Resumable {
+  /** The examples of the next supervised step. */
+  next(): Promise<readonly TuningExample[]>;
+}
+
+/** Examples as the run file asks for them. */
 export async function warmStartExamples(
   config: RunConfig,
   options: NonNullable<RunConfig["warmStart"]>,
   { world, tokenizer }: { readonly world: RunWorld; readonly tokenizer: Tokenizer },
-): Promise<() => Promise<readonly TuningExample[]>> {
+): Promise<WarmStartExamples> {
   const seed = deriveSeed(config.seed, "warm-start");
   const format = new ChatFormat(tokenizer, { context: config.rollout.context });
   const choice = options.type === "data" ? options.data : (config.data ?? defaultData(config, "train"));
@@ -39,10 +47,10 @@ interface PlayParts {
 }
 
 /** Turns of episodes that an agent without a model has played, each an example of its own. */
-function playedExamples(parts: PlayParts): () => Promise<readonly TuningExample[]> {
+function playedExamples(parts: PlayParts): WarmStartExamples {
   const { world, source, format, agent, turnsPerStep, seed } = parts;
   let numPlayed = 0;
-  return async () => {
+  const next = async () => {
     const examples: TuningExample[] = [];
     while (examples.length < turnsPerStep) {
       const [prompt] = await source.next(1);
@@ -60,15 +68,20 @@ function playedExamples(parts: PlayParts): () => Promise<readonly TuningExample[
     }
     return examples;
   };
+  return {
+    next,
+    position: () => ({ numPlayed, prompts: source.position() }),
+    restore: async (position) => {
+      const saved = position as { readonly numPlayed: number; readonly prompts: JsonValue };
+      numPlayed = saved.numPlayed;
+      await source.restore(saved.prompts);
+    },
+  };
 }
 
 /** Rows whose truth is the reply to learn, or whose last message is. */
-function givenExamples(
-  source: PromptSource,
-  format: ChatFormat,
-  rowsPerStep: number,
-): () => Promise<readonly TuningExample[]> {
-  return async () => {
+function givenExamples(source: PromptSource, format: ChatFormat, rowsPerStep: number): WarmStartExamples {
+  const next = async () => {
     const prompts = await source.next(rowsPerStep);
     return Promise.all(
       prompts.map(async ({ id, messages, tools, truth }) => {
@@ -77,6 +90,7 @@ function givenExamples(
       }),
     );
   };
+  return { next, position: () => source.position(), restore: (position) => source.restore(position) };
 }
 
 function splitReply(id: string, messages: readonly ChatMessage[], truth: unknown) {

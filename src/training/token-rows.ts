@@ -65,6 +65,8 @@ interface GridConstants {
   readonly samplerLogprobs_BT: Tensor;
   readonly rewards_BT: Tensor;
   readonly versions_BT: Tensor;
+  /** The loss tokens that were drawn on keys and values of older weights; null where there are none. */
+  readonly onOldCache_BT: Tensor | null;
 }
 
 export function gridConstants(grid: Grid, device: Device): GridConstants {
@@ -97,6 +99,13 @@ export function gridConstants(grid: Grid, device: Device): GridConstants {
       { device },
     ),
     versions_BT: tensor(versions, shape, { device }).to("int64"),
+    onOldCache_BT: samples.every(({ onOldCache }) => onOldCache === undefined)
+      ? null
+      : tensor(
+          fill(new Uint8Array(size), ({ onOldCache = new Uint8Array() }) => onOldCache),
+          shape,
+          { device },
+        ).to("bool"),
   };
 }
 

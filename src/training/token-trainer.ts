@@ -181,7 +181,7 @@ export class TokenTrainer {
     const scored = noGrad(() =>
       tensorScope(() => {
         const { device } = model.embedding;
-        const { lossMask_BT, samplerLogprobs_BT, rewards_BT, versions_BT } = gridConstants(grid, device);
+        const { lossMask_BT, samplerLogprobs_BT, rewards_BT, versions_BT, onOldCache_BT } = gridConstants(grid, device);
         const batch: TokenBatch = {
           lossMask_BT,
           samplerLogprobs_BT,
@@ -198,7 +198,10 @@ export class TokenTrainer {
           versions: { versions_BT, current: version },
         };
         const whole = recipe.score(batch, this.#state.recipe);
-        return keepScored({ ...whole, metrics: { ...whole.metrics, ...samplerGap(batch), ...stalenessOf(batch) } });
+        return keepScored({
+          ...whole,
+          metrics: { ...whole.metrics, ...samplerGap(batch, onOldCache_BT), ...stalenessOf(batch) },
+        });
       }),
     );
     const held = new Set(tensorsOf(scored));
@@ -435,10 +438,17 @@ function tdErrorsOf({ returns_BT, oldValues_BT, lossMask_BT }: ScoredBatch): Pic
 }
 
 /** How far the trainer's log-probs are from the sampler's: the health of the whole loop in one number. */
-function samplerGap({ anchorLogprobs_BT, samplerLogprobs_BT, lossMask_BT }: TokenBatch): CorrectionMetrics {
+function samplerGap(
+  { anchorLogprobs_BT, samplerLogprobs_BT, lossMask_BT }: TokenBatch,
+  onOldCache_BT: Tensor | null,
+): CorrectionMetrics {
   if (anchorLogprobs_BT === undefined) return {};
   const gap_BT = anchorLogprobs_BT.sub(samplerLogprobs_BT).abs().where(lossMask_BT, 0);
-  return { "train/sampler_gap": maskedMean(gap_BT, lossMask_BT), "train/sampler_gap_max": gap_BT.max() };
+  return {
+    "train/sampler_gap": maskedMean(gap_BT, lossMask_BT),
+    "train/sampler_gap_max": gap_BT.max(),
+    ...(onOldCache_BT !== null && { "train/sampler_gap_old_cache": maskedMean(gap_BT, onOldCache_BT) }),
+  };
 }
 
 /** Mean entropy at the loss tokens. Measured for recipes without an entropy bonus too, to see in every run whether the policy still explores. */

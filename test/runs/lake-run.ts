@@ -40,7 +40,12 @@ export async function inFolder<Result>(use: (root: string) => Promise<Result>): 
 }
 
 /** Trains to the end, or goes on with the run in `resume`. */
-export async function trainLake(root: string, changes: LakeChanges, resume?: string): Promise<LakeRun> {
+export async function trainLake(
+  root: string,
+  changes: LakeChanges,
+  resume?: string,
+  signal = new AbortController().signal,
+): Promise<LakeRun> {
   const { rollout, training, ...others } = changes;
   const run = {
     name: "lake",
@@ -60,7 +65,7 @@ export async function trainLake(root: string, changes: LakeChanges, resume?: str
   writeFileSync(runFile, JSON.stringify(run));
   const prepared = await prepareRun(runFile, [], {});
   const { modelFolder } = await runTraining(prepared, {
-    signal: new AbortController().signal,
+    signal,
     ...(resume !== undefined && { resume }),
     ...{ version: "test", environment: {}, runFile, console: null, command: "reroll" },
   });

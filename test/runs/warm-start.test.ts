@@ -9,6 +9,18 @@ import { inFolder, type LakeChanges, trainLake } from "./lake-run.ts";
 const warmStart: LakeChanges["warmStart"] = { type: "play", steps: 8, turnsPerStep: 32, optimizer: { lr: 3e-3 } };
 const bytes = (...path: string[]) => readFileSync(join(...path, "model.safetensors")).toString("hex");
 
+/** Metrics of the supervised steps that a run has recorded. */
+function supervised(folder: string): readonly unknown[] {
+  const lines = readFileSync(join(folder, "metrics.jsonl"), "utf8").trim().split("\n");
+  const records = lines.map((line) => JSON.parse(line)).filter(({ kind }) => kind === "supervised");
+  return records.map(({ step, metrics }) => [step, metrics["supervised/loss"], metrics["supervised/lr"]]);
+}
+
+function weights(folder: string, name: string): string {
+  const file = ["model.safetensors", "adapter_model.safetensors"].find((one) => existsSync(join(folder, name, one)));
+  return readFileSync(join(folder, name, file!)).toString("hex");
+}
+
 test.each([
   { name: "all weights", model: { preset: "nano" }, whole: "warm-start/model" },
   { name: "adapters", model: { preset: "nano", lora: { rank: 4, alpha: 8 } }, whole: "warm-start/merged" },
@@ -36,4 +48,21 @@ test("a warm start alone ends with its weights saved, and a run without its warm
     rmSync(join(folder, "warm-start"), { recursive: true });
     const again = trainLake(root, { warmStart, loop: { type: "sync", steps: 1 } }, folder);
     await expect(again).rejects.toThrow(/warm-start is missing/);
+  }));
+
+test("a warm start that is stopped and resumed ends with the weights and the record of one that was not", () =>
+  inFolder(async (root) => {
+    const model = { preset: "nano", lora: { rank: 4, alpha: 8 } } as const;
+    const changes = { model, warmStart: { ...warmStart, steps: 4 }, loop: { type: "sync", steps: 1 } } as const;
+    const whole = await trainLake(root, changes);
+    // Asked to stop before the first step, which is done all the same.
+    const stopped = trainLake(root, { ...changes, name: "stopped" }, undefined, AbortSignal.abort());
+    await expect(stopped).rejects.toThrow("The run was stopped before its first step. Its warm start can be resumed");
+    const folder = join(root, "stopped");
+    expect(supervised(folder)).toHaveLength(1);
+    await trainLake(root, { ...changes, name: "stopped" }, folder);
+    for (const file of ["warm-start/model", "checkpoints/step-000001/model"])
+      expect(weights(folder, file)).toBe(weights(whole.folder, file));
+    expect(supervised(folder)).toEqual(supervised(whole.folder));
+    expect(existsSync(join(folder, "warm-start.partial"))).toBe(false);
   }));
