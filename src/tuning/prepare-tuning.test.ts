@@ -1,8 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { JsonValue } from "../flow/prompt.ts";
+import { createProject } from "../run/init/create-project.ts";
+import { loadRunFile } from "../run/load-run-file.ts";
 import { prepareTuning } from "./prepare-tuning.ts";
 import { defineTuning } from "./tuning-config.ts";
 
@@ -188,4 +190,21 @@ test("what cannot work together is refused", async () => {
   await expect(prepare(rows, { model: {} })).rejects.toThrow(/model names no weights/);
   await expect(prepare(rows, { objective: { type: "supervized" } })).rejects.toThrow(/objective\.type/);
   await expect(prepare(rows, { loop: { epoch: 3 } })).rejects.toThrow(/loop\.epoch.*"?epochs/s);
+});
+
+test("a new project for supervised learning has a run file and conversations that are accepted", async () => {
+  const root = mkdtempSync(join(tmpdir(), "reroll-init-tuning-"));
+  try {
+    createProject(root, { task: "supervised", model: "nano", name: "first", version: "1.2.3" });
+    // The import would load the whole library a second time, beside the copy under test.
+    const text = readFileSync(join(root, "run.ts"), "utf8").replace('import { defineTuning } from "reroll";', "");
+    const define = 'const defineTuning = (run: object) => ({ kind: "tuning", ...run });\n';
+    writeFileSync(join(root, "alone.ts"), define + text);
+    const sets = [`data.path=${join(root, "chats.jsonl")}`];
+    const { config, data } = await prepareTuning(await loadRunFile(join(root, "alone.ts")), sets, {});
+    expect(config).toMatchObject({ name: "first", objective: { type: "supervised", train: "assistant" } });
+    expect(data.train.examples).toHaveLength(4);
+  } finally {
+    rmSync(root, { recursive: true });
+  }
 });
