@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import type { JsonValue } from "../flow/prompt.ts";
 import { createProject } from "../run/init/create-project.ts";
 import { loadRunFile } from "../run/load-run-file.ts";
+import { prepareModel } from "../run/prepare-model.ts";
 import { prepareTuning } from "./prepare-tuning.ts";
 import { defineTuning } from "./tuning-config.ts";
 
@@ -178,6 +179,26 @@ function defineTuningFile(data: Row) {
   // As in a YAML file, whose content no compiler has seen.
   return { ...defineTuning({ ...run, objective: { type: "supervised" }, data: { type: "rows", rows: [{}] } }), data };
 }
+
+test("a template that ends replies with a token that sampling does not stop at is spoken of", async () => {
+  const root = mkdtempSync(join(tmpdir(), "reroll-tuning-ends-"));
+  try {
+    prepareModel({ model: { preset: "nano", path: null, dtype: "auto", lora: null }, seed: 1 }, [], root);
+    const path = join(root, "model");
+    const rows = [{ prompt: "hi", completion: "yo" }];
+    const told = async () => (await prepare(rows, { model: { path }, contextLength: 64 })).lines.at(-1);
+    expect(await told()).not.toContain("eos_token_id");
+    const settings = JSON.parse(readFileSync(join(path, "tokenizer_config.json"), "utf8"));
+    writeFileSync(join(path, "tokenizer_config.json"), JSON.stringify({ ...settings, eos_token: "<|endoftext|>" }));
+    writeFileSync(join(path, "generation_config.json"), JSON.stringify({ eos_token_id: [256] }));
+    expect(await told()).toBe(
+      "The template ends replies with <|im_end|>, and the tokens that end a reply are: <|endoftext|>. " +
+        "Add 258 to eos_token_id in generation_config.json, or sampling will run on.",
+    );
+  } finally {
+    rmSync(root, { recursive: true });
+  }
+});
 
 test("what cannot work together is refused", async () => {
   const rows = [{ prompt: "hi", completion: "yo" }];
