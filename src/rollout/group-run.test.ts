@@ -57,6 +57,24 @@ test("an aborted group starts nothing, ends what runs and takes no results", () 
   expect(run.group().trajectories).toEqual([]);
 });
 
+test("a group waits for its greedy trajectory, which is replaced when it fails, and takes no further samples meanwhile", () => {
+  const { run, start } = groupOf({ groupSize: 1, extraSamples: 1, maxFailures: 1, hasGreedy: true });
+  const [greedy, sample] = [start(), start()];
+  expect([greedy, sample].map(({ task }) => task.isGreedy)).toEqual([true, false]);
+  run.finish(trajectoryOf(sample.task, completed));
+  expect(run.isComplete).toBe(false);
+  // The extra sample has not started and is no longer needed.
+  expect(run.start()).toBeUndefined();
+  run.finish(trajectoryOf(greedy.task, failed));
+  const again = start();
+  expect(again.task).toMatchObject({ isGreedy: true, sampleIndex: 3 });
+  run.finish(trajectoryOf(again.task, completed));
+  expect(run.isComplete).toBe(true);
+  const { trajectories, greedy: baseline } = run.group();
+  expect(trajectories.map(({ sampleIndex }) => sampleIndex)).toEqual([1]);
+  expect(baseline?.sampleIndex).toBe(3);
+});
+
 test("seeds depend on the run's seed and the group's index, and on nothing else", () => {
   const seeds = (seed: number, index: number) => {
     const run = new GroupRun({ index, domain: 0, prompt: promptOf(0) }, sizes, seed, () => 0);

@@ -5,12 +5,14 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { checkSandbox } from "reroll";
 import { afterAll, expect, test } from "vitest";
+import { byteTokenizerFiles } from "../../src/chat/tokenizer/byte-tokenizer.ts";
 import { loadRunFile } from "../../src/run/load-run-file.ts";
 import { prepareRun } from "../../src/run/prepare-run.ts";
 import { trainRun } from "../../src/run/train-run.ts";
 import { silentTracker } from "../../src/tracking/run-tracker.ts";
 import { prepareTuning } from "../../src/tuning/prepare-tuning.ts";
 import { trainTuning } from "../../src/tuning/train-tuning.ts";
+import { writeRewardModel } from "../rewards/write-reward-model.ts";
 
 const recipes = fileURLToPath(new URL("../../examples/recipes/", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "reroll-recipes-"));
@@ -63,6 +65,10 @@ const changes: Readonly<Record<string, readonly string[]>> = {
     `data.parts.2.source.path=${files.ifeval}`,
   ],
   "own-agent.ts": [],
+  "ppo-reward-model.ts": [
+    ...[...preset, `data.path=${files.gsm8k}`, "rollout.groupSize=1", "critic.path=null"],
+    `rewards.chat.path=${writeRewardModel(join(folder, "reward-model"), 272, byteTokenizerFiles())}`,
+  ],
   "rollout-correction.ts": ["warmStart.steps=2", "validation.prompts=4"],
   "sokoban.ts": ["warmStart.steps=2", "validation.prompts=4"],
 };

@@ -5,25 +5,11 @@ import { expect, test } from "vitest";
 import { byteTokenizerFiles } from "../../src/chat/tokenizer/byte-tokenizer.ts";
 import { loadTokenizer } from "../../src/chat/tokenizer/load-tokenizer.ts";
 import { buildEnv } from "../../src/envs/catalog.ts";
-import { createPreset } from "../../src/models/causal-lm/presets.ts";
-import { saveCausalLm } from "../../src/models/causal-lm/save-causal-lm.ts";
-import { saveValueHead, ValueHead } from "../../src/models/causal-lm/value-head.ts";
 import { prepareModel } from "../../src/run/prepare-model.ts";
-import { Generator } from "../../src/torch/random.ts";
+import { writeRewardModel } from "../rewards/write-reward-model.ts";
 import { inFolder, type LakeChanges, type LakeRun, trainLake } from "./lake-run.ts";
 
 const envs = { lake: { type: "frozen-lake", prompt: "compact", maxTurns: 3, answerTags: null } } as const;
-
-/** A reward model of fresh weights: a small decoder with a head that was drawn. */
-function writeRewardModel(folder: string, vocabSize: number, files: ReadonlyMap<string, Uint8Array>): string {
-  const generator = new Generator(5);
-  const decoder = createPreset("nano", vocabSize, 3);
-  const head = new ValueHead(decoder.config.width, { initial: { std: 0.2, generator } });
-  saveCausalLm(decoder, folder, { files });
-  saveValueHead(head, folder);
-  for (const part of [decoder, head, generator]) part.dispose();
-  return folder;
-}
 
 interface Models {
   readonly policy: string;

@@ -267,6 +267,64 @@ describe("numbers", () => {
   });
 });
 
+describe("rewards", () => {
+  const earned = [0, 2, 4].map((reward) => ({ domain: "math", reward }));
+
+  test("normalized rewards are those of their domain's scale, and so is a greedy baseline", () => {
+    const recipe = buildRecipe({ type: "remax", rewardNormalization: {} });
+    // Mean 2 and deviation 2; "code" has no rewards yet and stays as it is.
+    const state = recipe.observe(recipe.initialState, earned);
+    const batch = exampleBatch([4, 1, 2, 1], {
+      domainOf: ["math", "math", "math", "code"],
+      greedyRewards_B: tensor([0, 0, 2, 0], float64),
+    });
+    const { advantages_BT } = recipe.score(batch, state);
+    // (4 - 2) / 2 + 1, (1 - 2) / 2 + 1, 0 - 0, and 1 - 0.
+    expect(advantages_BT.select(1, 0).toArray()).toEqual([2, 0.5, 0, 1]);
+    expect(recipe.stateMetrics(state)).toEqual({ "score/reward_mean_math": 2, "score/reward_std_math": 2 });
+  });
+
+  test("without centering rewards are divided alone, and a trajectory that was cut pays its penalty after that", () => {
+    const recipe = buildRecipe({
+      type: "reinforce",
+      rewardNormalization: { isCentered: false },
+      truncatedPenalty: 0.25,
+    });
+    const batch = exampleBatch([4, 1, 2, 1], { domainOf: new Array<string>(4).fill("math") });
+    const { metrics } = recipe.score(batch, recipe.observe(recipe.initialState, earned));
+    // (2 + 0.5 + 1 + 0.5 - 0.25) / 4
+    expect(metrics["score/shaped_reward"]?.item()).toBeCloseTo(0.9375, 12);
+    expect(metrics["score/reward"]?.item()).toBe(2);
+  });
+
+  test("a state that is resumed keeps what was learned, and takes options as they are now", () => {
+    const saved = buildRecipe({
+      type: "grpo",
+      klReward: { coefficient: 0.1, adaptive: { targetKl: 0.05 } },
+      entropy: { type: "fixed", coefficient: 0.01 },
+      rewardNormalization: {},
+    });
+    const learned = saved.observe(
+      { ...saved.initialState, klReward: { type: "adaptive", coefficient: 0.3, targetKl: 0.05, horizon: 10_000 } },
+      earned,
+    );
+    const now = buildRecipe({
+      type: "grpo",
+      klReward: { coefficient: 0.1, adaptive: { targetKl: 0.2, horizon: 50 } },
+      entropy: { type: "fixed", coefficient: 0.02 },
+      rewardNormalization: {},
+    });
+    expect(now.resume(learned)).toEqual({
+      klReward: { type: "adaptive", coefficient: 0.3, targetKl: 0.2, horizon: 50 },
+      entropy: { type: "fixed", coefficient: 0.02 },
+      rewards: { math: { count: 3, mean: 2, squares: 8 } },
+    });
+    const fixed = buildRecipe({ type: "grpo", klReward: { coefficient: 0.5 } });
+    expect(fixed.resume(learned)).toEqual(fixed.initialState);
+    expect(now.resume(fixed.initialState)).toEqual(now.initialState);
+  });
+});
+
 describe("every recipe", () => {
   test.each(Object.keys(recipes) as RecipeName[])(
     "%s carries its own name as tag, and describes its options",
