@@ -85,5 +85,5 @@ for (const { rule, text } of await checkEnv(guessNumber())) console.log(\`\${rul
   about: `- \`env.ts\`: the environment. Change what an episode is, and what it pays.
 - \`check.ts\`: plays it without a model and says what is broken (\`npx tsx check.ts\`; silence is what you want).
 `,
-  measured: "the share of numbers found rises from 40 % to 84 % in 50 steps",
+  measured: "the share of numbers found rises from 40 % to 75 % in 50 steps",
 };
