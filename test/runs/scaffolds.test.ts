@@ -39,7 +39,7 @@ test.each(Object.keys(scaffolds) as TaskKind[])(
     const rewards = await train(await loadRunFile(join(folder, "run.ts")), [...short[task], ...sets], folder);
     expect(mean(rewards.slice(-4)) - mean(rewards.slice(0, 2)), `rewards ${rewards}`).toBeGreaterThan(rise[task]);
   },
-  60_000,
+  240_000,
 );
 
 test("the environment of a new project keeps the contract of environments", async () => {
