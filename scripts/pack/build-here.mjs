@@ -1,6 +1,6 @@
 /** Builds the addon of a packed folder against the libtorch of this machine, when it is not built yet. */
 import { fileURLToPath } from "node:url";
-import { addonReason, buildAddon } from "./setup/build-addon.mjs";
+import { addonReason, buildAddon, checkoutPlace } from "./setup/build-addon.mjs";
 import { findCudaHeaders } from "./setup/find-cuda-headers.mjs";
 import { findLibtorch } from "./setup/find-libtorch.mjs";
 
@@ -11,10 +11,10 @@ if (libtorch === null) {
   process.exit(1);
 }
 const target = { libtorch, cudaInclude: libtorch.cuda ? findCudaHeaders(libtorch) : null };
-const reason = addonReason(root, target);
+const reason = addonReason(checkoutPlace(root), target);
 if (reason !== null) {
   const start = performance.now();
-  await buildAddon(root, target, { log: `${root}/build/native.log` });
+  await buildAddon(checkoutPlace(root), target, { log: `${root}/build/native.log` });
   const { version, root: folder } = libtorch;
   console.log(
     `addon built in ${((performance.now() - start) / 1000).toFixed(0)} s against libtorch ${version} at ${folder}`,

@@ -10,14 +10,16 @@ import { dirname } from "node:path";
 import { SetupError } from "./setup-error.mjs";
 
 const LINES_SHOWN = 40;
+const PROGRESS_MS = 500;
 
 /**
  * `append` keeps what the log already holds; `env` is added to the environment of this process; `show` is the part of
- * the log in which this program says what went wrong.
+ * the log in which this program says what went wrong; `onProgress` is told the last step that the log shows, as "7/18" or "38%".
  */
-export async function runCommand(command, args, { log, cwd, env = {}, append = false, show = "end" }) {
+export async function runCommand(command, args, { log, cwd, env = {}, append = false, show = "end", onProgress }) {
   mkdirSync(dirname(log), { recursive: true });
   const output = openSync(log, append ? "a" : "w");
+  const watch = onProgress && setInterval(() => onProgress(lastStep(log)), PROGRESS_MS).unref();
   try {
     const failure = await finish(
       // In a group of its own, so that the compilers it starts can be ended with it.
@@ -27,6 +29,7 @@ export async function runCommand(command, args, { log, cwd, env = {}, append = f
       throw new SetupError(`${[command, ...args].join(" ")} failed: ${failure}.\n${readLog(log, show)}`);
     }
   } finally {
+    clearInterval(watch);
     closeSync(output);
   }
 }
@@ -50,6 +53,11 @@ function endGroup(pid) {
   } catch {
     // It ended by itself a moment ago.
   }
+}
+
+/** Ninja counts steps, make percents; null before the first. */
+function lastStep(log) {
+  return [...readFileSync(log, "utf8").matchAll(/^\[ *(\d+\/\d+|\d+%)\]/gm)].at(-1)?.[1] ?? null;
 }
 
 function readLog(log, show) {

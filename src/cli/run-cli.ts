@@ -18,12 +18,15 @@ import { generateCommand } from "./commands/generate.ts";
 import { initCommand } from "./commands/init.ts";
 import { runsCommand } from "./commands/runs.ts";
 import { serveCommand } from "./commands/serve.ts";
+import { setupCommand } from "./commands/setup.ts";
 import { trainCommand } from "./commands/train.ts";
+import { offerSetup } from "./offer-setup.ts";
 import { readVersion } from "./read-version.ts";
 
 /** Every command, in the order in which the help shows them. */
 const COMMANDS: readonly Command[] = [
   initCommand,
+  setupCommand,
   trainCommand,
   evalCommand,
   generateCommand,
@@ -33,6 +36,9 @@ const COMMANDS: readonly Command[] = [
   exportCommand,
   doctorCommand,
 ];
+
+/** Commands that compute with tensors, and so need the addon. */
+const COMPUTING: readonly Command[] = [trainCommand, evalCommand, generateCommand, serveCommand, exportCommand];
 
 /** What was asked for can never work: the caller has to write something else. */
 const MISUSE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
@@ -46,6 +52,7 @@ const MISUSE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "FILE_INVALID",
   "NOT_ENOUGH_MEMORY",
   "NO_DEVICE",
+  "PACKAGE_MISSING",
 ]);
 
 /** Runs one command and resolves with its exit code. */
@@ -69,7 +76,10 @@ function createProgram(): Command {
     .option("--debug", "show the stack of every error")
     .configureHelp({ showGlobalOptions: true })
     .exitOverride()
-    .showHelpAfterError("Add --help to see what is allowed.");
+    .showHelpAfterError("Add --help to see what is allowed.")
+    .hook("preAction", async (_, command) => {
+      if (COMPUTING.includes(command) && command.opts().explain !== true) await offerSetup();
+    });
   for (const command of COMMANDS) program.addCommand(command.copyInheritedSettings(program));
   return program;
 }

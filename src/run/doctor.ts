@@ -7,6 +7,7 @@ import { accessSync, constants, existsSync, statfsSync } from "node:fs";
 import { availableParallelism, freemem, totalmem } from "node:os";
 import { dirname, resolve } from "node:path";
 import { checkSandbox } from "../sandbox/python-sandbox.ts";
+import { setupCommand } from "../torch/find-addon.ts";
 
 /** ok: fine. warn: runs go on without it. fail: runs do not start. */
 export type CheckStatus = "ok" | "warn" | "fail";
@@ -92,7 +93,7 @@ export function checkGpu(
     "none",
     isBuiltWithCuda
       ? "libtorch has CUDA, and no device answers: check nvidia-smi."
-      : "Presets train on the CPU. For models of half a billion weights and more, set REROLL_LIBTORCH to a libtorch with CUDA and run npm run setup.",
+      : `Presets train on the CPU. For models of half a billion weights and more, set REROLL_LIBTORCH to a libtorch with CUDA and run: ${setupCommand}`,
   );
 }
 

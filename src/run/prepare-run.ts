@@ -10,6 +10,7 @@ import { expectSecrets } from "../errors/redact.ts";
 import { cudaProperties } from "../torch/cuda.ts";
 import { parseOverride } from "./apply-overrides.ts";
 import { checkFiles } from "./check-files.ts";
+import { checkPackages } from "./check-packages.ts";
 import { checkRun } from "./check-run.ts";
 import { loadRunFile, type RawRun } from "./load-run-file.ts";
 import { type Placement, placeRun } from "./machine.ts";
@@ -31,6 +32,7 @@ export async function prepareRun(
   const resolved = resolveRun(raw, sets.map(parseOverride), environment);
   const { config, recipe } = resolved;
   checkRun(config, recipe);
+  checkPackages(config);
   expectSecrets(config);
   return { ...resolved, plan: planRun(config, recipe, readMachine(placeRun(config)), checkFiles(config)) };
 }

@@ -5,6 +5,7 @@
  */
 import { availableParallelism } from "node:os";
 import type { Worker } from "node:worker_threads";
+import { expectPackage } from "../errors/optional-package.ts";
 import { startWorker } from "../workers/start-worker.ts";
 import type { JavaScriptRequest } from "./javascript-runner.ts";
 import { defaultLimits, type Sandbox, type SandboxLimits, type SandboxProgram, type SandboxResult } from "./sandbox.ts";
@@ -26,7 +27,8 @@ const GRACE_MS = 1_000;
 /** Deep recursion of a program is recursion of WebAssembly, which lives on the stack of the thread. */
 const STACK_MIB = 64;
 
-export function createJavaScriptSandbox(options: JavaScriptSandboxOptions = {}): Promise<Sandbox> {
+export async function createJavaScriptSandbox(options: JavaScriptSandboxOptions = {}): Promise<Sandbox> {
+  expectPackage("quickjs-emscripten", "The sandbox for JavaScript");
   const limits = { ...defaultLimits, ...options.limits };
   return createWorkerPool({
     start: () => startJavaScriptWorker(limits),

@@ -4,10 +4,11 @@
 
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
 import { toErrorCode } from "../errors/error-codes.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { DType, TensorData } from "./dtype.ts";
+import { addonMissing, findAddon, setupCommand } from "./find-addon.ts";
 import { findLoadedLibtorch, libtorchMismatch } from "./loaded-libtorch.ts";
 
 /** An operator as the addon gives it: `results` has a letter per result, T tensor, L tensors, O object, V other. */
@@ -213,21 +214,14 @@ export let native: Native = new Proxy({} as Native, {
 });
 
 function load(): Native {
-  const folder = new URL("../../build/native/", import.meta.url);
-  const addon = fileURLToPath(new URL("reroll.node", folder));
-  if (!existsSync(addon)) {
-    throw new RerollError(
-      "ADDON_MISSING",
-      `The native addon is not built: there is no ${addon}. Run "npm run setup" in ${fileURLToPath(new URL("../..", import.meta.url))}`,
-    );
-  }
+  const folder = findAddon();
+  if (folder === null) throw addonMissing();
+  const addon = join(folder, "reroll.node");
   const require = createRequire(import.meta.url);
   try {
     // OpenMP reads these once, when libtorch is loaded. Spinning threads take the cores that other threads need: with
     // it, two threads on two cores were half as fast as one.
-    const environment: { setIfUnset(name: string, value: string): void } = require(
-      fileURLToPath(new URL("environment.node", folder)),
-    );
+    const environment: { setIfUnset(name: string, value: string): void } = require(join(folder, "environment.node"));
     environment.setIfUnset("OMP_WAIT_POLICY", "passive");
     environment.setIfUnset("GOMP_SPINCOUNT", "0");
     const loaded: Native = require(addon);
@@ -240,20 +234,20 @@ function load(): Native {
   }
 }
 
-function expectSameLibtorch(folder: URL): void {
-  const record = new URL("libtorch.json", folder);
+function expectSameLibtorch(folder: string): void {
+  const record = join(folder, "libtorch.json");
   const loaded = findLoadedLibtorch();
   if (loaded === null || !existsSync(record)) return;
   const mismatch = libtorchMismatch(JSON.parse(readFileSync(record, "utf8")), loaded);
   if (mismatch === null) return;
   throw new RerollError(
     "LIBTORCH_CHANGED",
-    `Another libtorch than expected: ${mismatch}. Run "npm run setup" again to rebuild for the libtorch that is there now, ` +
+    `Another libtorch than expected: ${mismatch}. Run "${setupCommand}" again to rebuild for the libtorch that is there now, ` +
       "or unset LD_LIBRARY_PATH if it leads to another one.",
   );
 }
 
-function loadError(addon: string, folder: URL, cause: unknown): RerollError {
+function loadError(addon: string, folder: string, cause: unknown): RerollError {
   const reason = cause instanceof Error ? cause.message : String(cause);
   const built = builtAgainst(folder);
   const advice = /undefined symbol|version `|symbol lookup/.test(reason)
@@ -263,15 +257,15 @@ function loadError(addon: string, folder: URL, cause: unknown): RerollError {
       : "The addon could not be loaded";
   return new RerollError(
     "ADDON_BROKEN",
-    `${advice}: ${reason} (loading ${addon}${built}). Run "npm run setup" to find libtorch again and rebuild; ` +
+    `${advice}: ${reason} (loading ${addon}${built}). Run "${setupCommand}" to find libtorch again and rebuild; ` +
       "REROLL_LIBTORCH names the folder of a libtorch to use.",
     {},
     { cause },
   );
 }
 
-function builtAgainst(folder: URL): string {
-  const record = new URL("libtorch.json", folder);
+function builtAgainst(folder: string): string {
+  const record = join(folder, "libtorch.json");
   if (!existsSync(record)) return "";
   return `, built against ${readFileSync(record, "utf8").replaceAll(/\s+/g, " ").trim()}`;
 }

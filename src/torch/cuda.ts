@@ -1,6 +1,7 @@
 /** CUDA: devices, memory, streams, events, and graphs that replay recorded work. Nothing here exists without a GPU. */
 import { RerollError } from "../errors/reroll-error.ts";
 import { type CudaMemory, type CudaProperties, native } from "./binding.ts";
+import { setupCommand } from "./find-addon.ts";
 import { ObjectHandle } from "./operator.ts";
 
 /** Whether this build and this machine have a CUDA device. */
@@ -127,7 +128,7 @@ function cuda(): typeof native {
     throw new RerollError(
       "NO_DEVICE",
       `This build uses libtorch ${native.torchVersion} without CUDA. Set REROLL_LIBTORCH to a libtorch with CUDA ` +
-        '(the torch folder of a Python installation) and run "npm run setup".',
+        `(the torch folder of a Python installation) and run "${setupCommand}".`,
     );
   }
   return native;

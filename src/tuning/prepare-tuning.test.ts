@@ -216,7 +216,7 @@ test("what cannot work together is refused", async () => {
 test("a new project for supervised learning has a run file and conversations that are accepted", async () => {
   const root = mkdtempSync(join(tmpdir(), "reroll-init-tuning-"));
   try {
-    createProject(root, { task: "supervised", model: "nano", name: "first", version: "1.2.3" });
+    createProject(root, { task: "supervised", model: "nano", name: "first", dependency: "^1.2.3" });
     // The import would load the whole library a second time, beside the copy under test.
     const text = readFileSync(join(root, "run.ts"), "utf8").replace('import { defineTuning } from "reroll";', "");
     const define = 'const defineTuning = (run: object) => ({ kind: "tuning", ...run });\n';

@@ -1,6 +1,7 @@
 /** Signals as any thread can see them, also while the main thread is too busy to. Loaded when first asked for. */
 import { createRequire } from "node:module";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
+import { addonMissing, findAddon } from "../torch/find-addon.ts";
 
 /** What `signals.node` offers. Its count is that of the process, whichever thread asks. */
 interface Signals {
@@ -14,6 +15,7 @@ interface Signals {
 }
 
 export function loadSignals(): Signals {
-  const addon = new URL("../../build/native/signals.node", import.meta.url);
-  return createRequire(import.meta.url)(fileURLToPath(addon)) as Signals;
+  const folder = findAddon();
+  if (folder === null) throw addonMissing();
+  return createRequire(import.meta.url)(join(folder, "signals.node")) as Signals;
 }

@@ -1,6 +1,17 @@
 /** The package as a user gets it: packed, put into a project without network, compiled against and run. */
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import ts from "typescript";
@@ -13,12 +24,47 @@ const describePacked = describe.skipIf(stale !== null);
 const reason = stale === null ? "" : ` (dist is old, ${stale}: run "npm run setup")`;
 const project = mkdtempSync(join(tmpdir(), "reroll-packed-"));
 const installed = join(project, "node_modules/reroll");
+const command = join(installed, "dist/cli/main.js");
+const cache = join(project, "cache");
+/** What `reroll init` said about the project that it made. */
+let scaffold = "";
 const modules = entryPoints.map(({ name }) => name);
 
 beforeAll(() => {
-  if (stale === null) install();
+  if (stale !== null) return;
+  install();
+  scaffold = run(command, "init", "first", "--task", "environment", "--model", "nano").output;
 }, 120_000);
 afterAll(() => rmSync(project, { recursive: true }));
+
+describePacked(`what is in it${reason}`, () => {
+  test("the page of the dashboard, the guides that messages point to, and what builds the addon", () => {
+    const files = [
+      "dist/dashboard/app/index.html",
+      "docs/guides/runs.md",
+      "docs/guides/installing.md",
+      "native/CMakeLists.txt",
+      "scripts/setup.mjs",
+    ];
+    expect(files.filter((file) => !existsSync(join(installed, file)))).toEqual([]);
+  });
+
+  test("nothing that only a checkout needs", () => {
+    const all = readdirSync(installed, { recursive: true, encoding: "utf8" });
+    expect(
+      all.filter((file) => /\.map$|\.test\.|^(src|test|build|node_modules)\b|^native\/schemas/.test(file)),
+    ).toEqual([]);
+  });
+
+  test("it is not packed where it is not compiled", () => {
+    const clone = join(project, "clone");
+    cpSync("scripts", join(clone, "scripts"), { recursive: true });
+    const { status, output } = run(join(clone, "scripts/check-package.mjs"));
+    rmSync(clone, { recursive: true });
+    expect(status).toBe(1);
+    expect(output).toContain('there is no dist; the dashboard\'s page is not built. Run "npm run setup" first');
+  });
+});
 
 describePacked(`types${reason}`, () => {
   test.each(["nodenext", "bundler"] as const)(
@@ -26,7 +72,8 @@ describePacked(`types${reason}`, () => {
     (resolution) => {
       write("run.ts", RUN_FILE);
       write("everything.ts", modules.map((name, i) => `import * as m${i} from "${name}";\nvoid m${i};\n`).join(""));
-      expect(diagnose(["run.ts", "everything.ts"], resolution)).toEqual([]);
+      const scaffold = ["first/run.ts", "first/env.ts", "first/check.ts"];
+      expect(diagnose(["run.ts", "everything.ts", ...scaffold], resolution)).toEqual([]);
     },
     120_000,
   );
@@ -53,7 +100,7 @@ describePacked(`without the addon${reason}`, () => {
   });
 
   test("the command shows its help", () => {
-    const { status, output } = run(join(installed, "dist/cli/main.js"), "--help");
+    const { status, output } = run(command, "--help");
     expect(status).toBe(0);
     expect(output).toContain("Usage: reroll");
   });
@@ -63,8 +110,69 @@ describePacked(`without the addon${reason}`, () => {
     const { status, output } = run("tensor.mjs");
     expect(status).toBe(1);
     expect(output).toContain("ADDON_MISSING");
-    expect(output).toContain(`Run "npm run setup" in ${installed}`);
+    expect(output).toContain("Run: npx reroll setup");
   });
+
+  test("a command that needs it says so before it does anything", () => {
+    write("run.ts", RUN_FILE);
+    const { status, output } = run(command, "train", "run.ts", "--set", "tracking.folder=never");
+    expect({ status, output }).toEqual({
+      status: 1,
+      output: expect.stringMatching(
+        /^error: The native addon is not built for this machine: .*Run: npx reroll setup\n$/,
+      ),
+    });
+    expect(existsSync(join(project, "never"))).toBe(false);
+  });
+
+  test("a run is explained, and one that needs a package which is not there names it", () => {
+    expect(run(command, "train", "run.ts", "--explain").status).toBe(0);
+    write("cheetah.ts", 'export default { kind: "control", env: { type: "half-cheetah" } };\n');
+    expect(run(command, "train", "cheetah.ts", "--explain")).toEqual({
+      status: 2,
+      output:
+        'error: env.type "half-cheetah" needs the package @mujoco/mujoco, which is not installed. Run: npm install @mujoco/mujoco@3.14.0\n',
+    });
+  });
+
+  test("init adds to the project that npm has made, by where the package came from, and can be repeated in a new folder", () => {
+    const { output } = run(command, "init", "--task", "agent", "--model", "nano");
+    expect(output).toContain("already has run.ts");
+    expect(scaffold).toContain("Next: cd first && npm install && npx reroll train run.ts");
+    expect(JSON.parse(readFileSync(join(project, "first/package.json"), "utf8")).dependencies).toEqual({
+      reroll: "file:../reroll-0.1.0.tgz",
+    });
+  });
+});
+
+/** What a user of a prebuilt addon has: a package of its own for the platform, which the first command takes up by itself. */
+describePacked(`with the package of prebuilt addons${reason}`, () => {
+  const platform = join(project, "node_modules/@reroll", `${process.platform}-${process.arch}`);
+  beforeAll(() => {
+    mkdirSync(join(platform, "one"), { recursive: true });
+    writeFileSync(join(platform, "package.json"), "{}");
+    for (const file of ["reroll.node", "environment.node", "signals.node", "libtorch.json"]) {
+      copyFileSync(join("build/native", file), join(platform, "one", file));
+    }
+  });
+  afterAll(() => rmSync(platform, { recursive: true }));
+
+  test("a scaffold trains, with the addon in the cache and nothing compiled", () => {
+    const few = [
+      "loop.steps=2",
+      "training.minibatch=0",
+      "warmStart.steps=1",
+      "rollout.groupsPerStep=2",
+      "validation=null",
+    ];
+    const folder = join(project, "first");
+    const { status, output } = runIn(folder, command, "train", "run.ts", ...few.flatMap((set) => ["--set", set]));
+    expect(output).toContain("prebuilt, from");
+    expect(output).toContain("steps     2/2");
+    expect(status).toBe(0);
+    expect(existsSync(join(folder, "runs/first/metrics.jsonl"))).toBe(true);
+    rmSync(cache, { recursive: true });
+  }, 120_000);
 });
 
 describePacked(`with the addon${reason}`, () => {
@@ -85,12 +193,7 @@ describePacked(`with the addon${reason}`, () => {
       join(elsewhere, "run.ts"),
       `${RUN_FILE}${modules.map((name) => `import "${name}";`).join("\n")}\n${resolved}\n`,
     );
-    const { status, output } = run(
-      join(installed, "dist/cli/main.js"),
-      "train",
-      join(elsewhere, "run.ts"),
-      "--explain",
-    );
+    const { status, output } = run(command, "train", join(elsewhere, "run.ts"), "--explain");
     rmSync(elsewhere, { recursive: true });
     expect(output).toContain("rollout.groupsPerStep");
     expect(status).toBe(0);
@@ -102,7 +205,7 @@ describePacked(`with the addon${reason}`, () => {
 
   test("a run file that imports something else of reroll hears what there is", () => {
     write("wrong.ts", 'import "reroll/tracking";\nexport default {};\n');
-    const { status, output } = run(join(installed, "dist/cli/main.js"), "train", "wrong.ts");
+    const { status, output } = run(command, "train", "wrong.ts");
     expect(status).toBe(2);
     expect(output).toContain(`reroll/tracking is no entry point of reroll. There are: ${modules.join(", ")}`);
   });
@@ -146,19 +249,29 @@ function install(): void {
   mkdirSync(installed, { recursive: true });
   execFileSync("tar", ["-xzf", join(project, filename), "-C", installed, "--strip-components=1"]);
   const { dependencies } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"));
-  for (const name of [...Object.keys(dependencies), "@types/node"]) {
+  for (const name of Object.keys(dependencies)) {
     mkdirSync(dirname(join(project, "node_modules", name)), { recursive: true });
     symlinkSync(resolve("node_modules", name), join(project, "node_modules", name));
   }
-  write("package.json", '{ "type": "module" }');
+  write("package.json", JSON.stringify({ type: "module", dependencies: { reroll: `file:${filename}` } }));
 }
 
 function write(name: string, text: string): void {
   writeFileSync(join(project, name), text);
 }
 
-function run(...words: readonly string[]): { readonly status: number | null; readonly output: string } {
-  const { status, stdout, stderr } = spawnSync(process.execPath, words, { cwd: project, encoding: "utf8" });
+interface Ran {
+  readonly status: number | null;
+  readonly output: string;
+}
+
+function run(...words: readonly string[]): Ran {
+  return runIn(project, ...words);
+}
+
+function runIn(cwd: string, ...words: readonly string[]): Ran {
+  const env = { ...process.env, REROLL_CACHE: cache };
+  const { status, stdout, stderr } = spawnSync(process.execPath, words, { cwd, env, encoding: "utf8" });
   return { status, output: stdout + stderr };
 }
 
@@ -174,6 +287,7 @@ function diagnose(files: readonly string[], resolution: "nodenext" | "bundler"):
       verbatimModuleSyntax: true,
       declaration: true,
       noEmit: true,
+      allowImportingTsExtensions: true,
       skipLibCheck: false,
       target: ts.ScriptTarget.ES2022,
       module: isNode ? ts.ModuleKind.NodeNext : ts.ModuleKind.ESNext,

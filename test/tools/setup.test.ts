@@ -15,7 +15,8 @@ const { checkNode, findMissingTools, missingToolsMessage } = await load("check-t
 const { aptInstall, describeSystem } = await load("system");
 const { isStale, withLock } = await load("lock");
 const { packagesReason } = await load("install-packages");
-const { addonReason, configureArguments } = await load("build-addon");
+const { addonReason, checkoutPlace, configureArguments } = await load("build-addon");
+const { cudaHeaderPackages, fetchCudaHeaders } = await load("fetch-cuda-headers");
 const { hashInputs, listFiles } = await load("stamp");
 const { runCommand } = await load("run-command");
 
@@ -202,6 +203,7 @@ describe("finding the CUDA headers", () => {
   const toolkit = (folder: string, version: number) => ({
     [`${folder}/include/cuda_runtime_api.h`]: `#define CUDART_VERSION  ${version}\n`,
     [`${folder}/include/crt/host_defines.h`]: "",
+    [`${folder}/include/nv/target`]: "",
   });
 
   test("the toolkit of libtorch's own CUDA version is preferred, and NCCL's headers come along", () => {
@@ -214,12 +216,39 @@ describe("finding the CUDA headers", () => {
     ]);
   });
 
-  test("the headers beside torch serve only when they are complete", () => {
+  test("the headers beside torch serve once those of the compiler and the core libraries lie there too", () => {
     const libtorch = { root: join(root, "site/torch"), cudaVersion: "13.0" };
     write({ "site/nvidia/cu13/include/cuda_runtime_api.h": "#define CUDART_VERSION  13000\n" });
     expect(findCudaHeaders(libtorch, options())).toBeNull();
     write({ "site/nvidia/cu13/include/crt/host_defines.h": "" });
+    expect(findCudaHeaders(libtorch, options())).toBeNull();
+    write({ "site/nvidia/cu13/include/nv/target": "" });
     expect(findCudaHeaders(libtorch, options())).toEqual([join(root, "site/nvidia/cu13/include")]);
+  });
+
+  test("what the packages beside torch lack is taken from the folder that pip filled, as CUDA 12 lays it out", () => {
+    const libtorch = { root: join(root, "site/torch"), cudaVersion: "12.8" };
+    write({
+      "site/nvidia/cuda_runtime/include/cuda_runtime_api.h": "#define CUDART_VERSION  12080\n",
+      "fetched/nvidia/cuda_nvcc/include/crt/host_defines.h": "",
+      "fetched/nvidia/cuda_cccl/include/nv/target": "",
+    });
+    expect(findCudaHeaders(libtorch, options())).toBeNull();
+    expect(findCudaHeaders(libtorch, { ...options(), fetched: join(root, "fetched") })).toEqual([
+      join(root, "site/nvidia/cuda_runtime/include"),
+      join(root, "fetched/nvidia/cuda_cccl/include"),
+      join(root, "fetched/nvidia/cuda_nvcc/include"),
+    ]);
+  });
+
+  test("pip is asked for the packages of libtorch's own CUDA, into a folder of ours", async () => {
+    const calls: string[][] = [];
+    const run = async (_: string, words: string[]) => void calls.push(words);
+    await fetchCudaHeaders("headers", { cudaVersion: "13.0" }, { log: "cuda.log", run });
+    expect(calls).toEqual([
+      "-m pip install --no-deps --upgrade --target headers nvidia-cuda-crt==13.0.* nvidia-cuda-cccl==13.0.*".split(" "),
+    ]);
+    expect(cudaHeaderPackages("12.8")).toEqual(["nvidia-cuda-nvcc-cu12==12.8.*", "nvidia-cuda-cccl-cu12==12.8.*"]);
   });
 });
 
@@ -432,11 +461,11 @@ describe("what is current", () => {
     const { libtorch } = findLibtorch({ env: { REROLL_LIBTORCH: writeWheel("torch") } });
     const target = { libtorch, cudaInclude: null };
     write({ "native/a.cc": "", "node_modules/node-api-headers/package.json": '{"version":"1.9.0"}' });
-    expect(addonReason(root, target)).toBe("build/native/reroll.node is missing");
+    expect(addonReason(checkoutPlace(root), target)).toBe("build/native/reroll.node is missing");
     write({ "build/native/reroll.node": "", "build/native/environment.node": "", "build/native/signals.node": "" });
-    expect(addonReason(root, target)).toBe("an earlier build did not finish");
+    expect(addonReason(checkoutPlace(root), target)).toBe("an earlier build did not finish");
     write({ "build/native/libtorch.json": JSON.stringify({ version: "1.13.1", root: "/usr" }) });
-    expect(addonReason(root, target)).toBe(`libtorch is now 2.11.0+cu130 at ${join(root, "torch")}`);
+    expect(addonReason(checkoutPlace(root), target)).toBe(`libtorch is now 2.11.0+cu130 at ${join(root, "torch")}`);
   });
 
   test("a hash follows names and contents, and not the times of files", () => {
@@ -453,12 +482,17 @@ describe("what is current", () => {
 test("cmake is told everything about libtorch", () => {
   write({ "node_modules/node-api-headers/package.json": "{}" });
   const libtorch = { includeDirs: ["/t/include", "/t/api"], libDir: "/t/lib", cxx11Abi: false, cxxStandard: 17 };
-  const words = configureArguments(root, { libtorch, cudaInclude: ["/cuda/include", "/nccl/include"] }, "Ninja");
+  const words = configureArguments(
+    checkoutPlace(root),
+    { libtorch, cudaInclude: ["/cuda/include", "/nccl/include"] },
+    { generator: "Ninja" },
+  );
   expect(words).toEqual(
     expect.arrayContaining([
       "Ninja",
       "-DREROLL_TORCH_INCLUDE=/t/include;/t/api",
       "-DREROLL_TORCH_LIB=/t/lib",
+      "-DREROLL_RPATH=/t/lib",
       "-DREROLL_CXX11_ABI=0",
       "-DREROLL_CUDA=ON",
       "-DREROLL_CUDA_INCLUDE=/cuda/include;/nccl/include",

@@ -3,23 +3,37 @@ import { basename, relative, resolve } from "node:path";
 import { cancel, intro, isCancel, outro, select, text } from "@clack/prompts";
 import { Command, CommanderError, Option } from "commander";
 import type { TaskKind } from "../../run/init/project-files.ts";
+import type { Scaffold } from "../../run/init/scaffold.ts";
 import { readVersion } from "../read-version.ts";
+import { hasReroll, rerollDependency } from "../reroll-dependency.ts";
 
 interface InitFlags {
   readonly task?: TaskKind;
   readonly model?: string;
 }
 
+/** The words of `--task`. Written out, since the scaffolds load more than the help needs. */
+const TASKS = [
+  "game",
+  "environment",
+  "reward",
+  "agent",
+  "supervised",
+  "preference",
+  "control",
+] as const satisfies readonly TaskKind[];
+
 /** The command, for the program to add. */
 export const initCommand = new Command("init")
   .description("Make a new project: a run file, an environment or a reward, and how to train it.")
   .argument("[folder]", "where to write it")
-  .addOption(new Option("--task <kind>", "what it is about").choices(["game", "environment", "reward", "supervised"]))
+  .addOption(new Option("--task <kind>", "what it is about").choices(TASKS))
   .option("--model <model>", "a preset (nano, micro, mini, small) or a folder in Hugging Face layout")
   .addHelpText(
     "after",
     `
-What is not given is asked for; without a terminal the answers are: first-run, game, nano.
+What is not given is asked for; without a terminal the answers are: game, nano, and this folder where it is a project that has
+reroll, else first-run.
 
 Examples:
   $ reroll init
@@ -31,7 +45,7 @@ async function runInit(
   givenFolder: string | undefined,
   { task: givenTask, model: givenModel }: InitFlags,
 ): Promise<void> {
-  const [{ createProject, projectName }, { taskKinds }] = await Promise.all([
+  const [{ createProject, projectName }, { scaffolds }] = await Promise.all([
     import("../../run/init/create-project.ts"),
     import("../../run/init/project-files.ts"),
   ]);
@@ -40,7 +54,7 @@ async function runInit(
   if (asks && !isComplete) intro("A new project for reroll");
   const task =
     givenTask ??
-    (asks ? await answered(select({ message: "What is it about?", options: optionsOf(taskKinds) })) : "game");
+    (asks ? await answered(select({ message: "What is it about?", options: optionsOf(scaffolds) })) : "game");
   const model =
     givenModel ??
     (asks
@@ -51,17 +65,21 @@ async function runInit(
           }),
         )
       : "nano");
-  const folder =
-    givenFolder ?? (asks ? await answered(text({ message: "Where?", initialValue: "first-run" })) : "first-run");
+  const usual = hasReroll(".") ? "." : "first-run";
+  const folder = givenFolder ?? (asks ? await answered(text({ message: "Where?", initialValue: usual })) : usual);
   const path = resolve(folder);
-  const files = createProject(path, { task, model, name: projectName(basename(path)), version: readVersion() });
-  const steps = `Wrote ${files.join(", ")}.\nNext: cd ${relative("", path) || "."} && npm install && npx reroll train run.ts`;
+  const isInstalled = hasReroll(path);
+  const dependency = rerollDependency(path, readVersion());
+  const files = createProject(path, { task, model, name: projectName(basename(path)), dependency });
+  const where = relative("", path);
+  const first = [...(where === "" ? [] : [`cd ${where}`]), ...(isInstalled ? [] : ["npm install"])];
+  const steps = `Wrote ${files.join(", ")}.\nNext: ${[...first, "npx reroll train run.ts"].join(" && ")}`;
   if (asks && !isComplete) outro(steps);
   else console.log(steps);
 }
 
-function optionsOf(kinds: Readonly<Record<TaskKind, string>>): { value: TaskKind; label: string }[] {
-  return (Object.entries(kinds) as [TaskKind, string][]).map(([value, label]) => ({ value, label }));
+function optionsOf(scaffolds: Readonly<Record<TaskKind, Scaffold>>): { value: TaskKind; label: string }[] {
+  return TASKS.map((value) => ({ value, label: scaffolds[value].label }));
 }
 
 async function answered<Value>(question: Promise<Value>): Promise<Exclude<Value, symbol>> {

@@ -1,5 +1,6 @@
 /** From a run file and the words of the command line to a settled run and its plan. Nothing expensive happens here. */
 import type { z } from "zod";
+import { expectPackage } from "../../errors/optional-package.ts";
 import { parseOptions } from "../../errors/parse-options.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
 import { parseOverride } from "../../run/apply-overrides.ts";
@@ -8,6 +9,7 @@ import { joinRun, type Origins, overridesOf, type RunEnvironment } from "../../r
 import { type AdaptationConfig, type AnyControlConfig, adaptationConfig } from "../adaptation/config.ts";
 import { numIterations, planPhases } from "../adaptation/phase-plan.ts";
 import { type ControlConfig, controlConfig, numRollouts } from "../control-config.ts";
+import { mujocoEnvOptions } from "../envs/mujoco/create-mujoco-env.ts";
 
 /** A run with every key settled, and where each value comes from. */
 export interface ResolvedControl<Config extends AnyControlConfig = AnyControlConfig> {
@@ -67,7 +69,13 @@ function settle<Config extends AnyControlConfig>(
   // REROLL_DEVICE is for language models: the networks of control are too small for anything but the CPU.
   const variables = overridesOf(environment).filter(({ origin }) => origin !== "REROLL_DEVICE");
   const { written, origins } = joinRun(schema, file, sets.map(parseOverride), variables);
-  return { config: parseOptions(schema, written, ""), origins };
+  const config = parseOptions(schema, written, "");
+  if (isMujoco(config.env)) expectPackage("@mujoco/mujoco", `env.type ${JSON.stringify(config.env.type)}`);
+  return { config, origins };
+}
+
+function isMujoco({ type }: { readonly type: string }): boolean {
+  return mujocoEnvOptions.options.some(({ shape }) => shape.type.safeParse(type).success);
 }
 
 /** A minibatch of one row has no standard deviation to divide its advantage by. */

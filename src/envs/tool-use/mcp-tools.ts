@@ -4,12 +4,11 @@
  * The server is started, and its tools are listed, once. What a tool cannot do comes back as an error result. A server that is
  * gone fails the call with `MCP_SERVER_GONE`; the next call starts or reaches it anew.
  */
-import { Client } from "@modelcontextprotocol/sdk/client/index.js";
-import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
-import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
-import { CallToolResultSchema, ErrorCode, McpError } from "@modelcontextprotocol/sdk/types.js";
+import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
 import { z } from "zod";
+import { expectPackage } from "../../errors/optional-package.ts";
 import { redactText } from "../../errors/redact-text.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
 import { address, secretRecord, splitAddress } from "../../errors/secret.ts";
@@ -38,6 +37,7 @@ type McpServerOptions = z.output<typeof mcpServerOptions>;
 
 /** Starts or reaches the server and lists its tools. @param startTimeoutMs for connecting, and for each page of the list */
 export async function connectMcpTools(server: McpServerOptions, startTimeoutMs: number): Promise<ToolSource> {
+  expectPackage("@modelcontextprotocol/sdk", `MCP server "${server.name}"`);
   const connection = new McpConnection(server, startTimeoutMs);
   try {
     const tools = await connection.listTools();
@@ -82,6 +82,7 @@ class McpConnection {
   }
 
   async #call(name: string, given: ToolArguments, signal: AbortSignal): Promise<ToolResult> {
+    const { CallToolResultSchema, ErrorCode, McpError } = await import("@modelcontextprotocol/sdk/types.js");
     const connected = this.#connected();
     try {
       const client = await connected;
@@ -124,10 +125,11 @@ class McpConnection {
 }
 
 async function connect(server: McpServerOptions, timeoutMs: number, onClose: () => void): Promise<Client> {
+  const { Client } = await import("@modelcontextprotocol/sdk/client/index.js");
   const client = new Client({ name: "reroll", version: "0" });
   client.onclose = onClose;
   try {
-    await client.connect(createTransport(server), { timeout: timeoutMs });
+    await client.connect(await createTransport(server), { timeout: timeoutMs });
     return client;
   } catch (error) {
     await client.close();
@@ -137,8 +139,9 @@ async function connect(server: McpServerOptions, timeoutMs: number, onClose: () 
 
 const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
-function createTransport(server: McpServerOptions): Transport {
+async function createTransport(server: McpServerOptions): Promise<Transport> {
   if ("command" in server) {
+    const { StdioClientTransport } = await import("@modelcontextprotocol/sdk/client/stdio.js");
     const { command, args, env, cwd } = server;
     return new StdioClientTransport({
       command,
@@ -149,6 +152,7 @@ function createTransport(server: McpServerOptions): Transport {
     });
   }
   const { url, headers } = splitAddress(server.url.reveal());
+  const { StreamableHTTPClientTransport } = await import("@modelcontextprotocol/sdk/client/streamableHttp.js");
   const transport = new StreamableHTTPClientTransport(new URL(url), {
     requestInit: { headers: { ...headers, ...server.headers?.reveal() } },
   });
@@ -156,7 +160,7 @@ function createTransport(server: McpServerOptions): Transport {
   return transport as Transport;
 }
 
-function readResult({ content, structuredContent, isError }: z.output<typeof CallToolResultSchema>): ToolResult {
+function readResult({ content, structuredContent, isError }: CallToolResult): ToolResult {
   const parts = content.map((part) => {
     if (part.type === "text") return part.text;
     if (part.type === "resource" && "text" in part.resource) return part.resource.text;

@@ -5,6 +5,7 @@
  * a time limit; one that hangs or crashes rejects (REWARD_TIMEOUT, REWARD_CRASHED) and is never a zero.
  */
 import { z } from "zod";
+import { expectPackage } from "../../errors/optional-package.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { Prompt } from "../../flow/prompt.ts";
 import type { Reward, RewardDefinition, RewardInput, RewardScore } from "../reward.ts";
@@ -42,6 +43,12 @@ const mathRewardOptions = z.strictObject({
     .describe(
       "What becomes of an answer that nobody can compare: a score of 0, or a failure that keeps it out of the loss.",
     ),
+  symbolic: z
+    .boolean()
+    .default(true)
+    .describe(
+      "Whether answers that the fast comparison cannot decide are compared by computer algebra, which the package @cortex-js/compute-engine does. Without it such answers are undecided.",
+    ),
   numWorkers: z
     .int()
     .min(1)
@@ -60,8 +67,13 @@ export const mathReward: RewardDefinition<typeof mathRewardOptions> = {
   build: createMathReward,
 };
 
+/** What to do without the computer algebra. Leaving it out by itself would give other rewards on machines that lack the package. */
+export const NO_SYMBOLIC =
+  "Or set symbolic to false: answers that only computer algebra can compare, such as sums and products in LaTeX, are then undecided.";
+
 /** A reward that owns threads once it has needed them: close it. */
 export function createMathReward(options: MathRewardOptions): Reward {
+  if (options.symbolic) expectPackage("@cortex-js/compute-engine", 'The reward "math"', NO_SYMBOLIC);
   const pool = new SymbolicPool(options);
   return {
     name: "math",
@@ -118,7 +130,7 @@ async function judge(
   options: MathRewardOptions,
 ): Promise<Judgement> {
   const comparison = compareAnswers(truth, answer, options);
-  const isSymbolic = comparison.kind === "open" && comparison.pairs.length > 0;
+  const isSymbolic = options.symbolic && comparison.kind === "open" && comparison.pairs.length > 0;
   const verdict = isSymbolic
     ? await compareAll(comparison.pairs, signal, pool)
     : comparison.kind === "open"

@@ -1,13 +1,17 @@
-/** Writes a new project. Refuses to overwrite anything. */
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+/** Writes a new project. Refuses to overwrite anything; a package.json and a .gitignore that are there already are added to or kept. */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { RerollError } from "../../errors/reroll-error.ts";
-import { type ProjectChoices, projectFiles } from "./project-files.ts";
+import { addToPackage, type ProjectChoices, projectFiles } from "./project-files.ts";
 
-/** Writes all files or none. Out: their names. */
+/** What a folder may have before: `npm install reroll` makes the first, git hosts make the others. */
+const MAY_BE_THERE = ["package.json", ".gitignore", "README.md"];
+
+/** Writes all files or none. Out: the names of those that were written. */
 export function createProject(folder: string, choices: ProjectChoices): string[] {
   const files = Object.entries(projectFiles(choices));
-  const taken = files.map(([name]) => name).filter((name) => existsSync(join(folder, name)));
+  const there = files.map(([name]) => name).filter((name) => existsSync(join(folder, name)));
+  const taken = there.filter((name) => !MAY_BE_THERE.includes(name));
   if (taken.length > 0) {
     throw new RerollError(
       "FILE_EXISTS",
@@ -16,8 +20,13 @@ export function createProject(folder: string, choices: ProjectChoices): string[]
     );
   }
   mkdirSync(folder, { recursive: true });
-  for (const [name, text] of files) writeFileSync(join(folder, name), text, { flag: "wx" });
-  return files.map(([name]) => name);
+  const manifest = join(folder, "package.json");
+  if (there.includes("package.json")) {
+    writeFileSync(manifest, addToPackage(readFileSync(manifest, "utf8"), choices));
+  }
+  const missing = files.filter(([name]) => !there.includes(name));
+  for (const [name, text] of missing) writeFileSync(join(folder, name), text, { flag: "wx" });
+  return [...(there.includes("package.json") ? ["package.json"] : []), ...missing.map(([name]) => name)];
 }
 
 /** A package name that npm accepts, from the name of a folder. */

@@ -4,9 +4,8 @@
  * MuJoCo's memory may move whenever something is allocated, and all arrays that view it are then empty. Nothing keeps such an
  * array across steps: `views()` returns them, and fetches them again if they have gone.
  */
-import type { MjData, MjModel } from "@mujoco/mujoco";
 import { Random, type RandomState } from "../../../random/random.ts";
-import type { Mujoco } from "./load-mujoco.ts";
+import type { MjData, MjModel, Mujoco } from "./load-mujoco.ts";
 import { type MujocoShape, readShapes } from "./mujoco-frame.ts";
 
 /** Views of MuJoCo's memory. Writing to them changes the simulation. */

@@ -5,13 +5,12 @@
  * so its episodes depend neither on the number of copies nor on the thread it runs in. Actions beyond the bounds are clipped,
  * as Gymnasium's `ClipAction` does.
  */
-import type { MjModel } from "@mujoco/mujoco";
 import { z } from "zod";
 import { RerollError } from "../../../errors/reroll-error.ts";
 import { deriveSeed, Random } from "../../../random/random.ts";
 import { clamp } from "../classic/control-task.ts";
 import type { VecEnv, VecObservation, VecStep } from "../vec-env.ts";
-import type { Mujoco } from "./load-mujoco.ts";
+import type { MjModel, Mujoco } from "./load-mujoco.ts";
 import { MujocoCopy, type SavedCopy } from "./mujoco-copy.ts";
 import type { MujocoFrame } from "./mujoco-frame.ts";
 import type { MujocoTask } from "./mujoco-task.ts";

@@ -1,7 +1,6 @@
 /** A picture of a simulation at one moment: its shapes as plain data, only for drawing. */
-import type { MjData, MjModel } from "@mujoco/mujoco";
 import { invariant } from "../../../errors/reroll-error.ts";
-import type { Mujoco } from "./load-mujoco.ts";
+import type { MjData, MjModel, Mujoco } from "./load-mujoco.ts";
 
 /** A point in meters along x, y and z; z is up. */
 export type Vector = readonly [number, number, number];
