@@ -16,6 +16,7 @@ import { evalCommand } from "./commands/eval.ts";
 import { exportCommand } from "./commands/export.ts";
 import { generateCommand } from "./commands/generate.ts";
 import { initCommand } from "./commands/init.ts";
+import { recordCommand } from "./commands/record.ts";
 import { runsCommand } from "./commands/runs.ts";
 import { serveCommand } from "./commands/serve.ts";
 import { trainCommand } from "./commands/train.ts";
@@ -28,6 +29,7 @@ const COMMANDS: readonly Command[] = [
   evalCommand,
   generateCommand,
   serveCommand,
+  recordCommand,
   runsCommand,
   dashboardCommand,
   exportCommand,
