@@ -52,6 +52,8 @@ export interface TrajectoryRecord {
 /** One reply, and what it answered. What training saw of it is there where the trajectory was trained on and training said it. */
 export interface TurnRecord extends Partial<TurnNumbers> {
   readonly messages: readonly unknown[];
+  /** Of a turn of an agent: the reply as its client reads it, and the tools that it was offered. */
+  readonly chat?: { readonly reply: unknown; readonly tools: readonly unknown[] };
   /** Who played it, in an episode with several players. */
   readonly player?: string;
   readonly replyText: string;
@@ -137,6 +139,7 @@ function toTurn(turn: Turn, before: Turn | undefined): TurnRecord {
   const promptFrom = before === undefined ? 0 : sharedLength(promptIds, before);
   return {
     messages,
+    ...(turn.chat !== undefined && { chat: turn.chat }),
     ...(turn.player !== undefined && { player: turn.player }),
     replyText,
     finish,
