@@ -20,7 +20,7 @@ export interface SessionTurn extends SampledTokens {
 }
 
 /** A turn in words. */
-export interface TurnChat {
+interface TurnChat {
   /** The messages that are new since the turn before, without its reply. */
   readonly messages: readonly ChatMessage[];
   /** Number of messages in the call. */
