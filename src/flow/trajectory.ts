@@ -43,7 +43,7 @@ export interface Turn {
   readonly replyText: string;
   /** The messages that this turn answered, which are new since the last turn. */
   readonly messages: readonly ChatMessage[];
-  /** Of a turn of an agent: the reply as its client reads it, and the tools that it was offered. */
+  /** The reply as the client of an agent reads it, and the tools that the model was offered. Absent where no agent played. */
   readonly chat?: { readonly reply: ChatMessage; readonly tools: readonly ChatTool[] };
   /** Who played it, in an episode with several players. Its turns are one trajectory when it is trained on. */
   readonly player?: string;

@@ -52,7 +52,7 @@ export interface TrajectoryRecord {
 /** One reply, and what it answered. What training saw of it is there where the trajectory was trained on and training said it. */
 export interface TurnRecord extends Partial<TurnNumbers> {
   readonly messages: readonly unknown[];
-  /** Of a turn of an agent: the reply as its client reads it, and the tools that it was offered. */
+  /** The reply as the client of an agent reads it, and the tools that the model was offered. Absent where no agent played. */
   readonly chat?: { readonly reply: unknown; readonly tools: readonly unknown[] };
   /** Who played it, in an episode with several players. */
   readonly player?: string;
