@@ -16,6 +16,7 @@ import { evalCommand } from "./commands/eval.ts";
 import { exportCommand } from "./commands/export.ts";
 import { generateCommand } from "./commands/generate.ts";
 import { initCommand } from "./commands/init.ts";
+import { recordCommand } from "./commands/record.ts";
 import { runsCommand } from "./commands/runs.ts";
 import { serveCommand } from "./commands/serve.ts";
 import { setupCommand } from "./commands/setup.ts";
@@ -31,6 +32,7 @@ const COMMANDS: readonly Command[] = [
   evalCommand,
   generateCommand,
   serveCommand,
+  recordCommand,
   runsCommand,
   dashboardCommand,
   exportCommand,

@@ -6,7 +6,7 @@
  */
 
 import type { RerollError } from "../errors/reroll-error.ts";
-import type { ChatMessage } from "./chat-message.ts";
+import type { ChatMessage, ChatTool } from "./chat-message.ts";
 import type { Prompt } from "./prompt.ts";
 import type { SampledTokens } from "./sampled-tokens.ts";
 
@@ -47,6 +47,8 @@ export interface Turn {
   readonly replyText: string;
   /** The messages that this turn answered, which are new since the last turn. */
   readonly messages: readonly ChatMessage[];
+  /** The reply as the client of an agent reads it, and the tools that the model was offered. Absent where no agent played. */
+  readonly chat?: { readonly reply: ChatMessage; readonly tools: readonly ChatTool[] };
   /** Who played it, in an episode with several players. Its turns are one trajectory when it is trained on. */
   readonly player?: string;
   /** Why the reply ended. */

@@ -6,22 +6,23 @@ import type { FinishedSession, SessionTurn } from "../generation/server/session-
 
 /**
  * The turns of a session, with the turns of one row together: a run of turns that extend each other is one row, and
- * `buildSamples` finds the same rows. The server knows tokens but not messages, so what a turn answered is the text of
- * its new tokens, as the chat template wrote it.
+ * `buildSamples` finds the same rows. A call that came as a text has no messages: what it answered is the text of its new
+ * tokens.
  *
  * @param startedMs of the trajectory, on the server's clock
  */
 export function agentTurns({ samples }: FinishedSession, format: ChatFormat, startedMs: number): readonly Turn[] {
   return samples.flatMap(({ turns }) =>
     turns.map((turn, i): Turn => {
-      const { promptIds, finish, startedMs: turnMs, generateMs, ...reply } = turn;
+      const { promptIds, finish, startedMs: turnMs, generateMs, chat, ...reply } = turn;
       const before = turns[i - 1];
       const numKnown = before === undefined ? 0 : before.promptIds.length + before.tokenIds.length;
       return {
         promptIds,
         reply,
         replyText: format.replyText(reply),
-        messages: [{ role: "user", content: format.tokenizer.decode(promptIds.subarray(numKnown)) }],
+        messages: chat?.messages ?? [{ role: "user", content: format.tokenizer.decode(promptIds.subarray(numKnown)) }],
+        ...(chat && { chat: { reply: chat.reply, tools: chat.tools } }),
         finish: finish.kind,
         ...{ reward: 0, metrics: {}, startedMs: turnMs - startedMs, generateMs, envMs: 0 },
       };

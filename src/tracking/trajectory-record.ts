@@ -57,6 +57,8 @@ export interface TrajectoryRecord {
 /** One reply, and what it answered. What training saw of it is there where the trajectory was trained on and training said it. */
 export interface TurnRecord extends Partial<TurnNumbers> {
   readonly messages: readonly unknown[];
+  /** The reply as the client of an agent reads it, and the tools that the model was offered. Absent where no agent played. */
+  readonly chat?: { readonly reply: unknown; readonly tools: readonly unknown[] };
   /** Who played it, in an episode with several players. */
   readonly player?: string;
   readonly replyText: string;
@@ -144,6 +146,7 @@ function toTurn(turn: Turn, before: Turn | undefined): TurnRecord {
   const promptFrom = before === undefined ? 0 : sharedLength(promptIds, before);
   return {
     messages,
+    ...(turn.chat !== undefined && { chat: turn.chat }),
     ...(turn.player !== undefined && { player: turn.player }),
     replyText,
     finish,

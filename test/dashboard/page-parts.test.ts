@@ -5,6 +5,7 @@ import { boardSymbols, readBoard } from "../../dashboard/src/boards/read-board.t
 import { handleKey, pan, type Range, zoom } from "../../dashboard/src/charts/chart-window.ts";
 import { MORE, sectionsOf } from "../../dashboard/src/charts/metric-sections.ts";
 import { flattenConfig } from "../../dashboard/src/flatten-config.ts";
+import { messageText, toolText } from "../../dashboard/src/parts/message-text.ts";
 import { listTokens, turnHeads, worstToken } from "../../dashboard/src/tokens/token-list.ts";
 import { lakeSymbols } from "../../src/envs/frozen-lake/lake-text.ts";
 import { roomSymbols } from "../../src/envs/sokoban/room-text.ts";
@@ -160,4 +161,22 @@ test("a config is flat by key; lists and empty objects are values", () => {
     ["d", "{}"],
     ["e", "null"],
   ]);
+});
+
+test("a message is shown with its tool calls, and a tool as what it takes", () => {
+  const weather = { name: "weather", arguments: '{"city":"Rome"}' };
+  const reply = {
+    role: "assistant",
+    content: "Let me see.",
+    tool_calls: [{ id: "c1", type: "function", function: weather }],
+  };
+  expect(messageText(reply)).toEqual({
+    speaker: "assistant",
+    text: 'Let me see.\ncalls weather with {"city":"Rome"}',
+  });
+  expect(messageText({ role: "tool", content: "19" })).toEqual({ speaker: "tool", text: "19" });
+  const properties = { city: { type: "string" }, day: { type: "string" } };
+  expect(
+    toolText({ type: "function", function: { name: "weather", parameters: { type: "object", properties } } }),
+  ).toBe("weather(city, day)");
 });

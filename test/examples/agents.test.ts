@@ -61,6 +61,12 @@ async function play(runAgent: RunAgent, isShaky = false): Promise<Trajectory> {
 function expectOneRow(trajectory: Trajectory): void {
   expect(trajectory.end).toEqual({ kind: "completed" });
   expect(trajectory.turns.map(({ replyText }) => replyText)).toEqual([reply(""), "Rome"]);
+  // The tool's answers are the only messages that are new in the second call.
+  expect(trajectory.turns[1]!.messages.map(({ role }) => role)).toEqual(["tool", "tool"]);
+  expect(trajectory.turns[0]!.chat).toMatchObject({
+    reply: { tool_calls: [{ function: { name: "weather" } }, { function: { name: "weather" } }] },
+    tools: [{ function: { name: "weather" } }],
+  });
   const { samples, metrics } = buildSamples([{ id: "0", prompt: trajectory.prompt, trajectories: [trajectory] }]);
   expect([samples.length, metrics["experience/forks"]]).toEqual([1, 0]);
   const { tokenIds, lossMask } = samples[0]!;

@@ -75,10 +75,8 @@ test("what the model wrote for the agent is the trajectory, with the reward that
     ["ok 0", "stop"],
     ["ok 1", "stop"],
   ]);
-  expect(trajectory.turns[0]!.messages).toEqual([
-    { role: "user", content: "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n" },
-  ]);
-  expect(trajectory.turns[1]!.messages[0]!.content).toMatch(/^\n<\|im_start\|>user\nGo on<\|im_end\|>/);
+  expect(trajectory.turns.map(({ messages }) => messages)).toEqual([[user("Hi")], [user("Go on")]]);
+  expect(trajectory.turns[1]!.chat).toEqual({ reply: { role: "assistant", content: "ok 1" }, tools: [] });
   const { timings, turns } = trajectory;
   expect(timings.queuedMs).toBe(5);
   expect(timings.generateMs + timings.envMs + timings.rewardMs).toBeLessThanOrEqual(timings.totalMs + 1e-6);

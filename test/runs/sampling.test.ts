@@ -114,7 +114,8 @@ test("rollout.sampling.maxTokens and rollout.maxTurns bind agents", async () => 
     }
     return call.seed % 2;
   };
-  const { steps } = await train({ agent, rewards: {}, rollout: { maxTurns: 2, sampling: { maxTokens: 5 } } });
+  const { steps, notes } = await train({ agent, rewards: {}, rollout: { maxTurns: 2, sampling: { maxTokens: 5 } } });
+  expect(notes.filter((note) => note.includes("asked for max_tokens 30. It gets at most 5"))).toHaveLength(1);
   expect(Math.max(...lengths)).toBe(5);
   expect(statuses.filter((status) => status === 200)).toHaveLength(2 * 8);
   expect(steps[0]).toMatchObject({ "rollout/turns": 2, "rollout/truncated_share": 1, "rollout/failed_share": 0 });

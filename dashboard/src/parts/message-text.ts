@@ -1,7 +1,23 @@
 /** The text of a message, whatever form its content has. It is shown as it is: nothing in it is markup. */
 export function messageText(message: unknown): { readonly speaker: string; readonly text: string } {
-  const { role, content, ...rest } = (message ?? {}) as Readonly<Record<string, unknown>>;
-  const calls = rest.tool_calls === undefined ? "" : `\n${JSON.stringify(rest.tool_calls, null, 2)}`;
+  const { role, content, ...rest } = fieldsOf(message);
+  const calls = Array.isArray(rest.tool_calls) ? rest.tool_calls.map(callText) : [];
   const text = typeof content === "string" ? content : content == null ? "" : JSON.stringify(content, null, 2);
-  return { speaker: typeof role === "string" ? role : "message", text: `${text}${calls}` };
+  return { speaker: typeof role === "string" ? role : "message", text: [text, ...calls].filter(Boolean).join("\n") };
+}
+
+/** A tool as its name and what it takes, such as weather(city). */
+export function toolText(tool: unknown): string {
+  const { function: offered } = fieldsOf(tool);
+  const { name, parameters } = fieldsOf(offered);
+  return `${String(name)}(${Object.keys(fieldsOf(fieldsOf(parameters).properties)).join(", ")})`;
+}
+
+function callText(call: unknown): string {
+  const { name, arguments: given } = fieldsOf(fieldsOf(call).function);
+  return `calls ${String(name)} with ${typeof given === "string" ? given : JSON.stringify(given)}`;
+}
+
+function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
 }

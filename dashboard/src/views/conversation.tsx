@@ -4,7 +4,7 @@ import type { TrajectoryRecord, TurnRecord } from "../../../src/tracking/traject
 import { BoardPicture } from "../boards/board-picture.tsx";
 import { type Board, readBoard } from "../boards/read-board.ts";
 import { signed } from "../format.ts";
-import { messageText } from "../parts/message-text.ts";
+import { messageText, toolText } from "../parts/message-text.ts";
 
 const PLAY_MS = 700;
 
@@ -12,11 +12,14 @@ export function Conversation({ record, config }: { readonly record: TrajectoryRe
   const boardOf = (state: string | null) => readBoard(state, config, record.prompt.domain);
   const boards = record.turns.map(({ stateKey }) => boardOf(stateKey));
   const last = boardOf(record.finalStateKey ?? null);
+  // What an agent was given is in what it sends; the row of data beside it would be said twice.
+  const isAgent = record.turns.some(({ chat }) => chat !== undefined);
+  const opening = isAgent ? [] : record.prompt.messages;
   return (
     <>
       {boards.some((board) => board !== null) && <Replay turns={record.turns} boards={boards} last={last} />}
       <ol class="conversation">
-        {record.prompt.messages.map((message, i) => (
+        {opening.map((message, i) => (
           <Said key={`prompt ${i}`} {...messageText(message)} />
         ))}
         {record.turns.map((turn, i) => (
@@ -25,7 +28,14 @@ export function Conversation({ record, config }: { readonly record: TrajectoryRe
               {turn.messages.map((message, j) => (
                 <Said key={`message ${j}`} {...messageText(message)} board={boards[i] ?? null} />
               ))}
-              <Said speaker="assistant" text={turn.replyText} note={noteOf(turn, i)} />
+              {offersTools(record.turns, i) && (
+                <Said speaker="tools" text={(turn.chat?.tools ?? []).map(toolText).join("\n")} />
+              )}
+              <Said
+                speaker="assistant"
+                text={turn.chat === undefined ? turn.replyText : messageText(turn.chat.reply).text}
+                note={noteOf(turn, i)}
+              />
             </ol>
           </li>
         ))}
@@ -61,9 +71,16 @@ function Said({ speaker, text, note, board }: SaidProps) {
   );
 }
 
-function noteOf({ reward, finish, tokenIds }: TurnRecord, index: number): string {
+/** Whether the tools of a turn are there and not those of the turn before. */
+function offersTools(turns: readonly TurnRecord[], index: number): boolean {
+  const textOf = (turn: TurnRecord | undefined) => (turn?.chat?.tools ?? []).map(toolText).join();
+  return textOf(turns[index]) !== "" && textOf(turns[index]) !== textOf(turns[index - 1]);
+}
+
+function noteOf({ reward, finish, tokenIds, player }: TurnRecord, index: number): string {
   const cut = finish === "stop" ? "" : `, ended by ${finish}`;
-  return `turn ${index + 1}, reward ${signed(reward)}, ${tokenIds.length} tokens${cut}`;
+  const who = player === undefined ? "" : `${player}, `;
+  return `${who}turn ${index + 1}, reward ${signed(reward)}, ${tokenIds.length} tokens${cut}`;
 }
 
 interface ReplayProps {

@@ -56,6 +56,9 @@ export async function answerChat(
     // Rendering took a while: the engine may be full or paused by now.
     context.calls.admit(numChoices);
     const { fields, numTopLogprobs, ignoredFields } = chat;
+    const { overrides, onOverruled } = context.samplingRules;
+    const { maxTokens: most = Infinity } = overrides;
+    if (chat.maxTokens !== undefined && chat.maxTokens > most) onOverruled("max_tokens", chat.maxTokens, most);
     const plan = {
       ...{ fields, session, numTopLogprobs, ignoredFields },
       ...(chat.readsToolCalls && { newCallId: () => dialect.callPrefix + context.newId() }),
@@ -79,5 +82,5 @@ export async function chatPrompt(
   context.metrics.splicedReplies.add(numSpliced);
   context.metrics.changedReplies.add(numChanged);
   const hasHistory = messages.some((message) => message.role === "assistant");
-  return { promptIds, hasHistory, hasChangedReplies: numChanged > 0 };
+  return { promptIds, hasHistory, hasChangedReplies: numChanged > 0, chat: { messages, tools: tools ?? [] } };
 }

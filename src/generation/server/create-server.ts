@@ -97,7 +97,8 @@ function buildRules(stopIds: readonly number[], options: ServerOptions): Samplin
     onOverruled(name, asked, used) {
       if (told.has(name)) return;
       told.add(name);
-      onOverruled?.(`A client asked for ${name} ${asked}. It is sampled with ${used} whatever clients ask for.`);
+      const given = name === "max_tokens" ? `It gets at most ${used}` : `It is sampled with ${used}`;
+      onOverruled?.(`A client asked for ${name} ${asked}. ${given} whatever clients ask for.`);
     },
   };
 }

@@ -8,6 +8,7 @@
 import { promptKeyOf } from "../../chat/reply-index.ts";
 import { ReplyReader } from "../../chat/reply-reader.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
+import type { ChatMessage } from "../../flow/chat-message.ts";
 import type { Sampling } from "../generate.ts";
 import { errorReplyOf, isOwnFault, requestError } from "./openai-errors.ts";
 import type { Choice, ReplyFormat } from "./reply-format.ts";
@@ -105,7 +106,8 @@ function buildCall(context: ServerContext, plan: CallPlan, sessionCalls: readonl
       if (numTokensSeen++ === 0) context.metrics.firstToken.observe((context.clock() - startMs) / 1000);
     },
     onReply(choice, generation, reader) {
-      sessionCalls[Math.floor(choice.index / numChoices)]?.record(choice.index % numChoices, generation);
+      const sessionCall = sessionCalls[Math.floor(choice.index / numChoices)];
+      sessionCall?.record(choice.index % numChoices, generation, messageOf(reader.visible));
       const written = reader.writtenReply(generation.tokenIds, generation.finish);
       if (written !== undefined) {
         const promptKey = promptKeyOf(choice.promptIds);
@@ -178,4 +180,9 @@ function prefixText(prefix: PrefixOutcome): string {
 /** Names come from the client: only what a header may hold is left, and not too much of it. */
 function headerText(text: string): string {
   return text.replace(/[^\x20-\x7e]/g, "?").slice(0, 512);
+}
+
+function messageOf({ content, toolCalls }: ReplyReader["visible"]): ChatMessage {
+  if (toolCalls.length === 0) return { role: "assistant", content };
+  return { role: "assistant", content: content === "" ? null : content, tool_calls: toolCalls };
 }

@@ -4,6 +4,7 @@
  * A sample is a chain of turns in which every prompt extends the tokens before it, so it can be trained on as one
  * sequence. A prompt that breaks the chain starts a new sample; only its own replies count there, the rest is context.
  */
+import type { ChatMessage, ChatTool } from "../../flow/chat-message.ts";
 import type { Finish, SampledTokens } from "../generate.ts";
 
 /** One reply of the model. */
@@ -14,6 +15,18 @@ export interface SessionTurn extends SampledTokens {
   /** When the call came, on the server's clock, and how long the client waited for this reply. */
   readonly startedMs: number;
   readonly generateMs: number;
+  /** What was said, where the call came as messages and not as a text. */
+  readonly chat?: TurnChat;
+}
+
+/** A turn in words. */
+interface TurnChat {
+  /** The messages that are new since the turn before, without its reply. */
+  readonly messages: readonly ChatMessage[];
+  /** Number of messages in the call. */
+  readonly numMessages: number;
+  readonly tools: readonly ChatTool[];
+  readonly reply: ChatMessage;
 }
 
 export interface SessionSample {

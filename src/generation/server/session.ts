@@ -1,5 +1,6 @@
 /** One open episode: which sample each call goes on with, and the record of its turns. */
 import { RerollError } from "../../errors/reroll-error.ts";
+import type { ChatMessage, ChatTool } from "../../flow/chat-message.ts";
 import { findPrefix } from "../../flow/prefix-check.ts";
 import { tokensOnly } from "../../flow/sampled-tokens.ts";
 import type { Generation } from "../generate.ts";
@@ -20,6 +21,8 @@ export interface CallPrompt {
    */
   readonly hasHistory: boolean | undefined;
   readonly hasChangedReplies: boolean;
+  /** The call in words, where it came as messages. */
+  readonly chat?: { readonly messages: readonly ChatMessage[]; readonly tools: readonly ChatTool[] };
 }
 
 /** A call between its start and the end of its replies. */
@@ -27,7 +30,8 @@ export interface SessionCall {
   readonly prefix: PrefixOutcome;
   /** Under which name the engine keeps the cache of this choice. */
   cacheKey(choice: number): string;
-  record(choice: number, generation: Generation): void;
+  /** @param reply the reply as the client reads it */
+  record(choice: number, generation: Generation, reply: ChatMessage): void;
   /** Must be called once, whatever happened. */
   end(): void;
 }
@@ -60,13 +64,15 @@ export class Session {
     return {
       prefix,
       cacheKey: (choice) => (choice === 0 ? continued?.cacheKey : undefined) ?? newKey(choice),
-      record: (choice, generation) => {
+      record: (choice, generation, reply) => {
         // Another call may have gone on with the same sample since this one began.
         const isStillThere = choice === 0 && continued?.ids.length === lengthThere;
-        const { promptIds } = prompt;
+        const sample = isStillThere ? continued : undefined;
+        const { promptIds, chat } = prompt;
         const { finish } = generation;
-        const turn = { ...tokensOnly(generation), promptIds, finish, startedMs, generateMs: clock() - startedMs };
-        this.#record(turn, isStillThere ? continued : undefined, newKey(choice));
+        const times = { startedMs, generateMs: clock() - startedMs };
+        const words = chat && { chat: { ...chat, ...newMessages(chat.messages, sample?.turns.at(-1)), reply } };
+        this.#record({ ...tokensOnly(generation), promptIds, finish, ...times, ...words }, sample, newKey(choice));
       },
       end: () => {
         this.numCallsRunning--;
@@ -146,4 +152,11 @@ export class Session {
     if (continued === undefined) this.#samples.push(sample);
     sample.add(turn);
   }
+}
+
+/** The messages after those of the turn before and its reply, which one client sends as one message and another as several. */
+function newMessages(messages: readonly ChatMessage[], before: SessionTurn | undefined) {
+  let numKnown = before?.chat?.numMessages ?? 0;
+  if (numKnown > 0) while (messages[numKnown]?.role === "assistant") numKnown++;
+  return { messages: messages.slice(numKnown), numMessages: messages.length };
 }

@@ -1,0 +1,162 @@
+/** `reroll record` in front of a server: what passes through, what is kept, and that a run trains from it. */
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import OpenAI from "openai";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { record } from "../../src/cli/record/record.ts";
+import { trainSmall } from "../runs/small-run.ts";
+import { type RunningServer, type StartOptions, startServer } from "../server/start-server.ts";
+
+const KEY = "sk-production-1234567890";
+
+let folder: string;
+let running: RunningServer | undefined;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "reroll-record-"));
+});
+afterEach(async () => {
+  await running?.close();
+  running = undefined;
+  rmSync(folder, { recursive: true });
+});
+
+interface Row {
+  readonly id: string;
+  readonly messages: readonly { role: string; content: string | null }[];
+  readonly opening: readonly object[];
+  readonly tools: readonly object[];
+  readonly model: string;
+  readonly calls: readonly { startedAt: string; ms: number; firstByteMs: number; finish: string; usage: object }[];
+}
+
+/** Records while `work` talks through the recorder. Returns the rows, and what was printed. */
+async function recording(work: (client: OpenAI, baseURL: string) => Promise<void>, options: StartOptions = {}) {
+  running = await startServer({
+    reply: (_, i) => `reply ${i}`,
+    ...options,
+    server: { apiKey: KEY, acceptsAnyModel: true },
+  });
+  const out = join(folder, "conversations.jsonl");
+  const stop = new AbortController();
+  const printed: string[] = [];
+  let onListening: (address: string) => void = () => {};
+  const listening = new Promise<string>((resolve) => {
+    onListening = resolve;
+  });
+  const print = (line: string) => {
+    printed.push(line);
+    const address = /give the agent (\S+) as/.exec(line)?.[1];
+    if (address !== undefined) onListening(address);
+  };
+  const place = { out, host: "127.0.0.1", port: 0, idleSeconds: 60 };
+  const done = record({ upstream: `${running.url}/v1`, ...place, signal: stop.signal, print });
+  const baseURL = await Promise.race([listening, done.then(() => "")]);
+  try {
+    await work(new OpenAI({ baseURL, apiKey: KEY, maxRetries: 0 }), baseURL);
+  } finally {
+    stop.abort();
+    await done;
+  }
+  const text = readFileSync(out, "utf8");
+  const rows: readonly Row[] = text
+    .split("\n")
+    .filter(Boolean)
+    .map((line) => JSON.parse(line));
+  return { rows, text, printed, out };
+}
+
+const user = (content: string) => ({ role: "user", content }) as const;
+const weather = { type: "function", function: { name: "weather", parameters: { type: "object" } } } as const;
+
+test("calls that go on from each other are one conversation, streamed or not, with tools, times and usage", async () => {
+  const toolCall = '<tool_call>\n{"name": "weather", "arguments": {"city": "Rome"}}\n</tool_call>';
+  const reply = (_: string, i: number) => (i === 1 ? `Let me see.\n${toolCall}` : `reply ${i}`);
+  const { rows, printed } = await recording(
+    async (client) => {
+      const ask = { model: "gpt-9", tools: [weather] };
+      const messages: OpenAI.Chat.ChatCompletionMessageParam[] = [{ role: "system", content: "Be brief." }, user("Hi")];
+      const first = await client.chat.completions.create({ ...ask, messages });
+      messages.push(first.choices[0]!.message, user("How is the weather?"));
+      const streamed = client.chat.completions.stream({ ...ask, messages, stream_options: { include_usage: true } });
+      const { message } = (await streamed.finalChatCompletion()).choices[0]!;
+      messages.push(message, { role: "tool", tool_call_id: message.tool_calls![0]!.id, content: "19" });
+      await client.chat.completions.create({ ...ask, messages });
+      await client.chat.completions.create({ model: "other", messages: [user("Unrelated")] });
+    },
+    { reply },
+  );
+  expect(rows.map(({ model, calls }) => [model, calls.length])).toEqual([
+    ["gpt-9", 3],
+    ["other", 1],
+  ]);
+  const [talk] = rows;
+  expect(talk!.messages.map(({ role }) => role)).toEqual([
+    "system",
+    "user",
+    "assistant",
+    "user",
+    "assistant",
+    "tool",
+    "assistant",
+  ]);
+  expect(talk!.messages[4]).toMatchObject({
+    content: expect.stringContaining("Let me see."),
+    tool_calls: [{ type: "function", function: { name: "weather", arguments: '{"city":"Rome"}' } }],
+  });
+  expect(talk!.messages.at(-1)).toEqual({ role: "assistant", content: "reply 2" });
+  expect(talk!.opening).toHaveLength(2);
+  expect(talk!.tools).toEqual([weather]);
+  expect(talk!.calls.map(({ finish }) => finish)).toEqual(["stop", "tool_calls", "stop"]);
+  expect(talk!.calls[1]!.usage).toMatchObject({ completion_tokens: expect.any(Number) });
+  expect(talk!.calls.every(({ ms, firstByteMs }) => firstByteMs <= ms)).toBe(true);
+  expect(printed.at(-1)).toMatch(/^Kept 2 conversations with 4 calls in /);
+});
+
+test("errors and other calls pass through and are not kept, and no key is ever written", async () => {
+  const { rows, text, printed } = await recording(async (client, baseURL) => {
+    await expect(client.chat.completions.create({ model: "m", messages: [] })).rejects.toMatchObject({ status: 400 });
+    const stranger = new OpenAI({ baseURL, apiKey: "wrong", maxRetries: 0 });
+    const refused = stranger.chat.completions.create({ model: "m", messages: [user("Hi")] });
+    await expect(refused).rejects.toMatchObject({ status: 401 });
+    expect((await client.models.list()).data).toHaveLength(1);
+    await client.completions.create({ model: "m", prompt: "x", max_tokens: 2 });
+    const leaky = `My key is ${KEY}, at https://me:hunter22@shop.example/?token=abc" said he.`;
+    await client.chat.completions.create({ model: "m", messages: [user(leaky)] });
+  });
+  expect(rows).toHaveLength(1);
+  expect(rows[0]!.messages[0]!.content).toContain(
+    "My key is [secret], at https://[secret]@shop.example/?token=[secret]",
+  );
+  for (const secret of [KEY, "hunter22", "abc\\"]) expect(text).not.toContain(secret);
+  expect(printed.filter((line) => line.includes("POST /v1/completions is passed on and not kept"))).toHaveLength(1);
+});
+
+test("an agent whose server is gone is told so, and a key in the address is refused", async () => {
+  const { printed } = await recording(async (client) => {
+    await running!.server.close();
+    const lost = client.chat.completions.create({ model: "m", messages: [user("Hi")] });
+    await expect(lost).rejects.toMatchObject({ status: 502, code: "upstream_unreachable" });
+  });
+  expect(printed.some((line) => line.includes("cannot be reached"))).toBe(true);
+  const place = { out: join(folder, "none.jsonl"), host: "127.0.0.1", port: 0, idleSeconds: 1, print: () => {} };
+  const { signal } = new AbortController();
+  await expect(record({ upstream: "https://me:pass@api.example/v1", ...place, signal })).rejects.toThrow(
+    "must hold no key",
+  );
+  await expect(record({ upstream: "api.example", ...place, signal })).rejects.toThrow("must be a base URL like");
+});
+
+test("a run imitates the recorded replies, and another takes their openings as its prompts", async () => {
+  const { out } = await recording(async (client) => {
+    for (const word of ["one", "two"]) await client.chat.completions.create({ model: "m", messages: [user(word)] });
+  });
+  const { metrics } = await trainSmall({
+    rewards: { default: { type: "contains" } },
+    warmStart: { type: "data", data: { type: "jsonl", path: out }, steps: 2, rowsPerStep: 2 },
+    data: { type: "jsonl", path: out, fields: { messages: "opening", truth: "model" } },
+    rollout: { groupsPerStep: 2, groupSize: 2, contextLength: 96, sampling: { maxTokens: 4 } },
+    ...{ training: { optimizer: { lr: 1e-4 } }, engine: { threads: 1 }, loop: { type: "sync", steps: 1 } },
+  });
+  expect(metrics.at(-1)).toMatchObject({ "rollout/trajectories": 4, "rollout/failed_share": 0 });
+});
