@@ -12,7 +12,7 @@ import type { JsonValue } from "../flow/prompt.ts";
 import type { TuningExample } from "../flow/tuning-example.ts";
 import { runTuningLoop } from "../loops/tuning-loop.ts";
 import { deriveSeed } from "../random/random.ts";
-import { Checkpoints } from "../run/checkpoint.ts";
+import { type Checkpoint, Checkpoints } from "../run/checkpoint.ts";
 import { placeTrainer } from "../run/machine.ts";
 import { prepareModel } from "../run/prepare-model.ts";
 import { RunProgress } from "../run/run-progress.ts";
@@ -29,11 +29,14 @@ import type { TuningConfig } from "./tuning-config.ts";
 
 /** Trains to the end, or until the signal stops it. */
 export async function trainTuning(run: PreparedTuning, open: OpenRun, clock: Clock): Promise<TrainResult> {
-  const { config, numSteps } = run;
+  const { config, data, numSteps } = run;
+  const checkpoints = new Checkpoints(open.folder, config.checkpoint.keep);
+  const saved = open.isResumed ? await checkpoints.latest() : null;
+  if (saved !== null) expectSameData(saved.state.rollout, data.train.digest);
   const modelFolder = prepareModel(config, [], open.folder);
   const trainer = await openTuningTrainer(config, modelFolder, numSteps);
   try {
-    return await train(run, trainer, open, clock);
+    return await train(run, { trainer, checkpoints, saved, clock }, open);
   } finally {
     await trainer.close();
   }
@@ -60,16 +63,20 @@ export function openTuningTrainer(config: TuningConfig, modelFolder: string, num
   });
 }
 
+interface TuningParts {
+  readonly trainer: TuningTrainer;
+  readonly checkpoints: Checkpoints;
+  /** The checkpoint that the run resumes from; null for a new run. */
+  readonly saved: Checkpoint | null;
+  readonly clock: Clock;
+}
+
 async function train(
   { config, data, numSteps }: PreparedTuning,
-  trainer: TuningTrainer,
-  { folder, tracker, signal, isResumed }: OpenRun,
-  clock: Clock,
+  { trainer, checkpoints, saved, clock }: TuningParts,
+  { folder, tracker, signal }: OpenRun,
 ): Promise<TrainResult> {
   const { loop, seed } = config;
-  const checkpoints = new Checkpoints(folder, config.checkpoint.keep);
-  const saved = isResumed ? await checkpoints.latest() : null;
-  if (saved !== null) expectSameData(saved.state.rollout, data.train.digest);
   // Before the state is loaded: the reference is the model that the run starts from.
   const sets = await measuredSets(data, trainer, folder);
   if (saved !== null) {

@@ -43,10 +43,7 @@ function readMessage(placed: PlacedRow, place: string, value: unknown): ChatMess
   const { role, content } = message;
   if (typeof role !== "string" || !ROLES.includes(role)) {
     const hint = typeof role === "string" ? didYouMean(role, ROLES) : "";
-    throw rowError(
-      placed,
-      `has the role ${shown(role)} in ${place}; known are ${ROLES.join(", ")}.${hint}`.replace(/\.$/, ""),
-    );
+    throw rowError(placed, `has the role ${shown(role)} in ${place}.${hint} Known roles are: ${ROLES.join(", ")}`);
   }
   const isText = content === undefined || content === null || typeof content === "string" || Array.isArray(content);
   if (!isText) throw rowError(placed, `has content in ${place} that is no text: got ${shown(content)}`);
