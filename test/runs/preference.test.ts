@@ -163,6 +163,16 @@ test.each<[string, TuningChanges, string]>([
     "data row 1 must have a number in score: got nothing",
   ],
   [
+    "a reference that nothing reads",
+    { objective: { type: "simpo" }, reference: "fixtures/hf-tiny/llama" },
+    "objective simpo compares with no reference",
+  ],
+  [
+    "a reference of another vocabulary",
+    { reference: "fixtures/hf-tiny/llama" },
+    "reference must have the vocabulary of the model",
+  ],
+  [
     "a wrong field",
     { data: { ...rowsOf(pairs), fields: { choosen: "good" } } },
     "data.fields.choosen is not something that this objective reads. Did you mean chosen?",
