@@ -30,24 +30,49 @@ export async function measuredSets(
   const path = join(runFolder, "measured.json");
   const digest = `${train.digest} ${validation?.digest ?? ""}`;
   const kept = existsSync(path) ? measuredFile.safeParse(parseJson(await readFile(path, "utf8"))).data : undefined;
-  const known = kept?.digest === digest ? kept : null;
-  const measured: Omit<MeasuredFile, "digest"> = known ?? {
-    train: [...(await trainer.measure(train.examples))],
-    validation: validation === null ? [] : [...(await trainer.measure(validation.examples))],
+  if (kept?.digest === digest) return joined({ train, validation }, kept);
+  // Most objectives measure nothing, which one example shows: the others need not be sent.
+  const [probe] = await trainer.measure(train.examples.slice(0, 1));
+  if (Object.keys(probe ?? {}).length === 0) return joined({ train, validation }, null);
+  const measured: MeasuredFile = {
+    digest,
+    train: await measureAll(trainer, train.examples),
+    validation: await measureAll(trainer, validation?.examples ?? []),
   };
-  const isEmpty = measured.train.every((numbers) => Object.keys(numbers).length === 0);
-  if (!isEmpty && known === null) await replaceText(path, `${JSON.stringify({ digest, ...measured })}\n`);
+  await replaceText(path, `${JSON.stringify(measured)}\n`);
+  return joined({ train, validation }, measured);
+}
+
+function joined({ train, validation }: TuningSets, measured: MeasuredFile | null): MeasuredSets {
+  if (measured === null) return { train: train.examples, validation: validation?.examples ?? null };
   return {
     train: withNumbers(train.examples, measured.train),
     validation: validation === null ? null : withNumbers(validation.examples, measured.validation),
   };
 }
 
-/** Examples with numbers added to their own. */
-export function withNumbers(
+/** Bounds a message to the trainer's thread. A reference is loaded for each call, so there should be few. */
+const EXAMPLES_PER_CALL = 16_384;
+
+async function measureAll(
+  trainer: Pick<TuningTrainer, "measure">,
   examples: readonly TuningExample[],
-  measured: readonly Readonly<Record<string, number>>[],
-): readonly TuningExample[] {
+): Promise<MeasuredFile["train"]> {
+  const numbers: MeasuredFile["train"] = [];
+  for (let at = 0; at < examples.length; at += EXAMPLES_PER_CALL)
+    numbers.push(...(await trainer.measure(examples.slice(at, at + EXAMPLES_PER_CALL))));
+  return numbers;
+}
+
+/** Examples with what the objective has to know of them, measured now and kept nowhere. */
+export async function measuredExamples(
+  trainer: Pick<TuningTrainer, "measure">,
+  examples: readonly TuningExample[],
+): Promise<readonly TuningExample[]> {
+  return withNumbers(examples, await measureAll(trainer, examples));
+}
+
+function withNumbers(examples: readonly TuningExample[], measured: MeasuredFile["train"]): readonly TuningExample[] {
   return examples.map((example, i) => ({ ...example, numbers: { ...example.numbers, ...measured[i] } }));
 }
 

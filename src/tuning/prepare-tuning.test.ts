@@ -1,8 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { JsonValue } from "../flow/prompt.ts";
+import { createProject } from "../run/init/create-project.ts";
+import { loadRunFile } from "../run/load-run-file.ts";
+import { prepareModel } from "../run/prepare-model.ts";
 import { prepareTuning } from "./prepare-tuning.ts";
 import { defineTuning } from "./tuning-config.ts";
 
@@ -177,6 +180,26 @@ function defineTuningFile(data: Row) {
   return { ...defineTuning({ ...run, objective: { type: "supervised" }, data: { type: "rows", rows: [{}] } }), data };
 }
 
+test("a template that ends replies with a token that sampling does not stop at is spoken of", async () => {
+  const root = mkdtempSync(join(tmpdir(), "reroll-tuning-ends-"));
+  try {
+    prepareModel({ model: { preset: "nano", path: null, dtype: "auto", lora: null }, seed: 1 }, [], root);
+    const path = join(root, "model");
+    const rows = [{ prompt: "hi", completion: "yo" }];
+    const told = async () => (await prepare(rows, { model: { path }, contextLength: 64 })).lines.at(-1);
+    expect(await told()).not.toContain("eos_token_id");
+    const settings = JSON.parse(readFileSync(join(path, "tokenizer_config.json"), "utf8"));
+    writeFileSync(join(path, "tokenizer_config.json"), JSON.stringify({ ...settings, eos_token: "<|endoftext|>" }));
+    writeFileSync(join(path, "generation_config.json"), JSON.stringify({ eos_token_id: [256] }));
+    expect(await told()).toBe(
+      "The template ends replies with <|im_end|>, and the tokens that end a reply are: <|endoftext|>. " +
+        "Add 258 to eos_token_id in generation_config.json, or sampling will run on.",
+    );
+  } finally {
+    rmSync(root, { recursive: true });
+  }
+});
+
 test("what cannot work together is refused", async () => {
   const rows = [{ prompt: "hi", completion: "yo" }];
   await expect(prepare(rows, { validation: { patience: 2, data: { type: "rows", rows } } })).rejects.toThrow(
@@ -188,4 +211,21 @@ test("what cannot work together is refused", async () => {
   await expect(prepare(rows, { model: {} })).rejects.toThrow(/model names no weights/);
   await expect(prepare(rows, { objective: { type: "supervized" } })).rejects.toThrow(/objective\.type/);
   await expect(prepare(rows, { loop: { epoch: 3 } })).rejects.toThrow(/loop\.epoch.*"?epochs/s);
+});
+
+test("a new project for supervised learning has a run file and conversations that are accepted", async () => {
+  const root = mkdtempSync(join(tmpdir(), "reroll-init-tuning-"));
+  try {
+    createProject(root, { task: "supervised", model: "nano", name: "first", version: "1.2.3" });
+    // The import would load the whole library a second time, beside the copy under test.
+    const text = readFileSync(join(root, "run.ts"), "utf8").replace('import { defineTuning } from "reroll";', "");
+    const define = 'const defineTuning = (run: object) => ({ kind: "tuning", ...run });\n';
+    writeFileSync(join(root, "alone.ts"), define + text);
+    const sets = [`data.path=${join(root, "chats.jsonl")}`];
+    const { config, data } = await prepareTuning(await loadRunFile(join(root, "alone.ts")), sets, {});
+    expect(config).toMatchObject({ name: "first", objective: { type: "supervised", train: "assistant" } });
+    expect(data.train.examples).toHaveLength(4);
+  } finally {
+    rmSync(root, { recursive: true });
+  }
 });

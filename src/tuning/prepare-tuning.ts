@@ -7,7 +7,7 @@
 import { ChatFormat } from "../chat/conversation.ts";
 import { byteTokenizerFiles } from "../chat/tokenizer/byte-tokenizer.ts";
 import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
-import { createTokenizer } from "../chat/tokenizer/tokenizer.ts";
+import { createTokenizer, type Tokenizer } from "../chat/tokenizer/tokenizer.ts";
 import { splitByHash } from "../data/split-by-hash.ts";
 import { parseOptions } from "../errors/parse-options.ts";
 import { expectSecrets } from "../errors/redact.ts";
@@ -69,9 +69,20 @@ export async function prepareTuning(
   expectSecrets(config);
   const shape = modelShape(config.model);
   if (config.reference !== null) checkReference(config.reference, config, shape);
-  const data = await readSets(config);
+  // The tokenizer that prepareModel gives a preset.
+  const tokenizer =
+    config.model.path === null
+      ? createTokenizer(byteTokenizerFiles(), "model.preset")
+      : await loadTokenizer(config.model.path);
+  const data = await readSets(config, tokenizer);
   expectFits(config, data);
-  return { ...resolved, data, ...planTuning(config, data, shape) };
+  const { numSteps, lines } = planTuning(config, data, shape);
+  return {
+    ...resolved,
+    data,
+    numSteps,
+    lines: [...lines, ...(config.objective.type === "supervised" ? endlessReplies(tokenizer, data) : [])],
+  };
 }
 
 function checkTuning({ validation, training, contextLength }: TuningConfig): void {
@@ -99,11 +110,8 @@ function checkReference(reference: string, { objective }: TuningConfig, shape: C
   );
 }
 
-async function readSets(config: TuningConfig): Promise<TuningSets> {
-  const { model, data, validation } = config;
-  // The tokenizer that prepareModel gives a preset.
-  const tokenizer =
-    model.path === null ? createTokenizer(byteTokenizerFiles(), "model.preset") : await loadTokenizer(model.path);
+async function readSets(config: TuningConfig, tokenizer: Tokenizer): Promise<TuningSets> {
+  const { data, validation } = config;
   const format = new ChatFormat(tokenizer);
   const reader = readerOf(config.objective);
   const { contextLength, tooLong } = config;
@@ -141,4 +149,15 @@ function expectFits({ training }: TuningConfig, { train, validation }: TuningSet
     "CONTRADICTORY_OPTIONS",
     `training.maxTokensPerMicrobatch must hold all sequences of a row: got ${maxTokensPerMicrobatch}, and the longest row has ${longest} tokens. Raise it to ${longest}, or lower contextLength.`,
   );
+}
+
+/** Says where a model would learn to end replies with a token that sampling does not stop at. */
+function endlessReplies({ stopIds, specialIds, tokenOf }: Tokenizer, { train }: TuningSets): string[] {
+  const { tokenIds, lossMask } = train.examples[0]!.sequences.at(-1)!;
+  const last = tokenIds.at(-1)!;
+  if (lossMask.at(-1) === 0 || !specialIds.has(last) || stopIds.includes(last)) return [];
+  const known = stopIds.map((id) => tokenOf(id)).join(", ") || "none";
+  return [
+    `The template ends replies with ${tokenOf(last)}, and the tokens that end a reply are: ${known}. Add ${last} to eos_token_id in generation_config.json, or sampling will run on.`,
+  ];
 }
