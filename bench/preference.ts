@@ -2,7 +2,7 @@
  * Whether preference runs and reward models learn what is true: a supervised start, then each objective, on a preference whose truth is
  * known (synthetic-preference.ts). Three seeds.
  *
- * npm run bench -- preference [seeds]
+ * npm run bench -- preference [seeds] [objectives, as in dpo,kto]
  *
  * Held-out pairs are labeled by their true worth. The win rate is that of replies of the tuned model over replies of the supervised start
  * to the same prompts, sampled at temperature 1 and judged by the true reward; a tie counts half.
@@ -25,16 +25,17 @@ import { drawPrompt, trueReward, writeSynthetic } from "./synthetic-preference.t
 type TuningFile = Parameters<typeof defineTuning>[0];
 
 const numSeeds = Number(process.argv[2] ?? 3);
+const asked = process.argv[3]?.split(",");
 const NUM_PROMPTS = 512;
 
 const objectives: Readonly<Record<string, { objective: TuningFile["objective"]; lr: number }>> = {
-  dpo: { objective: { type: "dpo", beta: 0.1 }, lr: 3e-4 },
-  "dpo, per token": { objective: { type: "dpo", beta: 1, lengthNormalized: true }, lr: 3e-4 },
-  "dpo, smoothed": { objective: { type: "dpo", beta: 0.1, labelSmoothing: 0.04 }, lr: 3e-4 },
-  ipo: { objective: { type: "ipo", beta: 0.5 }, lr: 3e-4 },
-  kto: { objective: { type: "kto", beta: 0.1 }, lr: 3e-4 },
-  orpo: { objective: { type: "orpo", beta: 1 }, lr: 3e-4 },
-  simpo: { objective: { type: "simpo", beta: 2, margin: 0.5 }, lr: 3e-4 },
+  dpo: { objective: { type: "dpo", beta: 0.1 }, lr: 1e-4 },
+  "dpo-per-token": { objective: { type: "dpo", beta: 1, lengthNormalized: true }, lr: 1e-4 },
+  "dpo-smoothed": { objective: { type: "dpo", beta: 0.1, labelSmoothing: 0.04 }, lr: 1e-4 },
+  ipo: { objective: { type: "ipo", beta: 0.5 }, lr: 1e-4 },
+  kto: { objective: { type: "kto", beta: 0.1 }, lr: 1e-4 },
+  orpo: { objective: { type: "orpo", beta: 1 }, lr: 1e-4 },
+  simpo: { objective: { type: "simpo", beta: 2, margin: 0.5 }, lr: 1e-4 },
 };
 
 interface Outcome {
@@ -95,14 +96,15 @@ async function runSeed(seed: number): Promise<readonly Outcome[]> {
     const sizes = { preset: "nano", numReplies: 4000, numPairs: 3000, numTestPairs: 500, numPrompts: 1 } as const;
     const files = writeSynthetic(join(root, "data"), seed, sizes);
     const data = (path: string) => ({ type: "jsonl", path }) as const;
-    const base = { seed, contextLength: 64, loop: { epochs: 2, rowsPerStep: 64 } };
+    const base = { seed, contextLength: 64 };
     const start = await tune(root, {
       ...base,
       name: "start",
       model: { path: files.model },
       objective: { type: "supervised" },
       data: data(files.replies),
-      training: { optimizer: { lr: 3e-3 }, schedule: { type: "cosine" } },
+      loop: { epochs: 4, rowsPerStep: 64 },
+      training: { optimizer: { lr: 3e-3 }, schedule: { type: "cosine" }, threads: 1 },
       validation: { share: 0.05 },
     });
     const prompts = Array.from({ length: NUM_PROMPTS }, (_, i) => drawPrompt(deriveSeed(seed, "judged", i)));
@@ -111,6 +113,7 @@ async function runSeed(seed: number): Promise<readonly Outcome[]> {
       return replies.map((reply, i) => trueReward(prompts[i]!, reply));
     };
     const before = await rewards(start.folder, "start");
+    console.log(`seed ${seed}: true reward of the supervised start ${mean(before).toFixed(3)}`);
     const outcomes: Outcome[] = [
       {
         ...{ seed, name: "supervised start", accuracy: Number.NaN, marginBefore: null, margin: null },
@@ -124,11 +127,13 @@ async function runSeed(seed: number): Promise<readonly Outcome[]> {
         model: { path: start.folder },
         objective,
         data: data(files.pairs),
-        training: { optimizer: { lr } },
+        loop: { epochs: 2, rowsPerStep: 64 },
+        training: { optimizer: { lr }, threads: 1 },
         validation: { data: data(files.testPairs), metric: "preference/accuracy" },
       });
     for (const [name, { objective, lr }] of Object.entries(objectives)) {
-      const { folder, first, last, seconds } = await train(name.replace(/\W+/g, "-"), objective, lr);
+      if (asked !== undefined && !asked.includes(name)) continue;
+      const { folder, first, last, seconds } = await train(name, objective, lr);
       const after = await rewards(folder, name);
       const wins = after.map((reward, i) => (reward > before[i]! ? 1 : reward === before[i] ? 0.5 : 0));
       outcomes.push({

@@ -6,7 +6,7 @@ import { RerollError } from "../errors/reroll-error.ts";
 import type { Metrics } from "../flow/metrics.ts";
 import { wholeModel } from "../run/export-model.ts";
 import { baseOfRun, type FoundModel } from "../run/find-model.ts";
-import { withNumbers } from "./measured-sets.ts";
+import { measuredExamples } from "./measured-sets.ts";
 import type { PreparedTuning } from "./prepare-tuning.ts";
 import { openTuningTrainer, validationMetrics } from "./train-tuning.ts";
 
@@ -26,7 +26,7 @@ export async function evaluateTuning(model: FoundModel, { config, data }: Prepar
     const trainer = await openTuningTrainer(evaluated, folder, 1);
     try {
       const { examples } = data.validation;
-      return validationMetrics(await trainer.evaluate(withNumbers(examples, await trainer.measure(examples))));
+      return validationMetrics(await trainer.evaluate(await measuredExamples(trainer, examples)));
     } finally {
       await trainer.close();
     }

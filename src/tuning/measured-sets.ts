@@ -64,11 +64,15 @@ async function measureAll(
   return numbers;
 }
 
-/** Examples with numbers added to their own. */
-export function withNumbers(
+/** Examples with what the objective has to know of them, measured now and kept nowhere. */
+export async function measuredExamples(
+  trainer: Pick<TuningTrainer, "measure">,
   examples: readonly TuningExample[],
-  measured: readonly Readonly<Record<string, number>>[],
-): readonly TuningExample[] {
+): Promise<readonly TuningExample[]> {
+  return withNumbers(examples, await measureAll(trainer, examples));
+}
+
+function withNumbers(examples: readonly TuningExample[], measured: MeasuredFile["train"]): readonly TuningExample[] {
   return examples.map((example, i) => ({ ...example, numbers: { ...example.numbers, ...measured[i] } }));
 }
 

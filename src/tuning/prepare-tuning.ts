@@ -12,11 +12,13 @@ import { splitByHash } from "../data/split-by-hash.ts";
 import { parseOptions } from "../errors/parse-options.ts";
 import { expectSecrets } from "../errors/redact.ts";
 import { RerollError } from "../errors/reroll-error.ts";
+import type { CausalLmConfig } from "../models/causal-lm/config.ts";
 import { parseOverride } from "../run/apply-overrides.ts";
 import { modelShape, readShape } from "../run/check-files.ts";
 import { checkModel } from "../run/check-run.ts";
 import type { RawRun } from "../run/load-run-file.ts";
 import { joinRun, type Origins, overridesOf, type RunEnvironment } from "../run/resolve-run.ts";
+import { readsReference } from "../training/objectives/table.ts";
 import { buildExamples, type ExampleSet } from "./examples/build-examples.ts";
 import { readerOf } from "./examples/table.ts";
 import { planTuning } from "./plan-tuning.ts";
@@ -66,7 +68,7 @@ export async function prepareTuning(
   checkTuning(config);
   expectSecrets(config);
   const shape = modelShape(config.model);
-  if (config.reference !== null) readShape(config.reference, "reference");
+  if (config.reference !== null) checkReference(config.reference, config, shape);
   // The tokenizer that prepareModel gives a preset.
   const tokenizer =
     config.model.path === null
@@ -91,6 +93,21 @@ function checkTuning({ validation, training, contextLength }: TuningConfig): voi
         ? `training.maxTokensPerMicrobatch must hold a whole sequence: got ${training.maxTokensPerMicrobatch}, and contextLength is ${contextLength}. Raise it, or lower contextLength.`
         : null;
   if (problem !== null) throw new RerollError("CONTRADICTORY_OPTIONS", problem);
+}
+
+function checkReference(reference: string, { objective }: TuningConfig, shape: CausalLmConfig): void {
+  if (!readsReference(objective)) {
+    throw new RerollError(
+      "CONTRADICTORY_OPTIONS",
+      `reference is ${JSON.stringify(reference)}, and objective ${objective.type} compares with no reference. Leave it out; dpo, ipo and kto read it.`,
+    );
+  }
+  const { vocabSize } = readShape(reference, "reference");
+  if (vocabSize === shape.vocabSize) return;
+  throw new RerollError(
+    "CONTRADICTORY_OPTIONS",
+    `reference must have the vocabulary of the model, since it reads the same tokens: ${reference} has ${vocabSize} tokens, the model ${shape.vocabSize}.`,
+  );
 }
 
 async function readSets(config: TuningConfig, tokenizer: Tokenizer): Promise<TuningSets> {

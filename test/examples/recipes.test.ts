@@ -32,6 +32,7 @@ const preset = ["model.path=null", "model.preset=nano"];
 
 const rows = {
   gsm8k: [{ question: "What is 2 + 3?", answer: "2 + 3 = 5\n#### 5" }],
+  hh: [{ chosen: "\n\nHuman: Hi\n\nAssistant: Hello.", rejected: "\n\nHuman: Hi\n\nAssistant: No." }],
   mbpp: [{ task_id: 1, text: "Write a function one() that gives 1.", test_list: ["assert one() == 1"] }],
   ifeval: [
     {
@@ -99,6 +100,13 @@ test.each(names.filter((_, i) => kinds[i] === undefined))(
 );
 
 const tuning: Readonly<Record<string, readonly string[]>> = {
+  "dpo.ts": [
+    "data.type=jsonl",
+    `data.path=${files.hh}`,
+    "validation.data.type=jsonl",
+    `validation.data.path=${files.hh}`,
+  ],
+  "reward-model.ts": [`data.path=${files.hh}`, `validation.data.path=${files.hh}`],
   "sft.ts": [`data.path=${files.gsm8k}`, `validation.data.path=${files.gsm8k}`],
 };
 

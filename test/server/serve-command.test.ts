@@ -164,7 +164,12 @@ test("a run whose server is given to another run ends at once and says so, and t
   const first = trainRun(remoteRun(url, 100_000, { rewards: { default: { type: "custom", name: "one", score } } }), {
     ...{ folder: join(root, "first"), clock: () => performance.now(), isResumed: false },
     signal: new AbortController().signal,
-    tracker: { ...silentTracker, sampleEvent: ({ stage }) => void (numFailed += stage === "failed" ? 1 : 0) },
+    tracker: {
+      ...silentTracker,
+      sampleEvent: ({ stage }) => {
+        if (stage === "failed") numFailed++;
+      },
+    },
   });
   await expect(first).rejects.toMatchObject({ code: "REMOTE_TAKEN", message: expect.stringContaining("another run") });
   // Those that were in flight: two groups of two, and the two that each may replace.

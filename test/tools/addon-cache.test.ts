@@ -78,7 +78,11 @@ test("a prebuilt addon fits a libtorch of the same minor version, CUDA and C++ A
 
 test("a prebuilt addon finds this machine's libtorch through a link beside it", () => {
   const found = libtorch();
-  write({ "prebuilt/reroll.node": "addon", "prebuilt/environment.node": "variables", "prebuilt/signals.node": "signals" });
+  write({
+    "prebuilt/reroll.node": "addon",
+    "prebuilt/environment.node": "variables",
+    "prebuilt/signals.node": "signals",
+  });
   const target = { libtorch: found, cudaInclude: null };
   const place = cachePlace(root, join(root, "cache"), target);
   for (const _ of ["first", "again"]) placePrebuilt(join(root, "prebuilt"), place, target);

@@ -15,7 +15,9 @@ export const rewardModelOptions = z.strictObject({
   loss: z
     .enum(["bradley-terry", "regression"])
     .default("bradley-terry")
-    .describe("bradley-terry: learn from pairs which reply is better. regression: learn the scores that rows have."),
+    .describe(
+      "What is learned. bradley-terry: from pairs, which reply is better. regression: the scores that rows have.",
+    ),
   useMargins: z
     .boolean()
     .default(false)

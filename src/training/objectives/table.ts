@@ -26,6 +26,11 @@ export const objectiveOptions = z.discriminatedUnion("type", [
 /** An objective with all defaults filled in. */
 export type ObjectiveChoice = z.output<typeof objectiveOptions>;
 
+/** Whether an objective holds the model to a reference. */
+export function readsReference({ type }: ObjectiveChoice): boolean {
+  return type === "dpo" || type === "ipo" || type === "kto";
+}
+
 /** Builds an objective in the trainer that holds the model. `seed` draws what it adds to the model, `head` is there already. */
 export function buildObjective(choice: ObjectiveChoice, model: CausalLm, seed: number, head?: ValueHead): Objective {
   switch (choice.type) {

@@ -172,7 +172,11 @@ export const pieces: readonly PieceRow[] = [
     peers: [],
   },
   { kind: "other loss", file: "losses/preference/dpo.ts", name: "dpoLoss", peers: ["TRL"] },
-  { kind: "other loss", file: "losses/preference/bradley-terry.ts", name: "bradleyTerryLoss", peers: [] },
+  { kind: "other loss", file: "losses/preference/kto.ts", name: "ktoLoss", peers: ["TRL"] },
+  { kind: "other loss", file: "losses/preference/orpo.ts", name: "orpoLoss", peers: ["TRL"] },
+  { kind: "other loss", file: "losses/preference/simpo.ts", name: "simpoLoss", peers: ["TRL"] },
+  { kind: "other loss", file: "losses/preference/score-regression.ts", name: "scoreRegressionLoss", peers: [] },
+  { kind: "other loss", file: "losses/preference/bradley-terry.ts", name: "bradleyTerryLoss", peers: ["TRL"] },
   {
     kind: "other loss",
     file: "losses/cross-entropy.ts",

@@ -29,5 +29,6 @@ export default defineTuning({
       .join(""),
   },
   about: "- `pairs.jsonl`: prompts with a better and a worse reply, one per line.\n",
-  measured: "MEASURED-DPO",
+  measured:
+    "the better reply of every pair becomes the likelier one, compared with the start, within 40 steps and a few seconds",
 };

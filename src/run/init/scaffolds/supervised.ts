@@ -33,5 +33,5 @@ export default defineTuning({
       .join(""),
   },
   about: "- `chats.jsonl`: the conversations, one per line.\n",
-  measured: "MEASURED-SFT",
+  measured: "the loss falls from 6.4 to 0.4 in 60 steps, a few seconds",
 };
