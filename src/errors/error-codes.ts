@@ -133,6 +133,7 @@ const areas = {
     REQUEST_TIMEOUT: "A request did not arrive in time.",
     TOO_MANY_PAGES: "Too many pages are following runs at the same time.",
     SESSION_UNKNOWN: "There is no session with this id.",
+    CONSTRAINT_STUCK: "No token of the vocabulary fits the constraint of a reply.",
     RESPONSE_UNKNOWN: "There is no stored response with this id.",
     SESSION_ENDED: "The session has ended.",
     SESSION_FULL: "The session has reached its maximum number of turns.",
@@ -208,6 +209,7 @@ const areas = {
   "Setup and reroll itself": {
     ADDON_MISSING: "The native addon has not been built.",
     ADDON_BROKEN: "The native addon cannot be loaded.",
+    PACKAGE_MISSING: "A package that only some runs need is not installed.",
     LIBTORCH_CHANGED: "The native addon was built for a different libtorch from the one it found.",
     INTERNAL: "An invariant of reroll itself does not hold: please report it.",
   },
