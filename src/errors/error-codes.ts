@@ -133,6 +133,7 @@ const areas = {
     REQUEST_TIMEOUT: "A request did not arrive in time.",
     TOO_MANY_PAGES: "Too many pages are following runs at the same time.",
     SESSION_UNKNOWN: "There is no session with this id.",
+    CONSTRAINT_STUCK: "No token of the vocabulary fits the constraint of a reply.",
     RESPONSE_UNKNOWN: "There is no stored response with this id.",
     SESSION_ENDED: "The session has ended.",
     SESSION_FULL: "The session has reached its maximum number of turns.",

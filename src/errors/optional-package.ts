@@ -11,6 +11,7 @@ import { RerollError } from "./reroll-error.ts";
 /** The packages with the versions we test with, which package.json has too. */
 export const optionalPackages = {
   "@cortex-js/compute-engine": "0.140.0",
+  "@mlc-ai/web-xgrammar": "0.1.27",
   "@modelcontextprotocol/sdk": "1.32.2",
   "@mujoco/mujoco": "3.14.0",
   "quickjs-emscripten": "0.32.0",

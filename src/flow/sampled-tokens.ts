@@ -4,7 +4,7 @@ import { joinFloats, joinIds } from "./join-arrays.ts";
  * Tokens that a model wrote, with what is known of each. All arrays have one entry per token.
  *
  * The three log-probabilities are of the same token under three distributions of the same weights. With logits z, temperature T and a
- * truncation (topK, topP, minP, logitBias, repetitionPenalty): softmax(z) is the model's, softmax(z / T) the sampler's, and the truncated
+ * truncation (topK, topP, minP, logitBias, penalties, a constraint): softmax(z) is the model's, softmax(z / T) the sampler's, and the truncated
  * softmax(z / T) the one that the token was drawn from. Where nothing truncates, the last two are equal.
  */
 export interface SampledTokens {

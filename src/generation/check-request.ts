@@ -48,6 +48,9 @@ function checkSampling(sampling: Sampling, vocabSize: number): void {
     throw invalid(`repetitionPenalty must be from 0.000001 to 1000000: got ${repetitionPenalty}.`);
   if (!Number.isSafeInteger(seed) || seed < 0)
     throw invalid(`seed must be an integer from 0 to 2^53 - 1: got ${seed}.`);
+  for (const name of ["frequencyPenalty", "presencePenalty"] as const) {
+    if (!Number.isFinite(sampling[name] ?? 0)) throw invalid(`${name} must be a finite number: got ${sampling[name]}.`);
+  }
   for (const [id, bias] of sampling.logitBias ?? []) {
     if (!Number.isInteger(id) || id < 0 || id >= vocabSize || !(bias < Infinity)) {
       throw invalid(

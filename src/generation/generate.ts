@@ -6,9 +6,11 @@
  */
 import type { Finish } from "../flow/finish.ts";
 import type { SampledTokens } from "../flow/sampled-tokens.ts";
+import type { Constraint } from "./constraint/constraint.ts";
 
 export type { Finish } from "../flow/finish.ts";
 export type { SampledTokens, TokenLogprob } from "../flow/sampled-tokens.ts";
+export type { Constraint } from "./constraint/constraint.ts";
 
 /** Continues a prompt. Rejects only for a request that can never work; what happens on the way is in `finish`. */
 export type Generate = (request: GenerateRequest) => Promise<Generation>;
@@ -40,12 +42,18 @@ export interface Sampling {
   readonly minP?: number;
   /** Scores of tokens already in the sequence are divided (positive) or multiplied (negative) by this. 1 or absent: none. */
   readonly repetitionPenalty?: number;
+  /** Taken from the score of a token for every time it is in the reply so far. 0 or absent: none. */
+  readonly frequencyPenalty?: number;
+  /** Taken from the score of a token that is in the reply so far. 0 or absent: none. */
+  readonly presencePenalty?: number;
   /** Added to the scores of tokens by id. */
   readonly logitBias?: ReadonlyMap<number, number>;
   /** Tokens that end the reply; the token itself is part of it. */
   readonly stopIds?: readonly number[];
   /** Texts that end the reply once they appear in it. */
   readonly stopStrings?: readonly string[];
+  /** What the reply must look like. Tokens that would break it are never drawn; the local engine alone can do that, and needs stopIds for it. */
+  readonly constraint?: Constraint;
   /** The same seed, prompt, options and weights give the same tokens, whatever else is being generated. */
   readonly seed?: number;
 }

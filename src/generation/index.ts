@@ -2,6 +2,7 @@
 
 export type { Engine, EngineCounters, EngineStatus } from "./engine.ts";
 export type {
+  Constraint,
   Finish,
   Generate,
   GenerateRequest,

@@ -94,9 +94,11 @@ class ScriptedEngineState implements ScriptedEngine {
   readonly generate = async (request: GenerateRequest): Promise<Generation> => {
     this.#refuse(request);
     const index = this.#counters.requests++;
+    const script = this.#options.reply?.(request, index);
+    if (script === undefined) refuseUnknown(request.sampling);
     const run = new Run(request, {
       seed: request.sampling.seed ?? hash32(this.#options.seed ?? 0, index),
-      script: this.#options.reply?.(request, index),
+      script,
       cachedTokens: this.#cachedTokens(request),
       source: this.#options.source,
     });
@@ -391,6 +393,15 @@ class MadeUpModel {
     this.#rows.set(last, logprobs);
     return logprobs;
   }
+}
+
+/** What the made-up model does not do. A script may: it is whatever its author says. */
+function refuseUnknown({ constraint, frequencyPenalty = 0, presencePenalty = 0 }: Sampling): void {
+  if (constraint === undefined && frequencyPenalty === 0 && presencePenalty === 0) return;
+  throw new RerollError(
+    "INVALID_REQUEST",
+    "The made-up model knows no constraint and no penalties by count: script it.",
+  );
 }
 
 /** Draws a token by inverting the cumulative distribution. */

@@ -55,6 +55,8 @@ vi.mock("./model-runner.ts", async (importOriginal) => {
           const requests = sequences.map(({ sampling, seed }, row) => ({
             sampling,
             tokens: new Int32Array(),
+            promptLength: 0,
+            mask: null,
             uniform: uniformAt(seed, positions[row]! + 1),
             numTopLogprobs: 0,
           }));

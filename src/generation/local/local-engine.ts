@@ -15,6 +15,7 @@ import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
 import { tensor } from "../../torch/create.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { checkRequest } from "../check-request.ts";
+import { type Guide, Guides } from "../constraint/guides.ts";
 import type { Engine, EngineStatus } from "../engine.ts";
 import type { Finish, GenerateRequest, Generation } from "../generate.ts";
 import { BlockPool } from "./block-pool.ts";
@@ -44,6 +45,8 @@ export class LocalEngine implements Engine {
   readonly #cache: PagedCache;
   readonly #scheduler: Scheduler;
   readonly #runner: ModelRunner;
+  /** Absent without a tokenizer. */
+  readonly #guides: Guides | undefined;
   readonly #pending = new Map<Sequence, Pending>();
   readonly #counters = {
     requests: 0,
@@ -81,6 +84,7 @@ export class LocalEngine implements Engine {
       { maxRunning, maxStepTokens, reprefills },
       this.#version,
     );
+    this.#guides = options.tokenizer && new Guides(options.tokenizer, model.config.vocabSize);
     this.#runner = new ModelRunner(model, this.#cache, { maxRunning, contextLength, isSteady });
   }
 
@@ -102,7 +106,29 @@ export class LocalEngine implements Engine {
   begin(request: GenerateRequest): { readonly generation: Promise<Generation>; readonly abort: () => void } {
     this.#admit(request);
     const id = this.#counters.requests++;
-    const sequence = new Sequence(id, request, request.sampling.seed ?? this.#options.seed + id);
+    const { constraint } = request.sampling;
+    if (constraint === undefined) return this.#enqueue(id, request, null);
+    let abort = () => {};
+    const start = async () => {
+      const guide = await this.#guides!.open(constraint, request.sampling.stopIds ?? []);
+      const begun = this.#enqueue(id, request, guide);
+      // Aborted, or closed, while the grammar was compiled.
+      if (isAborted || this.#isClosed) begun.abort();
+      abort = begun.abort;
+      return begun.generation;
+    };
+    let isAborted = false;
+    return {
+      generation: start(),
+      abort: () => {
+        isAborted = true;
+        abort();
+      },
+    };
+  }
+
+  #enqueue(id: number, request: GenerateRequest, guide: Guide | null) {
+    const sequence = new Sequence(id, request, request.sampling.seed ?? this.#options.seed + id, guide);
     const { stopStrings = [] } = request.sampling;
     const stopText = stopStrings.length === 0 ? null : new StopTextFinder(this.#tokenizer!, stopStrings);
     const generation = new Promise<Generation>((resolve) =>
@@ -168,11 +194,10 @@ export class LocalEngine implements Engine {
     if (this.#isClosed) throw new RerollError("ENGINE_CLOSED", "This engine is closed.");
     const { contextLength, maxQueued } = this.#options;
     checkRequest(request, { vocabSize: this.#model.config.vocabSize, contextLength });
-    if (request.sampling.stopStrings?.length && this.#tokenizer === undefined) {
-      throw new RerollError(
-        "INVALID_REQUEST",
-        "stopStrings needs an engine with a tokenizer. Pass one, or use stopIds.",
-      );
+    const { stopStrings, constraint } = request.sampling;
+    const wordy = stopStrings?.length ? "stopStrings" : constraint === undefined ? undefined : "constraint";
+    if (wordy !== undefined && this.#tokenizer === undefined) {
+      throw new RerollError("INVALID_REQUEST", `${wordy} needs an engine with a tokenizer. Pass one, or use stopIds.`);
     }
     if (this.#scheduler.numWaiting >= maxQueued) {
       throw new RerollError(
@@ -288,15 +313,12 @@ export class LocalEngine implements Engine {
     // The callback of another request may have aborted this one.
     if (pending === undefined) return;
     if (draw === null) {
-      const error = new RerollError(
-        "NON_FINITE",
-        "The model's scores are not finite numbers. Check the weights: training may have diverged.",
-      );
-      this.#end(sequence, { kind: "failed", error });
+      this.#end(sequence, { kind: "failed", error: sequence.guide?.isStuck ? stuck() : notFinite() });
       return;
     }
     if (sequence.numDrawn === 0) this.#counters.cachedTokens += sequence.numCached;
     sequence.append(draw, version);
+    sequence.guide?.accept(draw.tokenId);
     this.#counters.generatedTokens++;
     const { onTokens } = pending.request;
     const failure =
@@ -334,6 +356,7 @@ export class LocalEngine implements Engine {
     if (pending === undefined) return;
     this.#pending.delete(sequence);
     this.#scheduler.remove(sequence);
+    sequence.guide?.dispose();
     this.#counters[finish.kind === "aborted" ? "aborted" : finish.kind === "failed" ? "failed" : "finished"]++;
     pending.resolve({
       ...sequence.sampledFrom(0),
@@ -345,14 +368,30 @@ export class LocalEngine implements Engine {
 
 /** Whether a step needs no scores on the host for this piece: one token of a reply, drawn by temperature alone. */
 function isPlainDecode({ sequence, numTokens, isLast }: Piece): boolean {
-  const { numDrawn, sampling, numTopLogprobs } = sequence;
-  return numTokens === 1 && isLast && numDrawn > 0 && numTopLogprobs === 0 && isTemperatureOnly(sampling);
+  const { numDrawn, sampling, numTopLogprobs, guide } = sequence;
+  const isPlain = numTopLogprobs === 0 && guide === null && isTemperatureOnly(sampling);
+  return numTokens === 1 && isLast && numDrawn > 0 && isPlain;
 }
 
 function drawRequest(sequence: Sequence) {
-  const { sampling, tokens, numTopLogprobs, seed, length } = sequence;
+  const { sampling, tokens, promptLength, numTopLogprobs, seed, length, guide } = sequence;
   // The position in the sequence, not in the reply: a reply that is cut and continued draws the same numbers.
-  return { sampling, tokens, numTopLogprobs, uniform: uniformAt(seed, length) };
+  const uniform = uniformAt(seed, length);
+  return { sampling, tokens, promptLength, numTopLogprobs, uniform, mask: guide === null ? null : guide.mask };
+}
+
+function notFinite(): RerollError {
+  return new RerollError(
+    "NON_FINITE",
+    "The model's scores are not finite numbers. Check the weights: training may have diverged.",
+  );
+}
+
+function stuck(): RerollError {
+  return new RerollError(
+    "CONSTRAINT_STUCK",
+    "No token of the vocabulary fits the format that was asked for. Ask for one that this tokenizer can write.",
+  );
 }
 
 /** Rows in this order; the scores themselves where that is what they are. */

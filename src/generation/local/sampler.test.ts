@@ -132,8 +132,38 @@ test("the likeliest alternatives are the model's, best first, as many as each ro
   expect(draws[1]!.topLogprobs).toEqual([]);
 });
 
+test("frequency and presence penalties count the tokens of the reply and not those of the prompt", () => {
+  const [drawn] = drawTokens(rowsOf([0, 0, 0, 0], 1), [
+    {
+      ...request({ maxTokens: 1, frequencyPenalty: 0.5, presencePenalty: 0.25 }, 0.999),
+      tokens: Int32Array.of(3, 3, 0, 1, 1),
+      promptLength: 2,
+    },
+  ]);
+  // Scores are -0.75, -1.25, 0, 0: the last token has the top share of the cumulative distribution.
+  const total = Math.exp(-0.75) + Math.exp(-1.25) + 2;
+  expect(drawn!.tokenId).toBe(3);
+  expect(drawn!.drawLogprob).toBeCloseTo(-Math.log(total), 6);
+  expect(drawn!.samplerLogprob).toBeCloseTo(-Math.log(4), 6);
+});
+
+test("tokens outside of a mask are never drawn, in any word of it", () => {
+  const mask = new Int32Array(2);
+  mask[1] = 1 << 3;
+  const scores = Array.from({ length: 40 }, (_, id) => id);
+  for (const uniform of [0, 0.5, 0.999]) {
+    const [masked, free] = drawTokens(rowsOf(scores, 2), [
+      { ...request({ maxTokens: 1 }, uniform), mask },
+      request({ maxTokens: 1 }, uniform),
+    ]);
+    expect(masked).toMatchObject({ tokenId: 35, drawLogprob: 0 });
+    expect(masked!.samplerLogprob).toBeLessThan(-4);
+    expect(free!.drawLogprob).toBe(free!.samplerLogprob);
+  }
+});
+
 function request(sampling: Sampling, uniform: number): DrawRequest {
-  return { sampling, tokens: seen, uniform, numTopLogprobs: 0 };
+  return { sampling, tokens: seen, promptLength: 0, mask: null, uniform, numTopLogprobs: 0 };
 }
 
 function rowsOf(row: readonly number[], count: number): Tensor {

@@ -13,8 +13,12 @@ import type { Sampling, TokenLogprob } from "../generate.ts";
 /** One row to draw for. */
 export interface DrawRequest {
   readonly sampling: Sampling;
-  /** The sequence so far; a repetition penalty looks at it. */
+  /** The sequence so far; penalties look at it. */
   readonly tokens: Int32Array;
+  /** How many of them are the prompt. */
+  readonly promptLength: number;
+  /** One bit per token, set where it may be drawn; null where all may. */
+  readonly mask: Int32Array | null;
   /** In [0, 1): chooses the token. */
   readonly uniform: number;
   readonly numTopLogprobs: number;
@@ -31,7 +35,7 @@ export type DrawResult = {
 
 /** Draws one token per row of [B, V] scores. */
 export function drawTokens(scores_BV: Tensor, requests: readonly DrawRequest[]): DrawResult[] {
-  const isPlain = requests.every(({ sampling }) => isTemperatureOnly(sampling));
+  const isPlain = requests.every(({ sampling, mask }) => mask === null && isTemperatureOnly(sampling));
   const values =
     isPlain && hasKernels(scores_BV) && canSample(scores_BV.size(1))
       ? drawPlain(scores_BV, requests)
@@ -79,15 +83,16 @@ function draw(scores_BV: Tensor, requests: readonly DrawRequest[]): RowValues {
     tensor(Float64Array.from(requests, pick), [B, 1], { device, dtype: "float64" });
   const z_BV = scores_BV.to("float64");
   const model_BV = z_BV.logSoftmax(-1);
-  const changed_BV = requests.some(({ sampling }) => changesScores(sampling)) ? withChanges(z_BV, requests) : z_BV;
+  const penalized_BV = requests.some(({ sampling }) => changesScores(sampling)) ? withChanges(z_BV, requests) : z_BV;
+  const changed_BV = requests.some(({ mask }) => mask !== null) ? withMasks(penalized_BV, requests) : penalized_BV;
   // Temperature 0 is drawn as the best token; any temperature serves for the rest of the row's arithmetic.
   const temperatureOf = ({ sampling }: DrawRequest) => sampling.temperature || 1;
   const isTempered = requests.some((request) => temperatureOf(request) !== 1);
   const temper = (scores: Tensor) => (isTempered ? scores.div(column(temperatureOf)) : scores);
   const tempered_BV = temper(z_BV);
   const sampler_BV = tempered_BV === z_BV ? model_BV : tempered_BV.logSoftmax(-1);
-  const penalized_BV = changed_BV === z_BV ? tempered_BV : temper(changed_BV);
-  const filtered_BV = requests.some(({ sampling }) => filters(sampling)) ? filter(penalized_BV, column) : penalized_BV;
+  const allowed_BV = changed_BV === z_BV ? tempered_BV : temper(changed_BV);
+  const filtered_BV = requests.some(({ sampling }) => filters(sampling)) ? filter(allowed_BV, column) : allowed_BV;
   const draw_BV = filtered_BV === tempered_BV ? sampler_BV : filtered_BV.logSoftmax(-1);
   const best_B1 = changed_BV.argmax(-1, true);
   const isGreedy_B1 = column(({ sampling }) => (sampling.temperature === 0 ? 1 : 0)).gt(0);
@@ -112,10 +117,28 @@ function invert(draw_BV: Tensor, uniform_B1: Tensor, best_B1: Tensor): Tensor {
   return best_B1.where(drawn_B1.ge(cumulative_BV.size(1)), drawn_B1);
 }
 
-/** Repetition penalty and bias, row by row. */
+/** Scores of tokens that a mask does not allow become -infinity. The bits travel as they are and are taken apart on the device. */
+function withMasks(z_BV: Tensor, requests: readonly DrawRequest[]): Tensor {
+  const [B, V] = [requests.length, z_BV.size(1)];
+  const W = Math.ceil(V / 32);
+  const words = new Int32Array(B * W).fill(-1);
+  requests.forEach(({ mask }, row) => {
+    if (mask !== null) words.set(mask, row * W);
+  });
+  const words_BW1 = tensor(words, [B, W, 1], { device: z_BV.device });
+  const bits_32 = ops.arange(32, "int32", null, z_BV.device);
+  const isOut_BV = ops
+    .bitAnd(ops.shiftRight(words_BW1, bits_32), 1)
+    .eq(0)
+    .view(B, W * 32)
+    .narrow(1, 0, V);
+  return z_BV.maskedFill(isOut_BV, Number.NEGATIVE_INFINITY);
+}
+
+/** Penalties and bias, row by row. */
 function withChanges(z_BV: Tensor, requests: readonly DrawRequest[]): Tensor {
   const changed_BV = z_BV.clone();
-  requests.forEach(({ sampling, tokens }, row) => {
+  requests.forEach(({ sampling, tokens, promptLength }, row) => {
     const row_V = changed_BV.select(0, row);
     const penalty = sampling.repetitionPenalty ?? 1;
     if (penalty !== 1) {
@@ -123,7 +146,7 @@ function withChanges(z_BV: Tensor, requests: readonly DrawRequest[]): Tensor {
       const score = row_V.indexSelect(0, seen);
       row_V.indexCopy_(0, seen, score.div(penalty).where(score.gt(0), score.mul(penalty)));
     }
-    const bias = [...(sampling.logitBias ?? [])];
+    const bias = [...(sampling.logitBias ?? []), ...replyPenalties(sampling, tokens.subarray(promptLength))];
     if (bias.length > 0) {
       const values = tensor(
         Float64Array.from(bias, ([, value]) => value),
@@ -141,6 +164,15 @@ function withChanges(z_BV: Tensor, requests: readonly DrawRequest[]): Tensor {
     }
   });
   return changed_BV;
+}
+
+/** What frequency and presence penalties add to the scores of the reply's own tokens, which is as OpenAI defines them. */
+function replyPenalties(sampling: Sampling, reply: Int32Array): Iterable<[tokenId: number, change: number]> {
+  const { frequencyPenalty = 0, presencePenalty = 0 } = sampling;
+  if (frequencyPenalty === 0 && presencePenalty === 0) return [];
+  const counts = new Map<number, number>();
+  for (const tokenId of reply) counts.set(tokenId, (counts.get(tokenId) ?? 0) + 1);
+  return Array.from(counts, ([tokenId, count]) => [tokenId, -frequencyPenalty * count - presencePenalty]);
 }
 
 /** Top-k, then top-p of what is left, then min-p. Scores of tokens that fall out become -infinity. */
@@ -176,8 +208,14 @@ function topLogprobs(scores_BV: Tensor, requests: readonly DrawRequest[]): Token
   );
 }
 
-function changesScores({ repetitionPenalty = 1, logitBias }: Sampling): boolean {
-  return repetitionPenalty !== 1 || (logitBias !== undefined && logitBias.size > 0);
+function changesScores({
+  repetitionPenalty = 1,
+  frequencyPenalty = 0,
+  presencePenalty = 0,
+  logitBias,
+}: Sampling): boolean {
+  const hasBias = logitBias !== undefined && logitBias.size > 0;
+  return repetitionPenalty !== 1 || frequencyPenalty !== 0 || presencePenalty !== 0 || hasBias;
 }
 
 function filters({ topK = 0, topP = 1, minP = 0 }: Sampling): boolean {
@@ -191,4 +229,6 @@ function indices(ids: readonly number[], device: string): Tensor {
 const ops = {
   searchSorted: op("aten::searchsorted.Tensor", { isUnchecked: true }),
   arange: op("aten::arange"),
+  shiftRight: op("aten::bitwise_right_shift.Tensor"),
+  bitAnd: op("aten::bitwise_and.Scalar"),
 } as const;

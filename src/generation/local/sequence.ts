@@ -1,4 +1,5 @@
 /** One request on its way through the engine: its tokens, how far they are computed, and where their cache is. */
+import type { Guide } from "../constraint/guides.ts";
 import type { GenerateRequest, SampledTokens, Sampling, TokenLogprob, Usage } from "../generate.ts";
 import { type PrefixKey, prefixKey } from "./block-pool.ts";
 
@@ -34,6 +35,8 @@ export class Sequence {
   prefixKeys: PrefixKey[] | null = [];
   /** The oldest version of the weights that computed keys and values in the cache. */
   cacheVersion = 0;
+  /** Which tokens may come next, where the request has a constraint. */
+  readonly guide: Guide | null;
   /** Sequences with the same prompt that wait for this one's cache. */
   followers: Sequence[] = [];
   // One value per drawn token, in plain memory that grows with `buffer`: an object per token would be work for the collector.
@@ -44,8 +47,9 @@ export class Sequence {
   #cacheVersions = new Int32Array(16);
   readonly #topLogprobs: (readonly TokenLogprob[])[] = [];
 
-  constructor(id: number, request: GenerateRequest, seed: number) {
+  constructor(id: number, request: GenerateRequest, seed: number, guide: Guide | null = null) {
     this.id = id;
+    this.guide = guide;
     this.sampling = request.sampling;
     this.sessionId = request.sessionId;
     this.numTopLogprobs = request.numTopLogprobs ?? 0;

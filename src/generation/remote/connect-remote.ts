@@ -111,6 +111,7 @@ function createGenerate(parts: GenerateParts): Generate {
     // The size of the vocabulary is not known here; the server checks it.
     checkRequest(request, { contextLength: facts.contextLength, vocabSize: Infinity });
     refuseFarBias(request.sampling);
+    refuseLocalOnly(request.sampling);
     dialect.refuse(request);
     if (needsLogprobs) refuseUntrainable(dialect, meaning, request.sampling);
     const sink = new TokenSink(request);
@@ -141,6 +142,20 @@ function refuseFarBias({ logitBias = new Map() }: Sampling): void {
       { tokenId, bias },
     );
   }
+}
+
+/** Servers differ in what they make of these, and in which log-probs they then report. */
+function refuseLocalOnly({ constraint, frequencyPenalty = 0, presencePenalty = 0 }: Sampling): void {
+  const asked = [
+    ...(constraint === undefined ? [] : ["constraint"]),
+    ...(frequencyPenalty === 0 ? [] : ["frequencyPenalty"]),
+    ...(presencePenalty === 0 ? [] : ["presencePenalty"]),
+  ];
+  if (asked.length === 0) return;
+  throw new RerollError(
+    "INVALID_REQUEST",
+    `${asked.join(" and ")} needs the engine of this process: leave it out here.`,
+  );
 }
 
 type Outcome =

@@ -7,6 +7,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { buildChatPrompt } from "../../chat/chat-prompt.ts";
 import type { ChatMessage, ChatTool } from "../../flow/chat-message.ts";
+import type { Constraint } from "../generate.ts";
 import { checkLimits, roomFor, withCall } from "./generation-call.ts";
 import type { ReplyFormat } from "./reply-format.ts";
 import { answer } from "./run-choices.ts";
@@ -25,6 +26,8 @@ export interface ChatCall {
   /** Undefined: up to the end of the context. */
   readonly maxTokens: number | undefined;
   readonly numTopLogprobs: number;
+  /** What the reply must look like; undefined for free text. */
+  readonly constraint: Constraint | undefined;
   readonly templateVariables: Readonly<Record<string, unknown>>;
   readonly ignoredFields: readonly string[];
 }
@@ -63,7 +66,7 @@ export async function answerChat(
       ...{ fields, session, numTopLogprobs, ignoredFields },
       ...(chat.readsToolCalls && { newCallId: () => dialect.callPrefix + context.newId() }),
       prompts: [prompt],
-      samplingFor: () => samplingOf(fields, chat.maxTokens ?? room, context.samplingRules),
+      samplingFor: () => samplingOf(fields, chat.maxTokens ?? room, context.samplingRules, chat.constraint),
       formatWith: (extensions: object) => dialect.format(extensions),
     };
     await withCall(context, plan, (call) => answer(context.engine, call, reply, signal));

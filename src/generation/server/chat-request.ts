@@ -7,6 +7,7 @@
 import { z } from "zod";
 import type { ChatMessage } from "../../flow/chat-message.ts";
 import type { ChatCall } from "./chat-call.ts";
+import { constraintOf, formatOf, guidedFields, responseFormat } from "./constraint-request.ts";
 import { joinTextParts, textPart } from "./content-parts.ts";
 import { expectShallow } from "./json-body.ts";
 import { requestError } from "./openai-errors.ts";
@@ -19,7 +20,7 @@ interface ChatRequest extends ChatCall {
 
 export function parseChatRequest(body: unknown): ChatRequest {
   const fields = readFields(chatSchema, body);
-  refuseFields(fields, { ...refusedInChat, parallel_tool_calls: [true] });
+  refuseFields(fields, refusedInChat);
   refuseModalities(fields.modalities);
   const { logprobs = false, top_logprobs: numTopLogprobs = 0, tool_choice: toolChoice, tools = [] } = fields;
   if (numTopLogprobs > 0 && !logprobs) throw requestError("top_logprobs", "top_logprobs needs logprobs to be true.");
@@ -31,6 +32,10 @@ export function parseChatRequest(body: unknown): ChatRequest {
     maxTokens: fields.max_completion_tokens ?? fields.max_tokens,
     logprobs,
     numTopLogprobs,
+    constraint: constraintOf(formatOf(fields), tools, {
+      choice: typeof toolChoice === "object" ? toolChoice.function : (toolChoice ?? "auto"),
+      isParallel: fields.parallel_tool_calls ?? true,
+    }),
     templateVariables: fields.chat_template_kwargs ?? {},
     ignoredFields: unknownFields(chatSchema, fields),
   };
@@ -84,14 +89,18 @@ const chatSchema = z.looseObject({
   logprobs: flag.optional(),
   top_logprobs: wholeNumber("a whole number from 0 to 20", 0, 20).optional(),
   tools: z.array(toolSchema, "a list of tools").max(MAX_TOOLS, `a list of at most ${MAX_TOOLS} tools`).optional(),
-  tool_choice: z.enum(["auto", "none"], '"auto" or "none", because this server cannot force a call').optional(),
-  parallel_tool_calls: flag.optional(),
-  response_format: z
-    .looseObject(
-      { type: z.literal("text", '"text", because this server cannot force a format') },
-      "an object with a type",
+  tool_choice: z
+    .union(
+      [
+        z.enum(["auto", "none", "required"]),
+        z.looseObject({ type: z.literal("function"), function: z.looseObject({ name: text }) }),
+      ],
+      '"auto", "none", "required" or an object with type function and its name',
     )
     .optional(),
+  parallel_tool_calls: flag.optional(),
+  ...guidedFields,
+  response_format: responseFormat.optional(),
   modalities: z.array(text, "a list of texts").optional(),
   reasoning_effort: z.unknown().optional(),
   chat_template_kwargs: z.record(z.string(), z.unknown(), "an object").optional(),

@@ -1,5 +1,7 @@
 /** Requests to /v1/completions: prompts as texts or as token ids. */
 import { z } from "zod";
+import type { Constraint } from "../generate.ts";
+import { constraintOf, formatOf, guidedFields, responseFormat } from "./constraint-request.ts";
 import { requestError } from "./openai-errors.ts";
 import { flag, isTokenIds, readFields, unknownFields, wholeNumber } from "./request-fields.ts";
 import { refuseFields, type SamplingFields, samplingFields } from "./sampling-request.ts";
@@ -16,6 +18,8 @@ export interface CompletionRequest {
   /** Whether tokens are shown as "token_id:N", as vLLM does, and not by their text. */
   readonly showsTokenIds: boolean;
   readonly ignoredFields: readonly string[];
+  /** What the reply must look like; undefined for free text. */
+  readonly constraint: Constraint | undefined;
 }
 
 /** OpenAI's default. */
@@ -32,6 +36,7 @@ export function parseCompletionRequest(body: unknown): CompletionRequest {
     numTopLogprobs: fields.logprobs,
     showsTokenIds: fields.return_tokens_as_token_ids ?? false,
     ignoredFields: unknownFields(completionSchema, fields),
+    constraint: constraintOf(formatOf(fields), undefined, { choice: "none", isParallel: true }),
   };
 }
 
@@ -43,12 +48,8 @@ const completionSchema = z.looseObject({
   ),
   logprobs: wholeNumber("a whole number from 0 to 20", 0, 20).optional(),
   return_tokens_as_token_ids: flag.optional(),
-  response_format: z
-    .looseObject(
-      { type: z.literal("text", '"text", because this server cannot force a format') },
-      "an object with a type",
-    )
-    .optional(),
+  ...guidedFields,
+  response_format: responseFormat.optional(),
 });
 
 function promptsOf(prompt: string | readonly unknown[]): readonly CompletionPrompt[] {

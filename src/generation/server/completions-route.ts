@@ -61,7 +61,7 @@ function completionPlan(
 ) {
   const { fields, maxTokens, numTopLogprobs, showsTokenIds, ignoredFields } = completion;
   const { tokenizer, modelName } = context;
-  const sampling = samplingOf(fields, maxTokens, context.samplingRules);
+  const sampling = samplingOf(fields, maxTokens, context.samplingRules, completion.constraint);
   return {
     ...{ fields, prompts, session, ignoredFields },
     numTopLogprobs: numTopLogprobs ?? 0,

@@ -6,7 +6,7 @@
  */
 import { z } from "zod";
 import { RerollError } from "../../errors/reroll-error.ts";
-import type { Sampling } from "../generate.ts";
+import type { Constraint, Sampling } from "../generate.ts";
 import { requestError } from "./openai-errors.ts";
 import { count, flag, isWithin, MAX_COUNT, numberBetween, text, tokenIds, wholeNumber } from "./request-fields.ts";
 
@@ -19,10 +19,7 @@ const isBias = (value: unknown) =>
   value !== null &&
   !Array.isArray(value) &&
   Object.entries(value).every(([id, bias]) => /^\d+$/.test(id) && typeof bias === "number" && Math.abs(bias) <= 100);
-const penalty = z.custom<number>(
-  (value) => value === 0,
-  "0, because this server has no such penalty (use repetition_penalty)",
-);
+const penalty = numberBetween("a number from -2 to 2", -2, 2);
 
 /** Fields that change nothing here and that clients send all the time. */
 const unusedFields = {
@@ -84,10 +81,6 @@ const refusedFields: Readonly<Record<string, readonly unknown[]>> = {
   allowed_token_ids: [],
   prompt_logprobs: [],
   truncate_prompt_tokens: [],
-  structured_outputs: [],
-  guided_json: [],
-  guided_regex: [],
-  guided_choice: [],
   guided_grammar: [],
 };
 
@@ -122,9 +115,15 @@ export type SamplingFilters = Pick<Partial<Sampling>, "topK" | "topP" | "minP">;
 export type SamplingOverrides = SamplingFilters &
   Pick<Partial<Sampling>, "temperature" | "repetitionPenalty" | "maxTokens">;
 
-export function samplingOf(fields: SamplingFields, maxTokens: number, rules: SamplingRules): Sampling {
+export function samplingOf(
+  fields: SamplingFields,
+  maxTokens: number,
+  rules: SamplingRules,
+  constraint: Constraint | undefined,
+): Sampling {
   const { overrides, filters, onOverruled } = rules;
   const { temperature, top_p: topP, top_k: topK, min_p: minP, repetition_penalty: repetitionPenalty, seed } = fields;
+  const { frequency_penalty: frequencyPenalty, presence_penalty: presencePenalty } = fields;
   const stopIds = new Set([...(fields.ignore_eos ? [] : rules.stopIds), ...(fields.stop_token_ids ?? [])]);
   if (temperature !== undefined && overrides.temperature !== undefined && temperature !== overrides.temperature) {
     onOverruled("temperature", temperature, overrides.temperature);
@@ -136,6 +135,9 @@ export function samplingOf(fields: SamplingFields, maxTokens: number, rules: Sam
     ...(topK !== undefined && { topK: Math.max(0, topK) }),
     ...(minP !== undefined && { minP }),
     ...(repetitionPenalty !== undefined && { repetitionPenalty }),
+    ...(frequencyPenalty !== undefined && { frequencyPenalty }),
+    ...(presencePenalty !== undefined && { presencePenalty }),
+    ...(constraint !== undefined && { constraint }),
     ...(seed !== undefined && { seed }),
     ...(fields.logit_bias !== undefined && { logitBias: biasById(fields.logit_bias) }),
     stopIds: [...stopIds],

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import type { ChatMessage, ChatTool, ChatToolCall } from "../../../flow/chat-message.ts";
 import type { ChatCall } from "../chat-call.ts";
+import { type CallRules, constraintOf, flatFormat, flatFormatOf } from "../constraint-request.ts";
 import { joinTextParts, textPart } from "../content-parts.ts";
 import { requestError } from "../openai-errors.ts";
 import { count, flag, readFields, text, unknownFields } from "../request-fields.ts";
@@ -37,10 +38,21 @@ function parseConversation(fields: z.output<typeof conversationSchema>): ChatCal
     tools: tools.length === 0 ? undefined : tools,
     readsToolCalls: tools.length > 0 && fields.tool_choice?.type !== "none",
     maxTokens: undefined,
+    constraint: constraintOf(
+      flatFormatOf(fields.output_config?.format ?? fields.output_format),
+      tools,
+      callRules(fields.tool_choice),
+    ),
     numTopLogprobs: 0,
     templateVariables: {},
     ignoredFields: [...unknownFields(messagesSchema, fields), ...(fields.thinking === undefined ? [] : ["thinking"])],
   };
+}
+
+function callRules(choice: z.output<typeof conversationSchema>["tool_choice"]): CallRules {
+  const isParallel = choice?.disable_parallel_tool_use !== true;
+  if (choice?.type === "tool") return { choice: { name: choice.name ?? "" }, isParallel };
+  return { choice: choice?.type === "any" ? "required" : (choice?.type ?? "auto"), isParallel };
 }
 
 const refusedInMessages = { mcp_servers: [], container: [] };
@@ -82,13 +94,16 @@ const conversationSchema = z.looseObject({
   tool_choice: z
     .looseObject(
       {
-        type: z.enum(["auto", "none"], '"auto" or "none", because this server cannot force a call'),
+        type: z.enum(["auto", "none", "any", "tool"], '"auto", "none", "any" or "tool"'),
+        name: text.optional(),
         disable_parallel_tool_use: flag.optional(),
       },
       "an object with a type",
     )
     .optional(),
   stop_sequences: samplingFields.stop.pipe(z.array(z.string(), "a list of texts")).optional(),
+  output_config: z.looseObject({ format: flatFormat.optional() }, "an object").optional(),
+  output_format: flatFormat.optional(),
   thinking: z.unknown().optional(),
   cache_control: z.unknown().optional(),
 });

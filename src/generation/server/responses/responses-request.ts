@@ -2,6 +2,7 @@
 import { z } from "zod";
 import type { ChatMessage, ChatTool } from "../../../flow/chat-message.ts";
 import type { ChatCall } from "../chat-call.ts";
+import { constraintOf, flatFormat, flatFormatOf } from "../constraint-request.ts";
 import { requestError } from "../openai-errors.ts";
 import { count, flag, readFields, text, unknownFields, wholeNumber } from "../request-fields.ts";
 import { refuseFields, samplingFields } from "../sampling-request.ts";
@@ -39,6 +40,10 @@ export function parseResponsesRequest(
     readsToolCalls: tools.length > 0 && fields.tool_choice !== "none",
     maxTokens: fields.max_output_tokens,
     numTopLogprobs: fields.top_logprobs ?? 0,
+    constraint: constraintOf(flatFormatOf(fields.text?.format), tools, {
+      choice: fields.tool_choice ?? "auto",
+      isParallel: fields.parallel_tool_calls ?? true,
+    }),
     templateVariables: {},
     // This server gives no reasoning apart from the reply, and says so.
     ignoredFields: [...unknownFields(responsesSchema, rest), ...(reasoning === undefined ? [] : ["reasoning"])],
@@ -70,9 +75,14 @@ const responsesSchema = z.looseObject({
   max_output_tokens: count.optional(),
   store: flag.optional(),
   tools: z.array(toolSchema, "a list of tools").max(MAX_TOOLS, `a list of at most ${MAX_TOOLS} tools`).optional(),
-  tool_choice: z.enum(["auto", "none"], '"auto" or "none", because this server cannot force a call').optional(),
+  tool_choice: z
+    .union(
+      [z.enum(["auto", "none", "required"]), z.looseObject({ type: z.literal("function"), name: text })],
+      '"auto", "none", "required" or an object with type function and its name',
+    )
+    .optional(),
   parallel_tool_calls: flag.optional(),
-  text: z.looseObject({}, "an object").optional(),
+  text: z.looseObject({ format: flatFormat.optional() }, "an object").optional(),
   include: z.array(text, "a list of texts").optional(),
   top_logprobs: wholeNumber("a whole number from 0 to 20", 0, 20).optional(),
   reasoning: z.unknown().optional(),

@@ -1,0 +1,178 @@
+/**
+ * Guides: which tokens a reply may go on with, according to its grammar.
+ *
+ * In: constraints of requests. Out: one guide per request, a step ahead of its draws. Compiled grammars are kept and shared; the oldest
+ * is forgotten first. Lives in the engine's thread, so that compiling holds up no other one; a grammar is compiled once.
+ *
+ * A mask is ready one microtask after it was asked for, because that is how the package hands it over, and so before the next step, which
+ * is a turn of the event loop away.
+ */
+import type { Tokenizer } from "../../chat/tokenizer/tokenizer.ts";
+import { invariant, RerollError } from "../../errors/reroll-error.ts";
+import { type Constraint, type Grammar, grammarOf } from "./constraint.ts";
+import { spellVocabulary } from "./token-spelling.ts";
+import {
+  type CompiledGrammar,
+  type GrammarCompiler,
+  type GrammarMatcher,
+  loadXGrammar,
+  type XGrammar,
+} from "./xgrammar.ts";
+
+/** Compiled grammars that are kept. One takes a few megabytes with a large vocabulary. */
+const MAX_COMPILED = 64;
+
+interface Loaded {
+  readonly package: XGrammar;
+  readonly compiler: GrammarCompiler;
+}
+
+interface Entry {
+  readonly compiled: Promise<CompiledGrammar>;
+  /** Requests that are about to make a guide from it. */
+  numUsers: number;
+  isForgotten: boolean;
+}
+
+export class Guides {
+  readonly #tokenizer: Tokenizer;
+  /** Number of scores: a model may have more of them than its tokenizer has tokens. */
+  readonly #numScores: number;
+  readonly #entries = new Map<string, Entry>();
+  #loaded: Promise<Loaded> | undefined;
+
+  constructor(tokenizer: Tokenizer, numScores: number) {
+    this.#tokenizer = tokenizer;
+    this.#numScores = numScores;
+  }
+
+  /** Rejects with INVALID_REQUEST for a constraint that cannot be enforced. @param stopIds what ends the reply */
+  async open(constraint: Constraint, stopIds: readonly number[]): Promise<Guide> {
+    if (stopIds.length === 0) {
+      throw new RerollError(
+        "INVALID_REQUEST",
+        "A reply with a constraint needs stopIds: it could not end otherwise. Leave ignore_eos out.",
+      );
+    }
+    const grammar = grammarOf(constraint);
+    this.#loaded ??= this.#load();
+    const { package: xgrammar, compiler } = await this.#loaded;
+    const entry = this.#entryOf(grammar, compiler);
+    entry.numUsers++;
+    try {
+      const compiled = await entry.compiled;
+      const guide = new Guide(await xgrammar.GrammarMatcher.createGrammarMatcher(compiled, [...stopIds]), stopIds);
+      await guide.ready;
+      return guide;
+    } finally {
+      entry.numUsers--;
+      freeUnused(entry);
+    }
+  }
+
+  async #load(): Promise<Loaded> {
+    const xgrammar = loadXGrammar();
+    const info = await xgrammar.TokenizerInfo.createTokenizerInfo(
+      spellVocabulary(this.#tokenizer),
+      "byte_level",
+      false,
+      this.#numScores,
+      this.#tokenizer.stopIds,
+    );
+    return { package: xgrammar, compiler: await xgrammar.GrammarCompiler.createGrammarCompiler(info, false) };
+  }
+
+  #entryOf(grammar: Grammar, compiler: GrammarCompiler): Entry {
+    const key = JSON.stringify(grammar);
+    const entry = this.#entries.get(key) ?? {
+      compiled: compileWith(compiler, grammar),
+      numUsers: 0,
+      isForgotten: false,
+    };
+    // Insertion order is the order of last use.
+    this.#entries.delete(key);
+    this.#entries.set(key, entry);
+    const [oldest] = this.#entries;
+    if (this.#entries.size > MAX_COMPILED && oldest !== undefined) {
+      this.#entries.delete(oldest[0]);
+      oldest[1].isForgotten = true;
+      freeUnused(oldest[1]);
+    }
+    return entry;
+  }
+}
+
+/** Guides that were made from it keep what they need. */
+function freeUnused({ compiled, numUsers, isForgotten }: Entry): void {
+  if (isForgotten && numUsers === 0) void compiled.then((grammar) => grammar.dispose());
+}
+
+/** One reply on its way through its grammar. */
+export class Guide {
+  readonly #matcher: GrammarMatcher;
+  readonly #stopIds: ReadonlySet<number>;
+  #mask: Int32Array | null = null;
+  #failure: unknown;
+  #prepared: Promise<void>;
+
+  constructor(matcher: GrammarMatcher, stopIds: readonly number[]) {
+    this.#matcher = matcher;
+    this.#stopIds = new Set(stopIds);
+    this.#prepared = this.#prepare();
+  }
+
+  /** When the first mask is there. */
+  get ready(): Promise<void> {
+    return this.#prepared;
+  }
+
+  /** One bit per score, set where the token may come next. */
+  get mask(): Int32Array {
+    if (this.#failure !== undefined) throw this.#failure;
+    invariant(this.#mask !== null, "the mask of a draw is ready before the draw");
+    return this.#mask;
+  }
+
+  /** Whether no token may come next: the vocabulary cannot write what the grammar asks for. */
+  get isStuck(): boolean {
+    return this.mask.every((bits) => bits === 0);
+  }
+
+  /** Goes on by a token that was drawn. The mask of the next one follows in a microtask. */
+  accept(tokenId: number): void {
+    invariant(this.#matcher.acceptToken(tokenId), "a token that the mask allowed fits the grammar");
+    this.#mask = null;
+    // What ends the reply ends the grammar: it has no next mask.
+    if (!this.#stopIds.has(tokenId)) this.#prepared = this.#prepare();
+  }
+
+  /** Frees it once the package is done with it. */
+  dispose(): void {
+    void this.#prepared.then(() => this.#matcher.dispose());
+  }
+
+  async #prepare(): Promise<void> {
+    try {
+      this.#mask = await this.#matcher.getNextTokenBitmask();
+    } catch (cause) {
+      // Whoever draws next is told.
+      this.#failure = cause;
+    }
+  }
+}
+
+function compileWith(compiler: GrammarCompiler, grammar: Grammar): Promise<CompiledGrammar> {
+  if (grammar.kind === "rules") return compiler.compileGrammar(grammar.rules);
+  const tags = grammar.tags.map(({ begin, rules, end }) => ({
+    ...{ type: "tag", begin, end },
+    content: { type: "grammar", grammar: rules },
+  }));
+  const format = {
+    type: "triggered_tags",
+    triggers: [grammar.trigger],
+    tags,
+    at_least_one: false,
+    stop_after_first: true,
+  };
+  return compiler.compileStructuralTag({ type: "structural_tag", format });
+}
