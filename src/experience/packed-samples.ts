@@ -10,16 +10,25 @@ import type { TokenSample } from "../flow/token-sample.ts";
 
 /** Packs the rows of a group. `weight` is not kept: it belongs to one batch. */
 export function packSamples(samples: readonly TokenSample[]): JsonValue {
-  const arrays = samples.flatMap(({ tokenIds, samplerLogprobs, versions, rewards, lossMask }) => [
+  const arrays = samples.flatMap(({ tokenIds, samplerLogprobs, versions, rewards, lossMask, teacher }) => [
     ...[tokenIds, samplerLogprobs, versions, rewards, lossMask],
+    ...(teacher?.promptIds === undefined ? [] : [teacher.promptIds]),
+    ...(teacher?.logprobs === undefined ? [] : [teacher.logprobs]),
   ]);
   const bytes = Buffer.concat(
     arrays.map(({ buffer, byteOffset, byteLength }) => new Uint8Array(buffer, byteOffset, byteLength)),
   );
   return {
-    samples: samples.map(({ tokenIds, group, trajectory, turn, stateKey, isTruncated }) => ({
+    samples: samples.map(({ tokenIds, group, trajectory, turn, stateKey, isTruncated, teacher }) => ({
       numTokens: tokenIds.length,
       ...{ group, trajectory, turn, stateKey, isTruncated },
+      ...(teacher !== undefined && {
+        teacher: {
+          name: teacher.name,
+          numPromptTokens: teacher.promptIds?.length ?? null,
+          hasLogprobs: teacher.logprobs !== undefined,
+        },
+      }),
     })),
     arrays: deflateRawSync(bytes, { level: 1 }).toString("base64"),
   };
@@ -28,6 +37,11 @@ export function packSamples(samples: readonly TokenSample[]): JsonValue {
 interface PackedSamples {
   readonly samples: readonly (Pick<TokenSample, "group" | "trajectory" | "turn" | "stateKey" | "isTruncated"> & {
     readonly numTokens: number;
+    readonly teacher?: {
+      readonly name: string;
+      readonly numPromptTokens: number | null;
+      readonly hasLogprobs: boolean;
+    };
   })[];
   readonly arrays: string;
 }
@@ -41,12 +55,19 @@ export function unpackSamples(packed: JsonValue): readonly TokenSample[] {
     offset += byteLength;
     return bytes.slice(offset - byteLength, offset).buffer;
   };
-  return samples.map(({ numTokens, ...facts }) => ({
+  return samples.map(({ numTokens, teacher, ...facts }) => ({
     tokenIds: new Int32Array(take(4 * numTokens)),
     samplerLogprobs: new Float32Array(take(4 * numTokens)),
     versions: new Int32Array(take(4 * numTokens)),
     rewards: new Float32Array(take(4 * numTokens)),
     lossMask: new Uint8Array(take(numTokens)),
     ...facts,
+    ...(teacher !== undefined && {
+      teacher: {
+        name: teacher.name,
+        ...(teacher.numPromptTokens !== null && { promptIds: new Int32Array(take(4 * teacher.numPromptTokens)) }),
+        ...(teacher.hasLogprobs && { logprobs: new Float32Array(take(4 * numTokens)) }),
+      },
+    }),
   }));
 }

@@ -11,15 +11,24 @@ import type { RunConfig } from "./run-config.ts";
 const PRESET_VOCABULARY = 272;
 
 /** Throws for the first file that is missing. Out: the shape of the model. */
-export function checkFiles({ model, data, validation, warmStart, reference, critic }: RunConfig): CausalLmConfig {
+export function checkFiles(config: RunConfig): CausalLmConfig {
+  const { model, data, validation, warmStart, reference, critic } = config;
   const shape =
     model.path === null ? presetConfig(model.preset ?? "nano", PRESET_VOCABULARY) : readShape(model.path, "model.path");
   if (reference !== null) readShape(reference, "reference");
   if (critic.path !== null) readShape(critic.path, "critic.path");
+  teacherShapes(config);
   if (data !== null) checkData(data, "data");
   if (validation?.data) checkData(validation.data, "validation.data");
   if (warmStart?.type === "data") checkData(warmStart.data, "warmStart.data");
   return shape;
+}
+
+/** The shapes of the teachers that the trainer loads from folders of their own. */
+export function teacherShapes({ distillation }: RunConfig): readonly CausalLmConfig[] {
+  return Object.entries(distillation?.teachers ?? {}).flatMap(([name, teacher]) =>
+    teacher.type === "folder" ? [readShape(teacher.path, `distillation.teachers.${name}.path`)] : [],
+  );
 }
 
 function readShape(path: string, key: string): CausalLmConfig {

@@ -12,7 +12,7 @@ import type { RunConfig } from "./run-config.ts";
 
 /** One thing that takes memory. */
 export interface MemoryPart {
-  readonly owner: "trainer" | "engine" | "reference" | "critic";
+  readonly owner: "trainer" | "engine" | "reference" | "critic" | "teacher";
   readonly what: string;
   readonly bytes: number;
 }
@@ -24,11 +24,13 @@ interface MemoryFacts {
   readonly dtype: "float32" | "bfloat16";
   readonly needsReference: boolean;
   readonly hasCritic: boolean;
+  /** Shapes of teachers from folders of their own. Default: none. */
+  readonly teachers?: readonly CausalLmConfig[];
 }
 
 /** Every part, the largest owner first. */
 export function estimateMemory(config: RunConfig, facts: MemoryFacts): MemoryPart[] {
-  const { model, dtype, needsReference, hasCritic } = facts;
+  const { model, dtype, needsReference, hasCritic, teachers = [] } = facts;
   const width = bytesPer(dtype);
   const all = countParameters(model);
   const trained = config.model.lora === null ? all : countLora(model, config.model.lora.rank);
@@ -36,6 +38,11 @@ export function estimateMemory(config: RunConfig, facts: MemoryFacts): MemoryPar
   const { optimizer } = config.training;
   const hasOwnReference = needsReference && (config.reference !== null || config.model.lora === null);
   const activations = activationBytes(config, facts);
+  const teachesItself = Object.values(config.distillation?.teachers ?? {}).some(
+    (teacher) => teacher.type === "self" && teacher.weights === "start",
+  );
+  // The weights that a run starts from are loaded once, whether as a reference or as a teacher.
+  const hasOwnStart = teachesItself && config.model.lora === null && !(needsReference && config.reference === null);
   return [
     part("trainer", "weights", weights + (config.model.lora === null ? 0 : trained * width)),
     part("trainer", "gradients", trained * width),
@@ -52,6 +59,8 @@ export function estimateMemory(config: RunConfig, facts: MemoryFacts): MemoryPar
         ]
       : []),
     ...(hasOwnReference ? [part("reference", "weights", weights)] : []),
+    ...(hasOwnStart ? [part("teacher", "weights", weights)] : []),
+    ...teachers.map((shape) => part("teacher", "weights", countParameters(shape) * width)),
     ...(config.engine.remote === null
       ? [part("engine", "weights", weights), part("engine", "KV cache", cacheBytes(config, facts))]
       : []),

@@ -9,7 +9,7 @@ import { constrainedMemory } from "node:process";
 import { expectSecrets } from "../errors/redact.ts";
 import { cudaProperties } from "../torch/cuda.ts";
 import { parseOverride } from "./apply-overrides.ts";
-import { checkFiles } from "./check-files.ts";
+import { checkFiles, teacherShapes } from "./check-files.ts";
 import { checkRun } from "./check-run.ts";
 import { loadRunFile, type RawRun } from "./load-run-file.ts";
 import { placeRun } from "./machine.ts";
@@ -33,7 +33,7 @@ export async function prepareRun(
   const { config, recipe } = resolved;
   checkRun(config, recipe);
   expectSecrets(config);
-  return { ...resolved, plan: planRun(config, recipe, readMachine(config), checkFiles(config)) };
+  return { ...resolved, plan: planRun(config, recipe, readMachine(config), checkFiles(config), teacherShapes(config)) };
 }
 
 /** Devices and memory of this machine. */

@@ -60,7 +60,7 @@ async function train(config: RunConfig, options: TrainOptions, parts: RunParts):
   const checkpoints = new Checkpoints(folder, config.checkpoint.keep);
   const { sources, statements } = await buildSources(config, world);
   for (const statement of [...engine.statements, ...statements]) tracker.note(statement);
-  const episodes = parts.episodesAt(config.rollout.sampling.temperature);
+  const episodes = parts.trainingEpisodes();
   const scheduler = buildScheduler(config, episodes, sources, clock, {
     onEvent: (event) => tracker.sampleEvent(event),
     onDroppedPrompt: nameFirst((text) => tracker.note(text)),
