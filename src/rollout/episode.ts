@@ -100,7 +100,7 @@ export async function playTask(
 }
 
 /** What the model is shown in an episode, beside the conversation. */
-export interface EpisodeView {
+interface EpisodeView {
   /** Text before the first message. */
   readonly lead: string;
   /** Text before the first message of the twin of each prompt; null for no twins. */

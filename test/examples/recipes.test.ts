@@ -51,7 +51,14 @@ const changes: Readonly<Record<string, readonly string[]>> = {
   "arithmetic.ts": ["warmStart.steps=2", "validation.prompts=4"],
   "async-replay.ts": ["warmStart.steps=2", "validation.prompts=4"],
   "cart-pole-text.ts": ["warmStart.steps=2", "validation.prompts=4"],
+  "context-distillation.ts": [...preset, `data.path=${files.gsm8k}`],
   "countdown.ts": [...preset, "validation.prompts=4"],
+  "distillation.ts": [
+    ...preset,
+    `data.path=${files.gsm8k}`,
+    // No teacher speaks the bytes of the preset but the preset itself.
+    'distillation.teachers.default={"type":"self","context":"Be wise."}',
+  ],
   "frozen-lake.ts": ["warmStart.steps=2", "validation.prompts=4"],
   "gsm8k.ts": [...preset, `data.path=${files.gsm8k}`, `validation.data.path=${files.gsm8k}`, "validation.prompts=1"],
   "mixed-domains.ts": [
@@ -61,6 +68,7 @@ const changes: Readonly<Record<string, readonly string[]>> = {
     `data.parts.2.source.path=${files.ifeval}`,
   ],
   "own-agent.ts": [],
+  "reflection.ts": [...preset, `data.path=${files.gsm8k}`],
   "rollout-correction.ts": ["warmStart.steps=2", "validation.prompts=4"],
   "sft.ts": [
     ...preset,

@@ -16,7 +16,7 @@ import { defaultChunk, expectChunks, mapChunks, ScoreGradientSums } from "./scor
 export type Divergence = "forward" | "reverse" | "jsd";
 
 /** The last hidden states at some tokens, and the matrix that makes scores of them. */
-export interface ScoreSource {
+interface ScoreSource {
   readonly hidden_SD: Tensor;
   readonly head_VD: Tensor;
 }
