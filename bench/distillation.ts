@@ -69,7 +69,7 @@ async function train(env: EnvFactory, changes: Record<string, unknown>): Promise
 
 /** Supervised updates on the replies of the oracle, and no reinforcement learning. */
 function imitate(env: EnvFactory, seed: number, steps: number): Promise<Trained> {
-  const warmStart = { type: "play", agent: "oracle", steps, turnsPerStep: 256, optimizer: { lr: 3e-3 } };
+  const warmStart = { type: "play", agent: "oracle", steps, turnsPerStep: 64, optimizer: { lr: 3e-3 } };
   return train(env, { seed, warmStart, loop: { type: "sync", steps: 0 } });
 }
 
@@ -81,8 +81,8 @@ const until = ({ curve }: Trained, bar: number): number | null =>
 
 async function distill(seed: number) {
   const env = sums({ numDigits: 1 });
-  const teacher = await imitate(env, 100 + seed, 200);
-  const start = await imitate(env, seed, 10);
+  const teacher = await imitate(env, 100 + seed, 150);
+  const start = await imitate(env, seed, 20);
   const loop = { type: "sync", steps: 30 };
   const from = { seed, model: { path: start.folder }, loop };
   const rewarded = await train(env, { ...from, algorithm: { type: "grpo" } });
@@ -98,19 +98,19 @@ async function distill(seed: number) {
 }
 
 async function distillContext(seed: number) {
-  const start = await imitate(codeWords("lessons"), seed, 150);
+  const start = await imitate(codeWords("lessons"), seed, 120);
   const from = { seed, model: { path: start.folder } };
   const measured = { ...from, loop: { type: "sync", steps: 0 } };
   const hinted = first(await train(codeWords("hinted"), measured));
   const teachers = { default: { type: "self", context: "hint {truth}" } };
   const distillation = { teachers, form: "full", divergence: "forward", rewards: false };
-  const taught = await train(codeWords("plain"), { ...from, distillation, loop: { type: "sync", steps: 30 } });
+  const taught = await train(codeWords("plain"), { ...from, distillation, loop: { type: "sync", steps: 24 } });
   const [before, after] = [first(taught), last(taught)];
   return { seed, before, hinted, after, kept: (after - before) / (hinted - before), curve: taught.curve };
 }
 
 async function reflect(seed: number) {
-  const start = await imitate(codeWords("lessons"), seed, 150);
+  const start = await imitate(codeWords("lessons"), seed, 120);
   const rollout = { groupsPerStep: 16, groupSize: 4, maxInFlight: 128, contextLength: 64, sampling: { maxTokens: 1 } };
   const from = { seed, model: { path: start.folder }, rollout, loop: { type: "sync", steps: 40 } };
   const alone = await train(codeWords("plain"), from);
@@ -122,7 +122,11 @@ async function reflect(seed: number) {
 
 async function perSeed<Result>(run: (seed: number) => Promise<Result>): Promise<Result[]> {
   const results: Result[] = [];
-  for (const seed of SEEDS) results.push(await run(seed));
+  for (const seed of SEEDS) {
+    const result = await run(seed);
+    console.log(JSON.stringify(result, (key, value: unknown) => (key === "curve" ? undefined : value)));
+    results.push(result);
+  }
   return results;
 }
 

@@ -40,7 +40,7 @@ export const distillationOptions = z.strictObject({
     .enum(["advantage", "full"])
     .default("advantage")
     .describe(
-      "advantage: the log of teacher / policy at each sampled token joins the advantages. full: the divergence of the whole next-token distributions joins the loss.",
+      "What joins what: the log of teacher / policy at each sampled token the advantages (advantage), or the divergence of whole next-token distributions the loss (full).",
     ),
   divergence: z
     .enum(["reverse", "forward", "jsd"])

@@ -108,7 +108,7 @@ describe("second tries of several turns", () => {
     const warm = await trainLake(root, { envs: { lake }, warmStart, loop: { type: "sync", steps: 0 } });
     model = { path: join(warm.folder, "warm-start/model") };
     whole = await trainLake(root, steps(2));
-  });
+  }, 180_000);
   afterAll(() => rmSync(root, { recursive: true, force: true }));
 
   test("a run that is resumed ends with the weights of one that is not", async () => {
