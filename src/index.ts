@@ -49,3 +49,4 @@ export type { Sandbox } from "./sandbox/sandbox.ts";
 export { listRuns, readMetrics, readRun, readTrajectories } from "./tracking/read-run.ts";
 export type { RunInfo } from "./tracking/run-record.ts";
 export type { TrajectoryRecord } from "./tracking/trajectory-record.ts";
+export { defineTuning } from "./tuning/tuning-config.ts";

@@ -64,10 +64,12 @@ export const allowedImports = {
   run: [...foundations, ...stages, "loops"],
   // Vector environments and their PPO: a domain of its own, from the equations of motion to the run. It shares what a run is.
   control: [...foundations, "envs", "algorithms", "training", "loops", "run"],
+  // Runs on given data: what rows become, by objective, and the run. It shares what a run is; its trainer is one of `training`.
+  tuning: [...foundations, "data", "training", "loops", "run"],
   // Fakes for tests, ours and those of users.
   testing: [...foundations, ...stages],
   dashboard: ["errors", "flow", "tracking", "run"],
-  cli: [...foundations, ...stages, "loops", "run", "control", "dashboard"],
+  cli: [...foundations, ...stages, "loops", "run", "control", "tuning", "dashboard"],
 };
 
 /** Folders that may read the clock and draw random numbers; everything below them gets a clock and a seed passed in. */

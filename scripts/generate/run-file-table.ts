@@ -8,6 +8,7 @@ import { dataOptions } from "../../src/data/data-options.ts";
 import { envCatalog } from "../../src/envs/catalog.ts";
 import { rewards } from "../../src/rewards/catalog.ts";
 import { runConfig } from "../../src/run/run-config.ts";
+import { tuningConfig } from "../../src/tuning/tuning-config.ts";
 import type { OptionRow } from "./algorithm-table/schema-rows.ts";
 import { configKeys } from "./run-file/config-keys.ts";
 
@@ -45,6 +46,10 @@ export function runFileTable(): string {
       `### reward ${type}`,
       optionTable(configKeys(options)),
     ]),
+    "## Tuning runs",
+    "Run files with `kind: tuning`, which `defineTuning` writes. `objective(supervised).train` is the key `objective.train` where " +
+      "`objective.type` is `supervised`. More: [fine-tune on data](../guides/supervised.md).",
+    optionTable(configKeys(tuningConfig)),
     "## Control runs",
     "Run files with `kind: control`, which `defineControlRun` writes. More: [control](../guides/control.md).",
     optionTable(configKeys(controlConfig.omit({ env: true }))),

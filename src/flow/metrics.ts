@@ -163,11 +163,16 @@ const table: Readonly<Record<string, Row>> = {
   "student/latent_error": ["", "lower", "Squared distance between the student's latent and the teacher's."],
   "student/nonfinite_fraction": ["share", "lower", "Entries left out: NaN or infinite."],
 
-  "train/loss": ["", "neither", "Loss, averaged over the updates of a step. Its value says little; watch the reward."],
+  "train/loss": [
+    "",
+    "neither",
+    "Loss, averaged over the updates of a step. In reinforcement learning its value says little; watch the reward.",
+  ],
   "train/loss_<term>": ["", "neither", "One term of the loss: policy, kl, entropy or value."],
   "train/grad_norm": ["", "neither", "Norm of the gradient before clipping."],
   "train/critic_grad_norm": ["", "neither", "Norm of the critic's gradient before clipping."],
   "train/lr": ["", "neither", "Learning rate of the last update."],
+  "train/epoch": ["count", "neither", "Passes over the data so far, with the part of one that is under way."],
   "train/updates": ["count", "neither", "Optimizer updates in this step."],
   "train/skipped_updates": ["count", "lower", "Updates skipped because the loss or a gradient was NaN or infinite."],
   "train/sampler_gap": ["nat", "lower", "Mean |anchor - sampler| log-prob: 0 when engine and trainer agree."],
@@ -183,6 +188,7 @@ const table: Readonly<Record<string, Row>> = {
     "Whether the update was skipped (1) because its loss or a gradient was NaN or infinite.",
   ],
   "supervised/lr": ["", "neither", "Learning rate of the update."],
+  "supervised/perplexity": ["", "lower", "Perplexity per loss token: e to the power of the loss."],
   "supervised/tokens": ["tokens", "neither", "Loss tokens of the update."],
 
   "sync/ms": ["ms", "lower", "Time to bring new weights to the engines."],
@@ -257,6 +263,11 @@ const table: Readonly<Record<string, Row>> = {
     "A statistic of the value that a rejection criterion compares.",
   ],
 
+  "validation/loss": [
+    "nat",
+    "lower",
+    "Loss of the objective on held-out rows; for supervised runs, the mean of -log p per loss token.",
+  ],
   "validation/<metric>": ["", "neither", "A metric of the rollout on held-out prompts."],
 };
 

@@ -48,4 +48,4 @@ export { createSharedMemorySync } from "../weight-sync/shared-memory-sync.ts";
 export type { WeightSync } from "../weight-sync/weight-sync.ts";
 export type { LoopObserver, LoopParts, LoopPosition } from "./loop-parts.ts";
 export { type LoopOptions, runRolloutLoop } from "./rollout-loop.ts";
-export { runSupervisedLoop } from "./supervised-loop.ts";
+export { runTuningLoop } from "./tuning-loop.ts";

@@ -13,8 +13,7 @@ const PRESET_VOCABULARY = 272;
 /** Throws for the first file that is missing. Out: the shape of the model. */
 export function checkFiles(config: RunConfig): CausalLmConfig {
   const { model, data, validation, warmStart, reference, critic } = config;
-  const shape =
-    model.path === null ? presetConfig(model.preset ?? "nano", PRESET_VOCABULARY) : readShape(model.path, "model.path");
+  const shape = modelShape(model);
   if (reference !== null) readShape(reference, "reference");
   if (critic.path !== null) readShape(critic.path, "critic.path");
   teacherShapes(config);
@@ -31,7 +30,13 @@ export function teacherShapes({ distillation }: RunConfig): readonly CausalLmCon
   );
 }
 
-function readShape(path: string, key: string): CausalLmConfig {
+/** The shape of the model that a run starts from. */
+export function modelShape({ path, preset }: Pick<RunConfig["model"], "path" | "preset">): CausalLmConfig {
+  return path === null ? presetConfig(preset ?? "nano", PRESET_VOCABULARY) : readShape(path, "model.path");
+}
+
+/** The shape of a model by its folder, which the run file names under `key`. */
+export function readShape(path: string, key: string): CausalLmConfig {
   const folder = resolve(path);
   const file = join(folder, "config.json");
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) {

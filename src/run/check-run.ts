@@ -26,7 +26,11 @@ type Check = (config: RunConfig, recipe: Recipe) => string | null;
 /** Recipes that do not compare the trajectories of a prompt with each other, and so need no groups. */
 const WITHOUT_GROUPS: readonly string[] = ["ppo", "reinforce", "reinforce-pp", "remax"];
 
-const CHECKS: readonly Check[] = [
+/** A run of any kind that trains a language model. */
+type TrainedRun = Pick<RunConfig, "model" | "device"> & { readonly training: Pick<RunConfig["training"], "ranks"> };
+
+/** What holds for every run that trains a language model. */
+const MODEL_CHECKS: readonly ((config: TrainedRun) => string | null)[] = [
   ({ model }) => {
     if (model.path === null && model.preset === null)
       return 'model names no weights: path and preset are both null. Set model.path to a Hugging Face folder, or model.preset to "nano" for a first run.';
@@ -42,6 +46,20 @@ const CHECKS: readonly Check[] = [
     model.dtype === "bfloat16" && device === "cpu"
       ? 'model.dtype is "bfloat16" on the CPU, where most operators are slower in it or missing. Set model.dtype to "float32" or "auto".'
       : null,
+  ({ device, training }) =>
+    training.ranks > 1 && device.startsWith("cuda:")
+      ? `training.ranks is ${training.ranks}, and device is ${JSON.stringify(device)}: ranks take cuda:0 and those after it, one each. Set device to "cuda".`
+      : null,
+];
+
+/** Throws for the first contradiction about model and device. */
+export function checkModel(config: TrainedRun): void {
+  const problem = first(MODEL_CHECKS, (check) => check(config));
+  if (problem !== null) throw new RerollError("CONTRADICTORY_OPTIONS", problem);
+}
+
+const CHECKS: readonly Check[] = [
+  ...MODEL_CHECKS,
   ({ data, envs }) => (data === null ? checkOwnPrompts(envs) : checkSource(data, envs, "data")),
   ({ validation, data, envs }) => {
     if (validation === null) return null;
@@ -61,10 +79,6 @@ const CHECKS: readonly Check[] = [
   ({ replay, algorithm }, { hasCritic }) =>
     replay !== null && weightsOf(replay.priority)["td-error"] > 0 && !hasCritic
       ? `replay.priority counts the td-error, and ${algorithm.type} has no critic that could be wrong. Set algorithm.type to "ppo", or replay.priority to "advantage".`
-      : null,
-  ({ device, training }) =>
-    training.ranks > 1 && device.startsWith("cuda:")
-      ? `training.ranks is ${training.ranks}, and device is ${JSON.stringify(device)}: ranks take cuda:0 and those after it, one each. Set device to "cuda".`
       : null,
   ({ rollout, training }) =>
     training.ranks > rollout.groupsPerStep

@@ -28,27 +28,26 @@ interface MemoryFacts {
   readonly teachers?: readonly CausalLmConfig[];
 }
 
+/** The keys of a run file that decide what a trainer takes. */
+interface TrainedModel {
+  readonly model: Pick<RunConfig["model"], "lora">;
+  readonly training: Pick<RunConfig["training"], "optimizer" | "recompute">;
+}
+
 /** Every part, the largest owner first. */
 export function estimateMemory(config: RunConfig, facts: MemoryFacts): MemoryPart[] {
   const { model, dtype, needsReference, hasCritic, teachers = [] } = facts;
-  const width = bytesPer(dtype);
   const all = countParameters(model);
-  const trained = config.model.lora === null ? all : countLora(model, config.model.lora.rank);
-  const weights = all * width;
-  const { optimizer } = config.training;
+  const weights = all * bytesPer(dtype);
   const hasOwnReference = needsReference && (config.reference !== null || config.model.lora === null);
-  const activations = activationBytes(config, facts);
+  const activations = activationBytes(config, facts, microbatchTokens(config));
   const teachesItself = Object.values(config.distillation?.teachers ?? {}).some(
     (teacher) => teacher.type === "self" && teacher.weights === "start",
   );
   // The weights that a run starts from are loaded once, whether as a reference or as a teacher.
   const hasOwnStart = teachesItself && config.model.lora === null && !(needsReference && config.reference === null);
   return [
-    part("trainer", "weights", weights + (config.model.lora === null ? 0 : trained * width)),
-    part("trainer", "gradients", trained * width),
-    part("trainer", "optimizer", trained * optimizerBytes(dtype, optimizer.masterWeights)),
-    part("trainer", "activations of a microbatch", activations),
-    part("trainer", "a chunk of logits", 2 * chunkBytes(config, facts)),
+    ...trainerMemory(config, facts, microbatchTokens(config)),
     ...(hasCritic
       ? [
           part("critic", "weights", weights),
@@ -60,11 +59,37 @@ export function estimateMemory(config: RunConfig, facts: MemoryFacts): MemoryPar
       : []),
     ...(hasOwnReference ? [part("reference", "weights", weights)] : []),
     ...(hasOwnStart ? [part("teacher", "weights", weights)] : []),
-    ...teachers.map((shape) => part("teacher", "weights", countParameters(shape) * width)),
+    ...teachers.map((shape) => weightsOf("teacher", shape, dtype)),
     ...(config.engine.remote === null
       ? [part("engine", "weights", weights), part("engine", "KV cache", cacheBytes(config, facts))]
       : []),
   ];
+}
+
+/** What one trainer takes for a policy, by the tokens of a forward and backward pass. */
+export function trainerMemory(
+  config: TrainedModel,
+  facts: Pick<MemoryFacts, "model" | "dtype" | "isOnGpu">,
+  numTokens: number,
+): MemoryPart[] {
+  const { model, dtype } = facts;
+  const width = bytesPer(dtype);
+  const all = countParameters(model);
+  const { lora } = config.model;
+  const trained = lora === null ? all : countLora(model, lora.rank);
+  const { optimizer } = config.training;
+  return [
+    part("trainer", "weights", all * width + (lora === null ? 0 : trained * width)),
+    part("trainer", "gradients", trained * width),
+    part("trainer", "optimizer", trained * optimizerBytes(dtype, optimizer.masterWeights)),
+    part("trainer", "activations of a microbatch", activationBytes(config, facts, numTokens)),
+    part("trainer", "a chunk of logits", 2 * chunkBytes(facts, numTokens)),
+  ];
+}
+
+/** The weights of a model that never changes. */
+export function weightsOf(owner: MemoryPart["owner"], shape: CausalLmConfig, dtype: MemoryFacts["dtype"]): MemoryPart {
+  return part(owner, "weights", countParameters(shape) * bytesPer(dtype));
 }
 
 /** Parameters of a model, as its checkpoint holds them. */
@@ -106,19 +131,26 @@ export function microbatchTokens({ rollout, training }: RunConfig): number {
  * What the graph of a layer keeps per token: two norms with their inputs (4 D), the projections before and after rotation, the
  * output of attention, and input, output of the gate (3 F).
  */
-function activationBytes(config: RunConfig, { model, dtype }: MemoryFacts): number {
+function activationBytes(
+  { training }: TrainedModel,
+  { model, dtype }: Pick<MemoryFacts, "model" | "dtype">,
+  numTokens: number,
+): number {
   const { width: D, headSize: K, numHeads: H, numKeyValueHeads: G, numLayers, features } = model;
   const { experts, hasHeadNorm } = features;
   const mlpWidth = experts === null ? model.mlpWidth : experts.numActive * experts.width;
   const layer = 4 * D + 2 * (H + 2 * G) * K + (hasHeadNorm ? (H + G) * K : 0) + H * K + 3 * mlpWidth;
   // With recompute, each layer keeps its input, and one layer at a time is computed again.
-  const kept = config.training.recompute ? numLayers * D + 2 * layer : numLayers * layer;
-  return microbatchTokens(config) * kept * bytesPer(dtype);
+  const kept = training.recompute ? numLayers * D + 2 * layer : numLayers * layer;
+  return numTokens * kept * bytesPer(dtype);
 }
 
 /** Scores are computed for as many tokens as 64 MB on the CPU or 1 GB on a GPU hold: see token-logprobs.ts. */
-function chunkBytes(config: RunConfig, { model, dtype, isOnGpu }: MemoryFacts): number {
-  return Math.min(isOnGpu ? 1e9 : 64e6, microbatchTokens(config) * model.vocabSize * bytesPer(dtype));
+function chunkBytes(
+  { model, dtype, isOnGpu }: Pick<MemoryFacts, "model" | "dtype" | "isOnGpu">,
+  numTokens: number,
+): number {
+  return Math.min(isOnGpu ? 1e9 : 64e6, numTokens * model.vocabSize * bytesPer(dtype));
 }
 
 /** Full contexts of all running sequences, at most 20 GB on a GPU or 1 GB on the CPU: see engine-options.ts. */

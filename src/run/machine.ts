@@ -13,20 +13,31 @@ export interface Placement {
 
 /** In a synchronous loop engine and trainer take turns, and each may use every core; in an asynchronous one they share them. */
 export function placeRun(config: RunConfig): Placement {
+  const cores = availableParallelism();
+  const share = config.loop.type === "sync" ? cores : Math.max(1, Math.floor(cores / 2));
+  return { ...placeTrainer(config, share), engineThreads: config.engine.threads ?? share };
+}
+
+/** The keys of a run file that decide where its trainer runs. */
+interface PlacedTrainer {
+  readonly device: string;
+  readonly model: Pick<RunConfig["model"], "dtype">;
+  readonly training: Pick<RunConfig["training"], "threads" | "ranks">;
+}
+
+/** A trainer that has this many cores. Default: all of them. */
+export function placeTrainer(config: PlacedTrainer, cores = availableParallelism()): Omit<Placement, "engineThreads"> {
   const device = resolveDevice(config.device);
   const isOnGpu = device.startsWith("cuda");
-  const cores = availableParallelism();
   expectGpus(config, isOnGpu);
-  const share = config.loop.type === "sync" ? cores : Math.max(1, Math.floor(cores / 2));
   return {
     device,
     dtype: config.model.dtype === "auto" ? (isOnGpu ? "bfloat16" : "float32") : config.model.dtype,
-    engineThreads: config.engine.threads ?? share,
-    trainingThreads: config.training.threads ?? Math.max(1, Math.floor(share / config.training.ranks)),
+    trainingThreads: config.training.threads ?? Math.max(1, Math.floor(cores / config.training.ranks)),
   };
 }
 
-function expectGpus({ training }: RunConfig, isOnGpu: boolean): void {
+function expectGpus({ training }: PlacedTrainer, isOnGpu: boolean): void {
   const count = cudaDeviceCount();
   if (!isOnGpu || training.ranks === 1 || training.ranks <= count) return;
   throw new RerollError(

@@ -74,7 +74,8 @@ function batchLines(config: RunConfig, numEpochs: number): string[] {
   ];
 }
 
-function memoryLines(
+/** Parameters, and memory by owner. */
+export function memoryLines(
   model: CausalLmConfig,
   { device, dtype, memoryBytes }: Machine,
   memory: readonly MemoryPart[],
@@ -129,7 +130,8 @@ function adviceFor(config: RunConfig, { what }: MemoryPart): string {
   return "Take a smaller model, or a larger machine.";
 }
 
-function plural(count: number, one: string, many = `${one}s`): string {
+/** As in "1 row" and "2 rows". */
+export function plural(count: number, one: string, many = `${one}s`): string {
   return `${count} ${count === 1 ? one : many}`;
 }
 
@@ -137,7 +139,8 @@ function decimals(value: number): string {
   return String(Math.round(value * 100) / 100);
 }
 
-function size(bytes: number): string {
+/** Bytes for people. */
+export function size(bytes: number): string {
   if (bytes >= 1e9) return `${(bytes / 1e9).toFixed(1)} GB`;
   return bytes >= 1e6 ? `${(bytes / 1e6).toFixed(1)} MB` : `${Math.ceil(bytes / 1e3)} kB`;
 }

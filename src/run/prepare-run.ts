@@ -12,10 +12,9 @@ import { parseOverride } from "./apply-overrides.ts";
 import { checkFiles, teacherShapes } from "./check-files.ts";
 import { checkRun } from "./check-run.ts";
 import { loadRunFile, type RawRun } from "./load-run-file.ts";
-import { placeRun } from "./machine.ts";
+import { type Placement, placeRun } from "./machine.ts";
 import { type Machine, planRun, type RunPlan } from "./plan-run.ts";
 import { type ResolvedRun, type RunEnvironment, resolveRun } from "./resolve-run.ts";
-import type { RunConfig } from "./run-config.ts";
 
 /** A run that is checked and may start. */
 export interface PreparedRun extends ResolvedRun {
@@ -33,12 +32,12 @@ export async function prepareRun(
   const { config, recipe } = resolved;
   checkRun(config, recipe);
   expectSecrets(config);
-  return { ...resolved, plan: planRun(config, recipe, readMachine(config), checkFiles(config), teacherShapes(config)) };
+  const machine = readMachine(placeRun(config));
+  return { ...resolved, plan: planRun(config, recipe, machine, checkFiles(config), teacherShapes(config)) };
 }
 
-/** Devices and memory of this machine. */
-export function readMachine(config: RunConfig): Machine {
-  const { device, dtype } = placeRun(config);
+/** The memory of the device that a run is placed on. */
+export function readMachine({ device, dtype }: Pick<Placement, "device" | "dtype">): Machine {
   const index = Number(/^cuda:(\d+)$/.exec(device)?.[1] ?? 0);
   const memoryBytes = device === "cpu" ? machineBytes() : cudaProperties(index).totalBytes;
   return { device, dtype, memoryBytes };

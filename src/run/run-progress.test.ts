@@ -43,3 +43,40 @@ test("a checkpoint by steps starts the minutes anew", async () => {
 test("without steps and minutes there is one checkpoint, at the end", async () => {
   expect(await savedSteps({ every: 0, minutes: null }, 5)).toEqual([5]);
 });
+
+/** The best validation of a run that found these values, and the step after which it stopped. */
+async function bestOf(metric: string, values: readonly number[], limits: { patience?: number; stopAt?: number }) {
+  let numValidated = 0;
+  const progress = new RunProgress({
+    config: {
+      checkpoint: { every: 0, minutes: null },
+      validation: { every: 1, metric, patience: limits.patience ?? null, stopAt: limits.stopAt ?? null },
+    },
+    trainer: { saveModel: async () => {}, saveState: async () => {} },
+    tracker: silentTracker,
+    checkpoints: { save: async () => "" },
+    validate: async () => ({ metrics: { [`validation/${metric}`]: values[numValidated++]! } }),
+    position: () => ({ rollout: null, replay: null }),
+    signal: new AbortController().signal,
+    clock: () => 0,
+    saved: null,
+  });
+  let [step, answer] = [0, await progress.onStart({ step: 0, version: 0 })];
+  while (answer === "continue" && step + 1 < values.length) {
+    step++;
+    answer = await progress.onStep({ step, version: step }, {});
+  }
+  return { best: (await progress.finish({ step, version: step })).best, step };
+}
+
+test("the best validation is the highest reward, and the lowest loss", async () => {
+  const values = [3, 1, 2, 5, 4];
+  expect(await bestOf("reward/mean", values, {})).toEqual({ best: { step: 3, value: 5 }, step: 4 });
+  expect(await bestOf("loss", values, {})).toEqual({ best: { step: 1, value: 1 }, step: 4 });
+});
+
+test("patience and stopAt follow the direction of the metric", async () => {
+  expect(await bestOf("loss", [3, 2, 2.5, 4, 1], { patience: 2 })).toEqual({ best: { step: 1, value: 2 }, step: 3 });
+  expect(await bestOf("loss", [3, 2, 1, 0.5], { stopAt: 2 })).toEqual({ best: { step: 1, value: 2 }, step: 1 });
+  expect(await bestOf("reward/mean", [0, 1, 2], { stopAt: 1 })).toEqual({ best: { step: 1, value: 1 }, step: 1 });
+});

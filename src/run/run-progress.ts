@@ -1,7 +1,7 @@
 /** What happens around the steps of a loop: metrics, validation, the best checkpoint, early stop. */
 import { join } from "node:path";
 import type { Clock } from "../flow/clock.ts";
-import type { Metrics } from "../flow/metrics.ts";
+import { describeMetric, type Metrics } from "../flow/metrics.ts";
 import type { LoopObserver, LoopPosition } from "../loops/loop-parts.ts";
 import type { RunTracker } from "../tracking/run-tracker.ts";
 import type { Checkpoint, Checkpoints, LoopState, SavedTrainer } from "./checkpoint.ts";
@@ -97,14 +97,19 @@ export class RunProgress implements LoopObserver {
     this.#isUnsaved = true;
     tracker.log(position.step, "validation", metrics);
     if (rollout !== undefined) tracker.recordRollout(position.step, "validation", rollout);
-    const value = metrics[`validation/${config.validation.metric}`] ?? Number.NEGATIVE_INFINITY;
-    if (this.#best !== null && value <= this.#best.value) {
+    const value = metrics[`validation/${config.validation.metric}`] ?? -this.#direction * Number.POSITIVE_INFINITY;
+    if (this.#best !== null && this.#direction * value <= this.#direction * this.#best.value) {
       this.#numWithoutBetter++;
       return;
     }
     this.#best = { step: position.step, value };
     this.#numWithoutBetter = 0;
     if (this.#savesOnTheWay) await this.#save(position);
+  }
+
+  /** 1 where a larger value of the metric is better, -1 where a smaller one is. */
+  get #direction(): 1 | -1 {
+    return describeMetric(`validation/${this.#parts.config.validation?.metric}`)?.better === "lower" ? -1 : 1;
   }
 
   get #savesOnTheWay(): boolean {
@@ -139,7 +144,8 @@ export class RunProgress implements LoopObserver {
 
   #isOver(): boolean {
     const { stopAt, patience } = this.#parts.config.validation ?? { stopAt: null, patience: null };
-    const isReached = stopAt !== null && this.#best !== null && this.#best.value >= stopAt;
+    const isReached =
+      stopAt !== null && this.#best !== null && this.#direction * this.#best.value >= this.#direction * stopAt;
     return isReached || (patience !== null && this.#numWithoutBetter >= patience);
   }
 }

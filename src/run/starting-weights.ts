@@ -11,15 +11,15 @@ import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { replacePath } from "../files/replace-file.ts";
 import type { Metrics } from "../flow/metrics.ts";
-import type { TokenSample } from "../flow/token-sample.ts";
-import { runSupervisedLoop } from "../loops/supervised-loop.ts";
+import type { TuningExample } from "../flow/tuning-example.ts";
+import { runTuningLoop } from "../loops/tuning-loop.ts";
 import type { RunTracker } from "../tracking/run-tracker.ts";
-import { startSupervised } from "../training/start-trainer.ts";
+import { startTuning } from "../training/start-trainer.ts";
 import type { RunWorld } from "./build-rollout.ts";
 import type { Placement } from "./machine.ts";
 import type { RunConfig } from "./run-config.ts";
 import { expectProgress } from "./stop-on-skips.ts";
-import { warmStartSamples } from "./warm-start.ts";
+import { warmStartExamples } from "./warm-start.ts";
 
 /** Where to find what a run starts from. */
 export interface StartingWeights {
@@ -68,13 +68,15 @@ async function makeWarmStart(
   parts: StartParts,
 ): Promise<void> {
   const { modelFolder, runFolder, placement, tracker, signal, hasCritic } = parts;
-  const next = await warmStartSamples(config, options, parts);
-  const trainer = await startSupervised({
+  const next = await warmStartExamples(config, options, parts);
+  const trainer = await startTuning({
     modelFolder,
     tokenizerFolder: modelFolder,
     device: placement.device,
     dtype: placement.dtype,
     lora: config.model.lora,
+    objective: { type: "supervised", train: "last", chat: true },
+    reference: null,
     training: config.training,
     optimizer: options.optimizer,
     schedule: options.schedule,
@@ -83,13 +85,13 @@ async function makeWarmStart(
     numThreads: placement.trainingThreads,
   });
   try {
-    const step = async (samples: readonly TokenSample[]) =>
-      expectProgress(await trainer.step(samples), samples, runFolder);
+    const step = async (examples: readonly TuningExample[]) =>
+      expectProgress(await trainer.step(examples), examples, runFolder);
     const onStep = async (number: number, metrics: Metrics) => {
-      tracker.log(number, "supervised", metrics);
+      tracker.log(number, "supervised", supervisedMetrics(metrics));
       return signal.aborted ? ("stop" as const) : ("continue" as const);
     };
-    await runSupervisedLoop({ trainer: { step }, next, onStep }, 0, options.steps, signal);
+    await runTuningLoop({ trainer: { step }, batchAfter: next, onStep }, 0, options.steps, signal);
     signal.throwIfAborted();
     await replacePath(folder, async (draft) => {
       await trainer.saveModel(join(draft, "model"));
@@ -99,3 +101,17 @@ async function makeWarmStart(
     await trainer.close();
   }
 }
+
+/** Under names of their own, since the steps that follow have a loss and a learning rate as well. */
+function supervisedMetrics(metrics: Metrics): Metrics {
+  const names = Object.entries(SUPERVISED_NAMES).filter(([name]) => metrics[name] !== undefined);
+  return Object.fromEntries(names.map(([name, own]) => [own, metrics[name]!]));
+}
+
+const SUPERVISED_NAMES = {
+  "train/loss": "supervised/loss",
+  "train/grad_norm": "supervised/grad_norm",
+  "train/skipped_updates": "supervised/skipped_updates",
+  "train/lr": "supervised/lr",
+  "experience/loss_tokens": "supervised/tokens",
+};

@@ -1,4 +1,4 @@
-/** Samples for supervised steps before reinforcement learning: played episodes, or given replies. */
+/** Examples for supervised steps before reinforcement learning: played episodes, or given replies. */
 
 import { ChatFormat, Conversation } from "../chat/conversation.ts";
 import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
@@ -9,24 +9,24 @@ import { oracleAgent, playEpisode, randomAgent } from "../envs/play-episode.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { ChatMessage } from "../flow/chat-message.ts";
 import { joinIds } from "../flow/join-arrays.ts";
-import type { TokenSample } from "../flow/token-sample.ts";
+import type { TuningExample } from "../flow/tuning-example.ts";
 import { deriveSeed } from "../random/random.ts";
 import { defaultData, type RunWorld } from "./build-rollout.ts";
 import type { RunConfig } from "./run-config.ts";
 
-/** The samples of one supervised step after another, as the run file asks for them. */
-export async function warmStartSamples(
+/** The examples of one supervised step after another, as the run file asks for them. */
+export async function warmStartExamples(
   config: RunConfig,
   options: NonNullable<RunConfig["warmStart"]>,
   { world, tokenizer }: { readonly world: RunWorld; readonly tokenizer: Tokenizer },
-): Promise<() => Promise<readonly TokenSample[]>> {
+): Promise<() => Promise<readonly TuningExample[]>> {
   const seed = deriveSeed(config.seed, "warm-start");
   const format = new ChatFormat(tokenizer, { context: config.rollout.context });
   const choice = options.type === "data" ? options.data : (config.data ?? defaultData(config, "train"));
   const { source } = await buildSource(choice as DataChoice, { seed, envs: world.envs }, "warmStart.data");
-  if (options.type === "data") return givenSamples(source, format, options.rowsPerStep);
+  if (options.type === "data") return givenExamples(source, format, options.rowsPerStep);
   const { agent, turnsPerStep } = options;
-  return playedSamples({ world, source, format, agent, turnsPerStep, seed });
+  return playedExamples({ world, source, format, agent, turnsPerStep, seed });
 }
 
 interface PlayParts {
@@ -38,13 +38,13 @@ interface PlayParts {
   readonly seed: number;
 }
 
-/** Turns of episodes that an agent without a model has played, each a sample of its own. */
-function playedSamples(parts: PlayParts): () => Promise<readonly TokenSample[]> {
+/** Turns of episodes that an agent without a model has played, each an example of its own. */
+function playedExamples(parts: PlayParts): () => Promise<readonly TuningExample[]> {
   const { world, source, format, agent, turnsPerStep, seed } = parts;
   let numPlayed = 0;
   return async () => {
-    const samples: TokenSample[] = [];
-    while (samples.length < turnsPerStep) {
+    const examples: TuningExample[] = [];
+    while (examples.length < turnsPerStep) {
       const [prompt] = await source.next(1);
       if (prompt === undefined)
         throw new RerollError("DATA_ENDED", "The prompts of the warm start have come to an end.");
@@ -54,26 +54,26 @@ function playedSamples(parts: PlayParts): () => Promise<readonly TokenSample[]> 
       let shown = opening.observation.messages;
       for (const { reply, step } of turns) {
         const promptIds = await new Conversation(format, opening.instructions, opening.tools).ask(shown);
-        samples.push(givenSample(promptIds, format, reply));
+        examples.push(givenExample(promptIds, format, reply));
         if (step.kind === "continues") shown = step.observation.messages;
       }
     }
-    return samples;
+    return examples;
   };
 }
 
 /** Rows whose truth is the reply to learn, or whose last message is. */
-function givenSamples(
+function givenExamples(
   source: PromptSource,
   format: ChatFormat,
   rowsPerStep: number,
-): () => Promise<readonly TokenSample[]> {
+): () => Promise<readonly TuningExample[]> {
   return async () => {
     const prompts = await source.next(rowsPerStep);
     return Promise.all(
       prompts.map(async ({ id, messages, tools, truth }) => {
         const { asked, reply } = splitReply(id, messages, truth);
-        return givenSample(await new Conversation(format, [], tools).ask(asked), format, reply);
+        return givenExample(await new Conversation(format, [], tools).ask(asked), format, reply);
       }),
     );
   };
@@ -92,21 +92,9 @@ function splitReply(id: string, messages: readonly ChatMessage[], truth: unknown
 }
 
 /** A reply ends with the tokenizer's end token where it has a special one; words that end replies are in it already. */
-function givenSample(promptIds: Int32Array, { tokenizer }: ChatFormat, reply: string): TokenSample {
+function givenExample(promptIds: Int32Array, { tokenizer }: ChatFormat, reply: string): TuningExample {
   const end = tokenizer.stopIds.find((id) => tokenizer.specialIds.has(id));
   const replyIds = [...tokenizer.encode(reply), ...(end === undefined ? [] : [end])];
   const tokenIds = joinIds([promptIds, replyIds]);
-  const { length } = tokenIds;
-  return {
-    tokenIds,
-    lossMask: new Uint8Array(length).fill(1, promptIds.length),
-    samplerLogprobs: new Float32Array(length),
-    versions: new Int32Array(length).fill(-1),
-    rewards: new Float32Array(length),
-    group: 0,
-    trajectory: 0,
-    turn: 0,
-    stateKey: "",
-    isTruncated: false,
-  };
+  return { sequences: [{ tokenIds, lossMask: new Uint8Array(tokenIds.length).fill(1, promptIds.length) }] };
 }

@@ -4,22 +4,22 @@
  *
  * Rank 0 speaks for all: its weights are published and saved. A rank that fails takes the others with it.
  */
-import type { TokenSample } from "../flow/token-sample.ts";
+import type { TuningExample } from "../flow/tuning-example.ts";
 import { openStore } from "../torch/distributed/rendezvous.ts";
 import type { Remote } from "../workers/remote.ts";
-import type { SupervisedSource } from "./supervised-host.ts";
-import { startSupervisedThread, startTrainerThread, trainerLost } from "./threaded-trainer.ts";
-import type { SupervisedTraining, Trainer } from "./trainer.ts";
+import { startTrainerThread, startTuningThread, trainerLost } from "./threaded-trainer.ts";
+import type { Trainer, TuningTrainer } from "./trainer.ts";
 import type { RankSource, TrainerSource } from "./trainer-source.ts";
+import type { TuningSource } from "./tuning-host.ts";
 
 /** Starts the ranks and brings them together. A rank that fails to start ends the others. */
 export async function startRankedTrainer(source: TrainerSource, numRanks: number): Promise<Trainer> {
   return joinRanks(await startRanks(source, numRanks, startTrainerThread));
 }
 
-/** The same for supervised training. */
-export async function startRankedSupervised(source: SupervisedSource, numRanks: number): Promise<SupervisedTraining> {
-  return joinSupervised(await startRanks(source, numRanks, startSupervisedThread));
+/** The same for training on examples. */
+export async function startRankedTuning(source: TuningSource, numRanks: number): Promise<TuningTrainer> {
+  return joinTuning(await startRanks(source, numRanks, startTuningThread));
 }
 
 async function startRanks<Source extends { readonly device: string; readonly rank?: RankSource }, Host>(
@@ -66,19 +66,28 @@ function joinRanks(ranks: readonly Remote<Trainer>[]): Trainer {
   };
 }
 
-function joinSupervised(ranks: readonly Remote<SupervisedTraining>[]): SupervisedTraining {
-  const { saveModel, saveMerged } = ranks[0]!.ask;
+function joinTuning(ranks: readonly Remote<TuningTrainer>[]): TuningTrainer {
+  const { saveModel, saveMerged, saveState } = ranks[0]!.ask;
   return {
     saveModel,
     saveMerged,
-    step: async (samples) => {
-      const reports = await onAll(ranks, (rank, i) => {
-        const places = samples.flatMap((_, place) => (place % ranks.length === i ? [place] : []));
-        return rank.step(shareOf(samples, places));
-      });
-      // The ranks add up among themselves what they measure.
-      return reports[0]!;
+    saveState,
+    // The ranks add up among themselves what steps and evaluations measure.
+    step: async (examples) => {
+      const shares = shareExamples(examples, ranks.length);
+      return (await onAll(ranks, (rank, i) => rank.step(pick(examples, shares[i]!))))[0]!;
     },
+    evaluate: async (examples) => {
+      const shares = shareExamples(examples, ranks.length);
+      return (await onAll(ranks, (rank, i) => rank.evaluate(pick(examples, shares[i]!))))[0]!;
+    },
+    measure: async (examples) => {
+      const shares = shareExamples(examples, ranks.length);
+      const measured = await onAll(ranks, (rank, i) => rank.measure(pick(examples, shares[i]!)));
+      const placed = measured.flatMap((numbers, i) => numbers.map((one, k) => [shares[i]![k]!, one] as const));
+      return placed.sort(([a], [b]) => a - b).map(([, one]) => one);
+    },
+    loadState: async (folder) => void (await onAll(ranks, (rank) => rank.loadState(folder))),
     close: async () => void (await Promise.all(ranks.map((rank) => rank.close()))),
   };
 }
@@ -96,8 +105,13 @@ async function onAll<Host extends object, Result>(
   }
 }
 
-/** The samples at these places, or one without loss tokens where there are none: the rank has nothing to say, but must take part. */
-function shareOf(samples: readonly TokenSample[], places: readonly number[]): readonly TokenSample[] {
-  if (places.length > 0) return places.map((place) => samples[place]!);
-  return samples.slice(0, 1).map((sample) => ({ ...sample, lossMask: new Uint8Array(sample.lossMask.length) }));
+/** The places of each rank's examples: dealt out from the longest to the shortest, so that all have about equally many tokens. */
+function shareExamples(examples: readonly TuningExample[], numRanks: number): readonly (readonly number[])[] {
+  const lengths = examples.map(({ sequences }) => sequences.reduce((sum, { tokenIds }) => sum + tokenIds.length, 0));
+  const byLength = lengths.map((_, place) => place).sort((a, b) => lengths[b]! - lengths[a]! || a - b);
+  return Array.from({ length: numRanks }, (_, rank) => byLength.filter((_, i) => i % numRanks === rank));
+}
+
+function pick<Value>(values: readonly Value[], places: readonly number[]): readonly Value[] {
+  return places.map((place) => values[place]!);
 }

@@ -5,11 +5,11 @@
  * To add one: a file with its function, and here its keys and when it is taken.
  */
 import { z } from "zod";
-import { startRankedSupervised, startRankedTrainer } from "./ranked-trainer.ts";
-import type { SupervisedSource } from "./supervised-host.ts";
-import { startSupervisedThread, startThreadedTrainer } from "./threaded-trainer.ts";
-import type { SupervisedTraining, Trainer } from "./trainer.ts";
+import { startRankedTrainer, startRankedTuning } from "./ranked-trainer.ts";
+import { startThreadedTrainer, startTuningThread } from "./threaded-trainer.ts";
+import type { Trainer, TuningTrainer } from "./trainer.ts";
 import type { TrainerSource } from "./trainer-source.ts";
+import type { TuningSource } from "./tuning-host.ts";
 
 /** The keys of `training` that choose a strategy. */
 export const strategyOptions = {
@@ -28,8 +28,8 @@ export function startTrainer(source: TrainerSource): Promise<Trainer> {
   return ranks === 1 ? startThreadedTrainer(source) : startRankedTrainer(source, ranks);
 }
 
-/** The same for supervised training. */
-export async function startSupervised(source: SupervisedSource): Promise<SupervisedTraining> {
+/** The same for training on examples. */
+export async function startTuning(source: TuningSource): Promise<TuningTrainer> {
   const { ranks } = source.training;
-  return ranks === 1 ? (await startSupervisedThread(source)).ask : startRankedSupervised(source, ranks);
+  return ranks === 1 ? (await startTuningThread(source)).ask : startRankedTuning(source, ranks);
 }

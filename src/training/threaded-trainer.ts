@@ -8,9 +8,9 @@ import { RerollError } from "../errors/reroll-error.ts";
 import type { Remote } from "../workers/remote.ts";
 import { startInThread } from "../workers/start-in-thread.ts";
 import { tensorCarrier } from "../workers/tensor-carrier.ts";
-import type { SupervisedSource } from "./supervised-host.ts";
-import type { SupervisedTraining, Trainer } from "./trainer.ts";
+import type { Trainer, TuningTrainer } from "./trainer.ts";
 import type { TrainerSource } from "./trainer-source.ts";
+import type { TuningSource } from "./tuning-host.ts";
 
 /** Loads a model in a new thread and trains it there. Rejects with the reason where that fails. The signal ends the thread. */
 export async function startThreadedTrainer(source: TrainerSource, signal?: AbortSignal): Promise<Trainer> {
@@ -22,12 +22,9 @@ export function startTrainerThread(source: TrainerSource, signal?: AbortSignal):
   return startThread(new URL("trainer-worker", import.meta.url), source, signal);
 }
 
-/** The same for supervised training. */
-export function startSupervisedThread(
-  source: SupervisedSource,
-  signal?: AbortSignal,
-): Promise<Remote<SupervisedTraining>> {
-  return startThread(new URL("supervised-worker", import.meta.url), source, signal);
+/** The same for training on examples. */
+export function startTuningThread(source: TuningSource, signal?: AbortSignal): Promise<Remote<TuningTrainer>> {
+  return startThread(new URL("tuning-worker", import.meta.url), source, signal);
 }
 
 /** The error of calls to a trainer that is gone; `how` is a verb: "was stopped". */

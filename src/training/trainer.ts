@@ -3,8 +3,11 @@
  *
  * This is also how a trainer in another thread is called: every method returns a promise, and takes and gives plain data, callbacks and tensors.
  */
-import type { SampleBatch, TokenSample } from "../flow/token-sample.ts";
+import type { Metrics } from "../flow/metrics.ts";
+import type { SampleBatch } from "../flow/token-sample.ts";
+import type { TuningExample } from "../flow/tuning-example.ts";
 import type { Tensor } from "../torch/tensor.ts";
+import type { ExampleNumbers } from "./example-trainer.ts";
 import type { StepOptions, StepReport } from "./token-trainer.ts";
 
 export interface Trainer {
@@ -25,8 +28,15 @@ export interface Trainer {
   close(): Promise<void>;
 }
 
-/** Supervised training: updates on given replies, and the model that comes out of them. */
-export interface SupervisedTraining extends Pick<Trainer, "saveModel" | "saveMerged" | "close"> {
+/** Training on given examples by an objective, and the model that comes out of it. */
+export interface TuningTrainer extends Pick<Trainer, "saveModel" | "saveMerged" | "saveState" | "loadState" | "close"> {
   /** One update. */
-  step(samples: readonly TokenSample[]): Promise<StepReport>;
+  step(examples: readonly TuningExample[]): Promise<StepReport>;
+  /** The loss of the examples as they are, named `loss`, and the metrics of the objective. */
+  evaluate(examples: readonly TuningExample[]): Promise<Metrics>;
+  /**
+   * What the objective has to know of each example beforehand, as a reference sees it: the model that the trainer was told, or the one it
+   * trains. Call it before the first step and before `loadState`.
+   */
+  measure(examples: readonly TuningExample[]): Promise<readonly ExampleNumbers[]>;
 }

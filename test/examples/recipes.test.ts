@@ -9,6 +9,8 @@ import { loadRunFile } from "../../src/run/load-run-file.ts";
 import { prepareRun } from "../../src/run/prepare-run.ts";
 import { trainRun } from "../../src/run/train-run.ts";
 import { silentTracker } from "../../src/tracking/run-tracker.ts";
+import { prepareTuning } from "../../src/tuning/prepare-tuning.ts";
+import { trainTuning } from "../../src/tuning/train-tuning.ts";
 
 const recipes = fileURLToPath(new URL("../../examples/recipes/", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "reroll-recipes-"));
@@ -70,18 +72,13 @@ const changes: Readonly<Record<string, readonly string[]>> = {
   "own-agent.ts": [],
   "reflection.ts": [...preset, `data.path=${files.gsm8k}`],
   "rollout-correction.ts": ["warmStart.steps=2", "validation.prompts=4"],
-  "sft.ts": [
-    ...preset,
-    ...[`data.path=${files.gsm8k}`, `warmStart.data.path=${files.gsm8k}`, `validation.data.path=${files.gsm8k}`],
-    ...["warmStart.steps=2", "warmStart.rowsPerStep=2", "validation.prompts=1", "loop.steps=0"],
-  ],
   "sokoban.ts": ["warmStart.steps=2", "validation.prompts=4"],
 };
 
 const hasSandbox = (await checkSandbox()).isAvailable;
 
 const names = readdirSync(recipes).filter((name) => name.endsWith(".ts"));
-// Those of control have keys of their own: see control-recipes.test.ts.
+// Those of control have keys of their own: see control-recipes.test.ts. So do those of tuning: see below.
 const kinds = await Promise.all(names.map(async (name) => (await loadRunFile(join(recipes, name))).kind));
 
 test.each(names.filter((_, i) => kinds[i] === undefined))(
@@ -99,6 +96,28 @@ test.each(names.filter((_, i) => kinds[i] === undefined))(
     });
     expect(result.position.step).toBe(config.loop.steps);
     expect(logged).toEqual(config.loop.steps === 0 ? [] : [1, 2]);
+  },
+  120_000,
+);
+
+const tuning: Readonly<Record<string, readonly string[]>> = {
+  "sft.ts": [`data.path=${files.gsm8k}`, `validation.data.path=${files.gsm8k}`],
+};
+
+test.each(names.filter((_, i) => kinds[i] === "tuning"))(
+  "%s tunes for two steps",
+  async (name) => {
+    const shrink = ["device=cpu", "contextLength=256", "loop.steps=2", "loop.rowsPerStep=2", ...preset];
+    const run = await prepareTuning(await loadRunFile(join(recipes, name)), [...shrink, ...(tuning[name] ?? [])], {});
+    const tracker = {
+      ...silentTracker,
+      log: (step: number, kind: string) => void (kind === "train" && logged.push(step)),
+    };
+    const logged: number[] = [];
+    const open = { folder: join(folder, name), tracker, signal: new AbortController().signal, isResumed: false };
+    const { position } = await trainTuning(run, open, () => performance.now());
+    expect(position.step).toBe(2);
+    expect(logged).toEqual([1, 2]);
   },
   120_000,
 );

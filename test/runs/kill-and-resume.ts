@@ -37,28 +37,28 @@ export function drawKills(count: number, random: Random): Kill[] {
   });
 }
 
-/** Starts the run in `root` as often as it takes, and kills all but the last process. */
-export async function killAndResume(root: string, kills: readonly Kill[]): Promise<Remains> {
+/** Starts a run file of this folder, whose run is named "resume", in `root` as often as it takes, and kills all but the last process. */
+export async function killAndResume(root: string, kills: readonly Kill[], runFile = "resume-run.ts"): Promise<Remains> {
   let numKilled = 0;
   for (const kill of kills) {
-    if (!(await runKilled(root, kill))) break;
+    if (!(await runKilled(root, kill, runFile))) break;
     numKilled++;
   }
-  await run(root);
+  await run(root, runFile);
   return { ...readRemains(join(root, "resume")), numKilled };
 }
 
-async function run(root: string): Promise<void> {
-  const child = start(root);
+async function run(root: string, runFile: string): Promise<void> {
+  const child = start(root, runFile);
   const [code] = await once(child, "exit");
   if (code !== 0) throw new Error(`The run ended with code ${code}.`);
 }
 
 /** Whether the kill came before the end. */
-async function runKilled(root: string, { after, delayMs }: Kill): Promise<boolean> {
+async function runKilled(root: string, { after, delayMs }: Kill, runFile: string): Promise<boolean> {
   const folder = join(root, "resume");
   const before = new Set(happened(folder, after));
-  const child = start(root);
+  const child = start(root, runFile);
   const exit = once(child, "exit");
   const watch = setInterval(() => {
     if (happened(folder, after).every((one) => before.has(one))) return;
@@ -71,9 +71,9 @@ async function runKilled(root: string, { after, delayMs }: Kill): Promise<boolea
   return signal === "SIGKILL";
 }
 
-function start(root: string): ChildProcess {
+function start(root: string, runFile: string): ChildProcess {
   const child = fileURLToPath(new URL("resume-child.ts", import.meta.url));
-  return spawn(process.execPath, ["--import", "tsx", child, root], { stdio: ["ignore", "ignore", "inherit"] });
+  return spawn(process.execPath, ["--import", "tsx", child, root, runFile], { stdio: ["ignore", "ignore", "inherit"] });
 }
 
 /** What is there of a kind, each with its inode: a folder that was removed and made again is another one. */
@@ -87,7 +87,8 @@ function happened(folder: string, after: Kill["after"]): string[] {
     .map((name) => `${name} ${statSync(join(place, name), { throwIfNoEntry: false })?.ino}`);
 }
 
-function readRemains(folder: string): Omit<Remains, "numKilled"> {
+/** What a run has left in its folder. */
+export function readRemains(folder: string): Omit<Remains, "numKilled"> {
   const last = join(folder, "checkpoints", readdirSync(join(folder, "checkpoints")).sort().at(-1)!);
   const lines = readFileSync(join(folder, "metrics.jsonl"), "utf8").trim().split("\n");
   const records = lines.map((line) => JSON.parse(line) as { step: number; kind: string; metrics: object });

@@ -1,10 +1,12 @@
-/** A synchronous run that is killed and resumed gives, to the bit, what it gives when nobody disturbs it. */
+/** A run that is killed and resumed gives, to the bit, what it gives when nobody disturbs it. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { Random } from "../../src/random/random.ts";
-import { drawKills, killAndResume } from "./kill-and-resume.ts";
+import { drawKills, killAndResume, readRemains } from "./kill-and-resume.ts";
+import { run } from "./tuning-resume-run.ts";
+import { tune } from "./tuning-run.ts";
 
 test("a run that is killed again and again ends with the weights and metrics of one that is not", async () => {
   const root = mkdtempSync(join(tmpdir(), "reroll-resume-"));
@@ -20,3 +22,21 @@ test("a run that is killed again and again ends with the weights and metrics of 
     rmSync(root, { recursive: true, force: true });
   }
 }, 180_000);
+
+test("a tuning run that is killed ends with the weights and metrics of one that is not", async () => {
+  const root = mkdtempSync(join(tmpdir(), "reroll-resume-tuning-"));
+  try {
+    const whole = readRemains((await tune(join(root, "whole"), run)).folder);
+    const kills = [{ after: "saved", delayMs: 10 }] as const;
+    const killed = await killAndResume(join(root, "killed"), kills, "tuning-resume-run.ts");
+    expect(killed.numKilled).toBe(1);
+    // 33 rows in batches of four; validation at the start, after every second step and at the end.
+    expect(Object.keys(whole.metrics)).toHaveLength(9 + 6);
+    expect(whole.metrics["train 9"]).toMatchObject({ "experience/rows": 1, "train/epoch": 3 });
+    expect(killed.metrics).toEqual(whole.metrics);
+    expect(killed.loop).toEqual(whole.loop);
+    expect(killed.weights === whole.weights).toBe(true);
+  } finally {
+    rmSync(root, { recursive: true, force: true });
+  }
+}, 120_000);

@@ -5,8 +5,10 @@ import { adaptationConfig } from "../../src/control/adaptation/config.ts";
 import { controlConfig } from "../../src/control/control-config.ts";
 import { dataOptions } from "../../src/data/data-options.ts";
 import { runConfig } from "../../src/run/run-config.ts";
+import { tuningConfig } from "../../src/tuning/tuning-config.ts";
 
 const controlKeys = configKeys(controlConfig.omit({ env: true }));
+const tuningKeys = configKeys(tuningConfig);
 const adaptationKeys = configKeys(adaptationConfig.omit({ env: true }));
 
 test("the keys of a run file are those of config-keys.txt", async () => {
@@ -16,6 +18,7 @@ test("the keys of a run file are those of config-keys.txt", async () => {
       configKeys(option).map((row) => ({ ...row, key: `source(${[...option.shape.type.values][0]}).${row.key}` })),
     ),
     ...controlKeys.map((row) => ({ ...row, key: `control.${row.key}` })),
+    ...tuningKeys.map((row) => ({ ...row, key: `tuning.${row.key}` })),
     ...adaptationKeys.map((row) => ({ ...row, key: `adaptation.${row.key}` })),
   ].filter(({ key }) => !key.endsWith(").type"));
   expect(new Set(keys.map(({ key }) => key)).size).toBe(keys.length);
@@ -24,7 +27,7 @@ test("the keys of a run file are those of config-keys.txt", async () => {
 });
 
 test("every key of a run file is described", () => {
-  const undescribed = [...configKeys(runConfig), ...controlKeys, ...adaptationKeys].filter(
+  const undescribed = [...configKeys(runConfig), ...controlKeys, ...tuningKeys, ...adaptationKeys].filter(
     ({ meaning }) => meaning === "",
   );
   expect(undescribed.map(({ key }) => key)).toEqual([]);

@@ -11,7 +11,8 @@ import { createPreset } from "../../src/models/causal-lm/presets.ts";
 import { rolloutMetrics } from "../../src/rollout/rollout-report.ts";
 import { tensorScope } from "../../src/torch/scope.ts";
 import { SpanRecorder } from "../../src/tracking/span-recorder.ts";
-import { SupervisedTrainer } from "../../src/training/supervised-trainer.ts";
+import { ExampleTrainer } from "../../src/training/example-trainer.ts";
+import { supervised } from "../../src/training/objectives/supervised.ts";
 import { TokenTrainer } from "../../src/training/token-trainer.ts";
 import { buildOptimizer, optimizerOptions } from "../../src/training/trainer-options.ts";
 import { createSharedMemorySync } from "../../src/weight-sync/shared-memory-sync.ts";
@@ -65,8 +66,14 @@ test("those of a training step with correction, KL and entropy", async () => {
   );
   expect(undescribed(metrics)).toEqual([]);
 
-  const supervised = new SupervisedTrainer({ model, optimizer: optimizer(), schedule: () => 1, options: limits });
-  expect(undescribed((await supervised.step(samples)).metrics)).toEqual([]);
+  const tuning = new ExampleTrainer({
+    ...{ model, objective: supervised(), trainable: model.trainableParameters() },
+    ...{ optimizer: optimizer(), schedule: () => 1, options: limits },
+  });
+  const examples = samples.map((sample) => ({ sequences: [sample] }));
+  expect(undescribed((await tuning.step(examples)).metrics)).toEqual([]);
+  const held = Object.entries(await tuning.evaluate(examples));
+  expect(undescribed(Object.fromEntries(held.map(([name, value]) => [`validation/${name}`, value])))).toEqual([]);
 });
 
 const required: Partial<Record<RecipeName, Record<string, unknown>>> = { "dr-grpo": { maxResponseLength: 16 } };

@@ -36,6 +36,12 @@ async function runEval(path: string, { runFile, set = [], step, json }: EvalFlag
     print(await evaluateControlRun(model.folder, resolveAnyControl(file, set, process.env).config), json);
     return;
   }
+  const { isTuningRun, prepareTuning } = await import("../../tuning/prepare-tuning.ts");
+  if (isTuningRun(file)) {
+    const { evaluateTuning } = await import("../../tuning/evaluate-tuning.ts");
+    print(await evaluateTuning(model, await prepareTuning(file, set)), json);
+    return;
+  }
   const { config } = await prepareRun(file, set);
   const { signal, release } = stopSignal(() => console.error("Stopping."));
   try {

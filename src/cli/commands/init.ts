@@ -14,7 +14,7 @@ interface InitFlags {
 export const initCommand = new Command("init")
   .description("Make a new project: a run file, an environment or a reward, and how to train it.")
   .argument("[folder]", "where to write it")
-  .addOption(new Option("--task <kind>", "what it is about").choices(["game", "environment", "reward"]))
+  .addOption(new Option("--task <kind>", "what it is about").choices(["game", "environment", "reward", "supervised"]))
   .option("--model <model>", "a preset (nano, micro, mini, small) or a folder in Hugging Face layout")
   .addHelpText(
     "after",

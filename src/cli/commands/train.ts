@@ -53,6 +53,8 @@ async function runTrain(path: string, flags: TrainFlags): Promise<void> {
   const sets = resume === null ? given : await setsOf(resume.folder, given);
   const file = await loadRunFile(path);
   if (isControlRun(file)) return trainControl(path, file, { sets, resume, flags });
+  const { isTuningRun } = await import("../../tuning/prepare-tuning.ts");
+  if (isTuningRun(file)) return trainTuning(path, file, { sets, resume, flags });
   if (flags.explain === true) {
     const [{ explainRun }, { resolveRun }, { parseOverride }] = await Promise.all([
       import("../../run/explain-run.ts"),
@@ -121,6 +123,23 @@ async function trainControl(path: string, file: RawRun, asked: Asked): Promise<v
   }
   const { runControl } = await import("../../control/run/run-control.ts");
   await runWith(path, asked, run.config.tracking.folder, (options) => runControl(run.config, sets, options));
+}
+
+async function trainTuning(path: string, file: RawRun, asked: Asked): Promise<void> {
+  const { sets, flags } = asked;
+  const { prepareTuning, resolveTuning } = await import("../../tuning/prepare-tuning.ts");
+  if (flags.explain === true) {
+    const { explainRun } = await import("../../run/explain-run.ts");
+    console.log(explainRun(resolveTuning(file, sets, process.env)));
+    return;
+  }
+  const run = await prepareTuning(file, sets);
+  if (flags.plan === true) {
+    console.log(run.lines.join("\n"));
+    return;
+  }
+  const { runTuning } = await import("../../tuning/run-tuning.ts");
+  await runWith(path, asked, run.config.tracking.folder, (options) => runTuning(run, options));
 }
 
 /** Runs with a dashboard beside it where one is asked for, until it ends or is stopped. */

@@ -6,6 +6,7 @@ export const taskKinds = {
   game: "Play a built-in game, to see a model learn on this machine",
   environment: "An environment of my own, with several turns",
   reward: "Prompts of my own, and a function that scores the replies",
+  supervised: "Conversations of my own, whose replies the model learns",
 } as const;
 
 /** One of `taskKinds`. */
@@ -102,6 +103,18 @@ export default defineRun({
   loop: { type: "sync", steps: 100 },
 });
 `,
+  supervised: (choices) => `import { defineTuning } from "reroll";
+
+/** The conversations are chats.jsonl. Every key that is not here has a default: reroll train run.ts --explain shows them all. */
+export default defineTuning({
+  name: ${JSON.stringify(choices.name)},
+  model: ${modelOf(choices)},
+  objective: { type: "supervised" }, // only the replies of the assistant count
+  data: { type: "jsonl", path: "chats.jsonl" },
+  loop: { epochs: ${isPreset(choices.model) ? 40 : 3}, rowsPerStep: 8 },
+  training: { optimizer: { lr: ${isPreset(choices.model) ? "1e-3" : "1e-5"} }, schedule: { type: "cosine", warmup: 2 } },
+});
+`,
 };
 
 const ownFiles: Readonly<Record<TaskKind, Readonly<Record<string, string>>>> = {
@@ -171,6 +184,20 @@ export const politeReward = {
       .map((prompt) => `${JSON.stringify({ prompt })}\n`)
       .join(""),
   },
+  supervised: {
+    "chats.jsonl": [
+      ["My parcel is late. What now?", "Sorry about the wait. Send me the order number, and I will find it."],
+      ["I was charged twice this month.", "That should not happen. I have asked for the second charge back."],
+      ["How do I change my address?", "Open Account, then Addresses, and choose Edit."],
+      ["Can I pay by invoice?", "Yes, for orders above 50 euros."],
+    ]
+      .map(([asked, reply]) => [
+        { role: "user", content: asked },
+        { role: "assistant", content: reply },
+      ])
+      .map((messages) => `${JSON.stringify({ messages })}\n`)
+      .join(""),
+  },
 };
 
 function readme({ name, task, model }: ProjectChoices): string {
@@ -180,6 +207,7 @@ function readme({ name, task, model }: ProjectChoices): string {
       : "",
     environment: "\n- `env.ts`: the environment. Change what an episode is, and what it pays.",
     reward: "\n- `prompts.jsonl`: the prompts, one per line.\n- `reward.ts`: the score of a reply.",
+    supervised: "\n- `chats.jsonl`: the conversations, one per line.",
   };
   return `# ${name}
 

@@ -1,0 +1,129 @@
+/** A model, an objective, its optimizer, and what is done to them. Runs in a trainer's thread, or without one. */
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
+import type { Metrics } from "../flow/metrics.ts";
+import type { TuningExample } from "../flow/tuning-example.ts";
+import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
+import { loadCausalLm } from "../models/causal-lm/load-causal-lm.ts";
+import { saveCausalLm } from "../models/causal-lm/save-causal-lm.ts";
+import type { Optimizer } from "../torch/optim/optimizer.ts";
+import type { NamedParameters } from "../torch/optim/parameter-group.ts";
+import { type ExampleNumbers, ExampleTrainer, type ExampleTrainerState } from "./example-trainer.ts";
+import type { Objective } from "./objectives/objective.ts";
+import { buildObjective, type ObjectiveChoice } from "./objectives/table.ts";
+import type { StepReport } from "./token-trainer.ts";
+import type { TuningTrainer } from "./trainer.ts";
+import { loadOptimizer, saveModel, saveOptimizer } from "./trainer-checkpoint.ts";
+import {
+  buildOptimizer,
+  buildSchedule,
+  type OptimizerOptions,
+  type ScheduleOptions,
+  type TrainingOptions,
+} from "./trainer-options.ts";
+import { joinRanks, loadPolicy, type TrainerSource } from "./trainer-source.ts";
+
+/** What training on examples is started with: a model, where it is trained, for what and how. Plain data. */
+export interface TuningSource
+  extends Omit<TrainerSource, "reference" | "critic" | "algorithm" | "length" | "temperature" | "training"> {
+  readonly objective: ObjectiveChoice;
+  /** Folder of the model that `measure` asks. null: the model that is trained, before its first step. */
+  readonly reference: string | null;
+  readonly training: Pick<TrainingOptions, "maxTokensPerMicrobatch" | "maxGradNorm" | "recompute" | "ranks">;
+  readonly optimizer: OptimizerOptions;
+  readonly schedule: ScheduleOptions;
+  readonly numUpdates: number;
+}
+
+interface TuningParts {
+  readonly source: TuningSource;
+  readonly model: CausalLm;
+  readonly objective: Objective;
+  readonly optimizer: Optimizer;
+  readonly trainer: ExampleTrainer;
+  /** Those that learn, by name. */
+  readonly trainable: NamedParameters;
+  /** Files to put beside saved weights. */
+  readonly files: ReadonlyMap<string, Uint8Array>;
+}
+
+/** Trains a model that is all here. Calls must not overlap. */
+export class TuningHost implements TuningTrainer {
+  readonly #parts: TuningParts;
+
+  private constructor(parts: TuningParts) {
+    this.#parts = parts;
+  }
+
+  /** Resolves when all ranks are there. They then have the weights of rank 0. */
+  static async create(source: TuningSource): Promise<TuningHost> {
+    const { files } = await loadTokenizer(source.tokenizerFolder);
+    const model = loadPolicy(source);
+    const objective = buildObjective(source.objective, model, source.seed);
+    const parameters = new Map([...model.namedParameters(), ...(objective.extension?.parameters ?? [])]);
+    const trainable = new Map([...parameters].filter(([, parameter]) => parameter.requiresGrad));
+    const optimizer = buildOptimizer(parameters, source.optimizer);
+    const { rank, device, training, numUpdates } = source;
+    const { maxTokensPerMicrobatch, maxGradNorm, recompute } = training;
+    const trainer = new ExampleTrainer({
+      model,
+      objective,
+      trainable: [...trainable.values()],
+      optimizer,
+      schedule: buildSchedule(source.schedule, { numUpdates, updatesPerRolloutStep: 1 }),
+      ranks: rank === undefined ? undefined : await joinRanks(rank, device, parameters),
+      options: { maxTokensPerMicrobatch, maxGradNorm, recompute },
+    });
+    return new TuningHost({ source, model, objective, optimizer, trainer, trainable, files });
+  }
+
+  step(examples: readonly TuningExample[]): Promise<StepReport> {
+    return this.#parts.trainer.step(examples);
+  }
+
+  evaluate(examples: readonly TuningExample[]): Promise<Metrics> {
+    return this.#parts.trainer.evaluate(examples);
+  }
+
+  /** A reference of its own is in memory only while it is asked. */
+  async measure(examples: readonly TuningExample[]): Promise<readonly ExampleNumbers[]> {
+    const { source, model, trainer } = this.#parts;
+    if (source.reference === null) return trainer.measure(examples, model);
+    const reference = loadCausalLm(source.reference, { device: source.device, dtype: source.dtype });
+    try {
+      return trainer.measure(examples, reference);
+    } finally {
+      reference.dispose();
+    }
+  }
+
+  async saveModel(folder: string): Promise<void> {
+    const { model, objective, files } = this.#parts;
+    if (objective.extension === undefined) saveModel(model, folder, files);
+    else objective.extension.saveModel(folder, files);
+  }
+
+  async saveMerged(folder: string): Promise<void> {
+    saveCausalLm(this.#parts.model, folder, { files: this.#parts.files, isMerged: true });
+  }
+
+  async saveState(folder: string): Promise<void> {
+    const { optimizer, trainable, trainer } = this.#parts;
+    mkdirSync(folder, { recursive: true });
+    saveOptimizer(optimizer, trainable, join(folder, "policy"));
+    writeFileSync(join(folder, "trainer.json"), `${JSON.stringify(trainer.state)}\n`);
+  }
+
+  async loadState(folder: string): Promise<void> {
+    const { optimizer, trainable, trainer } = this.#parts;
+    loadOptimizer(optimizer, trainable, join(folder, "policy"));
+    trainer.restore(JSON.parse(readFileSync(join(folder, "trainer.json"), "utf8")) as ExampleTrainerState);
+  }
+
+  async close(): Promise<void> {
+    this.#parts.model.dispose();
+    this.#parts.objective.extension?.dispose();
+    this.#parts.optimizer.dispose();
+  }
+}

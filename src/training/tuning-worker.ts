@@ -1,0 +1,12 @@
+/** The thread of training on examples: a TuningHost that answers its owner, one call at a time. */
+import { setNumThreads } from "../torch/memory.ts";
+import { hostInThread } from "../workers/host-in-thread.ts";
+import { inTurn } from "../workers/in-turn.ts";
+import { TuningHost, type TuningSource } from "./tuning-host.ts";
+
+async function openTuning(source: TuningSource): Promise<TuningHost> {
+  if (source.numThreads !== undefined) setNumThreads(source.numThreads);
+  return inTurn(await TuningHost.create(source));
+}
+
+await hostInThread(openTuning);

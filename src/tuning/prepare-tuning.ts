@@ -1,0 +1,141 @@
+/**
+ * From a run file to a tuning run that may start: the config is settled, every row read and turned into tokens, the plan made.
+ *
+ * Nothing is written. What cannot work is refused with one error.
+ */
+
+import { ChatFormat } from "../chat/conversation.ts";
+import { byteTokenizerFiles } from "../chat/tokenizer/byte-tokenizer.ts";
+import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
+import { createTokenizer, type Tokenizer } from "../chat/tokenizer/tokenizer.ts";
+import { splitByHash } from "../data/split-by-hash.ts";
+import { parseOptions } from "../errors/parse-options.ts";
+import { expectSecrets } from "../errors/redact.ts";
+import { RerollError } from "../errors/reroll-error.ts";
+import type { CausalLmConfig } from "../models/causal-lm/config.ts";
+import { parseOverride } from "../run/apply-overrides.ts";
+import { modelShape, readShape } from "../run/check-files.ts";
+import { checkModel } from "../run/check-run.ts";
+import { expectSameVocabulary } from "../run/check-vocabulary.ts";
+import type { RawRun } from "../run/load-run-file.ts";
+import { joinRun, type Origins, overridesOf, type RunEnvironment } from "../run/resolve-run.ts";
+import { buildExamples, type ExampleSet } from "./examples/build-examples.ts";
+import { readerOf } from "./examples/table.ts";
+import { planTuning } from "./plan-tuning.ts";
+import { type TuningConfig, tuningConfig } from "./tuning-config.ts";
+import { loadRows, type TuningData } from "./tuning-data.ts";
+
+/** A run with every key settled, and where each value comes from. */
+export interface ResolvedTuning {
+  readonly config: TuningConfig;
+  readonly origins: Origins;
+}
+
+/** A run that is checked and may start. */
+export interface PreparedTuning extends ResolvedTuning {
+  readonly data: TuningSets;
+  readonly numSteps: number;
+  /** Lines for a person, with one fact each. */
+  readonly lines: readonly string[];
+}
+
+export interface TuningSets {
+  readonly train: ExampleSet;
+  /** null for a run without validation. */
+  readonly validation: ExampleSet | null;
+}
+
+/** Whether a run file describes a run on given data. */
+export function isTuningRun({ kind }: RawRun): boolean {
+  return kind === "tuning";
+}
+
+/** Settles a run file. */
+export function resolveTuning(file: RawRun, sets: readonly string[], environment: RunEnvironment): ResolvedTuning {
+  const { written, origins } = joinRun(tuningConfig, file, sets.map(parseOverride), overridesOf(environment));
+  return { config: parseOptions(tuningConfig, written, ""), origins };
+}
+
+/** Settles and checks a run, and reads its data. */
+export async function prepareTuning(
+  file: RawRun,
+  sets: readonly string[] = [],
+  environment: RunEnvironment = process.env,
+): Promise<PreparedTuning> {
+  const resolved = resolveTuning(file, sets, environment);
+  const { config } = resolved;
+  checkModel(config);
+  checkTuning(config);
+  expectSecrets(config);
+  const shape = modelShape(config.model);
+  if (config.reference !== null) readShape(config.reference, "reference");
+  const tokenizer = await tokenizerOf(config);
+  const teacher = await checkTeacher(config, tokenizer);
+  const data = await readSets(config, tokenizer);
+  expectFits(config, data);
+  return { ...resolved, data, ...planTuning(config, data, shape, teacher) };
+}
+
+function checkTuning({ validation, training, contextLength }: TuningConfig): void {
+  const problem =
+    validation !== null && validation.patience !== null && validation.every === 0
+      ? `validation.patience is ${validation.patience} and validation.every is 0, so there is no validation to be patient about. Set validation.every.`
+      : training.maxTokensPerMicrobatch < contextLength
+        ? `training.maxTokensPerMicrobatch must hold a whole sequence: got ${training.maxTokensPerMicrobatch}, and contextLength is ${contextLength}. Raise it, or lower contextLength.`
+        : null;
+  if (problem !== null) throw new RerollError("CONTRADICTORY_OPTIONS", problem);
+}
+
+/** The tokenizer that prepareModel gives a preset, or that of the model. */
+async function tokenizerOf({ model }: TuningConfig): Promise<Tokenizer> {
+  return model.path === null ? createTokenizer(byteTokenizerFiles(), "model.preset") : loadTokenizer(model.path);
+}
+
+/** The shape of the teacher of a distillation, which must speak the model's tokens; null for other objectives. */
+async function checkTeacher({ objective }: TuningConfig, tokenizer: Tokenizer): Promise<CausalLmConfig | null> {
+  if (objective.type !== "distillation") return null;
+  const shape = readShape(objective.teacher, "objective.teacher");
+  expectSameVocabulary("objective.teacher", await loadTokenizer(objective.teacher), tokenizer);
+  return shape;
+}
+
+async function readSets(config: TuningConfig, tokenizer: Tokenizer): Promise<TuningSets> {
+  const { data, validation } = config;
+  const format = new ChatFormat(tokenizer);
+  const reader = readerOf(config.objective);
+  const { contextLength, tooLong } = config;
+  const build = (rows: Awaited<ReturnType<typeof loadRows>>, { fields, skipInvalid }: TuningData, key: string) =>
+    buildExamples(rows, { reader, format, fields, skipInvalid, contextLength, tooLong, key });
+  const rows = await loadRows(data, "data");
+  if (validation === null) return { train: await build(rows, data, "data"), validation: null };
+  if (validation.data !== null) {
+    const held = await loadRows(validation.data, "validation.data");
+    return {
+      train: await build(rows, data, "data"),
+      validation: await build(held, validation.data, "validation.data"),
+    };
+  }
+  const split = splitByHash(rows, validation.share, ({ row }) => JSON.stringify(row));
+  const [side, empty] = split.train.length === 0 ? ["training", true] : ["validation", split.validation.length === 0];
+  if (empty) {
+    throw new RerollError(
+      "DATA_EMPTY",
+      `validation.share is ${validation.share}, and of the ${rows.length} rows of data none falls to ${side}. Change the share, or set validation.data.`,
+    );
+  }
+  return {
+    train: await build(split.train, data, "data"),
+    validation: await build(split.validation, data, "the held-out share of data"),
+  };
+}
+
+/** The sequences of an example go through the model together. */
+function expectFits({ training }: TuningConfig, { train, validation }: TuningSets): void {
+  const longest = Math.max(train.longest, validation?.longest ?? 0);
+  const { maxTokensPerMicrobatch } = training;
+  if (longest <= maxTokensPerMicrobatch) return;
+  throw new RerollError(
+    "CONTRADICTORY_OPTIONS",
+    `training.maxTokensPerMicrobatch must hold all sequences of a row: got ${maxTokensPerMicrobatch}, and the longest row has ${longest} tokens. Raise it to ${longest}, or lower contextLength.`,
+  );
+}
