@@ -6,8 +6,8 @@
 import type { EnvFactory, EnvStep, Opening, Reply, TextEnv } from "../src/envs/text-env.ts";
 import { Random } from "../src/random/random.ts";
 
-const NUM_KEYS = 8;
-const words = Array.from({ length: 16 }, (_, i) => `w${i}`);
+const NUM_KEYS = 24;
+const words = Array.from({ length: 32 }, (_, i) => `w${i}`);
 const keys = Array.from({ length: NUM_KEYS }, (_, i) => `k${i}`);
 /** The code words, drawn once and for all. */
 const codes = new Random(11).shuffled([...words]).slice(0, NUM_KEYS);

@@ -55,7 +55,7 @@ async function train(env: EnvFactory, changes: Record<string, unknown>): Promise
   let episodes = 0;
   const log = (_step: number, kind: string, metrics: Metrics) => {
     if (kind === "train") episodes += metrics["rollout/trajectories"]! + (metrics["reflection/tries"] ?? 0);
-    if (kind === "validation") curve.push({ episodes, success: metrics["env/success"]! });
+    if (kind === "validation") curve.push({ episodes, success: metrics["validation/env/success"]! });
   };
   const { modelFolder } = await trainRun(config, {
     folder: join(root, `run-${numRuns++}`),
@@ -68,8 +68,8 @@ async function train(env: EnvFactory, changes: Record<string, unknown>): Promise
 }
 
 /** Supervised updates on the replies of the oracle, and no reinforcement learning. */
-function imitate(env: EnvFactory, seed: number, steps: number, turnsPerStep = 64): Promise<Trained> {
-  const warmStart = { type: "play", agent: "oracle", steps, turnsPerStep, optimizer: { lr: 3e-3 } };
+function imitate(env: EnvFactory, seed: number, steps: number): Promise<Trained> {
+  const warmStart = { type: "play", agent: "oracle", steps, turnsPerStep: 64, optimizer: { lr: 3e-3 } };
   return train(env, { seed, warmStart, loop: { type: "sync", steps: 0 } });
 }
 
@@ -83,7 +83,7 @@ async function distill(seed: number) {
   const env = sums({ numDigits: 1 });
   const teacher = await imitate(env, 100 + seed, 150);
   const start = await imitate(env, seed, 20);
-  const loop = { type: "sync", steps: 30 };
+  const loop = { type: "sync", steps: 24 };
   const from = { seed, model: { path: start.folder }, loop };
   const rewarded = await train(env, { ...from, algorithm: { type: "grpo" } });
   const teachers = { default: { type: "folder", path: teacher.folder } };
@@ -98,7 +98,7 @@ async function distill(seed: number) {
 }
 
 async function distillContext(seed: number) {
-  const start = await imitate(codeWords("lessons"), seed, 200, 128);
+  const start = await imitate(codeWords("lessons"), seed, 60);
   const from = { seed, model: { path: start.folder } };
   const measured = { ...from, loop: { type: "sync", steps: 0 } };
   const hinted = first(await train(codeWords("hinted"), measured));
@@ -110,9 +110,9 @@ async function distillContext(seed: number) {
 }
 
 async function reflect(seed: number) {
-  const start = await imitate(codeWords("lessons"), seed, 200, 128);
+  const start = await imitate(codeWords("lessons"), seed, 60);
   const rollout = { groupsPerStep: 16, groupSize: 4, maxInFlight: 128, contextLength: 64, sampling: { maxTokens: 1 } };
-  const from = { seed, model: { path: start.folder }, rollout, loop: { type: "sync", steps: 40 } };
+  const from = { seed, model: { path: start.folder }, rollout, loop: { type: "sync", steps: 30 } };
   const alone = await train(codeWords("plain"), from);
   const reflection = { prompt: "answer {truth}", context: "hint {reflection}", maxTokens: 1 };
   const reflecting = await train(codeWords("plain"), { ...from, reflection });
@@ -168,7 +168,7 @@ try {
         ...[before, hinted, after, kept].map(percent),
       ]),
     );
-    writeResult("context-distillation", { task: "8 code words of 16, one answer in the context", seeds });
+    writeResult("context-distillation", { task: "24 code words of 32, one answer in the context", seeds });
   }
   if (isWanted("reflection")) {
     const seeds = await perSeed(reflect);
@@ -180,7 +180,7 @@ try {
         ...[without, reflecting].flatMap((arm) => [percent(arm.end), count(arm.episodesToHalf)]),
       ]),
     );
-    writeResult("reflection", { task: "8 code words of 16, the answer shown after a failed try", seeds });
+    writeResult("reflection", { task: "24 code words of 32, the answer shown after a failed try", seeds });
   }
 } finally {
   rmSync(root, { recursive: true, force: true });
