@@ -82,7 +82,7 @@ const until = ({ curve }: Trained, bar: number): number | null =>
 async function distill(seed: number) {
   const env = sums({ numDigits: 1 });
   const teacher = await imitate(env, 100 + seed, 150);
-  const start = await imitate(env, seed, 20);
+  const start = await imitate(env, seed, 6);
   const loop = { type: "sync", steps: 24 };
   const from = { seed, model: { path: start.folder }, loop };
   const rewarded = await train(env, { ...from, algorithm: { type: "grpo" } });
