@@ -81,9 +81,9 @@ const until = ({ curve }: Trained, bar: number): number | null =>
 
 async function distill(seed: number) {
   const env = sums({ numDigits: 1 });
-  const teacher = await imitate(env, 100 + seed, 150);
+  const teacher = await imitate(env, 100 + seed, 60);
   const start = await imitate(env, seed, 6);
-  const loop = { type: "sync", steps: 24 };
+  const loop = { type: "sync", steps: 16 };
   const from = { seed, model: { path: start.folder }, loop };
   const rewarded = await train(env, { ...from, algorithm: { type: "grpo" } });
   const teachers = { default: { type: "folder", path: teacher.folder } };
@@ -112,7 +112,7 @@ async function distillContext(seed: number) {
 async function reflect(seed: number) {
   const start = await imitate(codeWords("lessons"), seed, 60);
   const rollout = { groupsPerStep: 16, groupSize: 4, maxInFlight: 128, contextLength: 64, sampling: { maxTokens: 1 } };
-  const from = { seed, model: { path: start.folder }, rollout, loop: { type: "sync", steps: 30 } };
+  const from = { seed, model: { path: start.folder }, rollout, loop: { type: "sync", steps: 20 } };
   const alone = await train(codeWords("plain"), from);
   const reflection = { prompt: "answer {truth}", context: "hint {reflection}", maxTokens: 1 };
   const reflecting = await train(codeWords("plain"), { ...from, reflection });
