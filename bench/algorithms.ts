@@ -97,7 +97,7 @@ function leaf(values_BT: Tensor): Tensor {
   return copy_BT;
 }
 
-function makeBatch(): Required<TokenBatch> {
+function makeBatch(): Required<Omit<TokenBatch, "teaching">> {
   const { rows: B, tokensPerRow: T } = shape;
   const generator = new Generator(0);
   return keep(

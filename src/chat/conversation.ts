@@ -76,13 +76,21 @@ export class Conversation {
   readonly #format: ChatFormat;
   readonly #instructions: readonly ChatMessage[];
   readonly #tools: readonly ChatTool[] | undefined;
+  readonly #lead: string;
   readonly #replies = new Map<ChatMessage, readonly RecordedReply[]>();
   #messages: readonly ChatMessage[];
 
-  constructor(format: ChatFormat, instructions: readonly ChatMessage[], tools: readonly ChatTool[] | undefined) {
+  /** @param lead text that stands before the first message of every prompt, and is no part of the conversation */
+  constructor(
+    format: ChatFormat,
+    instructions: readonly ChatMessage[],
+    tools: readonly ChatTool[] | undefined,
+    lead = "",
+  ) {
     this.#format = format;
     this.#instructions = instructions;
     this.#tools = tools;
+    this.#lead = lead;
     this.#messages = instructions;
   }
 
@@ -95,11 +103,17 @@ export class Conversation {
    * Adds what the agent sees next, and gives the prompt for its answer. Rejects where the chat template does not take the messages.
    *
    * @param maxTokens a longer prompt may be cut off somewhere behind this
+   * @param context what the model is shown; default: as the format says
    */
-  async ask(messages: readonly ChatMessage[], maxTokens = Number.MAX_SAFE_INTEGER): Promise<Int32Array> {
+  async ask(
+    messages: readonly ChatMessage[],
+    maxTokens = Number.MAX_SAFE_INTEGER,
+    context: TurnContext = this.#format.context,
+  ): Promise<Int32Array> {
     this.#messages = [...this.#messages, ...messages];
-    const { context, tokenizer, encoder, chat } = this.#format;
-    const shown = context === "turn" ? [...this.#instructions, ...messages] : this.#messages;
+    const { tokenizer, encoder, chat } = this.#format;
+    const said = context === "turn" ? [...this.#instructions, ...messages] : this.#messages;
+    const shown = this.#lead === "" ? said : ledBy(this.#lead, said);
     const options = { addGenerationPrompt: true, ...(this.#tools && { tools: this.#tools }), ...chat };
     const replies = { find: (_: unknown, message: ChatMessage) => this.#replies.get(message) ?? [] };
     const make = async () => {
@@ -124,4 +138,13 @@ export class Conversation {
     this.#replies.set(message, [recorded]);
     this.#messages = [...this.#messages, message];
   }
+}
+
+/** The same messages with a text before the first of them: a message of its own is more than many templates take. */
+function ledBy(lead: string, [first, ...others]: readonly ChatMessage[]): readonly ChatMessage[] {
+  if (first === undefined) return [{ role: "user", content: lead }];
+  const { content } = first;
+  const isText = typeof content === "string" || content === null || content === undefined;
+  const led = isText ? [lead, content ?? ""].filter(Boolean).join("\n\n") : [{ type: "text", text: lead }, ...content];
+  return [{ ...first, content: led }, ...others];
 }

@@ -143,6 +143,7 @@ const areas = {
     TOKENIZER_MISSING: "Files of a tokenizer are missing.",
     TOKENIZER_BROKEN: "The files of a tokenizer contradict each other.",
     TOKENIZER_UNSUPPORTED: "A tokenizer uses a step that is not supported.",
+    VOCABULARY_MISMATCH: "A teacher, reference or critic has another vocabulary than the model whose tokens it reads.",
     CHAT_TEMPLATE_MISSING: "The tokenizer has no chat template, or none of this name.",
     CHAT_TEMPLATE_BROKEN: "A chat template is not valid, or fails on these messages.",
     CHAT_REFUSED: "A chat template refuses these messages.",

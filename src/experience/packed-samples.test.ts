@@ -27,6 +27,14 @@ const someSample: fc.Arbitrary<TokenSample> = fc
         turn: fc.nat(9),
         stateKey: fc.string({ unit: "binary" }),
         isTruncated: fc.boolean(),
+        teacher: fc.record(
+          {
+            name: fc.string(),
+            promptIds: fc.array(fc.nat(200_000)).map((ids) => Int32Array.from(ids)),
+            logprobs: fc.constant(Float32Array.from(tokens, ([, , logprob]) => logprob)),
+          },
+          { requiredKeys: ["name"] },
+        ),
       },
       { requiredKeys: [...ALWAYS] },
     ),

@@ -10,32 +10,55 @@ import type { TokenSample } from "../flow/token-sample.ts";
 
 /** Packs the rows of a group. `weight` is not kept: it belongs to one batch. */
 export function packSamples(samples: readonly TokenSample[]): JsonValue {
-  const arrays = samples.flatMap(({ tokenIds, samplerLogprobs, versions, rewards, lossMask, onOldCache }) => [
-    ...[tokenIds, samplerLogprobs, versions, rewards, lossMask],
-    ...(onOldCache === undefined ? [] : [onOldCache]),
-  ]);
+  const arrays = samples.flatMap(({ tokenIds, samplerLogprobs, versions, rewards, lossMask, onOldCache, teacher }) =>
+    [tokenIds, samplerLogprobs, versions, rewards, lossMask, onOldCache, teacher?.promptIds, teacher?.logprobs].filter(
+      (array) => array !== undefined,
+    ),
+  );
   const bytes = Buffer.concat(
     arrays.map(({ buffer, byteOffset, byteLength }) => new Uint8Array(buffer, byteOffset, byteLength)),
   );
   return {
-    samples: samples.map(
-      ({ tokenIds, group, trajectory, turn, stateKey, isTruncated, domain, greedyReward, onOldCache }) => ({
-        numTokens: tokenIds.length,
-        ...(onOldCache !== undefined && { hasOldCache: true }),
-        ...{ group, trajectory, turn, stateKey, isTruncated },
-        ...(domain !== undefined && { domain }),
-        ...(greedyReward !== undefined && { greedyReward }),
+    samples: samples.map(({ tokenIds, onOldCache, teacher, ...sample }) => ({
+      numTokens: tokenIds.length,
+      ...factsOf(sample),
+      ...(onOldCache !== undefined && { hasOldCache: true }),
+      ...(teacher !== undefined && {
+        teacher: {
+          name: teacher.name,
+          numPromptTokens: teacher.promptIds?.length ?? null,
+          hasLogprobs: teacher.logprobs !== undefined,
+        },
       }),
-    ),
+    })),
     arrays: deflateRawSync(bytes, { level: 1 }).toString("base64"),
   };
 }
 
+/** What is kept of a row beside its arrays. */
+type SampleFacts = Pick<
+  TokenSample,
+  "group" | "trajectory" | "turn" | "stateKey" | "isTruncated" | "domain" | "greedyReward"
+>;
+
+function factsOf({ group, trajectory, turn, stateKey, isTruncated, domain, greedyReward }: SampleFacts): SampleFacts {
+  return {
+    ...{ group, trajectory, turn, stateKey, isTruncated },
+    ...(domain !== undefined && { domain }),
+    ...(greedyReward !== undefined && { greedyReward }),
+  };
+}
+
 interface PackedSamples {
-  readonly samples: readonly (Pick<
-    TokenSample,
-    "group" | "trajectory" | "turn" | "stateKey" | "isTruncated" | "domain" | "greedyReward"
-  > & { readonly numTokens: number; readonly hasOldCache?: boolean })[];
+  readonly samples: readonly (SampleFacts & {
+    readonly numTokens: number;
+    readonly hasOldCache?: boolean;
+    readonly teacher?: {
+      readonly name: string;
+      readonly numPromptTokens: number | null;
+      readonly hasLogprobs: boolean;
+    };
+  })[];
   readonly arrays: string;
 }
 
@@ -48,7 +71,7 @@ export function unpackSamples(packed: JsonValue): readonly TokenSample[] {
     offset += byteLength;
     return bytes.slice(offset - byteLength, offset).buffer;
   };
-  return samples.map(({ numTokens, hasOldCache = false, ...facts }) => ({
+  return samples.map(({ numTokens, hasOldCache = false, teacher, ...facts }) => ({
     tokenIds: new Int32Array(take(4 * numTokens)),
     samplerLogprobs: new Float32Array(take(4 * numTokens)),
     versions: new Int32Array(take(4 * numTokens)),
@@ -56,5 +79,12 @@ export function unpackSamples(packed: JsonValue): readonly TokenSample[] {
     lossMask: new Uint8Array(take(numTokens)),
     ...(hasOldCache && { onOldCache: new Uint8Array(take(numTokens)) }),
     ...facts,
+    ...(teacher !== undefined && {
+      teacher: {
+        name: teacher.name,
+        ...(teacher.numPromptTokens !== null && { promptIds: new Int32Array(take(4 * teacher.numPromptTokens)) }),
+        ...(teacher.hasLogprobs && { logprobs: new Float32Array(take(4 * numTokens)) }),
+      },
+    }),
   }));
 }

@@ -131,3 +131,42 @@ test("samples that are too long are left out and counted, and so is everything e
     "experience/loss_tokens": 2,
   });
 });
+
+describe("rows with a teacher", () => {
+  const teacherOf = () => "wise";
+  /** The conversation as a teacher reads it whose context is 1, 2. */
+  const led: TrajectoryFacts = {
+    turns: [
+      { ...conversation.turns[0]!, twinIds: [1, 2, 10, 11] },
+      { ...conversation.turns[1]!, twinIds: [1, 2, 10, 11, 20, 21, 30] },
+    ],
+  };
+
+  test("the teacher reads its own prompt, and then the very tokens of the row", () => {
+    const [sample] = samplesOf([led], { teacherOf });
+    expect([...sample!.tokenIds]).toEqual([10, 11, 20, 21, 30, 40]);
+    expect(sample!.teacher).toEqual({ name: "wise", promptIds: Int32Array.of(1, 2, 10, 11) });
+    expect(samplesOf([conversation], { teacherOf })[0]!.teacher).toEqual({ name: "wise" });
+    expect(samplesOf([led])[0]).not.toHaveProperty("teacher");
+  });
+
+  test.each([
+    ["a template that tells the reply otherwise in the context", [1, 2, 10, 11, 20, 99, 30], {}],
+    ["a context that does not fit a forward pass", [1, 2, 10, 11, 20, 21, 30], { maxTokens: 7 }],
+  ])("%s leaves the row without a teacher, and counts it", (_, twinIds, options) => {
+    const changed = { turns: [led.turns[0]!, { ...led.turns[1]!, twinIds }] };
+    const { samples, metrics } = buildSamples([groupOf("g", [changed])], { teacherOf, ...options });
+    expect(samples).toHaveLength(1);
+    expect(samples[0]).not.toHaveProperty("teacher");
+    expect(metrics["distillation/untaught_rows"]).toBe(1);
+  });
+
+  test("what a server said of each turn is put at its tokens", () => {
+    const group = groupOf("g", [conversation]);
+    const [trajectory] = group.trajectories;
+    const told = [Float32Array.of(-1, -2), Float32Array.of(-3)];
+    const turns = trajectory!.turns.map((turn, i) => ({ ...turn, teacherLogprobs: told[i]! }));
+    const [sample] = buildSamples([{ ...group, trajectories: [{ ...trajectory!, turns }] }], { teacherOf }).samples;
+    expect([...sample!.teacher!.logprobs!]).toEqual([0, 0, -1, -2, 0, -3]);
+  });
+});

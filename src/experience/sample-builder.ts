@@ -8,12 +8,14 @@
 import { joinIds } from "../flow/join-arrays.ts";
 import type { Metrics } from "../flow/metrics.ts";
 import { checkPrefix } from "../flow/prefix-check.ts";
-import type { TokenSample } from "../flow/token-sample.ts";
+import type { RowTeacher, TokenSample } from "../flow/token-sample.ts";
 import type { Trajectory, TrajectoryGroup, Turn } from "../flow/trajectory.ts";
 
 export interface BuildOptions {
   /** Rows that are longer would not fit a forward pass: they are left out and counted. Default: none are. */
   readonly maxTokens?: number;
+  /** The teacher of a domain's rows; null for none. Default: none has one. */
+  readonly teacherOf?: (domain: string) => string | null;
 }
 
 interface BuiltSamples {
@@ -22,12 +24,14 @@ interface BuiltSamples {
 }
 
 export function buildSamples(groups: readonly TrajectoryGroup[], options: BuildOptions = {}): BuiltSamples {
-  const { maxTokens = Infinity } = options;
+  const { maxTokens = Infinity, teacherOf = () => null } = options;
   const samples: TokenSample[] = [];
   let numTrajectories = 0;
   let numForks = 0;
   let numTooLong = 0;
+  let numUntaught = 0;
   groups.forEach((group, index) => {
+    const name = teacherOf(group.prompt.domain);
     for (const trajectory of group.trajectories) {
       if (trajectory.end.kind === "failed" || trajectory.end.kind === "aborted") continue;
       const runs = splitTurns(trajectory.turns);
@@ -38,7 +42,12 @@ export function buildSamples(groups: readonly TrajectoryGroup[], options: BuildO
       const { domain } = group.prompt;
       const greedy = group.greedy && { greedyReward: group.greedy.reward.total };
       const place = { group: index, trajectory: numTrajectories++, domain, ...greedy };
-      for (const run of fitting) samples.push(joinTurns(run, rewardOf, trajectory, place));
+      for (const run of fitting) {
+        const row = joinTurns(run, rewardOf, trajectory, place);
+        const teacher = name === null ? null : teacherOfRow(name, run, row, maxTokens);
+        if (name !== null && teacher === null) numUntaught++;
+        samples.push(teacher === null ? row : { ...row, teacher });
+      }
     }
   });
   return {
@@ -49,6 +58,7 @@ export function buildSamples(groups: readonly TrajectoryGroup[], options: BuildO
       "experience/too_long": numTooLong,
       "experience/tokens": samples.reduce((sum, { tokenIds }) => sum + tokenIds.length, 0),
       "experience/loss_tokens": samples.reduce((sum, { lossMask }) => sum + count(lossMask), 0),
+      ...(options.teacherOf !== undefined && { "distillation/untaught_rows": numUntaught }),
     },
   };
 }
@@ -57,7 +67,7 @@ export function buildSamples(groups: readonly TrajectoryGroup[], options: BuildO
  * Runs of turns that continue each other's tokens. Turns without a single sampled token are left out: there is nothing
  * to train on.
  */
-function splitTurns(turns: readonly Turn[]): readonly (readonly Turn[])[] {
+export function splitTurns(turns: readonly Turn[]): readonly (readonly Turn[])[] {
   const runs: Turn[][] = [];
   for (const turn of turns) {
     if (turn.reply.tokenIds.length === 0) continue;
@@ -70,6 +80,34 @@ function splitTurns(turns: readonly Turn[]): readonly (readonly Turn[])[] {
 
 function extendsTokens({ promptIds, reply }: Turn, next: Turn): boolean {
   return checkPrefix(joinIds([promptIds, reply.tokenIds]), next.promptIds).kind === "extends";
+}
+
+/**
+ * What the teacher of a row reads. Null where the template makes other tokens of what follows the context, or where there are too many
+ * for a forward pass: then nobody measures the row.
+ */
+function teacherOfRow(name: string, run: readonly Turn[], row: TokenSample, maxTokens: number): RowTeacher | null {
+  const logprobs = run.some((turn) => turn.teacherLogprobs !== undefined)
+    ? new Float32Array(row.tokenIds.length)
+    : null;
+  for (const { promptIds, teacherLogprobs } of run) {
+    if (teacherLogprobs !== undefined) logprobs?.set(teacherLogprobs, promptIds.length);
+  }
+  const twin = run.at(-1)!.twinPromptIds === undefined ? null : twinPrompt(run, maxTokens);
+  if (run.at(-1)!.twinPromptIds !== undefined && twin === null) return null;
+  return { name, ...(twin !== null && { promptIds: twin }), ...(logprobs !== null && { logprobs }) };
+}
+
+/** The twin's tokens before the first reply of a run, if those behind it are the same in both and the whole fits; else null. */
+export function twinPrompt(run: readonly Turn[], maxTokens: number): Int32Array | null {
+  const [first, last] = [run[0]!, run.at(-1)!];
+  const [start, twin] = [first.promptIds, last.twinPromptIds];
+  const promptIds = first.twinPromptIds;
+  if (promptIds === undefined || twin === undefined) return null;
+  if (twin.length + last.reply.tokenIds.length > maxTokens) return null;
+  const rest = last.promptIds.subarray(start.length);
+  const isSame = twin.length === promptIds.length + rest.length && promptIds.every((id, i) => id === twin[i]);
+  return isSame && rest.every((id, i) => id === twin[promptIds.length + i]) ? promptIds : null;
 }
 
 function lengthOf(run: readonly Turn[]): number {

@@ -130,6 +130,29 @@ const table: Readonly<Record<string, Row>> = {
   ],
   "score/reference_kl": ["nat", "lower", "KL to the reference per token, as charged to the reward."],
 
+  "distillation/reverse_kl": [
+    "nat",
+    "lower",
+    "KL(policy || teacher) per token: over whole distributions, or estimated from the sampled tokens.",
+  ],
+  "distillation/forward_kl": ["nat", "lower", "KL(teacher || policy) per token, over whole distributions."],
+  "distillation/jsd": ["nat", "lower", "Jensen-Shannon divergence of policy and teacher per token."],
+  "distillation/untaught_rows": [
+    "count",
+    "lower",
+    "Rows whose teacher did not measure them: with its context they are too long, or the template changes their tokens.",
+  ],
+
+  "reflection/tries": ["count", "neither", "Failed trajectories that were tried again after a reflection."],
+  "reflection/success_share": ["share", "higher", "Second tries that succeeded."],
+  "reflection/reward": ["reward", "higher", "Mean total reward of second tries."],
+  "reflection/lessons": ["count", "neither", "Rows of second tries that are learned without the reflection."],
+  "reflection/divergence": [
+    "nat",
+    "lower",
+    "Divergence per token between the policy with the reflection and without it, at second tries that succeeded.",
+  ],
+
   "policy/entropy": ["nat", "neither", "Entropy of the policy per token. Near 0, it has stopped exploring."],
   "policy/entropy_nonfinite_fraction": ["share", "lower", "Tokens left out of the entropy: NaN or infinite."],
   "policy/clip_fraction": ["share", "neither", "Tokens whose ratio was clipped, and so have no gradient."],

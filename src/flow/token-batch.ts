@@ -48,6 +48,28 @@ export interface TokenBatch {
   /** The weight of each row in every term of the loss: the importance weight of a replay. Default 1. */
   readonly rowWeights_B?: Tensor;
   readonly versions?: SampledVersions;
+  /** What the teachers of a run with distillation say. */
+  readonly teaching?: Teaching;
+}
+
+/** How a batch learns from teachers. */
+export interface Teaching {
+  /** Log-probs to make advantages of; NaN where nobody measured the token. null: the loss compares whole distributions instead. */
+  readonly teacherLogprobs: TeacherLogprobs | null;
+  /** The weight of log teacher / policy beside the advantages of rewards. */
+  readonly coefficient: number;
+  /** Whether rewards count too. */
+  readonly keepsRewards: boolean;
+}
+
+/**
+ * Log-probs of the sampled tokens under a teacher: other weights, or the same ones in another context.
+ *
+ * On purpose no tensor: importance weights and ratios are taken between policies that read the same tokens, and nothing that takes
+ * them accepts this.
+ */
+export interface TeacherLogprobs {
+  readonly ofTeacher_BT: Tensor;
 }
 
 /** Which weights sampled the tokens. */
@@ -107,18 +129,20 @@ export interface Microbatch {
   readonly entropies_BT?: Tensor;
   /** The critic's predictions; for recipes with a critic. */
   readonly values_BT?: Tensor;
+  /** The divergence from the teachers at each token, 0 where there is none, and its weight in the loss. */
+  readonly distillation?: { readonly divergence_BT: Tensor; readonly coefficient: number };
 }
 
 /** A part's share of the loss of its batch. The shares of all parts add up to it. */
 export interface RecipeLoss {
   readonly loss: Tensor;
-  /** The summands of `loss`, without gradient: policy, kl, entropy, value. */
+  /** The summands of `loss`, without gradient. */
   readonly terms: Readonly<Partial<Record<LossTerm, Tensor>>>;
   /** Sums and counts; `addMetrics` joins those of several parts. */
   readonly metrics: LossMetrics;
 }
 
-export type LossTerm = "policy" | "kl" | "entropy" | "value";
+export type LossTerm = "policy" | "kl" | "entropy" | "value" | "distillation";
 
 /** These rows of a scored batch, in this order. */
 export function selectRows(scored: ScoredRows, rows: readonly number[]): ScoredRows {

@@ -32,11 +32,39 @@ export interface TokenSample {
   readonly domain?: string;
   /** The reward of the greedy trajectory of the group, where the recipe asked for one. */
   readonly greedyReward?: number;
+  /** Who measures the row in a run with distillation. Absent: nobody does. */
+  readonly teacher?: RowTeacher;
+}
+
+/** The teacher of a row, and what it reads. */
+export interface RowTeacher {
+  /** Its name in the run. */
+  readonly name: string;
+  /** What it reads in place of the tokens before the first loss token. Absent: the same. The tokens from there on are the row's own. */
+  readonly promptIds?: Int32Array;
+  /** Log-probs that a server gave, with one entry per token of the row. Absent: the trainer measures them. */
+  readonly logprobs?: Float32Array;
+}
+
+/**
+ * A reply that is learned by the distillation loss alone: it was drawn in a context that the policy is to do without.
+ *
+ * It has no sampler log-probs. Those it was drawn with are of another context, and no ratio may be taken with them.
+ */
+export interface Lesson {
+  /** The tokens as the policy reads them, without the context. */
+  readonly tokenIds: Int32Array;
+  /** 1 at the tokens of the reply. The first token is never one of them. */
+  readonly lossMask: Uint8Array;
+  /** What the teacher reads in place of the tokens before the first loss token. */
+  readonly teacherPromptIds: Int32Array;
 }
 
 /** The rows of one training step. */
 export interface SampleBatch {
   readonly samples: readonly TokenSample[];
+  /** Replies to learn beside them: second tries that succeeded. Baselines and corrections never see them. */
+  readonly lessons?: readonly Lesson[];
   /** The version being trained, published or not: staleness is the difference between it and a token's own version. */
   readonly version: number;
 }

@@ -37,12 +37,29 @@ export interface Trajectory {
   /** Numbers from the environment and the rewards, such as `success`, to be averaged over trajectories. */
   readonly metrics: Readonly<Record<string, number>>;
   readonly timings: TrajectoryTimings;
+  /** What came of trying again, in a run with reflection. Its reward is no part of the group. */
+  readonly secondTry?: SecondTry;
+}
+
+/** Another try at the same task, with what the model wrote about the first in its context. */
+export interface SecondTry extends Pick<Trajectory, "turns" | "end" | "reward"> {
+  /** What the model wrote about its first try. */
+  readonly reflection: string;
+  /** Whether it succeeded, and is learned without the reflection. */
+  readonly isLearned: boolean;
 }
 
 /** One reply of the model, and what came of it. */
 export interface Turn {
   /** The whole prompt as the engine got it. */
   readonly promptIds: Int32Array;
+  /**
+   * The same prompt as the other side of a distillation reads it: the teacher, with its context; or in a second try the policy, without
+   * the reflection. What the engine said of the reply holds for `promptIds` alone.
+   */
+  readonly twinPromptIds?: Int32Array;
+  /** Log-probs of the reply's tokens that a server gave as the teacher. */
+  readonly teacherLogprobs?: Float32Array;
   readonly reply: SampledTokens;
   readonly replyText: string;
   /** The messages that this turn answered, which are new since the last turn. */

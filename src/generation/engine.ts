@@ -8,6 +8,11 @@ export interface Engine {
   resume(): void;
   /** Ends every request: each resolves with its tokens so far and finish "aborted". */
   abortAll(): Promise<void>;
+  /**
+   * Log-probs of the tokens of a prompt under the model itself, at temperature 1; NaN for the first, which nothing comes before. Absent
+   * where an engine cannot say.
+   */
+  readonly scorePrompt?: (promptIds: Int32Array) => Promise<Float32Array>;
   status(): EngineStatus;
   close(): Promise<void>;
 }

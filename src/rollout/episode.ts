@@ -57,6 +57,8 @@ export interface EpisodeParts {
   /** Whether the environment of a prompt gives up by itself what takes too long; `limits.envMs` is then not looked at. */
   readonly keepsTime?: (prompt: Prompt) => boolean;
   readonly clock: Clock;
+  /** Context that a teacher of this prompt reads beside it; null for none. Every turn then keeps the teacher's prompt too. */
+  readonly teacherContext?: (prompt: Prompt) => string | null;
 }
 
 export interface EpisodeLimits {
@@ -85,7 +87,32 @@ export const defaultEpisodeLimits: EpisodeLimits = {
 
 /** Episodes of an environment, played by a model through `generate`. */
 export function createEpisodeRunner(parts: EpisodeParts): RunEpisode {
-  return (task, control) => new Episode(parts, task, control).run();
+  return async (task, control) => (await playTask(parts, task, control)).trajectory;
+}
+
+/** Plays one episode. Out: also its conversation, unless the environment never started. */
+export async function playTask(
+  parts: EpisodeParts,
+  task: EpisodeTask,
+  control: EpisodeControl,
+  view: EpisodeView = firstView(parts, task),
+): Promise<{ readonly trajectory: Trajectory; readonly conversation: Conversation | null }> {
+  const episode = new Episode(parts, task, control, view);
+  return { trajectory: await episode.run(), conversation: episode.conversation };
+}
+
+/** What the model is shown in an episode, beside the conversation. */
+interface EpisodeView {
+  /** Text before the first message. */
+  readonly lead: string;
+  /** Text before the first message of the twin of each prompt; null for no twins. */
+  readonly twinLead: string | null;
+  /** Word that the seeds of replies are derived by: a second try draws others. */
+  readonly draws: "turn" | "retry";
+}
+
+function firstView({ teacherContext }: EpisodeParts, { prompt }: EpisodeTask): EpisodeView {
+  return { lead: "", twinLead: teacherContext?.(prompt) ?? null, draws: "turn" };
 }
 
 const NO_REWARD: TrajectoryReward = { total: 0, score: 0, parts: {} };
@@ -94,6 +121,7 @@ class Episode {
   readonly #parts: EpisodeParts;
   readonly #task: EpisodeTask;
   readonly #control: EpisodeControl;
+  readonly #view: EpisodeView;
   readonly #startedMs: number;
   /** One signal for all that works for the episode: whatever is given up on ends it. */
   readonly #stop = new AbortController();
@@ -103,12 +131,19 @@ class Episode {
   #heldMs = 0;
   #rewardMs = 0;
   #reward = NO_REWARD;
+  #conversation: Conversation | null = null;
+  #twin: Conversation | null = null;
 
-  constructor(parts: EpisodeParts, task: EpisodeTask, control: EpisodeControl) {
+  constructor(parts: EpisodeParts, task: EpisodeTask, control: EpisodeControl, view: EpisodeView) {
     this.#parts = parts;
     this.#task = task;
     this.#control = control;
+    this.#view = view;
     this.#startedMs = parts.clock();
+  }
+
+  get conversation(): Conversation | null {
+    return this.#conversation;
   }
 
   async run(): Promise<Trajectory> {
@@ -174,7 +209,11 @@ class Episode {
     const started = await this.#attempt("environment", "start", (signal) => env.start(signal), expectOpening);
     if (started.kind !== "done") return started;
     const { instructions, tools, observation: first } = started.value;
-    const conversation = new Conversation(this.#parts.format, instructions, tools);
+    const { format } = this.#parts;
+    const { lead, twinLead } = this.#view;
+    const conversation = new Conversation(format, instructions, tools, lead);
+    this.#conversation = conversation;
+    if (twinLead !== null) this.#twin = new Conversation(format, instructions, tools, twinLead);
     let observation = first;
     for (let index = 0; ; index++) {
       const outcome = await this.#turn(env, conversation, observation, index);
@@ -194,11 +233,12 @@ class Episode {
     const { messages, stateKey } = observation;
     const startedMs = clock();
     if (startedMs - this.#startedMs - this.#heldMs > limits.episodeMs) return truncated("wall-clock");
-    const asked = await settled(this.#wait("environment", "messages"), () =>
-      conversation.ask(messages, limits.contextLength),
-    );
+    const asked = await settled(this.#wait("environment", "messages"), async () => ({
+      promptIds: await conversation.ask(messages, limits.contextLength),
+      twinPromptIds: await this.#twin?.ask(messages),
+    }));
     if (asked.kind !== "done") return { kind: "ended", end: asked };
-    const promptIds = asked.value;
+    const { promptIds, twinPromptIds } = asked.value;
     if (promptIds.length >= limits.contextLength) {
       // A conversation that has outgrown the context is cut there, and what was sampled counts. A prompt that never fit is none.
       return index > 0
@@ -212,11 +252,13 @@ class Episode {
     this.#heldMs += heldMs;
     const replyText = format.replyText(reply);
     conversation.answer({ promptIds, reply, replyText });
+    if (twinPromptIds !== undefined) this.#twin?.answer({ promptIds: twinPromptIds, reply, replyText });
     const addTurn = (outcome: Pick<Turn, "reward" | "metrics" | "envMs" | "nextStateKey">) =>
       this.#turns.push({
         ...{ promptIds, reply, replyText, messages, finish: finish.kind, generateMs },
         startedMs: startedMs - this.#startedMs,
         ...(stateKey !== undefined && { stateKey }),
+        ...(twinPromptIds !== undefined && { twinPromptIds }),
         ...outcome,
       });
     if (finish.kind === "aborted" || finish.kind === "failed") {
@@ -248,7 +290,12 @@ class Episode {
     const maxTokens = Math.min(sampling.maxTokens, limits.contextLength - promptIds.length);
     return generateTurn(generate, this.#control.gate, {
       promptIds,
-      sampling: { stopIds: format.tokenizer.stopIds, ...sampling, maxTokens, seed: deriveSeed(seed, "turn", index) },
+      sampling: {
+        stopIds: format.tokenizer.stopIds,
+        ...sampling,
+        maxTokens,
+        seed: deriveSeed(seed, this.#view.draws, index),
+      },
       ...(format.context === "conversation" && { sessionId: `${this.#parts.sessionPrefix ?? ""}${id}` }),
       wait: this.#wait("generation", "reply"),
       clock,

@@ -86,6 +86,7 @@ export function rolloutMetrics(groups: readonly TrajectoryGroup[], report: Rollo
   const replyTokens = delivered.map(({ turns: own }) => own.reduce((sum, turn) => sum + turn.reply.tokenIds.length, 0));
   const staleness = turns.map(({ reply }) => step - (reply.versions[0] ?? step));
   const numEnded = seen.length + report.failed.length;
+  const tries = delivered.flatMap(({ secondTry }) => secondTry ?? []);
   return {
     // Parts come first, so that one called "mean" does not hide the metric of that name.
     ...meansByName(
@@ -96,6 +97,11 @@ export function rolloutMetrics(groups: readonly TrajectoryGroup[], report: Rollo
       "env/",
       seen.map(({ metrics }) => metrics),
     ),
+    ...(tries.length > 0 && {
+      "reflection/tries": tries.length,
+      "reflection/success_share": mean(tries.map(({ isLearned }) => (isLearned ? 1 : 0))),
+      "reflection/reward": mean(tries.map(({ reward }) => reward.total)),
+    }),
     "rollout/groups": groups.length,
     "rollout/trajectories": delivered.length,
     ...(greedy.length > 0 && {

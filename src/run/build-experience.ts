@@ -1,5 +1,7 @@
 /** Builds from config the part between rollout and training. */
+
 import { firstReplayGroup, joinReplays, numReplays } from "../experience/join-replays.ts";
+import { buildLessons } from "../experience/lesson-builder.ts";
 import { type Replay, ReplayBuffer } from "../experience/replay-buffer.ts";
 import { weightsOf } from "../experience/replay-priority.ts";
 import { type BuildOptions, buildSamples } from "../experience/sample-builder.ts";
@@ -10,6 +12,7 @@ import type { SampleBatch, TokenSample } from "../flow/token-sample.ts";
 import type { ExperiencePart } from "../loops/loop-parts.ts";
 import { deriveSeed } from "../random/random.ts";
 import { oldestVersionOf } from "../rollout/oldest-version.ts";
+import { teacherNames } from "./open-teachers.ts";
 import type { RunConfig } from "./run-config.ts";
 
 /** Experience whose replay buffer can be saved. */
@@ -19,8 +22,16 @@ interface SavedExperience extends ExperiencePart {
 }
 
 export function buildExperience(config: RunConfig): SavedExperience {
-  const options: BuildOptions = { maxTokens: config.training.maxTokensPerMicrobatch };
-  if (config.replay !== null) return withReplay(config, config.replay, options);
+  const { distillation, reflection } = config;
+  const options: BuildOptions = {
+    maxTokens: config.training.maxTokensPerMicrobatch,
+    ...(distillation !== null && { teacherOf: teacherNames(distillation.teachers) }),
+  };
+  const built = config.replay === null ? withoutReplay(options) : withReplay(config, config.replay, options);
+  return reflection === null ? built : withLessons(built, options);
+}
+
+function withoutReplay(options: BuildOptions): SavedExperience {
   return {
     build: (episodes, version) => {
       const { samples, metrics } = buildSamples(splitPlayers(episodes), options);
@@ -28,6 +39,18 @@ export function buildExperience(config: RunConfig): SavedExperience {
     },
     position: () => null,
     restore: () => {},
+  };
+}
+
+/** Every batch also has the second tries of its fresh groups that succeeded. Lessons are not replayed. */
+function withLessons(experience: SavedExperience, options: BuildOptions): SavedExperience {
+  return {
+    ...experience,
+    build: (groups, version) => {
+      const { batch, metrics } = experience.build(groups, version);
+      const { lessons, metrics: learned } = buildLessons(groups, options);
+      return { batch: { ...batch, lessons }, metrics: { ...metrics, ...learned } };
+    },
   };
 }
 

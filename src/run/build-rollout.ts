@@ -19,10 +19,12 @@ import { buildRoute, type HostCustom, type RewardChoice } from "../rewards/catal
 import { runRewardInThread } from "../rewards/run-in-thread.ts";
 import { createScorer, type Scorer } from "../rewards/score-all.ts";
 import { type Admission, admitByStaleness, admitWanted } from "../rollout/admission.ts";
-import { createEpisodeRunner, type RunEpisode } from "../rollout/episode.ts";
+import { createEpisodeRunner, type EpisodeParts, type RunEpisode } from "../rollout/episode.ts";
 import { allFilters, dropEqualRewards, type GroupFilter, keepDifficulty } from "../rollout/group-filter.ts";
+import { createReflectingRunner } from "../rollout/reflection.ts";
 import { type DomainSource, RolloutScheduler, type SchedulerParts } from "../rollout/rollout-scheduler.ts";
 import { isModule } from "./load-run-file.ts";
+import type { RunTeachers } from "./open-teachers.ts";
 import type { RunConfig } from "./run-config.ts";
 import { envOfRunFile, type RunFilePlace, rewardOfRunFile, runFilePartsModule } from "./run-file-parts.ts";
 import { maxSampledStaleness } from "./staleness-bound.ts";
@@ -150,6 +152,8 @@ interface EpisodeRunnerParts {
   readonly clock: Clock;
   /** Start of the names of sessions at the engine. */
   readonly sessionPrefix: string;
+  /** Present for episodes that are trained on: they know their teachers, and are tried again where the run says so. */
+  readonly training?: { readonly teachers: RunTeachers | null };
 }
 
 export function buildEpisodes(
@@ -160,7 +164,8 @@ export function buildEpisodes(
 ): RunEpisode {
   const { context, contextLength, maxTurns, sampling, limits } = config.rollout;
   const { scorer } = world;
-  return createEpisodeRunner({
+  const teachers = parts.training?.teachers ?? null;
+  const episodeParts: EpisodeParts = {
     generate: parts.generate,
     makeEnv: world.makeEnv,
     keepsTime: world.keepsTime,
@@ -177,7 +182,11 @@ export function buildEpisodes(
     },
     sessionPrefix: parts.sessionPrefix,
     clock: parts.clock,
-  });
+    ...(teachers !== null && { teacherContext: teachers.contextOf }),
+  };
+  return parts.training === undefined || config.reflection === null
+    ? createEpisodeRunner(episodeParts)
+    : createReflectingRunner(episodeParts, config.reflection);
 }
 
 /** Sources by domain share. The parts of a mixture stay apart, so that shares hold for what is delivered. */

@@ -5,23 +5,29 @@ import type { DataOptions } from "../data/data-options.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { type CausalLmConfig, parseConfig } from "../models/causal-lm/config.ts";
 import { presetConfig } from "../models/causal-lm/presets.ts";
-import { expectSameVocabulary } from "./check-vocabulary.ts";
 import type { RunConfig } from "./run-config.ts";
 
 /** Bytes and a few special tokens: what a preset speaks where no environment names its words. */
 const PRESET_VOCABULARY = 272;
 
 /** Throws for the first file that is missing. Out: the shape of the model. */
-export function checkFiles({ model, data, validation, warmStart, reference, critic }: RunConfig): CausalLmConfig {
+export function checkFiles(config: RunConfig): CausalLmConfig {
+  const { model, data, validation, warmStart, reference, critic } = config;
   const shape = modelShape(model);
   if (reference !== null) readShape(reference, "reference");
   if (critic.path !== null) readShape(critic.path, "critic.path");
-  if (model.path !== null && reference !== null) expectSameVocabulary(model.path, reference, "reference");
-  if (model.path !== null && critic.path !== null) expectSameVocabulary(model.path, critic.path, "critic.path");
+  teacherShapes(config);
   if (data !== null) checkData(data, "data");
   if (validation?.data) checkData(validation.data, "validation.data");
   if (warmStart?.type === "data") checkData(warmStart.data, "warmStart.data");
   return shape;
+}
+
+/** The shapes of the teachers that the trainer loads from folders of their own. */
+export function teacherShapes({ distillation }: RunConfig): readonly CausalLmConfig[] {
+  return Object.entries(distillation?.teachers ?? {}).flatMap(([name, teacher]) =>
+    teacher.type === "folder" ? [readShape(teacher.path, `distillation.teachers.${name}.path`)] : [],
+  );
 }
 
 /** The shape of the model that a run starts from. */

@@ -9,6 +9,7 @@ import { buildEnv } from "../envs/catalog.ts";
 import { didYouMean } from "../errors/nearest-name.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { weightsOf } from "../experience/replay-priority.ts";
+import { checkDistillation, checkReflection } from "./check-distillation.ts";
 import { trainedPlayers } from "./player-options.ts";
 import type { RunConfig } from "./run-config.ts";
 import { MAX_UNCORRECTED, stalenessBounds } from "./staleness-bound.ts";
@@ -82,6 +83,8 @@ const CHECKS: readonly Check[] = [
       ? 'warmStart.type is "play", and envs is empty: there is nothing to play. Add an environment, or use { type: "data" }.'
       : null,
   checkRewards,
+  (config) => checkDistillation(config, config.data === null ? [] : domainsOf(config.data)),
+  checkReflection,
   ({ replay, algorithm }, { hasCritic }) =>
     replay !== null && weightsOf(replay.priority)["td-error"] > 0 && !hasCritic
       ? `replay.priority counts the td-error, and ${algorithm.type} has no critic that could be wrong. Set algorithm.type to "ppo", or replay.priority to "advantage".`
@@ -110,8 +113,11 @@ const CHECKS: readonly Check[] = [
     filter.meanReward !== null && filter.meanReward[0] > filter.meanReward[1]
       ? `rollout.filter.meanReward must be [low, high]: got ${JSON.stringify(filter.meanReward)}. Swap them.`
       : null,
-  ({ algorithm, rollout }) =>
-    rollout.groupSize === 1 && !WITHOUT_GROUPS.includes(algorithm.type) && algorithm.singleton !== "raw"
+  ({ algorithm, rollout, distillation }) =>
+    rollout.groupSize === 1 &&
+    distillation?.rewards !== false &&
+    !WITHOUT_GROUPS.includes(algorithm.type) &&
+    algorithm.singleton !== "raw"
       ? `algorithm.type ${JSON.stringify(algorithm.type)} compares the trajectories of a prompt, and rollout.groupSize is 1: every advantage would be 0. Set groupSize to 2 or more (8 is usual), or use reinforce or ppo.`
       : null,
   ({ algorithm, rollout }) =>
@@ -216,8 +222,8 @@ function checkSource(source: DataOptions, envs: RunConfig["envs"], path: string)
 }
 
 /** Rows of data are scored by a reward; only environments and agents have rewards of their own. */
-function checkRewards({ agent, data, envs, rewards }: RunConfig): string | null {
-  if (data === null || agent !== null) return null;
+function checkRewards({ agent, data, envs, rewards, distillation }: RunConfig): string | null {
+  if (data === null || agent !== null || distillation?.rewards === false) return null;
   const names = Object.keys(rewards);
   return first(domainsOf(data), (domain) => {
     const isFine =

@@ -1,27 +1,50 @@
-/** Whether two models read the same tokens: a reference and a critic are shown those that the policy wrote. */
-import { existsSync, readFileSync } from "node:fs";
+/** Whether a model can read the tokens of another one, as teachers, references and critics do: both must mean the same by every id. */
+import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
+import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
 import { RerollError } from "../errors/reroll-error.ts";
+import type { RunConfig } from "./run-config.ts";
 
-/** Throws where both folders have a tokenizer and their vocabularies differ. `key` names the second one in the run file. */
-export function expectSameVocabulary(policy: string, other: string, key: string): void {
-  const [own, others] = [policy, other].map(readVocabulary);
-  if (own === null || others === null || own === others) return;
-  throw new RerollError(
-    "CONTRADICTORY_OPTIONS",
-    `${key} names ${JSON.stringify(other)}, whose vocabulary is not that of ${JSON.stringify(policy)}: it would read the policy's tokens as others. ` +
-      "Take a model of the same family, or one that was trained from this one. Only a reward may have a vocabulary of its own.",
-    { key },
-  );
+/** Throws where the run's reference or critic has a vocabulary of its own. Teachers are looked at when they are opened. */
+export async function checkVocabularies({ model, reference, critic }: RunConfig): Promise<void> {
+  const readers = Object.entries({ reference, "critic.path": critic.path }).filter(([, folder]) => folder !== null);
+  if (model.path === null || readers.length === 0) return;
+  const own = await loadTokenizer(model.path);
+  for (const [key, folder] of readers) {
+    if (existsSync(join(folder!, "tokenizer.json"))) expectSameVocabulary(key, await loadTokenizer(folder!), own);
+  }
 }
 
-/** Tokens and their ids as one text, or null for a folder without tokenizer.json. */
-function readVocabulary(folder: string): string | null {
-  const path = join(folder, "tokenizer.json");
-  if (!existsSync(path)) return null;
-  const { model, added_tokens: added = [] } = JSON.parse(readFileSync(path, "utf8")) as {
-    readonly model?: { readonly vocab?: unknown };
-    readonly added_tokens?: readonly { readonly id: number; readonly content: string }[];
-  };
-  return JSON.stringify([model?.vocab, added.map(({ id, content }) => [id, content])]);
+/**
+ * Throws where the vocabularies or the special tokens differ. Rows of an embedding beyond the vocabulary are padding, and may be any
+ * number.
+ *
+ * @param key how the run file calls the reader
+ */
+export function expectSameVocabulary(key: string, reader: Tokenizer, model: Tokenizer): void {
+  const size = Math.max(reader.vocabularySize, model.vocabularySize);
+  for (let id = 0; id < size; id++) {
+    const [theirs, ours] = [reader.tokenOf(id), model.tokenOf(id)];
+    if (theirs !== ours)
+      throw mismatch(key, reader, `token ${id} is ${shown(theirs)} there and ${shown(ours)} in the model`);
+    const isSpecial = reader.specialIds.has(id);
+    if (isSpecial !== model.specialIds.has(id)) {
+      const [there, here] = isSpecial ? ["a special token", "none"] : ["no special token", "one"];
+      throw mismatch(key, reader, `token ${id}, ${shown(ours)}, is ${there} there and ${here} in the model`);
+    }
+  }
+}
+
+function shown(token: string | undefined): string {
+  return token === undefined ? "missing" : JSON.stringify(token);
+}
+
+function mismatch(key: string, { name }: Tokenizer, what: string): RerollError {
+  return new RerollError(
+    "VOCABULARY_MISMATCH",
+    `${key} has another vocabulary than the model: ${what}. It reads the very tokens that the model writes, so both need the same tokenizer. ` +
+      "Take one of the same family, or one that was trained from this model.",
+    { key, name },
+  );
 }

@@ -12,7 +12,7 @@ import type { RunConfig } from "./run-config.ts";
 
 /** One thing that takes memory. */
 export interface MemoryPart {
-  readonly owner: "trainer" | "engine" | "reference" | "critic";
+  readonly owner: "trainer" | "engine" | "reference" | "critic" | "teacher";
   readonly what: string;
   readonly bytes: number;
 }
@@ -24,6 +24,8 @@ interface MemoryFacts {
   readonly dtype: "float32" | "bfloat16";
   readonly needsReference: boolean;
   readonly hasCritic: boolean;
+  /** Shapes of teachers from folders of their own. Default: none. */
+  readonly teachers?: readonly CausalLmConfig[];
 }
 
 /** The keys of a run file that decide what a trainer takes. */
@@ -34,11 +36,16 @@ interface TrainedModel {
 
 /** Every part, the largest owner first. */
 export function estimateMemory(config: RunConfig, facts: MemoryFacts): MemoryPart[] {
-  const { model, dtype, needsReference, hasCritic } = facts;
+  const { model, dtype, needsReference, hasCritic, teachers = [] } = facts;
   const all = countParameters(model);
   const weights = all * bytesPer(dtype);
   const hasOwnReference = needsReference && (config.reference !== null || config.model.lora === null);
   const activations = activationBytes(config, facts, microbatchTokens(config));
+  const teachesItself = Object.values(config.distillation?.teachers ?? {}).some(
+    (teacher) => teacher.type === "self" && teacher.weights === "start",
+  );
+  // The weights that a run starts from are loaded once, whether as a reference or as a teacher.
+  const hasOwnStart = teachesItself && config.model.lora === null && !(needsReference && config.reference === null);
   return [
     ...trainerMemory(config, facts, microbatchTokens(config)),
     ...(hasCritic
@@ -51,6 +58,8 @@ export function estimateMemory(config: RunConfig, facts: MemoryFacts): MemoryPar
         ]
       : []),
     ...(hasOwnReference ? [part("reference", "weights", weights)] : []),
+    ...(hasOwnStart ? [part("teacher", "weights", weights)] : []),
+    ...teachers.map((shape) => weightsOf("teacher", shape, dtype)),
     ...(config.engine.remote === null
       ? [part("engine", "weights", weights), part("engine", "KV cache", cacheBytes(config, facts))]
       : []),
@@ -76,6 +85,11 @@ export function trainerMemory(
     part("trainer", "activations of a microbatch", activationBytes(config, facts, numTokens)),
     part("trainer", "a chunk of logits", 2 * chunkBytes(facts, numTokens)),
   ];
+}
+
+/** The weights of a model that never changes. */
+export function weightsOf(owner: MemoryPart["owner"], shape: CausalLmConfig, dtype: MemoryFacts["dtype"]): MemoryPart {
+  return part(owner, "weights", countParameters(shape) * bytesPer(dtype));
 }
 
 /** Parameters of a model, as its checkpoint holds them. */

@@ -14,6 +14,7 @@ import { buildEpisodes, buildWorld, type RunWorld } from "./build-rollout.ts";
 import { type Placement, placeRun } from "./machine.ts";
 import { openAgent } from "./open-agent.ts";
 import { openEngine, type RunEngine } from "./open-engine.ts";
+import { openTeachers, teacherSources } from "./open-teachers.ts";
 import { prepareModel } from "./prepare-model.ts";
 import type { RunConfig } from "./run-config.ts";
 import { openStart, type StartingWeights } from "./starting-weights.ts";
@@ -25,6 +26,8 @@ export interface RunParts {
   readonly trainer: Trainer;
   /** Episodes as this run plays them, sampled at a temperature. */
   readonly episodesAt: (temperature: number) => RunEpisode;
+  /** Those that are trained on: measured by teachers, and tried again, where the run says so. */
+  readonly trainingEpisodes: () => RunEpisode;
   close(): Promise<void>;
 }
 
@@ -64,6 +67,8 @@ export async function openParts(
     );
     const modelFolder = prepareModel(config, Object.values(world.envs), folder);
     const tokenizer = await loadTokenizer(modelFolder);
+    const { distillation } = config;
+    const teachers = distillation === null ? null : keep(await openTeachers(distillation, config, tokenizer));
     const placement = placeRun(config);
     // Before anything else holds a model: a warm start has the memory of the machine to itself.
     const begun = { modelFolder, runFolder: folder, world, tokenizer, placement, hasCritic: recipe.hasCritic };
@@ -76,11 +81,19 @@ export async function openParts(
     const shared = { engine, tokenizer, world, clock, onError, onOverruled };
     const agent = config.agent === null ? null : keep(await openAgent(config, config.agent, shared));
     let numRunners = 0;
-    const playEnvs = (temperature: number) => {
+    const playEnvs = (temperature: number, isTraining = false) => {
       const sessionPrefix = `${numRunners++}/`;
-      return buildEpisodes(config, world, { generate: engine.generate, tokenizer, clock, sessionPrefix }, temperature);
+      const { generate } = engine;
+      const training = isTraining && { training: { teachers } };
+      return buildEpisodes(config, world, { generate, tokenizer, clock, sessionPrefix, ...training }, temperature);
     };
-    return { world, tokenizer, engine, trainer, episodesAt: agent?.episodesAt ?? playEnvs, close };
+    const trainingEpisodes = () => {
+      const { temperature } = config.rollout.sampling;
+      const episodes = agent?.episodesAt(temperature) ?? playEnvs(temperature, true);
+      return teachers?.measured(episodes) ?? episodes;
+    };
+    const episodesAt = agent?.episodesAt ?? ((temperature: number) => playEnvs(temperature));
+    return { world, tokenizer, engine, trainer, episodesAt, trainingEpisodes, close };
   } catch (cause) {
     await close();
     throw cause;
@@ -112,6 +125,10 @@ function trainerSource(
     ...(start.adapters !== undefined && { adapters: start.adapters }),
     reference: needsReference ? (config.reference ?? ownReference) : null,
     critic: recipe.hasCritic ? { modelFolder: path ?? start.wholeFolder, optimizer, warmupUpdates } : null,
+    ...(config.distillation !== null && { distillation: teacherSources(config.distillation) }),
+    ...(config.reflection !== null && {
+      lessons: { divergence: config.reflection.divergence, coefficient: config.reflection.coefficient },
+    }),
     // As plain data: a recipe holds functions, and is put together again in the thread.
     algorithm: config.algorithm as RecipeChoice,
     training: config.training,

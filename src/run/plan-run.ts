@@ -29,13 +29,20 @@ export interface RunPlan {
   readonly totalBytes: number;
 }
 
-/** Plans a run that checkRun has let pass. `model` is the shape of its weights. */
-export function planRun(config: RunConfig, recipe: Recipe, machine: Machine, model: CausalLmConfig): RunPlan {
+/** Plans a run that checkRun has let pass. `model` is the shape of its weights, `teachers` those of teachers from folders. */
+export function planRun(
+  config: RunConfig,
+  recipe: Recipe,
+  machine: Machine,
+  model: CausalLmConfig,
+  teachers: readonly CausalLmConfig[] = [],
+): RunPlan {
   const { hasCritic, numEpochs } = recipe;
   const needsReference = recipe.needs.includes("referenceLogprobs_BT");
   const isOnGpu = machine.device.startsWith("cuda");
   expectContext(config, model);
-  const memory = estimateMemory(config, { model, dtype: machine.dtype, isOnGpu, needsReference, hasCritic });
+  const { dtype } = machine;
+  const memory = estimateMemory(config, { model, dtype, isOnGpu, needsReference, hasCritic, teachers });
   const totalBytes = memory.reduce((sum, { bytes }) => sum + bytes, 0);
   if (totalBytes > machine.memoryBytes) throw tooLarge(config, machine, memory, totalBytes);
   return {

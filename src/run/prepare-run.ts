@@ -9,9 +9,10 @@ import { constrainedMemory } from "node:process";
 import { expectSecrets } from "../errors/redact.ts";
 import { cudaProperties } from "../torch/cuda.ts";
 import { parseOverride } from "./apply-overrides.ts";
-import { checkFiles } from "./check-files.ts";
+import { checkFiles, teacherShapes } from "./check-files.ts";
 import { checkPackages } from "./check-packages.ts";
 import { checkRun } from "./check-run.ts";
+import { checkVocabularies } from "./check-vocabulary.ts";
 import { loadRunFile, type RawRun } from "./load-run-file.ts";
 import { type Placement, placeRun } from "./machine.ts";
 import { type Machine, planRun, type RunPlan } from "./plan-run.ts";
@@ -34,7 +35,10 @@ export async function prepareRun(
   checkRun(config, recipe);
   checkPackages(config);
   expectSecrets(config);
-  return { ...resolved, plan: planRun(config, recipe, readMachine(placeRun(config)), checkFiles(config)) };
+  const shape = checkFiles(config);
+  await checkVocabularies(config);
+  const machine = readMachine(placeRun(config));
+  return { ...resolved, plan: planRun(config, recipe, machine, shape, teacherShapes(config)) };
 }
 
 /** The memory of the device that a run is placed on. */

@@ -10,7 +10,9 @@ import { address, secret } from "../errors/secret.ts";
 import { remoteKinds } from "../generation/remote/dialects.ts";
 import { presetSizes } from "../models/causal-lm/presets.ts";
 import type { RunAgent } from "../rollout/agent-call.ts";
+import { reflectionOptions } from "../rollout/reflection.ts";
 import { optimizerOptions, scheduleOptions, trainingOptions } from "../training/trainer-options.ts";
+import { distillationOptions } from "./distillation-options.ts";
 import { playerOptions } from "./player-options.ts";
 
 const typed = z.looseObject({ type: z.string() });
@@ -290,6 +292,14 @@ export const runConfig = z.strictObject({
     .nullable()
     .default(null)
     .describe("Folder of the frozen reference model for KL. null: the model that the run starts from."),
+  distillation: distillationOptions
+    .nullable()
+    .default(null)
+    .describe("Learn from teachers, who measure what the model samples, beside rewards or in their place."),
+  reflection: reflectionOptions
+    .nullable()
+    .default(null)
+    .describe("Try failed episodes again with a reflection in context, and learn what succeeds without it."),
   training: trainingOptions,
   replay: replayOptions.nullable().default(null).describe("Train on past trajectories as well."),
   loop: loopOptions

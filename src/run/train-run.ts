@@ -66,7 +66,7 @@ async function train(
   const checkpoints = new Checkpoints(folder, config.checkpoint.keep);
   const { sources, statements } = await buildSources(config, world);
   for (const statement of [...engine.statements, ...statements]) tracker.note(statement);
-  const episodes = parts.episodesAt(config.rollout.sampling.temperature);
+  const episodes = parts.trainingEpisodes();
   const scheduler = buildScheduler(config, episodes, sources, clock, {
     ...(needs.includes("greedyRewards_B") && { runGreedy: parts.episodesAt(0) }),
     onEvent: (event) => tracker.sampleEvent(event),

@@ -7,7 +7,14 @@
 import { redactText } from "../errors/redact-text.ts";
 import type { JsonValue } from "../flow/prompt.ts";
 import type { SampledTokens } from "../flow/sampled-tokens.ts";
-import type { Trajectory, TrajectoryGroup, TrajectoryReward, TrajectoryTimings, Turn } from "../flow/trajectory.ts";
+import type {
+  SecondTry,
+  Trajectory,
+  TrajectoryGroup,
+  TrajectoryReward,
+  TrajectoryTimings,
+  Turn,
+} from "../flow/trajectory.ts";
 import { meanAdvantage, numbersOfTurns, type TrainedSamples, type TurnNumbers } from "./trajectory-record-numbers.ts";
 
 /** What a step's rollout gave, as far as it is recorded. The result of a rollout fits. */
@@ -52,6 +59,8 @@ export interface TrajectoryRecord {
   readonly finalStateKey?: string;
   readonly metrics: Readonly<Record<string, number>>;
   readonly timings: TrajectoryTimings;
+  /** Another try after a reflection, in a run with reflection. */
+  readonly secondTry?: Pick<TrajectoryRecord, "turns" | "end" | "reward"> & Pick<SecondTry, "reflection" | "isLearned">;
 }
 
 /** One reply, and what it answered. What training saw of it is there where the trajectory was trained on and training said it. */
@@ -113,7 +122,7 @@ function toRecord(
   reason: string | null,
   numbers: ReadonlyMap<Turn, TurnNumbers> = new Map(),
 ): TrajectoryRecord {
-  const { id, groupId, sampleIndex, seed, prompt, turns, reward, metrics, timings } = trajectory;
+  const { id, groupId, sampleIndex, seed, prompt, turns, reward, metrics, timings, secondTry } = trajectory;
   const finalStateKey = turns.at(-1)?.nextStateKey;
   const advantage = meanAdvantage(turns.map((turn) => numbers.get(turn)));
   return {
@@ -138,7 +147,12 @@ function toRecord(
     ...(finalStateKey !== undefined && { finalStateKey }),
     metrics,
     timings,
+    ...(secondTry !== undefined && { secondTry: toSecondTry(secondTry) }),
   };
+}
+
+function toSecondTry({ reflection, isLearned, turns, end, reward }: SecondTry): TrajectoryRecord["secondTry"] & object {
+  return { reflection, isLearned, turns: turns.map((turn, i) => toTurn(turn, turns[i - 1])), end: toEnd(end), reward };
 }
 
 function toTurn(turn: Turn, before: Turn | undefined): TurnRecord {

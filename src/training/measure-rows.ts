@@ -8,7 +8,7 @@ import { cat, tensor } from "../torch/create.ts";
 import type { Device } from "../torch/dtype.ts";
 import { tensorScope } from "../torch/scope.ts";
 import type { Tensor } from "../torch/tensor.ts";
-import { type Grid, type PackedTokens, packTokens, toGrid } from "./token-rows.ts";
+import { type Grid, type PackedTokens, packTokens, type RowTokens, toGrid } from "./token-rows.ts";
 
 interface PolicyOptions {
   /** The temperature the tokens were sampled with, so that both log-probs are of the same distribution. */
@@ -23,12 +23,20 @@ export interface MeasuredPolicy {
 }
 
 /** Log-probabilities and entropies at loss tokens; zero elsewhere. With gradient where there is one. */
-export function measurePolicy(model: CausalLm, packed: PackedTokens, options: PolicyOptions): MeasuredPolicy {
+export function measurePolicy(
+  model: CausalLm,
+  packed: PackedTokens,
+  options: PolicyOptions,
+): MeasuredPolicy & { readonly hidden_ND: Tensor } {
   const { temperature, recompute } = options;
-  const hidden_SD = model.forward(packed.ids_S, packed.layout, { recompute });
-  const hidden_ND = hidden_SD.indexSelect(0, packed.before_N);
+  const hidden_ND = hiddenBefore(model, packed, recompute);
   const { logprobs_S, entropy_S } = tokenLogprobs(hidden_ND, model.head, packed.targets_N, { temperature });
-  return { logprobs_BT: toGrid(logprobs_S, packed), entropies_BT: toGrid(entropy_S, packed) };
+  return { logprobs_BT: toGrid(logprobs_S, packed), entropies_BT: toGrid(entropy_S, packed), hidden_ND };
+}
+
+/** The last hidden states in front of the loss tokens. */
+export function hiddenBefore(model: CausalLm, packed: PackedTokens, recompute = false): Tensor {
+  return model.forward(packed.ids_S, packed.layout, { recompute }).indexSelect(0, packed.before_N);
 }
 
 /** A critic: a decoder of its own and the head on it. */
@@ -58,7 +66,7 @@ export function measureValues({ model, head }: Critic, packed: PackedTokens, rec
  * least one row.
  */
 export function measureAll<Name extends string>(
-  grid: Grid,
+  grid: Grid<RowTokens>,
   rows: readonly number[],
   parts: readonly (readonly number[])[],
   device: Device,

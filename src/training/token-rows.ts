@@ -11,11 +11,11 @@ import { tensor, zeros } from "../torch/create.ts";
 import type { Device } from "../torch/dtype.ts";
 import type { Tensor } from "../torch/tensor.ts";
 
-/** The part of a sample that goes through a model. */
-type TokenRow = Pick<TokenSample, "tokenIds" | "lossMask">;
+/** The tokens of a row, and which of them count. */
+export type RowTokens = Pick<TokenSample, "tokenIds" | "lossMask">;
 
 /** The places of a batch on its grid. */
-export interface Grid<Row extends TokenRow = TokenSample> {
+export interface Grid<Row extends RowTokens = TokenSample> {
   readonly samples: readonly Row[];
   /** Per row, the token of column 0. */
   readonly starts: readonly number[];
@@ -24,14 +24,14 @@ export interface Grid<Row extends TokenRow = TokenSample> {
   readonly twins: readonly number[];
 }
 
-export function gridOf<Row extends TokenRow>(samples: readonly Row[]): Grid<Row> {
+export function gridOf<Row extends RowTokens>(samples: readonly Row[]): Grid<Row> {
   const starts = samples.map(({ lossMask }) => Math.max(1, lossMask.indexOf(1)));
   const numColumns = samples.reduce((most, { tokenIds }, row) => Math.max(most, tokenIds.length - starts[row]!), 1);
   return { samples, starts, numColumns, twins: findTwins(samples) };
 }
 
 /** Short episodes of one prompt often write the same thing: what a model says about equal tokens is equal. */
-function findTwins(samples: readonly TokenRow[]): readonly number[] {
+function findTwins(samples: readonly RowTokens[]): readonly number[] {
   const firstOf = new Map<string, number>();
   return samples.map(({ tokenIds }, row) => {
     const { buffer, byteOffset, byteLength } = tokenIds;
@@ -42,11 +42,16 @@ function findTwins(samples: readonly TokenRow[]): readonly number[] {
   });
 }
 
-/** Parts of these rows for one forward pass each: at most `maxTokens` different tokens, twins together. */
+/**
+ * Parts of these rows for one forward pass each: at most `maxTokens` different tokens, twins together.
+ *
+ * @param lengthOf tokens of a row, where more go through a model than the grid holds
+ */
 export function forwardParts(
-  { samples, twins }: Grid,
+  { samples, twins }: Grid<RowTokens>,
   rows: readonly number[],
   maxTokens: number,
+  lengthOf = (row: number) => samples[row]!.tokenIds.length,
 ): readonly (readonly number[])[] {
   const families = new Map<number, number[]>();
   for (const row of rows) {
@@ -55,7 +60,7 @@ export function forwardParts(
     else family.push(row);
   }
   const members = [...families.values()];
-  const lengths = members.map(([first]) => samples[first!]!.tokenIds.length);
+  const lengths = members.map((family) => family.reduce((most, row) => Math.max(most, lengthOf(row)), 0));
   return packRows(lengths, maxTokens).map((picks) => picks.flatMap((pick) => members[pick]!));
 }
 
@@ -124,7 +129,7 @@ export interface PackedTokens {
   readonly numColumns: number;
 }
 
-export function packTokens(grid: Grid<TokenRow>, rows: readonly number[], device: Device): PackedTokens {
+export function packTokens(grid: Grid<RowTokens>, rows: readonly number[], device: Device): PackedTokens {
   const { samples, starts, numColumns, twins } = grid;
   const { ids, lengths, offsets } = joinDistinct(grid, rows);
   // Typed arrays of the most there can be: lists that grow by a number per token took longer than the forward pass of a small model.
@@ -160,7 +165,7 @@ export function packTokens(grid: Grid<TokenRow>, rows: readonly number[], device
 }
 
 /** The tokens of these rows end to end, twins once, and where those of each family start. */
-function joinDistinct({ samples, twins }: Grid<TokenRow>, rows: readonly number[]) {
+function joinDistinct({ samples, twins }: Grid<RowTokens>, rows: readonly number[]) {
   const families = [...new Set(rows.map((row) => twins[row]!))];
   const lengths = families.map((row) => samples[row]!.tokenIds.length);
   const ids = new Int32Array(lengths.reduce((sum, length) => sum + length, 0));
@@ -175,7 +180,10 @@ function joinDistinct({ samples, twins }: Grid<TokenRow>, rows: readonly number[
 }
 
 /** Values of loss tokens at their cells; zero everywhere else. Differentiable. */
-export function toGrid(values_N: Tensor, { cells_N, numRows, numColumns }: PackedTokens): Tensor {
+export function toGrid(
+  values_N: Tensor,
+  { cells_N, numRows, numColumns }: Pick<PackedTokens, "cells_N" | "numRows" | "numColumns">,
+): Tensor {
   const empty = zeros([numRows * numColumns], { dtype: values_N.dtype, device: values_N.device });
   return empty.scatter(0, cells_N, values_N).view(numRows, numColumns);
 }

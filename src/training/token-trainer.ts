@@ -16,8 +16,8 @@ import type { CorrectionMetrics, LossMetrics } from "../flow/batch-statistics.ts
 import type { Metrics } from "../flow/metrics.ts";
 import { type ScoredBatch, type ScoredRows, selectRows, type TokenBatch } from "../flow/token-batch.ts";
 import type { SampleBatch } from "../flow/token-sample.ts";
-import { CausalLm } from "../models/causal-lm/causal-lm.ts";
-import { type LoraCopy, withLoraCopy, withoutLora } from "../models/causal-lm/lora.ts";
+import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
+import type { LoraCopy } from "../models/causal-lm/lora.ts";
 import { deriveSeed, Random } from "../random/random.ts";
 import { noGrad } from "../torch/autograd.ts";
 import { clipGradNorm } from "../torch/optim/clip-grad-norm.ts";
@@ -25,6 +25,7 @@ import type { Optimizer } from "../torch/optim/optimizer.ts";
 import { applySchedule, type Schedule } from "../torch/optim/schedule.ts";
 import { keep, tensorScope } from "../torch/scope.ts";
 import type { Tensor } from "../torch/tensor.ts";
+import { type LessonOptions, type LessonRows, learnLessons, lessonsOf, openLessons } from "./lessons.ts";
 import {
   type Critic,
   joinParts,
@@ -35,8 +36,10 @@ import {
 } from "./measure-rows.ts";
 import { MetricSums } from "./metric-sums.ts";
 import { countTrajectories, greedyOf, rewardsOf, weightsOf } from "./sample-facts.ts";
+import { disposeScored, keepScored, tensorsOf } from "./scored-tensors.ts";
 import { gatherRows, rowsByRank } from "./split-batch.ts";
-import { forwardParts, type Grid, gridConstants, gridOf, packTokens } from "./token-rows.ts";
+import { measureAs, measureTeachers, rowDivergences, type TeachingParts, teacherGrid } from "./teaching.ts";
+import { forwardParts, type Grid, gridConstants, gridOf, packTokens, type RowTokens } from "./token-rows.ts";
 import type { TrainerRanks } from "./trainer-ranks.ts";
 import { type SampleNumbers, TrainerReading } from "./trainer-reading.ts";
 
@@ -49,6 +52,10 @@ export interface TokenTrainerParts {
   /** The policy that KL is measured to: a frozen model, or this one without its LoRA adapters or with those it once had. */
   readonly reference: CausalLm | LoraCopy | "base" | null;
   readonly critic: TrainedCritic | null;
+  /** The teachers of rows, in a run with distillation. */
+  readonly teaching?: TeachingParts;
+  /** How lessons count; batches with lessons need it. */
+  readonly lessons?: LessonOptions;
   /** The other ranks, when each batch is spread over several trainers. */
   readonly ranks?: TrainerRanks;
   readonly options: TokenTrainerOptions;
@@ -131,6 +138,7 @@ export class TokenTrainer {
     const before = this.#state.numUpdates;
     const rows = this.#shareRows(gridOf(batch.samples), numbersOf);
     this.#observe(batch);
+    const lessons = openLessons(batch, this.#parts.lessons);
     const scored = await this.#score(rows, batch.version);
     try {
       const sums = new MetricSums();
@@ -139,7 +147,8 @@ export class TokenTrainer {
         const minibatches = this.#minibatches(rows.grid, epoch);
         for (const [i, minibatch] of minibatches.entries()) {
           const place = { index: epoch * minibatches.length + i, count: recipe.numEpochs * minibatches.length };
-          await this.#update(rows, scored, minibatch, this.#factorAt(place), sums);
+          const share = { ...rows, lessons: lessonsOf(lessons, place) };
+          await this.#update(share, scored, minibatch, this.#factorAt(place), sums);
         }
       }
       const state = recipe.stateMetrics(this.#state.recipe);
@@ -170,14 +179,15 @@ export class TokenTrainer {
     const shares = ranks === undefined ? [grid.samples.map((_, row) => row)] : rowsByRank(grid.samples, ranks.numRanks);
     const own = new Set(shares[ranks?.rank ?? 0]);
     const seen = numbersOf.filter((row) => own.has(row));
-    return { grid, shares, own, reading: new TrainerReading(grid, seen) };
+    const isFull = this.#parts.teaching?.form === "full";
+    return { grid, seen: isFull ? teacherGrid(grid) : null, shares, own, reading: new TrainerReading(grid, seen) };
   }
 
   /** Everything that must see the whole rollout, before the weights change. */
   async #score(rows: StepRows, version: number): Promise<ScoredBatch> {
     const { recipe, model } = this.#parts;
     const { grid } = rows;
-    const measured = await this.#measure(rows);
+    const { teacherLogprobs_BT, ...measured } = await this.#measure(rows);
     const scored = noGrad(() =>
       tensorScope(() => {
         const { device } = model.embedding;
@@ -196,6 +206,7 @@ export class TokenTrainer {
           domainOf: grid.samples.map(({ domain = "" }) => domain),
           isTruncated: grid.samples.map(({ isTruncated }) => isTruncated),
           versions: { versions_BT, current: version },
+          ...this.#teachingOf(teacherLogprobs_BT),
         };
         const whole = recipe.score(batch, this.#state.recipe);
         return keepScored({
@@ -206,7 +217,16 @@ export class TokenTrainer {
     );
     const held = new Set(tensorsOf(scored));
     for (const values of Object.values(measured)) if (!held.has(values)) values.dispose();
+    teacherLogprobs_BT?.dispose();
     return scored;
+  }
+
+  #teachingOf(measured_BT: Tensor | undefined): Pick<TokenBatch, "teaching"> {
+    const { teaching } = this.#parts;
+    if (teaching === undefined) return {};
+    const { coefficient, keepsRewards } = teaching;
+    const teacherLogprobs = measured_BT === undefined ? null : { ofTeacher_BT: measured_BT };
+    return { teaching: { teacherLogprobs, coefficient, keepsRewards } };
   }
 
   /** What the recipe needs from models, for all rows. Every rank measures its own; all get those of the others. */
@@ -219,6 +239,7 @@ export class TokenTrainer {
     const names: readonly (keyof MeasuredRows)[] = [
       ...(["anchorLogprobs_BT", "referenceLogprobs_BT"] as const).filter((name) => recipe.needs.includes(name)),
       ...(recipe.hasCritic ? (["values_BT", "bootstrapValues_B"] as const) : []),
+      ...(this.#parts.teaching?.form === "advantage" ? (["teacherLogprobs_BT"] as const) : []),
     ];
     const everyRow = grid.samples.map((_, row) => row);
     const gathered: { -readonly [Name in keyof MeasuredRows]: Tensor } = {};
@@ -232,10 +253,11 @@ export class TokenTrainer {
 
   /** Log-probs of the anchor and the reference, values of the critic. */
   #measureOwn(grid: Grid, own: readonly number[], reading: TrainerReading): MeasuredRows {
-    const { recipe, model, reference, critic, options } = this.#parts;
+    const { recipe, model, reference, critic, teaching, options } = this.#parts;
     const { device } = model.embedding;
-    const parts = forwardParts(grid, own, options.maxTokensPerMicrobatch);
-    const settings = { temperature: options.temperature, recompute: false };
+    const { temperature, maxTokensPerMicrobatch: maxTokens } = options;
+    const parts = forwardParts(grid, own, maxTokens);
+    const settings = { temperature, recompute: false };
     const logprobsOf = (measured: CausalLm, see?: TrainerReading) =>
       measureAll(grid, own, parts, device, (packed, rows) => {
         const policy = measurePolicy(measured, packed, settings);
@@ -251,8 +273,11 @@ export class TokenTrainer {
       ...(needs.has("anchorLogprobs_BT") && { anchorLogprobs_BT: logprobsOf(model, reading) }),
       ...(needs.has("referenceLogprobs_BT") &&
         reference !== null && {
-          referenceLogprobs_BT: measureReference(model, reference, logprobsOf),
+          referenceLogprobs_BT: measureAs(model, reference, logprobsOf),
         }),
+      ...(teaching?.form === "advantage" && {
+        teacherLogprobs_BT: measureTeachers(grid, own, teaching.teachers, { policy: model, maxTokens, temperature }),
+      }),
       ...(values && { values_BT: values.values_BT, bootstrapValues_B: values.bootstrap_B }),
     };
   }
@@ -285,13 +310,13 @@ export class TokenTrainer {
   }
 
   async #update(
-    { grid, shares, own, reading }: StepRows,
+    { grid, seen: taught, shares, own, reading, lessons }: UpdateRows,
     scored: ScoredBatch,
     rows: readonly number[],
     factor: number,
     sums: MetricSums,
   ): Promise<void> {
-    const { model, recipe, optimizer, critic, ranks, options } = this.#parts;
+    const { model, recipe, optimizer, critic, teaching, ranks, options } = this.#parts;
     const { numUpdates } = this.#state;
     applySchedule(optimizer, factor);
     optimizer.zeroGrad();
@@ -301,7 +326,8 @@ export class TokenTrainer {
       return globalDenominators(lossMask_BT, groupOf, trajectoryOf);
     });
     const ownRows = rows.filter((row) => own.has(row));
-    const parts = forwardParts(grid, ownRows, options.maxTokensPerMicrobatch);
+    const lengthOf = (row: number) => Math.max(...[grid, taught ?? grid].map((of) => of.samples[row]!.tokenIds.length));
+    const parts = forwardParts(grid, ownRows, options.maxTokensPerMicrobatch, lengthOf);
     const seen: Tensor[] = [];
     for (const part of parts) {
       tensorScope(() => {
@@ -311,19 +337,28 @@ export class TokenTrainer {
         if (recipe.correctsInLoss) seen.push(keep(policy.logprobs_BT.detach()));
         const values = critic && measureValues(critic, packed, options.recompute);
         const scoredRows = selectRows(scored, part);
+        const pass = { rows: part, packed, hidden_ND: policy.hidden_ND };
+        const apart = teaching && taught && rowDivergences(grid, taught, pass, teaching, { ...options, policy: model });
         const { loss, terms, metrics } = recipe.loss(
           {
             rows: scoredRows,
             policyLogprobs_BT: policy.logprobs_BT,
             entropies_BT: policy.entropies_BT,
             ...(values && { values_BT: values.values_BT }),
+            ...(apart && {
+              distillation: { divergence_BT: apart.divergence_BT, coefficient: teaching.coefficient },
+            }),
           },
           denominators,
         );
         loss.backward();
         const losses = { "train/loss": loss.detach(), ...prefixed("train/loss_", terms) };
-        sums.add({ ...entropyOf(policy, scoredRows), ...metrics }, losses);
+        sums.add({ ...entropyOf(policy, scoredRows), ...metrics, ...apart?.metrics }, losses);
       });
+    }
+    if (lessons !== null) {
+      const learning = { ...options, ...this.#parts.lessons! };
+      learnLessons(lessons, model, learning, { rank: ranks?.rank ?? 0, numRanks: ranks?.numRanks ?? 1 }, sums);
     }
     await ranks?.reduceGradients();
     if (recipe.correctsInLoss) {
@@ -407,6 +442,8 @@ export class TokenTrainer {
 /** The rows of a step, and whose they are. */
 interface StepRows {
   readonly grid: Grid;
+  /** The rows as their teachers read them, where whole distributions are compared. */
+  readonly seen: Grid<RowTokens> | null;
   /** By rank; all rows for the only one. */
   readonly shares: readonly (readonly number[])[];
   /** Those of this rank. */
@@ -414,17 +451,16 @@ interface StepRows {
   readonly reading: TrainerReading;
 }
 
-function measureReference(
-  model: CausalLm,
-  reference: NonNullable<TokenTrainerParts["reference"]>,
-  measure: (model: CausalLm) => Tensor,
-): Tensor {
-  if (reference instanceof CausalLm) return measure(reference);
-  const asItWas = () => measure(model);
-  return reference === "base" ? withoutLora(model, asItWas) : withLoraCopy(model, reference, asItWas);
+/** The rows of a step, and the lessons that one of its updates learns beside them. */
+interface UpdateRows extends StepRows {
+  readonly lessons: LessonRows | null;
 }
 
-type MeasuredRows = Pick<TokenBatch, "anchorLogprobs_BT" | "referenceLogprobs_BT" | "values_BT" | "bootstrapValues_B">;
+interface MeasuredRows
+  extends Pick<TokenBatch, "anchorLogprobs_BT" | "referenceLogprobs_BT" | "values_BT" | "bootstrapValues_B"> {
+  /** NaN where nobody measured. It leaves the trainer as `TeacherLogprobs` only. */
+  readonly teacherLogprobs_BT?: Tensor;
+}
 
 function prefixed(prefix: string, values: Readonly<Record<string, Tensor>>): Readonly<Record<string, Tensor>> {
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [prefix + name, value]));
@@ -461,20 +497,6 @@ function stalenessOf({ versions, lossMask_BT }: TokenBatch): CorrectionMetrics {
   if (versions === undefined) return {};
   const age_BT = versions.versions_BT.neg().add(versions.current).to("float32").where(lossMask_BT, 0);
   return { "train/staleness": maskedMean(age_BT, lossMask_BT), "train/staleness_max": age_BT.max() };
-}
-
-function tensorsOf(scored: ScoredBatch): readonly Tensor[] {
-  const { denominators: _, groupOf: __, trajectoryOf: ___, metrics, entropyCoefficient: ____, ...tensors } = scored;
-  return [...Object.values(tensors), ...Object.values(metrics)].filter((value) => value !== null);
-}
-
-function keepScored(scored: ScoredBatch): ScoredBatch {
-  for (const value of tensorsOf(scored)) keep(value);
-  return scored;
-}
-
-function disposeScored(scored: ScoredBatch): void {
-  for (const value of new Set(tensorsOf(scored))) value.dispose();
 }
 
 function missingPart({ type }: Recipe, part: string): RerollError {

@@ -9,7 +9,9 @@ import { joinGroup, openStore } from "../torch/distributed/rendezvous.ts";
 import { withPrefix } from "../torch/optim/parameter-group.ts";
 import { Generator } from "../torch/random.ts";
 import type { Tensor } from "../torch/tensor.ts";
+import type { LessonOptions } from "./lessons.ts";
 import { createProcessGroupRanks } from "./process-group-ranks.ts";
+import type { Teacher, TeachingParts } from "./teaching.ts";
 import { TokenTrainer, type TrainedCritic } from "./token-trainer.ts";
 import {
   buildOptimizer,
@@ -33,6 +35,10 @@ export interface TrainerSource {
   /** Folder of the reference model, or "base" for the policy with the adapters it begins with; null for recipes that need none. */
   readonly reference: string | null;
   readonly critic: CriticSource | null;
+  /** Teachers to learn from. Absent: none. */
+  readonly distillation?: DistillationSource;
+  /** How second tries that succeeded are learned. Absent: batches have none. */
+  readonly lessons?: LessonOptions;
   readonly algorithm: RecipeChoice;
   readonly training: TrainingOptions;
   readonly length: RunLength;
@@ -57,6 +63,17 @@ interface LoraSource {
   readonly alpha: number;
   readonly targets: readonly string[] | "all-linear";
 }
+
+/** The teachers of a run by name, and how it learns from them. */
+export interface DistillationSource extends Omit<TeachingParts, "teachers"> {
+  readonly teachers: Readonly<Record<string, TeacherSource>>;
+}
+
+/** A frozen model; or the policy, as it began or as it is. */
+export type TeacherSource =
+  | { readonly type: "folder"; readonly folder: string }
+  | { readonly type: "start" }
+  | { readonly type: "current" };
 
 interface CriticSource {
   /** A language model, or a reward model, whose head the values then start from. */
@@ -102,7 +119,9 @@ export async function buildTrainer(source: TrainerSource, model: CausalLm): Prom
   const optimizer = buildOptimizer(model.namedParameters(), training.optimizer);
   const critic = source.critic === null ? null : buildCritic(source.critic, { device, dtype });
   const ranks = rank === undefined ? undefined : await joinRanks(rank, device, parametersOf(model, critic));
-  const reference = openReference(source, model);
+  const load = frozenModels(source);
+  const reference = source.reference === null ? null : openFrozen(source, model, source.reference, load);
+  const { distillation, lessons } = source;
   const { minibatch, maxTokensPerMicrobatch, maxGradNorm, recompute } = training;
   const trainer = new TokenTrainer({
     model,
@@ -111,6 +130,8 @@ export async function buildTrainer(source: TrainerSource, model: CausalLm): Prom
     schedule: buildSchedule(training.schedule, length),
     reference,
     critic,
+    ...(distillation !== undefined && { teaching: openTeachers(source, distillation, model, load) }),
+    ...(lessons !== undefined && { lessons }),
     ...(ranks !== undefined && { ranks }),
     options: {
       temperature,
@@ -125,11 +146,39 @@ export async function buildTrainer(source: TrainerSource, model: CausalLm): Prom
   return { model, trainer, optimizer, critic, ranks };
 }
 
+/** Loads models that never change, each folder once. */
+function frozenModels({ device, dtype }: TrainerSource): (folder: string) => CausalLm {
+  const loaded = new Map<string, CausalLm>();
+  return (folder) => {
+    const model = loaded.get(folder) ?? loadCausalLm(folder, { device, dtype }).setTrainable(false);
+    loaded.set(folder, model);
+    return model;
+  };
+}
+
 /** New adapters change nothing: only those that were given have to be remembered. */
-function openReference({ reference, adapters, device, dtype }: TrainerSource, model: CausalLm) {
-  if (reference === null) return null;
-  if (reference === "base") return adapters === undefined ? "base" : copyLora(model);
-  return loadCausalLm(reference, { device, dtype }).setTrainable(false);
+function openFrozen(
+  { adapters }: TrainerSource,
+  model: CausalLm,
+  folder: string,
+  load: (folder: string) => CausalLm,
+): Exclude<Teacher, "current"> {
+  if (folder === "base") return adapters === undefined ? "base" : copyLora(model);
+  return load(folder);
+}
+
+function openTeachers(
+  source: TrainerSource,
+  { teachers, ...options }: DistillationSource,
+  model: CausalLm,
+  load: (folder: string) => CausalLm,
+): TeachingParts {
+  const ownStart = source.lora === null ? source.modelFolder : "base";
+  const open = (teacher: TeacherSource): Teacher => {
+    if (teacher.type === "current") return "current";
+    return openFrozen(source, model, teacher.type === "start" ? ownStart : teacher.folder, load);
+  };
+  return { ...options, teachers: new Map(Object.entries(teachers).map(([name, teacher]) => [name, open(teacher)])) };
 }
 
 function buildCritic(

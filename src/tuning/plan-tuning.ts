@@ -1,7 +1,7 @@
 /** What a tuning run is going to do, in words, before it starts. Throws where it needs more memory than the machine has. */
 import { RerollError } from "../errors/reroll-error.ts";
 import type { CausalLmConfig } from "../models/causal-lm/config.ts";
-import { trainerMemory } from "../run/estimate-memory.ts";
+import { trainerMemory, weightsOf } from "../run/estimate-memory.ts";
 import { placeTrainer } from "../run/machine.ts";
 import { memoryLines, plural, size } from "../run/plan-run.ts";
 import { readMachine } from "../run/prepare-run.ts";
@@ -14,8 +14,13 @@ interface TuningPlan {
   readonly lines: readonly string[];
 }
 
-/** `model` is the shape of the weights. */
-export function planTuning(config: TuningConfig, data: TuningSets, model: CausalLmConfig): TuningPlan {
+/** `model` is the shape of the weights, `teacher` that of the teacher of a distillation. */
+export function planTuning(
+  config: TuningConfig,
+  data: TuningSets,
+  model: CausalLmConfig,
+  teacher: CausalLmConfig | null,
+): TuningPlan {
   const { loop, training, contextLength } = config;
   const machine = readMachine(placeTrainer(config));
   const isOnGpu = machine.device.startsWith("cuda");
@@ -24,7 +29,10 @@ export function planTuning(config: TuningConfig, data: TuningSets, model: Causal
   const numRows = data.train.examples.length;
   const tokensPerStep = Math.ceil((numTokens / numRows) * loop.rowsPerStep);
   const pass = Math.max(data.train.longest, Math.min(training.maxTokensPerMicrobatch, tokensPerStep));
-  const memory = trainerMemory(config, { model, dtype: machine.dtype, isOnGpu }, pass);
+  const memory = [
+    ...trainerMemory(config, { model, dtype: machine.dtype, isOnGpu }, pass),
+    ...(teacher === null ? [] : [weightsOf("teacher", teacher, machine.dtype)]),
+  ];
   const totalBytes = memory.reduce((sum, { bytes }) => sum + bytes, 0);
   if (totalBytes > machine.memoryBytes) {
     throw new RerollError(

@@ -16,6 +16,7 @@ import type { CausalLmConfig } from "../models/causal-lm/config.ts";
 import { parseOverride } from "../run/apply-overrides.ts";
 import { modelShape, readShape } from "../run/check-files.ts";
 import { checkModel } from "../run/check-run.ts";
+import { expectSameVocabulary } from "../run/check-vocabulary.ts";
 import type { RawRun } from "../run/load-run-file.ts";
 import { joinRun, type Origins, overridesOf, type RunEnvironment } from "../run/resolve-run.ts";
 import { readsReference } from "../training/objectives/table.ts";
@@ -69,14 +70,11 @@ export async function prepareTuning(
   expectSecrets(config);
   const shape = modelShape(config.model);
   if (config.reference !== null) checkReference(config.reference, config, shape);
-  // The tokenizer that prepareModel gives a preset.
-  const tokenizer =
-    config.model.path === null
-      ? createTokenizer(byteTokenizerFiles(), "model.preset")
-      : await loadTokenizer(config.model.path);
+  const tokenizer = await tokenizerOf(config);
+  const teacher = await checkTeacher(config, tokenizer);
   const data = await readSets(config, tokenizer);
   expectFits(config, data);
-  const { numSteps, lines } = planTuning(config, data, shape);
+  const { numSteps, lines } = planTuning(config, data, shape, teacher);
   return {
     ...resolved,
     data,
@@ -108,6 +106,19 @@ function checkReference(reference: string, { objective }: TuningConfig, shape: C
     "CONTRADICTORY_OPTIONS",
     `reference must have the vocabulary of the model, since it reads the same tokens: ${reference} has ${vocabSize} tokens, the model ${shape.vocabSize}.`,
   );
+}
+
+/** The tokenizer that prepareModel gives a preset, or that of the model. */
+async function tokenizerOf({ model }: TuningConfig): Promise<Tokenizer> {
+  return model.path === null ? createTokenizer(byteTokenizerFiles(), "model.preset") : loadTokenizer(model.path);
+}
+
+/** The shape of the teacher of a distillation, which must speak the model's tokens; null for other objectives. */
+async function checkTeacher({ objective }: TuningConfig, tokenizer: Tokenizer): Promise<CausalLmConfig | null> {
+  if (objective.type !== "distillation") return null;
+  const shape = readShape(objective.teacher, "objective.teacher");
+  expectSameVocabulary("objective.teacher", await loadTokenizer(objective.teacher), tokenizer);
+  return shape;
 }
 
 async function readSets(config: TuningConfig, tokenizer: Tokenizer): Promise<TuningSets> {

@@ -11,7 +11,7 @@ import type { Tensor } from "../../src/torch/tensor.ts";
 
 /** All that any recipe may ask for, in float64. */
 export interface RandomRollout {
-  readonly batch: Required<TokenBatch>;
+  readonly batch: Required<Omit<TokenBatch, "teaching">>;
   readonly outputs: PolicyOutputs;
 }
 

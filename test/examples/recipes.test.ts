@@ -56,7 +56,14 @@ const changes: Readonly<Record<string, readonly string[]>> = {
   "arithmetic.ts": ["warmStart.steps=2", "validation.prompts=4"],
   "async-replay.ts": ["warmStart.steps=2", "validation.prompts=4"],
   "cart-pole-text.ts": ["warmStart.steps=2", "validation.prompts=4"],
+  "context-distillation.ts": [...preset, `data.path=${files.gsm8k}`],
   "countdown.ts": [...preset, "validation.prompts=4"],
+  "distillation.ts": [
+    ...preset,
+    `data.path=${files.gsm8k}`,
+    // No teacher speaks the bytes of the preset but the preset itself.
+    'distillation.teachers.default={"type":"self","context":"Be wise."}',
+  ],
   "frozen-lake.ts": ["warmStart.steps=2", "validation.prompts=4"],
   "gsm8k.ts": [...preset, `data.path=${files.gsm8k}`, `validation.data.path=${files.gsm8k}`, "validation.prompts=1"],
   "mixed-domains.ts": [
@@ -70,6 +77,7 @@ const changes: Readonly<Record<string, readonly string[]>> = {
     ...[...preset, `data.path=${files.gsm8k}`, "rollout.groupSize=1", "critic.path=null"],
     `rewards.chat.path=${writeRewardModel(join(folder, "reward-model"), 272, byteTokenizerFiles())}`,
   ],
+  "reflection.ts": [...preset, `data.path=${files.gsm8k}`],
   "rollout-correction.ts": ["warmStart.steps=2", "validation.prompts=4"],
   "sokoban.ts": ["warmStart.steps=2", "validation.prompts=4"],
 };

@@ -9,6 +9,8 @@ export interface TurnFacts {
   readonly reward?: number;
   readonly stateKey?: string;
   readonly version?: number;
+  /** The prompt as the other side of a distillation reads it. */
+  readonly twinIds?: readonly number[];
 }
 
 export interface TrajectoryFacts {
@@ -23,7 +25,7 @@ export function promptOf(id: string): Prompt {
 }
 
 /** The log-prob of a token is minus its id / 100, so that it can be recognized. */
-export function turnOf({ promptIds, replyIds, reward = 0, stateKey, version = 0 }: TurnFacts): Turn {
+export function turnOf({ promptIds, replyIds, reward = 0, stateKey, version = 0, twinIds }: TurnFacts): Turn {
   const logprobs = Float32Array.from(replyIds, (id) => -id / 100);
   const reply: SampledTokens = {
     tokenIds: Int32Array.from(replyIds),
@@ -35,6 +37,7 @@ export function turnOf({ promptIds, replyIds, reward = 0, stateKey, version = 0 
   };
   return {
     promptIds: Int32Array.from(promptIds),
+    ...(twinIds !== undefined && { twinPromptIds: Int32Array.from(twinIds) }),
     reply,
     replyText: "",
     messages: [],

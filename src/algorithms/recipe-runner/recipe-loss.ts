@@ -28,6 +28,7 @@ export function recipeLoss(plan: RecipePlan, microbatch: Microbatch, denominator
     ...klTerm(plan, microbatch, counted, denominators),
     ...entropyTerm(plan, microbatch, counted, denominators),
     ...valueTerm(plan, microbatch, counted, denominators),
+    ...distillationTerm(plan, microbatch, counted, denominators),
   ];
   return {
     loss: parts.map(({ loss }) => loss).reduce((sum, loss) => sum.add(loss)),
@@ -158,6 +159,19 @@ function valueTerm(
   const output = valueLoss(inputs, { valueClip });
   const loss = reduceOutput(output, counted, pieces.reduction, denominators).mul(coefficient);
   return [{ name: "value", loss, metrics: output.metrics }];
+}
+
+/** The divergence from the teachers, averaged as the recipe averages its own loss. */
+function distillationTerm(
+  { pieces }: RecipePlan,
+  { distillation }: Microbatch,
+  counted: LossRows,
+  denominators: Denominators,
+): Term[] {
+  if (distillation === undefined) return [];
+  const { divergence_BT, coefficient } = distillation;
+  const output = { level: "token", loss_BT: divergence_BT.mul(coefficient), metrics: {} } as const;
+  return [{ name: "distillation", loss: reduceOutput(output, counted, pieces.reduction, denominators), metrics: {} }];
 }
 
 function missing(type: string, name: string, reason: string): RerollError {

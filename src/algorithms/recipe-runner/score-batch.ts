@@ -1,14 +1,14 @@
 /**
  * Turns a rollout into a scored batch: everything that must see the whole of it.
  *
- * The order is verl's: masks, reward shaping, KL as a reward, rollout correction, advantages over what is left, and last
- * the denominators. Rewards, filters on them, advantages and returns are those of whole trajectories (M in shapes), also of
+ * The order is verl's: masks, reward shaping, KL as a reward, rollout correction, advantages over what is left, what
+ * teachers add to them, and last the denominators. Rewards, filters on them, advantages and returns are those of whole trajectories (M in shapes), also of
  * forked ones; corrections look at tokens and sequences, and a sequence is a row. The result holds constants; nothing in it
  * has a gradient.
  */
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { CorrectionMetrics } from "../../flow/batch-statistics.ts";
-import type { ScoredBatch, TokenBatch } from "../../flow/token-batch.ts";
+import type { ScoredBatch, Teaching, TokenBatch } from "../../flow/token-batch.ts";
 import { noGrad } from "../../torch/autograd.ts";
 import { tensor } from "../../torch/create.ts";
 import { tensorScope } from "../../torch/scope.ts";
@@ -23,7 +23,9 @@ import { stalenessMask } from "../corrections/staleness-mask.ts";
 import { expectBatch, expectGroups } from "../expect-batch.ts";
 import { klEstimate, parseKlEstimator } from "../kl/estimate.ts";
 import { penalizeRewards } from "../kl/penalty.ts";
+import { distillationAdvantages } from "../losses/distillation/on-policy-distillation.ts";
 import { entropyCoefficient } from "../losses/entropy-controller.ts";
+import { liveTokens } from "../losses/live-tokens.ts";
 import { runsOf } from "../losses/policy/segment-clip.ts";
 import { maskedMean, maskedVariance } from "../masked.ts";
 import { globalDenominators } from "../reduce.ts";
@@ -53,9 +55,10 @@ function score(plan: RecipePlan, batch: TokenBatch, state: RecipeState): ScoredB
   const { rewards_BT, metrics: klMetrics } = penalize(plan, { batch, joined }, shaped_BT, masked_BT, state);
   const { weights_BT, lossMask_BT, meanWeight, metrics: correctionMetrics } = correct(plan, batch, masked_BT);
   const estimate = estimateAdvantages(plan, { batch: paid, joined }, rewards_BT, lossMask_BT);
-  const advantages_BT = finishAdvantages(plan, estimate.advantages_BT, lossMask_BT);
-  const kept_BT = dropSequences(plan, batch, advantages_BT, lossMask_BT);
   const anchorLogprobs_BT = anchorOf(plan, batch);
+  const taught = teach(batch.teaching, { anchorLogprobs_BT, lossMask_BT });
+  const advantages_BT = finishAdvantages(plan, estimate.advantages_BT, lossMask_BT, taught);
+  const kept_BT = dropSequences(plan, batch, advantages_BT, lossMask_BT);
   const chosen = { policyLogprobs_BT: anchorLogprobs_BT, anchorLogprobs_BT, advantages_BT, lossMask_BT: kept_BT };
   return {
     samplerLogprobs_BT,
@@ -84,6 +87,7 @@ function score(plan: RecipePlan, batch: TokenBatch, state: RecipeState): ScoredB
       "score/kept_fraction": maskedMean(kept_BT.to(advantages_BT.dtype), batch.lossMask_BT),
       ...klMetrics,
       ...correctionMetrics,
+      ...taught.metrics,
     },
   };
 }
@@ -233,10 +237,37 @@ function correct({ options, correction }: RecipePlan, batch: TokenBatch, mask_BT
   return { ...untouched, meanWeight: corrected.metrics["rollout_corr/rollout_is_batch_norm_factor"] ?? null };
 }
 
-function finishAdvantages({ options }: RecipePlan, advantages_BT: Tensor, lossMask_BT: Tensor): Tensor {
+/** What teachers make of the advantages: nothing, or a summand in place of those of rewards or beside them. */
+interface Taught {
+  readonly advantages_BT: Tensor | null;
+  readonly keepsRewards: boolean;
+  readonly metrics: CorrectionMetrics;
+}
+
+function teach(
+  teaching: Teaching | undefined,
+  { anchorLogprobs_BT, lossMask_BT }: { readonly anchorLogprobs_BT: Tensor; readonly lossMask_BT: Tensor },
+): Taught {
+  const { teacherLogprobs = null, coefficient = 0, keepsRewards = true } = teaching ?? {};
+  if (teacherLogprobs === null) return { advantages_BT: null, keepsRewards, metrics: {} };
+  const { ofTeacher_BT } = teacherLogprobs;
+  const inputs = { policyLogprobs_BT: anchorLogprobs_BT, teacherLogprobs_BT: ofTeacher_BT, lossMask_BT };
+  const measured_BT = liveTokens(lossMask_BT, [ofTeacher_BT]);
+  return {
+    // A coefficient of 0 only measures: the numbers of the run are those without a teacher.
+    advantages_BT: coefficient === 0 ? null : distillationAdvantages(inputs, coefficient),
+    keepsRewards,
+    metrics: { "distillation/reverse_kl": maskedMean(distillationAdvantages(inputs, -1), measured_BT) },
+  };
+}
+
+/** Scaled by their own spread, then joined by what teachers add, then clipped. */
+function finishAdvantages({ options }: RecipePlan, estimated_BT: Tensor, lossMask_BT: Tensor, taught: Taught): Tensor {
   const { whitensAdvantages, advantageClip } = options;
-  const scaled_BT = whitensAdvantages ? whiten(advantages_BT, lossMask_BT) : advantages_BT;
-  return advantageClip === null ? scaled_BT : clip(scaled_BT, advantageClip);
+  const scaled_BT = whitensAdvantages ? whiten(estimated_BT, lossMask_BT) : estimated_BT;
+  const rewarded_BT = taught.keepsRewards ? scaled_BT : scaled_BT.mul(0);
+  const joined_BT = taught.advantages_BT === null ? rewarded_BT : rewarded_BT.add(taught.advantages_BT);
+  return advantageClip === null ? joined_BT : clip(joined_BT, advantageClip);
 }
 
 function dropSequences({ options }: RecipePlan, batch: TokenBatch, advantages_BT: Tensor, lossMask_BT: Tensor): Tensor {

@@ -31,7 +31,7 @@ export interface EngineDescription {
 }
 
 /** An engine whose status is told as it changes, since asking for it would take a turn of the engine's thread. */
-export interface EngineHost extends Omit<Engine, "status"> {
+export interface EngineHost extends Required<Omit<Engine, "status">> {
   describe(): Promise<EngineDescription>;
   /** Calls back after every step, with what came of it or within 100 ms, until the engine is closed. */
   watch(onStatus: (status: EngineStatus) => void): Promise<void>;

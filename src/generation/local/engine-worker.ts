@@ -60,6 +60,8 @@ class ThreadEngine implements EngineHost {
     }
   };
 
+  readonly scorePrompt = (promptIds: Int32Array): Promise<Float32Array> => this.#engine.scorePrompt(promptIds);
+
   pause(): Promise<void> {
     this.#reportSoon();
     return this.#engine.pause();

@@ -24,6 +24,7 @@ import { deliverTokens } from "./deliver-tokens.ts";
 import { type EngineOptions, resolveOptions } from "./engine-options.ts";
 import { ModelRunner } from "./model-runner.ts";
 import { PagedCache } from "./paged-cache.ts";
+import { promptLogprobs } from "./prompt-logprobs.ts";
 import { type DrawResult, drawResult, drawTokens, isTemperatureOnly } from "./sampler.ts";
 import { type BlockCopy, type Piece, Scheduler } from "./scheduler.ts";
 import { Sequence } from "./sequence.ts";
@@ -138,6 +139,12 @@ export class LocalEngine implements Engine {
     this.#wake();
     return { generation, abort: () => this.#end(sequence, { kind: "aborted" }) };
   }
+
+  readonly scorePrompt = async (promptIds: Int32Array): Promise<Float32Array> => {
+    const { contextLength } = this.#options;
+    checkRequest({ promptIds, sampling: { maxTokens: 1 } }, { contextLength, vocabSize: this.#model.config.vocabSize });
+    return promptLogprobs(this.#model, promptIds);
+  };
 
   pause(): Promise<void> {
     this.#isPaused = true;

@@ -66,6 +66,8 @@ export class ThreadedEngine implements Engine {
     }
   };
 
+  readonly scorePrompt = (promptIds: Int32Array): Promise<Float32Array> => this.#host.ask.scorePrompt(promptIds);
+
   pause(): Promise<void> {
     return this.#host.ask.pause();
   }

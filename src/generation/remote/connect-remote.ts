@@ -79,8 +79,12 @@ export async function connectRemote(options: RemoteOptions): Promise<RemoteEngin
   }
 }
 
-/** A server that is starting up gets the same patience as one that is busy. */
-async function readFacts(dialect: Dialect, http: HttpClient, options: RemoteOptions): Promise<RemoteFacts> {
+/** What a server says about itself. One that is starting up gets the same patience as one that is busy. */
+export async function readFacts(
+  dialect: Dialect,
+  http: HttpClient,
+  options: RetryOptions & { readonly model?: string },
+): Promise<RemoteFacts> {
   const delayOf = createRetryDelays(options);
   for (let attempt = 1; ; attempt++) {
     try {
@@ -215,7 +219,8 @@ async function sleepUnlessAborted(delayMs: number, signal: AbortSignal | undefin
   }
 }
 
-function unavailable({ title }: Dialect, attempts: number, fault: RerollError): RerollError {
+/** The error of a server that was asked in vain. */
+export function unavailable({ title }: Dialect, attempts: number, fault: RerollError): RerollError {
   return new RerollError(
     "REMOTE_UNAVAILABLE",
     `${title} did not answer in ${attempts} ${attempts === 1 ? "attempt" : "attempts"}. The last one: ${fault.message}`,

@@ -44,6 +44,22 @@ export interface RemoteEnding {
   readonly cachedTokens: number;
 }
 
+/** One prompt to be measured. */
+export interface ScoreCall {
+  readonly http: HttpClient;
+  readonly facts: RemoteFacts;
+  readonly promptIds: Int32Array;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** What a server says about the tokens of a prompt. All lists have one entry per token. */
+export interface PromptScores {
+  /** Log-probs under the model at temperature 1; NaN for the first token. */
+  readonly logprobs: Float32Array;
+  /** The texts of the tokens as the server knows them; null where it does not say. */
+  readonly texts: readonly (string | null)[];
+}
+
 export interface Dialect {
   /** How to call it in messages. */
   readonly title: string;
@@ -60,6 +76,8 @@ export interface Dialect {
   refuse(request: GenerateRequest): void;
   /** Throws REMOTE_FAULT for what may heal, anything else for what will not. */
   run(call: RemoteCall): Promise<RemoteEnding>;
+  /** Measures the tokens of a prompt. Throws as `run` does. Absent where a server cannot: then it cannot be a teacher. */
+  readonly scorePrompt?: (call: ScoreCall) => Promise<PromptScores>;
   /** The request that makes it load the weights of a folder. Absent where it has no such route: then it cannot be trained with. */
   readonly loadRequest?: (
     folder: string,

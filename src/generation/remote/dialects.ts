@@ -21,6 +21,12 @@ export const trainableKinds: readonly RemoteKind[] = remoteKinds.filter(
   (kind) => dialectOf(kind).loadRequest !== undefined,
 );
 
+/** The kinds that say how likely the tokens of a prompt are, as a teacher must. */
+export const teacherKinds = remoteKinds.filter((kind) => dialectOf(kind).scorePrompt !== undefined) as [
+  RemoteKind,
+  ...RemoteKind[],
+];
+
 export function dialectOf(kind: RemoteKind): Dialect {
   if (Object.hasOwn(dialects, kind)) return dialects[kind];
   throw new RerollError("INVALID_OPTION", `connectRemote has no kind "${kind}". Kinds: ${remoteKinds.join(", ")}.`, {

@@ -12,9 +12,11 @@ import {
   type Dialect,
   expectRun,
   lengthFinish,
+  type PromptScores,
   type RemoteCall,
   type RemoteEnding,
   type RemoteFacts,
+  type ScoreCall,
 } from "./dialect.ts";
 import { readEvents } from "./event-reader.ts";
 import { type HttpClient, parseJson } from "./http-client.ts";
@@ -38,6 +40,7 @@ export const rerollDialect: Dialect = {
   }),
   refuse: () => {},
   run: runCompletion,
+  scorePrompt: scoreCompletion,
   loadRequest: (folder, { run, version, begins }) => ({
     path: "/v1/weights",
     body: { path: folder, version, run, begins },
@@ -75,6 +78,7 @@ export const vllmDialect: Dialect = {
   }),
   refuse: () => {},
   run: runCompletion,
+  scorePrompt: scoreCompletion,
 };
 
 const modelsSchema = z.object({
@@ -238,6 +242,42 @@ function finishOf(choice: CompletionChoice, tokens: ReportedTokens, call: Remote
   if (reason === "length") return lengthFinish(call);
   if (typeof stop === "string") return { kind: "stop", by: "string", text: stop };
   return { kind: "stop", by: "token", tokenId: stop ?? tokens.tokenIds.at(-1) ?? -1 };
+}
+
+const scoresSchema = z.object({
+  choices: z.tuple([
+    z.object({
+      prompt_logprobs: z.array(
+        z
+          .record(z.string(), z.object({ logprob: z.number().nullable(), decoded_token: z.string().nullish() }))
+          .nullable(),
+      ),
+    }),
+  ]),
+});
+
+/** vLLM's `prompt_logprobs` of 0: the tokens of the prompt and no others. It must draw a token, which nobody reads. */
+async function scoreCompletion({ http, facts, promptIds, signal }: ScoreCall): Promise<PromptScores> {
+  const path = "/v1/completions";
+  const body = { model: facts.model, prompt: Array.from(promptIds), max_tokens: 1, temperature: 0, prompt_logprobs: 0 };
+  const response = await http.send({ method: "POST", path, body, ...(signal && { signal }) });
+  await refuseStatus(response);
+  const parsed = scoresSchema.safeParse(await response.json());
+  const listed = parsed.data?.choices[0].prompt_logprobs;
+  if (listed?.length !== promptIds.length) throw withoutScores(http.url + path);
+  const scores = Array.from(promptIds, (tokenId, i) => listed[i]?.[tokenId]);
+  return {
+    logprobs: Float32Array.from(scores, (score) => score?.logprob ?? Number.NaN),
+    texts: scores.map((score) => score?.decoded_token ?? null),
+  };
+}
+
+function withoutScores(url: string): RerollError {
+  return new RerollError(
+    "REMOTE_INCAPABLE",
+    `${url} does not say how likely the tokens of a prompt are, as a teacher must. Use a version of vLLM that knows prompt_logprobs.`,
+    { url },
+  );
 }
 
 function withoutTokenIds(url: string): RerollError {

@@ -8,8 +8,17 @@
  */
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
+import { RerollError } from "../../errors/reroll-error.ts";
 import type { Finish } from "../generate.ts";
-import { type Dialect, expectRun, lengthFinish, type RemoteCall, type RemoteEnding } from "./dialect.ts";
+import {
+  type Dialect,
+  expectRun,
+  lengthFinish,
+  type PromptScores,
+  type RemoteCall,
+  type RemoteEnding,
+  type ScoreCall,
+} from "./dialect.ts";
 import { readEvents } from "./event-reader.ts";
 import { parseJson } from "./http-client.ts";
 import { hasFilters, splitLogprobs } from "./logprob-meaning.ts";
@@ -47,6 +56,7 @@ export const sglangDialect: Dialect = {
   }),
   refuse: () => {},
   run: runGenerate,
+  scorePrompt,
   loadRequest: (folder, { run, version }) => ({
     path: "/update_weights_from_disk",
     // What was computed with the old weights is of no use: the cache goes. SGLang says the text with every reply.
@@ -185,6 +195,31 @@ function filteredLogprobs(info: MetaInfo, skipped: number, call: RemoteCall): re
   if (!hasFilters(sampling) || sampling.temperature === 0) return undefined;
   const listed = info.output_token_sampling_logprobs?.slice(skipped);
   return listed?.map((logprob) => Math.min(0, logprob ?? Number.NaN));
+}
+
+const scoresSchema = z.object({ meta_info: z.object({ input_token_logprobs: z.array(tokenLogprob) }) });
+
+/** Log-probs of the input, from its first token on; nothing is drawn. */
+async function scorePrompt({ http, promptIds, signal }: ScoreCall): Promise<PromptScores> {
+  const path = "/generate";
+  const body = {
+    input_ids: Array.from(promptIds),
+    sampling_params: { max_new_tokens: 0, temperature: 1 },
+    ...{ return_logprob: true, logprob_start_len: 0, return_text_in_logprobs: true },
+  };
+  const response = await http.send({ method: "POST", path, body, ...(signal && { signal }) });
+  await refuseStatus(response);
+  const listed = scoresSchema.safeParse(await response.json()).data?.meta_info.input_token_logprobs;
+  if (listed?.length !== promptIds.length || listed.some(([, tokenId], i) => tokenId !== promptIds[i])) {
+    throw new RerollError(
+      "REMOTE_INCAPABLE",
+      `${http.url}${path} did not return a log-prob for each token of a prompt.`,
+    );
+  }
+  return {
+    logprobs: Float32Array.from(listed, ([logprob]) => logprob ?? Number.NaN),
+    texts: listed.map(([, , text]) => (typeof text === "string" ? text : null)),
+  };
 }
 
 /** "<run>/<version>" as `loadRequest` sets it, or whatever the server was started with. Undefined where it says nothing at all. */

@@ -17,7 +17,12 @@ interface CompletionFormatOptions {
   readonly includeUsage: boolean;
   /** Fields that only this server has, such as what the session's prefix check found. */
   readonly extensions: object;
+  /** Log-probs of the prompts' own tokens, where they were asked for. */
+  readonly promptScores?: PromptScores;
 }
+
+/** Log-probs of the tokens of prompts, by prompt. */
+export type PromptScores = ReadonlyMap<Int32Array, Float32Array>;
 
 export function createCompletionFormat(options: CompletionFormatOptions): ReplyFormat {
   const { id, created, model, logprobs, returnTokenIds, includeUsage, extensions } = options;
@@ -46,11 +51,25 @@ export function createCompletionFormat(options: CompletionFormatOptions): ReplyF
         ...{ index: choice.index, text: visible.content, logprobs: logprobsOf(choice, generation) },
         ...finishFields(generation.finish, false),
         ...(returnTokenIds && { ...tokenFields(generation), ...promptOf(choice) }),
+        ...(options.promptScores && { prompt_logprobs: promptLogprobs(options, choice) }),
       })),
       usage,
       ...extensions,
     }),
   };
+}
+
+/** As vLLM writes them: an object per token with its id as the key, and null for the first. */
+function promptLogprobs(
+  { tokenizer, promptScores }: CompletionFormatOptions,
+  { promptIds }: Choice,
+): readonly unknown[] {
+  const logprobs = promptScores?.get(promptIds);
+  return Array.from(promptIds, (tokenId, i) => {
+    const logprob = logprobs?.[i] ?? Number.NaN;
+    if (Number.isNaN(logprob)) return null;
+    return { [tokenId]: { logprob, decoded_token: tokenText(tokenizer, tokenId).token } };
+  });
 }
 
 /** @param textOffsets by choice: where its next token begins in its text */

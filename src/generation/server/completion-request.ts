@@ -15,6 +15,8 @@ export interface CompletionRequest {
   readonly maxTokens: number;
   /** Undefined: no log-probs. 0: those of the drawn tokens only. */
   readonly numTopLogprobs: number | undefined;
+  /** Whether the log-probs of the prompts' own tokens are asked for. */
+  readonly scoresPrompts: boolean;
   /** Whether tokens are shown as "token_id:N", as vLLM does, and not by their text. */
   readonly showsTokenIds: boolean;
   readonly ignoredFields: readonly string[];
@@ -28,12 +30,15 @@ const MAX_PROMPTS = 1024;
 
 export function parseCompletionRequest(body: unknown): CompletionRequest {
   const fields = readFields(completionSchema, body);
-  refuseFields(fields, { echo: [false], suffix: [""], prompt_embeds: [] });
+  refuseFields(fields, { echo: [false], suffix: [""], prompt_embeds: [], prompt_logprobs: [0] });
+  if (fields.prompt_logprobs !== undefined && fields.stream)
+    throw requestError("stream", "stream cannot be true with prompt_logprobs, which come with the whole answer.");
   return {
     fields,
     prompts: promptsOf(fields.prompt),
     maxTokens: fields.max_tokens ?? DEFAULT_MAX_TOKENS,
     numTopLogprobs: fields.logprobs,
+    scoresPrompts: fields.prompt_logprobs !== undefined,
     showsTokenIds: fields.return_tokens_as_token_ids ?? false,
     ignoredFields: unknownFields(completionSchema, fields),
     constraint: constraintOf(formatOf(fields), undefined, { choice: "none", isParallel: true }),
@@ -48,6 +53,7 @@ const completionSchema = z.looseObject({
   ),
   logprobs: wholeNumber("a whole number from 0 to 20", 0, 20).optional(),
   return_tokens_as_token_ids: flag.optional(),
+  prompt_logprobs: wholeNumber("0, for the tokens of the prompt and no others", 0, 0).optional(),
   ...guidedFields,
   response_format: responseFormat.optional(),
 });

@@ -1,8 +1,9 @@
 /** POST /v1/completions */
 import type { FastifyInstance } from "fastify";
-import { createCompletionFormat } from "./completion-format.ts";
+import { createCompletionFormat, type PromptScores } from "./completion-format.ts";
 import { type CompletionPrompt, type CompletionRequest, parseCompletionRequest } from "./completion-request.ts";
 import { checkLimits, roomFor, withCall } from "./generation-call.ts";
+import { requestError } from "./openai-errors.ts";
 import { answer } from "./run-choices.ts";
 import { checkModel, samplingOf } from "./sampling-request.ts";
 import type { ServerContext } from "./server-parts.ts";
@@ -20,14 +21,25 @@ export function addCompletionsRoute(app: FastifyInstance, context: ServerContext
       const session = sessionId === undefined ? undefined : context.sessions.open(sessionId);
       const prompts = await callPrompts(context, completion.prompts, session);
       for (const { promptIds } of prompts) roomFor(context, promptIds, "prompt", session);
+      const promptScores = completion.scoresPrompts ? await scorePrompts(context, prompts) : undefined;
       // Encoding took a while: the engine may be full or paused by now.
       context.calls.admit(numChoices);
-      await withCall(context, completionPlan(context, completion, session, prompts), (call) =>
+      await withCall(context, completionPlan(context, completion, session, { prompts, promptScores }), (call) =>
         answer(context.engine, call, reply, signal),
       );
     });
     return reply;
   });
+}
+
+/** The log-probs of each prompt's own tokens. */
+async function scorePrompts({ engine }: ServerContext, prompts: readonly CallPrompt[]): Promise<PromptScores> {
+  const { scorePrompt } = engine;
+  if (scorePrompt === undefined)
+    throw requestError("prompt_logprobs", "prompt_logprobs is not supported by the engine of this server.");
+  return new Map(
+    await Promise.all(prompts.map(async ({ promptIds }) => [promptIds, await scorePrompt(promptIds)] as const)),
+  );
 }
 
 async function callPrompts(
@@ -57,7 +69,10 @@ function completionPlan(
   context: ServerContext,
   completion: CompletionRequest,
   session: Session | undefined,
-  prompts: readonly CallPrompt[],
+  {
+    prompts,
+    promptScores,
+  }: { readonly prompts: readonly CallPrompt[]; readonly promptScores: PromptScores | undefined },
 ) {
   const { fields, maxTokens, numTopLogprobs, showsTokenIds, ignoredFields } = completion;
   const { tokenizer, modelName } = context;
@@ -75,6 +90,7 @@ function completionPlan(
         logprobs: numTopLogprobs !== undefined,
         returnTokenIds: fields.return_token_ids ?? false,
         includeUsage: fields.stream_options?.include_usage ?? false,
+        ...(promptScores !== undefined && { promptScores }),
       }),
   };
 }

@@ -4,14 +4,12 @@
  * The scores [S, V] of a batch can be many times the size of the model. They are computed a few tokens at a time, and
  * again in the backward pass, so the peak is one chunk of them.
  */
-import { RerollError } from "../../errors/reroll-error.ts";
 import { applyFunction, isGradEnabled } from "../../torch/autograd.ts";
-import { cat, empty, zeros } from "../../torch/create.ts";
-import { bytesOf } from "../../torch/dtype.ts";
+import { cat } from "../../torch/create.ts";
 import { type ScoreStatistics, scoreGradient_, scoreStatistics } from "../../torch/fused.ts";
 import { op } from "../../torch/operator.ts";
-import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
+import { defaultChunk, expectChunks, mapChunks, ScoreGradientSums } from "./score-chunks.ts";
 import { hasWideScores, tokenScores } from "./token-scores.ts";
 
 export interface TokenLogprobOptions {
@@ -35,7 +33,7 @@ export function tokenLogprobs(
   targets_S: Tensor,
   { temperature = 1, chunkTokens = defaultChunk(head_VD) }: TokenLogprobOptions = {},
 ): TokenLogprobs {
-  expectOptions(temperature, chunkTokens);
+  expectChunks(temperature, chunkTokens);
   const [logprobs_S, entropy_S] = applyFunction(
     {
       forward: ([hidden, head]) => {
@@ -80,7 +78,7 @@ export function weightedCrossEntropy(
   weights_S: Tensor,
   { temperature = 1, chunkTokens = defaultChunk(head_VD) }: TokenLogprobOptions = {},
 ): { readonly loss: Tensor; readonly logprobs_S: Tensor } {
-  expectOptions(temperature, chunkTokens);
+  expectChunks(temperature, chunkTokens);
   let logprobs_S: Tensor | null = null;
   const isTrained = isGradEnabled() && (hidden_SD.requiresGrad || head_VD.requiresGrad);
   const [loss] = applyFunction(
@@ -106,59 +104,6 @@ export function weightedCrossEntropy(
     [hidden_SD, head_VD],
   );
   return { loss: loss!, logprobs_S: logprobs_S! };
-}
-
-function expectOptions(temperature: number, chunkTokens: number): void {
-  if (!(temperature > 0 && temperature < Infinity)) {
-    throw new RerollError("INVALID_ARGUMENT", `temperature must be above 0 and finite: got ${temperature}.`);
-  }
-  if (!Number.isInteger(chunkTokens) || chunkTokens < 1) {
-    throw new RerollError("INVALID_ARGUMENT", `chunkTokens must be an integer of at least 1: got ${chunkTokens}.`);
-  }
-}
-
-/** Takes one chunk out of a tensor with a row per token. */
-type Part = (x: Tensor) => Tensor;
-
-/** Turns gradients of scores, a chunk at a time, into gradients of the hidden states and the output matrix. */
-class ScoreGradientSums {
-  readonly #hidden: Tensor;
-  readonly #head: Tensor;
-  readonly #gradHidden: Tensor;
-  readonly #gradHead: Tensor | null;
-
-  constructor(hidden: Tensor, head: Tensor, isHeadTrained: boolean) {
-    this.#hidden = hidden;
-    this.#head = head;
-    this.#gradHidden = empty(hidden.shape, { dtype: hidden.dtype, device: hidden.device });
-    // Added up in float32: sums of many 16-bit parts lose digits.
-    const dtype = head.dtype === "float64" ? "float64" : "float32";
-    this.#gradHead = isHeadTrained ? zeros(head.shape, { dtype, device: head.device }) : null;
-  }
-
-  add(part: Part, gradScores: Tensor): void {
-    part(this.#gradHidden).copy_(gradScores.mm(this.#head));
-    this.#gradHead?.add_(gradScores.t().mm(part(this.#hidden)));
-  }
-
-  results(): [gradHidden: Tensor, gradHead: Tensor | null] {
-    return [this.#gradHidden, this.#gradHead?.to(this.#head.dtype) ?? null];
-  }
-}
-
-/** Runs `body` on pieces of at most `size` tokens, as equal as they can be, freeing what each piece made. */
-function mapChunks<Result>(total: number, size: number, body: (part: Part) => Result): Result[] {
-  const count = Math.max(1, Math.ceil(total / size));
-  return Array.from({ length: count }, (_, i) => {
-    const start = Math.floor((i * total) / count);
-    const length = Math.floor(((i + 1) * total) / count) - start;
-    return tensorScope(() => body((x) => x.narrow(0, start, length)));
-  });
-}
-
-function defaultChunk(head_VD: Tensor): number {
-  const bytes = head_VD.device === "cpu" ? 64e6 : 1e9;
-  return Math.max(1, Math.floor(bytes / (bytesOf(head_VD.dtype) * head_VD.size(0))));
 }
 
 const ops = { linear: op("aten::linear") } as const;

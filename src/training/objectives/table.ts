@@ -6,6 +6,7 @@
 import { z } from "zod";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
 import type { ValueHead } from "../../models/causal-lm/value-head.ts";
+import { distillation, distillationOptions } from "./distillation.ts";
 import { kto, ktoOptions } from "./kto.ts";
 import type { Objective } from "./objective.ts";
 import { dpo, dpoOptions, ipo, ipoOptions, orpo, orpoOptions, simpo, simpoOptions } from "./preference.ts";
@@ -15,6 +16,7 @@ import { supervised, supervisedOptions } from "./supervised.ts";
 /** The `objective` part of a run file. */
 export const objectiveOptions = z.discriminatedUnion("type", [
   supervisedOptions,
+  distillationOptions,
   dpoOptions,
   ipoOptions,
   ktoOptions,
@@ -36,6 +38,8 @@ export function buildObjective(choice: ObjectiveChoice, model: CausalLm, seed: n
   switch (choice.type) {
     case "supervised":
       return supervised();
+    case "distillation":
+      return distillation(choice, model);
     case "dpo":
       return dpo(choice);
     case "ipo":

@@ -40,7 +40,7 @@ const PAIRS = [
   ["instruction", "output"],
 ] as const;
 
-export function supervisedReader({ train, chat }: SupervisedChoice): ExampleReader {
+export function supervisedReader({ train, chat }: Pick<SupervisedChoice, "train" | "chat">): ExampleReader {
   return {
     fields: ["messages", "tools", "prompt", "completion", "text"],
     read: async (placed, parts) => {

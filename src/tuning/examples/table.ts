@@ -10,6 +10,7 @@ import { supervisedReader } from "./supervised-reader.ts";
 export function readerOf(objective: ObjectiveChoice): ExampleReader {
   switch (objective.type) {
     case "supervised":
+    case "distillation":
       return supervisedReader(objective);
     case "dpo":
     case "ipo":

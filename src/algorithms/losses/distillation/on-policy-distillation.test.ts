@@ -42,7 +42,7 @@ test("averaged over the policy's samples the gradient is that of the reverse KL:
 
 test("as an advantage it is the scaled gap to the sampler, 0 outside the mask", () => {
   const advantages_BT = distillationAdvantages(
-    { samplerLogprobs_BT: row([-2, -3, 0]), teacherLogprobs_BT, lossMask_BT },
+    { policyLogprobs_BT: row([-2, -3, 0]), teacherLogprobs_BT, lossMask_BT },
     0.5,
   );
   expect(advantages_BT.toArray()).toEqual([0.5, -1, 0]);

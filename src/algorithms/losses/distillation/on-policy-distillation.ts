@@ -50,20 +50,21 @@ export function onPolicyDistillationLoss(
 }
 
 /**
- * coefficient (log teacher - log sampler) per token: the same signal as an advantage, to add to a reward's advantage or
- * to use with any policy loss. 0 outside the mask and where a log-prob is not finite.
+ * coefficient (log teacher - log policy) per token: the same signal as an advantage, to add to a reward's advantage or
+ * to use with any policy loss. The policy is the one that the tokens were drawn from, or the anchor. 0 outside the mask and where a
+ * log-prob is not finite.
  */
 export function distillationAdvantages(
-  { samplerLogprobs_BT, teacherLogprobs_BT, lossMask_BT }: DistillationAdvantageInputs,
+  { policyLogprobs_BT, teacherLogprobs_BT, lossMask_BT }: DistillationAdvantageInputs,
   coefficient: number,
 ): Tensor {
-  expectBatch(lossMask_BT, { samplerLogprobs_BT, teacherLogprobs_BT });
-  const live_BT = liveTokens(lossMask_BT, [samplerLogprobs_BT, teacherLogprobs_BT]);
-  return zeroOutside(teacherLogprobs_BT.detach().sub(samplerLogprobs_BT.detach()), live_BT).mul(coefficient);
+  expectBatch(lossMask_BT, { policyLogprobs_BT, teacherLogprobs_BT });
+  const live_BT = liveTokens(lossMask_BT, [policyLogprobs_BT, teacherLogprobs_BT]);
+  return zeroOutside(teacherLogprobs_BT.detach().sub(policyLogprobs_BT.detach()), live_BT).mul(coefficient);
 }
 
 interface DistillationAdvantageInputs {
-  readonly samplerLogprobs_BT: Tensor;
+  readonly policyLogprobs_BT: Tensor;
   readonly teacherLogprobs_BT: Tensor;
   readonly lossMask_BT: Tensor;
 }

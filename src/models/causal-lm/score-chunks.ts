@@ -1,0 +1,61 @@
+/** Scores over the whole vocabulary a few tokens at a time, and what their gradients add up to. */
+import { RerollError } from "../../errors/reroll-error.ts";
+import { empty, zeros } from "../../torch/create.ts";
+import { bytesOf } from "../../torch/dtype.ts";
+import { tensorScope } from "../../torch/scope.ts";
+import type { Tensor } from "../../torch/tensor.ts";
+
+/** Throws for a temperature or a chunk that scores cannot be computed with. */
+export function expectChunks(temperature: number, chunkTokens: number): void {
+  if (!(temperature > 0 && temperature < Infinity)) {
+    throw new RerollError("INVALID_ARGUMENT", `temperature must be above 0 and finite: got ${temperature}.`);
+  }
+  if (!Number.isInteger(chunkTokens) || chunkTokens < 1) {
+    throw new RerollError("INVALID_ARGUMENT", `chunkTokens must be an integer of at least 1: got ${chunkTokens}.`);
+  }
+}
+
+/** Takes one chunk out of a tensor with a row per token. */
+type Part = (x: Tensor) => Tensor;
+
+/** Turns gradients of scores, a chunk at a time, into gradients of the hidden states and the output matrix. */
+export class ScoreGradientSums {
+  readonly #hidden: Tensor;
+  readonly #head: Tensor;
+  readonly #gradHidden: Tensor;
+  readonly #gradHead: Tensor | null;
+
+  constructor(hidden: Tensor, head: Tensor, isHeadTrained: boolean) {
+    this.#hidden = hidden;
+    this.#head = head;
+    this.#gradHidden = empty(hidden.shape, { dtype: hidden.dtype, device: hidden.device });
+    // Added up in float32: sums of many 16-bit parts lose digits.
+    const dtype = head.dtype === "float64" ? "float64" : "float32";
+    this.#gradHead = isHeadTrained ? zeros(head.shape, { dtype, device: head.device }) : null;
+  }
+
+  add(part: Part, gradScores: Tensor): void {
+    part(this.#gradHidden).copy_(gradScores.mm(this.#head));
+    this.#gradHead?.add_(gradScores.t().mm(part(this.#hidden)));
+  }
+
+  results(): [gradHidden: Tensor, gradHead: Tensor | null] {
+    return [this.#gradHidden, this.#gradHead?.to(this.#head.dtype) ?? null];
+  }
+}
+
+/** Runs `body` on pieces of at most `size` tokens, as equal as they can be, freeing what each piece made. */
+export function mapChunks<Result>(total: number, size: number, body: (part: Part) => Result): Result[] {
+  const count = Math.max(1, Math.ceil(total / size));
+  return Array.from({ length: count }, (_, i) => {
+    const start = Math.floor((i * total) / count);
+    const length = Math.floor(((i + 1) * total) / count) - start;
+    return tensorScope(() => body((x) => x.narrow(0, start, length)));
+  });
+}
+
+/** Tokens per chunk that keep its scores at 64 MB on the CPU and 1 GB on a GPU. */
+export function defaultChunk(head_VD: Tensor): number {
+  const bytes = head_VD.device === "cpu" ? 64e6 : 1e9;
+  return Math.max(1, Math.floor(bytes / (bytesOf(head_VD.dtype) * head_VD.size(0))));
+}
