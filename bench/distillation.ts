@@ -83,7 +83,7 @@ async function distill(seed: number) {
   const env = sums({ numDigits: 1 });
   const teacher = await imitate(env, 100 + seed, 60);
   const start = await imitate(env, seed, 6);
-  const loop = { type: "sync", steps: 16 };
+  const loop = { type: "sync", steps: 48 };
   const from = { seed, model: { path: start.folder }, loop };
   const rewarded = await train(env, { ...from, algorithm: { type: "grpo" } });
   const teachers = { default: { type: "folder", path: teacher.folder } };
@@ -139,7 +139,7 @@ try {
   if (isWanted("distillation")) {
     const seeds = await perSeed(distill);
     printTable(
-      "Sums of two digits: episodes to 90 % of the teacher",
+      "Sums of numbers below 10: episodes to 90 % of the teacher",
       [
         "seed",
         "teacher",
