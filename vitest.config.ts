@@ -24,6 +24,7 @@ export default defineConfig({
   },
   test: {
     pool: "forks",
+    maxWorkers: 2,
     testTimeout: 60_000,
     hookTimeout: 60_000,
     projects: [

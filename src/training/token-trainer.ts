@@ -25,6 +25,7 @@ import type { Optimizer } from "../torch/optim/optimizer.ts";
 import { applySchedule, type Schedule } from "../torch/optim/schedule.ts";
 import { keep, tensorScope } from "../torch/scope.ts";
 import type { Tensor } from "../torch/tensor.ts";
+import { samplerGap, stalenessOf } from "./batch-metrics.ts";
 import { type LessonOptions, type LessonRows, learnLessons, lessonsOf, openLessons } from "./lessons.ts";
 import {
   type Critic,
@@ -473,30 +474,10 @@ function tdErrorsOf({ returns_BT, oldValues_BT, lossMask_BT }: ScoredBatch): Pic
   }));
 }
 
-/** How far the trainer's log-probs are from the sampler's: the health of the whole loop in one number. */
-function samplerGap(
-  { anchorLogprobs_BT, samplerLogprobs_BT, lossMask_BT }: TokenBatch,
-  onOldCache_BT: Tensor | null,
-): CorrectionMetrics {
-  if (anchorLogprobs_BT === undefined) return {};
-  const gap_BT = anchorLogprobs_BT.sub(samplerLogprobs_BT).abs().where(lossMask_BT, 0);
-  return {
-    "train/sampler_gap": maskedMean(gap_BT, lossMask_BT),
-    "train/sampler_gap_max": gap_BT.max(),
-    ...(onOldCache_BT !== null && { "train/sampler_gap_old_cache": maskedMean(gap_BT, onOldCache_BT) }),
-  };
-}
-
 /** Mean entropy at the loss tokens. Measured for recipes without an entropy bonus too, to see in every run whether the policy still explores. */
 function entropyOf({ entropies_BT }: MeasuredPolicy, { lossMask_BT }: ScoredRows): LossMetrics {
   const { metrics } = entropyBonus({ entropies_BT: entropies_BT.detach(), lossMask_BT }, 0);
   return { "policy/entropy": metrics["policy/entropy"]! };
-}
-
-function stalenessOf({ versions, lossMask_BT }: TokenBatch): CorrectionMetrics {
-  if (versions === undefined) return {};
-  const age_BT = versions.versions_BT.neg().add(versions.current).to("float32").where(lossMask_BT, 0);
-  return { "train/staleness": maskedMean(age_BT, lossMask_BT), "train/staleness_max": age_BT.max() };
 }
 
 function missingPart({ type }: Recipe, part: string): RerollError {
