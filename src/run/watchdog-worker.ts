@@ -20,8 +20,8 @@ const TICK_MS = 250;
 const TELL_TICKS = 20;
 /** After a signal, a main thread that is blocked gets this long to come back. A second signal waits for nothing. */
 const STOP_TICKS = 12;
-/** A main thread that runs no JavaScript cannot be asked. */
-const ASK_MS = 1000;
+/** A main thread that runs no JavaScript cannot be asked; one on a machine that is too busy takes its time to answer. */
+const ASK_MS = 6000;
 
 const { beats, folder, limitMs } = workerData as WatchdogSource;
 const signals = loadSignals();
@@ -109,7 +109,10 @@ function askWhere(): Promise<string> {
       session.disconnect();
       resolve(text);
     };
-    const timer = setTimeout(() => answer("Code that is no JavaScript"), ASK_MS);
+    const timer = setTimeout(
+      () => answer("Something that does not say what it is, such as code outside of JavaScript,"),
+      ASK_MS,
+    );
     session.connectToMainThread();
     session.on("Debugger.paused", ({ params }) => {
       const callFrameId = params.callFrames[0]?.callFrameId ?? "";
