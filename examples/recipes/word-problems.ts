@@ -2,7 +2,8 @@
  * Word problems of one step with a pretrained chat model: it learns to read and to reckon.
  *
  * Trains     SmolLM2-135M-Instruct or any other small chat model with GRPO
- * Hardware   one GPU; about a second per step on an H200
+ * Hardware   one GPU; four minutes on an H200
+ * Expected   held-out problems solved, greedy: 15 % before, 60 to 69 % after 200 steps (three seeds), docs/results.md
  * Data       made by examples/word-problems; held-out problems tell other stories with other words
  * Command    reroll train examples/recipes/word-problems.ts --set model.path=models/SmolLM2-135M-Instruct
  */
@@ -24,7 +25,7 @@ export const run = defineRun({
   rewards: { default: { type: "math" } },
   rollout: { groupsPerStep: 32, groupSize: 16, maxInFlight: 512, contextLength: 384, sampling: { maxTokens: 128 } },
   algorithm: { type: "grpo" },
-  training: { optimizer: { lr: 1e-5 }, minibatch: 256, schedule: { warmup: 5, unit: "rollout-steps" } },
+  training: { optimizer: { lr: 2e-5 }, minibatch: 256, schedule: { warmup: 5, unit: "rollout-steps" } },
   loop: { type: "sync", steps: 200 },
   validation: { every: 20, prompts: 512, data: { ...rows("held-out", 512), name: "held-out" } },
   checkpoint: { every: 50 },
