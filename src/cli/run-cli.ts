@@ -44,9 +44,18 @@ const MISUSE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "MISSING_KEY",
   "FILE_NOT_FOUND",
   "FILE_INVALID",
+  "FILE_EXISTS",
+  "SCHEMA_UNKNOWN",
+  "RUN_NOT_FOUND",
+  "RUN_EXISTS",
+  "CHECKPOINT_NOT_FOUND",
+  "BASE_NOT_FOUND",
+  "TOKENIZER_MISSING",
   "NOT_ENOUGH_MEMORY",
   "NO_DEVICE",
 ]);
+
+const MISUSED = 2;
 
 /** Runs one command and resolves with its exit code. */
 export async function runCli(words: readonly string[]): Promise<number> {
@@ -56,9 +65,9 @@ export async function runCli(words: readonly string[]): Promise<number> {
     return 0;
   } catch (error) {
     // Help, version and runs that were stopped end this way too; what they had to say is printed.
-    if (error instanceof CommanderError) return error.exitCode;
+    if (error instanceof CommanderError) return error.exitCode === 1 ? MISUSED : error.exitCode;
     console.error(redactText(describeError(error, program.opts().debug === true)));
-    return error instanceof RerollError && MISUSE.has(error.code) ? 2 : 1;
+    return error instanceof RerollError && MISUSE.has(error.code) ? MISUSED : 1;
   }
 }
 

@@ -5,6 +5,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { Command } from "commander";
 import { defaultRunsFolder } from "../../run/runs-folder.ts";
 import { DASHBOARD_PORT } from "../dashboard-port.ts";
+import { expectFolder } from "../expect-folder.ts";
 import { wholeNumber } from "../flag-values.ts";
 import { stopSignal } from "../stop-signal.ts";
 
@@ -32,6 +33,7 @@ Examples:
   .action(runDashboard);
 
 async function runDashboard(folder: string | undefined, { port, host, token }: DashboardFlags): Promise<void> {
+  if (folder !== undefined) expectFolder(folder);
   const given = resolve(folder ?? defaultRunsFolder());
   const isRun = existsSync(join(given, "run.json"));
   const root = isRun ? dirname(given) : given;
