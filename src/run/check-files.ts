@@ -12,8 +12,10 @@ import type { RunConfig } from "./run-config.ts";
 const PRESET_VOCABULARY = 272;
 
 /** Throws for the first file that is missing. Out: the shape of the model. */
-export function checkFiles({ model, data, validation, warmStart, reference, critic }: RunConfig): CausalLmConfig {
+export function checkFiles(config: RunConfig): CausalLmConfig {
+  const { model, data, validation, warmStart, reference, critic, rewards } = config;
   const shape = modelShape(model);
+  for (const [domain, reward] of Object.entries(rewards)) checkReward(reward, `rewards.${domain}`);
   if (reference !== null) readShape(reference, "reference");
   if (critic.path !== null) readShape(critic.path, "critic.path");
   if (model.path !== null && reference !== null) expectSameVocabulary(model.path, reference, "reference");
@@ -56,6 +58,14 @@ function parseJson(file: string, key: string): unknown {
       { cause },
     );
   }
+}
+
+/** Reward models, also inside of combinations. */
+function checkReward(reward: object, key: string): void {
+  const { type, path, parts } = reward as { type?: unknown; path?: unknown; parts?: unknown };
+  if (type === "reward-model" && typeof path === "string") readShape(path, `${key}.path`);
+  if (type !== "combine" || !Array.isArray(parts)) return;
+  for (const [i, part] of parts.entries()) checkReward(part.reward, `${key}.parts.${i}.reward`);
 }
 
 function checkData(source: DataOptions, key: string): void {
