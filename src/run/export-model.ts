@@ -11,7 +11,7 @@ import { loadCausalLm } from "../models/causal-lm/load-causal-lm.ts";
 import { mergeLora } from "../models/causal-lm/lora.ts";
 import { loadLora } from "../models/causal-lm/lora-files.ts";
 import { saveCausalLm } from "../models/causal-lm/save-causal-lm.ts";
-import { baseOfRun, type FoundModel, findModel } from "./find-model.ts";
+import { baseOfAdapters, baseOfRun, type FoundModel, findModel } from "./find-model.ts";
 
 /** What to export, and how. */
 export interface ExportOptions {
@@ -70,12 +70,12 @@ async function writeMerged({ folder }: FoundModel, base: string, out: string): P
   }
 }
 
-/** The folder of the model that adapters belong to. */
-export function baseOf({ runFolder, name }: FoundModel): string {
-  const base = runFolder === null ? null : baseOfRun(runFolder);
-  if (base !== null && existsSync(base)) return base;
+/** The folder of the model that adapters belong to: that of their run, else the one that they name themselves. */
+export function baseOf({ runFolder, folder, name }: FoundModel): string {
+  const named = (runFolder === null ? null : baseOfRun(runFolder)) ?? baseOfAdapters(folder);
+  if (named !== null && existsSync(named)) return named;
   throw new RerollError(
     "BASE_NOT_FOUND",
-    `${name} holds adapters, and the model they belong to ${base === null ? "is not recorded" : `is not at ${base} any more`}. Give its folder with --base.`,
+    `${name} holds adapters, and the model they belong to ${named === null ? "is not recorded" : `is not at ${named}`}. Give its folder with --base.`,
   );
 }

@@ -307,5 +307,5 @@ test("the key can come from a file, and --debug shows where an error is from", a
     "--debug",
   ]);
   expect(await command.ended).toBe(2);
-  expect(command.errors()).toMatch(/^RerollError: The model \/no\/such does not exist\. Check the path\.\n {4}at /);
+  expect(command.errors()).toMatch(/^RerollError: \/no\/such does not exist\. Check the path\.\n {4}at /);
 });
