@@ -10,6 +10,7 @@ import { Command, CommanderError } from "commander";
 import type { ErrorCode } from "../errors/error-codes.ts";
 import { redactText } from "../errors/redact-text.ts";
 import { RerollError } from "../errors/reroll-error.ts";
+import { completionCommand } from "./commands/completion.ts";
 import { dashboardCommand } from "./commands/dashboard.ts";
 import { doctorCommand } from "./commands/doctor.ts";
 import { evalCommand } from "./commands/eval.ts";
@@ -32,6 +33,7 @@ const COMMANDS: readonly Command[] = [
   dashboardCommand,
   exportCommand,
   doctorCommand,
+  completionCommand,
 ];
 
 /** What was asked for can never work: the caller has to write something else. */
