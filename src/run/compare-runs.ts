@@ -7,7 +7,7 @@ import { leavesOf } from "./resolve-run.ts";
 interface RunProgress {
   /** The last step with metrics; 0 before the first. */
   readonly reachedStep: number;
-  /** Of the last training step; null where the run has no rewards. */
+  /** Mean reward of the last training step; null where the run has no rewards. */
   readonly lastReward: number | null;
   /** The best of all training steps. */
   readonly bestReward: number | null;
