@@ -20,6 +20,7 @@ export { buildEnv } from "./envs/catalog.ts";
 export { checkEnv } from "./envs/check-env.ts";
 export { type Agent, oracleAgent, playEpisode, randomAgent } from "./envs/play-episode.ts";
 export { runInThreads } from "./envs/run-in-threads.ts";
+export { sokobanVariants } from "./envs/sokoban/sokoban.ts";
 export type {
   EnvDefinition,
   EnvFactory,

@@ -8,10 +8,12 @@ import { useEffect, useState } from "preact/hooks";
 import type { LiveEvents } from "../../src/dashboard/answers.ts";
 import type { RunInfo } from "../../src/tracking/run-record.ts";
 import { runPath } from "./api.ts";
+import { isExported } from "./exported.ts";
 
 /** What is known from events. */
 export interface Live {
-  readonly connection: "connecting" | "live" | "lost" | "gone";
+  /** saved: the page is a file, and nothing will change. */
+  readonly connection: "connecting" | "live" | "lost" | "gone" | "saved";
   readonly info?: RunInfo;
   /** Why the run is gone. */
   readonly message?: string;
@@ -26,6 +28,10 @@ const RETRY_MS = 2000;
 export function useLive(run: string): Live {
   const [live, setLive] = useState<Live>({ connection: "connecting", metrics: 0, trajectories: 0, spans: 0 });
   useEffect(() => {
+    if (isExported) {
+      setLive((before) => ({ ...before, connection: "saved" }));
+      return;
+    }
     let source: EventSource;
     let timer: ReturnType<typeof setTimeout> | undefined;
     const change = (make: (before: Live) => Partial<Live>) => setLive((before) => ({ ...before, ...make(before) }));

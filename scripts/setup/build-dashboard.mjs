@@ -9,8 +9,11 @@ import { clearStamp, hashInputs, listFiles, stampMatches, writeStamp } from "./s
 
 const STAMP = "build/stamps/dashboard";
 const OUTPUT = "dist/dashboard/app";
-/** What the page takes from outside of dashboard/: the explanations of warnings. From src it takes types alone. */
-const SHARED = ["docs/guides/runs.md"];
+/** What the page takes from outside of dashboard/: the explanations of warnings, and what an exported page computes itself. */
+const SHARED = [
+  "docs/guides/runs.md",
+  ...["exported-run", "series-window", "thin-out", "trajectory-filter"].map((name) => `src/dashboard/${name}.ts`),
+];
 
 /** Why the page must be built, or null when it is current. */
 export function dashboardReason(root) {

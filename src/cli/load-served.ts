@@ -1,14 +1,21 @@
-/** Loads what a server needs from the path of a model: an engine in its own thread, and a tokenizer. */
-import { existsSync } from "node:fs";
-import { basename, resolve } from "node:path";
+/** Loads what a server needs from the path of a model or a run: an engine in its own thread, and a tokenizer. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { basename, join, resolve } from "node:path";
 import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
 import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { startThreadedEngine, type ThreadedEngine } from "../generation/local/threaded-engine.ts";
+import { wholeModel } from "../run/export-model.ts";
+import { findModel } from "../run/find-model.ts";
 import { isCudaAvailable } from "../torch/cuda.ts";
 
 /** Choices of the command line. */
 export interface LoadServedOptions {
+  /** A checkpoint of a run. Default: the best, else the latest. */
+  readonly step?: number;
+  /** The folder of the model that LoRA adapters belong to. Default: the one recorded with them. */
+  readonly base?: string;
   /** The folder of the tokenizer. Default: the model's. */
   readonly tokenizer?: string;
   /** The device to run on. Default: cuda if there is one. */
@@ -29,12 +36,18 @@ export interface Served {
   readonly name: string;
 }
 
-/** Loads a Hugging Face folder or a .gguf file. */
-export async function loadServed(model: string, options: LoadServedOptions): Promise<Served> {
-  const folder = resolve(model);
-  if (!existsSync(folder)) {
-    throw new RerollError("CHECKPOINT_NOT_FOUND", `The model ${folder} does not exist. Check the path.`, { folder });
+/** Loads the weights of a run, a checkpoint, a Hugging Face folder or a .gguf file. Adapters are merged into their base. */
+export async function loadServed(path: string, options: LoadServedOptions): Promise<Served> {
+  const scratch = await mkdtemp(join(tmpdir(), "reroll-merged-"));
+  try {
+    const folder = await wholeModel(findModel(path, options.step), scratch, options.base);
+    return { ...(await loadWhole(folder, options)), name: basename(resolve(path), ".gguf") };
+  } finally {
+    await rm(scratch, { recursive: true, force: true });
   }
+}
+
+async function loadWhole(folder: string, options: LoadServedOptions): Promise<Omit<Served, "name">> {
   const tokenizerFolder = tokenizerOf(folder, options.tokenizer);
   const tokenizer = await loadTokenizer(tokenizerFolder);
   const { dtype, context: contextLength, maxRunning, maxQueued } = options;
@@ -48,7 +61,7 @@ export async function loadServed(model: string, options: LoadServedOptions): Pro
       ...(maxQueued === undefined ? {} : { maxQueued }),
     },
   });
-  return { engine, tokenizer, name: basename(folder, ".gguf") };
+  return { engine, tokenizer };
 }
 
 function tokenizerOf(model: string, given: string | undefined): string {

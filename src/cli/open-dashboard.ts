@@ -33,7 +33,7 @@ export async function openDashboardBesideRun(root: string): Promise<Dashboard> {
 }
 
 /** A character that is spread over several tokens is the text of the last one; the others have none. */
-async function openTokenizer(folder: string): Promise<DecodeTokens> {
+export async function openTokenizer(folder: string): Promise<DecodeTokens> {
   const tokenizer = await loadTokenizer(folder);
   return (ids) => {
     const decoder = new IncrementalDecoder(tokenizer);

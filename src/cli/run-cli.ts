@@ -10,6 +10,7 @@ import { Command, CommanderError } from "commander";
 import type { ErrorCode } from "../errors/error-codes.ts";
 import { redactText } from "../errors/redact-text.ts";
 import { RerollError } from "../errors/reroll-error.ts";
+import { completionCommand } from "./commands/completion.ts";
 import { dashboardCommand } from "./commands/dashboard.ts";
 import { doctorCommand } from "./commands/doctor.ts";
 import { evalCommand } from "./commands/eval.ts";
@@ -37,6 +38,7 @@ const COMMANDS: readonly Command[] = [
   dashboardCommand,
   exportCommand,
   doctorCommand,
+  completionCommand,
 ];
 
 /** Commands that compute with tensors, and so need the addon. */
@@ -52,10 +54,19 @@ const MISUSE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "MISSING_KEY",
   "FILE_NOT_FOUND",
   "FILE_INVALID",
+  "FILE_EXISTS",
+  "SCHEMA_UNKNOWN",
+  "RUN_NOT_FOUND",
+  "RUN_EXISTS",
+  "CHECKPOINT_NOT_FOUND",
+  "BASE_NOT_FOUND",
+  "TOKENIZER_MISSING",
   "NOT_ENOUGH_MEMORY",
   "NO_DEVICE",
   "PACKAGE_MISSING",
 ]);
+
+const MISUSED = 2;
 
 /** Runs one command and resolves with its exit code. */
 export async function runCli(words: readonly string[]): Promise<number> {
@@ -65,9 +76,9 @@ export async function runCli(words: readonly string[]): Promise<number> {
     return 0;
   } catch (error) {
     // Help, version and runs that were stopped end this way too; what they had to say is printed.
-    if (error instanceof CommanderError) return error.exitCode;
+    if (error instanceof CommanderError) return error.exitCode === 1 ? MISUSED : error.exitCode;
     console.error(redactText(describeError(error, program.opts().debug === true)));
-    return error instanceof RerollError && MISUSE.has(error.code) ? 2 : 1;
+    return error instanceof RerollError && MISUSE.has(error.code) ? MISUSED : 1;
   }
 }
 

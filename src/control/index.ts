@@ -20,7 +20,8 @@ export {
 export { type ControlLoopOptions, type ControlLoopParts, runControlLoop } from "./control-loop.ts";
 export type { ControlEpisode, ControlRollout } from "./control-rollout.ts";
 export { checkVecEnv } from "./envs/check-vec-env.ts";
-export { createControlEnv } from "./envs/classic/classic-env.ts";
+export { ControlEnv, createControlEnv } from "./envs/classic/classic-env.ts";
+export type { ControlTask } from "./envs/classic/control-task.ts";
 export { createMujocoEnv } from "./envs/mujoco/create-mujoco-env.ts";
 export { MujocoEnv } from "./envs/mujoco/mujoco-env.ts";
 export type { MujocoFrame, MujocoShape } from "./envs/mujoco/mujoco-frame.ts";

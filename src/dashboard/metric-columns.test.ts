@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { MetricColumns, movingAverage } from "./metric-columns.ts";
+import { MetricColumns } from "./metric-columns.ts";
+import { movingAverage } from "./series-window.ts";
 
 test("the moving average weighs the past and leaves out what is not finite", () => {
   // (0.5 * 4 + 8) / 1.5, then nothing new, then (0.5 * 10 + 1) / 1.75.

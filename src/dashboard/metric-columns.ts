@@ -1,8 +1,7 @@
 /**
  * The metrics of one run by name, ready to be drawn.
  *
- * In: the lines of `metrics.jsonl` as they come. Out: the points of a metric in a window, thinned out, with a moving average over
- * all of them.
+ * In: the lines of `metrics.jsonl` as they come. Out: the points of a metric in a window.
  */
 import { join } from "node:path";
 import { describeMetric } from "../flow/metrics.ts";
@@ -11,18 +10,7 @@ import { type MetricKind, runFiles } from "../tracking/run-record.ts";
 import type { NamedMetric, Series } from "./answers.ts";
 import { GrowingFile } from "./growing-file.ts";
 import { NumberList } from "./number-list.ts";
-import { thinOut } from "./thin-out.ts";
-
-/** Which points of a metric are wanted. */
-interface SeriesQuery {
-  readonly maxPoints: number;
-  /** Weight of the past in the moving average, from 0 (none) to below 1. */
-  readonly smoothing: number;
-  /** The axis that `from` and `to` are on. */
-  readonly axis: "step" | "time";
-  readonly from?: number | undefined;
-  readonly to?: number | undefined;
-}
+import { type SeriesQuery, seriesWindow } from "./series-window.ts";
 
 interface Column {
   readonly kind: MetricKind;
@@ -63,26 +51,11 @@ export class MetricColumns {
   }
 
   /** Undefined for a name that the run has not written. */
-  series(name: string, { maxPoints, smoothing, axis, from, to }: SeriesQuery): Series | undefined {
+  series(name: string, query: SeriesQuery): Series | undefined {
     const column = this.#columns.get(name);
     if (column === undefined) return undefined;
-    const [steps, timesMs, values] = [column.steps.view(), column.timesMs.view(), column.values.view()];
-    const positions = axis === "step" ? steps : timesMs;
-    // One more on each side, so that lines reach the edge.
-    const start = from === undefined ? 0 : Math.max(0, firstFrom(positions, from) - 1);
-    const end = to === undefined ? values.length : Math.min(values.length, firstFrom(positions, to) + 1);
-    const kept = thinOut(values, start, end, maxPoints);
-    const smooth = smoothing > 0 ? movingAverage(values, smoothing) : undefined;
-    return {
-      name,
-      steps: kept.map((i) => steps[i]!),
-      timesMs: kept.map((i) => timesMs[i]!),
-      values: kept.map((i) => finite(values[i]!)),
-      smooth: smooth === undefined ? [] : kept.map((i) => finite(smooth[i]!)),
-      numPoints: values.length,
-      stepRange: [steps.at(0)!, steps.at(-1)!],
-      timeRange: [timesMs.at(0)!, timesMs.at(-1)!],
-    };
+    const points = { steps: column.steps.view(), timesMs: column.timesMs.view(), values: column.values.view() };
+    return seriesWindow(name, points, query);
   }
 
   #take(json: unknown): void {
@@ -108,38 +81,4 @@ export class MetricColumns {
     this.#columns.set(name, column);
     return column;
   }
-}
-
-/**
- * An exponential moving average without the bias toward 0 at the start: sum of w^(t-i) v_i over sum of w^(t-i). Values
- * that are not finite are left out.
- */
-export function movingAverage(values: ArrayLike<number>, weight: number): Float64Array {
-  const averages = new Float64Array(values.length);
-  let sum = 0;
-  let total = 0;
-  for (let i = 0; i < values.length; i++) {
-    if (Number.isFinite(values[i]!)) {
-      sum = weight * sum + values[i]!;
-      total = weight * total + 1;
-    }
-    averages[i] = total === 0 ? Number.NaN : sum / total;
-  }
-  return averages;
-}
-
-/** The first index whose position is not below the given one; positions never decrease. */
-function firstFrom(positions: ArrayLike<number>, position: number): number {
-  let low = 0;
-  let high = positions.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (positions[middle]! < position) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
-function finite(value: number): number | null {
-  return Number.isFinite(value) ? value : null;
 }

@@ -36,6 +36,11 @@ export function addPage(app: FastifyInstance, folder = BUILT): void {
   }
 }
 
+/** The files of the page by their names. */
+export function readPage(folder = BUILT): ReadonlyMap<string, string> {
+  return new Map(listPage(folder).map((name) => [name, readFileSync(`${folder}/${name}`, "utf8")]));
+}
+
 function listPage(folder: string): readonly string[] {
   try {
     return readdirSync(folder);

@@ -22,7 +22,8 @@ import { readPlainJson } from "./open-plain-file.ts";
 import { readPlainWarnings } from "./read-plain-warnings.ts";
 import type { RunStore } from "./run-store.ts";
 import type { TokenTexts } from "./token-texts.ts";
-import { filterTrajectories, trajectoryQuery } from "./trajectory-filter.ts";
+import { filterTrajectories } from "./trajectory-filter.ts";
+import { trajectoryQuery } from "./trajectory-query.ts";
 
 const MAX_CONFIG_BYTES = 4 << 20;
 const SPARKLINE_POINTS = 60;

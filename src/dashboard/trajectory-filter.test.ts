@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { TrajectoryRow } from "./answers.ts";
-import { filterTrajectories, trajectoryQuery, withAdvantages } from "./trajectory-filter.ts";
+import { filterTrajectories, withAdvantages } from "./trajectory-filter.ts";
+import { trajectoryQuery } from "./trajectory-query.ts";
 
 function row(id: string, changes: Partial<TrajectoryRow> = {}): TrajectoryRow {
   return {

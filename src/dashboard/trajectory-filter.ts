@@ -3,31 +3,8 @@
  *
  * In: rows of a run and a query. Out: the page that was asked for.
  */
-import { z } from "zod";
-import { trajectoryFates } from "../tracking/trajectory-record.ts";
 import type { TrajectoriesAnswer, TrajectoryRow } from "./answers.ts";
-
-const bound = z.coerce.number().optional();
-
-/** What a list can be asked for. Bounds are inclusive. */
-export const trajectoryQuery = z.strictObject({
-  stepMin: bound,
-  stepMax: bound,
-  rewardMin: bound,
-  rewardMax: bound,
-  tokensMin: bound,
-  tokensMax: bound,
-  end: z.string().optional(),
-  domain: z.string().optional(),
-  fate: z.enum(trajectoryFates).optional(),
-  sort: z.enum(["step", "reward", "advantage", "numTokens", "numTurns"]).default("step"),
-  order: z.enum(["up", "down"]).default("down"),
-  offset: z.coerce.number().int().min(0).default(0),
-  limit: z.coerce.number().int().min(1).max(500).default(100),
-});
-
-/** A checked query. */
-type TrajectoryQuery = z.output<typeof trajectoryQuery>;
+import type { TrajectoryQuery } from "./trajectory-query.ts";
 
 /** The part of an answer that depends on the filter. */
 export function filterTrajectories(

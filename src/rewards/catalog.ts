@@ -151,7 +151,9 @@ function withCopies(reward: Reward): Reward {
 }
 
 function renamed(reward: Reward, name: string): Reward {
-  const copy: Reward = { name, cost: reward.cost, score: (input, signal) => reward.score(input, signal) };
+  const { cost, answers } = reward;
+  const score: Reward["score"] = (input, signal) => reward.score(input, signal);
+  const copy: Reward = { name, cost, score, ...(answers !== undefined && { answers }) };
   return reward.close === undefined ? copy : { ...copy, close: () => reward.close?.() ?? Promise.resolve() };
 }
 

@@ -3,7 +3,7 @@
  *
  * A part that cannot tell makes the whole one that cannot tell: nothing is made up for it. `weighted` and `product` run
  * their parts at once; `gate` runs them one by one and stops at the first that is below its threshold, so put the cheap
- * ones first. The cost class is that of the most expensive part.
+ * ones first. The cost class is that of the most expensive part, and answers are read by the first part that reads any.
  */
 import { RerollError } from "../errors/reroll-error.ts";
 import { linkedAbort } from "./linked-abort.ts";
@@ -38,8 +38,10 @@ export function combineRewards(options: CombineOptions): Reward {
   const { mode, parts, closed = 0, clip, name = "total" } = options;
   expectParts(parts, name);
   const combine = mode === "gate" ? scoreGate : scoreTogether;
+  const answers = parts.find(({ reward }) => reward.answers !== undefined)?.reward.answers;
   return {
     name,
+    ...(answers !== undefined && { answers }),
     cost: highestCost(parts.map(({ reward }) => reward.cost)),
     score: async (input, signal) => {
       const scored = await combine(parts, input, signal);

@@ -14,8 +14,17 @@ export interface Reward {
   readonly cost: CostClass;
   /** Rejects or throws where it cannot tell. Stops early when the signal says so. */
   readonly score: (input: RewardInput, signal: AbortSignal) => RewardScore | Promise<RewardScore>;
+  /** How it finds the answer in a reply, for votes among several replies. Absent where it judges replies as a whole. */
+  readonly answers?: AnswerReader;
   /** Frees workers, sandboxes and connections. */
   close?(): Promise<void>;
+}
+
+/** Finds the answers of replies, and tells which are the same. */
+export interface AnswerReader {
+  /** The answer that a reply commits to; null where there is none. */
+  readonly read: (reply: string) => string | null;
+  readonly isSame: (one: string, other: string) => boolean;
 }
 
 /** instant: microseconds, on the caller's thread; cpu: a worker thread; sandbox: a process; model: a device; network: a server. */

@@ -8,9 +8,10 @@
  */
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Clock } from "../flow/clock.ts";
+import type { Prompt } from "../flow/prompt.ts";
 import { abortedError, createBoundedPool, type PoolLimits } from "./bounded-pool.ts";
 import { type LinkedAbort, linkedAbort } from "./linked-abort.ts";
-import type { CostClass, Reward, RewardInput, RewardScore } from "./reward.ts";
+import type { AnswerReader, CostClass, Reward, RewardInput, RewardScore } from "./reward.ts";
 import { expectScore, rewardFailure } from "./reward-failure.ts";
 import type { RewardRoute } from "./route-by-domain.ts";
 
@@ -52,6 +53,8 @@ interface ScorerOptions {
 
 export interface Scorer {
   score(input: RewardInput, signal: AbortSignal): Promise<RewardOutcome>;
+  /** How answers to a prompt are read, where its reward reads any. */
+  answersOf(prompt: Prompt): AnswerReader | undefined;
   /** Calls off what is running, and closes every reward. */
   close(): Promise<void>;
 }
@@ -101,6 +104,10 @@ export function createScorer({ reward, limits = {}, clock }: ScorerOptions): Sco
         stop.unlink();
       }
     },
+    answersOf: (prompt) => {
+      const chosen = choose(route, { prompt });
+      return chosen instanceof RerollError ? undefined : chosen.answers;
+    },
     close: async () => {
       closing.abort();
       await Promise.all(route.rewards.map((each) => each.close?.()));
@@ -108,7 +115,7 @@ export function createScorer({ reward, limits = {}, clock }: ScorerOptions): Sco
   };
 }
 
-function choose(route: RewardRoute, { prompt }: RewardInput): Reward | RerollError {
+function choose(route: RewardRoute, { prompt }: Pick<RewardInput, "prompt">): Reward | RerollError {
   try {
     return route.choose(prompt);
   } catch (cause) {

@@ -12,8 +12,9 @@ const PRESET_VOCABULARY = 272;
 
 /** Throws for the first file that is missing. Out: the shape of the model. */
 export function checkFiles(config: RunConfig): CausalLmConfig {
-  const { model, data, validation, warmStart, reference, critic } = config;
+  const { model, data, validation, warmStart, reference, critic, rewards } = config;
   const shape = modelShape(model);
+  for (const [domain, reward] of Object.entries(rewards)) checkReward(reward, `rewards.${domain}`);
   if (reference !== null) readShape(reference, "reference");
   if (critic.path !== null) readShape(critic.path, "critic.path");
   teacherShapes(config);
@@ -62,6 +63,14 @@ function parseJson(file: string, key: string): unknown {
       { cause },
     );
   }
+}
+
+/** Reward models, also inside of combinations. */
+function checkReward(reward: object, key: string): void {
+  const { type, path, parts } = reward as { type?: unknown; path?: unknown; parts?: unknown };
+  if (type === "reward-model" && typeof path === "string") readShape(path, `${key}.path`);
+  if (type !== "combine" || !Array.isArray(parts)) return;
+  for (const [i, part] of parts.entries()) checkReward(part.reward, `${key}.parts.${i}.reward`);
 }
 
 function checkData(source: DataOptions, key: string): void {

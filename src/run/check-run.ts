@@ -9,6 +9,7 @@ import { buildEnv } from "../envs/catalog.ts";
 import { didYouMean } from "../errors/nearest-name.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { weightsOf } from "../experience/replay-priority.ts";
+import { trainableKinds } from "../generation/remote/dialects.ts";
 import { checkDistillation, checkReflection } from "./check-distillation.ts";
 import { trainedPlayers } from "./player-options.ts";
 import type { RunConfig } from "./run-config.ts";
@@ -136,6 +137,14 @@ const CHECKS: readonly Check[] = [
   ({ loop, rollout }) =>
     loop.type === "sync" && loop.maxStaleness !== null && !rollout.partial
       ? `loop.maxStaleness is ${loop.maxStaleness}, and a synchronous loop trains on fresh tokens alone. Leave it out, set rollout.partial to true, or loop.type to "async".`
+      : null,
+  ({ engine: { remote } }) =>
+    remote !== null && !trainableKinds.includes(remote.kind)
+      ? `engine.remote.kind ${JSON.stringify(remote.kind)} cannot be given new weights over HTTP. Use ${trainableKinds.map((kind) => JSON.stringify(kind)).join(" or ")}, or leave engine.remote out to sample in this process.`
+      : null,
+  ({ agent, engine }) =>
+    agent !== null && engine.remote !== null
+      ? "agent and engine.remote are both set, and an agent needs the engine of the run itself. Leave engine.remote out."
       : null,
   ({ rollout, engine }) =>
     rollout.reprefill && engine.remote !== null

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { ReadRun } from "../tracking/read-run.ts";
-import { compareTable, listTable } from "./compare-runs.ts";
+import { compareTable, listTable, runProgress } from "./compare-runs.ts";
 
 const info = {
   id: "1",
@@ -31,11 +31,30 @@ function run(folder: string, config: unknown, rewards: readonly number[]): ReadR
 }
 
 test("a list has a line per run with what tells runs apart", () => {
-  expect(listTable([{ folder: "runs/a", info }]).split("\n")).toEqual([
-    "folder  status    started           steps  recipe  model  tags",
-    "runs/a  finished  2026-03-04 05:06  40     grpo    nano   x,y",
+  const listed = { folder: "runs/a", info, reachedStep: 12, lastReward: 0.123456, bestReward: null };
+  expect(listTable([listed]).split("\n")).toEqual([
+    "folder  status    started           steps  reward  best  recipe  model  tags",
+    "runs/a  finished  2026-03-04 05:06  12/40  0.1235  -     grpo    nano   x,y",
   ]);
   expect(listTable([])).toBe("There are no runs here.");
+});
+
+test("progress is the last step, and the last and the best reward of training", () => {
+  const record = (step: number, kind: "train" | "validation" | "supervised", metrics: Record<string, number>) => ({
+    ...{ step, kind, metrics },
+    timeMs: 0,
+  });
+  const records = [
+    record(90, "supervised", { "supervised/loss": 2 }),
+    record(1, "train", { "reward/mean": 0.5 }),
+    record(2, "train", { "reward/mean": 0.75 }),
+    record(3, "train", { "reward/mean": Number.NaN }),
+    record(3, "train", { "reward/mean": 0.25 }),
+    record(4, "validation", { "validation/reward/mean": 0.9 }),
+  ];
+  expect(runProgress(records)).toEqual({ reachedStep: 4, lastReward: 0.25, bestReward: 0.75 });
+  expect(runProgress([record(1, "train", { "episode/return": -200 })])).toMatchObject({ bestReward: -200 });
+  expect(runProgress([])).toEqual({ reachedStep: 0, lastReward: null, bestReward: null });
 });
 
 test("a comparison shows the keys that differ and the last value of metrics", () => {

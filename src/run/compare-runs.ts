@@ -1,21 +1,55 @@
 /** Runs side by side, as text: a list of them, and where they differ. Pure. */
 import type { ReadRun } from "../tracking/read-run.ts";
-import type { RunInfo } from "../tracking/run-record.ts";
+import type { MetricRecord, RunInfo } from "../tracking/run-record.ts";
 import { leavesOf } from "./resolve-run.ts";
 
+/** How far a run has come. */
+interface RunProgress {
+  /** The last step with metrics; 0 before the first. */
+  readonly reachedStep: number;
+  /** Mean reward of the last training step; null where the run has no rewards. */
+  readonly lastReward: number | null;
+  /** The best of all training steps. */
+  readonly bestReward: number | null;
+}
+
+/** A run in a list. */
+interface ListedRun extends RunProgress {
+  readonly folder: string;
+  readonly info: RunInfo;
+}
+
+/** Rewards of training: those of trajectories, or in control runs the returns of episodes. */
+export function runProgress(metrics: readonly MetricRecord[]): RunProgress {
+  const steps = metrics.filter(({ kind }) => kind === "train");
+  const name = steps.some((record) => "reward/mean" in record.metrics) ? "reward/mean" : "episode/return";
+  const rewards = steps.map((record) => record.metrics[name] ?? Number.NaN).filter(Number.isFinite);
+  return {
+    reachedStep: metrics.reduce((last, { kind, step }) => (kind === "supervised" ? last : Math.max(last, step)), 0),
+    lastReward: rewards.at(-1) ?? null,
+    bestReward: rewards.reduce<number | null>((best, reward) => Math.max(best ?? reward, reward), null),
+  };
+}
+
 /** One line per run, the newest first as they come. */
-export function listTable(runs: readonly { readonly folder: string; readonly info: RunInfo }[]): string {
+export function listTable(runs: readonly ListedRun[]): string {
   if (runs.length === 0) return "There are no runs here.";
-  const rows = runs.map(({ folder, info }) => [
+  const rows = runs.map(({ folder, info, reachedStep, lastReward, bestReward }) => [
     folder,
     info.status,
     info.startedAt.slice(0, 16).replace("T", " "),
-    String(info.numSteps),
+    `${reachedStep}/${info.numSteps}`,
+    rounded(lastReward),
+    rounded(bestReward),
     info.recipe,
     info.model,
     info.tags.join(","),
   ]);
-  return table([["folder", "status", "started", "steps", "recipe", "model", "tags"], ...rows]);
+  return table([["folder", "status", "started", "steps", "reward", "best", "recipe", "model", "tags"], ...rows]);
+}
+
+function rounded(value: number | null): string {
+  return value === null ? "-" : String(Number(value.toPrecision(4)));
 }
 
 /** Keys whose values differ, then the last value of every metric that all runs have. */

@@ -1,22 +1,38 @@
-/** Validation alone: weights and a run file in, the metrics of its validation out. Trains nothing and writes nothing. */
+/** Validation alone: weights and a run file in, a report out. Plays episodes as training does, trains nothing and writes nothing. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
-import type { Metrics } from "../flow/metrics.ts";
+import { RerollError } from "../errors/reroll-error.ts";
 import { startThreadedEngine } from "../generation/local/threaded-engine.ts";
 import { guardForeignCalls } from "../rollout/foreign-calls.ts";
 import { runClock } from "../tracking/run-clock.ts";
 import { buildEpisodes, buildWorld } from "./build-rollout.ts";
+import { type EvalReport, evalReport } from "./evaluation/eval-report.ts";
 import { wholeModel } from "./export-model.ts";
 import type { FoundModel } from "./find-model.ts";
 import { hasForeignCode } from "./foreign-code.ts";
 import { placeRun } from "./machine.ts";
+import { openAgent } from "./open-agent.ts";
 import { type RunConfig, runConfig } from "./run-config.ts";
 import { buildValidation } from "./validation.ts";
 import { startWatchdog } from "./watchdog.ts";
 
-interface EvaluateOptions {
+/** How much is sampled, and what counts. */
+export interface EvalSettings {
+  /** Trajectories per prompt. Default 1. */
+  readonly samples?: number | undefined;
+  /** Default: that of the validation for one sample, and that of training for several. */
+  readonly temperature?: number | undefined;
+  /** The reward from which a sample counts as a success. Default 1. */
+  readonly success?: number | undefined;
+  /** Default: as many as the validation takes. */
+  readonly prompts?: number | undefined;
+  /** The folder of the model that adapters belong to. Default: the one that is recorded with them. */
+  readonly base?: string | undefined;
+}
+
+interface EvaluateOptions extends EvalSettings {
   readonly signal: AbortSignal;
   /** Where the config comes from: its environments and rewards run in threads that load it. */
   readonly runFile?: string;
@@ -24,8 +40,12 @@ interface EvaluateOptions {
   readonly report: (text: string) => void;
 }
 
-/** The metrics of one validation. A run file without a `validation` gets that key's defaults. */
-export async function evaluateModel(model: FoundModel, config: RunConfig, options: EvaluateOptions): Promise<Metrics> {
+/** One validation, with an agent where the run has one. A run file without a `validation` gets that key's defaults. */
+export async function evaluateModel(
+  model: FoundModel,
+  config: RunConfig,
+  options: EvaluateOptions,
+): Promise<EvalReport> {
   const { report } = options;
   const isGuarded = hasForeignCode(config);
   const guard = guardForeignCalls(report, isGuarded);
@@ -39,30 +59,54 @@ export async function evaluateModel(model: FoundModel, config: RunConfig, option
   }
 }
 
-async function evaluate(model: FoundModel, config: RunConfig, options: EvaluateOptions): Promise<Metrics> {
-  const { signal, ...worldOptions } = options;
-  const validated = config.validation === null ? { ...config, validation: defaultValidation() } : config;
+async function evaluate(model: FoundModel, config: RunConfig, options: EvaluateOptions): Promise<EvalReport> {
+  const { signal, runFile, report, base, samples = 1, success = 1 } = options;
+  const { temperature, evaluated } = settle(config, { ...options, samples });
   const scratch = await mkdtemp(join(tmpdir(), "reroll-merged-"));
   const opened: { close(): Promise<void> }[] = [];
+  const keep = <Part extends { close(): Promise<void> }>(part: Part): Part => {
+    opened.push(part);
+    return part;
+  };
   try {
-    const folder = await wholeModel(model, scratch);
-    const world = await buildWorld(validated, runClock, worldOptions);
-    opened.push(world);
-    const engine = await startEngine(validated, folder);
-    opened.push(engine);
-    const parts = {
-      sessionPrefix: "",
-      generate: engine.generate,
-      tokenizer: await loadTokenizer(folder),
-      clock: runClock,
-    };
-    const episodes = buildEpisodes(validated, world, parts, validated.validation?.temperature ?? 0);
-    const { metrics } = await buildValidation(validated, world, episodes, runClock)(0, signal);
-    return metrics;
+    const folder = await wholeModel(model, scratch, base);
+    const world = keep(await buildWorld(evaluated, runClock, { report, ...(runFile !== undefined && { runFile }) }));
+    const engine = keep(await startEngine(evaluated, folder));
+    const shared = { tokenizer: await loadTokenizer(folder), clock: runClock };
+    const agentParts = { ...shared, world, engine: { local: engine }, onError: sayTo(report), onOverruled: report };
+    const agent = config.agent === null ? null : keep(await openAgent(evaluated, config.agent, agentParts));
+    const episodes =
+      agent?.episodesAt(temperature) ??
+      buildEpisodes(evaluated, world, { ...shared, generate: engine.generate, sessionPrefix: "" }, temperature);
+    const { metrics, rollout } = await buildValidation(evaluated, world, episodes, runClock, samples)(0, signal);
+    const settings = { samples, temperature, success, seed: config.seed };
+    const answersOf = world.scorer?.answersOf ?? null;
+    return evalReport({ ...settings, groups: rollout?.groups ?? [], metrics, answersOf });
   } finally {
     for (const part of opened.reverse()) await part.close();
     await rm(scratch, { recursive: true, force: true });
   }
+}
+
+/** The run as it is evaluated. */
+function settle(config: RunConfig, { samples, prompts, temperature: given }: EvalSettings & { samples: number }) {
+  const validation = config.validation ?? defaultValidation();
+  const temperature = given ?? (samples === 1 ? validation.temperature : config.rollout.sampling.temperature);
+  if (samples > 1 && temperature === 0) {
+    throw new RerollError(
+      "CONTRADICTORY_OPTIONS",
+      `--samples is ${samples}, and the temperature is 0: all samples of a prompt would be the same. Set --temperature, such as 0.8.`,
+    );
+  }
+  const evaluated = {
+    ...config,
+    validation: { ...validation, temperature, prompts: prompts ?? validation.prompts },
+  };
+  return { temperature, evaluated };
+}
+
+function sayTo(report: (text: string) => void): (cause: unknown) => void {
+  return (cause) => report(String(cause));
 }
 
 function startEngine(config: RunConfig, folder: string) {

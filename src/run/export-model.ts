@@ -11,7 +11,7 @@ import { loadCausalLm } from "../models/causal-lm/load-causal-lm.ts";
 import { mergeLora } from "../models/causal-lm/lora.ts";
 import { loadLora } from "../models/causal-lm/lora-files.ts";
 import { saveCausalLm } from "../models/causal-lm/save-causal-lm.ts";
-import { baseOfRun, type FoundModel, findModel } from "./find-model.ts";
+import { baseOfAdapters, baseOfRun, type FoundModel, findModel } from "./find-model.ts";
 
 /** What to export, and how. */
 export interface ExportOptions {
@@ -30,13 +30,9 @@ export async function exportModel({ from, out, merge, base, step }: ExportOption
   const found = findModel(from, step);
   if (existsSync(out) && readdirSync(out).length > 0)
     throw new RerollError("FILE_EXISTS", `--out ${out} is not empty. Name a new folder.`, { out });
-  if (merge && !found.isAdapter)
-    throw new RerollError(
-      "INVALID_OPTION",
-      `--merge is for adapters, and ${found.name} holds a whole model. Leave --merge out.`,
-    );
+  expectAdapterFor("--merge", merge || undefined, found);
   if (merge) {
-    await writeMerged(found, base ?? findBase(found), out);
+    await writeMerged(found, base ?? baseOf(found), out);
     return `Wrote ${found.name}, merged into its base, to ${out}`;
   }
   mkdirSync(out, { recursive: true });
@@ -47,10 +43,19 @@ export async function exportModel({ from, out, merge, base, step }: ExportOption
 }
 
 /** A folder of the whole model: that of the weights, or with adapters a merged copy in `scratch`. */
-export async function wholeModel(found: FoundModel, scratch: string): Promise<string> {
+export async function wholeModel(found: FoundModel, scratch: string, base?: string): Promise<string> {
+  expectAdapterFor("--base", base, found);
   if (!found.isAdapter) return found.folder;
-  await writeMerged(found, findBase(found), scratch);
+  await writeMerged(found, base ?? baseOf(found), scratch);
   return scratch;
+}
+
+function expectAdapterFor(flag: string, given: unknown, { isAdapter, name }: FoundModel): void {
+  if (given === undefined || isAdapter) return;
+  throw new RerollError(
+    "INVALID_OPTION",
+    `${flag} is for adapters, and ${name} holds a whole model. Leave ${flag} out.`,
+  );
 }
 
 async function writeMerged({ folder }: FoundModel, base: string, out: string): Promise<void> {
@@ -65,11 +70,12 @@ async function writeMerged({ folder }: FoundModel, base: string, out: string): P
   }
 }
 
-function findBase({ runFolder, name }: FoundModel): string {
-  const base = runFolder === null ? null : baseOfRun(runFolder);
-  if (base !== null && existsSync(base)) return base;
+/** The folder of the model that adapters belong to: that of their run, else the one that they name themselves. */
+export function baseOf({ runFolder, folder, name }: FoundModel): string {
+  const named = (runFolder === null ? null : baseOfRun(runFolder)) ?? baseOfAdapters(folder);
+  if (named !== null && existsSync(named)) return named;
   throw new RerollError(
     "BASE_NOT_FOUND",
-    `${name} holds adapters, and the model they belong to ${base === null ? "is not recorded" : `is not at ${base} any more`}. Give its folder with --base.`,
+    `${name} holds adapters, and the model they belong to ${named === null ? "is not recorded" : `is not at ${named}`}. Give its folder with --base.`,
   );
 }

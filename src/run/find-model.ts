@@ -44,6 +44,19 @@ export function baseOfRun(runFolder: string): string | null {
   }
 }
 
+/** The model that adapters name as their base, as a folder or as its name on a hub. */
+export function baseOfAdapters(folder: string): string | null {
+  try {
+    const config: { base_model_name_or_path?: unknown } = JSON.parse(
+      readFileSync(join(folder, "adapter_config.json"), "utf8"),
+    );
+    return typeof config.base_model_name_or_path === "string" ? config.base_model_name_or_path : null;
+  } catch {
+    // Loading the adapters says what is wrong with the file.
+    return null;
+  }
+}
+
 function chooseCheckpoint(path: string, folder: string, step: number | undefined): string {
   const root = join(folder, "checkpoints");
   const names = readdirSync(root)

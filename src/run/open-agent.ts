@@ -13,7 +13,7 @@ import type { RunEngine } from "./open-engine.ts";
 import type { RunConfig } from "./run-config.ts";
 
 interface AgentParts {
-  readonly engine: RunEngine;
+  readonly engine: Pick<RunEngine, "local">;
   readonly tokenizer: Tokenizer;
   readonly world: RunWorld;
   readonly clock: Clock;

@@ -30,15 +30,28 @@ export async function prepareRun(
   environment: RunEnvironment = process.env,
 ): Promise<PreparedRun> {
   const raw = typeof file === "string" ? await loadRunFile(file) : file;
-  const resolved = resolveRun(raw, sets.map(parseOverride), environment);
+  const { shape, ...resolved } = checked(raw, sets, environment);
   const { config, recipe } = resolved;
-  checkRun(config, recipe);
-  checkPackages(config);
-  expectSecrets(config);
-  const shape = checkFiles(config);
   await checkVocabularies(config);
   const machine = readMachine(placeRun(config));
   return { ...resolved, plan: planRun(config, recipe, machine, shape, teacherShapes(config)) };
+}
+
+/** As above for a run that is evaluated and not trained: what training would need is not asked for. */
+export function prepareEvaluation(
+  file: RawRun,
+  sets: readonly string[] = [],
+  environment: RunEnvironment = process.env,
+): ResolvedRun {
+  return checked(file, sets, environment);
+}
+
+function checked(file: RawRun, sets: readonly string[], environment: RunEnvironment) {
+  const resolved = resolveRun(file, sets.map(parseOverride), environment);
+  checkRun(resolved.config, resolved.recipe);
+  checkPackages(resolved.config);
+  expectSecrets(resolved.config);
+  return { ...resolved, shape: checkFiles(resolved.config) };
 }
 
 /** The memory of the device that a run is placed on. */

@@ -18,7 +18,14 @@ interface ValidationResult {
 
 export type Validate = (version: number, signal: AbortSignal) => Promise<ValidationResult>;
 
-export function buildValidation(config: RunConfig, world: RunWorld, runEpisode: RunEpisode, clock: Clock): Validate {
+/** `groupSize` is the number of trajectories per prompt. */
+export function buildValidation(
+  config: RunConfig,
+  world: RunWorld,
+  runEpisode: RunEpisode,
+  clock: Clock,
+  groupSize = 1,
+): Validate {
   const { seed, rollout, validation } = config;
   const choice = (validation?.data ?? defaultData(config, "validation")) as DataChoice;
   return async (version, signal) => {
@@ -31,7 +38,7 @@ export function buildValidation(config: RunConfig, world: RunWorld, runEpisode: 
     const scheduler = new RolloutScheduler({
       runEpisode,
       sources: [{ share: 1, source }],
-      options: { groupSize: 1, maxInFlight: rollout.maxInFlight },
+      options: { groupSize, maxInFlight: rollout.maxInFlight },
       seed,
       clock,
     });

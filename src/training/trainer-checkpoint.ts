@@ -4,7 +4,7 @@
  * Written to a new folder by whoever calls it; loading it gives the same numbers as never having stopped.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
 import { loadCausalLm } from "../models/causal-lm/load-causal-lm.ts";
@@ -21,9 +21,14 @@ import { tensorScope } from "../torch/scope.ts";
 import type { Tensor } from "../torch/tensor.ts";
 import type { TrainedCritic } from "./token-trainer.ts";
 
-/** Weights and tokenizer, as any other tool loads them. With adapters: the adapters alone, as PEFT stores them. */
-export function saveModel(model: CausalLm, folder: string, files: ReadonlyMap<string, Uint8Array>): void {
-  if (loraAdapters(model).size > 0) saveLora(model, folder);
+/** Weights and tokenizer, as any other tool loads them. With adapters: the adapters alone, as PEFT stores them, with the folder of their base. */
+export function saveModel(
+  model: CausalLm,
+  folder: string,
+  files: ReadonlyMap<string, Uint8Array>,
+  baseFolder: string,
+): void {
+  if (loraAdapters(model).size > 0) saveLora(model, folder, { baseModel: resolve(baseFolder) });
   else saveCausalLm(model, folder, { files });
 }
 

@@ -19,16 +19,18 @@ interface SavedCounters {
 /** Trains a model that is all here. Calls must not overlap. */
 export class TrainerHost implements Trainer {
   readonly #files: ReadonlyMap<string, Uint8Array>;
+  readonly #modelFolder: string;
   readonly #parts: TrainerParts;
 
-  private constructor(parts: TrainerParts, files: ReadonlyMap<string, Uint8Array>) {
+  private constructor(parts: TrainerParts, files: ReadonlyMap<string, Uint8Array>, modelFolder: string) {
     this.#files = files;
+    this.#modelFolder = modelFolder;
     this.#parts = parts;
   }
 
   static async create(source: TrainerSource): Promise<TrainerHost> {
     const tokenizer = await loadTokenizer(source.tokenizerFolder);
-    return new TrainerHost(await buildTrainer(source, loadPolicy(source)), tokenizer.files);
+    return new TrainerHost(await buildTrainer(source, loadPolicy(source)), tokenizer.files, source.modelFolder);
   }
 
   step(batch: SampleBatch, options: StepOptions = {}): Promise<StepReport> {
@@ -45,7 +47,7 @@ export class TrainerHost implements Trainer {
   }
 
   async saveModel(folder: string): Promise<void> {
-    saveModel(this.#parts.model, folder, this.#files);
+    saveModel(this.#parts.model, folder, this.#files, this.#modelFolder);
   }
 
   async saveMerged(folder: string): Promise<void> {

@@ -101,8 +101,8 @@ export class TuningHost implements TuningTrainer {
   }
 
   async saveModel(folder: string): Promise<void> {
-    const { model, objective, files } = this.#parts;
-    if (objective.extension === undefined) saveModel(model, folder, files);
+    const { source, model, objective, files } = this.#parts;
+    if (objective.extension === undefined) saveModel(model, folder, files, source.modelFolder);
     else objective.extension.saveModel(folder, files);
   }
 

@@ -46,6 +46,51 @@ export const brokenRunFiles: readonly BrokenRunFile[] = [
   text("empty", "empty.yaml", "", "must hold an object", "got null"),
   text("unknown-ending", "run.toml", "seed = 1\n", '".toml"', "Known are: .ts"),
   text("broken-import", "import.ts", 'import "./nowhere.ts";\nexport default {};\n', "nowhere.ts", "cannot be loaded"),
+  // What a run needs from elsewhere.
+  changed(
+    "reward-model-missing",
+    { rewards: { default: { type: "reward-model", path: "no/judge" } } },
+    'rewards.default.path names "no/judge"',
+    "does not exist",
+  ),
+  changed(
+    "reward-model-missing-in-a-combination",
+    {
+      rewards: {
+        lake: { type: "combine", mode: "weighted", parts: [{ reward: { type: "reward-model", path: "no" } }] },
+      },
+    },
+    'rewards.lake.parts.0.reward.path names "no"',
+  ),
+  changed(
+    "judge-key-unset",
+    {
+      rewards: {
+        default: {
+          type: "judge",
+          mode: "rubric",
+          baseUrl: "http://localhost:1/v1",
+          model: "m",
+          apiKey: { env: "NO_SUCH_KEY" },
+        },
+      },
+    },
+    "rewards.default.apiKey is read from the environment variable NO_SUCH_KEY",
+    "Export it",
+  ),
+  changed(
+    "engine-key-unset",
+    { engine: { remote: { kind: "reroll", url: "http://localhost:1", apiKey: { env: "NO_SUCH_KEY" } } } },
+    "engine.remote.apiKey is read from the environment variable NO_SUCH_KEY",
+  ),
+  ...["vllm", "llama-cpp"].map((kind) =>
+    changed(
+      `engine-without-weights-${kind}`,
+      { engine: { remote: { kind, url: "http://localhost:1" } } },
+      `engine.remote.kind "${kind}" cannot be given new weights`,
+      'Use "reroll" or "sglang"',
+    ),
+  ),
   // Keys of the schema.
   changed("unknown-key", { rolout: {} }, "rolout is not an option", "Did you mean rollout?"),
   rollout("unknown-nested-key", { groupsize: 4 }, "rollout.groupsize", "Did you mean groupSize?"),
@@ -196,7 +241,6 @@ export const brokenRunFiles: readonly BrokenRunFile[] = [
     "Raise it",
   ),
   changed("validation-patience", { validation: { patience: 3 } }, "validation.patience is 3", "Set validation.every"),
-  changed("greedy-baseline", { algorithm: { type: "remax" } }, 'algorithm.type "remax"', "Use rloo"),
   // Keys that have another name now.
   training("renamed-recompute", { checkpoint: true }, "training.checkpoint is now training.recompute"),
   changed("renamed-threads", { trainerThreads: 2 }, "trainerThreads is now training.threads"),

@@ -60,11 +60,11 @@ describe("a run from its file to its weights", () => {
 
   test("runs are listed and compared", () => {
     const { stdout } = reroll(["runs"]);
-    expect(stdout).toMatch(/runs\/first .*finished/);
+    expect(stdout).toMatch(/runs\/first +finished .* 3\/3 +-?\d/);
     expect(stdout).toMatch(/runs\/three .*finished/);
-    expect(reroll(["runs", "compare", "runs/first", "runs/three"]).stdout).toMatch(/^name +"first" +"three"$/m);
+    expect(reroll(["runs", "compare", "runs/first", "three"]).stdout).toMatch(/^name +"first" +"three"$/m);
     expect(reroll(["runs", "compare", "runs"])).toMatchObject({
-      status: 1,
+      status: 2,
       stderr: expect.stringContaining("holds no run"),
     });
   });
@@ -90,7 +90,7 @@ describe("a run from its file to its weights", () => {
       expect.arrayContaining(["config.json", "model.safetensors", "tokenizer.json"]),
     );
     expect(reroll(["generate", "model", "--prompt", "P", "--max-tokens", "2"]).status).toBe(0);
-    expect(reroll(["export", "runs/first", "--out", "model"])).toMatchObject({ status: 1 });
+    expect(reroll(["export", "runs/first", "--out", "model"])).toMatchObject({ status: 2 });
   });
 }, 120_000);
 
@@ -100,7 +100,7 @@ test("init writes a project without asking when there is no terminal, and its ru
   expect(stdout).toContain("cd mine && npm install && npx reroll train run.ts");
   expect(reroll(["train", "mine/run.ts", "--plan"])).toMatchObject({ status: 0, stderr: "" });
   const again = reroll(["init", "mine", "--task", "environment"]);
-  expect(again).toMatchObject({ status: 1, stderr: expect.stringContaining("Nothing was written") });
+  expect(again).toMatchObject({ status: 2, stderr: expect.stringContaining("Nothing was written") });
 });
 
 test("doctor finds this machine ready", () => {

@@ -92,7 +92,7 @@ describe.skipIf(noBrowser !== undefined)(noBrowser ?? "in a browser", () => {
     await page.locator('[data-metric="reward/mean"] .metric-name').hover();
     await keepScreenshot(page, "overview");
     await page.getByRole("link", { name: "What it means" }).click();
-    await page.getByText("The model is judged on replies that it could not finish.").waitFor();
+    await page.getByText("The model is then judged on replies that it could not finish.").waitFor();
   });
 
   test("smoothing, log scale and wall clock change the curves; keys zoom all charts at once", async () => {

@@ -79,6 +79,7 @@ const changes: Readonly<Record<string, readonly string[]>> = {
   ],
   "reflection.ts": [...preset, `data.path=${files.gsm8k}`],
   "rollout-correction.ts": ["warmStart.steps=2", "validation.prompts=4"],
+  "word-problems.ts": [...preset, "validation.prompts=4"],
   "sokoban.ts": ["warmStart.steps=2", "validation.prompts=4"],
 };
 

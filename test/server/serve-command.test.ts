@@ -311,6 +311,6 @@ test("the key can come from a file, and --debug shows where an error is from", a
     "0",
     "--debug",
   ]);
-  expect(await command.ended).toBe(1);
-  expect(command.errors()).toMatch(/^RerollError: The model \/no\/such does not exist\. Check the path\.\n {4}at /);
+  expect(await command.ended).toBe(2);
+  expect(command.errors()).toMatch(/^RerollError: \/no\/such does not exist\. Check the path\.\n {4}at /);
 });

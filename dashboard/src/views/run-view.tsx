@@ -65,7 +65,7 @@ function Overview({ answer, live }: { readonly answer: RunAnswer; readonly live:
 
 function Connection({ live: { connection }, isRunning }: { readonly live: Live; readonly isRunning: boolean }) {
   const live = isRunning ? "live" : "connected";
-  const texts = { connecting: "connecting", live, lost: "connection lost, trying again", gone: "gone" };
+  const texts = { connecting: "connecting", live, lost: "connection lost, trying again", gone: "gone", saved: "saved" };
   return (
     <span class={`connection ${connection}`} role="status">
       {texts[connection]}

@@ -1,23 +1,18 @@
 /** `reroll generate`: talk to a model in the terminal, or ask it one thing in a pipe. */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { createInterface } from "node:readline/promises";
 import { text as readAll } from "node:stream/consumers";
 import { Command } from "commander";
 import type { Chat } from "../../run/chat.ts";
 import { device, numberIn, wholeNumber } from "../flag-values.ts";
+import type { LoadServedOptions } from "../load-served.ts";
 
-interface GenerateFlags {
+interface GenerateFlags extends LoadServedOptions {
   readonly prompt?: string;
   readonly system?: string;
   readonly maxTokens: number;
   readonly temperature: number;
   readonly topP: number;
   readonly seed?: number;
-  readonly step?: number;
-  readonly device?: string;
-  readonly tokenizer?: string;
 }
 
 /** The command, for the program to add. */
@@ -34,6 +29,7 @@ export const generateCommand = new Command("generate")
   .option("--top-p <p>", "only the likeliest tokens with this probability together", numberIn(0, 1), 1)
   .option("--seed <n>", "the same seed gives the same replies", wholeNumber(0))
   .option("--step <n>", "a checkpoint of a run (default: the best, else the latest)", wholeNumber(0))
+  .option("--base <folder>", "the model that LoRA adapters belong to (default: the one recorded with them)")
   .option("--device <device>", "cpu, cuda or cuda:<n> (default: cuda where there is one)", device)
   .option("--tokenizer <folder>", "folder of the tokenizer (default: the model's)")
   .addHelpText(
@@ -51,17 +47,8 @@ Examples:
 async function runGenerate(path: string, flags: GenerateFlags): Promise<void> {
   const prompt = flags.prompt ?? (process.stdin.isTTY ? undefined : await readAll(process.stdin));
   // Imported only now, since this loads libtorch, which `--help` and a wrong flag need not wait for.
-  const [{ findModel }, { wholeModel }, { loadServed }, { Chat }] = await Promise.all([
-    import("../../run/find-model.ts"),
-    import("../../run/export-model.ts"),
-    import("../load-served.ts"),
-    import("../../run/chat.ts"),
-  ]);
-  const scratch = mkdtempSync(join(tmpdir(), "reroll-merged-"));
-  const found = findModel(path, flags.step);
-  const served = await loadServed(await wholeModel(found, scratch), flags).finally(() =>
-    rmSync(scratch, { recursive: true, force: true }),
-  );
+  const [{ loadServed }, { Chat }] = await Promise.all([import("../load-served.ts"), import("../../run/chat.ts")]);
+  const served = await loadServed(path, flags);
   const { maxTokens, temperature, topP, seed, system } = flags;
   const chat = new Chat({
     generate: served.engine.generate,
@@ -70,7 +57,7 @@ async function runGenerate(path: string, flags: GenerateFlags): Promise<void> {
     ...(system !== undefined && { system }),
   });
   try {
-    if (prompt === undefined) await converse(chat, found.name);
+    if (prompt === undefined) await converse(chat, path);
     else await answerOnce(chat, prompt.trimEnd());
   } finally {
     await served.engine.close();

@@ -20,7 +20,12 @@ interface ServeFlags extends LoadServedOptions {
 /** The command, for the program to add. */
 export const serveCommand = new Command("serve")
   .description("Serve a model behind an OpenAI-compatible address.")
-  .argument("<model>", "folder in Hugging Face layout, or a .gguf file (then give --tokenizer too)")
+  .argument(
+    "<model>",
+    "folder of a run, of a checkpoint, or of a model in Hugging Face layout; or a .gguf file (then give --tokenizer too)",
+  )
+  .option("--step <n>", "a checkpoint of a run (default: the best, else the latest)", wholeNumber(0))
+  .option("--base <folder>", "the model that LoRA adapters belong to (default: the one recorded with them)")
   .option("--port <n>", "port to listen on; 0 takes a free one", wholeNumber(0, 65535), 8000)
   .option("--host <address>", "address to listen on; one that other machines reach needs an API key", "127.0.0.1")
   .option("--api-key <key>", "what clients must send as bearer token")
@@ -56,6 +61,7 @@ export const serveCommand = new Command("serve")
     `
 Examples:
   $ reroll serve ./Qwen3-0.6B
+  $ reroll serve runs/first
   $ reroll serve ./Qwen3-0.6B --host 0.0.0.0 --api-key-file ./key --port 9000
   $ curl http://127.0.0.1:8000/v1/chat/completions -H 'content-type: application/json' \\
       -d '{"messages": [{"role": "user", "content": "Hello"}]}'`,

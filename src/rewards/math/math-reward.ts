@@ -79,6 +79,11 @@ export function createMathReward(options: MathRewardOptions): Reward {
     name: "math",
     cost: "cpu",
     score: (input, signal) => scoreReply(input, signal, pool, options),
+    // What only computer algebra could tell apart counts as different: a vote does not wait for a thread.
+    answers: {
+      read: (reply) => extractAnswer(reply, options.extract)?.text ?? null,
+      isSame: (one, other) => one === other || compareAnswers(one, other, options).kind === "equal",
+    },
     close: () => pool.close(),
   };
 }

@@ -25,6 +25,10 @@ export const choice: RewardDefinition<typeof options> = {
   build: ({ letters, right, wrong, missing, truthKey: key }) => ({
     name: "choice",
     cost: "instant",
+    answers: {
+      read: (reply) => extractChoice(finalAnswer(reply), letters) ?? null,
+      isSame: (one, other) => one === other,
+    },
     score: ({ prompt, reply }) => {
       const accepted = truthTexts("choice", prompt, key).map((text) => letterOf(text, letters));
       const found = extractChoice(finalAnswer(reply), letters);

@@ -33,6 +33,10 @@ export const exact: RewardDefinition<typeof options> = {
     return {
       name: "exact",
       cost: "instant",
+      answers: {
+        read: (reply) => pick(finalAnswer(reply), after, lastLine) ?? null,
+        isSame: (one, other) => normalize(one) === normalize(other),
+      },
       score: ({ prompt, reply }) => {
         const accepted = truthTexts("exact", prompt, key).map(normalize);
         const answer = pick(finalAnswer(reply), after, lastLine);

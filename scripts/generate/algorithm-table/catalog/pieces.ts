@@ -298,6 +298,8 @@ export const supporting: readonly string[] = [
   "corrections/correction-options.ts",
   "corrections/importance-weights.ts#expBounded",
   "corrections/rollout-correction.ts#uncorrectedMetrics",
+  "losses/preference/pair-metrics.ts",
+  "shaping/reward-moments.ts",
   "corrections/parse-threshold.ts",
   "corrections/parse-verl-options.ts",
   "expect-batch.ts",
