@@ -27,6 +27,8 @@ const short: Readonly<Record<TaskKind, readonly string[]>> = {
   agent: ["loop.steps=16"],
   supervised: ["loop.epochs=24"],
   preference: ["loop.epochs=16"],
+  "reward-model": ["loop.epochs=16"],
+  ppo: ["loop.steps=14"],
   control: ["loop.steps=16384"],
 };
 
@@ -38,6 +40,8 @@ const rise: Readonly<Record<TaskKind, number>> = {
   agent: 0.1,
   supervised: 1,
   preference: 0.1,
+  "reward-model": 0.1,
+  ppo: 0.05,
   control: 50,
 };
 
@@ -46,6 +50,8 @@ const dataFiles: Readonly<Partial<Record<TaskKind, string>>> = {
   reward: "prompts.jsonl",
   supervised: "chats.jsonl",
   preference: "pairs.jsonl",
+  "reward-model": "pairs.jsonl",
+  ppo: "prompts.jsonl",
 };
 
 test.each(Object.keys(scaffolds) as TaskKind[])(

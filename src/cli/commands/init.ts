@@ -20,6 +20,8 @@ const TASKS = [
   "agent",
   "supervised",
   "preference",
+  "reward-model",
+  "ppo",
   "control",
 ] as const satisfies readonly TaskKind[];
 

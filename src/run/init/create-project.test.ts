@@ -16,7 +16,7 @@ afterEach(() => rmSync(root, { recursive: true }));
 
 // The others are runs of other kinds: see src/tuning/prepare-tuning.test.ts and test/runs/scaffolds.test.ts.
 const languageTasks = (Object.keys(scaffolds) as TaskKind[]).filter(
-  (task) => !["control", "supervised", "preference"].includes(task),
+  (task) => !["control", "supervised", "preference", "reward-model"].includes(task),
 );
 const choices = { model: "nano", name: "first", dependency: "^1.2.3" } as const;
 

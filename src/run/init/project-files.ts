@@ -4,8 +4,10 @@ import { agent } from "./scaffolds/agent.ts";
 import { control } from "./scaffolds/control.ts";
 import { environment } from "./scaffolds/environment.ts";
 import { game } from "./scaffolds/game.ts";
+import { ppo } from "./scaffolds/ppo.ts";
 import { preference } from "./scaffolds/preference.ts";
 import { reward } from "./scaffolds/reward.ts";
+import { rewardModel } from "./scaffolds/reward-model.ts";
 import { supervised } from "./scaffolds/supervised.ts";
 
 /** The kinds of project, by the word of `--task`. A new kind is a file and a line here. */
@@ -16,6 +18,8 @@ export const scaffolds = {
   agent,
   supervised,
   preference,
+  "reward-model": rewardModel,
+  ppo,
   control,
 } as const satisfies Record<string, Scaffold>;
 
