@@ -53,6 +53,7 @@ const MISUSE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "CHECKPOINT_NOT_FOUND",
   "BASE_NOT_FOUND",
   "TOKENIZER_MISSING",
+  "SERVER_UNPROTECTED",
   "NOT_ENOUGH_MEMORY",
   "NO_DEVICE",
 ]);
