@@ -46,7 +46,7 @@ test.concurrent("it prints an address that answers, opened at the run that was n
 test.concurrent("without a token it refuses an address that others reach", async ({ expect }) => {
   const { child, ended } = reroll("dashboard", recorded, "--host", "0.0.0.0");
   expect(await text(child.stderr)).toMatch(/^error: --host 0\.0\.0\.0 lets anyone .* Add --token/);
-  expect(await ended).toEqual([1, null]);
+  expect(await ended).toEqual([2, null]);
 });
 
 test.concurrent("beside a run, the page answers while it goes on, lists it, and ends with it", async ({ expect }) => {

@@ -149,7 +149,7 @@ function scoresOf({ scores, prompts, samples, temperature }: EvalReport): string
   const width = Math.max(...Object.keys(scores).map((name) => name.length));
   const lines = Object.entries(scores).map(
     ([name, { value, low, high }]) =>
-      `${name.padEnd(width)}  ${rounded(value).padEnd(6)}  ${rounded(low)} to ${rounded(high)}`,
+      `${name.padEnd(width)}  ${rounded(value).padEnd(8)}  ${rounded(low)} to ${rounded(high)}`,
   );
   const said = `${prompts.length} prompts, ${samples} ${samples === 1 ? "sample" : "samples"} each at temperature ${temperature}; intervals of 95 %`;
   return [said, ...lines].join("\n");
