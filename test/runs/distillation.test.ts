@@ -1,6 +1,6 @@
 /** Learning from teachers in runs from a run file: what they change, and that nothing else does. */
 
-import { mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -93,6 +93,20 @@ describe.each(["advantage", "full"] as const)("form %s", (form) => {
     }));
 });
 
+test("a teacher whose vocabulary is padded says what it would say without the padding, in both forms, and so does a reference", () =>
+  inFolder(async (folder) => {
+    const padded = join(folder, "padded");
+    padVocabulary(student, padded, 32);
+    const once = { loop: { type: "sync", steps: 1 } } as const;
+    for (const form of ["advantage", "full"] as const) {
+      const run = await taught(folder, { ...from(padded), form, rewards: false }, once);
+      expect(run.train.get(1)!["distillation/reverse_kl"]).toBe(0);
+    }
+    const algorithm = { type: "grpo", klReward: { coefficient: 0.1 } } as const;
+    const held = await taught(folder, null, { ...once, algorithm, reference: padded });
+    expect(held.train.get(1)!["score/reference_kl"]).toBe(0);
+  }));
+
 test("each domain has its own teacher, and one without any learns from rewards alone", () =>
   inFolder(async (folder) => {
     const lake = { type: "frozen-lake", prompt: "compact", maxTurns: 3, answerTags: null } as const;
@@ -182,3 +196,34 @@ describe("a teacher that cannot teach is refused before anything starts", () => 
     }),
   );
 });
+
+/** The same model with rows of zeros behind its vocabulary, whose scores are those of tokens that are neither likely nor unlikely. */
+function padVocabulary(from: string, to: string, numRows: number): void {
+  cpSync(from, to, { recursive: true });
+  const path = join(to, "model.safetensors");
+  const bytes = readFileSync(path);
+  const start = 8 + Number(bytes.readBigUInt64LE(0));
+  type Entry = { dtype: string; shape: number[]; data_offsets: [number, number] };
+  const header = JSON.parse(bytes.toString("utf8", 8, start)) as Record<string, Entry>;
+  const parts: Buffer[] = [];
+  let offset = 0;
+  for (const [name, entry] of Object.entries(header).filter(([name]) => name !== "__metadata__")) {
+    const [begin, end] = entry.data_offsets;
+    const isPadded = /embed_tokens|lm_head/.test(name);
+    const part = Buffer.concat([
+      bytes.subarray(start + begin, start + end),
+      Buffer.alloc(isPadded ? 4 * numRows * entry.shape[1]! : 0),
+    ]);
+    if (isPadded) entry.shape[0]! += numRows;
+    entry.data_offsets = [offset, offset + part.length];
+    offset += part.length;
+    parts.push(part);
+  }
+  const text = JSON.stringify(header);
+  const head = Buffer.from(text.padEnd(8 * Math.ceil(text.length / 8)));
+  const size = Buffer.alloc(8);
+  size.writeBigUInt64LE(BigInt(head.length));
+  writeFileSync(path, Buffer.concat([size, head, ...parts]));
+  const config = JSON.parse(readFileSync(join(to, "config.json"), "utf8")) as { vocab_size: number };
+  writeFileSync(join(to, "config.json"), JSON.stringify({ ...config, vocab_size: config.vocab_size + numRows }));
+}
