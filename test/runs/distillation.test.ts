@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { loadTokenizer } from "../../src/chat/tokenizer/load-tokenizer.ts";
 import { serve } from "../../src/cli/serve.ts";
 import { startThreadedEngine } from "../../src/generation/local/threaded-engine.ts";
+import { editWeights } from "./edit-weights.ts";
 import { inFolder, type LakeChanges, trainLake } from "./lake-run.ts";
 
 const root = mkdtempSync(join(tmpdir(), "reroll-distillation-"));
@@ -200,30 +201,14 @@ describe("a teacher that cannot teach is refused before anything starts", () => 
 /** The same model with rows of zeros behind its vocabulary, whose scores are those of tokens that are neither likely nor unlikely. */
 function padVocabulary(from: string, to: string, numRows: number): void {
   cpSync(from, to, { recursive: true });
-  const path = join(to, "model.safetensors");
-  const bytes = readFileSync(path);
-  const start = 8 + Number(bytes.readBigUInt64LE(0));
-  type Entry = { dtype: string; shape: number[]; data_offsets: [number, number] };
-  const header = JSON.parse(bytes.toString("utf8", 8, start)) as Record<string, Entry>;
-  const parts: Buffer[] = [];
-  let offset = 0;
-  for (const [name, entry] of Object.entries(header).filter(([name]) => name !== "__metadata__")) {
-    const [begin, end] = entry.data_offsets;
-    const isPadded = /embed_tokens|lm_head/.test(name);
-    const part = Buffer.concat([
-      bytes.subarray(start + begin, start + end),
-      Buffer.alloc(isPadded ? 4 * numRows * entry.shape[1]! : 0),
-    ]);
-    if (isPadded) entry.shape[0]! += numRows;
-    entry.data_offsets = [offset, offset + part.length];
-    offset += part.length;
-    parts.push(part);
-  }
-  const text = JSON.stringify(header);
-  const head = Buffer.from(text.padEnd(8 * Math.ceil(text.length / 8)));
-  const size = Buffer.alloc(8);
-  size.writeBigUInt64LE(BigInt(head.length));
-  writeFileSync(path, Buffer.concat([size, head, ...parts]));
+  editWeights(to, (weights) => {
+    for (const [name, { shape, bytes }] of weights) {
+      if (!/embed_tokens|lm_head/.test(name)) continue;
+      const [size, width] = shape as [number, number];
+      const padding = Buffer.alloc(4 * numRows * width);
+      weights.set(name, { shape: [size + numRows, width], bytes: Buffer.concat([bytes, padding]) });
+    }
+  });
   const config = JSON.parse(readFileSync(join(to, "config.json"), "utf8")) as { vocab_size: number };
   writeFileSync(join(to, "config.json"), JSON.stringify({ ...config, vocab_size: config.vocab_size + numRows }));
 }

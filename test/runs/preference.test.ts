@@ -7,6 +7,7 @@ import { findModel } from "../../src/run/find-model.ts";
 import { evaluateTuning } from "../../src/tuning/evaluate-tuning.ts";
 import { prepareTuning } from "../../src/tuning/prepare-tuning.ts";
 import { never, rewardInput } from "../rewards/reward-input.ts";
+import { editWeights } from "./edit-weights.ts";
 import { trainSmall } from "./small-run.ts";
 import { gapBetween, inFolder, type TuningChanges, tune, tuningFile } from "./tuning-run.ts";
 
@@ -237,3 +238,20 @@ test("tools of a row stand in the prompt of its replies, for pairs, labels and s
   ];
   for (const ids of scored) expect(ids.subarray(0, written.length)).toEqual(written);
 });
+
+test("a reward model that starts from one with a bias is measured as it is saved, without", () =>
+  inFolder(async (root) => {
+    const { result, folder } = await tune(root, { ...scorer, loop: { steps: 1, rowsPerStep: 2 } });
+    editWeights(result.modelFolder, (weights) => {
+      weights.set("score.bias", { shape: [1], bytes: Buffer.from(Float32Array.of(50).buffer) });
+    });
+    const rated = held.map(({ prompt, chosen }) => ({ prompt, completion: chosen, score: 1 }));
+    const data = { type: "rows" as const, rows: rated };
+    const objective = { type: "reward-model", loss: "regression" } as const;
+    const file = { ...scorer, model: { path: result.modelFolder }, objective, data, validation: { data } };
+    const run = await tune(root, { ...file, name: "again", loop: { steps: 1, rowsPerStep: 4 } });
+    expect(run.folder).not.toBe(folder);
+    const saved = await evaluateTuning(findModel(run.folder), await prepareTuning(tuningFile(file), [], {}));
+    expect(saved["validation/loss"]).toBeCloseTo(run.result.best!.value, 4);
+    expect(run.result.best!.value).toBeLessThan(50);
+  }));
