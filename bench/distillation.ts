@@ -88,12 +88,15 @@ async function distill(seed: number) {
   const rewarded = await train(env, { ...from, algorithm: { type: "grpo" } });
   const teachers = { default: { type: "folder", path: teacher.folder } };
   const taught = await train(env, { ...from, distillation: { teachers, rewards: false } });
-  const whole = await train(env, { ...from, distillation: { teachers, rewards: false, form: "full" } });
+  const whole = { teachers, rewards: false, form: "full" };
+  const reverse = await train(env, { ...from, distillation: { ...whole, divergence: "reverse" } });
+  const forward = await train(env, { ...from, distillation: { ...whole, divergence: "forward" } });
   const bar = 0.9 * last(teacher);
   const arm = (one: Trained) => ({ end: last(one), episodesToBar: until(one, bar), curve: one.curve });
   return {
     ...{ seed, teacher: last(teacher), start: first(taught), bar },
-    ...{ reinforcement: arm(rewarded), advantage: arm(taught), full: arm(whole) },
+    ...{ reinforcement: arm(rewarded), advantage: arm(taught) },
+    ...{ reverse: arm(reverse), forward: arm(forward) },
   };
 }
 
@@ -148,12 +151,14 @@ try {
         "episodes",
         "teacher's log-probs: end",
         "episodes",
-        "whole: end",
+        "whole, reverse: end",
+        "episodes",
+        "whole, forward: end",
         "episodes",
       ],
-      seeds.map(({ seed, teacher, start, reinforcement, advantage, full }) => [
+      seeds.map(({ seed, teacher, start, reinforcement, advantage, reverse, forward }) => [
         ...[String(seed), percent(teacher), percent(start)],
-        ...[reinforcement, advantage, full].flatMap((arm) => [percent(arm.end), count(arm.episodesToBar)]),
+        ...[reinforcement, advantage, reverse, forward].flatMap((arm) => [percent(arm.end), count(arm.episodesToBar)]),
       ]),
     );
     writeResult("distillation", { task: "sums of numbers below 10", seeds });

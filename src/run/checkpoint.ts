@@ -20,6 +20,8 @@ export interface LoopState extends LoopPosition {
   readonly rollout: JsonValue;
   /** The best validation so far, and its step. */
   readonly best: { readonly step: number; readonly value: number } | null;
+  /** The metric by which it is the best. Absent from checkpoints of earlier versions. */
+  readonly metric?: string | undefined;
   /** Validations since the best one. */
   readonly numWithoutBetter: number;
   /** The step that was validated last; -1 for none. */

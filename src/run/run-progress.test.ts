@@ -80,3 +80,9 @@ test("patience and stopAt follow the direction of the metric", async () => {
   expect(await bestOf("loss", [3, 2, 1, 0.5], { stopAt: 2 })).toEqual({ best: { step: 1, value: 2 }, step: 1 });
   expect(await bestOf("reward/mean", [0, 1, 2], { stopAt: 1 })).toEqual({ best: { step: 1, value: 1 }, step: 1 });
 });
+
+test("a validation that is not a number, or without the metric, is never the best", async () => {
+  const { NaN: none, POSITIVE_INFINITY: endless } = Number;
+  expect(await bestOf("loss", [none, 3, none, 2, endless], {})).toEqual({ best: { step: 3, value: 2 }, step: 4 });
+  expect(await bestOf("reward/mean", [endless, none], {})).toEqual({ best: null, step: 1 });
+});

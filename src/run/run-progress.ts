@@ -44,8 +44,11 @@ export class RunProgress implements LoopObserver {
   constructor(parts: ProgressParts) {
     const { saved } = parts;
     this.#parts = parts;
-    this.#best = saved?.state.best ?? null;
-    this.#numWithoutBetter = saved?.state.numWithoutBetter ?? 0;
+    const { metric } = saved?.state ?? {};
+    // Values of another metric say nothing about this one.
+    const isSameMetric = metric === undefined || metric === (parts.config.validation?.metric ?? metric);
+    this.#best = isSameMetric ? (saved?.state.best ?? null) : null;
+    this.#numWithoutBetter = isSameMetric ? (saved?.state.numWithoutBetter ?? 0) : 0;
     this.#validatedStep = saved?.state.validatedStep ?? -1;
     this.#savedFolder = saved?.folder ?? "";
     this.#isUnsaved = saved === null;
@@ -97,14 +100,20 @@ export class RunProgress implements LoopObserver {
     this.#isUnsaved = true;
     tracker.log(position.step, "validation", metrics);
     if (rollout !== undefined) tracker.recordRollout(position.step, "validation", rollout);
-    const value = metrics[`validation/${config.validation.metric}`] ?? -this.#direction * Number.POSITIVE_INFINITY;
-    if (this.#best !== null && this.#direction * value <= this.#direction * this.#best.value) {
+    const value = metrics[`validation/${config.validation.metric}`] ?? Number.NaN;
+    if (!this.#isBetter(value)) {
       this.#numWithoutBetter++;
       return;
     }
     this.#best = { step: position.step, value };
     this.#numWithoutBetter = 0;
     if (this.#savesOnTheWay) await this.#save(position);
+  }
+
+  /** What is not a number, or was not measured, is never the best. */
+  #isBetter(value: number): boolean {
+    if (!Number.isFinite(value)) return false;
+    return this.#best === null || this.#direction * value > this.#direction * this.#best.value;
   }
 
   /** 1 where a larger value of the metric is better, -1 where a smaller one is. */
@@ -134,6 +143,7 @@ export class RunProgress implements LoopObserver {
       version: position.version,
       ...this.#parts.position(),
       best: this.#best,
+      metric: this.#parts.config.validation?.metric ?? this.#parts.saved?.state.metric,
       numWithoutBetter: this.#numWithoutBetter,
       validatedStep: this.#validatedStep,
     };

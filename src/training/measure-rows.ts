@@ -15,6 +15,11 @@ interface PolicyOptions {
   readonly temperature: number;
   /** Compute activations again in the backward pass instead of keeping them. */
   readonly recompute: boolean;
+  /**
+   * Scores that count, from the first. A teacher or reference may have more than the policy, which pad its vocabulary: they would take
+   * probability from tokens that are there. Default: all.
+   */
+  readonly numScores?: number;
 }
 
 export interface MeasuredPolicy {
@@ -28,9 +33,10 @@ export function measurePolicy(
   packed: PackedTokens,
   options: PolicyOptions,
 ): MeasuredPolicy & { readonly hidden_ND: Tensor } {
-  const { temperature, recompute } = options;
+  const { temperature, recompute, numScores = Infinity } = options;
   const hidden_ND = hiddenBefore(model, packed, recompute);
-  const { logprobs_S, entropy_S } = tokenLogprobs(hidden_ND, model.head, packed.targets_N, { temperature });
+  const head = model.head.size(0) > numScores ? model.head.narrow(0, 0, numScores) : model.head;
+  const { logprobs_S, entropy_S } = tokenLogprobs(hidden_ND, head, packed.targets_N, { temperature });
   return { logprobs_BT: toGrid(logprobs_S, packed), entropies_BT: toGrid(entropy_S, packed), hidden_ND };
 }
 

@@ -78,6 +78,7 @@ export function measureTeachers(
   const { device } = policy.embedding;
   const told = rows.filter((row) => !isMeasured(grid.samples[row]!, teachers));
   const isTold = new Set(told);
+  const settings = { temperature, recompute: false, numScores: policy.head.size(0) };
   const parts: (readonly number[])[] = told.length === 0 ? [] : [told];
   const values = told.length === 0 ? [] : [toldLogprobs(grid, told, device)];
   for (const [name, teacher] of teachers) {
@@ -85,7 +86,7 @@ export function measureTeachers(
     if (own.length === 0) continue;
     const measured = measureAs(policy, teacher, (model) =>
       measureAll(seen, own, forwardParts(seen, own, maxTokens), device, (packed) => ({
-        logprobs: measurePolicy(model, packed, { temperature, recompute: false }).logprobs_BT,
+        logprobs: measurePolicy(model, packed, settings).logprobs_BT,
       })),
     );
     parts.push(own);

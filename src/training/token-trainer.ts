@@ -258,7 +258,7 @@ export class TokenTrainer {
     const { device } = model.embedding;
     const { temperature, maxTokensPerMicrobatch: maxTokens } = options;
     const parts = forwardParts(grid, own, maxTokens);
-    const settings = { temperature, recompute: false };
+    const settings = { temperature, recompute: false, numScores: model.head.size(0) };
     const logprobsOf = (measured: CausalLm, see?: TrainerReading) =>
       measureAll(grid, own, parts, device, (packed, rows) => {
         const policy = measurePolicy(measured, packed, settings);

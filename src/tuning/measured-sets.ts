@@ -11,6 +11,7 @@ import { replaceText } from "../files/replace-file.ts";
 import type { TuningExample } from "../flow/tuning-example.ts";
 import type { TuningTrainer } from "../training/trainer.ts";
 import type { TuningSets } from "./prepare-tuning.ts";
+import type { TuningConfig } from "./tuning-config.ts";
 
 interface MeasuredSets {
   readonly train: readonly TuningExample[];
@@ -21,14 +22,18 @@ const numbersOfSet = z.array(z.record(z.string(), z.number()));
 const measuredFile = z.object({ digest: z.string(), train: numbersOfSet, validation: numbersOfSet });
 type MeasuredFile = z.output<typeof measuredFile>;
 
+/** Who measures what: numbers of another objective, or by another reference, are measured anew. */
+export type MeasuredBy = Pick<TuningConfig, "objective" | "reference">;
+
 /** Call it before the trainer has made a step or loaded a state. */
 export async function measuredSets(
   { train, validation }: TuningSets,
   trainer: Pick<TuningTrainer, "measure">,
+  { objective, reference }: MeasuredBy,
   runFolder: string,
 ): Promise<MeasuredSets> {
   const path = join(runFolder, "measured.json");
-  const digest = `${train.digest} ${validation?.digest ?? ""}`;
+  const digest = JSON.stringify([train.digest, validation?.digest ?? null, objective, reference]);
   const kept = existsSync(path) ? measuredFile.safeParse(parseJson(await readFile(path, "utf8"))).data : undefined;
   if (kept?.digest === digest) return joined({ train, validation }, kept);
   // Most objectives measure nothing, which one example shows: the others need not be sent.

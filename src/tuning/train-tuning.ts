@@ -78,7 +78,7 @@ async function train(
 ): Promise<TrainResult> {
   const { loop, seed } = config;
   // Before the state is loaded: the reference is the model that the run starts from.
-  const sets = await measuredSets(data, trainer, folder);
+  const sets = await measuredSets(data, trainer, config, folder);
   if (saved !== null) {
     await trainer.loadState(join(saved.folder, "state"));
     tracker.note(`Going on from step ${saved.state.step}.`);

@@ -1,12 +1,13 @@
 /** Learning from teachers in runs from a run file: what they change, and that nothing else does. */
 
-import { mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { loadTokenizer } from "../../src/chat/tokenizer/load-tokenizer.ts";
 import { serve } from "../../src/cli/serve.ts";
 import { startThreadedEngine } from "../../src/generation/local/threaded-engine.ts";
+import { editWeights } from "./edit-weights.ts";
 import { inFolder, type LakeChanges, trainLake } from "./lake-run.ts";
 
 const root = mkdtempSync(join(tmpdir(), "reroll-distillation-"));
@@ -92,6 +93,20 @@ describe.each(["advantage", "full"] as const)("form %s", (form) => {
         expect(ranked[name]).toBeCloseTo(alone[name]!, 5);
     }));
 });
+
+test("a teacher whose vocabulary is padded says what it would say without the padding, in both forms, and so does a reference", () =>
+  inFolder(async (folder) => {
+    const padded = join(folder, "padded");
+    padVocabulary(student, padded, 32);
+    const once = { loop: { type: "sync", steps: 1 } } as const;
+    for (const form of ["advantage", "full"] as const) {
+      const run = await taught(folder, { ...from(padded), form, rewards: false }, once);
+      expect(run.train.get(1)!["distillation/reverse_kl"]).toBe(0);
+    }
+    const algorithm = { type: "grpo", klReward: { coefficient: 0.1 } } as const;
+    const held = await taught(folder, null, { ...once, algorithm, reference: padded });
+    expect(held.train.get(1)!["score/reference_kl"]).toBe(0);
+  }));
 
 test("each domain has its own teacher, and one without any learns from rewards alone", () =>
   inFolder(async (folder) => {
@@ -182,3 +197,18 @@ describe("a teacher that cannot teach is refused before anything starts", () => 
     }),
   );
 });
+
+/** The same model with rows of zeros behind its vocabulary, whose scores are those of tokens that are neither likely nor unlikely. */
+function padVocabulary(from: string, to: string, numRows: number): void {
+  cpSync(from, to, { recursive: true });
+  editWeights(to, (weights) => {
+    for (const [name, { shape, bytes }] of weights) {
+      if (!/embed_tokens|lm_head/.test(name)) continue;
+      const [size, width] = shape as [number, number];
+      const padding = Buffer.alloc(4 * numRows * width);
+      weights.set(name, { shape: [size + numRows, width], bytes: Buffer.concat([bytes, padding]) });
+    }
+  });
+  const config = JSON.parse(readFileSync(join(to, "config.json"), "utf8")) as { vocab_size: number };
+  writeFileSync(join(to, "config.json"), JSON.stringify({ ...config, vocab_size: config.vocab_size + numRows }));
+}

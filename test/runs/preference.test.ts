@@ -7,6 +7,7 @@ import { findModel } from "../../src/run/find-model.ts";
 import { evaluateTuning } from "../../src/tuning/evaluate-tuning.ts";
 import { prepareTuning } from "../../src/tuning/prepare-tuning.ts";
 import { never, rewardInput } from "../rewards/reward-input.ts";
+import { editWeights } from "./edit-weights.ts";
 import { trainSmall } from "./small-run.ts";
 import { gapBetween, inFolder, type TuningChanges, tune, tuningFile } from "./tuning-run.ts";
 
@@ -194,3 +195,63 @@ test("rows that cannot be read are left out and counted where the run file allow
   expect(data.train.examples).toHaveLength(12);
   expect(lines.join("\n")).toContain("1 row cannot be read and is skipped (data row 13)");
 });
+
+test("a run that goes on with another form of its objective measures its reference anew, and one with another metric its best", () =>
+  inFolder(async (root) => {
+    const start = await tune(root, { ...dpo, loop: { steps: 2, rowsPerStep: 5 } });
+    const resumed = await tune(
+      root,
+      {
+        ...dpo,
+        objective: { type: "dpo", beta: 0.5, lengthNormalized: true },
+        validation: { data: rowsOf(held), every: 1, metric: "loss" },
+        loop: { steps: 3, rowsPerStep: 5 },
+      },
+      start.folder,
+    );
+    // Sums of log-probs taken for means would leave the policy many nats ahead.
+    expect(Math.abs(resumed.train.at(-1)!["preference/chosen_reward"]!)).toBeLessThan(1);
+    expect(resumed.result.best).toEqual({ step: 3, value: resumed.validation.at(-1)!["validation/loss"] });
+  }));
+
+test("tools of a row stand in the prompt of its replies, for pairs, labels and scores as for supervised learning", async () => {
+  const tools = [{ type: "function", function: { name: "look", parameters: {} } }];
+  const messages = (reply: string) => [
+    { role: "user", content: "hi" },
+    { role: "assistant", content: reply },
+  ];
+  const row = { chosen: messages("yes"), rejected: messages("no"), tools };
+  const other = { ...row, chosen: [{ role: "user", content: "ho" }, ...messages("yes").slice(1)] };
+  const first = async (objective: TuningChanges["objective"], rows: readonly Record<string, unknown>[]) => {
+    const data = { type: "rows", rows } as TuningChanges["data"];
+    const file = tuningFile({ objective, data, contextLength: 1024 } as TuningChanges);
+    return (await prepareTuning(file, [], {})).data.train.examples[0]!.sequences[0]!.tokenIds;
+  };
+  const written = await first({ type: "supervised" }, [{ messages: row.chosen, tools }]);
+  expect(Buffer.from(written).toString("latin1")).toContain("look");
+  const labeled = [row.chosen, other.chosen].map((said) => ({ messages: said, label: true, tools }));
+  expect(await first({ type: "dpo" }, [row])).toEqual(written);
+  expect(await first({ type: "kto" }, labeled)).toEqual(written);
+  const scored = [
+    await first({ type: "reward-model" }, [row]),
+    await first({ type: "reward-model", loss: "regression" }, [{ messages: row.chosen, score: 1, tools }]),
+  ];
+  for (const ids of scored) expect(ids.subarray(0, written.length)).toEqual(written);
+});
+
+test("a reward model that starts from one with a bias is measured as it is saved, without", () =>
+  inFolder(async (root) => {
+    const { result, folder } = await tune(root, { ...scorer, loop: { steps: 1, rowsPerStep: 2 } });
+    editWeights(result.modelFolder, (weights) => {
+      weights.set("score.bias", { shape: [1], bytes: Buffer.from(Float32Array.of(50).buffer) });
+    });
+    const rated = held.map(({ prompt, chosen }) => ({ prompt, completion: chosen, score: 1 }));
+    const data = { type: "rows" as const, rows: rated };
+    const objective = { type: "reward-model", loss: "regression" } as const;
+    const file = { ...scorer, model: { path: result.modelFolder }, objective, data, validation: { data } };
+    const run = await tune(root, { ...file, name: "again", loop: { steps: 1, rowsPerStep: 4 } });
+    expect(run.folder).not.toBe(folder);
+    const saved = await evaluateTuning(findModel(run.folder), await prepareTuning(tuningFile(file), [], {}));
+    expect(saved["validation/loss"]).toBeCloseTo(run.result.best!.value, 4);
+    expect(run.result.best!.value).toBeLessThan(50);
+  }));

@@ -4,6 +4,7 @@ import { scoreRegressionLoss } from "../../algorithms/losses/preference/score-re
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
 import { saveSequenceClassifier } from "../../models/causal-lm/save-causal-lm.ts";
 import { ValueHead } from "../../models/causal-lm/value-head.ts";
+import { noGrad } from "../../torch/autograd.ts";
 import { Generator } from "../../torch/random.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { ModelExtension, Objective, ObjectivePass } from "./objective.ts";
@@ -36,8 +37,9 @@ export const rewardModelOptions = z.strictObject({
  * one first; regression learns the `score` of an example with one.
  */
 export function rewardModel(options: z.output<typeof rewardModelOptions>, model: CausalLm, head: ValueHead): Objective {
-  // Classifiers on Hugging Face have none.
+  // Classifiers on Hugging Face have none: it is not saved, so scores must not count on it.
   head.bias.requiresGrad = false;
+  noGrad(() => head.bias.zero_());
   const scores = ({ hidden_SD, packed }: ObjectivePass) => head.forward(hidden_SD.indexSelect(0, packed.last_B));
   return {
     extension: scoringHead(model, head),

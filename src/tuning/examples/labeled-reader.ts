@@ -40,10 +40,10 @@ interface Labeled extends PromptReply {
 function readLabeled(placed: PlacedRow, { fields }: ReaderParts): readonly Labeled[] {
   if (!isPair(placed, fields))
     return [{ ...readReply(placed, fields), isDesirable: readLabel(placed, fields.label ?? "label") }];
-  const { prompt, chosen, rejected } = readPair(placed, fields);
+  const { prompt, chosen, rejected, tools } = readPair(placed, fields);
   return [
-    { prompt, reply: chosen, isDesirable: true },
-    { prompt, reply: rejected, isDesirable: false },
+    { prompt, reply: chosen, tools, isDesirable: true },
+    { prompt, reply: rejected, tools, isDesirable: false },
   ];
 }
 

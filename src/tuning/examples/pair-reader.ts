@@ -11,9 +11,9 @@ export function pairReader(): ExampleReader {
 }
 
 async function readExample(placed: PlacedRow, { format, fields }: ReaderParts): Promise<TuningExample> {
-  const { prompt, chosen, rejected } = readPair(placed, fields);
+  const { prompt, chosen, rejected, tools } = readPair(placed, fields);
   const sequences = await Promise.all(
-    [chosen, rejected].map((reply) => replySequence(placed, { prompt, reply }, format)),
+    [chosen, rejected].map((reply) => replySequence(placed, { prompt, reply, tools }, format)),
   );
   const [better, worse] = sequences as [(typeof sequences)[0], (typeof sequences)[0]];
   if (Buffer.from(better.tokenIds.buffer).equals(Buffer.from(worse.tokenIds.buffer))) {

@@ -8,10 +8,10 @@ import type { PromptReply } from "./preference-rows.ts";
 /** A prompt with its reply as one token sequence. The loss counts what the assistant says after the prompt. */
 export async function replySequence(
   placed: PlacedRow,
-  { prompt, reply }: PromptReply,
+  { prompt, reply, tools }: PromptReply,
   format: ChatFormat,
 ): Promise<TuningSequence> {
-  const written = await writeTurns(format, [...prompt, ...reply]);
+  const written = await writeTurns(format, [...prompt, ...reply], tools);
   const sequences = written.flatMap(({ tokenIds, replies }): TuningSequence[] => {
     const lossMask = new Uint8Array(tokenIds.length);
     for (const { message, start, end } of replies) if (message >= prompt.length) lossMask.fill(1, start, end);

@@ -135,7 +135,9 @@ async function ofConversation(
   const sequences = turns.flatMap(({ tokenIds, replies }): TuningSequence[] => {
     const lossMask = new Uint8Array(tokenIds.length);
     if (train === "all") lossMask.fill(1, 1);
-    else for (const { message, start, end } of replies) if (isTrained(message)) lossMask.fill(1, start, end);
+    // Nothing stands before the first token that could tell it.
+    else
+      for (const { message, start, end } of replies) if (isTrained(message)) lossMask.fill(1, Math.max(1, start), end);
     return lossMask.includes(1) ? [{ tokenIds, lossMask }] : [];
   });
   if (sequences.length === 0) throw rowError(placed, "has no reply to learn: all of them have weight 0");
