@@ -25,6 +25,7 @@ const few = [
   "loop.steps=2",
   "warmStart.steps=2",
   "rollout.groupsPerStep=4",
+  "training.minibatch=0",
   "validation=null",
   `tracking.folder=${folder}/runs`,
 ];
