@@ -25,6 +25,7 @@ const few = [
   "loop.steps=2",
   "warmStart.steps=2",
   "rollout.groupsPerStep=4",
+  "training.minibatch=0",
   "validation=null",
   `tracking.folder=${folder}/runs`,
 ];
@@ -39,7 +40,7 @@ for (const version of versions) {
     run(node, [join(folder, "all.mjs")]),
     run(node, [...words, ...few.flatMap((set) => ["--set", set])]),
   ];
-  console.log(`${output[0].trim()}: help, ${modules.length} entry points, ${/steps +\S+/.exec(output[3])?.[0]}`);
+  console.log(`${output[0].trim()}: help, ${modules.length} entry points, ${/^steps +\S+/m.exec(output[3])?.[0]}`);
 }
 rmSync(folder, { recursive: true });
 

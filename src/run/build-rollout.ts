@@ -217,7 +217,7 @@ export function defaultData({ envs }: RunConfig, part: "train" | "validation"): 
   if (only !== undefined && others.length === 0) return { type: "env", env: only, part };
   throw new RerollError(
     "INVALID_OPTION",
-    `data is missing. Without it the run must have exactly one environment that makes its own prompts: envs has ${Object.keys(envs).length}.`,
+    `${part === "train" ? "data" : "validation.data"} is missing. Without it the run must have exactly one environment that makes its own prompts: envs has ${Object.keys(envs).length}.`,
   );
 }
 

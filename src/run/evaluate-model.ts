@@ -40,7 +40,10 @@ interface EvaluateOptions extends EvalSettings {
   readonly report: (text: string) => void;
 }
 
-/** One validation, with an agent where the run has one. A run file without a `validation` gets that key's defaults. */
+/**
+ * One validation, with an agent where the run has one. A run file without a `validation` gets that key's defaults, and where its
+ * prompts are rows of data, those are measured, once through; the caller is told.
+ */
 export async function evaluateModel(
   model: FoundModel,
   config: RunConfig,
@@ -62,6 +65,7 @@ export async function evaluateModel(
 async function evaluate(model: FoundModel, config: RunConfig, options: EvaluateOptions): Promise<EvalReport> {
   const { signal, runFile, report, base, samples = 1, success = 1 } = options;
   const { temperature, evaluated } = settle(config, { ...options, samples });
+  if (measuresTraining(config)) report("The run file has no validation: these are prompts that it trains on.");
   const scratch = await mkdtemp(join(tmpdir(), "reroll-merged-"));
   const opened: { close(): Promise<void> }[] = [];
   const keep = <Part extends { close(): Promise<void> }>(part: Part): Part => {
@@ -100,9 +104,23 @@ function settle(config: RunConfig, { samples, prompts, temperature: given }: Eva
   }
   const evaluated = {
     ...config,
-    validation: { ...validation, temperature, prompts: prompts ?? validation.prompts },
+    validation: {
+      ...validation,
+      temperature,
+      prompts: prompts ?? validation.prompts,
+      data: measuresTraining(config) ? onePassOver(config.data) : validation.data,
+    },
   };
   return { temperature, evaluated };
+}
+
+/** Whether all prompts belong to training: rows of data, and no word about validation. */
+function measuresTraining({ data, validation }: RunConfig): boolean {
+  return validation === null && data !== null && data.type !== "env";
+}
+
+function onePassOver(data: RunConfig["data"]): RunConfig["data"] {
+  return data === null || data.type === "mix" || data.type === "curriculum" ? data : { ...data, epochs: 1 };
 }
 
 function sayTo(report: (text: string) => void): (cause: unknown) => void {

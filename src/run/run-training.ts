@@ -59,7 +59,7 @@ export function runTraining({ config, plan }: PreparedRun, options: RunTrainingO
     numWarmSteps: config.warmStart?.steps ?? 0,
     recipe: config.algorithm.type,
     model: config.model.path ?? config.model.preset ?? "",
-    isExportable: true,
+    ...{ isEvaluable: true, isExportable: true },
     ...(hasForeignCode(config) && { maxBlockedMs: 1000 * config.rollout.limits.episodeSeconds }),
     lines: plan.lines,
     limits: { maxStaleness: maxSampledStaleness(config), maxReplyTokens: config.rollout.sampling.maxTokens },
@@ -78,6 +78,8 @@ export interface TrackedRun {
   readonly numWarmSteps?: number;
   readonly recipe: string;
   readonly model: string;
+  /** Whether there is something for `reroll eval` to measure it on. */
+  readonly isEvaluable: boolean;
   /** Whether `reroll export` can write it for other tools. */
   readonly isExportable: boolean;
   /** How long a function of the run file may block this thread before the run has failed. Absent: none is called in it. */
@@ -238,7 +240,7 @@ function wandbOptions({ project, url }: NonNullable<RunConfig["tracking"]["wandb
 
 /** Commands to suggest after a run. */
 function nextCommands(
-  { isExportable, numWarmSteps = 0 }: TrackedRun,
+  { isEvaluable, isExportable, numWarmSteps = 0 }: TrackedRun,
   { runFile, command }: RunTrainingOptions,
   folder: string,
   status: RunStatus,
@@ -247,7 +249,7 @@ function nextCommands(
     return hasCheckpoint(folder) || numWarmSteps > 0 ? [`${command} train ${runFile} --resume ${folder}`] : [];
   return [
     `${command} dashboard`,
-    `${command} eval ${folder} --run-file ${runFile}`,
+    ...(isEvaluable ? [`${command} eval ${folder} --run-file ${runFile}`] : []),
     ...(isExportable ? [`${command} export ${folder} --out model`] : []),
   ];
 }

@@ -134,9 +134,12 @@ type HealthCode = keyof typeof checks;
 /** All codes, in the order in which they are checked. */
 export const healthCodes = Object.keys(checks) as readonly HealthCode[];
 
+/** The package as its user finds it: the checkout, or where npm has put it. */
+const place = import.meta.url.endsWith(".ts") ? "" : "node_modules/reroll/";
+
 /** Where a code is explained. */
 export function healthLink(code: HealthCode): string {
-  return `docs/guides/runs.md#${code}`;
+  return `${place}docs/guides/runs.md#${code}`;
 }
 
 /** What looks wrong in the metrics of the last steps, the newest last. */

@@ -68,6 +68,13 @@ describe("eval", () => {
     expect(printed["validation/rollout/trajectories"]).toBe(8);
   });
 
+  test("a run file that says nothing about validation is measured on its rows, each once, and that is said", async () => {
+    const words = ["eval", here("model"), "--run-file", here("agent.ts"), "--set", "validation=null", "--json"];
+    const ended = await callReroll(...words);
+    expect(ended).toMatchObject({ code: 0, stderr: expect.stringContaining("these are prompts that it trains on") });
+    expect(JSON.parse(ended.stdout)).toMatchObject({ "eval/mean@1": 0.25, "validation/rollout/trajectories": 4 });
+  });
+
   test.each([
     [["eval", "nowhere", "--run-file", "run.ts"], "nowhere does not exist"],
     [["eval", "."], "Give either --run-file or --benchmark: got neither"],

@@ -7,13 +7,24 @@ import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { createOpenAI } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
-import { generateText, type LanguageModel, stepCountIs, streamText, tool } from "ai";
+import {
+  generateObject,
+  generateText,
+  type LanguageModel,
+  type ModelMessage,
+  Output,
+  stepCountIs,
+  streamText,
+  tool,
+} from "ai";
+import OpenAI from "openai";
 import { afterEach, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { questions, rewardFor, weatherOf } from "../../examples/agents/weather.ts";
 import { ChatFormat } from "../../src/chat/conversation.ts";
 import { RerollError } from "../../src/errors/reroll-error.ts";
 import { buildSamples } from "../../src/experience/sample-builder.ts";
+import type { Prompt } from "../../src/flow/prompt.ts";
 import type { Trajectory } from "../../src/flow/trajectory.ts";
 import type { AgentCall, RunAgent } from "../../src/rollout/agent-call.ts";
 import { createAgentEpisodes } from "../../src/rollout/agent-episode.ts";
@@ -133,4 +144,62 @@ describe.each([
     await running!.close();
     expectOneRow(await play(async (prompt, call) => rewardFor(prompt, await streamText(ask(call)).text)));
   });
+});
+
+const Mood = z.strictObject({ mood: z.enum(["good", "bad"]), score: z.int().min(0).max(9) });
+
+const opening = [{ role: "user" as const, content: "How was it?" }];
+
+/** The second question of each agent, after its own first reply: an answer that changed on its way back would fork the row. */
+const again = (reply: string) => [
+  ...opening,
+  { role: "assistant" as const, content: reply },
+  { role: "user" as const, content: "And now?" },
+];
+
+const structuredAgents: Record<string, (call: AgentCall) => Promise<readonly unknown[]>> = {
+  async openai({ baseURL, apiKey, model }) {
+    const client = new OpenAI({ baseURL, apiKey });
+    const json_schema = { name: "mood", schema: z.toJSONSchema(Mood), strict: true };
+    const ask = async (messages: OpenAI.Chat.ChatCompletionMessageParam[]) => {
+      const response_format = { type: "json_schema" as const, json_schema };
+      const { choices } = await client.chat.completions.create({ model, messages, response_format });
+      return choices[0]!.message.content!;
+    };
+    const first = await ask(opening);
+    return [first, await ask(again(first))].map((text) => JSON.parse(text));
+  },
+  async "the AI SDK's generateObject"({ baseURL, apiKey, model: name }) {
+    const model = createOpenAI({ baseURL, apiKey })(name);
+    return [(await generateObject({ model, schema: Mood, messages: opening })).object];
+  },
+  async "the AI SDK's Output.object"({ baseURL, apiKey, model: name }) {
+    const model = createOpenAI({ baseURL, apiKey })(name);
+    const ask = (messages: ModelMessage[]) =>
+      generateText({ model, messages, output: Output.object({ schema: Mood }) });
+    const first = await ask(opening);
+    return [first.output, (await ask(again(first.text))).output];
+  },
+};
+
+test("agents that ask for JSON of a schema get it from noise in a run, every call recorded and no row forked", async () => {
+  const answers: unknown[] = [];
+  const names = Object.keys(structuredAgents);
+  const { metrics, trajectories } = await trainSmall({
+    agent: async ({ truth }: Prompt, call: AgentCall) => {
+      const found = await structuredAgents[String(truth)]!(call);
+      answers.push(...found);
+      return found.length;
+    },
+    data: { type: "rows", rows: names.map((name) => ({ prompt: name, answer: name })) },
+    rollout: { groupsPerStep: names.length, groupSize: 2, contextLength: 512, sampling: { maxTokens: 96 } },
+    training: { optimizer: { lr: 1e-3 } },
+    engine: { threads: 1 },
+    loop: { type: "sync", steps: 1 },
+  });
+  for (const answer of answers) Mood.parse(answer);
+  expect(metrics[0]).toMatchObject({ "rollout/trajectories": 6, "rollout/failed_share": 0, "experience/forks": 0 });
+  expect(metrics[0]!["train/sampler_gap_max"]).toBeLessThan(1e-4);
+  expect(answers).toHaveLength(10);
+  expect(trajectories.flatMap(({ turns }) => turns)).toHaveLength(10);
 });

@@ -25,6 +25,7 @@ export function runControl(
     numSteps: numControlSteps(config),
     recipe: config.algorithm.type,
     model: config.env.type,
+    isEvaluable: true,
     isExportable: false,
     lines: planControl(config),
     folder: { trajectoryInterval: 0 },

@@ -6,12 +6,13 @@
  */
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { buildChatPrompt } from "../../chat/chat-prompt.ts";
+import { replyEnds } from "../../chat/template/reply-end.ts";
 import type { ChatMessage, ChatTool } from "../../flow/chat-message.ts";
 import type { Constraint } from "../generate.ts";
 import { checkLimits, roomFor, withCall } from "./generation-call.ts";
 import type { ReplyFormat } from "./reply-format.ts";
 import { answer } from "./run-choices.ts";
-import { checkModel, type SamplingFields, samplingOf } from "./sampling-request.ts";
+import { checkModel, type SamplingFields, type SamplingRules, samplingOf } from "./sampling-request.ts";
 import type { ServerContext } from "./server-parts.ts";
 import type { CallPrompt, Session } from "./session.ts";
 import { sessionIdOf } from "./session-id.ts";
@@ -59,18 +60,24 @@ export async function answerChat(
     // Rendering took a while: the engine may be full or paused by now.
     context.calls.admit(numChoices);
     const { fields, numTopLogprobs, ignoredFields } = chat;
-    const { overrides, onOverruled } = context.samplingRules;
+    const rules = rulesFor(context, chat);
+    const { overrides, onOverruled } = rules;
     const { maxTokens: most = Infinity } = overrides;
     if (chat.maxTokens !== undefined && chat.maxTokens > most) onOverruled("max_tokens", chat.maxTokens, most);
     const plan = {
       ...{ fields, session, numTopLogprobs, ignoredFields },
       ...(chat.readsToolCalls && { newCallId: () => dialect.callPrefix + context.newId() }),
       prompts: [prompt],
-      samplingFor: () => samplingOf(fields, chat.maxTokens ?? room, context.samplingRules, chat.constraint),
+      samplingFor: () => samplingOf(fields, chat.maxTokens ?? room, rules, chat.constraint),
       formatWith: (extensions: object) => dialect.format(extensions),
     };
     await withCall(context, plan, (call) => answer(context.engine, call, reply, signal));
   });
+}
+
+/** A constrained reply ends with the token that the template writes behind it, so that the next prompt extends it. */
+function rulesFor({ samplingRules, tokenizer }: ServerContext, { constraint }: ChatCall): SamplingRules {
+  return constraint === undefined ? samplingRules : { ...samplingRules, stopIds: replyEnds(tokenizer) };
 }
 
 /** The tokens of a conversation, earlier replies as they were sampled. */

@@ -1,0 +1,27 @@
+/** What a finished run proposes to do next is something that works. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { callReroll } from "./call-reroll.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "reroll-next-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+test("a tuning run proposes eval only where it has rows to be measured on", async () => {
+  const rows = ["a", "b", "c", "d"].map((prompt) => ({ prompt, completion: prompt }));
+  const run = {
+    ...{ kind: "tuning", name: "plain", model: { preset: "nano" }, objective: { type: "supervised" } },
+    data: { type: "rows", rows },
+    loop: { steps: 1, rowsPerStep: 2 },
+    training: { optimizer: { lr: 1e-3 } },
+    tracking: { folder: join(folder, "runs") },
+  };
+  writeFileSync(join(folder, "run.json"), JSON.stringify(run));
+  const plain = await callReroll("train", join(folder, "run.json"));
+  expect(plain).toMatchObject({ code: 0 });
+  expect(plain.stdout).toContain("export");
+  expect(plain.stdout).not.toContain(" eval ");
+  const measured = ["--set", "validation.share=0.5", "--name", "measured"];
+  expect((await callReroll("train", join(folder, "run.json"), ...measured)).stdout).toContain(" eval ");
+});
