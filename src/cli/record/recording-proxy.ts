@@ -143,7 +143,7 @@ async function passOn(
 
 /** Where a request goes: to the upstream, whatever host its path may name. The agent's key is for that one alone. */
 function targetOf({ url = "/" }: IncomingMessage, upstream: URL): URL {
-  const { pathname, search } = URL.canParse(url, upstream) ? new URL(url, upstream) : upstream;
+  const { pathname, search } = URL.canParse(url, upstream.href) ? new URL(url, upstream) : upstream;
   return Object.assign(new URL(upstream.href), { pathname, search });
 }
 
