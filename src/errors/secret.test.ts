@@ -102,3 +102,27 @@ test("what was hidden by its name is hidden in later texts, and so are the keys 
     "no answer with [secret], [secret] from http://host/x?key=[secret]&page=2",
   );
 });
+
+test("addresses that only a URL parser takes for ones hide as much as others", () => {
+  const shown = (url: string) => JSON.stringify(schema.parse({ url }).url);
+  for (const start of [
+    "http://u:",
+    "http:/u:",
+    "http:u:",
+    "http:\\\\u:",
+    "http:///u:",
+    "http://a@b:",
+    " ht\ntp://u:",
+  ]) {
+    const text = `${start}pa55-w0rd-x@host/v1`;
+    expect(shown(text)).not.toContain("w0rd");
+    expect(splitAddress(text).url).not.toContain("w0rd");
+    expect(new URL(splitAddress(text).url).href).toBe("http://host/v1");
+  }
+  expect(shown("https://host/v1?stream&k3y-0123456789")).toBe('"https://host/v1?stream&[secret]"');
+});
+
+test("a text inside of a field is not repeated either", () => {
+  schema.parse({ body: { user: { tags: ["nested-0123456789"] } } });
+  expect(redactText("no such user: nested-0123456789")).toBe("no such user: [secret]");
+});

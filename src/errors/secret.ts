@@ -103,7 +103,7 @@ export function splitAddress(text: string): {
   const plain = `${decode(username)}:${decode(password)}`;
   const encoded = Buffer.from(plain).toString("base64");
   remember(encoded);
-  return { url: text.replace(/:\/\/[^/@]*@/, "://"), headers: { authorization: `Basic ${encoded}` } };
+  return { url: text.trim().replace(CREDENTIALS, "$1"), headers: { authorization: `Basic ${encoded}` } };
 }
 
 function isSecretInput(value: unknown): value is SecretInput {
@@ -128,8 +128,14 @@ function hidden(value: string): Secret {
 function toEntry<Value>(value: Value | FromEnv | Secret<Value>, name: string): Secret<Value | string> {
   if (value instanceof Secret) return value;
   if (isFromEnv(value)) return fromEnv(value.env);
-  if (typeof value === "string" && (isSecretName(name) || looksRandom(value))) remember(value);
+  rememberTexts(value, name);
   return new Secret(() => value, SECRET);
+}
+
+function rememberTexts(value: unknown, name: string): void {
+  if (typeof value === "string" && (isSecretName(name) || looksRandom(value))) remember(value);
+  if (typeof value !== "object" || value === null) return;
+  for (const [key, inner] of Object.entries(value)) rememberTexts(inner, Array.isArray(value) ? name : key);
 }
 
 function looksRandom(value: string): boolean {
@@ -151,13 +157,27 @@ function addressOf(text: string): Secret {
   remember(decode(password === "" ? username : password));
   const fragment = hash.slice(1);
   if (looksRandom(fragment)) remember(fragment);
-  for (const [name, value] of [...searchParams, ...new URLSearchParams(fragment)])
+  for (const [name, value] of [...searchParams, ...new URLSearchParams(fragment)]) {
     if (isSecretName(name) || looksRandom(value)) remember(value);
+    // A query may be nothing but a key.
+    if (value === "" && looksRandom(name)) remember(name);
+  }
   const shown = text
-    .replace(/:\/\/[^/@]*@/, `://${SECRET}@`)
+    .trim()
+    .replace(CREDENTIALS, `$1${SECRET}@`)
     .replace(/#.+$/s, `#${SECRET}`)
-    .replace(/([?&][^=&?#]*)=[^&#]*/g, (_, name: string) => `${name}=${SECRET}`);
+    .replace(/([?&])([^&#]*)/g, (_, mark: string, part: string) => mark + hideValue(part));
   return new Secret(() => text, shown);
+}
+
+/** The scheme with its slashes, and what stands before the host: all that a URL takes for credentials, however it is written. */
+const CREDENTIALS = /^([a-z][a-z\d+.\-\t\n\r]*:[/\\\t\n\r]*)[^/\\?#]*@/i;
+
+/** One part of a query. */
+function hideValue(part: string): string {
+  const end = part.indexOf("=");
+  if (end >= 0) return `${part.slice(0, end)}=${SECRET}`;
+  return looksRandom(part) ? SECRET : part;
 }
 
 /** Several secrets as one that is revealed at once. */

@@ -1,5 +1,6 @@
 /** `reroll record` in front of a server: what passes through, what is kept, and that a run trains from it. */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import OpenAI from "openai";
@@ -159,4 +160,25 @@ test("a run imitates the recorded replies, and another takes their openings as i
     ...{ training: { optimizer: { lr: 1e-4 } }, engine: { threads: 1 }, loop: { type: "sync", steps: 1 } },
   });
   expect(metrics.at(-1)).toMatchObject({ "rollout/trajectories": 4, "rollout/failed_share": 0 });
+});
+
+test("keys of any header or query are left out, and a path that names another host stays with the server", async () => {
+  const other = "other-key-0123456789";
+  const { text } = await recording(async (_, baseURL) => {
+    const said = [KEY, other, "query-key-0123456789"].join(" ");
+    const { port } = new URL(baseURL);
+    const path = "//127.0.0.1:1/v1/chat/completions?key=query-key-0123456789";
+    const headers = { authorization: `Bearer ${KEY}`, "x-goog-api-key": other, "content-type": "application/json" };
+    const status = await new Promise((resolve, reject) => {
+      const sent = request({ port, path, method: "POST", headers }, (answer) => {
+        answer.resume().on("end", () => resolve(answer.statusCode));
+      });
+      sent.on("error", reject).end(JSON.stringify({ model: "m", messages: [user(said)] }));
+    });
+    expect(status).toBe(200);
+  });
+  expect(text).toContain('"content":"[secret] [secret] [secret]"');
+  const place = { out: join(folder, "none.jsonl"), host: "127.0.0.1", port: 0, idleSeconds: 60 };
+  const options = { ...place, signal: AbortSignal.abort(), print: () => {} };
+  await expect(record({ upstream: "http://127.0.0.1:1/v1#sk-0123456789", ...options })).rejects.toThrow("no fragment");
 });

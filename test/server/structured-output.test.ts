@@ -166,3 +166,29 @@ test("recursion, and branches told apart by a constant, are followed", async () 
     expect(compileSchema(schema as JsonValue)(JSON.parse(text) as JsonValue)).toBeUndefined();
   }
 });
+
+test("formats that would hang the compiler or break it are refused, and others are served after them", async () => {
+  const refs = Object.fromEntries(Array.from({ length: 2500 }, (_, i) => [`d${i}`, { $ref: `#/$defs/d${i + 1}` }]));
+  const nested = (depth: number) =>
+    Array.from({ length: depth }).reduce((items: object) => ({ type: "array", items }), {});
+  const hostile: Constraint[] = [
+    ...[
+      "((a{1000}){1000}){1000}",
+      `${"(".repeat(1000)}a${")".repeat(1000)}`,
+      `${"(a|".repeat(100)}b${")".repeat(100)}`,
+    ].map((pattern): Constraint => ({ kind: "regex", pattern })),
+    ...[{ $ref: "#/%" }, nested(1000)].map((schema): Constraint => ({ kind: "json-schema", schema })),
+  ];
+  const begun = engine.generate({ promptIds, sampling: { maxTokens: 200, stopIds: [], seed: 1 } });
+  const codes = hostile.map((constraint) =>
+    sample(constraint).then(
+      () => "taken",
+      (error: { code?: string }) => error.code,
+    ),
+  );
+  // What needs no format goes on meanwhile.
+  expect((await begun).tokenIds).toHaveLength(200);
+  expect(await Promise.all(codes)).toEqual(hostile.map(() => "INVALID_REQUEST"));
+  const schema = { type: "string", enum: ["yes"], $defs: refs };
+  expect((await sample({ kind: "json-schema", schema })).text).toBe('"yes"');
+}, 30_000);

@@ -7,7 +7,7 @@
  */
 import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
 import { request as httpsRequest } from "node:https";
-import { redactText, remember } from "../../errors/redact-text.ts";
+import { isSecretName, redactText, remember } from "../../errors/redact-text.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
 import { listenError } from "../../generation/server/listen-address.ts";
 import { readAnswer, readAsked } from "./chat-exchange.ts";
@@ -34,7 +34,6 @@ interface RecordingProxy {
 const MAX_KEPT_BYTES = 64 * 1024 * 1024;
 /** Headers that belong to one connection. Without accept-encoding the answer is readable. */
 const OWN_HEADERS = ["host", "connection", "keep-alive", "transfer-encoding", "accept-encoding", "upgrade", "te"];
-const SECRET_HEADERS = ["authorization", "api-key", "x-api-key", "cookie"];
 
 export async function startRecordingProxy(options: ProxyOptions): Promise<RecordingProxy> {
   const upstream = readUpstream(options.upstream);
@@ -72,10 +71,10 @@ function readUpstream(text: string): URL {
       `The upstream must be a base URL like https://api.example.com/v1: got ${JSON.stringify(redactText(text))}.`,
     );
   }
-  if (url.username !== "" || url.password !== "" || url.search !== "") {
+  if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "") {
     throw new RerollError(
       "INVALID_OPTION",
-      "The upstream must hold no key and no query. Keys stay with the agent, whose client sends them along.",
+      "The upstream must hold no key, no query and no fragment. Keys stay with the agent, whose client sends them along.",
     );
   }
   return url;
@@ -89,12 +88,13 @@ async function passOn(
   tell: (text: string) => void,
 ): Promise<void> {
   const startedMs = Date.now();
-  for (const name of SECRET_HEADERS) for (const value of [request.headers[name] ?? []].flat()) remember(value);
+  const target = targetOf(request, upstream);
+  for (const [name, values] of [...Object.entries(request.headers), ...target.searchParams])
+    if (isSecretName(name)) for (const value of [values ?? []].flat()) remember(value);
   const asked = await readBody(request).catch(() => null);
   if (asked === null) return;
   const headers = Object.fromEntries(Object.entries(request.headers).filter(([name]) => !OWN_HEADERS.includes(name)));
   const send = upstream.protocol === "https:" ? httpsRequest : httpRequest;
-  const target = new URL(request.url ?? "/", upstream);
   const sent = send(target, {
     method: request.method,
     headers: { ...headers, "content-length": String(asked.length) },
@@ -139,6 +139,12 @@ async function passOn(
     if (chat === undefined || answered === undefined) tell("A call without a whole reply was passed on and not kept.");
     else conversations.add(chat, answered, times, Date.now());
   }
+}
+
+/** Where a request goes: to the upstream, whatever host its path may name. The agent's key is for that one alone. */
+function targetOf({ url = "/" }: IncomingMessage, upstream: URL): URL {
+  const { pathname, search } = URL.canParse(url, upstream.href) ? new URL(url, upstream) : upstream;
+  return Object.assign(new URL(upstream.href), { pathname, search });
 }
 
 interface PassedCall {

@@ -4,6 +4,7 @@
  * The grammar never allows a text that the constraint forbids. What it cannot express is refused with the reason, before anything is
  * drawn.
  */
+import { jsonDepth, MAX_JSON_DEPTH } from "../../errors/json-depth.ts";
 import { invalidConstraint, literal } from "./grammar-text.ts";
 import { schemaGrammar } from "./json-schema-grammar.ts";
 import { regexGrammar } from "./regex-grammar.ts";
@@ -52,7 +53,10 @@ const MAX_CONSTRAINT_LENGTH = 100_000;
 
 /** Throws INVALID_REQUEST for a constraint that cannot be enforced. */
 export function grammarOf(constraint: Constraint): Grammar {
-  const asked = JSON.stringify(constraint).length;
+  const text = JSON.stringify(constraint);
+  const asked = text.length;
+  if (jsonDepth(text) > MAX_JSON_DEPTH)
+    throw invalidConstraint("response_format", `The format asked for nests deeper than ${MAX_JSON_DEPTH} levels.`);
   if (asked > MAX_CONSTRAINT_LENGTH) {
     throw invalidConstraint(
       "response_format",

@@ -2,7 +2,8 @@
  * Guides: which tokens a reply may go on with, according to its grammar.
  *
  * In: constraints of requests. Out: one guide per request, a step ahead of its draws. Compiled grammars are kept and shared; the oldest
- * is forgotten first. Lives in the engine's thread, so that compiling holds up no other one; a grammar is compiled once.
+ * is forgotten first. Lives in the engine's thread, so that compiling holds up no other one; a grammar is compiled once, after it was
+ * tried out elsewhere.
  *
  * A mask is ready one microtask after it was asked for, because that is how the package hands it over, and so before the next step, which
  * is a turn of the event loop away.
@@ -10,21 +11,15 @@
 import type { Tokenizer } from "../../chat/tokenizer/tokenizer.ts";
 import { invariant, RerollError } from "../../errors/reroll-error.ts";
 import { type Constraint, type Grammar, grammarOf } from "./constraint.ts";
+import { GrammarTrial } from "./grammar-trial.ts";
 import { spellVocabulary } from "./token-spelling.ts";
-import {
-  type CompiledGrammar,
-  type GrammarCompiler,
-  type GrammarMatcher,
-  loadXGrammar,
-  type XGrammar,
-} from "./xgrammar.ts";
+import { type CompiledGrammar, compileWith, type GrammarMatcher, type OpenCompiler, openCompiler } from "./xgrammar.ts";
 
 /** Compiled grammars that are kept. One takes a few megabytes with a large vocabulary. */
 const MAX_COMPILED = 64;
 
-interface Loaded {
-  readonly package: XGrammar;
-  readonly compiler: GrammarCompiler;
+interface Loaded extends OpenCompiler {
+  readonly trial: GrammarTrial;
 }
 
 interface Entry {
@@ -56,8 +51,9 @@ export class Guides {
     }
     const grammar = grammarOf(constraint);
     this.#loaded ??= this.#load();
-    const { package: xgrammar, compiler } = await this.#loaded;
-    const entry = this.#entryOf(grammar, compiler);
+    const loaded = await this.#loaded;
+    const { xgrammar } = loaded;
+    const entry = this.#entryOf(grammar, loaded);
     entry.numUsers++;
     try {
       const compiled = await entry.compiled;
@@ -70,22 +66,21 @@ export class Guides {
     }
   }
 
-  async #load(): Promise<Loaded> {
-    const xgrammar = loadXGrammar();
-    const info = await xgrammar.TokenizerInfo.createTokenizerInfo(
-      spellVocabulary(this.#tokenizer),
-      "byte_level",
-      false,
-      this.#numScores,
-      this.#tokenizer.stopIds,
-    );
-    return { package: xgrammar, compiler: await xgrammar.GrammarCompiler.createGrammarCompiler(info, false) };
+  /** Ends the thread that tries grammars out. Guides that were made stay good. */
+  async close(): Promise<void> {
+    await (await this.#loaded?.catch(() => undefined))?.trial.close();
   }
 
-  #entryOf(grammar: Grammar, compiler: GrammarCompiler): Entry {
+  async #load(): Promise<Loaded> {
+    const { stopIds } = this.#tokenizer;
+    const vocabulary = { tokens: spellVocabulary(this.#tokenizer), numScores: this.#numScores, stopIds };
+    return { ...(await openCompiler(vocabulary)), trial: new GrammarTrial(vocabulary) };
+  }
+
+  #entryOf(grammar: Grammar, { compiler, trial }: Loaded): Entry {
     const key = JSON.stringify(grammar);
     const entry = this.#entries.get(key) ?? {
-      compiled: compileWith(compiler, grammar),
+      compiled: trial.run(grammar).then(() => compileWith(compiler, grammar)),
       numUsers: 0,
       isForgotten: false,
     };
@@ -104,7 +99,12 @@ export class Guides {
 
 /** Guides that were made from it keep what they need. */
 function freeUnused({ compiled, numUsers, isForgotten }: Entry): void {
-  if (isForgotten && numUsers === 0) void compiled.then((grammar) => grammar.dispose());
+  // One that was refused has nothing to free.
+  if (isForgotten && numUsers === 0)
+    void compiled.then(
+      (grammar) => grammar.dispose(),
+      () => {},
+    );
 }
 
 /** One reply on its way through its grammar. */
@@ -159,20 +159,4 @@ export class Guide {
       this.#failure = cause;
     }
   }
-}
-
-function compileWith(compiler: GrammarCompiler, grammar: Grammar): Promise<CompiledGrammar> {
-  if (grammar.kind === "rules") return compiler.compileGrammar(grammar.rules);
-  const tags = grammar.tags.map(({ begin, rules, end }) => ({
-    ...{ type: "tag", begin, end },
-    content: { type: "grammar", grammar: rules },
-  }));
-  const format = {
-    type: "triggered_tags",
-    triggers: [grammar.trigger],
-    tags,
-    at_least_one: false,
-    stop_after_first: true,
-  };
-  return compiler.compileStructuralTag({ type: "structural_tag", format });
 }

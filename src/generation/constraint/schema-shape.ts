@@ -1,4 +1,6 @@
 /** What can be told of a JSON Schema without writing its grammar. */
+// Takes a lone % as it is, where decodeURIComponent throws.
+import { unescape as decode } from "node:querystring";
 
 export type SchemaObject = Readonly<Record<string, unknown>>;
 
@@ -12,7 +14,7 @@ export function resolvePointer(root: unknown, pointer: string): unknown {
   if (!pointer.startsWith("#/")) return undefined;
   let found: unknown = root;
   for (const step of pointer.slice(2).split("/")) {
-    const key = decodeURIComponent(step).replaceAll("~1", "/").replaceAll("~0", "~");
+    const key = decode(step).replaceAll("~1", "/").replaceAll("~0", "~");
     const holds = typeof found === "object" && found !== null && Object.hasOwn(found, key);
     found = holds ? Reflect.get(found as object, key) : undefined;
   }
@@ -21,39 +23,37 @@ export function resolvePointer(root: unknown, pointer: string): unknown {
 
 /** Whether some value of a schema has an end: one whose required parts hold the schema itself has none. */
 export function canEnd(root: unknown): boolean {
-  const pointers = new Set<string>();
-  collectPointers(root, pointers);
-  const ending = new Set<string>();
+  // Parts that are known to have an end. Each round follows every reference once, and ends unless it found more of them.
+  const ending = new Set<unknown>();
   for (let before = -1; before < ending.size; ) {
     before = ending.size;
-    for (const pointer of pointers) if (endsWith(resolvePointer(root, pointer), ending)) ending.add(pointer);
+    if (endsWith(root, root, ending, new Set())) return true;
   }
-  return endsWith(root, ending);
+  return false;
 }
 
-function collectPointers(schema: unknown, pointers: Set<string>): void {
-  if (typeof schema !== "object" || schema === null) return;
-  for (const [name, value] of Object.entries(schema)) {
-    if (name === "$ref" && typeof value === "string") pointers.add(value);
-    else collectPointers(value, pointers);
-  }
+/** @param seen parts that this round came by: one of them again, inside of itself, is no end */
+function endsWith(schema: unknown, root: unknown, ending: Set<unknown>, seen: Set<unknown>): boolean {
+  if (!isSchemaObject(schema) || ending.has(schema)) return true;
+  if (seen.has(schema)) return false;
+  seen.add(schema);
+  const ends = (part: unknown) => endsWith(part, root, ending, seen);
+  const { $ref } = schema;
+  const choice = ["anyOf", "oneOf", "allOf"].map((word) => schema[word]).find((branches) => Array.isArray(branches));
+  const isEnding =
+    typeof $ref === "string"
+      ? ends(resolvePointer(root, $ref))
+      : (choice?.some(ends) ?? neededParts(schema).every(ends));
+  if (isEnding) ending.add(schema);
+  return isEnding;
 }
 
-/** @param ending references that are known to have an end */
-function endsWith(schema: unknown, ending: ReadonlySet<string>): boolean {
-  if (!isSchemaObject(schema)) return true;
-  const { $ref, properties, required, items, minItems, prefixItems } = schema;
-  if (typeof $ref === "string") return ending.has($ref);
-  for (const word of ["anyOf", "oneOf", "allOf"]) {
-    const branches = schema[word];
-    if (Array.isArray(branches)) return branches.some((branch) => endsWith(branch, ending));
-  }
-  const needed = [
+function neededParts({ properties, required, items, minItems, prefixItems }: SchemaObject): readonly unknown[] {
+  return [
     ...(Array.isArray(required) && isSchemaObject(properties) ? required.map((name) => properties[String(name)]) : []),
     ...(Array.isArray(prefixItems) ? prefixItems : []),
     ...(typeof minItems === "number" && minItems > 0 ? [items] : []),
   ];
-  return needed.every((part) => endsWith(part, ending));
 }
 
 /** Whether no value fits two of these: their types differ, or a required property has different constants. */

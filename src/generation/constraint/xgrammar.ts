@@ -8,9 +8,10 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { compileFunction } from "node:vm";
 import { expectPackage } from "../../errors/optional-package.ts";
+import type { Grammar } from "./constraint.ts";
 
 /** The part of the package that is used here. */
-export interface XGrammar {
+interface XGrammar {
   readonly TokenizerInfo: {
     createTokenizerInfo(
       vocabulary: readonly string[],
@@ -32,7 +33,7 @@ interface Disposable {
   dispose(): void;
 }
 
-export interface GrammarCompiler extends Disposable {
+interface GrammarCompiler extends Disposable {
   compileGrammar(rules: string): Promise<CompiledGrammar>;
   compileStructuralTag(tag: object): Promise<CompiledGrammar>;
 }
@@ -48,7 +49,7 @@ export interface GrammarMatcher extends Disposable {
 
 const PACKAGE = "@mlc-ai/web-xgrammar";
 
-export function loadXGrammar(): XGrammar {
+function loadXGrammar(): XGrammar {
   expectPackage(PACKAGE, "Structured output");
   const file = createRequire(import.meta.url).resolve(PACKAGE);
   const module = { exports: {} };
@@ -57,4 +58,41 @@ export function loadXGrammar(): XGrammar {
   });
   Reflect.apply(run, module.exports, [module.exports, module, undefined, { href: "file:///" }]);
   return module.exports as XGrammar;
+}
+
+/** What the compiler knows of a model: plain data, for another thread too. */
+export interface SpelledVocabulary {
+  /** The bytes of each token: see token-spelling.ts. */
+  readonly tokens: readonly string[];
+  /** Number of scores: a model may have more of them than its tokenizer has tokens. */
+  readonly numScores: number;
+  readonly stopIds: readonly number[];
+}
+
+export interface OpenCompiler {
+  readonly xgrammar: XGrammar;
+  readonly compiler: GrammarCompiler;
+}
+
+/** A compiler with memory of its own: what breaks it leaves others alone. */
+export async function openCompiler({ tokens, numScores, stopIds }: SpelledVocabulary): Promise<OpenCompiler> {
+  const xgrammar = loadXGrammar();
+  const info = await xgrammar.TokenizerInfo.createTokenizerInfo(tokens, "byte_level", false, numScores, stopIds);
+  return { xgrammar, compiler: await xgrammar.GrammarCompiler.createGrammarCompiler(info, false) };
+}
+
+export function compileWith(compiler: GrammarCompiler, grammar: Grammar): Promise<CompiledGrammar> {
+  if (grammar.kind === "rules") return compiler.compileGrammar(grammar.rules);
+  const tags = grammar.tags.map(({ begin, rules, end }) => ({
+    ...{ type: "tag", begin, end },
+    content: { type: "grammar", grammar: rules },
+  }));
+  const format = {
+    type: "triggered_tags",
+    triggers: [grammar.trigger],
+    tags,
+    at_least_one: false,
+    stop_after_first: true,
+  };
+  return compiler.compileStructuralTag({ type: "structural_tag", format });
 }

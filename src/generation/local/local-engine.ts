@@ -193,6 +193,7 @@ export class LocalEngine implements Engine {
     this.#isClosed = true;
     await this.abortAll();
     this.#ahead = null;
+    await this.#guides?.close();
     this.#runner.dispose();
     this.#cache.dispose();
   }
