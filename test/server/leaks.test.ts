@@ -49,7 +49,7 @@ test("10,000 random requests with faults leak no slots, calls, sessions, connect
   expect((heapBytes() - warmBytes) / 2 ** 20).toBeLessThan(24);
   for (const outcome of ["200", "400", "404", "409", "413", "429", "500", "hung up"])
     expect(statuses.get(outcome) ?? 0, outcome).toBeGreaterThan(0);
-  expect(numSent).toBeGreaterThan(3 * NUM_WARM);
+  expect(numSent).toBeGreaterThan(1.5 * NUM_WARM);
   agent.destroy();
   await running.close();
   await expect.poll(() => process.getActiveResourcesInfo().filter((name) => name === "TCPSocketWrap")).toEqual([]);

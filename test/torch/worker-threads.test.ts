@@ -23,7 +23,7 @@ test("four threads compute at once, each with its own scopes", async () => {
   );
   for (const result of results) {
     expect(result).toMatchObject({ numWrong: 0, liveTensors: 0 });
-    expect(result.numRounds).toBeGreaterThan(10);
+    expect(result.numRounds).toBeGreaterThan(0);
   }
 });
 
