@@ -5,6 +5,7 @@
  */
 import { z } from "zod";
 import { runConfig } from "../run/run-config.ts";
+import { validationGoal } from "../run/validation-goal.ts";
 import { type ActivationName, activations } from "../torch/nn/activation.ts";
 import { vecEnvOptions } from "./envs/vec-catalog.ts";
 import type { VecEnv } from "./envs/vec-env.ts";
@@ -105,13 +106,7 @@ const validationOptions = z.strictObject({
     .default(10)
     .describe("Episodes per validation, played with the most likely actions from the same starts every time."),
   metric: z.string().default("reward/mean").describe("Metric by which the best checkpoint is chosen."),
-  stopAt: z.number().nullable().default(null).describe("End the run once the metric has reached this value."),
-  patience: z
-    .int()
-    .positive()
-    .nullable()
-    .default(null)
-    .describe("End the run after this many validations in a row without a new best."),
+  ...validationGoal,
 });
 
 /** The whole run file. */

@@ -40,7 +40,8 @@ const setOptions = {
   ...passes,
 };
 
-const fileOptions = {
+/** Which files a source reads, whatever their rows are. */
+export const dataFiles = {
   path: z
     .union([z.string().min(1), z.array(z.string().min(1)).min(1)])
     .describe("A file, a list of files, or a folder, whose files with the extension of the type are read."),
@@ -49,8 +50,9 @@ const fileOptions = {
     .min(1)
     .default(DEFAULT_MAX_BYTES)
     .describe("Refuse files that take more than this many bytes once unpacked."),
-  ...setOptions,
 };
+
+const fileOptions = { ...dataFiles, ...setOptions };
 
 /** Files with one object per line. */
 const jsonlOptions = z.strictObject({ type: z.literal("jsonl"), ...fileOptions });

@@ -14,6 +14,7 @@ import { reflectionOptions } from "../rollout/reflection.ts";
 import { optimizerOptions, scheduleOptions, trainingOptions } from "../training/trainer-options.ts";
 import { distillationOptions } from "./distillation-options.ts";
 import { playerOptions } from "./player-options.ts";
+import { validationGoal } from "./validation-goal.ts";
 
 const typed = z.looseObject({ type: z.string() });
 
@@ -330,13 +331,7 @@ export const runConfig = z.strictObject({
         .default(0)
         .describe("Sampling temperature in validation. 0: always the likeliest token."),
       metric: z.string().default("reward/mean").describe("Metric by which the best checkpoint is chosen."),
-      stopAt: z.number().nullable().default(null).describe("End the run once the metric has reached this value."),
-      patience: z
-        .int()
-        .positive()
-        .nullable()
-        .default(null)
-        .describe("End the run after this many validations in a row without a new best."),
+      ...validationGoal,
     })
     .nullable()
     .default(null)

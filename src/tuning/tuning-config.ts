@@ -5,6 +5,7 @@
  */
 import { z } from "zod";
 import { runConfig } from "../run/run-config.ts";
+import { validationGoal } from "../run/validation-goal.ts";
 import { objectiveOptions } from "../training/objectives/table.ts";
 import { trainingOptions } from "../training/trainer-options.ts";
 import { tuningData } from "./tuning-data.ts";
@@ -35,13 +36,7 @@ const validationOptions = z.strictObject({
     .string()
     .default("loss")
     .describe("Metric by which the best checkpoint is chosen: the lowest or the highest, as the list of metrics says."),
-  stopAt: z.number().nullable().default(null).describe("End the run once the metric has reached this value."),
-  patience: z
-    .int()
-    .positive()
-    .nullable()
-    .default(null)
-    .describe("End the run after this many validations in a row without a new best."),
+  ...validationGoal,
 });
 
 /** The whole run file. */

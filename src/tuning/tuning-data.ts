@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { z } from "zod";
-import { DEFAULT_MAX_BYTES } from "../data/byte-budget.ts";
+import { dataFiles } from "../data/data-options.ts";
 import type { PlacedRow } from "../data/data-row.ts";
 import { listDataFiles, readRows } from "../data/read-rows.ts";
 import { RerollError } from "../errors/reroll-error.ts";
@@ -18,17 +18,7 @@ const rowOptions = {
     .describe("Skip rows that cannot be read instead of failing. They are counted, and the first ones named."),
 };
 
-const fileOptions = {
-  path: z
-    .union([z.string().min(1), z.array(z.string().min(1)).min(1)])
-    .describe("A file, a list of files, or a folder, whose files with the extension of the type are read."),
-  maxBytes: z
-    .int()
-    .min(1)
-    .default(DEFAULT_MAX_BYTES)
-    .describe("Refuse files that take more than this many bytes once unpacked."),
-  ...rowOptions,
-};
+const fileOptions = { ...dataFiles, ...rowOptions };
 
 /** Rows to learn from. */
 export const tuningData = z.discriminatedUnion("type", [

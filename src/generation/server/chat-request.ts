@@ -11,7 +11,7 @@ import { constraintOf, formatOf, guidedFields, responseFormat } from "./constrai
 import { joinTextParts, textPart } from "./content-parts.ts";
 import { expectShallow } from "./json-body.ts";
 import { requestError } from "./openai-errors.ts";
-import { count, flag, readFields, text, unknownFields, wholeNumber } from "./request-fields.ts";
+import { count, flag, messageList, readFields, text, toolList, unknownFields, wholeNumber } from "./request-fields.ts";
 import { refuseFields, samplingFields } from "./sampling-request.ts";
 
 interface ChatRequest extends ChatCall {
@@ -75,20 +75,13 @@ const toolSchema = z.looseObject(
   "an object with type and function",
 );
 
-/** A template takes tens of microseconds for each, and nobody else is served meanwhile. */
-const MAX_MESSAGES = 4096;
-const MAX_TOOLS = 1024;
-
 const chatSchema = z.looseObject({
   ...samplingFields,
-  messages: z
-    .array(messageSchema, "a list of messages")
-    .min(1, "a list of at least one message")
-    .max(MAX_MESSAGES, `a list of at most ${MAX_MESSAGES} messages`),
+  messages: messageList(messageSchema),
   max_completion_tokens: count.optional(),
   logprobs: flag.optional(),
   top_logprobs: wholeNumber("a whole number from 0 to 20", 0, 20).optional(),
-  tools: z.array(toolSchema, "a list of tools").max(MAX_TOOLS, `a list of at most ${MAX_TOOLS} tools`).optional(),
+  tools: toolList(toolSchema).optional(),
   tool_choice: z
     .union(
       [

@@ -21,6 +21,21 @@ export const flag = z.custom<boolean>((value) => typeof value === "boolean", "tr
 
 export const text = z.custom<string>((value) => typeof value === "string", "a text");
 
+/** A template takes tens of microseconds for each, and nobody else is served meanwhile. */
+const MAX_MESSAGES = 4096;
+const MAX_TOOLS = 1024;
+
+/** The messages of a conversation, in whatever form an API has them. */
+export const messageList = <Message extends z.ZodType>(message: Message) =>
+  z
+    .array(message, "a list of messages")
+    .min(1, "a list of at least one message")
+    .max(MAX_MESSAGES, `a list of at most ${MAX_MESSAGES} messages`);
+
+/** The tools that a model may call. */
+export const toolList = <Tool extends z.ZodType>(tool: Tool) =>
+  z.array(tool, "a list of tools").max(MAX_TOOLS, `a list of at most ${MAX_TOOLS} tools`);
+
 export const tokenIds = (allowed: string, maxLength = Infinity) =>
   z.custom<readonly number[]>((value) => isTokenIds(value) && value.length <= maxLength, allowed);
 

@@ -5,7 +5,7 @@ import type { ChatCall } from "../chat-call.ts";
 import { type CallRules, constraintOf, flatFormat, flatFormatOf } from "../constraint-request.ts";
 import { joinTextParts, textPart } from "../content-parts.ts";
 import { requestError } from "../openai-errors.ts";
-import { count, flag, readFields, text, unknownFields } from "../request-fields.ts";
+import { count, flag, messageList, readFields, text, toolList, unknownFields } from "../request-fields.ts";
 import { refuseFields, samplingFields } from "../sampling-request.ts";
 
 export function parseMessagesRequest(body: unknown): ChatCall {
@@ -79,18 +79,13 @@ const toolSchema = z.looseObject(
   "an object with a name",
 );
 
-const MAX_MESSAGES = 4096;
-const MAX_TOOLS = 1024;
 const { stop: _stop, n: _n, ...drawing } = samplingFields;
 
 const conversationSchema = z.looseObject({
   ...drawing,
-  messages: z
-    .array(messageSchema, "a list of messages")
-    .min(1, "a list of at least one message")
-    .max(MAX_MESSAGES, `a list of at most ${MAX_MESSAGES} messages`),
+  messages: messageList(messageSchema),
   system: z.union([z.string(), z.array(textPart)], "a text or a list of text blocks").optional(),
-  tools: z.array(toolSchema, "a list of tools").max(MAX_TOOLS, `a list of at most ${MAX_TOOLS} tools`).optional(),
+  tools: toolList(toolSchema).optional(),
   tool_choice: z
     .looseObject(
       {

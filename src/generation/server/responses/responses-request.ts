@@ -4,7 +4,7 @@ import type { ChatMessage, ChatTool } from "../../../flow/chat-message.ts";
 import type { ChatCall } from "../chat-call.ts";
 import { constraintOf, flatFormat, flatFormatOf } from "../constraint-request.ts";
 import { requestError } from "../openai-errors.ts";
-import { count, flag, readFields, text, unknownFields, wholeNumber } from "../request-fields.ts";
+import { count, flag, readFields, text, toolList, unknownFields, wholeNumber } from "../request-fields.ts";
 import { refuseFields, samplingFields } from "../sampling-request.ts";
 import { inputMessages, inputSchema } from "./input-items.ts";
 import type { ResponseStore } from "./response-store.ts";
@@ -65,8 +65,6 @@ const toolSchema = z.looseObject(
   "an object with a type",
 );
 
-const MAX_TOOLS = 1024;
-
 const responsesSchema = z.looseObject({
   ...samplingFields,
   input: inputSchema.optional(),
@@ -74,7 +72,7 @@ const responsesSchema = z.looseObject({
   previous_response_id: text.optional(),
   max_output_tokens: count.optional(),
   store: flag.optional(),
-  tools: z.array(toolSchema, "a list of tools").max(MAX_TOOLS, `a list of at most ${MAX_TOOLS} tools`).optional(),
+  tools: toolList(toolSchema).optional(),
   tool_choice: z
     .union(
       [z.enum(["auto", "none", "required"]), z.looseObject({ type: z.literal("function"), name: text })],
