@@ -32,11 +32,6 @@ export function saveModel(
   else saveCausalLm(model, folder, { files });
 }
 
-/** The parameters that learn, by name. */
-export function trainableOf(model: CausalLm): ReadonlyMap<string, Tensor> {
-  return new Map([...model.namedParameters()].filter(([, parameter]) => parameter.requiresGrad));
-}
-
 /** The parameters that learn, by name, and everything about them that the optimizer knows. */
 export function saveOptimizer(optimizer: Optimizer, parameters: ReadonlyMap<string, Tensor>, folder: string): void {
   mkdirSync(folder, { recursive: true });

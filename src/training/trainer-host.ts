@@ -3,13 +3,14 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
 import type { SampleBatch } from "../flow/token-sample.ts";
+import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
 import { mergedWeights } from "../models/causal-lm/merged-weights.ts";
 import { saveCausalLm } from "../models/causal-lm/save-causal-lm.ts";
 import { tensorScope } from "../torch/scope.ts";
 import type { Tensor } from "../torch/tensor.ts";
 import type { StepOptions, StepReport, TokenTrainerState } from "./token-trainer.ts";
 import type { Trainer } from "./trainer.ts";
-import { loadCritic, loadOptimizer, saveCritic, saveModel, saveOptimizer, trainableOf } from "./trainer-checkpoint.ts";
+import { loadCritic, loadOptimizer, saveCritic, saveModel, saveOptimizer } from "./trainer-checkpoint.ts";
 import { buildTrainer, loadPolicy, type TrainerParts, type TrainerSource } from "./trainer-source.ts";
 
 interface SavedCounters {
@@ -78,4 +79,8 @@ export class TrainerHost implements Trainer {
     this.#parts.critic?.head.dispose();
     this.#parts.critic?.optimizer.dispose();
   }
+}
+
+function trainableOf(model: CausalLm): ReadonlyMap<string, Tensor> {
+  return new Map([...model.namedParameters()].filter(([, parameter]) => parameter.requiresGrad));
 }
