@@ -2,6 +2,7 @@
 import { basename, dirname, resolve } from "node:path";
 import { Command, CommanderError } from "commander";
 import { RerollError } from "../../errors/reroll-error.ts";
+import type { explainRun } from "../../run/explain-run.ts";
 import type { RawRun } from "../../run/load-run-file.ts";
 import type { RunTrainingOptions } from "../../run/run-training.ts";
 import { commandName } from "../command-name.ts";
@@ -49,29 +50,84 @@ async function runTrain(path: string, flags: TrainFlags): Promise<void> {
   const resume = resumeOf(flags);
   // Only now: what is imported here loads libtorch, which `--help` and a wrong flag need not wait for.
   const { loadRunFile } = await import("../../run/load-run-file.ts");
-  const { isControlRun } = await import("../../control/run/prepare-control.ts");
   const sets = resume === null ? given : await setsOf(resume.folder, given);
-  const file = await loadRunFile(path);
-  if (isControlRun(file)) return trainControl(path, file, { sets, resume, flags });
-  const { isTuningRun } = await import("../../tuning/prepare-tuning.ts");
-  if (isTuningRun(file)) return trainTuning(path, file, { sets, resume, flags });
+  const file = await openRunFile(await loadRunFile(path), sets);
   if (flags.explain === true) {
-    const [{ explainRun }, { resolveRun }, { parseOverride }] = await Promise.all([
-      import("../../run/explain-run.ts"),
-      import("../../run/resolve-run.ts"),
-      import("../../run/apply-overrides.ts"),
-    ]);
-    console.log(explainRun(resolveRun(file, sets.map(parseOverride), process.env)));
+    const { explainRun: explain } = await import("../../run/explain-run.ts");
+    console.log(explain(await file.resolve()));
     return;
   }
-  const { prepareRun } = await import("../../run/prepare-run.ts");
-  const run = await prepareRun(file, sets);
-  if (flags.plan === true) {
-    console.log(run.plan.lines.join("\n"));
-    return;
-  }
-  const { runTraining } = await import("../../run/run-training.ts");
-  await runWith(path, { sets, resume, flags }, run.config.tracking.folder, (options) => runTraining(run, options));
+  const { lines, runsFolder, train } = await file.prepare();
+  if (flags.plan === true) console.log(lines.join("\n"));
+  else await runWith(path, { sets, resume, flags }, runsFolder, train);
+}
+
+/** A run file of one kind, as the command sees all of them. */
+interface OpenRunFile {
+  /** Every key with its value and where it comes from; nothing is checked beyond that. */
+  resolve(): Promise<Parameters<typeof explainRun>[0]>;
+  /** Checks everything. */
+  prepare(): Promise<ReadyRun>;
+}
+
+/** A run that is checked and may start. */
+interface ReadyRun {
+  /** What the plan says. */
+  readonly lines: readonly string[];
+  readonly runsFolder: string;
+  train(options: RunTrainingOptions): Promise<unknown>;
+}
+
+async function openRunFile(file: RawRun, sets: readonly string[]): Promise<OpenRunFile> {
+  const { isControlRun } = await import("../../control/run/prepare-control.ts");
+  if (isControlRun(file)) return openControl(file, sets);
+  const { isTuningRun } = await import("../../tuning/prepare-tuning.ts");
+  return isTuningRun(file) ? openTuning(file, sets) : openRollout(file, sets);
+}
+
+async function openRollout(file: RawRun, sets: readonly string[]): Promise<OpenRunFile> {
+  const [{ resolveRun }, { parseOverride }, { prepareRun }, { runTraining }] = await Promise.all([
+    import("../../run/resolve-run.ts"),
+    import("../../run/apply-overrides.ts"),
+    import("../../run/prepare-run.ts"),
+    import("../../run/run-training.ts"),
+  ]);
+  return {
+    resolve: async () => resolveRun(file, sets.map(parseOverride), process.env),
+    prepare: async () => {
+      const run = await prepareRun(file, sets);
+      const { plan, config } = run;
+      return { lines: plan.lines, runsFolder: config.tracking.folder, train: (options) => runTraining(run, options) };
+    },
+  };
+}
+
+async function openTuning(file: RawRun, sets: readonly string[]): Promise<OpenRunFile> {
+  const { prepareTuning, resolveTuning } = await import("../../tuning/prepare-tuning.ts");
+  const { runTuning } = await import("../../tuning/run-tuning.ts");
+  return {
+    resolve: async () => resolveTuning(file, sets, process.env),
+    prepare: async () => {
+      const run = await prepareTuning(file, sets);
+      const { lines, config } = run;
+      return { lines, runsFolder: config.tracking.folder, train: (options) => runTuning(run, options) };
+    },
+  };
+}
+
+async function openControl(file: RawRun, sets: readonly string[]): Promise<OpenRunFile> {
+  const { planControl, resolveAnyControl } = await import("../../control/run/prepare-control.ts");
+  const { runControl } = await import("../../control/run/run-control.ts");
+  const run = resolveAnyControl(file, sets, process.env);
+  const { config } = run;
+  return {
+    resolve: async () => run,
+    prepare: async () => ({
+      lines: planControl(config),
+      runsFolder: config.tracking.folder,
+      train: (options) => runControl(config, sets, options),
+    }),
+  };
 }
 
 /** What the command line asks for. */
@@ -106,40 +162,6 @@ async function setsOf(folder: string, given: readonly string[]): Promise<readonl
   const { readInfo } = await import("../../tracking/read-run.ts");
   const { joinSets } = await import("../../run/resume-run.ts");
   return joinSets((await readInfo(folder))?.sets ?? [], given);
-}
-
-async function trainControl(path: string, file: RawRun, asked: Asked): Promise<void> {
-  const { sets, flags } = asked;
-  const { planControl, resolveAnyControl } = await import("../../control/run/prepare-control.ts");
-  const run = resolveAnyControl(file, sets, process.env);
-  if (flags.explain === true) {
-    const { explainRun } = await import("../../run/explain-run.ts");
-    console.log(explainRun(run));
-    return;
-  }
-  if (flags.plan === true) {
-    console.log(planControl(run.config).join("\n"));
-    return;
-  }
-  const { runControl } = await import("../../control/run/run-control.ts");
-  await runWith(path, asked, run.config.tracking.folder, (options) => runControl(run.config, sets, options));
-}
-
-async function trainTuning(path: string, file: RawRun, asked: Asked): Promise<void> {
-  const { sets, flags } = asked;
-  const { prepareTuning, resolveTuning } = await import("../../tuning/prepare-tuning.ts");
-  if (flags.explain === true) {
-    const { explainRun } = await import("../../run/explain-run.ts");
-    console.log(explainRun(resolveTuning(file, sets, process.env)));
-    return;
-  }
-  const run = await prepareTuning(file, sets);
-  if (flags.plan === true) {
-    console.log(run.lines.join("\n"));
-    return;
-  }
-  const { runTuning } = await import("../../tuning/run-tuning.ts");
-  await runWith(path, asked, run.config.tracking.folder, (options) => runTuning(run, options));
 }
 
 /** Runs with a dashboard beside it where one is asked for, until it ends or is stopped. */
