@@ -8,6 +8,8 @@
 export interface WordProblem extends Record<string, string> {
   readonly question: string;
   readonly answer: string;
+  /** What a worked reply says: the sum and its answer. */
+  readonly solution: string;
 }
 
 /** `count` problems, the same for the same seed. */
@@ -24,11 +26,14 @@ export function wordProblems(part: "training" | "held-out", count: number, seed:
     const other = pick(names.filter((candidate) => candidate !== name));
     const words: Record<string, string> = { name, other, things: pick(things), a: String(a), b: String(b) };
     const question = story.text.replace(/\{(\w+)\}/g, (_, key: string) => words[key] ?? "");
-    return { question, answer: String(result) };
+    const sum = `${a} ${signs[story.operation]} ${b} = ${result}`;
+    return { question, answer: String(result), solution: `${sum}. The answer is ${result}.` };
   });
 }
 
-type Operation = "add" | "subtract" | "multiply" | "divide";
+const signs = { add: "+", subtract: "-", multiply: "*", divide: "/" } as const;
+
+type Operation = keyof typeof signs;
 
 /** A story of two numbers; with `subtract` the first is larger, with `divide` it is a multiple of the second. */
 interface Story {

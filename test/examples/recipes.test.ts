@@ -57,6 +57,8 @@ const changes: Readonly<Record<string, readonly string[]>> = {
   "async-replay.ts": ["warmStart.steps=2", "validation.prompts=4"],
   "cart-pole-text.ts": ["warmStart.steps=2", "validation.prompts=4"],
   "context-distillation.ts": [...preset, `data.path=${files.gsm8k}`],
+  "chat-frozen-lake.ts": [...preset, "warmStart.steps=1", "warmStart.turnsPerStep=4", "validation.prompts=2"],
+  "chat-sokoban.ts": [...preset, "warmStart.steps=1", "warmStart.turnsPerStep=4", "validation.prompts=2"],
   "countdown.ts": [...preset, "validation.prompts=4"],
   "distillation.ts": [
     ...preset,

@@ -1,18 +1,27 @@
 /**
- * The curves of `examples/recipes/word-problems.ts`: run folders of several seeds in, a picture for the documentation and
- * bench/results/word-problems.json out.
+ * The curves of a recipe: run folders of several seeds in, a picture for the documentation and bench/results/<recipe>.json out.
  *
- * Usage: npm run bench -- word-problems "one NVIDIA H200" runs/seed-1 runs/seed-2 runs/seed-3
+ * Usage: npm run bench -- run-curves word-problems "one NVIDIA H200" runs/seed-1 runs/seed-2 runs/seed-3
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { curveFigure } from "./curve-figure.ts";
 
-const [machine, ...folders] = process.argv.slice(2);
-if (machine === undefined || folders.length === 0) {
-  console.error('Usage: npm run bench -- word-problems "<machine>" <run folder> ...');
+/** What each recipe's curves show. */
+const recipes: Readonly<Record<string, { readonly metric: string; readonly title: string }>> = {
+  "word-problems": { metric: "reward/mean", title: "SmolLM2-135M-Instruct learns word problems" },
+  "chat-frozen-lake": { metric: "env/success", title: "SmolLM2-135M-Instruct learns to cross frozen lakes" },
+  "chat-sokoban": { metric: "env/success", title: "SmolLM2-135M-Instruct learns Sokoban" },
+};
+
+const [name = "", machine, ...folders] = process.argv.slice(2);
+const recipe = recipes[name];
+if (recipe === undefined || machine === undefined || folders.length === 0) {
+  console.error('Usage: npm run bench -- run-curves <recipe> "<machine>" <run folder> ...');
+  console.error(`Recipes: ${Object.keys(recipes).join(", ")}`);
   process.exit(2);
 }
+const { metric, title } = recipe;
 
 interface MetricLine {
   readonly step: number;
@@ -31,8 +40,8 @@ const runs = folders.map((folder) => {
   const column = (name: string) => train.map(({ metrics }) => metrics[name]!);
   return {
     minutes: (lines.at(-1)!.timeMs - lines[0]!.timeMs) / 60_000,
-    validation: validation.map(({ step, metrics }) => ({ step, solved: metrics["validation/reward/mean"]! })),
-    training: train.map(({ step, metrics }) => ({ step, solved: metrics["reward/mean"]! })),
+    validation: validation.map(({ step, metrics }) => ({ step, solved: metrics[`validation/${metric}`]! })),
+    training: train.map(({ step, metrics }) => ({ step, solved: metrics[metric]! })),
     samplerGap: { first: column("train/sampler_gap")[0]!, last: column("train/sampler_gap").at(-1)! },
   };
 });
@@ -52,11 +61,8 @@ writeJson();
 writePicture();
 
 function writeJson(): void {
-  const file = new URL("results/word-problems.json", import.meta.url);
-  writeFileSync(
-    file,
-    `${JSON.stringify({ name: "word-problems", date: date.toISOString(), machine, runs }, null, 2)}\n`,
-  );
+  const file = new URL(`results/${name}.json`, import.meta.url);
+  writeFileSync(file, `${JSON.stringify({ name, date: date.toISOString(), machine, runs }, null, 2)}\n`);
 }
 
 /** Means with the range over runs. */
@@ -71,7 +77,6 @@ function writePicture(): void {
     return { name, points };
   };
   const curves = [curve("in training", "training", 5), curve("held out, greedy", "validation", 20)];
-  const title = "SmolLM2-135M-Instruct learns word problems";
   const panels = [{ title: `share solved, mean and range of ${runs.length} seeds`, x: "training step", curves }];
-  writeFileSync(new URL("../docs/images/word-problems.svg", import.meta.url), curveFigure({ title, panels }));
+  writeFileSync(new URL(`../docs/images/${name}.svg`, import.meta.url), curveFigure({ title, panels }));
 }
