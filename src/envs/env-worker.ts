@@ -58,7 +58,7 @@ function shown<Answer>(env: TextEnv, answer: Answer): Shown<Answer> {
 }
 
 async function loadFactory({ module, exportName, options }: EnvSource): Promise<EnvFactory> {
-  const exports: Record<string, unknown> = await import(module);
+  const exports = await guard.load(module);
   const build = exports[exportName];
   if (typeof build !== "function") {
     throw new RerollError(
@@ -70,4 +70,4 @@ async function loadFactory({ module, exportName, options }: EnvSource): Promise<
   return factory;
 }
 
-await hostInThread(async (source: EnvSource) => new ThreadEnvs(await loadFactory(source)));
+await hostInThread(async (source: EnvSource) => new ThreadEnvs(await loadFactory(source)), { wrap: guard.wrap });

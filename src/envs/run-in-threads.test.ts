@@ -102,6 +102,30 @@ test.each([
   expect((await say(neighbor!, "echo")).kind).toBe("continues");
 });
 
+test("what an environment replaces of the language is put back before anything else of its thread runs", async () => {
+  const told: string[] = [];
+  const host = start({ numThreads: 1, report: (text) => told.push(text) });
+  const [first, neighbor] = await Promise.all([0, 1].map((seed) => host.makeEnv(prompt(seed), 0)));
+  expect((await say(first!, "replace")).kind).toBe("continues");
+  expect((await say(neighbor!, "count")).reward).toBe(1);
+  expect(told).toEqual([
+    'Env "faulty" replaced Array.prototype.push, which everything in its thread is made of. It was put back.',
+  ]);
+});
+
+test.each([
+  ["lock", /its thread ended with code 1/],
+  ["forge", /its thread sent what is no message/],
+  ["break", /its thread crashed: harmed as told/],
+])(
+  "an environment that spoils its thread with a %s loses it at once, and another one is started",
+  async (fault, message) => {
+    const host = start({ numThreads: 1 });
+    await expect(say(await host.makeEnv(prompt(0), 0), fault)).rejects.toThrow(message);
+    expect((await say(await host.makeEnv(prompt(1), 0), "count")).reward).toBe(1);
+  },
+);
+
 test("what an environment throws outside of its calls is told with its name", async () => {
   const told: string[] = [];
   const host = start({ numThreads: 1, report: (text) => void told.push(text) });

@@ -27,11 +27,14 @@ export function remember(value: string): void {
 /** The text without secrets. */
 export function redactText(text: string): string {
   const plain = known.reduce((rest, value) => rest.replaceAll(value, SECRET), text);
-  return plain
-    .replace(/:\/\/[^\s/@"]*@/g, `://${SECRET}@`)
-    .replace(/([?&#])([^=&?\s#"]*)=([^&\s#"]*)/g, (whole, mark: string, name: string) =>
-      isSecretName(name) ? `${mark}${name}=${SECRET}` : whole,
-    );
+  return hideCredentials(plain).replace(/([?&#;])([^=&?\s#;"]*)=([^&\s#;"]*)/g, (whole, mark: string, name: string) =>
+    isSecretName(name) ? `${mark}${name}=${SECRET}` : whole,
+  );
+}
+
+/** The text without what stands before a host, after two slashes or what a URL parser takes for them. A scheme may be left out, as in a redirect. */
+export function hideCredentials(text: string): string {
+  return text.replace(/(:[/\\]|[/\\]{2})[^\s/\\@"]*@/g, `$1${SECRET}@`);
 }
 
 /** Whether what goes by this name is a secret by the look of it. */
@@ -40,4 +43,4 @@ export function isSecretName(name: string): boolean {
 }
 
 const SECRET_NAME =
-  /secret|(api|access|private|signing|auth|account)key$|^key$|(token|password|passwd|passphrase|credentials?|authorization|cookie|bearer|signature)$/i;
+  /secret|(api|access|private|signing|auth|account)key$|^key$|(token|password|passwd|passphrase|credentials?|authorization|cookie|bearer|signature|sessionid)$/i;

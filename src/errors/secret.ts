@@ -8,7 +8,7 @@
 import { unescape as decode } from "node:querystring";
 import { inspect } from "node:util";
 import { z } from "zod";
-import { isSecretName, remember, SECRET } from "./redact-text.ts";
+import { hideCredentials, isSecretName, remember, SECRET } from "./redact-text.ts";
 
 /** A value that is used and never shown. */
 export class Secret<Value = string> {
@@ -81,7 +81,7 @@ export function secretFields() {
     .meta({ secret: "JSON values by name" });
 }
 
-/** The address of a server. User name, password, fragment and the values of its query are secrets; the rest is shown. */
+/** The address of a server. User name, password, fragment, and the values of its query and in its path are secrets; the rest is shown. */
 export function address() {
   return z
     .custom<string | Secret>(
@@ -152,12 +152,17 @@ function fromEnv(name: string): Secret {
 }
 
 function addressOf(text: string): Secret {
-  const { username, password, searchParams, hash } = new URL(text);
+  const { username, password, pathname, searchParams, hash } = new URL(text);
   // Where there is no password, the name is the key.
   remember(decode(password === "" ? username : password));
   const fragment = hash.slice(1);
   if (looksRandom(fragment)) remember(fragment);
-  for (const [name, value] of [...searchParams, ...new URLSearchParams(fragment)]) {
+  const ofPath = pathname.split("/").flatMap((part) => part.split(";").slice(1));
+  for (const [name, value] of [
+    ...searchParams,
+    ...new URLSearchParams(fragment),
+    ...new URLSearchParams(ofPath.join("&")),
+  ]) {
     if (isSecretName(name) || looksRandom(value)) remember(value);
     // A query may be nothing but a key.
     if (value === "" && looksRandom(name)) remember(name);
@@ -166,14 +171,17 @@ function addressOf(text: string): Secret {
     .trim()
     .replace(CREDENTIALS, `$1${SECRET}@`)
     .replace(/#.+$/s, `#${SECRET}`)
-    .replace(/([?&])([^&#]*)/g, (_, mark: string, part: string) => mark + hideValue(part));
-  return new Secret(() => text, shown);
+    .replace(/([?&])([^&#]*)/g, (_, mark: string, part: string) => mark + hideValue(part))
+    .replace(/^[^?#]*/, (path) =>
+      path.replace(/(;)([^;/\\]*)/g, (_, mark: string, part: string) => mark + hideValue(part)),
+    );
+  return new Secret(() => text, hideCredentials(shown));
 }
 
 /** The scheme with its slashes, and what stands before the host: all that a URL takes for credentials, however it is written. */
 const CREDENTIALS = /^([a-z][a-z\d+.\-\t\n\r]*:[/\\\t\n\r]*)[^/\\?#]*@/i;
 
-/** One part of a query. */
+/** One part of a query, or what stands behind a semicolon in a path. */
 function hideValue(part: string): string {
   const end = part.indexOf("=");
   if (end >= 0) return `${part.slice(0, end)}=${SECRET}`;

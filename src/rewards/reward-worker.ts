@@ -6,7 +6,7 @@ import { expectScore } from "./reward-failure.ts";
 import type { RewardThreadHost, RewardThreadSource } from "./thread-host.ts";
 
 async function openReward({ module, exportName, options }: RewardThreadSource): Promise<RewardThreadHost> {
-  const exports: Record<string, (options: unknown) => Promise<Reward>> = await import(module);
+  const exports = (await guard.load(module)) as Record<string, (options: unknown) => Promise<Reward>>;
   const reward = await exports[exportName]!(options);
   return {
     score: async (number, input, signal) =>
@@ -18,4 +18,4 @@ async function openReward({ module, exportName, options }: RewardThreadSource): 
 }
 
 const guard = guardThread();
-await hostInThread(openReward);
+await hostInThread(openReward, { wrap: guard.wrap });

@@ -1,8 +1,11 @@
-/** Files that say whether they are whole: a manifest with the size and hash of each file, and JSON with a hash of its own. */
+/**
+ * Files that say whether they are whole and belong together: a manifest with the size and hash of each file, and JSON with a hash of its
+ * own and that of the manifest beside it.
+ */
 import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
+import { createReadStream, existsSync } from "node:fs";
 import { readdir, readFile, stat, writeFile } from "node:fs/promises";
-import { join, relative } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { z } from "zod";
 import { RerollError } from "../errors/reroll-error.ts";
 import { replaceText } from "../files/replace-file.ts";
@@ -20,17 +23,30 @@ export async function writeManifest(folder: string): Promise<void> {
   await writeFile(join(folder, MANIFEST), `${JSON.stringify(Object.fromEntries(entries), null, 2)}\n`);
 }
 
-/** Writes JSON that holds its own hash, under its name only when it is complete. */
+/** Writes JSON that holds its own hash and that of the manifest in its folder, if any; under its name only when it is complete. */
 export async function writeChecked(path: string, value: object): Promise<void> {
-  const text = JSON.stringify(value);
-  await replaceText(path, `${JSON.stringify({ ...value, sha256: sha256(text) })}\n`);
+  const manifest = await readManifest(dirname(path));
+  const body = { ...value, ...(manifest !== null && { manifest: sha256(manifest) }) };
+  await replaceText(path, `${JSON.stringify({ ...body, sha256: sha256(JSON.stringify(body)) })}\n`);
 }
 
 /** Reads JSON and checks its hash. A file without one is of an earlier version, and is taken as it is. */
 export async function readChecked(path: string): Promise<Readonly<Record<string, unknown>>> {
+  return (await readSealed(path)).value;
+}
+
+interface Sealed {
+  readonly value: Readonly<Record<string, unknown>>;
+  readonly hash: string | undefined;
+  /** The hash of the manifest that it was written beside. */
+  readonly manifest: string | undefined;
+}
+
+async function readSealed(path: string): Promise<Sealed> {
   try {
-    const { sha256: hash, ...value } = JSON.parse(await readFile(path, "utf8"));
-    if (hash === undefined || hash === sha256(JSON.stringify(value))) return value;
+    const { sha256: hash, ...body } = JSON.parse(await readFile(path, "utf8"));
+    const { manifest, ...value } = body;
+    if (hash === undefined || hash === sha256(JSON.stringify(body))) return { value, hash, manifest };
   } catch (cause) {
     throw new RerollError("CHECKPOINT_BROKEN", `${path} cannot be read: ${String(cause)}.`, { path }, { cause });
   }
@@ -39,21 +55,20 @@ export async function readChecked(path: string): Promise<Readonly<Record<string,
 
 /** What is wrong with a folder, in words: its JSON `file` first, then everything in its manifest. null where it is whole. */
 export async function damageOf(folder: string, file: string): Promise<string | null> {
-  const text = await readFile(join(folder, file), "utf8").catch(() => null);
-  if (text === null) return `${file} is missing`;
+  if (!existsSync(join(folder, file))) return `${file} is missing`;
   try {
-    await readChecked(join(folder, file));
-    const { sha256: hash } = JSON.parse(text);
+    const { hash, manifest } = await readSealed(join(folder, file));
     // Earlier versions wrote neither hashes nor manifests.
-    return hash === undefined ? null : await damageByManifest(folder);
+    return hash === undefined ? null : await damageByManifest(folder, file, manifest);
   } catch {
     return `${file} is not what was written`;
   }
 }
 
-async function damageByManifest(folder: string): Promise<string | null> {
-  const manifest = await readFile(join(folder, MANIFEST), "utf8").catch(() => null);
+async function damageByManifest(folder: string, file: string, hash: string | undefined): Promise<string | null> {
+  const manifest = await readManifest(folder);
   if (manifest === null) return `${MANIFEST} is missing`;
+  if (hash !== undefined && hash !== sha256(manifest)) return `${file} and ${MANIFEST} were not written together`;
   const files = manifestSchema.safeParse(parseJson(manifest)).data;
   if (files === undefined) return `${MANIFEST} is not what was written`;
   for (const [name, { bytes, sha256: hash }] of Object.entries(files)) {
@@ -66,6 +81,10 @@ async function damageByManifest(folder: string): Promise<string | null> {
     if ((await hashOf(join(folder, name))) !== hash) return `${name} is not what was written`;
   }
   return null;
+}
+
+function readManifest(folder: string): Promise<string | null> {
+  return readFile(join(folder, MANIFEST), "utf8").catch(() => null);
 }
 
 async function filesIn(folder: string): Promise<string[]> {

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -77,6 +77,12 @@ const damages: readonly (readonly [string, string, (folder: string) => void, str
     "loop.json",
     (path) => writeFileSync(path, readFileSync(path, "utf8").replace('"version":2', '"version":3')),
     "loop.json is not what was written",
+  ],
+  [
+    "the state of another step",
+    "loop.json",
+    (path) => copyFileSync(path.replace("000002", "000001"), path),
+    "loop.json and manifest.json were not written together",
   ],
   ["no state", "loop.json", (path) => rmSync(path), "loop.json is missing"],
   ["no manifest", "manifest.json", (path) => rmSync(path), "manifest.json is missing"],

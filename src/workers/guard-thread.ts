@@ -1,5 +1,6 @@
 /**
- * Keeps a thread of foreign code alive: what it throws in a timer or leaves rejected fails the call it came from, and it cannot end itself.
+ * Keeps a thread of foreign code alive: what it throws in a timer or leaves rejected fails the call it came from, it cannot end itself, and
+ * what it replaces of the language is put back.
  *
  * Errors that come outside of any call are told to the thread's owner. The call whose code runs right now is marked in memory that the
  * owner shares, so that it knows which one a thread was lost in.
@@ -7,6 +8,8 @@
 import { AsyncLocalStorage, createHook } from "node:async_hooks";
 import { workerData } from "node:worker_threads";
 import { RerollError } from "../errors/reroll-error.ts";
+import { keepIntrinsics } from "./keep-intrinsics.ts";
+import type { Transport } from "./transport.ts";
 
 /** A hostile timer throws a thousand times a second: this many errors are told. */
 const MAX_REPORTS = 20;
@@ -18,9 +21,13 @@ export interface GuardedSource {
 }
 
 interface ThreadGuard {
+  /** Imports a module of foreign code. */
+  load(module: string): Promise<Readonly<Record<string, unknown>>>;
   /** Runs a call of foreign code under a number above 0. Rejects with what it throws, in the call or beside it. */
   call<Result>(number: number, work: () => Result | Promise<Result>): Promise<Result>;
-  /** Tells `report` what is thrown outside of calls, for the life of the thread; the promise never settles. */
+  /** The thread's line to its owner, which works whatever foreign code has replaced. */
+  readonly wrap: (line: Transport) => Transport;
+  /** Tells `report` what foreign code did outside of calls, for the life of the thread; the promise never settles. */
   listen(report: (message: string) => void): Promise<never>;
 }
 
@@ -31,14 +38,26 @@ export function guardThread(): ThreadGuard {
   const unheard: string[] = [];
   let tell = (message: string): void => void unheard.push(message);
   let numErrors = 0;
+  let numReplaced = 0;
+  // The thread's owner gives the episodes that it loses this way to another one, all but the one that is to blame.
+  const { exit } = process;
+  const intrinsics = keepIntrinsics(() => exit(1));
+  const restore = () => {
+    const replaced = intrinsics.restore();
+    if (replaced === null || ++numReplaced > MAX_REPORTS) return;
+    tell(`replaced ${replaced}, which everything in its thread is made of. It was put back.`);
+  };
   const onError = (cause: unknown) => {
+    restore();
     calls.getStore()?.fail(cause);
     numErrors++;
-    if (numErrors <= MAX_REPORTS) tell(cause instanceof Error ? cause.message : String(cause));
+    if (numErrors <= MAX_REPORTS) tell(`threw outside of its calls: ${messageOf(cause)}`);
   };
   process.on("uncaughtException", onError);
   process.on("unhandledRejection", onError);
+  const isEnding = watchFatal();
   process.exit = ((code) => {
+    if (isEnding()) exit(code);
     throw new RerollError("FAILED", `process.exit(${code ?? ""}) was called, which would have ended the thread.`);
   }) as typeof process.exit;
   createHook({
@@ -47,16 +66,62 @@ export function guardThread(): ThreadGuard {
     },
   }).enable();
   return {
+    load: async (module) => {
+      try {
+        return await import(module);
+      } finally {
+        restore();
+      }
+    },
     call: (number, work) =>
       new Promise((resolve, reject) => {
         running[0] = number;
-        calls.run({ number, fail: reject }, async () => work()).then(resolve, reject);
+        const result = calls.run({ number, fail: reject }, async () => work());
+        restore();
         running[0] = 0;
+        result.finally(restore).then(resolve, reject);
       }),
+    wrap: (line) => ({
+      ...line,
+      post: (message, moved) => {
+        restore();
+        line.post(message, moved);
+      },
+      onMessage: (listen) =>
+        line.onMessage((message) => {
+          restore();
+          listen(message);
+        }),
+    }),
     listen: (report) => {
       tell = report;
       for (const message of unheard.splice(0)) report(message);
       return new Promise(() => {});
     },
   };
+}
+
+/**
+ * Says whether Node is about to end the thread, as it does where handlers of errors throw themselves. It does so through
+ * `process.exit`, and one that throws there would end the whole process.
+ */
+function watchFatal(): () => boolean {
+  const { apply } = Reflect;
+  const name = "_fatalException";
+  const handle = Reflect.get(process, name) as (...args: unknown[]) => unknown;
+  let isHandling = false;
+  const value = (...args: unknown[]) => {
+    isHandling = true;
+    try {
+      return apply(handle, process, args);
+    } finally {
+      isHandling = false;
+    }
+  };
+  Object.defineProperty(process, name, { value, writable: false, configurable: false });
+  return () => isHandling;
+}
+
+function messageOf(cause: unknown): string {
+  return cause instanceof Error ? cause.message : String(cause);
 }

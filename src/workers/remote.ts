@@ -33,9 +33,21 @@ export class Remote<Host extends object> {
   constructor(line: Transport, options: PeerOptions & Required<Pick<PeerOptions, "lost">>) {
     this.#line = line;
     this.#lost = options.lost;
-    this.#peer = new Peer(line, {}, options);
+    this.#peer = new Peer(this.#readable(line), {}, options);
     this.ask = methods((name, args) => (name === "close" ? this.close() : this.#peer.ask(name, args))) as Asked<Host>;
     this.tell = methods((name, args) => this.#peer.tell(name, args)) as Told<Host>;
+  }
+
+  /** Foreign code in a worker can post whatever it likes: what is no message ends the worker, and not its owner. */
+  #readable(line: Transport): Transport {
+    const receive = (listen: (message: unknown) => void) => (message: unknown) => {
+      try {
+        listen(message);
+      } catch (cause) {
+        void this.end(this.#lost(`sent what is no message: ${String(cause)}`));
+      }
+    };
+    return { ...line, onMessage: (listen) => line.onMessage(receive(listen)) };
   }
 
   /** When the object is there. Rejects with the reason where it cannot be built; calls before that wait for it. */

@@ -18,8 +18,10 @@ export function threadTransport(worker: Worker): Transport {
 
 /** One end of a message port, such as a thread's own port to its owner. */
 export function portTransport(port: MessagePort): Transport {
+  // Taken now: a thread shares its port with the code that it runs.
+  const post = port.postMessage.bind(port);
   return {
-    post: (message, moved = []) => port.postMessage(message, moved),
+    post: (message, moved = []) => post(message, moved),
     onMessage: (listen) => void port.on("message", listen),
     onEnd: (listen) => void port.on("close", () => listen("closed its port")),
     close: async () => port.close(),

@@ -21,7 +21,7 @@ const START_MS = 60_000;
 interface WatchedHost {
   /** Answers at once, unless the thread hangs. */
   ping(): Promise<void>;
-  /** Tells of what is thrown outside of calls, until the thread ends. */
+  /** Tells of what foreign code does outside of calls, in words that follow its name, until the thread ends. */
   listen(report: (message: string) => void): Promise<never>;
 }
 
@@ -42,7 +42,7 @@ interface WatchedThreadOptions {
   readonly timeoutMs: number;
   /** Whether a call that takes `timeoutMs` has failed too. Time in which the thread was busy with other calls does not count. */
   readonly limitsCalls?: boolean;
-  /** Told, with the name, of what is thrown outside of calls. Default: standard error. */
+  /** Told, with the name, of what foreign code does outside of calls. Default: standard error. */
   readonly report?: ((text: string) => void) | undefined;
   /** The code of calls to a thread that is gone, and of errors that the hosted code throws without one. */
   readonly codes: { readonly lost: ErrorCode; readonly failed: ErrorCode };
@@ -151,7 +151,7 @@ export class WatchedThread<Host extends WatchedHost> {
 
   #listen(): void {
     const { name, report = (text) => void process.stderr.write(`${text}\n`) } = this.#options;
-    const tell = oneWay((message: string) => report(`${name} threw outside of its calls: ${message}`));
+    const tell = oneWay((message: string) => report(`${name} ${message}`));
     // It ends with the thread, of which everybody else learns by other ways.
     (this.#remote.ask as unknown as WatchedHost).listen(tell).catch(() => {});
   }

@@ -1,10 +1,11 @@
 /** Runs that are stopped, damaged and resumed, as a person does it: nothing is lost, and nothing changes in silence. */
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { callReroll } from "./call-reroll.ts";
 import { type Ended, ending, runReroll, startReroll } from "./run-reroll.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "reroll-stop-"));
@@ -27,6 +28,11 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 function reroll(...words: string[]): Promise<Ended> {
   return runReroll(words, { cwd: folder });
+}
+
+/** Resumes the first run in this process. */
+function resumeHere(...words: string[]): Promise<Ended> {
+  return callReroll("train", join(folder, "run.json"), "--resume", join(folder, "runs/stopped"), ...words);
 }
 
 /** Starts a run that is signalled when its second step has been reported. */
@@ -81,14 +87,12 @@ test("a run that is told to stop saves, says so, and keeps its --set values when
 
 test("what a saved state depends on cannot be changed on the way, and nothing is touched", async () => {
   const before = checkpointsOf("stopped");
-  const [algorithm, seed] = await Promise.all([
-    reroll("train", "run.json", "--resume", "runs/stopped", "--set", "algorithm.type=gigpo"),
-    reroll("train", "run.json", "--resume", "runs/stopped", "--set", "seed=2"),
-  ]);
+  const algorithm = await resumeHere("--set", "algorithm.type=gigpo");
   expect(algorithm.code).toBe(2);
-  expect(algorithm.stderr).toContain('algorithm.type is "gigpo", and the run in runs/stopped has "rloo"');
+  expect(algorithm.stderr).toMatch(/algorithm\.type is "gigpo", and the run in .*stopped has "rloo"/);
+  const seed = await resumeHere("--set", "seed=2");
   expect(seed.code).toBe(2);
-  expect(seed.stderr).toContain("seed is 2, and the run in runs/stopped has 1");
+  expect(seed.stderr).toMatch(/seed is 2, and the run in .*stopped has 1/);
   expect(checkpointsOf("stopped")).toEqual(before);
   expect(readJson("stopped/run.json")).toMatchObject({ status: "finished" });
 }, 60_000);
@@ -107,6 +111,14 @@ test("a damaged checkpoint is set aside with a word, and the run goes on from th
   expect(again.code, again.stderr).toBe(0);
   expect(again.stdout).toContain(`Set aside what came after ${before}: ${last}.replaced.`);
   expect(checkpointsOf("stopped")).toContain(last);
+
+  const stateOf = (name: string) => join(folder, "runs/stopped/checkpoints", name, "loop.json");
+  copyFileSync(stateOf(before!), stateOf(last!));
+  const third = await resumeHere();
+  expect(third.code, third.stderr).toBe(0);
+  expect(third.stdout).toContain(
+    `The checkpoint ${last} is damaged (loop.json and manifest.json were not written together) and was set aside`,
+  );
 }, 60_000);
 
 test("a terminal that is closed does not keep a run from saving", async () => {

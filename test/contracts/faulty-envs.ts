@@ -1,9 +1,10 @@
 /**
  * Environments that do as a reply says: for tests of what runs them in threads.
  *
- * `count` answers with the number of steps so far, `echo` with the thread's number; `throw`, `uncloneable`, `wait` (until aborted), `hang`, `crash` and `exit` do harm.
+ * `count` answers with the number of steps so far, `echo` with the thread's number; `throw`, `uncloneable`, `wait` (until aborted), `hang`, `crash` and `exit` do harm,
+ * `replace` and `lock` to a function that everything uses, `forge` to the line with the thread's owner, and `break` to what handles errors.
  */
-import { threadId } from "node:worker_threads";
+import { parentPort, threadId } from "node:worker_threads";
 import { seedPrompt } from "../../src/envs/seed-prompt.ts";
 import type { EnvFactory, EnvStep } from "../../src/envs/text-env.ts";
 
@@ -56,6 +57,24 @@ async function act(text: string, signal: AbortSignal): Promise<EnvStep> {
       return step;
     case "exit":
       process.exit(3);
+    case "replace":
+      Array.prototype.push = harm;
+      return step;
+    case "lock":
+      Object.defineProperty(Array.prototype, "push", { value: harm, writable: false, configurable: false });
+      return step;
+    case "forge":
+      parentPort!.postMessage(null);
+      await new Promise(() => {});
+      return step;
+    case "break":
+      process.emit = harm;
+      setTimeout(harm);
+      await new Promise(() => {});
   }
   return step;
+}
+
+function harm(): never {
+  throw new Error("harmed as told");
 }

@@ -21,6 +21,7 @@ const hostile: EnvFactory = {
     ...{ truth: null, extra: { kind: kinds[seed % kinds.length]! } },
   }),
   makeEnv: (prompt, seed) => {
+    if (seed % 2 === 0) replaceLanguage();
     const kind = (prompt.extra as { kind: string }).kind;
     return {
       start: () => ({ instructions: [], observation: { messages: prompt.messages } }),
@@ -49,6 +50,20 @@ const hostile: EnvFactory = {
     };
   },
 };
+
+/** What everything in the thread is made of: the next call would fail, whatever episode it is for. */
+function replaceLanguage(): void {
+  for (const [holder, name] of [
+    [Map.prototype, "get"],
+    [Promise.prototype, "then"],
+    [JSON, "stringify"],
+    [globalThis, "structuredClone"],
+    [Object.prototype, "items"],
+    [Array.prototype, "push"],
+  ] as const) {
+    Object.defineProperty(holder, name, { value: () => explode("by a replaced function"), configurable: true });
+  }
+}
 
 function explode(where: string): never {
   throw new Error(`thrown ${where}`);

@@ -21,7 +21,7 @@ const linesOf = (path: string) => readFileSync(path, "utf8").trim().split("\n");
 const infoOf = (folder: string) => JSON.parse(readFileSync(join(folder, "run.json"), "utf8"));
 
 test(
-  "environments and rewards that throw in timers, exit, loop forever or return nonsense fail their own samples",
+  "environments and rewards that throw in timers, exit, loop forever, return nonsense or replace parts of the language fail their own samples",
   () =>
     inFolder(async (root) => {
       const said = await train("hostile-run.ts", root);
@@ -35,6 +35,9 @@ test(
         expect(metrics).toMatchObject({ "train/skipped_updates": 0 });
       }
       expect(said).toContain("thrown in a timer");
+      expect(said).toMatch(
+        /Env "envs\.hostile" replaced [\w.]+, which everything in its thread is made of\. It was put back\./,
+      );
     }),
   130_000,
 );

@@ -13,7 +13,7 @@ const onRanks = { ...inFlight, training: { ...inFlight.training, ranks: 2 } };
 
 const cases = {
   "grpo with a row per turn, in threads": { algorithm: { type: "grpo" }, context: "turn", spread: inThreads },
-  "ppo with a row per turn, in microbatches": { algorithm: { type: "ppo" }, context: "turn", spread: inFlight },
+  "ppo with a row per turn, on two ranks": { algorithm: { type: "ppo" }, context: "turn", spread: onRanks },
   "reinforce-pp in bypass mode, self-normalized and with rejections, on two ranks": {
     algorithm: {
       type: "reinforce-pp",

@@ -1,5 +1,5 @@
 /** Batches, models and trainers that every process makes alike. */
-import { buildRecipe, type RecipeChoice } from "../../src/algorithms/recipes/table.ts";
+import { buildRecipe, type RecipeChoice, type RecipeName, recipes } from "../../src/algorithms/recipes/table.ts";
 import type { SampleBatch, TokenSample } from "../../src/flow/token-sample.ts";
 import type { CausalLm } from "../../src/models/causal-lm/causal-lm.ts";
 import { deriveSeed, Random } from "../../src/random/random.ts";
@@ -20,7 +20,7 @@ export interface TrainingCase {
   readonly batch: BatchName;
 }
 
-export const trainingCases: readonly TrainingCase[] = [
+const specialCases: readonly TrainingCase[] = [
   { name: "grpo", choice: { type: "grpo" }, minibatchTrajectories: 0, batch: "mixed" },
   { name: "dapo", choice: { type: "dapo" }, minibatchTrajectories: 0, batch: "mixed" },
   {
@@ -52,6 +52,17 @@ export const trainingCases: readonly TrainingCase[] = [
     batch: "mixed",
   },
 ];
+
+/** Every other recipe, as it is by default. A critic on two ranks is in test/runs/invariance.test.ts. */
+const plainCases = (Object.keys(recipes) as RecipeName[])
+  .filter((type) => !specialCases.some(({ name }) => name === type))
+  .map((type): TrainingCase => {
+    const required = type === "dr-grpo" ? { maxResponseLength: 6 } : {};
+    return { name: type, choice: { type, ...required } as RecipeChoice, minibatchTrajectories: 0, batch: "mixed" };
+  })
+  .filter(({ choice }) => !buildRecipe(choice).hasCritic && choice.type !== "remax");
+
+export const trainingCases = [...specialCases, ...plainCases];
 
 const vocabSize = 29;
 
