@@ -7,14 +7,13 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { exampleRun } from "./example-run.ts";
 
-const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
+const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "reroll-commands-"));
-const words = (...args: string[]) => ["--import", import.meta.resolve("tsx"), main, ...args];
 
 afterAll(() => rmSync(folder, { recursive: true }));
 
 function reroll(args: string[], input?: string) {
-  const { status, stdout, stderr } = spawnSync(process.execPath, words(...args), {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args], {
     cwd: folder,
     encoding: "utf8",
     input: input ?? "",
@@ -117,7 +116,7 @@ describe("Ctrl-C", () => {
   ): Promise<{ child: ChildProcess; ended: Promise<[number | null, string | null]> }> {
     const child = spawn(
       process.execPath,
-      words("train", "run.json", "--name", name, "--set", "loop.steps=100000", "--set", "checkpoint.every=0"),
+      [main, "train", "run.json", "--name", name, "--set", "loop.steps=100000", "--set", "checkpoint.every=0"],
       { cwd: folder },
     );
     const ended = new Promise<[number | null, string | null]>((resolve) =>
