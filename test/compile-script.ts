@@ -34,9 +34,9 @@ export async function compileScript(script: URL): Promise<string> {
   const name = basename(script.pathname).replace(/\.ts$/, "");
   mkdirSync(scripts, { recursive: true });
   // Another test may be starting the same script.
-  const written = join(scripts, `${name}-${process.pid}.mjs`);
+  const written = join(scripts, `${name}-${process.pid}.js`);
   writeFileSync(written, outputFiles[0]!.contents);
-  const compiled = join(scripts, `${name}.mjs`);
+  const compiled = join(scripts, `${name}.js`);
   renameSync(written, compiled);
   return compiled;
 }
