@@ -19,16 +19,12 @@ const compiledSources: Plugin = {
   },
 };
 
-/**
- * Tests that need a process of their own: they replace modules, count the process's live tensors, or import run files, which load a
- * second copy of the package beside the one under test.
- */
+/** Tests that need a process of their own: they replace methods, count the process's live tensors, or change what it shares. */
 const alone = [
   "src/generation/local/launched-steps.test.ts",
   "src/torch/memory.test.ts",
   "src/torch/tensor-handle.test.ts",
   "src/errors/secret.test.ts",
-  "src/run/**/*.test.ts",
 ];
 
 export default defineConfig({
