@@ -1,30 +1,45 @@
+import { dirname, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { configDefaults, defineConfig } from "vitest/config";
+import { configDefaults, defineConfig, type Plugin } from "vitest/config";
 
 const src = fileURLToPath(new URL("./src/", import.meta.url));
+const dist = fileURLToPath(new URL("./dist/", import.meta.url));
 
 /**
- * Tests that need a process of their own: they replace modules, count the process's live tensors, or import run files, which load a
- * second copy of the package beside the one under test.
+ * Tests name sources and get what is compiled from them, which Node loads as users' processes and our threads do: in a third of the
+ * time, and as one copy, also for the run files that a test loads. `test/compile-sources.ts` keeps dist up to date.
  */
+const compiledSources: Plugin = {
+  name: "compiled-sources",
+  enforce: "pre",
+  resolveId(name, importer) {
+    const file = importer === undefined || !name.startsWith(".") ? name : resolve(dirname(importer), name);
+    if (!file.startsWith(src) || !file.endsWith(".ts") || file.endsWith(".test.ts")) return null;
+    return file.replace(src, dist).replace(/\.ts$/, ".js");
+  },
+};
+
+/** Tests that need a process of their own: they replace methods, count the process's live tensors, or change what it shares. */
 const alone = [
   "src/generation/local/launched-steps.test.ts",
   "src/torch/memory.test.ts",
   "src/torch/tensor-handle.test.ts",
   "src/errors/secret.test.ts",
-  "src/run/**/*.test.ts",
 ];
 
 export default defineConfig({
+  plugins: [compiledSources],
   resolve: {
     alias: [
-      { find: /^reroll$/, replacement: `${src}index.ts` },
-      { find: /^reroll\/([a-z]+)$/, replacement: `${src}$1/index.ts` },
+      { find: /^reroll$/, replacement: `${dist}index.js` },
+      { find: /^reroll\/([a-z]+)$/, replacement: `${dist}$1/index.js` },
     ],
   },
   test: {
     pool: "forks",
     maxWorkers: 2,
+    globalSetup: "test/compile-sources.ts",
+    server: { deps: { external: [/\/dist\//] } },
     testTimeout: 60_000,
     hookTimeout: 60_000,
     projects: [

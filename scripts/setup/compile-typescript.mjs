@@ -37,6 +37,12 @@ export async function compileTypescript(root, { log }) {
   writeStamp(stamp, hash);
 }
 
+/** To be called by whoever else writes to dist: the next compile makes all of it. */
+export function forgetCompiled(root) {
+  clearStamp(join(root, STAMP));
+  rmSync(join(root, INCREMENTAL_STATE), { force: true });
+}
+
 function listSources(root) {
   return listFiles(join(root, "src")).filter((file) => file.endsWith(".ts") && !file.endsWith(".test.ts"));
 }

@@ -135,7 +135,7 @@ type HealthCode = keyof typeof checks;
 export const healthCodes = Object.keys(checks) as readonly HealthCode[];
 
 /** The package as its user finds it: the checkout, or where npm has put it. */
-const place = import.meta.url.endsWith(".ts") ? "" : "node_modules/reroll/";
+const place = import.meta.url.includes("/node_modules/") ? "node_modules/reroll/" : "";
 
 /** Where a code is explained. */
 export function healthLink(code: HealthCode): string {

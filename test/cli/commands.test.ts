@@ -1,25 +1,30 @@
-/** The commands as a person runs them, each in a process of its own, around one small run. */
+/** The commands as a person runs them, around one small run: in a process of its own where that matters, else in this one. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { callReroll } from "./call-reroll.ts";
 import { exampleRun } from "./example-run.ts";
 
-const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
+const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "reroll-commands-"));
-const words = (...args: string[]) => ["--import", import.meta.resolve("tsx"), main, ...args];
 
-afterAll(() => rmSync(folder, { recursive: true }));
+const home = process.cwd();
+beforeAll(() => process.chdir(folder));
+afterAll(() => {
+  process.chdir(home);
+  rmSync(folder, { recursive: true });
+});
 
-function reroll(args: string[], input?: string) {
-  const { status, stdout, stderr } = spawnSync(process.execPath, words(...args), {
+function rerollAlone(args: string[], input = "") {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args], {
     cwd: folder,
     encoding: "utf8",
-    input: input ?? "",
+    input,
   });
-  return { status, stdout, stderr };
+  return { code: status, stdout, stderr };
 }
 
 beforeAll(() => {
@@ -36,76 +41,76 @@ beforeAll(() => {
 
 describe("a run from its file to its weights", () => {
   test("train writes a run folder and says what it is going to do", () => {
-    const first = reroll(["train", "run.json", "--name", "first"]);
-    expect(first).toMatchObject({ status: 0, stderr: "" });
+    const first = rerollAlone(["train", "run.json", "--name", "first"]);
+    expect(first).toMatchObject({ code: 0, stderr: "" });
     expect(first.stdout).toContain("4 prompts x 4 samples = 16 trajectories per step");
     expect(JSON.parse(readFileSync(join(folder, "runs/first/run.json"), "utf8"))).toMatchObject({ status: "finished" });
   });
 
-  test("train goes on from the latest checkpoint, to the weights of a run that never stopped", () => {
-    expect(reroll(["train", "run.json", "--resume", "runs/first", "--set", "loop.steps=3"]).status).toBe(0);
-    expect(reroll(["train", "run.json", "--name", "three", "--set", "loop.steps=3"]).status).toBe(0);
+  test("train goes on from the latest checkpoint, to the weights of a run that never stopped", async () => {
+    expect((await callReroll("train", "run.json", "--resume", "runs/first", "--set", "loop.steps=3")).code).toBe(0);
+    expect((await callReroll("train", "run.json", "--name", "three", "--set", "loop.steps=3")).code).toBe(0);
     const weights = (run: string) =>
       readFileSync(join(folder, "runs", run, "checkpoints/step-000003/model/model.safetensors"));
     expect(weights("first").equals(weights("three"))).toBe(true);
   });
 
-  test("explain prints every key and trains nothing", () => {
-    const { status, stdout } = reroll(["train", "run.json", "--explain", "--set", "seed=4"]);
-    expect(status).toBe(0);
+  test("explain prints every key and trains nothing", async () => {
+    const { code, stdout } = await callReroll("train", "run.json", "--explain", "--set", "seed=4");
+    expect(code).toBe(0);
     expect(stdout).toMatch(/^seed +4 +--set$/m);
     expect(stdout).toMatch(/^envs\.lake\.holeRate +0\.2 +default$/m);
     expect(stdout).toMatch(/^rollout\.groupSize +4 +file$/m);
   });
 
-  test("runs are listed and compared", () => {
-    const { stdout } = reroll(["runs"]);
+  test("runs are listed and compared", async () => {
+    const { stdout } = await callReroll("runs");
     expect(stdout).toMatch(/runs\/first +finished .* 3\/3 +-?\d/);
     expect(stdout).toMatch(/runs\/three .*finished/);
-    expect(reroll(["runs", "compare", "runs/first", "three"]).stdout).toMatch(/^name +"first" +"three"$/m);
-    expect(reroll(["runs", "compare", "runs"])).toMatchObject({
-      status: 2,
+    expect((await callReroll("runs", "compare", "runs/first", "three")).stdout).toMatch(/^name +"first" +"three"$/m);
+    expect(await callReroll("runs", "compare", "runs")).toMatchObject({
+      code: 2,
       stderr: expect.stringContaining("holds no run"),
     });
   });
 
-  test("eval validates a checkpoint as the run file says", () => {
-    const { status, stdout } = reroll(["eval", "runs/first", "--run-file", "run.json", "--json"]);
-    expect(status).toBe(0);
+  test("eval validates a checkpoint as the run file says", async () => {
+    const { code, stdout } = await callReroll("eval", "runs/first", "--run-file", "run.json", "--json");
+    expect(code).toBe(0);
     const metrics = JSON.parse(stdout);
     expect(metrics["validation/rollout/trajectories"]).toBe(8);
     expect(metrics["validation/reward/mean"]).toBeGreaterThanOrEqual(-1);
   });
 
-  test("generate answers a prompt from a flag or a pipe, the same for the same seed", () => {
+  test("generate answers a prompt from a flag or a pipe, the same for the same seed", async () => {
     const flags = ["generate", "runs/first", "--max-tokens", "4", "--seed", "3"];
-    const fromFlag = reroll([...flags, "--prompt", "P _ _"]);
-    expect(fromFlag.status).toBe(0);
-    expect(reroll(flags, "P _ _\n").stdout).toBe(fromFlag.stdout);
+    const fromFlag = await callReroll(...flags, "--prompt", "P _ _");
+    expect(fromFlag.code).toBe(0);
+    expect(rerollAlone(flags, "P _ _\n").stdout).toBe(fromFlag.stdout);
   });
 
-  test("export writes a folder that generate takes", () => {
-    expect(reroll(["export", "runs/first", "--out", "model"]).status).toBe(0);
+  test("export writes a folder that generate takes", async () => {
+    expect((await callReroll("export", "runs/first", "--out", "model")).code).toBe(0);
     expect(readdirSync(join(folder, "model"))).toEqual(
       expect.arrayContaining(["config.json", "model.safetensors", "tokenizer.json"]),
     );
-    expect(reroll(["generate", "model", "--prompt", "P", "--max-tokens", "2"]).status).toBe(0);
-    expect(reroll(["export", "runs/first", "--out", "model"])).toMatchObject({ status: 2 });
+    expect((await callReroll("generate", "model", "--prompt", "P", "--max-tokens", "2")).code).toBe(0);
+    expect(await callReroll("export", "runs/first", "--out", "model")).toMatchObject({ code: 2 });
   });
 }, 120_000);
 
-test("init writes a project without asking when there is no terminal, and its run file is accepted", () => {
-  const { status, stdout } = reroll(["init", "mine", "--task", "environment"]);
-  expect(status).toBe(0);
+test("init writes a project without asking when there is no terminal, and its run file is accepted", async () => {
+  const { code, stdout } = rerollAlone(["init", "mine", "--task", "environment"]);
+  expect(code).toBe(0);
   expect(stdout).toContain("cd mine && npm install && npx reroll train run.ts");
-  expect(reroll(["train", "mine/run.ts", "--plan"])).toMatchObject({ status: 0, stderr: "" });
-  const again = reroll(["init", "mine", "--task", "environment"]);
-  expect(again).toMatchObject({ status: 2, stderr: expect.stringContaining("Nothing was written") });
+  expect(await callReroll("train", "mine/run.ts", "--plan")).toMatchObject({ code: 0, stderr: "" });
+  const again = await callReroll("init", "mine", "--task", "environment");
+  expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining("Nothing was written") });
 });
 
-test("doctor finds this machine ready", () => {
-  const { status, stdout } = reroll(["doctor"]);
-  expect(status).toBe(0);
+test("doctor finds this machine ready", async () => {
+  const { code, stdout } = await callReroll("doctor");
+  expect(code).toBe(0);
   expect(stdout).toMatch(/^ok +engine = trainer, cpu/m);
   expect(stdout).toMatch(/^ok +microbatches, cpu/m);
 });
@@ -117,7 +122,7 @@ describe("Ctrl-C", () => {
   ): Promise<{ child: ChildProcess; ended: Promise<[number | null, string | null]> }> {
     const child = spawn(
       process.execPath,
-      words("train", "run.json", "--name", name, "--set", "loop.steps=100000", "--set", "checkpoint.every=0"),
+      [main, "train", "run.json", "--name", name, "--set", "loop.steps=100000", "--set", "checkpoint.every=0"],
       { cwd: folder },
     );
     const ended = new Promise<[number | null, string | null]>((resolve) =>

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 
-const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
+const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 
 /** How a command ended. */
 export interface Ended {
@@ -22,7 +22,7 @@ export interface RerollOptions {
 
 /** Starts a command. */
 export function startReroll(words: readonly string[], { cwd, env }: RerollOptions): ChildProcess {
-  return spawn(process.execPath, ["--import", import.meta.resolve("tsx"), main, ...words], {
+  return spawn(process.execPath, [main, ...words], {
     cwd,
     env: { ...process.env, ...env },
     stdio: ["ignore", "pipe", "pipe"],

@@ -9,11 +9,11 @@ import { fileURLToPath } from "node:url";
 import { test } from "vitest";
 import type { RunsAnswer, SummaryAnswer } from "../../src/dashboard/answers.ts";
 
-const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
+const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 const recorded = fileURLToPath(new URL("../../fixtures/run", import.meta.url));
 
 function reroll(...words: readonly string[]) {
-  const child = spawn(process.execPath, ["--import", import.meta.resolve("tsx"), main, ...words]);
+  const child = spawn(process.execPath, [main, ...words]);
   return { child, ended: once(child, "exit") };
 }
 

@@ -1,7 +1,7 @@
 /**
  * The process that may crash. Reads schemas from a file, one per line, and calls each operator `calls` times.
  *
- * Usage: node --import tsx fuzz-child.ts <schemas file> <progress file> <calls>
+ * Usage: fuzz-child.ts <schemas file> <progress file> <calls>
  *
  * The progress file always holds the line and the call that is being made, so that the parent knows what crashed.
  * At the end of each operator a line of JSON with its counts goes to standard output.

@@ -29,7 +29,7 @@ function usedSchemas(): string[] {
 test("whatever is passed to the operators that the project uses, a call returns or throws an error with a code", async () => {
   const schemas = usedSchemas();
   expect(schemas.length).toBeGreaterThan(150);
-  const { crashes, counts } = await runFuzz(schemas, { calls: 1_500, hangMs: 20_000 });
+  const { crashes, counts } = await runFuzz(schemas, { calls: 500, hangMs: 20_000 });
   expect(crashes).toEqual([]);
   expect(counts.length).toBe(schemas.length);
   const codes = new Set(counts.flatMap(({ threw }) => Object.keys(threw)));
@@ -44,7 +44,7 @@ test("whatever is passed to the operators that the project uses, a call returns 
   expect([...codes].filter((code) => !expected.includes(code))).toEqual([]);
   expect(counts.filter(({ leaked }) => leaked !== 0)).toEqual([]);
   // The draws are of use only where many calls get past the checks.
-  expect(counts.reduce((sum, { returned }) => sum + returned, 0)).toBeGreaterThan(50_000);
+  expect(counts.reduce((sum, { returned }) => sum + returned, 0)).toBeGreaterThan(16_000);
 }, 180_000);
 
 test("an operator that libtorch does not check is refused until it is asked for as unchecked", () => {

@@ -5,7 +5,7 @@ import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { compileScript } from "../compile-script.ts";
 import type { FuzzCounts } from "./fuzz-operator.ts";
 
 /** A call that ended its process, or did not end at all. */
@@ -65,16 +65,8 @@ async function runChild(folder: string, schemas: readonly string[], { calls, han
   // Memory is limited, so that a call that asks for everything gets an error and the machine stays alive. The
   // child works in a folder of its own: some operators write files.
   const script = 'ulimit -d 3000000 -c 0; exec "$@"';
-  const child = fileURLToPath(new URL("fuzz-child.ts", import.meta.url));
-  const command = [
-    process.execPath,
-    "--import",
-    import.meta.resolve("tsx"),
-    child,
-    schemasFile,
-    progressFile,
-    `${calls}`,
-  ];
+  const child = await compileScript(new URL("fuzz-child.ts", import.meta.url));
+  const command = [process.execPath, child, schemasFile, progressFile, `${calls}`];
   const run = spawn("bash", ["-c", script, "bash", ...command], {
     cwd: folder,
     env: { ...process.env, OMP_NUM_THREADS: "1", OPENBLAS_NUM_THREADS: "1" },

@@ -6,13 +6,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { Random } from "../../src/random/random.ts";
+import { compileScript } from "../compile-script.ts";
 import { descendants } from "../sandbox/descendants.ts";
 import { skipNote, skipReason } from "../sandbox/python-availability.ts";
 
-const script = fileURLToPath(new URL("stop-child.ts", import.meta.url));
+const script = await compileScript(new URL("stop-child.ts", import.meta.url));
 const random = new Random(11);
 const moments = ["started", "rolling"].flatMap((after) =>
   Array.from({ length: 5 }, () => [random.integer(800), after] as const),
@@ -22,7 +22,7 @@ test.each(moments)(`a rollout that gets SIGINT %i ms after it says %s ends clean
   const folder = mkdtempSync(join(tmpdir(), "reroll-stop-"));
   const run = join(folder, "run");
   const sandbox = skipReason === null ? "sandbox" : "no-sandbox";
-  const child = spawn(process.execPath, ["--import", "tsx", script, run, sandbox], {
+  const child = spawn(process.execPath, [script, run, sandbox], {
     stdio: ["ignore", "pipe", "pipe"],
   });
   let errors = "";

@@ -3,7 +3,7 @@
  * writer of trajectories, until SIGINT ends it in an orderly way. Says "started" when the signal is listened to, and
  * "rolling" after the first rollout.
  *
- * node --import tsx test/rollout/stop-child.ts <folder> <"sandbox" or "no-sandbox">
+ * stop-child.ts <folder> <"sandbox" or "no-sandbox">
  */
 import { buildEnv, catalogModule } from "../../src/envs/catalog.ts";
 import { runInThreads } from "../../src/envs/run-in-threads.ts";

@@ -13,7 +13,7 @@ function train(
   episodeSeconds: number,
   onWords: (words: string, kill: (name: NodeJS.Signals) => void) => void,
 ) {
-  const words = ["--import", "tsx", "src/cli/main.ts", "train", "test/runs/blocked-run.ts"];
+  const words = ["dist/cli/main.js", "train", "test/runs/blocked-run.ts"];
   const env = { ...process.env, BLOCKED_FOLDER: root, BLOCKED_SECONDS: String(episodeSeconds) };
   return new Promise<{ code: unknown; said: string }>((resolve) => {
     const options = { cwd: repository, env, timeout: 100_000, killSignal: "SIGKILL" } as const;

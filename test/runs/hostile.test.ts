@@ -10,7 +10,7 @@ const repository = join(import.meta.dirname, "../..");
 
 /** Rejects unless the process ends by itself with code 0. */
 async function train(runFile: string, root: string) {
-  const words = ["--import", "tsx", "src/cli/main.ts", "train", join("test/runs", runFile)];
+  const words = ["dist/cli/main.js", "train", join("test/runs", runFile)];
   const { stdout, stderr } = await promisify(execFile)(process.execPath, words, {
     ...{ cwd: repository, env: { ...process.env, HOSTILE_FOLDER: root }, timeout: 120_000, killSignal: "SIGKILL" },
   });

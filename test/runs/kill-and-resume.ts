@@ -9,6 +9,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Random } from "../../src/random/random.ts";
+import { compileScript } from "../compile-script.ts";
 
 /** Milliseconds after a process first did something: made its model, began to write a checkpoint, or completed one. */
 export interface Kill {
@@ -49,7 +50,7 @@ export async function killAndResume(root: string, kills: readonly Kill[], runFil
 }
 
 async function run(root: string, runFile: string): Promise<void> {
-  const child = start(root, runFile);
+  const child = await start(root, runFile);
   const [code] = await once(child, "exit");
   if (code !== 0) throw new Error(`The run ended with code ${code}.`);
 }
@@ -58,7 +59,7 @@ async function run(root: string, runFile: string): Promise<void> {
 async function runKilled(root: string, { after, delayMs }: Kill, runFile: string): Promise<boolean> {
   const folder = join(root, "resume");
   const before = new Set(happened(folder, after));
-  const child = start(root, runFile);
+  const child = await start(root, runFile);
   const exit = once(child, "exit");
   const watch = setInterval(() => {
     if (happened(folder, after).every((one) => before.has(one))) return;
@@ -71,9 +72,10 @@ async function runKilled(root: string, { after, delayMs }: Kill, runFile: string
   return signal === "SIGKILL";
 }
 
-function start(root: string, runFile: string): ChildProcess {
-  const child = fileURLToPath(new URL("resume-child.ts", import.meta.url));
-  return spawn(process.execPath, ["--import", "tsx", child, root, runFile], { stdio: ["ignore", "ignore", "inherit"] });
+async function start(root: string, runFile: string): Promise<ChildProcess> {
+  const child = await compileScript(new URL("resume-child.ts", import.meta.url));
+  const file = fileURLToPath(new URL(runFile, import.meta.url));
+  return spawn(process.execPath, [child, root, file], { stdio: ["ignore", "ignore", "inherit"] });
 }
 
 /** What is there of a kind, each with its inode: a folder that was removed and made again is another one. */

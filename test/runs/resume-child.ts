@@ -1,15 +1,13 @@
 /** A process that trains a run file of test/runs in a folder, or goes on with what is there. It is made to be killed. */
 import { existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { loadRunFile } from "../../src/run/load-run-file.ts";
 import { prepareRun } from "../../src/run/prepare-run.ts";
 import { type RunTrainingOptions, runTraining } from "../../src/run/run-training.ts";
 import { isTuningRun, prepareTuning } from "../../src/tuning/prepare-tuning.ts";
 import { runTuning } from "../../src/tuning/run-tuning.ts";
 
-const root = process.argv[2]!;
-const runFile = fileURLToPath(new URL(process.argv[3]!, import.meta.url));
+const [root, runFile] = process.argv.slice(2) as [string, string];
 const folder = join(root, "resume");
 const checkpoints = join(folder, "checkpoints");
 const canResume = existsSync(checkpoints) && readdirSync(checkpoints).some((name) => /^step-\d+$/.test(name));

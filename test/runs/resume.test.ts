@@ -12,8 +12,8 @@ test("a run that is killed again and again ends with the weights and metrics of 
   const root = mkdtempSync(join(tmpdir(), "reroll-resume-"));
   try {
     const whole = await killAndResume(join(root, "whole"), []);
-    const killed = await killAndResume(join(root, "killed"), drawKills(6, new Random(1)));
-    expect(killed.numKilled).toBeGreaterThanOrEqual(5);
+    const killed = await killAndResume(join(root, "killed"), drawKills(4, new Random(1)));
+    expect(killed.numKilled).toBeGreaterThanOrEqual(3);
     expect(Object.keys(whole.metrics)).toHaveLength(2 + 8 + 5);
     expect(killed.metrics).toEqual(whole.metrics);
     expect(killed.loop).toEqual(whole.loop);

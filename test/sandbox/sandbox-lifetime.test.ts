@@ -1,11 +1,13 @@
 /** Nothing outlives a sandbox: not after `close`, and not when the process that opened it is ended in any way. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { createPythonSandbox } from "../../src/sandbox/python-sandbox.ts";
+import { compileScript } from "../compile-script.ts";
 import { descendants, isAlive } from "./descendants.ts";
 import { skipNote, skipReason } from "./python-availability.ts";
+
+const script = await compileScript(new URL("hold-sandbox.ts", import.meta.url));
 
 describe.skipIf(skipReason !== null)(`the processes of a python sandbox${skipNote}`, () => {
   test("are gone when close resolves, and runs that were not done reject", async () => {
@@ -24,8 +26,7 @@ describe.skipIf(skipReason !== null)(`the processes of a python sandbox${skipNot
   });
 
   test.each(["SIGINT", "SIGTERM", "SIGKILL"] as const)("are gone when their parent gets %s", async (signal) => {
-    const script = fileURLToPath(new URL("hold-sandbox.ts", import.meta.url));
-    const parent = spawn(process.execPath, ["--import", "tsx", script], { stdio: ["ignore", "pipe", "inherit"] });
+    const parent = spawn(process.execPath, [script], { stdio: ["ignore", "pipe", "inherit"] });
     await once(parent.stdout, "data");
     const children = descendants(parent.pid ?? -1);
     expect(children.length).toBeGreaterThanOrEqual(8);

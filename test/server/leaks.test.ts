@@ -1,4 +1,4 @@
-/** Up to ten thousand random requests, many of them bad or broken off, leave nothing behind. */
+/** Up to four thousand random requests, many of them bad or broken off, leave nothing behind. */
 import { Agent, type ClientRequest, request as httpRequest } from "node:http";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
@@ -6,14 +6,14 @@ import { expect, test } from "vitest";
 import { RerollError } from "../../src/errors/reroll-error.ts";
 import { startServer } from "./start-server.ts";
 
-const NUM_REQUESTS = 10_000;
+const NUM_REQUESTS = 4_000;
 /** A busy machine sends fewer. */
 const MAX_MS = 25_000;
 /** By then everything is loaded and warm. */
 const NUM_WARM = 1_000;
 const NUM_CLIENTS = 48;
 
-test("10,000 random requests with faults leak no slots, calls, sessions, connections or memory", async () => {
+test("4,000 random requests with faults leak no slots, calls, sessions, connections or memory", async () => {
   const running = await startServer({
     ...{ contextLength: 400, maxRunning: 8, maxQueuedRequests: 16 },
     failure: (index) => (index % 37 === 0 ? new RerollError("NON_FINITE", "The model gave NaN.") : undefined),
@@ -46,7 +46,7 @@ test("10,000 random requests with faults leak no slots, calls, sessions, connect
   expect(new Set(running.ownFaults.map((cause) => cause instanceof RerollError && cause.code))).toEqual(
     new Set(["GENERATION_FAILED"]),
   );
-  expect((heapBytes() - warmBytes) / 2 ** 20).toBeLessThan(24);
+  expect((heapBytes() - warmBytes) / 2 ** 20).toBeLessThan(8);
   for (const outcome of ["200", "400", "404", "409", "413", "429", "500", "hung up"])
     expect(statuses.get(outcome) ?? 0, outcome).toBeGreaterThan(0);
   expect(numSent).toBeGreaterThan(1.5 * NUM_WARM);

@@ -10,9 +10,7 @@ import type { Metrics } from "../../src/flow/metrics.ts";
 import { type RunConfig, type RunInput, runConfig } from "../../src/run/run-config.ts";
 import { trainRun } from "../../src/run/train-run.ts";
 import { silentTracker } from "../../src/tracking/run-tracker.ts";
-
-// Plain JavaScript, because it runs before anything is installed; so it is loaded without types.
-const { compileReason } = await import(new URL("../../scripts/setup/compile-typescript.mjs", import.meta.url).href);
+import { callReroll } from "../cli/call-reroll.ts";
 
 const FROM_SOURCE = ["--import", "tsx", "src/cli/main.ts"];
 const FROM_DIST = ["dist/cli/main.js"];
@@ -61,9 +59,6 @@ async function listening(command: Command): Promise<string> {
   return line.exec(command.output())![1]!;
 }
 
-/** Others may have changed sources since dist was compiled; npm test compiles it first. */
-const isDistCurrent = compileReason(process.cwd()) === null;
-
 /** A run file against a server in another process. */
 function remoteRun(url: string, steps: number, more: Partial<RunInput> = {}) {
   return runConfig.parse({
@@ -104,7 +99,7 @@ function serveWords(root: string, port: number): readonly string[] {
 
 test("one server trains with runs of other processes: a run, the same one resumed, and another after it", async () => {
   const root = mkdtempSync(join(tmpdir(), "reroll-remote-runs-"));
-  const server = start(FROM_SOURCE, serveWords(root, 0));
+  const server = start(FROM_DIST, serveWords(root, 0));
   const url = await listening(server);
   const every = { checkpoint: { every: 1 } };
   const health = async () => (await (await fetch(`${url}/health`)).json()) as { run: string };
@@ -126,7 +121,7 @@ test("one server trains with runs of other processes: a run, the same one resume
 test("a server that is killed and started again gets the weights of the run before any of its tokens are trained on", async () => {
   const root = mkdtempSync(join(tmpdir(), "reroll-remote-restart-"));
   const port = await freePort();
-  const first = start(FROM_SOURCE, serveWords(root, port));
+  const first = start(FROM_DIST, serveWords(root, port));
   const url = await listening(first);
   let second: Command | undefined;
   let numScored = 0;
@@ -134,7 +129,7 @@ test("a server that is killed and started again gets the weights of the run befo
   const score = () => {
     if (++numScored === 6) {
       first.child.kill("SIGKILL");
-      second = start(FROM_SOURCE, serveWords(root, port));
+      second = start(FROM_DIST, serveWords(root, port));
     }
     return { value: numScored % 2 };
   };
@@ -153,7 +148,7 @@ test("a server that is killed and started again gets the weights of the run befo
 
 test("a run whose server is given to another run ends at once and says so, and the other one is not disturbed", async () => {
   const root = mkdtempSync(join(tmpdir(), "reroll-remote-taken-"));
-  const server = start(FROM_SOURCE, serveWords(root, 0));
+  const server = start(FROM_DIST, serveWords(root, 0));
   const url = await listening(server);
   let second: Promise<readonly Metrics[]> | undefined;
   let numFailed = 0;
@@ -189,14 +184,14 @@ async function freePort(): Promise<number> {
 }
 
 test("weights are taken only by a server with a key", async () => {
-  const server = start(FROM_SOURCE, ["serve", folder, "--weights-root", folder]);
+  const server = start(FROM_DIST, ["serve", folder, "--weights-root", folder]);
   expect(await server.ended).not.toBe(0);
   expect(server.errors()).toMatch(/--weights-root needs --api-key/);
 });
 
-test("serve answers a real client until SIGINT, and leaves nothing behind", () => serveAndStop(FROM_SOURCE));
+test("serve answers a real client until SIGINT, and leaves nothing behind", () => serveAndStop(FROM_DIST));
 
-test.skipIf(!isDistCurrent)("the compiled command does the same, its engine thread too", () => serveAndStop(FROM_DIST));
+test("from the sources it does the same, its engine thread too", () => serveAndStop(FROM_SOURCE));
 
 async function serveAndStop(entry: readonly string[]): Promise<void> {
   const words = ["serve", folder, "--port", "0", "--name", "tiny", "--api-key", "sesame", "--device", "cpu"];
@@ -234,7 +229,7 @@ async function serveAndStop(entry: readonly string[]): Promise<void> {
   expect(existsSync(`/proc/${command.child.pid}`)).toBe(false);
 }
 
-test.skipIf(!isDistCurrent)("the compiled command runs by its own name, and shows its flags", async () => {
+test("the compiled command runs by its own name, and shows its flags", async () => {
   const child = spawn("dist/cli/main.js", ["serve", "--help"], { stdio: ["ignore", "pipe", "inherit"] });
   let output = "";
   child.stdout.on("data", (chunk) => (output += chunk));
@@ -280,10 +275,8 @@ test.each(REFUSED)("%s is one clear error and a code that is not 0", async (_wha
     taken.listen(0, "127.0.0.1", () => resolve((taken.address() as { port: number }).port));
   });
   try {
-    const command = start(FROM_SOURCE, ["serve", ...words(folder, port)]);
-    expect(await command.ended).toBe(code);
-    expect(command.output()).toBe("");
-    expect(command.errors()).toMatch(message);
+    const ended = await callReroll("serve", ...words(folder, port));
+    expect(ended).toEqual({ code, stdout: "", stderr: expect.stringMatching(message) });
   } finally {
     taken.close();
   }
@@ -292,7 +285,7 @@ test.each(REFUSED)("%s is one clear error and a code that is not 0", async (_wha
 test("the key can come from a file, and --debug shows where an error is from", async () => {
   const key = join(folder, "key");
   writeFileSync(key, "from-file\n");
-  const command = start(FROM_SOURCE, [
+  const command = start(FROM_DIST, [
     "serve",
     "/no/such",
     "--api-key-file",

@@ -5,13 +5,13 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface, type Interface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { newFolder } from "../../src/run/run-training.ts";
 import { listRuns } from "../../src/tracking/read-run.ts";
 import { RunFolder } from "../../src/tracking/run-folder.ts";
+import { compileScript } from "../compile-script.ts";
 
-const child = fileURLToPath(new URL("open-folder-child.ts", import.meta.url));
+const child = await compileScript(new URL("open-folder-child.ts", import.meta.url));
 const plan = { name: "one", numSteps: 1, recipe: "grpo", model: "m", tags: [], seed: 1, version: "0" };
 
 interface Opener {
@@ -20,7 +20,7 @@ interface Opener {
 }
 
 async function startOpener(folder: string): Promise<Opener> {
-  const process_ = spawn(process.execPath, ["--import", "tsx", child, folder]);
+  const process_ = spawn(process.execPath, [child, folder]);
   const lines = createInterface(process_.stdout);
   await once(lines, "line");
   return { process: process_, lines };

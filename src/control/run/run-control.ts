@@ -46,7 +46,7 @@ async function runThread(
   const source: ControlSource = { runFile, sets, environment: { REROLL_HOME }, folder, isResumed, stop };
   const lost = (how: string) => new RerollError("RUN_BROKEN", `The thread of the run ${how}.`);
   const module = new URL("control-worker", import.meta.url);
-  const thread = startInThread<ControlHost>(module, source, { lost, needsTypeScript: true });
+  const thread = startInThread<ControlHost>(module, source, { lost });
   try {
     return await thread.ask.run(listenerOf(tracker));
   } finally {

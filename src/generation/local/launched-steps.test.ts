@@ -5,77 +5,51 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { tinyConfig, tinyModel } from "../../testing/tiny-model.ts";
-import { inferenceMode, noGrad } from "../../torch/autograd.ts";
+import { noGrad } from "../../torch/autograd.ts";
 import { tensor } from "../../torch/create.ts";
-import { tensorScope } from "../../torch/scope.ts";
 import type { GenerateRequest } from "../generate.ts";
-import type { LaunchedStep } from "./decode-graphs.ts";
 import type { EngineOptions } from "./engine-options.ts";
 import { LocalEngine } from "./local-engine.ts";
-import { piecesLayout } from "./paged-layout.ts";
+import { ModelRunner } from "./model-runner.ts";
 import { drawTokens } from "./sampler.ts";
 import type { Piece } from "./scheduler.ts";
-import type { Sequence } from "./sequence.ts";
 import { uniformAt } from "./uniform.ts";
 
-const fake = vi.hoisted(() => ({ canLaunch: true, numLaunched: 0, numAhead: 0, failAt: 0 }));
+const fake = { canLaunch: true, numLaunched: 0, numAhead: 0, failAt: 0 };
+/** What each runner drew last. */
+const drawn = new WeakMap<ModelRunner, readonly number[]>();
 
-vi.mock("./model-runner.ts", async (importOriginal) => {
-  const { ModelRunner } = await importOriginal<typeof import("./model-runner.ts")>();
-  type Parts = ConstructorParameters<typeof ModelRunner>;
-  class LaunchingRunner extends ModelRunner {
-    readonly #parts: Parts;
-    #drawn: number[] = [];
-
-    constructor(...parts: Parts) {
-      super(...parts);
-      this.#parts = parts;
-    }
-
-    override get canLaunch(): boolean {
-      return fake.canLaunch;
-    }
-
-    override launch(sequences: readonly Sequence[], from: readonly number[] | null): LaunchedStep {
-      const [model, cache] = this.#parts;
-      const isFailing = ++fake.numLaunched === fake.failAt;
-      if (from !== null) fake.numAhead++;
-      const positions = sequences.map(({ numComputed }) => numComputed + (from === null ? 0 : 1));
-      const ids = sequences.map((one, row) =>
-        from === null ? one.tokenAt(positions[row]!) : this.#drawn[from[row]!]!,
-      );
-      const pieces = sequences.map(({ blocks }, row) => ({
-        sequence: { blocks, numComputed: positions[row]! },
-        numTokens: 1,
-      }));
-      const draws = tensorScope(() =>
-        inferenceMode(() => {
-          const ids_B = tensor(Int32Array.from(ids), [ids.length], { dtype: "int64" });
-          const scores_BV = model.logits(model.forward(ids_B, piecesLayout(pieces as unknown as Piece[], cache)));
-          const requests = sequences.map(({ sampling, seed }, row) => ({
-            sampling,
-            tokens: new Int32Array(),
-            promptLength: 0,
-            mask: null,
-            uniform: uniformAt(seed, positions[row]! + 1),
-            numTopLogprobs: 0,
-          }));
-          return drawTokens(scores_BV, requests);
-        }),
-      );
-      this.#drawn = draws.map((draw) => draw?.tokenId ?? 0);
-      const read = () => {
-        if (isFailing) throw new Error("device lost");
-        return {
-          tokenIds: Float32Array.from(draws, (draw) => draw?.tokenId ?? -1),
-          samplerLogprobs: Float32Array.from(draws, (draw) => draw?.samplerLogprob ?? 0),
-          modelLogprobs: Float32Array.from(draws, (draw) => draw?.modelLogprob ?? 0),
-        };
-      };
-      return { sequences, read };
-    }
-  }
-  return { ModelRunner: LaunchingRunner };
+vi.spyOn(ModelRunner.prototype, "canLaunch", "get").mockImplementation(() => fake.canLaunch);
+vi.spyOn(ModelRunner.prototype, "launch").mockImplementation(function (this: ModelRunner, sequences, from) {
+  const isFailing = ++fake.numLaunched === fake.failAt;
+  if (from !== null) fake.numAhead++;
+  const positions = sequences.map(({ numComputed }) => numComputed + (from === null ? 0 : 1));
+  const pieces = sequences.map(({ blocks }, row) => {
+    const numComputed = positions[row]!;
+    const tokens = new Int32Array(numComputed + 1);
+    tokens[numComputed] = from === null ? sequences[row]!.tokenAt(numComputed) : drawn.get(this)![from[row]!]!;
+    return { sequence: { blocks, tokens, numComputed }, numTokens: 1, isLast: true };
+  });
+  const requests = sequences.map(({ sampling, seed }, row) => ({
+    sampling,
+    tokens: new Int32Array(),
+    promptLength: 0,
+    mask: null,
+    uniform: uniformAt(seed, positions[row]! + 1),
+    numTopLogprobs: 0,
+  }));
+  const draws = this.run(pieces as unknown as Piece[], (scores_BV) => drawTokens(scores_BV!, requests));
+  const tokenIds = draws.map((draw) => draw?.tokenId ?? 0);
+  drawn.set(this, tokenIds);
+  const read = () => {
+    if (isFailing) throw new Error("device lost");
+    return {
+      tokenIds: Float32Array.from(draws, (draw) => draw?.tokenId ?? -1),
+      samplerLogprobs: Float32Array.from(draws, (draw) => draw?.samplerLogprob ?? 0),
+      modelLogprobs: Float32Array.from(draws, (draw) => draw?.modelLogprob ?? 0),
+    };
+  };
+  return { sequences, read };
 });
 
 const model = tinyModel(tinyConfig("qwen3"));

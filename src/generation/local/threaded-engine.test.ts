@@ -1,7 +1,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { afterAll, expect, test } from "vitest";
+import { compileScript } from "../../../test/compile-script.ts";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
 import { saveCausalLm } from "../../models/causal-lm/save-causal-lm.ts";
 import { namedWeights } from "../../models/causal-lm/weight-names.ts";
@@ -141,7 +143,8 @@ test("a closed thread aborts what it has and refuses the rest", async () => {
   await expect(other.pause()).rejects.toMatchObject({ code: "ENGINE_CLOSED" });
 });
 
-const faultyEngine = new URL("../../../test/contracts/faulty-engine", import.meta.url);
+const compiled = await compileScript(new URL("../../../test/contracts/faulty-engine.ts", import.meta.url));
+const faultyEngine = pathToFileURL(compiled.replace(/\.js$/, ""));
 
 test.each([
   ["throws", /The engine's thread crashed: lost a wheel\. Start another engine\./],

@@ -3,7 +3,7 @@ import { fork } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { compileScript } from "../../compile-script.ts";
 
 /** What a rank process is told. */
 export interface RankArguments {
@@ -29,7 +29,8 @@ export interface RankOutcome {
 export async function launchRanks(script: string, worldSize: number): Promise<RankOutcome[]> {
   const folder = mkdtempSync(join(tmpdir(), "reroll-ranks-"));
   const storePath = join(folder, "store");
-  const children = Array.from({ length: worldSize }, (_, rank) => startRank(script, { rank, worldSize, storePath }));
+  const compiled = await compileScript(new URL(script, import.meta.url));
+  const children = Array.from({ length: worldSize }, (_, rank) => startRank(compiled, { rank, worldSize, storePath }));
   for (const child of children) {
     child.on("message", (message: RankMessage) => {
       if (message.kind === "signal") for (const other of children) pass(message, other);
@@ -50,8 +51,8 @@ function pass(message: RankMessage, rank: RankProcess): void {
 }
 
 function startRank(script: string, rankArguments: RankArguments): RankProcess {
-  return fork(fileURLToPath(new URL(script, import.meta.url)), [JSON.stringify(rankArguments)], {
-    execArgv: ["--import", "tsx"],
+  return fork(script, [JSON.stringify(rankArguments)], {
+    execArgv: [],
     stdio: ["ignore", "ignore", "pipe", "ipc"],
   });
 }
