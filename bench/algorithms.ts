@@ -116,7 +116,7 @@ function makeBatch(): Required<Omit<TokenBatch, "teaching">> {
         values_BT: normal(0.2),
         bootstrapValues_B: uniform_B(),
         rewards_BT: toLastToken(uniform_B().gt(0.5).to("float32"), lossMask_BT),
-        greedyRewards_B: uniform_B(),
+        greedyOf: rows.map((row) => ({ rewards: [row % 2], numTokens: T, isTruncated: false })),
         rowWeights_B: uniform_B(),
         lossMask_BT,
         groupOf: rows.map((row) => Math.floor(row / shape.groupSize)),

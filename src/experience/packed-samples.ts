@@ -38,14 +38,14 @@ export function packSamples(samples: readonly TokenSample[]): JsonValue {
 /** What is kept of a row beside its arrays. */
 type SampleFacts = Pick<
   TokenSample,
-  "group" | "trajectory" | "turn" | "stateKey" | "isTruncated" | "domain" | "greedyReward"
+  "group" | "trajectory" | "turn" | "stateKey" | "isTruncated" | "domain" | "greedy"
 >;
 
-function factsOf({ group, trajectory, turn, stateKey, isTruncated, domain, greedyReward }: SampleFacts): SampleFacts {
+function factsOf({ group, trajectory, turn, stateKey, isTruncated, domain, greedy }: SampleFacts): SampleFacts {
   return {
     ...{ group, trajectory, turn, stateKey, isTruncated },
     ...(domain !== undefined && { domain }),
-    ...(greedyReward !== undefined && { greedyReward }),
+    ...(greedy !== undefined && { greedy }),
   };
 }
 

@@ -8,7 +8,7 @@
 import { joinIds } from "../flow/join-arrays.ts";
 import type { Metrics } from "../flow/metrics.ts";
 import { checkPrefix } from "../flow/prefix-check.ts";
-import type { RowTeacher, TokenSample } from "../flow/token-sample.ts";
+import type { GreedyOutcome, RowTeacher, TokenSample } from "../flow/token-sample.ts";
 import type { Trajectory, TrajectoryGroup, Turn } from "../flow/trajectory.ts";
 
 export interface BuildOptions {
@@ -32,6 +32,7 @@ export function buildSamples(groups: readonly TrajectoryGroup[], options: BuildO
   let numUntaught = 0;
   groups.forEach((group, index) => {
     const name = teacherOf(group.prompt.domain);
+    const greedy = group.greedy && { greedy: outcomeOf(group.greedy) };
     for (const trajectory of group.trajectories) {
       if (trajectory.end.kind === "failed" || trajectory.end.kind === "aborted") continue;
       const runs = splitTurns(trajectory.turns);
@@ -40,7 +41,6 @@ export function buildSamples(groups: readonly TrajectoryGroup[], options: BuildO
       numTooLong += runs.length - fitting.length;
       const rewardOf = creditTurns(trajectory, new Set(fitting.flat()));
       const { domain } = group.prompt;
-      const greedy = group.greedy && { greedyReward: group.greedy.reward.total };
       const place = { group: index, trajectory: numTrajectories++, domain, ...greedy };
       for (const run of fitting) {
         const row = joinTurns(run, rewardOf, trajectory, place);
@@ -131,11 +131,22 @@ function creditTurns({ turns, reward }: Trajectory, isTrained: ReadonlySet<Turn>
   return credited.set(last, credited.get(last)! + reward.score);
 }
 
+/** What a trajectory earned, where each reward would stand if it were trained on. */
+function outcomeOf(trajectory: Trajectory): GreedyOutcome {
+  const { turns, reward, end } = trajectory;
+  const credited = creditTurns(trajectory, new Set(splitTurns(turns).flat()));
+  return {
+    rewards: credited.size === 0 ? [reward.total] : [...credited.values()],
+    numTokens: turns.reduce((sum, { reply }) => sum + reply.tokenIds.length, 0),
+    isTruncated: end.kind === "truncated",
+  };
+}
+
 function joinTurns(
   run: readonly Turn[],
   rewardOf: ReadonlyMap<Turn, number>,
   { turns, end }: Trajectory,
-  place: Pick<TokenSample, "group" | "trajectory" | "domain" | "greedyReward">,
+  place: Pick<TokenSample, "group" | "trajectory" | "domain" | "greedy">,
 ): TokenSample {
   const last = run.at(-1)!;
   const tokenIds = joinIds([last.promptIds, last.reply.tokenIds]);

@@ -9,6 +9,7 @@
 import { tensor } from "../torch/create.ts";
 import type { Tensor } from "../torch/tensor.ts";
 import type { CorrectionMetrics, Denominators, LossMetrics } from "./batch-statistics.ts";
+import type { GreedyOutcome } from "./token-sample.ts";
 
 /** One rollout, whole: the rows of all groups, before it is cut into microbatches or spread over ranks. */
 export interface TokenBatch {
@@ -26,8 +27,8 @@ export interface TokenBatch {
    * (`toLastToken`).
    */
   readonly rewards_BT: Tensor;
-  /** The reward of the greedy reply to the prompt of each row. */
-  readonly greedyRewards_B?: Tensor;
+  /** The greedy trajectory of each row's prompt. Its rewards are shaped as those of the rows are. */
+  readonly greedyOf?: readonly GreedyOutcome[];
   /** True at the tokens the model wrote; false at prompts, observations and padding. */
   readonly lossMask_BT: Tensor;
   /** The group (prompt) of each row, as a whole number. */

@@ -30,11 +30,20 @@ export interface TokenSample {
   readonly weight?: number;
   /** The domain of the prompt: rewards are normalized by domain. Default "". */
   readonly domain?: string;
-  /** The reward of the greedy trajectory of the group, where the recipe asked for one. */
-  readonly greedyReward?: number;
+  /** The greedy trajectory of the group, where the recipe asked for one. */
+  readonly greedy?: GreedyOutcome;
   /** Who measures the row in a run with distillation. Absent: nobody does. */
   readonly teacher?: RowTeacher;
 }
+
+/** What is known of a trajectory that is only compared with: all that the shaping of rewards looks at. */
+export type GreedyOutcome = {
+  /** What its turns earned, in order, the outcome with the last. */
+  readonly rewards: readonly number[];
+  /** Tokens that the model wrote. */
+  readonly numTokens: number;
+  readonly isTruncated: boolean;
+};
 
 /** The teacher of a row, and what it reads. */
 export interface RowTeacher {

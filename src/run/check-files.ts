@@ -5,30 +5,39 @@ import type { DataOptions } from "../data/data-options.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { type CausalLmConfig, parseConfig } from "../models/causal-lm/config.ts";
 import { presetConfig } from "../models/causal-lm/presets.ts";
+import type { RewardModelShape, RoleShapes } from "./estimate-memory.ts";
 import type { RunConfig } from "./run-config.ts";
 
 /** Bytes and a few special tokens: what a preset speaks where no environment names its words. */
 const PRESET_VOCABULARY = 272;
 
-/** Throws for the first file that is missing. Out: the shape of the model. */
-export function checkFiles(config: RunConfig): CausalLmConfig {
-  const { model, data, validation, warmStart, reference, critic, rewards } = config;
+/** Throws for the first file that is missing. Out: the shapes of the models. */
+export function checkFiles(config: RunConfig): RunShapes {
+  const { model, data, validation, warmStart } = config;
   const shape = modelShape(model);
-  for (const [domain, reward] of Object.entries(rewards)) checkReward(reward, `rewards.${domain}`);
-  if (reference !== null) readShape(reference, "reference");
-  if (critic.path !== null) readShape(critic.path, "critic.path");
-  teacherShapes(config);
+  const roles = roleShapes(config);
   if (data !== null) checkData(data, "data");
   if (validation?.data) checkData(validation.data, "validation.data");
   if (warmStart?.type === "data") checkData(warmStart.data, "warmStart.data");
-  return shape;
+  return { shape, roles };
 }
 
-/** The shapes of the teachers that the trainer loads from folders of their own. */
-export function teacherShapes({ distillation }: RunConfig): readonly CausalLmConfig[] {
-  return Object.entries(distillation?.teachers ?? {}).flatMap(([name, teacher]) =>
-    teacher.type === "folder" ? [readShape(teacher.path, `distillation.teachers.${name}.path`)] : [],
-  );
+/** The shape of the model that is trained, and those of the others. */
+interface RunShapes {
+  readonly shape: CausalLmConfig;
+  readonly roles: RoleShapes;
+}
+
+/** The models that a run loads from folders of their own. */
+function roleShapes({ rewards, reference, critic, distillation }: RunConfig): RoleShapes {
+  return {
+    rewardModels: Object.entries(rewards).flatMap(([domain, reward]) => rewardModels(reward, `rewards.${domain}`)),
+    reference: reference === null ? null : readShape(reference, "reference"),
+    critic: critic.path === null ? null : readShape(critic.path, "critic.path"),
+    teachers: Object.entries(distillation?.teachers ?? {}).flatMap(([name, teacher]) =>
+      teacher.type === "folder" ? [readShape(teacher.path, `distillation.teachers.${name}.path`)] : [],
+    ),
+  };
 }
 
 /** The shape of the model that a run starts from. */
@@ -65,12 +74,17 @@ function parseJson(file: string, key: string): unknown {
   }
 }
 
-/** Reward models, also inside of combinations. */
-function checkReward(reward: object, key: string): void {
-  const { type, path, parts } = reward as { type?: unknown; path?: unknown; parts?: unknown };
-  if (type === "reward-model" && typeof path === "string") readShape(path, `${key}.path`);
-  if (type !== "combine" || !Array.isArray(parts)) return;
-  for (const [i, part] of parts.entries()) checkReward(part.reward, `${key}.parts.${i}.reward`);
+/** Reward models, also inside of combinations. Each is loaded by itself. */
+function rewardModels(reward: object, key: string): readonly RewardModelShape[] {
+  const { type, path, parts, device, dtype } = reward as Partial<Record<string, unknown>>;
+  if (type === "reward-model" && typeof path === "string") {
+    const shape = readShape(path, `${key}.path`);
+    return [
+      { shape: { ...shape, dtype: (dtype ?? shape.dtype) as typeof shape.dtype }, device: String(device ?? "cpu") },
+    ];
+  }
+  if (type !== "combine" || !Array.isArray(parts)) return [];
+  return parts.flatMap((part, i) => rewardModels(part.reward, `${key}.parts.${i}.reward`));
 }
 
 function checkData(source: DataOptions, key: string): void {

@@ -107,7 +107,7 @@ const CHECKS: readonly Check[] = [
       ? "rollout.sampling.temperature is 0 in training: all trajectories of a prompt would be the same, and there would be nothing to compare. Set it to 1; validation.temperature may be 0."
       : null,
   ({ rollout }, { needs }) =>
-    rollout.filter.dropEqualRewards && rollout.groupSize === 1 && !needs.includes("greedyRewards_B")
+    rollout.filter.dropEqualRewards && rollout.groupSize === 1 && !needs.includes("greedyOf")
       ? "rollout.filter.dropEqualRewards is true with rollout.groupSize 1: the rewards of a group of one never differ, and every group would be dropped. Raise groupSize, or turn the filter off."
       : null,
   ({ rollout: { filter } }) =>

@@ -18,6 +18,7 @@ const info = {
   seed: 1,
   version: "0.1.0",
   sets: [],
+  modelDigest: null,
 } as const;
 
 function run(folder: string, config: unknown, rewards: readonly number[]): ReadRun {

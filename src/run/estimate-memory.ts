@@ -12,7 +12,7 @@ import type { RunConfig } from "./run-config.ts";
 
 /** One thing that takes memory. */
 export interface MemoryPart {
-  readonly owner: "trainer" | "engine" | "reference" | "critic" | "teacher";
+  readonly owner: "trainer" | "engine" | "reference" | "critic" | "teacher" | "reward model";
   readonly what: string;
   readonly bytes: number;
 }
@@ -24,9 +24,25 @@ interface MemoryFacts {
   readonly dtype: "float32" | "bfloat16";
   readonly needsReference: boolean;
   readonly hasCritic: boolean;
-  /** Shapes of teachers from folders of their own. Default: none. */
-  readonly teachers?: readonly CausalLmConfig[];
+  /** Models from folders of their own that are on the run's device. Default: none. */
+  readonly roles?: RoleShapes;
 }
+
+/** A reward model, in the number format that it is loaded in, and the device it runs on. */
+export interface RewardModelShape {
+  readonly shape: CausalLmConfig;
+  readonly device: string;
+}
+
+/** The models beside the policy that have folders of their own; null for roles that start as the policy does. */
+export interface RoleShapes {
+  readonly critic: CausalLmConfig | null;
+  readonly reference: CausalLmConfig | null;
+  readonly teachers: readonly CausalLmConfig[];
+  readonly rewardModels: readonly RewardModelShape[];
+}
+
+export const NO_ROLES: RoleShapes = { critic: null, reference: null, teachers: [], rewardModels: [] };
 
 /** The keys of a run file that decide what a trainer takes. */
 interface TrainedModel {
@@ -36,11 +52,11 @@ interface TrainedModel {
 
 /** Every part, the largest owner first. */
 export function estimateMemory(config: RunConfig, facts: MemoryFacts): MemoryPart[] {
-  const { model, dtype, needsReference, hasCritic, teachers = [] } = facts;
-  const all = countParameters(model);
-  const weights = all * bytesPer(dtype);
+  const { model, dtype, needsReference, hasCritic, roles = NO_ROLES } = facts;
+  const weights = countParameters(model) * bytesPer(dtype);
+  const critic = roles.critic ?? model;
+  const numInCritic = hasCritic ? countParameters(critic) : 0;
   const hasOwnReference = needsReference && (config.reference !== null || config.model.lora === null);
-  const activations = activationBytes(config, facts, microbatchTokens(config));
   const teachesItself = Object.values(config.distillation?.teachers ?? {}).some(
     (teacher) => teacher.type === "self" && teacher.weights === "start",
   );
@@ -50,16 +66,21 @@ export function estimateMemory(config: RunConfig, facts: MemoryFacts): MemoryPar
     ...trainerMemory(config, facts, microbatchTokens(config)),
     ...(hasCritic
       ? [
-          part("critic", "weights", weights),
-          part("critic", "gradients", weights),
-          part("critic", "optimizer", all * optimizerBytes(dtype, config.critic.optimizer.masterWeights)),
+          part("critic", "weights", numInCritic * bytesPer(dtype)),
+          part("critic", "gradients", numInCritic * bytesPer(dtype)),
+          part("critic", "optimizer", numInCritic * optimizerBytes(dtype, config.critic.optimizer.masterWeights)),
           // Its graph is held beside that of the policy until the joint backward pass.
-          part("critic", "activations of a microbatch", activations),
+          part(
+            "critic",
+            "activations of a microbatch",
+            activationBytes(config, { model: critic, dtype }, microbatchTokens(config)),
+          ),
         ]
       : []),
-    ...(hasOwnReference ? [part("reference", "weights", weights)] : []),
+    ...(hasOwnReference ? [weightsOf("reference", roles.reference ?? model, dtype)] : []),
     ...(hasOwnStart ? [part("teacher", "weights", weights)] : []),
-    ...teachers.map((shape) => weightsOf("teacher", shape, dtype)),
+    ...roles.teachers.map((shape) => weightsOf("teacher", shape, dtype)),
+    ...roles.rewardModels.map(({ shape }) => weightsOf("reward model", shape)),
     ...(config.engine.remote === null
       ? [part("engine", "weights", weights), part("engine", "KV cache", cacheBytes(config, facts))]
       : []),
@@ -87,8 +108,12 @@ export function trainerMemory(
   ];
 }
 
-/** The weights of a model that never changes. */
-export function weightsOf(owner: MemoryPart["owner"], shape: CausalLmConfig, dtype: MemoryFacts["dtype"]): MemoryPart {
+/** The weights of a model that never changes. Default format: its own. */
+export function weightsOf(
+  owner: MemoryPart["owner"],
+  shape: CausalLmConfig,
+  dtype: CausalLmConfig["dtype"] = shape.dtype,
+): MemoryPart {
   return part(owner, "weights", countParameters(shape) * bytesPer(dtype));
 }
 
@@ -161,7 +186,7 @@ function cacheBytes({ rollout, engine }: RunConfig, { model, dtype, isOnGpu }: M
   return Math.max(context, Math.min(isOnGpu ? 20e9 : 1e9, running * context));
 }
 
-function bytesPer(dtype: MemoryFacts["dtype"]): number {
+function bytesPer(dtype: CausalLmConfig["dtype"]): number {
   return dtype === "float32" ? 4 : 2;
 }
 

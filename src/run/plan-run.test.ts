@@ -98,6 +98,34 @@ test("adapters need neither gradients nor moments for the rest, and no reference
   expect(parts("model.lora.rank=8").some(({ owner }) => owner === "reference")).toBe(false);
 });
 
+test("every role is counted with its own shape: critic, reference, teachers and reward models", () => {
+  const needs = { needsReference: true, hasCritic: true } as const;
+  const facts = { model: nano, isOnGpu: false, dtype: "float32", ...needs } as const;
+  const config = exampleConfig('reference="models/other"');
+  const judge = { shape: { ...qwen, dtype: "bfloat16" }, device: "cpu" } as const;
+  const roles = { critic: qwen, reference: nano, teachers: [nano, qwen], rewardModels: [judge] };
+  const weights = estimateMemory(config, { ...facts, roles }).filter(({ what }) => what === "weights");
+  const [own, other] = [nano, qwen].map((shape) => 4 * countParameters(shape)) as [number, number];
+  expect(weights.map(({ owner, bytes }) => [owner, bytes])).toEqual([
+    ["trainer", own],
+    ["critic", other],
+    ["reference", own],
+    ["teacher", own],
+    ["teacher", other],
+    ["reward model", other / 2],
+    ["engine", own],
+  ]);
+});
+
+test("a reward model on another device is named, and takes no memory of the run's own", () => {
+  const judge = { shape: { ...qwen, dtype: "bfloat16" }, device: "cuda:1" } as const;
+  const roles = { critic: null, reference: null, teachers: [], rewardModels: [judge] };
+  const alone = planRun(exampleConfig(), grpo, machine, nano);
+  const plan = planRun(exampleConfig(), grpo, machine, nano, roles);
+  expect(plan.totalBytes).toBe(alone.totalBytes);
+  expect(plan.lines.slice(alone.lines.length)).toEqual(["  reward model, on cuda:1: weights 988.1 MB"]);
+});
+
 test("the cache of the engine is full contexts of all sequences, up to a limit", () => {
   const facts = { model: nano, isOnGpu: false, dtype: "float32", needsReference: false, hasCritic: false } as const;
   const cache = (...sets: string[]) => estimateMemory(exampleConfig(...sets), facts).at(-1)!;

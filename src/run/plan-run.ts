@@ -7,7 +7,16 @@ import type { Recipe } from "../algorithms/recipe-runner/recipe.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { CausalLmConfig } from "../models/causal-lm/config.ts";
 import { stepArithmetic } from "./batch-arithmetic.ts";
-import { countParameters, estimateMemory, type MemoryPart, microbatchTokens } from "./estimate-memory.ts";
+import {
+  countParameters,
+  estimateMemory,
+  type MemoryPart,
+  microbatchTokens,
+  NO_ROLES,
+  type RewardModelShape,
+  type RoleShapes,
+  weightsOf,
+} from "./estimate-memory.ts";
 import type { RunConfig } from "./run-config.ts";
 
 /** The machine that a run would use. */
@@ -29,28 +38,44 @@ export interface RunPlan {
   readonly totalBytes: number;
 }
 
-/** Plans a run that checkRun has let pass. `model` is the shape of its weights, `teachers` those of teachers from folders. */
+/** Plans a run that checkRun has let pass. `model` is the shape of its weights, `roles` those of the others that it loads. */
 export function planRun(
   config: RunConfig,
   recipe: Recipe,
   machine: Machine,
   model: CausalLmConfig,
-  teachers: readonly CausalLmConfig[] = [],
+  roles: RoleShapes = NO_ROLES,
 ): RunPlan {
   const { hasCritic, numEpochs } = recipe;
   const needsReference = recipe.needs.includes("referenceLogprobs_BT");
   const isOnGpu = machine.device.startsWith("cuda");
   expectContext(config, model);
   const { dtype } = machine;
-  const memory = estimateMemory(config, { model, dtype, isOnGpu, needsReference, hasCritic, teachers });
+  const isHere = ({ device }: RewardModelShape) => deviceName(device) === deviceName(machine.device);
+  const here = { ...roles, rewardModels: roles.rewardModels.filter(isHere) };
+  const memory = estimateMemory(config, { model, dtype, isOnGpu, needsReference, hasCritic, roles: here });
   const totalBytes = memory.reduce((sum, { bytes }) => sum + bytes, 0);
   if (totalBytes > machine.memoryBytes) throw tooLarge(config, machine, memory, totalBytes);
   return {
-    lines: [...batchLines(config, numEpochs), ...memoryLines(model, machine, memory, totalBytes)],
+    lines: [
+      ...batchLines(config, numEpochs),
+      ...memoryLines(model, machine, memory, totalBytes),
+      ...roles.rewardModels
+        .filter((one) => !isHere(one))
+        .map(
+          ({ shape, device }) =>
+            `  reward model, on ${device}: weights ${size(weightsOf("reward model", shape).bytes)}`,
+        ),
+    ],
     updatesPerStep: stepArithmetic(config, numEpochs).numUpdates,
     memory,
     totalBytes,
   };
+}
+
+/** A GPU by its number, as "cuda" is the first one. */
+function deviceName(device: string): string {
+  return device === "cuda" ? "cuda:0" : device;
 }
 
 /** As in "32 prompts x 8 samples = 256 trajectories per step". */

@@ -9,7 +9,7 @@ import { constrainedMemory } from "node:process";
 import { expectSecrets } from "../errors/redact.ts";
 import { cudaProperties } from "../torch/cuda.ts";
 import { parseOverride } from "./apply-overrides.ts";
-import { checkFiles, teacherShapes } from "./check-files.ts";
+import { checkFiles } from "./check-files.ts";
 import { checkPackages } from "./check-packages.ts";
 import { checkRun } from "./check-run.ts";
 import { checkVocabularies } from "./check-vocabulary.ts";
@@ -30,11 +30,11 @@ export async function prepareRun(
   environment: RunEnvironment = process.env,
 ): Promise<PreparedRun> {
   const raw = typeof file === "string" ? await loadRunFile(file) : file;
-  const { shape, ...resolved } = checked(raw, sets, environment);
+  const { shape, roles, ...resolved } = checked(raw, sets, environment);
   const { config, recipe } = resolved;
   await checkVocabularies(config);
   const machine = readMachine(placeRun(config));
-  return { ...resolved, plan: planRun(config, recipe, machine, shape, teacherShapes(config)) };
+  return { ...resolved, plan: planRun(config, recipe, machine, shape, roles) };
 }
 
 /** As above for a run that is evaluated and not trained: what training would need is not asked for. */
@@ -51,7 +51,7 @@ function checked(file: RawRun, sets: readonly string[], environment: RunEnvironm
   checkRun(resolved.config, resolved.recipe);
   checkPackages(resolved.config);
   expectSecrets(resolved.config);
-  return { ...resolved, shape: checkFiles(resolved.config) };
+  return { ...resolved, ...checkFiles(resolved.config) };
 }
 
 /** The memory of the device that a run is placed on. */

@@ -7,6 +7,7 @@ import { redact } from "../errors/redact.ts";
 import { SECRET } from "../errors/redact-text.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { type Override, parseOverride } from "./apply-overrides.ts";
+import { modelDigest } from "./model-digest.ts";
 import { leavesOf } from "./resolve-run.ts";
 
 /** The words of a run and those of the command line, in order: later ones win. Throws where a secret has to be given again. */
@@ -59,6 +60,17 @@ export function compareConfigs(before: unknown, config: object, folder: string):
     ({ key }) => !changed.some((one) => one.key !== key && isWithin(key.split("."), one.key.split("."))),
   );
   return tops.map(({ key, old, now }) => `Changed since the run was started: ${key} was ${old} and is ${now}.`);
+}
+
+/** Throws where the model of a run has been exchanged: adapters belong to their base, and references are the weights at the start. */
+export async function expectSameModel(digest: string | null, modelPath: string | null, folder: string): Promise<void> {
+  if (digest === null || modelPath === null || digest === (await modelDigest(modelPath))) return;
+  throw new RerollError(
+    "CONTRADICTORY_OPTIONS",
+    `model.path is ${JSON.stringify(modelPath)}, whose weights are not those that the run in ${folder} started from. A run cannot change ` +
+      "them on the way: give the folder that it started from, wherever that is now, or start a new run.",
+    { key: "model.path" },
+  );
 }
 
 /** Keys that the saved state depends on, each with everything below it. */

@@ -22,8 +22,9 @@ import { tensorboardSink } from "../tracking/tensorboard-sink.ts";
 import { wandbSink } from "../tracking/wandb-sink.ts";
 import { Checkpoints } from "./checkpoint.ts";
 import { hasForeignCode } from "./foreign-code.ts";
+import { modelDigest } from "./model-digest.ts";
 import type { PreparedRun } from "./prepare-run.ts";
-import { compareConfigs, keptSets } from "./resume-run.ts";
+import { compareConfigs, expectSameModel, keptSets } from "./resume-run.ts";
 import type { RunConfig } from "./run-config.ts";
 import { maxSampledStaleness } from "./staleness-bound.ts";
 import { type TrainResult, trainRun } from "./train-run.ts";
@@ -59,6 +60,7 @@ export function runTraining({ config, plan }: PreparedRun, options: RunTrainingO
     numWarmSteps: config.warmStart?.steps ?? 0,
     recipe: config.algorithm.type,
     model: config.model.path ?? config.model.preset ?? "",
+    modelPath: config.model.path,
     ...{ isEvaluable: true, isExportable: true },
     ...(hasForeignCode(config) && { maxBlockedMs: 1000 * config.rollout.limits.episodeSeconds }),
     lines: plan.lines,
@@ -78,6 +80,8 @@ export interface TrackedRun {
   readonly numWarmSteps?: number;
   readonly recipe: string;
   readonly model: string;
+  /** Folder of the model that the run starts from. Absent: it draws its own weights. */
+  readonly modelPath?: string | null;
   /** Whether there is something for `reroll eval` to measure it on. */
   readonly isEvaluable: boolean;
   /** Whether `reroll export` can write it for other tools. */
@@ -186,14 +190,16 @@ async function openFolder(run: TrackedRun, options: RunTrainingOptions): Promise
   const sets = keptSets(options.sets ?? [], config);
   if (options.resume !== undefined) return reopenFolder(run, options.resume, options.resumeFrom, sets);
   const { name, seed, tracking } = config;
-  const plan = { name, numSteps, recipe, model, tags: tracking.tags, seed, version: options.version, sets };
+  const digest = run.modelPath ? await modelDigest(run.modelPath) : null;
+  const facts = { name, numSteps, recipe, model, modelDigest: digest };
+  const plan = { ...facts, tags: tracking.tags, seed, version: options.version, sets };
   const path = await newFolder(tracking.folder, name);
   return { folder: await RunFolder.create(path, plan, config, run.folder), startStep: 0, statements: [] };
 }
 
 /** Nothing in the folder is touched before it is ours alone and the config has been found to fit. */
 async function reopenFolder(
-  { config, numSteps, numWarmSteps = 0, folder: folderOptions }: TrackedRun,
+  { config, numSteps, numWarmSteps = 0, modelPath = null, folder: folderOptions }: TrackedRun,
   path: string,
   resumeFrom: number | undefined,
   sets: readonly string[],
@@ -202,7 +208,9 @@ async function reopenFolder(
   // Stopped in its warm start, which goes on from a state of its own, or from the beginning.
   const isWarming = numWarmSteps > 0 && resumeFrom === undefined && !hasCheckpoint(path);
   const choose = async () => {
-    const changes = compareConfigs((await readRun(path))?.config, config, path);
+    const saved = await readRun(path);
+    const changes = compareConfigs(saved?.config, config, path);
+    await expectSameModel(saved?.info.modelDigest ?? null, modelPath, path);
     if (isWarming) {
       statements = changes;
       return stepsDone(path);

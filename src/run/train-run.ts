@@ -68,7 +68,7 @@ async function train(
   for (const statement of [...engine.statements, ...statements]) tracker.note(statement);
   const episodes = parts.trainingEpisodes();
   const scheduler = buildScheduler(config, episodes, sources, clock, {
-    ...(needs.includes("greedyRewards_B") && { runGreedy: parts.episodesAt(0) }),
+    ...(needs.includes("greedyOf") && { runGreedy: parts.episodesAt(0) }),
     onEvent: (event) => tracker.sampleEvent(event),
     onDroppedPrompt: nameFirst((text) => tracker.note(text)),
   });

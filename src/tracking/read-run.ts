@@ -113,6 +113,7 @@ const infoSchema = z.object({
   numSteps: z.number(),
   recipe: z.string(),
   model: z.string(),
+  modelDigest: z.string().nullable().default(null),
   tags: z.array(z.string()),
   seed: z.number(),
   version: z.string(),

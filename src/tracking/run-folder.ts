@@ -29,7 +29,7 @@ import { type RecordedRollout, trajectoryRecords } from "./trajectory-record.ts"
 
 /** The facts about a run that its owner provides. The rest of `run.json` is filled in. */
 export type RunPlan = Pick<RunInfo, "name" | "numSteps" | "recipe" | "model" | "tags" | "seed" | "version"> &
-  Partial<Pick<RunInfo, "sets">>;
+  Partial<Pick<RunInfo, "sets" | "modelDigest">>;
 
 /** How much of the trajectories is written, and how often. */
 export interface FolderOptions {
@@ -87,7 +87,14 @@ export class RunFolder {
     }
     const subfolders = [runFiles.trajectories, runFiles.checkpoints, runFiles.tensorboard];
     await Promise.all(subfolders.map((name) => mkdir(join(path, name), { recursive: true })));
-    const info = { sets: [], ...plan, ...startOf(), id: randomUUID(), startedAt: new Date().toISOString() };
+    const info = {
+      sets: [],
+      modelDigest: null,
+      ...plan,
+      ...startOf(),
+      id: randomUUID(),
+      startedAt: new Date().toISOString(),
+    };
     const folder = new RunFolder(path, info, options, claim);
     await Promise.all([folder.setConfig(config), folder.setInfo({})]);
     return folder;

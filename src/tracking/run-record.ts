@@ -18,6 +18,8 @@ export interface RunInfo {
   readonly numSteps: number;
   readonly recipe: string;
   readonly model: string;
+  /** The digest of the model in a folder that the run started from; null where it drew its own weights. */
+  readonly modelDigest: string | null;
   readonly tags: readonly string[];
   readonly seed: number;
   /** The reroll version that wrote the run. */

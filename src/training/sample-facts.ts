@@ -26,11 +26,8 @@ export function weightsOf({ samples }: Pick<SampleBatch, "samples">, device: Dev
   return weights.every((weight) => weight === 1) ? {} : { rowWeights_B: tensor(weights, { device }) };
 }
 
-/** The reward of each row's greedy trajectory, where groups have one. */
-export function greedyOf(
-  { samples }: Pick<SampleBatch, "samples">,
-  device: Device,
-): Pick<TokenBatch, "greedyRewards_B"> {
-  const rewards = samples.flatMap(({ greedyReward }) => greedyReward ?? []);
-  return rewards.length < samples.length ? {} : { greedyRewards_B: tensor(rewards, { device }) };
+/** The greedy trajectory of each row's prompt, where groups have one. */
+export function greedyOf({ samples }: Pick<SampleBatch, "samples">): Pick<TokenBatch, "greedyOf"> {
+  const outcomes = samples.flatMap(({ greedy }) => greedy ?? []);
+  return outcomes.length < samples.length ? {} : { greedyOf: outcomes };
 }

@@ -199,7 +199,7 @@ export class TokenTrainer {
           rewards_BT,
           ...measured,
           ...weightsOf(grid, device),
-          ...greedyOf(grid, device),
+          ...greedyOf(grid),
           groupOf: grid.samples.map(({ group }) => group),
           trajectoryOf: grid.samples.map(({ trajectory }) => trajectory),
           turnOf: grid.samples.map(({ turn }) => turn),

@@ -6,9 +6,11 @@ import { RerollError } from "../errors/reroll-error.ts";
 import type { Metrics } from "../flow/metrics.ts";
 import { wholeModel } from "../run/export-model.ts";
 import { baseOfRun, type FoundModel } from "../run/find-model.ts";
+import { readsReference } from "../training/objectives/table.ts";
 import { measuredExamples } from "./measured-sets.ts";
 import type { PreparedTuning } from "./prepare-tuning.ts";
 import { openTuningTrainer, validationMetrics } from "./train-tuning.ts";
+import type { TuningConfig } from "./tuning-config.ts";
 
 /** The metrics of one validation. Where the run file names no reference, it is the model that the run started from. */
 export async function evaluateTuning(model: FoundModel, { config, data }: PreparedTuning): Promise<Metrics> {
@@ -21,8 +23,9 @@ export async function evaluateTuning(model: FoundModel, { config, data }: Prepar
   const scratch = await mkdtemp(join(tmpdir(), "reroll-merged-"));
   try {
     const folder = await wholeModel(model, scratch);
-    const base = model.runFolder === null ? config.model.path : baseOfRun(model.runFolder);
-    const evaluated = { ...config, reference: config.reference ?? base, model: { ...config.model, lora: null } };
+    const reference = config.reference ?? startOf(model, config);
+    if (reference === null && readsReference(config.objective)) throw unknownReference(model, config);
+    const evaluated = { ...config, reference, model: { ...config.model, lora: null } };
     const trainer = await openTuningTrainer(evaluated, folder, 1);
     try {
       const { examples } = data.validation;
@@ -33,4 +36,19 @@ export async function evaluateTuning(model: FoundModel, { config, data }: Prepar
   } finally {
     await rm(scratch, { recursive: true, force: true });
   }
+}
+
+/** The model that the run started from; null where nobody can tell. */
+function startOf({ runFolder }: FoundModel, { model }: TuningConfig): string | null {
+  return runFolder === null ? model.path : baseOfRun(runFolder);
+}
+
+function unknownReference({ name }: FoundModel, { objective, model }: TuningConfig): RerollError {
+  const why = model.path === null ? ", and the run file has no model.path that says which that is" : "";
+  return new RerollError(
+    "CONTRADICTORY_OPTIONS",
+    `reference is missing: objective ${objective.type} compares ${name} with the model that it was trained from${why}. ` +
+      "Give that model's folder with --set reference=FOLDER (a run that began with a preset keeps it in <run folder>/model), or evaluate the run folder.",
+    { key: "reference" },
+  );
 }

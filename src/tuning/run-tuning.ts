@@ -13,6 +13,7 @@ export function runTuning(run: PreparedTuning, options: RunTrainingOptions): Pro
     numSteps,
     recipe: config.objective.type,
     model: config.model.path ?? config.model.preset ?? "",
+    modelPath: config.model.path,
     isEvaluable: config.validation !== null,
     isExportable: true,
     lines,

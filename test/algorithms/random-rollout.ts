@@ -62,7 +62,9 @@ export function randomRollout(
       values_BT: spoil(normal(0.4)),
       bootstrapValues_B: uniform_B(),
       rewards_BT: toLastToken(successes_B, lossMask_BT).add(turnReward_BT),
-      greedyRewards_B: uniformByTrajectory_B(),
+      greedyOf: uniformByTrajectory_B()
+        .toArray()
+        .map((reward) => ({ rewards: [reward], numTokens: 3, isTruncated: reward < 0.2 })),
       rowWeights_B: uniformByTrajectory_B(),
       lossMask_BT,
       groupOf,
@@ -101,7 +103,7 @@ export function reorder({ batch, outputs }: RandomRollout, order: readonly numbe
       values_BT: pick(batch.values_BT),
       bootstrapValues_B: pick(batch.bootstrapValues_B),
       rewards_BT: pick(batch.rewards_BT),
-      greedyRewards_B: pick(batch.greedyRewards_B),
+      greedyOf: pickEach(batch.greedyOf),
       rowWeights_B: pick(batch.rowWeights_B),
       lossMask_BT: pick(batch.lossMask_BT),
       groupOf: pickEach(batch.groupOf),
@@ -158,7 +160,7 @@ export function fork(
       values_BT: move(batch.values_BT),
       bootstrapValues_B: pick(batch.bootstrapValues_B).where(isLast_B, 99),
       rewards_BT: move(batch.rewards_BT),
-      greedyRewards_B: pick(batch.greedyRewards_B),
+      greedyOf: pickEach(batch.greedyOf),
       rowWeights_B: pick(batch.rowWeights_B),
       lossMask_BT: move(batch.lossMask_BT),
       groupOf: pickEach(batch.groupOf),

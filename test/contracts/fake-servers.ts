@@ -145,6 +145,54 @@ export function startFakeLlamaCpp(engine: ScriptedEngine, hiddenIds: readonly nu
   return start({ "/props": props, "/completion": complete });
 }
 
+/** How likely a model finds the tokens of a prompt, and how the server writes a token. */
+export interface Scorer {
+  readonly score: (promptIds: Int32Array) => Promise<Float32Array>;
+  readonly textOf: (tokenId: number) => string;
+}
+
+/** vLLM asked for prompt_logprobs: per token an object by id with logprob, rank and decoded_token; null for the first. */
+export function startFakeVllmTeacher({ score, textOf }: Scorer): Promise<FakeServer> {
+  const complete: Handler = async (body, response) => {
+    const promptIds = body.prompt as number[];
+    if (body.prompt_logprobs !== 0 || body.stream === true) return sendError(response, 400, "not asked as a teacher");
+    const logprobs = await score(Int32Array.from(promptIds));
+    const listed = promptIds.map((id, i) =>
+      i === 0 ? null : { [id]: { logprob: logprobs[i], rank: 1 + (id % 7), decoded_token: textOf(id) } },
+    );
+    const choice = { index: 0, text: "", logprobs: null, finish_reason: "length", stop_reason: null };
+    response.end(
+      JSON.stringify({
+        ...{ id: "cmpl-1", object: "text_completion", created: 1, model: "tiny" },
+        choices: [{ ...choice, prompt_logprobs: listed }],
+        usage: { prompt_tokens: promptIds.length, completion_tokens: 1, total_tokens: promptIds.length + 1 },
+      }),
+    );
+  };
+  return start({ "/v1/models": modelsHandler(4096), "/v1/completions": complete });
+}
+
+/** SGLang asked for input log-probs: [log-prob, id, text] per token, the first one without a log-prob. */
+export function startFakeSglangTeacher({ score, textOf }: Scorer): Promise<FakeServer> {
+  const generate: Handler = async (body, response) => {
+    const promptIds = body.input_ids as number[];
+    if (body.return_logprob !== true || body.logprob_start_len !== 0)
+      return sendError(response, 400, "not asked as a teacher");
+    const logprobs = await score(Int32Array.from(promptIds));
+    const hasText = body.return_text_in_logprobs === true;
+    const listed = promptIds.map((id, i) => [i === 0 ? null : logprobs[i], id, hasText ? textOf(id) : null]);
+    const info = { id: "1", finish_reason: { type: "length", length: 0 }, prompt_tokens: promptIds.length };
+    const counts = { completion_tokens: 0, cached_tokens: 0 };
+    response.end(
+      JSON.stringify({
+        text: "",
+        meta_info: { ...info, ...counts, input_token_logprobs: listed, output_token_logprobs: [] },
+      }),
+    );
+  };
+  return start({ "/v1/models": modelsHandler(4096), "/generate": generate });
+}
+
 async function start(handlers: Readonly<Record<string, Handler>>): Promise<FakeServer> {
   const bodies: Body[] = [];
   const server = createServer(async (request, response) => {

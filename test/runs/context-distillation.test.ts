@@ -96,7 +96,6 @@ describe("second tries of several turns", () => {
     envs: { lake },
     rollout: { groupsPerStep: 4, groupSize: 4 },
     training: { optimizer: { lr: 1e-3, eps: 1e-3 }, minibatch: 8 },
-    checkpoint: { every: 1 },
   } as const;
   const steps = (count: number) => ({ ...changes, model, loop: { type: "sync", steps: count } as const });
   let model: { path: string };
@@ -107,18 +106,12 @@ describe("second tries of several turns", () => {
     const warmStart = { type: "play", steps: 4, turnsPerStep: 64 } as const;
     const warm = await trainLake(root, { envs: { lake }, warmStart, loop: { type: "sync", steps: 0 } });
     model = { path: join(warm.folder, "warm-start/model") };
-    whole = await trainLake(root, steps(2));
+    whole = await trainLake(root, steps(1));
   }, 180_000);
   afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-  test("a run that is resumed ends with the weights of one that is not", async () => {
-    expect(whole.train.get(1)!["reflection/lessons"]).toBeGreaterThan(0);
-    const first = await trainLake(root, steps(1));
-    const resumed = await trainLake(root, steps(2), first.folder);
-    expect(resumed.weights(2)).toBe(whole.weights(2));
-  });
-
   test("two ranks learn from them what one does", async () => {
+    expect(whole.train.get(1)!["reflection/lessons"]).toBeGreaterThan(0);
     const ranked = await trainLake(root, { ...steps(1), training: { ...changes.training, ranks: 2 } });
     for (const name of ["train/loss_reflection", "train/grad_norm", "reflection/divergence"])
       expect(ranked.train.get(1)![name]).toBeCloseTo(whole.train.get(1)![name]!, 5);

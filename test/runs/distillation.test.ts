@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { loadTokenizer } from "../../src/chat/tokenizer/load-tokenizer.ts";
 import { serve } from "../../src/cli/serve.ts";
 import { startThreadedEngine } from "../../src/generation/local/threaded-engine.ts";
+import { startFakeSglangTeacher, startFakeVllmTeacher } from "../contracts/fake-servers.ts";
 import { editWeights } from "./edit-weights.ts";
 import { inFolder, type LakeChanges, trainLake } from "./lake-run.ts";
 
@@ -69,19 +70,6 @@ describe.each(["advantage", "full"] as const)("form %s", (form) => {
       expect(gap(6)).toBeLessThan(0.6 * gap(1));
     }));
 
-  test("a run that is resumed ends with the weights of one that was not", () =>
-    inFolder(async (folder) => {
-      const options = { ...from(teacher), form } as const;
-      // Replays bring their teachers along, through the checkpoint too.
-      const algorithm = { type: "grpo", correction: { importance: { level: "token", threshold: 2 } } } as const;
-      const changes = form === "full" ? {} : { replay: { ratio: 0.25 }, algorithm };
-      const whole = await taught(folder, options, { ...changes, loop: { type: "sync", steps: 3 } });
-      const first = await taught(folder, options, changes);
-      const again = { model: { path: student }, distillation: options, checkpoint: { every: 1 }, ...changes };
-      const resumed = await trainLake(folder, { ...again, loop: { type: "sync", steps: 3 } }, first.folder);
-      expect(resumed.weights(3)).toBe(whole.weights(3));
-    }));
-
   test("two ranks learn what one does", () =>
     inFolder(async (folder) => {
       // An epsilon above the rounding of gradients: AdamW divides by their size.
@@ -129,20 +117,42 @@ test("each domain has its own teacher, and one without any learns from rewards a
     expect(both.train.get(1)!["score/advantage_std"]).toBeCloseTo(run.train.get(1)!["score/advantage_std"]!, 5);
   }));
 
-test("a teacher behind a server teaches what the same teacher in a folder does", () =>
+test("a teacher behind a server teaches what the same teacher in a folder does, in the words of reroll, vLLM and SGLang", () =>
   inFolder(async (folder) => {
     const engine = await startThreadedEngine({ folder: teacher, tokenizerFolder: teacher, numThreads: 1 });
     const tokenizer = await loadTokenizer(teacher);
-    const server = await serve({ engine, tokenizer, modelName: "teacher", port: 0, print: () => {} });
+    const scorer = { score: engine.scorePrompt, textOf: (id: number) => tokenizer.decode([id]) };
+    // The engine is closed with our own server, which therefore comes last.
+    const servers = {
+      vllm: await startFakeVllmTeacher(scorer),
+      sglang: await startFakeSglangTeacher(scorer),
+      reroll: await serve({ engine, tokenizer, modelName: "teacher", port: 0, print: () => {} }),
+    } as const;
     try {
-      const near = await taught(folder, from(teacher), { checkpoint: { every: 0 } });
-      const far = await taught(
-        folder,
-        { teachers: { default: { type: "server", kind: "reroll", url: server.url } } },
-        { checkpoint: { every: 0 } },
+      const once = { checkpoint: { every: 0 }, loop: { type: "sync", steps: 1 } } as const;
+      const near = await taught(folder, from(teacher), once);
+      for (const kind of ["vllm", "sglang", "reroll"] as const) {
+        const { url } = servers[kind];
+        const far = await taught(folder, { teachers: { default: { type: "server", kind, url } } }, once);
+        for (const name of ["distillation/reverse_kl", "train/loss", "score/advantage_std"])
+          expect(far.train.get(1)![name], kind).toBeCloseTo(near.train.get(1)![name]!, 5);
+      }
+    } finally {
+      for (const server of Object.values(servers)) await server.close();
+    }
+  }));
+
+test("a server whose tokens are spelled otherwise is refused before anything starts", () =>
+  inFolder(async (folder) => {
+    const server = await startFakeVllmTeacher({
+      score: async (promptIds) => new Float32Array(promptIds.length).fill(-1),
+      textOf: (id) => `other${id}`,
+    });
+    try {
+      const run = taught(folder, { teachers: { default: { type: "server", kind: "vllm", url: server.url } } });
+      await expect(run).rejects.toThrow(
+        /^distillation\.teachers\.default has another vocabulary than the model: at http.* token \d+ is "other\d+"/,
       );
-      for (const name of ["distillation/reverse_kl", "train/loss", "score/advantage_std"])
-        expect(far.train.get(1)![name]).toBeCloseTo(near.train.get(1)![name]!, 5);
     } finally {
       await server.close();
     }

@@ -92,11 +92,12 @@ function happened(folder: string, after: Kill["after"]): string[] {
 /** What a run has left in its folder. */
 export function readRemains(folder: string): Omit<Remains, "numKilled"> {
   const last = join(folder, "checkpoints", readdirSync(join(folder, "checkpoints")).sort().at(-1)!);
+  const weights = readdirSync(join(last, "model")).find((name) => name.endsWith(".safetensors"))!;
   const lines = readFileSync(join(folder, "metrics.jsonl"), "utf8").trim().split("\n");
   const records = lines.map((line) => JSON.parse(line) as { step: number; kind: string; metrics: object });
   const isTime = (name: string) => /(^|\/)(time|throughput|idle)\/|^sync\/ms$/.test(name);
   return {
-    weights: readFileSync(join(last, "model", "model.safetensors")).toString("hex"),
+    weights: readFileSync(join(last, "model", weights)).toString("hex"),
     metrics: Object.fromEntries(
       records.map(({ kind, step, metrics }) => [
         `${kind} ${step}`,

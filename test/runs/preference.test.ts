@@ -64,6 +64,14 @@ test("dpo raises the margin of held-out pairs and keeps the best, and goes on to
     const prepared = await prepareTuning(tuningFile(dpo), [], {});
     const metrics = await evaluateTuning(findModel(whole.folder, 4), prepared);
     expect(metrics["validation/preference/margin"]).toBeCloseTo(margins.at(-1)!, 4);
+
+    // A model that has left its run folder does not say what it was trained from, and is not taken for its own reference.
+    const start = join(whole.folder, "model");
+    await expect(evaluateTuning(findModel(start), prepared)).rejects.toThrow(
+      /^reference is missing: objective dpo compares .* with the model that it was trained from, and the run file has no model\.path/,
+    );
+    const named = await prepareTuning(tuningFile({ ...dpo, reference: start }), [], {});
+    expect((await evaluateTuning(findModel(start), named))["validation/preference/margin"]).toBeCloseTo(0, 5);
   }));
 
 test("the weights are the same over however many ranks pairs, labels and heads are spread", () =>

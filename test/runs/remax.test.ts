@@ -42,6 +42,40 @@ test("a sample is worth what it earned beyond the greedy trajectory of its promp
   expect(run.trajectories.filter(isTrained).every(({ advantage }) => advantage !== 0)).toBe(true);
 });
 
+test("penalties and the clip hold for the greedy trajectory as for the samples that are compared with it", async () => {
+  const cutGame = {
+    ...wordGame,
+    words: { words: ["yes", "no", "so", "?"], endWords: ["?"] },
+    makeEnv: () => ({
+      start: () => ({ instructions: [], observation: { messages: [{ role: "user", content: "so ?" }] } }),
+      step: ({ text }: { readonly text: string }) => ({
+        ...{ kind: text.endsWith("?") ? "terminated" : "truncated", reward: text.length, metrics: {} },
+        observation: { messages: [] },
+      }),
+    }),
+  };
+  const { trajectories } = await trainSmall({
+    envs: { game: cutGame },
+    rollout: { ...wordRollout, groupsPerStep: 8, sampling: { maxTokens: 3 } },
+    algorithm: {
+      ...{ type: "remax", truncatedPenalty: 2, rewardClip: 4 },
+      overlong: { maxTokens: 3, bufferTokens: 3, penalty: 3 },
+    },
+    training: { optimizer: { lr: 1e-2 } },
+    loop: { type: "sync", steps: 1 },
+  });
+  const worth = ({ reward, turns, end }: TrajectoryRecord): number => {
+    const numTokens = turns.reduce((sum, { samplerLogprobs }) => sum + samplerLogprobs.length, 0);
+    return Math.max(reward.total - numTokens - (end.kind === "truncated" ? 2 : 0), -4);
+  };
+  const greedy = new Map(trajectories.filter(({ fate }) => fate === "baseline").map((one) => [one.groupId, one]));
+  const pairs = trajectories.filter(isTrained).map((sample) => ({ sample, baseline: greedy.get(sample.groupId)! }));
+  // All greedy trajectories are alike, and what penalties and clip take from them is not what they take from every sample.
+  expect(worth(pairs[0]!.baseline)).toBeLessThan(pairs[0]!.baseline.reward.total);
+  expect(new Set(trajectories.map(({ end }) => end.kind))).toEqual(new Set(["completed", "truncated"]));
+  for (const { sample, baseline } of pairs) expect(sample.advantage).toBeCloseTo(worth(sample) - worth(baseline), 4);
+});
+
 test("an agent plays its greedy trajectory at temperature 0, whatever it asks for", async () => {
   const agent = async (_: unknown, { baseURL }: AgentCall): Promise<number> => {
     const response = await fetch(`${baseURL}/chat/completions`, {

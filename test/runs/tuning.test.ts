@@ -1,5 +1,5 @@
 /** Supervised runs, from their run file to their weights. */
-import { existsSync, readFileSync } from "node:fs";
+import { cpSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { explainRun } from "../../src/run/explain-run.ts";
@@ -84,6 +84,25 @@ test("updates that are not finite are skipped, and ten in a row end the run with
       .split("\n");
     expect(JSON.parse(lines[0]!).sequences[0].tokenIds.length).toBeGreaterThan(4);
     expect(JSON.parse(readFileSync(join(root, "tuned", "run.json"), "utf8")).status).toBe("failed");
+  }));
+
+test("a run with adapters is resumed on its own base only, wherever that has been moved to", () =>
+  inFolder(async (root) => {
+    const once = { loop: { steps: 1, rowsPerStep: 4 } };
+    const [base, other] = [
+      join((await tune(root, once)).folder, "model"),
+      join((await tune(root, { ...once, seed: 5 })).folder, "model"),
+    ];
+    const on = (path: string, steps: number) => ({
+      model: { path, lora: { rank: 2, alpha: 4 } },
+      loop: { steps, rowsPerStep: 4 },
+    });
+    const { folder } = await tune(root, on(base, 1));
+    await expect(tune(root, on(other, 2), folder)).rejects.toThrow(
+      `model.path is ${JSON.stringify(other)}, whose weights are not those that the run in ${folder} started from.`,
+    );
+    cpSync(base, join(root, "moved"), { recursive: true });
+    expect((await tune(root, on(join(root, "moved"), 2), folder)).result.position.step).toBe(2);
   }));
 
 test("a run is resumed with its own data only", () =>

@@ -24,6 +24,7 @@ const info: RunInfo = {
   seed: 7,
   version: "0.1.0",
   sets: [],
+  modelDigest: null,
 };
 const startedMs = Date.parse(info.startedAt);
 const record = (step: number, metrics: Record<string, number>): MetricRecord => ({

@@ -64,7 +64,7 @@ export type BatchInput =
   | "referenceLogprobs_BT"
   | "values_BT"
   | "bootstrapValues_B"
-  | "greedyRewards_B"
+  | "greedyOf"
   | "domainOf"
   | "versions"
   | "stateOf";
@@ -108,13 +108,15 @@ export type Estimator = (inputs: EstimateInputs) => Estimate;
 
 /** What estimators read. B counts trajectories, or steps: see `RecipePieces.estimatesOver`. */
 export interface EstimateInputs
-  extends Pick<TokenBatch, "groupOf" | "isTruncated" | "values_BT" | "bootstrapValues_B" | "greedyRewards_B"> {
+  extends Pick<TokenBatch, "groupOf" | "isTruncated" | "values_BT" | "bootstrapValues_B"> {
   /** Rewards after shaping and, if there is one, the KL penalty. */
   readonly rewards_BT: Tensor;
   /** Sum of the rewards of a trajectory or step. */
   readonly rewards_B: Tensor;
   /** The loss mask without masked and rejected tokens. */
   readonly lossMask_BT: Tensor;
+  /** What the greedy trajectory of the prompt earned, shaped as `rewards_BT`; KL is not part of it. */
+  readonly greedyRewards_B?: Tensor;
   /** For estimators over steps. */
   readonly steps?: Required<Pick<TokenBatch, "trajectoryOf" | "turnOf" | "stateOf">>;
 }

@@ -29,6 +29,7 @@ import { liveTokens } from "../losses/live-tokens.ts";
 import { runsOf } from "../losses/policy/segment-clip.ts";
 import { maskedMean, maskedVariance } from "../masked.ts";
 import { globalDenominators } from "../reduce.ts";
+import { greedyReward } from "../shaping/greedy-reward.ts";
 import { softOverlongPenalty } from "../shaping/overlong.ts";
 import { rewardScale } from "../shaping/reward-moments.ts";
 import { keepRows } from "../shaping/row-filter.ts";
@@ -50,11 +51,11 @@ function score(plan: RecipePlan, batch: TokenBatch, state: RecipeState): ScoredB
   const joined = joinRows(batch);
   const rawRewards_M = sumRewards(joined.join(batch.rewards_BT));
   const masked_BT = maskRows(plan, batch, joined, rawRewards_M);
-  const paid = normalizeRewards(plan, { batch, joined }, state);
-  const shaped_BT = shapeRewards(plan, paid, joined);
+  const shaped_BT = shapeRewards(plan, { batch, joined }, normalizeRewards(plan, { batch, joined }, state));
   const { rewards_BT, metrics: klMetrics } = penalize(plan, { batch, joined }, shaped_BT, masked_BT, state);
   const { weights_BT, lossMask_BT, meanWeight, metrics: correctionMetrics } = correct(plan, batch, masked_BT);
-  const estimate = estimateAdvantages(plan, { batch: paid, joined }, rewards_BT, lossMask_BT);
+  const greedyRewards_B = shapeGreedy(plan, batch, state);
+  const estimate = estimateAdvantages(plan, { batch, joined }, { rewards_BT, lossMask_BT, greedyRewards_B });
   const anchorLogprobs_BT = anchorOf(plan, batch);
   const taught = teach(batch.teaching, { anchorLogprobs_BT, lossMask_BT });
   const advantages_BT = finishAdvantages(plan, estimate.advantages_BT, lossMask_BT, taught);
@@ -103,10 +104,16 @@ interface Rows {
   readonly joined: JoinedRows;
 }
 
+interface ShapedRewards {
+  readonly rewards_BT: Tensor;
+  readonly lossMask_BT: Tensor;
+  readonly greedyRewards_B: Tensor | null;
+}
+
 /** Advantages and returns of all rows, estimated over trajectories or over steps, as the recipe asks. */
-function estimateAdvantages({ pieces }: RecipePlan, rows: Rows, rewards_BT: Tensor, lossMask_BT: Tensor): Estimate {
-  const { groupOf, isTruncated, trajectoryOf, turnOf, stateOf } = rows.batch;
-  const { values_BT, bootstrapValues_B, greedyRewards_B } = rows.batch;
+function estimateAdvantages({ pieces }: RecipePlan, rows: Rows, shaped: ShapedRewards): Estimate {
+  const { groupOf, isTruncated, trajectoryOf, turnOf, stateOf, values_BT, bootstrapValues_B } = rows.batch;
+  const { rewards_BT, lossMask_BT, greedyRewards_B } = shaped;
   if (pieces.estimatesOver === "steps") {
     return pieces.estimate({
       ...{ groupOf, isTruncated, rewards_BT, rewards_B: sumRewards(rewards_BT), lossMask_BT },
@@ -149,13 +156,13 @@ function maskRows({ options }: RecipePlan, batch: TokenBatch, joined: JoinedRows
 
 /**
  * The rewards of each trajectory on the scale of its domain: what its turns earned divided by the deviation, and the mean taken off
- * where its outcome is paid. A greedy baseline is brought to the same scale.
+ * where its outcome is paid.
  */
-function normalizeRewards({ options }: RecipePlan, { batch, joined }: Rows, state: RecipeState): TokenBatch {
+function normalizeRewards({ options }: RecipePlan, { batch, joined }: Rows, state: RecipeState): Tensor {
   const { rewardNormalization } = options;
-  const { rewards_BT, greedyRewards_B, domainOf, lossMask_BT } = batch;
+  const { rewards_BT, domainOf, lossMask_BT } = batch;
   const moments = state.rewards;
-  if (rewardNormalization === null || moments === null || domainOf === undefined) return batch;
+  if (rewardNormalization === null || moments === null || domainOf === undefined) return rewards_BT;
   const { dtype, device } = rewards_BT;
   const scales = joined.lastOf(domainOf).map((domain) => rewardScale(moments, domain));
   const numbers = (values: number[]) => tensor(values, { dtype, device });
@@ -164,17 +171,12 @@ function normalizeRewards({ options }: RecipePlan, { batch, joined }: Rows, stat
     scales.map(({ mean, deviation }) => (rewardNormalization.isCentered ? -mean / deviation : 0)),
   );
   const shift_BT = joined.split(toLastToken(shift_M, joined.join(lossMask_BT)));
-  const deviation_B = joined.spread(deviation_M);
-  return {
-    ...batch,
-    rewards_BT: rewards_BT.div(deviation_B.unsqueeze(1)).add(shift_BT),
-    ...(greedyRewards_B && { greedyRewards_B: greedyRewards_B.div(deviation_B).add(joined.spread(shift_M)) }),
-  };
+  return rewards_BT.div(joined.spread(deviation_M).unsqueeze(1)).add(shift_BT);
 }
 
-function shapeRewards({ options }: RecipePlan, batch: TokenBatch, joined: JoinedRows): Tensor {
+function shapeRewards({ options }: RecipePlan, { batch, joined }: Rows, rewards_BT: Tensor): Tensor {
   const { overlong, truncatedPenalty, rewardClip } = options;
-  const { rewards_BT, lossMask_BT } = batch;
+  const { lossMask_BT } = batch;
   const { dtype, device } = rewards_BT;
   let shaped_BT = rewards_BT;
   const addToLast = (values: number[], lossMask_MT: Tensor) => {
@@ -196,6 +198,18 @@ function shapeRewards({ options }: RecipePlan, batch: TokenBatch, joined: Joined
     );
   }
   return rewardClip === null ? shaped_BT : clip(shaped_BT, rewardClip);
+}
+
+/** What the greedy trajectories earned, after all that happens to the rewards of samples but KL; null for recipes without them. */
+function shapeGreedy({ options }: RecipePlan, batch: TokenBatch, state: RecipeState): Tensor | null {
+  const { greedyOf, domainOf, rewards_BT } = batch;
+  if (greedyOf === undefined) return null;
+  const { dtype, device } = rewards_BT;
+  const moments = options.rewardNormalization === null ? null : state.rewards;
+  const scaleOf = (row: number) =>
+    moments === null || domainOf === undefined ? { mean: 0, deviation: 1 } : rewardScale(moments, domainOf[row]!);
+  const rewards = greedyOf.map((outcome, row) => greedyReward(outcome, scaleOf(row), options));
+  return tensor(rewards, { dtype, device });
 }
 
 function penalize(
@@ -282,7 +296,7 @@ const MEANING: Readonly<Record<BatchInput, string>> = {
   referenceLogprobs_BT: "the log-probs of the frozen reference policy",
   values_BT: "the critic's value before each token",
   bootstrapValues_B: "the critic's value after the last token of truncated rows",
-  greedyRewards_B: "the reward of the greedy reply to the prompt of each row",
+  greedyOf: "the reward, the length and the end of the greedy reply to the prompt of each row",
   domainOf: "the domain of each row's prompt",
   versions: "the version that sampled each token",
   stateOf: "the state that each row started from",

@@ -276,7 +276,7 @@ describe("rewards", () => {
     const state = recipe.observe(recipe.initialState, earned);
     const batch = exampleBatch([4, 1, 2, 1], {
       domainOf: ["math", "math", "math", "code"],
-      greedyRewards_B: tensor([0, 0, 2, 0], float64),
+      greedyOf: [0, 0, 2, 0].map((reward) => ({ rewards: [reward], numTokens: 3, isTruncated: false })),
     });
     const { advantages_BT } = recipe.score(batch, state);
     // (4 - 2) / 2 + 1, (1 - 2) / 2 + 1, 0 - 0, and 1 - 0.
@@ -355,7 +355,7 @@ describe("every recipe", () => {
       const batch = exampleBatch([1, 0, 1, 0], {
         anchorLogprobs_BT: full([4, 3], -2, float64),
         values_BT: full([4, 3], 0, float64),
-        greedyRewards_B: full([4], 0.5, float64),
+        greedyOf: Array.from({ length: 4 }, () => ({ rewards: [0.5], numTokens: 3, isTruncated: false })),
         stateOf: ["a", "a", "a", "b"],
       });
       const recipe = recipes[name].build(choice);
@@ -426,7 +426,7 @@ describe("errors", () => {
   test("a missing input is named with its meaning", () => {
     const { anchorLogprobs_BT: _, ...batch } = exampleBatch([1, 0, 1, 0]);
     expect(() => buildRecipe({ type: "remax" }).score(exampleBatch([1, 0, 1, 0]))).toThrow(
-      /^greedyRewards_B is missing from the batch: remax with these options needs the reward of the greedy reply/,
+      /^greedyOf is missing from the batch: remax with these options needs the reward, the length and the end of the greedy reply/,
     );
     expect(() => buildRecipe({ type: "grpo" }).score(batch)).toThrow(/^anchorLogprobs_BT is missing/);
     expect(buildRecipe({ type: "grpo", bypass: {} }).score(batch).anchorLogprobs_BT.toArray()[0]).toBe(-1);
