@@ -3,7 +3,8 @@
  *
  * The conversation is rendered twice: with every recorded reply as the model wrote it, and with a mark in its place. The
  * marks show where replies stand; the first rendering shows whether the template left them as they are. A reply that
- * the template changes (it strips thinking, or trims) is rendered as the client sent it, and counted.
+ * the template changes (it strips thinking, or trims) is rendered as the client sent it, and counted. The token that ended
+ * a reply takes the place of the one that the template writes there: of several end tokens, the one that was sampled stays.
  */
 import { invariant, RerollError } from "../errors/reroll-error.ts";
 import type { ChatMessage } from "../flow/chat-message.ts";
@@ -43,7 +44,7 @@ export async function buildChatPrompt(
 ): Promise<ChatPrompt> {
   const known = knownReplies(parts.replies, messages, sessionId);
   const { pieces, kept } = renderAroundReplies(parts, messages, options, known);
-  const promptIds = await joinTokens(parts.encoder, pieces, kept, maxTokens);
+  const promptIds = await joinTokens(parts, pieces, kept, maxTokens);
   return { promptIds, numSpliced: kept.length, numChanged: known.length - kept.length };
 }
 
@@ -52,7 +53,6 @@ interface KnownReply {
   readonly messageIndex: number;
   readonly candidates: readonly RecordedReply[];
   readonly text: string;
-  readonly endText: string;
 }
 
 function knownReplies(
@@ -64,9 +64,8 @@ function knownReplies(
     const found = message.role === "assistant" ? replies.find(sessionId, message) : [];
     const [first] = found;
     if (first === undefined) return [];
-    const { text, endText } = first;
-    const candidates = found.filter((reply) => reply.text === text && reply.endText === endText);
-    return [{ messageIndex, candidates, text, endText }];
+    const { text } = first;
+    return [{ messageIndex, candidates: found.filter((reply) => reply.text === text), text }];
   });
 }
 
@@ -135,7 +134,7 @@ function findUnchanged(
     if (at === -1) break;
     const after = pieces[index + 1] ?? "";
     const isThere = text.startsWith(reply.text, at) && text.startsWith(after, at + reply.text.length);
-    if (isThere && after.startsWith(reply.endText)) unchanged.add(reply);
+    if (isThere) unchanged.add(reply);
     const start = isThere ? at + reply.text.length : text.indexOf(after, at);
     at = start === -1 ? -1 : start + after.length;
   }
@@ -143,26 +142,34 @@ function findUnchanged(
 }
 
 async function joinTokens(
-  encoder: PromptEncoder,
+  { tokenizer, encoder }: ChatPromptParts,
   pieces: readonly string[],
   replies: readonly KnownReply[],
   maxTokens: number,
 ): Promise<Int32Array> {
+  const ends = tokenizer.stopIds.map((id) => tokenizer.tokenOf(id) ?? "");
   const parts: Int32Array[] = [];
   const hash = new PromptHash();
   const add = (ids: Int32Array) => {
     parts.push(ids);
     hash.add(ids);
   };
+  let before: RecordedReply | undefined;
   for (const [index, piece] of pieces.entries()) {
-    // The end token is part of the reply, and the template has written it too.
-    const written = replies[index - 1]?.endText.length ?? 0;
-    add(await encoder.encode(piece.slice(written), maxTokens - hash.key.length));
+    const rest = piece.slice(before === undefined ? 0 : writtenEnd(piece, before, ends).length);
+    add(await encoder.encode(rest, maxTokens - hash.key.length));
     if (hash.key.length > maxTokens) break;
     const reply = replies[index];
-    if (reply !== undefined) add(choose(reply, hash).tokenIds);
+    before = reply && choose(reply, hash);
+    if (before !== undefined) add(before.tokenIds);
   }
   return joinIds(parts);
+}
+
+/** What the template has written for the end of a reply that brings an end of its own. */
+function writtenEnd(piece: string, { endText }: RecordedReply, ends: readonly string[]): string {
+  if (endText === "") return "";
+  return [endText, ...ends].find((end) => end !== "" && piece.startsWith(end)) ?? "";
 }
 
 /** Picks, among replies with the same text, the one that answered exactly these tokens. */
