@@ -70,7 +70,7 @@ function pieceSection(sources: AlgorithmSources, title: string, kind: PieceKind)
       const doc = splitDoc(sources.docOf(file, name));
       const options = sources.optionsOf(file, name).map((option) => `\`${option}\``);
       return [
-        `[\`${name}\`](../../src/algorithms/${file})`,
+        `\`${name}\`, in ${file}`,
         doc.formula,
         options.join(", "),
         source ?? doc.source,
