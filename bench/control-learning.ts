@@ -4,7 +4,7 @@
  * node --import tsx bench/control-learning.ts [--seeds 1,2,3] [--jobs 1] [--out folder] [recipe ...]
  * node --import tsx bench/control-learning.ts --merge folder
  * `--jobs` runs go at the same time, one core each. `--out` keeps the file of each run; on a machine with more cores, packed
- * with scripts/pack.mjs, that folder is what to bring home, and `--merge` sums it up there.
+ * with scripts/bundle.mjs, that folder is what to bring home, and `--merge` sums it up there.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";

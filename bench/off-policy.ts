@@ -5,7 +5,7 @@
  * node --import tsx bench/off-policy.ts --merge folder
  * The same small task with every arm, every run a process with one thread: tokens are sampled one publication of four steps
  * ahead, and the engine's weights differ from the trainer's by noise, as those of a quantized engine do. `--jobs` runs go at
- * the same time. `--out` keeps the file of each run; on a machine with more cores, packed with scripts/pack.mjs, that folder is
+ * the same time. `--out` keeps the file of each run; on a machine with more cores, packed with scripts/bundle.mjs, that folder is
  * what to bring home, and `--merge` makes the table, bench/results/off-policy.json and docs/images/off-policy.svg of it.
  */
 import { spawn } from "node:child_process";

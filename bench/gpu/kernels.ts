@@ -1,7 +1,7 @@
 /**
  * Our CUDA kernels against their composed forms, on random values: the largest difference, and the time of each.
  *
- * Usage: npm run pack -- bench/gpu/kernels.ts, then sh run.sh kernels on the GPU machine.
+ * Usage: npm run bundle -- bench/gpu/kernels.ts, then sh run.sh kernels on the GPU machine.
  */
 import { randint, randn } from "../../src/torch/create.ts";
 import { CudaEvent, cudaProperties, cudaSynchronize } from "../../src/torch/cuda.ts";

@@ -111,6 +111,16 @@ struct JavaScriptBackward : torch::autograd::Node {
   bool isReleased = false;
 };
 
+/** Nodes count their owners themselves in newer versions of libtorch, and are held by shared pointers in older ones. */
+template <typename Node, typename... Inputs>
+auto makeNode(Inputs&&... inputs) {
+  if constexpr (std::is_base_of_v<c10::intrusive_ptr_target, Node>) {
+    return c10::make_intrusive<Node>(std::forward<Inputs>(inputs)...);
+  } else {
+    return std::shared_ptr<Node>(new Node(std::forward<Inputs>(inputs)...), [](Node* node) { deleteNode(node); });
+  }
+}
+
 napi_value customFunction(Arguments& args) {
   const std::vector<at::Tensor> inputs = args.tensors(0, "inputs");
   std::vector<at::Tensor> outputs = args.tensors(1, "outputs");
@@ -121,8 +131,7 @@ napi_value customFunction(Arguments& args) {
   if (!c10::GradMode::is_enabled() || !torch::autograd::any_variable_requires_grad(inputs)) {
     return toJs(args.state, outputs);
   }
-  std::shared_ptr<JavaScriptBackward> node(new JavaScriptBackward(args.state, args.value(3)),
-                                           torch::autograd::deleteNode);
+  const auto node = makeNode<JavaScriptBackward>(args.state, args.value(3));
   node->set_next_edges(torch::autograd::collect_next_edges(inputs));
   for (const at::Tensor& tensor : saved) node->saved.emplace_back(tensor, false);
   for (at::Tensor& output : outputs) {

@@ -69,13 +69,7 @@ function pieceSection(sources: AlgorithmSources, title: string, kind: PieceKind)
     .map(({ file, name, peers, source }) => {
       const doc = splitDoc(sources.docOf(file, name));
       const options = sources.optionsOf(file, name).map((option) => `\`${option}\``);
-      return [
-        `[\`${name}\`](../../src/algorithms/${file})`,
-        doc.formula,
-        options.join(", "),
-        source ?? doc.source,
-        peers.join(", "),
-      ];
+      return [`\`${name}\`, in ${file}`, doc.formula, options.join(", "), source ?? doc.source, peers.join(", ")];
     });
   return [`## ${title}`, table(["piece", "formula", "options", "source", "peers"], rows)];
 }

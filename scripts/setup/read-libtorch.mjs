@@ -36,9 +36,15 @@ export function readLibtorch(root) {
       cuda: existsSync(join(libDir, `libtorch_cuda${LIBRARY_SUFFIX}`)),
       cudaVersion: readFirst([`${root}/version.py`])?.match(/^cuda\b.*= *'([\d.]+)'/m)?.[1] ?? null,
       cxx11Abi: readCxx11Abi({ config, libDir, version }),
-      cxxStandard: Math.max(17, Number(config?.match(/\bCXX_STANDARD (\d+)/)?.[1] ?? 17)),
+      cxxStandard: readCxxStandard(config, include),
     },
   };
+}
+
+/** The cmake files of most versions name the C++ standard, and the headers that refuse an older one say it in every version. */
+function readCxxStandard(config, include) {
+  const refusal = readFirst([join(include, "ATen/ATen.h")])?.match(/#error C\+\+(\d+) or later/);
+  return Math.max(17, ...[config?.match(/\bCXX_STANDARD (\d+)/), refusal].map((found) => Number(found?.[1] ?? 17)));
 }
 
 /** Compares the leading numbers of two versions: isOlder("1.8.1", "1.13") is true. */

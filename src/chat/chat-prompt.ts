@@ -1,9 +1,10 @@
 /**
  * From a conversation to prompt tokens, in which earlier replies keep their own tokens.
  *
- * The conversation is rendered twice: with every recorded reply as the model wrote it, and with a mark in its place. The
- * marks show where replies stand; the first rendering shows whether the template left them as they are. A reply that
- * the template changes (it strips thinking, or trims) is rendered as the client sent it, and counted.
+ * The conversation is rendered twice: with a mark in place of every recorded reply, and with each as the model wrote it. The
+ * marks show where replies stand; the second rendering shows whether the template left them as they are. A reply that
+ * the template changes (it strips thinking, or trims) is rendered as the client sent it, and counted. The token that ended
+ * a reply takes the place of the one that the template writes there: of several end tokens, the one that was sampled stays.
  */
 import { invariant, RerollError } from "../errors/reroll-error.ts";
 import type { ChatMessage } from "../flow/chat-message.ts";
@@ -41,18 +42,40 @@ export async function buildChatPrompt(
   options: ChatOptions,
   { sessionId, maxTokens }: { sessionId: string | undefined; maxTokens: number },
 ): Promise<ChatPrompt> {
+  const { tokenizer, encoder, mark } = parts;
   const known = knownReplies(parts.replies, messages, sessionId);
-  const { pieces, kept } = renderAroundReplies(parts, messages, options, known);
-  const promptIds = await joinTokens(parts.encoder, pieces, kept, maxTokens);
-  return { promptIds, numSpliced: kept.length, numChanged: known.length - kept.length };
+  let kept = known;
+  // Every round drops at least one reply, so this ends; two rounds are the rule where a template changes any.
+  while (kept.length > 0) {
+    const marked = withContents(
+      messages,
+      kept.map(({ messageIndex }) => ({ messageIndex, text: mark })),
+    );
+    const pieces = renderIfTaken(tokenizer, marked, options)?.split(mark);
+    if (pieces?.length !== kept.length + 1) break;
+    const { promptIds, chosen } = await joinTokens(parts, pieces, kept, maxTokens);
+    const numChanged = known.length - kept.length;
+    if (chosen.length < kept.length) return { promptIds, numSpliced: chosen.length, numChanged };
+    const text = renderIfTaken(tokenizer, withContents(messages, chosen), options);
+    if (text === undefined) break;
+    const isUnchanged = findUnchanged(text, pieces, chosen);
+    const unchanged = kept.filter((_, index) => isUnchanged[index]);
+    if (unchanged.length === kept.length) return { promptIds, numSpliced: kept.length, numChanged };
+    kept = unchanged;
+  }
+  const promptIds = await encoder.encode(renderChat(tokenizer, messages, options), maxTokens);
+  return { promptIds, numSpliced: 0, numChanged: known.length };
 }
 
 /** A message that is a recorded reply; `candidates` look the same to the client, the likeliest first. */
 interface KnownReply {
   readonly messageIndex: number;
   readonly candidates: readonly RecordedReply[];
-  readonly text: string;
-  readonly endText: string;
+}
+
+/** The reply that a message is. */
+interface ChosenReply extends RecordedReply {
+  readonly messageIndex: number;
 }
 
 function knownReplies(
@@ -61,40 +84,9 @@ function knownReplies(
   sessionId: string | undefined,
 ): readonly KnownReply[] {
   return messages.flatMap((message, messageIndex) => {
-    const found = message.role === "assistant" ? replies.find(sessionId, message) : [];
-    const [first] = found;
-    if (first === undefined) return [];
-    const { text, endText } = first;
-    const candidates = found.filter((reply) => reply.text === text && reply.endText === endText);
-    return [{ messageIndex, candidates, text, endText }];
+    const candidates = message.role === "assistant" ? replies.find(sessionId, message) : [];
+    return candidates.length === 0 ? [] : [{ messageIndex, candidates }];
   });
-}
-
-interface Rendering {
-  /** The text before, between and after the replies that are kept: one more than there are replies. */
-  readonly pieces: readonly string[];
-  readonly kept: readonly KnownReply[];
-}
-
-/** Every round drops at least one reply, so this ends; two rounds are the rule where a template changes any. */
-function renderAroundReplies(
-  { tokenizer, mark }: ChatPromptParts,
-  messages: readonly ChatMessage[],
-  options: ChatOptions,
-  known: readonly KnownReply[],
-): Rendering {
-  const render = (contentOf: (reply: KnownReply) => string, replies: readonly KnownReply[]) =>
-    renderIfTaken(tokenizer, withContents(messages, replies, contentOf), options);
-  let kept = known;
-  while (kept.length > 0) {
-    const pieces = render(() => mark, kept)?.split(mark);
-    const text = render((reply) => reply.text, kept);
-    if (text === undefined || pieces?.length !== kept.length + 1) break;
-    const unchanged = kept.filter(findUnchanged(text, pieces, kept));
-    if (unchanged.length === kept.length) return { pieces, kept };
-    kept = unchanged;
-  }
-  return { pieces: [renderChat(tokenizer, messages, options)], kept: [] };
 }
 
 /** Undefined where the template does not take replies without their tool calls. Then they are rendered as sent. */
@@ -113,11 +105,10 @@ function renderIfTaken(
 
 function withContents(
   messages: readonly ChatMessage[],
-  replies: readonly KnownReply[],
-  contentOf: (reply: KnownReply) => string,
+  replies: readonly { readonly messageIndex: number; readonly text: string }[],
 ): readonly ChatMessage[] {
   const changed = [...messages];
-  for (const reply of replies) changed[reply.messageIndex] = { role: "assistant", content: contentOf(reply) };
+  for (const { messageIndex, text } of replies) changed[messageIndex] = { role: "assistant", content: text };
   return changed;
 }
 
@@ -125,47 +116,56 @@ function withContents(
 function findUnchanged(
   text: string,
   pieces: readonly string[],
-  replies: readonly KnownReply[],
-): (reply: KnownReply) => boolean {
-  const unchanged = new Set<KnownReply>();
+  replies: readonly { readonly text: string }[],
+): readonly boolean[] {
   const [first] = pieces;
   invariant(first !== undefined, "a rendering has at least one piece");
   let at = text.startsWith(first) ? first.length : -1;
-  for (const [index, reply] of replies.entries()) {
-    if (at === -1) break;
+  return replies.map((reply, index) => {
+    if (at === -1) return false;
     const after = pieces[index + 1] ?? "";
     const isThere = text.startsWith(reply.text, at) && text.startsWith(after, at + reply.text.length);
-    if (isThere && after.startsWith(reply.endText)) unchanged.add(reply);
     const start = isThere ? at + reply.text.length : text.indexOf(after, at);
     at = start === -1 ? -1 : start + after.length;
-  }
-  return (reply) => unchanged.has(reply);
+    return isThere;
+  });
 }
 
+/** The prompt with the replies in their places. Fewer are chosen than there are where it is too long. */
 async function joinTokens(
-  encoder: PromptEncoder,
+  { tokenizer, encoder }: ChatPromptParts,
   pieces: readonly string[],
   replies: readonly KnownReply[],
   maxTokens: number,
-): Promise<Int32Array> {
+): Promise<{ readonly promptIds: Int32Array; readonly chosen: readonly ChosenReply[] }> {
+  const ends = tokenizer.stopIds.map((id) => tokenizer.tokenOf(id) ?? "");
   const parts: Int32Array[] = [];
+  const chosen: ChosenReply[] = [];
   const hash = new PromptHash();
   const add = (ids: Int32Array) => {
     parts.push(ids);
     hash.add(ids);
   };
   for (const [index, piece] of pieces.entries()) {
-    // The end token is part of the reply, and the template has written it too.
-    const written = replies[index - 1]?.endText.length ?? 0;
-    add(await encoder.encode(piece.slice(written), maxTokens - hash.key.length));
+    const before = chosen.at(-1);
+    const rest = piece.slice(before === undefined ? 0 : writtenEnd(piece, before, ends).length);
+    add(await encoder.encode(rest, maxTokens - hash.key.length));
     if (hash.key.length > maxTokens) break;
     const reply = replies[index];
-    if (reply !== undefined) add(choose(reply, hash).tokenIds);
+    if (reply === undefined) continue;
+    chosen.push({ ...choose(reply, hash), messageIndex: reply.messageIndex });
+    add(chosen.at(-1)!.tokenIds);
   }
-  return joinIds(parts);
+  return { promptIds: joinIds(parts), chosen };
 }
 
-/** Picks, among replies with the same text, the one that answered exactly these tokens. */
+/** What the template has written for the end of a reply that brings an end of its own. */
+function writtenEnd(piece: string, { endText }: RecordedReply, ends: readonly string[]): string {
+  if (endText === "") return "";
+  return [endText, ...ends].find((end) => end !== "" && piece.startsWith(end)) ?? "";
+}
+
+/** Picks, among replies that look the same, the one that answered exactly these tokens. */
 function choose({ candidates }: KnownReply, prompt: PromptHash): RecordedReply {
   const { length, hash } = prompt.key;
   const exact = candidates.find(({ promptKey }) => promptKey.length === length && promptKey.hash === hash);

@@ -8,11 +8,12 @@
 import { CausalLm } from "../models/causal-lm/causal-lm.ts";
 import type { CausalLmConfig } from "../models/causal-lm/config.ts";
 import { loraSites } from "../models/causal-lm/lora.ts";
+import { pastIntervals } from "./player-options.ts";
 import type { RunConfig } from "./run-config.ts";
 
 /** One thing that takes memory. */
 export interface MemoryPart {
-  readonly owner: "trainer" | "engine" | "reference" | "critic" | "teacher" | "reward model";
+  readonly owner: "trainer" | "engine" | "past version" | "reference" | "critic" | "teacher" | "reward model";
   readonly what: string;
   readonly bytes: number;
 }
@@ -84,6 +85,10 @@ export function estimateMemory(config: RunConfig, facts: MemoryFacts): MemoryPar
     ...(config.engine.remote === null
       ? [part("engine", "weights", weights), part("engine", "KV cache", cacheBytes(config, facts))]
       : []),
+    ...pastIntervals(config.players).flatMap(() => [
+      part("past version", "weights", weights),
+      part("past version", "KV cache", cacheBytes(config, facts)),
+    ]),
   ];
 }
 

@@ -4,16 +4,21 @@ import { ChatFormat } from "../chat/conversation.ts";
 import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Clock } from "../flow/clock.ts";
+import type { Engine } from "../generation/engine.ts";
 import { createServer } from "../generation/server/create-server.ts";
 import type { RunAgent } from "../rollout/agent-call.ts";
 import { createAgentEpisodes } from "../rollout/agent-episode.ts";
 import type { RunEpisode } from "../rollout/episode.ts";
 import type { RunWorld } from "./build-rollout.ts";
 import type { RunEngine } from "./open-engine.ts";
+import type { PastVersions } from "./past-versions.ts";
+import { pastIntervals } from "./player-options.ts";
 import type { RunConfig } from "./run-config.ts";
 
 interface AgentParts {
   readonly engine: Pick<RunEngine, "local">;
+  /** Where past players are served. Absent: all play with the same weights, as where no run trains them. */
+  readonly past?: Pick<PastVersions, "engineOf">;
   readonly tokenizer: Tokenizer;
   readonly world: RunWorld;
   readonly clock: Clock;
@@ -32,44 +37,54 @@ interface OpenedAgent {
   close(): Promise<void>;
 }
 
-/** Starts a server for each temperature: that of training, that of validation, and 0 for greedy baselines. */
+/**
+ * Starts a server for each temperature: that of training, that of validation, and 0 for greedy baselines. Past versions have servers of
+ * their own.
+ */
 export async function openAgent(config: RunConfig, runAgent: RunAgent, parts: AgentParts): Promise<OpenedAgent> {
-  const { engine, tokenizer, world, clock, onError, onOverruled } = parts;
-  if (engine.local === null) {
+  const { engine, past, tokenizer, world, clock, onError, onOverruled } = parts;
+  const { local } = engine;
+  if (local === null) {
     throw new RerollError("INVALID_OPTION", "agent needs the engine of the run itself: leave engine.remote out.");
   }
   const { sampling, limits, context, maxInFlight, maxTurns } = config.rollout;
   const newId = () => randomUUID();
-  const serverParts = { engine: engine.local, tokenizer, modelName: config.name, clock: Date.now, newId, onError };
+  const serverParts = { tokenizer, modelName: config.name, clock: Date.now, newId, onError };
+  const serversOf = (served: Engine) => async (temperature: number) => {
+    const { topK, topP, minP, maxTokens } = sampling;
+    const server = createServer(
+      { ...serverParts, engine: served },
+      {
+        maxInFlight: 2 * maxInFlight,
+        samplingOverrides: { temperature, maxTokens },
+        samplingFilters: { topK, topP, minP },
+        sessions: { maxTurns },
+        acceptsAnyModel: true,
+        onOverruled,
+      },
+    );
+    return [temperature, { server, url: await server.listen() }] as const;
+  };
   const temperatures = [...new Set([sampling.temperature, config.validation?.temperature ?? 0, 0])];
+  const engines = [local, ...pastIntervals(config.players).flatMap((every) => past?.engineOf(every) ?? [])];
   const servers = new Map(
     await Promise.all(
-      temperatures.map(async (temperature) => {
-        const { topK, topP, minP, maxTokens } = sampling;
-        const server = createServer(serverParts, {
-          maxInFlight: 2 * maxInFlight,
-          samplingOverrides: { temperature, maxTokens },
-          samplingFilters: { topK, topP, minP },
-          sessions: { maxTurns },
-          acceptsAnyModel: true,
-          onOverruled,
-        });
-        return [temperature, { server, url: await server.listen() }] as const;
-      }),
+      engines.map(async (one) => [one, new Map(await Promise.all(temperatures.map(serversOf(one))))] as const),
     ),
   );
+  const serverAt = (temperature: number, served = local) => servers.get(served)!.get(temperature)!;
   const { scorer } = world;
   const playersAt = (temperature: number) =>
     Object.fromEntries(
-      Object.entries(config.players).map(([name, { type }]) => [
-        name,
-        { ...servers.get(temperature)!, isTrained: type === "trained" },
-      ]),
+      Object.entries(config.players).map(([name, player]) => {
+        const served = player.type === "past" ? past?.engineOf(player.every) : local;
+        return [name, { ...serverAt(temperature, served), isTrained: player.type === "trained" }];
+      }),
     );
   return {
     episodesAt: (temperature) =>
       createAgentEpisodes({
-        ...servers.get(temperature)!,
+        ...serverAt(temperature),
         ...(Object.keys(config.players).length > 0 && { players: playersAt(temperature) }),
         runAgent,
         modelName: config.name,
@@ -80,7 +95,8 @@ export async function openAgent(config: RunConfig, runAgent: RunAgent, parts: Ag
         clock,
       }),
     close: async () => {
-      await Promise.all([...servers.values()].map(({ server }) => server.close()));
+      const all = [...servers.values()].flatMap((byTemperature) => [...byTemperature.values()]);
+      await Promise.all(all.map(({ server }) => server.close()));
     },
   };
 }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Clock } from "../flow/clock.ts";
 import type { Engine } from "../generation/engine.ts";
 import type { Generate } from "../generation/generate.ts";
-import { startThreadedEngine } from "../generation/local/threaded-engine.ts";
+import { startThreadedEngine, type ThreadedEngine } from "../generation/local/threaded-engine.ts";
 import { connectRemote } from "../generation/remote/connect-remote.ts";
 import { RemoteWeights } from "../generation/remote/remote-weights.ts";
 import type { Trainer } from "../training/trainer.ts";
@@ -35,10 +35,27 @@ export function openEngine(config: RunConfig, place: EnginePlace): Promise<RunEn
   return config.engine.remote === null ? openLocal(config, place) : openRemote(config, config.engine.remote, place);
 }
 
-async function openLocal(config: RunConfig, { modelFolder, placement, clock }: EnginePlace): Promise<RunEngine> {
+async function openLocal(config: RunConfig, place: EnginePlace): Promise<RunEngine> {
+  const engine = await startRunEngine(config, place);
+  const { clock } = place;
+  return {
+    generate: engine.generate,
+    local: engine,
+    syncFrom: (trainer) =>
+      createSharedMemorySync({ withWeights: (use) => trainer.withWeights(use), engines: [engine], clock }),
+    statements: [],
+    close: () => engine.close(),
+  };
+}
+
+/** An engine in a thread of its own, with the options of the run. */
+export function startRunEngine(
+  config: RunConfig,
+  { modelFolder, placement }: Pick<EnginePlace, "modelFolder" | "placement">,
+): Promise<ThreadedEngine> {
   const { maxRunning, maxStepTokens } = config.engine;
   const { contextLength, maxInFlight } = config.rollout;
-  const engine = await startThreadedEngine({
+  return startThreadedEngine({
     folder: modelFolder,
     tokenizerFolder: modelFolder,
     device: placement.device,
@@ -54,14 +71,6 @@ async function openLocal(config: RunConfig, { modelFolder, placement, clock }: E
       reprefills: config.rollout.reprefill,
     },
   });
-  return {
-    generate: engine.generate,
-    local: engine,
-    syncFrom: (trainer) =>
-      createSharedMemorySync({ withWeights: (use) => trainer.withWeights(use), engines: [engine], clock }),
-    statements: [],
-    close: () => engine.close(),
-  };
 }
 
 type RemoteChoice = NonNullable<RunConfig["engine"]["remote"]>;

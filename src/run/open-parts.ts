@@ -13,8 +13,10 @@ import { stepArithmetic } from "./batch-arithmetic.ts";
 import { buildEpisodes, buildWorld, type RunWorld } from "./build-rollout.ts";
 import { type Placement, placeRun } from "./machine.ts";
 import { openAgent } from "./open-agent.ts";
-import { openEngine, type RunEngine } from "./open-engine.ts";
+import { openEngine, type RunEngine, startRunEngine } from "./open-engine.ts";
 import { openTeachers, teacherSources } from "./open-teachers.ts";
+import { PastVersions } from "./past-versions.ts";
+import { pastIntervals } from "./player-options.ts";
 import { prepareModel } from "./prepare-model.ts";
 import type { RunConfig } from "./run-config.ts";
 import { openStart, type StartingWeights } from "./starting-weights.ts";
@@ -23,6 +25,8 @@ export interface RunParts {
   readonly world: RunWorld;
   readonly tokenizer: Tokenizer;
   readonly engine: RunEngine;
+  /** The engines of players that are past versions. */
+  readonly past: PastVersions;
   readonly trainer: Trainer;
   /** Episodes as this run plays them, sampled at a temperature. */
   readonly episodesAt: (temperature: number) => RunEpisode;
@@ -74,11 +78,14 @@ export async function openParts(
     const begun = { modelFolder, runFolder: folder, world, tokenizer, placement, hasCritic: recipe.hasCritic };
     const start = await openStart(config, { ...options, ...begun, clock });
     // The trainer publishes its weights before the first rollout: adapters need not be in what the engine loads.
-    const engine = keep(
-      await openEngine(config, { modelFolder: start.modelFolder, runFolder: folder, placement, clock }),
+    const place = { modelFolder: start.modelFolder, runFolder: folder, placement, clock };
+    const engine = keep(await openEngine(config, place));
+    const startEngine = () => startRunEngine(config, place);
+    const past = keep(
+      await PastVersions.open({ intervals: pastIntervals(config.players), startEngine, runFolder: folder, clock }),
     );
     const trainer = keep(await startTrainer(trainerSource(config, recipe, { start, modelFolder, placement })));
-    const shared = { engine, tokenizer, world, clock, onError, onOverruled };
+    const shared = { engine, past, tokenizer, world, clock, onError, onOverruled };
     const agent = config.agent === null ? null : keep(await openAgent(config, config.agent, shared));
     let numRunners = 0;
     const playEnvs = (temperature: number, isTraining = false) => {
@@ -93,7 +100,7 @@ export async function openParts(
       return teachers?.measured(episodes) ?? episodes;
     };
     const episodesAt = agent?.episodesAt ?? ((temperature: number) => playEnvs(temperature));
-    return { world, tokenizer, engine, trainer, episodesAt, trainingEpisodes, close };
+    return { world, tokenizer, engine, past, trainer, episodesAt, trainingEpisodes, close };
   } catch (cause) {
     await close();
     throw cause;

@@ -62,7 +62,7 @@ async function train(
   parts: RunParts,
 ): Promise<TrainResult> {
   const { signal, clock, tracker, folder } = options;
-  const { world, engine, trainer } = parts;
+  const { world, engine, past, trainer } = parts;
   const checkpoints = new Checkpoints(folder, config.checkpoint.keep);
   const { sources, statements } = await buildSources(config, world);
   for (const statement of [...engine.statements, ...statements]) tracker.note(statement);
@@ -77,6 +77,7 @@ async function train(
     const experience = buildExperience(config);
     if (saved !== null) {
       await trainer.loadState(join(saved.folder, "state"));
+      await past.restore(join(saved.folder, "state"));
       await scheduler.restore(saved.state.rollout);
       experience.restore(saved.state.replay);
       tracker.note(`Going on from step ${saved.state.step}.`);
@@ -84,7 +85,7 @@ async function train(
     const validating = parts.episodesAt(config.validation?.temperature ?? 0);
     const progress = new RunProgress({
       config,
-      trainer,
+      trainer: past.savedWith(trainer),
       tracker,
       checkpoints,
       validate: config.validation === null ? null : buildValidation(config, world, validating, clock),
@@ -101,7 +102,7 @@ async function train(
           step: async (batch, stepOptions) =>
             expectProgress(await trainer.step(batch, stepOptions), batch.samples, folder),
         },
-        sync: engine.syncFrom(trainer),
+        sync: past.follow(engine.syncFrom(trainer), trainer),
         observer: progress,
         groupsPerStep: config.rollout.groupsPerStep,
       },

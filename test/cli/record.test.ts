@@ -3,8 +3,12 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createOpenAI } from "@ai-sdk/openai";
+import Anthropic from "@anthropic-ai/sdk";
+import { generateText, stepCountIs, streamText, tool } from "ai";
 import OpenAI from "openai";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { z } from "zod";
 import { record } from "../../src/cli/record/record.ts";
 import { trainSmall } from "../runs/small-run.ts";
 import { type RunningServer, type StartOptions, startServer } from "../server/start-server.ts";
@@ -71,7 +75,6 @@ const user = (content: string) => ({ role: "user", content }) as const;
 const weather = { type: "function", function: { name: "weather", parameters: { type: "object" } } } as const;
 
 test("calls that go on from each other are one conversation, streamed or not, with tools, times and usage", async () => {
-  const toolCall = '<tool_call>\n{"name": "weather", "arguments": {"city": "Rome"}}\n</tool_call>';
   const reply = (_: string, i: number) => (i === 1 ? `Let me see.\n${toolCall}` : `reply ${i}`);
   const { rows, printed } = await recording(
     async (client) => {
@@ -114,6 +117,108 @@ test("calls that go on from each other are one conversation, streamed or not, wi
   expect(printed.at(-1)).toMatch(/^Kept 2 conversations with 4 calls in /);
 });
 
+const toolCall = '<tool_call>\n{"name": "weather", "arguments": {"city": "Rome"}}\n</tool_call>';
+const callsFirst = (prompt: string) => (prompt.includes("19 degrees") ? "19" : `Let me see.\n${toolCall}`);
+
+/** What every API makes of the same conversation: a question, a call with words before it, its result and the answer. */
+const talked = [
+  { role: "system", content: "Be brief." },
+  { role: "user", content: "How warm is Rome?" },
+  {
+    role: "assistant",
+    content: expect.stringContaining("Let me see."),
+    tool_calls: [{ type: "function", function: { name: "weather", arguments: '{"city":"Rome"}' } }],
+  },
+  { role: "tool", content: expect.stringContaining("19 degrees"), tool_call_id: expect.any(String) },
+  { role: "assistant", content: "19" },
+];
+
+function expectTalked({ messages, opening, tools, calls }: Row): void {
+  expect(messages).toMatchObject(talked);
+  expect(opening).toHaveLength(2);
+  expect(tools).toMatchObject([{ type: "function", function: { name: "weather", parameters: { type: "object" } } }]);
+  expect(calls).toHaveLength(2);
+  expect(calls.every(({ finish, usage }) => typeof finish === "string" && usage !== null)).toBe(true);
+}
+
+test("calls of the Responses API are kept as chats: by previous id, by references to items, streamed or not", async () => {
+  const tools = {
+    weather: tool({ inputSchema: z.object({ city: z.string() }), execute: async () => "19 degrees" }),
+  };
+  const { rows, printed } = await recording(
+    async (client, baseURL) => {
+      const { parameters } = weather.function;
+      const shared = {
+        ...{ model: "m", instructions: "Be brief." },
+        tools: [{ type: "function" as const, name: "weather", parameters, strict: false }],
+      };
+      const first = await client.responses.create({ ...shared, input: "How warm is Rome?" });
+      const call = first.output.find((item) => item.type === "function_call")!;
+      const result = { type: "function_call_output" as const, call_id: call.call_id, output: "19 degrees" };
+      const events = client.responses.stream({ ...shared, previous_response_id: first.id, input: [result] });
+      await events.finalResponse();
+      const model = createOpenAI({ baseURL, apiKey: KEY })("m");
+      const ask = { model, tools, stopWhen: stepCountIs(3), system: "Be brief.", prompt: "How warm is Rome?" };
+      expect((await generateText(ask)).text).toBe("19");
+      expect(await streamText(ask).text).toBe("19");
+      const lost = { ...shared, previous_response_id: first.id, input: "x" };
+      await client.responses.create(lost);
+    },
+    { reply: callsFirst },
+  );
+  expect(rows).toHaveLength(4);
+  for (const row of rows.slice(0, 3)) expectTalked(row);
+  // Two calls that go on from the same answer are two conversations.
+  expect(rows[3]!.messages.map(({ role }) => role)).toEqual(["system", "user", "assistant", "user", "assistant"]);
+  expect(printed.at(-1)).toMatch(/^Kept 4 conversations with 7 calls in /);
+});
+
+test("calls of the Messages API are kept as chats, streamed or not", async () => {
+  const { rows } = await recording(
+    async (_, baseURL) => {
+      const client = new Anthropic({ baseURL: baseURL.replace(/\/v1$/, ""), apiKey: KEY, maxRetries: 0 });
+      const ask = {
+        ...{ model: "m", max_tokens: 100, system: "Be brief." },
+        tools: [{ name: "weather", input_schema: { type: "object" as const } }],
+      };
+      const opening: Anthropic.MessageParam[] = [user("How warm is Rome?")];
+      for (const isStreamed of [false, true]) {
+        const send = async (messages: Anthropic.MessageParam[]) =>
+          isStreamed
+            ? client.messages.stream({ ...ask, messages }).finalMessage()
+            : client.messages.create({ ...ask, messages });
+        const { content } = await send(opening);
+        const { id } = content.find((block) => block.type === "tool_use")!;
+        const result = { type: "tool_result" as const, tool_use_id: id, content: "19 degrees" };
+        await send([...opening, { role: "assistant", content }, { role: "user", content: [result] }]);
+      }
+    },
+    { reply: callsFirst },
+  );
+  expect(rows).toHaveLength(2);
+  for (const row of rows) expectTalked(row);
+});
+
+test("a text completion is kept as what was asked and replied, and a run imitates calls of every API", async () => {
+  const { rows, out } = await recording(async (client) => {
+    await client.completions.create({ model: "m", prompt: "one", max_tokens: 9 });
+    const stream = await client.completions.create({ model: "m", prompt: "two", max_tokens: 9, stream: true });
+    for await (const _ of stream);
+    await client.responses.create({ model: "m", input: "three" });
+  });
+  expect(rows.map(({ messages }) => messages)).toEqual(
+    ["one", "two", "three"].map((word, i) => [user(word), { role: "assistant", content: `reply ${i}` }]),
+  );
+  const { metrics } = await trainSmall({
+    rewards: { default: { type: "contains" } },
+    warmStart: { type: "data", data: { type: "jsonl", path: out }, steps: 1, rowsPerStep: 3 },
+    data: { type: "jsonl", path: out, fields: { messages: "opening", truth: "model" } },
+    rollout: { groupsPerStep: 3, groupSize: 2, contextLength: 96, sampling: { maxTokens: 4 } },
+    ...{ training: { optimizer: { lr: 1e-4 } }, engine: { threads: 1 }, loop: { type: "sync", steps: 1 } },
+  });
+  expect(metrics.at(-1)).toMatchObject({ "rollout/trajectories": 6, "rollout/failed_share": 0 });
+});
+
 test("errors and other calls pass through and are not kept, and no key is ever written", async () => {
   const { rows, text, printed } = await recording(async (client, baseURL) => {
     await expect(client.chat.completions.create({ model: "m", messages: [] })).rejects.toMatchObject({ status: 400 });
@@ -121,7 +226,8 @@ test("errors and other calls pass through and are not kept, and no key is ever w
     const refused = stranger.chat.completions.create({ model: "m", messages: [user("Hi")] });
     await expect(refused).rejects.toMatchObject({ status: 401 });
     expect((await client.models.list()).data).toHaveLength(1);
-    await client.completions.create({ model: "m", prompt: "x", max_tokens: 2 });
+    const anthropic = new Anthropic({ baseURL: baseURL.replace(/\/v1$/, ""), apiKey: KEY, maxRetries: 0 });
+    await anthropic.messages.countTokens({ model: "m", messages: [user("Hi")] });
     const leaky = `My key is ${KEY}, at https://me:hunter22@shop.example/?token=abc" said he.`;
     await client.chat.completions.create({ model: "m", messages: [user(leaky)] });
   });
@@ -130,7 +236,9 @@ test("errors and other calls pass through and are not kept, and no key is ever w
     "My key is [secret], at https://[secret]@shop.example/?token=[secret]",
   );
   for (const secret of [KEY, "hunter22", "abc\\"]) expect(text).not.toContain(secret);
-  expect(printed.filter((line) => line.includes("POST /v1/completions is passed on and not kept"))).toHaveLength(1);
+  expect(
+    printed.filter((line) => line.includes("POST /v1/messages/count_tokens is passed on and not kept")),
+  ).toHaveLength(1);
 });
 
 test("an agent whose server is gone is told so, and a key in the address is refused", async () => {
@@ -146,20 +254,6 @@ test("an agent whose server is gone is told so, and a key in the address is refu
     "must hold no key",
   );
   await expect(record({ upstream: "api.example", ...place, signal })).rejects.toThrow("must be a base URL like");
-});
-
-test("a run imitates the recorded replies, and another takes their openings as its prompts", async () => {
-  const { out } = await recording(async (client) => {
-    for (const word of ["one", "two"]) await client.chat.completions.create({ model: "m", messages: [user(word)] });
-  });
-  const { metrics } = await trainSmall({
-    rewards: { default: { type: "contains" } },
-    warmStart: { type: "data", data: { type: "jsonl", path: out }, steps: 2, rowsPerStep: 2 },
-    data: { type: "jsonl", path: out, fields: { messages: "opening", truth: "model" } },
-    rollout: { groupsPerStep: 2, groupSize: 2, contextLength: 96, sampling: { maxTokens: 4 } },
-    ...{ training: { optimizer: { lr: 1e-4 } }, engine: { threads: 1 }, loop: { type: "sync", steps: 1 } },
-  });
-  expect(metrics.at(-1)).toMatchObject({ "rollout/trajectories": 4, "rollout/failed_share": 0 });
 });
 
 test("keys of any header or query are left out, and a path that names another host stays with the server", async () => {

@@ -80,6 +80,7 @@ const changes: Readonly<Record<string, readonly string[]>> = {
     `rewards.chat.path=${writeRewardModel(join(folder, "reward-model"), 272, byteTokenizerFiles())}`,
   ],
   "reflection.ts": [...preset, `data.path=${files.gsm8k}`],
+  "self-play.ts": ["warmStart.steps=2"],
   "rollout-correction.ts": ["warmStart.steps=2", "validation.prompts=4"],
   "word-problems.ts": [...preset, "validation.prompts=4"],
   "sokoban.ts": ["warmStart.steps=2", "validation.prompts=4"],

@@ -49,6 +49,22 @@ describePacked(`what is in it${reason}`, () => {
     expect(files.filter((file) => !existsSync(join(installed, file)))).toEqual([]);
   });
 
+  test("every file that its documents link to", () => {
+    const all = readdirSync(installed, { recursive: true, encoding: "utf8" });
+    const links = all
+      .filter((file) => file.endsWith(".md"))
+      .flatMap((file) =>
+        [...readFileSync(join(installed, file), "utf8").matchAll(/\]\(([^)\s]+)\)/g)].map(([, link]) => ({
+          file,
+          link: link!,
+        })),
+      )
+      .filter(({ link }) => !/^([a-z]+:|#)/.test(link));
+    expect(links.length).toBeGreaterThan(200);
+    const broken = links.filter(({ file, link }) => !existsSync(join(installed, dirname(file), link.split("#")[0]!)));
+    expect(broken).toEqual([]);
+  });
+
   test("nothing that only a checkout needs", () => {
     const all = readdirSync(installed, { recursive: true, encoding: "utf8" });
     expect(

@@ -125,6 +125,30 @@ test("a player that is not trained plays along, and nothing of it is in the batc
   expect(trajectories[0]!.turns.map(({ player }) => player)).toEqual(["buyer", "buyer"]);
 });
 
+test("a past player keeps its weights for so many steps and takes up the run's, also where the run was stopped in between", async () => {
+  const players = { learner: { type: "trained" }, rival: { type: "past", every: 2 } };
+  /** How likely a player finds its first token at a fixed seed: the same number as long as its weights are the same. */
+  const weigh = async ({ baseURL, apiKey, model }: AgentEndpoint, seed: number) => {
+    const ask = { model, messages: [{ role: "user" as const, content: "Hi" }], logprobs: true, seed };
+    const { choices } = await new OpenAI({ baseURL, apiKey, maxRetries: 0 }).chat.completions.create(ask);
+    return choices[0]!.logprobs!.content![0]!.logprob;
+  };
+  const agent: RunAgent = async (_, { player, seed }) => {
+    const [, rival] = await Promise.all([weigh(player("learner"), seed), weigh(player("rival"), 7)]);
+    return { reward: { learner: seed % 2 }, metrics: { rival } };
+  };
+  const run = runOf(agent, { players, training: { optimizer: { lr: 1e-2 } }, loop: { type: "sync", steps: 5 } });
+  const whole = await trainSmall(run);
+  const [first, second, third, fourth, fifth] = whole.metrics.map((step) => step["env/rival"]);
+  expect([second, fourth]).toEqual([first, third]);
+  expect(new Set([first, third, fifth]).size).toBe(3);
+  expect(whole.metrics[0]).toMatchObject({ "rollout/turns": 1, "experience/rows": 8, "experience/forks": 0 });
+  expect(whole.plan.join()).toMatch(/past version: weights .+, KV cache /);
+  const resumed = await trainSmall(run, 3);
+  expect(resumed.metrics).toEqual(whole.metrics);
+  expect(resumed.weights).toEqual(whole.weights);
+});
+
 test("players without an agent, and players of whom none is trained, are refused before the run starts", async () => {
   const { agent: _, ...without } = runOf(haggle, { players: { buyer: { type: "trained" } } });
   await expect(trainSmall(without)).rejects.toThrow("players are those of an agent, and agent is not set: got buyer.");

@@ -16,26 +16,35 @@ export interface SmallRun {
   readonly weights: Float32Array;
 }
 
-export async function trainSmall(run: Record<string, unknown>): Promise<SmallRun> {
+/** With `stopAfter`, the run is stopped after that step and resumed from its folder. */
+export async function trainSmall(run: Record<string, unknown>, stopAfter = 0): Promise<SmallRun> {
   const file = { device: "cpu", model: { preset: "nano" }, checkpoint: { every: 0 }, ...run };
   const { config, plan } = await prepareRun(file, [], {});
   const folder = mkdtempSync(join(tmpdir(), "reroll-small-run-"));
   const metrics: Metrics[] = [];
   const trajectories: TrajectoryRecord[] = [];
   try {
-    const { modelFolder } = await trainRun(config, {
-      folder,
-      tracker: {
-        ...silentTracker,
-        log: (_step, _kind, values) => void metrics.push(withoutTimes(values)),
-        recordedGroups: () => Number.POSITIVE_INFINITY,
-        recordRollout: (step, _kind, rollout) =>
-          void trajectories.push(...trajectoryRecords(step, rollout, Number.POSITIVE_INFINITY)),
-      },
-      signal: new AbortController().signal,
-      clock: () => performance.now(),
-      isResumed: false,
-    });
+    const train = (isResumed: boolean) => {
+      const stop = new AbortController();
+      return trainRun(config, {
+        folder,
+        tracker: {
+          ...silentTracker,
+          log: (step, _kind, values) => {
+            metrics.push(withoutTimes(values));
+            if (step === stopAfter && !isResumed) stop.abort();
+          },
+          recordedGroups: () => Number.POSITIVE_INFINITY,
+          recordRollout: (step, _kind, rollout) =>
+            void trajectories.push(...trajectoryRecords(step, rollout, Number.POSITIVE_INFINITY)),
+        },
+        signal: stop.signal,
+        clock: () => performance.now(),
+        isResumed,
+      });
+    };
+    if (stopAfter > 0) await train(false);
+    const { modelFolder } = await train(stopAfter > 0);
     return { plan: plan.lines, metrics, trajectories, weights: readWeights(modelFolder) };
   } finally {
     rmSync(folder, { recursive: true });

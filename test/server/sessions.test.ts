@@ -160,6 +160,37 @@ test("of replies with the same text but other tokens, the one that answered this
   await server.close();
 });
 
+test("replies that end with one end token and with another are one sample, each with the end it was sampled with", async () => {
+  const { chat, samples, tokenizer } = await start({
+    reply: (_, index) => (index % 2 === 0 ? "yes<|endoftext|>" : "yes"),
+  });
+  const messages: object[] = [];
+  for (let turn = 0; turn < 4; turn++) {
+    messages.push(user("so?"));
+    const { message, prefix } = await chat(messages);
+    expect(prefix).toBe(turn === 0 ? "new" : "extended");
+    messages.push(message);
+  }
+  const { promptIds } = await chat([...messages, user("end")]);
+  const said = tokenizer.decode(promptIds);
+  expect(said.match(/yes<\|\w+\|>\n/g)).toEqual(
+    ["endoftext", "im_end", "endoftext", "im_end"].map((end) => `yes<|${end}|>\n`),
+  );
+  expect(await samples()).toEqual({ turns: [5], broken: 0 });
+});
+
+test("of replies that look alike to the client, each keeps what it was, special tokens in its midst included", async () => {
+  const { chat, samples } = await start({ reply: (_, index) => (index % 2 === 0 ? "<|im_start|>yes" : "yes") });
+  const messages: object[] = [];
+  for (let turn = 0; turn < 4; turn++) {
+    messages.push(user("so?"));
+    const { message, prefix } = await chat(messages);
+    expect([message.content, prefix]).toEqual(["yes", turn === 0 ? "new" : "extended"]);
+    messages.push(message);
+  }
+  expect(await samples()).toEqual({ turns: [4], broken: 0 });
+});
+
 test("choices of one call are samples of their own, and the next turn goes on with the one that was taken", async () => {
   const { post, chat, samples } = await start({});
   const body = { messages: [user("Hi")], n: 3, seed: 1, max_tokens: 12, ignore_eos: true };

@@ -85,6 +85,15 @@ describe("finding libtorch", () => {
     });
   });
 
+  test("the C++ standard is the one that the headers insist on, where cmake files do not say it", () => {
+    const wheel = writeWheel("newer", {
+      "include/ATen/ATen.h": "#error C++20 or later compatible compiler is required to use ATen.\n",
+      "share/cmake/Torch/TorchConfig.cmake": "target_compile_features(torch INTERFACE cxx_std_20)\n",
+    });
+    const { libtorch } = findLibtorch({ env: { REROLL_LIBTORCH: wheel } });
+    expect(libtorch).toMatchObject({ cxxStandard: 20 });
+  });
+
   test("the system package is read from a prefix with a multiarch folder", () => {
     const prefix = writePrefix("usr");
     const { libtorch } = findLibtorch({ env: {}, askPython: noPython, prefixes: [prefix] });

@@ -6,7 +6,7 @@
  */
 import { createHash } from "node:crypto";
 import type { ChatMessage } from "../../flow/chat-message.ts";
-import type { AnsweredChat, AskedChat } from "./chat-exchange.ts";
+import type { AnsweredChat, AskedChat } from "./exchange.ts";
 
 /** One call, as its row tells it. */
 interface CallRow {

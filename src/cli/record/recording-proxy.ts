@@ -1,6 +1,6 @@
 /**
  * Stands between an agent and the server of its model: passes every request on and every answer back, byte for byte and as it comes, and
- * keeps the calls of /chat/completions.
+ * keeps the calls of /chat/completions, /responses, /messages and /completions.
  *
  * Keys are the agent's: they are passed on and never kept. Whatever goes wrong with keeping is told and costs the agent nothing; where the
  * server cannot be reached, the agent gets 502.
@@ -10,8 +10,12 @@ import { request as httpsRequest } from "node:https";
 import { isSecretName, redactText, remember } from "../../errors/redact-text.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
 import { listenError } from "../../generation/server/listen-address.ts";
-import { readAnswer, readAsked } from "./chat-exchange.ts";
+import { readChatCall } from "./chat-calls.ts";
+import { readCompletionCall } from "./completion-calls.ts";
 import type { Conversations } from "./conversations.ts";
+import { fieldsOf, parseJson, type ReadExchange, readAnswer } from "./exchange.ts";
+import { readMessagesCall } from "./messages-calls.ts";
+import { createResponsesReader } from "./responses-calls.ts";
 
 interface ProxyOptions {
   /** The base URL that the agent would use without the recorder, such as https://api.example.com/v1. */
@@ -43,8 +47,9 @@ export async function startRecordingProxy(options: ProxyOptions): Promise<Record
     told.add(text);
     options.tell(redactText(text));
   };
+  const keep = createKeeper(options.conversations, tellOnce);
   const server = createServer((request, response) => {
-    void passOn(request, response, upstream, options.conversations, tellOnce);
+    void passOn(request, response, upstream, keep, tellOnce);
   });
   const { host, port } = options;
   await new Promise<void>((resolve, reject) => {
@@ -84,7 +89,7 @@ async function passOn(
   request: IncomingMessage,
   response: ServerResponse,
   upstream: URL,
-  conversations: Conversations,
+  keep: Keep,
   tell: (text: string) => void,
 ): Promise<void> {
   const startedMs = Date.now();
@@ -127,18 +132,31 @@ async function passOn(
     });
   });
   sent.end(asked);
+}
 
-  function keep(call: PassedCall, times: { startedAt: string; firstByteMs: number; ms: number }): void {
-    if (call.method !== "POST" || call.status >= 400) return;
-    if (!call.path.endsWith("/chat/completions")) {
-      tell(`POST ${call.path} is passed on and not kept: only calls of /chat/completions are.`);
+type Keep = (call: PassedCall, times: { startedAt: string; firstByteMs: number; ms: number }) => void;
+
+/** Keeps calls by the end of their path: the longer of two that fit comes first. */
+function createKeeper(conversations: Conversations, tell: (text: string) => void): Keep {
+  const readers: readonly (readonly [string, ReadExchange])[] = [
+    ["/chat/completions", readChatCall],
+    ["/completions", readCompletionCall],
+    ["/responses", createResponsesReader()],
+    ["/messages", readMessagesCall],
+  ];
+  const known = readers.map(([path]) => path).join(", ");
+  return ({ path, method, status, asked, answer, contentType }, times) => {
+    if (method !== "POST" || status >= 400) return;
+    const read = readers.find(([end]) => path.endsWith(end))?.[1];
+    if (read === undefined) {
+      tell(`POST ${path} is passed on and not kept: only calls of ${known} are.`);
       return;
     }
-    const chat = readAsked(call.asked.toString("utf8"));
-    const answered = call.answer === null ? undefined : readAnswer(call.answer, call.contentType);
-    if (chat === undefined || answered === undefined) tell("A call without a whole reply was passed on and not kept.");
-    else conversations.add(chat, answered, times, Date.now());
-  }
+    const exchange =
+      answer === null ? undefined : read(fieldsOf(parseJson(asked.toString("utf8"))), readAnswer(answer, contentType));
+    if (exchange === undefined) tell("A call without a whole reply was passed on and not kept.");
+    else conversations.add(exchange.asked, exchange.answered, times, Date.now());
+  };
 }
 
 /** Where a request goes: to the upstream, whatever host its path may name. The agent's key is for that one alone. */

@@ -4,7 +4,7 @@
  * In: TypeScript entry files. Out: a folder with each bundled into one file, the threads they start bundled beside them, this
  * Node (stripped and compressed), the addon's source and a run.sh that unpacks, builds and runs them there.
  *
- * Usage: npm run pack -- <entry.ts> [<entry.ts> ...] [--out pack]
+ * Usage: npm run bundle -- <entry.ts> [<entry.ts> ...] [--out pack]
  */
 import { execFileSync } from "node:child_process";
 import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -19,7 +19,7 @@ const { positionals: entries, values } = parseArgs({
   options: { out: { type: "string", default: "pack" } },
 });
 if (entries.length === 0) {
-  console.error("Usage: npm run pack -- <entry.ts> [<entry.ts> ...] [--out pack]");
+  console.error("Usage: npm run bundle -- <entry.ts> [<entry.ts> ...] [--out pack]");
   process.exit(2);
 }
 const out = resolve(values.out);
@@ -90,7 +90,7 @@ function copySources() {
       filter: (path) => !path.includes("/native/schemas"),
     });
   }
-  cpSync(join(root, "scripts/pack/build-here.mjs"), join(out, "scripts/build-here.mjs"));
+  cpSync(join(root, "scripts/bundle/build-here.mjs"), join(out, "scripts/build-here.mjs"));
 }
 
 /** A release binary carries symbols that nobody needs to run it: stripped and compressed it is a quarter of the size. */
