@@ -2,18 +2,17 @@
 import { randomUUID } from "node:crypto";
 import { ChatFormat } from "../chat/conversation.ts";
 import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
-import { RerollError } from "../errors/reroll-error.ts";
 import type { Clock } from "../flow/clock.ts";
+import type { ServedEngine } from "../generation/engine.ts";
 import { createServer } from "../generation/server/create-server.ts";
 import type { RunAgent } from "../rollout/agent-call.ts";
 import { createAgentEpisodes } from "../rollout/agent-episode.ts";
 import type { RunEpisode } from "../rollout/episode.ts";
 import type { RunWorld } from "./build-rollout.ts";
-import type { RunEngine } from "./open-engine.ts";
 import type { RunConfig } from "./run-config.ts";
 
 interface AgentParts {
-  readonly engine: Pick<RunEngine, "local">;
+  readonly engine: ServedEngine;
   readonly tokenizer: Tokenizer;
   readonly world: RunWorld;
   readonly clock: Clock;
@@ -35,12 +34,9 @@ interface OpenedAgent {
 /** Starts a server for each temperature: that of training, that of validation, and 0 for greedy baselines. */
 export async function openAgent(config: RunConfig, runAgent: RunAgent, parts: AgentParts): Promise<OpenedAgent> {
   const { engine, tokenizer, world, clock, onError, onOverruled } = parts;
-  if (engine.local === null) {
-    throw new RerollError("INVALID_OPTION", "agent needs the engine of the run itself: leave engine.remote out.");
-  }
   const { sampling, limits, context, maxInFlight, maxTurns } = config.rollout;
   const newId = () => randomUUID();
-  const serverParts = { engine: engine.local, tokenizer, modelName: config.name, clock: Date.now, newId, onError };
+  const serverParts = { engine, tokenizer, modelName: config.name, clock: Date.now, newId, onError };
   const temperatures = [...new Set([sampling.temperature, config.validation?.temperature ?? 0, 0])];
   const servers = new Map(
     await Promise.all(

@@ -75,15 +75,21 @@ export async function openParts(
     const start = await openStart(config, { ...options, ...begun, clock });
     // The trainer publishes its weights before the first rollout: adapters need not be in what the engine loads.
     const engine = keep(
-      await openEngine(config, { modelFolder: start.modelFolder, runFolder: folder, placement, clock }),
+      await openEngine(config, {
+        modelFolder: start.modelFolder,
+        runFolder: folder,
+        placement,
+        clock,
+        report: (text) => options.tracker.note(text),
+      }),
     );
     const trainer = keep(await startTrainer(trainerSource(config, recipe, { start, modelFolder, placement })));
-    const shared = { engine, tokenizer, world, clock, onError, onOverruled };
+    const shared = { engine: engine.pool, tokenizer, world, clock, onError, onOverruled };
     const agent = config.agent === null ? null : keep(await openAgent(config, config.agent, shared));
     let numRunners = 0;
     const playEnvs = (temperature: number, isTraining = false) => {
       const sessionPrefix = `${numRunners++}/`;
-      const { generate } = engine;
+      const { generate } = engine.pool;
       const training = isTraining && { training: { teachers } };
       return buildEpisodes(config, world, { generate, tokenizer, clock, sessionPrefix, ...training }, temperature);
     };

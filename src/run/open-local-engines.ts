@@ -1,0 +1,50 @@
+/** The engines of the run itself: each in a thread of this process, on the device that the placement gives it. */
+import { startThreadedEngine, type ThreadedEngine } from "../generation/local/threaded-engine.ts";
+import { Seat } from "../generation/pool/seat.ts";
+import { createSharedMemorySync } from "../weight-sync/shared-memory-sync.ts";
+import { type EngineParts, type OpenedEngines, openAll } from "./engine-parts.ts";
+import type { RunConfig } from "./run-config.ts";
+
+export async function openLocalEngines(config: RunConfig, parts: EngineParts): Promise<OpenedEngines> {
+  const { placement, clock, report } = parts;
+  const seats = await openAll(
+    placement.engineDevices.map((device, i) =>
+      Seat.open<ThreadedEngine>({
+        name: `Engine ${i + 1} on ${device}`,
+        open: () => startThreadedEngine(engineSource(config, parts, device)),
+        bringsWeights: false,
+        report,
+      }),
+    ),
+  );
+  const engines = seats.map((seat) => ({
+    updateWeights: (version: number, weights: Parameters<ThreadedEngine["updateWeights"]>[1]) =>
+      seat.give((engine) => engine.updateWeights(version, weights)),
+  }));
+  return {
+    seats,
+    syncFrom: (trainer) => createSharedMemorySync({ withWeights: (use) => trainer.withWeights(use), engines, clock }),
+    statements: [],
+  };
+}
+
+function engineSource(config: RunConfig, { modelFolder, placement }: EngineParts, device: string) {
+  const { maxRunning, maxStepTokens } = config.engine;
+  const { contextLength, maxInFlight } = config.rollout;
+  return {
+    folder: modelFolder,
+    tokenizerFolder: modelFolder,
+    device,
+    dtype: placement.dtype,
+    numThreads: placement.engineThreads,
+    options: {
+      contextLength,
+      maxRunning: maxRunning ?? Math.min(256, maxInFlight),
+      maxQueued: Math.max(16_384, 2 * maxInFlight),
+      ...(maxStepTokens !== null && { maxStepTokens }),
+      seed: config.seed,
+      isSteady: true,
+      reprefills: config.rollout.reprefill,
+    },
+  };
+}
