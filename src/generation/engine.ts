@@ -17,6 +17,9 @@ export interface Engine {
   close(): Promise<void>;
 }
 
+/** What a server or a pool asks of an engine: one engine here, or many of them anywhere. */
+export type ServedEngine = Omit<Engine, "pause" | "resume">;
+
 /** What an engine is doing now, and has done. Counters only grow. */
 export interface EngineStatus {
   /** The version of the weights that the next token will be drawn with. */

@@ -142,9 +142,9 @@ const CHECKS: readonly Check[] = [
     remote !== null && !trainableKinds.includes(remote.kind)
       ? `engine.remote.kind ${JSON.stringify(remote.kind)} cannot be given new weights over HTTP. Use ${trainableKinds.map((kind) => JSON.stringify(kind)).join(" or ")}, or leave engine.remote out to sample in this process.`
       : null,
-  ({ agent, engine }) =>
-    agent !== null && engine.remote !== null
-      ? "agent and engine.remote are both set, and an agent needs the engine of the run itself. Leave engine.remote out."
+  ({ placement, engine }) =>
+    engine.remote !== null && placement.engine.count !== null
+      ? `placement.engine.count is ${placement.engine.count}, and engine.remote is set: the run has no engines of its own. Leave one of them out.`
       : null,
   ({ rollout, engine }) =>
     rollout.reprefill && engine.remote !== null

@@ -77,7 +77,7 @@ async function evaluate(model: FoundModel, config: RunConfig, options: EvaluateO
     const world = keep(await buildWorld(evaluated, runClock, { report, ...(runFile !== undefined && { runFile }) }));
     const engine = keep(await startEngine(evaluated, folder));
     const shared = { tokenizer: await loadTokenizer(folder), clock: runClock };
-    const agentParts = { ...shared, world, engine: { local: engine }, onError: sayTo(report), onOverruled: report };
+    const agentParts = { ...shared, world, engine, onError: sayTo(report), onOverruled: report };
     const agent = config.agent === null ? null : keep(await openAgent(evaluated, config.agent, agentParts));
     const episodes =
       agent?.episodesAt(temperature) ??

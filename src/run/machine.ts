@@ -2,20 +2,48 @@
 import { availableParallelism } from "node:os";
 import { RerollError } from "../errors/reroll-error.ts";
 import { cudaDeviceCount } from "../torch/cuda.ts";
+import { listDevices } from "./placement-options.ts";
 import type { RunConfig } from "./run-config.ts";
 
 export interface Placement {
+  /** The device of the trainer. */
   readonly device: string;
   readonly dtype: "float32" | "bfloat16";
+  /** The device of each engine of the run itself. */
+  readonly engineDevices: readonly string[];
+  /** Threads of one operator in each of them. */
   readonly engineThreads: number;
   readonly trainingThreads: number;
 }
+
+type TrainerPlacement = Omit<Placement, "engineThreads" | "engineDevices">;
 
 /** In a synchronous loop engine and trainer take turns, and each may use every core; in an asynchronous one they share them. */
 export function placeRun(config: RunConfig): Placement {
   const cores = availableParallelism();
   const share = config.loop.type === "sync" ? cores : Math.max(1, Math.floor(cores / 2));
-  return { ...placeTrainer(config, share), engineThreads: config.engine.threads ?? share };
+  const placement = placeTrainer(config, share);
+  const engineDevices = placeEngines(config, placement.device);
+  const engineThreads = config.engine.threads ?? Math.max(1, Math.floor(share / engineDevices.length));
+  return { ...placement, engineDevices, engineThreads };
+}
+
+/** Engines take their devices in turn; without any of their own they share that of the trainer. */
+function placeEngines({ placement }: RunConfig, trainerDevice: string): readonly string[] {
+  const { devices, count } = placement.engine;
+  if (devices !== null) expectDevices(devices);
+  const own = devices === null ? [trainerDevice] : listDevices(devices).map((index) => `cuda:${index}`);
+  return Array.from({ length: count ?? own.length }, (_, i) => own[i % own.length]!);
+}
+
+function expectDevices(devices: string): void {
+  const count = cudaDeviceCount();
+  const missing = listDevices(devices).find((index) => index >= count);
+  if (missing === undefined) return;
+  throw new RerollError(
+    "NO_DEVICE",
+    `placement.engine.devices is ${JSON.stringify(devices)}, and this machine has ${count} CUDA devices: there is no device ${missing}.${count === 0 ? " Leave devices out; placement.engine.count alone starts engines on the CPU." : ` Use 0 to ${count - 1}.`}`,
+  );
 }
 
 /** The keys of a run file that decide where its trainer runs. */
@@ -26,7 +54,7 @@ interface PlacedTrainer {
 }
 
 /** A trainer that has this many cores. Default: all of them. */
-export function placeTrainer(config: PlacedTrainer, cores = availableParallelism()): Omit<Placement, "engineThreads"> {
+export function placeTrainer(config: PlacedTrainer, cores = availableParallelism()): TrainerPlacement {
   const device = resolveDevice(config.device);
   const isOnGpu = device.startsWith("cuda");
   expectGpus(config, isOnGpu);

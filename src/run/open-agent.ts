@@ -2,21 +2,19 @@
 import { randomUUID } from "node:crypto";
 import { ChatFormat } from "../chat/conversation.ts";
 import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
-import { RerollError } from "../errors/reroll-error.ts";
 import type { Clock } from "../flow/clock.ts";
-import type { Engine } from "../generation/engine.ts";
+import type { ServedEngine } from "../generation/engine.ts";
 import { createServer } from "../generation/server/create-server.ts";
 import type { RunAgent } from "../rollout/agent-call.ts";
 import { createAgentEpisodes } from "../rollout/agent-episode.ts";
 import type { RunEpisode } from "../rollout/episode.ts";
 import type { RunWorld } from "./build-rollout.ts";
-import type { RunEngine } from "./open-engine.ts";
 import type { PastVersions } from "./past-versions.ts";
 import { pastIntervals } from "./player-options.ts";
 import type { RunConfig } from "./run-config.ts";
 
 interface AgentParts {
-  readonly engine: Pick<RunEngine, "local">;
+  readonly engine: ServedEngine;
   /** Where past players are served. Absent: all play with the same weights, as where no run trains them. */
   readonly past?: Pick<PastVersions, "engineOf">;
   readonly tokenizer: Tokenizer;
@@ -43,14 +41,10 @@ interface OpenedAgent {
  */
 export async function openAgent(config: RunConfig, runAgent: RunAgent, parts: AgentParts): Promise<OpenedAgent> {
   const { engine, past, tokenizer, world, clock, onError, onOverruled } = parts;
-  const { local } = engine;
-  if (local === null) {
-    throw new RerollError("INVALID_OPTION", "agent needs the engine of the run itself: leave engine.remote out.");
-  }
   const { sampling, limits, context, maxInFlight, maxTurns } = config.rollout;
   const newId = () => randomUUID();
   const serverParts = { tokenizer, modelName: config.name, clock: Date.now, newId, onError };
-  const serversOf = (served: Engine) => async (temperature: number) => {
+  const serversOf = (served: ServedEngine) => async (temperature: number) => {
     const { topK, topP, minP, maxTokens } = sampling;
     const server = createServer(
       { ...serverParts, engine: served },
@@ -66,18 +60,18 @@ export async function openAgent(config: RunConfig, runAgent: RunAgent, parts: Ag
     return [temperature, { server, url: await server.listen() }] as const;
   };
   const temperatures = [...new Set([sampling.temperature, config.validation?.temperature ?? 0, 0])];
-  const engines = [local, ...pastIntervals(config.players).flatMap((every) => past?.engineOf(every) ?? [])];
+  const engines: readonly ServedEngine[] = [engine, ...pastIntervals(config.players).flatMap((every) => past?.engineOf(every) ?? [])];
   const servers = new Map(
     await Promise.all(
       engines.map(async (one) => [one, new Map(await Promise.all(temperatures.map(serversOf(one))))] as const),
     ),
   );
-  const serverAt = (temperature: number, served = local) => servers.get(served)!.get(temperature)!;
+  const serverAt = (temperature: number, served: ServedEngine = engine) => servers.get(served)!.get(temperature)!;
   const { scorer } = world;
   const playersAt = (temperature: number) =>
     Object.fromEntries(
       Object.entries(config.players).map(([name, player]) => {
-        const served = player.type === "past" ? past?.engineOf(player.every) : local;
+        const served = player.type === "past" ? past?.engineOf(player.every) : engine;
         return [name, { ...serverAt(temperature, served), isTrained: player.type === "trained" }];
       }),
     );

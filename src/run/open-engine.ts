@@ -1,104 +1,44 @@
-/** What a run samples with, and how it gets new weights: an engine in a thread of this process, or a server elsewhere. */
-import { randomUUID } from "node:crypto";
-import { join } from "node:path";
-import type { Clock } from "../flow/clock.ts";
-import type { Engine } from "../generation/engine.ts";
-import type { Generate } from "../generation/generate.ts";
-import { startThreadedEngine, type ThreadedEngine } from "../generation/local/threaded-engine.ts";
-import { connectRemote } from "../generation/remote/connect-remote.ts";
-import { RemoteWeights } from "../generation/remote/remote-weights.ts";
+/** What a run samples with, and how it gets new weights: engines of its own, or servers elsewhere, as one pool. */
+import type { ServedEngine } from "../generation/engine.ts";
+import { EnginePool } from "../generation/pool/engine-pool.ts";
 import type { Trainer } from "../training/trainer.ts";
-import { createFileSync } from "../weight-sync/file-sync.ts";
-import { createSharedMemorySync } from "../weight-sync/shared-memory-sync.ts";
 import type { WeightSync } from "../weight-sync/weight-sync.ts";
-import type { Placement } from "./machine.ts";
-import type { RunConfig } from "./run-config.ts";
+import type { EngineParts } from "./engine-parts.ts";
+import { openLocalEngines } from "./open-local-engines.ts";
+import { openRemoteEngines } from "./open-remote-engines.ts";
+import { type RunConfig, remoteServers } from "./run-config.ts";
 
 export interface RunEngine {
-  readonly generate: Generate;
-  /** The engine itself, where it is in this process. */
-  readonly local: Engine | null;
+  /** All engines of the run, as one. */
+  readonly pool: ServedEngine;
   readonly syncFrom: (trainer: Trainer) => WeightSync;
-  /** Sentences about the engine for the person who runs it. */
+  /** Sentences about the engines for the person who runs it. */
   readonly statements: readonly string[];
   close(): Promise<void>;
 }
 
-interface EnginePlace {
-  readonly modelFolder: string;
-  readonly runFolder: string;
-  readonly placement: Placement;
-  readonly clock: Clock;
-}
-
-export function openEngine(config: RunConfig, place: EnginePlace): Promise<RunEngine> {
-  return config.engine.remote === null ? openLocal(config, place) : openRemote(config, config.engine.remote, place);
-}
-
-async function openLocal(config: RunConfig, place: EnginePlace): Promise<RunEngine> {
-  const engine = await startRunEngine(config, place);
-  const { clock } = place;
+export async function openEngine(config: RunConfig, parts: EngineParts): Promise<RunEngine> {
+  const servers = remoteServers(config);
+  const opened = servers.length === 0 ? openLocalEngines(config, parts) : openRemoteEngines(config, servers, parts);
+  const { seats, syncFrom, statements, close } = await opened;
+  const pool = new EnginePool(seats, { seed: config.seed });
   return {
-    generate: engine.generate,
-    local: engine,
-    syncFrom: (trainer) =>
-      createSharedMemorySync({ withWeights: (use) => trainer.withWeights(use), engines: [engine], clock }),
-    statements: [],
-    close: () => engine.close(),
-  };
-}
-
-/** An engine in a thread of its own, with the options of the run. */
-export function startRunEngine(
-  config: RunConfig,
-  { modelFolder, placement }: Pick<EnginePlace, "modelFolder" | "placement">,
-): Promise<ThreadedEngine> {
-  const { maxRunning, maxStepTokens } = config.engine;
-  const { contextLength, maxInFlight } = config.rollout;
-  return startThreadedEngine({
-    folder: modelFolder,
-    tokenizerFolder: modelFolder,
-    device: placement.device,
-    dtype: placement.dtype,
-    numThreads: placement.engineThreads,
-    options: {
-      contextLength,
-      maxRunning: maxRunning ?? Math.min(256, maxInFlight),
-      maxQueued: Math.max(16_384, 2 * maxInFlight),
-      ...(maxStepTokens !== null && { maxStepTokens }),
-      seed: config.seed,
-      isSteady: true,
-      reprefills: config.rollout.reprefill,
-    },
-  });
-}
-
-type RemoteChoice = NonNullable<RunConfig["engine"]["remote"]>;
-
-/** One to two minutes in all: the time of a server that is restarted, with its model to load. */
-const PATIENCE = { maxAttempts: 14 };
-
-async function openRemote(
-  { rollout }: RunConfig,
-  { kind, url, apiKey }: RemoteChoice,
-  { runFolder, clock }: EnginePlace,
-): Promise<RunEngine> {
-  const server = { kind, url: url.reveal(), ...PATIENCE, ...(apiKey !== null && { apiKey: apiKey.reveal() }) };
-  // Of this process and not of the run: one that goes on from a checkpoint is new to the server.
-  const weights = new RemoteWeights({ ...server, run: randomUUID() });
-  const remote = await connectRemote({ ...server, weights });
-  remote.expectTrainable(rollout.sampling);
-  return {
-    generate: remote.generate,
-    local: null,
+    pool,
     syncFrom: (trainer) => {
-      const saveModel = (folder: string) => trainer.saveMerged(folder);
-      return createFileSync({ saveModel, folder: join(runFolder, "weights"), targets: [weights], clock });
+      const sync = syncFrom(trainer);
+      return {
+        publish: async (version) => {
+          const metrics = await sync.publish(version);
+          // Engines that did not take the weights are out of the pool: those that serve all have this version.
+          pool.expectServing(version);
+          return metrics;
+        },
+      };
     },
-    statements: remote.missing.map((line) => `${url}: ${line}`),
+    statements,
     close: async () => {
-      weights.close();
-      remote.close();
+      await pool.close();
+      await close?.();
     },
   };
 }

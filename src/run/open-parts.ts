@@ -13,7 +13,8 @@ import { stepArithmetic } from "./batch-arithmetic.ts";
 import { buildEpisodes, buildWorld, type RunWorld } from "./build-rollout.ts";
 import { type Placement, placeRun } from "./machine.ts";
 import { openAgent } from "./open-agent.ts";
-import { openEngine, type RunEngine, startRunEngine } from "./open-engine.ts";
+import { openEngine, type RunEngine } from "./open-engine.ts";
+import { startRunEngine } from "./open-local-engines.ts";
 import { openTeachers, teacherSources } from "./open-teachers.ts";
 import { PastVersions } from "./past-versions.ts";
 import { pastIntervals } from "./player-options.ts";
@@ -78,19 +79,20 @@ export async function openParts(
     const begun = { modelFolder, runFolder: folder, world, tokenizer, placement, hasCritic: recipe.hasCritic };
     const start = await openStart(config, { ...options, ...begun, clock });
     // The trainer publishes its weights before the first rollout: adapters need not be in what the engine loads.
-    const place = { modelFolder: start.modelFolder, runFolder: folder, placement, clock };
+    const report = (text: string) => options.tracker.note(text);
+    const place = { modelFolder: start.modelFolder, runFolder: folder, placement, clock, report };
     const engine = keep(await openEngine(config, place));
-    const startEngine = () => startRunEngine(config, place);
+    const startEngine = () => startRunEngine(config, place, placement.engineDevices[0]!);
     const past = keep(
       await PastVersions.open({ intervals: pastIntervals(config.players), startEngine, runFolder: folder, clock }),
     );
     const trainer = keep(await startTrainer(trainerSource(config, recipe, { start, modelFolder, placement })));
-    const shared = { engine, past, tokenizer, world, clock, onError, onOverruled };
+    const shared = { engine: engine.pool, past, tokenizer, world, clock, onError, onOverruled };
     const agent = config.agent === null ? null : keep(await openAgent(config, config.agent, shared));
     let numRunners = 0;
     const playEnvs = (temperature: number, isTraining = false) => {
       const sessionPrefix = `${numRunners++}/`;
-      const { generate } = engine;
+      const { generate } = engine.pool;
       const training = isTraining && { training: { teachers } };
       return buildEpisodes(config, world, { generate, tokenizer, clock, sessionPrefix, ...training }, temperature);
     };

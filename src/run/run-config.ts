@@ -13,6 +13,7 @@ import type { RunAgent } from "../rollout/agent-call.ts";
 import { reflectionOptions } from "../rollout/reflection.ts";
 import { optimizerOptions, scheduleOptions, trainingOptions } from "../training/trainer-options.ts";
 import { distillationOptions } from "./distillation-options.ts";
+import { placementOptions } from "./placement-options.ts";
 import { playerOptions } from "./player-options.ts";
 import { validationGoal } from "./validation-goal.ts";
 
@@ -352,6 +353,7 @@ export const runConfig = z.strictObject({
         .describe("Number of latest checkpoints to keep; the best one is always kept."),
     })
     .prefault({}),
+  placement: placementOptions.prefault({}),
   engine: z
     .strictObject({
       threads: z
@@ -359,7 +361,9 @@ export const runConfig = z.strictObject({
         .positive()
         .nullable()
         .default(null)
-        .describe("CPU threads per operator in the engine. null: every core, or half of them in an asynchronous loop."),
+        .describe(
+          "CPU threads per operator in each engine. null: every core, or half of them in an asynchronous loop, shared by all engines.",
+        ),
       maxRunning: z
         .int()
         .positive()
@@ -374,13 +378,15 @@ export const runConfig = z.strictObject({
         .describe("Maximum number of tokens that one step of the engine computes. null: the engine's own default."),
       remote: z
         .strictObject({
-          url: address().describe("Address of the server."),
+          url: z
+            .union([address(), z.array(address()).min(1)])
+            .describe("Address of the server, or a list of addresses of servers that share the requests."),
           kind: z.enum(remoteKinds).describe("Kind of server."),
           apiKey: secret().nullable().default(null).describe("API key, sent as a bearer token."),
         })
         .nullable()
         .default(null)
-        .describe("Sample with a server instead of the run's own engine."),
+        .describe("Sample with servers instead of engines of the run itself."),
     })
     .prefault({}),
   tracking: z
@@ -425,6 +431,20 @@ export const runConfig = z.strictObject({
 
 /** A run with every key settled. */
 export type RunConfig = z.output<typeof runConfig>;
+
+type RemoteOptions = NonNullable<RunConfig["engine"]["remote"]>;
+
+/** One of the servers that a run samples with. */
+export interface RemoteServer extends Omit<RemoteOptions, "url"> {
+  readonly url: Exclude<RemoteOptions["url"], unknown[]>;
+}
+
+/** The servers that a run samples with; none where it has engines of its own. */
+export function remoteServers({ engine: { remote } }: RunConfig): readonly RemoteServer[] {
+  if (remote === null) return [];
+  const { url, ...others } = remote;
+  return (Array.isArray(url) ? url : [url]).map((one) => ({ ...others, url: one }));
+}
 
 /** What a run file may hold. */
 export type RunInput = z.input<typeof runConfig>;

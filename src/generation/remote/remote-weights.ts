@@ -27,6 +27,13 @@ interface RemoteWeightsOptions extends RetryOptions {
   readonly timeoutMs?: number;
 }
 
+interface LoadedWeights {
+  readonly folder: string;
+  readonly version: number;
+  /** Whether the run has given this server nothing yet. */
+  readonly begins: boolean;
+}
+
 export class RemoteWeights {
   readonly run: string;
   readonly #options: RemoteWeightsOptions;
@@ -58,33 +65,52 @@ export class RemoteWeights {
     return this.#numLoads;
   }
 
-  /** Resolves when the server draws with the weights of this folder, under this version. */
+  /**
+   * Resolves when the server draws with the weights of this folder, under this version. One that does not take them is given them by
+   * `restore`, before anything else is taken from it.
+   */
   async loadWeights(folder: string, version: number): Promise<void> {
     await this.#loading?.catch(() => {});
-    await this.#load(folder, version);
+    try {
+      await this.#load(() => ({ folder, version, begins: this.#numLoads === 0 }));
+    } finally {
+      this.#published = { folder, version };
+    }
+  }
+
+  /** Notes what a server that does not answer has missed: `restore` gives it these weights. */
+  miss(folder: string, version: number): void {
     this.#published = { folder, version };
   }
 
   /** Has the server load again what was published last, unless it has loaded since `numLoads` was read. */
-  restore(numLoads: number): Promise<void> {
+  restore(numLoads = this.#numLoads): Promise<void> {
     if (numLoads !== this.#numLoads) return Promise.resolve();
-    invariant(this.#published !== null, "weights are restored that were never published");
-    const { folder, version } = this.#published;
-    this.#loading ??= this.#load(folder, version).finally(() => {
+    this.#loading ??= this.#restore().finally(() => {
       this.#loading = null;
     });
     return this.#loading;
+  }
+
+  async #restore(): Promise<void> {
+    for (;;) {
+      const restored = this.#published;
+      invariant(restored !== null, "weights are restored that were never published");
+      // Whatever has been published while an attempt failed is what the next one gives.
+      await this.#load(() => ({ ...this.#published!, begins: this.#numLoads === 0 }));
+      if (restored === this.#published) return;
+    }
   }
 
   close(): void {
     this.#http.close();
   }
 
-  async #load(folder: string, version: number): Promise<void> {
+  async #load(weights: () => LoadedWeights): Promise<void> {
     const delayOf = createRetryDelays(this.#options);
     for (let attempt = 1; ; attempt++) {
       try {
-        await this.#loadOnce(folder, version);
+        await this.#loadOnce(weights());
         this.#numLoads++;
         return;
       } catch (cause) {
@@ -95,8 +121,8 @@ export class RemoteWeights {
     }
   }
 
-  async #loadOnce(folder: string, version: number): Promise<void> {
-    const announced = { run: this.run, version, begins: this.#published === null };
+  async #loadOnce({ folder, ...weights }: LoadedWeights): Promise<void> {
+    const announced = { run: this.run, ...weights };
     const request = dialectOf(this.#options.kind).loadRequest!(folder, announced);
     const response = await this.#http.send({ method: "POST", ...request });
     try {

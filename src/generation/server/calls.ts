@@ -5,14 +5,14 @@
  */
 import type { ServerResponse } from "node:http";
 import { RerollError } from "../../errors/reroll-error.ts";
-import type { Engine } from "../engine.ts";
+import type { ServedEngine } from "../engine.ts";
 
 export class Calls {
-  readonly #engine: Engine;
+  readonly #engine: ServedEngine;
   readonly #maxInFlight: number;
   readonly #running = new Set<AbortController>();
 
-  constructor(engine: Engine, maxInFlight: number) {
+  constructor(engine: ServedEngine, maxInFlight: number) {
     this.#engine = engine;
     this.#maxInFlight = maxInFlight;
   }

@@ -10,7 +10,7 @@ import type { ReplyReader } from "../../chat/reply-reader.ts";
 import { addPart, type ReplyPart } from "../../chat/tool-calls.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
 import { joinTokens } from "../../flow/sampled-tokens.ts";
-import type { Engine } from "../engine.ts";
+import type { ServedEngine } from "../engine.ts";
 import type { Generation, SampledTokens } from "../generate.ts";
 import { generationError, type OpenAiError } from "./openai-errors.ts";
 import { type Choice, type ChoiceResult, type ReplyFormat, usageOf } from "./reply-format.ts";
@@ -37,7 +37,12 @@ export interface Call {
 }
 
 /** Answers the client. A failure before the first byte is thrown; later ones are told in the stream. */
-export async function answer(engine: Engine, call: Call, reply: FastifyReply, signal: AbortSignal): Promise<void> {
+export async function answer(
+  engine: ServedEngine,
+  call: Call,
+  reply: FastifyReply,
+  signal: AbortSignal,
+): Promise<void> {
   const runs = new Runs(engine, call, signal);
   if (call.isStream) return answerInStream(call, runs, reply);
   const results = await runs.results();
@@ -73,7 +78,7 @@ class Runs {
   #onNews: (() => void) | undefined;
   #hasNews = false;
 
-  constructor(engine: Engine, call: Call, signal: AbortSignal) {
+  constructor(engine: ServedEngine, call: Call, signal: AbortSignal) {
     // Every choice listens.
     setMaxListeners(0, this.#controller.signal);
     const abort = () => this.#controller.abort();
@@ -111,14 +116,14 @@ class Runs {
     await this.#settled;
   }
 
-  async #start(engine: Engine): Promise<readonly ChoiceResult[]> {
+  async #start(engine: ServedEngine): Promise<readonly ChoiceResult[]> {
     const results = await Promise.all(this.#runs.map((run) => this.#runOne(engine, run)));
     this.#hasSettled = true;
     this.#wake();
     return results.filter((result) => result !== undefined);
   }
 
-  async #runOne(engine: Engine, run: Run): Promise<ChoiceResult | undefined> {
+  async #runOne(engine: ServedEngine, run: Run): Promise<ChoiceResult | undefined> {
     try {
       return await run.start(engine, this.#controller.signal);
     } catch (cause) {
@@ -154,7 +159,7 @@ class Run {
     this.#onNews = onNews;
   }
 
-  async start(engine: Engine, signal: AbortSignal): Promise<ChoiceResult> {
+  async start(engine: ServedEngine, signal: AbortSignal): Promise<ChoiceResult> {
     const { promptIds, sampling, numTopLogprobs, cacheKey } = this.#choice;
     const generation = await engine.generate({
       ...{ promptIds, sampling, numTopLogprobs, signal },

@@ -1,5 +1,5 @@
 /** What the server counts, under the names that dashboards read. */
-import type { Engine } from "../engine.ts";
+import type { ServedEngine } from "../engine.ts";
 import { Counter, Histogram, renderCount, renderGauge } from "./metrics.ts";
 import type { Sessions } from "./sessions.ts";
 
@@ -39,7 +39,7 @@ export class ServerMetrics {
     LATENCY_BOUNDS,
   );
 
-  render(engine: Engine, sessions: Sessions, inFlight: number): string {
+  render(engine: ServedEngine, sessions: Sessions, inFlight: number): string {
     const status = engine.status();
     const { counters } = status;
     return [

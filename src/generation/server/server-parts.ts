@@ -3,7 +3,7 @@
 import type { PromptEncoder } from "../../chat/prompt-encoder.ts";
 import type { ReplyIndex } from "../../chat/reply-index.ts";
 import type { Tokenizer } from "../../chat/tokenizer/tokenizer.ts";
-import type { Engine } from "../engine.ts";
+import type { ServedEngine } from "../engine.ts";
 import type { Calls } from "./calls.ts";
 import type { ResponseStore } from "./responses/response-store.ts";
 import type { SamplingFilters, SamplingOverrides, SamplingRules } from "./sampling-request.ts";
@@ -11,7 +11,7 @@ import type { ServerMetrics } from "./server-metrics.ts";
 import type { SessionLimits, Sessions } from "./sessions.ts";
 
 export interface ServerParts {
-  readonly engine: Engine;
+  readonly engine: ServedEngine;
   readonly tokenizer: Tokenizer;
   /** The name that clients ask for. */
   readonly modelName: string;

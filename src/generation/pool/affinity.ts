@@ -1,0 +1,52 @@
+/**
+ * Which engine of a pool a request goes to: the one that has its cache, else the one with the least to do.
+ *
+ * The turns of a session stay together. So do the samples of one prompt, as long as that keeps no other engine idle: computing a prompt
+ * twice costs less than an engine that waits.
+ */
+import { createHash } from "node:crypto";
+import type { GenerateRequest } from "../generate.ts";
+import type { Seat } from "./seat.ts";
+
+/** A group of the default size stays whole; beyond that many requests more than the idlest engine has, a prompt is computed again. */
+const MAX_LEAD = 8;
+
+/** Far more than run at the same time: entries that nobody asks for again fall out. */
+const MAX_REMEMBERED = 65_536;
+
+export class Affinity {
+  readonly #seats: readonly Seat[];
+  readonly #bySession = new Map<string, Seat>();
+  readonly #byPrompt = new Map<string, Seat>();
+
+  constructor(seats: readonly Seat[]) {
+    this.#seats = seats;
+  }
+
+  /** The seat for a request; undefined while none serves. */
+  choose({ sessionId, promptIds }: GenerateRequest): Seat | undefined {
+    const serving = this.#seats.filter(({ isServing }) => isServing);
+    const [first] = serving;
+    if (first === undefined) return undefined;
+    const known = sessionId === undefined ? undefined : this.#bySession.get(sessionId);
+    if (sessionId !== undefined && known?.isServing) return remember(this.#bySession, sessionId, known);
+    const idlest = serving.reduce((least, seat) => (seat.load < least.load ? seat : least), first);
+    const key = promptKey(promptIds);
+    const owner = this.#byPrompt.get(key);
+    const seat = owner?.isServing && owner.load - idlest.load < MAX_LEAD ? owner : idlest;
+    if (sessionId !== undefined) remember(this.#bySession, sessionId, seat);
+    return remember(this.#byPrompt, key, seat);
+  }
+}
+
+/** Insertion order is the order of last use. */
+function remember(map: Map<string, Seat>, key: string, seat: Seat): Seat {
+  map.delete(key);
+  map.set(key, seat);
+  if (map.size > MAX_REMEMBERED) map.delete(map.keys().next().value!);
+  return seat;
+}
+
+function promptKey(promptIds: ArrayLike<number>): string {
+  return createHash("sha256").update(Int32Array.from(promptIds)).digest("base64");
+}

@@ -1,0 +1,200 @@
+/**
+ * The place of one engine in a pool. The engine in it may be lost; it is then opened again, as often as it takes.
+ *
+ * A seat serves while its engine has the weights that were published last. One that was opened again is given them by the next
+ * publication, unless it brings them along, as a server does that loads them from files.
+ */
+import { RerollError } from "../../errors/reroll-error.ts";
+import { joinTokens } from "../../flow/sampled-tokens.ts";
+import type { EngineCounters, ServedEngine } from "../engine.ts";
+import type { GenerateRequest, Generation } from "../generate.ts";
+
+/** What a seat is made from. */
+interface SeatSource<Held extends ServedEngine> {
+  /** Names the engine to people: "engine 2 (cuda:1)", or the address of a server. */
+  readonly name: string;
+  /** Opens an engine, at the start and again after each loss. */
+  open(): Promise<Held>;
+  /** Whether an engine that was opened again already has the weights that were published last. */
+  readonly bringsWeights: boolean;
+  /** Told when the engine is lost, when it is back, and why it could not be opened again. */
+  readonly report?: (text: string) => void;
+}
+
+/** Waits between two attempts to open a lost engine again, the last of them from then on. */
+const REOPEN_DELAYS_MS = [0, 1000, 5000, 30_000];
+
+export class Seat<Held extends ServedEngine = ServedEngine> {
+  readonly #source: SeatSource<Held>;
+  #engine: Held | null;
+  #isServing = false;
+  #isClosed = false;
+  #lostBy: RerollError | null = null;
+  #reopening: Promise<void> = Promise.resolve();
+  #wake: () => void = () => {};
+  /** What engines that were lost have done. */
+  #past: EngineCounters = nothingDone;
+  /** Requests that it works on. */
+  load = 0;
+  /** Told whenever the seat serves again. */
+  onServing: () => void = () => {};
+
+  private constructor(source: SeatSource<Held>, engine: Held) {
+    this.#source = source;
+    this.#engine = engine;
+  }
+
+  /** Opens the engine. The seat serves once it has been given weights. */
+  static async open<Held extends ServedEngine>(source: SeatSource<Held>): Promise<Seat<Held>> {
+    return new Seat(source, await source.open());
+  }
+
+  get name(): string {
+    return this.#source.name;
+  }
+
+  /** The engine; null while it is lost. */
+  get engine(): Held | null {
+    return this.#engine;
+  }
+
+  get isServing(): boolean {
+    return this.#isServing;
+  }
+
+  /** Whether it can serve again before the next publication. */
+  get canReturn(): boolean {
+    return this.#isServing || (this.#source.bringsWeights && !this.#isClosed && !isTaken(this.#lostBy));
+  }
+
+  /** Why the engine was lost; null while there is one. */
+  get lostBy(): RerollError | null {
+    return this.#lostBy;
+  }
+
+  get counters(): EngineCounters {
+    return sumCounters([this.#past, ...(this.#engine === null ? [] : [this.#engine.status().counters])]);
+  }
+
+  /** A reply of the engine, and whether the engine was lost over it. Rejects for a request that can never work. */
+  async generate(request: GenerateRequest): Promise<{ readonly generation: Generation; readonly isLost: boolean }> {
+    const engine = this.#engine!;
+    this.load++;
+    try {
+      const generation = await engine.generate(request);
+      const { finish } = generation;
+      return { generation, isLost: finish.kind === "failed" && this.#noticeLoss(engine, finish.error) };
+    } catch (cause) {
+      const error = asError(cause);
+      if (!this.#noticeLoss(engine, error)) throw cause;
+      return { generation: nothingDrawn(request, error), isLost: true };
+    } finally {
+      this.load--;
+    }
+  }
+
+  /** Gives the engine new weights, and serves with them. An engine that does not take them is lost. */
+  async give(hand: (engine: Held) => Promise<void>): Promise<void> {
+    const engine = this.#engine;
+    if (engine === null) return;
+    try {
+      await hand(engine);
+    } catch (cause) {
+      this.#lose(engine, asError(cause));
+      return;
+    }
+    if (engine === this.#engine) this.#serve();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#isServing = false;
+    this.#wake();
+    await this.#reopening;
+    await this.#engine?.close();
+  }
+
+  #serve(): void {
+    if (this.#isServing || this.#isClosed) return;
+    this.#isServing = true;
+    this.onServing();
+  }
+
+  /** Whether this engine is gone, and did not just fail to answer one request. */
+  #noticeLoss(engine: Held, error: RerollError): boolean {
+    const isGone = engine.status().brokenBy !== undefined;
+    if (isGone) this.#lose(engine, error);
+    return isGone || engine !== this.#engine;
+  }
+
+  #lose(engine: Held, reason: RerollError): void {
+    if (engine !== this.#engine || this.#isClosed) return;
+    this.#past = this.counters;
+    this.#engine = null;
+    this.#isServing = false;
+    this.#lostBy = reason;
+    this.#source.report?.(`${this.name} is lost: ${reason.message} Its requests go on elsewhere.`);
+    if (!isTaken(reason)) this.#reopening = this.#reopen(engine);
+  }
+
+  /** Never rejects: whoever needs the engine sees that it is not there. */
+  async #reopen(lost: Held): Promise<void> {
+    const { open, bringsWeights, report } = this.#source;
+    // A thread that is gone has nothing to free, and says so.
+    await lost.close().catch(() => {});
+    for (let attempt = 0; !this.#isClosed; attempt++) {
+      await this.#sleep(REOPEN_DELAYS_MS[Math.min(attempt, REOPEN_DELAYS_MS.length - 1)]!);
+      if (this.#isClosed) return;
+      try {
+        this.#engine = await open();
+      } catch (cause) {
+        if (attempt === 0) report?.(`${this.name} could not be opened again: ${asError(cause).message}`);
+        continue;
+      }
+      this.#lostBy = null;
+      report?.(`${this.name} is back${bringsWeights ? "." : ", and serves from the next version of the weights."}`);
+      if (bringsWeights) this.#serve();
+      return;
+    }
+  }
+
+  #sleep(delayMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, delayMs).unref();
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}
+
+const nothingDone: EngineCounters = {
+  ...{ requests: 0, finished: 0, aborted: 0, failed: 0 },
+  ...{ prefilledTokens: 0, cachedTokens: 0, generatedTokens: 0, steps: 0 },
+};
+
+/** What several engines have done together. */
+export function sumCounters(all: readonly EngineCounters[]): EngineCounters {
+  const sum = { ...nothingDone } as Record<keyof EngineCounters, number>;
+  for (const counters of all)
+    for (const name of Object.keys(sum) as (keyof EngineCounters)[]) sum[name] += counters[name];
+  return sum;
+}
+
+function nothingDrawn({ promptIds }: GenerateRequest, error: RerollError): Generation {
+  return {
+    ...joinTokens([]),
+    finish: { kind: "failed", error },
+    usage: { promptTokens: promptIds.length, cachedTokens: 0, generatedTokens: 0 },
+  };
+}
+
+/** Whether the engine is another run's from now on. */
+function isTaken(reason: RerollError | null): boolean {
+  return reason?.code === "REMOTE_TAKEN";
+}
+
+function asError(cause: unknown): RerollError {
+  return cause instanceof RerollError ? cause : new RerollError("ENGINE_BROKEN", String(cause), {}, { cause });
+}

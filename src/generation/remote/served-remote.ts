@@ -1,0 +1,60 @@
+/** A server elsewhere as an engine of a pool: what it is doing is counted here, and whether it still answers. */
+import type { EngineStatus, ServedEngine } from "../engine.ts";
+import type { Generate, Generation } from "../generate.ts";
+import type { RemoteEngine } from "./connect-remote.ts";
+import type { RemoteWeights } from "./remote-weights.ts";
+
+/** Servers have queues of their own; this is the most that a pool lets wait there. */
+const MAX_QUEUED = 16_384;
+
+/** Ends of a reply after which the server is taken for gone. */
+const GONE: ReadonlySet<string> = new Set(["REMOTE_UNAVAILABLE", "REMOTE_TAKEN"]);
+
+export function servedRemote(remote: RemoteEngine, weights: RemoteWeights): ServedEngine {
+  const counters = {
+    ...{ requests: 0, finished: 0, aborted: 0, failed: 0 },
+    ...{ prefilledTokens: 0, cachedTokens: 0, generatedTokens: 0, steps: 0 },
+  };
+  const stops = new Set<AbortController>();
+  let brokenBy: string | undefined;
+  const count = ({ finish, usage }: Generation) => {
+    const { kind } = finish;
+    counters[kind === "aborted" || kind === "failed" ? kind : "finished"]++;
+    counters.prefilledTokens += usage.promptTokens - usage.cachedTokens;
+    counters.cachedTokens += usage.cachedTokens;
+    counters.generatedTokens += usage.generatedTokens;
+    if (finish.kind === "failed" && GONE.has(finish.error.code)) brokenBy = finish.error.message;
+  };
+  const generate: Generate = async (request) => {
+    const stop = new AbortController();
+    const signal = request.signal === undefined ? stop.signal : AbortSignal.any([request.signal, stop.signal]);
+    counters.requests++;
+    stops.add(stop);
+    try {
+      const generation = await remote.generate({ ...request, signal });
+      count(generation);
+      return generation;
+    } finally {
+      stops.delete(stop);
+    }
+  };
+  return {
+    generate,
+    abortAll: async () => {
+      for (const stop of stops) stop.abort();
+    },
+    status: (): EngineStatus => ({
+      version: weights.announced?.version ?? 0,
+      isPaused: false,
+      ...(brokenBy !== undefined && { brokenBy }),
+      queuedRequests: 0,
+      runningRequests: stops.size,
+      maxQueuedRequests: MAX_QUEUED,
+      contextLength: remote.facts.contextLength,
+      cacheUsage: 0,
+      counters: { ...counters },
+    }),
+    // The connection belongs to whoever opened it: it serves again when the server is back.
+    close: async () => {},
+  };
+}

@@ -1,0 +1,37 @@
+/** What the engines of a run are opened from, and what comes of it, whatever kind they are. */
+import type { Clock } from "../flow/clock.ts";
+import type { Seat } from "../generation/pool/seat.ts";
+import type { Trainer } from "../training/trainer.ts";
+import type { WeightSync } from "../weight-sync/weight-sync.ts";
+import type { Placement } from "./machine.ts";
+
+/** What engines are opened with. */
+export interface EngineParts {
+  readonly modelFolder: string;
+  readonly runFolder: string;
+  readonly placement: Placement;
+  readonly clock: Clock;
+  /** Told of engines that are lost and come back. */
+  readonly report: (text: string) => void;
+}
+
+/** Engines of one kind: their seats, and how they get weights. */
+export interface OpenedEngines {
+  readonly seats: readonly Seat[];
+  readonly syncFrom: (trainer: Trainer) => WeightSync;
+  readonly statements: readonly string[];
+  /** Frees what the seats themselves do not. */
+  close?(): Promise<void>;
+}
+
+/** Opens all of them together. Where one fails, those that did open are closed. */
+export async function openAll<Opened extends { close(): Promise<void> }>(
+  openings: readonly Promise<Opened>[],
+): Promise<readonly Opened[]> {
+  const settled = await Promise.allSettled(openings);
+  const opened = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  const failed = settled.find((one) => one.status === "rejected");
+  if (failed === undefined) return opened;
+  await Promise.all(opened.map((one) => one.close()));
+  throw failed.reason;
+}
