@@ -6,12 +6,17 @@ import { RerollError } from "../errors/reroll-error.ts";
 import type { Metrics } from "../flow/metrics.ts";
 import { wholeModel } from "../run/export-model.ts";
 import { baseOfRun, type FoundModel } from "../run/find-model.ts";
+import { HubPaths } from "../run/hub-paths.ts";
 import { measuredExamples } from "./measured-sets.ts";
 import type { PreparedTuning } from "./prepare-tuning.ts";
 import { openTuningTrainer, validationMetrics } from "./train-tuning.ts";
 
 /** The metrics of one validation. Where the run file names no reference, it is the model that the run started from. */
-export async function evaluateTuning(model: FoundModel, { config, data }: PreparedTuning): Promise<Metrics> {
+export async function evaluateTuning(
+  model: FoundModel,
+  { config, data }: PreparedTuning,
+  paths = new HubPaths(),
+): Promise<Metrics> {
   if (data.validation === null) {
     throw new RerollError(
       "INVALID_OPTION",
@@ -20,7 +25,7 @@ export async function evaluateTuning(model: FoundModel, { config, data }: Prepar
   }
   const scratch = await mkdtemp(join(tmpdir(), "reroll-merged-"));
   try {
-    const folder = await wholeModel(model, scratch);
+    const folder = await wholeModel(model, scratch, paths);
     const base = model.runFolder === null ? config.model.path : baseOfRun(model.runFolder);
     const evaluated = { ...config, reference: config.reference ?? base, model: { ...config.model, lora: null } };
     const trainer = await openTuningTrainer(evaluated, folder, 1);
