@@ -8,6 +8,7 @@
 const foundations = [
   "errors",
   "files",
+  "hub",
   "random",
   "numbers",
   "workers",
@@ -35,6 +36,8 @@ export const allowedImports = {
   errors: [],
   // Files and folders that are replaced as a whole.
   files: ["errors"],
+  // Models and data sets by name, through the cache that all of Hugging Face's tools share.
+  hub: ["errors", "files"],
   random: ["errors"],
   // Exact fractions: environments compute with them, rewards compare answers as them.
   numbers: ["errors"],

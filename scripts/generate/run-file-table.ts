@@ -33,7 +33,7 @@ export function runFileTable(): string {
     "## Sources of prompts",
     "For `data`, `validation.data` and `warmStart.data`, by `type`. More: [data](../guides/data.md).",
     ...dataOptions.options.flatMap((option) => [
-      `### data ${[...option.shape.type.values][0]}`,
+      `### data ${[...(option.shape.type._zod.values ?? [])][0]}`,
       optionTable(configKeys(option).filter(({ key }) => key !== "type")),
     ]),
     "## Environments",

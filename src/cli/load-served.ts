@@ -7,8 +7,9 @@ import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { startThreadedEngine, type ThreadedEngine } from "../generation/local/threaded-engine.ts";
 import { wholeModel } from "../run/export-model.ts";
-import { findModel } from "../run/find-model.ts";
+import { openModel } from "../run/find-model.ts";
 import { isCudaAvailable } from "../torch/cuda.ts";
+import { openHub } from "./open-hub.ts";
 
 /** Choices of the command line. */
 export interface LoadServedOptions {
@@ -40,8 +41,12 @@ export interface Served {
 export async function loadServed(path: string, options: LoadServedOptions): Promise<Served> {
   const scratch = await mkdtemp(join(tmpdir(), "reroll-merged-"));
   try {
-    const folder = await wholeModel(findModel(path, options.step), scratch, options.base);
-    return { ...(await loadWhole(folder, options)), name: basename(resolve(path), ".gguf") };
+    const paths = openHub();
+    const folder = await wholeModel(await openModel(path, paths, options.step), scratch, paths, options.base);
+    const tokenizer = options.tokenizer && (await paths.tokenizer(options.tokenizer, "--tokenizer"));
+    for (const line of paths.lines) console.error(line);
+    const loaded = await loadWhole(folder, { ...options, ...(tokenizer && { tokenizer }) });
+    return { ...loaded, name: basename(resolve(path), ".gguf") };
   } finally {
     await rm(scratch, { recursive: true, force: true });
   }

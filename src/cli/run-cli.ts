@@ -17,6 +17,7 @@ import { evalCommand } from "./commands/eval.ts";
 import { exportCommand } from "./commands/export.ts";
 import { generateCommand } from "./commands/generate.ts";
 import { initCommand } from "./commands/init.ts";
+import { pushCommand } from "./commands/push.ts";
 import { recordCommand } from "./commands/record.ts";
 import { runsCommand } from "./commands/runs.ts";
 import { serveCommand } from "./commands/serve.ts";
@@ -37,12 +38,20 @@ const COMMANDS: readonly Command[] = [
   runsCommand,
   dashboardCommand,
   exportCommand,
+  pushCommand,
   doctorCommand,
   completionCommand,
 ];
 
 /** Commands that compute with tensors, and so need the addon. */
-const COMPUTING: readonly Command[] = [trainCommand, evalCommand, generateCommand, serveCommand, exportCommand];
+const COMPUTING: readonly Command[] = [
+  trainCommand,
+  evalCommand,
+  generateCommand,
+  serveCommand,
+  exportCommand,
+  pushCommand,
+];
 
 /** What was asked for can never work: the caller has to write something else. */
 const MISUSE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
@@ -65,6 +74,8 @@ const MISUSE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "NOT_ENOUGH_MEMORY",
   "NO_DEVICE",
   "PACKAGE_MISSING",
+  "HUB_NOT_FOUND",
+  "HUB_REFUSED",
 ]);
 
 const MISUSED = 2;

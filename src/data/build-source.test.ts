@@ -88,7 +88,7 @@ describe("what is refused", () => {
 
   test("an unknown type lists the known ones", async () => {
     await expect(refused({ type: "parket" })).rejects.toThrow(
-      'data.type must be one of jsonl, json, parquet, rows, env, mix, curriculum: got "parket". Did you mean parquet?',
+      'data.type must be one of jsonl, json, parquet, dataset, rows, env, mix, curriculum: got "parket". Did you mean parquet?',
     );
   });
 

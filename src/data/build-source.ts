@@ -10,6 +10,7 @@ import { datasetSource } from "./dataset-source.ts";
 import { envSource } from "./env-source.ts";
 import { loadPrompts, type PromptSet, promptsFromRows } from "./load-prompts.ts";
 import { mixSources } from "./mix-sources.ts";
+import { openDataset } from "./open-dataset.ts";
 import type { PromptSource } from "./prompt-source.ts";
 
 /** What sources are built from besides their options. */
@@ -37,6 +38,8 @@ async function build(options: DataOptions, parts: SourceParts, path: string): Pr
     case "json":
     case "parquet":
       return fromSet(await loadPrompts(options.type, options.path, loadOptions(options)), options, parts);
+    case "dataset":
+      return fromDataset(options, parts);
     case "rows":
       return fromSet(await promptsFromRows(options.rows, options.name ?? "rows", loadOptions(options)), options, parts);
     case "env":
@@ -52,6 +55,14 @@ async function build(options: DataOptions, parts: SourceParts, path: string): Pr
 
 type OptionsOf<Type extends DataOptions["type"]> = Extract<DataOptions, { type: Type }>;
 type SetOptions = OptionsOf<"jsonl" | "json" | "parquet" | "rows">;
+
+async function fromDataset(options: OptionsOf<"dataset">, parts: SourceParts): Promise<BuiltSource> {
+  const { type: _, split, subset, ...others } = options;
+  const isNamed = typeof split === "string";
+  const { format, files } = await openDataset(options.path, { subset, split: isNamed ? split : "train" });
+  const set = { ...others, type: format, path: [...files], ...(!isNamed && { split }) };
+  return fromSet(await loadPrompts(format, files, { name: options.path, ...loadOptions(set) }), set, parts);
+}
 
 /** Run files name switches by what is done, the rest of the code by what is the case. */
 function loadOptions({ dropDuplicates, skipIncomplete, ...options }: SetOptions) {

@@ -61,6 +61,38 @@ const jsonOptions = z.strictObject({ type: z.literal("json"), ...fileOptions });
 /** Parquet files. */
 const parquetOptions = z.strictObject({ type: z.literal("parquet"), ...fileOptions });
 
+/** Marks a data set; a choice that names a path and no type is one. */
+export const datasetType = z.literal("dataset").optional().default("dataset");
+
+/** Which data set, whatever its rows are. */
+export const datasetFiles = {
+  path: z
+    .string()
+    .min(1)
+    .describe(
+      "A file, a folder, or a data set on the Hub, as in openai/gsm8k or openai/gsm8k@main. What exists on disk wins.",
+    ),
+  subset: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      "Data set to read where there are several, such as main of openai/gsm8k. Default: the one its README says.",
+    ),
+  maxBytes: dataFiles.maxBytes,
+};
+
+/** A data set by name, on disk or on the Hub. */
+const datasetOptions = z.strictObject({
+  type: datasetType,
+  ...datasetFiles,
+  ...setOptions,
+  split: z
+    .union([z.string().min(1), setOptions.split.unwrap()])
+    .default("train")
+    .describe("Split to take, such as train or test; or { part, share } for one side of a split of train by content."),
+});
+
 /** Rows written into the run file. */
 const rowsOptions = z.strictObject({
   type: z.literal("rows"),
@@ -122,6 +154,7 @@ export const dataOptions = z.discriminatedUnion("type", [
   jsonlOptions,
   jsonOptions,
   parquetOptions,
+  datasetOptions,
   rowsOptions,
   envOptions,
   mixOptions,

@@ -24,6 +24,12 @@ const dataFormats = {
 /** A name of `dataFormats`. */
 export type DataFormatName = keyof typeof dataFormats;
 
+/** The format of a file by its ending. */
+export function formatOfFile(path: string): DataFormatName | undefined {
+  const names = Object.keys(dataFormats) as DataFormatName[];
+  return names.find((name) => dataFormats[name].endings.some((ending) => path.endsWith(ending)));
+}
+
 /** The files that a path or a list of paths stands for. Files of a folder come in the order of their names. */
 export async function listDataFiles(format: DataFormatName, paths: string | readonly string[]): Promise<string[]> {
   const lists = [paths].flat().map(async (path) => {

@@ -44,6 +44,15 @@ const areas = {
     DATA_TOO_LARGE: "The data does not fit into the memory it may take.",
     SCHEMA_UNKNOWN: "The columns of the data fit no known schema.",
   },
+  "The Hub": {
+    HUB_NOT_FOUND:
+      "The Hub has no model, data set, revision or file of this name, or does not show it to this account.",
+    HUB_REFUSED: "The Hub refuses access: a gated repository, or a token that is missing, wrong or may not do this.",
+    HUB_UNREACHABLE:
+      "The Hub cannot be reached or does not answer as it should, and what is needed is not in the cache.",
+    HUB_DAMAGED: "A file of the Hub came with other content than announced.",
+    DISK_FULL: "The disk has no room for what has to be written.",
+  },
   "Rollout, environments and agents": {
     ROLLOUT_STARVED: "Filters dropped so many groups that a step could not be filled.",
     ROLLOUT_FAILING: "Sample after sample failed, so nothing can be learned.",

@@ -46,7 +46,8 @@ function innerOf(schema: z.core.$ZodType, key: PropertyKey | undefined): z.core.
 
 function canBe(option: z.core.$ZodType, value: unknown): boolean {
   const tag = option instanceof z.ZodObject ? option.shape.type : undefined;
-  return !(tag instanceof z.ZodLiteral) || !isObject(value) || tag.value === value.type;
+  const values = tag?._zod.values;
+  return values === undefined || !isObject(value) || values.has(value.type as z.core.util.Primitive);
 }
 
 function unknownKey(schema: z.ZodType, value: unknown, issue: z.core.$ZodIssueUnrecognizedKeys, path: string): string {
@@ -78,7 +79,7 @@ function isSecret(schema: z.ZodType, value: unknown, path: readonly PropertyKey[
 function choicesOf(issue: z.core.$ZodIssue): string[] | undefined {
   if (issue.code === "invalid_value" && issue.values.length > 1) return issue.values.map(String);
   if (issue.code !== "invalid_union" || issue.discriminator === undefined || !("options" in issue)) return undefined;
-  return (issue.options ?? []).map(String);
+  return (issue.options ?? []).filter((option) => option !== undefined).map(String);
 }
 
 const TYPES: Readonly<Record<string, string>> = {

@@ -3,6 +3,7 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { DataOptions } from "../data/data-options.ts";
 import { RerollError } from "../errors/reroll-error.ts";
+import { parseHubName } from "../hub/hub-name.ts";
 import { type CausalLmConfig, parseConfig } from "../models/causal-lm/config.ts";
 import { presetConfig } from "../models/causal-lm/presets.ts";
 import type { RewardModelShape, RoleShapes } from "./estimate-memory.ts";
@@ -11,14 +12,14 @@ import type { RunConfig } from "./run-config.ts";
 /** Bytes and a few special tokens: what a preset speaks where no environment names its words. */
 const PRESET_VOCABULARY = 272;
 
-/** Throws for the first file that is missing. Out: the shapes of the models. */
-export function checkFiles(config: RunConfig): RunShapes {
+/** Throws for the first file that is missing; files under `pending` keys are still on the Hub. Out: the shapes of the models. */
+export function checkFiles(config: RunConfig, pending: ReadonlySet<string> = new Set()): RunShapes {
   const { model, data, validation, warmStart } = config;
   const shape = modelShape(model);
   const roles = roleShapes(config);
-  if (data !== null) checkData(data, "data");
-  if (validation?.data) checkData(validation.data, "validation.data");
-  if (warmStart?.type === "data") checkData(warmStart.data, "warmStart.data");
+  if (data !== null) checkData(data, "data", pending);
+  if (validation?.data) checkData(validation.data, "validation.data", pending);
+  if (warmStart?.type === "data") checkData(warmStart.data, "warmStart.data", pending);
   return { shape, roles };
 }
 
@@ -54,7 +55,7 @@ export function readShape(path: string, key: string): CausalLmConfig {
       key,
       path,
       folder,
-      "It must be a folder in Hugging Face layout, with config.json, tokenizer.json and model.safetensors.",
+      `It must be a folder in Hugging Face layout, with config.json, tokenizer.json and model.safetensors.${hubHint(path)}`,
     );
   }
   if (!existsSync(file)) throw missing(key, path, file, "The folder is there, but it holds no model.");
@@ -87,26 +88,38 @@ function rewardModels(reward: object, key: string): readonly RewardModelShape[] 
   return parts.flatMap((part, i) => rewardModels(part.reward, `${key}.parts.${i}.reward`));
 }
 
-function checkData(source: DataOptions, key: string): void {
+function checkData(source: DataOptions, key: string, pending: ReadonlySet<string>): void {
   switch (source.type) {
     case "mix":
-      for (const [i, { source: inner }] of source.parts.entries()) checkData(inner, `${key}.parts.${i}.source`);
+      for (const [i, { source: inner }] of source.parts.entries())
+        checkData(inner, `${key}.parts.${i}.source`, pending);
       return;
     case "curriculum":
-      checkData(source.source, `${key}.source`);
+      checkData(source.source, `${key}.source`, pending);
       return;
+    case "dataset":
     case "jsonl":
     case "json":
     case "parquet":
-      for (const path of [source.path].flat()) {
-        if (!existsSync(path))
-          throw missing(`${key}.path`, path, resolve(path), "Paths count from where the command is run.");
-      }
+      if (!pending.has(`${key}.path`)) expectData(source.path, key);
       return;
     case "rows":
     case "env":
       return;
   }
+}
+
+/** Throws for the first path of data that is missing. */
+export function expectData(paths: string | readonly string[], key: string): void {
+  for (const path of [paths].flat()) {
+    if (existsSync(path)) continue;
+    throw missing(`${key}.path`, path, resolve(path), `Paths count from where the command is run.${hubHint(path)}`);
+  }
+}
+
+/** Said where a path might be meant as a name on the Hub. */
+function hubHint(path: string): string {
+  return parseHubName(path) === null ? "" : ` If the Hub is meant, write hf://${path}.`;
 }
 
 function missing(key: string, given: string, looked: string, what: string): RerollError {

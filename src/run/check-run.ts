@@ -261,6 +261,7 @@ function domainsOf(source: DataOptions): (string | null)[] {
       return source.parts.flatMap((part) => domainsOf(part.source));
     case "curriculum":
       return domainsOf(source.source);
+    case "dataset":
     case "jsonl":
     case "json":
     case "parquet":

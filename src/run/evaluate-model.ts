@@ -12,6 +12,7 @@ import { type EvalReport, evalReport } from "./evaluation/eval-report.ts";
 import { wholeModel } from "./export-model.ts";
 import type { FoundModel } from "./find-model.ts";
 import { hasForeignCode } from "./foreign-code.ts";
+import { HubPaths } from "./hub-paths.ts";
 import { placeRun } from "./machine.ts";
 import { openAgent } from "./open-agent.ts";
 import { type RunConfig, runConfig } from "./run-config.ts";
@@ -33,6 +34,8 @@ export interface EvalSettings {
 }
 
 interface EvaluateOptions extends EvalSettings {
+  /** Where names on the Hub are looked up. Default: as the environment says. */
+  readonly paths?: HubPaths;
   readonly signal: AbortSignal;
   /** Where the config comes from: its environments and rewards run in threads that load it. */
   readonly runFile?: string;
@@ -73,7 +76,7 @@ async function evaluate(model: FoundModel, config: RunConfig, options: EvaluateO
     return part;
   };
   try {
-    const folder = await wholeModel(model, scratch, base);
+    const folder = await wholeModel(model, scratch, options.paths ?? new HubPaths(), base);
     const world = keep(await buildWorld(evaluated, runClock, { report, ...(runFile !== undefined && { runFile }) }));
     const engine = keep(await startEngine(evaluated, folder));
     const shared = { tokenizer: await loadTokenizer(folder), clock: runClock };

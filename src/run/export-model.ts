@@ -7,11 +7,13 @@
 import { cpSync, existsSync, mkdirSync, readdirSync } from "node:fs";
 import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
 import { RerollError } from "../errors/reroll-error.ts";
+import { snapshotOrigin } from "../hub/hub-cache.ts";
 import { loadCausalLm } from "../models/causal-lm/load-causal-lm.ts";
 import { mergeLora } from "../models/causal-lm/lora.ts";
 import { loadLora } from "../models/causal-lm/lora-files.ts";
 import { saveCausalLm } from "../models/causal-lm/save-causal-lm.ts";
-import { baseOfAdapters, baseOfRun, type FoundModel, findModel } from "./find-model.ts";
+import { baseOfAdapters, baseOfRun, type FoundModel, openModel } from "./find-model.ts";
+import { HubPaths } from "./hub-paths.ts";
 
 /** What to export, and how. */
 export interface ExportOptions {
@@ -23,30 +25,40 @@ export interface ExportOptions {
   readonly base?: string;
   /** A checkpoint of a run. Default: the best, else the latest. */
   readonly step?: number;
+  /** Where names on the Hub are looked up. Default: as the environment says. */
+  readonly paths?: HubPaths;
 }
 
 /** Says what was written. */
-export async function exportModel({ from, out, merge, base, step }: ExportOptions): Promise<string> {
-  const found = findModel(from, step);
+export async function exportModel({
+  from,
+  out,
+  merge,
+  base,
+  step,
+  paths = new HubPaths(),
+}: ExportOptions): Promise<string> {
+  const found = await openModel(from, paths, step);
   if (existsSync(out) && readdirSync(out).length > 0)
     throw new RerollError("FILE_EXISTS", `--out ${out} is not empty. Name a new folder.`, { out });
   expectAdapterFor("--merge", merge || undefined, found);
   if (merge) {
-    await writeMerged(found, base ?? baseOf(found), out);
+    await writeMerged(found, await openBase(found, paths, base), out);
     return `Wrote ${found.name}, merged into its base, to ${out}`;
   }
   mkdirSync(out, { recursive: true });
-  cpSync(found.folder, out, { recursive: true });
+  // Files of the Hub's cache are links.
+  cpSync(found.folder, out, { recursive: true, dereference: true });
   return found.isAdapter
     ? `Wrote the adapters of ${found.name} to ${out}. They need their base; add --merge for a whole model.`
     : `Wrote ${found.name} to ${out}`;
 }
 
 /** A folder of the whole model: that of the weights, or with adapters a merged copy in `scratch`. */
-export async function wholeModel(found: FoundModel, scratch: string, base?: string): Promise<string> {
+export async function wholeModel(found: FoundModel, scratch: string, paths: HubPaths, base?: string): Promise<string> {
   expectAdapterFor("--base", base, found);
   if (!found.isAdapter) return found.folder;
-  await writeMerged(found, base ?? baseOf(found), scratch);
+  await writeMerged(found, await openBase(found, paths, base), scratch);
   return scratch;
 }
 
@@ -70,12 +82,24 @@ async function writeMerged({ folder }: FoundModel, base: string, out: string): P
   }
 }
 
-/** The folder of the model that adapters belong to: that of their run, else the one that they name themselves. */
-export function baseOf({ runFolder, folder, name }: FoundModel): string {
+/** The folder of the model that adapters belong to: the one given, that of their run, or the one that they name themselves. */
+export async function openBase(
+  { runFolder, folder, name }: FoundModel,
+  paths: HubPaths,
+  base?: string,
+): Promise<string> {
+  if (base !== undefined) return paths.model(base, "--base");
   const named = (runFolder === null ? null : baseOfRun(runFolder)) ?? baseOfAdapters(folder);
-  if (named !== null && existsSync(named)) return named;
+  const local = named === null ? null : await paths.model(hubNameAgain(named), `The base of ${name}`);
+  if (local !== null && existsSync(local)) return local;
   throw new RerollError(
     "BASE_NOT_FOUND",
     `${name} holds adapters, and the model they belong to ${named === null ? "is not recorded" : `is not at ${named}`}. Give its folder with --base.`,
   );
+}
+
+/** A folder of a cache that is gone, or of another machine's, is fetched by its name again. */
+function hubNameAgain(path: string): string {
+  const origin = existsSync(path) ? null : snapshotOrigin(path);
+  return origin === null ? path : `hf://${origin.repo}@${origin.sha}`;
 }

@@ -2,6 +2,8 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { RerollError } from "../errors/reroll-error.ts";
+import { parseHubName } from "../hub/hub-name.ts";
+import type { HubPaths } from "./hub-paths.ts";
 
 /** Weights on disk. */
 export interface FoundModel {
@@ -15,11 +17,21 @@ export interface FoundModel {
   readonly name: string;
 }
 
+/** The same, with a model of the Hub fetched where the path is the name of one. */
+export async function openModel(path: string, paths: HubPaths, step?: number): Promise<FoundModel> {
+  const local = await paths.model(path, "<model>");
+  return local === path ? findModel(path, step) : { ...findModel(local, step), name: path };
+}
+
 /** `step` chooses a checkpoint of a run. Default: that of the best validation, else the latest. */
 export function findModel(path: string, step?: number): FoundModel {
   const folder = resolve(path);
   if (!existsSync(folder))
-    throw new RerollError("CHECKPOINT_NOT_FOUND", `${path} does not exist. Check the path.`, { folder });
+    throw new RerollError(
+      "CHECKPOINT_NOT_FOUND",
+      `${path} does not exist. Check the path.${parseHubName(path) === null ? "" : ` If the Hub is meant, write hf://${path}.`}`,
+      { folder },
+    );
   if (existsSync(join(folder, "checkpoints"))) return ofCheckpoint(chooseCheckpoint(path, folder, step), folder);
   if (existsSync(join(folder, "model")) && existsSync(join(folder, "loop.json")))
     return ofCheckpoint(folder, dirname(dirname(folder)));

@@ -13,6 +13,7 @@ import { checkFiles } from "./check-files.ts";
 import { checkPackages } from "./check-packages.ts";
 import { checkRun } from "./check-run.ts";
 import { checkVocabularies } from "./check-vocabulary.ts";
+import { type HubPathOptions, HubPaths, localRun } from "./hub-paths.ts";
 import { loadRunFile, type RawRun } from "./load-run-file.ts";
 import { type Placement, placeRun } from "./machine.ts";
 import { type Machine, planRun, type RunPlan } from "./plan-run.ts";
@@ -28,13 +29,16 @@ export async function prepareRun(
   file: RawRun | string,
   sets: readonly string[] = [],
   environment: RunEnvironment = process.env,
+  hub: HubPathOptions = {},
 ): Promise<PreparedRun> {
   const raw = typeof file === "string" ? await loadRunFile(file) : file;
-  const { shape, roles, ...resolved } = checked(raw, sets, environment);
+  const paths = new HubPaths(environment, hub);
+  const { shape, roles, ...resolved } = await checked(raw, sets, environment, paths);
   const { config, recipe } = resolved;
-  await checkVocabularies(config);
+  if (paths.pending.size === 0) await checkVocabularies(config);
   const machine = readMachine(placeRun(config));
-  return { ...resolved, plan: planRun(config, recipe, machine, shape, roles) };
+  const plan = planRun(config, recipe, machine, shape, roles);
+  return { ...resolved, plan: { ...plan, lines: [...paths.lines, ...plan.lines] } };
 }
 
 /** As above for a run that is evaluated and not trained: what training would need is not asked for. */
@@ -42,16 +46,18 @@ export function prepareEvaluation(
   file: RawRun,
   sets: readonly string[] = [],
   environment: RunEnvironment = process.env,
-): ResolvedRun {
-  return checked(file, sets, environment);
+  hub: HubPathOptions = {},
+): Promise<ResolvedRun> {
+  return checked(file, sets, environment, new HubPaths(environment, hub));
 }
 
-function checked(file: RawRun, sets: readonly string[], environment: RunEnvironment) {
+async function checked(file: RawRun, sets: readonly string[], environment: RunEnvironment, paths: HubPaths) {
   const resolved = resolveRun(file, sets.map(parseOverride), environment);
   checkRun(resolved.config, resolved.recipe);
   checkPackages(resolved.config);
   expectSecrets(resolved.config);
-  return { ...resolved, ...checkFiles(resolved.config) };
+  const config = await localRun(resolved.config, paths);
+  return { ...resolved, config, ...checkFiles(config, paths.pending) };
 }
 
 /** The memory of the device that a run is placed on. */

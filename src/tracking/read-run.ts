@@ -9,7 +9,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
 import { redact } from "../errors/redact.ts";
-import { isAlive } from "./folder-claim.ts";
+import { isAlive } from "../files/folder-claim.ts";
 import { type JsonLines, readJsonLines } from "./json-lines.ts";
 import {
   type MetricRecord,

@@ -6,6 +6,7 @@ import { RerollError } from "../errors/reroll-error.ts";
 import type { Metrics } from "../flow/metrics.ts";
 import { wholeModel } from "../run/export-model.ts";
 import { baseOfRun, type FoundModel } from "../run/find-model.ts";
+import { HubPaths } from "../run/hub-paths.ts";
 import { readsReference } from "../training/objectives/table.ts";
 import { measuredExamples } from "./measured-sets.ts";
 import type { PreparedTuning } from "./prepare-tuning.ts";
@@ -13,7 +14,11 @@ import { openTuningTrainer, validationMetrics } from "./train-tuning.ts";
 import type { TuningConfig } from "./tuning-config.ts";
 
 /** The metrics of one validation. Where the run file names no reference, it is the model that the run started from. */
-export async function evaluateTuning(model: FoundModel, { config, data }: PreparedTuning): Promise<Metrics> {
+export async function evaluateTuning(
+  model: FoundModel,
+  { config, data }: PreparedTuning,
+  paths = new HubPaths(),
+): Promise<Metrics> {
   if (data.validation === null) {
     throw new RerollError(
       "INVALID_OPTION",
@@ -22,7 +27,7 @@ export async function evaluateTuning(model: FoundModel, { config, data }: Prepar
   }
   const scratch = await mkdtemp(join(tmpdir(), "reroll-merged-"));
   try {
-    const folder = await wholeModel(model, scratch);
+    const folder = await wholeModel(model, scratch, paths);
     const reference = config.reference ?? startOf(model, config);
     if (reference === null && readsReference(config.objective)) throw unknownReference(model, config);
     const evaluated = { ...config, reference, model: { ...config.model, lora: null } };

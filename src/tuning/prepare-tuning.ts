@@ -12,11 +12,13 @@ import { splitByHash } from "../data/split-by-hash.ts";
 import { parseOptions } from "../errors/parse-options.ts";
 import { expectSecrets } from "../errors/redact.ts";
 import { RerollError } from "../errors/reroll-error.ts";
+import type { HubOptions } from "../hub/hub.ts";
 import type { CausalLmConfig } from "../models/causal-lm/config.ts";
 import { parseOverride } from "../run/apply-overrides.ts";
 import { modelShape, readShape } from "../run/check-files.ts";
 import { checkModel } from "../run/check-run.ts";
 import { expectSameVocabulary } from "../run/check-vocabulary.ts";
+import { HubPaths } from "../run/hub-paths.ts";
 import type { RawRun } from "../run/load-run-file.ts";
 import { joinRun, type Origins, overridesOf, type RunEnvironment } from "../run/resolve-run.ts";
 import { readsReference } from "../training/objectives/table.ts";
@@ -62,12 +64,11 @@ export async function prepareTuning(
   file: RawRun,
   sets: readonly string[] = [],
   environment: RunEnvironment = process.env,
+  hub: HubOptions = {},
 ): Promise<PreparedTuning> {
-  const resolved = resolveTuning(file, sets, environment);
+  const paths = new HubPaths(environment, hub);
+  const resolved = await localTuning(checkedTuning(file, sets, environment), paths);
   const { config } = resolved;
-  checkModel(config);
-  checkTuning(config);
-  expectSecrets(config);
   const shape = modelShape(config.model);
   if (config.reference !== null) checkReference(config.reference, config, shape);
   const tokenizer = await tokenizerOf(config);
@@ -79,8 +80,53 @@ export async function prepareTuning(
     ...resolved,
     data,
     numSteps,
-    lines: [...lines, ...(config.objective.type === "supervised" ? endlessReplies(tokenizer, data) : [])],
+    lines: [
+      ...paths.lines,
+      ...lines,
+      ...(config.objective.type === "supervised" ? endlessReplies(tokenizer, data) : []),
+    ],
   };
+}
+
+/** What a run would fetch from the Hub; null where everything is here. Rows cannot be counted before they are. */
+export async function tuningDownloads(
+  file: RawRun,
+  sets: readonly string[],
+  environment: RunEnvironment = process.env,
+): Promise<readonly string[] | null> {
+  const paths = new HubPaths(environment, { isPlan: true });
+  await localTuning(checkedTuning(file, sets, environment), paths);
+  if (paths.pending.size === 0) return null;
+  return [...paths.lines, "Rows and memory are counted once these files are here."];
+}
+
+function checkedTuning(file: RawRun, sets: readonly string[], environment: RunEnvironment): ResolvedTuning {
+  const resolved = resolveTuning(file, sets, environment);
+  checkModel(resolved.config);
+  checkTuning(resolved.config);
+  expectSecrets(resolved.config);
+  return resolved;
+}
+
+/** The same run with paths of this machine. */
+async function localTuning(resolved: ResolvedTuning, paths: HubPaths): Promise<ResolvedTuning> {
+  const { config } = resolved;
+  const { model, reference, objective, data, validation } = config;
+  const local: TuningConfig = {
+    ...config,
+    model: { ...model, path: await paths.model(model.path, "model.path") },
+    reference: await paths.model(reference, "reference"),
+    objective:
+      objective.type === "distillation"
+        ? { ...objective, teacher: await paths.model(objective.teacher, "objective.teacher") }
+        : objective,
+    data: await paths.files(data, "data"),
+    validation: validation && {
+      ...validation,
+      data: validation.data && (await paths.files(validation.data, "validation.data")),
+    },
+  };
+  return { ...resolved, config: local };
 }
 
 function checkTuning({ validation, training, contextLength }: TuningConfig): void {

@@ -1,11 +1,10 @@
 /** The data of tuning runs: which files, and which columns of their rows. */
-import { existsSync } from "node:fs";
-import { resolve } from "node:path";
 import { z } from "zod";
-import { dataFiles } from "../data/data-options.ts";
+import { dataFiles, datasetFiles, datasetType } from "../data/data-options.ts";
 import type { PlacedRow } from "../data/data-row.ts";
+import { openDataset } from "../data/open-dataset.ts";
 import { listDataFiles, readRows } from "../data/read-rows.ts";
-import { RerollError } from "../errors/reroll-error.ts";
+import { expectData } from "../run/check-files.ts";
 
 const rowOptions = {
   fields: z
@@ -22,6 +21,12 @@ const fileOptions = { ...dataFiles, ...rowOptions };
 
 /** Rows to learn from. */
 export const tuningData = z.discriminatedUnion("type", [
+  z.strictObject({
+    type: datasetType,
+    ...datasetFiles,
+    split: z.string().min(1).default("train").describe("Split to take, such as train or test."),
+    ...rowOptions,
+  }),
   z.strictObject({ type: z.literal("jsonl"), ...fileOptions }),
   z.strictObject({ type: z.literal("json"), ...fileOptions }),
   z.strictObject({ type: z.literal("parquet"), ...fileOptions }),
@@ -38,16 +43,12 @@ export type TuningData = z.output<typeof tuningData>;
 /** All rows with where they stand. `key` is where the choice stands in the run file. */
 export async function loadRows(data: TuningData, key: string): Promise<readonly PlacedRow[]> {
   if (data.type === "rows") return data.rows.map((row, index) => ({ row, file: key, index }));
-  for (const path of [data.path].flat()) {
-    if (existsSync(path)) continue;
-    const looked = resolve(path);
-    throw new RerollError(
-      "FILE_NOT_FOUND",
-      `${key}.path names ${JSON.stringify(path)}, and ${looked} does not exist. Paths count from where the command is run.`,
-      { key, path: looked },
-    );
-  }
+  expectData(data.path, key);
+  const { format, files } =
+    data.type === "dataset"
+      ? await openDataset(data.path, data)
+      : { format: data.type, files: await listDataFiles(data.type, data.path) };
   const rows: PlacedRow[] = [];
-  for await (const row of readRows(data.type, await listDataFiles(data.type, data.path), data.maxBytes)) rows.push(row);
+  for await (const row of readRows(format, files, data.maxBytes)) rows.push(row);
   return rows;
 }

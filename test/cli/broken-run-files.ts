@@ -49,8 +49,8 @@ export const brokenRunFiles: readonly BrokenRunFile[] = [
   // What a run needs from elsewhere.
   changed(
     "reward-model-missing",
-    { rewards: { default: { type: "reward-model", path: "no/judge" } } },
-    'rewards.default.path names "no/judge"',
+    { rewards: { default: { type: "reward-model", path: "./no/judge" } } },
+    'rewards.default.path names "./no/judge"',
     "does not exist",
   ),
   changed(

@@ -65,7 +65,7 @@ function choiceRows(key: string, { def: { discriminator, options } }: z.ZodDiscr
 
 function tagOf(choice: z.core.$ZodType, discriminator: string): string {
   const tag = choice instanceof z.ZodObject ? choice.shape[discriminator] : undefined;
-  return tag instanceof z.ZodLiteral ? String(tag.value) : "";
+  return String([...(tag?._zod.values ?? [])][0] ?? "");
 }
 
 function rowOf(key: string, option: z.core.$ZodType, given: unknown): OptionRow {

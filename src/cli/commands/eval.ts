@@ -7,6 +7,7 @@ import type { EvalSettings } from "../../run/evaluate-model.ts";
 import { type BenchmarkName, benchmarkNames } from "../../run/evaluation/benchmark-names.ts";
 import type { EvalReport } from "../../run/evaluation/eval-report.ts";
 import type { FoundModel } from "../../run/find-model.ts";
+import type { HubPaths } from "../../run/hub-paths.ts";
 import type { RawRun } from "../../run/load-run-file.ts";
 import { numberIn, several, wholeNumber } from "../flag-values.ts";
 import { stopSignal } from "../stop-signal.ts";
@@ -51,9 +52,14 @@ async function runEval(path: string, flags: EvalFlags): Promise<void> {
   const { set = [], json, benchmark } = flags;
   expectSource(flags);
   // Imported only now, since this loads libtorch, which `--help` and a wrong flag need not wait for.
-  const { findModel } = await import("../../run/find-model.ts");
-  const model = findModel(path, flags.step);
-  if (benchmark !== undefined) return evaluate(path, model, await ofBenchmark(benchmark, model, flags), flags);
+  const { openModel } = await import("../../run/find-model.ts");
+  const { hubProgress, openHub } = await import("../open-hub.ts");
+  const paths = openHub();
+  const model = await openModel(path, paths, flags.step);
+  if (benchmark !== undefined) {
+    const file = await ofBenchmark(benchmark, model, flags, paths);
+    return evaluate(path, model, file, flags, paths);
+  }
   const { isControlRun, resolveAnyControl } = await import("../../control/run/prepare-control.ts");
   const file = await (await import("../../run/load-run-file.ts")).loadRunFile(flags.runFile!);
   if (isControlRun(file)) {
@@ -66,25 +72,33 @@ async function runEval(path: string, flags: EvalFlags): Promise<void> {
   if (isTuningRun(file)) {
     refuseSampling(flags, "a run on given replies, which samples none");
     const { evaluateTuning } = await import("../../tuning/evaluate-tuning.ts");
-    print(await evaluateTuning(model, await prepareTuning(file, set)), json);
+    const run = await prepareTuning(file, set, process.env, { onProgress: hubProgress() });
+    print(await evaluateTuning(model, run, paths), json);
     return;
   }
-  await evaluate(path, model, file, flags);
+  await evaluate(path, model, file, flags, paths);
 }
 
-async function evaluate(path: string, model: FoundModel, file: RawRun, flags: EvalFlags): Promise<void> {
+async function evaluate(
+  path: string,
+  model: FoundModel,
+  file: RawRun,
+  flags: EvalFlags,
+  paths: HubPaths,
+): Promise<void> {
   const { set = [], runFile, benchmark, json, out } = flags;
   const [{ prepareEvaluation }, { evaluateModel }, { flatReport }] = await Promise.all([
     import("../../run/prepare-run.ts"),
     import("../../run/evaluate-model.ts"),
     import("../../run/evaluation/eval-report.ts"),
   ]);
-  const { config } = prepareEvaluation(file, set);
+  const { hubProgress } = await import("../open-hub.ts");
+  const { config } = await prepareEvaluation(file, set, process.env, { onProgress: hubProgress() });
   const { signal, exitCode, release } = stopSignal(() => console.error("Stopping."));
   try {
     const { samples, temperature, success, prompts, base } = flags;
     const settings = { samples, temperature, success, prompts, base, ...(runFile !== undefined && { runFile }) };
-    const report = await evaluateModel(model, config, { ...settings, signal, report: console.error });
+    const report = await evaluateModel(model, config, { ...settings, signal, paths, report: console.error });
     if (exitCode() === 0) {
       if (out !== undefined) writeReport(out, { model: path, benchmark, runFile }, report);
       if (json === true) print(flatReport(report), true);
@@ -110,12 +124,17 @@ function expectSource({ runFile, benchmark, data }: EvalFlags): void {
   if (problem !== null) throw new RerollError("CONTRADICTORY_OPTIONS", problem);
 }
 
-async function ofBenchmark(name: BenchmarkName, model: FoundModel, { data, base }: EvalFlags): Promise<RawRun> {
-  const [{ benchmarkRun }, { baseOf }] = await Promise.all([
+async function ofBenchmark(
+  name: BenchmarkName,
+  model: FoundModel,
+  { data, base }: EvalFlags,
+  paths: HubPaths,
+): Promise<RawRun> {
+  const [{ benchmarkRun }, { openBase }] = await Promise.all([
     import("../../run/evaluation/benchmarks.ts"),
     import("../../run/export-model.ts"),
   ]);
-  return benchmarkRun(name, data!, model.isAdapter ? (base ?? baseOf(model)) : model.folder);
+  return benchmarkRun(name, data!, model.isAdapter ? await openBase(model, paths, base) : model.folder);
 }
 
 function refuseSampling(flags: EvalFlags, what: string): void {

@@ -20,6 +20,14 @@ export const exportCommand = new Command("export")
   .addHelpText("after", "\nExample:\n  $ reroll export runs/first --out ./my-model --merge")
   .action(async (from: string, { out, merge = false, base, step }: ExportFlags) => {
     const { exportModel } = await import("../../run/export-model.ts");
-    const options = { from, out, merge, ...(base !== undefined && { base }), ...(step !== undefined && { step }) };
+    const { openHub } = await import("../open-hub.ts");
+    const options = {
+      from,
+      out,
+      merge,
+      paths: openHub(),
+      ...(base !== undefined && { base }),
+      ...(step !== undefined && { step }),
+    };
     console.log(await exportModel(options));
   });

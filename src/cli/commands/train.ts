@@ -3,6 +3,7 @@ import { basename, dirname, resolve } from "node:path";
 import { Command, CommanderError } from "commander";
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { explainRun } from "../../run/explain-run.ts";
+import type { HubPathOptions } from "../../run/hub-paths.ts";
 import type { RawRun } from "../../run/load-run-file.ts";
 import type { RunTrainingOptions } from "../../run/run-training.ts";
 import { commandName } from "../command-name.ts";
@@ -51,7 +52,10 @@ async function runTrain(path: string, flags: TrainFlags): Promise<void> {
   // Only now: what is imported here loads libtorch, which `--help` and a wrong flag need not wait for.
   const { loadRunFile } = await import("../../run/load-run-file.ts");
   const sets = resume === null ? given : await setsOf(resume.folder, given);
-  const file = await openRunFile(await loadRunFile(path), sets);
+  const { hubProgress, pinsOfRun } = await import("../open-hub.ts");
+  const pins = resume === null ? new Map<string, string>() : pinsOfRun(resume.folder);
+  const hub = { pins, isPlan: flags.plan === true, onProgress: hubProgress() };
+  const file = await openRunFile(await loadRunFile(path), sets, hub);
   if (flags.explain === true) {
     const { explainRun: explain } = await import("../../run/explain-run.ts");
     console.log(explain(await file.resolve()));
@@ -78,14 +82,14 @@ interface ReadyRun {
   train(options: RunTrainingOptions): Promise<unknown>;
 }
 
-async function openRunFile(file: RawRun, sets: readonly string[]): Promise<OpenRunFile> {
+async function openRunFile(file: RawRun, sets: readonly string[], hub: HubPathOptions): Promise<OpenRunFile> {
   const { isControlRun } = await import("../../control/run/prepare-control.ts");
   if (isControlRun(file)) return openControl(file, sets);
   const { isTuningRun } = await import("../../tuning/prepare-tuning.ts");
-  return isTuningRun(file) ? openTuning(file, sets) : openRollout(file, sets);
+  return isTuningRun(file) ? openTuning(file, sets, hub) : openRollout(file, sets, hub);
 }
 
-async function openRollout(file: RawRun, sets: readonly string[]): Promise<OpenRunFile> {
+async function openRollout(file: RawRun, sets: readonly string[], hub: HubPathOptions): Promise<OpenRunFile> {
   const [{ resolveRun }, { parseOverride }, { prepareRun }, { runTraining }] = await Promise.all([
     import("../../run/resolve-run.ts"),
     import("../../run/apply-overrides.ts"),
@@ -95,20 +99,22 @@ async function openRollout(file: RawRun, sets: readonly string[]): Promise<OpenR
   return {
     resolve: async () => resolveRun(file, sets.map(parseOverride), process.env),
     prepare: async () => {
-      const run = await prepareRun(file, sets);
+      const run = await prepareRun(file, sets, process.env, hub);
       const { plan, config } = run;
       return { lines: plan.lines, runsFolder: config.tracking.folder, train: (options) => runTraining(run, options) };
     },
   };
 }
 
-async function openTuning(file: RawRun, sets: readonly string[]): Promise<OpenRunFile> {
-  const { prepareTuning, resolveTuning } = await import("../../tuning/prepare-tuning.ts");
+async function openTuning(file: RawRun, sets: readonly string[], hub: HubPathOptions): Promise<OpenRunFile> {
+  const { prepareTuning, resolveTuning, tuningDownloads } = await import("../../tuning/prepare-tuning.ts");
   const { runTuning } = await import("../../tuning/run-tuning.ts");
   return {
     resolve: async () => resolveTuning(file, sets, process.env),
     prepare: async () => {
-      const run = await prepareTuning(file, sets);
+      const downloads = hub.isPlan === true ? await tuningDownloads(file, sets) : null;
+      if (downloads !== null) return planOnly(downloads);
+      const run = await prepareTuning(file, sets, process.env, hub);
       const { lines, config } = run;
       return { lines, runsFolder: config.tracking.folder, train: (options) => runTuning(run, options) };
     },
@@ -128,6 +134,11 @@ async function openControl(file: RawRun, sets: readonly string[]): Promise<OpenR
       train: (options) => runControl(config, sets, options),
     }),
   };
+}
+
+/** A run that is looked at and not started. */
+function planOnly(lines: readonly string[]): ReadyRun {
+  return { lines, runsFolder: "", train: async () => {} };
 }
 
 /** What the command line asks for. */

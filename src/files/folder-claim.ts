@@ -12,7 +12,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { RerollError } from "../errors/reroll-error.ts";
-import { replaceText } from "../files/replace-file.ts";
+import { replaceText } from "./replace-file.ts";
 
 /** A folder that is this process's own until it is released. */
 export interface FolderClaim {
