@@ -31,7 +31,7 @@ export interface AttentionOptions {
   /** True where a query may see a key, broadcast to [B, H, T, C]. Not together with isCausal. */
   readonly mask?: Tensor;
   /** Factor on the scores. Default 1 / sqrt(K). */
-  readonly scale?: number;
+  readonly scale?: number | null;
 }
 
 /** softmax(q k' * scale) v. Key/value heads may be fewer than query heads (grouped-query attention). */
@@ -69,7 +69,8 @@ export function attention(q_BHTK: Tensor, k_BGCK: Tensor, v_BGCK: Tensor, option
  * sees its own sequence only. Uses the variable-length flash kernel where there is one, else a sequence at a time.
  */
 export function packedAttention(q_SHK: Tensor, k_SGK: Tensor, v_SGK: Tensor, options: PackedAttentionOptions): Tensor {
-  const { window = null, scale = q_SHK.size(2) ** -0.5, keys = options } = options;
+  const { window = null, keys = options } = options;
+  const scale = options.scale ?? q_SHK.size(2) ** -0.5;
   const isFlash =
     hasOp("aten::_flash_attention_forward") && q_SHK.device.startsWith("cuda") && /^b?float16$/.test(q_SHK.dtype);
   if (isFlash) return varlenFlash(q_SHK, k_SGK, v_SGK, options, keys, window, scale);
@@ -117,7 +118,7 @@ export interface PackedAttentionOptions extends PackedRows {
   /** Where there are more keys than queries: the queries of a sequence are its last tokens. Default: as many. */
   readonly keys?: PackedRows;
   readonly window?: number | null;
-  readonly scale?: number;
+  readonly scale?: number | null;
 }
 
 /**
@@ -150,6 +151,12 @@ const swigluFunction = {
     return [gradient];
   },
 };
+
+/** gelu(gate) * up for gateUp = [gate | up], with GELU in its tanh form. */
+export function geglu(gateUp: Tensor): Tensor {
+  const [gate, up] = gateUp.chunk(2, -1);
+  return ops.gelu(gate!, "tanh").mul(up!);
+}
 
 /** Whether rows of [gate | up] can be read eight values at a time. */
 function isPackable(x: Tensor): boolean {
@@ -339,6 +346,7 @@ const ops = {
   attention: op("aten::scaled_dot_product_attention", { isUnchecked: true }),
   varlenFlash: op("aten::_flash_attention_forward"),
   baddbmm: op("aten::baddbmm"),
+  gelu: op("aten::gelu"),
   mulInto: op("aten::mul.out"),
   siluBackward_: op("aten::silu_backward.grad_input"),
   scatterAdd_: op("aten::scatter_add_"),

@@ -18,14 +18,15 @@ export interface PagedQueries {
   readonly rows_S: Tensor;
   readonly positions_S: Tensor;
   readonly window: number | null;
+  /** The factor on the scores. Default 1 / sqrt(K). */
+  readonly scale?: number | null;
 }
 
 /** [S, H, K] to [S, H, K]. In one pass on the CPU in float32; elsewhere see pagedAttentionReference. */
 export function pagedAttention(
   q_SHK: Tensor,
-  { keys, values, table_RM, rows_S, positions_S, window }: PagedQueries,
+  { keys, values, table_RM, rows_S, positions_S, window, scale }: PagedQueries,
 ): Tensor {
-  const scale = q_SHK.size(2) ** -0.5;
   return new Tensor(
     native.pagedAttention(
       q_SHK.contiguous().handle,
@@ -34,7 +35,7 @@ export function pagedAttention(
       table_RM.handle,
       rows_S.handle,
       positions_S.handle,
-      scale,
+      scale ?? q_SHK.size(2) ** -0.5,
       window ?? 0,
     ),
   );

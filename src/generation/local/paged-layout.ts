@@ -1,5 +1,5 @@
 /** The layout over the paged cache: pieces of sequences end to end. */
-import { rotateHeads, type TokenLayout } from "../../models/causal-lm/token-layout.ts";
+import { type AttentionKind, rotateHeads, type TokenLayout } from "../../models/causal-lm/token-layout.ts";
 import { tensor } from "../../torch/create.ts";
 import type { Device } from "../../torch/dtype.ts";
 import { type PackedRows, packedAttention } from "../../torch/fused.ts";
@@ -38,12 +38,12 @@ export function piecesLayout(pieces: readonly Piece[], cache: PagedCache, numTok
     numTokens: positions.length,
     positions_S: positions_S.to("int64"),
     maxPosition: Math.max(...positions),
-    attend: (layer, heads, rotation, window) => {
+    attend: (layer, heads, rotation, kind) => {
       const { q_SHK, k_SGK, v_SGK } = rotateHeads(heads, rotation);
       const { keySlots, valueSlots } = cache.layers[layer]!;
       keySlots.indexCopy_(0, slots_S, k_SGK);
       valueSlots.indexCopy_(0, slots_S, v_SGK);
-      return attend(layer, q_SHK, k_SGK, v_SGK, window);
+      return attend(layer, q_SHK, k_SGK, v_SGK, kind);
     },
   };
 }
@@ -52,16 +52,16 @@ function slotOf(blocks: readonly number[], position: number, blockSize: number):
   return blocks[Math.floor(position / blockSize)]! * blockSize + (position % blockSize);
 }
 
-type Attend = (layer: number, q_SHK: Tensor, k_SGK: Tensor, v_SGK: Tensor, window: number | null) => Tensor;
+type Attend = (layer: number, q_SHK: Tensor, k_SGK: Tensor, v_SGK: Tensor, kind: AttentionKind) => Tensor;
 
 function attentionOver(pieces: readonly Piece[], cache: PagedCache, positions_S: Tensor, rows_S: Tensor): Attend {
   const { device } = cache;
   const isSimple = device === "cpu" && cache.layers[0]!.keys.dtype === "float32";
   if (isSimple) {
     const table_RM = blockTable([...pieces.map(({ sequence }) => sequence.blocks), [cache.scratchBlock]]);
-    return (layer, q_SHK, _k, _v, window) => {
+    return (layer, q_SHK, _k, _v, kind) => {
       const { keys, values } = cache.layers[layer]!;
-      return pagedAttention(q_SHK, { keys, values, table_RM, rows_S, positions_S, window });
+      return pagedAttention(q_SHK, { keys, values, table_RM, rows_S, positions_S, ...kind });
     };
   }
   const lengths = pieces.map(({ numTokens }) => numTokens);
@@ -70,7 +70,7 @@ function attentionOver(pieces: readonly Piece[], cache: PagedCache, positions_S:
   const queries = packed([...lengths, ...filling], device);
   // Prompts that start from nothing see only what this step computes: no need to read it back from the cache.
   if (pieces.every(({ sequence }) => sequence.numComputed === 0))
-    return (_layer, q_SHK, k_SGK, v_SGK, window) => packedAttention(q_SHK, k_SGK, v_SGK, { ...queries, window });
+    return (_layer, q_SHK, k_SGK, v_SGK, kind) => packedAttention(q_SHK, k_SGK, v_SGK, { ...queries, ...kind });
   const seen = pieces.map(({ sequence, numTokens }) => sequence.numComputed + numTokens);
   const keys = packed([...seen, ...filling], device);
   const slots = pieces.flatMap(({ sequence: { blocks } }, row) =>
@@ -78,10 +78,10 @@ function attentionOver(pieces: readonly Piece[], cache: PagedCache, positions_S:
   );
   slots.push(...new Array<number>(numFilling).fill(cache.scratchBlock * cache.blockSize));
   const slots_C = tensor(Int32Array.from(slots), [slots.length], { device, dtype: "int64" });
-  return (layer, q_SHK, _k, _v, window) => {
+  return (layer, q_SHK, _k, _v, kind) => {
     const { keySlots, valueSlots } = cache.layers[layer]!;
     const [k_CGK, v_CGK] = [keySlots.indexSelect(0, slots_C), valueSlots.indexSelect(0, slots_C)];
-    return packedAttention(q_SHK, k_CGK, v_CGK, { ...queries, keys, window });
+    return packedAttention(q_SHK, k_CGK, v_CGK, { ...queries, keys, ...kind });
   };
 }
 

@@ -6,8 +6,8 @@
  */
 import { RerollError } from "../../errors/reroll-error.ts";
 import { noGrad } from "../../torch/autograd.ts";
-import { empty, type TensorOptions } from "../../torch/create.ts";
-import { swiglu } from "../../torch/fused.ts";
+import { empty, type TensorOptions, tensor } from "../../torch/create.ts";
+import { geglu, swiglu } from "../../torch/fused.ts";
 import { createParameter, initialize, reinitialize } from "../../torch/nn/initialize.ts";
 import { Module, type Parameter } from "../../torch/nn/module.ts";
 import { RMSNorm } from "../../torch/nn/rms-norm.ts";
@@ -38,6 +38,20 @@ export interface DecoderFeatures {
   readonly hasHeadNorm: boolean;
   /** Tokens see at most this many positions back, themselves included. */
   readonly slidingWindow: number | null;
+  /** For each layer, whether it sees everything where the others have the sliding window. */
+  readonly fullLayers: readonly boolean[] | null;
+  /** The base of the unscaled rotation in layers with the sliding window; the others rotate as the config says. */
+  readonly localRopeTheta: number | null;
+  /** The factor on attention scores, where it is not 1 / sqrt(headSize). */
+  readonly attentionScale: number | null;
+  /** The factor on embeddings as they enter the first layer. */
+  readonly embeddingScale: number | null;
+  /** Norms multiply by 1 + weight. */
+  readonly hasOffsetNorms: boolean;
+  /** Norms of what attention and MLP give, before it is added to the residual stream. */
+  readonly hasOutputNorms: boolean;
+  /** GELU in its tanh form gates the MLP, in place of SiLU. */
+  readonly hasGeluGate: boolean;
   /** A mixture of experts in place of the MLP. */
   readonly experts: ExpertsConfig | null;
 }
@@ -60,6 +74,13 @@ export const plainFeatures: DecoderFeatures = {
   hasMlpBias: false,
   hasHeadNorm: false,
   slidingWindow: null,
+  fullLayers: null,
+  localRopeTheta: null,
+  attentionScale: null,
+  embeddingScale: null,
+  hasOffsetNorms: false,
+  hasOutputNorms: false,
+  hasGeluGate: false,
   experts: null,
 };
 
@@ -80,7 +101,9 @@ export type LayerPart =
   | "output"
   | "queryNorm"
   | "keyNorm"
+  | "attentionOutputNorm"
   | "postAttentionNorm"
+  | "mlpOutputNorm"
   | "gate"
   | "up"
   | "down"
@@ -108,16 +131,21 @@ export class CausalLm extends Module {
   /** The output matrix [V, D]; the embedding itself where the model ties them. */
   readonly head: Parameter;
   readonly #rotary: RotaryTable;
+  /** The rotation of layers with the sliding window, where it is another one. */
+  readonly #localRotary: RotaryTable | null;
 
   /** A model with memory for its weights and no values: see initialize, and loadCausalLm. */
   constructor(config: CausalLmConfig, place: TensorOptions = {}) {
     super();
     this.config = config;
     this.embedding = createParameter([config.vocabSize, config.width], empty, place);
-    this.layers = Array.from({ length: config.numLayers }, () => new DecoderLayer(config, place));
-    this.norm = new RMSNorm(config.width, { eps: config.normEps, ...place });
+    this.layers = Array.from({ length: config.numLayers }, (_, i) => new DecoderLayer(config, i, place));
+    this.norm = createNorm(config, config.width, place);
     this.head = config.tieEmbeddings ? this.embedding : createParameter([config.vocabSize, config.width], empty, place);
     this.#rotary = new RotaryTable(config);
+    const { localRopeTheta } = config.features;
+    const local = { headSize: config.headSize, ropeScaling: { type: "default" } } as const;
+    this.#localRotary = localRopeTheta === null ? null : new RotaryTable({ ...local, ropeTheta: localRopeTheta });
   }
 
   /**
@@ -130,10 +158,13 @@ export class CausalLm extends Module {
   forward(ids_S: Tensor, layout: TokenLayout, options: { readonly recompute?: boolean } = {}): Tensor {
     expectTokens(ids_S, layout);
     let x_SD = this.embed(ids_S);
-    const rotation = noGrad(() => this.#rotary.rotationAt(layout.positions_S, layout.maxPosition));
+    const rotationOf = (table: RotaryTable) => noGrad(() => table.rotationAt(layout.positions_S, layout.maxPosition));
+    const rotation = rotationOf(this.#rotary);
+    const localRotation = this.#localRotary === null ? rotation : rotationOf(this.#localRotary);
     this.layers.forEach((layer, i) => {
       const before_SD = x_SD;
-      const run = (x: Tensor) => tensorScope(() => layer.forward(x, i, layout, rotation));
+      const own = layer.attention.window === null ? rotation : localRotation;
+      const run = (x: Tensor) => tensorScope(() => layer.forward(x, i, layout, own));
       x_SD = options.recompute === true ? recompute(run, x_SD, layer.trainableParameters()) : run(x_SD);
       before_SD.dispose();
     });
@@ -142,7 +173,10 @@ export class CausalLm extends Module {
 
   /** The vectors of these tokens that enter the first layer, [S, D]. */
   embed(ids_S: Tensor): Tensor {
-    return ops.embedding(this.embedding, ids_S);
+    const x_SD = ops.embedding(this.embedding, ids_S);
+    const { embeddingScale } = this.config.features;
+    // Rounded to the type of the weights first, as models in 16 bits were trained with it.
+    return embeddingScale === null ? x_SD : x_SD.mul(tensor(embeddingScale, { dtype: x_SD.dtype }));
   }
 
   /** Scores of the next token, [S, V]. For many tokens prefer tokenLogprobs, which never holds them all. */
@@ -150,16 +184,13 @@ export class CausalLm extends Module {
     return tokenScores(hidden_SD, this.head);
   }
 
-  /** Fresh random weights: normal with the config's range; norms are one and biases zero. One seed, one model, on any device. */
+  /** Fresh random weights: normal with the config's range; norms change nothing and biases are zero. One seed, one model, on any device. */
   initialize(generator: Generator): this {
     const normal = initialize.normal(0, this.config.initializerRange);
+    const neutralNorm = this.config.features.hasOffsetNorms ? initialize.zeros : initialize.ones;
     for (const [path, parameter] of this.namedParameters()) {
       const isMatrix = parameter.shape.length >= 2;
-      reinitialize(
-        parameter,
-        isMatrix ? normal : path.endsWith("bias") ? initialize.zeros : initialize.ones,
-        generator,
-      );
+      reinitialize(parameter, isMatrix ? normal : path.endsWith("bias") ? initialize.zeros : neutralNorm, generator);
     }
     return this;
   }
@@ -167,6 +198,7 @@ export class CausalLm extends Module {
   override dispose(): void {
     super.dispose();
     this.#rotary.dispose();
+    this.#localRotary?.dispose();
   }
 }
 
@@ -174,24 +206,34 @@ export class CausalLm extends Module {
 class DecoderLayer extends Module {
   readonly inputNorm: RMSNorm;
   readonly attention: Attention;
+  readonly attentionOutputNorm: RMSNorm | null;
+  /** The norm before the MLP. */
   readonly postAttentionNorm: RMSNorm;
   readonly mlp: Mlp | Experts;
+  readonly mlpOutputNorm: RMSNorm | null;
 
-  constructor(config: CausalLmConfig, place: TensorOptions) {
+  constructor(config: CausalLmConfig, index: number, place: TensorOptions) {
     super();
-    this.inputNorm = new RMSNorm(config.width, { eps: config.normEps, ...place });
-    this.attention = new Attention(config, place);
-    this.postAttentionNorm = new RMSNorm(config.width, { eps: config.normEps, ...place });
-    const { experts } = config.features;
+    const { experts, hasOutputNorms } = config.features;
+    const norm = () => createNorm(config, config.width, place);
+    this.inputNorm = norm();
+    this.attention = new Attention(config, index, place);
+    this.attentionOutputNorm = hasOutputNorms ? norm() : null;
+    this.postAttentionNorm = norm();
     this.mlp = experts === null ? new Mlp(config, place) : new Experts(config.width, experts, place);
+    this.mlpOutputNorm = hasOutputNorms ? norm() : null;
   }
 
   forward(x_SD: Tensor, layer: number, layout: TokenLayout, rotation: Rotation): Tensor {
     // Scopes free at once what the graph does not keep; without a graph that is everything but the result.
-    const attended_SD = tensorScope(() =>
-      x_SD.add(this.attention.forward(this.inputNorm.forward(x_SD), layer, layout, rotation)),
-    );
-    return tensorScope(() => attended_SD.add(this.mlp.forward(this.postAttentionNorm.forward(attended_SD))));
+    const attended_SD = tensorScope(() => {
+      const mixed_SD = this.attention.forward(this.inputNorm.forward(x_SD), layer, layout, rotation);
+      return x_SD.add(this.attentionOutputNorm?.forward(mixed_SD) ?? mixed_SD);
+    });
+    return tensorScope(() => {
+      const made_SD = this.mlp.forward(this.postAttentionNorm.forward(attended_SD));
+      return attended_SD.add(this.mlpOutputNorm?.forward(made_SD) ?? made_SD);
+    });
   }
 
   /** Every weight of the layer, in the order in which checkpoints are written. */
@@ -199,8 +241,10 @@ class DecoderLayer extends Module {
     return [
       normWeight("inputNorm", this.inputNorm),
       ...this.attention.weights(),
+      ...optionalNorm("attentionOutputNorm", this.attentionOutputNorm),
       normWeight("postAttentionNorm", this.postAttentionNorm),
       ...this.mlp.weights(),
+      ...optionalNorm("mlpOutputNorm", this.mlpOutputNorm),
     ];
   }
 
@@ -215,11 +259,13 @@ export class Attention extends Module {
   readonly output: Projection;
   readonly queryNorm: RMSNorm | null;
   readonly keyNorm: RMSNorm | null;
+  /** How far back tokens see in this layer; null for as far as there is. */
+  readonly window: number | null;
   readonly #config: CausalLmConfig;
 
-  constructor(config: CausalLmConfig, place: TensorOptions) {
+  constructor(config: CausalLmConfig, index: number, place: TensorOptions) {
     super();
-    const { width, numHeads, numKeyValueHeads, headSize, normEps, features } = config;
+    const { width, numHeads, numKeyValueHeads, headSize, features } = config;
     const parts = [
       { name: "query", width: numHeads * headSize },
       { name: "key", width: numKeyValueHeads * headSize },
@@ -228,12 +274,14 @@ export class Attention extends Module {
     this.#config = config;
     this.qkv = new Projection(width, parts, features.hasQkvBias, place);
     this.output = new Projection(numHeads * headSize, [{ name: "output", width }], features.hasOutputBias, place);
-    this.queryNorm = features.hasHeadNorm ? new RMSNorm(headSize, { eps: normEps, ...place }) : null;
-    this.keyNorm = features.hasHeadNorm ? new RMSNorm(headSize, { eps: normEps, ...place }) : null;
+    this.queryNorm = features.hasHeadNorm ? createNorm(config, headSize, place) : null;
+    this.keyNorm = features.hasHeadNorm ? createNorm(config, headSize, place) : null;
+    this.window = features.fullLayers?.[index] === true ? null : features.slidingWindow;
   }
 
   forward(x_SD: Tensor, layer: number, layout: TokenLayout, rotation: Rotation): Tensor {
-    const mixed_SHK = layout.attend(layer, this.heads(x_SD), rotation, this.#config.features.slidingWindow);
+    const scale = this.#config.features.attentionScale;
+    const mixed_SHK = layout.attend(layer, this.heads(x_SD), rotation, { window: this.window, scale });
     return this.output.forward(mixed_SHK.reshape(x_SD.size(0), -1));
   }
 
@@ -255,8 +303,8 @@ export class Attention extends Module {
     return [
       ...this.qkv.weights(),
       ...this.output.weights(),
-      ...(this.queryNorm === null ? [] : [normWeight("queryNorm", this.queryNorm)]),
-      ...(this.keyNorm === null ? [] : [normWeight("keyNorm", this.keyNorm)]),
+      ...optionalNorm("queryNorm", this.queryNorm),
+      ...optionalNorm("keyNorm", this.keyNorm),
     ];
   }
 }
@@ -264,9 +312,11 @@ export class Attention extends Module {
 export class Mlp extends Module {
   readonly gateUp: Projection;
   readonly down: Projection;
+  readonly #gate: (gateUp: Tensor) => Tensor;
 
-  constructor({ width, mlpWidth, features: { hasMlpBias } }: CausalLmConfig, place: TensorOptions) {
+  constructor({ width, mlpWidth, features: { hasMlpBias, hasGeluGate } }: CausalLmConfig, place: TensorOptions) {
     super();
+    this.#gate = hasGeluGate ? geglu : swiglu;
     const parts = [
       { name: "gate", width: mlpWidth },
       { name: "up", width: mlpWidth },
@@ -276,7 +326,7 @@ export class Mlp extends Module {
   }
 
   forward(x_SD: Tensor): Tensor {
-    return this.down.forward(swiglu(this.gateUp.forward(x_SD)));
+    return this.down.forward(this.#gate(this.gateUp.forward(x_SD)));
   }
 
   weights(): LayerWeight[] {
@@ -286,6 +336,14 @@ export class Mlp extends Module {
   get projections(): readonly Projection[] {
     return [this.gateUp, this.down];
   }
+}
+
+function createNorm({ normEps, features }: CausalLmConfig, width: number, place: TensorOptions): RMSNorm {
+  return new RMSNorm(width, { eps: normEps, offset: features.hasOffsetNorms ? 1 : 0, ...place });
+}
+
+function optionalNorm(part: LayerPart, norm: RMSNorm | null): LayerWeight[] {
+  return norm === null ? [] : [normWeight(part, norm)];
 }
 
 function normWeight(part: LayerPart, { weight }: RMSNorm): LayerWeight {

@@ -1,9 +1,11 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { RerollError } from "../../errors/reroll-error.ts";
 import { tinyConfig } from "../../testing/tiny-model.ts";
 import { parseConfig, toHuggingFaceConfig } from "./config.ts";
 import { type Family, familyNames } from "./families/table.ts";
+
+const fixtures = new URL("../../../fixtures/hf-tiny/", import.meta.url);
 
 const llama = {
   model_type: "llama",
@@ -58,9 +60,9 @@ describe("broken configs", () => {
       ["rope_scaling", '"yarn"', '"linear"', "Remove one"],
     ],
     [
-      "mixed windows",
-      { ...llama, model_type: "qwen2", use_sliding_window: true, sliding_window: 8, max_window_layers: 1 },
-      ["max_window_layers", "the same for all"],
+      "kinds of too few layers",
+      { ...llama, model_type: "mistral", sliding_window: 8, layer_types: ["sliding_attention"] },
+      ["layer_types", "got 1 for 2 layers"],
     ],
     [
       "unknown attention",
@@ -113,10 +115,10 @@ test.each([
   expect(parseConfig({ ...written, rope_scaling: undefined, rope_theta: undefined }, "config.json")).toEqual(config);
 });
 
-test.each(["llama", "llama3-rope", "mistral", "qwen2", "qwen3", "qwen3-moe"])(
+test.each(readdirSync(fixtures).filter((name) => existsSync(new URL(`${name}/config.json`, fixtures))))(
   "the config of Hugging Face's %s means the same after it is written by us",
   (name) => {
-    const path = new URL(`../../../fixtures/hf-tiny/${name}/config.json`, import.meta.url);
+    const path = new URL(`${name}/config.json`, fixtures);
     const config = parseConfig(JSON.parse(readFileSync(path, "utf8")), name);
     expect(parseConfig(toHuggingFaceConfig(config), name)).toEqual(config);
   },
@@ -137,6 +139,8 @@ describe("what Hugging Face takes for a missing key", () => {
     expect(windowOf({ ...qwen, use_sliding_window: true, max_window_layers: 0 })).toBe(8);
     const layer_types = ["sliding_attention", "sliding_attention"];
     expect(windowOf({ ...qwen, use_sliding_window: true, layer_types })).toBe(8);
+    const { features } = parseConfig({ ...qwen, use_sliding_window: true, max_window_layers: 1 }, "config.json");
+    expect(features).toMatchObject({ slidingWindow: 8, fullLayers: [true, false] });
   });
 
   test("llama has no window", () => {

@@ -4,6 +4,7 @@
 import { z } from "zod";
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { DecoderFeatures } from "./causal-lm.ts";
+import type { ModelFamily } from "./families/family.ts";
 import { type Family, families, familyNames } from "./families/table.ts";
 import { parseRope, type RopeScaling, ropeSchema, toHuggingFaceRope } from "./rope-scaling.ts";
 
@@ -60,8 +61,9 @@ type SharedKeys = z.infer<typeof sharedKeys>;
 /** Reads a parsed config.json. `source` names the file in errors. */
 export function parseConfig(json: unknown, source: string): CausalLmConfig {
   const { model_type: family } = parseKeys(z.object({ model_type: z.enum(familyNames) }), json, source);
-  const { keys, defaultHeadSize, readFeatures } = families[family];
-  const hf = parseKeys(z.intersection(sharedKeys, keys), json, source);
+  const { keys, shareKeys, defaultHeadSize, readFeatures }: ModelFamily = families[family];
+  parseKeys(keys, json, source);
+  const hf = parseKeys(sharedKeys, isRecord(json) && shareKeys !== undefined ? shareKeys(json) : json, source);
   return {
     family,
     vocabSize: hf.vocab_size,
@@ -87,7 +89,7 @@ export function parseConfig(json: unknown, source: string): CausalLmConfig {
 
 /** The config.json that Hugging Face loads as the same model. */
 export function toHuggingFaceConfig(config: CausalLmConfig): Record<string, unknown> {
-  const { className, writeFeatures } = families[config.family];
+  const { className, writeFeatures }: ModelFamily = families[config.family];
   const rope = toHuggingFaceRope(config);
   return {
     architectures: [className],
@@ -106,7 +108,7 @@ export function toHuggingFaceConfig(config: CausalLmConfig): Record<string, unkn
     rope_theta: config.ropeTheta,
     rope_scaling: config.ropeScaling.type === "default" ? null : rope,
     tie_word_embeddings: config.tieEmbeddings,
-    ...writeFeatures(config.features, config.numLayers),
+    ...writeFeatures(config.features, config),
     initializer_range: config.initializerRange,
     bos_token_id: config.bosTokenId,
     eos_token_id: config.eosTokenIds.length > 1 ? config.eosTokenIds : (config.eosTokenIds[0] ?? null),

@@ -63,14 +63,14 @@ export class KvCache {
       numTokens: B * T,
       positions_S: positions_BT.flatten(),
       maxPosition: end - 1,
-      attend: (layer, heads, rotation, window) => {
+      attend: (layer, heads, rotation, { window, scale }) => {
         const { q_SHK, k_SGK, v_SGK } = rotateHeads(heads, rotation);
         const { k_BCGK, v_BCGK } = this.#layers[layer]!;
         k_BCGK.flatten(0, 1).indexCopy_(0, slots_S, k_SGK.detach());
         v_BCGK.flatten(0, 1).indexCopy_(0, slots_S, v_SGK.detach());
         const keys = (cache: Tensor) => cache.narrow(1, 0, end).transpose(1, 2);
         const q_BHTK = q_SHK.view(B, T, q_SHK.size(1), q_SHK.size(2)).transpose(1, 2);
-        const out_BHTK = attention(q_BHTK, keys(k_BCGK), keys(v_BCGK), { mask: seen(window).unsqueeze(1) });
+        const out_BHTK = attention(q_BHTK, keys(k_BCGK), keys(v_BCGK), { mask: seen(window).unsqueeze(1), scale });
         return out_BHTK.transpose(1, 2).reshape(B * T, q_SHK.size(1), q_SHK.size(2));
       },
     };

@@ -18,13 +18,21 @@ export interface Heads {
   readonly v_SGK: Tensor;
 }
 
+/** What attention does in one layer, beyond the layout. */
+export interface AttentionKind {
+  /** How far back tokens see, themselves included; null for as far as there is. */
+  readonly window: number | null;
+  /** The factor on the scores; null for 1 / sqrt(K). */
+  readonly scale: number | null;
+}
+
 export interface TokenLayout {
   readonly numTokens: number;
   /** The position of every token in its sequence, int64. */
   readonly positions_S: Tensor;
   readonly maxPosition: number;
   /** Rotation and attention of one layer: [S, H, K]. */
-  attend(layer: number, heads: Heads, rotation: Rotation, window: number | null): Tensor;
+  attend(layer: number, heads: Heads, rotation: Rotation, kind: AttentionKind): Tensor;
 }
 
 /** B rows of T tokens, row after row. Rows shorter than T are padded at the end; what is computed there means nothing. */
@@ -36,10 +44,10 @@ export function paddedLayout(B: number, T: number, device: Device = "cpu"): Toke
       .expand(B, T)
       .reshape(B * T),
     maxPosition: T - 1,
-    attend: (_layer, heads, rotation, window) => {
+    attend: (_layer, heads, rotation, kind) => {
       const { q_SHK, k_SGK, v_SGK } = rotateHeads(heads, rotation);
       const rows = (x: Tensor) => x.view(B, T, x.size(1), x.size(2)).transpose(1, 2);
-      const out_BHTK = attention(rows(q_SHK), rows(k_SGK), rows(v_SGK), { isCausal: true, window });
+      const out_BHTK = attention(rows(q_SHK), rows(k_SGK), rows(v_SGK), { isCausal: true, ...kind });
       return out_BHTK.transpose(1, 2).reshape(B * T, q_SHK.size(1), q_SHK.size(2));
     },
   };
@@ -69,9 +77,9 @@ export function packedLayout(lengths: readonly number[], device: Device = "cpu")
     numTokens,
     positions_S: tensor(positions, [numTokens], { device, dtype: "int64" }),
     maxPosition: maxLength - 1,
-    attend: (_layer, heads, rotation, window) => {
+    attend: (_layer, heads, rotation, kind) => {
       const { q_SHK, k_SGK, v_SGK } = rotateHeads(heads, rotation);
-      return packedAttention(q_SHK, k_SGK, v_SGK, { lengths, starts_int32, maxLength, window });
+      return packedAttention(q_SHK, k_SGK, v_SGK, { lengths, starts_int32, maxLength, ...kind });
     },
   };
 }

@@ -9,6 +9,7 @@ import type { RerollError } from "../../../errors/reroll-error.ts";
 import type { GgufTensor } from "../../formats/gguf/gguf-header.ts";
 import type { GgufSettings } from "../../formats/gguf/gguf-settings.ts";
 import type { DecoderFeatures, LayerPart, ModelPart } from "../causal-lm.ts";
+import type { CausalLmConfig } from "../config.ts";
 
 /** A model family, as the table holds it. */
 export interface ModelFamily {
@@ -18,10 +19,15 @@ export interface ModelFamily {
   readonly defaultHeadSize: number | null;
   /** The keys of config.json that are the family's own. */
   readonly keys: z.ZodObject;
+  /**
+   * Spells a config.json as the keys that all families share: what Hugging Face assumes where one is missing, and what the family
+   * says in other words. Without it they are taken as they are.
+   */
+  readonly shareKeys?: (json: Readonly<Record<string, unknown>>) => Record<string, unknown>;
   /** Reads the features from the family's own keys. */
   readFeatures(own: unknown, context: ReadContext): DecoderFeatures;
-  /** Writes the features as the family's own keys: what readFeatures reads back. */
-  writeFeatures(features: DecoderFeatures, numLayers: number): Record<string, unknown>;
+  /** Writes the features as the family's own keys: what readFeatures reads back. They replace shared keys of the same name. */
+  writeFeatures(features: DecoderFeatures, config: CausalLmConfig): Record<string, unknown>;
   readonly names: FamilyNames;
   /** Null for a family that GGUF files store as another one. */
   readonly gguf: GgufFamily | null;

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { plainFeatures } from "../causal-lm.ts";
 import { defineFamily } from "./family.ts";
-import { defaultMaxWindowLayers, laterWindowKeys, readWindow, writeLaterWindow } from "./sliding-window.ts";
+import { defaultMaxWindowLayers, laterWindowKeys, noWindow, readWindow, writeLaterWindow } from "./sliding-window.ts";
 import { attentionNames, layersName, mlpNames, modelNames } from "./tensor-names.ts";
 
 export const qwen2 = defineFamily({
@@ -12,14 +12,13 @@ export const qwen2 = defineFamily({
   readFeatures: (own, context) => ({
     ...plainFeatures,
     hasQkvBias: true,
-    slidingWindow:
-      own.use_sliding_window === true
-        ? readWindow(own, own.max_window_layers ?? defaultMaxWindowLayers, context)
-        : null,
+    ...(own.use_sliding_window === true
+      ? readWindow(own, (layer) => layer >= (own.max_window_layers ?? defaultMaxWindowLayers), context)
+      : noWindow),
   }),
-  writeFeatures: ({ slidingWindow }, numLayers) => ({
+  writeFeatures: (features, { numLayers }) => ({
     hidden_act: "silu",
-    ...writeLaterWindow(slidingWindow, numLayers),
+    ...writeLaterWindow(features, numLayers),
   }),
   names: { model: modelNames, layers: layersName, layer: { ...attentionNames, ...mlpNames } },
   gguf: { architecture: "qwen2", hasRopeFactors: false, storedForms: {}, readKeys: () => ({}) },

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { type ExpertsConfig, plainFeatures } from "../causal-lm.ts";
 import { defineFamily, type ReadContext } from "./family.ts";
-import { optionalWindowKeys, readWindow, writeOptionalWindow } from "./sliding-window.ts";
+import { layerTypes, noWindow, optionalWindowKeys, readWindow, writeOptionalWindow } from "./sliding-window.ts";
 import { attentionNames, expertNames, headNormNames, layersName, modelNames } from "./tensor-names.ts";
 
 const size = z.number().int().positive();
@@ -29,13 +29,14 @@ export const qwen3Moe = defineFamily({
     hasHeadNorm: true,
     hasQkvBias: own.attention_bias,
     hasOutputBias: own.attention_bias,
-    slidingWindow: own.use_sliding_window === true ? readWindow(own, 0, context) : null,
+    ...(own.use_sliding_window === true ? readWindow(own, () => true, context) : noWindow),
     experts: readExperts(own, context),
   }),
-  writeFeatures: ({ hasQkvBias, slidingWindow, experts }) => ({
+  writeFeatures: ({ hasQkvBias, slidingWindow, fullLayers, experts }, { numLayers }) => ({
     hidden_act: "silu",
     attention_bias: hasQkvBias,
     ...writeOptionalWindow(slidingWindow),
+    ...(fullLayers === null ? {} : { layer_types: layerTypes({ slidingWindow, fullLayers }, numLayers) }),
     num_experts: experts?.numExperts,
     num_experts_per_tok: experts?.numActive,
     moe_intermediate_size: experts?.width,

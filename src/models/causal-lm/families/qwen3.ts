@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { plainFeatures } from "../causal-lm.ts";
 import { defineFamily } from "./family.ts";
-import { defaultMaxWindowLayers, laterWindowKeys, readWindow, writeLaterWindow } from "./sliding-window.ts";
+import { defaultMaxWindowLayers, laterWindowKeys, noWindow, readWindow, writeLaterWindow } from "./sliding-window.ts";
 import { attentionNames, headNormNames, layersName, mlpNames, modelNames } from "./tensor-names.ts";
 
 export const qwen3 = defineFamily({
@@ -18,15 +18,14 @@ export const qwen3 = defineFamily({
     hasHeadNorm: true,
     hasQkvBias: own.attention_bias,
     hasOutputBias: own.attention_bias,
-    slidingWindow:
-      own.use_sliding_window === true
-        ? readWindow(own, own.max_window_layers ?? defaultMaxWindowLayers, context)
-        : null,
+    ...(own.use_sliding_window === true
+      ? readWindow(own, (layer) => layer >= (own.max_window_layers ?? defaultMaxWindowLayers), context)
+      : noWindow),
   }),
-  writeFeatures: ({ hasQkvBias, slidingWindow }, numLayers) => ({
+  writeFeatures: (features, { numLayers }) => ({
     hidden_act: "silu",
-    attention_bias: hasQkvBias,
-    ...writeLaterWindow(slidingWindow, numLayers),
+    attention_bias: features.hasQkvBias,
+    ...writeLaterWindow(features, numLayers),
   }),
   names: { model: modelNames, layers: layersName, layer: { ...attentionNames, ...headNormNames, ...mlpNames } },
   gguf: {

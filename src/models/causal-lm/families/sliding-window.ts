@@ -1,5 +1,6 @@
 /** Sliding windows as config.json states them: a width, and which layers have it. */
 import { z } from "zod";
+import type { DecoderFeatures } from "../causal-lm.ts";
 import type { ReadContext } from "./family.ts";
 
 /** The keys of families whose layers may slide. */
@@ -7,6 +8,9 @@ export const windowKeys = {
   sliding_window: z.number().int().positive().nullish(),
   layer_types: z.array(z.enum(["full_attention", "sliding_attention"])).nullish(),
 } as const;
+
+/** Layers that never slide. */
+export const noWindow = { slidingWindow: null, fullLayers: null } as const;
 
 /** The keys of families that slide only when they are told to. */
 export const optionalWindowKeys = { ...windowKeys, use_sliding_window: z.boolean().nullish() } as const;
@@ -29,30 +33,41 @@ interface WindowKeys {
   readonly layer_types?: readonly string[] | null | undefined;
 }
 
-/**
- * The window of a model whose layers slide, unless layer_types says otherwise, from layer `first` on. Null for full
- * attention; layers of both kinds in one model are refused.
- */
-export function readWindow(keys: WindowKeys, first: number, { numLayers, invalid }: ReadContext): number | null {
+/** The features that windows come down to. */
+type WindowFeatures = Pick<DecoderFeatures, "slidingWindow" | "fullLayers">;
+
+/** The window of a model whose layers slide where `slides` says so, unless layer_types says otherwise. */
+export function readWindow(
+  keys: WindowKeys,
+  slides: (layer: number) => boolean,
+  { numLayers, invalid }: ReadContext,
+): WindowFeatures {
   const window = keys.sliding_window === undefined ? defaultWindow : keys.sliding_window;
-  if (window === null) return null;
-  const isSliding =
-    keys.layer_types?.map((type) => type === "sliding_attention") ??
-    Array.from({ length: numLayers }, (_, layer) => layer >= first);
-  if (new Set(isSliding).size > 1) {
-    throw invalid(
-      "some layers have full and some sliding attention (layer_types, max_window_layers). Supported: the same for all",
-    );
+  const types = keys.layer_types;
+  if (types && types.length !== numLayers) {
+    throw invalid(`layer_types must name the kind of every layer: got ${types.length} for ${numLayers} layers`);
   }
-  return isSliding[0] === true ? window : null;
+  const isFull = Array.from({ length: numLayers }, (_, layer) =>
+    types ? types[layer] !== "sliding_attention" : !slides(layer),
+  );
+  if (window === null || !isFull.includes(false)) return noWindow;
+  return { slidingWindow: window, fullLayers: isFull.includes(true) ? isFull : null };
 }
 
-/** The keys that laterWindowKeys reads back as the same window in every layer. */
-export function writeLaterWindow(window: number | null, numLayers: number): Record<string, unknown> {
+/** The layer_types of these features. */
+export function layerTypes({ slidingWindow, fullLayers }: WindowFeatures, numLayers: number): string[] {
+  const slides = (layer: number) => slidingWindow !== null && fullLayers?.[layer] !== true;
+  return Array.from({ length: numLayers }, (_, layer) => (slides(layer) ? "sliding_attention" : "full_attention"));
+}
+
+/** The keys that laterWindowKeys reads back as the same windows. */
+export function writeLaterWindow(features: WindowFeatures, numLayers: number): Record<string, unknown> {
+  const types = layerTypes(features, numLayers);
+  const first = types.indexOf("sliding_attention");
   return {
-    ...writeOptionalWindow(window),
-    max_window_layers: window === null ? numLayers : 0,
-    layer_types: new Array<string>(numLayers).fill(window === null ? "full_attention" : "sliding_attention"),
+    ...writeOptionalWindow(features.slidingWindow),
+    max_window_layers: first === -1 ? numLayers : first,
+    layer_types: types,
   };
 }
 

@@ -29,6 +29,13 @@ export const headNormNames = {
   keyNorm: { huggingFace: "self_attn.k_norm", gguf: "attn_k_norm" },
 } as const;
 
+/** Gemma's norms around attention and MLP: postAttentionNorm is the one before the MLP. */
+export const outputNormNames = {
+  attentionOutputNorm: { huggingFace: "post_attention_layernorm", gguf: "post_attention_norm" },
+  postAttentionNorm: { huggingFace: "pre_feedforward_layernorm", gguf: "ffn_norm" },
+  mlpOutputNorm: { huggingFace: "post_feedforward_layernorm", gguf: "post_ffw_norm" },
+} as const;
+
 /** One gated MLP per layer. */
 export const mlpNames = {
   gate: { huggingFace: "mlp.gate_proj", gguf: "ffn_gate" },

@@ -149,8 +149,8 @@ test("yarn's own settings are carried over", () => {
 test.each<[string, Record<string, GgufValue | undefined>, RegExp]>([
   [
     "another architecture",
-    { "general.architecture": "gemma3" },
-    /architecture is "gemma3". Supported: llama, qwen2, qwen3, qwen3moe/,
+    { "general.architecture": "mamba" },
+    /architecture is "mamba". Supported: llama, qwen2, qwen3, qwen3moe, gemma3/,
   ],
   ["a part of a split model", { "split.count": 3 }, /it is one of 3 parts/],
   ["experts in a dense architecture", { "qwen3.expert_count": 8 }, /qwen3 model with 8 experts/],

@@ -58,6 +58,7 @@ test("every family but mistral has an architecture of its own", () => {
     ["qwen2", "qwen2"],
     ["qwen3", "qwen3"],
     ["qwen3moe", "qwen3_moe"],
+    ["gemma3", "gemma3_text"],
   ]);
 });
 
