@@ -16,7 +16,7 @@ import type { Piece } from "./scheduler.ts";
 import type { Sequence } from "./sequence.ts";
 import { numSteadyRows } from "./steady-rows.ts";
 
-export interface RunnerLimits {
+interface RunnerLimits {
   readonly maxRunning: number;
   readonly contextLength: number;
   /** Whether steps on the CPU are filled up, so that their size does not change what they compute. */
