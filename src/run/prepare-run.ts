@@ -18,6 +18,7 @@ import { loadRunFile, type RawRun } from "./load-run-file.ts";
 import { type Placement, placeRun } from "./machine.ts";
 import { type Machine, planRun, type RunPlan } from "./plan-run.ts";
 import { type ResolvedRun, type RunEnvironment, resolveRun } from "./resolve-run.ts";
+import type { RunConfig } from "./run-config.ts";
 
 /** A run that is checked and may start. */
 export interface PreparedRun extends ResolvedRun {
@@ -48,16 +49,35 @@ export function prepareEvaluation(
   environment: RunEnvironment = process.env,
   hub: HubPathOptions = {},
 ): Promise<ResolvedRun> {
-  return checked(file, sets, environment, new HubPaths(environment, hub));
+  return checked(file, sets, environment, new HubPaths(environment, hub), withoutTraining);
 }
 
-async function checked(file: RawRun, sets: readonly string[], environment: RunEnvironment, paths: HubPaths) {
+async function checked(
+  file: RawRun,
+  sets: readonly string[],
+  environment: RunEnvironment,
+  paths: HubPaths,
+  partOf = (config: RunConfig) => config,
+) {
   const resolved = resolveRun(file, sets.map(parseOverride), environment);
   checkRun(resolved.config, resolved.recipe);
   checkPackages(resolved.config);
   expectSecrets(resolved.config);
-  const config = await localRun(resolved.config, paths);
+  const config = await localRun(partOf(resolved.config), paths);
   return { ...resolved, config, ...checkFiles(config, paths.pending) };
+}
+
+/** A run whose weights come from elsewhere: the models that only training reads need not be there. */
+function withoutTraining(config: RunConfig): RunConfig {
+  const { model, critic } = config;
+  return {
+    ...config,
+    model: { ...model, path: null },
+    critic: { ...critic, path: null },
+    reference: null,
+    distillation: null,
+    warmStart: null,
+  };
 }
 
 /** The memory of the device that a run is placed on. */

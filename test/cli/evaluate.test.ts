@@ -46,7 +46,7 @@ describe("eval", () => {
     writeFileSync(
       here("agent.ts"),
       `export default {
-        model: { preset: "nano" },
+        model: { path: "moved/away" }, // what only training reads need not be there
         data: { type: "rows", rows: [{ prompt: "a" }, { prompt: "b" }, { prompt: "c" }, { prompt: "d" }] },
         validation: { prompts: 4, data: { type: "rows", rows: [{ prompt: "a" }, { prompt: "b" }, { prompt: "c" }, { prompt: "d" }] } },
         training: { optimizer: { lr: 0.001 } },
