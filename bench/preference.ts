@@ -2,7 +2,7 @@
  * Whether preference runs and reward models learn what is true: a supervised start, then each objective, on a preference whose truth is
  * known (synthetic-preference.ts). Three seeds.
  *
- * npm run bench -- preference [seeds] [objectives, as in dpo,kto]
+ * npm run bench -- preference [seeds, as in 3 or 4-6] [objectives, as in dpo,kto]
  *
  * Held-out pairs are labeled by their true worth. The win rate is that of replies of the tuned model over replies of the supervised start
  * to the same prompts, sampled at temperature 1 and judged by the true reward; a tie counts half.
@@ -19,12 +19,13 @@ import { silentTracker } from "../src/tracking/run-tracker.ts";
 import { prepareTuning } from "../src/tuning/prepare-tuning.ts";
 import { trainTuning } from "../src/tuning/train-tuning.ts";
 import { defineTuning } from "../src/tuning/tuning-config.ts";
+import { readSeeds } from "./read-seeds.ts";
 import { printTable, writeResult } from "./report.ts";
 import { drawPrompt, trueReward, writeSynthetic } from "./synthetic-preference.ts";
 
 type TuningFile = Parameters<typeof defineTuning>[0];
 
-const numSeeds = Number(process.argv[2] ?? 3);
+const seeds = readSeeds(process.argv[2] ?? "3");
 const asked = process.argv[3]?.split(",");
 const NUM_PROMPTS = 512;
 
@@ -93,7 +94,13 @@ async function sample(folder: string, prompts: readonly string[], seed: number):
 async function runSeed(seed: number): Promise<readonly Outcome[]> {
   const root = mkdtempSync(join(tmpdir(), "reroll-preference-"));
   try {
-    const sizes = { preset: "nano", numReplies: 4000, numPairs: 3000, numTestPairs: 500, numPrompts: 1 } as const;
+    const sizes = {
+      model: { preset: "nano" },
+      numReplies: 4000,
+      numPairs: 3000,
+      numTestPairs: 500,
+      numPrompts: 1,
+    } as const;
     const files = writeSynthetic(join(root, "data"), seed, sizes);
     const data = (path: string) => ({ type: "jsonl", path }) as const;
     const base = { seed, contextLength: 64 };
@@ -159,7 +166,7 @@ async function runSeed(seed: number): Promise<readonly Outcome[]> {
 const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
 const outcomes: Outcome[] = [];
-for (let seed = 1; seed <= numSeeds; seed++) outcomes.push(...(await runSeed(seed)));
+for (const seed of seeds) outcomes.push(...(await runSeed(seed)));
 const shown = (value: number | null) => (value === null || Number.isNaN(value) ? "" : value.toFixed(3));
 printTable(
   "held-out pairs, and replies judged by the true reward",
@@ -168,4 +175,8 @@ printTable(
     ...[name, String(seed), ...[accuracy, marginBefore, margin, reward, winRate].map(shown), seconds.toFixed(0)],
   ]),
 );
-writeResult("preference", { numSeeds, numPrompts: NUM_PROMPTS, outcomes });
+writeResult(`preference${seeds[0] === 1 ? "" : `-seeds-${process.argv[2]}`}`, {
+  seeds,
+  numPrompts: NUM_PROMPTS,
+  outcomes,
+});

@@ -83,7 +83,7 @@ export function drawPair(seed: number, isSure = false): PreferencePair {
 }
 
 export interface SyntheticFiles {
-  /** A model with fresh weights and a tokenizer of these words. */
+  /** The model to start from. */
   readonly model: string;
   /** Rows { messages } with the writer's replies, for supervised runs. */
   readonly replies: string;
@@ -95,7 +95,8 @@ export interface SyntheticFiles {
 }
 
 export interface SyntheticSizes {
-  readonly preset: PresetName;
+  /** A preset gets fresh weights and a tokenizer of these words; the folder of a chat model is taken as it is. */
+  readonly model: { readonly preset: PresetName } | { readonly path: string };
   readonly numReplies: number;
   readonly numPairs: number;
   readonly numTestPairs: number;
@@ -111,13 +112,9 @@ export function writeSynthetic(folder: string, seed: number, sizes: SyntheticSiz
     writeFileSync(path, `${rows.join("\n")}\n`);
     return path;
   };
-  const words = ["name", ...Object.keys(counts), ...Object.keys(things), ":", ...Object.values(things).flat(), END];
-  const files = wordTokenizerFiles({ words, endWords: [END] });
-  const model = createPreset(sizes.preset, 48, seed);
-  saveCausalLm(model, join(folder, "model"), { files });
-  model.dispose();
+  const { model } = sizes;
   return {
-    model: join(folder, "model"),
+    model: "path" in model ? model.path : writePreset(join(folder, "model"), model.preset, seed),
     replies: write("replies", sizes.numReplies, (rowSeed) => {
       const prompt = drawPrompt(rowSeed);
       const reply = drawReply(prompt, rowSeed);
@@ -132,6 +129,14 @@ export function writeSynthetic(folder: string, seed: number, sizes: SyntheticSiz
     testPairs: write("test-pairs", sizes.numTestPairs, (rowSeed) => drawPair(rowSeed, true)),
     prompts: write("prompts", sizes.numPrompts, (rowSeed) => ({ question: drawPrompt(rowSeed), answer: "" })),
   };
+}
+
+function writePreset(folder: string, preset: PresetName, seed: number): string {
+  const words = ["name", ...Object.keys(counts), ...Object.keys(things), ":", ...Object.values(things).flat(), END];
+  const model = createPreset(preset, 48, seed);
+  saveCausalLm(model, folder, { files: wordTokenizerFiles({ words, endWords: [END] }) });
+  model.dispose();
+  return folder;
 }
 
 function readPrompt(prompt: string): { readonly kind: Kind; readonly count: number } {

@@ -66,7 +66,7 @@ test("penalties and the clip hold for the greedy trajectory as for the samples t
   });
   const worth = ({ reward, turns, end }: TrajectoryRecord): number => {
     const numTokens = turns.reduce((sum, { samplerLogprobs }) => sum + samplerLogprobs.length, 0);
-    return Math.max(reward.total - numTokens - (end.kind === "truncated" ? 2 : 0), -4);
+    return Math.min(Math.max(reward.total - numTokens - (end.kind === "truncated" ? 2 : 0), -4), 4);
   };
   const greedy = new Map(trajectories.filter(({ fate }) => fate === "baseline").map((one) => [one.groupId, one]));
   const pairs = trajectories.filter(isTrained).map((sample) => ({ sample, baseline: greedy.get(sample.groupId)! }));

@@ -29,6 +29,8 @@ const short: Readonly<Record<TaskKind, readonly string[]>> = {
   preference: ["loop.epochs=16"],
   "reward-model": ["loop.epochs=16"],
   ppo: ["loop.steps=9"],
+  distillation: ["loop.steps=14"],
+  reflection: ["loop.steps=14"],
   control: ["loop.steps=16384"],
 };
 
@@ -42,6 +44,8 @@ const rise: Readonly<Record<TaskKind, number>> = {
   preference: 0.1,
   "reward-model": 0.1,
   ppo: 0.03,
+  distillation: 0.25,
+  reflection: 0.25,
   control: 50,
 };
 

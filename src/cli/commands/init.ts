@@ -22,6 +22,8 @@ const TASKS = [
   "preference",
   "reward-model",
   "ppo",
+  "distillation",
+  "reflection",
   "control",
 ] as const satisfies readonly TaskKind[];
 

@@ -2,10 +2,12 @@
 import { isPreset, type Scaffold, type ScaffoldChoices } from "./scaffold.ts";
 import { agent } from "./scaffolds/agent.ts";
 import { control } from "./scaffolds/control.ts";
+import { distillation } from "./scaffolds/distillation.ts";
 import { environment } from "./scaffolds/environment.ts";
 import { game } from "./scaffolds/game.ts";
 import { ppo } from "./scaffolds/ppo.ts";
 import { preference } from "./scaffolds/preference.ts";
+import { reflection } from "./scaffolds/reflection.ts";
 import { reward } from "./scaffolds/reward.ts";
 import { rewardModel } from "./scaffolds/reward-model.ts";
 import { supervised } from "./scaffolds/supervised.ts";
@@ -20,6 +22,8 @@ export const scaffolds = {
   preference,
   "reward-model": rewardModel,
   ppo,
+  distillation,
+  reflection,
   control,
 } as const satisfies Record<string, Scaffold>;
 
