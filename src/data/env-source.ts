@@ -4,6 +4,7 @@
  * Training draws from the seeds below 2^31, starting where the seed of the run says; validation from those above, always from
  * the first one on, so that all runs are measured by the same tasks and no run trains on them.
  */
+import { RerollError } from "../errors/reroll-error.ts";
 import type { Prompt } from "../flow/prompt.ts";
 import { deriveSeed } from "../random/random.ts";
 import { indexedSource, type PassOptions } from "./indexed-source.ts";
@@ -29,7 +30,7 @@ export function envSource(options: EnvSourceOptions): PromptSource {
   const { size, ...source } = indexedSource(
     {
       size: numPrompts ?? HALF,
-      promptAt: (index) => makePrompt(((start + index) % HALF) + (isTrain ? 0 : HALF)),
+      promptAt: (index) => promptOf(name, makePrompt, ((start + index) % HALF) + (isTrain ? 0 : HALF)),
       making: { type: "env", name, part, start },
       title: `The prompts of the environment ${JSON.stringify(name)}`,
     },
@@ -37,4 +38,19 @@ export function envSource(options: EnvSourceOptions): PromptSource {
     { ...options, isShuffled: numPrompts !== undefined && (options.isShuffled ?? true) },
   );
   return numPrompts === undefined ? source : { ...source, size: numPrompts };
+}
+
+/** Foreign code: what it throws is told with its name and the seed, by which it can be tried again. */
+function promptOf(name: string, makePrompt: EnvSourceOptions["makePrompt"], seed: number): Prompt {
+  try {
+    return makePrompt(seed);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new RerollError(
+      "ENV_FAILED",
+      `makePrompt(${seed}) of the environment ${JSON.stringify(name)} failed: ${reason}`,
+      { name, seed },
+      { cause },
+    );
+  }
 }

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { inFolder } from "./lake-run.ts";
+import { trainSmall } from "./small-run.ts";
 
 const repository = join(import.meta.dirname, "../..");
 
@@ -41,6 +42,19 @@ test(
     }),
   130_000,
 );
+
+test("a makePrompt that throws ends the run with its name, the seed and what it said", async () => {
+  const makePrompt = () => {
+    throw new Error("no prompt today");
+  };
+  const run = trainSmall({
+    envs: { odd: { type: "custom", makePrompt, makeEnv: () => ({ start: makePrompt, step: makePrompt }) } },
+    rollout: { groupsPerStep: 1, groupSize: 2, contextLength: 64, sampling: { maxTokens: 2 } },
+    training: { optimizer: { lr: 1e-3 } },
+    loop: { type: "sync", steps: 1 },
+  });
+  await expect(run).rejects.toThrow(/^makePrompt\(\d+\) of the environment "odd" failed: no prompt today$/);
+});
 
 test(
   "an agent that throws in timers, exits or hangs fails its own samples, and the process ends with the run",
