@@ -23,7 +23,7 @@ export interface Exchange {
 }
 
 /** The answer to a call: its body as one value, or its events in order. */
-export type Answer =
+type Answer =
   | { readonly kind: "whole"; readonly body: Fields }
   | { readonly kind: "events"; readonly events: readonly Fields[]; readonly isDone: boolean };
 
