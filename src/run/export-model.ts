@@ -11,7 +11,7 @@ import { loadCausalLm } from "../models/causal-lm/load-causal-lm.ts";
 import { mergeLora } from "../models/causal-lm/lora.ts";
 import { loadLora } from "../models/causal-lm/lora-files.ts";
 import { saveCausalLm } from "../models/causal-lm/save-causal-lm.ts";
-import { baseOfAdapters, baseOfRun, type FoundModel, findModel } from "./find-model.ts";
+import { baseOfAdapters, baseOfRun, expectLanguageModel, type FoundModel, findModel } from "./find-model.ts";
 
 /** What to export, and how. */
 export interface ExportOptions {
@@ -44,6 +44,7 @@ export async function exportModel({ from, out, merge, base, step }: ExportOption
 
 /** A folder of the whole model: that of the weights, or with adapters a merged copy in `scratch`. */
 export async function wholeModel(found: FoundModel, scratch: string, base?: string): Promise<string> {
+  expectLanguageModel(found);
   expectAdapterFor("--base", base, found);
   if (!found.isAdapter) return found.folder;
   await writeMerged(found, base ?? baseOf(found), scratch);

@@ -51,8 +51,9 @@ async function runEval(path: string, flags: EvalFlags): Promise<void> {
   const { set = [], json, benchmark } = flags;
   expectSource(flags);
   // Imported only now, since this loads libtorch, which `--help` and a wrong flag need not wait for.
-  const { findModel } = await import("../../run/find-model.ts");
+  const { expectLanguageModel, findModel } = await import("../../run/find-model.ts");
   const model = findModel(path, flags.step);
+  if (benchmark !== undefined) expectLanguageModel(model);
   if (benchmark !== undefined) return evaluate(path, model, await ofBenchmark(benchmark, model, flags), flags);
   const { isControlRun, resolveAnyControl } = await import("../../control/run/prepare-control.ts");
   const file = await (await import("../../run/load-run-file.ts")).loadRunFile(flags.runFile!);
