@@ -12,7 +12,7 @@ import { loadCausalLm } from "../models/causal-lm/load-causal-lm.ts";
 import { mergeLora } from "../models/causal-lm/lora.ts";
 import { loadLora } from "../models/causal-lm/lora-files.ts";
 import { saveCausalLm } from "../models/causal-lm/save-causal-lm.ts";
-import { baseOfAdapters, baseOfRun, type FoundModel, openModel } from "./find-model.ts";
+import { baseOfAdapters, baseOfRun, expectLanguageModel, type FoundModel, openModel } from "./find-model.ts";
 import { HubPaths } from "./hub-paths.ts";
 
 /** What to export, and how. */
@@ -56,6 +56,7 @@ export async function exportModel({
 
 /** A folder of the whole model: that of the weights, or with adapters a merged copy in `scratch`. */
 export async function wholeModel(found: FoundModel, scratch: string, paths: HubPaths, base?: string): Promise<string> {
+  expectLanguageModel(found);
   expectAdapterFor("--base", base, found);
   if (!found.isAdapter) return found.folder;
   await writeMerged(found, await openBase(found, paths, base), scratch);

@@ -43,6 +43,16 @@ export function findModel(path: string, step?: number): FoundModel {
   );
 }
 
+/** Throws for weights that have no words: the policy of a control run. */
+export function expectLanguageModel({ folder, name }: FoundModel): void {
+  if (!existsSync(join(folder, "policy.json"))) return;
+  throw new RerollError(
+    "INVALID_OPTION",
+    `${name} holds the policy of a control run, which has no language to reply in: "reroll eval" with its --run-file measures it, "reroll export" copies its weights, and "reroll dashboard" shows its run.`,
+    { folder },
+  );
+}
+
 /** The folder of the model that a run started from: that of its adapters' base. */
 export function baseOfRun(runFolder: string): string | null {
   const written = join(runFolder, "model");

@@ -1,5 +1,5 @@
 /** What a finished run proposes to do next is something that works. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
@@ -24,4 +24,18 @@ test("a tuning run proposes eval only where it has rows to be measured on", asyn
   expect(plain.stdout).not.toContain(" eval ");
   const measured = ["--set", "validation.share=0.5", "--name", "measured"];
   expect((await callReroll("train", join(folder, "run.json"), ...measured)).stdout).toContain(" eval ");
+});
+
+test("a control run that is asked to reply says in a sentence what can be done with it", async () => {
+  const checkpoint = join(folder, "balance/checkpoints/step-000001");
+  mkdirSync(join(checkpoint, "model"), { recursive: true });
+  writeFileSync(join(checkpoint, "loop.json"), "{}");
+  writeFileSync(join(checkpoint, "model/policy.json"), "{}");
+  for (const words of [["generate", "--prompt", "Hi"], ["serve"], ["eval", "--benchmark", "gsm8k", "--data", folder]]) {
+    const [command, ...others] = words as [string, ...string[]];
+    const { code, stderr } = await callReroll(command, join(folder, "balance"), ...others);
+    expect(code).toBe(2);
+    expect(stderr).toContain("holds the policy of a control run, which has no language to reply in");
+    expect(stderr).toContain('"reroll eval" with its --run-file measures it');
+  }
 });

@@ -52,11 +52,12 @@ async function runEval(path: string, flags: EvalFlags): Promise<void> {
   const { set = [], json, benchmark } = flags;
   expectSource(flags);
   // Imported only now, since this loads libtorch, which `--help` and a wrong flag need not wait for.
-  const { openModel } = await import("../../run/find-model.ts");
+  const { expectLanguageModel, openModel } = await import("../../run/find-model.ts");
   const { hubProgress, openHub } = await import("../open-hub.ts");
   const paths = openHub();
   const model = await openModel(path, paths, flags.step);
   if (benchmark !== undefined) {
+    expectLanguageModel(model);
     const file = await ofBenchmark(benchmark, model, flags, paths);
     return evaluate(path, model, file, flags, paths);
   }

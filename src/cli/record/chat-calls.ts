@@ -25,7 +25,7 @@ function readWhole({ choices, usage = null }: Fields): AnsweredChat | undefined 
   return { reply: readMessage({ role: "assistant", ...fieldsOf(message) }), finish: textOr(finish, null), usage };
 }
 
-/** Of several choices, the first. */
+/** The first choice of a streamed answer, joined from its pieces. */
 function join(events: readonly Fields[]): AnsweredChat {
   let [content, reasoning] = ["", ""];
   let finish: string | null = null;

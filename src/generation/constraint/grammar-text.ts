@@ -14,16 +14,20 @@ export type CharRange = readonly [first: number, last: number];
  * a character beyond them for several others.
  */
 export function charClass(ranges: readonly CharRange[]): string | undefined {
+  const parts = charSequences(ranges);
+  return parts.length <= 1 ? parts[0] : `(${parts.join(" | ")})`;
+}
+
+/** These characters as alternatives: one for those of a byte, and those of several bytes each as a sequence. */
+export function charSequences(ranges: readonly CharRange[]): readonly string[] {
   const sequences = ranges.flatMap(([first, last]) => byteSequences(first, last));
   const single = sequences.flatMap((sequence) => (sequence.length === 1 ? sequence : []));
-  const parts = [
+  return [
     ...(single.length > 0 ? [byteClass(single)] : []),
     ...sequences
       .filter(({ length }) => length > 1)
       .map((sequence) => sequence.map((range) => byteClass([range])).join(" ")),
   ];
-  if (parts.length === 0) return undefined;
-  return parts.length === 1 ? parts[0] : `(${parts.join(" | ")})`;
 }
 
 /** UTF-8: the bytes of characters from one to another, each sequence a range for every byte. */

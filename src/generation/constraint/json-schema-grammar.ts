@@ -5,7 +5,7 @@
  * than the schema (properties without a name where others have one, exponents), never more. Keywords that it cannot enforce are refused by
  * name; those that mean nothing for validity are skipped.
  */
-import { charClass, invalidConstraint, literal, plainJsonCharacters, repeated } from "./grammar-text.ts";
+import { charSequences, invalidConstraint, literal, plainJsonCharacters, repeated } from "./grammar-text.ts";
 import { integerGrammar, type NumberBounds, numberGrammar } from "./number-grammar.ts";
 import { regexGrammar } from "./regex-grammar.ts";
 import { areDisjoint, canEnd, isSchemaObject, resolvePointer, type SchemaObject } from "./schema-shape.ts";
@@ -240,8 +240,8 @@ class SchemaWriter {
     const min = this.#count(schema, "minLength", 0, at);
     const max = this.#count(schema, "maxLength", Infinity, at);
     if (max < min) throw this.#refuse(at, "allows fewer characters than it asks for");
-    this.#text();
-    return `"\\"" ${repeated(this.#named("char"), min, max)} "\\""`;
+    if (max === Infinity) return `"\\"" ${repeated(this.#character(), min, min)} ${this.#rest()}`;
+    return `"\\"" ${repeated(this.#character(), min, max)} "\\""`;
   }
 
   #number(schema: SchemaObject, type: "integer" | "number", at: string): string {
@@ -257,13 +257,32 @@ class SchemaWriter {
     return this.#rule(shown);
   }
 
-  /** Any string. Every character counts once, however it is written. */
+  /** Any string. */
   #text(): string {
+    return this.#share("string", `"\\"" ${this.#rest()}`);
+  }
+
+  /**
+   * What follows in a string, up to its end. The rule goes on with itself: whether a token of many characters fits is then known when the
+   * grammar is compiled, whereas behind every end of a rule it has to be found out anew for each token, at each draw. For the same
+   * reason it says what may stand behind a string.
+   */
+  #rest(): string {
+    const rest = this.#named("rest");
+    const more = this.#characters().map((character) => `${character} ${rest}`);
+    return this.#share("rest", `("\\"" | ${more.join(" | ")}) (= [,}\\]:])`);
+  }
+
+  /** A character of a string as a rule. Every character counts once, however it is written. */
+  #character(): string {
+    return this.#share("char", this.#characters().join(" | "));
+  }
+
+  #characters(): readonly string[] {
     const hex = "[0-9A-Fa-f]";
     // Without surrogates: two of them would be one character.
-    this.#share("code", `[0-9A-CE-Fa-ce-f] ${hex}{3} | [Dd] [0-7] ${hex}{2}`);
-    this.#share("char", `${charClass(plainJsonCharacters)} | "\\\\" (["\\\\/bfnrt] | "u" ${this.#named("code")})`);
-    return this.#share("string", `"\\"" (${this.#named("char")})* "\\""`);
+    const code = this.#share("code", `[0-9A-CE-Fa-ce-f] ${hex}{3} | [Dd] [0-7] ${hex}{2}`);
+    return [...charSequences(plainJsonCharacters), '"\\\\" ["\\\\/bfnrt]', `"\\\\u" ${code}`];
   }
 
   #any(): string {
