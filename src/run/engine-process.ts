@@ -6,10 +6,10 @@ import { openHostedEngine } from "../generation/local/hosted-engine.ts";
 import type { Backend, ProcessGroup } from "../torch/distributed/process-group.ts";
 import { joinGroup, openStore } from "../torch/distributed/rendezvous.ts";
 import { receiveWeights } from "../weight-sync/broadcast-sync.ts";
-import { hostInProcess } from "../workers/host-in-process.ts";
+import { hostInWorker } from "../workers/host-in-process.ts";
 
 /** Where the owner and its engines meet. */
-export interface WeightGroup {
+interface WeightGroup {
   readonly port: number;
   readonly name: string;
   readonly rank: number;
@@ -56,4 +56,4 @@ async function openProcess(source: EngineSource): Promise<EngineProcess> {
 // A terminal sends its signals to everybody; what becomes of the run is its owner's to decide.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
 
-await hostInProcess(openProcess, engineLine(setImmediate));
+await hostInWorker(openProcess, engineLine(setImmediate));

@@ -8,7 +8,7 @@ import { parentTransport } from "./process-transport.ts";
  * Builds the object from the first message of the parent, and answers for it until the parent is gone, with which this process ends too.
  * The parent learns why where it cannot be built. The last statement of a worker's module.
  */
-export async function hostInProcess<Source>(
+async function hostInProcess<Source>(
   build: (source: Source) => object | Promise<object>,
   { wrap = (line) => line, ...options }: HostOptions = {},
 ): Promise<void> {

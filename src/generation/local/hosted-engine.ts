@@ -18,7 +18,7 @@ import { LocalEngine } from "./local-engine.ts";
 /** How old the status can be that the owner sees, while nothing else is said. */
 const STATUS_INTERVAL_MS = 100;
 
-export class HostedEngine implements EngineHost {
+class HostedEngine implements EngineHost {
   readonly #model: CausalLm;
   readonly #engine: LocalEngine;
   #tellStatus: (status: EngineStatus) => void = () => {};
