@@ -38,6 +38,7 @@ async function openProcess(source: EngineSource): Promise<EngineProcess> {
     pause: () => engine.pause(),
     resume: () => engine.resume(),
     abortAll: () => engine.abortAll(),
+    sleep: () => engine.sleep(),
     join: async ({ port, ...membership }) => {
       group?.dispose();
       group = null;

@@ -25,7 +25,8 @@ export async function openLocalEngines(config: RunConfig, parts: EngineParts): P
   const threads = open<ThreadedEngine>("threads", startThreadedEngine);
   const processes = open<ProcessEngine>("processes", startEngineProcess);
   const seats = await openAll<Seat>([...threads, ...processes]);
-  const engines = (await Promise.all(threads)).map(weightTarget);
+  const threadSeats = await Promise.all(threads);
+  const engines = threadSeats.map(weightTarget);
   const group =
     processes.length === 0
       ? null
@@ -44,6 +45,8 @@ export async function openLocalEngines(config: RunConfig, parts: EngineParts): P
       ];
       return inOrder(syncs);
     },
+    // Only threads share the trainer's device by default; those that do not lose nothing, since new weights empty their caches anyway.
+    sleep: async () => void (await Promise.all(threadSeats.map((seat) => seat.ask((engine) => engine.sleep())))),
     statements: [],
     ...(group !== null && { close: async () => group.close() }),
   };

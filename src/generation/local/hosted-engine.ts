@@ -75,6 +75,11 @@ class HostedEngine implements EngineHost {
     return this.#engine.abortAll();
   }
 
+  async sleep(): Promise<void> {
+    this.#reportSoon();
+    this.#engine.sleep();
+  }
+
   async updateWeights(version: number, weights: ReadonlyMap<string, Tensor>): Promise<void> {
     this.#reportSoon();
     tensorScope(() => this.#engine.updateWeights(version, (model) => copyWeights(model, weights)));
