@@ -9,31 +9,41 @@ export interface Placement {
   /** The device of the trainer. */
   readonly device: string;
   readonly dtype: "float32" | "bfloat16";
-  /** The device of each engine of the run itself. */
-  readonly engineDevices: readonly string[];
+  /** The engines of the run itself. */
+  readonly engines: readonly EnginePlace[];
   /** Threads of one operator in each of them. */
   readonly engineThreads: number;
   readonly trainingThreads: number;
 }
 
-type TrainerPlacement = Omit<Placement, "engineThreads" | "engineDevices">;
+/** Where an engine runs. */
+interface EnginePlace {
+  readonly device: string;
+  readonly workers: "threads" | "processes";
+}
+
+type TrainerPlacement = Omit<Placement, "engineThreads" | "engines">;
 
 /** In a synchronous loop engine and trainer take turns, and each may use every core; in an asynchronous one they share them. */
 export function placeRun(config: RunConfig): Placement {
   const cores = availableParallelism();
   const share = config.loop.type === "sync" ? cores : Math.max(1, Math.floor(cores / 2));
   const placement = placeTrainer(config, share);
-  const engineDevices = placeEngines(config, placement.device);
-  const engineThreads = config.engine.threads ?? Math.max(1, Math.floor(share / engineDevices.length));
-  return { ...placement, engineDevices, engineThreads };
+  const engines = placeEngines(config, placement.device);
+  const engineThreads = config.engine.threads ?? Math.max(1, Math.floor(share / engines.length));
+  return { ...placement, engines, engineThreads };
 }
 
 /** Engines take their devices in turn; without any of their own they share that of the trainer. */
-function placeEngines({ placement }: RunConfig, trainerDevice: string): readonly string[] {
-  const { devices, count } = placement.engine;
+function placeEngines({ placement }: RunConfig, trainerDevice: string): readonly EnginePlace[] {
+  const { devices, count, workers } = placement.engine;
   if (devices !== null) expectDevices(devices);
   const own = devices === null ? [trainerDevice] : listDevices(devices).map((index) => `cuda:${index}`);
-  return Array.from({ length: count ?? own.length }, (_, i) => own[i % own.length]!);
+  const isShared = (device: string) => device === trainerDevice || (device === "cuda:0" && trainerDevice === "cuda");
+  return Array.from({ length: count ?? own.length }, (_, i) => {
+    const device = own[i % own.length]!;
+    return { device, workers: workers ?? (isShared(device) ? "threads" : "processes") };
+  });
 }
 
 function expectDevices(devices: string): void {

@@ -60,7 +60,10 @@ export async function openAgent(config: RunConfig, runAgent: RunAgent, parts: Ag
     return [temperature, { server, url: await server.listen() }] as const;
   };
   const temperatures = [...new Set([sampling.temperature, config.validation?.temperature ?? 0, 0])];
-  const engines: readonly ServedEngine[] = [engine, ...pastIntervals(config.players).flatMap((every) => past?.engineOf(every) ?? [])];
+  const engines: readonly ServedEngine[] = [
+    engine,
+    ...pastIntervals(config.players).flatMap((every) => past?.engineOf(every) ?? []),
+  ];
   const servers = new Map(
     await Promise.all(
       engines.map(async (one) => [one, new Map(await Promise.all(temperatures.map(serversOf(one))))] as const),

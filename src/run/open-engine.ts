@@ -12,6 +12,8 @@ export interface RunEngine {
   /** All engines of the run, as one. */
   readonly pool: ServedEngine;
   readonly syncFrom: (trainer: Trainer) => WeightSync;
+  /** Frees the caches of engines that share the trainer's device, until they are asked again. */
+  sleep(): Promise<void>;
   /** Sentences about the engines for the person who runs it. */
   readonly statements: readonly string[];
   close(): Promise<void>;
@@ -20,7 +22,7 @@ export interface RunEngine {
 export async function openEngine(config: RunConfig, parts: EngineParts): Promise<RunEngine> {
   const servers = remoteServers(config);
   const opened = servers.length === 0 ? openLocalEngines(config, parts) : openRemoteEngines(config, servers, parts);
-  const { seats, syncFrom, statements, close } = await opened;
+  const { seats, syncFrom, statements, sleep, close } = await opened;
   const pool = new EnginePool(seats, { seed: config.seed });
   return {
     pool,
@@ -35,6 +37,7 @@ export async function openEngine(config: RunConfig, parts: EngineParts): Promise
         },
       };
     },
+    sleep: async () => sleep?.(),
     statements,
     close: async () => {
       await pool.close();

@@ -82,7 +82,7 @@ export async function openParts(
     const report = (text: string) => options.tracker.note(text);
     const place = { modelFolder: start.modelFolder, runFolder: folder, placement, clock, report };
     const engine = keep(await openEngine(config, place));
-    const startEngine = () => startRunEngine(config, place, placement.engineDevices[0]!);
+    const startEngine = () => startRunEngine(config, place, placement.engines[0]!.device);
     const past = keep(
       await PastVersions.open({ intervals: pastIntervals(config.players), startEngine, runFolder: folder, clock }),
     );

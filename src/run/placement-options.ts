@@ -19,6 +19,13 @@ export const placementOptions = z
           .nullable()
           .default(null)
           .describe("Number of engines that share the requests. null: one per device that engines have."),
+        workers: z
+          .enum(["threads", "processes"])
+          .nullable()
+          .default(null)
+          .describe(
+            "Where engines run: in threads of the run, or in processes, which cannot take the run with them. null: threads on the trainer's device, processes on others.",
+          ),
       })
       .prefault({})
       .describe("The engines that sample."),

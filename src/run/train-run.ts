@@ -99,8 +99,11 @@ async function train(
         rollout: scheduler,
         experience,
         trainer: {
-          step: async (batch, stepOptions) =>
-            expectProgress(await trainer.step(batch, stepOptions), batch.samples, folder),
+          step: async (batch, stepOptions) => {
+            // Rollout and training take turns, and the new weights would empty the caches anyway.
+            if (config.loop.type === "sync") await engine.sleep();
+            return expectProgress(await trainer.step(batch, stepOptions), batch.samples, folder);
+          },
         },
         sync: past.follow(engine.syncFrom(trainer), trainer),
         observer: progress,

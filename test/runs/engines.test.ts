@@ -1,12 +1,12 @@
 /** Whole runs with several engines: nothing that a run computes depends on how many there are, or on whether one of them dies. */
-import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import OpenAI from "openai";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { RunAgent } from "../../src/rollout/agent-call.ts";
 import { serveModel } from "./served-model.ts";
-import { trainSmall } from "./small-run.ts";
+import { type SmallRun, trainSmall } from "./small-run.ts";
 
 let folder: string;
 beforeAll(() => {
@@ -40,40 +40,71 @@ test("runs end with the same weights, to the bit, on one, two and three engines,
   }
 });
 
-test("an agent's run ends with the same weights when one of its two servers dies in the middle of its replies", async () => {
-  let onCall = () => {};
-  const agent: RunAgent = async (prompt, { baseURL, apiKey, model, seed, signal }) => {
-    const client = new OpenAI({ baseURL, apiKey, maxRetries: 0 });
-    const messages: OpenAI.Chat.ChatCompletionMessageParam[] = [
-      { role: "user", content: String(prompt.messages[0]!.content) },
-    ];
-    onCall();
-    const reply = await client.chat.completions.create({ model, messages, seed }, { signal });
-    return { reward: (reply.choices[0]!.message.content ?? "").length % 2 };
-  };
+/** Told of every call that the agent makes, before it is made. */
+let onCall = () => {};
+const agent: RunAgent = async (prompt, { baseURL, apiKey, model, seed, signal }) => {
+  const client = new OpenAI({ baseURL, apiKey, maxRetries: 0 });
+  const content = String(prompt.messages[0]!.content);
+  onCall();
+  const request = { model, messages: [{ role: "user" as const, content }], seed };
+  const reply = await client.chat.completions.create(request, { signal });
+  return { reward: (reply.choices[0]!.message.content ?? "").length % 2 };
+};
+
+/** Two steps of eight replies each. `strike` is called with the first of the second step. */
+async function trainAgent(changes: Record<string, unknown>, strike = () => {}) {
+  let numCalls = 0;
+  onCall = () => void (++numCalls === 9 && strike());
   const rows = ["a color", "an animal"].map((what) => ({ prompt: `Name ${what}.`, answer: "" }));
-  const shared = {
+  const trained = await trainSmall({
     ...{ agent, model: { path: folder }, data: { type: "rows", rows }, loop: { type: "sync", steps: 2 } },
     rollout: { groupsPerStep: 2, groupSize: 4, contextLength: 160, sampling: { maxTokens: 40 } },
     training: { optimizer: { lr: 1e-3 }, threads: 1 },
-  };
-  const alone = await trainSmall({ ...shared, engine: { threads: 1 } });
+    engine: { threads: 1 },
+    ...changes,
+  });
+  expect(numCalls).toBe(16);
+  expect(trained.metrics.map((metrics) => metrics["rollout/failed_share"])).toEqual([0, 0]);
+  return trained;
+}
+
+/** The run that the others must equal. */
+let alone: Promise<SmallRun> | undefined;
+const trainAlone = () => (alone ??= trainAgent({}));
+
+test("an agent's run ends with the same weights when a server that samples for it dies among its replies", async () => {
+  const { weights } = await trainAlone();
   const servers = await Promise.all([1, 2].map(() => serveModel(folder, tmpdir(), 160)));
   try {
-    let numCalls = 0;
-    // With the first call of the second step, which both servers take a part of.
-    onCall = () => void (++numCalls === 9 && servers[0]!.cutDuringReply());
     const remote = { kind: "reroll", url: servers.map(({ url }) => url), apiKey: "secret" };
-    const cut = await trainSmall({ ...shared, engine: { remote } });
-    expect(numCalls).toBe(16);
+    const served = await trainAgent({ engine: { remote } }, () => servers[0]!.cutDuringReply());
     expect(servers.map(({ isCut }) => isCut())).toEqual([true, false]);
-    expect(cut.weights).toEqual(alone.weights);
-    expect(cut.metrics.map((metrics) => metrics["rollout/failed_share"])).toEqual([0, 0]);
+    expect(served.weights).toEqual(weights);
   } finally {
     await Promise.all(servers.map((server) => server.close()));
   }
 });
 
-function rewards({ trajectories }: Awaited<ReturnType<typeof trainSmall>>) {
+test("an agent's run ends with the same weights when a process that samples for it is killed among its replies", async () => {
+  const { weights } = await trainAlone();
+  let killed: readonly number[] = [];
+  const placement = { engine: { count: 2, workers: "processes" } };
+  const apart = await trainAgent({ placement }, () => {
+    killed = engineProcesses().slice(0, 1);
+    for (const pid of killed) process.kill(pid, "SIGKILL");
+  });
+  expect(killed).toHaveLength(1);
+  expect(apart.weights).toEqual(weights);
+  // Nothing is left behind, the engine that was started in the place of the lost one included.
+  expect(engineProcesses()).toEqual([]);
+});
+
+function engineProcesses(): readonly number[] {
+  const children = readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, "utf8").trim().split(" ");
+  const isEngine = (pid: string) => readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("engine-process");
+  return children.filter((pid) => pid !== "" && isEngine(pid)).map(Number);
+}
+
+function rewards({ trajectories }: SmallRun) {
   return trajectories.map(({ reward }) => reward.total);
 }

@@ -116,7 +116,8 @@ export class DecodeGraphs {
     return { sequences, read };
   }
 
-  dispose(): void {
+  /** Frees every recorded step: the memory that they read and write is about to go. */
+  forget(): void {
     if (this.#recorded.size > 0) cudaSynchronize();
     for (const { graph, input, scores_BV, drawn_3B, slots } of this.#recorded.values()) {
       for (const one of [graph, input, scores_BV]) one.dispose();
@@ -124,6 +125,10 @@ export class DecodeGraphs {
       for (const slot of slots) for (const one of Object.values(slot)) one.dispose();
     }
     this.#recorded.clear();
+  }
+
+  dispose(): void {
+    this.forget();
     this.#rotary.dispose();
     this.#drawn.dispose();
   }

@@ -35,6 +35,8 @@ export interface EngineHost extends Required<Omit<Engine, "status">> {
   describe(): Promise<EngineDescription>;
   /** Calls back after every step, with what came of it or within 100 ms, until the engine is closed. */
   watch(onStatus: (status: EngineStatus) => void): Promise<void>;
+  /** Gives the memory of the cache back until the next request. */
+  sleep(): Promise<void>;
   /** New weights by their Hugging Face names, all of them. They are copied before it resolves. */
   updateWeights(version: number, weights: ReadonlyMap<string, Tensor>): Promise<void>;
 }

@@ -5,6 +5,7 @@ import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
 import { tinyConfig, tinyModel } from "../../testing/tiny-model.ts";
 import { noGrad } from "../../torch/autograd.ts";
 import { tensor } from "../../torch/create.ts";
+import { memoryStats } from "../../torch/memory.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { GenerateRequest, Sampling } from "../generate.ts";
 import type { EngineOptions } from "./engine-options.ts";
@@ -409,3 +410,24 @@ test("a closed engine aborts what it has and refuses the rest", async () => {
 async function turns(count: number): Promise<void> {
   for (let i = 0; i < count; i++) await nextTurn();
 }
+
+test("an engine that sleeps has given its cache back, and goes on with its requests as if it had not slept", async () => {
+  const request = { promptIds: prompt, sampling: { maxTokens: 12, seed: 5 }, sessionId: "a" };
+  const awake = await makeEngine({ isSteady: true }).generate(request);
+  const engine = makeEngine({ isSteady: true, numBlocks: 1024, contextLength: 64 });
+  const withCache = memoryStats().liveBytes;
+  const { numLayers, numKeyValueHeads, headSize } = model.config;
+  let slept = Number.NaN;
+  const onTokens = ({ tokenIds }: { tokenIds: Int32Array }) => {
+    if (tokenIds[0] !== awake.tokenIds[4]) return;
+    engine.sleep();
+    slept = memoryStats().liveBytes;
+  };
+  const reply = await engine.generate({ ...request, onTokens });
+  expect(reply.tokenIds).toEqual(awake.tokenIds);
+  expect(reply.samplerLogprobs).toEqual(awake.samplerLogprobs);
+  // Blocks of 4 tokens and the one that nobody reads, in float32.
+  const cacheBytes = 1025 * 4 * 2 * numLayers * numKeyValueHeads * headSize * 4;
+  expect(withCache - slept).toBeGreaterThanOrEqual(cacheBytes);
+  expect(memoryStats().liveBytes).toBe(withCache);
+});

@@ -13,6 +13,7 @@ import type { Tokenizer } from "../../chat/tokenizer/tokenizer.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
 import { tensor } from "../../torch/create.ts";
+import { emptyCudaCache } from "../../torch/cuda.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { checkRequest } from "../check-request.ts";
 import { type Guide, Guides } from "../constraint/guides.ts";
@@ -170,6 +171,18 @@ export class LocalEngine implements Engine {
     this.#scheduler.setVersion(version);
   }
 
+  /**
+   * Gives the memory of the cache back until the next step needs it. Requests wait where they are, and compute their keys and values
+   * again.
+   */
+  sleep(): void {
+    this.#ahead = null;
+    this.#scheduler.forgetCaches();
+    this.#runner.forget();
+    this.#cache.dispose();
+    if (this.#cache.device.startsWith("cuda")) emptyCudaCache();
+  }
+
   abortAll(): Promise<void> {
     for (const sequence of [...this.#pending.keys()]) this.#end(sequence, { kind: "aborted" });
     return Promise.resolve();
@@ -236,6 +249,7 @@ export class LocalEngine implements Engine {
     if (sequences.length === 0) return false;
     this.#counters.steps++;
     try {
+      this.#cache.allocate();
       if (ahead !== null) this.#finishStep(ahead);
       else if (this.#runner.canLaunch && pieces.every(isPlainDecode))
         this.#finishStep(this.#runner.launch(sequences, null));

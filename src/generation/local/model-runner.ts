@@ -101,6 +101,11 @@ export class ModelRunner {
     return this.#isSteady ? Math.max(numRows, numSteadyRows(width)) : numRows;
   }
 
+  /** Frees what was recorded over the memory of the cache; it is recorded again when it is needed. */
+  forget(): void {
+    this.#graphs?.forget();
+  }
+
   /** Frees the recorded graphs; the model and the cache belong to others. */
   dispose(): void {
     this.#graphs?.dispose();

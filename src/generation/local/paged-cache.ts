@@ -1,4 +1,5 @@
 /** The memory of the key/value cache: blocks of tokens for every layer, and one block that nobody reads. */
+import { invariant } from "../../errors/reroll-error.ts";
 import type { CausalLmConfig } from "../../models/causal-lm/config.ts";
 import { empty, tensor } from "../../torch/create.ts";
 import { bytesOf, type Device, type DType } from "../../torch/dtype.ts";
@@ -23,7 +24,8 @@ interface PagedCacheOptions {
 }
 
 export class PagedCache {
-  readonly layers: readonly LayerCache[];
+  readonly #make: () => readonly LayerCache[];
+  #layers: readonly LayerCache[] | null = null;
   readonly blockSize: number;
   readonly device: Device;
   /** Where rows that fill up a batch write: its content means nothing. */
@@ -34,13 +36,25 @@ export class PagedCache {
     this.blockSize = blockSize;
     this.device = device;
     this.scratchBlock = numBlocks;
-    const make = () => empty(shape, { dtype, device }).zero_();
-    this.layers = keep(
-      Array.from({ length: config.numLayers }, () => {
-        const [keys, values] = [make(), make()];
-        return { keys, values, keySlots: keys.flatten(0, 1), valueSlots: values.flatten(0, 1) };
-      }),
-    );
+    const zeros = () => empty(shape, { dtype, device }).zero_();
+    this.#make = () =>
+      keep(
+        Array.from({ length: config.numLayers }, () => {
+          const [keys, values] = [zeros(), zeros()];
+          return { keys, values, keySlots: keys.flatten(0, 1), valueSlots: values.flatten(0, 1) };
+        }),
+      );
+    this.allocate();
+  }
+
+  get layers(): readonly LayerCache[] {
+    invariant(this.#layers !== null, "a cache is read that has given its memory back");
+    return this.#layers;
+  }
+
+  /** Takes its memory again after `dispose`. Does nothing while it has it. */
+  allocate(): void {
+    this.#layers ??= this.#make();
   }
 
   /** Copies whole blocks, in all layers. */
@@ -58,10 +72,12 @@ export class PagedCache {
     });
   }
 
+  /** Gives its memory back. What it held is lost. */
   dispose(): void {
-    for (const { keys, values, keySlots, valueSlots } of this.layers) {
+    for (const { keys, values, keySlots, valueSlots } of this.#layers ?? []) {
       for (const one of [keys, values, keySlots, valueSlots]) one.dispose();
     }
+    this.#layers = null;
   }
 }
 

@@ -147,6 +147,13 @@ export class Scheduler {
     else for (const sequence of this.#running) sequence.prefixKeys = null;
   }
 
+  /** No keys and values are left: running sequences start over with their tokens, oldest first. */
+  forgetCaches(): void {
+    this.#sessions.clear();
+    this.#pool.forgetPrefixes();
+    for (const sequence of [...this.#running].reverse()) this.#preempt(sequence);
+  }
+
   /** The next sequence that can start. Those with the prompt of one that is being computed are handed to that one. */
   #nextWaiting(): Sequence | undefined {
     for (let sequence = this.#waiting.shift(); sequence !== undefined; sequence = this.#waiting.shift()) {

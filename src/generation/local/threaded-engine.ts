@@ -89,6 +89,11 @@ export class ThreadedEngine implements Engine {
     return this.#host.ask.updateWeights(version, weights);
   }
 
+  /** Gives the memory of the cache back until the next request. Requests under way compute their keys and values again. */
+  sleep(): Promise<void> {
+    return this.#host.ask.sleep();
+  }
+
   /** As of the last message of the thread: at most a step or 100 ms old. */
   status(): EngineStatus {
     const { ended } = this.#host;

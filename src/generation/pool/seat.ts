@@ -95,15 +95,19 @@ export class Seat<Held extends ServedEngine = ServedEngine> {
 
   /** Gives the engine new weights, and serves with them. An engine that does not take them is lost. */
   async give(hand: (engine: Held) => Promise<void>): Promise<void> {
+    if (await this.ask(hand)) this.#serve();
+  }
+
+  /** Asks something of the engine. One that fails is lost. Returns whether it did what was asked. */
+  async ask(call: (engine: Held) => Promise<void>): Promise<boolean> {
     const engine = this.#engine;
-    if (engine === null) return;
+    if (engine === null) return false;
     try {
-      await hand(engine);
+      await call(engine);
     } catch (cause) {
       this.#lose(engine, asError(cause));
-      return;
     }
-    if (engine === this.#engine) this.#serve();
+    return engine === this.#engine;
   }
 
   async close(): Promise<void> {

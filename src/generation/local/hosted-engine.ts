@@ -1,0 +1,128 @@
+/**
+ * A LocalEngine that answers its owner, who is in another thread or process.
+ *
+ * What happens in one step goes out as one message, so that the owner's event loop wakes once per step and not once per token.
+ */
+import { loadTokenizer } from "../../chat/tokenizer/load-tokenizer.ts";
+import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
+import { loadCausalLm } from "../../models/causal-lm/load-causal-lm.ts";
+import { native } from "../../torch/binding.ts";
+import { tensorScope } from "../../torch/scope.ts";
+import type { Tensor } from "../../torch/tensor.ts";
+import type { EngineStatus } from "../engine.ts";
+import type { GenerateRequest, Generation, SampledTokens } from "../generate.ts";
+import { copyWeights } from "./copy-weights.ts";
+import type { EngineDescription, EngineHost, EngineSource } from "./engine-host.ts";
+import { LocalEngine } from "./local-engine.ts";
+
+/** How old the status can be that the owner sees, while nothing else is said. */
+const STATUS_INTERVAL_MS = 100;
+
+class HostedEngine implements EngineHost {
+  readonly #model: CausalLm;
+  readonly #engine: LocalEngine;
+  #tellStatus: (status: EngineStatus) => void = () => {};
+  #stopWatching: () => void = () => {};
+  #isReporting = false;
+  #reportedSteps = 0;
+
+  constructor(model: CausalLm, engine: LocalEngine) {
+    this.#model = model;
+    this.#engine = engine;
+  }
+
+  async describe(): Promise<EngineDescription> {
+    const status = this.#engine.status();
+    return { status, limits: { vocabSize: this.#model.config.vocabSize, contextLength: status.contextLength } };
+  }
+
+  watch(onStatus: (status: EngineStatus) => void): Promise<void> {
+    this.#tellStatus = onStatus;
+    const timer = setInterval(() => this.#reportProgress(), STATUS_INTERVAL_MS).unref();
+    return new Promise((resolve) => {
+      this.#stopWatching = () => {
+        clearInterval(timer);
+        resolve();
+      };
+    });
+  }
+
+  readonly generate = async ({ onTokens, ...request }: GenerateRequest): Promise<Generation> => {
+    const tell = (tokens: SampledTokens) => {
+      this.#reportSoon();
+      onTokens?.(tokens);
+    };
+    try {
+      return await this.#engine.generate(onTokens === undefined ? request : { ...request, onTokens: tell });
+    } finally {
+      this.#reportSoon();
+    }
+  };
+
+  readonly scorePrompt = (promptIds: Int32Array): Promise<Float32Array> => this.#engine.scorePrompt(promptIds);
+
+  pause(): Promise<void> {
+    this.#reportSoon();
+    return this.#engine.pause();
+  }
+
+  resume(): void {
+    this.#engine.resume();
+  }
+
+  abortAll(): Promise<void> {
+    this.#reportSoon();
+    return this.#engine.abortAll();
+  }
+
+  async sleep(): Promise<void> {
+    this.#reportSoon();
+    this.#engine.sleep();
+  }
+
+  async updateWeights(version: number, weights: ReadonlyMap<string, Tensor>): Promise<void> {
+    this.#reportSoon();
+    tensorScope(() => this.#engine.updateWeights(version, (model) => copyWeights(model, weights)));
+  }
+
+  async close(): Promise<void> {
+    this.#reportSoon();
+    await this.#engine.close();
+    this.#model.dispose();
+    this.#stopWatching();
+  }
+
+  /**
+   * Tells the status at the end of this turn of the event loop, before the messages of the turn go out: it is asked for before the
+   * first of them is posted, and travels with them.
+   */
+  #reportSoon(): void {
+    if (this.#isReporting) return;
+    this.#isReporting = true;
+    setImmediate(() => {
+      this.#isReporting = false;
+      this.#report();
+    });
+  }
+
+  #reportProgress(): void {
+    if (this.#engine.status().counters.steps !== this.#reportedSteps) this.#report();
+  }
+
+  #report(): void {
+    const status = this.#engine.status();
+    this.#reportedSteps = status.counters.steps;
+    this.#tellStatus(status);
+  }
+}
+
+/** Loads the model and starts the engine on it. */
+export async function openHostedEngine(source: EngineSource): Promise<HostedEngine> {
+  const { device = "cpu", dtype, tokenizerFolder, version = 0, options = {}, numThreads } = source;
+  if (numThreads !== undefined) native.setNumThreads(numThreads);
+  const model = loadCausalLm(source.folder, { device, ...(dtype === undefined ? {} : { dtype }) });
+  const loaded = tokenizerFolder === undefined ? {} : { tokenizer: await loadTokenizer(tokenizerFolder) };
+  const engine = new LocalEngine(model, { ...options, ...loaded, version });
+  engine.prepare();
+  return new HostedEngine(model, engine);
+}

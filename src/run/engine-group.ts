@@ -1,0 +1,150 @@
+/**
+ * Engines in processes of their own, and the group through which they get weights: the owner is rank 0 and sends, every engine receives.
+ *
+ * The group is made anew whenever its members change. When one is lost while weights are on their way, the others have taken none of
+ * them; they form a new group and are sent the same version again.
+ */
+import { RerollError } from "../errors/reroll-error.ts";
+import type { Clock } from "../flow/clock.ts";
+import type { Metrics } from "../flow/metrics.ts";
+import type { ServedEngine } from "../generation/engine.ts";
+import { type EngineHost, type EngineSource, engineLine } from "../generation/local/engine-host.ts";
+import { ThreadedEngine } from "../generation/local/threaded-engine.ts";
+import type { Seat } from "../generation/pool/seat.ts";
+import type { ProcessGroup } from "../torch/distributed/process-group.ts";
+import { joinGroup, openStore, type Store } from "../torch/distributed/rendezvous.ts";
+import type { Trainer } from "../training/trainer.ts";
+import { createBroadcastSync } from "../weight-sync/broadcast-sync.ts";
+import type { WeightSync } from "../weight-sync/weight-sync.ts";
+import type { Remote } from "../workers/remote.ts";
+import { startInProcess } from "../workers/start-in-process.ts";
+import type { EngineProcess } from "./engine-process.ts";
+
+/** The time that engines may take to join, and each transfer of a bucket. */
+const TIMEOUT_MS = 120_000;
+
+/** An engine in a process, and its own side of the weights. */
+export interface ProcessEngine extends ServedEngine {
+  readonly weights: Pick<Remote<EngineProcess>["ask"], "join" | "receive">;
+}
+
+export async function startEngineProcess(source: EngineSource): Promise<ProcessEngine> {
+  const lost = (how: string) => new RerollError("ENGINE_BROKEN", `The engine's process ${how}.`);
+  const { wrap } = engineLine(queueMicrotask);
+  const host = startInProcess<EngineProcess>(new URL("engine-process", import.meta.url), source, {
+    lost,
+    ...(wrap && { wrap }),
+  });
+  await host.ready;
+  // Everything but new weights, which come another way, is asked as it is of a thread.
+  const engine = new ThreadedEngine(host as unknown as Remote<EngineHost>, await host.ask.describe());
+  return {
+    generate: engine.generate,
+    scorePrompt: engine.scorePrompt,
+    abortAll: () => engine.abortAll(),
+    status: () => engine.status(),
+    close: () => engine.close(),
+    weights: host.ask,
+  };
+}
+
+export class EngineGroup {
+  readonly #seats: readonly Seat<ProcessEngine>[];
+  readonly #store: Store;
+  readonly #devices: readonly string[];
+  readonly #clock: Clock;
+  #members: readonly ProcessEngine[] = [];
+  #group: ProcessGroup | null = null;
+  #numGroups = 0;
+
+  private constructor(seats: readonly Seat<ProcessEngine>[], store: Store, devices: readonly string[], clock: Clock) {
+    this.#seats = seats;
+    this.#store = store;
+    this.#devices = devices;
+    this.#clock = clock;
+  }
+
+  /** @param devices those of the trainer and of all engines */
+  static async open(
+    seats: readonly Seat<ProcessEngine>[],
+    devices: readonly string[],
+    clock: Clock,
+  ): Promise<EngineGroup> {
+    const store = await openStore({ type: "tcp", host: "127.0.0.1", port: 0, isServer: true });
+    return new EngineGroup(seats, store, devices, clock);
+  }
+
+  syncFrom(trainer: Trainer): WeightSync {
+    return { publish: (version) => this.#publish(trainer, version) };
+  }
+
+  close(): void {
+    this.#group?.dispose();
+    this.#store.dispose();
+  }
+
+  async #publish(trainer: Trainer, version: number): Promise<Metrics> {
+    for (;;) {
+      const seats = this.#seats.filter(({ engine }) => engine !== null);
+      if (seats.length === 0) return { "sync/ms": 0, "sync/bytes": 0 };
+      try {
+        return await this.#send(trainer, version, seats);
+      } catch (cause) {
+        await Promise.all(seats.map(loseIfGone));
+        if (seats.every(({ engine }) => engine !== null)) throw cause;
+      }
+    }
+  }
+
+  /** One attempt. Where an engine is lost over it, the others have the weights that they had before. */
+  async #send(trainer: Trainer, version: number, seats: readonly Seat<ProcessEngine>[]): Promise<Metrics> {
+    let taken: readonly Promise<void>[] = [];
+    try {
+      const engines = seats.map(({ engine }) => engine!);
+      const group = await this.#groupOf(engines);
+      taken = engines.map(({ weights }) => weights.receive());
+      for (const one of taken) one.catch(() => {});
+      const withWeights: Trainer["withWeights"] = (use) => trainer.withWeights(use);
+      const metrics = await createBroadcastSync({ withWeights, group, clock: this.#clock }).publish(version);
+      await Promise.all(seats.map((seat, i) => seat.give(() => taken[i]!)));
+      return metrics;
+    } catch (cause) {
+      // What the others still wait for ends with the group.
+      this.#group?.dispose();
+      this.#group = null;
+      await Promise.allSettled(taken);
+      throw cause;
+    }
+  }
+
+  async #groupOf(engines: readonly ProcessEngine[]): Promise<ProcessGroup> {
+    const isSame = engines.length === this.#members.length && engines.every((one, i) => one === this.#members[i]);
+    if (this.#group !== null && isSame) return this.#group;
+    this.#group?.dispose();
+    this.#group = null;
+    this.#members = engines;
+    const membership = {
+      ...{ name: `weights-${this.#numGroups++}`, worldSize: engines.length + 1, timeoutMs: TIMEOUT_MS },
+      backend: canUseNccl(this.#devices) ? ("nccl" as const) : ("gloo" as const),
+    };
+    const [trainerDevice = "cpu"] = this.#devices;
+    const own = joinGroup({ store: this.#store, rank: 0, ...membership, device: trainerDevice });
+    own.catch(() => {});
+    // First, since it ends at once where an engine is gone, which the owner's own waiting does not notice.
+    await Promise.all(
+      engines.map(({ weights }, i) => weights.join({ port: this.#store.port!, rank: i + 1, ...membership })),
+    );
+    this.#group = await own;
+    return this.#group;
+  }
+}
+
+/** NCCL wants a GPU of its own for every member. */
+function canUseNccl(devices: readonly string[]): boolean {
+  return devices.every((device) => device.startsWith("cuda")) && new Set(devices).size === devices.length;
+}
+
+async function loseIfGone(seat: Seat<ProcessEngine>): Promise<void> {
+  const brokenBy = seat.engine?.status().brokenBy;
+  if (brokenBy !== undefined) await seat.give(() => Promise.reject(new RerollError("ENGINE_BROKEN", brokenBy)));
+}
