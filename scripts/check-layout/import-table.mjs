@@ -48,8 +48,9 @@ export const allowedImports = {
   torch: ["errors"],
   models: ["errors", "files", "torch"],
   flow: ["errors", "torch"],
-  // Words into tokens and back: tokenizers, chat templates, tool calls, prompts and replies of a conversation.
-  chat: ["errors", "flow"],
+  // Words into tokens and back: tokenizers, chat templates, tool calls, prompts and replies of a conversation. A tokenizer may lie in
+  // a GGUF file, which the models' formats read.
+  chat: ["errors", "models", "flow"],
   tracking: ["errors", "files", "flow"],
 
   // Stages know each other only where the path nests: rollout holds generation, envs and rewards; training holds algorithms and experience.

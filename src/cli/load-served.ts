@@ -4,7 +4,6 @@ import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
 import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
 import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
-import { RerollError } from "../errors/reroll-error.ts";
 import { startThreadedEngine, type ThreadedEngine } from "../generation/local/threaded-engine.ts";
 import { wholeModel } from "../run/export-model.ts";
 import { openModel } from "../run/find-model.ts";
@@ -53,7 +52,7 @@ export async function loadServed(path: string, options: LoadServedOptions): Prom
 }
 
 async function loadWhole(folder: string, options: LoadServedOptions): Promise<Omit<Served, "name">> {
-  const tokenizerFolder = tokenizerOf(folder, options.tokenizer);
+  const tokenizerFolder = options.tokenizer === undefined ? folder : resolve(options.tokenizer);
   const tokenizer = await loadTokenizer(tokenizerFolder);
   const { dtype, context: contextLength, maxRunning, maxQueued } = options;
   const engine = await startThreadedEngine({
@@ -67,14 +66,4 @@ async function loadWhole(folder: string, options: LoadServedOptions): Promise<Om
     },
   });
   return { engine, tokenizer };
-}
-
-function tokenizerOf(model: string, given: string | undefined): string {
-  if (given !== undefined) return resolve(given);
-  if (!model.endsWith(".gguf")) return model;
-  throw new RerollError(
-    "TOKENIZER_MISSING",
-    `${model} is served with a tokenizer from Hugging Face files. Give their folder with --tokenizer.`,
-    { model },
-  );
 }

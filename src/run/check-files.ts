@@ -5,6 +5,7 @@ import type { DataOptions } from "../data/data-options.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { parseHubName } from "../hub/hub-name.ts";
 import { type CausalLmConfig, parseConfig } from "../models/causal-lm/config.ts";
+import { openGgufModel } from "../models/causal-lm/gguf/gguf-model.ts";
 import { presetConfig } from "../models/causal-lm/presets.ts";
 import type { RewardModelShape, RoleShapes } from "./estimate-memory.ts";
 import type { RunConfig } from "./run-config.ts";
@@ -49,6 +50,7 @@ export function modelShape({ path, preset }: Pick<RunConfig["model"], "path" | "
 /** The shape of a model by its folder, which the run file names under `key`. */
 export function readShape(path: string, key: string): CausalLmConfig {
   const folder = resolve(path);
+  if (path.endsWith(".gguf") && existsSync(folder)) return parseConfig(openGgufModel(folder).config, path);
   const file = join(folder, "config.json");
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) {
     throw missing(

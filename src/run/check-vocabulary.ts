@@ -12,7 +12,8 @@ export async function checkVocabularies({ model, reference, critic }: RunConfig)
   if (model.path === null || readers.length === 0) return;
   const own = await loadTokenizer(model.path);
   for (const [key, folder] of readers) {
-    if (existsSync(join(folder!, "tokenizer.json"))) expectSameVocabulary(key, await loadTokenizer(folder!), own);
+    if (folder!.endsWith(".gguf") || existsSync(join(folder!, "tokenizer.json")))
+      expectSameVocabulary(key, await loadTokenizer(folder!), own);
   }
 }
 

@@ -46,6 +46,10 @@ export async function exportModel({
     await writeMerged(found, await openBase(found, paths, base), out);
     return `Wrote ${found.name}, merged into its base, to ${out}`;
   }
+  if (found.folder.endsWith(".gguf")) {
+    await writeUnpacked(found.folder, out);
+    return `Wrote ${found.name} to ${out}, with weights in float32`;
+  }
   mkdirSync(out, { recursive: true });
   // Files of the Hub's cache are links.
   cpSync(found.folder, out, { recursive: true, dereference: true });
@@ -69,6 +73,17 @@ function expectAdapterFor(flag: string, given: unknown, { isAdapter, name }: Fou
     "INVALID_OPTION",
     `${flag} is for adapters, and ${name} holds a whole model. Leave ${flag} out.`,
   );
+}
+
+/** The values of a GGUF file as they are; what is quantized there takes more room here. */
+async function writeUnpacked(file: string, out: string): Promise<void> {
+  const { files } = await loadTokenizer(file);
+  const model = loadCausalLm(file, { dtype: "float32" });
+  try {
+    saveCausalLm(model, out, { files });
+  } finally {
+    model.dispose();
+  }
 }
 
 async function writeMerged({ folder }: FoundModel, base: string, out: string): Promise<void> {

@@ -25,7 +25,9 @@ const modelOptions = z.strictObject({
     .min(1)
     .nullable()
     .default(null)
-    .describe("Folder of the model to start from, in Hugging Face layout."),
+    .describe(
+      "Model to start from: a folder in Hugging Face layout, a .gguf file, or a name on the Hub, as in Qwen/Qwen2.5-0.5B-Instruct.",
+    ),
   preset: z
     .enum(Object.keys(presetSizes) as [keyof typeof presetSizes])
     .nullable()

@@ -25,7 +25,10 @@ interface EvalFlags extends EvalSettings {
 /** The command, for the program to add. */
 export const evalCommand = new Command("eval")
   .description("Validate weights as a run file says or on a benchmark, and train nothing.")
-  .argument("<model>", "folder of a run, of a checkpoint, or of a model in Hugging Face layout")
+  .argument(
+    "<model>",
+    "folder of a run, of a checkpoint, or of a model in Hugging Face layout; a .gguf file; or a name on the Hub",
+  )
   .option("--run-file <file>", "names environments, rewards, data and the validation")
   .addOption(new Option("--benchmark <name>", "in place of a run file, with --data").choices(benchmarkNames))
   .option("--data <path>", "file or folder with the rows of the benchmark")

@@ -12,7 +12,7 @@ interface ExportFlags {
 /** The command, for the program to add. */
 export const exportCommand = new Command("export")
   .description("Write the weights of a run in Hugging Face layout.")
-  .argument("<from>", "folder of a run, of a checkpoint, or of a model")
+  .argument("<from>", "folder of a run, of a checkpoint, or of a model; a .gguf file; or a name on the Hub")
   .requiredOption("--out <folder>", "a new or empty folder")
   .option("--merge", "add LoRA adapters to the model they belong to")
   .option("--base <folder>", "that model (default: the one that the run started from)")

@@ -18,7 +18,10 @@ interface GenerateFlags extends LoadServedOptions {
 /** The command, for the program to add. */
 export const generateCommand = new Command("generate")
   .description("Talk to a model in the terminal.")
-  .argument("<model>", "folder of a run, of a checkpoint, or of a model in Hugging Face layout; or a .gguf file")
+  .argument(
+    "<model>",
+    "folder of a run, of a checkpoint, or of a model in Hugging Face layout; a .gguf file; or a name on the Hub",
+  )
   .option(
     "--prompt <text>",
     "say this, print the reply and end; without it and without a terminal, standard input is the prompt",

@@ -22,7 +22,7 @@ export const serveCommand = new Command("serve")
   .description("Serve a model behind an OpenAI-compatible address.")
   .argument(
     "<model>",
-    "folder of a run, of a checkpoint, or of a model in Hugging Face layout; or a .gguf file (then give --tokenizer too)",
+    "folder of a run, of a checkpoint, or of a model in Hugging Face layout; a .gguf file; or a name on the Hub",
   )
   .option("--step <n>", "a checkpoint of a run (default: the best, else the latest)", wholeNumber(0))
   .option("--base <folder>", "the model that LoRA adapters belong to (default: the one recorded with them)")

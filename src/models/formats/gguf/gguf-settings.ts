@@ -4,7 +4,7 @@
 
 import { RerollError } from "../../../errors/reroll-error.ts";
 import type { GgufHeader } from "./gguf-header.ts";
-import type { GgufValue } from "./gguf-value.ts";
+import type { GgufArray, GgufValue } from "./gguf-value.ts";
 
 /** Typed access to the metadata of one file. */
 export class GgufSettings {
@@ -66,6 +66,28 @@ export class GgufSettings {
     const value = this.#metadata.get(key);
     if (value === undefined || typeof value === "string") return value;
     throw this.#wrongType(key, "a text");
+  }
+
+  /** A list of texts that must be there. */
+  texts(key: string): readonly string[] {
+    const value = this.#require(key, this.#metadata.get(key));
+    if (Array.isArray(value) && value.every((one) => typeof one === "string")) return value;
+    throw this.#wrongType(key, "a list of texts");
+  }
+
+  /** A list of numbers. */
+  numbers(key: string): ArrayLike<number> | undefined {
+    const value = this.#metadata.get(key);
+    if (value === undefined) return undefined;
+    if (!ArrayBuffer.isView(value) || value instanceof BigInt64Array || value instanceof BigUint64Array)
+      throw this.#wrongType(key, "a list of numbers");
+    return value as Exclude<GgufArray, readonly unknown[] | BigInt64Array | BigUint64Array>;
+  }
+
+  optionalFlag(key: string): boolean | undefined {
+    const value = this.#metadata.get(key);
+    if (value === undefined || typeof value === "boolean") return value;
+    throw this.#wrongType(key, "true or false");
   }
 
   /** The length of an array, or undefined if the key is missing. */
