@@ -5,7 +5,7 @@ import { Remote } from "./remote.ts";
 import { type StartOptions, startWorker } from "./start-worker.ts";
 import { threadTransport } from "./thread-transport.ts";
 
-interface StartInThreadOptions extends StartOptions, HostOptions {
+export interface StartInThreadOptions extends StartOptions, HostOptions {
   /** The error that calls get when the thread is gone; `how` is a verb with what belongs to it: "ended with code 1". */
   readonly lost: (how: string) => RerollError;
 }

@@ -1,0 +1,31 @@
+/** The worker's side: an object of this process answers the calls of the process that started it. */
+import { isMainThread } from "node:worker_threads";
+import { type HostOptions, hostInThread } from "./host-in-thread.ts";
+import { Peer } from "./peer.ts";
+import { parentTransport } from "./process-transport.ts";
+
+/** Either of both, for modules that are started as the one or the other. */
+export function hostInWorker<Source>(
+  build: (source: Source) => object | Promise<object>,
+  options: HostOptions = {},
+): Promise<void> {
+  return isMainThread ? hostInProcess(build, options) : hostInThread(build, options);
+}
+
+/**
+ * Builds the object from the first message of the parent, and answers for it until the parent is gone, with which this process ends too.
+ * The parent learns why where it cannot be built. The last statement of a worker's module.
+ */
+async function hostInProcess<Source>(
+  build: (source: Source) => object | Promise<object>,
+  { wrap = (line) => line, ...options }: HostOptions = {},
+): Promise<void> {
+  const line = wrap(parentTransport());
+  line.onEnd(() => process.exit());
+  try {
+    const source = await new Promise<Source>((resolve) => line.onMessage((message) => resolve(message as Source)));
+    new Peer(line, await build(source), options).announce();
+  } catch (error) {
+    Peer.refuse(line, error);
+  }
+}

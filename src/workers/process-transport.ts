@@ -1,0 +1,40 @@
+/** Lines between processes of one machine: Node's own channel, which carries binary data as structured clone does. */
+import type { ChildProcess } from "node:child_process";
+import { invariant } from "../errors/reroll-error.ts";
+import type { Transport } from "./transport.ts";
+
+/** The owner's end of the line to a child process. Closing it ends the process, whatever that is doing. */
+export function childTransport(child: ChildProcess): Transport {
+  const exit = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+  return {
+    post: (message) => void child.send(message as object),
+    onMessage: (listen) => void child.on("message", listen),
+    onEnd: (listen) => {
+      child.on("error", (error) => listen(`crashed: ${error.message}`));
+      child.on("exit", (code, signal) =>
+        listen(signal === null ? `ended with code ${code}` : `was ended by ${signal}`),
+      );
+    },
+    close: async () => {
+      child.kill("SIGKILL");
+      await exit;
+    },
+  };
+}
+
+/** The end of a child process. What arrives before somebody listens waits. */
+export function parentTransport(): Transport {
+  invariant(process.send !== undefined, "a host in a process runs in a child with a channel to its parent");
+  const waiting: unknown[] = [];
+  let hear = (message: unknown): void => void waiting.push(message);
+  process.on("message", (message) => hear(message));
+  return {
+    post: (message) => void process.send!(message),
+    onMessage: (listen) => {
+      hear = listen;
+      for (const message of waiting.splice(0)) listen(message);
+    },
+    onEnd: (listen) => void process.on("disconnect", () => listen("closed its channel")),
+    close: async () => process.disconnect(),
+  };
+}

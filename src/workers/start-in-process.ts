@@ -1,0 +1,35 @@
+/** The owner's side: starts a process whose module hosts an object with `hostInProcess`. */
+import { fork } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { childTransport } from "./process-transport.ts";
+import { Remote } from "./remote.ts";
+import type { StartInThreadOptions } from "./start-in-thread.ts";
+
+/** How a process is started: as a thread is, with variables of its environment beside those of this process. */
+type StartInProcessOptions = Pick<StartInThreadOptions, "lost" | "wrap" | "carrier"> & {
+  readonly env?: Readonly<Record<string, string>>;
+};
+
+/**
+ * Starts at once; `ready` says when the object is there. The process ends with this one.
+ *
+ * @param module the worker's module without its ending: `new URL("engine-worker", import.meta.url)`
+ * @param source what the object is built from; plain data
+ */
+export function startInProcess<Host extends object>(
+  module: URL,
+  source: unknown,
+  { lost, carrier, wrap = (line) => line, env = {} }: StartInProcessOptions,
+): Remote<Host> {
+  // A checkout is TypeScript, the package is JavaScript.
+  const isTypeScript = import.meta.url.endsWith(".ts");
+  const file = fileURLToPath(`${module.href}${isTypeScript ? ".ts" : ".js"}`);
+  const child = fork(file, {
+    execArgv: isTypeScript ? ["--import", import.meta.resolve("tsx")] : [],
+    serialization: "advanced",
+    env: { ...process.env, ...env },
+  });
+  const line = wrap(childTransport(child));
+  line.post(source);
+  return new Remote(line, { lost, ...(carrier !== undefined && { carrier }) });
+}
