@@ -91,13 +91,12 @@ export interface TrainerParts {
 export function loadPolicy(
   {
     modelFolder,
-    device,
     dtype,
     lora,
     adapters,
     seed,
-  }: Pick<TrainerSource, "modelFolder" | "device" | "dtype" | "lora" | "adapters" | "seed">,
-  { spread }: Pick<StrategyBuilder, "spread">,
+  }: Pick<TrainerSource, "modelFolder" | "dtype" | "lora" | "adapters" | "seed">,
+  { spread, loadDevice: device }: Pick<StrategyBuilder, "spread" | "loadDevice">,
   model = loadCausalLm(modelFolder, { device, dtype, spread }),
 ): CausalLm {
   if (lora !== null && adapters !== undefined) loadLora(model, adapters);
@@ -123,7 +122,7 @@ export async function joinStrategy({
 
 /** Loads everything that a trainer works on. All ranks then have the weights of rank 0. */
 export async function buildTrainer(source: TrainerSource): Promise<TrainerParts> {
-  const { device, dtype, training, algorithm, length, temperature, seed } = source;
+  const { dtype, training, algorithm, length, temperature, seed } = source;
   const strategy = await joinStrategy(source);
   const model = loadPolicy(source, strategy);
   const recipe = buildRecipe(algorithm);
@@ -135,7 +134,7 @@ export async function buildTrainer(source: TrainerSource): Promise<TrainerParts>
   const optimizer = await strategy.optimize(model, model.namedParameters(), (parameters, isMatrix) =>
     buildOptimizer(parameters, training.optimizer, isMatrix),
   );
-  const critic = source.critic && (await buildCritic(source.critic, strategy, { device, dtype }));
+  const critic = source.critic && (await buildCritic(source.critic, strategy, dtype));
   const { minibatch, maxTokensPerMicrobatch, maxGradNorm, recompute } = training;
   const trainer = new TokenTrainer({
     model,
@@ -162,8 +161,8 @@ export async function buildTrainer(source: TrainerSource): Promise<TrainerParts>
 
 /** Loads models that never change, each folder once. */
 function frozenModels(
-  { device, dtype }: TrainerSource,
-  { spread, hold }: StrategyBuilder,
+  { dtype }: TrainerSource,
+  { spread, hold, loadDevice: device }: StrategyBuilder,
 ): (folder: string) => CausalLm {
   const loaded = new Map<string, CausalLm>();
   return (folder) => {
@@ -204,9 +203,10 @@ function openTeachers(
 async function buildCritic(
   { modelFolder, optimizer: options, warmupUpdates }: CriticSource,
   strategy: StrategyBuilder,
-  place: { readonly device: string; readonly dtype: "float32" | "bfloat16" },
+  dtype: TrainerSource["dtype"],
 ): Promise<TrainedCritic> {
-  const { decoder: model, head } = loadScoringStart(modelFolder, { ...place, spread: strategy.spread });
+  const { spread, loadDevice: device } = strategy;
+  const { decoder: model, head } = loadScoringStart(modelFolder, { device, dtype, spread });
   const optimizer = await strategy.optimize(model, criticParameters({ model, head }), (parameters, isMatrix) =>
     buildOptimizer(parameters, options, isMatrix),
   );

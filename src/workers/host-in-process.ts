@@ -22,6 +22,8 @@ async function hostInProcess<Source>(
 ): Promise<void> {
   const line = wrap(parentTransport());
   line.onEnd(() => process.exit());
+  // A person who interrupts a run interrupts all its processes; when this one ends is for its parent to say.
+  process.on("SIGINT", () => {});
   try {
     const source = await new Promise<Source>((resolve) => line.onMessage((message) => resolve(message as Source)));
     new Peer(line, await build(source), options).announce();

@@ -35,7 +35,7 @@ export function sourceOf(
   { model, isLora = false, hasCritic = false, ranks, strategy, recompute = false }: ParityCase,
   place: Partial<TrainerSource> = {},
 ): TrainerSource {
-  const training = trainingOptions.parse({ optimizer, ranks, strategy, recompute, maxTokensPerMicrobatch: 60 });
+  const training = trainingOptions.parse({ optimizer, ranks, strategy, recompute, maxTokensPerMicrobatch: 120 });
   const modelFolder = new URL(`../../fixtures/hf-tiny/${model}`, import.meta.url).pathname;
   return {
     modelFolder,

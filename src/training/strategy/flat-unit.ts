@@ -29,6 +29,8 @@ interface Placed {
 
 interface FlatUnitOptions {
   readonly ranks: Collective;
+  /** Where the parameters are to be, wherever they were made. */
+  readonly device: string;
   readonly isResident: boolean;
   /** Keep the owned part in host memory. For parameters that are not resident. */
   readonly isOnHost: boolean;
@@ -59,7 +61,7 @@ export class FlatUnit {
     const first = parameters[0]![1];
     this.isTrained = first.requiresGrad;
     this.isSplit = first.shard !== null;
-    this.device = first.device;
+    this.device = options.device;
     this.partLength = Math.ceil(offset / ranks.count);
     this.#options = options;
     const whole = this.flatten((parameter) => parameter.detach());
@@ -86,7 +88,8 @@ export class FlatUnit {
   release(): void {
     if (this.#options.isResident || this.#whole === null) return;
     tensorScope(() => {
-      for (const { parameter } of this.placed) setData(parameter, empty([0], parameter));
+      for (const { parameter } of this.placed)
+        setData(parameter, empty([0], { dtype: parameter.dtype, device: this.device }));
     });
     this.#whole.dispose();
     this.#whole = null;
@@ -105,7 +108,7 @@ export class FlatUnit {
         tensorScope(() => {
           const place = { dtype: this.placed[0]!.parameter.dtype, device: this.device };
           const values = this.placed.map(
-            ({ parameter, numel }) => pick(parameter)?.reshape(-1) ?? zeros([numel], place),
+            ({ parameter, numel }) => pick(parameter)?.reshape(-1).toDevice(this.device) ?? zeros([numel], place),
           );
           const total = this.placed.at(-1)!.offset + this.placed.at(-1)!.numel;
           const filling = zeros([this.partLength * this.#options.ranks.count - total], place);

@@ -24,6 +24,8 @@ import type { OptimizerBuild } from "./strategy.ts";
 export interface ShardedSetOptions {
   readonly zero: 0 | 1 | 2 | 3;
   readonly offload: "none" | "optimizer" | "parameters";
+  /** Where the model computes. */
+  readonly device: string;
 }
 
 /** The units of a model by layer; null has all that is in none. */
@@ -33,7 +35,7 @@ export type UnitsByLayer = ReadonlyMap<number | null, readonly FlatUnit[]>;
 export function createUnits(
   parameters: NamedParameters,
   ranks: Collective,
-  { zero, offload }: ShardedSetOptions,
+  { zero, offload, device }: ShardedSetOptions,
 ): UnitsByLayer {
   const lists = new Map<string, { readonly layer: number | null; readonly entries: [string, Parameter][] }>();
   for (const [name, parameter] of parameters) {
@@ -48,7 +50,7 @@ export function createUnits(
   }
   const units = new Map<number | null, FlatUnit[]>();
   for (const { layer, entries } of lists.values()) {
-    const options = { ranks, isResident: zero < 3, isOnHost: offload === "parameters" };
+    const options = { ranks, device, isResident: zero < 3, isOnHost: offload === "parameters" };
     units.set(layer, [...(units.get(layer) ?? []), new FlatUnit(entries, options)]);
   }
   return units;

@@ -11,7 +11,11 @@ import { createUnits, ShardedSet, type ShardedSetOptions } from "./sharded-set.t
 import type { StrategyBuilder } from "./strategy.ts";
 import { createWholeSet } from "./whole-set.ts";
 
-export function spreadStrategy(mesh: Mesh, options: ShardedSetOptions, device: string): StrategyBuilder {
+export function spreadStrategy(
+  mesh: Mesh,
+  options: Omit<ShardedSetOptions, "device">,
+  device: string,
+): StrategyBuilder {
   const { world, shares, tensor, context } = mesh;
   const { zero, offload } = options;
   const sets: ParameterSet[] = [];
@@ -20,6 +24,7 @@ export function spreadStrategy(mesh: Mesh, options: ShardedSetOptions, device: s
   return {
     rank: shares?.rank ?? 0,
     numRanks: shares?.worldSize ?? 1,
+    loadDevice: zero === 3 ? "cpu" : device,
     isFirst: (world?.rank ?? 0) === 0,
     spread: { tensor, context },
     gather: (own) => gatherTensors(shares, own),
@@ -38,7 +43,7 @@ export function spreadStrategy(mesh: Mesh, options: ShardedSetOptions, device: s
       const isWhole = zero === 0 && offload === "none";
       const set = isWhole
         ? await createWholeSet(mesh, parameters, build)
-        : new ShardedSet(mesh, parameters, build, options);
+        : new ShardedSet(mesh, parameters, build, { ...options, device });
       if (set instanceof ShardedSet && zero === 2) model.runner = layersWithShardedGradients(set);
       if (set instanceof ShardedSet && zero === 3) model.runner = shardedLayers(set.units, set);
       sets.push(set);
@@ -46,7 +51,7 @@ export function spreadStrategy(mesh: Mesh, options: ShardedSetOptions, device: s
     },
     hold: (model: CausalLm) => {
       if (zero < 3) return;
-      const units = createUnits(model.namedParameters(), new Collective(mesh.replicas), options);
+      const units = createUnits(model.namedParameters(), new Collective(mesh.replicas), { ...options, device });
       model.runner = shardedLayers(units, null);
     },
     collect: async (optimizer) => sets.find((set) => set.optimizer === optimizer)!.collect(),
@@ -57,7 +62,7 @@ export function spreadStrategy(mesh: Mesh, options: ShardedSetOptions, device: s
 /** The tensors of all ranks. Those of a GPU go through host memory where the group is Gloo's. */
 async function gatherTensors(group: Mesh["shares"], own: Tensor): Promise<readonly Tensor[]> {
   if (group === null) return [own.clone()];
-  if (group.backend === "nccl" || own.device === "cpu") return group.allGather(own);
+  if (group.deviceFor(own) === own.device) return group.allGather(own);
   const staged = own.toDevice("cpu");
   const gathered = await group.allGather(staged);
   staged.dispose();

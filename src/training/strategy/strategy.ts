@@ -43,6 +43,8 @@ export interface Strategy {
 
 /** What the host of a trainer asks of a strategy besides. */
 export interface StrategyBuilder extends Strategy {
+  /** Where models are loaded to. Weights that are sharded go to the device when they are cut: a whole model need not fit there. */
+  readonly loadDevice: string;
   /** Whether this rank speaks for all: it writes files and lends weights. */
   readonly isFirst: boolean;
   /**
