@@ -7,9 +7,10 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { RerollError } from "../errors/reroll-error.ts";
+import { noGrad } from "../torch/autograd.ts";
 import type { Optimizer } from "../torch/optim/optimizer.ts";
 import type { Tensor } from "../torch/tensor.ts";
-import { loadOptimizer, saveOptimizer } from "../training/trainer-checkpoint.ts";
+import { readState, writeState } from "../training/state-files.ts";
 
 /** Optimizers by the name of their folder, with the parameters that are saved beside each. */
 export type SavedParts = Readonly<
@@ -29,7 +30,7 @@ interface SavedTrainer<State> {
 export function saveTrainer(trainer: SavedTrainer<unknown>, folder: string): void {
   mkdirSync(folder, { recursive: true });
   for (const [name, { optimizer, parameters }] of Object.entries(trainer.savedParts())) {
-    saveOptimizer(optimizer, parameters, join(folder, name));
+    writeState(join(folder, name), { parameters, optimizer: optimizer.stateDict() });
   }
   writeFileSync(join(folder, "trainer.json"), `${JSON.stringify(trainer.state())}\n`);
 }
@@ -37,7 +38,12 @@ export function saveTrainer(trainer: SavedTrainer<unknown>, folder: string): voi
 /** Puts a saved state into a trainer of the same networks. */
 export function loadTrainer<State>(trainer: SavedTrainer<State>, folder: string): void {
   for (const [name, { optimizer, parameters }] of Object.entries(trainer.savedParts())) {
-    loadOptimizer(optimizer, parameters, join(folder, name));
+    readState(join(folder, name), (saved) => {
+      noGrad(() => {
+        for (const [path, parameter] of parameters) parameter.copy_(saved.parameters.get(path)!);
+      });
+      optimizer.loadStateDict(saved.optimizer);
+    });
   }
   const path = join(folder, "trainer.json");
   try {

@@ -10,6 +10,7 @@ import { didYouMean } from "../errors/nearest-name.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { weightsOf } from "../experience/replay-priority.ts";
 import { trainableKinds } from "../generation/remote/dialects.ts";
+import { checkStrategy, onlyDataParallel } from "../training/strategy/strategy-options.ts";
 import { checkDistillation, checkReflection } from "./check-distillation.ts";
 import { trainedPlayers } from "./player-options.ts";
 import type { RunConfig } from "./run-config.ts";
@@ -29,7 +30,9 @@ type Check = (config: RunConfig, recipe: Recipe) => string | null;
 const WITHOUT_GROUPS: readonly string[] = ["ppo", "reinforce", "reinforce-pp", "remax"];
 
 /** A run of any kind that trains a language model. */
-type TrainedRun = Pick<RunConfig, "model" | "device"> & { readonly training: Pick<RunConfig["training"], "ranks"> };
+type TrainedRun = Pick<RunConfig, "model" | "device"> & {
+  readonly training: Pick<RunConfig["training"], "ranks" | "strategy">;
+};
 
 /** What holds for every run that trains a language model. */
 const MODEL_CHECKS: readonly ((config: TrainedRun) => string | null)[] = [
@@ -52,6 +55,7 @@ const MODEL_CHECKS: readonly ((config: TrainedRun) => string | null)[] = [
     training.ranks > 1 && device.startsWith("cuda:")
       ? `training.ranks is ${training.ranks}, and device is ${JSON.stringify(device)}: ranks take cuda:0 and those after it, one each. Set device to "cuda".`
       : null,
+  ({ training }) => checkStrategy(training.ranks, training.strategy),
 ];
 
 /** Throws for the first contradiction about model and device. */
@@ -90,10 +94,11 @@ const CHECKS: readonly Check[] = [
     replay !== null && weightsOf(replay.priority)["td-error"] > 0 && !hasCritic
       ? `replay.priority counts the td-error, and ${algorithm.type} has no critic that could be wrong. Set algorithm.type to "ppo", or replay.priority to "advantage".`
       : null,
-  ({ rollout, training }) =>
-    training.ranks > rollout.groupsPerStep
-      ? `training.ranks must be at most rollout.groupsPerStep, because groups are not split: got ${training.ranks} and ${rollout.groupsPerStep}. Lower training.ranks or raise groupsPerStep.`
-      : null,
+  // Lessons and teachers are passes of their own, whose number ranks do not agree on, over scores of the whole vocabulary.
+  ({ distillation, reflection, training: { strategy } }) => {
+    const other = distillation !== null ? "distillation" : reflection !== null ? "reflection" : null;
+    return other === null ? null : onlyDataParallel(strategy, other);
+  },
   ({ rollout }) =>
     rollout.sampling.maxTokens >= rollout.contextLength
       ? `rollout.sampling.maxTokens must be below rollout.contextLength, which holds the prompt too: got ${rollout.sampling.maxTokens} and ${rollout.contextLength}. Raise contextLength or lower maxTokens.`

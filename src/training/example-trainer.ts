@@ -10,28 +10,28 @@ import type { Metrics } from "../flow/metrics.ts";
 import type { TuningExample } from "../flow/tuning-example.ts";
 import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
 import { noGrad } from "../torch/autograd.ts";
-import { clipGradNorm } from "../torch/optim/clip-grad-norm.ts";
+import type { Parameter } from "../torch/nn/module.ts";
 import type { Optimizer } from "../torch/optim/optimizer.ts";
 import { applySchedule, type Schedule } from "../torch/optim/schedule.ts";
 import { tensorScope } from "../torch/scope.ts";
-import type { Tensor } from "../torch/tensor.ts";
 import { type ExampleGrid, exampleGrid, exampleParts } from "./example-grid.ts";
 import { MetricSums } from "./metric-sums.ts";
 import type { BatchTotals, Objective, ObjectivePass } from "./objectives/objective.ts";
+import { alone } from "./strategy/alone.ts";
+import type { Strategy } from "./strategy/strategy.ts";
 import { packTokens } from "./token-rows.ts";
 import type { StepReport } from "./token-trainer.ts";
-import type { TrainerRanks } from "./trainer-ranks.ts";
 
 interface ExampleTrainerParts {
   readonly model: CausalLm;
   readonly objective: Objective;
   /** All parameters that learn. */
-  readonly trainable: readonly Tensor[];
+  readonly trainable: readonly Parameter[];
   readonly optimizer: Optimizer;
   /** Factor on the learning rate, by the number of updates done. */
   readonly schedule: Schedule;
-  /** The other ranks, when the examples are spread over several. */
-  readonly ranks?: TrainerRanks | undefined;
+  /** How the work is shared where there are several ranks. Default: there is one. */
+  readonly strategy?: Strategy;
   readonly options: {
     readonly maxTokensPerMicrobatch: number;
     readonly maxGradNorm: number;
@@ -51,10 +51,12 @@ export type ExampleNumbers = Readonly<Record<string, number>>;
 
 export class ExampleTrainer {
   readonly #parts: ExampleTrainerParts;
+  readonly #strategy: Strategy;
   #state: ExampleTrainerState = { numUpdates: 0, numSkippedInRow: 0 };
 
   constructor(parts: ExampleTrainerParts) {
     this.#parts = parts;
+    this.#strategy = parts.strategy ?? alone;
   }
 
   get state(): ExampleTrainerState {
@@ -71,7 +73,8 @@ export class ExampleTrainer {
    * stay as they are, and the schedule moves on.
    */
   async step(examples: readonly TuningExample[]): Promise<StepReport> {
-    const { model, objective, trainable, optimizer, schedule, ranks, options } = this.#parts;
+    const { model, objective, trainable, optimizer, schedule, options } = this.#parts;
+    const strategy = this.#strategy;
     const { grid, meansGrid } = this.#grids(examples);
     const totals = await this.#total(grid, meansGrid);
     const sums = new MetricSums();
@@ -79,23 +82,23 @@ export class ExampleTrainer {
     optimizer.zeroGrad();
     this.#forEachPart(grid, model, (pass) => {
       const { loss, metrics } = objective.loss(pass, totals);
-      loss.backward();
+      strategy.backward(loss);
       sums.add(metrics, { "train/loss": loss.detach() });
     });
-    await ranks?.reduceGradients();
+    await strategy.reduceGradients();
     const isOwnFinite = tensorScope(() => {
-      const norms = { "train/grad_norm": clipGradNorm(trainable, options.maxGradNorm) };
+      const norms = { "train/grad_norm": strategy.clipGradients(trainable, options.maxGradNorm) };
       sums.addUpdate(norms);
       return sums.isFinite(norms);
     });
     // Ranks see the losses of their own examples; an update is made by all of them or by none.
-    const isSound = ranks === undefined ? isOwnFinite : (await ranks.exchange(isOwnFinite)).every(Boolean);
+    const isSound = await strategy.agree(isOwnFinite);
     if (isSound) optimizer.step();
     sums.endUpdate(isSound ? "made" : "skipped", optimizer.groups[0]?.lr ?? 0);
     optimizer.zeroGrad();
     const numSkippedInRow = isSound ? 0 : this.#state.numSkippedInRow + 1;
     this.#state = { numUpdates: this.#state.numUpdates + 1, numSkippedInRow };
-    const { "train/loss": loss, ...means } = await sums.read(ranks);
+    const { "train/loss": loss, ...means } = await sums.read(this.#strategy);
     return {
       numUpdates: 1,
       numSkippedInRow,
@@ -112,7 +115,7 @@ export class ExampleTrainer {
 
   /** The loss of these examples and those of other ranks, named `loss`, and the metrics of the objective. Changes nothing. */
   async evaluate(examples: readonly TuningExample[]): Promise<Metrics> {
-    const { model, objective, ranks } = this.#parts;
+    const { model, objective } = this.#parts;
     const { grid, meansGrid } = this.#grids(examples);
     const totals = await this.#total(grid, meansGrid);
     const sums = new MetricSums();
@@ -123,7 +126,7 @@ export class ExampleTrainer {
       }),
     );
     sums.endUpdate("made", 0);
-    const { "train/lr": _lr, "train/skipped_updates": _skipped, ...means } = await sums.read(ranks);
+    const { "train/lr": _lr, "train/skipped_updates": _skipped, ...means } = await sums.read(this.#strategy);
     return { ...means, ...objective.derive?.(means) };
   }
 
@@ -155,13 +158,13 @@ export class ExampleTrainer {
   }
 
   async #total(grid: ExampleGrid, meansGrid: ExampleGrid): Promise<BatchTotals & { readonly numAllTokens: number }> {
-    const { model, objective, ranks } = this.#parts;
+    const { model, objective } = this.#parts;
     const { batchMeans } = objective;
     const own: CountedBatch = { ...grid.counts, sums: {} };
     if (batchMeans !== undefined) {
       noGrad(() => this.#forEachPart(meansGrid, model, (pass) => addSums(own.sums, batchMeans(pass))));
     }
-    const all = ranks === undefined ? [own] : await ranks.exchange(own);
+    const all = await this.#strategy.exchange(own);
     const sum = (pick: (one: CountedBatch) => number) => all.reduce((total, one) => total + pick(one), 0);
     const numTokens = sum((one) => one.numTokens);
     if (numTokens === 0) throw new RerollError("EMPTY_BATCH", "The batch has no loss tokens to learn from.");

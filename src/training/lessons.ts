@@ -14,6 +14,7 @@ import { tensorScope } from "../torch/scope.ts";
 import type { Tensor } from "../torch/tensor.ts";
 import { hiddenBefore } from "./measure-rows.ts";
 import type { MetricSums } from "./metric-sums.ts";
+import type { Strategy } from "./strategy/strategy.ts";
 import { withPrompt } from "./teaching.ts";
 import { forwardParts, type Grid, gridOf, packTokens, type RowTokens } from "./token-rows.ts";
 
@@ -56,18 +57,18 @@ export function learnLessons(
   lessons: LessonRows,
   model: CausalLm,
   options: LessonOptions & LearnSettings,
-  { rank, numRanks }: { readonly rank: number; readonly numRanks: number },
+  strategy: Strategy,
   sums: MetricSums,
 ): void {
   const { student, teacher, rows } = lessons;
   const numTokens = rows.reduce((sum, row) => sum + countTokens(student.samples[row]!), 0);
-  const own = rows.filter((_, i) => i % numRanks === rank);
+  const own = rows.filter((_, i) => i % strategy.numRanks === strategy.rank);
   const lengthOf = (row: number) => Math.max(...[student, teacher].map((of) => of.samples[row]!.tokenIds.length));
   for (const part of forwardParts(student, own, options.maxTokensPerMicrobatch, lengthOf)) {
     tensorScope(() => {
       const values_N = divergences(lessons, part, model, options);
       const loss = values_N.sum().mul(options.coefficient / numTokens);
-      loss.backward();
+      strategy.backward(loss);
       const [fixed, measured_N] = [loss.detach(), values_N.detach()];
       const metrics = { "reflection/divergence": meanOver(measured_N.isFinite(), measured_N) };
       sums.add(metrics, { "train/loss": fixed, "train/loss_reflection": fixed });

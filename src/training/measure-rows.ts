@@ -1,7 +1,7 @@
 /** Forward passes over the rows of a grid: what a model says about the tokens that were sampled. */
 
 import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
-import { tokenLogprobs } from "../models/causal-lm/token-logprobs.ts";
+import { modelLogprobs } from "../models/causal-lm/model-logprobs.ts";
 import type { ValueHead } from "../models/causal-lm/value-head.ts";
 import { noGrad } from "../torch/autograd.ts";
 import { cat, tensor } from "../torch/create.ts";
@@ -33,10 +33,8 @@ export function measurePolicy(
   packed: PackedTokens,
   options: PolicyOptions,
 ): MeasuredPolicy & { readonly hidden_ND: Tensor } {
-  const { temperature, recompute, numScores = Infinity } = options;
-  const hidden_ND = hiddenBefore(model, packed, recompute);
-  const head = model.head.size(0) > numScores ? model.head.narrow(0, 0, numScores) : model.head;
-  const { logprobs_S, entropy_S } = tokenLogprobs(hidden_ND, head, packed.targets_N, { temperature });
+  const hidden_ND = hiddenBefore(model, packed, options.recompute);
+  const { logprobs_S, entropy_S } = modelLogprobs(model, hidden_ND, packed.targets_N, options);
   return { logprobs_BT: toGrid(logprobs_S, packed), entropies_BT: toGrid(entropy_S, packed), hidden_ND };
 }
 

@@ -10,7 +10,7 @@ import type { Metrics } from "../flow/metrics.ts";
 import { stack } from "../torch/create.ts";
 import { keep, tensorScope } from "../torch/scope.ts";
 import type { Tensor } from "../torch/tensor.ts";
-import type { TrainerRanks } from "./trainer-ranks.ts";
+import type { Strategy } from "./strategy/strategy.ts";
 
 /** What one microbatch gave: means that are not divided yet, and its shares of the loss. */
 interface Microbatch {
@@ -70,7 +70,7 @@ export class MetricSums {
   }
 
   /** Reads everything and frees it. What was measured on other ranks is added. */
-  async read(ranks?: TrainerRanks): Promise<Metrics> {
+  async read(strategy: Pick<Strategy, "exchange">): Promise<Metrics> {
     const losses = readCorrectionMetrics(
       Object.fromEntries(
         Object.entries(this.#losses).flatMap(([name, { sum, count }]) => [
@@ -84,7 +84,7 @@ export class MetricSums {
     const own = { losses, terms, names: Object.keys(this.#losses) };
     const updates = addUp(this.#updates.map(readCorrectionMetrics), this.#numMade);
     this.#dispose();
-    const all = ranks === undefined ? [own] : await ranks.exchange(own);
+    const all = await strategy.exchange(own);
     const total = addUp(all.map((one) => one.losses));
     const names = [...new Set(all.flatMap((one) => one.names))].filter((name) => total[`count ${name}`]! > 0);
     return {

@@ -1,37 +1,53 @@
 /**
- * One trainer out of several: each rank is a thread with the whole model, on a GPU of its own where there are GPUs. Every rank gets the
- * whole batch, measures and trains on its share of the rows, and scores all of them: the update is that of one trainer.
+ * One trainer out of several, in threads or processes, on a GPU each where there are GPUs. Every rank gets the whole batch, measures and
+ * trains on its share of the rows, and scores all of them: the update is that of one trainer.
  *
- * Rank 0 speaks for all: its weights are published and saved. A rank that fails takes the others with it.
+ * Rank 0 speaks for all. It is a thread of this process, so that its weights are lent without a copy. A rank that fails takes the others with it.
  */
 import type { TuningExample } from "../flow/tuning-example.ts";
 import { openStore } from "../torch/distributed/rendezvous.ts";
 import type { Remote } from "../workers/remote.ts";
-import { startTrainerThread, startTuningThread, trainerLost } from "./threaded-trainer.ts";
+import type { RankSource } from "./strategy/mesh.ts";
+import type { StrategyOptions } from "./strategy/strategy-options.ts";
+import { startTrainerIn, startTuningIn, trainerLost, type WorkerKind } from "./threaded-trainer.ts";
 import type { Trainer, TuningTrainer } from "./trainer.ts";
-import type { RankSource, TrainerSource } from "./trainer-source.ts";
+import type { TrainerSource } from "./trainer-source.ts";
 import type { TuningSource } from "./tuning-host.ts";
 
 /** Starts the ranks and brings them together. A rank that fails to start ends the others. */
 export async function startRankedTrainer(source: TrainerSource, numRanks: number): Promise<Trainer> {
-  return joinRanks(await startRanks(source, numRanks, startTrainerThread));
+  return joinRanks(await startRanks(source, numRanks, startTrainerIn));
 }
 
 /** The same for training on examples. */
 export async function startRankedTuning(source: TuningSource, numRanks: number): Promise<TuningTrainer> {
-  return joinTuning(await startRanks(source, numRanks, startTuningThread));
+  return joinTuning(await startRanks(source, numRanks, startTuningIn));
 }
 
-async function startRanks<Source extends { readonly device: string; readonly rank?: RankSource }, Host>(
+/** What ranks of any kind of trainer are started from. */
+interface RankedSource {
+  readonly device: string;
+  readonly devices?: readonly string[];
+  readonly rank?: RankSource;
+  readonly training: { readonly strategy: StrategyOptions };
+}
+
+async function startRanks<Source extends RankedSource, Host>(
   source: Source,
   numRanks: number,
-  start: (source: Source, signal: AbortSignal) => Promise<Host>,
+  start: (kind: WorkerKind, source: Source, signal: AbortSignal) => Promise<Host>,
 ): Promise<readonly Host[]> {
+  const isOnGpu = source.device.startsWith("cuda");
+  const { in: place } = source.training.strategy;
+  const others = place === "processes" || (place === "auto" && isOnGpu) ? "process" : "thread";
+  const deviceOf = (rank: number) => source.devices?.[rank] ?? (isOnGpu ? `cuda:${rank}` : source.device);
+  const devices = Array.from({ length: numRanks }, (_, rank) => deviceOf(rank));
+  const sharesDevice = new Set(devices).size < numRanks;
   const store = await openStore({ type: "tcp", host: "127.0.0.1", port: 0, isServer: true });
   const stop = new AbortController();
-  const starts = Array.from({ length: numRanks }, (_, rank) => {
-    const device = source.device.startsWith("cuda") ? `cuda:${rank}` : source.device;
-    return start({ ...source, device, rank: { rank, numRanks, port: store.port! } }, stop.signal);
+  const starts = devices.map((device, rank) => {
+    const own = { ...source, device, rank: { rank, numRanks, port: store.port!, sharesDevice } };
+    return start(rank === 0 ? "thread" : others, own, stop.signal);
   });
   try {
     return await Promise.all(starts);
@@ -45,15 +61,19 @@ async function startRanks<Source extends { readonly device: string; readonly ran
   }
 }
 
+type SavedTrainer = Pick<Trainer, "saveModel" | "saveMerged" | "saveState" | "loadState" | "close">;
+
 /** One trainer out of ranks that have met: what each method asks of which rank. */
 function joinRanks(ranks: readonly Remote<Trainer>[]): Trainer {
-  // All ranks have the same weights and the same state, so the first speaks for all of them.
-  const { withWeights, saveModel, saveMerged, saveState } = ranks[0]!.ask;
   return {
-    withWeights,
-    saveModel,
-    saveMerged,
-    saveState,
+    // Every rank gives its part of the weights; the first one has them whole.
+    withWeights: async (use) => {
+      const [first, ...others] = ranks;
+      const given = others.map((rank) => rank.ask.withWeights(async () => {}));
+      const [result] = await Promise.all([first!.ask.withWeights(use), ...given]);
+      return result;
+    },
+    ...saveOnAll(ranks),
     step: async (batch, options) => {
       const reports = await onAll(ranks, (rank) => rank.step(batch, options));
       // All ranks know the metrics of the whole step; of single samples each knows those that it trained on.
@@ -61,17 +81,23 @@ function joinRanks(ranks: readonly Remote<Trainer>[]): Trainer {
       const numbers = new Map(reports.flatMap((report) => [...(report.numbers ?? [])]));
       return { ...whole, ...(numbers.size > 0 && { numbers }) };
     },
+  };
+}
+
+/** What all ranks do alike: those that are asked to save give their part, and the first one writes. */
+function saveOnAll(ranks: readonly Remote<SavedTrainer>[]): SavedTrainer {
+  return {
+    saveModel: async (folder) => void (await onAll(ranks, (rank) => rank.saveModel(folder))),
+    saveMerged: async (folder) => void (await onAll(ranks, (rank) => rank.saveMerged(folder))),
+    saveState: async (folder) => void (await onAll(ranks, (rank) => rank.saveState(folder))),
     loadState: async (folder) => void (await onAll(ranks, (rank) => rank.loadState(folder))),
     close: async () => void (await Promise.all(ranks.map((rank) => rank.close()))),
   };
 }
 
 function joinTuning(ranks: readonly Remote<TuningTrainer>[]): TuningTrainer {
-  const { saveModel, saveMerged, saveState } = ranks[0]!.ask;
   return {
-    saveModel,
-    saveMerged,
-    saveState,
+    ...saveOnAll(ranks),
     // The ranks add up among themselves what steps and evaluations measure.
     step: async (examples) => {
       const shares = shareExamples(examples, ranks.length);
@@ -87,8 +113,6 @@ function joinTuning(ranks: readonly Remote<TuningTrainer>[]): TuningTrainer {
       const placed = measured.flatMap((numbers, i) => numbers.map((one, k) => [shares[i]![k]!, one] as const));
       return placed.sort(([a], [b]) => a - b).map(([, one]) => one);
     },
-    loadState: async (folder) => void (await onAll(ranks, (rank) => rank.loadState(folder))),
-    close: async () => void (await Promise.all(ranks.map((rank) => rank.close()))),
   };
 }
 

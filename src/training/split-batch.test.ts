@@ -1,48 +1,43 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { TokenSample } from "../flow/token-sample.ts";
 import { rowsByRank } from "./split-batch.ts";
+import { gridOf } from "./token-rows.ts";
 
-function sampleOf(group: number, numTokens: number, trajectory: number): TokenSample {
-  return {
-    tokenIds: new Int32Array(numTokens),
+/** A grid of samples of these lengths, with tokens of their own. */
+function gridWith(lengths: readonly number[]) {
+  const samples = lengths.map((numTokens, row) => ({
+    tokenIds: new Int32Array(numTokens).fill(row),
     lossMask: new Uint8Array(numTokens).fill(1, 1),
-    samplerLogprobs: new Float32Array(numTokens),
-    versions: new Int32Array(numTokens),
-    rewards: new Float32Array(numTokens),
-    ...{ group, trajectory, turn: 0, stateKey: "s", isTruncated: false },
-  };
+  }));
+  return gridOf(samples);
 }
 
-test("the longest group goes first, each to the rank with the fewest tokens", () => {
-  // Groups of 10, 9, 4 and 3 tokens: 10 + 3 and 9 + 4.
-  const samples = [4, 10, 3, 9].map((size, group) => sampleOf(group, size, group));
-  expect(rowsByRank(samples, 2)).toEqual([
+test("the longest row goes first, each to the rank with the fewest tokens", () => {
+  // Rows of 10, 9, 4 and 3 tokens: 10 + 3 and 9 + 4.
+  expect(rowsByRank(gridWith([4, 10, 3, 9]), 2)).toEqual([
     [1, 2],
     [0, 3],
   ]);
 });
 
-test("a rank for which no group is left has no rows", () => {
-  expect(rowsByRank([sampleOf(0, 4, 0), sampleOf(0, 5, 1)], 2)).toEqual([[0, 1], []]);
+test("a rank for which no row is left has none", () => {
+  expect(rowsByRank(gridWith([4]), 2)).toEqual([[0], []]);
 });
 
-test("every sample is on one rank, with all of its group", () => {
-  const someGroups = fc.array(fc.array(fc.integer({ min: 2, max: 30 }), { minLength: 1, maxLength: 4 }), {
-    minLength: 4,
-    maxLength: 20,
-  });
+test("rows with the same tokens stay together, since they go through a model once", () => {
+  const twin = { tokenIds: new Int32Array(5), lossMask: new Uint8Array(5).fill(1, 1) };
+  const other = { tokenIds: new Int32Array(4).fill(1), lossMask: new Uint8Array(4).fill(1, 1) };
+  expect(rowsByRank(gridOf([twin, other, twin]), 2)).toEqual([[0, 2], [1]]);
+});
+
+test("every row is on one rank, and the loads of two ranks differ by no more than the longest row", () => {
+  const someLengths = fc.array(fc.integer({ min: 2, max: 30 }), { minLength: 1, maxLength: 40 });
   fc.assert(
-    fc.property(someGroups, fc.integer({ min: 1, max: 4 }), (groups, numRanks) => {
-      const samples = groups.flatMap((sizes, group) => sizes.map((size, i) => sampleOf(group, size, 10 * group + i)));
-      const shares = rowsByRank(samples, numRanks);
-      expect(shares.flat().toSorted((a, b) => a - b)).toEqual(samples.map((_, row) => row));
-      const groupsOn = (rows: readonly number[]) => [...new Set(rows.map((row) => samples[row]!.group))];
-      expect(shares.flatMap(groupsOn)).toHaveLength(groups.length);
-      // Two ranks differ by no more than the longest group.
-      const loads = shares.map((rows) => rows.reduce((sum, row) => sum + samples[row]!.tokenIds.length, 0));
-      const longest = Math.max(...groups.map((sizes) => sizes.reduce((sum, size) => sum + size, 0)));
-      expect(Math.max(...loads) - Math.min(...loads)).toBeLessThanOrEqual(longest);
+    fc.property(someLengths, fc.integer({ min: 1, max: 4 }), (lengths, numRanks) => {
+      const shares = rowsByRank(gridWith(lengths), numRanks);
+      expect(shares.flat().toSorted((a, b) => a - b)).toEqual(lengths.map((_, row) => row));
+      const loads = shares.map((rows) => rows.reduce((sum, row) => sum + lengths[row]!, 0));
+      expect(Math.max(...loads) - Math.min(...loads)).toBeLessThanOrEqual(Math.max(...lengths));
     }),
   );
 });

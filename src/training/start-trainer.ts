@@ -4,23 +4,11 @@
  *
  * To add one: a file with its function, and here its keys and when it is taken.
  */
-import { z } from "zod";
 import { startRankedTrainer, startRankedTuning } from "./ranked-trainer.ts";
-import { startThreadedTrainer, startTuningThread } from "./threaded-trainer.ts";
+import { startThreadedTrainer, startTuningIn } from "./threaded-trainer.ts";
 import type { Trainer, TuningTrainer } from "./trainer.ts";
 import type { TrainerSource } from "./trainer-source.ts";
 import type { TuningSource } from "./tuning-host.ts";
-
-/** The keys of `training` that choose a strategy. */
-export const strategyOptions = {
-  ranks: z
-    .int()
-    .positive()
-    .default(1)
-    .describe(
-      "Trainers that share each batch. Each is a thread with the whole model, on a GPU of its own where there are GPUs.",
-    ),
-};
 
 /** A trainer, spread as its options say. Resolves when it can be asked for a step. */
 export function startTrainer(source: TrainerSource): Promise<Trainer> {
@@ -31,5 +19,5 @@ export function startTrainer(source: TrainerSource): Promise<Trainer> {
 /** The same for training on examples. */
 export async function startTuning(source: TuningSource): Promise<TuningTrainer> {
   const { ranks } = source.training;
-  return ranks === 1 ? (await startTuningThread(source)).ask : startRankedTuning(source, ranks);
+  return ranks === 1 ? (await startTuningIn("thread", source)).ask : startRankedTuning(source, ranks);
 }

@@ -20,7 +20,6 @@ import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
 import type { LoraCopy } from "../models/causal-lm/lora.ts";
 import { deriveSeed, Random } from "../random/random.ts";
 import { noGrad } from "../torch/autograd.ts";
-import { clipGradNorm } from "../torch/optim/clip-grad-norm.ts";
 import type { Optimizer } from "../torch/optim/optimizer.ts";
 import { applySchedule, type Schedule } from "../torch/optim/schedule.ts";
 import { keep, tensorScope } from "../torch/scope.ts";
@@ -38,10 +37,11 @@ import {
 import { MetricSums } from "./metric-sums.ts";
 import { countTrajectories, greedyOf, rewardsOf, weightsOf } from "./sample-facts.ts";
 import { disposeScored, keepScored, tensorsOf } from "./scored-tensors.ts";
-import { gatherRows, rowsByRank } from "./split-batch.ts";
+import { gatherRows, intersect, passesOf, rowsByRank } from "./split-batch.ts";
+import { alone } from "./strategy/alone.ts";
+import type { Strategy } from "./strategy/strategy.ts";
 import { measureAs, measureTeachers, rowDivergences, type TeachingParts, teacherGrid } from "./teaching.ts";
-import { forwardParts, type Grid, gridConstants, gridOf, packTokens, type RowTokens } from "./token-rows.ts";
-import type { TrainerRanks } from "./trainer-ranks.ts";
+import { type Grid, gridConstants, gridOf, type PackedTokens, packTokens, type RowTokens } from "./token-rows.ts";
 import { type SampleNumbers, TrainerReading } from "./trainer-reading.ts";
 
 export interface TokenTrainerParts {
@@ -57,8 +57,8 @@ export interface TokenTrainerParts {
   readonly teaching?: TeachingParts;
   /** How lessons count; batches with lessons need it. */
   readonly lessons?: LessonOptions;
-  /** The other ranks, when each batch is spread over several trainers. */
-  readonly ranks?: TrainerRanks;
+  /** How the work is shared where there are several ranks. Default: there is one. */
+  readonly strategy?: Strategy;
   readonly options: TokenTrainerOptions;
 }
 
@@ -114,10 +114,12 @@ export interface TokenTrainerState {
 
 export class TokenTrainer {
   readonly #parts: TokenTrainerParts;
+  readonly #strategy: Strategy;
   #state: TokenTrainerState;
 
   constructor(parts: TokenTrainerParts) {
     this.#parts = parts;
+    this.#strategy = parts.strategy ?? alone;
     this.#state = { numSteps: 0, numUpdates: 0, numSkippedInRow: 0, recipe: parts.recipe.initialState };
     const { recipe, reference, critic } = parts;
     if (recipe.needs.includes("referenceLogprobs_BT") && reference === null)
@@ -143,7 +145,7 @@ export class TokenTrainer {
     const scored = await this.#score(rows, batch.version);
     try {
       const sums = new MetricSums();
-      const { recipe, ranks } = this.#parts;
+      const { recipe } = this.#parts;
       for (let epoch = 0; epoch < recipe.numEpochs; epoch++) {
         const minibatches = this.#minibatches(rows.grid, epoch);
         for (const [i, minibatch] of minibatches.entries()) {
@@ -153,7 +155,7 @@ export class TokenTrainer {
         }
       }
       const state = recipe.stateMetrics(this.#state.recipe);
-      const metrics = { ...state, ...readCorrectionMetrics(scored.metrics), ...(await sums.read(ranks)) };
+      const metrics = { ...state, ...readCorrectionMetrics(scored.metrics), ...(await sums.read(this.#strategy)) };
       this.#advance(metrics, countTrajectories(batch));
       const numUpdates = this.#state.numUpdates - before;
       return {
@@ -176,9 +178,9 @@ export class TokenTrainer {
   }
 
   #shareRows(grid: Grid, numbersOf: readonly number[]): StepRows {
-    const { ranks } = this.#parts;
-    const shares = ranks === undefined ? [grid.samples.map((_, row) => row)] : rowsByRank(grid.samples, ranks.numRanks);
-    const own = new Set(shares[ranks?.rank ?? 0]);
+    const { rank, numRanks } = this.#strategy;
+    const shares = rowsByRank(grid, numRanks);
+    const own = new Set(shares[rank]);
     const seen = numbersOf.filter((row) => own.has(row));
     const isFull = this.#parts.teaching?.form === "full";
     return { grid, seen: isFull ? teacherGrid(grid) : null, shares, own, reading: new TrainerReading(grid, seen) };
@@ -232,11 +234,11 @@ export class TokenTrainer {
 
   /** What the recipe needs from models, for all rows. Every rank measures its own; all get those of the others. */
   async #measure({ grid, shares, own, reading }: StepRows): Promise<MeasuredRows> {
-    const { recipe, model, ranks } = this.#parts;
-    const rows = [...own];
+    const { recipe, model } = this.#parts;
+    const { maxTokensPerMicrobatch: maxTokens } = this.#parts.options;
+    const { parts } = passesOf(this.#strategy, grid, shares, { kind: "measure", maxTokens });
     const measured: MeasuredRows =
-      rows.length === 0 ? {} : noGrad(() => tensorScope(() => keep(this.#measureOwn(grid, rows, reading))));
-    if (ranks === undefined) return measured;
+      parts.length === 0 ? {} : noGrad(() => tensorScope(() => keep(this.#measureOwn(grid, [...own], parts, reading))));
     const names: readonly (keyof MeasuredRows)[] = [
       ...(["anchorLogprobs_BT", "referenceLogprobs_BT"] as const).filter((name) => recipe.needs.includes(name)),
       ...(recipe.hasCritic ? (["values_BT", "bootstrapValues_B"] as const) : []),
@@ -247,18 +249,17 @@ export class TokenTrainer {
     for (const name of names) {
       const columns = name === "bootstrapValues_B" ? [] : [grid.numColumns];
       const { device } = model.embedding;
-      gathered[name] = await gatherRows(ranks, shares, everyRow, measured[name] ?? null, { columns, device });
+      gathered[name] = await gatherRows(this.#strategy, shares, everyRow, measured[name] ?? null, { columns, device });
     }
     return gathered;
   }
 
   /** Log-probs of the anchor and the reference, values of the critic. */
-  #measureOwn(grid: Grid, own: readonly number[], reading: TrainerReading): MeasuredRows {
+  #measureOwn(grid: Grid, own: readonly number[], parts: StepRows["shares"], reading: TrainerReading): MeasuredRows {
     const { recipe, model, reference, critic, teaching, options } = this.#parts;
     const { device } = model.embedding;
     const { temperature, maxTokensPerMicrobatch: maxTokens } = options;
-    const parts = forwardParts(grid, own, maxTokens);
-    const settings = { temperature, recompute: false, numScores: model.head.size(0) };
+    const settings = { temperature, recompute: false, numScores: model.config.vocabSize };
     const logprobsOf = (measured: CausalLm, see?: TrainerReading) =>
       measureAll(grid, own, parts, device, (packed, rows) => {
         const policy = measurePolicy(measured, packed, settings);
@@ -311,13 +312,14 @@ export class TokenTrainer {
   }
 
   async #update(
-    { grid, seen: taught, shares, own, reading, lessons }: UpdateRows,
+    { grid, seen: taught, shares, reading, lessons }: UpdateRows,
     scored: ScoredBatch,
     rows: readonly number[],
     factor: number,
     sums: MetricSums,
   ): Promise<void> {
-    const { model, recipe, optimizer, critic, teaching, ranks, options } = this.#parts;
+    const { model, recipe, optimizer, critic, teaching, options } = this.#parts;
+    const strategy = this.#strategy;
     const { numUpdates } = this.#state;
     applySchedule(optimizer, factor);
     optimizer.zeroGrad();
@@ -326,14 +328,16 @@ export class TokenTrainer {
       const { lossMask_BT, groupOf, trajectoryOf } = selectRows(scored, rows);
       return globalDenominators(lossMask_BT, groupOf, trajectoryOf);
     });
-    const ownRows = rows.filter((row) => own.has(row));
+    const trained = shares.map((share) => intersect(rows, share));
     const lengthOf = (row: number) => Math.max(...[grid, taught ?? grid].map((of) => of.samples[row]!.tokenIds.length));
-    const parts = forwardParts(grid, ownRows, options.maxTokensPerMicrobatch, lengthOf);
+    const limits = { kind: "update", maxTokens: options.maxTokensPerMicrobatch, lengthOf } as const;
+    const { parts, numOwn } = passesOf(strategy, grid, trained, limits);
     const seen: Tensor[] = [];
-    for (const part of parts) {
+    for (const [i, part] of parts.entries()) {
       tensorScope(() => {
         const packed = packTokens(grid, part, model.embedding.device);
         const policy = measurePolicy(model, packed, options);
+        if (i >= numOwn) return strategy.backward(this.#idleLoss(packed, policy));
         reading.add(part, policy);
         if (recipe.correctsInLoss) seen.push(keep(policy.logprobs_BT.detach()));
         const values = critic && measureValues(critic, packed, options.recompute);
@@ -352,18 +356,18 @@ export class TokenTrainer {
           },
           denominators,
         );
-        loss.backward();
+        strategy.backward(loss);
         const losses = { "train/loss": loss.detach(), ...prefixed("train/loss_", terms) };
         sums.add({ ...entropyOf(policy, scoredRows), ...metrics, ...apart?.metrics }, losses);
       });
     }
     if (lessons !== null) {
       const learning = { ...options, ...this.#parts.lessons! };
-      learnLessons(lessons, model, learning, { rank: ranks?.rank ?? 0, numRanks: ranks?.numRanks ?? 1 }, sums);
+      learnLessons(lessons, model, learning, strategy, sums);
     }
-    await ranks?.reduceGradients();
+    await strategy.reduceGradients();
     if (recipe.correctsInLoss) {
-      const policyLogprobs_BT = await this.#joinSeen(grid, shares, rows, { parts, seen });
+      const policyLogprobs_BT = await this.#joinSeen(grid, trained, rows, { parts: parts.slice(0, numOwn), seen });
       tensorScope(() =>
         sums.addUpdate(recipe.correctionMetrics({ rows: selectRows(scored, rows), policyLogprobs_BT })),
       );
@@ -375,7 +379,7 @@ export class TokenTrainer {
       return sums.isFinite(norms);
     });
     // Ranks see the losses of their own rows; an update is made by all of them or by none.
-    const isSound = ranks === undefined ? isOwnFinite : (await ranks.exchange(isOwnFinite)).every(Boolean);
+    const isSound = await strategy.agree(isOwnFinite);
     if (isSound) {
       if (critic === null || numUpdates >= critic.warmupUpdates) optimizer.step();
       if (critic !== null) applySchedule(critic.optimizer, factor);
@@ -391,31 +395,36 @@ export class TokenTrainer {
   /** Gives the norms from before. */
   #clipGradients(): CorrectionMetrics {
     const { model, critic, options } = this.#parts;
-    const norm = clipGradNorm(model.trainableParameters(), options.maxGradNorm);
+    const strategy = this.#strategy;
+    const norm = strategy.clipGradients(model.trainableParameters(), options.maxGradNorm);
     if (critic === null) return { "train/grad_norm": norm };
     const parameters = [...critic.model.trainableParameters(), ...critic.head.trainableParameters()];
     return {
       "train/grad_norm": norm,
-      "train/critic_grad_norm": clipGradNorm(parameters, options.maxGradNorm),
+      "train/critic_grad_norm": strategy.clipGradients(parameters, options.maxGradNorm),
     };
   }
 
   /** What the policy said of all rows of an update, on all ranks; `seen` is freed. */
   async #joinSeen(
     grid: Grid,
-    shares: StepRows["shares"],
+    trained: StepRows["shares"],
     rows: readonly number[],
-    { parts, seen }: { readonly parts: readonly (readonly number[])[]; readonly seen: readonly Tensor[] },
+    { parts, seen }: { readonly parts: StepRows["shares"]; readonly seen: readonly Tensor[] },
   ): Promise<Tensor> {
-    const { ranks, model } = this.#parts;
-    const isTrained = new Set(rows);
-    const trained = shares.map((share) => share.filter((row) => isTrained.has(row)));
-    const own = trained[ranks?.rank ?? 0]!;
-    const joined = own.length === 0 ? null : tensorScope(() => keep(joinParts(seen, parts, ranks ? own : rows)));
+    const own = trained[this.#strategy.rank]!;
+    const joined = own.length === 0 ? null : tensorScope(() => keep(joinParts(seen, parts, own)));
     for (const values of seen) if (values !== joined) values.dispose();
-    if (ranks === undefined) return joined!;
-    const { device } = model.embedding;
-    return gatherRows(ranks, trained, rows, joined, { columns: [grid.numColumns], device });
+    const { device } = this.#parts.model.embedding;
+    return gatherRows(this.#strategy, trained, rows, joined, { columns: [grid.numColumns], device });
+  }
+
+  /** A loss without gradient that reaches every weight that a loss reaches. */
+  #idleLoss(packed: PackedTokens, { logprobs_BT }: MeasuredPolicy): Tensor {
+    const { critic, options } = this.#parts;
+    const nothing = logprobs_BT.sum().mul(0);
+    if (critic === null) return nothing;
+    return nothing.add(measureValues(critic, packed, options.recompute).values_BT.sum().mul(0));
   }
 
   /**

@@ -1,17 +1,16 @@
 /** A model, its optimizers, and everything that is done to them. Runs in a trainer's thread, or without one. */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
 import type { SampleBatch } from "../flow/token-sample.ts";
-import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
-import { mergedWeights } from "../models/causal-lm/merged-weights.ts";
 import { saveCausalLm } from "../models/causal-lm/save-causal-lm.ts";
+import { wholeWeights } from "../models/causal-lm/whole-weights.ts";
 import { tensorScope } from "../torch/scope.ts";
 import type { Tensor } from "../torch/tensor.ts";
 import type { StepOptions, StepReport, TokenTrainerState } from "./token-trainer.ts";
 import type { Trainer } from "./trainer.ts";
 import { loadCritic, loadOptimizer, saveCritic, saveModel, saveOptimizer } from "./trainer-checkpoint.ts";
-import { buildTrainer, loadPolicy, type TrainerParts, type TrainerSource } from "./trainer-source.ts";
+import { buildTrainer, type TrainerParts, type TrainerSource } from "./trainer-source.ts";
 
 interface SavedCounters {
   readonly trainer: TokenTrainerState;
@@ -31,7 +30,7 @@ export class TrainerHost implements Trainer {
 
   static async create(source: TrainerSource): Promise<TrainerHost> {
     const tokenizer = await loadTokenizer(source.tokenizerFolder);
-    return new TrainerHost(await buildTrainer(source, loadPolicy(source)), tokenizer.files, source.modelFolder);
+    return new TrainerHost(await buildTrainer(source), tokenizer.files, source.modelFolder);
   }
 
   step(batch: SampleBatch, options: StepOptions = {}): Promise<StepReport> {
@@ -39,7 +38,8 @@ export class TrainerHost implements Trainer {
   }
 
   async withWeights<Result>(use: (weights: ReadonlyMap<string, Tensor>) => Promise<Result>): Promise<Result> {
-    const weights = tensorScope(() => mergedWeights(this.#parts.model));
+    const { model, strategy } = this.#parts;
+    const weights = tensorScope(() => wholeWeights(model, { isMerged: true, isKept: strategy.isFirst }));
     try {
       return await use(weights);
     } finally {
@@ -48,27 +48,29 @@ export class TrainerHost implements Trainer {
   }
 
   async saveModel(folder: string): Promise<void> {
-    saveModel(this.#parts.model, folder, this.#files, this.#modelFolder);
+    const { model, strategy } = this.#parts;
+    saveModel(model, folder, this.#files, this.#modelFolder, strategy.isFirst);
   }
 
   async saveMerged(folder: string): Promise<void> {
-    saveCausalLm(this.#parts.model, folder, { files: this.#files, isMerged: true });
+    const { model, strategy } = this.#parts;
+    saveCausalLm(model, folder, { files: this.#files, isMerged: true, isWriter: strategy.isFirst });
   }
 
   async saveState(folder: string): Promise<void> {
-    mkdirSync(folder, { recursive: true });
-    const { model, optimizer, critic, trainer } = this.#parts;
-    saveOptimizer(optimizer, trainableOf(model), join(folder, "policy"));
-    if (critic !== null) saveCritic(critic, join(folder, "critic"));
+    const { optimizer, critic, trainer, strategy } = this.#parts;
+    await saveOptimizer(strategy, optimizer, join(folder, "policy"));
+    if (critic !== null) await saveCritic(strategy, critic, join(folder, "critic"));
+    if (!strategy.isFirst) return;
     const counters: SavedCounters = { trainer: trainer.state };
     writeFileSync(join(folder, "trainer.json"), `${JSON.stringify(counters)}\n`);
   }
 
   async loadState(folder: string): Promise<void> {
-    const { model, optimizer, critic, trainer } = this.#parts;
+    const { optimizer, critic, trainer, strategy } = this.#parts;
     const counters = JSON.parse(readFileSync(join(folder, "trainer.json"), "utf8")) as SavedCounters;
-    loadOptimizer(optimizer, trainableOf(model), join(folder, "policy"));
-    if (critic !== null) loadCritic(critic, join(folder, "critic"));
+    loadOptimizer(strategy, optimizer, join(folder, "policy"));
+    if (critic !== null) loadCritic(strategy, critic, join(folder, "critic"));
     trainer.restore(counters.trainer);
   }
 
@@ -79,8 +81,4 @@ export class TrainerHost implements Trainer {
     this.#parts.critic?.head.dispose();
     this.#parts.critic?.optimizer.dispose();
   }
-}
-
-function trainableOf(model: CausalLm): ReadonlyMap<string, Tensor> {
-  return new Map([...model.namedParameters()].filter(([, parameter]) => parameter.requiresGrad));
 }

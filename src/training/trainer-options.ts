@@ -4,7 +4,7 @@ import { AdamW } from "../torch/optim/adamw.ts";
 import type { Optimizer } from "../torch/optim/optimizer.ts";
 import { decayMatrices, type NamedParameters } from "../torch/optim/parameter-group.ts";
 import { constantRate, cosineDecay, linearDecay, type Schedule, withWarmup } from "../torch/optim/schedule.ts";
-import { strategyOptions } from "./start-trainer.ts";
+import { strategyOptions } from "./strategy/strategy-options.ts";
 
 export const scheduleOptions = z.strictObject({
   type: z
@@ -63,9 +63,14 @@ export const optimizerOptions = z.strictObject({
 
 export type OptimizerOptions = z.output<typeof optimizerOptions>;
 
-export function buildOptimizer(parameters: NamedParameters, options: OptimizerOptions): Optimizer {
+/** @param isMatrix whether a parameter decays, by its name; for parts of parameters, which have lost their shape */
+export function buildOptimizer(
+  parameters: NamedParameters,
+  options: OptimizerOptions,
+  isMatrix?: (name: string) => boolean,
+): Optimizer {
   const { lr, betas, eps, weightDecay, masterWeights } = options;
-  return new AdamW(decayMatrices(parameters, weightDecay), { lr, betas, eps, masterWeights });
+  return new AdamW(decayMatrices(parameters, weightDecay, isMatrix), { lr, betas, eps, masterWeights });
 }
 
 /** The options of reinforcement learning steps: `training` in a run file. */

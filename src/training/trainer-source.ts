@@ -5,12 +5,14 @@ import { loadCausalLm } from "../models/causal-lm/load-causal-lm.ts";
 import { loadScoringStart } from "../models/causal-lm/load-scoring-model.ts";
 import { addLora, copyLora } from "../models/causal-lm/lora.ts";
 import { loadLora } from "../models/causal-lm/lora-files.ts";
-import { joinGroup, openStore } from "../torch/distributed/rendezvous.ts";
-import { withPrefix } from "../torch/optim/parameter-group.ts";
+import type { Optimizer } from "../torch/optim/optimizer.ts";
+import { type NamedParameters, withPrefix } from "../torch/optim/parameter-group.ts";
 import { Generator } from "../torch/random.ts";
-import type { Tensor } from "../torch/tensor.ts";
 import type { LessonOptions } from "./lessons.ts";
-import { createProcessGroupRanks } from "./process-group-ranks.ts";
+import { joinMesh, meshOfOne, type RankSource } from "./strategy/mesh.ts";
+import { spreadStrategy } from "./strategy/spread-strategy.ts";
+import type { StrategyBuilder } from "./strategy/strategy.ts";
+import type { StrategyOptions } from "./strategy/strategy-options.ts";
 import type { Teacher, TeachingParts } from "./teaching.ts";
 import { TokenTrainer, type TrainedCritic } from "./token-trainer.ts";
 import {
@@ -20,7 +22,6 @@ import {
   type RunLength,
   type TrainingOptions,
 } from "./trainer-options.ts";
-import type { TrainerRanks } from "./trainer-ranks.ts";
 
 export interface TrainerSource {
   /** A Hugging Face folder. */
@@ -28,6 +29,8 @@ export interface TrainerSource {
   /** Files to put beside saved weights: those of the tokenizer. */
   readonly tokenizerFolder: string;
   readonly device: string;
+  /** The device of each rank. Default: on GPUs one after the other from cuda:0, else the one device. */
+  readonly devices?: readonly string[];
   readonly dtype: "float32" | "bfloat16";
   readonly lora: LoraSource | null;
   /** A folder of adapters to begin with. Absent: new ones, which change nothing yet. */
@@ -49,13 +52,6 @@ export interface TrainerSource {
   readonly numThreads?: number;
   /** Which of several trainers that share each batch this is; absent for the only one. */
   readonly rank?: RankSource;
-}
-
-/** The place of a rank among the others, and the port of the store where they meet. */
-export interface RankSource {
-  readonly rank: number;
-  readonly numRanks: number;
-  readonly port: number;
 }
 
 interface LoraSource {
@@ -86,22 +82,22 @@ interface CriticSource {
 export interface TrainerParts {
   readonly model: CausalLm;
   readonly trainer: TokenTrainer;
-  readonly optimizer: ReturnType<typeof buildOptimizer>;
+  readonly optimizer: Optimizer;
   readonly critic: TrainedCritic | null;
-  readonly ranks: TrainerRanks | undefined;
+  readonly strategy: StrategyBuilder;
 }
 
 /** The model that is trained, with adapters where there are some. `model`: the weights, where they are loaded already. */
 export function loadPolicy(
   {
     modelFolder,
-    device,
     dtype,
     lora,
     adapters,
     seed,
-  }: Pick<TrainerSource, "modelFolder" | "device" | "dtype" | "lora" | "adapters" | "seed">,
-  model = loadCausalLm(modelFolder, { device, dtype }),
+  }: Pick<TrainerSource, "modelFolder" | "dtype" | "lora" | "adapters" | "seed">,
+  { spread, loadDevice: device }: Pick<StrategyBuilder, "spread" | "loadDevice">,
+  model = loadCausalLm(modelFolder, { device, dtype, spread }),
 ): CausalLm {
   if (lora !== null && adapters !== undefined) loadLora(model, adapters);
   else if (lora !== null) {
@@ -112,16 +108,33 @@ export function loadPolicy(
   return model;
 }
 
-/** Resolves when all ranks are there. They then have the weights of rank 0. */
-export async function buildTrainer(source: TrainerSource, model: CausalLm): Promise<TrainerParts> {
-  const { device, dtype, training, algorithm, length, temperature, seed, rank } = source;
+/** Meets the other ranks, where there are some. */
+export async function joinStrategy({
+  rank,
+  device,
+  training,
+}: Pick<TrainerSource, "rank" | "device"> & {
+  readonly training: { readonly strategy: StrategyOptions };
+}): Promise<StrategyBuilder> {
+  const mesh = rank === undefined ? meshOfOne : await joinMesh(rank, device, training.strategy);
+  return spreadStrategy(mesh, training.strategy, device);
+}
+
+/** Loads everything that a trainer works on. All ranks then have the weights of rank 0. */
+export async function buildTrainer(source: TrainerSource): Promise<TrainerParts> {
+  const { dtype, training, algorithm, length, temperature, seed } = source;
+  const strategy = await joinStrategy(source);
+  const model = loadPolicy(source, strategy);
   const recipe = buildRecipe(algorithm);
-  const optimizer = buildOptimizer(model.namedParameters(), training.optimizer);
-  const critic = source.critic === null ? null : buildCritic(source.critic, { device, dtype });
-  const ranks = rank === undefined ? undefined : await joinRanks(rank, device, parametersOf(model, critic));
-  const load = frozenModels(source);
+  const load = frozenModels(source, strategy);
+  // Before the weights may go elsewhere: adapters that are there to begin with are remembered.
   const reference = source.reference === null ? null : openFrozen(source, model, source.reference, load);
   const { distillation, lessons } = source;
+  const teaching = distillation && openTeachers(source, distillation, model, load);
+  const optimizer = await strategy.optimize(model, model.namedParameters(), (parameters, isMatrix) =>
+    buildOptimizer(parameters, training.optimizer, isMatrix),
+  );
+  const critic = source.critic && (await buildCritic(source.critic, strategy, dtype));
   const { minibatch, maxTokensPerMicrobatch, maxGradNorm, recompute } = training;
   const trainer = new TokenTrainer({
     model,
@@ -130,9 +143,9 @@ export async function buildTrainer(source: TrainerSource, model: CausalLm): Prom
     schedule: buildSchedule(training.schedule, length),
     reference,
     critic,
-    ...(distillation !== undefined && { teaching: openTeachers(source, distillation, model, load) }),
+    ...(teaching !== undefined && { teaching }),
     ...(lessons !== undefined && { lessons }),
-    ...(ranks !== undefined && { ranks }),
+    strategy,
     options: {
       temperature,
       minibatchTrajectories: minibatch,
@@ -143,14 +156,20 @@ export async function buildTrainer(source: TrainerSource, model: CausalLm): Prom
       seed,
     },
   });
-  return { model, trainer, optimizer, critic, ranks };
+  return { model, trainer, optimizer, critic, strategy };
 }
 
 /** Loads models that never change, each folder once. */
-function frozenModels({ device, dtype }: TrainerSource): (folder: string) => CausalLm {
+function frozenModels(
+  { dtype }: TrainerSource,
+  { spread, hold, loadDevice: device }: StrategyBuilder,
+): (folder: string) => CausalLm {
   const loaded = new Map<string, CausalLm>();
   return (folder) => {
-    const model = loaded.get(folder) ?? loadCausalLm(folder, { device, dtype }).setTrainable(false);
+    const known = loaded.get(folder);
+    if (known !== undefined) return known;
+    const model = loadCausalLm(folder, { device, dtype, spread }).setTrainable(false);
+    hold(model);
     loaded.set(folder, model);
     return model;
   };
@@ -181,31 +200,20 @@ function openTeachers(
   return { ...options, teachers: new Map(Object.entries(teachers).map(([name, teacher]) => [name, open(teacher)])) };
 }
 
-function buildCritic(
-  { modelFolder, optimizer, warmupUpdates }: CriticSource,
-  place: { readonly device: string; readonly dtype: "float32" | "bfloat16" },
-): TrainedCritic {
-  const { decoder: model, head } = loadScoringStart(modelFolder, place);
-  return { model, head, optimizer: buildOptimizer(criticParameters({ model, head }), optimizer), warmupUpdates };
+async function buildCritic(
+  { modelFolder, optimizer: options, warmupUpdates }: CriticSource,
+  strategy: StrategyBuilder,
+  dtype: TrainerSource["dtype"],
+): Promise<TrainedCritic> {
+  const { spread, loadDevice: device } = strategy;
+  const { decoder: model, head } = loadScoringStart(modelFolder, { device, dtype, spread });
+  const optimizer = await strategy.optimize(model, criticParameters({ model, head }), (parameters, isMatrix) =>
+    buildOptimizer(parameters, options, isMatrix),
+  );
+  return { model, head, optimizer, warmupUpdates };
 }
 
-function criticParameters({ model, head }: Pick<TrainedCritic, "model" | "head">): ReadonlyMap<string, Tensor> {
+/** All parameters of a critic, by the names that its optimizer knows. */
+function criticParameters({ model, head }: Pick<TrainedCritic, "model" | "head">): NamedParameters {
   return new Map([...withPrefix("model", model.namedParameters()), ...withPrefix("head", head.namedParameters())]);
-}
-
-function parametersOf(model: CausalLm, critic: TrainedCritic | null): ReadonlyMap<string, Tensor> {
-  if (critic === null) return model.namedParameters();
-  return new Map([...model.namedParameters(), ...withPrefix("critic", criticParameters(critic))]);
-}
-
-/** Meets the other ranks. All then have the values of rank 0. */
-export async function joinRanks(
-  { rank, numRanks, port }: RankSource,
-  device: string,
-  parameters: ReadonlyMap<string, Tensor>,
-): Promise<TrainerRanks> {
-  const store = await openStore({ type: "tcp", host: "127.0.0.1", port, isServer: false });
-  const backend = device.startsWith("cuda") ? "nccl" : "gloo";
-  const group = await joinGroup({ store, backend, rank, worldSize: numRanks, name: "trainer", device });
-  return createProcessGroupRanks(group, parameters);
 }

@@ -1,6 +1,6 @@
-/** The thread of a threaded trainer: a TrainerHost that answers its owner, one call at a time. */
+/** The worker of a threaded trainer: a TrainerHost that answers its owner, one call at a time. */
 import { setNumThreads } from "../torch/memory.ts";
-import { hostInThread } from "../workers/host-in-thread.ts";
+import { hostInWorker } from "../workers/host-in-process.ts";
 import { inTurn } from "../workers/in-turn.ts";
 import { tensorCarrier } from "../workers/tensor-carrier.ts";
 import { TrainerHost } from "./trainer-host.ts";
@@ -11,4 +11,4 @@ async function openTrainer(source: TrainerSource): Promise<TrainerHost> {
   return inTurn(await TrainerHost.create(source));
 }
 
-await hostInThread(openTrainer, { carrier: tensorCarrier });
+await hostInWorker(openTrainer, { carrier: tensorCarrier });

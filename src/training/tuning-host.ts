@@ -1,5 +1,5 @@
 /** A model, an objective, its optimizer, and what is done to them. Runs in a trainer's thread, or without one. */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
 import type { Metrics } from "../flow/metrics.ts";
@@ -13,6 +13,7 @@ import type { NamedParameters } from "../torch/optim/parameter-group.ts";
 import { type ExampleNumbers, ExampleTrainer, type ExampleTrainerState } from "./example-trainer.ts";
 import type { Objective } from "./objectives/objective.ts";
 import { buildObjective, type ObjectiveChoice } from "./objectives/table.ts";
+import type { StrategyBuilder } from "./strategy/strategy.ts";
 import type { StepReport } from "./token-trainer.ts";
 import type { TuningTrainer } from "./trainer.ts";
 import { loadOptimizer, saveModel, saveOptimizer } from "./trainer-checkpoint.ts";
@@ -23,7 +24,7 @@ import {
   type ScheduleOptions,
   type TrainingOptions,
 } from "./trainer-options.ts";
-import { joinRanks, loadPolicy, type TrainerSource } from "./trainer-source.ts";
+import { joinStrategy, loadPolicy, type TrainerSource } from "./trainer-source.ts";
 
 /** What training on examples is started with: a model, where it is trained, for what and how. Plain data. */
 export interface TuningSource
@@ -31,7 +32,10 @@ export interface TuningSource
   readonly objective: ObjectiveChoice;
   /** Folder of the model that `measure` asks. null: the model that is trained, before its first step. */
   readonly reference: string | null;
-  readonly training: Pick<TrainingOptions, "maxTokensPerMicrobatch" | "maxGradNorm" | "recompute" | "ranks">;
+  readonly training: Pick<
+    TrainingOptions,
+    "maxTokensPerMicrobatch" | "maxGradNorm" | "recompute" | "ranks" | "strategy"
+  >;
   readonly optimizer: OptimizerOptions;
   readonly schedule: ScheduleOptions;
   readonly numUpdates: number;
@@ -43,8 +47,7 @@ interface TuningParts {
   readonly objective: Objective;
   readonly optimizer: Optimizer;
   readonly trainer: ExampleTrainer;
-  /** Those that learn, by name. */
-  readonly trainable: NamedParameters;
+  readonly strategy: StrategyBuilder;
   /** Files to put beside saved weights. */
   readonly files: ReadonlyMap<string, Uint8Array>;
 }
@@ -61,23 +64,28 @@ export class TuningHost implements TuningTrainer {
   static async create(source: TuningSource): Promise<TuningHost> {
     const { files } = await loadTokenizer(source.tokenizerFolder);
     const scorer = source.objective.type === "reward-model" ? loadSequenceClassifier(source.modelFolder, source) : null;
-    const model = loadPolicy(source, scorer?.decoder);
+    const strategy = await joinStrategy(source);
+    const model = loadPolicy(source, strategy, scorer?.decoder);
     const objective = buildObjective(source.objective, model, source.seed, scorer?.head);
-    const parameters = new Map([...model.namedParameters(), ...(objective.extension?.parameters ?? [])]);
-    const trainable = new Map([...parameters].filter(([, parameter]) => parameter.requiresGrad));
-    const optimizer = buildOptimizer(parameters, source.optimizer);
-    const { rank, device, training, numUpdates } = source;
+    const parameters: NamedParameters = new Map([
+      ...model.namedParameters(),
+      ...(objective.extension?.parameters ?? []),
+    ]);
+    const optimizer = await strategy.optimize(model, parameters, (some, isMatrix) =>
+      buildOptimizer(some, source.optimizer, isMatrix),
+    );
+    const { training, numUpdates } = source;
     const { maxTokensPerMicrobatch, maxGradNorm, recompute } = training;
     const trainer = new ExampleTrainer({
       model,
       objective,
-      trainable: [...trainable.values()],
+      trainable: [...parameters.values()].filter(({ requiresGrad }) => requiresGrad),
       optimizer,
       schedule: buildSchedule(source.schedule, { numUpdates, updatesPerRolloutStep: 1 }),
-      ranks: rank === undefined ? undefined : await joinRanks(rank, device, parameters),
+      strategy,
       options: { maxTokensPerMicrobatch, maxGradNorm, recompute },
     });
-    return new TuningHost({ source, model, objective, optimizer, trainer, trainable, files });
+    return new TuningHost({ source, model, objective, optimizer, trainer, strategy, files });
   }
 
   step(examples: readonly TuningExample[]): Promise<StepReport> {
@@ -101,25 +109,26 @@ export class TuningHost implements TuningTrainer {
   }
 
   async saveModel(folder: string): Promise<void> {
-    const { source, model, objective, files } = this.#parts;
-    if (objective.extension === undefined) saveModel(model, folder, files, source.modelFolder);
-    else objective.extension.saveModel(folder, files);
+    const { source, model, objective, files, strategy } = this.#parts;
+    if (objective.extension === undefined) saveModel(model, folder, files, source.modelFolder, strategy.isFirst);
+    else if (strategy.isFirst) objective.extension.saveModel(folder, files);
   }
 
   async saveMerged(folder: string): Promise<void> {
-    saveCausalLm(this.#parts.model, folder, { files: this.#parts.files, isMerged: true });
+    const { model, files, strategy } = this.#parts;
+    saveCausalLm(model, folder, { files, isMerged: true, isWriter: strategy.isFirst });
   }
 
   async saveState(folder: string): Promise<void> {
-    const { optimizer, trainable, trainer } = this.#parts;
-    mkdirSync(folder, { recursive: true });
-    saveOptimizer(optimizer, trainable, join(folder, "policy"));
+    const { optimizer, trainer, strategy } = this.#parts;
+    await saveOptimizer(strategy, optimizer, join(folder, "policy"));
+    if (!strategy.isFirst) return;
     writeFileSync(join(folder, "trainer.json"), `${JSON.stringify(trainer.state)}\n`);
   }
 
   async loadState(folder: string): Promise<void> {
-    const { optimizer, trainable, trainer } = this.#parts;
-    loadOptimizer(optimizer, trainable, join(folder, "policy"));
+    const { optimizer, trainer, strategy } = this.#parts;
+    loadOptimizer(strategy, optimizer, join(folder, "policy"));
     trainer.restore(JSON.parse(readFileSync(join(folder, "trainer.json"), "utf8")) as ExampleTrainerState);
   }
 

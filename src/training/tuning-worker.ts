@@ -1,6 +1,6 @@
-/** The thread of training on examples: a TuningHost that answers its owner, one call at a time. */
+/** The worker of training on examples: a TuningHost that answers its owner, one call at a time. */
 import { setNumThreads } from "../torch/memory.ts";
-import { hostInThread } from "../workers/host-in-thread.ts";
+import { hostInWorker } from "../workers/host-in-process.ts";
 import { inTurn } from "../workers/in-turn.ts";
 import { TuningHost, type TuningSource } from "./tuning-host.ts";
 
@@ -9,4 +9,4 @@ async function openTuning(source: TuningSource): Promise<TuningHost> {
   return inTurn(await TuningHost.create(source));
 }
 
-await hostInThread(openTuning);
+await hostInWorker(openTuning);

@@ -22,6 +22,7 @@ import { HubPaths } from "../run/hub-paths.ts";
 import type { RawRun } from "../run/load-run-file.ts";
 import { joinRun, type Origins, overridesOf, type RunEnvironment } from "../run/resolve-run.ts";
 import { readsReference } from "../training/objectives/table.ts";
+import { onlyDataParallel } from "../training/strategy/strategy-options.ts";
 import { buildExamples, type ExampleSet } from "./examples/build-examples.ts";
 import { readerOf } from "./examples/table.ts";
 import { planTuning } from "./plan-tuning.ts";
@@ -135,7 +136,7 @@ function checkTuning({ validation, training, contextLength }: TuningConfig): voi
       ? `validation.patience is ${validation.patience} and validation.every is 0, so there is no validation to be patient about. Set validation.every.`
       : training.maxTokensPerMicrobatch < contextLength
         ? `training.maxTokensPerMicrobatch must hold a whole sequence: got ${training.maxTokensPerMicrobatch}, and contextLength is ${contextLength}. Raise it, or lower contextLength.`
-        : null;
+        : onlyDataParallel(training.strategy, "training on given examples");
   if (problem !== null) throw new RerollError("CONTRADICTORY_OPTIONS", problem);
 }
 

@@ -4,6 +4,14 @@ import { type HostOptions, hostInThread } from "./host-in-thread.ts";
 import { Peer } from "./peer.ts";
 import { parentTransport } from "./process-transport.ts";
 
+/** Either of both, for modules that are started as the one or the other. */
+export function hostInWorker<Source>(
+  build: (source: Source) => object | Promise<object>,
+  options: HostOptions = {},
+): Promise<void> {
+  return isMainThread ? hostInProcess(build, options) : hostInThread(build, options);
+}
+
 /**
  * Builds the object from the first message of the parent, and answers for it until the parent is gone, with which this process ends too.
  * The parent learns why where it cannot be built. The last statement of a worker's module.
@@ -14,18 +22,12 @@ async function hostInProcess<Source>(
 ): Promise<void> {
   const line = wrap(parentTransport());
   line.onEnd(() => process.exit());
+  // A person who interrupts a run interrupts all its processes; when this one ends is for its parent to say.
+  process.on("SIGINT", () => {});
   try {
     const source = await new Promise<Source>((resolve) => line.onMessage((message) => resolve(message as Source)));
     new Peer(line, await build(source), options).announce();
   } catch (error) {
     Peer.refuse(line, error);
   }
-}
-
-/** Either of both, for modules that are started as the one or the other. */
-export function hostInWorker<Source>(
-  build: (source: Source) => object | Promise<object>,
-  options: HostOptions = {},
-): Promise<void> {
-  return isMainThread ? hostInProcess(build, options) : hostInThread(build, options);
 }

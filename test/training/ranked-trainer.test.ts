@@ -143,7 +143,7 @@ test("a rank without the others ends when it is told to", async () => {
   const rank = { rank: 0, numRanks: 2, port: store.port! };
   const starting = startThreadedTrainer({ ...source, rank }, stop.signal);
   stop.abort();
-  await expect(starting).rejects.toThrow("The trainer's thread was stopped.");
+  await expect(starting).rejects.toThrow("The trainer's worker was stopped.");
   store.dispose();
 });
 

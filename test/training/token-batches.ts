@@ -7,8 +7,8 @@ import { tinyConfig, tinyModel } from "../../src/testing/tiny-model.ts";
 import { AdamW } from "../../src/torch/optim/adamw.ts";
 import { constantRate } from "../../src/torch/optim/schedule.ts";
 import { tensorScope } from "../../src/torch/scope.ts";
+import type { Strategy } from "../../src/training/strategy/strategy.ts";
 import { TokenTrainer } from "../../src/training/token-trainer.ts";
-import type { TrainerRanks } from "../../src/training/trainer-ranks.ts";
 
 /** mixed: groups of several sizes and lengths. lopsided: of two groups only one has loss tokens. single: one group. */
 export type BatchName = "mixed" | "lopsided" | "single";
@@ -73,7 +73,7 @@ export function newModel(seed: number): CausalLm {
 export function trainerOf(
   model: CausalLm,
   choice: RecipeChoice,
-  { minibatchTrajectories, ranks }: { readonly minibatchTrajectories: number; readonly ranks?: TrainerRanks },
+  { minibatchTrajectories, strategy }: { readonly minibatchTrajectories: number; readonly strategy?: Strategy },
 ): TokenTrainer {
   return new TokenTrainer({
     model,
@@ -83,7 +83,7 @@ export function trainerOf(
     optimizer: new AdamW(model.namedParameters(), { lr: 1e-3, weightDecay: 0, eps: 1e-3 }),
     schedule: constantRate(),
     ...{ reference: null, critic: null },
-    ...(ranks && { ranks }),
+    ...(strategy && { strategy }),
     options: {
       ...{ temperature: 1, maxTokensPerMicrobatch: 40, minibatchTrajectories, maxGradNorm: 1 },
       ...{ recompute: false, seed: 1 },

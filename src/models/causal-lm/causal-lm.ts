@@ -7,17 +7,20 @@
 import { RerollError } from "../../errors/reroll-error.ts";
 import { noGrad } from "../../torch/autograd.ts";
 import { empty, type TensorOptions, tensor } from "../../torch/create.ts";
+import { type Collective, rangeOf } from "../../torch/distributed/collective.ts";
+import { allRows, headsOf, ownRows, rowsOf, sumOver } from "../../torch/distributed/collective-functions.ts";
 import { geglu, swiglu } from "../../torch/fused.ts";
 import { createParameter, initialize, reinitialize } from "../../torch/nn/initialize.ts";
 import { Module, type Parameter } from "../../torch/nn/module.ts";
 import { RMSNorm } from "../../torch/nn/rms-norm.ts";
 import { op } from "../../torch/operator.ts";
 import type { Generator } from "../../torch/random.ts";
-import { recompute } from "../../torch/recompute.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { CausalLmConfig } from "./config.ts";
 import { Experts } from "./experts.ts";
+import { type LayerRunner, residentLayers } from "./layer-runner.ts";
+import { evenShare, type ModelSpread, wholeModel } from "./model-spread.ts";
 import { Projection } from "./projection.ts";
 import { RotaryTable, type Rotation } from "./rotary.ts";
 import type { Heads, TokenLayout } from "./token-layout.ts";
@@ -130,18 +133,29 @@ export class CausalLm extends Module {
   readonly norm: RMSNorm;
   /** The output matrix [V, D]; the embedding itself where the model ties them. */
   readonly head: Parameter;
+  readonly spread: ModelSpread;
+  /** How the layers are run. Whoever keeps their weights elsewhere sets another one. */
+  runner: LayerRunner = residentLayers;
   readonly #rotary: RotaryTable;
   /** The rotation of layers with the sliding window, where it is another one. */
   readonly #localRotary: RotaryTable | null;
 
-  /** A model with memory for its weights and no values: see initialize, and loadCausalLm. */
-  constructor(config: CausalLmConfig, place: TensorOptions = {}) {
+  /**
+   * A model with memory for its weights and no values: see initialize, and loadCausalLm. Of one that is spread over ranks, this rank's part:
+   * its heads, its share of every MLP, and its rows of the embedding and the output matrix.
+   */
+  constructor(config: CausalLmConfig, place: TensorOptions = {}, spread = wholeModel) {
     super();
+    const { tensor: ranks } = spread;
+    const numRows = rangeOf(config.vocabSize, ranks.index, ranks.count).length;
     this.config = config;
-    this.embedding = createParameter([config.vocabSize, config.width], empty, place);
-    this.layers = Array.from({ length: config.numLayers }, (_, i) => new DecoderLayer(config, i, place));
+    this.spread = spread;
+    this.embedding = createParameter([numRows, config.width], empty, place);
+    this.layers = Array.from({ length: config.numLayers }, (_, i) => new DecoderLayer(config, i, place, spread));
     this.norm = createNorm(config, config.width, place);
-    this.head = config.tieEmbeddings ? this.embedding : createParameter([config.vocabSize, config.width], empty, place);
+    this.head = config.tieEmbeddings ? this.embedding : createParameter([numRows, config.width], empty, place);
+    for (const matrix of [this.embedding, this.head])
+      if (ranks.count > 1) matrix.shard = { ranks, dim: 0, sizes: [config.vocabSize] };
     this.#rotary = new RotaryTable(config);
     const { localRopeTheta } = config.features;
     const local = { headSize: config.headSize, ropeScaling: { type: "default" } } as const;
@@ -157,7 +171,9 @@ export class CausalLm extends Module {
    */
   forward(ids_S: Tensor, layout: TokenLayout, options: { readonly recompute?: boolean } = {}): Tensor {
     expectTokens(ids_S, layout);
-    let x_SD = this.embed(ids_S);
+    const { context } = this.spread;
+    this.runner.begin();
+    let x_SD = this.embed(ownRows(context, ids_S));
     const rotationOf = (table: RotaryTable) => noGrad(() => table.rotationAt(layout.positions_S, layout.maxPosition));
     const rotation = rotationOf(this.#rotary);
     const localRotation = this.#localRotary === null ? rotation : rotationOf(this.#localRotary);
@@ -165,18 +181,29 @@ export class CausalLm extends Module {
       const before_SD = x_SD;
       const own = layer.attention.window === null ? rotation : localRotation;
       const run = (x: Tensor) => tensorScope(() => layer.forward(x, i, layout, own));
-      x_SD = options.recompute === true ? recompute(run, x_SD, layer.trainableParameters()) : run(x_SD);
+      x_SD = this.runner.run(i, run, x_SD, { parameters: () => layer.trainableParameters(), ...options });
       before_SD.dispose();
     });
-    return this.norm.forward(x_SD);
+    return allRows(context, this.norm.forward(x_SD), layout.numTokens);
   }
 
   /** The vectors of these tokens that enter the first layer, [S, D]. */
   embed(ids_S: Tensor): Tensor {
-    const x_SD = ops.embedding(this.embedding, ids_S);
+    const x_SD = this.#look(ids_S);
     const { embeddingScale } = this.config.features;
     // Rounded to the type of the weights first, as models in 16 bits were trained with it.
     return embeddingScale === null ? x_SD : x_SD.mul(tensor(embeddingScale, { dtype: x_SD.dtype }));
+  }
+
+  /** The rows of the embedding, each from the rank that has it. */
+  #look(ids_S: Tensor): Tensor {
+    const { tensor: ranks } = this.spread;
+    if (ranks.count === 1) return ops.embedding(this.embedding, ids_S);
+    const { start, length } = rangeOf(this.config.vocabSize, ranks.index, ranks.count);
+    const places_S = ids_S.sub(start);
+    const isHere_S = places_S.ge(0).logicalAnd(places_S.lt(length));
+    const found_SD = ops.embedding(this.embedding, places_S.clamp(0, length - 1));
+    return sumOver(ranks, found_SD.mul(isHere_S.unsqueeze(1).to(found_SD.dtype)));
   }
 
   /** Scores of the next token, [S, V]. For many tokens prefer tokenLogprobs, which never holds them all. */
@@ -212,15 +239,16 @@ class DecoderLayer extends Module {
   readonly mlp: Mlp | Experts;
   readonly mlpOutputNorm: RMSNorm | null;
 
-  constructor(config: CausalLmConfig, index: number, place: TensorOptions) {
+  constructor(config: CausalLmConfig, index: number, place: TensorOptions, spread: ModelSpread) {
     super();
     const { experts, hasOutputNorms } = config.features;
+    const { tensor: ranks } = spread;
     const norm = () => createNorm(config, config.width, place);
     this.inputNorm = norm();
-    this.attention = new Attention(config, index, place);
+    this.attention = new Attention(config, index, place, spread);
     this.attentionOutputNorm = hasOutputNorms ? norm() : null;
     this.postAttentionNorm = norm();
-    this.mlp = experts === null ? new Mlp(config, place) : new Experts(config.width, experts, place);
+    this.mlp = experts === null ? new Mlp(config, place, ranks) : new Experts(config.width, experts, place, ranks);
     this.mlpOutputNorm = hasOutputNorms ? norm() : null;
   }
 
@@ -262,18 +290,29 @@ export class Attention extends Module {
   /** How far back tokens see in this layer; null for as far as there is. */
   readonly window: number | null;
   readonly #config: CausalLmConfig;
+  readonly #context: Collective;
+  /** Those of this rank. */
+  readonly #numHeads: number;
+  readonly #numKeyValueHeads: number;
+  /** How often a head of keys and values is repeated before the ranks that split tokens deal them out. */
+  readonly #numRepeats: number;
 
-  constructor(config: CausalLmConfig, index: number, place: TensorOptions) {
+  constructor(config: CausalLmConfig, index: number, place: TensorOptions, { tensor: ranks, context } = wholeModel) {
     super();
-    const { width, numHeads, numKeyValueHeads, headSize, features } = config;
+    const { width, headSize, features } = config;
+    this.#numHeads = evenShare("its heads", config.numHeads, ranks.count);
+    this.#numKeyValueHeads = evenShare("its heads of keys and values", config.numKeyValueHeads, ranks.count);
+    this.#numRepeats = repeatsOf(this.#numHeads, this.#numKeyValueHeads, context.count);
     const parts = [
-      { name: "query", width: numHeads * headSize },
-      { name: "key", width: numKeyValueHeads * headSize },
-      { name: "value", width: numKeyValueHeads * headSize },
+      { name: "query", width: this.#numHeads * headSize },
+      { name: "key", width: this.#numKeyValueHeads * headSize },
+      { name: "value", width: this.#numKeyValueHeads * headSize },
     ] as const;
     this.#config = config;
-    this.qkv = new Projection(width, parts, features.hasQkvBias, place);
-    this.output = new Projection(numHeads * headSize, [{ name: "output", width }], features.hasOutputBias, place);
+    this.#context = context;
+    this.qkv = new Projection(width, parts, features.hasQkvBias, place, { output: ranks });
+    const output = [{ name: "output", width }] as const;
+    this.output = new Projection(this.#numHeads * headSize, output, features.hasOutputBias, place, { input: ranks });
     this.queryNorm = features.hasHeadNorm ? createNorm(config, headSize, place) : null;
     this.keyNorm = features.hasHeadNorm ? createNorm(config, headSize, place) : null;
     this.window = features.fullLayers?.[index] === true ? null : features.slidingWindow;
@@ -281,13 +320,18 @@ export class Attention extends Module {
 
   forward(x_SD: Tensor, layer: number, layout: TokenLayout, rotation: Rotation): Tensor {
     const scale = this.#config.features.attentionScale;
-    const mixed_SHK = layout.attend(layer, this.heads(x_SD), rotation, { window: this.window, scale });
-    return this.output.forward(mixed_SHK.reshape(x_SD.size(0), -1));
+    const { q_SHK, k_SGK, v_SGK } = this.heads(x_SD);
+    const gather = (own: Tensor) => headsOf(this.#context, own, layout.numTokens);
+    const repeat = (own: Tensor) => (this.#numRepeats === 1 ? own : own.repeatInterleave(this.#numRepeats, 1));
+    const heads = { q_SHK: gather(q_SHK), k_SGK: gather(repeat(k_SGK)), v_SGK: gather(repeat(v_SGK)) };
+    const mixed_SHK = layout.attend(layer, heads, rotation, { window: this.window, scale });
+    const own_SHK = rowsOf(this.#context, mixed_SHK, layout.numTokens);
+    return this.output.forward(own_SHK.reshape(x_SD.size(0), -1));
   }
 
   /** Queries, keys and values, before rotation. */
   heads(x_SD: Tensor): Heads {
-    const { numHeads: H, numKeyValueHeads: G, headSize: K } = this.#config;
+    const [H, G, K] = [this.#numHeads, this.#numKeyValueHeads, this.#config.headSize];
     const [q, k, v] = this.qkv
       .forward(x_SD)
       .view(x_SD.size(0), H + 2 * G, K)
@@ -314,15 +358,20 @@ export class Mlp extends Module {
   readonly down: Projection;
   readonly #gate: (gateUp: Tensor) => Tensor;
 
-  constructor({ width, mlpWidth, features: { hasMlpBias, hasGeluGate } }: CausalLmConfig, place: TensorOptions) {
+  constructor(
+    { width, mlpWidth, features: { hasMlpBias, hasGeluGate } }: CausalLmConfig,
+    place: TensorOptions,
+    ranks = wholeModel.tensor,
+  ) {
     super();
     this.#gate = hasGeluGate ? geglu : swiglu;
+    const own = evenShare("the width of its MLPs", mlpWidth, ranks.count);
     const parts = [
-      { name: "gate", width: mlpWidth },
-      { name: "up", width: mlpWidth },
+      { name: "gate", width: own },
+      { name: "up", width: own },
     ] as const;
-    this.gateUp = new Projection(width, parts, hasMlpBias, place);
-    this.down = new Projection(mlpWidth, [{ name: "down", width }], hasMlpBias, place);
+    this.gateUp = new Projection(width, parts, hasMlpBias, place, { output: ranks });
+    this.down = new Projection(own, [{ name: "down", width }], hasMlpBias, place, { input: ranks });
   }
 
   forward(x_SD: Tensor): Tensor {
@@ -348,6 +397,15 @@ function optionalNorm(part: LayerPart, norm: RMSNorm | null): LayerWeight[] {
 
 function normWeight(part: LayerPart, { weight }: RMSNorm): LayerWeight {
   return { part, kind: "weight", parameter: weight, viewOf: (whole) => whole };
+}
+
+/** Each of `count` ranks gets as many heads, of queries and of keys, and those that belong together. */
+function repeatsOf(numHeads: number, numKeyValueHeads: number, count: number): number {
+  const found = Array.from({ length: count }, (_, i) => i + 1).find(
+    (times) => (numKeyValueHeads * times) % count === 0,
+  )!;
+  evenShare("its heads", numHeads, numKeyValueHeads * found);
+  return found;
 }
 
 function expectTokens(ids_S: Tensor, { numTokens }: TokenLayout): void {

@@ -1,11 +1,14 @@
 /** A mixture of experts: a router sends each token through a few of many small MLPs . */
 import { cat, empty, type TensorOptions } from "../../torch/create.ts";
+import type { Collective } from "../../torch/distributed/collective.ts";
+import { sumOver } from "../../torch/distributed/collective-functions.ts";
 import { swiglu } from "../../torch/fused.ts";
 import { createParameter } from "../../torch/nn/initialize.ts";
 import { Module, type Parameter } from "../../torch/nn/module.ts";
 import { op } from "../../torch/operator.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { ExpertsConfig, LayerPart, LayerWeight } from "./causal-lm.ts";
+import { evenShare, splitAlong, wholeModel } from "./model-spread.ts";
 import type { Projection } from "./projection.ts";
 
 /** The weights of all experts lie in one tensor. Shapes: E experts of a token. */
@@ -14,13 +17,20 @@ export class Experts extends Module {
   readonly gateUp: Parameter;
   readonly down: Parameter;
   readonly #config: ExpertsConfig;
+  /** The width of this rank's part of every expert. */
+  readonly #width: number;
+  readonly #ranks: Collective;
 
-  constructor(width: number, config: ExpertsConfig, place: TensorOptions) {
+  constructor(width: number, config: ExpertsConfig, place: TensorOptions, ranks = wholeModel.tensor) {
     super();
     this.#config = config;
+    this.#ranks = ranks;
+    this.#width = evenShare("the width of its experts", config.width, ranks.count);
     this.router = createParameter([config.numExperts, width], empty, place);
-    this.gateUp = createParameter([config.numExperts, 2 * config.width, width], empty, place);
-    this.down = createParameter([config.numExperts, width, config.width], empty, place);
+    this.gateUp = createParameter([config.numExperts, 2 * this.#width, width], empty, place);
+    this.down = createParameter([config.numExperts, width, this.#width], empty, place);
+    this.gateUp.shard = splitAlong(1, [this.#width, this.#width], ranks);
+    this.down.shard = splitAlong(2, [this.#width], ranks);
   }
 
   forward(x_SD: Tensor): Tensor {
@@ -32,12 +42,13 @@ export class Experts extends Module {
     const sorted = x_SD.indexSelect(0, order.floorDivide(E));
     const [, rank] = order.sort();
     const made_SED = cat(this.#runExperts(sorted, counts)).indexSelect(0, rank).view(S, E, x_SD.size(1));
-    return made_SED.mul(weights_SE.unsqueeze(2)).sum(1);
+    return sumOver(this.#ranks, made_SED.mul(weights_SE.unsqueeze(2)).sum(1));
   }
 
   /** The router, then the weights of one expert after the other. */
   weights(): LayerWeight[] {
-    const { numExperts, width } = this.#config;
+    const { numExperts } = this.#config;
+    const width = this.#width;
     const all = (whole: Tensor) => whole;
     const weight = (part: LayerPart, expert: number, parameter: Parameter, viewOf: LayerWeight["viewOf"]) =>
       ({ part, kind: "weight", expert, parameter, viewOf }) as const;

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { RerollError } from "../../errors/reroll-error.ts";
 import { noGrad } from "../../torch/autograd.ts";
 import { tensor } from "../../torch/create.ts";
+import { partFor } from "../../torch/distributed/split.ts";
 import { type Device, type DType, isFloating } from "../../torch/dtype.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
@@ -13,6 +14,7 @@ import { CausalLm } from "./causal-lm.ts";
 import { type CausalLmConfig, parseConfig } from "./config.ts";
 import { families } from "./families/table.ts";
 import { openGgufModel } from "./gguf/gguf-model.ts";
+import type { ModelSpread } from "./model-spread.ts";
 import { type NamedWeight, namedWeights } from "./weight-names.ts";
 
 export interface LoadOptions {
@@ -22,6 +24,8 @@ export interface LoadOptions {
    * has no float16 products in every libtorch.
    */
   readonly dtype?: DType;
+  /** How the model is spread over ranks, of which this one loads its part. Default: all of it is here. */
+  readonly spread?: ModelSpread;
 }
 
 /** Loads a model: a Hugging Face folder (config.json and safetensors), or a .gguf file. */
@@ -29,13 +33,13 @@ export function loadCausalLm(path: string, options: LoadOptions = {}): CausalLm 
   return path.endsWith(".gguf") ? loadGguf(path, options) : loadFolder(path, options);
 }
 
-function loadFolder(folder: string, { device = "cpu", dtype }: LoadOptions): CausalLm {
+function loadFolder(folder: string, { device = "cpu", dtype, spread }: LoadOptions): CausalLm {
   const config = parseConfig(readConfig(folder), join(folder, "config.json"));
   const checkpoint = resolveCheckpoint(folder);
   expectLayers(config, checkpoint.tensors.keys(), folder);
   const mapped = new MappedCheckpoint(checkpoint);
   const usual = device === "cpu" && config.dtype === "float16" ? "float32" : config.dtype;
-  const model = new CausalLm(config, { device, dtype: dtype ?? usual });
+  const model = new CausalLm(config, { device, dtype: dtype ?? usual }, spread);
   return disposeOnError(model, () => {
     const weights = namedWeights(model);
     for (const { name } of weights) locateTensor(checkpoint, name);
@@ -75,7 +79,7 @@ function disposeOnError(model: CausalLm, fillModel: () => void): CausalLm {
   }
 }
 
-function loadGguf(path: string, { device = "cpu", dtype = "float32" }: LoadOptions): CausalLm {
+function loadGguf(path: string, { device = "cpu", dtype = "float32", spread }: LoadOptions): CausalLm {
   const file = openGgufModel(path);
   const config = parseConfig(file.config, path);
   const tensors = [...file.tensors()];
@@ -84,7 +88,7 @@ function loadGguf(path: string, { device = "cpu", dtype = "float32" }: LoadOptio
     tensors.map(({ name }) => name),
     path,
   );
-  const model = new CausalLm(config, { device, dtype });
+  const model = new CausalLm(config, { device, dtype }, spread);
   return disposeOnError(model, () => {
     const weights = new Map(namedWeights(model).map((weight) => [weight.name, weight]));
     for (const stored of tensors) {
@@ -124,7 +128,7 @@ function fill({ name, parameter, viewOf }: NamedWeight, source: string, read: ()
   tensorScope(() =>
     noGrad(() => {
       const target = viewOf(parameter.detach());
-      const value = read();
+      const value = partFor(target, read(), parameter.shard);
       if (!isFloating(value.dtype)) {
         throw new RerollError(
           "UNSUPPORTED_DTYPE",

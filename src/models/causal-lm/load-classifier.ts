@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { RerollError } from "../../errors/reroll-error.ts";
 import { noGrad } from "../../torch/autograd.ts";
+import { partFor, type Split } from "../../torch/distributed/split.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { type ResolvedCheckpoint, resolveCheckpoint } from "../formats/resolve-checkpoint.ts";
@@ -36,15 +37,16 @@ function loadClassifier(checkpoint: ResolvedCheckpoint, options: LoadOptions): S
   const config = { ...parseConfig(JSON.parse(readFileSync(configPath, "utf8")), configPath), tieEmbeddings: true };
   const usual = device === "cpu" && config.dtype === "float16" ? "float32" : config.dtype;
   expectOneLabel(checkpoint, config.width);
-  const decoder = new CausalLm(config, { device, dtype: options.dtype ?? usual });
+  const decoder = new CausalLm(config, { device, dtype: options.dtype ?? usual }, options.spread);
   const head = new ValueHead(config.width, { device });
   const mapped = new MappedCheckpoint(checkpoint);
-  const fill = (name: string, target: () => Tensor) => copy(name, path, target, () => mapped.read(name));
+  const fill = (name: string, target: () => Tensor, shard: Split | null = null) =>
+    copy(name, path, target, (place) => partFor(place, mapped.read(name), shard));
   freeOnError({ decoder, head }, () => {
     try {
       const weights = namedWeights(decoder);
       refuseUnused(checkpoint, new Set(weights.map(({ name }) => name)));
-      for (const { name, parameter, viewOf } of weights) fill(name, () => viewOf(parameter.detach()));
+      for (const { name, parameter, viewOf } of weights) fill(name, () => viewOf(parameter.detach()), parameter.shard);
       fill("score.weight", () => head.weight.detach());
       if (checkpoint.tensors.has("score.bias")) fill("score.bias", () => head.bias.detach());
     } finally {
@@ -68,10 +70,11 @@ export function freeOnError({ decoder, head }: SequenceClassifier, load: () => v
   }
 }
 
-function copy(name: string, path: string, target: () => Tensor, source: () => Tensor): void {
+function copy(name: string, path: string, target: () => Tensor, source: (place: Tensor) => Tensor): void {
   tensorScope(() =>
     noGrad(() => {
-      const [to, from] = [target(), source()];
+      const to = target();
+      const from = source(to);
       if (`${to.shape}` !== `${from.shape}`) {
         throw new RerollError(
           "SHAPE_MISMATCH",

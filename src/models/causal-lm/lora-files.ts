@@ -12,6 +12,7 @@ import { invariant, RerollError } from "../../errors/reroll-error.ts";
 import { replaceFileSync } from "../../files/replace-file.ts";
 import { noGrad } from "../../torch/autograd.ts";
 import { empty, type TensorOptions } from "../../torch/create.ts";
+import { partOf, type Split } from "../../torch/distributed/split.ts";
 import type { DType } from "../../torch/dtype.ts";
 import { createParameter } from "../../torch/nn/initialize.ts";
 import type { Parameter } from "../../torch/nn/module.ts";
@@ -22,14 +23,17 @@ import { MappedCheckpoint, tensorSource } from "../formats/tensor-files.ts";
 import type { CausalLm } from "./causal-lm.ts";
 import { attachLora, expectAdapters, type LoraSite, loraAdapters, loraSites, moduleName } from "./lora.ts";
 import { LoraAdapter } from "./projection.ts";
+import { wholeAdapters } from "./whole-weights.ts";
 
 export interface SaveLoraOptions {
   /** The name or folder of the model the adapters belong to, for tools that load both. Default none. */
   readonly baseModel?: string;
+  /** Whether this rank writes the files. Default true. Of a model that is spread over ranks, all give their part, and one writes. */
+  readonly isWriter?: boolean;
 }
 
 /** Writes the adapters of a model, in their type, to a folder. */
-export function saveLora(model: CausalLm, folder: string, { baseModel }: SaveLoraOptions = {}): void {
+export function saveLora(model: CausalLm, folder: string, { baseModel, isWriter = true }: SaveLoraOptions = {}): void {
   expectAdapters(model, "saveLora");
   const adapters = loraAdapters(model);
   const [first] = adapters.values();
@@ -52,14 +56,15 @@ export function saveLora(model: CausalLm, folder: string, { baseModel }: SaveLor
     alpha_pattern: {},
     use_dora: false,
   };
-  mkdirSync(folder, { recursive: true });
+  if (isWriter) mkdirSync(folder, { recursive: true });
   tensorScope(() => {
-    const sources = [...adapters].flatMap(([path, { a, b }]) => [
-      tensorSource(weightName(path, "A"), a.detach()),
-      tensorSource(weightName(path, "B"), b.detach()),
+    const sources = wholeAdapters(model).flatMap(({ path, a, b }) => [
+      tensorSource(weightName(path, "A"), a),
+      tensorSource(weightName(path, "B"), b),
     ]);
-    writeSafetensors(join(folder, weightsFileName), sources);
+    if (isWriter) writeSafetensors(join(folder, weightsFileName), sources);
   });
+  if (!isWriter) return;
   const text = new TextEncoder().encode(`${JSON.stringify(config, null, 2)}\n`);
   replaceFileSync(join(folder, configFileName), (append) => append(text));
 }
@@ -79,9 +84,11 @@ export function loadLora(model: CausalLm, folder: string, { dtype }: LoadLoraOpt
   const place = { dtype: dtype ?? model.embedding.dtype, device: model.embedding.device };
   const scaling = { alpha: config.lora_alpha, isRankStabilized: config.use_rslora };
   try {
-    attachLora(model, sites, ({ path, part, inputWidth }) => {
-      const a = readParameter(mapped, checkpoint.path, weightName(path, "A"), [config.r, inputWidth], place);
-      const b = readParameter(mapped, checkpoint.path, weightName(path, "B"), [part.width, config.r], place);
+    attachLora(model, sites, ({ path, part, inputWidth, splits }) => {
+      const read = (matrix: "A" | "B", shape: readonly number[], split: Split | null) =>
+        readParameter(mapped, checkpoint.path, weightName(path, matrix), shape, place, split);
+      const a = read("A", [config.r, inputWidth], splits.a);
+      const b = read("B", [part.width, config.r], splits.b);
       return new LoraAdapter(part.name, a, b, scaling);
     });
   } finally {
@@ -206,6 +213,7 @@ function readParameter(
   name: string,
   shape: readonly number[],
   place: TensorOptions,
+  split: Split | null,
 ): Parameter {
   return tensorScope(() => {
     const value = mapped.read(name);
@@ -216,8 +224,8 @@ function readParameter(
           `Its rank and this model need [${shape.join(", ")}].`,
       );
     }
-    const parameter = createParameter(shape, empty, place);
-    noGrad(() => parameter.copy_(value));
+    const parameter = createParameter(shape, empty, place, split);
+    noGrad(() => parameter.copy_(split === null ? value : partOf(value, split)));
     return parameter;
   });
 }

@@ -9,12 +9,15 @@ import { nearestName } from "../../errors/nearest-name.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
 import { noGrad } from "../../torch/autograd.ts";
 import { zeros } from "../../torch/create.ts";
+import type { Split } from "../../torch/distributed/split.ts";
 import type { DType } from "../../torch/dtype.ts";
 import { createParameter, initialize } from "../../torch/nn/initialize.ts";
+import type { Parameter } from "../../torch/nn/module.ts";
 import type { Generator } from "../../torch/random.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { CausalLm } from "./causal-lm.ts";
+import { splitAlong } from "./model-spread.ts";
 import { LoraAdapter, type Projection, type ProjectionPart } from "./projection.ts";
 import { namedProjections } from "./weight-names.ts";
 
@@ -46,10 +49,10 @@ export function addLora(model: CausalLm, options: LoraOptions): void {
   }
   const { device } = model.embedding;
   const place = { generator, device, dtype: options.dtype ?? model.embedding.dtype };
-  attachLora(model, loraSites(model, targets), ({ part, inputWidth }) => {
+  attachLora(model, loraSites(model, targets), ({ part, inputWidth, splits }) => {
     // Kaiming for a leaky ReLU of slope sqrt(5): uniform within 1 / sqrt(inputWidth).
-    const a = createParameter([rank, inputWidth], initialize.kaimingUniform(Math.sqrt(2 / 6)), place);
-    const b = createParameter([part.width, rank], zeros, place);
+    const a = createParameter([rank, inputWidth], initialize.kaimingUniform(Math.sqrt(2 / 6)), place, splits.a);
+    const b = createParameter([part.width, rank], zeros, place, splits.b);
     return new LoraAdapter(part.name, a, b, { alpha, isRankStabilized: useRslora });
   });
 }
@@ -75,7 +78,7 @@ export function withLoraCopy<Result>(model: CausalLm, copy: LoraCopy, body: () =
 }
 
 function copyAdapter({ part, a, b, scaling }: LoraAdapter): LoraAdapter {
-  const copyOf = (value: Tensor) => createParameter(value.shape, () => value.detach().clone(), {});
+  const copyOf = (value: Parameter) => createParameter(value.shape, () => value.detach().clone(), {});
   const copy = new LoraAdapter(part, copyOf(a), copyOf(b), scaling);
   copy.setTrainable(false);
   return copy;
@@ -128,19 +131,22 @@ export interface LoraSite {
   /** The Hugging Face name of the module, such as model.layers.0.self_attn.q_proj. */
   readonly path: string;
   readonly projection: Projection;
+  /** The part and the width of the input as the whole model has them. */
   readonly part: ProjectionPart;
   readonly inputWidth: number;
+  /** How the matrices of an adapter are split, as the weight is that it changes. */
+  readonly splits: { readonly a: Split | null; readonly b: Split | null };
 }
 
 /** The places that these targets name: as in PEFT, a target is the whole path or its end. */
 export function loraSites(model: CausalLm, targets: readonly string[] | "all-linear"): LoraSite[] {
   const sites = namedProjections(model).flatMap(({ projection, pathOf }) =>
-    projection.parts.map((part) => ({
-      path: pathOf(part.name),
-      projection,
-      part,
-      inputWidth: projection.weight.size(1),
-    })),
+    projection.parts.map(({ name, width: ownWidth }) => {
+      const { input, output } = projection.ranks;
+      const [width, inputWidth] = [ownWidth * output.count, projection.weight.size(1) * input.count];
+      const splits = { a: splitAlong(1, [inputWidth / input.count], input), b: splitAlong(0, [ownWidth], output) };
+      return { path: pathOf(name), projection, part: { name, width }, inputWidth, splits };
+    }),
   );
   if (targets === "all-linear") return sites;
   expectTargets(targets, sites);

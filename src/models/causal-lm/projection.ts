@@ -5,11 +5,14 @@
  */
 import { RerollError } from "../../errors/reroll-error.ts";
 import { cat, empty, type TensorOptions, zeros } from "../../torch/create.ts";
+import { Collective } from "../../torch/distributed/collective.ts";
+import { sumOver } from "../../torch/distributed/collective-functions.ts";
 import { createParameter } from "../../torch/nn/initialize.ts";
 import { Module, type Parameter } from "../../torch/nn/module.ts";
 import { op } from "../../torch/operator.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { LayerPart, LayerWeight } from "./causal-lm.ts";
+import { splitAlong } from "./model-spread.ts";
 
 /** A part of the output. */
 export interface ProjectionPart {
@@ -48,23 +51,47 @@ export class LoraAdapter extends Module {
   }
 }
 
+/** The ranks that have a part each of the output, or of the input, in which case their products are summed. Default: this one has all of it. */
+interface ProjectionRanks {
+  readonly input?: Collective;
+  readonly output?: Collective;
+}
+
 export class Projection extends Module {
   readonly weight: Parameter;
   readonly bias: Parameter | null;
   readonly parts: readonly ProjectionPart[];
   /** At most one per part, all of one type. See lora.ts. */
   adapters: readonly LoraAdapter[] = [];
+  readonly ranks: Required<ProjectionRanks>;
 
-  constructor(inputWidth: number, parts: readonly ProjectionPart[], hasBias: boolean, place: TensorOptions) {
+  constructor(
+    inputWidth: number,
+    parts: readonly ProjectionPart[],
+    hasBias: boolean,
+    place: TensorOptions,
+    ranks: ProjectionRanks = {},
+  ) {
     super();
+    this.ranks = { input: Collective.alone, output: Collective.alone, ...ranks };
     const outputWidth = parts.reduce((sum, part) => sum + part.width, 0);
     this.parts = parts;
     this.weight = createParameter([outputWidth, inputWidth], empty, place);
     this.bias = hasBias ? createParameter([outputWidth], zeros, place) : null;
+    const { input, output } = this.ranks;
+    const widths = parts.map(({ width }) => width);
+    this.weight.shard = splitAlong(0, widths, output) ?? splitAlong(1, [inputWidth], input);
+    if (this.bias !== null) this.bias.shard = splitAlong(0, widths, output);
   }
 
   forward(x: Tensor): Tensor {
-    const y = ops.linear(x, this.weight, this.bias);
+    if (this.ranks.input.count === 1) return this.#product(x, this.bias);
+    const y = sumOver(this.ranks.input, this.#product(x, null));
+    return this.bias === null ? y : y.add(this.bias);
+  }
+
+  #product(x: Tensor, bias: Tensor | null): Tensor {
+    const y = ops.linear(x, this.weight, bias);
     // In place: the product keeps nothing of its result, and the sum is rounded once to the type of the base.
     return this.adapters.length === 0 ? y : y.add_(this.#adapterOutput(x));
   }

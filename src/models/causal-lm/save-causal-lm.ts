@@ -1,11 +1,10 @@
 /** Models to files, in the layout that Hugging Face and every other tool load. */
 import { tensorScope } from "../../torch/scope.ts";
-import type { Tensor } from "../../torch/tensor.ts";
 import type { CausalLm } from "./causal-lm.ts";
 import { type CausalLmConfig, toHuggingFaceConfig } from "./config.ts";
 import { mergedWeights } from "./merged-weights.ts";
 import type { ValueHead } from "./value-head.ts";
-import { namedWeights } from "./weight-names.ts";
+import { wholeWeights } from "./whole-weights.ts";
 import { writeModelFolder } from "./write-model-folder.ts";
 
 export interface SaveOptions {
@@ -14,6 +13,8 @@ export interface SaveOptions {
   readonly maxShardBytes?: number;
   /** Whether LoRA adapters are merged into the saved weights. Default false: the base weights are saved without them. */
   readonly isMerged?: boolean;
+  /** Whether this rank writes the files. Default true. Of a model that is spread over ranks, all give their part, and one writes. */
+  readonly isWriter?: boolean;
 }
 
 /**
@@ -21,8 +22,9 @@ export interface SaveOptions {
  */
 export function saveCausalLm(model: CausalLm, folder: string, options: SaveOptions = {}): void {
   tensorScope(() => {
-    const values = options.isMerged ? mergedWeights(model) : ownWeights(model);
-    writeModelFolder(folder, values, toHuggingFaceConfig(storedConfig(model)), options);
+    const { isMerged = false, isWriter = true } = options;
+    const values = wholeWeights(model, { isMerged, isKept: isWriter });
+    if (isWriter) writeModelFolder(folder, values, toHuggingFaceConfig(storedConfig(model)), options);
   });
 }
 
@@ -58,8 +60,4 @@ function classifierConfig(config: CausalLmConfig): Record<string, unknown> {
 function storedConfig(model: CausalLm): CausalLmConfig {
   const { dtype } = model.embedding;
   return { ...model.config, dtype: dtype === "bfloat16" || dtype === "float16" ? dtype : "float32" };
-}
-
-function ownWeights(model: CausalLm): ReadonlyMap<string, Tensor> {
-  return new Map(namedWeights(model).map(({ name, parameter, viewOf }) => [name, viewOf(parameter.detach())]));
 }

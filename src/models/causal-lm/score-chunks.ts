@@ -1,7 +1,7 @@
 /** Scores over the whole vocabulary a few tokens at a time, and what their gradients add up to. */
 import { RerollError } from "../../errors/reroll-error.ts";
 import { empty, zeros } from "../../torch/create.ts";
-import { bytesOf } from "../../torch/dtype.ts";
+import { bytesOf, type Device } from "../../torch/dtype.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 
@@ -56,6 +56,17 @@ export function mapChunks<Result>(total: number, size: number, body: (part: Part
 
 /** Tokens per chunk that keep its scores at 64 MB on the CPU and 1 GB on a GPU. */
 export function defaultChunk(head_VD: Tensor): number {
-  const bytes = head_VD.device === "cpu" ? 64e6 : 1e9;
-  return Math.max(1, Math.floor(bytes / (bytesOf(head_VD.dtype) * head_VD.size(0))));
+  return chunkFor({ device: head_VD.device, bytesPerToken: bytesOf(head_VD.dtype) * head_VD.size(0) });
+}
+
+/** The same for scores of another size. */
+export function chunkFor({
+  device,
+  bytesPerToken,
+}: {
+  readonly device: Device;
+  readonly bytesPerToken: number;
+}): number {
+  const bytes = device === "cpu" ? 64e6 : 1e9;
+  return Math.max(1, Math.floor(bytes / bytesPerToken));
 }

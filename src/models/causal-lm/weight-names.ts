@@ -15,6 +15,8 @@ import type { Projection } from "./projection.ts";
 /** One weight of a checkpoint: part of a parameter. */
 export interface NamedWeight {
   readonly name: string;
+  /** The layer it belongs to; null for none. */
+  readonly layer: number | null;
   readonly parameter: Parameter;
   /** The part of the parameter, or of anything of its shape such as its gradient. */
   readonly viewOf: (whole: Tensor) => Tensor;
@@ -25,6 +27,7 @@ export function namedWeights(model: CausalLm): NamedWeight[] {
   const { names } = families[model.config.family];
   const whole = (part: ModelPart, parameter: Parameter) => ({
     name: `${names.model[part].huggingFace}.weight`,
+    layer: null,
     parameter,
     viewOf: (tensor: Tensor) => tensor,
   });
@@ -33,6 +36,7 @@ export function namedWeights(model: CausalLm): NamedWeight[] {
     ...model.layers.flatMap((layer, i) =>
       layer.weights().map(({ part, kind, expert, parameter, viewOf }) => ({
         name: `${layerPath(names, i, part).replace("*", String(expert))}.${kind}`,
+        layer: i,
         parameter,
         viewOf,
       })),
@@ -45,6 +49,7 @@ export function namedWeights(model: CausalLm): NamedWeight[] {
 /** A projection, and the Hugging Face names of its parts, such as model.layers.0.self_attn.q_proj. */
 interface NamedProjection {
   readonly projection: Projection;
+  readonly layer: number;
   readonly pathOf: (part: LayerPart) => string;
 }
 
@@ -52,7 +57,7 @@ interface NamedProjection {
 export function namedProjections(model: CausalLm): NamedProjection[] {
   const { names } = families[model.config.family];
   return model.layers.flatMap(({ projections }, i) =>
-    projections.map((projection) => ({ projection, pathOf: (part) => layerPath(names, i, part) })),
+    projections.map((projection) => ({ projection, layer: i, pathOf: (part) => layerPath(names, i, part) })),
   );
 }
 

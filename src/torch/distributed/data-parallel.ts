@@ -74,7 +74,8 @@ export class DataParallel {
   async reduceGradients(): Promise<void> {
     const isUsed = await this.#findUsedParameters();
     await pipeline(this.#buckets, this.#maxInFlight, async (bucket) => {
-      const flat = flatten(() => bucket.map((parameter) => parameter.grad ?? zerosLike(parameter.detach())));
+      const gradients = () => bucket.map((parameter) => parameter.grad ?? zerosLike(parameter.detach()));
+      const flat = flatten(this.#group, gradients);
       try {
         await this.#group.allReduce(flat, this.#reduction);
         writeGradients(bucket, flat, isUsed);
@@ -88,7 +89,9 @@ export class DataParallel {
     const parameters = this.#buckets.flat();
     const first = parameters[0];
     if (first === undefined) return () => false;
-    const flags = keep(tensor(parameters.map(hasGradient).map(Number), { dtype: "int32", device: first.device }));
+    const flags = keep(
+      tensor(parameters.map(hasGradient).map(Number), { dtype: "int32", device: this.#group.deviceFor(first) }),
+    );
     try {
       await this.#group.allReduce(flags, "max");
       const values = flags.toArray();
@@ -106,7 +109,7 @@ async function broadcastValues(
   maxInFlight: number,
 ): Promise<void> {
   await pipeline(buckets, maxInFlight, async (bucket) => {
-    const flat = flatten(() => bucket);
+    const flat = flatten(group, () => bucket);
     try {
       await group.broadcast(flat);
       unflatten(flat, bucket, (parameter, value) => parameter.copy_(value));
@@ -136,14 +139,21 @@ async function pipeline<T>(items: readonly T[], limit: number, work: (item: T) =
 function writeGradients(bucket: readonly Tensor[], flat: Tensor, isUsed: (parameter: Tensor) => boolean): void {
   unflatten(flat, bucket, (parameter, value) => {
     if (!isUsed(parameter)) return;
-    if (parameter.grad === null) parameter.grad = value.clone();
+    if (parameter.grad === null) parameter.grad = value.clone().toDevice(parameter.device);
     else parameter.grad.copy_(value);
   });
 }
 
-/** The values of several tensors one after another, in a tensor that belongs to no scope. */
-function flatten(collect: () => readonly Tensor[]): Tensor {
-  return keep(noGrad(() => tensorScope(() => cat(collect().map((one) => one.detach().reshape(-1))))));
+/** The values of several tensors one after another, where the group moves them, in a tensor that belongs to no scope. */
+function flatten(group: ProcessGroup, collect: () => readonly Tensor[]): Tensor {
+  return keep(
+    noGrad(() =>
+      tensorScope(() => {
+        const flat = cat(collect().map((one) => one.detach().reshape(-1)));
+        return flat.toDevice(group.deviceFor(flat));
+      }),
+    ),
+  );
 }
 
 /** Calls `write` with each tensor of a bucket and its part of the flattened values, in its shape. */

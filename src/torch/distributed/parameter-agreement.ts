@@ -21,9 +21,9 @@ export async function expectSameParameters(
   }
   const lines = [...parameters].map(describeParameter);
   const digest = createHash("sha256").update(lines.join("\n")).digest();
-  const digests = await gatherBytes(group, digest, first.device);
+  const digests = await gatherBytes(group, digest, group.deviceFor(first));
   if (digests.every((other) => digest.equals(other))) return;
-  const listings = await gatherTexts(group, lines.join("\n"), first.device);
+  const listings = await gatherTexts(group, lines.join("\n"), group.deviceFor(first));
   throw describeDifference(listings.map((listing) => listing.split("\n")));
 }
 

@@ -15,6 +15,7 @@
 
 import { native } from "../binding.ts";
 import { emptyLike } from "../create.ts";
+import type { Device } from "../dtype.ts";
 import { ObjectHandle } from "../operator.ts";
 import { keep, tensorScope } from "../scope.ts";
 import type { Tensor } from "../tensor.ts";
@@ -46,6 +47,11 @@ export class ProcessGroup extends ObjectHandle {
     this.backend = backend;
     this.rank = rank;
     this.worldSize = worldSize;
+  }
+
+  /** Where a tensor has to be to be moved: where it is, or in host memory for Gloo. */
+  deviceFor({ device }: Tensor): Device {
+    return this.backend === "gloo" ? "cpu" : device;
   }
 
   /** Reduces the tensors of all ranks into each of them. Gloo adds 16-bit floats as float32 and rounds once. */

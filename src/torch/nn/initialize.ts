@@ -7,6 +7,7 @@
 import { RerollError } from "../../errors/reroll-error.ts";
 import { noGrad } from "../autograd.ts";
 import { empty, ones, type TensorOptions, zeros } from "../create.ts";
+import { partOf, type Split } from "../distributed/split.ts";
 import { op } from "../operator.ts";
 import type { Generator } from "../random.ts";
 import { tensorScope } from "../scope.ts";
@@ -43,13 +44,23 @@ export const initialize = {
   orthogonal,
 } as const;
 
-/** A new parameter. Belongs to no scope. */
+/**
+ * A new parameter. Belongs to no scope.
+ *
+ * @param split the part of it that this rank has. The values are made whole first, so that all ranks together have those of one.
+ */
 export function createParameter<Options extends TensorOptions>(
   shape: readonly number[],
   initializer: (shape: readonly number[], options: Options) => Tensor,
   options: Options,
+  split: Split | null = null,
 ): Parameter {
-  return tensorScope(() => new Parameter(initializer(shape, options)));
+  return tensorScope(() => {
+    const whole = initializer(shape, options);
+    const parameter = new Parameter(split === null ? whole : partOf(whole, split).contiguous().clone());
+    parameter.shard = split;
+    return parameter;
+  });
 }
 
 /** Overwrites a parameter with new initial values, on whatever device it is. */

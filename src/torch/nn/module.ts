@@ -7,6 +7,7 @@
 import { RerollError } from "../../errors/reroll-error.ts";
 import { noGrad } from "../autograd.ts";
 import { native } from "../binding.ts";
+import type { Split } from "../distributed/split.ts";
 import type { Device, DType } from "../dtype.ts";
 import { op } from "../operator.ts";
 import { keep } from "../scope.ts";
@@ -14,6 +15,9 @@ import { Tensor } from "../tensor.ts";
 
 /** A tensor that is trained. Belongs to no scope; `isTrainable` false freezes it. */
 export class Parameter extends Tensor {
+  /** Which part of a larger parameter this is, where ranks have a part each; null for a whole one. */
+  shard: Split | null = null;
+
   constructor(value: Tensor, { isTrainable = true } = {}) {
     // A handle of our own: no other Tensor object, whose collection would free it, may hold the same one.
     super(native.alias(value.handle));

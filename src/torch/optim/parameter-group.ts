@@ -20,16 +20,20 @@ export interface OptimizerGroup {
   lr: number;
 }
 
-/** Two groups: weights with two dimensions or more decay, biases and norms do not. */
+/**
+ * Two groups: weights with two dimensions or more decay, biases and norms do not.
+ *
+ * @param isMatrix says by the name which are which, where the parameters have lost their shape
+ */
 export function decayMatrices(
   parameters: NamedParameters,
   weightDecay: number,
+  isMatrix = (name: string) => parameters.get(name)!.shape.length >= 2,
 ): ParameterGroup<{ readonly weightDecay: number }>[] {
-  const isMatrix = ([, parameter]: [string, Parameter]) => parameter.shape.length >= 2;
   const all = [...parameters];
   return [
-    { parameters: new Map(all.filter(isMatrix)), weightDecay },
-    { parameters: new Map(all.filter((entry) => !isMatrix(entry))), weightDecay: 0 },
+    { parameters: new Map(all.filter(([name]) => isMatrix(name))), weightDecay },
+    { parameters: new Map(all.filter(([name]) => !isMatrix(name))), weightDecay: 0 },
   ].filter((group) => group.parameters.size > 0);
 }
 

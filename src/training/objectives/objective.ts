@@ -8,6 +8,7 @@ import type { LossMetrics } from "../../flow/batch-statistics.ts";
 import type { Metrics } from "../../flow/metrics.ts";
 import type { TuningExample } from "../../flow/tuning-example.ts";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
+import type { NamedParameters } from "../../torch/optim/parameter-group.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { PackedTokens } from "../token-rows.ts";
 
@@ -61,7 +62,7 @@ interface ObjectiveLoss {
 
 /** Parameters beside the decoder's own, and how the two are written as one model. */
 export interface ModelExtension {
-  readonly parameters: ReadonlyMap<string, Tensor>;
+  readonly parameters: NamedParameters;
   /** Writes the whole model, for other tools to load. */
   readonly saveModel: (folder: string, files: ReadonlyMap<string, Uint8Array>) => void;
   readonly dispose: () => void;

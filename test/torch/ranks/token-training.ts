@@ -10,8 +10,8 @@ const group = await joinTestGroup(60_000);
 for (const { choice, minibatchTrajectories, batch } of trainingCases) {
   // Ranks start apart: the weights of rank 0 must win.
   const model = newModel(1 + rank);
-  const ranks = await createProcessGroupRanks(group, model.namedParameters());
-  const trainer = trainerOf(model, choice, { minibatchTrajectories, ranks });
+  const strategy = await createProcessGroupRanks(group, model.namedParameters());
+  const trainer = trainerOf(model, choice, { minibatchTrajectories, strategy });
   let numUpdates = 0;
   for (let step = 0; step < 3; step++) {
     numUpdates += (await trainer.step(batchOf(batch, step))).numUpdates;

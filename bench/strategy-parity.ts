@@ -1,0 +1,64 @@
+/**
+ * Every strategy with every kind of model against one rank, on the CPU: how far weights and metrics are apart after three optimizer steps.
+ *
+ * The tests hold a case for each strategy; this is all with all, and takes some minutes.
+ * npx tsx bench/strategy-parity.ts [words that a case must have, such as: "zero 3" lora]
+ */
+import { distance, type Outcome, type ParityCase, sourceOf, train } from "../test/training/strategy-parity.ts";
+
+const models = ["llama", "qwen2", "qwen3", "qwen3-moe"] as const;
+
+const strategies: readonly (readonly [number, Record<string, unknown>])[] = [
+  [2, {}],
+  [4, {}],
+  [2, { zero: 1 }],
+  [4, { zero: 1 }],
+  [2, { zero: 2 }],
+  [4, { zero: 2 }],
+  [2, { zero: 3 }],
+  [4, { zero: 3 }],
+  [1, { offload: "optimizer" }],
+  [2, { zero: 2, offload: "optimizer" }],
+  [2, { zero: 3, offload: "parameters" }],
+  [2, { tensor: 2 }],
+  [2, { context: 2 }],
+  [4, { context: 4 }],
+  [4, { zero: 1, tensor: 2 }],
+  [4, { zero: 3, tensor: 2 }],
+  [4, { zero: 1, context: 2 }],
+  [4, { zero: 1, tensor: 2, context: 2 }],
+  [4, { zero: 1, tensor: 2, in: "processes" }],
+];
+
+const wanted = process.argv.slice(2);
+let worst = 0;
+for (const model of models)
+  for (const isLora of [false, true])
+    for (const hasCritic of [false, true]) {
+      let alone: Outcome | null = null;
+      for (const [ranks, strategy] of strategies) {
+        const name = [
+          model,
+          isLora ? "lora" : "full",
+          hasCritic ? "critic" : "",
+          `ranks ${ranks}`,
+          words(strategy),
+        ].join(" ");
+        if (!wanted.every((word) => name.includes(word))) continue;
+        const one: ParityCase = { model, isLora, hasCritic, ranks, strategy };
+        alone ??= await train(sourceOf({ ...one, ranks: 1, strategy: {} }));
+        const apart = distance(alone, await train(sourceOf(one)));
+        worst = Math.max(worst, apart.weights / 1e-5, apart.metrics / 1e-6);
+        console.log(
+          `${name.padEnd(70)} weights ${apart.weights.toExponential(1)}  metrics ${apart.metrics.toExponential(1)}  ${apart.metrics > 1e-6 ? apart.worst : ""}`,
+        );
+      }
+    }
+console.log(worst < 1 ? "All within 1e-5 (weights) and 1e-6 (metrics)." : "SOME ARE TOO FAR APART.");
+process.exit(worst < 1 ? 0 : 1);
+
+function words(strategy: Readonly<Record<string, unknown>>): string {
+  return Object.entries(strategy)
+    .map(([key, value]) => `${key} ${value}`)
+    .join(" ");
+}

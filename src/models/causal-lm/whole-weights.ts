@@ -1,0 +1,60 @@
+/** The weights of a model that is all here, or of which ranks have parts: under their Hugging Face names, as files and engines want them. */
+import { noGrad } from "../../torch/autograd.ts";
+import { wholeFor, wholeParameter } from "../../torch/distributed/split.ts";
+import type { Tensor } from "../../torch/tensor.ts";
+import type { CausalLm } from "./causal-lm.ts";
+import { loraAdapters, withAdapter } from "./lora.ts";
+import { mergedWeights } from "./merged-weights.ts";
+import { namedProjections, namedWeights } from "./weight-names.ts";
+
+interface WholeWeightOptions {
+  /** Whether LoRA adapters are added in. */
+  readonly isMerged: boolean;
+  /** Whether this rank wants them. The others only give their parts. */
+  readonly isKept: boolean;
+}
+
+/**
+ * Views of the parameters where they are all here, else copies, one layer after the other. Views change when the model does. Call it on
+ * all ranks, in a `tensorScope`, or dispose what it gives.
+ */
+export function wholeWeights(model: CausalLm, { isMerged, isKept }: WholeWeightOptions): ReadonlyMap<string, Tensor> {
+  const all = namedWeights(model);
+  if (model.runner.isResident && model.spread.tensor.count === 1 && !isKept) return new Map();
+  if (model.runner.isResident && model.spread.tensor.count === 1)
+    return isMerged
+      ? mergedWeights(model)
+      : new Map(all.map(({ name, parameter, viewOf }) => [name, viewOf(parameter.detach())]));
+  const adapters = isMerged ? loraAdapters(model) : new Map<string, never>();
+  const found = new Map<string, Tensor>();
+  for (const layer of [null, ...model.layers.keys()])
+    model.runner.withWeights(layer, () =>
+      noGrad(() => {
+        for (const { name, parameter, viewOf } of all.filter((one) => one.layer === layer)) {
+          const own = viewOf(parameter.detach());
+          const adapter = name.endsWith(".weight") ? adapters.get(name.slice(0, -".weight".length)) : undefined;
+          const merged = adapter === undefined ? own : withAdapter(own, adapter);
+          const whole = parameter.shard === null ? merged : wholeFor(merged, parameter.shape.length, parameter.shard);
+          // What was gathered is gone when the next layer comes.
+          if (isKept) found.set(name, whole === own ? whole.clone() : whole);
+        }
+      }),
+    );
+  // In the order of files.
+  return new Map(all.flatMap(({ name }) => (found.has(name) ? [[name, found.get(name)!] as const] : [])));
+}
+
+/** The matrices of all adapters by the Hugging Face name of the module they change. Call it on all ranks, in a `tensorScope`. */
+export function wholeAdapters(model: CausalLm): { readonly path: string; readonly a: Tensor; readonly b: Tensor }[] {
+  const { runner } = model;
+  const copyOf = (value: Tensor) => (runner.isResident ? value : value.clone());
+  return namedProjections(model).flatMap(({ projection, layer, pathOf }) =>
+    runner.withWeights(layer, () =>
+      projection.adapters.map(({ part, a, b }) => ({
+        path: pathOf(part),
+        a: copyOf(wholeParameter(a)),
+        b: copyOf(wholeParameter(b)),
+      })),
+    ),
+  );
+}

@@ -1,0 +1,68 @@
+/** Tensors that ranks hold a part of each: which part, and how the whole comes back. */
+import { noGrad } from "../autograd.ts";
+import { cat, empty } from "../create.ts";
+import type { Tensor } from "../tensor.ts";
+import { type Collective, rangeOf } from "./collective.ts";
+
+/** A tensor is cut along one dimension. Where it holds several things side by side, each of them is cut. */
+export interface Split {
+  readonly ranks: Collective;
+  readonly dim: number;
+  /** The whole sizes, along `dim`, of the things that lie side by side. */
+  readonly sizes: readonly number[];
+}
+
+/** This rank's part of a whole tensor. */
+export function partOf(whole: Tensor, { ranks, dim, sizes }: Split): Tensor {
+  let offset = 0;
+  const parts = sizes.map((size) => {
+    const { start, length } = rangeOf(size, ranks.index, ranks.count);
+    const part = whole.narrow(dim, offset + start, length);
+    offset += size;
+    return part;
+  });
+  return parts.length === 1 ? parts[0]! : cat(parts, dim);
+}
+
+/** What belongs in a place that holds this rank's part of one of the things of a split: `whole` is cut where the place is smaller. */
+export function partFor(place: Tensor, whole: Tensor, shard: Split | null): Tensor {
+  const dim = place.shape.findIndex((size, i) => size !== whole.shape[i]);
+  if (shard === null || dim < 0 || place.shape.length !== whole.shape.length) return whole;
+  return partOf(whole, { ranks: shard.ranks, dim, sizes: [whole.size(dim)] });
+}
+
+/** The whole of such a place, where `numDims` is how many dimensions the split parameter has. Call it on all ranks. */
+export function wholeFor(place: Tensor, numDims: number, { ranks, dim, sizes }: Split): Tensor {
+  const own = dim - (numDims - place.shape.length);
+  // Only the vocabulary is cut unevenly, and it has its parameter for itself.
+  const size = sizes.length === 1 ? sizes[0]! : place.size(own) * ranks.count;
+  return wholeOf(place, { ranks, dim: own, sizes: [size] });
+}
+
+/** The whole of a tensor that each rank has its part of, on all ranks. Call it on all of them. */
+export function wholeOf(part: Tensor, { ranks, dim, sizes }: Split): Tensor {
+  return noGrad(() => {
+    let offset = 0;
+    const things = sizes.map((size) => {
+      const { length } = rangeOf(size, ranks.index, ranks.count);
+      const own = part.narrow(dim, offset, length);
+      offset += length;
+      return cat(piecesOf(own, size, dim, ranks), dim);
+    });
+    return things.length === 1 ? things[0]! : cat(things, dim);
+  });
+}
+
+function piecesOf(own: Tensor, size: number, dim: number, ranks: Collective): Tensor[] {
+  return Array.from({ length: ranks.count }, (_, rank) => {
+    const shape = own.shape.map((length, i) => (i === dim ? rangeOf(size, rank, ranks.count).length : length));
+    const piece =
+      rank === ranks.index ? own.detach().contiguous().clone() : empty(shape, { dtype: own.dtype, device: own.device });
+    return ranks.broadcast_(piece, rank);
+  });
+}
+
+/** The whole values of a parameter, outside the graph. Call it on all ranks that have a part of it. */
+export function wholeParameter(parameter: Tensor & { readonly shard: Split | null }): Tensor {
+  return parameter.shard === null ? parameter.detach() : wholeOf(parameter.detach(), parameter.shard);
+}

@@ -1,0 +1,17 @@
+/** One rank: it has every row, every weight and every gradient. */
+import { wholeModel } from "../../models/causal-lm/model-spread.ts";
+import { clipGradNorm } from "../../torch/optim/clip-grad-norm.ts";
+import type { Strategy } from "./strategy.ts";
+
+export const alone: Strategy = {
+  rank: 0,
+  numRanks: 1,
+  spread: wholeModel,
+  gather: async (own) => [own.clone()],
+  exchange: async (own) => [own],
+  agree: async (own) => own,
+  numPasses: ([count = 0]) => count,
+  backward: (loss) => loss.backward(),
+  reduceGradients: async () => {},
+  clipGradients: (parameters, maxNorm) => clipGradNorm(parameters, maxNorm),
+};

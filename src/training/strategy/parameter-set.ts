@@ -1,0 +1,55 @@
+/** Parameters that are trained together: where their values, their gradients and what their optimizer knows of them are. */
+import { noGrad } from "../../torch/autograd.ts";
+import { stack, zeros } from "../../torch/create.ts";
+import type { Collective } from "../../torch/distributed/collective.ts";
+import type { Parameter } from "../../torch/nn/module.ts";
+import type { Optimizer, OptimizerState } from "../../torch/optim/optimizer.ts";
+import { tensorScope } from "../../torch/scope.ts";
+import type { Tensor } from "../../torch/tensor.ts";
+
+/** Whole values of parameters, and what an optimizer knows of them, under the names and in the shapes of a model that is all in one place. */
+export interface TrainedState {
+  readonly parameters: ReadonlyMap<string, Tensor>;
+  readonly optimizer: OptimizerState;
+}
+
+/** Every call is made on all ranks. */
+export interface ParameterSet {
+  readonly optimizer: Optimizer;
+  has(parameter: Parameter): boolean;
+  /** Makes the gradients those of all ranks. */
+  reduce(): Promise<void>;
+  /** As `Strategy.clipGradients`, for parameters of this set. */
+  clip(parameters: readonly Parameter[], maxNorm: number): Tensor;
+  /** The state, whole, in host memory or in that of the parameters; on the first rank of all. null on others. */
+  collect(): Promise<TrainedState | null>;
+  /** Makes the state equal to one that is whole, on this rank's part of it. Parameters that it does not name stay as they are. */
+  restore(state: TrainedState): void;
+}
+
+/**
+ * Scales gradients by one factor so that their norm over all ranks is at most `maxNorm`, and gives the norm from before.
+ *
+ * @param counted the gradients of this rank that no other rank counts
+ * @param scaled those that it has
+ */
+export function clipOver(
+  ranks: readonly Collective[],
+  counted: readonly Tensor[],
+  scaled: readonly Tensor[],
+  maxNorm: number,
+  device: string,
+): Tensor {
+  return noGrad(() =>
+    tensorScope(() => {
+      const squares = counted.map((gradient) => gradient.to("float32").norm().square());
+      const total = squares.length === 0 ? zeros([], { device }) : stack(squares).sum();
+      for (const group of ranks) group.reduce_(total);
+      const norm = total.sqrt();
+      // As in clipGradNorm.
+      const factor = norm.add(1e-6).reciprocal().mul(maxNorm).clamp(null, 1);
+      for (const gradient of scaled) gradient.mul_(factor.to(gradient.dtype).toDevice(gradient.device));
+      return norm;
+    }),
+  );
+}

@@ -1,0 +1,116 @@
+/** From parts of parameters that ranks own to whole ones, and back: what is saved does not depend on how it was cut. */
+import { noGrad } from "../../torch/autograd.ts";
+import { zeros } from "../../torch/create.ts";
+import type { ProcessGroup } from "../../torch/distributed/process-group.ts";
+import { partOf, wholeOf } from "../../torch/distributed/split.ts";
+import type { DType } from "../../torch/dtype.ts";
+import type { Parameter } from "../../torch/nn/module.ts";
+import type { Optimizer } from "../../torch/optim/optimizer.ts";
+import type { NamedParameters } from "../../torch/optim/parameter-group.ts";
+import { keep, tensorScope } from "../../torch/scope.ts";
+import type { Tensor } from "../../torch/tensor.ts";
+import { exchangeData } from "./exchange-data.ts";
+import type { FlatUnit } from "./flat-unit.ts";
+import type { TrainedState } from "./parameter-set.ts";
+import { nameOf } from "./whole-set.ts";
+
+/** The part of a parameter that this rank owns: elements `start` to `start + length`, at `offset` of what it owns of the unit. */
+export interface OwnedSlice {
+  readonly unit: FlatUnit;
+  readonly offset: number;
+  readonly start: number;
+  readonly length: number;
+  readonly parameter: Parameter;
+  /** What the optimizer updates: the slice itself, or a copy on the host. */
+  readonly updated: Parameter;
+}
+
+export interface ShardedParts {
+  readonly group: ProcessGroup | null;
+  /** Whether this rank gets the result. */
+  readonly isFirst: boolean;
+  readonly parameters: NamedParameters;
+  readonly units: readonly FlatUnit[];
+  readonly slices: ReadonlyMap<string, OwnedSlice>;
+  /** Knows the slices by the names of the parameters. */
+  readonly optimizer: Optimizer;
+}
+
+/** Whole values in host memory, on the first rank. Call it on all ranks. */
+export async function collectShards(parts: ShardedParts): Promise<TrainedState | null> {
+  const { group, units, slices, optimizer, isFirst } = parts;
+  const { tensors, numbers } = optimizer.stateDict();
+  const known = [...tensors].map(([key, { dtype }]) => [key, dtype] as const);
+  const all = await exchangeData(group, { numbers, known }, units[0]!.device);
+  const dtypes = new Map(all.flatMap((one) => one.known));
+  const parameters = new Map<string, Tensor>();
+  const states = new Map<string, Tensor>();
+  const kinds = [...new Set([...dtypes.keys()].map((key) => key.slice(0, key.indexOf("."))))].sort();
+  for (const unit of units) {
+    const { dtype } = unit.own;
+    for (const [name, value] of wholes(parts, unit, dtype, (name) => slices.get(name)!.updated))
+      parameters.set(name, value);
+    for (const kind of kinds) {
+      const keyOf = (name: string) => `${kind}.${name}`;
+      const stored = unit.placed.map(({ name }) => dtypes.get(keyOf(name))).find((one) => one !== undefined);
+      if (stored === undefined) continue;
+      for (const [name, value] of wholes(parts, unit, stored, (name) => tensors.get(keyOf(name)) ?? null))
+        if (dtypes.has(keyOf(name))) states.set(keyOf(name), value);
+        else value.dispose();
+    }
+  }
+  const allNumbers: Record<string, number> = Object.assign({}, ...all.map((one) => one.numbers));
+  if (isFirst) return { parameters, optimizer: { tensors: states, numbers: allNumbers } };
+  for (const value of [...parameters.values(), ...states.values()]) value.dispose();
+  return null;
+}
+
+/** Puts this rank's part of everything in its place. */
+export function restoreShards({ parameters, slices, optimizer }: ShardedParts, saved: TrainedState): void {
+  noGrad(() =>
+    tensorScope(() => {
+      const sliceOf = (whole: Tensor, name: string, { start, length }: OwnedSlice) => {
+        const { shard } = parameters.get(name)!;
+        const part = shard === null ? whole : partOf(whole, shard);
+        return part.reshape(-1).narrow(0, start, length);
+      };
+      for (const [name, slice] of slices) {
+        const value = saved.parameters.get(name);
+        if (value === undefined) continue;
+        slice.parameter.copy_(sliceOf(value, name, slice));
+        if (slice.updated !== slice.parameter) slice.updated.copy_(slice.parameter);
+      }
+      const own = [...saved.optimizer.tensors].flatMap(([key, value]) => {
+        const slice = slices.get(nameOf(key));
+        return slice === undefined ? [] : [[key, sliceOf(value, nameOf(key), slice)] as const];
+      });
+      const { numbers } = saved.optimizer;
+      const steps = Object.entries(numbers).filter(([key]) => key.startsWith("step.") && slices.has(nameOf(key)));
+      // The groups of this rank may be fewer; all have the rate of the schedule.
+      const lrs = optimizer.groups.map((_, i) => [`lr.${i}`, numbers["lr.0"]!] as const);
+      optimizer.loadStateDict({ tensors: new Map(own), numbers: Object.fromEntries([...steps, ...lrs]) });
+    }),
+  );
+}
+
+/** One value per parameter of a unit, whole, in host memory, from the slices that `pick` gives. */
+function wholes(
+  { parameters, slices }: ShardedParts,
+  unit: FlatUnit,
+  dtype: DType,
+  pick: (name: string) => Tensor | null,
+): readonly (readonly [string, Tensor])[] {
+  return noGrad(() =>
+    tensorScope(() => {
+      const own = [...unit.slices()].map(([name]) => ({ ...slices.get(name)!, value: pick(name) }));
+      const part = zeros([unit.partLength], { dtype, device: unit.device });
+      for (const { offset, length, value } of own)
+        if (value !== null) part.narrow(0, offset, length).copy_(value.detach());
+      return unit.viewsOf(unit.gathered(part)).map(([name, view]) => {
+        const { shard } = parameters.get(name)!;
+        const whole = shard === null ? view : wholeOf(view.contiguous(), shard);
+        return [name, keep(whole.toDevice("cpu").clone())] as const;
+      });
+    }),
+  );
+}

@@ -1,0 +1,74 @@
+/** The strategy of several ranks, or of one that keeps things elsewhere: which rank has which rows, weights, gradients and optimizer state. */
+import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
+import { Collective } from "../../torch/distributed/collective.ts";
+import type { Parameter } from "../../torch/nn/module.ts";
+import type { Tensor } from "../../torch/tensor.ts";
+import { exchangeData } from "./exchange-data.ts";
+import type { Mesh } from "./mesh.ts";
+import type { ParameterSet } from "./parameter-set.ts";
+import { layersWithShardedGradients, shardedLayers } from "./sharded-layers.ts";
+import { createUnits, ShardedSet, type ShardedSetOptions } from "./sharded-set.ts";
+import type { StrategyBuilder } from "./strategy.ts";
+import { createWholeSet } from "./whole-set.ts";
+
+export function spreadStrategy(
+  mesh: Mesh,
+  options: Omit<ShardedSetOptions, "device">,
+  device: string,
+): StrategyBuilder {
+  const { world, shares, tensor, context } = mesh;
+  const { zero, offload } = options;
+  const sets: ParameterSet[] = [];
+  const numPartners = tensor.count * context.count;
+  const setOf = (parameter: Parameter) => sets.find((set) => set.has(parameter))!;
+  return {
+    rank: shares?.rank ?? 0,
+    numRanks: shares?.worldSize ?? 1,
+    loadDevice: zero === 3 ? "cpu" : device,
+    isFirst: (world?.rank ?? 0) === 0,
+    spread: { tensor, context },
+    gather: (own) => gatherTensors(shares, own),
+    exchange: (own) => exchangeData(shares, own, device),
+    agree: async (own) => (await exchangeData(world, own, device)).every(Boolean),
+    numPasses: (counts, pass) => {
+      const isTogether = zero === 3 || (zero === 2 && pass === "update");
+      return isTogether ? Math.max(...counts) : counts[shares?.rank ?? 0]!;
+    },
+    backward: (loss) => (numPartners === 1 ? loss : loss.div(numPartners)).backward(),
+    reduceGradients: async () => {
+      for (const set of sets) await set.reduce();
+    },
+    clipGradients: (parameters, maxNorm) => setOf(parameters[0]!).clip(parameters, maxNorm),
+    optimize: async (model, parameters, build) => {
+      const isWhole = zero === 0 && offload === "none";
+      const set = isWhole
+        ? await createWholeSet(mesh, parameters, build)
+        : new ShardedSet(mesh, parameters, build, { ...options, device });
+      if (set instanceof ShardedSet && zero === 2) model.runner = layersWithShardedGradients(set);
+      if (set instanceof ShardedSet && zero === 3) model.runner = shardedLayers(set.units, set);
+      sets.push(set);
+      return set.optimizer;
+    },
+    hold: (model: CausalLm) => {
+      if (zero < 3) return;
+      const units = createUnits(model.namedParameters(), new Collective(mesh.replicas), { ...options, device });
+      model.runner = shardedLayers(units, null);
+    },
+    collect: async (optimizer) => sets.find((set) => set.optimizer === optimizer)!.collect(),
+    restore: (optimizer, state) => sets.find((set) => set.optimizer === optimizer)!.restore(state),
+  };
+}
+
+/** The tensors of all ranks. Those of a GPU go through host memory where the group is Gloo's. */
+async function gatherTensors(group: Mesh["shares"], own: Tensor): Promise<readonly Tensor[]> {
+  if (group === null) return [own.clone()];
+  if (group.deviceFor(own) === own.device) return group.allGather(own);
+  const staged = own.toDevice("cpu");
+  const gathered = await group.allGather(staged);
+  staged.dispose();
+  return gathered.map((one) => {
+    const moved = one.toDevice(own.device);
+    one.dispose();
+    return moved;
+  });
+}

@@ -1,0 +1,66 @@
+/** The keys of `training` that say how its work is spread: `ranks` and `strategy`. */
+import { z } from "zod";
+
+/** What is asked for by a name that others know, and is not here. */
+const missing = (name: string) =>
+  z
+    .never({ error: `training.strategy.${name} is not supported. Known keys: zero, tensor, context, offload, in.` })
+    .optional();
+
+const strategySchema = z.strictObject({
+  zero: z
+    .union([z.literal(0), z.literal(1), z.literal(2), z.literal(3)])
+    .default(0)
+    .describe(
+      "What the ranks that have the same weights keep only a part of each: 1 optimizer state, 2 gradients too, 3 weights too. With 3, activations of a layer are computed again in the backward pass.",
+    ),
+  tensor: z
+    .int()
+    .positive()
+    .default(1)
+    .describe("Ranks that split every layer between them: heads, MLPs, experts and the vocabulary. Divides ranks."),
+  context: z
+    .int()
+    .positive()
+    .default(1)
+    .describe("Ranks that split the tokens of every forward pass, and exchange heads in attention. Divides ranks."),
+  offload: z
+    .enum(["none", "optimizer", "parameters"])
+    .default("none")
+    .describe(
+      "What is kept in host memory: the optimizer's state and its copy of the weights, which are updated there; with parameters, the weights too, which takes zero 3.",
+    ),
+  in: z
+    .enum(["auto", "threads", "processes"])
+    .default("auto")
+    .describe(
+      "Where ranks run. The first is always a thread of this process, so that an engine here reads its weights without a copy. auto: processes on GPUs, threads on the CPU.",
+    ),
+  pipeline: missing("pipeline"),
+  expert: missing("expert"),
+});
+
+/** How the work of a trainer is spread over its ranks. */
+export type StrategyOptions = Omit<z.output<typeof strategySchema>, "pipeline" | "expert">;
+
+export const strategyOptions = {
+  ranks: z.int().positive().default(1).describe("Trainers that share each batch, on a GPU each where there are GPUs."),
+  strategy: strategySchema.prefault({}),
+};
+
+/** What is wrong with a strategy, as a sentence; null where nothing is. */
+export function checkStrategy(ranks: number, { zero, tensor, context, offload }: StrategyOptions): string | null {
+  const partners = tensor * context;
+  if (ranks % partners !== 0)
+    return `training.ranks must be a multiple of training.strategy.tensor * context: got ${ranks} and ${tensor} * ${context}. Set ranks to ${partners} or a multiple of it.`;
+  if (offload === "parameters" && zero !== 3)
+    return `training.strategy.offload is "parameters", and zero is ${zero}: weights can be elsewhere only where they are gathered when a layer runs. Set zero to 3, or offload to "optimizer".`;
+  return null;
+}
+
+/** What is wrong with a strategy that splits models or passes, beside something that knows whole ones; null where it does neither. */
+export function onlyDataParallel({ zero, tensor, context }: StrategyOptions, beside: string): string | null {
+  const used = zero > 1 ? `zero ${zero}` : tensor > 1 ? `tensor ${tensor}` : context > 1 ? `context ${context}` : null;
+  if (used === null) return null;
+  return `training.strategy has ${used}, which ${beside} does not work with. Allowed are zero 0 or 1 and offload.`;
+}

@@ -1,0 +1,68 @@
+/** Every rank has all gradients and updates all parameters that it holds: data parallelism, over parts of layers where those are split. */
+import { noGrad } from "../../torch/autograd.ts";
+import { DataParallel } from "../../torch/distributed/data-parallel.ts";
+import { partOf, wholeOf, wholeParameter } from "../../torch/distributed/split.ts";
+import type { Parameter } from "../../torch/nn/module.ts";
+import { clipGradNorm } from "../../torch/optim/clip-grad-norm.ts";
+import type { NamedParameters } from "../../torch/optim/parameter-group.ts";
+import { keep, tensorScope } from "../../torch/scope.ts";
+import type { Tensor } from "../../torch/tensor.ts";
+import type { Mesh } from "./mesh.ts";
+import { clipOver, type ParameterSet } from "./parameter-set.ts";
+import type { OptimizerBuild } from "./strategy.ts";
+
+/** All ranks that hold the same parameters get the values of the first of them. */
+export async function createWholeSet(
+  mesh: Mesh,
+  parameters: NamedParameters,
+  build: OptimizerBuild,
+): Promise<ParameterSet> {
+  const { replicas, tensor, world } = mesh;
+  const parallel = replicas && (await DataParallel.create({ group: replicas, parameters }));
+  const optimizer = build(parameters);
+  const trained = new Map([...parameters].filter(([, parameter]) => parameter.requiresGrad));
+  const isLast = (world?.rank ?? 0) > 0;
+  const all = new Set(parameters.values());
+  return {
+    optimizer,
+    has: (parameter) => all.has(parameter),
+    reduce: async () => {
+      await parallel?.reduceGradients();
+      for (const parameter of tensor.count === 1 ? [] : trained.values())
+        if (parameter.shard === null) tensorScope(() => parameter.grad && tensor.reduce_(parameter.grad));
+    },
+    clip: (some, maxNorm) => {
+      if (tensor.count === 1) return clipGradNorm(some, maxNorm);
+      const gradients = (list: readonly Parameter[]) => list.flatMap(({ grad }) => grad ?? []);
+      const counted = some.filter(({ shard }) => shard !== null || tensor.index === 0);
+      return tensorScope(() => clipOver([tensor], gradients(counted), gradients(some), maxNorm, some[0]!.device));
+    },
+    collect: async () => {
+      const state = optimizer.stateDict();
+      const whole = (value: Tensor, name: string) => {
+        const shard = parameters.get(name)?.shard ?? null;
+        return shard === null ? value : keep(tensorScope(() => wholeOf(value, shard).toDevice("cpu")));
+      };
+      const values = [...trained].map(([name, one]) => [name, keep(wholeParameter(one))] as const);
+      const tensors = [...state.tensors].map(([key, value]) => [key, whole(value, nameOf(key))] as const);
+      return isLast ? null : { parameters: new Map(values), optimizer: { ...state, tensors: new Map(tensors) } };
+    },
+    restore: ({ parameters: values, optimizer: { tensors, numbers } }) =>
+      noGrad(() =>
+        tensorScope(() => {
+          const part = (value: Tensor, name: string) => {
+            const shard = parameters.get(name)?.shard ?? null;
+            return shard === null ? value : partOf(value, shard);
+          };
+          for (const [name, value] of values) parameters.get(name)!.copy_(part(value, name));
+          const own = [...tensors].map(([key, value]) => [key, part(value, nameOf(key))] as const);
+          optimizer.loadStateDict({ tensors: new Map(own), numbers });
+        }),
+      ),
+  };
+}
+
+/** The parameter of a key of an optimizer's state: "<kind>.<name>". */
+export function nameOf(key: string): string {
+  return key.slice(key.indexOf(".") + 1);
+}

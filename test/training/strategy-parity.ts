@@ -1,0 +1,102 @@
+/** The same three steps under a strategy and on one rank: how far apart weights and metrics are. */
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { buildEnv } from "../../src/envs/catalog.ts";
+import type { Metrics } from "../../src/flow/metrics.ts";
+import { prepareModel } from "../../src/run/prepare-model.ts";
+import { startTrainer } from "../../src/training/start-trainer.ts";
+import type { Trainer } from "../../src/training/trainer.ts";
+import { trainingOptions } from "../../src/training/trainer-options.ts";
+import type { TrainerSource } from "../../src/training/trainer-source.ts";
+import { exampleConfig } from "../cli/example-run.ts";
+import { batchOf } from "./token-batches.ts";
+
+export interface ParityCase {
+  readonly model: "qwen2" | "qwen3" | "qwen3-moe" | "llama";
+  readonly isLora?: boolean;
+  readonly hasCritic?: boolean;
+  readonly ranks: number;
+  readonly strategy: Readonly<Record<string, unknown>>;
+  readonly recompute?: boolean;
+}
+
+export interface Outcome {
+  readonly weights: ReadonlyMap<string, readonly number[]>;
+  readonly metrics: readonly Metrics[];
+}
+
+const folder = mkdtempSync(join(tmpdir(), "strategies-"));
+const tokenizerFolder = prepareModel(exampleConfig(), [buildEnv({ type: "frozen-lake" })], folder);
+// An epsilon above the rounding of gradients: AdamW divides by their size.
+const optimizer = { lr: 1e-3, eps: 1e-3, weightDecay: 0.1 };
+
+export function sourceOf(
+  { model, isLora = false, hasCritic = false, ranks, strategy, recompute = false }: ParityCase,
+  place: Partial<TrainerSource> = {},
+): TrainerSource {
+  const training = trainingOptions.parse({ optimizer, ranks, strategy, recompute, maxTokensPerMicrobatch: 120 });
+  const modelFolder = new URL(`../../fixtures/hf-tiny/${model}`, import.meta.url).pathname;
+  return {
+    modelFolder,
+    tokenizerFolder,
+    device: "cpu",
+    dtype: "float32",
+    lora: isLora ? { rank: 4, alpha: 8, targets: "all-linear" } : null,
+    reference: isLora ? "base" : modelFolder,
+    critic: hasCritic ? { modelFolder, optimizer: training.optimizer, warmupUpdates: 0 } : null,
+    algorithm: hasCritic
+      ? { type: "ppo", klLoss: { coefficient: 0.05 } }
+      : { type: "grpo", klLoss: { coefficient: 0.05 } },
+    training,
+    length: { numUpdates: 10, updatesPerRolloutStep: 1 },
+    temperature: 1,
+    seed: 1,
+    numThreads: 1,
+    ...place,
+  };
+}
+
+/** Three optimizer steps, and what came out of them. */
+export async function train(
+  source: TrainerSource,
+  between?: (trainer: Trainer, step: number) => Promise<void>,
+): Promise<Outcome> {
+  const trainer = await startTrainer(source);
+  try {
+    const metrics: Metrics[] = [];
+    for (let step = 0; step < 3; step++) {
+      metrics.push((await trainer.step(batchOf("mixed", step))).metrics);
+      await between?.(trainer, step);
+    }
+    return { weights: await weightsOf(trainer), metrics };
+  } finally {
+    await trainer.close();
+  }
+}
+
+export function weightsOf(trainer: Trainer): Promise<Outcome["weights"]> {
+  return trainer.withWeights(
+    async (weights) =>
+      new Map([...weights].map(([name, value]) => [name, value.reshape(-1).to("float32").toArray() as number[]])),
+  );
+}
+
+/** The largest distance of two weights, and of two metrics, taken against their size where that is above 1. */
+export function distance(
+  one: Outcome,
+  other: Outcome,
+): { readonly weights: number; readonly metrics: number; readonly worst: string } {
+  let [weights, metrics, worst] = [0, 0, ""];
+  for (const [name, values] of one.weights) {
+    const others = other.weights.get(name)!;
+    for (const [i, value] of values.entries()) weights = Math.max(weights, Math.abs(value - others[i]!));
+  }
+  for (const [step, values] of one.metrics.entries())
+    for (const [name, value] of Object.entries(values)) {
+      const gap = Math.abs(value - (other.metrics[step]![name] ?? Number.NaN)) / Math.max(1, Math.abs(value));
+      if (!(gap <= metrics))
+        [metrics, worst] = [gap, `${name} of step ${step}: ${value} and ${other.metrics[step]![name]}`];
+    }
+  return { weights, metrics, worst };
+}
