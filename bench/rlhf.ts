@@ -42,11 +42,11 @@ const scales = {
     },
   },
   chat: {
-    sizes: { numReplies: 640, numPairs: 960, numTestPairs: 250, numPrompts: 2000 },
+    sizes: { numReplies: 1280, numPairs: 3200, numTestPairs: 250, numPrompts: 2000 },
     supervised: { epochs: 1, rowsPerStep: 32, lr: 1e-4, warmup: 4 },
-    rewardModel: { epochs: 1, rowsPerStep: 32, lr: 5e-5, warmup: 4 },
+    rewardModel: { epochs: 1, rowsPerStep: 32, lr: 1e-4, warmup: 4 },
     ppo: {
-      ...{ numSteps: 24, groupsPerStep: 32, numEpochs: 1, maxTokens: 24, minibatch: 16 },
+      ...{ numSteps: 40, groupsPerStep: 64, numEpochs: 1, maxTokens: 24, minibatch: 32 },
       lr: 2e-5,
       criticLr: 5e-5,
       warmupUpdates: 4,
