@@ -56,7 +56,7 @@ async function act(text: string, signal: AbortSignal): Promise<EnvStep> {
       await new Promise(() => {});
       return step;
     case "exit":
-      process.exit(3);
+      return process.exit(3);
     case "replace":
       Array.prototype.push = harm;
       return step;

@@ -291,7 +291,7 @@ export class Attention extends Module {
   readonly window: number | null;
   readonly #config: CausalLmConfig;
   readonly #context: Collective;
-  /** Those of this rank. */
+  /** The heads this rank computes. */
   readonly #numHeads: number;
   readonly #numKeyValueHeads: number;
   /** How often a head of keys and values is repeated before the ranks that split tokens deal them out. */
