@@ -15,7 +15,10 @@ test("the keys of a run file are those of config-keys.txt", async () => {
   const keys = [
     ...configKeys(runConfig),
     ...dataOptions.options.flatMap((option) =>
-      configKeys(option).map((row) => ({ ...row, key: `source(${[...(option.shape.type._zod.values ?? [])][0]}).${row.key}` })),
+      configKeys(option).map((row) => ({
+        ...row,
+        key: `source(${[...(option.shape.type._zod.values ?? [])][0]}).${row.key}`,
+      })),
     ),
     ...controlKeys.map((row) => ({ ...row, key: `control.${row.key}` })),
     ...tuningKeys.map((row) => ({ ...row, key: `tuning.${row.key}` })),
