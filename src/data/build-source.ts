@@ -17,7 +17,12 @@ import type { PromptSource } from "./prompt-source.ts";
 interface SourceParts {
   readonly seed: number;
   /** The environments of the run by name; an `EnvFactory` fits. */
-  readonly envs?: Readonly<Record<string, { readonly makePrompt?: (seed: number) => Prompt }>>;
+  readonly envs?: Readonly<Record<string, PromptMaker>>;
+}
+
+/** Makes prompts by seed, where it makes any. */
+export interface PromptMaker {
+  readonly makePrompt?: (seed: number) => Prompt | Promise<Prompt>;
 }
 
 /** A source, and what is to be said about it. */

@@ -14,7 +14,7 @@ import type { PromptSource } from "./prompt-source.ts";
 interface EnvSourceOptions extends PassOptions {
   /** The domain of the environment. */
   readonly name: string;
-  readonly makePrompt: (seed: number) => Prompt;
+  readonly makePrompt: (seed: number) => Prompt | Promise<Prompt>;
   readonly part: "train" | "validation";
   /** Tasks in one pass. Default: a new one for every prompt, without end. */
   readonly numPrompts?: number | undefined;
@@ -40,17 +40,26 @@ export function envSource(options: EnvSourceOptions): PromptSource {
   return numPrompts === undefined ? source : { ...source, size: numPrompts };
 }
 
-/** Foreign code: what it throws is told with its name and the seed, by which it can be tried again. */
-function promptOf(name: string, makePrompt: EnvSourceOptions["makePrompt"], seed: number): Prompt {
-  try {
-    return makePrompt(seed);
-  } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new RerollError(
-      "ENV_FAILED",
+/** Foreign code: what it throws, and what is no prompt, is told with its name and the seed, by which it can be tried again. */
+async function promptOf(name: string, makePrompt: EnvSourceOptions["makePrompt"], seed: number): Promise<Prompt> {
+  const failed = (reason: string, cause?: unknown) =>
+    new RerollError(
+      "PROMPT_FAILED",
       `makePrompt(${seed}) of the environment ${JSON.stringify(name)} failed: ${reason}`,
       { name, seed },
       { cause },
     );
+  try {
+    const prompt: unknown = await makePrompt(seed);
+    if (isPrompt(prompt)) return prompt;
+  } catch (cause) {
+    throw failed(cause instanceof Error ? cause.message : String(cause), cause);
   }
+  throw failed("what it returned is no prompt. Return an object with id, domain, seed, messages, truth and extra.");
+}
+
+function isPrompt(value: unknown): value is Prompt {
+  if (typeof value !== "object" || value === null) return false;
+  const { id, messages } = value as Partial<Prompt>;
+  return typeof id === "string" && Array.isArray(messages);
 }

@@ -106,6 +106,20 @@ describe("envSource", () => {
     expect(source.size).toBe(20);
   });
 
+  test("is past a prompt that cannot be made, and says its seed", async () => {
+    const makePrompt = (seed: number) => {
+      if (seed % 2 === 0) throw new Error("odd seeds only");
+      return prompt(`maze:${seed}`, seed);
+    };
+    const source = env({ makePrompt, part: "validation" });
+    await expect(source.next(1)).rejects.toThrow(
+      'makePrompt(2147483648) of the environment "maze" failed: odd seeds only',
+    );
+    expect(seeds(await source.next(1))).toEqual([2 ** 31 + 1]);
+    const nothing = env({ makePrompt: () => undefined as never });
+    await expect(nothing.next(1)).rejects.toMatchObject({ code: "PROMPT_FAILED" });
+  });
+
   test("refuses the position of the other part", async () => {
     await expect(env({ part: "validation" }).restore(env().position())).rejects.toThrow(
       'its part is "train", expected "validation"',

@@ -13,7 +13,7 @@ import { readPosition } from "./saved-position.ts";
 /** Prompts by index, all at hand or made when asked for. */
 interface IndexedPrompts {
   readonly size: number;
-  promptAt(index: number): Prompt;
+  promptAt(index: number): Prompt | Promise<Prompt>;
   /** Tells these prompts from others; becomes part of the position. */
   readonly making: Readonly<Record<string, JsonValue>>;
   /** For error messages. */
@@ -55,9 +55,11 @@ export function indexedSource(set: IndexedPrompts, options: PassOptions): Prompt
       expectCount(count);
       const prompts: Prompt[] = [];
       while (prompts.length < count && epoch < epochs) {
-        prompts.push(set.promptAt(order ? order[index]! : index));
+        const place = order ? order[index]! : index;
+        // Before it is made: a prompt that cannot be is not asked for again.
         if (index + 1 < set.size) index++;
         else goTo(epoch + 1, 0);
+        prompts.push(await set.promptAt(place));
       }
       return prompts;
     },

@@ -8,7 +8,10 @@ import type { JsonValue, Prompt } from "../flow/prompt.ts";
 
 /** An ordered stream of prompts. */
 export interface PromptSource {
-  /** The next prompts. Fewer only when the source has an end; none means it is over. */
+  /**
+   * The next prompts. Fewer only when the source has an end; none means it is over. Rejects with `PROMPT_FAILED` where one cannot be
+   * made; the source is past it then, and can be asked for the next.
+   */
   next(count: number): Promise<readonly Prompt[]>;
   /** The position, as plain data. A source of the same making that restores it goes on with the same prompts. */
   position(): JsonValue;

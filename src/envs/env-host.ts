@@ -17,8 +17,9 @@ export interface Shown<Answer> {
   readonly picture: string | undefined;
 }
 
-/** The episodes of one thread, each by a number above 0 that its owner gives it. */
+/** The episodes of one thread, each by a number above 0 that its owner gives it. A prompt to make has such a number too. */
 export interface EnvHost {
+  makePrompt(number: number, seed: number): Promise<Prompt>;
   make(episode: number, prompt: Prompt, seed: number): Promise<void>;
   start(episode: number, signal: AbortSignal): Promise<Shown<Opening>>;
   step(episode: number, reply: Reply, signal: AbortSignal): Promise<Shown<EnvStep>>;

@@ -16,6 +16,12 @@ class ThreadEnvs implements EnvHost {
     this.#factory = factory;
   }
 
+  async makePrompt(number: number, seed: number): Promise<Prompt> {
+    const { makePrompt } = this.#factory;
+    invariant(makePrompt !== undefined, "this environment makes no prompts");
+    return guard.call(number, () => makePrompt(seed));
+  }
+
   async make(episode: number, prompt: Prompt, seed: number): Promise<void> {
     this.#episodes.set(episode, await guard.call(episode, () => this.#factory.makeEnv(prompt, seed)));
   }

@@ -22,8 +22,8 @@ interface HostedEpisode {
   readonly name: string;
   readonly prompt: Prompt;
   readonly seed: number;
-  /** The thread for one more episode; null when there will be none. */
-  readonly pickThread: () => EnvThread | null;
+  /** The thread for one more episode. Throws when there will be none. */
+  readonly pickThread: () => EnvThread;
 }
 
 /** Makes the environment in a thread. */
@@ -107,8 +107,6 @@ class HostedEnv implements TextEnv {
   async #move(signal: AbortSignal | undefined): Promise<EnvThread> {
     const { number, name, prompt, seed, pickThread } = this.#episode;
     const thread = pickThread();
-    if (thread === null)
-      throw new RerollError("ENV_THREAD_LOST", `Env "${name}" is gone: it was closed.`, { running: 0 });
     thread.load++;
     try {
       await thread.ask((envs) => envs.make(number, prompt, seed));

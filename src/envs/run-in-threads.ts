@@ -10,7 +10,7 @@ import { isAbsolute } from "node:path";
 import { pathToFileURL } from "node:url";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Prompt } from "../flow/prompt.ts";
-import { WatchedThread } from "../workers/watched-thread.ts";
+import { WatchedThread, wasLostElsewhere } from "../workers/watched-thread.ts";
 import type { EnvHost, EnvSource } from "./env-host.ts";
 import { type EnvThread, makeHostedEnv } from "./hosted-env.ts";
 import type { EnvFactory, EnvWords } from "./text-env.ts";
@@ -26,7 +26,7 @@ export interface ThreadHostOptions {
   readonly numThreads: number;
   /** Name of the environment in errors. Default: `exportName`. */
   readonly name?: string;
-  /** Makes prompts by seed. Runs here, since the threads are asked for episodes only. */
+  /** Makes prompts by seed, here, for those who cannot wait for a thread. */
   readonly makePrompt?: (seed: number) => Prompt;
   readonly words?: EnvWords;
   /**
@@ -38,11 +38,18 @@ export interface ThreadHostOptions {
   readonly report?: (text: string) => void;
 }
 
+/** An environment whose episodes live in threads. */
+export interface ThreadHost extends EnvFactory {
+  /** Makes a prompt as `makePrompt` does, in a thread: one that hangs or ends the process there has failed, and nothing else. */
+  promptInThread(seed: number): Promise<Prompt>;
+  close(): Promise<void>;
+}
+
 /**
  * Starts the threads. Episodes have `start`, `step` and `end`, and `render` as of the last answer; `randomReply` and
  * `oracleReply` would have to wait for the thread and are left out.
  */
-export function runInThreads(host: ThreadHostOptions): EnvFactory & { close(): Promise<void> } {
+export function runInThreads(host: ThreadHostOptions): ThreadHost {
   const {
     module,
     exportName,
@@ -76,11 +83,11 @@ export function runInThreads(host: ThreadHostOptions): EnvFactory & { close(): P
       codes: { lost: "ENV_THREAD_LOST", failed: "ENV_FAILED" },
     });
   const threads = Array.from({ length: numThreads }, startThread);
-  let numEpisodes = 0;
+  let numCalls = 0;
   let isClosed = false;
 
-  const pickThread = (): EnvThread | null => {
-    if (isClosed) return null;
+  const pickThread = (): EnvThread => {
+    if (isClosed) throw new RerollError("ENV_THREAD_LOST", `Env "${name}" is gone: it was closed.`, { running: 0 });
     for (const [i, thread] of threads.entries()) if (!thread.isRunning) threads[i] = startThread();
     return threads.reduce((best, thread) => (thread.load < best.load ? thread : best));
   };
@@ -89,10 +96,23 @@ export function runInThreads(host: ThreadHostOptions): EnvFactory & { close(): P
     runsInThreads: true,
     ...(makePrompt === undefined ? {} : { makePrompt }),
     ...(words === undefined ? {} : { words }),
-    makeEnv: (prompt, seed) => makeHostedEnv({ number: ++numEpisodes, name, prompt, seed, pickThread }),
+    makeEnv: (prompt, seed) => makeHostedEnv({ number: ++numCalls, name, prompt, seed, pickThread }),
+    promptInThread: (seed) => promptFrom(pickThread, ++numCalls, seed),
     close: async () => {
       isClosed = true;
       await Promise.all(threads.map((thread) => thread.close()));
     },
   };
+}
+
+/** A thread that is lost to an episode says nothing of the prompt: another one is asked. */
+async function promptFrom(pickThread: () => EnvThread, number: number, seed: number): Promise<Prompt> {
+  for (;;) {
+    const thread = pickThread();
+    try {
+      return await thread.ask((envs) => envs.makePrompt(number, seed));
+    } catch (error) {
+      if (!wasLostElsewhere(error, "ENV_THREAD_LOST", number)) throw error;
+    }
+  }
 }

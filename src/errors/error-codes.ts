@@ -68,6 +68,7 @@ const areas = {
     AGENT_SILENT: "An agent ended without a reply from the model in its session.",
     ENV_BROKEN: "An environment returned something that its interface does not allow.",
     ENV_FAILED: "An environment threw an error.",
+    PROMPT_FAILED: "An environment could not make a prompt.",
     ENV_THREAD_LOST: "The thread of an environment ended or stopped answering.",
     INVALID_ENV_MODULE: "A module does not export the environment that was asked for.",
     INVALID_ACTION: "An environment was given an action that it does not have.",

@@ -71,7 +71,7 @@ const table: Readonly<Record<string, Row>> = {
   "rollout/dropped_prompts": [
     "count",
     "lower",
-    "Prompts left out because they do not fit the context: no token is sampled for them.",
+    "Prompts left out because they do not fit the context or could not be made: no token is sampled for them.",
   ],
   "rollout/truncation_gap": [
     "nat",

@@ -32,6 +32,11 @@ export class PromptQueue {
     this.#numTaken = sources.map(() => 0);
   }
 
+  /** Whether a source is being asked, which may take as long as the code that makes its prompts. */
+  get isReading(): boolean {
+    return this.#reading !== null;
+  }
+
   /** Whether the domain may still have another prompt. */
   isOpen(domain: number): boolean {
     return !this.#isRead[domain] || this.#givenBack[domain]!.length > 0;

@@ -29,6 +29,9 @@ export type { SchedulerOptions, SchedulerParts } from "./scheduler-parts.ts";
 /** Prompts that do not fit the context, before the first one that does, after which a run is not waited for any longer. */
 const MAX_UNFIT_PROMPTS = 1024;
 
+/** Prompts in a row that could not be made, after which no further one is asked for. */
+const MAX_UNMADE_PROMPTS = 16;
+
 export class RolloutScheduler {
   readonly #parts: SchedulerParts;
   readonly #admission: Admission;
@@ -59,6 +62,8 @@ export class RolloutScheduler {
   #numGroupsStarted = 0;
   /** Prompts that did not fit the context, by id, until one does. */
   #unfit: Set<string> | null = new Set();
+  /** Prompts that could not be made since one could. */
+  #numUnmade = 0;
   /** Training steps done. */
   #step = 0;
   /** The step whose weights new tokens are drawn with. */
@@ -143,7 +148,8 @@ export class RolloutScheduler {
     if (this.#wanted !== null) this.#fail(closed());
     this.#cancelRunning();
     this.#gate.open();
-    await this.#pumping;
+    // What a source still has to say is not waited for: nothing is started with it.
+    if (!this.#prompts.isReading) await this.#pumping;
     while (this.#endings.size > 0) await Promise.all(this.#endings);
   }
 
@@ -194,13 +200,26 @@ export class RolloutScheduler {
       : undefined;
     if (domain === undefined) return false;
     let isWanted = true;
-    await this.#prompts.next(domain, (plan) => {
-      // While a source is read, the take that wanted the group may end.
-      isWanted = !this.#isClosed && this.#hasRoomForGroup();
-      if (isWanted) this.#addGroup(plan);
-      return isWanted;
-    });
+    try {
+      await this.#prompts.next(domain, (plan) => {
+        this.#numUnmade = 0;
+        // While a source is read, the take that wanted the group may end.
+        isWanted = !this.#isClosed && this.#hasRoomForGroup();
+        if (isWanted) this.#addGroup(plan);
+        return isWanted;
+      });
+    } catch (cause) {
+      this.#skipUnmade(cause);
+    }
     return isWanted;
+  }
+
+  /** Foreign code makes prompts too: one that it cannot make is left out. Throws what is no such failure, and after many in a row. */
+  #skipUnmade(cause: unknown): void {
+    if (!(cause instanceof RerollError) || cause.code !== "PROMPT_FAILED") throw cause;
+    this.#report.addDroppedPrompt();
+    this.#parts.onDroppedPrompt?.(cause.message);
+    if (++this.#numUnmade >= MAX_UNMADE_PROMPTS) throw noneMade(this.#numUnmade, cause);
   }
 
   #addGroup(plan: GroupPlan): void {
@@ -273,7 +292,7 @@ export class RolloutScheduler {
     if (this.#cancel((one) => one === run).length === 0) return;
     const { prompt } = run.plan;
     this.#report.addDroppedPrompt();
-    this.#parts.onDroppedPrompt?.(prompt, error.message);
+    this.#parts.onDroppedPrompt?.(error.message);
     if (this.#unfit === null) return;
     // A prompt that comes again: the data has gone round, and nothing in it fits.
     const hasGoneRound = this.#unfit.has(prompt.id);
@@ -341,6 +360,7 @@ export class RolloutScheduler {
     this.#failures.restart();
     this.#numGroupsStarted = 0;
     this.#numFiltered = 0;
+    this.#numUnmade = 0;
     if (this.#wanted === null) {
       this.#failure ??= { cause };
       return;
@@ -422,6 +442,15 @@ function nothingFits(count: number, last?: RerollError): RerollError {
     "PROMPT_TOO_LONG",
     `None of ${count} prompts fits the context${last === undefined ? "" : `; the last one: ${last.message}`} Raise rollout.contextLength, or use shorter prompts.`,
     { count },
+  );
+}
+
+function noneMade(count: number, last: RerollError): RerollError {
+  return new RerollError(
+    "PROMPT_FAILED",
+    `${count} prompts in a row could not be made, the last one with: ${last.message}`,
+    { ...last.details, count },
+    { cause: last },
   );
 }
 

@@ -1,7 +1,6 @@
 /** What a rollout scheduler is built from. */
 
 import type { Clock } from "../flow/clock.ts";
-import type { Prompt } from "../flow/prompt.ts";
 import type { SampleEvent } from "../flow/sample-event.ts";
 import type { Admission } from "./admission.ts";
 import type { RunEpisode } from "./episode.ts";
@@ -17,8 +16,8 @@ export interface SchedulerParts {
   readonly options: SchedulerOptions;
   readonly seed: number;
   readonly clock: Clock;
-  /** Told of every prompt that is left out because it does not fit the context. */
-  readonly onDroppedPrompt?: (prompt: Prompt, reason: string) => void;
+  /** Told of every prompt that is left out because it does not fit the context, or could not be made. */
+  readonly onDroppedPrompt?: (reason: string) => void;
   /** Called whenever a sample enters a stage. */
   readonly onEvent?: (event: SampleEvent) => void;
 }

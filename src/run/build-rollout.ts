@@ -4,11 +4,11 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { ChatFormat } from "../chat/conversation.ts";
 import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
-import { buildSource } from "../data/build-source.ts";
+import { buildSource, type PromptMaker } from "../data/build-source.ts";
 import type { DataChoice } from "../data/data-options.ts";
 import { buildEnv, catalogModule, type EnvChoice } from "../envs/catalog.ts";
 import { questionAnswer } from "../envs/question-answer/question-answer.ts";
-import { runInThreads } from "../envs/run-in-threads.ts";
+import { runInThreads, type ThreadHost } from "../envs/run-in-threads.ts";
 import type { EnvFactory, MakeEnv } from "../envs/text-env.ts";
 import { revealAll } from "../errors/redact.ts";
 import { RerollError } from "../errors/reroll-error.ts";
@@ -32,6 +32,8 @@ import { maxSampledStaleness } from "./staleness-bound.ts";
 /** Environments and rewards: built once, shared by training and validation. */
 export interface RunWorld {
   readonly envs: Readonly<Record<string, EnvFactory>>;
+  /** Who makes prompts: the environments above, or the threads that their episodes live in where they are code of the run file. */
+  readonly prompts: Readonly<Record<string, PromptMaker>>;
   readonly makeEnv: MakeEnv;
   /** Makes environments in this thread, whatever the run file says, so that agents without a model can ask them for replies. */
   readonly makeEnvHere: MakeEnv;
@@ -55,13 +57,15 @@ export async function buildWorld(config: RunConfig, clock: Clock, options: World
   const envs = Object.fromEntries(
     Object.entries(config.envs).map(([domain, choice]) => [domain, inDomain(domain, buildEnv(choice))]),
   );
+  const prompts: Record<string, PromptMaker> = { ...envs };
   const hosted = Object.entries(config.envs).map(([domain, choice]) => {
     const env = envs[domain]!;
-    if (choice.type === "custom")
-      return [
-        domain,
-        loadable === null || env.runsInThreads === true ? env : inOwnThreads(domain, loadable, env, config, report),
-      ] as const;
+    if (choice.type === "custom") {
+      if (loadable === null || env.runsInThreads === true) return [domain, env] as const;
+      const threads = inOwnThreads(domain, loadable, env, config, report);
+      if (env.makePrompt !== undefined) prompts[domain] = promptsInThreads(domain, threads);
+      return [domain, threads] as const;
+    }
     return [domain, config.rollout.envThreads === 0 ? env : inThreads(domain, choice, env, config)] as const;
   });
   const host = loadable === null ? undefined : hostRewards(loadable, report);
@@ -81,6 +85,7 @@ export async function buildWorld(config: RunConfig, clock: Clock, options: World
   const hostedEnvs: Readonly<Record<string, EnvFactory>> = Object.fromEntries(hosted);
   return {
     envs,
+    prompts,
     scorer,
     keepsTime: ({ domain }) => (hostedEnvs[domain] ?? hostedEnvs.default) !== (envs[domain] ?? envs.default),
     makeEnv: makeIn(hostedEnvs),
@@ -117,7 +122,7 @@ function inOwnThreads(
   env: EnvFactory,
   { rollout }: RunConfig,
   report: WorldOptions["report"],
-): EnvFactory {
+): ThreadHost {
   return runInThreads({
     ...(report !== undefined && { report }),
     module: runFilePartsModule,
@@ -126,7 +131,6 @@ function inOwnThreads(
     numThreads: rollout.envThreads || OWN_ENV_THREADS,
     name: `envs.${domain}`,
     timeoutMs: 1000 * rollout.limits.envSeconds,
-    ...(env.makePrompt !== undefined && { makePrompt: env.makePrompt }),
     ...(env.words !== undefined && { words: env.words }),
   });
 }
@@ -144,6 +148,10 @@ function hostRewards(runFile: string, report: WorldOptions["report"]): HostCusto
 /** Prompts of an environment's own making belong to the domain that the run file gives it. */
 function inDomain(domain: string, { makePrompt, ...factory }: EnvFactory): EnvFactory {
   return makePrompt === undefined ? factory : { ...factory, makePrompt: (seed) => ({ ...makePrompt(seed), domain }) };
+}
+
+function promptsInThreads(domain: string, { promptInThread }: ThreadHost): PromptMaker {
+  return { makePrompt: async (seed) => ({ ...(await promptInThread(seed)), domain }) };
 }
 
 interface EpisodeRunnerParts {
@@ -192,7 +200,7 @@ export function buildEpisodes(
 /** Sources by domain share. The parts of a mixture stay apart, so that shares hold for what is delivered. */
 export async function buildSources(config: RunConfig, world: RunWorld): Promise<BuiltSources> {
   const data = config.data ?? defaultData(config, "train");
-  const parts = { seed: config.seed, envs: world.envs };
+  const parts = { seed: config.seed, envs: world.prompts };
   const choices =
     data.type === "mix"
       ? data.parts.map(({ ratio, source }) => ({ share: ratio, choice: source }))

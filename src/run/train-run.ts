@@ -9,7 +9,6 @@ import type { Recipe } from "../algorithms/recipe-runner/recipe.ts";
 import { buildRecipe, type RecipeChoice } from "../algorithms/recipes/table.ts";
 import type { Clock } from "../flow/clock.ts";
 import type { Metrics } from "../flow/metrics.ts";
-import type { Prompt } from "../flow/prompt.ts";
 import type { LoopPosition } from "../loops/loop-parts.ts";
 import { type LoopOptions, runRolloutLoop } from "../loops/rollout-loop.ts";
 import type { RunTracker } from "../tracking/run-tracker.ts";
@@ -120,12 +119,12 @@ async function train(
 }
 
 /** Names the first few prompts that are left out; the others are counted. */
-function nameFirst(note: (text: string) => void): (prompt: Prompt, reason: string) => void {
+function nameFirst(note: (text: string) => void): (reason: string) => void {
   let numNamed = 0;
-  return (_, reason) => {
-    if (numNamed++ < NAMED_PROMPTS) note(`${reason} It is left out.`);
+  return (reason) => {
+    if (numNamed++ < NAMED_PROMPTS) note(`${reason.replace(/[.]?$/, ".")} It is left out.`);
     else if (numNamed === NAMED_PROMPTS + 1)
-      note("Further prompts that do not fit are counted in rollout/dropped_prompts.");
+      note("Further prompts that are left out are counted in rollout/dropped_prompts.");
   };
 }
 

@@ -32,7 +32,7 @@ export function buildValidation(
     // A new source each time: it starts at the first prompt again.
     const { source } = await buildSource(
       { ...choice, ...("shuffle" in choice || choice.type === "env" ? { shuffle: false } : {}) } as DataChoice,
-      { seed, envs: world.envs },
+      { seed, envs: world.prompts },
       "validation.data",
     );
     const scheduler = new RolloutScheduler({

@@ -31,7 +31,7 @@ export async function warmStartExamples(
   const seed = deriveSeed(config.seed, "warm-start");
   const format = new ChatFormat(tokenizer, { context: config.rollout.context });
   const choice = options.type === "data" ? options.data : (config.data ?? defaultData(config, "train"));
-  const { source } = await buildSource(choice as DataChoice, { seed, envs: world.envs }, "warmStart.data");
+  const { source } = await buildSource(choice as DataChoice, { seed, envs: world.prompts }, "warmStart.data");
   if (options.type === "data") return givenExamples(source, format, options.rowsPerStep);
   const { agent, turnsPerStep } = options;
   return playedExamples({ world, source, format, agent, turnsPerStep, seed });

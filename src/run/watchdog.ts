@@ -1,7 +1,7 @@
 /**
  * Watches the main thread of a run that calls code of others there.
  *
- * A loop that never ends, in an agent or in `makePrompt`, stops everything that the main thread does: timers, signals, the console. A second
+ * A loop that never ends, in an agent, say, stops everything that the main thread does: timers, signals, the console. A second
  * thread notices, says which call it is, and lets the run be stopped: see `watchdog-worker.ts`.
  */
 import { url as debuggerUrl } from "node:inspector";

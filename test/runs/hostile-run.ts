@@ -15,11 +15,24 @@ const kinds = [
   "score-loop",
 ];
 
+/** What becomes of every third prompt. */
+const unmade = [
+  () => explode("in makePrompt"),
+  () => process.exit(7),
+  () => undefined as never,
+  () => {
+    for (;;);
+  },
+];
+
 const hostile: EnvFactory = {
-  makePrompt: (seed) => ({
-    ...{ id: `p${seed}`, domain: "hostile", seed, messages: [{ role: "user", content: "a" }] },
-    ...{ truth: null, extra: { kind: kinds[seed % kinds.length]! } },
-  }),
+  makePrompt: (seed) => {
+    if (seed % 3 === 0) return unmade[(seed / 3) % unmade.length]!();
+    return {
+      ...{ id: `p${seed}`, domain: "hostile", seed, messages: [{ role: "user", content: "a" }] },
+      ...{ truth: null, extra: { kind: kinds[seed % kinds.length]! } },
+    };
+  },
   makeEnv: (prompt, seed) => {
     if (seed % 2 === 0) replaceLanguage();
     const kind = (prompt.extra as { kind: string }).kind;

@@ -22,7 +22,7 @@ const linesOf = (path: string) => readFileSync(path, "utf8").trim().split("\n");
 const infoOf = (folder: string) => JSON.parse(readFileSync(join(folder, "run.json"), "utf8"));
 
 test(
-  "environments and rewards that throw in timers, exit, loop forever, return nonsense or replace parts of the language fail their own samples",
+  "environments and rewards that throw in timers, exit, loop forever, return nonsense or replace parts of the language fail their own samples and prompts",
   () =>
     inFolder(async (root) => {
       const said = await train("hostile-run.ts", root);
@@ -34,8 +34,11 @@ test(
         expect(metrics["rollout/failed_share"]).toBeGreaterThan(0.2);
         expect(metrics["rollout/failed_share"]).toBeLessThan(1);
         expect(metrics).toMatchObject({ "train/skipped_updates": 0 });
+        // Of every three prompts one cannot be made: by a throw, an exit, a loop, or since nothing comes back.
+        expect(metrics["rollout/dropped_prompts"]).toBeGreaterThanOrEqual(4);
       }
       expect(said).toContain("thrown in a timer");
+      expect(said).toMatch(/makePrompt\(\d+\) of the environment "hostile" failed: .*\. It is left out\./);
       expect(said).toMatch(
         /Env "envs\.hostile" replaced [\w.]+, which everything in its thread is made of\. It was put back\./,
       );
@@ -43,7 +46,7 @@ test(
   130_000,
 );
 
-test("a makePrompt that throws ends the run with its name, the seed and what it said", async () => {
+test("a makePrompt that fails every time ends the run after a few prompts, with its name, a seed and what it said", async () => {
   const makePrompt = () => {
     throw new Error("no prompt today");
   };
@@ -53,7 +56,9 @@ test("a makePrompt that throws ends the run with its name, the seed and what it 
     training: { optimizer: { lr: 1e-3 } },
     loop: { type: "sync", steps: 1 },
   });
-  await expect(run).rejects.toThrow(/^makePrompt\(\d+\) of the environment "odd" failed: no prompt today$/);
+  await expect(run).rejects.toThrow(
+    /^16 prompts in a row could not be made, the last one with: makePrompt\(\d+\) of the environment "odd" failed: no prompt today$/,
+  );
 });
 
 test(

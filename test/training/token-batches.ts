@@ -60,7 +60,7 @@ const plainCases = (Object.keys(recipes) as RecipeName[])
     const required = type === "dr-grpo" ? { maxResponseLength: 6 } : {};
     return { name: type, choice: { type, ...required } as RecipeChoice, minibatchTrajectories: 0, batch: "mixed" };
   })
-  .filter(({ choice }) => !buildRecipe(choice).hasCritic && choice.type !== "remax");
+  .filter(({ choice }) => !buildRecipe(choice).hasCritic);
 
 export const trainingCases = [...specialCases, ...plainCases];
 
@@ -124,6 +124,7 @@ function sampleOf(random: Random, { group, trajectory, reward, isSilent }: Sampl
     versions: new Int32Array(length),
     rewards,
     ...{ group, trajectory, turn: 0, stateKey: "s", isTruncated: false },
+    greedy: { rewards: [(group % 3) / 2], numTokens: 3, isTruncated: false },
   };
 }
 
