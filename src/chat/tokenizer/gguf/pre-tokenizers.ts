@@ -28,7 +28,7 @@ const llama3: TextCut = { patterns: [cl100k("\\p{N}{1,3}")], ignoresMerges: true
 const qwen2: TextCut = { patterns: [cl100k("\\p{N}")], normalizer: "NFC" };
 
 /** The cuts by name. */
-export const preTokenizers: ReadonlyMap<string, TextCut> = new Map([
+export const preTokenizers: ReadonlyMap<string, TextCut> = new Map<string, TextCut>([
   ...["gpt-2", "gpt2", "phi-2", "mpt", "olmo", "jais", "gigachat", "exaone4"].map((name) => [name, plain] as const),
   ...["smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b"].map(
     (name) => [name, digits] as const,
