@@ -80,6 +80,12 @@ export function snapshotOrigin(path: string): Origin | null {
   return found === null ? null : originOf(found);
 }
 
+/** A path as people know it: by its name on the Hub where it was fetched from there. */
+export function nameOfPath(path: string): string {
+  const origin = snapshotOrigin(path);
+  return origin === null ? path : `${origin.repo}@${origin.sha.slice(0, 8)}`;
+}
+
 /** The commits of all snapshots whose paths are in a text, by repository. */
 export function snapshotsNamedIn(text: string): Map<string, string> {
   const found = [...text.matchAll(new RegExp(SNAPSHOT, "g"))].map(originOf);

@@ -8,6 +8,7 @@ import { mkdir } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
 import { remember } from "../errors/redact-text.ts";
 import { RerollError } from "../errors/reroll-error.ts";
+import { nameOfPath } from "../hub/hub-cache.ts";
 import { guardForeignCalls } from "../rollout/foreign-calls.ts";
 import type { ConsoleOptions } from "../tracking/console.ts";
 import type { HealthLimits } from "../tracking/health.ts";
@@ -59,7 +60,7 @@ export function runTraining({ config, plan }: PreparedRun, options: RunTrainingO
     numSteps: config.loop.steps,
     numWarmSteps: config.warmStart?.steps ?? 0,
     recipe: config.algorithm.type,
-    model: config.model.path ?? config.model.preset ?? "",
+    model: nameOfPath(config.model.path ?? config.model.preset ?? ""),
     modelPath: config.model.path,
     ...{ isEvaluable: true, isExportable: true },
     ...(hasForeignCode(config) && { maxBlockedMs: 1000 * config.rollout.limits.episodeSeconds }),

@@ -1,4 +1,5 @@
 /** A tuning run with its folder: the folder is made or reopened, and says in the end how it went. */
+import { nameOfPath } from "../hub/hub-cache.ts";
 import { type RunTrainingOptions, trackRun } from "../run/run-training.ts";
 import type { TrainResult } from "../run/train-run.ts";
 import { runClock } from "../tracking/run-clock.ts";
@@ -12,7 +13,7 @@ export function runTuning(run: PreparedTuning, options: RunTrainingOptions): Pro
     config,
     numSteps,
     recipe: config.objective.type,
-    model: config.model.path ?? config.model.preset ?? "",
+    model: nameOfPath(config.model.path ?? config.model.preset ?? ""),
     modelPath: config.model.path,
     isEvaluable: config.validation !== null,
     isExportable: true,

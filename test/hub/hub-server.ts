@@ -83,6 +83,9 @@ export class TestHub {
     const path = decodeURIComponent(file[4]!);
     const content = repo.files.get(path);
     if (content === undefined) return fail(response, 404, "EntryNotFound", "no such file");
+    const hash = content.byteLength < LARGE_BYTES ? gitHash(content) : sha256(content);
+    response.setHeader("x-repo-commit", commitOf(repo)).setHeader("etag", `"${hash}"`);
+    if (request.method === "HEAD") return response.writeHead(200, { "content-length": content.byteLength }).end();
     if (content.byteLength < LARGE_BYTES) return this.#deliver(content, path, request, response);
     const oid = sha256(content);
     this.#blobs.set(oid, content);

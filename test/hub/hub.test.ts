@@ -153,6 +153,15 @@ test("offline, the cache is all there is; where the network is gone, what it has
   await expect(get("me/other", gone)).rejects.toMatchObject({ code: "HUB_UNREACHABLE" });
 });
 
+test("a disk without room is found out before anything is fetched", async () => {
+  server.add("models/me/tiny", model);
+  const hub = hubWith();
+  const found = await hub.look("model", parseHubName("me/tiny")!, modelFiles);
+  const missing = found.missing.map((file) => ({ ...file, size: 1e18 }));
+  await expect(hub.fetch({ ...found, missing })).rejects.toMatchObject({ code: "DISK_FULL" });
+  expect(lines()).toEqual(["GET /api/models/me/tiny/revision/main"]);
+});
+
 test("two processes that fetch the same model leave one whole copy", async () => {
   server.add("models/me/tiny", model);
   const [one, two] = await Promise.all([get("me/tiny", hubWith()), get("me/tiny", hubWith())]);

@@ -2,6 +2,8 @@
 import { afterAll, expect, test } from "vitest";
 import { byteTokenizerFiles } from "../../src/chat/tokenizer/byte-tokenizer.ts";
 import { createTokenizer } from "../../src/chat/tokenizer/tokenizer.ts";
+import { type ToolCallFormatName, toolCallFormats } from "../../src/chat/tool-calls/table.ts";
+import { ToolCallReader } from "../../src/chat/tool-calls/tool-call-reader.ts";
 import type { JsonValue } from "../../src/flow/prompt.ts";
 import { Guides } from "../../src/generation/constraint/guides.ts";
 import type { Constraint, Sampling } from "../../src/generation/generate.ts";
@@ -192,3 +194,25 @@ test("formats that would hang the compiler or break it are refused, and others a
   const schema = { type: "string", enum: ["yes"], $defs: refs };
   expect((await sample({ kind: "json-schema", schema })).text).toBe('"yes"');
 }, 30_000);
+
+test.each(Object.keys(toolCallFormats) as ToolCallFormatName[])(
+  "a forced call in the format %s is one that is read, from any model",
+  async (format) => {
+    const parameters = { type: "object", properties: { x: { enum: [1, "a"] } }, required: ["x"] };
+    const tools = [
+      { name: "first", parameters },
+      { name: "second", parameters },
+    ];
+    for (const seed of [1, 2]) {
+      const { text, finish } = await sample({ kind: "tool-calls", tools, isSingle: true, format }, { seed });
+      const reader = new ToolCallReader(() => "id", toolCallFormats[format]);
+      const parts = [...reader.push(text), ...reader.end()];
+      expect(finish.kind).toBe("stop");
+      expect(parts).toMatchObject([
+        { kind: "tool-call", call: { function: { name: expect.stringMatching(/^(first|second)$/) } } },
+      ]);
+      const called = parts[0]?.kind === "tool-call" ? JSON.parse(parts[0].call.function.arguments) : null;
+      expect([1, "a"]).toContain(called.x);
+    }
+  },
+);

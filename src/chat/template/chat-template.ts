@@ -29,6 +29,12 @@ export function renderChat(tokenizer: Tokenizer, messages: readonly ChatMessage[
   try {
     return template.render(variables, options.now);
   } catch (cause) {
+    // Templates of tool users join the content to other text, and OpenAI's format has null for a message that only calls.
+    const isWithout = ({ content }: ChatMessage) => content === null;
+    if (!(cause instanceof TemplateRefusal) && messages.some(isWithout)) {
+      const filled = messages.map((message) => (isWithout(message) ? { ...message, content: "" } : message));
+      return renderChat(tokenizer, filled, options);
+    }
     throw renderError(cause, template, `Chat template "${name}" of ${tokenizer.name}`);
   }
 }

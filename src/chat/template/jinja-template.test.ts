@@ -61,3 +61,16 @@ test("raise_exception throws the template's message", () => {
   const template = new JinjaTemplate("{{ raise_exception('roles must alternate') }}");
   expect(() => template.render({})).toThrow(new TemplateRefusal("roles must alternate"));
 });
+
+test("undefined is empty text, objects are written as Python writes them, and raw text is not looked into", () => {
+  const render = (source: string) => new JinjaTemplate(source).render({ call: { name: "f", n: 1.5, ok: true } });
+  expect(render("{{ nothing | trim }}|{{ 'a' ~ nothing ~ 1 }}|{{ nothing | upper }}")).toBe("|a1|");
+  expect(render("{{ call | string }}|{{ '' ~ call }}")).toBe(
+    "{'name': 'f', 'n': 1.5, 'ok': True}|{'name': 'f', 'n': 1.5, 'ok': True}",
+  );
+  expect(render("{% for c in 'ab' %}{{ c }}-{% endfor %}{% for c in 'abc' if c != 'b' %}{{ c }}{% endfor %}")).toBe(
+    "a-b-ac",
+  );
+  expect(render("{{ '%s and %s' | format(call.name, 2) }}")).toBe("f and 2");
+  expect(render('{% raw %}{{ "a" }} {% if %}{% endraw %}!')).toBe('{{ "a" }} {% if %}!');
+});

@@ -1,13 +1,14 @@
 /**
- * A conversation in which the model may call tools, in the format of Qwen and Hermes:
- * `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`.
+ * A conversation in which the model may call tools, in whichever format it writes them (`src/chat/tool-calls`).
  *
  * The prompt's messages are the conversation so far. Each reply with calls is answered by one tool message per call; a reply
  * without calls is the answer and ends the episode. What it is worth, reward functions say afterwards: the reward here is 0.
  * Turns build on each other, so this environment is for agents that keep the whole conversation.
  */
 
-import { type ToolCall, ToolCallReader } from "../../chat/tool-calls.ts";
+import type { ToolCall } from "../../chat/tool-calls/reply-part.ts";
+import { toolCallFormatIn, toolCallFormats } from "../../chat/tool-calls/table.ts";
+import { ToolCallReader } from "../../chat/tool-calls/tool-call-reader.ts";
 import type { ChatMessage } from "../../flow/chat-message.ts";
 import type { Prompt } from "../../flow/prompt.ts";
 import type { Random } from "../../random/random.ts";
@@ -130,17 +131,17 @@ const tooManyCalls: ToolResult = { kind: "error", text: "Too many calls in one r
 
 const brokenCall: ChatMessage = {
   role: "tool",
-  content: 'Error: a call could not be read. Write <tool_call>{"name": "...", "arguments": {...}}</tool_call>.',
+  content: "Error: a call could not be read. Write it in the form that the instructions show.",
 };
 
 /** `isBroken`: something began as a call and is none. */
 function readCalls(text: string): { readonly calls: readonly ToolCall[]; readonly isBroken: boolean } {
   let count = 0;
-  const reader = new ToolCallReader(() => `call_${count++}`);
+  const reader = new ToolCallReader(() => `call_${count++}`, toolCallFormats[toolCallFormatIn(text)]);
   const parts = [...reader.push(text), ...reader.end()];
   return {
     calls: parts.flatMap((part) => (part.kind === "tool-call" ? [part.call] : [])),
-    isBroken: parts.some((part) => part.kind === "text" && part.text.includes("<tool_call>")),
+    isBroken: reader.numBroken > 0,
   };
 }
 

@@ -4,6 +4,8 @@
  * The grammar never allows a text that the constraint forbids. What it cannot express is refused with the reason, before anything is
  * drawn.
  */
+import { type ToolCallFormatName, toolCallFormats } from "../../chat/tool-calls/table.ts";
+import type { ToolCallFormat } from "../../chat/tool-calls/tool-call-format.ts";
 import { jsonDepth, MAX_JSON_DEPTH } from "../../errors/json-depth.ts";
 import { invalidConstraint, literal } from "./grammar-text.ts";
 import { schemaGrammar } from "./json-schema-grammar.ts";
@@ -18,16 +20,26 @@ export type Constraint =
   /** One of these texts. */
   | { readonly kind: "choice"; readonly choices: readonly string[] }
   /** Tool calls and nothing else: one, or at least one. */
-  | { readonly kind: "tool-calls"; readonly tools: readonly ConstrainedTool[]; readonly isSingle: boolean }
+  | {
+      readonly kind: "tool-calls";
+      readonly tools: readonly ConstrainedTool[];
+      readonly isSingle: boolean;
+      readonly format?: ToolCallFormatName;
+    }
   /** Either JSON that fits a schema, or tool calls. */
   | {
       readonly kind: "json-or-calls";
       readonly schema: unknown;
       readonly tools: readonly ConstrainedTool[];
       readonly isSingle: boolean;
+      readonly format?: ToolCallFormatName;
     }
   /** Free text with at most one tool call, which ends the reply. */
-  | { readonly kind: "at-most-one-call"; readonly tools: readonly ConstrainedTool[] };
+  | {
+      readonly kind: "at-most-one-call";
+      readonly tools: readonly ConstrainedTool[];
+      readonly format?: ToolCallFormatName;
+    };
 
 /** A tool as its calls are constrained. */
 export interface ConstrainedTool {
@@ -78,35 +90,38 @@ function build(constraint: Constraint): Grammar {
     case "choice":
       return { kind: "rules", rules: `root ::= ${choice(constraint.choices)}\n` };
     case "tool-calls":
-      return { kind: "rules", rules: `${callRules(constraint.tools, constraint.isSingle)}root ::= calls\n` };
+      return { kind: "rules", rules: `${callRules(constraint)}root ::= calls\n` };
     case "json-or-calls": {
       const value = schemaGrammar(constraint.schema, { root: "value", prefix: "v_" });
-      const calls = callRules(constraint.tools, constraint.isSingle);
+      const calls = callRules(constraint);
       return { kind: "rules", rules: `${value}${calls}root ::= value | calls\n` };
     }
-    case "at-most-one-call":
+    case "at-most-one-call": {
+      const frame = frameOf(constraint.format);
       return {
         kind: "tagged",
-        trigger: OPEN,
+        trigger: frame.trigger,
         tags: constraint.tools.map(({ name, parameters }) => ({
-          begin: callStart(name),
+          begin: frame.before + frame.begin(name),
           rules: schemaGrammar(ofObjects(parameters), { param: `tools (${name})` }),
-          end: CALL_END,
+          end: frame.end + frame.after,
         })),
       };
+    }
   }
 }
 
-const OPEN = "<tool_call>";
-const CALL_END = "}\n</tool_call>";
-
-/** As Qwen and Hermes write calls, which is what is read from replies. */
-function callStart(name: string): string {
-  return `${OPEN}\n{"name": ${JSON.stringify(name)}, "arguments": `;
+/** How calls are written around their arguments, which are JSON in every format. */
+function frameOf(format: ToolCallFormatName = "hermes") {
+  const { frame, open, isAtStart = false }: ToolCallFormat = toolCallFormats[format];
+  const [before, after] = frame.around ?? ["", ""];
+  // What shows that a call has begun; a bracket alone shows nothing.
+  return { ...frame, before, after, trigger: isAtStart ? `${before}{"name": ` : open };
 }
 
-function callRules(tools: readonly ConstrainedTool[], isSingle: boolean): string {
+function callRules({ tools, isSingle, format }: Extract<Constraint, { isSingle: boolean }>): string {
   if (tools.length === 0) throw invalidConstraint("tools", "A tool call was asked for, and there are no tools.");
+  const frame = frameOf(format);
   const rules = tools.map(({ name, parameters }, index) =>
     schemaGrammar(ofObjects(parameters), {
       root: `arguments_${index}`,
@@ -114,8 +129,12 @@ function callRules(tools: readonly ConstrainedTool[], isSingle: boolean): string
       param: `tools (${name})`,
     }),
   );
-  const calls = tools.map(({ name }, index) => `${literal(callStart(name))} arguments_${index} ${literal(CALL_END)}`);
-  const all = isSingle ? "call" : `call (${literal("\n")} call)*`;
+  const calls = tools.map(
+    ({ name }, index) => `${literal(frame.begin(name))} arguments_${index} ${literal(frame.end)}`,
+  );
+  const more =
+    isSingle || frame.between === null ? "" : ` (${frame.between === "" ? "" : literal(frame.between)} call)*`;
+  const all = `${frame.before === "" ? "" : `${literal(frame.before)} `}call${more}${frame.after === "" ? "" : ` ${literal(frame.after)}`}`;
   return `${rules.join("")}call ::= ${calls.map((one) => `(${one})`).join(" | ")}\ncalls ::= ${all}\n`;
 }
 

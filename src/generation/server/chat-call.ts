@@ -7,6 +7,8 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { buildChatPrompt } from "../../chat/chat-prompt.ts";
 import { replyEnds } from "../../chat/template/reply-end.ts";
+import type { Tokenizer } from "../../chat/tokenizer/tokenizer.ts";
+import { toolCallFormatOf } from "../../chat/tool-calls/table.ts";
 import type { ChatMessage, ChatTool } from "../../flow/chat-message.ts";
 import type { Constraint } from "../generate.ts";
 import { checkLimits, roomFor, withCall } from "./generation-call.ts";
@@ -39,6 +41,8 @@ interface ChatDialect {
   readonly promptName: string;
   /** What the ids of tool calls begin with. */
   readonly callPrefix: string;
+  /** Whether its answers have a place for thinking; otherwise it is text. */
+  readonly separatesThinking?: boolean;
   format(extensions: object): ReplyFormat;
 }
 
@@ -66,13 +70,21 @@ export async function answerChat(
     if (chat.maxTokens !== undefined && chat.maxTokens > most) onOverruled("max_tokens", chat.maxTokens, most);
     const plan = {
       ...{ fields, session, numTopLogprobs, ignoredFields },
-      ...(chat.readsToolCalls && { newCallId: () => dialect.callPrefix + context.newId() }),
+      ...(chat.readsToolCalls && { newCallId: () => dialect.callPrefix + context.newId(), tools: chat.tools }),
+      separatesThinking: dialect.separatesThinking ?? false,
       prompts: [prompt],
-      samplingFor: () => samplingOf(fields, chat.maxTokens ?? room, rules, chat.constraint),
+      samplingFor: () =>
+        samplingOf(fields, chat.maxTokens ?? room, rules, inFormatOf(context.tokenizer, chat.constraint)),
       formatWith: (extensions: object) => dialect.format(extensions),
     };
     await withCall(context, plan, (call) => answer(context.engine, call, reply, signal));
   });
+}
+
+/** Forced calls are written as the model writes them. */
+function inFormatOf(tokenizer: Tokenizer, constraint: Constraint | undefined): Constraint | undefined {
+  if (constraint === undefined || !("tools" in constraint)) return constraint;
+  return { ...constraint, format: toolCallFormatOf(tokenizer) };
 }
 
 /** A constrained reply ends with the token that the template writes behind it, so that the next prompt extends it. */

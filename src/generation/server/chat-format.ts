@@ -1,6 +1,6 @@
 /** Answers of /v1/chat/completions, whole and in chunks. */
 import type { Tokenizer } from "../../chat/tokenizer/tokenizer.ts";
-import type { ReplyPart } from "../../chat/tool-calls.ts";
+import type { ReplyPart } from "../../chat/tool-calls/reply-part.ts";
 import type { SampledTokens } from "../generate.ts";
 import {
   type ChoiceResult,
@@ -48,6 +48,7 @@ export function createChatFormat(options: ChatFormatOptions): ReplyFormat {
         message: messageOf(visible),
         logprobs: logprobsOf(generation),
         ...finishFields(generation.finish, visible.toolCalls.length > 0),
+        ...(visible.numBrokenCalls > 0 && { malformed_tool_calls: visible.numBrokenCalls }),
         ...(returnTokenIds && tokenFields(generation)),
       })),
       usage,
@@ -57,9 +58,16 @@ export function createChatFormat(options: ChatFormatOptions): ReplyFormat {
   }
 }
 
-function messageOf({ content, toolCalls }: ChoiceResult["visible"]): object {
-  if (toolCalls.length === 0) return { role: "assistant", content, refusal: null };
-  return { role: "assistant", content: content === "" ? null : content, refusal: null, tool_calls: toolCalls };
+function messageOf({ content, reasoning, toolCalls }: ChoiceResult["visible"]): object {
+  const thought = reasoning === "" ? {} : { reasoning_content: reasoning };
+  if (toolCalls.length === 0) return { role: "assistant", content, ...thought, refusal: null };
+  return {
+    role: "assistant",
+    content: content === "" ? null : content,
+    ...thought,
+    refusal: null,
+    tool_calls: toolCalls,
+  };
 }
 
 /** The parts of an update, each in a delta of its own; the tokens go with the first one. */
@@ -88,6 +96,7 @@ function chatDeltas(
 
 function deltaOf(part: ReplyPart): object {
   if (part.kind === "text") return { content: part.text };
+  if (part.kind === "reasoning") return { reasoning_content: part.text };
   return { tool_calls: [{ index: part.index, ...part.call }] };
 }
 

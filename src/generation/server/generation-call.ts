@@ -8,7 +8,7 @@
 import { promptKeyOf } from "../../chat/reply-index.ts";
 import { ReplyReader } from "../../chat/reply-reader.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
-import type { ChatMessage } from "../../flow/chat-message.ts";
+import type { ChatMessage, ChatTool } from "../../flow/chat-message.ts";
 import type { Sampling } from "../generate.ts";
 import { errorReplyOf, isOwnFault, requestError } from "./openai-errors.ts";
 import type { Choice, ReplyFormat } from "./reply-format.ts";
@@ -23,6 +23,9 @@ interface CallPlan {
   readonly session: Session | undefined;
   /** Absent when tool calls are text like any other. */
   readonly newCallId?: (() => string) | undefined;
+  readonly tools?: readonly ChatTool[] | undefined;
+  /** Whether the answer has a place for thinking. */
+  readonly separatesThinking?: boolean;
   readonly numTopLogprobs: number;
   readonly ignoredFields: readonly string[];
   /** How the tokens of this prompt are drawn. */
@@ -101,6 +104,9 @@ function buildCall(context: ServerContext, plan: CallPlan, sessionCalls: readonl
         stopIds: first?.sampling.stopIds ?? [],
         stopStrings: first?.sampling.stopStrings ?? [],
         ...(plan.newCallId && { newCallId: plan.newCallId }),
+        ...(plan.tools && { tools: plan.tools }),
+        ...(plan.separatesThinking === true && { separatesThinking: true }),
+        ...(first !== undefined && { promptIds: first.promptIds }),
       }),
     onFirstTokens() {
       if (numTokensSeen++ === 0) context.metrics.firstToken.observe((context.clock() - startMs) / 1000);

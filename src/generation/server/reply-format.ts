@@ -1,7 +1,7 @@
 /** What the routes that sample have in common in their answers: choices, finish reasons, usage, extensions. */
 
 import type { ReadReply } from "../../chat/reply-reader.ts";
-import type { ReplyPart } from "../../chat/tool-calls.ts";
+import type { ReplyPart } from "../../chat/tool-calls/reply-part.ts";
 import type { Finish, Generation, SampledTokens, Sampling, Usage } from "../generate.ts";
 import type { OpenAiError } from "./openai-errors.ts";
 

@@ -7,7 +7,7 @@
 import { setMaxListeners } from "node:events";
 import type { FastifyReply } from "fastify";
 import type { ReplyReader } from "../../chat/reply-reader.ts";
-import { addPart, type ReplyPart } from "../../chat/tool-calls.ts";
+import { addPart, type ReplyPart } from "../../chat/tool-calls/reply-part.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
 import { joinTokens } from "../../flow/sampled-tokens.ts";
 import type { ServedEngine } from "../engine.ts";

@@ -1,5 +1,5 @@
 /** Answers of /v1/messages, whole and as events, in Anthropic's shapes. */
-import type { ReplyPart } from "../../../chat/tool-calls.ts";
+import type { ReplyPart } from "../../../chat/tool-calls/reply-part.ts";
 import type { Finish } from "../../generate.ts";
 import type { ChoiceResult, ChoiceUpdate, ReplyFormat, UsageFields } from "../reply-format.ts";
 import { anthropicError } from "./anthropic-errors.ts";
@@ -46,7 +46,7 @@ class BlockEvents {
   #isTextOpen = false;
 
   push(part: ReplyPart): object[] {
-    if (part.kind === "text") return this.#text(part.text);
+    if (part.kind !== "tool-call") return this.#text(part.text);
     const closing = this.close();
     const index = this.#numBlocks++;
     const { id, function: called } = part.call;
@@ -76,7 +76,7 @@ class BlockEvents {
 }
 
 function blockOf(part: ReplyPart): object {
-  if (part.kind === "text") return { type: "text", text: part.text };
+  if (part.kind !== "tool-call") return { type: "text", text: part.text };
   const { id, function: called } = part.call;
   return { type: "tool_use", id, name: called.name, input: inputOf(called.arguments) };
 }

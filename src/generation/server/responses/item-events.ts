@@ -3,7 +3,7 @@
  *
  * Text comes as it is written; a call comes when it is complete, in one delta.
  */
-import type { ReplyPart } from "../../../chat/tool-calls.ts";
+import type { ReplyPart } from "../../../chat/tool-calls/reply-part.ts";
 import { itemOf, type MessageItem, type OutputItem, outputText } from "./output-items.ts";
 
 export class ItemEvents {
@@ -24,7 +24,7 @@ export class ItemEvents {
   push(parts: readonly ReplyPart[], logprobs: readonly object[]): object[] {
     const events: object[] = [];
     for (const [index, part] of parts.entries()) {
-      if (part.kind === "text") events.push(...this.#text(part.text, index === 0 ? logprobs : []));
+      if (part.kind !== "tool-call") events.push(...this.#text(part.text, index === 0 ? logprobs : []));
       else events.push(...this.#closeText("completed"), ...this.#call(part));
     }
     return events;

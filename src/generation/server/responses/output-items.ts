@@ -1,5 +1,5 @@
 /** The output items of an answer: its texts and calls, in the order the model wrote them. */
-import type { ReplyPart } from "../../../chat/tool-calls.ts";
+import type { ReplyPart } from "../../../chat/tool-calls/reply-part.ts";
 
 export type OutputItem = MessageItem | FunctionCallItem;
 
@@ -35,7 +35,7 @@ export function outputText(text: string, logprobs: readonly object[] = []): Text
 
 /** @param responseKey the answer's id without its prefix: items are named after it */
 export function itemOf(part: ReplyPart, index: number, responseKey: string, status: ItemStatus): OutputItem {
-  if (part.kind === "text") {
+  if (part.kind !== "tool-call") {
     const content = [outputText(part.text)];
     return { id: `msg_${responseKey}-${index}`, type: "message", status, role: "assistant", content };
   }

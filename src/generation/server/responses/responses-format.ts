@@ -1,5 +1,5 @@
 /** Answers of /v1/responses, whole and as events. */
-import type { ReplyPart } from "../../../chat/tool-calls.ts";
+import type { ReplyPart } from "../../../chat/tool-calls/reply-part.ts";
 import type { Finish, SampledTokens } from "../../generate.ts";
 import type { ChoiceResult, ReplyFormat, UsageFields } from "../reply-format.ts";
 import { ItemEvents } from "./item-events.ts";

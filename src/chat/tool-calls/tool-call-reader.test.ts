@@ -1,10 +1,12 @@
 import { expect, test } from "vitest";
-import { type ReplyPart, ToolCallReader } from "./tool-calls.ts";
+import { hermes } from "./hermes.ts";
+import type { ReplyPart } from "./reply-part.ts";
+import { ToolCallReader } from "./tool-call-reader.ts";
 
 /** Reads a text in pieces of some length, and shows what came out. */
 function read(text: string, pieceLength: number): { text: string; calls: string[] } {
   let numIds = 0;
-  const reader = new ToolCallReader(() => `id${numIds++}`);
+  const reader = new ToolCallReader(() => `id${numIds++}`, hermes);
   const parts: ReplyPart[] = [];
   for (let at = 0; at < text.length; at += pieceLength) parts.push(...reader.push(text.slice(at, at + pieceLength)));
   parts.push(...reader.end());
@@ -44,7 +46,7 @@ test.each(CASES)("%s", (_what, text, shown, calls) => {
 });
 
 test("plain text is shown at once, and only what may be a tag waits", () => {
-  const reader = new ToolCallReader(() => "id");
+  const reader = new ToolCallReader(() => "id", hermes);
   const texts = ["Hel", "lo", " <", "b> <tool_", "box>"].map((piece) => reader.push(piece));
   expect(texts).toEqual([
     [{ kind: "text", text: "Hel" }],
