@@ -17,6 +17,7 @@ import { evalCommand } from "./commands/eval.ts";
 import { exportCommand } from "./commands/export.ts";
 import { generateCommand } from "./commands/generate.ts";
 import { initCommand } from "./commands/init.ts";
+import { planCommand } from "./commands/plan.ts";
 import { recordCommand } from "./commands/record.ts";
 import { runsCommand } from "./commands/runs.ts";
 import { serveCommand } from "./commands/serve.ts";
@@ -29,6 +30,7 @@ import { readVersion } from "./read-version.ts";
 const COMMANDS: readonly Command[] = [
   initCommand,
   setupCommand,
+  planCommand,
   trainCommand,
   evalCommand,
   generateCommand,
@@ -42,7 +44,14 @@ const COMMANDS: readonly Command[] = [
 ];
 
 /** Commands that compute with tensors, and so need the addon. */
-const COMPUTING: readonly Command[] = [trainCommand, evalCommand, generateCommand, serveCommand, exportCommand];
+const COMPUTING: readonly Command[] = [
+  planCommand,
+  trainCommand,
+  evalCommand,
+  generateCommand,
+  serveCommand,
+  exportCommand,
+];
 
 /** What was asked for can never work: the caller has to write something else. */
 const MISUSE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([

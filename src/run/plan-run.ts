@@ -7,7 +7,7 @@ import type { Recipe } from "../algorithms/recipe-runner/recipe.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { CausalLmConfig } from "../models/causal-lm/config.ts";
 import { stepArithmetic } from "./batch-arithmetic.ts";
-import { countParameters, estimateMemory, type MemoryPart, microbatchTokens } from "./estimate-memory.ts";
+import { countParameters, estimateMemory, type MemoryPart, microbatchTokens, peakBytes } from "./estimate-memory.ts";
 import type { RunConfig } from "./run-config.ts";
 
 /** The machine that a run would use. */
@@ -43,7 +43,8 @@ export function planRun(
   expectContext(config, model);
   const { dtype } = machine;
   const memory = estimateMemory(config, { model, dtype, isOnGpu, needsReference, hasCritic, teachers });
-  const totalBytes = memory.reduce((sum, { bytes }) => sum + bytes, 0);
+  // In a synchronous run the engine has no cache while the trainer works.
+  const totalBytes = peakBytes(memory, config.loop.type === "sync");
   if (totalBytes > machine.memoryBytes) throw tooLarge(config, machine, memory, totalBytes);
   return {
     lines: [...batchLines(config, numEpochs), ...memoryLines(model, machine, memory, totalBytes)],

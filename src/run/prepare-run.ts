@@ -30,7 +30,7 @@ export async function prepareRun(
   environment: RunEnvironment = process.env,
 ): Promise<PreparedRun> {
   const raw = typeof file === "string" ? await loadRunFile(file) : file;
-  const { shape, ...resolved } = checked(raw, sets, environment);
+  const { shape, ...resolved } = checkedRun(raw, sets, environment);
   const { config, recipe } = resolved;
   await checkVocabularies(config);
   const machine = readMachine(placeRun(config));
@@ -43,10 +43,11 @@ export function prepareEvaluation(
   sets: readonly string[] = [],
   environment: RunEnvironment = process.env,
 ): ResolvedRun {
-  return checked(file, sets, environment);
+  return checkedRun(file, sets, environment);
 }
 
-function checked(file: RawRun, sets: readonly string[], environment: RunEnvironment) {
+/** A run with every key settled, and the shape of its model; nothing is asked of this machine. */
+export function checkedRun(file: RawRun, sets: readonly string[], environment: RunEnvironment) {
   const resolved = resolveRun(file, sets.map(parseOverride), environment);
   checkRun(resolved.config, resolved.recipe);
   checkPackages(resolved.config);
