@@ -21,7 +21,7 @@ export interface ExpectedTokens {
   readonly replyTokens: number;
 }
 
-export interface PlacedRun {
+interface PlacedRun {
   /** As a run file asks for it. */
   readonly keys: string;
   /** What a device of each kind holds, by role; the devices of a kind are alike. */
@@ -149,7 +149,7 @@ const changes: readonly { readonly words: string; readonly make: (config: RunCon
 ];
 
 /** The first change, or the first few of them together, after which there is a placement; more GPUs of this kind where none helps. */
-export function nearestChange(config: RunConfig, fitsAfter: (changed: RunConfig) => boolean): string | null {
+function nearestChange(config: RunConfig, fitsAfter: (changed: RunConfig) => boolean): string | null {
   const single = changes.find(({ make }) => fitsAfter(make(config)));
   if (single !== undefined) return single.words;
   let changed = config;

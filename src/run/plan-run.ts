@@ -43,8 +43,8 @@ export function planRun(
   expectContext(config, model);
   const { dtype } = machine;
   const memory = estimateMemory(config, { model, dtype, isOnGpu, needsReference, hasCritic, teachers });
-  // In a synchronous run the engine has no cache while the trainer works.
-  const totalBytes = peakBytes(memory, config.loop.type === "sync");
+  // In a synchronous run the engine gives its cache back while the trainer works, where memory would be short otherwise.
+  const totalBytes = peakBytes(memory, config.loop.type === "sync" && config.placement.engine.sleep !== false);
   if (totalBytes > machine.memoryBytes) throw tooLarge(config, machine, memory, totalBytes);
   return {
     lines: [...batchLines(config, numEpochs), ...memoryLines(model, machine, memory, totalBytes)],
