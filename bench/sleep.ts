@@ -38,6 +38,7 @@ const run = {
   envs: { lake: { type: "frozen-lake", prompt: "compact", maxTurns: 4, answerTags: null } },
   rollout: { groupsPerStep: 32, groupSize: 8, maxInFlight: 256, contextLength: 1024, sampling: { maxTokens: 2 } },
   training: { optimizer: { lr: 1e-4 } },
+  placement: { engine: { sleep: true } },
   loop: { type: "sync", steps: 3 },
   tracking: { tensorboard: false },
 };

@@ -17,6 +17,7 @@ import { evalCommand } from "./commands/eval.ts";
 import { exportCommand } from "./commands/export.ts";
 import { generateCommand } from "./commands/generate.ts";
 import { initCommand } from "./commands/init.ts";
+import { planCommand } from "./commands/plan.ts";
 import { pushCommand } from "./commands/push.ts";
 import { recordCommand } from "./commands/record.ts";
 import { runsCommand } from "./commands/runs.ts";
@@ -30,6 +31,7 @@ import { readVersion } from "./read-version.ts";
 const COMMANDS: readonly Command[] = [
   initCommand,
   setupCommand,
+  planCommand,
   trainCommand,
   evalCommand,
   generateCommand,
@@ -45,6 +47,7 @@ const COMMANDS: readonly Command[] = [
 
 /** Commands that compute with tensors, and so need the addon. */
 const COMPUTING: readonly Command[] = [
+  planCommand,
   trainCommand,
   evalCommand,
   generateCommand,

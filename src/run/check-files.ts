@@ -31,7 +31,7 @@ interface RunShapes {
 }
 
 /** The models that a run loads from folders of their own. */
-function roleShapes({ rewards, reference, critic, distillation }: RunConfig): RoleShapes {
+export function roleShapes({ rewards, reference, critic, distillation }: RunConfig): RoleShapes {
   return {
     rewardModels: Object.entries(rewards).flatMap(([domain, reward]) => rewardModels(reward, `rewards.${domain}`)),
     reference: reference === null ? null : readShape(reference, "reference"),

@@ -3,11 +3,12 @@
  *
  * Numbers are bytes. Counted is what has a known size; the scores of attention over long rows, where there is no flash
  * kernel, and what Node and libtorch need themselves are not. What a layer keeps is fitted to one measurement, a
- * training step of Qwen2.5-0.5B on an H200: within 10 % of its peak, and 25 % with `training.recompute`.
+ * training step of Qwen2.5-0.5B on an H200: within 10 % of its peak, also with `training.recompute` (`npm run bench -- plan`).
  */
 import { CausalLm } from "../models/causal-lm/causal-lm.ts";
 import type { CausalLmConfig } from "../models/causal-lm/config.ts";
 import { loraSites } from "../models/causal-lm/lora.ts";
+import type { OptimizerOptions } from "../training/trainer-options.ts";
 import { pastIntervals } from "./player-options.ts";
 import type { RunConfig } from "./run-config.ts";
 
@@ -16,10 +17,20 @@ export interface MemoryPart {
   readonly owner: "trainer" | "engine" | "past version" | "reference" | "critic" | "teacher" | "reward model";
   readonly what: string;
   readonly bytes: number;
+  /** When it is there, where that is not all the time. */
+  readonly phase?: "rollout" | "training";
+}
+
+/** What is needed at once: all of it, or what stays and the larger of two phases that take turns. */
+export function peakBytes(parts: readonly MemoryPart[], takesTurns: boolean): number {
+  const sum = (phase: MemoryPart["phase"]) =>
+    parts.reduce((total, part) => total + (part.phase === phase ? part.bytes : 0), 0);
+  const [rollout, training] = [sum("rollout"), sum("training")];
+  return sum(undefined) + (takesTurns ? Math.max(rollout, training) : rollout + training);
 }
 
 /** What decides the memory of a run, beside its config. */
-interface MemoryFacts {
+export interface MemoryFacts {
   readonly model: CausalLmConfig;
   readonly isOnGpu: boolean;
   readonly dtype: "float32" | "bfloat16";
@@ -69,12 +80,13 @@ export function estimateMemory(config: RunConfig, facts: MemoryFacts): MemoryPar
       ? [
           part("critic", "weights", numInCritic * bytesPer(dtype)),
           part("critic", "gradients", numInCritic * bytesPer(dtype)),
-          part("critic", "optimizer", numInCritic * optimizerBytes(dtype, config.critic.optimizer.masterWeights)),
+          part("critic", "optimizer", numInCritic * optimizerBytes(dtype, config.critic.optimizer)),
           // Its graph is held beside that of the policy until the joint backward pass.
           part(
             "critic",
             "activations of a microbatch",
             activationBytes(config, { model: critic, dtype }, microbatchTokens(config)),
+            "training",
           ),
         ]
       : []),
@@ -83,7 +95,7 @@ export function estimateMemory(config: RunConfig, facts: MemoryFacts): MemoryPar
     ...roles.teachers.map((shape) => weightsOf("teacher", shape, dtype)),
     ...roles.rewardModels.map(({ shape }) => weightsOf("reward model", shape)),
     ...(config.engine.remote === null
-      ? [part("engine", "weights", weights), part("engine", "KV cache", cacheBytes(config, facts))]
+      ? [part("engine", "weights", weights), part("engine", "KV cache", cacheBytes(config, facts), "rollout")]
       : []),
     ...pastIntervals(config.players).flatMap(() => [
       part("past version", "weights", weights),
@@ -107,9 +119,9 @@ export function trainerMemory(
   return [
     part("trainer", "weights", all * width + (lora === null ? 0 : trained * width)),
     part("trainer", "gradients", trained * width),
-    part("trainer", "optimizer", trained * optimizerBytes(dtype, optimizer.masterWeights)),
-    part("trainer", "activations of a microbatch", activationBytes(config, facts, numTokens)),
-    part("trainer", "a chunk of logits", 2 * chunkBytes(facts, numTokens)),
+    part("trainer", "optimizer", trained * optimizerBytes(dtype, optimizer)),
+    part("trainer", "activations of a microbatch", activationBytes(config, facts, numTokens), "training"),
+    part("trainer", "a chunk of logits", 2 * chunkBytes(facts, numTokens), "training"),
   ];
 }
 
@@ -124,8 +136,15 @@ export function weightsOf(
 
 /** Parameters of a model, as its checkpoint holds them. */
 export function countParameters(config: CausalLmConfig): number {
-  return countOnShapes(config, (model) => model.parameters().reduce((sum, { numel }) => sum + numel, 0));
+  const count =
+    counted.get(config) ??
+    countOnShapes(config, (model) => model.parameters().reduce((sum, { numel }) => sum + numel, 0));
+  counted.set(config, count);
+  return count;
 }
+
+/** A plan asks for the same shape many times. */
+const counted = new WeakMap<CausalLmConfig, number>();
 
 /** Parameters of adapters on every linear layer, which is the most that targets can name. */
 function countLora(config: CausalLmConfig, rank: number): number {
@@ -145,10 +164,11 @@ function countOnShapes(config: CausalLmConfig, count: (model: CausalLm) => numbe
   return outside + config.numLayers * (withOne - outside);
 }
 
-/** Two moments, and a float32 copy of 16-bit weights, which also makes the moments float32. */
-function optimizerBytes(dtype: MemoryFacts["dtype"], hasMasters: boolean): number {
-  if (dtype === "float32") return 8;
-  return hasMasters ? 12 : 4;
+/** Two moments, and a float32 copy of 16-bit weights, which also makes full moments float32. Codes of 8 bits have a scale per 256. */
+function optimizerBytes(dtype: MemoryFacts["dtype"], { masterWeights, moments }: OptimizerOptions): number {
+  const hasCopy = dtype === "bfloat16" && masterWeights;
+  const full = dtype === "float32" || hasCopy ? 8 : 4;
+  return (hasCopy ? 4 : 0) + { full, bfloat16: 4, "8-bit": 2 + 8 / 256 }[moments];
 }
 
 /** Tokens in one forward and backward pass: no more than a minibatch has. */
@@ -170,8 +190,8 @@ function activationBytes(
   const { experts, hasHeadNorm } = features;
   const mlpWidth = experts === null ? model.mlpWidth : experts.numActive * experts.width;
   const layer = 4 * D + 2 * (H + 2 * G) * K + (hasHeadNorm ? (H + G) * K : 0) + H * K + 3 * mlpWidth;
-  // With recompute, each layer keeps its input, and one layer at a time is computed again.
-  const kept = training.recompute ? numLayers * D + 2 * layer : numLayers * layer;
+  // With recompute, each layer keeps its input, and one at a time is computed again, beside the gradients of what it computes.
+  const kept = training.recompute ? numLayers * D + 4 * layer : numLayers * layer;
   return numTokens * kept * bytesPer(dtype);
 }
 
@@ -195,6 +215,6 @@ function bytesPer(dtype: CausalLmConfig["dtype"]): number {
   return dtype === "float32" ? 4 : 2;
 }
 
-function part(owner: MemoryPart["owner"], what: string, bytes: number): MemoryPart {
-  return { owner, what, bytes };
+function part(owner: MemoryPart["owner"], what: string, bytes: number, phase?: MemoryPart["phase"]): MemoryPart {
+  return { owner, what, bytes, ...(phase !== undefined && { phase }) };
 }

@@ -35,15 +35,21 @@ export function placeRun(config: RunConfig): Placement {
 }
 
 /** Engines take their devices in turn; without any of their own they share that of the trainer. */
-function placeEngines({ placement }: RunConfig, trainerDevice: string): readonly EnginePlace[] {
+function placeEngines({ placement, training }: RunConfig, trainerDevice: string): readonly EnginePlace[] {
   const { devices, count, workers } = placement.engine;
   if (devices !== null) expectDevices(devices);
   const own = devices === null ? [trainerDevice] : listDevices(devices).map((index) => `cuda:${index}`);
-  const isShared = (device: string) => device === trainerDevice || (device === "cuda:0" && trainerDevice === "cuda");
+  const trainers = trainerDevice.startsWith("cuda") ? ranksOn(trainerDevice, training.ranks) : [trainerDevice];
   return Array.from({ length: count ?? own.length }, (_, i) => {
     const device = own[i % own.length]!;
-    return { device, workers: workers ?? (isShared(device) ? "threads" : "processes") };
+    return { device, workers: workers ?? (trainers.includes(device) ? "threads" : "processes") };
   });
+}
+
+/** The devices of a trainer's ranks: one rank stays where the run says, several have a GPU each. */
+function ranksOn(device: string, numRanks: number): readonly string[] {
+  if (numRanks > 1) return Array.from({ length: numRanks }, (_, rank) => `cuda:${rank}`);
+  return device === "cuda" ? ["cuda", "cuda:0"] : [device];
 }
 
 function expectDevices(devices: string): void {

@@ -19,6 +19,13 @@ export const placementOptions = z
           .nullable()
           .default(null)
           .describe("Number of engines that share the requests. null: one per device that engines have."),
+        sleep: z
+          .boolean()
+          .nullable()
+          .default(null)
+          .describe(
+            "Whether engines on the trainer's device give their caches back while it works, in synchronous runs. On a GPU every rollout then records its graphs again. null: where memory would be short otherwise.",
+          ),
         workers: z
           .enum(["threads", "processes"])
           .nullable()

@@ -13,6 +13,7 @@ import {
   type MemoryPart,
   microbatchTokens,
   NO_ROLES,
+  peakBytes,
   type RewardModelShape,
   type RoleShapes,
   weightsOf,
@@ -54,7 +55,8 @@ export function planRun(
   const isHere = ({ device }: RewardModelShape) => deviceName(device) === deviceName(machine.device);
   const here = { ...roles, rewardModels: roles.rewardModels.filter(isHere) };
   const memory = estimateMemory(config, { model, dtype, isOnGpu, needsReference, hasCritic, roles: here });
-  const totalBytes = memory.reduce((sum, { bytes }) => sum + bytes, 0);
+  // In a synchronous run the engine gives its cache back while the trainer works, where memory would be short otherwise.
+  const totalBytes = peakBytes(memory, config.loop.type === "sync" && config.placement.engine.sleep !== false);
   if (totalBytes > machine.memoryBytes) throw tooLarge(config, machine, memory, totalBytes);
   return {
     lines: [

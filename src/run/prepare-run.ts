@@ -34,7 +34,7 @@ export async function prepareRun(
 ): Promise<PreparedRun> {
   const raw = typeof file === "string" ? await loadRunFile(file) : file;
   const paths = new HubPaths(environment, hub);
-  const { shape, roles, ...resolved } = await checked(raw, sets, environment, paths);
+  const { shape, roles, ...resolved } = await checkedRun(raw, sets, environment, paths);
   const { config, recipe } = resolved;
   if (paths.pending.size === 0) await checkVocabularies(config);
   const machine = readMachine(placeRun(config));
@@ -49,14 +49,15 @@ export function prepareEvaluation(
   environment: RunEnvironment = process.env,
   hub: HubPathOptions = {},
 ): Promise<ResolvedRun> {
-  return checked(file, sets, environment, new HubPaths(environment, hub), withoutTraining);
+  return checkedRun(file, sets, environment, new HubPaths(environment, hub), withoutTraining);
 }
 
-async function checked(
+/** A run with every key settled, and the shapes of its models; nothing is asked of this machine. */
+export async function checkedRun(
   file: RawRun,
   sets: readonly string[],
   environment: RunEnvironment,
-  paths: HubPaths,
+  paths = new HubPaths(environment),
   partOf = (config: RunConfig) => config,
 ) {
   const resolved = resolveRun(file, sets.map(parseOverride), environment);

@@ -19,6 +19,7 @@ import { openParts, type RunParts } from "./open-parts.ts";
 import { recordedParts } from "./recorded-parts.ts";
 import type { RunConfig } from "./run-config.ts";
 import { RunProgress } from "./run-progress.ts";
+import { sleepsWhileTraining } from "./sleeps-while-training.ts";
 import { expectProgress } from "./stop-on-skips.ts";
 import { buildValidation } from "./validation.ts";
 
@@ -54,13 +55,10 @@ export async function trainRun(config: RunConfig, options: TrainOptions): Promis
   }
 }
 
-async function train(
-  config: RunConfig,
-  { needs }: Recipe,
-  options: TrainOptions,
-  parts: RunParts,
-): Promise<TrainResult> {
+async function train(config: RunConfig, recipe: Recipe, options: TrainOptions, parts: RunParts): Promise<TrainResult> {
   const { signal, clock, tracker, folder } = options;
+  const { needs } = recipe;
+  const sleeps = sleepsWhileTraining(config, recipe);
   const { world, engine, past, trainer } = parts;
   const checkpoints = new Checkpoints(folder, config.checkpoint.keep);
   const { sources, statements } = await buildSources(config, world);
@@ -100,7 +98,7 @@ async function train(
         trainer: {
           step: async (batch, stepOptions) => {
             // Rollout and training take turns, and the new weights would empty the caches anyway.
-            if (config.loop.type === "sync") await engine.sleep();
+            if (sleeps) await engine.sleep();
             return expectProgress(await trainer.step(batch, stepOptions), batch.samples, folder);
           },
         },

@@ -59,6 +59,12 @@ export const optimizerOptions = z.strictObject({
     .boolean()
     .default(true)
     .describe("Keep a float32 copy of 16-bit weights, so that small updates are not lost."),
+  moments: z
+    .enum(["full", "bfloat16", "8-bit"])
+    .default("full")
+    .describe(
+      "Number format of Adam's two moments. full: float32, or that of 16-bit weights without a float32 copy. bfloat16 takes half of float32, 8-bit a quarter.",
+    ),
 });
 
 export type OptimizerOptions = z.output<typeof optimizerOptions>;
@@ -69,8 +75,8 @@ export function buildOptimizer(
   options: OptimizerOptions,
   isMatrix?: (name: string) => boolean,
 ): Optimizer {
-  const { lr, betas, eps, weightDecay, masterWeights } = options;
-  return new AdamW(decayMatrices(parameters, weightDecay, isMatrix), { lr, betas, eps, masterWeights });
+  const { lr, betas, eps, weightDecay, masterWeights, moments } = options;
+  return new AdamW(decayMatrices(parameters, weightDecay, isMatrix), { lr, betas, eps, masterWeights, moments });
 }
 
 /** The options of reinforcement learning steps: `training` in a run file. */

@@ -28,15 +28,16 @@ const run = {
 test("runs end with the same weights, to the bit, on one, two and three engines, in either loop", async () => {
   const sync = { type: "sync", steps: 2 };
   const spread = [
-    { loop: sync, count: 2 },
-    { loop: { type: "async", steps: 2, maxStaleness: 0 }, count: 3 },
+    // One of them with engines that sleep while the trainer works.
+    { loop: sync, engine: { count: 2, sleep: true } },
+    { loop: { type: "async", steps: 2, maxStaleness: 0 }, engine: { count: 3 } },
   ];
   const one = await trainSmall({ ...run, loop: sync });
-  for (const { loop, count } of spread) {
-    const many = await trainSmall({ ...run, loop, placement: { engine: { count } } });
+  for (const { loop, engine } of spread) {
+    const many = await trainSmall({ ...run, loop, placement: { engine } });
     expect(many.weights).toEqual(one.weights);
     expect(rewards(many)).toEqual(rewards(one));
-    expect(many.metrics.at(-1)!["sync/bytes"]).toBe(count * one.metrics.at(-1)!["sync/bytes"]!);
+    expect(many.metrics.at(-1)!["sync/bytes"]).toBe(engine.count * one.metrics.at(-1)!["sync/bytes"]!);
   }
 });
 

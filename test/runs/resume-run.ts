@@ -13,7 +13,8 @@ export const run = defineRun({
     klReward: { coefficient: 0.01, adaptive: { targetKl: 0.1, horizon: 100 } },
     entropy: { type: "adaptive", target: 1.5 },
   },
-  training: { optimizer: { lr: 1e-3 }, schedule: { type: "linear" }, minibatch: 8 },
+  // Moments in codes, whose scales are part of the state too.
+  training: { optimizer: { lr: 1e-3, moments: "8-bit" }, schedule: { type: "linear" }, minibatch: 8 },
   replay: { capacity: 64, ratio: 0.25, maxAge: 4, priority: { advantage: 1, rarity: 0.5 } },
   loop: { type: "sync", steps: 8 },
   warmStart: { type: "play", steps: 2, turnsPerStep: 16 },

@@ -2,7 +2,6 @@
  * AdamW: Adam with weight decay apart from the gradient. Numbers equal PyTorch's.
  */
 import { noGrad } from "../autograd.ts";
-import { zerosLike } from "../create.ts";
 import type { Parameter } from "../nn/module.ts";
 import { keep, tensorScope } from "../scope.ts";
 import type { Tensor } from "../tensor.ts";
@@ -10,9 +9,10 @@ import { type AdamWSettings, adamwUpdate } from "./adamw-update.ts";
 import { bucketsOf, type Update, updatesOf } from "./buckets.ts";
 import { copyAll } from "./copy-all.ts";
 import { expectSetting } from "./expect-setting.ts";
+import { createMoment, type Moment, type MomentFormat } from "./moment.ts";
 import type { Optimizer, OptimizerState } from "./optimizer.ts";
 import { type OptimizerGroup, type ParameterGroups, resolveGroups } from "./parameter-group.ts";
-import { expectFits, loaded, loadLrs, savedLrs } from "./saved-state.ts";
+import { expectFits, loadLrs, savedLrs, savedPart } from "./saved-state.ts";
 
 /** `lr` must be given; the others default to PyTorch's: betas 0.9 and 0.999, eps 1e-8, weightDecay 0.01. */
 export interface AdamWOptions extends Partial<Omit<AdamWSettings, "lr">> {
@@ -23,16 +23,26 @@ export interface AdamWOptions extends Partial<Omit<AdamWSettings, "lr">> {
    * take 4. The copy is made at a parameter's first step, so load weights before. Default false.
    */
   readonly masterWeights?: boolean;
+  /**
+   * How the two moments are kept. "bfloat16" takes 4 bytes per parameter for both, "8-bit" 2, where float32 takes 8; tensors of up to
+   * 4,096 elements keep theirs in full. Default "full".
+   */
+  readonly moments?: MomentFormat;
 }
 
 /** @example new AdamW(decayMatrices(model.namedParameters(), 0.1), { lr: 1e-6, masterWeights: true }) */
 export class AdamW implements Optimizer {
   readonly groups: readonly (AdamWSettings & OptimizerGroup)[];
   readonly #masterWeights: boolean;
+  readonly #moments: MomentFormat;
   readonly #states = new Map<Parameter, AdamWState>();
 
-  constructor(groups: ParameterGroups<AdamWSettings>, { masterWeights = false, ...settings }: AdamWOptions) {
+  constructor(
+    groups: ParameterGroups<AdamWSettings>,
+    { masterWeights = false, moments = "full", ...settings }: AdamWOptions,
+  ) {
     this.#masterWeights = masterWeights;
+    this.#moments = moments;
     this.groups = resolveGroups(groups, { betas: [0.9, 0.999], eps: 1e-8, weightDecay: 0.01, ...settings });
     for (const group of this.groups) expectValid(group);
   }
@@ -51,7 +61,7 @@ export class AdamW implements Optimizer {
     for (const group of this.groups) for (const parameter of group.parameters.values()) parameter.grad = null;
   }
 
-  /** Kinds: firstMoment, secondMoment, master; and step. A parameter that was never updated has none. */
+  /** Kinds: firstMoment, secondMoment, each with its Scale where it is coded, master; and step. A parameter that was never updated has none. */
   stateDict(): OptimizerState {
     const tensors = new Map<string, Tensor>();
     const numbers = savedLrs(this.groups);
@@ -59,8 +69,9 @@ export class AdamW implements Optimizer {
       const state = this.#states.get(parameter);
       if (state === undefined) continue;
       numbers[`step.${name}`] = state.step;
-      tensors.set(`firstMoment.${name}`, state.firstMoment.detach());
-      tensors.set(`secondMoment.${name}`, state.secondMoment.detach());
+      for (const kind of MOMENTS) {
+        for (const [part, tensor] of state[kind].parts) tensors.set(`${kind}${part}.${name}`, tensor.detach());
+      }
       if (state.master !== null) tensors.set(`master.${name}`, state.master.detach());
     }
     return { tensors, numbers };
@@ -69,7 +80,8 @@ export class AdamW implements Optimizer {
   /** A state without masters loads with `masterWeights` on: they are then taken from the parameters. */
   loadStateDict(saved: OptimizerState): void {
     const masters = this.#masterWeights ? ["master"] : [];
-    expectFits(saved, this.groups, { tensors: ["firstMoment", "secondMoment", ...masters], numbers: ["step"] });
+    const scales = this.#moments === "8-bit" ? MOMENTS.map((kind) => `${kind}Scale`) : [];
+    expectFits(saved, this.groups, { tensors: [...MOMENTS, ...masters], unshaped: scales, numbers: ["step"] });
     const states = noGrad(() => tensorScope(() => this.#loadStates(saved)));
     this.dispose();
     for (const [parameter, state] of states) this.#states.set(parameter, state);
@@ -78,7 +90,7 @@ export class AdamW implements Optimizer {
 
   dispose(): void {
     for (const { firstMoment, secondMoment, master } of this.#states.values()) {
-      for (const tensor of [firstMoment, secondMoment, master]) tensor?.dispose();
+      for (const one of [firstMoment, secondMoment, master]) one?.dispose();
     }
     this.#states.clear();
   }
@@ -87,11 +99,17 @@ export class AdamW implements Optimizer {
     let state = this.#states.get(parameter);
     if (state === undefined) {
       const master = this.#masterOf(parameter);
-      const firstMoment = keep(zerosLike(master ?? parameter));
-      state = { step: 0, firstMoment, secondMoment: keep(zerosLike(firstMoment)), master };
+      state = { step: 0, ...this.#momentsOf(master ?? parameter), master };
       this.#states.set(parameter, state);
     }
     return state;
+  }
+
+  #momentsOf(weight: Tensor): Pick<AdamWState, "firstMoment" | "secondMoment"> {
+    return {
+      firstMoment: createMoment(weight, this.#moments, "signed"),
+      secondMoment: createMoment(weight, this.#moments, "unsigned"),
+    };
   }
 
   #masterOf(parameter: Parameter): Tensor | null {
@@ -107,10 +125,11 @@ export class AdamW implements Optimizer {
       const master = this.#masterOf(parameter);
       const savedMaster = tensors.get(`master.${name}`);
       if (master !== null && savedMaster !== undefined) master.copy_(savedMaster);
-      const like = master ?? parameter;
-      const firstMoment = loaded(tensors, `firstMoment.${name}`, like);
-      const secondMoment = loaded(tensors, `secondMoment.${name}`, like);
-      states.set(parameter, { step, firstMoment, secondMoment, master });
+      const moments = this.#momentsOf(master ?? parameter);
+      for (const kind of MOMENTS) {
+        for (const [part, own] of moments[kind].parts) own.copy_(savedPart(tensors, `${kind}${part}.${name}`, own));
+      }
+      states.set(parameter, { step, ...moments, master });
     }
     return states;
   }
@@ -120,10 +139,12 @@ export class AdamW implements Optimizer {
   }
 }
 
+const MOMENTS = ["firstMoment", "secondMoment"] as const;
+
 interface AdamWState {
   step: number;
-  readonly firstMoment: Tensor;
-  readonly secondMoment: Tensor;
+  readonly firstMoment: Moment;
+  readonly secondMoment: Moment;
   /** The float32 weight of a 16-bit parameter, or null where the parameter itself is updated. */
   readonly master: Tensor | null;
 }
@@ -134,9 +155,13 @@ function updateBucket(bucket: readonly Update<AdamWState>[], settings: AdamWSett
     const weights = bucket.map(({ parameter, state }) => state.master ?? parameter);
     const { dtype } = weights[0]!;
     const gradients = bucket.map(({ gradient }) => gradient.to(dtype));
-    const firstMoments = bucket.map(({ state }) => state.firstMoment);
-    const secondMoments = bucket.map(({ state }) => state.secondMoment);
+    const firstMoments = bucket.map(({ state }) => state.firstMoment.read());
+    const secondMoments = bucket.map(({ state }) => state.secondMoment.read());
     adamwUpdate({ weights, gradients, firstMoments, secondMoments }, step, settings);
+    bucket.forEach(({ state }, i) => {
+      state.firstMoment.write(firstMoments[i]!);
+      state.secondMoment.write(secondMoments[i]!);
+    });
     const mastered = bucket.filter(({ state }) => state.master !== null);
     copyAll(
       mastered.map(({ parameter }) => parameter),

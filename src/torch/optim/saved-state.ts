@@ -23,8 +23,14 @@ export function loadLrs(groups: readonly OptimizerGroup[], { numbers }: Optimize
 export function expectFits(
   { tensors, numbers }: OptimizerState,
   groups: readonly OptimizerGroup[],
-  kinds: { readonly tensors: readonly string[]; readonly numbers: readonly string[] },
+  kinds: {
+    readonly tensors: readonly string[];
+    /** Kinds of tensors whose shape is not that of their parameter. Default: none. */
+    readonly unshaped?: readonly string[];
+    readonly numbers: readonly string[];
+  },
 ): void {
+  const { unshaped = [] } = kinds;
   const parameters = new Map(groups.flatMap((group) => [...group.parameters]));
   const names = new Set(parameters.keys());
   const [lrs, others] = partition(Object.keys(numbers), (key) => splitKey(key)[0] === "lr");
@@ -36,18 +42,30 @@ export function expectFits(
   }
   for (const key of others) expectKnown(key, kinds.numbers, names);
   for (const [key, value] of tensors) {
-    expectKnown(key, kinds.tensors, names);
-    expectShape(key, value, parameters.get(splitKey(key)[1])!);
+    expectKnown(key, [...kinds.tensors, ...unshaped], names);
+    const [kind, name] = splitKey(key);
+    if (!unshaped.includes(kind)) expectShape(key, value, parameters.get(name)!.shape);
   }
 }
 
-/** The saved tensor as a new one that no scope owns, with the type and place of `like`. */
-export function loaded(tensors: ReadonlyMap<string, Tensor>, key: string, like: Tensor): Tensor {
+/** The saved tensor that belongs into `own`, which is of the same format. */
+export function savedPart(tensors: ReadonlyMap<string, Tensor>, key: string, own: Tensor): Tensor {
   const saved = tensors.get(key);
   if (saved === undefined) {
     throw mismatch(`The optimizer's state has no "${key}", though it has other entries of that parameter.`);
   }
-  return keep(emptyLike(like).copy_(saved));
+  // Codes mean nothing as numbers, nor numbers as codes.
+  if ((saved.dtype === "uint8") !== (own.dtype === "uint8")) {
+    throw mismatch(
+      `The optimizer's state has "${key}" as ${saved.dtype}, and the optimizer keeps it as ${own.dtype}. Load it into an optimizer with the same format of moments.`,
+    );
+  }
+  return saved;
+}
+
+/** The saved tensor as a new one that no scope owns, with the type and place of `like`. */
+export function loaded(tensors: ReadonlyMap<string, Tensor>, key: string, like: Tensor): Tensor {
+  return keep(emptyLike(like).copy_(savedPart(tensors, key, like)));
 }
 
 function expectKnown(key: string, kinds: readonly string[], names: ReadonlySet<string>): void {
@@ -60,9 +78,7 @@ function expectKnown(key: string, kinds: readonly string[], names: ReadonlySet<s
   );
 }
 
-function expectShape(key: string, value: Tensor, parameter: Tensor): void {
-  const got = value.shape;
-  const expected = parameter.shape;
+function expectShape(key: string, { shape: got }: Tensor, expected: readonly number[]): void {
   if (got.length === expected.length && got.every((size, i) => size === expected[i])) return;
   throw mismatch(
     `The optimizer's state has "${key}" of shape [${got.join(", ")}], but the parameter has [${expected.join(", ")}].`,

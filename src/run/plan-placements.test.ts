@@ -1,0 +1,74 @@
+import { expect, test } from "vitest";
+import { exampleConfig } from "../../test/cli/example-run.ts";
+import { parseConfig } from "../models/causal-lm/config.ts";
+import { peakBytes } from "./estimate-memory.ts";
+import { placementLines, planPlacements } from "./plan-placements.ts";
+
+/** Qwen2.5-7B. */
+const model = parseConfig(
+  {
+    ...{ model_type: "qwen2", vocab_size: 152064, hidden_size: 3584, intermediate_size: 18944 },
+    ...{ num_hidden_layers: 28, num_attention_heads: 28, num_key_value_heads: 4, max_position_embeddings: 32768 },
+    ...{ rms_norm_eps: 1e-6, rope_theta: 1000000, tie_word_embeddings: false },
+  },
+  "config.json",
+);
+const facts = { model, isOnGpu: true, dtype: "bfloat16", needsReference: false, hasCritic: false } as const;
+const tokens = { promptTokens: 512, replyTokens: 1024 };
+const sets = [
+  "rollout.groupsPerStep=64",
+  "rollout.groupSize=16",
+  "rollout.contextLength=2048",
+  "rollout.maxInFlight=1024",
+];
+const plan = (numGpus: number, gigabytes: number, ...more: string[]) =>
+  planPlacements(exampleConfig(...sets, ...more), facts, { numGpus, memoryBytes: gigabytes * 1e9 }, tokens);
+
+test("phases that take turns need the larger of the two, and those that overlap need both", () => {
+  const parts = [
+    { owner: "trainer", what: "weights", bytes: 10 },
+    { owner: "trainer", what: "activations", bytes: 5, phase: "training" },
+    { owner: "engine", what: "KV cache", bytes: 7, phase: "rollout" },
+  ] as const;
+  expect(peakBytes(parts, true)).toBe(17);
+  expect(peakBytes(parts, false)).toBe(22);
+});
+
+test("a synchronous run on eight GPUs is fastest with both roles on all of them, which take turns", () => {
+  const placements = plan(8, 180, "training.recompute=true");
+  expect(placements.map(({ keys }) => keys)).toEqual([
+    'training.ranks 8, placement.engine.devices "0-7"',
+    'training.ranks 4, placement.engine.devices "4-7"',
+    'training.ranks 2, placement.engine.devices "2-7"',
+    'training.ranks 1, placement.engine.devices "1-7"',
+  ]);
+  // 7.6 billion parameters in bfloat16 with gradients, a float32 copy and moments: 16 bytes each, and 2 of the engine's own.
+  const [together, apart] = placements;
+  expect(together!.devices).toHaveLength(1);
+  expect(together!.devices[0]!.bytes).toBeGreaterThan(18 * 7.6e9);
+  expect(apart!.devices[1]!.parts.every(({ owner }) => owner === "engine")).toBe(true);
+  // Half of the trainers take twice as long.
+  expect(apart!.seconds.train / together!.seconds.train).toBeCloseTo(2, 6);
+  expect(placementLines(placements, { numGpus: 8, memoryBytes: 180e9 })[0]).toMatch(
+    /^1\. training\.ranks 8, .*: \d+ s per step \(rollout .* s, training .* s, weights .* s\)$/,
+  );
+});
+
+test("an asynchronous run overlaps what is on different GPUs", () => {
+  const sync = plan(8, 180, "training.recompute=true");
+  const async = plan(8, 180, "training.recompute=true", 'loop={"type":"async"}');
+  const apart = (placements: typeof sync) => placements.find(({ keys }) => keys.startsWith("training.ranks 4"))!;
+  const { rollout, train, sync: weights } = apart(async).seconds;
+  expect(apart(async).stepSeconds).toBeCloseTo(Math.max(rollout, train) + weights, 6);
+  expect(apart(sync).stepSeconds).toBeCloseTo(rollout + train + weights, 6);
+});
+
+test("what fits nowhere is refused with its role, its need and the nearest change that would fit", () => {
+  expect(() => plan(8, 141)).toThrow(
+    /fits in no placement on 8 GPUs of 141\.0 GB: a device needs 2\d\d\.\d GB, most of it the trainer with .* It fits with training\.recompute: true\./,
+  );
+  expect(() => plan(1, 80)).toThrow(
+    'It fits with training.recompute: true with training.optimizer.moments: "8-bit" with model.lora: { rank: 16 }.',
+  );
+  expect(() => plan(1, 12)).toThrow("Take a smaller model, a shorter rollout.contextLength, or GPUs with more memory.");
+});

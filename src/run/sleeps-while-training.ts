@@ -1,0 +1,27 @@
+/** Whether the engines of a run give their caches back while its trainer works. */
+import type { Recipe } from "../algorithms/recipe-runner/recipe.ts";
+import { modelShape, roleShapes } from "./check-files.ts";
+import { estimateMemory, peakBytes } from "./estimate-memory.ts";
+import { placeRun } from "./machine.ts";
+import { readMachine } from "./prepare-run.ts";
+import type { RunConfig } from "./run-config.ts";
+
+/** Estimates are off by up to 10 %, and allocators keep some memory for themselves. */
+const MAX_AWAKE = 0.8;
+
+/** As the run file says; where it does not, if everything at once would take most of the device. */
+export function sleepsWhileTraining(config: RunConfig, recipe: Recipe): boolean {
+  // In other loops engines sample while the trainer works.
+  if (config.loop.type !== "sync" || config.engine.remote !== null) return false;
+  if (config.placement.engine.sleep !== null) return config.placement.engine.sleep;
+  const { device, dtype, memoryBytes } = readMachine(placeRun(config));
+  const memory = estimateMemory(config, {
+    model: modelShape(config.model),
+    isOnGpu: device.startsWith("cuda"),
+    dtype,
+    needsReference: recipe.needs.includes("referenceLogprobs_BT"),
+    hasCritic: recipe.hasCritic,
+    roles: roleShapes(config),
+  });
+  return peakBytes(memory, false) > MAX_AWAKE * memoryBytes;
+}

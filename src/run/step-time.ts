@@ -1,0 +1,103 @@
+/**
+ * How long the phases of a step take on GPUs, from the shape of the model. Pure.
+ *
+ * Calibrated on one H200 in bfloat16 with Qwen2.5-0.5B: training and measuring by bench/results/gpu-train-step.json, decoding by
+ * gpu-decode.json; `npm run bench -- plan` compares them. Traffic between GPUs has not been measured, and is counted at the rate below.
+ */
+import type { CausalLmConfig } from "../models/causal-lm/config.ts";
+import { countParameters } from "./estimate-memory.ts";
+
+/** Dense bfloat16 products of an H200, as measured: FLOP per second. */
+const PEAK_FLOPS = 790e12;
+/** Shares of it that were reached. */
+const SHARES = { train: 0.55, forward: 0.62, prefill: 0.47 } as const;
+/** A step with recomputation, to one without. */
+const RECOMPUTE = 1.23;
+/** Bytes per second that decoding reads weights and keys and values with: three quarters of what the memory gives. */
+const DECODE_BANDWIDTH = 3.6e12;
+/** What a layer of a decode step costs beside that: short kernels, one after another. */
+const SECONDS_PER_LAYER = 29e-6;
+/** Weights from GPU to GPU; not measured. */
+const LINK_BANDWIDTH = 50e9;
+
+/** What a step has to do, in numbers. */
+export interface StepWork {
+  readonly trajectories: number;
+  readonly groupSize: number;
+  readonly promptTokens: number;
+  readonly replyTokens: number;
+  /** Sequences that an engine decodes at once. */
+  readonly maxRunning: number;
+  readonly recomputes: boolean;
+  /** Forward passes over the batch beside those that train: a reference, an anchor. */
+  readonly numMeasured: number;
+  /** Models that are trained: the policy, and a critic. */
+  readonly numTrained: number;
+  readonly hasAdapters: boolean;
+}
+
+/** Seconds of each phase. */
+export interface StepSeconds {
+  readonly rollout: number;
+  readonly train: number;
+  readonly sync: number;
+}
+
+export function stepSeconds(
+  model: CausalLmConfig,
+  work: StepWork,
+  place: { readonly numTrainers: number; readonly numEngines: number; readonly isApart: boolean },
+): StepSeconds {
+  const { numTrainers, numEngines, isApart } = place;
+  const tokens = work.trajectories * (work.promptTokens + work.replyTokens);
+  const perTrainer = tokens / numTrainers;
+  const trained = work.numTrained * trainSeconds(model, perTrainer, work);
+  const measured = work.numMeasured * forwardSeconds(model, perTrainer);
+  const bytes = 2 * countParameters(model);
+  return {
+    rollout: rolloutSeconds(model, work, numEngines),
+    train: trained + measured,
+    sync: isApart ? bytes / LINK_BANDWIDTH : (2 * bytes) / DECODE_BANDWIDTH,
+  };
+}
+
+/** Forward and backward over packed rows. Adapters need no gradients of the weights themselves. */
+export function trainSeconds(
+  model: CausalLmConfig,
+  tokens: number,
+  { recomputes, hasAdapters }: Pick<StepWork, "recomputes" | "hasAdapters">,
+): number {
+  const factor = (hasAdapters ? 4 : 6) * (recomputes ? RECOMPUTE : 1);
+  return (tokens * factor * computedParameters(model)) / (PEAK_FLOPS * SHARES.train);
+}
+
+export function forwardSeconds(model: CausalLmConfig, tokens: number): number {
+  return (tokens * 2 * computedParameters(model)) / (PEAK_FLOPS * SHARES.forward);
+}
+
+/** One step that draws a token for each sequence. */
+export function decodeSeconds(model: CausalLmConfig, numSequences: number, context: number): number {
+  const cachePerToken = 4 * model.numLayers * model.numKeyValueHeads * model.headSize;
+  const bytes = 2 * computedParameters(model) + numSequences * context * cachePerToken;
+  return bytes / DECODE_BANDWIDTH + model.numLayers * SECONDS_PER_LAYER;
+}
+
+function rolloutSeconds(model: CausalLmConfig, work: StepWork, numEngines: number): number {
+  const { trajectories, groupSize, promptTokens, replyTokens, maxRunning } = work;
+  const perEngine = trajectories / numEngines;
+  const running = Math.max(1, Math.min(maxRunning, perEngine));
+  const decode = (perEngine / running) * replyTokens * decodeSeconds(model, running, promptTokens + replyTokens / 2);
+  // The samples of a prompt pay for it once.
+  const prompts = Math.max(1, perEngine / groupSize);
+  const prefill = (prompts * promptTokens * 2 * computedParameters(model)) / (PEAK_FLOPS * SHARES.prefill);
+  return prefill + decode;
+}
+
+/** Parameters that a token is multiplied with: all but an embedding of its own, and of experts those that are asked. */
+function computedParameters(model: CausalLmConfig): number {
+  const { experts } = model.features;
+  const embedding = model.tieEmbeddings ? 0 : model.vocabSize * model.width;
+  const idle =
+    experts === null ? 0 : (experts.numExperts - experts.numActive) * 3 * experts.width * model.width * model.numLayers;
+  return countParameters(model) - embedding - idle;
+}
