@@ -18,9 +18,9 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buildEnv } from "../src/envs/catalog.ts";
+import { RerollError } from "../src/errors/reroll-error.ts";
 import { CausalLm } from "../src/models/causal-lm/causal-lm.ts";
 import { saveCausalLm } from "../src/models/causal-lm/save-causal-lm.ts";
-import { RerollError } from "../src/errors/reroll-error.ts";
 import { prepareModel } from "../src/run/prepare-model.ts";
 import { tinyConfig } from "../src/testing/tiny-model.ts";
 import { openStore } from "../src/torch/distributed/rendezvous.ts";
@@ -35,7 +35,16 @@ import type { MemoryRank } from "./strategy-memory-rank.ts";
 const folder = mkdtempSync(join(tmpdir(), "strategy-memory-"));
 const tokenizerFolder = prepareModel(exampleConfig(), [buildEnv({ type: "frozen-lake" })], folder);
 const modelFolder = join(folder, "model");
-const config = { ...tinyConfig("qwen3"), width: 256, mlpWidth: 1024, numLayers: 6, numHeads: 8, numKeyValueHeads: 4, headSize: 32, vocabSize: 1000 };
+const config = {
+  ...tinyConfig("qwen3"),
+  width: 256,
+  mlpWidth: 1024,
+  numLayers: 6,
+  numHeads: 8,
+  numKeyValueHeads: 4,
+  headSize: 32,
+  vocabSize: 1000,
+};
 const model = new CausalLm(config).initialize(new Generator(1));
 saveCausalLm(model, modelFolder);
 const total = model.numParameters();
@@ -44,7 +53,11 @@ model.dispose();
 
 interface Case {
   readonly ranks: number;
-  readonly strategy: { readonly zero?: 0 | 1 | 2 | 3; readonly tensor?: number; readonly offload?: "none" | "optimizer" | "parameters" };
+  readonly strategy: {
+    readonly zero?: 0 | 1 | 2 | 3;
+    readonly tensor?: number;
+    readonly offload?: "none" | "optimizer" | "parameters";
+  };
 }
 
 const cases: readonly Case[] = [
@@ -87,7 +100,8 @@ async function measure({ ranks, strategy }: Case): Promise<readonly number[]> {
   return live;
 }
 
-const rows: { readonly name: string; readonly predicted: number; readonly measured: number; readonly ratio: number }[] = [];
+const rows: { readonly name: string; readonly predicted: number; readonly measured: number; readonly ratio: number }[] =
+  [];
 for (const one of cases) {
   const name = `ranks ${one.ranks} ${JSON.stringify(one.strategy)}`;
   const measured = Math.max(...(await measure(one)));
@@ -98,7 +112,12 @@ const megabytes = (bytes: number) => (bytes / 1e6).toFixed(2);
 printTable(
   `Live bytes of a rank, ${(total / 1e6).toFixed(1)}M parameters in float32`,
   ["strategy", "formula MB", "measured MB", "ratio"],
-  rows.map(({ name, predicted, measured, ratio }) => [name, megabytes(predicted), megabytes(measured), ratio.toFixed(3)]),
+  rows.map(({ name, predicted, measured, ratio }) => [
+    name,
+    megabytes(predicted),
+    megabytes(measured),
+    ratio.toFixed(3),
+  ]),
 );
 writeResult("strategy-memory", { parameters: total, rows });
 process.exit(rows.every(({ ratio }) => Math.abs(ratio - 1) < 0.1) ? 0 : 1);

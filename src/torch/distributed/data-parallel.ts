@@ -89,7 +89,9 @@ export class DataParallel {
     const parameters = this.#buckets.flat();
     const first = parameters[0];
     if (first === undefined) return () => false;
-    const flags = keep(tensor(parameters.map(hasGradient).map(Number), { dtype: "int32", device: this.#group.deviceFor(first) }));
+    const flags = keep(
+      tensor(parameters.map(hasGradient).map(Number), { dtype: "int32", device: this.#group.deviceFor(first) }),
+    );
     try {
       await this.#group.allReduce(flags, "max");
       const values = flags.toArray();
