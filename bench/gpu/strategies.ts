@@ -86,7 +86,7 @@ for (const { name, config } of models) {
       rows.push({ label, ...apart });
       const seconds = ((performance.now() - start) / 1000).toFixed(1);
       console.log(
-        `${label.padEnd(72)} weights ${apart.weights.toExponential(1)}  metrics ${apart.metrics.toExponential(1)}  ${seconds} s`,
+        `${label.padEnd(72)} weights ${apart.weights.toExponential(1)}  metrics ${apart.metrics.toExponential(1)} (${apart.worst})  ${seconds} s`,
       );
     }
   }

@@ -240,7 +240,7 @@ export class Attention extends Module {
   readonly keyNorm: RMSNorm | null;
   readonly #config: CausalLmConfig;
   readonly #context: Collective;
-  /** Those of this rank. */
+  /** The heads of queries that this rank has, and its heads of keys and values. */
   readonly #numHeads: number;
   readonly #numKeyValueHeads: number;
   /** How often a head of keys and values is repeated before the ranks that split tokens deal them out. */

@@ -1,12 +1,6 @@
 /** The keys of `training` that say how its work is spread: `ranks` and `strategy`. */
 import { z } from "zod";
 
-/** What is asked for by a name that others know, and is not here. */
-const missing = (name: string) =>
-  z
-    .never({ error: `training.strategy.${name} is not supported. Known keys: zero, tensor, context, offload, in.` })
-    .optional();
-
 const strategySchema = z.strictObject({
   zero: z
     .union([z.literal(0), z.literal(1), z.literal(2), z.literal(3)])
@@ -36,12 +30,10 @@ const strategySchema = z.strictObject({
     .describe(
       "Where ranks run. The first is always a thread of this process, so that an engine here reads its weights without a copy. auto: processes on GPUs, threads on the CPU.",
     ),
-  pipeline: missing("pipeline"),
-  expert: missing("expert"),
 });
 
 /** How the work of a trainer is spread over its ranks. */
-export type StrategyOptions = Omit<z.output<typeof strategySchema>, "pipeline" | "expert">;
+export type StrategyOptions = z.output<typeof strategySchema>;
 
 export const strategyOptions = {
   ranks: z.int().positive().default(1).describe("Trainers that share each batch, on a GPU each where there are GPUs."),
