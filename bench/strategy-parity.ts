@@ -6,7 +6,7 @@
  */
 import { distance, type Outcome, type ParityCase, sourceOf, train } from "../test/training/strategy-parity.ts";
 
-const models = ["llama", "qwen2", "qwen3", "qwen3-moe"] as const;
+const models = ["qwen2", "qwen3-moe", "qwen3", "llama"] as const;
 
 const strategies: readonly (readonly [number, Record<string, unknown>])[] = [
   [2, {}],

@@ -5,7 +5,7 @@
  * Rank 0 speaks for all. It is a thread of this process, so that its weights are lent without a copy. A rank that fails takes the others with it.
  */
 import type { TuningExample } from "../flow/tuning-example.ts";
-import { openStore } from "../torch/distributed/rendezvous.ts";
+import { openStore, type Store } from "../torch/distributed/rendezvous.ts";
 import type { Remote } from "../workers/remote.ts";
 import type { RankSource } from "./strategy/mesh.ts";
 import type { StrategyOptions } from "./strategy/strategy-options.ts";
@@ -32,11 +32,17 @@ interface RankedSource {
   readonly training: { readonly strategy: StrategyOptions };
 }
 
-async function startRanks<Source extends RankedSource, Host>(
+/** Ranks that have met, and the store they met in. */
+interface Ranks<Host extends object> {
+  readonly ranks: readonly Remote<Host>[];
+  readonly store: Store;
+}
+
+async function startRanks<Source extends RankedSource, Host extends object>(
   source: Source,
   numRanks: number,
-  start: (kind: WorkerKind, source: Source, signal: AbortSignal) => Promise<Host>,
-): Promise<readonly Host[]> {
+  start: (kind: WorkerKind, source: Source, signal: AbortSignal) => Promise<Remote<Host>>,
+): Promise<Ranks<Host>> {
   const isOnGpu = source.device.startsWith("cuda");
   const { in: place } = source.training.strategy;
   const others = place === "processes" || (place === "auto" && isOnGpu) ? "process" : "thread";
@@ -50,21 +56,21 @@ async function startRanks<Source extends RankedSource, Host>(
     return start(rank === 0 ? "thread" : others, own, stop.signal);
   });
   try {
-    return await Promise.all(starts);
+    // The store stays until the ranks are gone: a connection to one that is closed keeps a thread of libtorch 1.13 busy for good.
+    return { ranks: await Promise.all(starts), store };
   } catch (cause) {
     // The others wait for the one that failed, and would do so for minutes.
     stop.abort();
     await Promise.allSettled(starts);
-    throw cause;
-  } finally {
     store.dispose();
+    throw cause;
   }
 }
 
 type SavedTrainer = Pick<Trainer, "saveModel" | "saveMerged" | "saveState" | "loadState" | "close">;
 
 /** One trainer out of ranks that have met: what each method asks of which rank. */
-function joinRanks(ranks: readonly Remote<Trainer>[]): Trainer {
+function joinRanks({ ranks, store }: Ranks<Trainer>): Trainer {
   return {
     // Every rank gives its part of the weights; the first one has them whole.
     withWeights: async (use) => {
@@ -73,7 +79,7 @@ function joinRanks(ranks: readonly Remote<Trainer>[]): Trainer {
       const [result] = await Promise.all([first!.ask.withWeights(use), ...given]);
       return result;
     },
-    ...saveOnAll(ranks),
+    ...saveOnAll({ ranks, store }),
     step: async (batch, options) => {
       const reports = await onAll(ranks, (rank) => rank.step(batch, options));
       // All ranks know the metrics of the whole step; of single samples each knows those that it trained on.
@@ -85,19 +91,22 @@ function joinRanks(ranks: readonly Remote<Trainer>[]): Trainer {
 }
 
 /** What all ranks do alike: those that are asked to save give their part, and the first one writes. */
-function saveOnAll(ranks: readonly Remote<SavedTrainer>[]): SavedTrainer {
+function saveOnAll({ ranks, store }: Ranks<SavedTrainer>): SavedTrainer {
   return {
     saveModel: async (folder) => void (await onAll(ranks, (rank) => rank.saveModel(folder))),
     saveMerged: async (folder) => void (await onAll(ranks, (rank) => rank.saveMerged(folder))),
     saveState: async (folder) => void (await onAll(ranks, (rank) => rank.saveState(folder))),
     loadState: async (folder) => void (await onAll(ranks, (rank) => rank.loadState(folder))),
-    close: async () => void (await Promise.all(ranks.map((rank) => rank.close()))),
+    close: async () => {
+      await Promise.all(ranks.map((rank) => rank.close()));
+      store.dispose();
+    },
   };
 }
 
-function joinTuning(ranks: readonly Remote<TuningTrainer>[]): TuningTrainer {
+function joinTuning({ ranks, store }: Ranks<TuningTrainer>): TuningTrainer {
   return {
-    ...saveOnAll(ranks),
+    ...saveOnAll({ ranks, store }),
     // The ranks add up among themselves what steps and evaluations measure.
     step: async (examples) => {
       const shares = shareExamples(examples, ranks.length);

@@ -20,13 +20,13 @@ async function hostInProcess<Source>(
   build: (source: Source) => object | Promise<object>,
   { wrap = (line) => line, ...options }: HostOptions = {},
 ): Promise<void> {
-  const line = wrap(parentTransport());
+  const parent = parentTransport();
+  const line = wrap(parent.line);
   line.onEnd(() => process.exit());
   // A person who interrupts a run interrupts all its processes; when this one ends is for its parent to say.
   process.on("SIGINT", () => {});
   try {
-    const source = await new Promise<Source>((resolve) => line.onMessage((message) => resolve(message as Source)));
-    new Peer(line, await build(source), options).announce();
+    new Peer(line, await build((await parent.source) as Source), options).announce();
   } catch (error) {
     Peer.refuse(line, error);
   }

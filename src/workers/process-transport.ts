@@ -22,13 +22,18 @@ export function childTransport(child: ChildProcess): Transport {
   };
 }
 
-/** The end of a child process. What arrives before somebody listens waits. */
-export function parentTransport(): Transport {
+/** The end of a child process: what it was started with, and the line from then on. What arrives before somebody listens waits. */
+export function parentTransport(): { readonly source: Promise<unknown>; readonly line: Transport } {
   invariant(process.send !== undefined, "a host in a process runs in a child with a channel to its parent");
   const waiting: unknown[] = [];
   let hear = (message: unknown): void => void waiting.push(message);
-  process.on("message", (message) => hear(message));
-  return {
+  const source = new Promise<unknown>((resolve) => {
+    process.once("message", (first) => {
+      process.on("message", (message) => hear(message));
+      resolve(first);
+    });
+  });
+  const line: Transport = {
     post: (message) => void process.send!(message),
     onMessage: (listen) => {
       hear = listen;
@@ -37,4 +42,5 @@ export function parentTransport(): Transport {
     onEnd: (listen) => void process.on("disconnect", () => listen("closed its channel")),
     close: async () => process.disconnect(),
   };
+  return { source, line };
 }

@@ -29,7 +29,8 @@ export function startInProcess<Host extends object>(
     serialization: "advanced",
     env: { ...process.env, ...env },
   });
-  const line = wrap(childTransport(child));
-  line.post(source);
+  const transport = childTransport(child);
+  transport.post(source);
+  const line = wrap(transport);
   return new Remote(line, { lost, ...(carrier !== undefined && { carrier }) });
 }

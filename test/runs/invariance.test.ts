@@ -9,12 +9,16 @@ const training = { optimizer: { lr: 1e-3, eps: 1e-3 }, minibatch: 4 };
 const plain = { engine: { threads: 1 }, rollout: { maxInFlight: 1 }, training: { threads: 1 } };
 const inFlight = { ...plain, rollout: { maxInFlight: 64 }, training: { threads: 1, maxTokensPerMicrobatch: 64 } };
 const inThreads = { ...inFlight, engine: { threads: 2 }, training: { ...inFlight.training, threads: 2 } };
-const onRanks = { ...inFlight, training: { ...inFlight.training, ranks: 2 } };
+const onRanks = (strategy: object) => ({ ...inFlight, training: { ...inFlight.training, ranks: 2, strategy } });
 
 const cases = {
   "grpo with a row per turn, in threads": { algorithm: { type: "grpo" }, context: "turn", spread: inThreads },
-  "ppo with a row per turn, on two ranks": { algorithm: { type: "ppo" }, context: "turn", spread: onRanks },
-  "reinforce-pp in bypass mode, self-normalized and with rejections, on two ranks": {
+  "ppo with a row per turn, in microbatches, weights sharded over two ranks": {
+    algorithm: { type: "ppo" },
+    context: "turn",
+    spread: onRanks({ zero: 3 }),
+  },
+  "reinforce-pp in bypass mode, self-normalized and with rejections, layers split over two ranks": {
     algorithm: {
       type: "reinforce-pp",
       bypass: {},
@@ -24,7 +28,7 @@ const cases = {
       },
     },
     context: "conversation",
-    spread: onRanks,
+    spread: onRanks({ tensor: 2 }),
   },
 } as const;
 

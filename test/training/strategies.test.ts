@@ -13,20 +13,19 @@ const folder = mkdtempSync(join(tmpdir(), "strategies-"));
 const cases: readonly (ParityCase & { readonly name: string })[] = [
   { name: "zero 2, a mixture of experts", model: "qwen3-moe", hasCritic: true, ranks: 2, strategy: { zero: 2 } },
   {
-    name: "zero 3 with all in host memory",
-    model: "qwen2",
-    isLora: true,
-    ranks: 2,
+    name: "zero 3 with everything in host memory",
+    ...{ model: "qwen2", isLora: true, ranks: 2 },
     strategy: { zero: 3, offload: "parameters" },
   },
-  { name: "tensor, recomputed", model: "qwen2", isLora: true, recompute: true, ranks: 2, strategy: { tensor: 2 } },
-  { name: "context", model: "qwen3", ranks: 2, strategy: { context: 2 } },
   { name: "zero 1 and tensor", model: "qwen3-moe", hasCritic: true, ranks: 4, strategy: { zero: 1, tensor: 2 } },
-  { name: "zero 1, tensor and context", model: "llama", ranks: 4, strategy: { zero: 1, tensor: 2, context: 2 } },
+  {
+    name: "zero 1, tensor and context, recomputed",
+    ...{ model: "qwen2", isLora: true, recompute: true, ranks: 4 },
+    strategy: { zero: 1, tensor: 2, context: 2 },
+  },
   {
     name: "zero 1 and offload in processes",
-    model: "llama",
-    ranks: 2,
+    ...{ model: "qwen3", hasCritic: true, ranks: 2 },
     strategy: { zero: 1, offload: "optimizer", in: "processes" },
   },
 ];

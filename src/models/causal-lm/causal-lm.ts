@@ -291,7 +291,7 @@ export class Attention extends Module {
   readonly window: number | null;
   readonly #config: CausalLmConfig;
   readonly #context: Collective;
-  /** The heads this rank computes. */
+  /** The heads of queries that this rank has, and its heads of keys and values. */
   readonly #numHeads: number;
   readonly #numKeyValueHeads: number;
   /** How often a head of keys and values is repeated before the ranks that split tokens deal them out. */

@@ -3,6 +3,7 @@ import { noGrad } from "../../torch/autograd.ts";
 import { stack, zeros } from "../../torch/create.ts";
 import type { Collective } from "../../torch/distributed/collective.ts";
 import type { Parameter } from "../../torch/nn/module.ts";
+import { op } from "../../torch/operator.ts";
 import type { Optimizer, OptimizerState } from "../../torch/optim/optimizer.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
@@ -42,10 +43,11 @@ export function clipOver(
 ): Tensor {
   return noGrad(() =>
     tensorScope(() => {
-      const squares = counted.map((gradient) => gradient.to("float32").norm().square());
-      const total = squares.length === 0 ? zeros([], { device }) : stack(squares).sum();
+      // Added up in float64: sums of a million squares in float32 are off by more than ranks may differ.
+      const squares = counted.map((gradient) => ops.norm(gradient, 2, null, false, "float64").square());
+      const total = squares.length === 0 ? zeros([], { dtype: "float64", device }) : stack(squares).sum();
       for (const group of ranks) group.reduce_(total);
-      const norm = total.sqrt();
+      const norm = total.sqrt().to("float32");
       // As in clipGradNorm.
       const factor = norm.add(1e-6).reciprocal().mul(maxNorm).clamp(null, 1);
       for (const gradient of scaled) gradient.mul_(factor.to(gradient.dtype).toDevice(gradient.device));
@@ -53,3 +55,5 @@ export function clipOver(
     }),
   );
 }
+
+const ops = { norm: op("aten::linalg_vector_norm") } as const;

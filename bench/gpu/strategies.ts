@@ -1,0 +1,95 @@
+/**
+ * The CUDA path of every strategy, against one rank on the same GPU: two ranks share the GPU and speak through host memory (Gloo).
+ *
+ * Prints how far weights and metrics are apart after three optimizer steps, in float32, and what each rank took. It says nothing of speed:
+ * ranks that share a GPU wait for each other.
+ *
+ * npm run pack -- bench/gpu/strategies.ts && sh pack/run.sh strategies [--ranks 2]
+ */
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { CausalLm } from "../../src/models/causal-lm/causal-lm.ts";
+import { saveCausalLm } from "../../src/models/causal-lm/save-causal-lm.ts";
+import { tinyConfig } from "../../src/testing/tiny-model.ts";
+import { Generator } from "../../src/torch/random.ts";
+import { distance, type Outcome, type ParityCase, sourceOf, train } from "../../test/training/strategy-parity.ts";
+
+const { values } = parseArgs({
+  options: {
+    ranks: { type: "string", default: "2" },
+    device: { type: "string", default: "cuda:0" },
+    out: { type: "string" },
+  },
+});
+const ranks = Number(values.ranks);
+const { device } = values;
+const sizes = {
+  width: 256,
+  mlpWidth: 512,
+  numLayers: 4,
+  numHeads: 8,
+  numKeyValueHeads: 4,
+  headSize: 32,
+  vocabSize: 1000,
+};
+const experts = { numExperts: 8, numActive: 2, width: 128, normalizeWeights: true };
+const folder = mkdtempSync(join(tmpdir(), "gpu-strategies-"));
+
+const models = [
+  { name: "dense", config: { ...tinyConfig("qwen3"), ...sizes } },
+  {
+    name: "experts",
+    config: { ...tinyConfig("qwen3_moe"), ...sizes, features: { ...tinyConfig("qwen3_moe").features, experts } },
+  },
+];
+
+const strategies: readonly Record<string, unknown>[] = [
+  {},
+  { zero: 1 },
+  { zero: 2 },
+  { zero: 3 },
+  { zero: 1, offload: "optimizer" },
+  { zero: 3, offload: "parameters" },
+  { tensor: ranks },
+  { context: ranks },
+  ...(ranks % 4 === 0
+    ? [
+        { zero: 1, tensor: 2 },
+        { zero: 1, tensor: 2, context: 2 },
+      ]
+    : []),
+];
+
+const rows: object[] = [];
+for (const { name, config } of models) {
+  const modelFolder = join(folder, name);
+  const model = new CausalLm(config).initialize(new Generator(1));
+  saveCausalLm(model, modelFolder);
+  model.dispose();
+  for (const isLora of [false, true]) {
+    const sourceFor = (one: Pick<ParityCase, "ranks" | "strategy">) => {
+      const hasCritic = !isLora;
+      const source = sourceOf(
+        { model: "qwen3", isLora, hasCritic, ...one },
+        { device, devices: new Array<string>(one.ranks).fill(device) },
+      );
+      const reference = source.reference === "base" ? "base" : modelFolder;
+      return { ...source, modelFolder, reference, critic: source.critic && { ...source.critic, modelFolder } };
+    };
+    const alone: Outcome = await train(sourceFor({ ranks: 1, strategy: {} }));
+    for (const strategy of strategies) {
+      const start = performance.now();
+      const label = `${name} ${isLora ? "lora" : "full, critic"} ranks ${ranks} ${JSON.stringify(strategy)}`;
+      const apart = distance(alone, await train(sourceFor({ ranks, strategy })));
+      rows.push({ label, ...apart });
+      const seconds = ((performance.now() - start) / 1000).toFixed(1);
+      console.log(
+        `${label.padEnd(72)} weights ${apart.weights.toExponential(1)}  metrics ${apart.metrics.toExponential(1)} (${apart.worst})  ${seconds} s`,
+      );
+    }
+  }
+}
+if (values.out !== undefined) writeFileSync(values.out, `${JSON.stringify(rows, null, 2)}\n`);
+process.exit(0);
