@@ -36,7 +36,10 @@ export function measurePolicy(
   const { temperature, recompute, numScores = Infinity } = options;
   const hidden_ND = hiddenBefore(model, packed, recompute);
   const head = model.head.size(0) > numScores ? model.head.narrow(0, 0, numScores) : model.head;
-  const { logprobs_S, entropy_S } = tokenLogprobs(hidden_ND, head, packed.targets_N, { temperature });
+  const { logprobs_S, entropy_S } = tokenLogprobs(hidden_ND, head, packed.targets_N, {
+    temperature,
+    softCap: model.softCap,
+  });
   return { logprobs_BT: toGrid(logprobs_S, packed), entropies_BT: toGrid(entropy_S, packed), hidden_ND };
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { DecoderFeatures } from "../../models/causal-lm/causal-lm.ts";
+import { type DecoderFeatures, usedFeatures } from "../../models/causal-lm/decoder-features.ts";
 import { familyNames } from "../../models/causal-lm/families/table.ts";
 import { tinyConfig, tinyModel } from "../../testing/tiny-model.ts";
 import { canDecodeOnGpu } from "./decode-forward.ts";
@@ -16,10 +16,26 @@ function cacheOnGpu(config: ReturnType<typeof tinyConfig>): PagedCache {
   return Object.assign(cache, { device: "cuda" });
 }
 
-/** A feature that no code knows, as a new family would bring it. */
-const unheardOf: DecoderFeatures = { ...tinyConfig("qwen3").features, ...{ attentionSoftCap: 50 } };
+const known = new Set(["hasQkvBias", "hasOutputBias", "hasMlpBias", "hasHeadNorm", "experts"]);
 
-test.each(familyNames)("the CUDA decode path serves %s without a sliding window, and not with one", (family) => {
+/** A feature that no code knows, as a new family would bring it. */
+const unheardOf: DecoderFeatures = { ...tinyConfig("qwen3").features, ...{ attentionWobble: 50 } };
+
+const served = familyNames.filter(
+  (family) => !usedFeatures(tinyConfig(family).features).some((name) => !known.has(name)),
+);
+
+test("families with other features than the CUDA decode path computes stay off it", () => {
+  expect(served).toEqual(["llama", "mistral", "qwen2", "qwen3", "qwen3_moe"]);
+  for (const family of familyNames.filter((name) => !served.includes(name))) {
+    const config = tinyConfig(family, fitting);
+    const cache = cacheOnGpu(config);
+    expect(canDecodeOnGpu(config, cache)).toBe(false);
+    cache.dispose();
+  }
+});
+
+test.each(served)("the CUDA decode path serves %s without a sliding window, and not with one", (family) => {
   const plain = tinyConfig(family, fitting);
   const sliding = tinyConfig(family, { ...fitting, features: { slidingWindow: 8 } });
   const cache = cacheOnGpu(plain);
@@ -44,7 +60,7 @@ test("asked for all the same, it refuses with the names of the feature and the f
   const model = tinyModel(config);
   const cache = cacheOnGpu(config);
   expect(() => new DecodeGraphs(model, cache, { maxRunning: 1, contextLength: 16 })).toThrow(
-    "The CUDA decode path does not compute attentionSoftCap, which this qwen3 model uses. It computes hasQkvBias,",
+    "The CUDA decode path does not compute attentionWobble, which this qwen3 model uses. It computes hasQkvBias,",
   );
   cache.dispose();
   model.dispose();

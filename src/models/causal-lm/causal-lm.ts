@@ -1,127 +1,31 @@
 /**
  * The causal decoder of every family: tokens in, hidden states out; scores of the next token from those.
  *
- * It knows no family. What sets families apart are the features declared first; a family's file turns them on, and the
- * modules below compute them. A feature that a fast path elsewhere does not know makes that path step aside: see usedFeatures.
+ * It knows no family. What sets families apart are the features of decoder-features.ts; a family's file turns them on, and the modules
+ * compute them. A feature that a fast path elsewhere does not know makes that path step aside: see usedFeatures.
  */
 import { RerollError } from "../../errors/reroll-error.ts";
 import { noGrad } from "../../torch/autograd.ts";
 import { empty, type TensorOptions, tensor } from "../../torch/create.ts";
-import { geglu, swiglu } from "../../torch/fused.ts";
 import { createParameter, initialize, reinitialize } from "../../torch/nn/initialize.ts";
 import { Module, type Parameter } from "../../torch/nn/module.ts";
-import { RMSNorm } from "../../torch/nn/rms-norm.ts";
+import type { RMSNorm } from "../../torch/nn/rms-norm.ts";
 import { op } from "../../torch/operator.ts";
 import type { Generator } from "../../torch/random.ts";
 import { recompute } from "../../torch/recompute.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
+import { Attention, type Rotations } from "./attention.ts";
 import type { CausalLmConfig } from "./config.ts";
+import type { DecoderFeatures, LayerWeight } from "./decoder-features.ts";
+import { createNorm, optionalNorm } from "./decoder-norm.ts";
 import { Experts } from "./experts.ts";
-import { Projection } from "./projection.ts";
-import { RotaryTable, type Rotation } from "./rotary.ts";
-import type { Heads, TokenLayout } from "./token-layout.ts";
-import { tokenScores } from "./token-scores.ts";
-
-/**
- * What a decoder computes beyond the plain one, which is RMSNorm, rotary attention over all tokens before, and a SiLU-gated MLP.
- * False and null mean off, so that a feature is in use exactly when its value is neither.
- */
-export interface DecoderFeatures {
-  /** Biases on the projections of query, key and value. */
-  readonly hasQkvBias: boolean;
-  /** A bias on the output projection of attention. */
-  readonly hasOutputBias: boolean;
-  /** Biases on the projections of the MLP. */
-  readonly hasMlpBias: boolean;
-  /** RMSNorm on every query and key head. */
-  readonly hasHeadNorm: boolean;
-  /** Tokens see at most this many positions back, themselves included. */
-  readonly slidingWindow: number | null;
-  /** For each layer, whether it sees everything where the others have the sliding window. */
-  readonly fullLayers: readonly boolean[] | null;
-  /** The base of the unscaled rotation in layers with the sliding window; the others rotate as the config says. */
-  readonly localRopeTheta: number | null;
-  /** The factor on attention scores, where it is not 1 / sqrt(headSize). */
-  readonly attentionScale: number | null;
-  /** The factor on embeddings as they enter the first layer. */
-  readonly embeddingScale: number | null;
-  /** Norms multiply by 1 + weight. */
-  readonly hasOffsetNorms: boolean;
-  /** Norms of what attention and MLP give, before it is added to the residual stream. */
-  readonly hasOutputNorms: boolean;
-  /** GELU in its tanh form gates the MLP, in place of SiLU. */
-  readonly hasGeluGate: boolean;
-  /** A mixture of experts in place of the MLP. */
-  readonly experts: ExpertsConfig | null;
-}
-
-/** The shape of a mixture of experts. */
-export interface ExpertsConfig {
-  readonly numExperts: number;
-  /** The number of experts that each token is sent through. */
-  readonly numActive: number;
-  /** The inner width of one expert. */
-  readonly width: number;
-  /** Whether the weights of a token's experts are scaled to sum to 1. */
-  readonly normalizeWeights: boolean;
-}
-
-/** Every feature off. */
-export const plainFeatures: DecoderFeatures = {
-  hasQkvBias: false,
-  hasOutputBias: false,
-  hasMlpBias: false,
-  hasHeadNorm: false,
-  slidingWindow: null,
-  fullLayers: null,
-  localRopeTheta: null,
-  attentionScale: null,
-  embeddingScale: null,
-  hasOffsetNorms: false,
-  hasOutputNorms: false,
-  hasGeluGate: false,
-  experts: null,
-};
-
-/** The names of the features that are in use. A path that does not know all of them must not run the model. */
-export function usedFeatures(features: DecoderFeatures): string[] {
-  return Object.entries(features).flatMap(([name, value]) => (value === false || value === null ? [] : [name]));
-}
-
-/** Weights of the whole model, as families name them. */
-export type ModelPart = "embedding" | "norm" | "head";
-
-/** Modules of a layer that checkpoints store under a name of their own. */
-export type LayerPart =
-  | "inputNorm"
-  | "query"
-  | "key"
-  | "value"
-  | "output"
-  | "queryNorm"
-  | "keyNorm"
-  | "attentionOutputNorm"
-  | "postAttentionNorm"
-  | "mlpOutputNorm"
-  | "gate"
-  | "up"
-  | "down"
-  | "router"
-  | "expertGate"
-  | "expertUp"
-  | "expertDown";
-
-/** A weight of a layer as checkpoints store it: part of a parameter. */
-export interface LayerWeight {
-  readonly part: LayerPart;
-  readonly kind: "weight" | "bias";
-  /** The expert that the weight belongs to, for the parts of experts. */
-  readonly expert?: number;
-  readonly parameter: Parameter;
-  /** The part of the parameter, or of anything of its shape such as its gradient. */
-  readonly viewOf: (whole: Tensor) => Tensor;
-}
+import { GatedDeltaNet } from "./gated-delta-net.ts";
+import { Mlp } from "./mlp.ts";
+import type { Projection } from "./projection.ts";
+import { RotaryTable } from "./rotary.ts";
+import type { TokenLayout } from "./token-layout.ts";
+import { softCapped, tokenScores } from "./token-scores.ts";
 
 export class CausalLm extends Module {
   readonly config: CausalLmConfig;
@@ -142,10 +46,13 @@ export class CausalLm extends Module {
     this.layers = Array.from({ length: config.numLayers }, (_, i) => new DecoderLayer(config, i, place));
     this.norm = createNorm(config, config.width, place);
     this.head = config.tieEmbeddings ? this.embedding : createParameter([config.vocabSize, config.width], empty, place);
-    this.#rotary = new RotaryTable(config);
-    const { localRopeTheta } = config.features;
-    const local = { headSize: config.headSize, ropeScaling: { type: "default" } } as const;
-    this.#localRotary = localRopeTheta === null ? null : new RotaryTable({ ...local, ropeTheta: localRopeTheta });
+    const { localRopeTheta, rotarySize } = config.features;
+    const rope = { ...config, headSize: rotarySize ?? config.headSize };
+    this.#rotary = new RotaryTable(rope);
+    this.#localRotary =
+      localRopeTheta === null
+        ? null
+        : new RotaryTable({ ...rope, ropeScaling: { type: "default" }, ropeTheta: localRopeTheta });
   }
 
   /**
@@ -159,12 +66,11 @@ export class CausalLm extends Module {
     expectTokens(ids_S, layout);
     let x_SD = this.embed(ids_S);
     const rotationOf = (table: RotaryTable) => noGrad(() => table.rotationAt(layout.positions_S, layout.maxPosition));
-    const rotation = rotationOf(this.#rotary);
-    const localRotation = this.#localRotary === null ? rotation : rotationOf(this.#localRotary);
+    const whole = rotationOf(this.#rotary);
+    const rotations = { whole, local: this.#localRotary === null ? whole : rotationOf(this.#localRotary) };
     this.layers.forEach((layer, i) => {
       const before_SD = x_SD;
-      const own = layer.attention.window === null ? rotation : localRotation;
-      const run = (x: Tensor) => tensorScope(() => layer.forward(x, i, layout, own));
+      const run = (x: Tensor) => tensorScope(() => layer.forward(x, i, layout, rotations));
       x_SD = options.recompute === true ? recompute(run, x_SD, layer.trainableParameters()) : run(x_SD);
       before_SD.dispose();
     });
@@ -179,18 +85,22 @@ export class CausalLm extends Module {
     return embeddingScale === null ? x_SD : x_SD.mul(tensor(embeddingScale, { dtype: x_SD.dtype }));
   }
 
+  /** What scores of the next token are bent to stay within; null for nothing. */
+  get softCap(): number | null {
+    return this.config.features.scoreSoftCap;
+  }
+
   /** Scores of the next token, [S, V]. For many tokens prefer tokenLogprobs, which never holds them all. */
   logits(hidden_SD: Tensor): Tensor {
-    return tokenScores(hidden_SD, this.head);
+    return softCapped(tokenScores(hidden_SD, this.head), this.softCap);
   }
 
   /** Fresh random weights: normal with the config's range; norms change nothing and biases are zero. One seed, one model, on any device. */
   initialize(generator: Generator): this {
     const normal = initialize.normal(0, this.config.initializerRange);
-    const neutralNorm = this.config.features.hasOffsetNorms ? initialize.zeros : initialize.ones;
     for (const [path, parameter] of this.namedParameters()) {
-      const isMatrix = parameter.shape.length >= 2;
-      reinitialize(parameter, isMatrix ? normal : path.endsWith("bias") ? initialize.zeros : neutralNorm, generator);
+      const isMatrix = parameter.shape.length >= 2 && !path.endsWith("Bias");
+      reinitialize(parameter, isMatrix ? normal : vectorStart(path, this.config.features), generator);
     }
     return this;
   }
@@ -202,36 +112,50 @@ export class CausalLm extends Module {
   }
 }
 
+/** Where a vector starts that learns: norms change nothing, and biases, sinks and the logarithm of decays are 0. */
+function vectorStart(path: string, { hasOffsetNorms }: DecoderFeatures): ReturnType<typeof initialize.normal> {
+  if (/norm\.weight$/i.test(path)) return hasOffsetNorms && !isLinearNorm(path) ? initialize.zeros : initialize.ones;
+  return initialize.zeros;
+}
+
+/** The norm within linear attention has no offset. */
+function isLinearNorm(path: string): boolean {
+  return path.endsWith("attention.norm.weight");
+}
+
 /** One layer of the decoder: attention and MLP, each around a normalized copy of the residual stream. */
-class DecoderLayer extends Module {
-  readonly inputNorm: RMSNorm;
-  readonly attention: Attention;
+export class DecoderLayer extends Module {
+  readonly inputNorm: RMSNorm | null;
+  readonly attention: Attention | GatedDeltaNet;
   readonly attentionOutputNorm: RMSNorm | null;
   /** The norm before the MLP. */
-  readonly postAttentionNorm: RMSNorm;
+  readonly postAttentionNorm: RMSNorm | null;
   readonly mlp: Mlp | Experts;
   readonly mlpOutputNorm: RMSNorm | null;
 
   constructor(config: CausalLmConfig, index: number, place: TensorOptions) {
     super();
-    const { experts, hasOutputNorms } = config.features;
-    const norm = () => createNorm(config, config.width, place);
-    this.inputNorm = norm();
-    this.attention = new Attention(config, index, place);
-    this.attentionOutputNorm = hasOutputNorms ? norm() : null;
-    this.postAttentionNorm = norm();
-    this.mlp = experts === null ? new Mlp(config, place) : new Experts(config.width, experts, place);
-    this.mlpOutputNorm = hasOutputNorms ? norm() : null;
+    const { experts, linearAttention, hasOutputNorms, hasBareInputs } = config.features;
+    const norm = (isThere: boolean) => (isThere ? createNorm(config, config.width, place) : null);
+    this.inputNorm = norm(!hasBareInputs);
+    this.attention =
+      linearAttention?.layers[index] === true
+        ? new GatedDeltaNet(config, linearAttention, place)
+        : new Attention(config, index, place);
+    this.attentionOutputNorm = norm(hasOutputNorms);
+    this.postAttentionNorm = norm(!hasBareInputs);
+    this.mlp = experts === null ? plainMlp(config, place) : new Experts(config.width, experts, place);
+    this.mlpOutputNorm = norm(hasOutputNorms);
   }
 
-  forward(x_SD: Tensor, layer: number, layout: TokenLayout, rotation: Rotation): Tensor {
+  forward(x_SD: Tensor, layer: number, layout: TokenLayout, rotations: Rotations): Tensor {
     // Scopes free at once what the graph does not keep; without a graph that is everything but the result.
     const attended_SD = tensorScope(() => {
-      const mixed_SD = this.attention.forward(this.inputNorm.forward(x_SD), layer, layout, rotation);
+      const mixed_SD = this.attention.forward(this.inputNorm?.forward(x_SD) ?? x_SD, layer, layout, rotations);
       return x_SD.add(this.attentionOutputNorm?.forward(mixed_SD) ?? mixed_SD);
     });
     return tensorScope(() => {
-      const made_SD = this.mlp.forward(this.postAttentionNorm.forward(attended_SD));
+      const made_SD = this.mlp.forward(this.postAttentionNorm?.forward(attended_SD) ?? attended_SD);
       return attended_SD.add(this.mlpOutputNorm?.forward(made_SD) ?? made_SD);
     });
   }
@@ -239,10 +163,10 @@ class DecoderLayer extends Module {
   /** Every weight of the layer, in the order in which checkpoints are written. */
   weights(): LayerWeight[] {
     return [
-      normWeight("inputNorm", this.inputNorm),
+      ...optionalNorm("inputNorm", this.inputNorm),
       ...this.attention.weights(),
       ...optionalNorm("attentionOutputNorm", this.attentionOutputNorm),
-      normWeight("postAttentionNorm", this.postAttentionNorm),
+      ...optionalNorm("postAttentionNorm", this.postAttentionNorm),
       ...this.mlp.weights(),
       ...optionalNorm("mlpOutputNorm", this.mlpOutputNorm),
     ];
@@ -250,104 +174,14 @@ class DecoderLayer extends Module {
 
   /** The linear maps that LoRA can adapt. */
   get projections(): readonly Projection[] {
-    return [this.attention.qkv, this.attention.output, ...this.mlp.projections];
+    return [...this.attention.projections, ...this.mlp.projections];
   }
 }
 
-export class Attention extends Module {
-  readonly qkv: Projection;
-  readonly output: Projection;
-  readonly queryNorm: RMSNorm | null;
-  readonly keyNorm: RMSNorm | null;
-  /** How far back tokens see in this layer; null for as far as there is. */
-  readonly window: number | null;
-  readonly #config: CausalLmConfig;
-
-  constructor(config: CausalLmConfig, index: number, place: TensorOptions) {
-    super();
-    const { width, numHeads, numKeyValueHeads, headSize, features } = config;
-    const parts = [
-      { name: "query", width: numHeads * headSize },
-      { name: "key", width: numKeyValueHeads * headSize },
-      { name: "value", width: numKeyValueHeads * headSize },
-    ] as const;
-    this.#config = config;
-    this.qkv = new Projection(width, parts, features.hasQkvBias, place);
-    this.output = new Projection(numHeads * headSize, [{ name: "output", width }], features.hasOutputBias, place);
-    this.queryNorm = features.hasHeadNorm ? createNorm(config, headSize, place) : null;
-    this.keyNorm = features.hasHeadNorm ? createNorm(config, headSize, place) : null;
-    this.window = features.fullLayers?.[index] === true ? null : features.slidingWindow;
-  }
-
-  forward(x_SD: Tensor, layer: number, layout: TokenLayout, rotation: Rotation): Tensor {
-    const scale = this.#config.features.attentionScale;
-    const mixed_SHK = layout.attend(layer, this.heads(x_SD), rotation, { window: this.window, scale });
-    return this.output.forward(mixed_SHK.reshape(x_SD.size(0), -1));
-  }
-
-  /** Queries, keys and values, before rotation. */
-  heads(x_SD: Tensor): Heads {
-    const { numHeads: H, numKeyValueHeads: G, headSize: K } = this.#config;
-    const [q, k, v] = this.qkv
-      .forward(x_SD)
-      .view(x_SD.size(0), H + 2 * G, K)
-      .splitSizes([H, G, G], 1) as [Tensor, Tensor, Tensor];
-    return {
-      q_SHK: this.queryNorm?.forward(q) ?? q,
-      k_SGK: this.keyNorm?.forward(k) ?? k,
-      v_SGK: v,
-    };
-  }
-
-  weights(): LayerWeight[] {
-    return [
-      ...this.qkv.weights(),
-      ...this.output.weights(),
-      ...optionalNorm("queryNorm", this.queryNorm),
-      ...optionalNorm("keyNorm", this.keyNorm),
-    ];
-  }
-}
-
-export class Mlp extends Module {
-  readonly gateUp: Projection;
-  readonly down: Projection;
-  readonly #gate: (gateUp: Tensor) => Tensor;
-
-  constructor({ width, mlpWidth, features: { hasMlpBias, hasGeluGate } }: CausalLmConfig, place: TensorOptions) {
-    super();
-    this.#gate = hasGeluGate ? geglu : swiglu;
-    const parts = [
-      { name: "gate", width: mlpWidth },
-      { name: "up", width: mlpWidth },
-    ] as const;
-    this.gateUp = new Projection(width, parts, hasMlpBias, place);
-    this.down = new Projection(mlpWidth, [{ name: "down", width }], hasMlpBias, place);
-  }
-
-  forward(x_SD: Tensor): Tensor {
-    return this.down.forward(this.#gate(this.gateUp.forward(x_SD)));
-  }
-
-  weights(): LayerWeight[] {
-    return [...this.gateUp.weights(), ...this.down.weights()];
-  }
-
-  get projections(): readonly Projection[] {
-    return [this.gateUp, this.down];
-  }
-}
-
-function createNorm({ normEps, features }: CausalLmConfig, width: number, place: TensorOptions): RMSNorm {
-  return new RMSNorm(width, { eps: normEps, offset: features.hasOffsetNorms ? 1 : 0, ...place });
-}
-
-function optionalNorm(part: LayerPart, norm: RMSNorm | null): LayerWeight[] {
-  return norm === null ? [] : [normWeight(part, norm)];
-}
-
-function normWeight(part: LayerPart, { weight }: RMSNorm): LayerWeight {
-  return { part, kind: "weight", parameter: weight, viewOf: (whole) => whole };
+function plainMlp({ width, mlpWidth, features }: CausalLmConfig, place: TensorOptions): Mlp {
+  const { hasMlpBias: hasBias, hasGeluGate, hasJointGateUp } = features;
+  const gateUp = hasJointGateUp ? (["gateUp"] as const) : (["gate", "up"] as const);
+  return new Mlp(width, { innerWidth: mlpWidth, hasBias, hasGeluGate, gateUp, down: "down" }, place);
 }
 
 function expectTokens(ids_S: Tensor, { numTokens }: TokenLayout): void {

@@ -13,6 +13,8 @@ import { CausalLm } from "./causal-lm.ts";
 import { type CausalLmConfig, parseConfig } from "./config.ts";
 import { families } from "./families/table.ts";
 import { openGgufModel } from "./gguf/gguf-model.ts";
+import { quantizeModel } from "./quantize-model.ts";
+import type { Quantization } from "./quantized-matrix.ts";
 import { type NamedWeight, namedWeights } from "./weight-names.ts";
 
 export interface LoadOptions {
@@ -22,11 +24,16 @@ export interface LoadOptions {
    * has no float16 products in every libtorch.
    */
   readonly dtype?: DType;
+  /** Holds the linear layers in fewer bits, frozen, for LoRA and for sampling. The weights are read on the CPU first. Default: as they are. */
+  readonly quantization?: Quantization | undefined;
 }
 
 /** Loads a model: a Hugging Face folder (config.json and safetensors), or a .gguf file. */
-export function loadCausalLm(path: string, options: LoadOptions = {}): CausalLm {
-  return path.endsWith(".gguf") ? loadGguf(path, options) : loadFolder(path, options);
+export function loadCausalLm(path: string, { quantization, ...options }: LoadOptions = {}): CausalLm {
+  const load = (how: LoadOptions) => (path.endsWith(".gguf") ? loadGguf(path, how) : loadFolder(path, how));
+  if (quantization === undefined) return load(options);
+  const model = load({ ...options, device: "cpu" });
+  return disposeOnError(model, () => quantizeModel(model, quantization, options.device ?? "cpu"));
 }
 
 function loadFolder(folder: string, { device = "cpu", dtype }: LoadOptions): CausalLm {

@@ -5,7 +5,7 @@ import type { CausalLm } from "./causal-lm.ts";
 import { type CausalLmConfig, toHuggingFaceConfig } from "./config.ts";
 import { mergedWeights } from "./merged-weights.ts";
 import type { ValueHead } from "./value-head.ts";
-import { namedWeights } from "./weight-names.ts";
+import { namedWeights, weightValues } from "./weight-names.ts";
 import { writeModelFolder } from "./write-model-folder.ts";
 
 export interface SaveOptions {
@@ -61,5 +61,5 @@ function storedConfig(model: CausalLm): CausalLmConfig {
 }
 
 function ownWeights(model: CausalLm): ReadonlyMap<string, Tensor> {
-  return new Map(namedWeights(model).map(({ name, parameter, viewOf }) => [name, viewOf(parameter.detach())]));
+  return new Map(namedWeights(model).map((weight) => [weight.name, weightValues(weight)]));
 }
