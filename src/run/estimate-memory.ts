@@ -31,7 +31,7 @@ interface MemoryFacts {
 
 /** The keys of a run file that decide what a trainer takes. */
 interface TrainedModel {
-  readonly model: Pick<RunConfig["model"], "lora">;
+  readonly model: Pick<RunConfig["model"], "lora" | "quantization">;
   readonly training: Pick<RunConfig["training"], "optimizer" | "recompute">;
 }
 
@@ -62,7 +62,10 @@ export function estimateMemory(config: RunConfig, facts: MemoryFacts): MemoryPar
     ...(hasOwnStart ? [part("teacher", "weights", weights)] : []),
     ...teachers.map((shape) => weightsOf("teacher", shape, dtype)),
     ...(config.engine.remote === null
-      ? [part("engine", "weights", weights), part("engine", "KV cache", cacheBytes(config, facts))]
+      ? [
+          part("engine", "weights", baseBytes(model, dtype, config.model.quantization)),
+          part("engine", "KV cache", cacheBytes(config, facts)),
+        ]
       : []),
   ];
 }
@@ -76,11 +79,11 @@ export function trainerMemory(
   const { model, dtype } = facts;
   const width = bytesPer(dtype);
   const all = countParameters(model);
-  const { lora } = config.model;
+  const { lora, quantization } = config.model;
   const trained = lora === null ? all : countLora(model, lora.rank);
   const { optimizer } = config.training;
   return [
-    part("trainer", "weights", all * width + (lora === null ? 0 : trained * width)),
+    part("trainer", "weights", baseBytes(model, dtype, quantization) + (lora === null ? 0 : trained * width)),
     part("trainer", "gradients", trained * width),
     part("trainer", "optimizer", trained * optimizerBytes(dtype, optimizer.masterWeights)),
     part("trainer", "activations of a microbatch", activationBytes(config, facts, numTokens)),
@@ -91,6 +94,22 @@ export function trainerMemory(
 /** The weights of a model that never changes. */
 export function weightsOf(owner: MemoryPart["owner"], shape: CausalLmConfig, dtype: MemoryFacts["dtype"]): MemoryPart {
   return part(owner, "weights", countParameters(shape) * bytesPer(dtype));
+}
+
+/** The weights of a model whose linear layers may be quantized: then a bit over 8 or 4 bits each, with their scales. */
+function baseBytes(
+  shape: CausalLmConfig,
+  dtype: MemoryFacts["dtype"],
+  quantization: RunConfig["model"]["quantization"],
+): number {
+  const all = countParameters(shape) * bytesPer(dtype);
+  if (quantization === null) return all;
+  const linear = countOnShapes(shape, (model) =>
+    loraSites(model, "all-linear").reduce((sum, { part, inputWidth }) => sum + part.width * inputWidth, 0),
+  );
+  // A float32 scale for every 32 values.
+  const bytesPerValue = (quantization === "int8" ? 1 : 0.5) + 4 / 32;
+  return all - linear * (bytesPer(dtype) - bytesPerValue);
 }
 
 /** Parameters of a model, as its checkpoint holds them. */

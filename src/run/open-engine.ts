@@ -43,6 +43,7 @@ async function openLocal(config: RunConfig, { modelFolder, placement, clock }: E
     tokenizerFolder: modelFolder,
     device: placement.device,
     dtype: placement.dtype,
+    ...(config.model.quantization !== null && { quantization: config.model.quantization }),
     numThreads: placement.engineThreads,
     options: {
       contextLength,

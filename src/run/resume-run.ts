@@ -62,7 +62,16 @@ export function compareConfigs(before: unknown, config: object, folder: string):
 }
 
 /** Keys that the saved state depends on, each with everything below it. */
-const FIXED = ["kind", "seed", "model.preset", "model.lora", "algorithm.type", "objective.type", "loop.rowsPerStep"];
+const FIXED = [
+  "kind",
+  "seed",
+  "model.preset",
+  "model.lora",
+  "model.quantization",
+  "algorithm.type",
+  "objective.type",
+  "loop.rowsPerStep",
+];
 
 /** The value is not read: where it was a secret it is none any more. */
 function pathOf(word: string): Override["path"] {

@@ -3,8 +3,10 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
 import type { SampleBatch } from "../flow/token-sample.ts";
+import { adapterWeights } from "../models/causal-lm/adapter-weights.ts";
 import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
 import { mergedWeights } from "../models/causal-lm/merged-weights.ts";
+import { isQuantized } from "../models/causal-lm/quantize-model.ts";
 import { saveCausalLm } from "../models/causal-lm/save-causal-lm.ts";
 import { tensorScope } from "../torch/scope.ts";
 import type { Tensor } from "../torch/tensor.ts";
@@ -39,7 +41,8 @@ export class TrainerHost implements Trainer {
   }
 
   async withWeights<Result>(use: (weights: ReadonlyMap<string, Tensor>) => Promise<Result>): Promise<Result> {
-    const weights = tensorScope(() => mergedWeights(this.#parts.model));
+    const { model } = this.#parts;
+    const weights = tensorScope(() => (isQuantized(model) ? adapterWeights(model) : mergedWeights(model)));
     try {
       return await use(weights);
     } finally {

@@ -5,6 +5,7 @@ import { loadCausalLm } from "../models/causal-lm/load-causal-lm.ts";
 import { loadScoringStart } from "../models/causal-lm/load-scoring-model.ts";
 import { addLora, copyLora } from "../models/causal-lm/lora.ts";
 import { loadLora } from "../models/causal-lm/lora-files.ts";
+import type { Quantization } from "../models/causal-lm/quantized-matrix.ts";
 import { joinGroup, openStore } from "../torch/distributed/rendezvous.ts";
 import { withPrefix } from "../torch/optim/parameter-group.ts";
 import { Generator } from "../torch/random.ts";
@@ -29,6 +30,8 @@ export interface TrainerSource {
   readonly tokenizerFolder: string;
   readonly device: string;
   readonly dtype: "float32" | "bfloat16";
+  /** Holds the linear layers in fewer bits, under adapters. Absent: as they are. */
+  readonly quantization?: Quantization | undefined;
   readonly lora: LoraSource | null;
   /** A folder of adapters to begin with. Absent: new ones, which change nothing yet. */
   readonly adapters?: string;
@@ -97,11 +100,12 @@ export function loadPolicy(
     modelFolder,
     device,
     dtype,
+    quantization,
     lora,
     adapters,
     seed,
-  }: Pick<TrainerSource, "modelFolder" | "device" | "dtype" | "lora" | "adapters" | "seed">,
-  model = loadCausalLm(modelFolder, { device, dtype }),
+  }: Pick<TrainerSource, "modelFolder" | "device" | "dtype" | "quantization" | "lora" | "adapters" | "seed">,
+  model = loadCausalLm(modelFolder, { device, dtype, quantization }),
 ): CausalLm {
   if (lora !== null && adapters !== undefined) loadLora(model, adapters);
   else if (lora !== null) {

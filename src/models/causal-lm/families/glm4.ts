@@ -24,6 +24,8 @@ export const glm4 = defineFamily({
     rotarySize: readRotarySize(own, 0.5, context),
   }),
   writeFeatures: (features, config) => ({
+    // Without it transformers takes the padding token of another vocabulary.
+    pad_token_id: null,
     hidden_act: "silu",
     attention_bias: features.hasQkvBias,
     ...writeRotarySize(features.rotarySize, config.headSize, toHuggingFaceRope(config)),

@@ -33,6 +33,8 @@ export const phi3 = defineFamily({
     const { ropeScaling, headSize, numLayers } = config;
     const isLong = ropeScaling.type === "longrope";
     return {
+      // Without it transformers takes the padding token of another vocabulary.
+      pad_token_id: null,
       hidden_act: "silu",
       sliding_window: features.slidingWindow,
       ...(features.fullLayers === null ? {} : { layer_types: layerTypes(features, numLayers) }),

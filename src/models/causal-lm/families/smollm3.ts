@@ -37,6 +37,8 @@ export const smollm3 = defineFamily({
     };
   },
   writeFeatures: (features, { numLayers }) => ({
+    // Without it transformers takes the padding token of another vocabulary.
+    pad_token_id: null,
     hidden_act: "silu",
     attention_bias: features.hasQkvBias,
     mlp_bias: features.hasMlpBias,
