@@ -14,11 +14,11 @@ const run = (quantization: "int8" | "nf4" | null, steps: number) => ({
 });
 
 test("adapters over 4-bit weights learn a task as those over whole weights do, and the gap to the sampler stays nothing", async () => {
-  const whole = await trainSmall(run(null, 14));
-  const quantized = await trainSmall(run("nf4", 14));
+  const whole = await trainSmall(run(null, 10));
+  const quantized = await trainSmall(run("nf4", 10));
   const reward = ({ metrics }: typeof whole) =>
     metrics.slice(-3).reduce((sum, step) => sum + step["reward/mean"]! / 3, 0);
-  expect(quantized.metrics[0]!["reward/mean"]).toBeLessThan(0.2);
+  expect(reward(quantized)).toBeGreaterThan(quantized.metrics[0]!["reward/mean"]! + 0.1);
   expect(reward(quantized)).toBeGreaterThan(reward(whole) - 0.1);
   for (const step of quantized.metrics) expect(step["train/sampler_gap_max"]).toBeLessThan(1e-4);
   // What travels to the engine are the adapters.
@@ -26,7 +26,7 @@ test("adapters over 4-bit weights learn a task as those over whole weights do, a
 });
 
 test("a run over 8-bit weights keeps the gap at nothing too", async () => {
-  const { metrics } = await trainSmall(run("int8", 2));
+  const { metrics } = await trainSmall(run("int8", 1));
   for (const step of metrics) expect(step["train/sampler_gap_max"]).toBeLessThan(1e-4);
 });
 

@@ -61,7 +61,7 @@ export class Experts extends Module {
     return [router, ...each.flat(), ...(this.shared?.weights() ?? [])];
   }
 
-  /** Those of the shared expert: the others are stacked in one tensor, which LoRA cannot adapt. */
+  /** The projections of the shared expert: the others are stacked in one tensor, which LoRA cannot adapt. */
   get projections(): readonly Projection[] {
     return this.shared?.projections ?? [];
   }
