@@ -5,7 +5,6 @@ import { afterAll, describe, expect, test } from "vitest";
 import type { Sampling } from "../../src/generation/generate.ts";
 import { LocalEngine } from "../../src/generation/local/local-engine.ts";
 import type { CausalLm } from "../../src/models/causal-lm/causal-lm.ts";
-import { usedFeatures } from "../../src/models/causal-lm/decoder-features.ts";
 import { type Family, familyNames } from "../../src/models/causal-lm/families/table.ts";
 import { greedy } from "../../src/models/causal-lm/greedy.ts";
 import { packedLayout } from "../../src/models/causal-lm/token-layout.ts";
@@ -44,6 +43,8 @@ describe.each(familyNames)("%s", (family) => {
   );
   afterAll(() => model.dispose());
   const alone = new TokensAlone(model);
+  // The scheduler is the same for all: the others show that their layers go through it.
+  const isThorough = ["llama", "mistral", "qwen2", "qwen3", "qwen3_moe"].includes(family);
 
   test("every request gets the tokens it gets alone, with joins, leaves, aborts and shared prefixes", async () => {
     let numPreempted = 0;
@@ -58,9 +59,9 @@ describe.each(familyNames)("%s", (family) => {
         if (prefilledTokens + cachedTokens > promptTokens) numPreempted++;
         await engine.close();
       }),
-      { numRuns: usedFeatures(model.config.features).length > 4 ? 1 : 12, seed: 7 },
+      { numRuns: isThorough ? 12 : 1, seed: 7 },
     );
-    if (usedFeatures(model.config.features).length <= 4) expect(numPreempted).toBeGreaterThan(0);
+    if (isThorough) expect(numPreempted).toBeGreaterThan(0);
   });
 
   test("log-probs are those of the trainer's forward, at the sampling temperature and at 1", async () => {
