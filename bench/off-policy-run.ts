@@ -145,7 +145,7 @@ async function train(
 }
 
 function makeModel(folder: string, { task }: OffPolicySettings, seed: number): string {
-  const model = { path: null, preset: "nano", dtype: "float32", lora: null } as const;
+  const model = { path: null, preset: "nano", dtype: "float32", lora: null, quantization: null } as const;
   return prepareModel({ model, seed }, [sortDigits(task)], folder);
 }
 

@@ -32,7 +32,7 @@ function predictedBytes(recompute: boolean): number {
     ...{ lr: 1e-5, betas: [0.9, 0.999] as [number, number], eps: 1e-8, weightDecay: 0 },
     ...{ masterWeights: false, moments: "full" as const },
   };
-  const config = { model: { lora: null }, training: { optimizer, recompute } };
+  const config = { model: { lora: null, quantization: null }, training: { optimizer, recompute } };
   return trainerMemory(config, { model, dtype: "bfloat16", isOnGpu: true }, tokens).reduce(
     (sum, { bytes }) => sum + bytes,
     0,

@@ -83,7 +83,7 @@ function checkHeads(dtype: DType, report: Report, H: number, G: number, K: numbe
     report(`stored k ${H}/${G}x${K}`, dtype, stored(keys), turned(k), 1e-6);
     report("stored v", dtype, stored(values), v.to("float64"), 1e-7);
     const rotated = turned(q).to(dtype).to("float32");
-    const expected = pagedAttentionReference(rotated, keys.to("float32"), values.to("float32"), runs, null);
+    const expected = pagedAttentionReference(rotated, keys.to("float32"), values.to("float32"), runs, {});
     report(`${warps} warps, span ${span}`, dtype, out, expected.to("float64"), 2e-5);
   }
 }

@@ -34,7 +34,15 @@ const sizes = {
   headSize: 32,
   vocabSize: 1000,
 };
-const experts = { numExperts: 8, numActive: 2, width: 128, normalizeWeights: true };
+const experts = {
+  numExperts: 8,
+  numActive: 2,
+  width: 128,
+  normalizeWeights: true,
+  hasBias: false,
+  clampedGate: null,
+  sharedWidth: null,
+};
 const folder = mkdtempSync(join(tmpdir(), "gpu-strategies-"));
 
 const models = [

@@ -20,9 +20,11 @@ struct Job {
   const int32_t* table;
   const int32_t* rows;
   const int32_t* positions;
+  const float* sinks;  // [H], or null for none
   float* out;
   int64_t numTokens, numHeads, numGroups, headSize, blockSize, tableWidth, window;
   float scale;
+  float softCap;  // 0 for none
 };
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
@@ -40,16 +42,16 @@ REROLL_CLONES void attendHead(const Job& job, int64_t token, int64_t head, float
   const int64_t end = job.positions[token] + 1;
   const int64_t start = job.window > 0 ? std::max<int64_t>(0, end - job.window) : 0;
   const float* q = job.q + (token * job.numHeads + head) * K;
-  float top = -std::numeric_limits<float>::infinity();
+  float top = job.sinks == nullptr ? -std::numeric_limits<float>::infinity() : job.sinks[head];
   for (int64_t j = start; j < end; j++) {
     const float* k = job.k + (table[j / job.blockSize] * job.blockSize + j % job.blockSize) * stride + group * K;
     float sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (int64_t d = 0; d < K; d++) sum += q[d] * k[d];
-    scores[j - start] = sum * job.scale;
+    scores[j - start] = job.softCap == 0 ? sum * job.scale : job.softCap * std::tanh(sum * job.scale / job.softCap);
     top = std::max(top, scores[j - start]);
   }
-  float mass = 0;
+  float mass = job.sinks == nullptr ? 0 : std::exp(job.sinks[head] - top);
   for (int64_t j = 0; j < end - start; j++) {
     scores[j] = std::exp(scores[j] - top);
     mass += scores[j];
@@ -85,7 +87,8 @@ void checkIndices(const Job& job, int64_t numRows, int64_t numBlocks) {
   }
 }
 
-// pagedAttention(q, keys, values, table, rows, positions, scale, window): [S, H, K]. Window 0 sees everything.
+// pagedAttention(q, keys, values, table, rows, positions, scale, window, softCap, sinks): [S, H, K]. Window 0 sees everything,
+// softCap 0 caps nothing, and sinks may be null.
 napi_value pagedAttention(Arguments& args) {
   const at::Tensor& q = args.tensor(0, "q");
   const at::Tensor& k = args.tensor(1, "keys");
@@ -101,6 +104,9 @@ napi_value pagedAttention(Arguments& args) {
           "heads of q, keys and values do not fit together.");
   require(rows.size(0) == q.size(0) && positions.size(0) == q.size(0),
           "rows and positions must have one entry per query.");
+  const at::Tensor sinks = args.isMissing(9) ? at::Tensor() : args.tensor(9, "sinks");
+  require(!sinks.defined() || (isPlain(sinks, at::kFloat, 1) && sinks.size(0) == q.size(1)),
+          "sinks must have one contiguous float32 per head on the CPU.");
   at::Tensor out = at::empty(q.sizes(), q.options());
   const Job job{q.data_ptr<float>(),
                 k.data_ptr<float>(),
@@ -108,6 +114,7 @@ napi_value pagedAttention(Arguments& args) {
                 table.data_ptr<int32_t>(),
                 rows.data_ptr<int32_t>(),
                 positions.data_ptr<int32_t>(),
+                sinks.defined() ? sinks.data_ptr<float>() : nullptr,
                 out.data_ptr<float>(),
                 q.size(0),
                 q.size(1),
@@ -116,7 +123,8 @@ napi_value pagedAttention(Arguments& args) {
                 k.size(1),
                 table.size(1),
                 args.integer(7, "window"),
-                static_cast<float>(args.number(6, "scale"))};
+                static_cast<float>(args.number(6, "scale")),
+                static_cast<float>(args.number(8, "softCap"))};
   checkIndices(job, table.size(0), k.size(0));
   const int64_t work = job.numTokens * job.numHeads;
 #pragma omp parallel if (work > 16)

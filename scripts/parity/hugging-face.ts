@@ -80,6 +80,7 @@ function checkForward(
 ): Record<string, number> {
   const B = golden.ids.length;
   const T = golden.ids[0]?.length ?? 0;
+  const { softCap } = model;
   const { device } = model.embedding;
   const layout =
     mode === "padded"
@@ -95,8 +96,8 @@ function checkForward(
     golden.ids.map((row) => row.slice(1)),
     device,
   );
-  const { logprobs_S } = tokenLogprobs(scored_SD, model.head, targets, { chunkTokens: 10 });
-  const full = tokenLogprobs(hidden_SD, model.head, ids(golden.ids, device), { chunkTokens: 7 });
+  const { logprobs_S } = tokenLogprobs(scored_SD, model.head, targets, { chunkTokens: 10, softCap });
+  const full = tokenLogprobs(hidden_SD, model.head, ids(golden.ids, device), { chunkTokens: 7, softCap });
   const count = B * (T - 1);
   const weights = tensor(
     Float32Array.from({ length: count }, (_, i) => 0.5 + i / (count - 1)),
@@ -136,7 +137,10 @@ function checkRagged(model: CausalLm, golden: Golden): number {
       device,
     );
     const picked = hidden_SD.indexSelect(0, tensor(Int32Array.from(picks), [picks.length], { device, dtype: "int64" }));
-    return maxError(tokenLogprobs(picked, model.head, targets).logprobs_S.toArray(), expected);
+    return maxError(
+      tokenLogprobs(picked, model.head, targets, { softCap: model.softCap }).logprobs_S.toArray(),
+      expected,
+    );
   };
   const starts = lengths.map((_, r) => lengths.slice(0, r).reduce((sum, length) => sum + length, 0));
   return Math.max(
@@ -152,8 +156,8 @@ function gradientError(model: CausalLm, golden: Golden): number {
     if (parameter.grad !== null) gradients.set(name, viewOf(parameter.grad));
   }
   model.layers.forEach((layer, i) => {
-    if (!("router" in layer.mlp)) return;
     const at = `model.layers.${i}.mlp.experts`;
+    if (!("router" in layer.mlp) || gradients.has(`${at}.gate_up_proj`)) return;
     gradients.set(`${at}.gate_up_proj`, layer.mlp.gateUp.grad!);
     gradients.set(`${at}.down_proj`, layer.mlp.down.grad!);
   });

@@ -51,6 +51,14 @@ const MODEL_CHECKS: readonly ((config: TrainedRun) => string | null)[] = [
     model.dtype === "bfloat16" && device === "cpu"
       ? 'model.dtype is "bfloat16" on the CPU, where most operators are slower in it or missing. Set model.dtype to "float32" or "auto".'
       : null,
+  ({ model, training }) => {
+    if (model.quantization === null) return null;
+    if (model.lora === null)
+      return `model.quantization is ${JSON.stringify(model.quantization)}, and quantized weights cannot be trained. Train adapters over them: set model.lora, such as { rank: 16 }.`;
+    return training.ranks > 1
+      ? `model.quantization is ${JSON.stringify(model.quantization)} and training.ranks is ${training.ranks}. Set training.ranks to 1, or leave out model.quantization.`
+      : null;
+  },
   ({ device, training }) =>
     training.ranks > 1 && device.startsWith("cuda:")
       ? `training.ranks is ${training.ranks}, and device is ${JSON.stringify(device)}: ranks take cuda:0 and those after it, one each. Set device to "cuda".`
@@ -66,6 +74,10 @@ export function checkModel(config: TrainedRun): void {
 
 const CHECKS: readonly Check[] = [
   ...MODEL_CHECKS,
+  ({ model, engine }) =>
+    model.quantization !== null && engine.remote !== null
+      ? "model.quantization goes with an engine in this process, which holds the same quantized weights: leave engine.remote or model.quantization out."
+      : null,
   ({ agent, players }) => {
     const names = Object.keys(players);
     if (names.length === 0) return null;

@@ -5,6 +5,7 @@
  * kernel, and what Node and libtorch need themselves are not. What a layer keeps is fitted to one measurement, a
  * training step of Qwen2.5-0.5B on an H200: within 10 % of its peak, also with `training.recompute` (`npm run bench -- plan`).
  */
+import { numCachedValues } from "../models/causal-lm/cached-values.ts";
 import { CausalLm } from "../models/causal-lm/causal-lm.ts";
 import type { CausalLmConfig } from "../models/causal-lm/config.ts";
 import { loraSites } from "../models/causal-lm/lora.ts";
@@ -58,7 +59,7 @@ export const NO_ROLES: RoleShapes = { critic: null, reference: null, teachers: [
 
 /** The keys of a run file that decide what a trainer takes. */
 interface TrainedModel {
-  readonly model: Pick<RunConfig["model"], "lora">;
+  readonly model: Pick<RunConfig["model"], "lora" | "quantization">;
   readonly training: Pick<RunConfig["training"], "optimizer" | "recompute">;
 }
 
@@ -95,7 +96,10 @@ export function estimateMemory(config: RunConfig, facts: MemoryFacts): MemoryPar
     ...roles.teachers.map((shape) => weightsOf("teacher", shape, dtype)),
     ...roles.rewardModels.map(({ shape }) => weightsOf("reward model", shape)),
     ...(config.engine.remote === null
-      ? [part("engine", "weights", weights), part("engine", "KV cache", cacheBytes(config, facts), "rollout")]
+      ? [
+          part("engine", "weights", baseBytes(model, dtype, config.model.quantization)),
+          part("engine", "KV cache", cacheBytes(config, facts), "rollout"),
+        ]
       : []),
     ...pastIntervals(config.players).flatMap(() => [
       part("past version", "weights", weights),
@@ -113,11 +117,11 @@ export function trainerMemory(
   const { model, dtype } = facts;
   const width = bytesPer(dtype);
   const all = countParameters(model);
-  const { lora } = config.model;
+  const { lora, quantization } = config.model;
   const trained = lora === null ? all : countLora(model, lora.rank);
   const { optimizer } = config.training;
   return [
-    part("trainer", "weights", all * width + (lora === null ? 0 : trained * width)),
+    part("trainer", "weights", baseBytes(model, dtype, quantization) + (lora === null ? 0 : trained * width)),
     part("trainer", "gradients", trained * width),
     part("trainer", "optimizer", trained * optimizerBytes(dtype, optimizer)),
     part("trainer", "activations of a microbatch", activationBytes(config, facts, numTokens), "training"),
@@ -132,6 +136,22 @@ export function weightsOf(
   dtype: CausalLmConfig["dtype"] = shape.dtype,
 ): MemoryPart {
   return part(owner, "weights", countParameters(shape) * bytesPer(dtype));
+}
+
+/** The weights of a model whose linear layers may be quantized: then a bit over 8 or 4 bits each, with their scales. */
+function baseBytes(
+  shape: CausalLmConfig,
+  dtype: MemoryFacts["dtype"],
+  quantization: RunConfig["model"]["quantization"],
+): number {
+  const all = countParameters(shape) * bytesPer(dtype);
+  if (quantization === null) return all;
+  const linear = countOnShapes(shape, (model) =>
+    loraSites(model, "all-linear").reduce((sum, { part, inputWidth }) => sum + part.width * inputWidth, 0),
+  );
+  // A float32 scale for every 32 values.
+  const bytesPerValue = (quantization === "int8" ? 1 : 0.5) + 4 / 32;
+  return all - linear * (bytesPer(dtype) - bytesPerValue);
 }
 
 /** Parameters of a model, as its checkpoint holds them. */
@@ -153,15 +173,12 @@ function countLora(config: CausalLmConfig, rank: number): number {
   );
 }
 
-/** Counts on models that have shapes and no values; with no layer and with one, since all layers have the same shapes. */
+/** Counts on a model that has shapes and no values. */
 function countOnShapes(config: CausalLmConfig, count: (model: CausalLm) => number): number {
-  const [outside, withOne] = [0, 1].map((numLayers) => {
-    const model = new CausalLm({ ...config, numLayers }, { device: "meta" });
-    const counted = count(model);
-    model.dispose();
-    return counted;
-  }) as [number, number];
-  return outside + config.numLayers * (withOne - outside);
+  const model = new CausalLm(config, { device: "meta" });
+  const counted = count(model);
+  model.dispose();
+  return counted;
 }
 
 /** Two moments, and a float32 copy of 16-bit weights, which also makes full moments float32. Codes of 8 bits have a scale per 256. */
@@ -205,7 +222,7 @@ function chunkBytes(
 
 /** Full contexts of all running sequences, at most 20 GB on a GPU or 1 GB on the CPU: see engine-options.ts. */
 function cacheBytes({ rollout, engine }: RunConfig, { model, dtype, isOnGpu }: MemoryFacts): number {
-  const perToken = 2 * model.numLayers * model.numKeyValueHeads * model.headSize * bytesPer(dtype);
+  const perToken = numCachedValues(model) * bytesPer(dtype);
   const running = engine.maxRunning ?? Math.min(256, rollout.maxInFlight);
   const context = rollout.contextLength * perToken;
   return Math.max(context, Math.min(isOnGpu ? 20e9 : 1e9, running * context));

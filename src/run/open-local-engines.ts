@@ -91,6 +91,7 @@ function engineSource(
     tokenizerFolder: modelFolder,
     device,
     dtype: placement.dtype,
+    ...(config.model.quantization !== null && { quantization: config.model.quantization }),
     numThreads: placement.engineThreads,
     options: {
       contextLength,

@@ -130,6 +130,7 @@ function trainerSource(
     tokenizerFolder: modelFolder,
     device: placement.device,
     dtype: placement.dtype,
+    quantization: config.model.quantization ?? undefined,
     lora: config.model.lora,
     ...(start.adapters !== undefined && { adapters: start.adapters }),
     reference: needsReference ? (config.reference ?? ownReference) : null,

@@ -74,7 +74,16 @@ export async function expectSameModel(digest: string | null, modelPath: string |
 }
 
 /** Keys that the saved state depends on, each with everything below it. */
-const FIXED = ["kind", "seed", "model.preset", "model.lora", "algorithm.type", "objective.type", "loop.rowsPerStep"];
+const FIXED = [
+  "kind",
+  "seed",
+  "model.preset",
+  "model.lora",
+  "model.quantization",
+  "algorithm.type",
+  "objective.type",
+  "loop.rowsPerStep",
+];
 
 /** The value is not read: where it was a secret it is none any more. */
 function pathOf(word: string): Override["path"] {

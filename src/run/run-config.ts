@@ -55,6 +55,13 @@ const modelOptions = z.strictObject({
     .nullable()
     .default(null)
     .describe("Train LoRA adapters and keep the model itself frozen."),
+  quantization: z
+    .enum(["int8", "int4", "nf4"])
+    .nullable()
+    .default(null)
+    .describe(
+      "Hold the frozen linear layers in 8 or 4 bits, in the trainer and in the engine, under LoRA adapters. nf4 loses least of 4 bits.",
+    ),
 });
 
 const samplingOptions = z.strictObject({

@@ -79,6 +79,7 @@ async function makeWarmStart(
     tokenizerFolder: modelFolder,
     device: placement.device,
     dtype: placement.dtype,
+    quantization: config.model.quantization ?? undefined,
     lora: config.model.lora,
     objective: { type: "supervised", train: "last", chat: true },
     reference: null,

@@ -1,8 +1,9 @@
 /** Models of a few thousand random parameters, one per family, for tests. */
 
-import { CausalLm, type DecoderFeatures } from "../models/causal-lm/causal-lm.ts";
+import { CausalLm } from "../models/causal-lm/causal-lm.ts";
 import { type CausalLmConfig, parseConfig } from "../models/causal-lm/config.ts";
-import { type Family, familyNames } from "../models/causal-lm/families/table.ts";
+import type { DecoderFeatures } from "../models/causal-lm/decoder-features.ts";
+import { type Family, families, familyNames } from "../models/causal-lm/families/table.ts";
 import { noGrad } from "../torch/autograd.ts";
 import { randn, type TensorOptions } from "../torch/create.ts";
 import { Generator } from "../torch/random.ts";
@@ -37,6 +38,17 @@ export function tinyConfig(family: Family, { features, ...changes }: TinyChanges
       num_experts_per_tok: 2,
       moe_intermediate_size: 8,
       norm_topk_prob: true,
+      num_local_experts: 5,
+      shared_expert_intermediate_size: 7,
+      ...("partial_rotary_factor" in families[family].keys.shape ? { partial_rotary_factor: 2 / 3 } : {}),
+      no_rope_layers: [1, 0],
+      ...(family === "gemma2" ? { attn_logit_softcapping: 3, final_logit_softcapping: 4 } : {}),
+      linear_num_key_heads: 2,
+      linear_num_value_heads: 4,
+      linear_key_head_dim: 5,
+      linear_value_head_dim: 3,
+      linear_conv_kernel_dim: 3,
+      full_attention_interval: 2,
       bos_token_id: 1,
       eos_token_id: 2,
     },

@@ -132,6 +132,8 @@ interface Native {
     positions: Handle,
     scale: number,
     window: number,
+    softCap: number,
+    sinks: number | null,
   ): Handle;
 
   cudaDeviceCount(): number;

@@ -5,8 +5,8 @@
  */
 import { RerollError } from "../errors/reroll-error.ts";
 import { applyFunction } from "./autograd.ts";
-import { arange, cat, emptyLike, zeros, zerosLike } from "./create.ts";
-import type { Device, DType } from "./dtype.ts";
+import { causalMask, composedAttention } from "./composed-attention.ts";
+import { cat, emptyLike, zerosLike } from "./create.ts";
 import { hasKernels } from "./kernels/cuda-kernel.ts";
 import { isRotatable, rotateKernel } from "./kernels/rotate-kernel.ts";
 import { scoreGradientKernel_, scoreStatisticsKernel } from "./kernels/score-kernel.ts";
@@ -32,6 +32,10 @@ export interface AttentionOptions {
   readonly mask?: Tensor;
   /** Factor on the scores. Default 1 / sqrt(K). */
   readonly scale?: number | null;
+  /** Scores are bent to stay within this: cap tanh(score / cap). Default: they are not. */
+  readonly softCap?: number | null;
+  /** A score per query head that takes its share of the softmax and gives no value, [H]. Default none. */
+  readonly sinks_H?: Tensor | null;
 }
 
 /** softmax(q k' * scale) v. Key/value heads may be fewer than query heads (grouped-query attention). */
@@ -49,19 +53,19 @@ export function attention(q_BHTK: Tensor, k_BGCK: Tensor, v_BGCK: Tensor, option
   const scale = options.scale ?? q_BHTK.size(3) ** -0.5;
   const needsMask = isCausal && (T !== C || (window !== null && window < C));
   const seen = needsMask ? causalMask(T, C, window, q_BHTK.device) : mask;
-  if (hasOp("aten::scaled_dot_product_attention")) {
+  const { softCap = null, sinks_H = null } = options;
+  const isUsual = softCap === null && sinks_H === null;
+  if (isUsual && hasOp("aten::scaled_dot_product_attention")) {
     const isGrouped = q_BHTK.size(1) !== k_BGCK.size(1);
     // A single query at the end sees everything: no mask needed, and the fast kernels take none.
     const isPlain = isCausal && T === 1 && !needsMask;
     return ops.attention(q_BHTK, k_BGCK, v_BGCK, seen ?? null, 0, isCausal && !needsMask && !isPlain, scale, isGrouped);
   }
-  return composedAttention(
-    q_BHTK,
-    k_BGCK,
-    v_BGCK,
-    seen ?? (isCausal ? causalMask(T, C, null, q_BHTK.device) : null),
+  return composedAttention(q_BHTK, k_BGCK, v_BGCK, seen ?? (isCausal ? causalMask(T, C, null, q_BHTK.device) : null), {
     scale,
-  );
+    softCap,
+    sinks_H,
+  });
 }
 
 /**
@@ -69,10 +73,11 @@ export function attention(q_BHTK: Tensor, k_BGCK: Tensor, v_BGCK: Tensor, option
  * sees its own sequence only. Uses the variable-length flash kernel where there is one, else a sequence at a time.
  */
 export function packedAttention(q_SHK: Tensor, k_SGK: Tensor, v_SGK: Tensor, options: PackedAttentionOptions): Tensor {
-  const { window = null, keys = options } = options;
+  const { window = null, keys = options, softCap = null, sinks_H = null } = options;
   const scale = options.scale ?? q_SHK.size(2) ** -0.5;
-  const isFlash =
-    hasOp("aten::_flash_attention_forward") && q_SHK.device.startsWith("cuda") && /^b?float16$/.test(q_SHK.dtype);
+  const isUsual = softCap === null && sinks_H === null;
+  const isHalfOnGpu = q_SHK.device.startsWith("cuda") && /^b?float16$/.test(q_SHK.dtype);
+  const isFlash = isUsual && isHalfOnGpu && hasOp("aten::_flash_attention_forward");
   if (isFlash) return varlenFlash(q_SHK, k_SGK, v_SGK, options, keys, window, scale);
   const parts: Tensor[] = [];
   let [start, keyStart] = [0, 0];
@@ -83,7 +88,7 @@ export function packedAttention(q_SHK: Tensor, k_SGK: Tensor, v_SGK: Tensor, opt
         .view(count, T, x.size(1), x.size(2))
         .transpose(1, 2);
     const [k, v] = [rows(k_SGK, keyStart, keyLength), rows(v_SGK, keyStart, keyLength)];
-    const out = attention(rows(q_SHK, start, length), k, v, { isCausal: true, window, scale });
+    const out = attention(rows(q_SHK, start, length), k, v, { isCausal: true, window, scale, softCap, sinks_H });
     parts.push(out.transpose(1, 2).reshape(count * length, q_SHK.size(1), q_SHK.size(2)));
     start += count * length;
     keyStart += count * keyLength;
@@ -114,11 +119,9 @@ export interface PackedRows {
   readonly maxLength: number;
 }
 
-export interface PackedAttentionOptions extends PackedRows {
+export interface PackedAttentionOptions extends PackedRows, Omit<AttentionOptions, "isCausal" | "mask"> {
   /** Where there are more keys than queries: the queries of a sequence are its last tokens. Default: as many. */
   readonly keys?: PackedRows;
-  readonly window?: number | null;
-  readonly scale?: number | null;
 }
 
 /**
@@ -274,46 +277,6 @@ function expectHeads(q_BHTK: Tensor, k_BGCK: Tensor, v_BGCK: Tensor): void {
   );
 }
 
-/** True where query i of the last T of C positions may see key j. */
-function causalMask(T: number, C: number, window: number | null, device: string): Tensor {
-  const query_T1 = arange(C - T, C, { device }).unsqueeze(1);
-  const key_1C = arange(0, C, { device }).unsqueeze(0);
-  const past_TC = key_1C.le(query_T1);
-  return window === null ? past_TC : past_TC.logicalAnd(key_1C.gt(query_T1.sub(window)));
-}
-
-function composedAttention(q_BHTK: Tensor, k_BGCK: Tensor, v_BGCK: Tensor, mask: Tensor | null, scale: number): Tensor {
-  const [B, H, T, K] = q_BHTK.shape as [number, number, number, number];
-  const [, G, C] = k_BGCK.shape as [number, number, number];
-  // The query heads of one key head become rows of one product: keys and values are not repeated.
-  const rows = (H / G) * T;
-  const q_NRK = q_BHTK.reshape(B * G, rows, K);
-  const k_NCK = k_BGCK.reshape(B * G, C, K);
-  const v_NCK = v_BGCK.reshape(B * G, C, K);
-  // Scale and mask go into the product: as steps of their own each would be a pass over all scores, and one more backward.
-  const bias = mask === null ? zeros([1, 1, 1], place(q_BHTK)) : scoreBias(mask, [B, G, H / G, T, C], q_BHTK);
-  // beta is 1 also for a bias of zeros: with 0 libtorch 1.13 multiplies what happens to be in memory, which may be NaN.
-  const scores_NRC = ops.baddbmm(bias, q_NRK, k_NCK.transpose(1, 2), 1, scale);
-  const isHalf = q_BHTK.dtype === "bfloat16" || q_BHTK.dtype === "float16";
-  const weights_NRC = isHalf ? scores_NRC.to("float32").softmax(-1).to(q_BHTK.dtype) : scores_NRC.softmax(-1);
-  return weights_NRC.bmm(v_NCK).view(B, H, T, K);
-}
-
-/** 0 where a query may see a key and -infinity elsewhere, in the shape of the scores (or one that spreads to it). */
-function scoreBias(
-  mask: Tensor,
-  [B, G, perGroup, T, C]: readonly [number, number, number, number, number],
-  like: Tensor,
-): Tensor {
-  const bias = zeros(mask.shape, place(like)).maskedFill(mask.logicalNot(), Number.NEGATIVE_INFINITY);
-  if (mask.shape.length === 2) return bias.expand(1, perGroup, T, C).reshape(1, perGroup * T, C);
-  return bias.expand(B, G * perGroup, T, C).reshape(B * G, perGroup * T, C);
-}
-
-function place(like: Tensor): { dtype: DType; device: Device } {
-  return { dtype: like.dtype, device: like.device };
-}
-
 function varlenFlash(
   q_SHK: Tensor,
   k_SGK: Tensor,
@@ -345,7 +308,6 @@ const ops = {
   rmsNorm: op("aten::rms_norm"),
   attention: op("aten::scaled_dot_product_attention", { isUnchecked: true }),
   varlenFlash: op("aten::_flash_attention_forward"),
-  baddbmm: op("aten::baddbmm"),
   gelu: op("aten::gelu"),
   mulInto: op("aten::mul.out"),
   siluBackward_: op("aten::silu_backward.grad_input"),

@@ -12,6 +12,9 @@ const shape = fc.record({
   headSize: fc.integer({ min: 1, max: 20 }).map((half) => 2 * half),
   blockSize: fc.integer({ min: 1, max: 7 }),
   window: fc.option(fc.integer({ min: 1, max: 9 })),
+  softCap: fc.constantFrom(null, 0.5, 3),
+  scale: fc.constantFrom(null, 0.7),
+  hasSinks: fc.boolean(),
   runs: fc.array(fc.record({ seen: fc.integer({ min: 0, max: 20 }), numQueries: fc.integer({ min: 1, max: 6 }) }), {
     minLength: 1,
     maxLength: 5,
@@ -19,25 +22,30 @@ const shape = fc.record({
   seed: fc.integer({ min: 0, max: 1000 }),
 });
 
-test("one pass gives what gathering the blocks gives, for all shapes, windows and head groups", () => {
+test("one pass gives what gathering the blocks gives, for all shapes, windows, head groups, soft caps and sinks", () => {
   fc.assert(
-    fc.property(shape, ({ groups, headsPerGroup, headSize, blockSize, window, runs, seed }) => {
-      const gap = tensorScope(() => {
-        const generator = new Generator(seed);
-        const rows = runs.map(({ seen, numQueries }) => ({ length: seen + numQueries, numQueries }));
-        const numBlocks = rows.map(({ length }) => Math.ceil(length / blockSize)).reduce((sum, n) => sum + n, 0) + 1;
-        const cacheShape = [numBlocks, blockSize, groups, headSize];
-        const [keys, values] = [randn(cacheShape, { generator }), randn(cacheShape, { generator })];
-        const numTokens = rows.reduce((sum, { numQueries }) => sum + numQueries, 0);
-        const q_SHK = randn([numTokens, groups * headsPerGroup, headSize], { generator });
-        const { queries, paged } = place(rows, blockSize, numBlocks);
-        const fast = pagedAttention(q_SHK, { keys, values, ...queries, window });
-        const plain = pagedAttentionReference(q_SHK, keys, values, paged, window);
-        generator.dispose();
-        return fast.sub(plain).abs().max().item();
-      });
-      expect(gap).toBeLessThan(1e-5);
-    }),
+    fc.property(
+      shape,
+      ({ groups, headsPerGroup, headSize, blockSize, window, softCap, scale, hasSinks, runs, seed }) => {
+        const gap = tensorScope(() => {
+          const generator = new Generator(seed);
+          const rows = runs.map(({ seen, numQueries }) => ({ length: seen + numQueries, numQueries }));
+          const numBlocks = rows.map(({ length }) => Math.ceil(length / blockSize)).reduce((sum, n) => sum + n, 0) + 1;
+          const cacheShape = [numBlocks, blockSize, groups, headSize];
+          const [keys, values] = [randn(cacheShape, { generator }), randn(cacheShape, { generator })];
+          const numTokens = rows.reduce((sum, { numQueries }) => sum + numQueries, 0);
+          const q_SHK = randn([numTokens, groups * headsPerGroup, headSize], { generator });
+          const sinks_H = hasSinks ? randn([groups * headsPerGroup], { generator }) : null;
+          const scoring = { window, softCap, scale, sinks_H };
+          const { queries, paged } = place(rows, blockSize, numBlocks);
+          const fast = pagedAttention(q_SHK, { keys, values, ...queries, ...scoring });
+          const plain = pagedAttentionReference(q_SHK, keys, values, paged, scoring);
+          generator.dispose();
+          return fast.sub(plain).abs().max().item();
+        });
+        expect(gap).toBeLessThan(1e-5);
+      },
+    ),
     { numRuns: 60, seed: 1 },
   );
 });

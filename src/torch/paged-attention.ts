@@ -5,7 +5,7 @@
  */
 import { native } from "./binding.ts";
 import { cat } from "./create.ts";
-import { attention } from "./fused.ts";
+import { type AttentionOptions, attention } from "./fused.ts";
 import { Tensor } from "./tensor.ts";
 
 export interface PagedQueries {
@@ -20,12 +20,15 @@ export interface PagedQueries {
   readonly window: number | null;
   /** The factor on the scores. Default 1 / sqrt(K). */
   readonly scale?: number | null;
+  /** See AttentionOptions. */
+  readonly softCap?: number | null;
+  readonly sinks_H?: Tensor | null;
 }
 
 /** [S, H, K] to [S, H, K]. In one pass on the CPU in float32; elsewhere see pagedAttentionReference. */
 export function pagedAttention(
   q_SHK: Tensor,
-  { keys, values, table_RM, rows_S, positions_S, window, scale }: PagedQueries,
+  { keys, values, table_RM, rows_S, positions_S, window, scale, softCap, sinks_H }: PagedQueries,
 ): Tensor {
   return new Tensor(
     native.pagedAttention(
@@ -37,6 +40,8 @@ export function pagedAttention(
       positions_S.handle,
       scale ?? q_SHK.size(2) ** -0.5,
       window ?? 0,
+      softCap ?? 0,
+      sinks_H?.handle ?? null,
     ),
   );
 }
@@ -57,7 +62,7 @@ export function pagedAttentionReference(
   keys: Tensor,
   values: Tensor,
   runs: readonly PagedRun[],
-  window: number | null,
+  options: Omit<AttentionOptions, "isCausal" | "mask">,
 ): Tensor {
   let start = 0;
   const parts = runs.map(({ blocks, numQueries, length }) => {
@@ -65,7 +70,9 @@ export function pagedAttentionReference(
       cache.indexSelect(0, blocks).flatten(0, 1).narrow(0, 0, length).transpose(0, 1).unsqueeze(0);
     const q_1HTK = q_SHK.narrow(0, start, numQueries).transpose(0, 1).unsqueeze(0);
     start += numQueries;
-    return attention(q_1HTK, gather(keys), gather(values), { isCausal: true, window }).squeeze(0).transpose(0, 1);
+    return attention(q_1HTK, gather(keys), gather(values), { isCausal: true, ...options })
+      .squeeze(0)
+      .transpose(0, 1);
   });
   return cat(parts, 0);
 }

@@ -85,9 +85,9 @@ function divergences(
   const { device } = model.embedding;
   const hidden_SD = hiddenBefore(model, packTokens(student, rows, device), recompute);
   const taughtHidden_SD = noGrad(() => hiddenBefore(model, packTokens(teacher, rows, device)));
-  const head_VD = model.head;
-  const taught = { hidden_SD: taughtHidden_SD, head_VD };
-  return tokenDivergences({ hidden_SD, head_VD }, taught, { divergence, temperature });
+  const { head: head_VD, softCap } = model;
+  const taught = { hidden_SD: taughtHidden_SD, head_VD, softCap };
+  return tokenDivergences({ hidden_SD, head_VD, softCap }, taught, { divergence, temperature });
 }
 
 function countTokens({ lossMask }: RowTokens): number {

@@ -136,9 +136,11 @@ export function rowDivergences(
       measureAs(policy, teacher, (model) => ({
         hidden_SD: hiddenBefore(model, packTokens(seen, own, device)),
         head_VD: model.head,
+        softCap: model.softCap,
       })),
     );
-    const mine = { hidden_SD: hidden_ND.indexSelect(0, places_N), head_VD: policy.head };
+    const { head: head_VD, softCap } = policy;
+    const mine = { hidden_SD: hidden_ND.indexSelect(0, places_N), head_VD, softCap };
     const values_N = tokenDivergences(mine, taught, { divergence, temperature });
     const place = { ...packed, cells_N: packed.cells_N.indexSelect(0, places_N) };
     divergence_BT = divergence_BT.add(toGrid(values_N, place));

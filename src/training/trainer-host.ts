@@ -3,6 +3,8 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
 import type { SampleBatch } from "../flow/token-sample.ts";
+import { adapterWeights } from "../models/causal-lm/adapter-weights.ts";
+import { isQuantized } from "../models/causal-lm/quantize-model.ts";
 import { saveCausalLm } from "../models/causal-lm/save-causal-lm.ts";
 import { wholeWeights } from "../models/causal-lm/whole-weights.ts";
 import { tensorScope } from "../torch/scope.ts";
@@ -39,7 +41,9 @@ export class TrainerHost implements Trainer {
 
   async withWeights<Result>(use: (weights: ReadonlyMap<string, Tensor>) => Promise<Result>): Promise<Result> {
     const { model, strategy } = this.#parts;
-    const weights = tensorScope(() => wholeWeights(model, { isMerged: true, isKept: strategy.isFirst }));
+    const weights = tensorScope(() =>
+      isQuantized(model) ? adapterWeights(model) : wholeWeights(model, { isMerged: true, isKept: strategy.isFirst }),
+    );
     try {
       return await use(weights);
     } finally {

@@ -5,6 +5,7 @@ import { loadCausalLm } from "../models/causal-lm/load-causal-lm.ts";
 import { loadScoringStart } from "../models/causal-lm/load-scoring-model.ts";
 import { addLora, copyLora } from "../models/causal-lm/lora.ts";
 import { loadLora } from "../models/causal-lm/lora-files.ts";
+import type { Quantization } from "../models/causal-lm/quantized-matrix.ts";
 import type { Optimizer } from "../torch/optim/optimizer.ts";
 import { type NamedParameters, withPrefix } from "../torch/optim/parameter-group.ts";
 import { Generator } from "../torch/random.ts";
@@ -32,6 +33,8 @@ export interface TrainerSource {
   /** The device of each rank. Default: on GPUs one after the other from cuda:0, else the one device. */
   readonly devices?: readonly string[];
   readonly dtype: "float32" | "bfloat16";
+  /** Holds the linear layers in fewer bits, under adapters. Absent: as they are. */
+  readonly quantization?: Quantization | undefined;
   readonly lora: LoraSource | null;
   /** A folder of adapters to begin with. Absent: new ones, which change nothing yet. */
   readonly adapters?: string;
@@ -92,12 +95,13 @@ export function loadPolicy(
   {
     modelFolder,
     dtype,
+    quantization,
     lora,
     adapters,
     seed,
-  }: Pick<TrainerSource, "modelFolder" | "dtype" | "lora" | "adapters" | "seed">,
+  }: Pick<TrainerSource, "modelFolder" | "dtype" | "quantization" | "lora" | "adapters" | "seed">,
   { spread, loadDevice: device }: Pick<StrategyBuilder, "spread" | "loadDevice">,
-  model = loadCausalLm(modelFolder, { device, dtype, spread }),
+  model = loadCausalLm(modelFolder, { device, dtype, spread, quantization }),
 ): CausalLm {
   if (lora !== null && adapters !== undefined) loadLora(model, adapters);
   else if (lora !== null) {

@@ -183,7 +183,11 @@ function defineTuningFile(data: Row) {
 test("a template that ends replies with a token that sampling does not stop at is spoken of", async () => {
   const root = mkdtempSync(join(tmpdir(), "reroll-tuning-ends-"));
   try {
-    prepareModel({ model: { preset: "nano", path: null, dtype: "auto", lora: null }, seed: 1 }, [], root);
+    prepareModel(
+      { model: { preset: "nano", path: null, dtype: "auto", lora: null, quantization: null }, seed: 1 },
+      [],
+      root,
+    );
     const path = join(root, "model");
     const rows = [{ prompt: "hi", completion: "yo" }];
     const told = async () => (await prepare(rows, { model: { path }, contextLength: 64 })).lines.at(-1);

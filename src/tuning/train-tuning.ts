@@ -51,6 +51,7 @@ export function openTuningTrainer(config: TuningConfig, modelFolder: string, num
     tokenizerFolder: modelFolder,
     device,
     dtype,
+    quantization: config.model.quantization ?? undefined,
     lora: config.model.lora,
     objective: config.objective,
     reference: config.reference,

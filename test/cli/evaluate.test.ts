@@ -13,7 +13,7 @@ const shared = fileURLToPath(new URL("../../../shared/data/", import.meta.url));
 const tiny = ["--set", "rollout.contextLength=1024", "--set", "rollout.sampling.maxTokens=4"];
 
 beforeAll(() => {
-  const model = { path: null, preset: "nano", dtype: "auto", lora: null } as const;
+  const model = { path: null, preset: "nano", dtype: "auto", lora: null, quantization: null } as const;
   prepareModel({ model, seed: 1 }, [], folder);
   const questions = Array.from({ length: 6 }, (_, i) => ({ question: `What is ${i} + 1?`, answer: `#### ${i + 1}` }));
   writeFileSync(here("gsm8k.jsonl"), questions.map((row) => JSON.stringify(row)).join("\n"));

@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, test } from "vitest";
 import { CausalLm } from "../../src/models/causal-lm/causal-lm.ts";
 import type { CausalLmConfig } from "../../src/models/causal-lm/config.ts";
-import { loadCausalLm } from "../../src/models/causal-lm/load-causal-lm.ts";
+import { type LoadOptions, loadCausalLm } from "../../src/models/causal-lm/load-causal-lm.ts";
 import { packedLayout } from "../../src/models/causal-lm/token-layout.ts";
 import { namedWeights } from "../../src/models/causal-lm/weight-names.ts";
 import { noGrad } from "../../src/torch/autograd.ts";
@@ -32,10 +32,22 @@ const architectures = {
   qwen2: "qwen2",
   qwen3: "qwen3",
   qwen3_moe: "qwen3moe",
+  gemma2: "gemma2",
   gemma3_text: "gemma3",
+  phi3: "phi3",
+  olmo2: "olmo2",
+  smollm3: "smollm3",
+  glm4: "glm4",
 } as const;
 
-describe.each(["llama", "llama3-rope", "mistral", "qwen2", "qwen3", "qwen3-moe", "gemma3-text"])("%s", (name) => {
+function architectureOf({ family }: CausalLmConfig): string {
+  if (family in architectures) return architectures[family as keyof typeof architectures];
+  throw new Error(`GGUF files do not hold ${family} models`);
+}
+
+const exact = ["llama", "llama3-rope", "mistral", "qwen2", "qwen3", "qwen3-moe", "phi3", "olmo2", "smollm3", "glm4"];
+
+describe.each([...exact, "gemma2", "gemma3-text"])("%s", (name) => {
   const ids: number[][] = JSON.parse(readFileSync(join(folder, name, "golden.json"), "utf8")).ids;
 
   function logitsOf(model: CausalLm): number[] {
@@ -48,14 +60,14 @@ describe.each(["llama", "llama3-rope", "mistral", "qwen2", "qwen3", "qwen3-moe",
     );
   }
 
-  function throughGguf(quantization: Quantization): { expected: number[]; got: number[] } {
+  function throughGguf(quantization: Quantization, options: LoadOptions = {}): { expected: number[]; got: number[] } {
     const fromFolder = loadStorable(join(folder, name));
     const path = join(root, `${name}-${quantization}.gguf`);
     writeFileSync(
       path,
       tensorScope(() => modelBytes(fromFolder, quantization)),
     );
-    const fromGguf = loadCausalLm(path);
+    const fromGguf = loadCausalLm(path, options);
     const logits = { expected: logitsOf(fromFolder), got: logitsOf(fromGguf) };
     fromFolder.dispose();
     fromGguf.dispose();
@@ -68,6 +80,13 @@ describe.each(["llama", "llama3-rope", "mistral", "qwen2", "qwen3", "qwen3-moe",
     if (name.startsWith("gemma"))
       expect(Math.max(...got.map((value, i) => Math.abs(value - expected[i]!)))).toBeLessThan(1e-5);
     else expect(got).toEqual(expected);
+  });
+
+  // Rows of the others are no whole number of blocks.
+  test.runIf(name === "llama")("int8 weights hold the blocks of Q8_0 as they are", () => {
+    const { got: expanded } = throughGguf("Q8_0");
+    const { got: held } = throughGguf("Q8_0", { quantization: "int8" });
+    expect(Math.max(...held.map((value, i) => Math.abs(value - expanded[i]!)))).toBeLessThan(1e-5);
   });
 
   test("Q8_0 gives nearly the same", () => {
@@ -84,8 +103,15 @@ describe.each(["llama", "llama3-rope", "mistral", "qwen2", "qwen3", "qwen3-moe",
 function loadStorable(path: string): CausalLm {
   const model = loadCausalLm(path);
   const { config } = model;
-  if (config.features.attentionScale === null) return model;
-  const features = { ...config.features, attentionScale: config.headSize ** -0.5, fullLayers: null };
+  const { attentionScale, unrotatedLayers } = config.features;
+  if (attentionScale === null && unrotatedLayers === null) return model;
+  const features = {
+    ...config.features,
+    attentionScale: attentionScale === null ? null : config.headSize ** -0.5,
+    // Gemma 3 slides but in every sixth layer.
+    fullLayers: config.family === "gemma3_text" ? null : config.features.fullLayers,
+    unrotatedLayers: unrotatedLayers === null ? null : unrotatedLayers.map((_, layer) => layer % 4 === 3),
+  };
   const storable = new CausalLm({ ...config, features });
   tensorScope(() => storable.loadStateDict(model.stateDict()));
   model.dispose();
@@ -112,10 +138,10 @@ function modelBytes(model: CausalLm, quantization: Quantization): Uint8Array {
 }
 
 function metadataOf(config: CausalLmConfig): GgufEntry[] {
-  const architecture = architectures[config.family];
+  const architecture = architectureOf(config);
   const count = (key: string, value: number) => ({ key: `${architecture}.${key}`, type: 4, value: uint32(value) });
   const number = (key: string, value: number) => ({ key: `${architecture}.${key}`, type: 6, value: float32(value) });
-  const { experts, slidingWindow } = config.features;
+  const { experts, slidingWindow, rotarySize, attentionSoftCap, scoreSoftCap } = config.features;
   return [
     { key: "general.architecture", type: 8, value: text(architecture) },
     count("block_count", config.numLayers),
@@ -127,6 +153,9 @@ function metadataOf(config: CausalLmConfig): GgufEntry[] {
     count("attention.key_length", config.headSize),
     number("attention.layer_norm_rms_epsilon", config.normEps),
     number("rope.freq_base", config.ropeTheta),
+    count("rope.dimension_count", rotarySize ?? config.headSize),
+    ...(attentionSoftCap === null ? [] : [number("attn_logit_softcapping", attentionSoftCap)]),
+    ...(scoreSoftCap === null ? [] : [number("final_logit_softcapping", scoreSoftCap)]),
     ...(slidingWindow === null ? [] : [count("attention.sliding_window", slidingWindow)]),
     ...(experts === null
       ? []
@@ -145,12 +174,12 @@ interface Weight {
 
 function* ggufWeights(model: CausalLm): Iterable<Weight> {
   const { config } = model;
-  const isLlama = architectures[config.family] === "llama";
-  const isGemma = architectures[config.family].startsWith("gemma");
+  const isLlama = ["llama", "smollm3"].includes(architectureOf(config));
+  const isGemma = architectureOf(config).startsWith("gemma");
   const stacks = new Map<string, Tensor[]>();
   for (const { name, parameter, viewOf } of namedWeights(model)) {
     const value = viewOf(parameter.detach());
-    const renamed = isGemma ? gemmaName(name) : ggufName(name);
+    const renamed = config.features.hasOutputNorms ? outputNormName(name, config) : ggufName(name);
     if (name.includes(".experts.")) stacks.set(renamed, [...(stacks.get(renamed) ?? []), value]);
     else if (isLlama && name.includes("q_proj")) yield { name: renamed, value: interleaved(value, config.numHeads) };
     else if (isLlama && name.includes("k_proj"))
@@ -175,6 +204,8 @@ const partNames: readonly (readonly [string, string])[] = [
   ["self_attn.o_proj", "attn_output"],
   ["self_attn.q_norm", "attn_q_norm"],
   ["self_attn.k_norm", "attn_k_norm"],
+  ["self_attn.qkv_proj", "attn_qkv"],
+  ["mlp.gate_up_proj", "ffn_up"],
   ["mlp.gate_proj", "ffn_gate"],
   ["mlp.up_proj", "ffn_up"],
   ["mlp.down_proj", "ffn_down"],
@@ -186,8 +217,13 @@ function ggufName(name: string): string {
   return partNames.reduce((renamed, [from, to]) => renamed.replace(from, to), stacked);
 }
 
-/** Gemma has norms before and after attention and MLP. */
-function gemmaName(name: string): string {
+/** Norms of what attention and MLP give: GLM-4 has other names for them than Gemma and OLMo 2. */
+function outputNormName(name: string, { family }: CausalLmConfig): string {
+  if (family === "glm4") {
+    return ggufName(
+      name.replace("post_self_attn_layernorm", "post_attention_norm").replace("post_mlp_layernorm", "post_ffw_norm"),
+    );
+  }
   return ggufName(
     name
       .replace("post_attention_layernorm", "post_attention_norm")

@@ -5,7 +5,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import type { Sampling } from "../../src/generation/generate.ts";
 import { LocalEngine } from "../../src/generation/local/local-engine.ts";
 import type { CausalLm } from "../../src/models/causal-lm/causal-lm.ts";
-import { familyNames } from "../../src/models/causal-lm/families/table.ts";
+import { type Family, familyNames } from "../../src/models/causal-lm/families/table.ts";
 import { greedy } from "../../src/models/causal-lm/greedy.ts";
 import { packedLayout } from "../../src/models/causal-lm/token-layout.ts";
 import { tokenLogprobs } from "../../src/models/causal-lm/token-logprobs.ts";
@@ -32,10 +32,19 @@ const someRequest = fc.record({
   session: fc.option(fc.constantFrom("a", "b")),
 });
 
+/** Whether layers of the family may slide; in the first of two they do then, and the second sees everything. */
+function slides(family: Family): boolean {
+  return ["mistral", "gemma2", "gemma3_text", "gpt_oss"].includes(family);
+}
+
 describe.each(familyNames)("%s", (family) => {
-  const model = tinyModel(tinyConfig(family, family === "mistral" ? { features: { slidingWindow: 7 } } : {}));
+  const model = tinyModel(
+    tinyConfig(family, slides(family) ? { features: { slidingWindow: 7, fullLayers: [false, true] } } : {}),
+  );
   afterAll(() => model.dispose());
   const alone = new TokensAlone(model);
+  // The scheduler is the same for all: the others show that their layers go through it.
+  const isThorough = ["llama", "mistral", "qwen2", "qwen3", "qwen3_moe"].includes(family);
 
   test("every request gets the tokens it gets alone, with joins, leaves, aborts and shared prefixes", async () => {
     let numPreempted = 0;
@@ -50,9 +59,9 @@ describe.each(familyNames)("%s", (family) => {
         if (prefilledTokens + cachedTokens > promptTokens) numPreempted++;
         await engine.close();
       }),
-      { numRuns: 12, seed: 7 },
+      { numRuns: isThorough ? 12 : 1, seed: 7 },
     );
-    expect(numPreempted).toBeGreaterThan(0);
+    if (isThorough) expect(numPreempted).toBeGreaterThan(0);
   });
 
   test("log-probs are those of the trainer's forward, at the sampling temperature and at 1", async () => {
@@ -161,7 +170,10 @@ function trainerLogprobs(model: CausalLm, prompt: readonly number[], reply: Int3
     inferenceMode(() => {
       const ids = (values: readonly number[]) => tensor(Int32Array.from(values), [values.length], { dtype: "int64" });
       const hidden_SD = model.forward(ids(tokens.slice(0, -1)), packedLayout([tokens.length - 1]));
-      const { logprobs_S } = tokenLogprobs(hidden_SD, model.head, ids(tokens.slice(1)), { temperature });
+      const { logprobs_S } = tokenLogprobs(hidden_SD, model.head, ids(tokens.slice(1)), {
+        temperature,
+        softCap: model.softCap,
+      });
       return logprobs_S.toArray().slice(prompt.length - 1);
     }),
   );

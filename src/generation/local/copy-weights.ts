@@ -1,6 +1,8 @@
 /** New weights into a model that an engine runs: all of them or none. */
 import { RerollError } from "../../errors/reroll-error.ts";
+import { takeAdapters } from "../../models/causal-lm/adapter-weights.ts";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
+import { isQuantized } from "../../models/causal-lm/quantize-model.ts";
 import { namedWeights } from "../../models/causal-lm/weight-names.ts";
 import { noGrad } from "../../torch/autograd.ts";
 import { tensorScope } from "../../torch/scope.ts";
@@ -8,9 +10,14 @@ import type { Tensor } from "../../torch/tensor.ts";
 
 /**
  * Copies weights by their Hugging Face names, converting to the model's type and device. Every weight of the model must
- * be there, in its shape, and no other; that is checked before the first is written.
+ * be there, in its shape, and no other; that is checked before the first is written. A model with quantized weights keeps them and takes
+ * adapters: see adapterWeights.
  */
 export function copyWeights(model: CausalLm, weights: ReadonlyMap<string, Tensor>): void {
+  if (isQuantized(model)) {
+    takeAdapters(model, weights);
+    return;
+  }
   tensorScope(() =>
     noGrad(() => {
       const targets = namedWeights(model).map(({ name, parameter, viewOf }) => ({

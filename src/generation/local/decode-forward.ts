@@ -3,16 +3,13 @@
  *
  * Sum and norm between two parts are one kernel, rotation, cache and attention are another.
  */
-import { RerollError } from "../../errors/reroll-error.ts";
-import {
-  type Attention,
-  type CausalLm,
-  type DecoderFeatures,
-  Mlp,
-  usedFeatures,
-} from "../../models/causal-lm/causal-lm.ts";
+import { invariant, RerollError } from "../../errors/reroll-error.ts";
+import { Attention } from "../../models/causal-lm/attention.ts";
+import type { CausalLm, DecoderLayer } from "../../models/causal-lm/causal-lm.ts";
 import type { CausalLmConfig } from "../../models/causal-lm/config.ts";
+import { type DecoderFeatures, usedFeatures } from "../../models/causal-lm/decoder-features.ts";
 import type { Experts } from "../../models/causal-lm/experts.ts";
+import { Mlp } from "../../models/causal-lm/mlp.ts";
 import type { Projection } from "../../models/causal-lm/projection.ts";
 import type { RotaryTable } from "../../models/causal-lm/rotary.ts";
 import { swiglu } from "../../torch/fused.ts";
@@ -37,6 +34,9 @@ const computed: ReadonlySet<string> = new Set<keyof DecoderFeatures>([
   "hasOutputBias",
   "hasMlpBias",
   "hasHeadNorm",
+  "hasJointHeadNorm",
+  "hasJointQkv",
+  "hasJointGateUp",
   "experts",
 ]);
 
@@ -78,9 +78,10 @@ export function decodeForward(
   const attend = pagedDecode(rows, { numHeads, numGroups, headSize });
   const { layers, norm } = model;
   const x_BD = model.embed(ids_B);
-  let normed_BD = layers[0]!.inputNorm.forward(x_BD);
-  layers.forEach(({ attention, postAttentionNorm, mlp }, i) => {
+  let normed_BD = usualParts(layers[0]!).inputNorm.forward(x_BD);
+  layers.forEach((layer, i) => {
     normed_BD = tensorScope(() => {
+      const { attention, postAttentionNorm, mlp } = usualParts(layer);
       const mixed = attended(attention, normed_BD, attend, cache.layers[i]!);
       const inner_BD = addNormKernel_(x_BD, mixed, postAttentionNorm.weight, normEps);
       const { weight } = layers[i + 1]?.inputNorm ?? norm;
@@ -88,6 +89,15 @@ export function decodeForward(
     });
   });
   return model.logits(normed_BD);
+}
+
+/** The parts of a layer, which the features that are computed here always give it. */
+function usualParts({ inputNorm, attention, postAttentionNorm, mlp }: DecoderLayer) {
+  invariant(
+    inputNorm !== null && postAttentionNorm !== null && attention instanceof Attention,
+    "the CUDA decode path got a layer with other parts than it computes",
+  );
+  return { inputNorm, attention, postAttentionNorm, mlp };
 }
 
 function transformed(mlp: Mlp | Experts, x_BD: Tensor): Tensor {

@@ -1,4 +1,5 @@
 /** An engine that lives in a thread, as its owner calls it. */
+import type { Quantization } from "../../models/causal-lm/quantized-matrix.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { batchedTransport } from "../../workers/batched-transport.ts";
 import type { HostOptions } from "../../workers/host-in-thread.ts";
@@ -15,6 +16,8 @@ export interface EngineSource {
   readonly device?: string;
   /** Default: the type that the model's config states. */
   readonly dtype?: "float32" | "bfloat16" | "float16";
+  /** Holds the linear layers in fewer bits: then new weights are adapters, and the rest stays. Default: as they are. */
+  readonly quantization?: Quantization;
   /** The folder of the tokenizer, for stop strings; absent for an engine without. */
   readonly tokenizerFolder?: string;
   /** The version of the first weights. Default 0. */

@@ -1,5 +1,6 @@
 /** The memory of the key/value cache: blocks of tokens for every layer, and one block that nobody reads. */
 import { invariant } from "../../errors/reroll-error.ts";
+import { cachedValues, numCachedValues } from "../../models/causal-lm/cached-values.ts";
 import type { CausalLmConfig } from "../../models/causal-lm/config.ts";
 import { empty, tensor } from "../../torch/create.ts";
 import { bytesOf, type Device, type DType } from "../../torch/dtype.ts";
@@ -7,7 +8,7 @@ import { keep, tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { BlockCopy } from "./scheduler.ts";
 
-/** Keys and values of one layer, [blocks, blockSize, G, K]. */
+/** Keys and values of one layer, [blocks, blockSize, G, K]; of linear attention, the inputs as keys of one head: see cachedValues. */
 export interface LayerCache {
   readonly keys: Tensor;
   readonly values: Tensor;
@@ -32,15 +33,15 @@ export class PagedCache {
   readonly scratchBlock: number;
 
   constructor(config: CausalLmConfig, { numBlocks, blockSize, dtype, device }: PagedCacheOptions) {
-    const shape = [numBlocks + 1, blockSize, config.numKeyValueHeads, config.headSize];
     this.blockSize = blockSize;
     this.device = device;
     this.scratchBlock = numBlocks;
-    const zeros = () => empty(shape, { dtype, device }).zero_();
+    const make = (shape: readonly number[]) => empty([numBlocks + 1, blockSize, ...shape], { dtype, device }).zero_();
     this.#make = () =>
       keep(
-        Array.from({ length: config.numLayers }, () => {
-          const [keys, values] = [zeros(), zeros()];
+        Array.from({ length: config.numLayers }, (_, layer) => {
+          const kept = cachedValues(config, layer);
+          const [keys, values] = [make(kept.keys), make(kept.values)];
           return { keys, values, keySlots: keys.flatten(0, 1), valueSlots: values.flatten(0, 1) };
         }),
       );
@@ -83,5 +84,5 @@ export class PagedCache {
 
 /** Bytes that one block takes in all layers. */
 export function blockBytes(config: CausalLmConfig, blockSize: number, dtype: DType): number {
-  return 2 * config.numLayers * blockSize * config.numKeyValueHeads * config.headSize * bytesOf(dtype);
+  return numCachedValues(config) * blockSize * bytesOf(dtype);
 }

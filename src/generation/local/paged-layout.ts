@@ -1,6 +1,6 @@
 /** The layout over the paged cache: pieces of sequences end to end. */
 import { type AttentionKind, rotateHeads, type TokenLayout } from "../../models/causal-lm/token-layout.ts";
-import { tensor } from "../../torch/create.ts";
+import { cat, tensor } from "../../torch/create.ts";
 import type { Device } from "../../torch/dtype.ts";
 import { type PackedRows, packedAttention } from "../../torch/fused.ts";
 import { pagedAttention } from "../../torch/paged-attention.ts";
@@ -44,6 +44,18 @@ export function piecesLayout(pieces: readonly Piece[], cache: PagedCache, numTok
       keySlots.indexCopy_(0, slots_S, k_SGK);
       valueSlots.indexCopy_(0, slots_S, v_SGK);
       return attend(layer, q_SHK, k_SGK, v_SGK, kind);
+    },
+    scan: (layer, x_SX, body) => {
+      const inputSlots = cache.layers[layer]!.keySlots.squeeze(1);
+      inputSlots.indexCopy_(0, slots_S, x_SX);
+      const parts = pieces.map(({ sequence: { blocks, numComputed }, numTokens }) => {
+        const seen = Int32Array.from({ length: numComputed + numTokens }, (_, i) => slotOf(blocks, i, blockSize));
+        const whole_TX = inputSlots.indexSelect(0, tensor(seen, [seen.length], { device, dtype: "int64" }));
+        return body(whole_TX.unsqueeze(0)).squeeze(0).narrow(0, numComputed, numTokens);
+      });
+      const numFilling = positions.length - parts.reduce((sum, part) => sum + part.size(0), 0);
+      const filling = numFilling === 0 ? [] : [parts[0]!.narrow(0, 0, 1).expand(numFilling, parts[0]!.size(1))];
+      return cat([...parts, ...filling], 0);
     },
   };
 }

@@ -17,7 +17,9 @@ export function promptLogprobs(model: CausalLm, promptIds: Int32Array): Float32A
       const ids_S = tensor(promptIds, [length], { dtype: "int64", device });
       const hidden_SD = model.forward(ids_S, packedLayout([length], device));
       const before_SD = hidden_SD.narrow(0, 0, length - 1);
-      const { logprobs_S } = tokenLogprobs(before_SD, model.head, ids_S.narrow(0, 1, length - 1));
+      const { logprobs_S } = tokenLogprobs(before_SD, model.head, ids_S.narrow(0, 1, length - 1), {
+        softCap: model.softCap,
+      });
       logprobs.set(logprobs_S.toFloat32Array(), 1);
       return logprobs;
     }),

@@ -3,7 +3,7 @@
  */
 import { z } from "zod";
 import { RerollError } from "../../errors/reroll-error.ts";
-import type { DecoderFeatures } from "./causal-lm.ts";
+import type { DecoderFeatures } from "./decoder-features.ts";
 import type { ModelFamily } from "./families/family.ts";
 import { type Family, families, familyNames } from "./families/table.ts";
 import { parseRope, type RopeScaling, ropeSchema, toHuggingFaceRope } from "./rope-scaling.ts";
@@ -64,20 +64,24 @@ export function parseConfig(json: unknown, source: string): CausalLmConfig {
   const { keys, shareKeys, defaultHeadSize, readFeatures }: ModelFamily = families[family];
   parseKeys(keys, json, source);
   const hf = parseKeys(sharedKeys, isRecord(json) && shareKeys !== undefined ? shareKeys(json) : json, source);
+  const heads = readHeads(hf, defaultHeadSize, source);
+  const rope = parseRope(hf, (reason) => invalid(source, reason));
   return {
     family,
     vocabSize: hf.vocab_size,
     width: hf.hidden_size,
     numLayers: hf.num_hidden_layers,
     numHeads: hf.num_attention_heads,
-    ...readHeads(hf, defaultHeadSize, source),
+    ...heads,
     mlpWidth: hf.intermediate_size,
-    maxPositions: hf.max_position_embeddings,
+    maxPositions:
+      rope.ropeScaling.type === "longrope" ? rope.ropeScaling.originalMaxPositions : hf.max_position_embeddings,
     normEps: hf.rms_norm_eps,
-    ...parseRope(hf, (reason) => invalid(source, reason)),
+    ...rope,
     tieEmbeddings: hf.tie_word_embeddings,
     features: readFeatures(json, {
       numLayers: hf.num_hidden_layers,
+      headSize: heads.headSize,
       invalid: (reason) => invalid(source, reason),
     }),
     initializerRange: hf.initializer_range,

@@ -9,9 +9,12 @@ import { Experts } from "./experts.ts";
 
 const width = 6;
 
+/** Experts without biases, a clamped gate or a shared one. */
+const plain = { hasBias: false, clampedGate: null, sharedWidth: null } as const;
+
 function randomExperts(numExperts: number, numActive: number, normalizeWeights: boolean, seed = 1): Experts {
   const generator = new Generator(seed);
-  const experts = new Experts(width, { numExperts, numActive, width: 4, normalizeWeights }, {});
+  const experts = new Experts(width, { numExperts, numActive, width: 4, normalizeWeights, ...plain }, {});
   noGrad(() => {
     for (const parameter of experts.parameters()) parameter.copy_(randn(parameter.shape, { generator }));
   });
@@ -61,7 +64,7 @@ describe.each([true, false])("with normalizeWeights %s", (normalizeWeights) => {
 });
 
 test("two experts by hand: unnormalized weights are the plain probabilities", () => {
-  const experts = new Experts(1, { numExperts: 2, numActive: 1, width: 1, normalizeWeights: false }, {});
+  const experts = new Experts(1, { numExperts: 2, numActive: 1, width: 1, normalizeWeights: false, ...plain }, {});
   tensorScope(() => {
     noGrad(() => {
       experts.router.writeFrom(Float32Array.of(0, Math.log(3)));
@@ -76,7 +79,7 @@ test("two experts by hand: unnormalized weights are the plain probabilities", ()
 });
 
 test("memory follows the active experts of the tokens, not the number of experts", () => {
-  const experts = new Experts(128, { numExperts: 64, numActive: 1, width: 4, normalizeWeights: true }, {});
+  const experts = new Experts(128, { numExperts: 64, numActive: 1, width: 4, normalizeWeights: true, ...plain }, {});
   noGrad(() => experts.parameters().forEach((parameter) => void parameter.copy_(randn(parameter.shape))));
   const x_SD = randn([512, 128]);
   const { liveBytes } = memoryStats();

@@ -1,5 +1,5 @@
-/** A mixture of experts: a router sends each token through a few of many small MLPs . */
-import { cat, empty, type TensorOptions } from "../../torch/create.ts";
+/** A mixture of experts: a router sends each token through a few of many small MLPs. */
+import { cat, empty, type TensorOptions, zeros } from "../../torch/create.ts";
 import type { Collective } from "../../torch/distributed/collective.ts";
 import { sumOver } from "../../torch/distributed/collective-functions.ts";
 import { swiglu } from "../../torch/fused.ts";
@@ -7,15 +7,20 @@ import { createParameter } from "../../torch/nn/initialize.ts";
 import { Module, type Parameter } from "../../torch/nn/module.ts";
 import { op } from "../../torch/operator.ts";
 import type { Tensor } from "../../torch/tensor.ts";
-import type { ExpertsConfig, LayerPart, LayerWeight } from "./causal-lm.ts";
+import { type ExpertsConfig, type LayerPart, type LayerWeight, wholeWeight } from "./decoder-features.ts";
+import { Mlp } from "./mlp.ts";
 import { evenShare, splitAlong, wholeModel } from "./model-spread.ts";
-import type { Projection } from "./projection.ts";
+import { Projection } from "./projection.ts";
 
 /** The weights of all experts lie in one tensor. Shapes: E experts of a token. */
 export class Experts extends Module {
   readonly router: Parameter;
   readonly gateUp: Parameter;
   readonly down: Parameter;
+  readonly routerBias: Parameter | null;
+  readonly gateUpBias: Parameter | null;
+  readonly downBias: Parameter | null;
+  readonly shared: SharedExpert | null;
   readonly #config: ExpertsConfig;
   /** The width of this rank's part of every expert. */
   readonly #width: number;
@@ -31,6 +36,11 @@ export class Experts extends Module {
     this.down = createParameter([config.numExperts, width, this.#width], empty, place);
     this.gateUp.shard = splitAlong(1, [this.#width, this.#width], ranks);
     this.down.shard = splitAlong(2, [this.#width], ranks);
+    const bias = (...shape: number[]) => (config.hasBias ? createParameter(shape, zeros, place) : null);
+    this.routerBias = bias(config.numExperts);
+    this.gateUpBias = bias(config.numExperts, 2 * config.width);
+    this.downBias = bias(config.numExperts, width);
+    this.shared = config.sharedWidth === null ? null : new SharedExpert(width, config.sharedWidth, place);
   }
 
   forward(x_SD: Tensor): Tensor {
@@ -42,14 +52,16 @@ export class Experts extends Module {
     const sorted = x_SD.indexSelect(0, order.floorDivide(E));
     const [, rank] = order.sort();
     const made_SED = cat(this.#runExperts(sorted, counts)).indexSelect(0, rank).view(S, E, x_SD.size(1));
-    return sumOver(this.#ranks, made_SED.mul(weights_SE.unsqueeze(2)).sum(1));
+    const mixed_SD = sumOver(this.#ranks, made_SED.mul(weights_SE.unsqueeze(2)).sum(1));
+    return this.shared === null ? mixed_SD : mixed_SD.add(this.shared.forward(x_SD));
   }
 
   /** The router, then the weights of one expert after the other. */
   weights(): LayerWeight[] {
-    const { numExperts } = this.#config;
+    const { numExperts, hasBias } = this.#config;
     const width = this.#width;
-    const all = (whole: Tensor) => whole;
+    const router = wholeWeight("router", this.router);
+    if (hasBias) return [router, wholeWeight("router", this.routerBias!, "bias"), ...this.#stackedWeights()];
     const weight = (part: LayerPart, expert: number, parameter: Parameter, viewOf: LayerWeight["viewOf"]) =>
       ({ part, kind: "weight", expert, parameter, viewOf }) as const;
     const each = Array.from({ length: numExperts }, (_, e) => [
@@ -57,12 +69,28 @@ export class Experts extends Module {
       weight("expertUp", e, this.gateUp, (whole) => whole.select(0, e).narrow(0, width, width)),
       weight("expertDown", e, this.down, (whole) => whole.select(0, e)),
     ]);
-    return [{ part: "router", kind: "weight", parameter: this.router, viewOf: all }, ...each.flat()];
+    return [router, ...each.flat(), ...(this.shared?.weights() ?? [])];
   }
 
-  /** None: the experts are stacked in one tensor, which LoRA cannot adapt. */
+  /** The projections of the shared expert: the others are stacked in one tensor, which LoRA cannot adapt. */
   get projections(): readonly Projection[] {
-    return [];
+    return this.shared?.projections ?? [];
+  }
+
+  /** The experts as checkpoints with biases store them: all in one, input before output. */
+  #stackedWeights(): LayerWeight[] {
+    const transposed = (part: LayerPart, parameter: Parameter): LayerWeight => ({
+      part,
+      kind: "bare",
+      parameter,
+      viewOf: (whole) => whole.transpose(1, 2),
+    });
+    return [
+      transposed("expertGateUp", this.gateUp),
+      wholeWeight("expertGateUpBias", this.gateUpBias!, "bare"),
+      transposed("expertDown", this.down),
+      wholeWeight("expertDownBias", this.downBias!, "bare"),
+    ];
   }
 
   /** Each expert on its own tokens; `sorted` holds the tokens of expert 0, then those of expert 1, and so on. */
@@ -71,19 +99,63 @@ export class Experts extends Module {
     const inputs = sorted.splitSizes(counts);
     const gateUps = ops.unbind(this.gateUp);
     const downs = ops.unbind(this.down);
+    const gateUpBiases = this.gateUpBias === null ? [] : ops.unbind(this.gateUpBias);
+    const downBiases = this.downBias === null ? [] : ops.unbind(this.downBias);
+    const { clampedGate } = this.#config;
+    const gate = clampedGate === null ? swiglu : (gateUp: Tensor) => clampedSwiglu(gateUp, clampedGate);
     return inputs
       .map((input, expert) => ({ input, expert }))
       .filter(({ expert }) => counts[expert] !== 0)
-      .map(({ input, expert }) => ops.linear(swiglu(ops.linear(input, gateUps[expert]!)), downs[expert]!));
+      .map(({ input, expert: e }) =>
+        ops.linear(gate(ops.linear(input, gateUps[e]!, gateUpBiases[e])), downs[e]!, downBiases[e]),
+      );
   }
 
   /** The experts of each token and their weights: softmax over all, the best few, scaled to sum to 1 if the model says so. */
   #route(x_SD: Tensor): { weights_SE: Tensor; experts_SE: Tensor } {
-    const probabilities = ops.linear(x_SD, this.router).to("float32").softmax(-1);
+    const probabilities = ops.linear(x_SD, this.router, this.routerBias).to("float32").softmax(-1);
     const [top, experts_SE] = probabilities.topk(this.#config.numActive);
     const scaled = this.#config.normalizeWeights ? top.div(top.sum(-1, true)) : top;
     return { weights_SE: scaled.to(x_SD.dtype), experts_SE };
   }
 }
 
-const ops = { linear: op("aten::linear"), bincount: op("aten::bincount"), unbind: op("aten::unbind.int") } as const;
+/** An expert that sees every token, weighed by the sigmoid of a gate of its own. */
+class SharedExpert extends Module {
+  readonly mlp: Mlp;
+  readonly weight: Projection;
+
+  constructor(width: number, innerWidth: number, place: TensorOptions) {
+    super();
+    const names = { gateUp: ["sharedGate", "sharedUp"], down: "sharedDown" } as const;
+    this.mlp = new Mlp(width, { innerWidth, hasBias: false, hasGeluGate: false, ...names }, place);
+    this.weight = new Projection(width, [{ name: "sharedWeight", width: 1 }], false, place);
+  }
+
+  forward(x_SD: Tensor): Tensor {
+    return this.mlp.forward(x_SD).mul(this.weight.forward(x_SD).sigmoid());
+  }
+
+  weights(): LayerWeight[] {
+    return [...this.mlp.weights(), ...this.weight.weights()];
+  }
+
+  get projections(): readonly Projection[] {
+    return [...this.mlp.projections, this.weight];
+  }
+}
+
+/** g sigmoid(alpha g) (u + 1) for rows in which gate and up alternate, g at most the limit and u within it. */
+function clampedSwiglu(gateUp: Tensor, { limit, alpha }: { readonly limit: number; readonly alpha: number }): Tensor {
+  const pairs = gateUp.view(gateUp.size(0), -1, 2);
+  const gate = ops.atMost(pairs.select(2, 0), limit);
+  const up = pairs.select(2, 1).clamp(-limit, limit);
+  return gate.mul(gate.mul(alpha).sigmoid()).mul(up.add(1));
+}
+
+const ops = {
+  linear: op("aten::linear"),
+  bincount: op("aten::bincount"),
+  unbind: op("aten::unbind.int"),
+  atMost: op("aten::clamp_max"),
+} as const;

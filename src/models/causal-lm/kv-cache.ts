@@ -9,6 +9,7 @@ import type { Device, DType } from "../../torch/dtype.ts";
 import { attention } from "../../torch/fused.ts";
 import { keep } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
+import { cachedValues } from "./cached-values.ts";
 import type { CausalLmConfig } from "./config.ts";
 import { rotateHeads, type TokenLayout } from "./token-layout.ts";
 
@@ -20,16 +21,18 @@ export class KvCache {
   readonly #layers: readonly { readonly k_BCGK: Tensor; readonly v_BCGK: Tensor }[];
 
   constructor(config: CausalLmConfig, numRows: number, capacity: number, options: { dtype: DType; device: Device }) {
-    const shape = [numRows, capacity, config.numKeyValueHeads, config.headSize];
     this.numRows = numRows;
     this.capacity = capacity;
     this.lengths = new Array<number>(numRows).fill(0);
     // Zero, not just memory: a row shorter than the longest reads past its end with weight 0, and 0 times NaN is NaN.
     this.#layers = keep(
-      Array.from({ length: config.numLayers }, () => ({
-        k_BCGK: zeros(shape, options),
-        v_BCGK: zeros(shape, options),
-      })),
+      Array.from({ length: config.numLayers }, (_, layer) => {
+        const { keys, values } = cachedValues(config, layer);
+        return {
+          k_BCGK: zeros([numRows, capacity, ...keys], options),
+          v_BCGK: zeros([numRows, capacity, ...values], options),
+        };
+      }),
     );
   }
 
@@ -63,15 +66,22 @@ export class KvCache {
       numTokens: B * T,
       positions_S: positions_BT.flatten(),
       maxPosition: end - 1,
-      attend: (layer, heads, rotation, { window, scale }) => {
+      attend: (layer, heads, rotation, { window, ...kind }) => {
         const { q_SHK, k_SGK, v_SGK } = rotateHeads(heads, rotation);
         const { k_BCGK, v_BCGK } = this.#layers[layer]!;
         k_BCGK.flatten(0, 1).indexCopy_(0, slots_S, k_SGK.detach());
         v_BCGK.flatten(0, 1).indexCopy_(0, slots_S, v_SGK.detach());
         const keys = (cache: Tensor) => cache.narrow(1, 0, end).transpose(1, 2);
         const q_BHTK = q_SHK.view(B, T, q_SHK.size(1), q_SHK.size(2)).transpose(1, 2);
-        const out_BHTK = attention(q_BHTK, keys(k_BCGK), keys(v_BCGK), { mask: seen(window).unsqueeze(1), scale });
+        const out_BHTK = attention(q_BHTK, keys(k_BCGK), keys(v_BCGK), { mask: seen(window).unsqueeze(1), ...kind });
         return out_BHTK.transpose(1, 2).reshape(B * T, q_SHK.size(1), q_SHK.size(2));
+      },
+      scan: (layer, x_SX, body) => {
+        const inputs_BCX = this.#layers[layer]!.k_BCGK.squeeze(2);
+        inputs_BCX.flatten(0, 1).indexCopy_(0, slots_S, x_SX.detach());
+        const made_BCY = body(inputs_BCX.narrow(1, 0, end));
+        const places_S = arange(0, B, { device }).unsqueeze(1).mul(end).add(positions_BT).flatten();
+        return made_BCY.flatten(0, 1).indexSelect(0, places_S);
       },
     };
   }

@@ -15,6 +15,8 @@ import { type CausalLmConfig, parseConfig } from "./config.ts";
 import { families } from "./families/table.ts";
 import { openGgufModel } from "./gguf/gguf-model.ts";
 import type { ModelSpread } from "./model-spread.ts";
+import { quantizeModel } from "./quantize-model.ts";
+import type { Quantization } from "./quantized-matrix.ts";
 import { type NamedWeight, namedWeights } from "./weight-names.ts";
 
 export interface LoadOptions {
@@ -26,11 +28,16 @@ export interface LoadOptions {
   readonly dtype?: DType;
   /** How the model is spread over ranks, of which this one loads its part. Default: all of it is here. */
   readonly spread?: ModelSpread;
+  /** Holds the linear layers in fewer bits, frozen, for LoRA and for sampling. The weights are read on the CPU first. Default: as they are. */
+  readonly quantization?: Quantization | undefined;
 }
 
 /** Loads a model: a Hugging Face folder (config.json and safetensors), or a .gguf file. */
-export function loadCausalLm(path: string, options: LoadOptions = {}): CausalLm {
-  return path.endsWith(".gguf") ? loadGguf(path, options) : loadFolder(path, options);
+export function loadCausalLm(path: string, { quantization, ...options }: LoadOptions = {}): CausalLm {
+  const load = (how: LoadOptions) => (path.endsWith(".gguf") ? loadGguf(path, how) : loadFolder(path, how));
+  if (quantization === undefined) return load(options);
+  const model = load({ ...options, device: "cpu" });
+  return disposeOnError(model, () => quantizeModel(model, quantization, options.device ?? "cpu"));
 }
 
 function loadFolder(folder: string, { device = "cpu", dtype, spread }: LoadOptions): CausalLm {

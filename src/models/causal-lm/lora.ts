@@ -19,6 +19,7 @@ import type { Tensor } from "../../torch/tensor.ts";
 import type { CausalLm } from "./causal-lm.ts";
 import { splitAlong } from "./model-spread.ts";
 import { LoraAdapter, type Projection, type ProjectionPart } from "./projection.ts";
+import { isQuantized } from "./quantize-model.ts";
 import { namedProjections } from "./weight-names.ts";
 
 export interface LoraOptions {
@@ -110,6 +111,12 @@ function withAdapters<Result>(
 /** Adds the changes to the weights and removes the adapters. The weights stay frozen: see setTrainable. */
 export function mergeLora(model: CausalLm): void {
   expectAdapters(model, "mergeLora");
+  if (isQuantized(model)) {
+    throw new RerollError(
+      "INVALID_ARGUMENT",
+      "mergeLora got a model with quantized weights, which cannot hold what its adapters add. Save it merged instead: saveCausalLm with isMerged.",
+    );
+  }
   noGrad(() => {
     for (const { projection } of namedProjections(model)) {
       for (const adapter of projection.adapters) tensorScope(() => mergeAdapter(projection, adapter));

@@ -3,7 +3,7 @@ import { noGrad } from "../../torch/autograd.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { CausalLm } from "./causal-lm.ts";
 import { loraAdapters, withAdapter } from "./lora.ts";
-import { namedWeights } from "./weight-names.ts";
+import { namedWeights, weightValues } from "./weight-names.ts";
 
 /**
  * Views of the parameters, and copies where an adapter changes them. Views change when the model does. Call it in a
@@ -14,8 +14,9 @@ export function mergedWeights(model: CausalLm): ReadonlyMap<string, Tensor> {
   return noGrad(
     () =>
       new Map(
-        namedWeights(model).map(({ name, parameter, viewOf }) => {
-          const weight = viewOf(parameter.detach());
+        namedWeights(model).map((named) => {
+          const { name } = named;
+          const weight = weightValues(named);
           const adapter = name.endsWith(".weight") ? adapters.get(name.slice(0, -".weight".length)) : undefined;
           return [name, adapter === undefined ? weight : withAdapter(weight, adapter)];
         }),

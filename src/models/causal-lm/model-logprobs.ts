@@ -29,7 +29,7 @@ export function modelLogprobs(
   const [hidden, targets] = [ownRows(context, hidden_ND), ownRows(context, targets_N)];
   const { logprobs_S, entropy_S } =
     tensor.count === 1
-      ? tokenLogprobs(hidden, head, targets, { temperature })
+      ? tokenLogprobs(hidden, head, targets, { temperature, softCap: model.softCap })
       : splitTokenLogprobs(hidden, head, targets, { temperature, ranks: tensor, start, chunkTokens: chunkOf(model) });
   return { logprobs_S: allRows(context, logprobs_S, N), entropy_S: allRows(context, entropy_S, N) };
 }

@@ -2,6 +2,7 @@
 import { RerollError } from "../../errors/reroll-error.ts";
 import { Collective } from "../../torch/distributed/collective.ts";
 import type { Split } from "../../torch/distributed/split.ts";
+import { type DecoderFeatures, usedFeatures } from "./decoder-features.ts";
 
 export interface ModelSpread {
   /** The ranks that split every layer: heads, the width of MLPs and experts, and the vocabulary. Each has all tokens. */
@@ -24,5 +25,36 @@ export function evenShare(what: string, size: number, count: number): number {
   throw new RerollError(
     "INVALID_CONFIG",
     `A model cannot be split over ${count} ranks that do not divide ${what}: it has ${size}. Lower training.strategy.tensor or training.strategy.context.`,
+  );
+}
+
+/** Features whose computation is known when heads, widths, the vocabulary or tokens are split. */
+const splittable: ReadonlySet<string> = new Set<keyof DecoderFeatures>([
+  "hasQkvBias",
+  "hasOutputBias",
+  "hasMlpBias",
+  "hasHeadNorm",
+  "slidingWindow",
+  "fullLayers",
+  "localRopeTheta",
+  "attentionScale",
+  "embeddingScale",
+  "hasOffsetNorms",
+  "hasOutputNorms",
+  "hasGeluGate",
+  "experts",
+]);
+
+/** Throws where a model is split that can only be held whole. */
+export function expectSplittable(features: DecoderFeatures, { tensor, context }: ModelSpread): void {
+  if (tensor.count === 1 && context.count === 1) return;
+  const odd = usedFeatures(features).filter((name) => !splittable.has(name));
+  const { experts } = features;
+  if (experts !== null && (experts.hasBias || experts.sharedWidth !== null))
+    odd.push("experts with biases or a shared one");
+  if (odd.length === 0) return;
+  throw new RerollError(
+    "INVALID_CONFIG",
+    `A model of this family cannot be split over ranks: it uses ${odd.join(", ")}. Set training.strategy.tensor and training.strategy.context to 1; zero and offload work with every family.`,
   );
 }

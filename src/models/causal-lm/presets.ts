@@ -2,8 +2,9 @@
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { TensorOptions } from "../../torch/create.ts";
 import { Generator } from "../../torch/random.ts";
-import { CausalLm, plainFeatures } from "./causal-lm.ts";
+import { CausalLm } from "./causal-lm.ts";
 import type { CausalLmConfig } from "./config.ts";
+import { plainFeatures } from "./decoder-features.ts";
 
 interface PresetSize {
   readonly width: number;

@@ -7,12 +7,14 @@ import { RerollError } from "../../errors/reroll-error.ts";
 import { cat, empty, type TensorOptions, zeros } from "../../torch/create.ts";
 import { Collective } from "../../torch/distributed/collective.ts";
 import { sumOver } from "../../torch/distributed/collective-functions.ts";
+import type { Device } from "../../torch/dtype.ts";
 import { createParameter } from "../../torch/nn/initialize.ts";
 import { Module, type Parameter } from "../../torch/nn/module.ts";
 import { op } from "../../torch/operator.ts";
 import type { Tensor } from "../../torch/tensor.ts";
-import type { LayerPart, LayerWeight } from "./causal-lm.ts";
+import type { LayerPart, LayerWeight } from "./decoder-features.ts";
 import { splitAlong } from "./model-spread.ts";
+import { type Quantization, QuantizedMatrix } from "./quantized-matrix.ts";
 
 /** A part of the output. */
 export interface ProjectionPart {
@@ -58,7 +60,10 @@ interface ProjectionRanks {
 }
 
 export class Projection extends Module {
-  readonly weight: Parameter;
+  /** Shape alone, on the device "meta", where the weight is quantized. */
+  weight: Parameter;
+  /** The weight in fewer bits, where it is: frozen, in place of `weight`. */
+  quantized: QuantizedMatrix | null = null;
   readonly bias: Parameter | null;
   readonly parts: readonly ProjectionPart[];
   /** At most one per part, all of one type. See lora.ts. */
@@ -85,6 +90,7 @@ export class Projection extends Module {
   }
 
   forward(x: Tensor): Tensor {
+    if (this.quantized !== null) return this.#quantizedForward(x, this.quantized);
     if (this.ranks.input.count === 1) return this.#product(x, this.bias);
     const y = sumOver(this.ranks.input, this.#product(x, null));
     return this.bias === null ? y : y.add(this.bias);
@@ -94,6 +100,31 @@ export class Projection extends Module {
     const y = ops.linear(x, this.weight, bias);
     // In place: the product keeps nothing of its result, and the sum is rounded once to the type of the base.
     return this.adapters.length === 0 ? y : y.add_(this.#adapterOutput(x));
+  }
+
+  /** Replaces the weight by one of fewer bits on a device. It is frozen from then on. */
+  quantize(quantization: Quantization, device: Device): void {
+    const { weight } = this;
+    this.quantized = new QuantizedMatrix(weight, quantization, device);
+    this.weight = createParameter(weight.shape, empty, { device: "meta", dtype: weight.dtype });
+    this.weight.requiresGrad = false;
+    weight.dispose();
+  }
+
+  /** The values of the weight: a view, or a copy where it is quantized. */
+  get values(): Tensor {
+    return this.quantized?.expand() ?? this.weight.detach();
+  }
+
+  override dispose(): void {
+    super.dispose();
+    this.quantized?.dispose();
+  }
+
+  #quantizedForward(x: Tensor, quantized: QuantizedMatrix): Tensor {
+    const y = quantized.linear(x);
+    const biased = this.bias === null ? y : y.add(this.bias);
+    return this.adapters.length === 0 ? biased : biased.add(this.#adapterOutput(x).to(biased.dtype));
   }
 
   /** The rows of the output that belong to a part. */
@@ -113,7 +144,7 @@ export class Projection extends Module {
     return this.parts.flatMap(({ name: part }) => {
       const { start, width } = this.rangeOf(part);
       const viewOf = (whole: Tensor) => whole.narrow(0, start, width);
-      const own: LayerWeight = { part, kind: "weight", parameter: weight, viewOf };
+      const own: LayerWeight = { part, kind: "weight", parameter: weight, viewOf, valuesOf: () => this.values };
       return bias === null ? [own] : [own, { part, kind: "bias", parameter: bias, viewOf }];
     });
   }

@@ -32,6 +32,18 @@ export type RopeScaling =
       readonly attentionFactor: number;
       /** Whether the ends of the ramp between the two are rounded outwards to whole pairs. */
       readonly isTruncated: boolean;
+    }
+  /**
+   * LongRoPE (Ding et al. 2024), within the original context: every frequency divided by a factor of its own. Beyond it other factors
+   * would hold for all positions of a sequence, so sequences end there.
+   */
+  | {
+      readonly type: "longrope";
+      readonly shortFactors: readonly number[];
+      /** Kept to be written back; see above. */
+      readonly longFactors: readonly number[];
+      readonly originalMaxPositions: number;
+      readonly attentionFactor: number;
     };
 
 interface Rope {
@@ -58,6 +70,8 @@ export const ropeSchema = z
     mscale_all_dim: z.number().nonnegative().nullish(),
     truncate: z.boolean().nullish(),
     partial_rotary_factor: z.literal(1).nullish(),
+    short_factor: z.array(z.number().positive()).nullish(),
+    long_factor: z.array(z.number().positive()).nullish(),
   })
   .nullish();
 
@@ -112,6 +126,14 @@ export function toHuggingFaceRope({ ropeTheta, ropeScaling: rope }: Rope): Recor
         attention_factor: rope.attentionFactor,
         truncate: rope.isTruncated,
       };
+    case "longrope":
+      return {
+        ...common,
+        short_factor: rope.shortFactors,
+        long_factor: rope.longFactors,
+        original_max_position_embeddings: rope.originalMaxPositions,
+        attention_factor: rope.attentionFactor,
+      };
   }
 }
 
@@ -160,8 +182,18 @@ function parseScaling(
         isTruncated: rope?.truncate ?? true,
       };
     }
+    case "longrope": {
+      const { short_factor: shortFactors, long_factor: longFactors } = rope ?? {};
+      if (!shortFactors || !longFactors) {
+        throw invalid(`rope scaling "longrope" needs short_factor and long_factor, lists of numbers: got one or none`);
+      }
+      const factor = rope?.factor ?? maxPositions / originalMaxPositions;
+      const usual = factor <= 1 ? 1 : Math.sqrt(1 + Math.log(factor) / Math.log(originalMaxPositions));
+      const attentionFactor = rope?.attention_factor ?? usual;
+      return { type, shortFactors, longFactors, originalMaxPositions, attentionFactor };
+    }
     default:
-      throw invalid(`rope scaling "${type}" is not supported. Supported: default, linear, llama3, yarn`);
+      throw invalid(`rope scaling "${type}" is not supported. Supported: default, linear, llama3, yarn, longrope`);
   }
 }
 

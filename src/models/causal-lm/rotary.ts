@@ -1,4 +1,5 @@
 /** Rotary position embedding: the angle of every position and pair, for the scalings that model families use. */
+import { RerollError } from "../../errors/reroll-error.ts";
 import { arange, tensor } from "../../torch/create.ts";
 import { op } from "../../torch/operator.ts";
 import { keep, tensorScope } from "../../torch/scope.ts";
@@ -23,7 +24,7 @@ export class RotaryTable {
 
   constructor(config: RotaryConfig) {
     this.#frequencies = rotaryFrequencies(config);
-    this.#scale = config.ropeScaling.type === "yarn" ? config.ropeScaling.attentionFactor : 1;
+    this.#scale = "attentionFactor" in config.ropeScaling ? config.ropeScaling.attentionFactor : 1;
   }
 
   /** The rotation of tokens at these positions, once per forward pass. */
@@ -70,6 +71,16 @@ export function rotaryFrequencies({ headSize, ropeTheta, ropeScaling }: RotaryCo
     case "yarn": {
       const ramp = yarnRamp(headSize, ropeTheta, ropeScaling);
       return plain.map((frequency, k) => (ramp(k) * frequency) / ropeScaling.factor + (1 - ramp(k)) * frequency);
+    }
+    case "longrope": {
+      const { shortFactors } = ropeScaling;
+      if (shortFactors.length !== plain.length) {
+        throw new RerollError(
+          "INVALID_CONFIG",
+          `short_factor of the rope scaling has ${shortFactors.length} numbers for ${plain.length} pairs of a head. There must be one for each.`,
+        );
+      }
+      return plain.map((frequency, k) => frequency / shortFactors[k]!);
     }
   }
 }

@@ -27,17 +27,30 @@ describe("tokenDivergences", () => {
         hidden_SD.requiresGrad = true;
         head_VD.requiresGrad = true;
         // A wider teacher, whose vocabulary is padded.
-        const teacher = { hidden_SD: randn([7, 6], { generator }), head_VD: randn([16, 6], { generator }) };
+        const teacher = {
+          hidden_SD: randn([7, 6], { generator }),
+          head_VD: randn([16, 6], { generator }),
+          softCap: 1.5,
+        };
         const weights_S = randn([7], { generator });
         const temperature = 0.7;
         const expected_S = whole(
-          hidden_SD.mm(head_VD.t()).div(temperature),
-          teacher.hidden_SD.mm(teacher.head_VD.narrow(0, 0, 11).t()).div(temperature),
+          hidden_SD.mm(head_VD.t()).div(2).tanh().mul(2).div(temperature),
+          teacher.hidden_SD
+            .mm(teacher.head_VD.narrow(0, 0, 11).t())
+            .div(1.5)
+            .tanh()
+            .mul(1.5)
+            .div(temperature),
           divergence,
         );
         const expected = gradients([expected_S.mul(weights_S).sum()], [hidden_SD, head_VD]);
         for (const chunkTokens of [2, 7]) {
-          const values_S = tokenDivergences({ hidden_SD, head_VD }, teacher, { divergence, temperature, chunkTokens });
+          const values_S = tokenDivergences({ hidden_SD, head_VD, softCap: 2 }, teacher, {
+            divergence,
+            temperature,
+            chunkTokens,
+          });
           const got = gradients([values_S.mul(weights_S).sum()], [hidden_SD, head_VD]);
           expect(values_S.sub(expected_S).abs().max().item()).toBeLessThan(1e-5);
           for (const [i, gradient] of got.entries()) {
@@ -50,8 +63,8 @@ describe("tokenDivergences", () => {
   test("the divergences of a fair coin and one that lands heads a quarter of the time are those worked out by hand", () =>
     tensorScope(() => {
       // One hidden number 1, so that the head holds the scores.
-      const policy = { hidden_SD: tensor([[1]]), head_VD: tensor([[0], [0]]) };
-      const teacher = { hidden_SD: tensor([[1]]), head_VD: tensor([[0], [Math.log(3)]]) };
+      const policy = { hidden_SD: tensor([[1]]), head_VD: tensor([[0], [0]]), softCap: null };
+      const teacher = { hidden_SD: tensor([[1]]), head_VD: tensor([[0], [Math.log(3)]]), softCap: null };
       const of = (divergence: Divergence) => tokenDivergences(policy, teacher, { divergence }).item();
       expect(of("reverse")).toBeCloseTo(0.5 * Math.log(2) + 0.5 * Math.log(2 / 3), 6);
       expect(of("forward")).toBeCloseTo(0.25 * Math.log(1 / 2) + 0.75 * Math.log(3 / 2), 6);

@@ -8,6 +8,7 @@ import { cat } from "../../torch/create.ts";
 import { op } from "../../torch/operator.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { defaultChunk, expectChunks, mapChunks, ScoreGradientSums } from "./score-chunks.ts";
+import { softCapped, softCapSlope } from "./token-scores.ts";
 
 /**
  * forward: KL(teacher || policy), which covers everything the teacher would say. reverse: KL(policy || teacher), which keeps to
@@ -19,6 +20,8 @@ export type Divergence = "forward" | "reverse" | "jsd";
 interface ScoreSource {
   readonly hidden_SD: Tensor;
   readonly head_VD: Tensor;
+  /** What the model's scores are bent to stay within: see softCapped. */
+  readonly softCap: number | null;
 }
 
 interface DivergenceOptions {
@@ -40,16 +43,18 @@ export function tokenDivergences(policy: ScoreSource, teacher: ScoreSource, opti
   const teacherHead_VD = cut(teacher.head_VD, numScores);
   const { divergence, temperature = 1, chunkTokens = defaultChunk(policyHead_VD) } = options;
   expectChunks(temperature, chunkTokens);
-  const logprobs = (hidden: Tensor, head: Tensor) =>
-    ops.linear(hidden, head).to("float32").div(temperature).logSoftmax(1);
+  const scores = (hidden: Tensor, head: Tensor, softCap: number | null) =>
+    softCapped(ops.linear(hidden, head).to("float32"), softCap);
+  const logprobs = (hidden: Tensor, head: Tensor, softCap: number | null) =>
+    scores(hidden, head, softCap).div(temperature).logSoftmax(1);
   const [values_S] = applyFunction(
     {
       forward: ([hidden, head]) => ({
         outputs: [
           cat(
             mapChunks(hidden!.size(0), chunkTokens, (part) => {
-              const policyLogprobs = logprobs(part(hidden!), head!);
-              const teacherLogprobs = logprobs(part(teacher.hidden_SD), teacherHead_VD);
+              const policyLogprobs = logprobs(part(hidden!), head!, policy.softCap);
+              const teacherLogprobs = logprobs(part(teacher.hidden_SD), teacherHead_VD, teacher.softCap);
               return formulas[divergence].value(policyLogprobs, teacherLogprobs);
             }),
           ),
@@ -60,11 +65,13 @@ export function tokenDivergences(policy: ScoreSource, teacher: ScoreSource, opti
         const [hidden, head, teacherHidden] = saved as [Tensor, Tensor, Tensor];
         const sums = new ScoreGradientSums(hidden, head, policyHead_VD.requiresGrad);
         mapChunks(hidden.size(0), chunkTokens, (part) => {
-          const policyLogprobs = logprobs(part(hidden), head);
-          const teacherLogprobs = logprobs(part(teacherHidden), teacherHead_VD);
+          const z = scores(part(hidden), head, policy.softCap);
+          const policyLogprobs = z.div(temperature).logSoftmax(1);
+          const teacherLogprobs = logprobs(part(teacherHidden), teacherHead_VD, teacher.softCap);
           const slope = formulas[divergence].gradient(policyLogprobs, teacherLogprobs);
           const scale = part(grad!).div(temperature).unsqueeze(1);
-          sums.add(part, slope.mul(scale).to(hidden.dtype));
+          const bent = softCapSlope(z, policy.softCap);
+          sums.add(part, (bent === null ? slope.mul(scale) : slope.mul(scale).mul(bent)).to(hidden.dtype));
         });
         return sums.results();
       },

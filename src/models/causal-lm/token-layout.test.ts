@@ -126,7 +126,9 @@ describe("attention of one layer", () => {
       const unturned = { cos_SK: ones([T, K / 2]), sin_SK: zeros([T, K / 2]) };
       const expected = explicit(q_SHK.toArray(), k_SGK.toArray(), v_SGK.toArray(), T, sees);
       for (const layout of [paddedLayout(1, T), packedLayout([T])]) {
-        const got = layout.attend(0, { q_SHK, k_SGK, v_SGK }, unturned, { window, scale: null }).toArray();
+        const got = layout
+          .attend(0, { q_SHK, k_SGK, v_SGK }, unturned, { window, scale: null, softCap: null, sinks_H: null })
+          .toArray();
         got.forEach((value, i) => void expect(value).toBeCloseTo(expected[i]!, 5));
       }
     });

@@ -5,7 +5,7 @@
  * tells a padded batch, packed sequences and a step with a cache apart.
  */
 import { RerollError } from "../../errors/reroll-error.ts";
-import { arange, tensor } from "../../torch/create.ts";
+import { arange, cat, tensor } from "../../torch/create.ts";
 import type { Device } from "../../torch/dtype.ts";
 import { attention, packedAttention, rotate } from "../../torch/fused.ts";
 import type { Tensor } from "../../torch/tensor.ts";
@@ -24,6 +24,10 @@ export interface AttentionKind {
   readonly window: number | null;
   /** The factor on the scores; null for 1 / sqrt(K). */
   readonly scale: number | null;
+  /** Scores are bent to stay within this; null for none. */
+  readonly softCap: number | null;
+  /** A score per head that takes its share of attention and gives no value. */
+  readonly sinks_H: Tensor | null;
 }
 
 export interface TokenLayout {
@@ -32,7 +36,12 @@ export interface TokenLayout {
   readonly positions_S: Tensor;
   readonly maxPosition: number;
   /** Rotation and attention of one layer: [S, H, K]. */
-  attend(layer: number, heads: Heads, rotation: Rotation, kind: AttentionKind): Tensor;
+  attend(layer: number, heads: Heads, rotation: Rotation | null, kind: AttentionKind): Tensor;
+  /**
+   * Runs `body` on whole sequences, [B, T, X] to [B, T, Y], and gives what it makes of the tokens of this pass: [S, X] to [S, Y]. What
+   * it makes of a token must depend on that token and those before it alone.
+   */
+  scan(layer: number, x_SX: Tensor, body: (x_BTX: Tensor) => Tensor): Tensor;
 }
 
 /** B rows of T tokens, row after row. Rows shorter than T are padded at the end; what is computed there means nothing. */
@@ -50,6 +59,7 @@ export function paddedLayout(B: number, T: number, device: Device = "cpu"): Toke
       const out_BHTK = attention(rows(q_SHK), rows(k_SGK), rows(v_SGK), { isCausal: true, ...kind });
       return out_BHTK.transpose(1, 2).reshape(B * T, q_SHK.size(1), q_SHK.size(2));
     },
+    scan: (_layer, x_SX, body) => body(x_SX.view(B, T, x_SX.size(1))).flatten(0, 1),
   };
 }
 
@@ -81,10 +91,23 @@ export function packedLayout(lengths: readonly number[], device: Device = "cpu")
       const { q_SHK, k_SGK, v_SGK } = rotateHeads(heads, rotation);
       return packedAttention(q_SHK, k_SGK, v_SGK, { lengths, starts_int32, maxLength, ...kind });
     },
+    scan: (_layer, x_SX, body) => {
+      const parts = x_SX.splitSizes(lengths).map((x_TX) => body(x_TX.unsqueeze(0)).squeeze(0));
+      return parts.length === 1 ? parts[0]! : cat(parts, 0);
+    },
   };
 }
 
-/** Queries and keys turned by the angles of their positions. */
-export function rotateHeads({ q_SHK, k_SGK, v_SGK }: Heads, { cos_SK, sin_SK }: Rotation): Heads {
-  return { q_SHK: rotate(q_SHK, cos_SK, sin_SK), k_SGK: rotate(k_SGK, cos_SK, sin_SK), v_SGK };
+/** Queries and keys turned by the angles of their positions; null turns nothing. */
+export function rotateHeads({ q_SHK, k_SGK, v_SGK }: Heads, rotation: Rotation | null): Heads {
+  if (rotation === null) return { q_SHK, k_SGK, v_SGK };
+  return { q_SHK: turned(q_SHK, rotation), k_SGK: turned(k_SGK, rotation), v_SGK };
+}
+
+/** The first values of each head turned, as many as there are angles for. */
+function turned(x_SHK: Tensor, { cos_SK, sin_SK }: Rotation): Tensor {
+  const [R, K] = [2 * cos_SK.size(1), x_SHK.size(2)];
+  if (R === K) return rotate(x_SHK, cos_SK, sin_SK);
+  const [first, rest] = x_SHK.splitSizes([R, K - R], 2) as [Tensor, Tensor];
+  return cat([rotate(first, cos_SK, sin_SK), rest], 2);
 }

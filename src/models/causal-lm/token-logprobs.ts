@@ -10,13 +10,15 @@ import { type ScoreStatistics, scoreGradient_, scoreStatistics } from "../../tor
 import { op } from "../../torch/operator.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { defaultChunk, expectChunks, mapChunks, ScoreGradientSums } from "./score-chunks.ts";
-import { hasWideScores, tokenScores } from "./token-scores.ts";
+import { hasWideScores, softCapped, softCapSlope, tokenScores } from "./token-scores.ts";
 
 export interface TokenLogprobOptions {
   /** Scores are divided by this first. Default 1. */
   readonly temperature?: number;
   /** Tokens per chunk. Default: what keeps a chunk of scores, in the type of the weights, at 64 MB on the CPU and 1 GB on a GPU. */
   readonly chunkTokens?: number;
+  /** Scores are bent to stay within this before they are divided: see softCapped. Default null, which bends nothing. */
+  readonly softCap?: number | null;
 }
 
 /** One value per token, float32. */
@@ -31,14 +33,14 @@ export function tokenLogprobs(
   hidden_SD: Tensor,
   head_VD: Tensor,
   targets_S: Tensor,
-  { temperature = 1, chunkTokens = defaultChunk(head_VD) }: TokenLogprobOptions = {},
+  { temperature = 1, chunkTokens = defaultChunk(head_VD), softCap = null }: TokenLogprobOptions = {},
 ): TokenLogprobs {
   expectChunks(temperature, chunkTokens);
   const [logprobs_S, entropy_S] = applyFunction(
     {
       forward: ([hidden, head]) => {
         const parts = mapChunks(hidden!.size(0), chunkTokens, (part) =>
-          scoreStatistics(tokenScores(part(hidden!), head!), part(targets_S), temperature),
+          scoreStatistics(softCapped(tokenScores(part(hidden!), head!), softCap), part(targets_S), temperature),
         );
         const join = (key: keyof ScoreStatistics) => cat(parts.map((statistics) => statistics[key]));
         const entropy = join("entropy");
@@ -52,12 +54,14 @@ export function tokenLogprobs(
         const sums = new ScoreGradientSums(hidden, head, head_VD.requiresGrad);
         mapChunks(hidden.size(0), chunkTokens, (part) => {
           const grads = { logprob: gradLogprob && part(gradLogprob), entropy: gradEntropy && part(gradEntropy) };
-          const z = ops.linear(part(hidden), head);
+          const z = softCapped(ops.linear(part(hidden), head), softCap);
+          const slope = softCapSlope(z, softCap);
           // The gradient of scores in 16 bits, which is half the memory, takes their own sums: with those of others p would not add up to 1.
           const statistics = hasWideScores(hidden)
             ? scoreStatistics(z, part(targets), temperature)
             : { logNormalizer: part(logNormalizer), entropy: part(entropy) };
-          sums.add(part, scoreGradient_(z, part(targets), statistics, grads, temperature));
+          const gradient = scoreGradient_(z, part(targets), statistics, grads, temperature);
+          sums.add(part, slope === null ? gradient : gradient.mul_(slope));
         });
         return sums.results();
       },
@@ -76,7 +80,7 @@ export function weightedCrossEntropy(
   head_VD: Tensor,
   targets_S: Tensor,
   weights_S: Tensor,
-  { temperature = 1, chunkTokens = defaultChunk(head_VD) }: TokenLogprobOptions = {},
+  { temperature = 1, chunkTokens = defaultChunk(head_VD), softCap = null }: TokenLogprobOptions = {},
 ): { readonly loss: Tensor; readonly logprobs_S: Tensor } {
   expectChunks(temperature, chunkTokens);
   let logprobs_S: Tensor | null = null;
@@ -86,10 +90,14 @@ export function weightedCrossEntropy(
       forward: ([hidden, head]) => {
         const sums = isTrained ? new ScoreGradientSums(hidden!, head!, head_VD.requiresGrad) : null;
         const parts = mapChunks(hidden!.size(0), chunkTokens, (part) => {
-          const z = ops.linear(part(hidden!), head!);
+          const z = softCapped(ops.linear(part(hidden!), head!), softCap);
+          const slope = softCapSlope(z, softCap);
           const statistics = scoreStatistics(z, part(targets_S), temperature, { hasEntropy: false });
           const grads = { logprob: part(weights_S).neg(), entropy: null };
-          sums?.add(part, scoreGradient_(z, part(targets_S), statistics, grads, temperature));
+          if (sums !== null) {
+            const gradient = scoreGradient_(z, part(targets_S), statistics, grads, temperature);
+            sums.add(part, slope === null ? gradient : gradient.mul_(slope));
+          }
           return statistics.logprob;
         });
         logprobs_S = cat(parts);

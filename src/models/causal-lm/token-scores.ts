@@ -13,6 +13,16 @@ export function tokenScores(hidden_SD: Tensor, head_VD: Tensor): Tensor {
   return hasWideScores(hidden_SD) ? ops.mm(hidden_SD, head_VD.t(), "float32") : ops.linear(hidden_SD, head_VD);
 }
 
+/** Scores bent to stay within a cap: cap tanh(score / cap). Null leaves them. */
+export function softCapped(scores: Tensor, cap: number | null): Tensor {
+  return cap === null ? scores : scores.div(cap).tanh().mul(cap);
+}
+
+/** The slope of softCapped, from what it gave: 1 - (capped / cap)^2. Null where it is 1 throughout. */
+export function softCapSlope(capped: Tensor, cap: number | null): Tensor | null {
+  return cap === null ? null : capped.div(cap).square().neg().add(1);
+}
+
 /** Whether scores made of tensors like this one are wider than it. */
 export function hasWideScores({ dtype, device }: Tensor): boolean {
   return device.startsWith("cuda") && /^b?float16$/.test(dtype) && hasOp("aten::mm.dtype");

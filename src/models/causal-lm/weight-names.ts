@@ -7,7 +7,8 @@
 import { invariant } from "../../errors/reroll-error.ts";
 import type { Parameter } from "../../torch/nn/module.ts";
 import type { Tensor } from "../../torch/tensor.ts";
-import type { CausalLm, LayerPart, ModelPart } from "./causal-lm.ts";
+import type { CausalLm } from "./causal-lm.ts";
+import type { LayerPart, ModelPart } from "./decoder-features.ts";
 import type { ModelFamily } from "./families/family.ts";
 import { families } from "./families/table.ts";
 import type { Projection } from "./projection.ts";
@@ -20,6 +21,13 @@ export interface NamedWeight {
   readonly parameter: Parameter;
   /** The part of the parameter, or of anything of its shape such as its gradient. */
   readonly viewOf: (whole: Tensor) => Tensor;
+  /** The values of the parameter, where they are not its own: see Projection.quantize. */
+  readonly valuesOf?: () => Tensor;
+}
+
+/** The values of a weight: a view of its parameter, or a copy where the model holds them in fewer bits. */
+export function weightValues({ parameter, viewOf, valuesOf }: NamedWeight): Tensor {
+  return viewOf(valuesOf?.() ?? parameter.detach());
 }
 
 /** Every weight a checkpoint of this model has. */
@@ -34,11 +42,10 @@ export function namedWeights(model: CausalLm): NamedWeight[] {
   return [
     whole("embedding", model.embedding),
     ...model.layers.flatMap((layer, i) =>
-      layer.weights().map(({ part, kind, expert, parameter, viewOf }) => ({
-        name: `${layerPath(names, i, part).replace("*", String(expert))}.${kind}`,
+      layer.weights().map(({ part, kind, expert, ...weight }) => ({
+        name: `${layerPath(names, i, part).replace("*", String(expert))}${kind === "bare" ? "" : `.${kind}`}`,
         layer: i,
-        parameter,
-        viewOf,
+        ...weight,
       })),
     ),
     whole("norm", model.norm.weight),

@@ -5,7 +5,7 @@ import type { Tensor } from "../../torch/tensor.ts";
 import type { CausalLm } from "./causal-lm.ts";
 import { loraAdapters, withAdapter } from "./lora.ts";
 import { mergedWeights } from "./merged-weights.ts";
-import { namedProjections, namedWeights } from "./weight-names.ts";
+import { namedProjections, namedWeights, weightValues } from "./weight-names.ts";
 
 interface WholeWeightOptions {
   /** Whether LoRA adapters are added in. */
@@ -22,9 +22,7 @@ export function wholeWeights(model: CausalLm, { isMerged, isKept }: WholeWeightO
   const all = namedWeights(model);
   if (model.runner.isResident && model.spread.tensor.count === 1 && !isKept) return new Map();
   if (model.runner.isResident && model.spread.tensor.count === 1)
-    return isMerged
-      ? mergedWeights(model)
-      : new Map(all.map(({ name, parameter, viewOf }) => [name, viewOf(parameter.detach())]));
+    return isMerged ? mergedWeights(model) : new Map(all.map((weight) => [weight.name, weightValues(weight)]));
   const adapters = isMerged ? loraAdapters(model) : new Map<string, never>();
   const found = new Map<string, Tensor>();
   for (const layer of [null, ...model.layers.keys()])

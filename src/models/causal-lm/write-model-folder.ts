@@ -24,9 +24,26 @@ export function writeModelFolder(
 ): void {
   mkdirSync(folder, { recursive: true });
   removeOldWeights(folder, writeWeights(folder, weights, maxShardBytes));
-  const text = new TextEncoder().encode(`${JSON.stringify(config, null, 2)}\n`);
+  const text = new TextEncoder().encode(`${withFloats(JSON.stringify(config, null, 2))}\n`);
   replaceFileSync(join(folder, "config.json"), (append) => append(text));
   for (const [name, bytes] of files) replaceFileSync(join(folder, name), (append) => append(bytes));
+}
+
+/** Keys that transformers takes as floats: it refuses 7 where it expects 7.0, which JSON.stringify does not tell apart. */
+const floatKeys = [
+  "rms_norm_eps",
+  "rope_theta",
+  "rope_local_base_freq",
+  "partial_rotary_factor",
+  "initializer_range",
+  "attn_logit_softcapping",
+  "final_logit_softcapping",
+  "swiglu_limit",
+  "swiglu_alpha",
+];
+
+function withFloats(json: string): string {
+  return json.replace(new RegExp(`("(?:${floatKeys.join("|")})": \\d+)(?=[,\\n])`, "g"), "$1.0");
 }
 
 /** The names of the files written. */

@@ -26,6 +26,19 @@ export class Parameter extends Tensor {
   }
 }
 
+/** Moves the values of a parameter to a device and type, keeping its identity. Its gradient is forgotten. */
+export function moveParameter(
+  parameter: Parameter,
+  { device, dtype }: { readonly device?: Device; readonly dtype?: DType },
+): void {
+  const moved = noGrad(() => {
+    const converted = dtype === undefined ? parameter.detach() : parameter.detach().to(dtype);
+    return device === undefined ? converted : converted.toDevice(device);
+  });
+  setData(parameter, moved);
+  parameter.grad = null;
+}
+
 /** Base of everything with parameters. */
 export abstract class Module {
   /** Every parameter by its path, in the order of the fields. A shared parameter is listed once, at its first path. */
@@ -81,15 +94,8 @@ export abstract class Module {
   }
 
   /** Moves the parameters to a device and type, keeping their identity: optimizers and graphs made later see the new place. */
-  to({ device, dtype }: { readonly device?: Device; readonly dtype?: DType }): this {
-    for (const parameter of this.parameters()) {
-      const moved = noGrad(() => {
-        const converted = dtype === undefined ? parameter.detach() : parameter.detach().to(dtype);
-        return device === undefined ? converted : converted.toDevice(device);
-      });
-      setData(parameter, moved);
-      parameter.grad = null;
-    }
+  to(place: { readonly device?: Device; readonly dtype?: DType }): this {
+    for (const parameter of this.parameters()) moveParameter(parameter, place);
     return this;
   }
 

@@ -48,8 +48,9 @@ export function distillation(
   const name = divergence === "jsd" ? "distillation/jsd" : `distillation/${divergence}_kl`;
   return {
     loss: ({ packed, hidden_SD, model }, { numTokens }) => {
-      const mine = { hidden_SD: hidden_SD.indexSelect(0, packed.before_N), head_VD: model.head };
-      const taught = noGrad(() => ({ hidden_SD: hiddenBefore(wise, packed), head_VD: wise.head }));
+      const scoring = ({ head: head_VD, softCap }: CausalLm) => ({ head_VD, softCap });
+      const mine = { hidden_SD: hidden_SD.indexSelect(0, packed.before_N), ...scoring(model) };
+      const taught = noGrad(() => ({ hidden_SD: hiddenBefore(wise, packed), ...scoring(wise) }));
       const values_N = tokenDivergences(mine, taught, { divergence, temperature });
       const measured_N = values_N.detach();
       return {

@@ -13,7 +13,9 @@ interface SequenceTokens {
 
 export function sequenceTokens({ packed, hidden_SD, model }: ObjectivePass): SequenceTokens {
   const hidden_ND = hidden_SD.indexSelect(0, packed.before_N);
-  const { logprobs_S: logprobs_N } = tokenLogprobs(hidden_ND, model.head, packed.targets_N);
+  const { logprobs_S: logprobs_N } = tokenLogprobs(hidden_ND, model.head, packed.targets_N, {
+    softCap: model.softCap,
+  });
   return { logprobs_BT: toGrid(logprobs_N, packed), lossMask_BT: toGrid(onesLike(logprobs_N.detach()), packed).ne(0) };
 }
 

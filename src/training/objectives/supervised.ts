@@ -26,7 +26,9 @@ export function supervised(): Objective {
     loss: ({ packed, hidden_SD, model }, { numTokens }) => {
       const hidden_ND = hidden_SD.indexSelect(0, packed.before_N);
       const weights_N = full([packed.targets_N.size(0)], 1 / numTokens, { device: hidden_ND.device });
-      const { loss } = weightedCrossEntropy(hidden_ND, model.head, packed.targets_N, weights_N);
+      const { loss } = weightedCrossEntropy(hidden_ND, model.head, packed.targets_N, weights_N, {
+        softCap: model.softCap,
+      });
       return { loss, metrics: {} };
     },
     derive: ({ loss }) => (loss === undefined ? {} : { "supervised/perplexity": Math.exp(loss) }),

@@ -8,8 +8,8 @@ import type { z } from "zod";
 import type { RerollError } from "../../../errors/reroll-error.ts";
 import type { GgufTensor } from "../../formats/gguf/gguf-header.ts";
 import type { GgufSettings } from "../../formats/gguf/gguf-settings.ts";
-import type { DecoderFeatures, LayerPart, ModelPart } from "../causal-lm.ts";
 import type { CausalLmConfig } from "../config.ts";
+import type { DecoderFeatures, LayerPart, ModelPart } from "../decoder-features.ts";
 
 /** A model family, as the table holds it. */
 export interface ModelFamily {
@@ -36,6 +36,7 @@ export interface ModelFamily {
 /** The rest of the config, as far as a family may need it. */
 export interface ReadContext {
   readonly numLayers: number;
+  readonly headSize: number;
   /** Makes the error that names the file. */
   readonly invalid: (reason: string) => RerollError;
 }

@@ -3,7 +3,7 @@
  * a sliding window with a rotation of their own between layers that see everything.
  */
 import { z } from "zod";
-import { plainFeatures } from "../causal-lm.ts";
+import { plainFeatures } from "../decoder-features.ts";
 import { offsetNormForms } from "../gguf/offset-norms.ts";
 import { toHuggingFaceRope } from "../rope-scaling.ts";
 import { defineFamily } from "./family.ts";

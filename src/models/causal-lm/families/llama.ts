@@ -1,6 +1,6 @@
 /** Llama 2 and 3: the plain decoder. Biases only where config.json asks for them. */
 import { z } from "zod";
-import { plainFeatures } from "../causal-lm.ts";
+import { plainFeatures } from "../decoder-features.ts";
 import { interleavedHeads } from "../gguf/interleaved-heads.ts";
 import { defineFamily } from "./family.ts";
 import { attentionNames, layersName, mlpNames, modelNames } from "./tensor-names.ts";

@@ -1,6 +1,6 @@
 /** Mistral 7B: Llama without biases, whose layers all look back over a sliding window unless it is null. */
 import { z } from "zod";
-import { plainFeatures } from "../causal-lm.ts";
+import { plainFeatures } from "../decoder-features.ts";
 import { defineFamily } from "./family.ts";
 import { layerTypes, readWindow, windowKeys } from "./sliding-window.ts";
 import { attentionNames, layersName, mlpNames, modelNames } from "./tensor-names.ts";

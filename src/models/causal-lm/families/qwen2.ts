@@ -1,6 +1,6 @@
 /** Qwen2 and Qwen2.5: biases on query, key and value, always; a sliding window where config.json turns it on. */
 import { z } from "zod";
-import { plainFeatures } from "../causal-lm.ts";
+import { plainFeatures } from "../decoder-features.ts";
 import { defineFamily } from "./family.ts";
 import { defaultMaxWindowLayers, laterWindowKeys, noWindow, readWindow, writeLaterWindow } from "./sliding-window.ts";
 import { attentionNames, layersName, mlpNames, modelNames } from "./tensor-names.ts";

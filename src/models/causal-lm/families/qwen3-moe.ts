@@ -1,6 +1,6 @@
 /** Qwen3's mixtures: Qwen3 with a router and experts in place of every layer's MLP. */
 import { z } from "zod";
-import { type ExpertsConfig, plainFeatures } from "../causal-lm.ts";
+import { type ExpertsConfig, plainFeatures } from "../decoder-features.ts";
 import { defineFamily, type ReadContext } from "./family.ts";
 import { layerTypes, noWindow, optionalWindowKeys, readWindow, writeOptionalWindow } from "./sliding-window.ts";
 import { attentionNames, expertNames, headNormNames, layersName, modelNames } from "./tensor-names.ts";
@@ -85,5 +85,13 @@ function readExperts(own: z.infer<typeof keys>, { invalid }: ReadContext): Exper
         `mlp_only_layers [${own.mlp_only_layers ?? ""}]. Supported: 1 and none`,
     );
   }
-  return { numExperts, numActive, width, normalizeWeights: own.norm_topk_prob };
+  return {
+    numExperts,
+    numActive,
+    width,
+    normalizeWeights: own.norm_topk_prob,
+    hasBias: false,
+    clampedGate: null,
+    sharedWidth: null,
+  };
 }

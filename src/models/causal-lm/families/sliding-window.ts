@@ -1,6 +1,6 @@
 /** Sliding windows as config.json states them: a width, and which layers have it. */
 import { z } from "zod";
-import type { DecoderFeatures } from "../causal-lm.ts";
+import type { DecoderFeatures } from "../decoder-features.ts";
 import type { ReadContext } from "./family.ts";
 
 /** The keys of families whose layers may slide. */

@@ -36,6 +36,15 @@ export const outputNormNames = {
   mlpOutputNorm: { huggingFace: "post_feedforward_layernorm", gguf: "post_ffw_norm" },
 } as const;
 
+/** Linear attention, but its input projections. */
+export const linearAttentionNames = {
+  linearConvolution: { huggingFace: "linear_attn.conv1d", gguf: "ssm_conv1d" },
+  linearStepBias: { huggingFace: "linear_attn.dt_bias", gguf: "ssm_dt" },
+  linearLogDecay: { huggingFace: "linear_attn.A_log", gguf: "ssm_a" },
+  linearNorm: { huggingFace: "linear_attn.norm", gguf: "ssm_norm" },
+  linearOutput: { huggingFace: "linear_attn.out_proj", gguf: "ssm_out" },
+} as const;
+
 /** One gated MLP per layer. */
 export const mlpNames = {
   gate: { huggingFace: "mlp.gate_proj", gguf: "ffn_gate" },

@@ -150,7 +150,7 @@ test.each<[string, Record<string, GgufValue | undefined>, RegExp]>([
   [
     "another architecture",
     { "general.architecture": "mamba" },
-    /architecture is "mamba". Supported: llama, qwen2, qwen3, qwen3moe, gemma3/,
+    /architecture is "mamba". Supported: llama, qwen2, qwen3, qwen3moe, gemma2, gemma3/,
   ],
   ["a part of a split model", { "split.count": 3 }, /it is one of 3 parts/],
   ["experts in a dense architecture", { "qwen3.expert_count": 8 }, /qwen3 model with 8 experts/],

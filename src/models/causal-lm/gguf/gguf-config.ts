@@ -76,7 +76,8 @@ export function huggingFaceConfigOf(
     throw settings.invalid(`its ${numHeads} query heads cannot share ${numKeyValueHeads} key heads`);
   }
   const headDim = settings.optionalCount(`${architecture}.attention.key_length`) ?? hiddenSize / numHeads;
-  checkHeadSize(settings, architecture, headDim);
+  const own = family.gguf.readKeys(settings, header.tensors);
+  checkHeadSize(settings, architecture, headDim, "partial_rotary_factor" in own);
   if (ropeFactors !== null && ropeFactors.length !== headDim / 2) {
     throw settings.invalid(`rope_freqs.weight has ${ropeFactors.length} values for heads of ${headDim}`);
   }
@@ -97,7 +98,7 @@ export function huggingFaceConfigOf(
     rope_scaling: ropeScaling(settings, architecture, ropeFactors, ropeTheta),
     tie_word_embeddings: !header.tensors.has(`${family.names.model.head.gguf}.weight`),
     ...specialTokens(settings),
-    ...family.gguf.readKeys(settings, header.tensors),
+    ...own,
   };
 }
 
@@ -117,11 +118,11 @@ function checkComputable(settings: GgufSettings, { gguf: { architecture }, names
   }
 }
 
-/** All architectures rotate whole heads, and their keys and values are of one size. */
-function checkHeadSize(settings: GgufSettings, architecture: string, headDim: number): void {
+/** Keys and values are of one size, and heads are rotated whole unless the family says which part. */
+function checkHeadSize(settings: GgufSettings, architecture: string, headDim: number, isPartial: boolean): void {
   if (!Number.isInteger(headDim) || headDim % 2 !== 0)
     throw settings.invalid(`its head size is ${headDim} and must be even`);
-  for (const key of ["attention.value_length", "rope.dimension_count"]) {
+  for (const key of ["attention.value_length", ...(isPartial ? [] : ["rope.dimension_count"])]) {
     const size = settings.optionalCount(`${architecture}.${key}`) ?? headDim;
     if (size !== headDim)
       throw unsupported(settings.fileName, `${architecture}.${key} is ${size}`, `the head size, ${headDim}`);

@@ -1,5 +1,5 @@
 /** Names of tensors: llama.cpp's in, Hugging Face's out, with what has to be done to the values on the way. */
-import type { LayerPart, ModelPart } from "../causal-lm.ts";
+import type { LayerPart, ModelPart } from "../decoder-features.ts";
 import type { GgufFamily, ModelFamily, StoredForm, TensorName } from "../families/family.ts";
 import { families } from "../families/table.ts";
 

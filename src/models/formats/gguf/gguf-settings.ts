@@ -90,6 +90,13 @@ export class GgufSettings {
     throw this.#wrongType(key, "true or false");
   }
 
+  /** The share of each head that an architecture rotates; 1 where the file does not say. */
+  rotaryShare(architecture: string): number {
+    const width = this.count(`${architecture}.embedding_length`) / this.count(`${architecture}.attention.head_count`);
+    const headSize = this.optionalCount(`${architecture}.attention.key_length`) ?? width;
+    return (this.optionalCount(`${architecture}.rope.dimension_count`) ?? headSize) / headSize;
+  }
+
   /** The length of an array, or undefined if the key is missing. */
   arrayLength(key: string): number | undefined {
     const value = this.#metadata.get(key);

@@ -1,0 +1,158 @@
+/** Attention of one layer: queries, keys and values of each token, mixed as the layout says which tokens see which. */
+import { cat, empty, type TensorOptions } from "../../torch/create.ts";
+import type { Collective } from "../../torch/distributed/collective.ts";
+import { headsOf, rowsOf } from "../../torch/distributed/collective-functions.ts";
+import { createParameter } from "../../torch/nn/initialize.ts";
+import { Module, type Parameter } from "../../torch/nn/module.ts";
+import type { RMSNorm } from "../../torch/nn/rms-norm.ts";
+import type { Tensor } from "../../torch/tensor.ts";
+import type { CausalLmConfig } from "./config.ts";
+import { type LayerWeight, wholeWeight } from "./decoder-features.ts";
+import { createNorm, optionalNorm } from "./decoder-norm.ts";
+import { evenShare, wholeModel } from "./model-spread.ts";
+import { Projection } from "./projection.ts";
+import type { Rotation } from "./rotary.ts";
+import type { Heads, TokenLayout } from "./token-layout.ts";
+
+/** The rotations of one forward pass: that of the model, and that of layers with a sliding window. */
+export interface Rotations {
+  readonly whole: Rotation;
+  readonly local: Rotation;
+}
+
+export class Attention extends Module {
+  readonly qkv: Projection;
+  readonly output: Projection;
+  readonly queryNorm: RMSNorm | null;
+  readonly keyNorm: RMSNorm | null;
+  readonly sinks: Parameter | null;
+  /** How far back tokens see in this layer; null for as far as there is. */
+  readonly window: number | null;
+  /** The rotation of queries and keys in this layer. */
+  readonly rotation: keyof Rotations | "none";
+  readonly #config: CausalLmConfig;
+  readonly #context: Collective;
+  /** The heads of queries that this rank has, and its heads of keys and values. */
+  readonly #numHeads: number;
+  readonly #numKeyValueHeads: number;
+  /** How often a head of keys and values is repeated before the ranks that split tokens deal them out. */
+  readonly #numRepeats: number;
+
+  constructor(config: CausalLmConfig, index: number, place: TensorOptions, { tensor: ranks, context } = wholeModel) {
+    super();
+    const { width, headSize, features } = config;
+    const numHeads = evenShare("its heads", config.numHeads, ranks.count);
+    const numKeyValueHeads = evenShare("its heads of keys and values", config.numKeyValueHeads, ranks.count);
+    this.#context = context;
+    this.#numHeads = numHeads;
+    this.#numKeyValueHeads = numKeyValueHeads;
+    this.#numRepeats = repeatsOf(numHeads, numKeyValueHeads, context.count);
+    const queryWidth = numHeads * headSize;
+    const keyWidth = numKeyValueHeads * headSize;
+    const parts = [
+      { name: "query", width: features.hasAttentionGate ? 2 * queryWidth : queryWidth },
+      { name: "key", width: keyWidth },
+      { name: "value", width: keyWidth },
+    ] as const;
+    const joint = [{ name: "qkv", width: queryWidth + 2 * keyWidth }] as const;
+    const normWidths = features.hasJointHeadNorm ? [queryWidth, keyWidth] : [headSize, headSize];
+    const [queryNorm, keyNorm] = normWidths.map((size) =>
+      features.hasHeadNorm || features.hasJointHeadNorm ? createNorm(config, size, place) : null,
+    );
+    this.#config = config;
+    const [output, split] = [{ name: "output", width } as const, features.hasJointQkv ? joint : parts];
+    this.qkv = new Projection(width, split, features.hasQkvBias, place, { output: ranks });
+    this.output = new Projection(queryWidth, [output], features.hasOutputBias, place, { input: ranks });
+    this.queryNorm = queryNorm!;
+    this.keyNorm = keyNorm!;
+    this.sinks = features.hasAttentionSinks ? createParameter([numHeads], empty, place) : null;
+    this.window = features.fullLayers?.[index] === true ? null : features.slidingWindow;
+    this.rotation = features.unrotatedLayers?.[index] === true ? "none" : this.window === null ? "whole" : "local";
+  }
+
+  forward(x_SD: Tensor, layer: number, layout: TokenLayout, rotations: Rotations): Tensor {
+    const { attentionScale: scale, attentionSoftCap: softCap } = this.#config.features;
+    const { gate_SHK, q_SHK, k_SGK, v_SGK } = this.heads(x_SD);
+    const gather = (own: Tensor) => headsOf(this.#context, own, layout.numTokens);
+    const repeat = (own: Tensor) => (this.#numRepeats === 1 ? own : own.repeatInterleave(this.#numRepeats, 1));
+    const heads = { q_SHK: gather(q_SHK), k_SGK: gather(repeat(k_SGK)), v_SGK: gather(repeat(v_SGK)) };
+    const rotation = this.rotation === "none" ? null : rotations[this.rotation];
+    const kind = { window: this.window, scale, softCap, sinks_H: this.sinks };
+    const mixed_SHK = rowsOf(this.#context, layout.attend(layer, heads, rotation, kind), layout.numTokens);
+    const gated_SHK = gate_SHK === null ? mixed_SHK : mixed_SHK.mul(gate_SHK.sigmoid());
+    return this.output.forward(gated_SHK.reshape(x_SD.size(0), -1));
+  }
+
+  /** Queries, keys and values, before rotation, and the gate on what comes of them. */
+  heads(x_SD: Tensor): Heads & { readonly gate_SHK: Tensor | null } {
+    const { headSize: K, features } = this.#config;
+    const [H, G] = [this.#numHeads, this.#numKeyValueHeads];
+    const S = x_SD.size(0);
+    const numQueries = features.hasAttentionGate ? 2 * H : H;
+    const [queries, k, v] = this.qkv
+      .forward(x_SD)
+      .view(S, numQueries + 2 * G, K)
+      .splitSizes([numQueries, G, G], 1) as [Tensor, Tensor, Tensor];
+    // The gate of a head stands behind its query.
+    const [q, gate] = features.hasAttentionGate ? halves(queries, H) : [queries, null];
+    return {
+      q_SHK: this.#ordered(normalized(q, this.queryNorm)),
+      k_SGK: this.#ordered(normalized(k, this.keyNorm)),
+      v_SGK: v,
+      gate_SHK: gate,
+    };
+  }
+
+  weights(): LayerWeight[] {
+    return [
+      ...this.qkv.weights(),
+      ...this.output.weights(),
+      ...optionalNorm("queryNorm", this.queryNorm),
+      ...optionalNorm("keyNorm", this.keyNorm),
+      ...(this.sinks === null ? [] : [wholeWeight("sinks", this.sinks, "bare")]),
+    ];
+  }
+
+  get projections(): readonly Projection[] {
+    return [this.qkv, this.output];
+  }
+
+  /**
+   * Heads in the order that rotation expects: values to be turned together half of the rotated part apart. Queries and keys are
+   * reordered alike, so their products stay what they are.
+   */
+  #ordered(x_SHK: Tensor): Tensor {
+    const { headSize, features } = this.#config;
+    if (!features.hasNeighborRotation) return x_SHK;
+    const R = features.rotarySize ?? headSize;
+    const [S, H] = x_SHK.shape as [number, number];
+    const [turned, rest] = x_SHK.splitSizes([R, headSize - R], 2) as [Tensor, Tensor];
+    const pairs = turned
+      .reshape(S, H, R / 2, 2)
+      .transpose(2, 3)
+      .reshape(S, H, R);
+    return R === headSize ? pairs : cat([pairs, rest], 2);
+  }
+}
+
+/** A norm over each head, or over all of them where it is that wide. */
+function normalized(x_SHK: Tensor, norm: RMSNorm | null): Tensor {
+  if (norm === null) return x_SHK;
+  const [S, H, K] = x_SHK.shape as [number, number, number];
+  return norm.width === K ? norm.forward(x_SHK) : norm.forward(x_SHK.reshape(S, H * K)).view(S, H, K);
+}
+
+function halves(x: Tensor, numHeads: number): [Tensor, Tensor] {
+  const [S, , K] = x.shape as [number, number, number];
+  const pairs = x.reshape(S, numHeads, 2, K);
+  return [pairs.select(2, 0), pairs.select(2, 1)];
+}
+
+/** Each of `count` ranks gets as many heads, of queries and of keys, and those that belong together. */
+function repeatsOf(numHeads: number, numKeyValueHeads: number, count: number): number {
+  const found = Array.from({ length: count }, (_, i) => i + 1).find(
+    (times) => (numKeyValueHeads * times) % count === 0,
+  )!;
+  evenShare("its heads", numHeads, numKeyValueHeads * found);
+  return found;
+}

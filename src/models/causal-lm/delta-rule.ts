@@ -1,0 +1,72 @@
+/**
+ * The gated delta rule: attention whose memory is one matrix per head, in time linear in the tokens. Yang et al. 2024.
+ *
+ * Each token fades the matrix, corrects what it holds under the token's key, and reads it with the token's query:
+ * S = exp(g) S; S = S + k (beta (v - S' k))'; o = S' q. Chunks of tokens are computed at once, as the paper's section 3.3 does: within a
+ * chunk the corrections solve a triangular system; from chunk to chunk only the matrix is handed on.
+ *
+ * Shapes: B rows, H heads, T tokens, K key size, W value size, N chunks of C tokens.
+ */
+import { cat, zeros } from "../../torch/create.ts";
+import { op } from "../../torch/operator.ts";
+import type { Tensor } from "../../torch/tensor.ts";
+
+/** In float32. Queries and keys as they enter the products: of unit length, and queries scaled. */
+export interface DeltaInputs {
+  readonly q_BHTK: Tensor;
+  readonly k_BHTK: Tensor;
+  readonly v_BHTW: Tensor;
+  /** The logarithm of what is left of the matrix at each token, at most 0. */
+  readonly logDecay_BHT: Tensor;
+  /** The share of the correction that is made. */
+  readonly beta_BHT: Tensor;
+}
+
+const chunkSize = 64;
+
+/** What each token reads, [B, H, T, W], starting from an empty memory. */
+export function deltaRule({ q_BHTK, k_BHTK, v_BHTW, logDecay_BHT, beta_BHT }: DeltaInputs): Tensor {
+  const [B, H, T, K] = k_BHTK.shape as [number, number, number, number];
+  const W = v_BHTW.size(3);
+  const C = Math.min(chunkSize, T);
+  const N = Math.ceil(T / C);
+  const place = { dtype: k_BHTK.dtype, device: k_BHTK.device };
+  // Tokens that fill up the last chunk have a beta of 0, so they change nothing.
+  const filled = (x: Tensor) => {
+    const shape = [...x.shape];
+    shape[2] = N * C - T;
+    return shape[2] === 0 ? x : cat([x, zeros(shape, place)], 2);
+  };
+  const chunked = (x: Tensor) => filled(x).reshape(B, H, N, C, ...x.shape.slice(3));
+  const [q, k] = [chunked(q_BHTK), chunked(k_BHTK)];
+  const [kBeta, vBeta] = [k_BHTK, v_BHTW].map((x) => chunked(x.mul(beta_BHT.unsqueeze(-1)))) as [Tensor, Tensor];
+  const decay = ops.cumsum(chunked(logDecay_BHT), -1);
+  // The decay from token j to token i of a chunk, and 0 for later tokens.
+  const later = ops.triu(ops.onesLike(decay.unsqueeze(-1).expand(B, H, N, C, C)), 1).to("bool");
+  const between = decay.unsqueeze(-1).sub(decay.unsqueeze(-2)).maskedFill(later, Number.NEGATIVE_INFINITY).exp();
+  const system = kBeta.matmul(k.transpose(-1, -2)).mul(between);
+  const fromStart = decay.exp().unsqueeze(-1);
+  const solve = (right: Tensor) => ops.solve(system, right, false, true, true);
+  const written = solve(vBeta);
+  const read = solve(kBeta.mul(fromStart));
+  const within = q.matmul(k.transpose(-1, -2)).mul(between);
+  const queries = q.mul(fromStart);
+  const last = decay.narrow(-1, C - 1, 1);
+  const keys = k.mul(last.sub(decay).exp().unsqueeze(-1));
+  let memory = zeros([B, H, K, W], place);
+  const outputs = Array.from({ length: N }, (_, n) => {
+    const at = (x: Tensor) => x.select(2, n);
+    const change = at(written).sub(at(read).matmul(memory));
+    const output = at(queries).matmul(memory).add(at(within).matmul(change));
+    memory = memory.mul(at(last).exp().unsqueeze(-1)).add(at(keys).transpose(-1, -2).matmul(change));
+    return output;
+  });
+  return cat(outputs, 2).narrow(2, 0, T);
+}
+
+const ops = {
+  cumsum: op("aten::cumsum"),
+  triu: op("aten::triu"),
+  onesLike: op("aten::ones_like"),
+  solve: op("aten::linalg_solve_triangular"),
+} as const;

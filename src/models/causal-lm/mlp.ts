@@ -1,0 +1,52 @@
+/** The gated MLP: down(gate(x) * up(x)). */
+import type { TensorOptions } from "../../torch/create.ts";
+import { geglu, swiglu } from "../../torch/fused.ts";
+import { Module } from "../../torch/nn/module.ts";
+import type { Tensor } from "../../torch/tensor.ts";
+import type { LayerPart, LayerWeight } from "./decoder-features.ts";
+import { evenShare, wholeModel } from "./model-spread.ts";
+import { Projection } from "./projection.ts";
+
+/** The shape of an MLP, and the names of its parts. */
+interface MlpOptions {
+  readonly innerWidth: number;
+  readonly hasBias: boolean;
+  /** GELU in place of SiLU. */
+  readonly hasGeluGate: boolean;
+  /** One name where checkpoints hold both projections as one. */
+  readonly gateUp: readonly [gate: LayerPart, up: LayerPart] | readonly [both: LayerPart];
+  readonly down: LayerPart;
+}
+
+export class Mlp extends Module {
+  readonly gateUp: Projection;
+  readonly down: Projection;
+  readonly #gate: (gateUp: Tensor) => Tensor;
+
+  constructor(
+    width: number,
+    { innerWidth, hasBias, hasGeluGate, gateUp, down }: MlpOptions,
+    place: TensorOptions,
+    ranks = wholeModel.tensor,
+  ) {
+    super();
+    const own = evenShare("the width of its MLPs", innerWidth, ranks.count);
+    const partWidth = (2 * own) / gateUp.length;
+    const parts = gateUp.map((name) => ({ name, width: partWidth }));
+    this.gateUp = new Projection(width, parts, hasBias, place, { output: ranks });
+    this.down = new Projection(own, [{ name: down, width }], hasBias, place, { input: ranks });
+    this.#gate = hasGeluGate ? geglu : swiglu;
+  }
+
+  forward(x_SD: Tensor): Tensor {
+    return this.down.forward(this.#gate(this.gateUp.forward(x_SD)));
+  }
+
+  weights(): LayerWeight[] {
+    return [...this.gateUp.weights(), ...this.down.weights()];
+  }
+
+  get projections(): readonly Projection[] {
+    return [this.gateUp, this.down];
+  }
+}
