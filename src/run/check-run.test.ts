@@ -132,3 +132,21 @@ describe("without a correction", () => {
     for (const way of ways) expect(() => check(...way), way.join(" ")).not.toThrow();
   });
 });
+
+const split = (value: object, ranks: number) => [
+  `training.ranks=${ranks}`,
+  `training.strategy=${JSON.stringify(value)}`,
+];
+
+test("a strategy that its ranks cannot keep is refused, with what would do", () => {
+  expect(() => check(...split({ tensor: 2, context: 2 }, 6))).toThrow(
+    /^training.ranks must be a multiple of training.strategy.tensor \* context: got 6 and 2 \* 2\./,
+  );
+  expect(() => check(...split({ zero: 2, offload: "parameters" }, 2))).toThrow(
+    /^training.strategy.offload is "parameters", and zero is 2: .* Set zero to 3, or offload to "optimizer"\./,
+  );
+  expect(() => check(...split({ pipeline: 2 }, 2))).toThrow(
+    /^training.strategy.pipeline is not an option\. Known are: zero, tensor, /,
+  );
+  expect(() => check(...split({ zero: 1, tensor: 2, context: 2 }, 8))).not.toThrow();
+});
