@@ -2,10 +2,12 @@
  * Calls into code that is not ours, while they run and after: whatever such code throws outside of its call is traced back to it.
  *
  * An environment, reward or agent may throw in a timer, leave a promise rejected, or end the process. With the guard up, that is a failure
- * of the call it came from; where the call cannot be known it is reported, and the run goes on. Only errors of our own end it.
+ * of the call it came from; where the call cannot be known it is reported, and the run goes on. Only errors of our own end it. Functions of
+ * the language that such code replaces are put back when its call is over, and reported.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { RerollError } from "../errors/reroll-error.ts";
+import { keepIntrinsics } from "../workers/keep-intrinsics.ts";
 
 interface ForeignCall {
   readonly name: string;
@@ -15,10 +17,26 @@ interface ForeignCall {
 const calls = new AsyncLocalStorage<ForeignCall>();
 /** Tracing makes every promise of the process a little slower, so only runs with foreign code in this thread pay for it. */
 let isTracing = false;
+/** Puts back what was replaced of the language, and says by whom. */
+let putBack = (_name: string): void => {};
 
 /** Runs `work`; what it or anything it starts throws later, outside of any promise that is waited for, goes to `fail`. */
 export function inForeignCall<Result>(call: ForeignCall, work: () => Result): Result {
-  return isTracing ? calls.run(call, work) : work();
+  if (!isTracing) return work();
+  try {
+    return calls.run(call, work);
+  } finally {
+    putBack(call.name);
+  }
+}
+
+/** Waits for what a call gives in the end. */
+export async function afterForeignCall<Result>(name: string, answer: PromiseLike<Result>): Promise<Result> {
+  try {
+    return await answer;
+  } finally {
+    putBack(name);
+  }
 }
 
 /** The call under way, and the line of foreign code that it is at, in words that begin a sentence. */
@@ -31,6 +49,8 @@ export function whereNow(): string {
 interface ForeignGuard {
   /** Rejects with the first error that is our own. */
   readonly broken: Promise<never>;
+  /** Puts back what was replaced of the language, so that what comes next can rely on it. */
+  putBack(): void;
   /** Lets everything be as it was before. */
   release(): void;
 }
@@ -51,8 +71,16 @@ export function guardForeignCalls(report: (text: string) => void, hasForeignCode
     numErrors++;
     if (numErrors <= MAX_REPORTS) report(text);
   };
+  if (hasForeignCode) {
+    const intrinsics = keepIntrinsics(() => reject(new RerollError("FAILED", "The language cannot be put back.")));
+    putBack = (name) => {
+      const replaced = intrinsics.restore();
+      if (replaced !== null) tell(`${name} replaced ${replaced}, which everything here is made of. It was put back.`);
+    };
+  }
   const onError = (cause: unknown) => {
     const call = calls.getStore();
+    putBack(call?.name ?? "Code of the run file");
     if (call === undefined && isOurs(cause)) return reject(cause);
     tell(`${call?.name ?? "Code of the run file"} threw outside of its call: ${messageOf(cause)}`);
     call?.fail(cause);
@@ -69,8 +97,10 @@ export function guardForeignCalls(report: (text: string) => void, hasForeignCode
   process.on("unhandledRejection", onError);
   return {
     broken,
+    putBack: () => putBack("Code of the run file"),
     release: () => {
       isTracing = false;
+      putBack = () => {};
       process.exit = exit;
       process.off("uncaughtException", onError);
       process.off("unhandledRejection", onError);

@@ -64,6 +64,11 @@ const MODEL_CHECKS: readonly ((config: TrainedRun) => string | null)[] = [
       ? `training.ranks is ${training.ranks}, and device is ${JSON.stringify(device)}: ranks take cuda:0 and those after it, one each. Set device to "cuda".`
       : null,
   ({ training }) => checkStrategy(training.ranks, training.strategy),
+  ({ training: { optimizer, strategy } }) =>
+    // A block of codes has one scale. Where shards begin would decide what is in a block, and so would the number of ranks.
+    optimizer.moments === "8-bit" && (strategy.zero > 0 || strategy.tensor > 1 || strategy.offload !== "none")
+      ? 'training.optimizer.moments is "8-bit", and training.strategy shares them out or keeps them elsewhere, which codes in blocks cannot be. Set moments to "bfloat16" or "full", or leave out zero, tensor and offload.'
+      : null,
 ];
 
 /** Throws for the first contradiction about model and device. */

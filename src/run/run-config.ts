@@ -64,17 +64,27 @@ const modelOptions = z.strictObject({
     ),
 });
 
+/** Scores are divided by it: what is nearly 0 or nearly infinite would leave no numbers. */
+const temperature = z
+  .number()
+  .min(0)
+  .max(1e4)
+  .refine((value) => value === 0 || value >= 1e-4, { message: "It must be 0, or from 0.0001 to 10000" });
+
 const samplingOptions = z.strictObject({
   maxTokens: z.int().positive().default(512).describe("Maximum number of tokens in one reply."),
-  temperature: z
-    .number()
-    .min(0)
+  temperature: temperature
     .default(1)
     .describe("Logits are divided by this before a token is drawn. 0: always the likeliest token."),
-  topK: z.int().min(0).default(0).describe("Draw from only this many of the likeliest tokens. 0: from all of them."),
+  topK: z
+    .int()
+    .min(0)
+    .max(2 ** 31 - 1)
+    .default(0)
+    .describe("Draw from only this many of the likeliest tokens. 0: from all of them."),
   topP: z
     .number()
-    .gt(0)
+    .min(1e-9)
     .max(1)
     .default(1)
     .describe(
@@ -335,9 +345,7 @@ export const runConfig = z.strictObject({
         .nullable()
         .default(null)
         .describe("Source of the prompts. null: the validation part of the environment."),
-      temperature: z
-        .number()
-        .min(0)
+      temperature: temperature
         .default(0)
         .describe("Sampling temperature in validation. 0: always the likeliest token."),
       metric: z.string().default("reward/mean").describe("Metric by which the best checkpoint is chosen."),

@@ -148,6 +148,7 @@ export async function trackRun<Result>(
     await tracker.setStatus(stop.signal.aborted ? "interrupted" : "finished");
     return result;
   } catch (cause) {
+    guard.putBack();
     if (stop.signal.aborted && cause === stop.signal.reason) {
       await tracker.setStatus("interrupted");
       throw new RerollError(

@@ -2,7 +2,7 @@
 import { createServer } from "node:net";
 import { defineRun } from "../../src/index.ts";
 
-const kinds = ["calm", "calm", "timer", "rejection", "exit", "huge", "hang"];
+const kinds = ["calm", "calm", "timer", "rejection", "exit", "huge", "replace", "hang"];
 
 export const run = defineRun({
   name: "agent",
@@ -23,6 +23,7 @@ export const run = defineRun({
     if (kind === "rejection") void Promise.reject(new Error("nobody waits for this"));
     if (kind === "exit") process.exit(7);
     if (kind === "huge") return 1e300;
+    if (kind === "replace") Array.prototype.push = explode;
     if (kind !== "hang") return seed % 2;
     // What keeps a process alive: a timer, an open port, and a promise that never settles.
     setInterval(() => {}, 1000);
@@ -30,7 +31,7 @@ export const run = defineRun({
     return new Promise(() => {});
   },
   rollout: {
-    ...{ groupsPerStep: 7, groupSize: 2, contextLength: 64, sampling: { maxTokens: 2 } },
+    ...{ groupsPerStep: 8, groupSize: 2, contextLength: 64, sampling: { maxTokens: 2 } },
     limits: { episodeSeconds: 3 },
   },
   training: { optimizer: { lr: 1e-3 } },

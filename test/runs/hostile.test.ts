@@ -62,7 +62,7 @@ test("a makePrompt that fails every time ends the run after a few prompts, with 
 });
 
 test(
-  "an agent that throws in timers, exits or hangs fails its own samples, and the process ends with the run",
+  "an agent that throws in timers, exits, replaces parts of the language or hangs fails its own samples, and the process ends with the run",
   () =>
     inFolder(async (root) => {
       const said = await train("hostile-agent-run.ts", root);
@@ -70,6 +70,7 @@ test(
       expect(infoOf(folder)).toMatchObject({ status: "finished", error: null });
       expect(said).toContain('The agent of "general" threw outside of its call: thrown in a timer');
       expect(said).toContain("process.exit(7) was called");
+      expect(said).toContain('The agent of "general" replaced Array.prototype.push');
       const trajectories = linesOf(join(folder, "trajectories/step-000001.jsonl"));
       expect(trajectories.some((line) => line.includes("1e+300"))).toBe(true);
     }),

@@ -2,6 +2,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import type { SampleEvent } from "../../src/flow/sample-event.ts";
 import { rewardModel } from "../../src/rewards/reward-model/reward-model.ts";
 import { findModel } from "../../src/run/find-model.ts";
 import { evaluateTuning } from "../../src/tuning/evaluate-tuning.ts";
@@ -97,7 +98,25 @@ test("the weights are the same over however many ranks pairs, labels and heads a
     }
   }));
 
-test("a reward model tells held-out replies apart, is a folder of transformers, and scores the replies of a run from its thread", () =>
+/** Counts turns of the event loop while samples are scored: a score that is computed in this thread has hardly any. */
+function countTurns() {
+  let numTurns = 0;
+  const scoring = new Map<string, number>();
+  const ofScores: number[] = [];
+  const count = () => {
+    numTurns++;
+    if (scoring.size > 0) setImmediate(count);
+  };
+  const sampleEvent = ({ sampleId, stage }: SampleEvent) => {
+    if (stage === "scoring" && scoring.set(sampleId, numTurns).size === 1) setImmediate(count);
+    if (stage !== "complete") return;
+    ofScores.push(numTurns - scoring.get(sampleId)!);
+    scoring.delete(sampleId);
+  };
+  return { ofScores, sampleEvent };
+}
+
+test("a reward model tells held-out replies apart, is a folder of transformers, and scores the replies of a run while the thread of the run is free", () =>
   inFolder(async (root) => {
     const { folder, result, validation, weights } = await tune(root, scorer);
     expect(validation.at(-1)!["validation/preference/accuracy"]).toBe(1);
@@ -127,14 +146,18 @@ test("a reward model tells held-out replies apart, is a folder of transformers, 
     const again = await tune(root, { ...onward, training: { optimizer: { lr: 1e-9 }, threads: 1 } });
     expect(gapBetween(again.weights, weights)).toBeLessThan(1e-6);
 
-    const { metrics: rollout } = await trainSmall({
+    const turns = countTurns();
+    const file = {
       data: { type: "rows", rows: letters.slice(0, 2).map((question) => ({ question, answer: "" })) },
       rewards: { default: { type: "reward-model", path: result.modelFolder } },
       algorithm: { type: "grpo" },
       rollout: { groupsPerStep: 2, groupSize: 2, contextLength: 64, sampling: { maxTokens: 4 } },
       loop: { type: "sync", steps: 1 },
       training: { optimizer: { lr: 1e-4 } },
-    });
+    };
+    const { metrics: rollout } = await trainSmall(file, 0, turns.sampleEvent);
+    expect(turns.ofScores).toHaveLength(4);
+    expect(Math.min(...turns.ofScores)).toBeGreaterThan(20);
     expect(Math.abs(rollout[0]!["reward/mean"]!)).toBeGreaterThan(1e-4);
     expect(rollout[0]!["rollout/failed_share"]).toBe(0);
   }));

@@ -3,6 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Metrics } from "../../src/flow/metrics.ts";
+import type { SampleEvent } from "../../src/flow/sample-event.ts";
 import { prepareRun } from "../../src/run/prepare-run.ts";
 import { trainRun } from "../../src/run/train-run.ts";
 import { silentTracker } from "../../src/tracking/run-tracker.ts";
@@ -16,8 +17,16 @@ export interface SmallRun {
   readonly weights: Float32Array;
 }
 
-/** With `stopAfter`, the run is stopped after that step and resumed from its folder. */
-export async function trainSmall(run: Record<string, unknown>, stopAfter = 0): Promise<SmallRun> {
+/**
+ * With `stopAfter`, the run is stopped after that step and resumed from its folder.
+ *
+ * @param sampleEvent told of every stage of every sample
+ */
+export async function trainSmall(
+  run: Record<string, unknown>,
+  stopAfter = 0,
+  sampleEvent: (event: SampleEvent) => void = () => {},
+): Promise<SmallRun> {
   const file = { device: "cpu", model: { preset: "nano" }, checkpoint: { every: 0 }, ...run };
   const { config, plan } = await prepareRun(file, [], {});
   const folder = mkdtempSync(join(tmpdir(), "reroll-small-run-"));
@@ -30,6 +39,7 @@ export async function trainSmall(run: Record<string, unknown>, stopAfter = 0): P
         folder,
         tracker: {
           ...silentTracker,
+          sampleEvent,
           log: (step, _kind, values) => {
             metrics.push(withoutTimes(values));
             if (step === stopAfter && !isResumed) stop.abort();

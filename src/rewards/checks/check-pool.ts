@@ -34,7 +34,7 @@ export type CheckResult = { readonly found: string | undefined } | SchemaFit;
 const TIMEOUT_MS = 1_000;
 const MEMORY_LIMIT_MB = 256;
 
-/** Owns a thread once it has been asked: close it. */
+/** Owns threads once it has been asked: close it. */
 export class CheckPool {
   readonly #threads = new ThreadPool<Check, CheckResult>({
     numWorkers: 1,

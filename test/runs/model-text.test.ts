@@ -1,0 +1,75 @@
+/** Replies that hold up whoever reads them, or that say the task again: a run scores what it should, in seconds. */
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { createTokenizer } from "../../src/chat/tokenizer/tokenizer.ts";
+import { wordTokenizerFiles } from "../../src/chat/tokenizer/word-tokenizer.ts";
+import { createPreset } from "../../src/models/causal-lm/presets.ts";
+import { saveCausalLm } from "../../src/models/causal-lm/save-causal-lm.ts";
+import type { TrajectoryRecord } from "../../src/tracking/trajectory-record.ts";
+import { inFolder } from "./lake-run.ts";
+import { type SmallRun, trainSmall } from "./small-run.ts";
+
+const tildes = "~".repeat(8000);
+const spaces = `answer${" ".repeat(100_000)}`;
+const costly = `${"a".repeat(40)}!`;
+const boxed = (answer: string) => `\\boxed{${answer}}`;
+const replies = [
+  ...[tildes, spaces, costly],
+  ...["1024", "2^{10}", "120", "5!", "391", "782/2", "0", "10^{-400}"].map(boxed),
+];
+
+/** A model of fresh weights that says one of the replies with each token: all of them alike at first. */
+function writeModel(folder: string): string {
+  // A tokenizer of words has none with spaces, so the replies take the places of others.
+  const names = replies.map((_, place) => `reply-${place}`);
+  const files = new Map(wordTokenizerFiles({ words: ["so", ...names], endWords: [] }));
+  const json = JSON.parse(new TextDecoder().decode(files.get("tokenizer.json")));
+  const vocab = Object.entries(json.model.vocab).map(([word, id]) => [replies[names.indexOf(word)] ?? word, id]);
+  json.model.vocab = Object.fromEntries(vocab);
+  files.set("tokenizer.json", new TextEncoder().encode(JSON.stringify(json)));
+  const model = createPreset("nano", createTokenizer(files, "model").vocabularySize, 1);
+  saveCausalLm(model, folder, { files });
+  model.dispose();
+  return folder;
+}
+
+/** Every reply is one token, to one of the truths. */
+const train = (truths: readonly string[], reward: object): Promise<SmallRun> =>
+  inFolder((root) =>
+    trainSmall({
+      model: { path: writeModel(join(root, "model")) },
+      data: { type: "rows", rows: truths.map((answer) => ({ prompt: "so", answer })) },
+      rewards: { default: reward },
+      rollout: { groupsPerStep: truths.length, groupSize: 32, contextLength: 16, sampling: { maxTokens: 1 } },
+      training: { optimizer: { lr: 1e-3 } },
+      loop: { type: "sync", steps: 1 },
+    }),
+  );
+
+test("8,000 tildes and 100,000 spaces are read at once; the task said again and what is nearly 0 earn nothing", async () => {
+  const { metrics, trajectories } = await train(["1024", "120", "391", "0"], { type: "math", symbolic: false });
+  expect(metrics[0]!["rollout/failed_share"]).toBe(0);
+  const texts = new Set(trajectories.map(({ turns }) => turns[0]!.replyText));
+  for (const reply of replies) expect(texts, reply.slice(0, 20)).toContain(reply);
+  for (const { turns, prompt, reward, timings } of trajectories) {
+    expect(reward.total).toBe(turns[0]!.replyText === boxed(String(prompt.truth)) ? 1 : 0);
+    // Minutes and ten seconds, where they are read in quadratic time.
+    expect(timings.rewardMs).toBeLessThan(5000);
+  }
+}, 60_000);
+
+test("a pattern that never comes to an end on some replies scores the others meanwhile", async () => {
+  const { trajectories } = await train(["", "?"], { type: "regex", pattern: "^\\\\boxed|(a+)+$" });
+  const isCostly = ({ turns }: TrajectoryRecord) => turns[0]!.replyText === costly;
+  const endedMs = ({ timings }: TrajectoryRecord) => timings.startedMs + timings.totalMs;
+  const held = trajectories.filter(isCostly);
+  for (const { end } of held) expect(end).toMatchObject({ kind: "failed" });
+  const others = trajectories.filter((one) => !isCostly(one));
+  for (const { turns, reward, end } of others) {
+    expect(end.kind).not.toBe("failed");
+    expect(reward.total).toBe(turns[0]!.replyText.startsWith("\\boxed") ? 1 : 0);
+  }
+  // The first costly one is among the first twelve, and takes its whole second; what is sampled in its place comes after it.
+  const before = others.filter((one) => endedMs(one) < Math.min(...held.map(endedMs)));
+  expect(before.length).toBeGreaterThan(0.75 * others.length);
+}, 60_000);
