@@ -31,7 +31,7 @@ beforeAll(() => {
   const run = {
     ...exampleRun,
     envs: { lake: { type: "frozen-lake", size: 3, prompt: "compact", maxTurns: 4 } },
-    rollout: { ...exampleRun.rollout, context: "turn" },
+    rollout: { ...exampleRun.rollout, context: "turn", sampling: { maxTokens: 4 } },
     loop: { type: "sync", steps: 2 },
     validation: { prompts: 8 },
     checkpoint: { every: 1 },

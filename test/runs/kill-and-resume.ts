@@ -28,14 +28,10 @@ export interface Remains {
   readonly numKilled: number;
 }
 
-/** One of each moment first, then any. The model is there when the warm start begins; a checkpoint takes some milliseconds. */
-export function drawKills(count: number, random: Random): Kill[] {
-  const moments = ["model", "writing", "saved"] as const;
+/** One of each moment. The model is there when the warm start begins; a checkpoint takes some milliseconds. */
+export function drawKills(random: Random): Kill[] {
   const spans = { model: 400, writing: 12, saved: 150 };
-  return Array.from({ length: count }, (_, i) => {
-    const after = moments[i] ?? random.pick(moments);
-    return { after, delayMs: random.uniform() * spans[after] };
-  });
+  return (["model", "writing", "saved"] as const).map((after) => ({ after, delayMs: random.uniform() * spans[after] }));
 }
 
 /** Starts a run file of this folder, whose run is named "resume", in `root` as often as it takes, and kills all but the last process. */

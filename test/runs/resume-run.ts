@@ -16,7 +16,7 @@ export const run = defineRun({
   // Moments in codes, whose scales are part of the state too.
   training: { optimizer: { lr: 1e-3, moments: "8-bit" }, schedule: { type: "linear" }, minibatch: 8 },
   replay: { capacity: 64, ratio: 0.25, maxAge: 4, priority: { advantage: 1, rarity: 0.5 } },
-  loop: { type: "sync", steps: 8 },
+  loop: { type: "sync", steps: 6 },
   warmStart: { type: "play", steps: 2, turnsPerStep: 16 },
   validation: { every: 2, prompts: 8 },
   checkpoint: { every: 1 },

@@ -4,17 +4,24 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { Random } from "../../src/random/random.ts";
+import { prepareRun } from "../../src/run/prepare-run.ts";
+import { runTraining } from "../../src/run/run-training.ts";
 import { drawKills, killAndResume, readRemains } from "./kill-and-resume.ts";
-import { run } from "./tuning-resume-run.ts";
+import { run as rolloutRun } from "./resume-run.ts";
+import { run as tuningRun } from "./tuning-resume-run.ts";
 import { tune } from "./tuning-run.ts";
 
 test("a run that is killed again and again ends with the weights and metrics of one that is not", async () => {
   const root = mkdtempSync(join(tmpdir(), "reroll-resume-"));
   try {
-    const whole = await killAndResume(join(root, "whole"), []);
-    const killed = await killAndResume(join(root, "killed"), drawKills(4, new Random(1)));
-    expect(killed.numKilled).toBeGreaterThanOrEqual(3);
-    expect(Object.keys(whole.metrics)).toHaveLength(2 + 8 + 5);
+    const prepared = await prepareRun(rolloutRun, [`tracking.folder=${JSON.stringify(join(root, "whole"))}`], {});
+    const { signal } = new AbortController();
+    const options = { signal, version: "test", environment: {}, runFile: "run.ts", console: null, command: "reroll" };
+    const { modelFolder } = await runTraining(prepared, options);
+    const whole = readRemains(join(modelFolder, "../../.."));
+    const killed = await killAndResume(join(root, "killed"), drawKills(new Random(1)));
+    expect(killed.numKilled).toBe(3);
+    expect(Object.keys(whole.metrics)).toHaveLength(2 + 6 + 4);
     expect(killed.metrics).toEqual(whole.metrics);
     expect(killed.loop).toEqual(whole.loop);
     expect(killed.weights === whole.weights).toBe(true);
@@ -26,7 +33,7 @@ test("a run that is killed again and again ends with the weights and metrics of 
 test("a tuning run that is killed ends with the weights and metrics of one that is not", async () => {
   const root = mkdtempSync(join(tmpdir(), "reroll-resume-tuning-"));
   try {
-    const whole = readRemains((await tune(join(root, "whole"), run)).folder);
+    const whole = readRemains((await tune(join(root, "whole"), tuningRun)).folder);
     const kills = [{ after: "saved", delayMs: 10 }] as const;
     const killed = await killAndResume(join(root, "killed"), kills, "tuning-resume-run.ts");
     expect(killed.numKilled).toBe(1);
