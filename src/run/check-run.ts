@@ -31,7 +31,7 @@ const WITHOUT_GROUPS: readonly string[] = ["ppo", "reinforce", "reinforce-pp", "
 
 /** A run of any kind that trains a language model. */
 type TrainedRun = Pick<RunConfig, "model" | "device"> & {
-  readonly training: Pick<RunConfig["training"], "ranks" | "strategy">;
+  readonly training: Pick<RunConfig["training"], "ranks" | "strategy" | "optimizer">;
 };
 
 /** What holds for every run that trains a language model. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type DecoderFeatures, usedFeatures } from "../../models/causal-lm/causal-lm.ts";
+import { type DecoderFeatures, usedFeatures } from "../../models/causal-lm/decoder-features.ts";
 import { familyNames } from "../../models/causal-lm/families/table.ts";
 import { tinyConfig, tinyModel } from "../../testing/tiny-model.ts";
 import { canDecodeOnGpu } from "./decode-forward.ts";
