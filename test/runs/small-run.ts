@@ -32,7 +32,7 @@ export async function trainSmall(run: Record<string, unknown>, stopAfter = 0): P
           ...silentTracker,
           log: (step, _kind, values) => {
             metrics.push(withoutTimes(values));
-            if (step === stopAfter && !isResumed) stop.abort();
+            if (stopAfter > 0 && step === stopAfter && !isResumed) stop.abort();
           },
           recordedGroups: () => Number.POSITIVE_INFINITY,
           recordRollout: (step, _kind, rollout) =>
