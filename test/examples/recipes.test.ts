@@ -119,6 +119,9 @@ const tuning: Readonly<Record<string, readonly string[]>> = {
     `validation.data.path=${files.hh}`,
   ],
   "reward-model.ts": [`data.path=${files.hh}`, `validation.data.path=${files.hh}`],
+  "word-problems-supervised.ts": ["data", "validation.data"].map(
+    (key) => `${key}.rows=[{"prompt":"What is 2 + 3?","completion":"5"}]`,
+  ),
   "sft.ts": [`data.path=${files.gsm8k}`, `validation.data.path=${files.gsm8k}`],
 };
 

@@ -42,7 +42,7 @@ export async function trainSmall(
           sampleEvent,
           log: (step, _kind, values) => {
             metrics.push(withoutTimes(values));
-            if (step === stopAfter && !isResumed) stop.abort();
+            if (stopAfter > 0 && step === stopAfter && !isResumed) stop.abort();
           },
           recordedGroups: () => Number.POSITIVE_INFINITY,
           recordRollout: (step, _kind, rollout) =>

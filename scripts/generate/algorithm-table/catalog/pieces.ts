@@ -323,4 +323,5 @@ export const supporting: readonly string[] = [
   "masked.ts",
   "reduce.ts#globalDenominators",
   "shaping/row-filter.ts",
+  "shaping/greedy-reward.ts",
 ];
