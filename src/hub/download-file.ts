@@ -75,18 +75,24 @@ async function append(
   if (!isPartial && start > 0) onBytes(-start);
   const limit = () => setTimeout(() => silence.abort(new Error(`no bytes for ${SILENCE_MS / 1000} s`)), SILENCE_MS);
   let timer = limit();
+  let fault: unknown;
+  // A source that breaks off ends the file there: what has come of it is written.
   const count = async function* (chunks: AsyncIterable<Uint8Array>) {
-    for await (const chunk of chunks) {
-      clearTimeout(timer);
-      timer = limit();
-      onBytes(chunk.byteLength);
-      yield chunk;
+    try {
+      for await (const chunk of chunks) {
+        clearTimeout(timer);
+        timer = limit();
+        onBytes(chunk.byteLength);
+        yield chunk;
+      }
+    } catch (cause) {
+      fault = cause;
     }
   };
   try {
     const source = body === null ? Readable.from([]) : Readable.fromWeb(body as ReadableStream);
     await pipeline(source, count, createWriteStream(part, { flags: isPartial ? "a" : "w" }));
-    return undefined;
+    return fault;
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code === "ENOSPC") throw diskFull(part, size - start, cause);
     return cause;
