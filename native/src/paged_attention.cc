@@ -87,8 +87,8 @@ void checkIndices(const Job& job, int64_t numRows, int64_t numBlocks) {
   }
 }
 
-// pagedAttention(q, keys, values, table, rows, positions, scale, window, softCap, sinks): [S, H, K]. Window 0 sees everything,
-// softCap 0 caps nothing, and sinks may be null.
+// pagedAttention(q, keys, values, table, rows, positions, scale, window, softCap, sinks): [S, H, K]. Window 0 sees
+// everything, softCap 0 caps nothing, and sinks may be null.
 napi_value pagedAttention(Arguments& args) {
   const at::Tensor& q = args.tensor(0, "q");
   const at::Tensor& k = args.tensor(1, "keys");

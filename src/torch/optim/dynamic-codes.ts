@@ -35,7 +35,10 @@ export function codeValues(sign: Sign): readonly number[] {
   return values.sort((a, b) => a - b);
 }
 
-/** Codes a tensor of floats into `codes`, uint8 of the same number of elements, and `scales`, one per block. */
+/**
+ * Codes a tensor of floats into `codes`, uint8 of the same number of elements, and `scales`, one per block. Of unsigned numbers none but 0 becomes 0:
+ * what is too small for the codes becomes the smallest of them, so that dividing by it stays safe.
+ */
 export function encode(values: Tensor, codes: Tensor, scales: Tensor, sign: Sign): void {
   const bounds_255 = middlesOf(sign, values.device);
   const flat_N = values.reshape(-1);
@@ -47,7 +50,8 @@ export function encode(values: Tensor, codes: Tensor, scales: Tensor, sign: Sign
       const scales_K1 = blocks_KB.abs().amax(1, true);
       // A block of zeros has any scale.
       const scaled_KB = blocks_KB.div(scales_K1.where(scales_K1.gt(0), 1));
-      const index = ops.searchSorted(bounds_255, scaled_KB.contiguous(), true, false);
+      const nearest = ops.searchSorted(bounds_255, scaled_KB.contiguous(), true, false);
+      const index = sign === "unsigned" ? nearest.maximum(scaled_KB.gt(0).to("int32")) : nearest;
       codes_N.narrow(0, start, numValues).copy_(index.view(-1).narrow(0, 0, numValues));
       scales.narrow(0, start / BLOCK, scales_K1.size(0)).copy_(scales_K1.view(-1));
     });

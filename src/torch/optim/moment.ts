@@ -40,14 +40,20 @@ function shortMoment({ shape, dtype, device }: Tensor): Moment {
   };
 }
 
+/**
+ * A moment as codes. One that is never negative is a mean of squares, and its root is what is coded: steps divide by the root, and squares
+ * of gradients that differ by four powers of ten would be lost beside each other.
+ */
 function codedMoment({ shape, dtype, device, numel }: Tensor, sign: Sign): Moment {
   const codes = keep(empty(shape, { dtype: "uint8", device }));
   // Whatever the codes say, a scale of 0 makes zeros of them; code 0 keeps what is saved the same every time.
   codes.zero_();
   const scales = keep(zeros([Math.ceil(numel / BLOCK)], { dtype: "float32", device }));
+  const isSquare = sign === "unsigned";
+  const decoded = () => (isSquare ? decode(codes, scales, sign).square() : decode(codes, scales, sign));
   return {
-    read: () => decode(codes, scales, sign).to(dtype as DType),
-    write: (value) => encode(value, codes, scales, sign),
+    read: () => decoded().to(dtype as DType),
+    write: (value) => encode(isSquare ? value.sqrt() : value, codes, scales, sign),
     ...whole(
       new Map([
         ["", codes],
