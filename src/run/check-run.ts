@@ -65,11 +65,18 @@ const MODEL_CHECKS: readonly ((config: TrainedRun) => string | null)[] = [
       : null,
   ({ training }) => checkStrategy(training.ranks, training.strategy),
   ({ training: { optimizer, strategy } }) =>
-    // A block of codes has one scale. Where shards begin would decide what is in a block, and so would the number of ranks.
-    optimizer.moments === "8-bit" && (strategy.zero > 0 || strategy.tensor > 1 || strategy.offload !== "none")
-      ? 'training.optimizer.moments is "8-bit", and training.strategy shares them out or keeps them elsewhere, which codes in blocks cannot be. Set moments to "bfloat16" or "full", or leave out zero, tensor and offload.'
+    optimizer.moments === "8-bit" && splitsState(strategy)
+      ? `training.optimizer.moments is "8-bit", and ${SPLIT_STATE}`
       : null,
 ];
+
+/** A block of codes has one scale. Where shards begin would decide what is in a block, and so would the number of ranks. */
+function splitsState({ zero, tensor, offload }: RunConfig["training"]["strategy"]): boolean {
+  return zero > 0 || tensor > 1 || offload !== "none";
+}
+
+const SPLIT_STATE =
+  'training.strategy shares them out or keeps them elsewhere, which codes in blocks cannot be. Set moments to "bfloat16" or "full", or leave out zero, tensor and offload.';
 
 /** Throws for the first contradiction about model and device. */
 export function checkModel(config: TrainedRun): void {
@@ -78,6 +85,14 @@ export function checkModel(config: TrainedRun): void {
 }
 
 const CHECKS: readonly Check[] = [
+  ({ critic, training: { strategy } }) =>
+    critic.optimizer.moments === "8-bit" && splitsState(strategy)
+      ? `critic.optimizer.moments is "8-bit", and ${SPLIT_STATE}`
+      : null,
+  ({ model, players }) =>
+    model.quantization !== null && Object.values(players).some(({ type }) => type === "past")
+      ? `model.quantization is ${JSON.stringify(model.quantization)}, and a player is a past version, whose engine takes whole weights. Leave out model.quantization, or make the player untrained.`
+      : null,
   ...MODEL_CHECKS,
   ({ model, engine }) =>
     model.quantization !== null && engine.remote !== null

@@ -132,12 +132,6 @@ export const brokenRunFiles: readonly BrokenRunFile[] = [
   training("lr-missing", { optimizer: {} }, "training.optimizer.lr is not valid: got nothing", "Learning rate"),
   training("lr-negative", { optimizer: { lr: -1 } }, "training.optimizer.lr is not valid: got -1", "more than 0"),
   training("lr-text", { optimizer: { lr: "fast" } }, 'training.optimizer.lr is not valid: got "fast"', "a number"),
-  training(
-    "strategy-unknown",
-    { strategy: { pipeline: 2 } },
-    "training.strategy.pipeline is not an option",
-    "zero, tensor",
-  ),
   rollout(
     "size-zero",
     { groupSize: 0 },

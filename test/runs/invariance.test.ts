@@ -18,6 +18,12 @@ const cases = {
     context: "turn",
     spread: onRanks({ zero: 3 }),
   },
+  "grpo with adapters, weights and adapters sharded over two ranks": {
+    algorithm: { type: "grpo" },
+    context: "conversation",
+    model: { preset: "nano", lora: { rank: 4, alpha: 8 } },
+    spread: onRanks({ zero: 3 }),
+  },
   "reinforce-pp in bypass mode, self-normalized and with rejections, layers split over two ranks": {
     algorithm: {
       type: "reinforce-pp",
@@ -32,10 +38,11 @@ const cases = {
   },
 } as const;
 
-test.each(Object.entries(cases))("%s", async (_, { algorithm, context, spread }) => {
+test.each(Object.entries(cases))("%s", async (_, { algorithm, context, spread, ...rest }) => {
   const run = (options: typeof plain) =>
     trainSmall({
       ...options,
+      ...rest,
       envs: { lake },
       rollout: { ...rollout, ...options.rollout, context },
       training: { ...training, ...options.training },

@@ -150,7 +150,7 @@ export function loraSites(model: CausalLm, targets: readonly string[] | "all-lin
   const sites = namedProjections(model).flatMap(({ projection, pathOf }) =>
     projection.parts.map(({ name, width: ownWidth }) => {
       const { input, output } = projection.ranks;
-      const [width, inputWidth] = [ownWidth * output.count, projection.weight.size(1) * input.count];
+      const [width, inputWidth] = [ownWidth * output.count, projection.inputWidth * input.count];
       const splits = { a: splitAlong(1, [inputWidth / input.count], input), b: splitAlong(0, [ownWidth], output) };
       return { path: pathOf(name), projection, part: { name, width }, inputWidth, splits };
     }),

@@ -65,6 +65,8 @@ export class Projection extends Module {
   /** The weight in fewer bits, where it is: frozen, in place of `weight`. */
   quantized: QuantizedMatrix | null = null;
   readonly bias: Parameter | null;
+  /** The width of its input here; known also while the weight itself is elsewhere. */
+  readonly inputWidth: number;
   readonly parts: readonly ProjectionPart[];
   /** At most one per part, all of one type. See lora.ts. */
   adapters: readonly LoraAdapter[] = [];
@@ -81,6 +83,7 @@ export class Projection extends Module {
     this.ranks = { input: Collective.alone, output: Collective.alone, ...ranks };
     const outputWidth = parts.reduce((sum, part) => sum + part.width, 0);
     this.parts = parts;
+    this.inputWidth = inputWidth;
     this.weight = createParameter([outputWidth, inputWidth], empty, place);
     this.bias = hasBias ? createParameter([outputWidth], zeros, place) : null;
     const { input, output } = this.ranks;
