@@ -1,11 +1,15 @@
+import { pathToFileURL } from "node:url";
 import { expect, test } from "vitest";
 import { RerollError } from "../../src/errors/reroll-error.ts";
 import { startInProcess } from "../../src/workers/start-in-process.ts";
+import { compileScript } from "../compile-script.ts";
 import type { EchoHost } from "./echo-worker.ts";
 
+const script = await compileScript(new URL("echo-worker.ts", import.meta.url));
+const worker = new URL(pathToFileURL(script).href.replace(/\.js$/, ""));
+
 const lost = (how: string) => new RerollError("WORKER_LOST", `The process ${how}.`);
-const start = (from: number) =>
-  startInProcess<EchoHost>(new URL("echo-worker", import.meta.url), { start: from }, { lost });
+const start = (from: number) => startInProcess<EchoHost>(worker, { start: from }, { lost });
 
 test("a process is asked before it is there, gets bytes and callbacks, and its end rejects what waits", async () => {
   const echo = start(10);

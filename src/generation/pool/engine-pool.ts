@@ -83,9 +83,13 @@ export class EnginePool implements ServedEngine {
     return { ...this.#lastStatus!, counters, ...(broken && { brokenBy: this.#allLost().message }) };
   }
 
-  /** Throws where no engine has taken the weights. */
+  /** Throws where no engine has taken the weights: the reason of the only engine, or that of a server which another run has taken. */
   expectServing(version: number): void {
     if (this.#seats.some(({ isServing }) => isServing)) return;
+    const causes = this.#seats.flatMap(({ lostBy }) => lostBy ?? []);
+    const cause =
+      causes.find(({ code }) => code === "REMOTE_TAKEN") ?? (this.#seats.length === 1 ? causes[0] : undefined);
+    if (cause !== undefined) throw cause;
     const reasons = this.#seats.map(({ name, lostBy }) => `${name}: ${lostBy?.message ?? "it is being opened"}`);
     throw new RerollError("SYNC_FAILED", `No engine took version ${version} of the weights. ${reasons.join(" ")}`, {
       version,
