@@ -28,20 +28,13 @@ export function evenShare(what: string, size: number, count: number): number {
   );
 }
 
-/** Features whose computation is known when heads, widths, the vocabulary or tokens are split. */
+/** Features of the models that have been compared with one rank, when heads, widths, the vocabulary or tokens are split. */
 const splittable: ReadonlySet<string> = new Set<keyof DecoderFeatures>([
   "hasQkvBias",
   "hasOutputBias",
   "hasMlpBias",
   "hasHeadNorm",
   "slidingWindow",
-  "fullLayers",
-  "localRopeTheta",
-  "attentionScale",
-  "embeddingScale",
-  "hasOffsetNorms",
-  "hasOutputNorms",
-  "hasGeluGate",
   "experts",
 ]);
 
