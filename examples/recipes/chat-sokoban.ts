@@ -3,7 +3,7 @@
  *
  * Trains     SmolLM2-135M-Instruct or any other small chat model with GiGPO, after a few supervised steps on random play, which teach
  *            the form of a reply and nothing of the game
- * Hardware   one GPU; four minutes on an H200 shared with five other runs
+ * Hardware   one GPU; three minutes on an H200 shared with five other runs
  * Expect     on 500 rooms of layouts that are never trained on, greedy: 16 % solved after the warm start, 90 to 94 % after 100 steps
  *            (three seeds), docs/results.md
  * Command    reroll train examples/recipes/chat-sokoban.ts --set model.path=models/SmolLM2-135M-Instruct
