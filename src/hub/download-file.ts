@@ -28,18 +28,18 @@ export async function downloadFile(
 ): Promise<void> {
   await mkdir(dirname(place), { recursive: true });
   const part = `${place}.reroll`;
-  onBytes(Math.min(sizeOf(part), file.size));
+  onBytes(sizeOf(part));
   for (let isSecond = false; ; isSecond = true) {
     await fill(client, commit, file, part, onBytes);
     if ((await hashOf(part, file)) === file.hash) break;
-    await rm(part, { force: true });
-    onBytes(-file.size);
+    onBytes(-sizeOf(part));
+    await rm(part);
     if (isSecond) throw damaged(commit, file);
   }
   await rename(part, place);
 }
 
-/** Appends to the part until it has all bytes. */
+/** Appends to the part until it has all bytes. One that has more is left as it is: its hash tells. */
 async function fill(
   client: HubClient,
   commit: HubCommit,
@@ -49,12 +49,7 @@ async function fill(
 ): Promise<void> {
   if (file.size === 0) await writeFile(part, "");
   let numFruitless = 0;
-  for (let start = sizeOf(part); start !== file.size; ) {
-    if (start > file.size) {
-      onBytes(-file.size);
-      await rm(part);
-      start = 0;
-    }
+  for (let start = sizeOf(part); start < file.size; ) {
     const fault = await append(client, commit, file, { part, start, onBytes });
     const now = sizeOf(part);
     numFruitless = now > start ? 0 : numFruitless + 1;

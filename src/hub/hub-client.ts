@@ -38,6 +38,8 @@ interface Subject {
 const DELAYS_MS: readonly number[] = [500, 2000, 8000];
 /** A server that says nothing for so long is taken for lost. */
 const SILENCE_MS = 30_000;
+/** An upload that is slower than 100 kB/s is taken for lost too. */
+const SLOWEST_BYTES_PER_MS = 100;
 
 export class HubClient {
   readonly settings: HubSettings;
@@ -81,8 +83,11 @@ export class HubClient {
   async request(route: string, subject: Subject, init: RequestInit = {}): Promise<Response> {
     const { endpoint, token } = this.settings;
     const url = route.startsWith("/") ? `${endpoint}${route}` : route;
-    const own = url.startsWith(`${endpoint}/`) && token !== null ? { authorization: `Bearer ${token.reveal()}` } : {};
-    const response = await this.#send(url, { ...init, headers: { ...own, ...init.headers } }, subject);
+    const headers = new Headers(init.headers);
+    // An address that comes with a key of its own is asked with that one.
+    if (url.startsWith(`${endpoint}/`) && token !== null && !headers.has("authorization"))
+      headers.set("authorization", `Bearer ${token.reveal()}`);
+    const response = await this.#send(url, { ...init, headers }, subject);
     if (response.ok) return response;
     const text = (await response.text().catch(() => "")).slice(0, 500);
     throw refusal(response, text, subject, this.settings);
@@ -92,7 +97,7 @@ export class HubClient {
     for (let attempt = 0; ; attempt++) {
       const delay = this.#delaysMs[attempt];
       try {
-        const { signal, release } = silenceLimit(init.signal ?? undefined);
+        const { signal, release } = silenceLimit(init);
         const response = await fetch(url, { ...init, signal }).finally(release);
         if ((response.status < 500 && response.status !== 429) || delay === undefined) return response;
         await response.body?.cancel();
@@ -107,11 +112,13 @@ export class HubClient {
   }
 }
 
-/** Ends a request whose answer does not begin in time. */
-function silenceLimit(given: AbortSignal | undefined) {
+/** Ends a request whose answer does not begin in time. What is sent along takes time of its own. */
+function silenceLimit({ signal: given, body }: RequestInit) {
+  const sentBytes = body instanceof Blob ? body.size : typeof body === "string" ? body.length : 0;
+  const limitMs = SILENCE_MS + sentBytes / SLOWEST_BYTES_PER_MS;
   const silence = new AbortController();
-  const timer = setTimeout(() => silence.abort(new Error(`no answer for ${SILENCE_MS / 1000} s`)), SILENCE_MS);
-  const signal = given === undefined ? silence.signal : AbortSignal.any([given, silence.signal]);
+  const timer = setTimeout(() => silence.abort(new Error(`no answer for ${Math.round(limitMs / 1000)} s`)), limitMs);
+  const signal = given == null ? silence.signal : AbortSignal.any([given, silence.signal]);
   return { signal, release: () => clearTimeout(timer) };
 }
 
@@ -184,7 +191,7 @@ function unreachable(endpoint: string, { repo }: Subject, cause: unknown): Rerol
     inner instanceof Error ? inner.message || String((inner as NodeJS.ErrnoException).code) : String(inner);
   return new RerollError(
     "HUB_UNREACHABLE",
-    `${repo} is not on this machine, and ${endpoint} cannot be reached: ${reason}. Check the network and HF_ENDPOINT.`,
+    `${endpoint} cannot be reached for ${repo}: ${reason}. Check the network and HF_ENDPOINT.`,
     { repo, endpoint },
     { cause },
   );

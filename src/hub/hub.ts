@@ -7,7 +7,7 @@
 
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { statfs } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { RerollError } from "../errors/reroll-error.ts";
 import { claimFolder, type FolderClaim } from "../files/folder-claim.ts";
@@ -91,9 +91,8 @@ export class Hub {
   /** Fetches what is missing. Out: the folder or file, complete. */
   async fetch({ kind, name, missing, path, sha }: HubFinding): Promise<string> {
     if (missing.length === 0) return path;
-    const { cacheFolder } = this.#settings;
-    const cache = new RepoCache(cacheFolder, kind, name.repo);
-    const claim = await this.#claim(join(cacheFolder, ".locks", "reroll", `${kind}s--${name.repo.replace("/", "--")}`));
+    const cache = new RepoCache(this.#settings.cacheFolder, kind, name.repo);
+    const claim = await this.#claim(cache);
     try {
       const commit = { kind, repo: name.repo, sha, files: missing };
       // Another process may have fetched them while this one waited.
@@ -133,8 +132,13 @@ export class Hub {
   /** The text of a small file, which is kept. */
   async #readSmall(commit: HubCommit, file: HubFile, cache: RepoCache): Promise<string> {
     if (!cache.has(commit.sha, file)) {
-      await this.#fetchBlob(commit, file, cache, () => {});
-      await cache.link(commit.sha, file);
+      const claim = await this.#claim(cache);
+      try {
+        await this.#fetchBlob(commit, file, cache, () => {});
+        await cache.link(commit.sha, file);
+      } finally {
+        await claim.release();
+      }
     }
     return readFileSync(join(cache.snapshot(commit.sha), file.path), "utf8");
   }
@@ -172,7 +176,9 @@ export class Hub {
     else await downloadFile(this.#client, commit, file, cache.blob(file), onBytes);
   }
 
-  async #claim(folder: string): Promise<FolderClaim> {
+  /** Waits until nobody else writes into the cache of a repository. */
+  async #claim(cache: RepoCache): Promise<FolderClaim> {
+    const folder = join(this.#settings.cacheFolder, ".locks", "reroll", basename(cache.folder));
     mkdirSync(folder, { recursive: true });
     for (;;) {
       try {

@@ -125,7 +125,8 @@ class Upload {
     }
     const step = Number(chunk_size);
     const parts = [];
-    for (const [number, url] of Object.entries(others).sort(([a], [b]) => Number(a) - Number(b))) {
+    const numbered = Object.entries(others).filter(([number]) => /^\d+$/.test(number));
+    for (const [number, url] of numbered.sort(([a], [b]) => Number(a) - Number(b))) {
       const start = (Number(number) - 1) * step;
       const sent = await this.#client.request(url, this.#subject, {
         method: "PUT",

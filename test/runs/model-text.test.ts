@@ -1,12 +1,9 @@
 /** Replies that hold up whoever reads them, or that say the task again: a run scores what it should, in seconds. */
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { createTokenizer } from "../../src/chat/tokenizer/tokenizer.ts";
-import { wordTokenizerFiles } from "../../src/chat/tokenizer/word-tokenizer.ts";
-import { createPreset } from "../../src/models/causal-lm/presets.ts";
-import { saveCausalLm } from "../../src/models/causal-lm/save-causal-lm.ts";
 import type { TrajectoryRecord } from "../../src/tracking/trajectory-record.ts";
 import { inFolder } from "./lake-run.ts";
+import { writeOneWordModel } from "./one-word-model.ts";
 import { type SmallRun, trainSmall } from "./small-run.ts";
 
 const tildes = "~".repeat(8000);
@@ -18,26 +15,11 @@ const replies = [
   ...["1024", "2^{10}", "120", "5!", "391", "782/2", "0", "10^{-400}"].map(boxed),
 ];
 
-/** A model of fresh weights that says one of the replies with each token: all of them alike at first. */
-function writeModel(folder: string): string {
-  // A tokenizer of words has none with spaces, so the replies take the places of others.
-  const names = replies.map((_, place) => `reply-${place}`);
-  const files = new Map(wordTokenizerFiles({ words: ["so", ...names], endWords: [] }));
-  const json = JSON.parse(new TextDecoder().decode(files.get("tokenizer.json")));
-  const vocab = Object.entries(json.model.vocab).map(([word, id]) => [replies[names.indexOf(word)] ?? word, id]);
-  json.model.vocab = Object.fromEntries(vocab);
-  files.set("tokenizer.json", new TextEncoder().encode(JSON.stringify(json)));
-  const model = createPreset("nano", createTokenizer(files, "model").vocabularySize, 1);
-  saveCausalLm(model, folder, { files });
-  model.dispose();
-  return folder;
-}
-
 /** Every reply is one token, to one of the truths. */
 const train = (truths: readonly string[], reward: object): Promise<SmallRun> =>
   inFolder((root) =>
     trainSmall({
-      model: { path: writeModel(join(root, "model")) },
+      model: { path: writeOneWordModel(join(root, "model"), replies) },
       data: { type: "rows", rows: truths.map((answer) => ({ prompt: "so", answer })) },
       rewards: { default: reward },
       rollout: { groupsPerStep: truths.length, groupSize: 32, contextLength: 16, sampling: { maxTokens: 1 } },

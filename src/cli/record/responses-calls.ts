@@ -1,7 +1,8 @@
 /**
  * Reads calls of /responses: items become messages, and what a call leaves out because the server has it is filled in.
  *
- * A reply that came as several items (its text, its calls) is one assistant message. Answers are remembered, so that calls that name
+ * A reply that came as several items (its text, its calls) is one assistant message; of an answer with several texts, the last is the
+ * reply. Answers are remembered, so that calls that name
  * one (`previous_response_id`) or its items (`item_reference`) can be read whole; the oldest are forgotten first. A call that names what
  * is not remembered is not read.
  */
@@ -36,8 +37,9 @@ export function createResponsesReader(): ReadExchange {
     if (body === undefined || !Array.isArray(body.output) || earlier === undefined) return undefined;
     if (named.some((item) => item === undefined)) return undefined;
     const output = listOf(body.output);
-    const [reply = messageOf("assistant", "")] = readItems(output);
-    const conversation = [...earlier, ...readItems(named.map(fieldsOf))];
+    const replies = readItems(output);
+    const reply = replies.at(-1) ?? messageOf("assistant", "");
+    const conversation = [...earlier, ...readItems(named.map(fieldsOf)), ...replies.slice(0, -1)];
     if (typeof body.id === "string") remember(conversations, body.id, [...conversation, reply]);
     for (const item of output) if (typeof item.id === "string") remember(items, item.id, item);
     return exchangeOf({ instructions, tools, model }, conversation, reply, body);
@@ -87,7 +89,7 @@ function readItems(items: readonly Fields[]): readonly ChatMessage[] {
     const { type = "message", role } = item;
     const isReply = type === "reasoning" || type === "function_call" || (type === "message" && role === "assistant");
     if (isReply) {
-      // No reply has two texts without a call between them.
+      // Two texts without a call between them are two replies.
       if (type === "message" && reply !== null && reply.text !== "" && reply.calls.length === 0) endReply();
       reply = addToReply(reply ?? { text: "", calls: [], reasoning: "" }, item);
       continue;

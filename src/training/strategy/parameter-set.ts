@@ -47,7 +47,8 @@ export function clipOver(
       const squares = counted.map((gradient) => ops.norm(gradient, 2, null, false, "float64").square());
       const total = squares.length === 0 ? zeros([], { dtype: "float64", device }) : stack(squares).sum();
       for (const group of ranks) group.reduce_(total);
-      const norm = total.sqrt().to("float32");
+      // Rounded before the root is taken: the sum overflows, and the update is skipped, exactly where that of one rank does.
+      const norm = total.to("float32").sqrt();
       // As in clipGradNorm.
       const factor = norm.add(1e-6).reciprocal().mul(maxNorm).clamp(null, 1);
       for (const gradient of scaled) gradient.mul_(factor.to(gradient.dtype).toDevice(gradient.device));

@@ -4,7 +4,7 @@ import { plainFeatures } from "../decoder-features.ts";
 import { toHuggingFaceRope } from "../rope-scaling.ts";
 import { defineFamily } from "./family.ts";
 import { partialRotationKeys, readRotarySize, withoutRotaryShare, writeRotarySize } from "./partial-rotation.ts";
-import { attentionNames, layersName, mlpNames, modelNames } from "./tensor-names.ts";
+import { attentionNames, jointMlpNames, layersName, modelNames } from "./tensor-names.ts";
 
 export const glm4 = defineFamily({
   className: "Glm4ForCausalLM",
@@ -36,8 +36,7 @@ export const glm4 = defineFamily({
     layer: {
       ...attentionNames,
       attentionOutputNorm: { huggingFace: "post_self_attn_layernorm", gguf: "post_attention_norm" },
-      gateUp: { huggingFace: "mlp.gate_up_proj", gguf: "ffn_up" },
-      down: mlpNames.down,
+      ...jointMlpNames,
       mlpOutputNorm: { huggingFace: "post_mlp_layernorm", gguf: "post_ffw_norm" },
     },
   },

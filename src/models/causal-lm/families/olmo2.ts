@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { plainFeatures } from "../decoder-features.ts";
 import { defineFamily } from "./family.ts";
-import { attentionNames, headNormNames, layersName, mlpNames, modelNames } from "./tensor-names.ts";
+import { attentionNames, headNormNames, layersName, mlpNames, modelNames, outputNormNames } from "./tensor-names.ts";
 
 const { inputNorm: _i, postAttentionNorm: _p, ...projectionNames } = attentionNames;
 
@@ -27,8 +27,8 @@ export const olmo2 = defineFamily({
       ...projectionNames,
       ...headNormNames,
       ...mlpNames,
-      attentionOutputNorm: { huggingFace: "post_attention_layernorm", gguf: "post_attention_norm" },
-      mlpOutputNorm: { huggingFace: "post_feedforward_layernorm", gguf: "post_ffw_norm" },
+      attentionOutputNorm: outputNormNames.attentionOutputNorm,
+      mlpOutputNorm: outputNormNames.mlpOutputNorm,
     },
   },
   gguf: { architecture: "olmo2", hasRopeFactors: false, storedForms: {}, readKeys: () => ({}) },

@@ -5,7 +5,7 @@ import { toHuggingFaceRope } from "../rope-scaling.ts";
 import { defineFamily } from "./family.ts";
 import { partialRotationKeys, readRotarySize, withoutRotaryShare, writeRotarySize } from "./partial-rotation.ts";
 import { layerTypes, readWindow, windowKeys } from "./sliding-window.ts";
-import { attentionNames, layersName, mlpNames, modelNames } from "./tensor-names.ts";
+import { attentionNames, jointMlpNames, layersName, modelNames } from "./tensor-names.ts";
 
 const { query: _q, key: _k, value: _v, ...otherAttentionNames } = attentionNames;
 
@@ -48,8 +48,7 @@ export const phi3 = defineFamily({
     layer: {
       ...otherAttentionNames,
       qkv: { huggingFace: "self_attn.qkv_proj", gguf: "attn_qkv" },
-      gateUp: { huggingFace: "mlp.gate_up_proj", gguf: "ffn_up" },
-      down: mlpNames.down,
+      ...jointMlpNames,
     },
   },
   gguf: {

@@ -1,10 +1,8 @@
 /** Qwen3.5, the dense models of text alone: three layers of linear attention to one of gated attention. */
 import { z } from "zod";
-import { plainFeatures } from "../decoder-features.ts";
-import { toHuggingFaceRope } from "../rope-scaling.ts";
 import { defineFamily } from "./family.ts";
-import { linearAttentionKeys, readLinearAttention, writeLinearAttention } from "./linear-attention.ts";
-import { partialRotationKeys, readRotarySize, withoutRotaryShare, writeRotarySize } from "./partial-rotation.ts";
+import { withoutRotaryShare } from "./partial-rotation.ts";
+import { hybridKeys, readHybrid, writeHybrid } from "./qwen-hybrid.ts";
 import {
   attentionNames,
   headNormNames,
@@ -24,32 +22,13 @@ function withoutAxes(rope: unknown): unknown {
 export const qwen35 = defineFamily({
   className: "Qwen3_5ForCausalLM",
   defaultHeadSize: 256,
-  keys: z.object({
-    hidden_act: z.literal("silu").default("silu"),
-    attention_bias: z.boolean().default(false),
-    ...linearAttentionKeys,
-    ...partialRotationKeys,
-  }),
+  keys: z.object(hybridKeys),
   shareKeys: (json) => {
     const shared = withoutRotaryShare(json);
     return { ...shared, rope_parameters: withoutAxes(shared.rope_parameters) };
   },
-  readFeatures: (own, context) => ({
-    ...plainFeatures,
-    hasQkvBias: own.attention_bias,
-    hasOutputBias: own.attention_bias,
-    hasHeadNorm: true,
-    hasOffsetNorms: true,
-    hasAttentionGate: true,
-    rotarySize: readRotarySize(own, 0.25, context),
-    linearAttention: readLinearAttention(own, false, context),
-  }),
-  writeFeatures: (features, config) => ({
-    hidden_act: "silu",
-    attention_bias: features.hasQkvBias,
-    ...writeLinearAttention(features, config.numLayers),
-    ...writeRotarySize(features.rotarySize, config.headSize, toHuggingFaceRope(config)),
-  }),
+  readFeatures: (own, context) => readHybrid(own, false, context),
+  writeFeatures: writeHybrid,
   names: {
     model: modelNames,
     layers: layersName,

@@ -1,10 +1,9 @@
 /** Qwen3-Next: three layers of linear attention to one of gated attention, each with experts and a shared one. */
 import { z } from "zod";
-import { type ExpertsConfig, plainFeatures } from "../decoder-features.ts";
-import { toHuggingFaceRope } from "../rope-scaling.ts";
+import type { ExpertsConfig } from "../decoder-features.ts";
 import { defineFamily, type ReadContext } from "./family.ts";
-import { linearAttentionKeys, readLinearAttention, writeLinearAttention } from "./linear-attention.ts";
-import { partialRotationKeys, readRotarySize, withoutRotaryShare, writeRotarySize } from "./partial-rotation.ts";
+import { withoutRotaryShare } from "./partial-rotation.ts";
+import { hybridKeys, readHybrid, writeHybrid } from "./qwen-hybrid.ts";
 import {
   attentionNames,
   expertNames,
@@ -17,10 +16,7 @@ import {
 const size = z.number().int().positive();
 
 const keys = z.object({
-  hidden_act: z.literal("silu").default("silu"),
-  attention_bias: z.boolean().default(false),
-  ...linearAttentionKeys,
-  ...partialRotationKeys,
+  ...hybridKeys,
   num_experts: size.default(512),
   num_experts_per_tok: size.default(10),
   moe_intermediate_size: size.default(512),
@@ -36,21 +32,11 @@ export const qwen3Next = defineFamily({
   keys,
   shareKeys: withoutRotaryShare,
   readFeatures: (own, context) => ({
-    ...plainFeatures,
-    hasQkvBias: own.attention_bias,
-    hasOutputBias: own.attention_bias,
-    hasHeadNorm: true,
-    hasOffsetNorms: true,
-    hasAttentionGate: true,
-    rotarySize: readRotarySize(own, 0.25, context),
-    linearAttention: readLinearAttention(own, true, context),
+    ...readHybrid(own, true, context),
     experts: readExperts(own, context),
   }),
   writeFeatures: (features, config) => ({
-    hidden_act: "silu",
-    attention_bias: features.hasQkvBias,
-    ...writeLinearAttention(features, config.numLayers),
-    ...writeRotarySize(features.rotarySize, config.headSize, toHuggingFaceRope(config)),
+    ...writeHybrid(features, config),
     num_experts: features.experts?.numExperts,
     num_experts_per_tok: features.experts?.numActive,
     moe_intermediate_size: features.experts?.width,

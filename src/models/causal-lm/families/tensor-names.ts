@@ -29,7 +29,7 @@ export const headNormNames = {
   keyNorm: { huggingFace: "self_attn.k_norm", gguf: "attn_k_norm" },
 } as const;
 
-/** Gemma's norms around attention and MLP: postAttentionNorm is the one before the MLP. */
+/** Norms around attention and MLP: postAttentionNorm is the one before the MLP. */
 export const outputNormNames = {
   attentionOutputNorm: { huggingFace: "post_attention_layernorm", gguf: "post_attention_norm" },
   postAttentionNorm: { huggingFace: "pre_feedforward_layernorm", gguf: "ffn_norm" },
@@ -50,6 +50,12 @@ export const mlpNames = {
   gate: { huggingFace: "mlp.gate_proj", gguf: "ffn_gate" },
   up: { huggingFace: "mlp.up_proj", gguf: "ffn_up" },
   down: { huggingFace: "mlp.down_proj", gguf: "ffn_down" },
+} as const;
+
+/** One gated MLP per layer, whose gate and up are held as one. */
+export const jointMlpNames = {
+  gateUp: { huggingFace: "mlp.gate_up_proj", gguf: "ffn_up" },
+  down: mlpNames.down,
 } as const;
 
 /** A router and its experts. */

@@ -1,12 +1,18 @@
-/** Layers of linear attention as the configs of Qwen state them. */
+/** Qwen's hybrids: layers of linear attention between layers of gated attention. */
 import { z } from "zod";
-import type { DecoderFeatures, LinearAttentionConfig } from "../decoder-features.ts";
+import type { CausalLmConfig } from "../config.ts";
+import { type DecoderFeatures, type LinearAttentionConfig, plainFeatures } from "../decoder-features.ts";
+import { toHuggingFaceRope } from "../rope-scaling.ts";
 import type { ReadContext } from "./family.ts";
+import { partialRotationKeys, readRotarySize, writeRotarySize } from "./partial-rotation.ts";
 
 const size = z.number().int().positive();
 
-/** The keys of families with layers of linear attention. */
-export const linearAttentionKeys = {
+/** The keys that all hybrids have. */
+export const hybridKeys = {
+  hidden_act: z.literal("silu").default("silu"),
+  attention_bias: z.boolean().default(false),
+  ...partialRotationKeys,
   layer_types: z.array(z.enum(["full_attention", "linear_attention"])).nullish(),
   /** Every layer of this number has full attention, where layer_types is missing. */
   full_attention_interval: size.default(4),
@@ -17,10 +23,33 @@ export const linearAttentionKeys = {
   linear_conv_kernel_dim: size.default(4),
 } as const;
 
-type Keys = z.infer<z.ZodObject<typeof linearAttentionKeys>>;
+type Keys = z.infer<z.ZodObject<typeof hybridKeys>>;
 
-/** The shape of linear attention. `hasGroupedInput` says how checkpoints of the family hold its projections. */
-export function readLinearAttention(
+/** The features that all hybrids have. `hasGroupedInput` says how checkpoints of the family hold the projections of linear attention. */
+export function readHybrid(own: Keys, hasGroupedInput: boolean, context: ReadContext): DecoderFeatures {
+  return {
+    ...plainFeatures,
+    hasQkvBias: own.attention_bias,
+    hasOutputBias: own.attention_bias,
+    hasHeadNorm: true,
+    hasOffsetNorms: true,
+    hasAttentionGate: true,
+    rotarySize: readRotarySize(own, 0.25, context),
+    linearAttention: readLinearAttention(own, hasGroupedInput, context),
+  };
+}
+
+/** The keys that are read back as the same features. */
+export function writeHybrid(features: DecoderFeatures, config: CausalLmConfig): Record<string, unknown> {
+  return {
+    hidden_act: "silu",
+    attention_bias: features.hasQkvBias,
+    ...writeLinearAttention(features, config.numLayers),
+    ...writeRotarySize(features.rotarySize, config.headSize, toHuggingFaceRope(config)),
+  };
+}
+
+function readLinearAttention(
   own: Keys,
   hasGroupedInput: boolean,
   { numLayers, invalid }: ReadContext,
@@ -50,8 +79,7 @@ export function readLinearAttention(
   };
 }
 
-/** The keys that are read back as the same layers. */
-export function writeLinearAttention({ linearAttention }: DecoderFeatures, numLayers: number): Record<string, unknown> {
+function writeLinearAttention({ linearAttention }: DecoderFeatures, numLayers: number): Record<string, unknown> {
   const layer_types = Array.from({ length: numLayers }, (_, layer) =>
     linearAttention?.layers[layer] === true ? "linear_attention" : "full_attention",
   );
