@@ -12,6 +12,7 @@ const foundations = [
   "random",
   "numbers",
   "workers",
+  "machines",
   "sandbox",
   "torch",
   "models",
@@ -43,6 +44,8 @@ export const allowedImports = {
   numbers: ["errors"],
   // How code runs beside the controller: threads today, one typed way to call them. Tensors cross without a copy.
   workers: ["errors", "torch"],
+  // Workers on other machines: how they find their controller and prove who they are, and what it starts on them.
+  machines: ["errors", "workers"],
   // Where code that is not ours runs: bubblewrap, QuickJS. Rewards grade with it, environments offer it as a tool.
   sandbox: ["errors", "workers"],
   torch: ["errors"],

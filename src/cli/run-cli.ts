@@ -24,6 +24,7 @@ import { runsCommand } from "./commands/runs.ts";
 import { serveCommand } from "./commands/serve.ts";
 import { setupCommand } from "./commands/setup.ts";
 import { trainCommand } from "./commands/train.ts";
+import { workerCommand } from "./commands/worker.ts";
 import { offerSetup } from "./offer-setup.ts";
 import { readVersion } from "./read-version.ts";
 
@@ -33,6 +34,7 @@ const COMMANDS: readonly Command[] = [
   setupCommand,
   planCommand,
   trainCommand,
+  workerCommand,
   evalCommand,
   generateCommand,
   serveCommand,
@@ -49,6 +51,7 @@ const COMMANDS: readonly Command[] = [
 const COMPUTING: readonly Command[] = [
   planCommand,
   trainCommand,
+  workerCommand,
   evalCommand,
   generateCommand,
   serveCommand,

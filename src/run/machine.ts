@@ -35,11 +35,14 @@ export function placeRun(config: RunConfig): Placement {
 }
 
 /** Engines take their devices in turn; without any of their own they share that of the trainer. */
-function placeEngines({ placement, training }: RunConfig, trainerDevice: string): readonly EnginePlace[] {
+function placeEngines(
+  { placement, training }: Pick<RunConfig, "placement" | "training">,
+  trainerDevice: string,
+): readonly EnginePlace[] {
   const { devices, count, workers } = placement.engine;
   if (devices !== null) expectDevices(devices);
   const own = devices === null ? [trainerDevice] : listDevices(devices).map((index) => `cuda:${index}`);
-  const trainers = trainerDevice.startsWith("cuda") ? ranksOn(trainerDevice, training.ranks) : [trainerDevice];
+  const trainers = trainerDevice.startsWith("cuda") ? ranksOn(trainerDevice, ranksHere({ training })) : [trainerDevice];
   return Array.from({ length: count ?? own.length }, (_, i) => {
     const device = own[i % own.length]!;
     return { device, workers: workers ?? (trainers.includes(device) ? "threads" : "processes") };
@@ -66,7 +69,7 @@ function expectDevices(devices: string): void {
 interface PlacedTrainer {
   readonly device: string;
   readonly model: Pick<RunConfig["model"], "dtype">;
-  readonly training: Pick<RunConfig["training"], "threads" | "ranks">;
+  readonly training: Pick<RunConfig["training"], "threads" | "ranks" | "strategy">;
 }
 
 /** A trainer that has this many cores. Default: all of them. */
@@ -77,13 +80,18 @@ export function placeTrainer(config: PlacedTrainer, cores = availableParallelism
   return {
     device,
     dtype: config.model.dtype === "auto" ? (isOnGpu ? "bfloat16" : "float32") : config.model.dtype,
-    trainingThreads: config.training.threads ?? Math.max(1, Math.floor(cores / config.training.ranks)),
+    trainingThreads: config.training.threads ?? Math.max(1, Math.floor(cores / ranksHere(config))),
   };
+}
+
+/** The ranks of a trainer on this machine: one, where the others are on machines of their own. */
+function ranksHere({ training }: Pick<PlacedTrainer, "training">): number {
+  return training.strategy.in === "machines" ? 1 : training.ranks;
 }
 
 function expectGpus({ training }: PlacedTrainer, isOnGpu: boolean): void {
   const count = cudaDeviceCount();
-  if (!isOnGpu || training.ranks === 1 || training.ranks <= count) return;
+  if (!isOnGpu || ranksHere({ training }) <= Math.max(1, count)) return;
   throw new RerollError(
     "NO_DEVICE",
     `training.ranks is ${training.ranks}, and this machine has ${count} CUDA devices. Each rank needs one of its own: set training.ranks to ${count} or less.`,

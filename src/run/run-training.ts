@@ -9,6 +9,7 @@ import { join, relative, resolve } from "node:path";
 import { remember } from "../errors/redact-text.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { nameOfPath } from "../hub/hub-cache.ts";
+import type { Machines } from "../machines/machines.ts";
 import { guardForeignCalls } from "../rollout/foreign-calls.ts";
 import type { ConsoleOptions } from "../tracking/console.ts";
 import type { HealthLimits } from "../tracking/health.ts";
@@ -49,6 +50,8 @@ export interface RunTrainingOptions {
   /** The run file and the name of the program, for the commands that are suggested at the end. */
   readonly runFile: string;
   readonly command: string;
+  /** Workers of other machines, where the run has some. */
+  readonly machines?: Machines;
   /** How the run is shown. Absent: in the terminal; null: nowhere. */
   readonly console?: ConsoleOptions | null;
 }
@@ -104,6 +107,7 @@ export interface OpenRun {
   readonly signal: AbortSignal;
   /** Whether to resume from the latest checkpoint in the folder. */
   readonly isResumed: boolean;
+  readonly machines?: Machines;
 }
 
 /** Opens the folder, lets the run go on in it, and says in the end how it went. */
@@ -143,8 +147,11 @@ export async function trackRun<Result>(
       tracker,
       signal: stop.signal,
       isResumed: options.resume !== undefined,
+      ...(options.machines !== undefined && { machines: options.machines }),
     });
-    const result = await Promise.race([training, guard.broken]);
+    // A machine that is lost ends the run at once, and not when its rank is asked the next time.
+    const lost = options.machines === undefined ? [] : [options.machines.lost];
+    const result = await Promise.race([training, guard.broken, ...lost]);
     await tracker.setStatus(stop.signal.aborted ? "interrupted" : "finished");
     return result;
   } catch (cause) {
@@ -271,7 +278,8 @@ function resumeHint({ numWarmSteps = 0 }: TrackedRun, folder: string): string {
     : "It had no checkpoint yet, so there is nothing to resume.";
 }
 
-function hasCheckpoint(folder: string): boolean {
+/** Whether a run has something to go on from. */
+export function hasCheckpoint(folder: string): boolean {
   const root = join(folder, runFiles.checkpoints);
   return existsSync(root) && readdirSync(root).some((name) => /^step-\d+$/.test(name));
 }

@@ -20,7 +20,7 @@ import { checkModel } from "../run/check-run.ts";
 import { expectSameVocabulary } from "../run/check-vocabulary.ts";
 import { HubPaths } from "../run/hub-paths.ts";
 import type { RawRun } from "../run/load-run-file.ts";
-import { joinRun, type Origins, overridesOf, type RunEnvironment } from "../run/resolve-run.ts";
+import { expectLaunched, joinRun, type Origins, overridesOf, type RunEnvironment } from "../run/resolve-run.ts";
 import { readsReference } from "../training/objectives/table.ts";
 import { onlyDataParallel } from "../training/strategy/strategy-options.ts";
 import { buildExamples, type ExampleSet } from "./examples/build-examples.ts";
@@ -57,7 +57,9 @@ export function isTuningRun({ kind }: RawRun): boolean {
 /** Settles a run file. */
 export function resolveTuning(file: RawRun, sets: readonly string[], environment: RunEnvironment): ResolvedTuning {
   const { written, origins } = joinRun(tuningConfig, file, sets.map(parseOverride), overridesOf(environment));
-  return { config: parseOptions(tuningConfig, written, ""), origins };
+  const config = parseOptions(tuningConfig, written, "");
+  expectLaunched(config.training, environment);
+  return { config, origins };
 }
 
 /** Settles and checks a run, and reads its data. */

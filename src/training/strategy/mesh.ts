@@ -6,11 +6,15 @@ import { Collective } from "../../torch/distributed/collective.ts";
 import type { ProcessGroup } from "../../torch/distributed/process-group.ts";
 import { joinGroup, openStore } from "../../torch/distributed/rendezvous.ts";
 
-/** The place of a rank among the others, and the port of the store where they meet. */
+/** The place of a rank among the others, and the store where they meet. */
 export interface RankSource {
   readonly rank: number;
   readonly numRanks: number;
   readonly port: number;
+  /** The machine of the store. Default: this one. */
+  readonly host?: string;
+  /** Where ranks on other machines reach this one. Absent: all are on this machine. */
+  readonly address?: string;
   /** Whether several ranks have the same GPU. They then speak through host memory. */
   readonly sharesDevice?: boolean;
 }
@@ -36,17 +40,18 @@ export const meshOfOne: Mesh = {
 
 /** Meets the other ranks. Neighbors split layers; the next further apart split tokens; the furthest apart have rows of their own. */
 export async function joinMesh(
-  { rank, numRanks, port, sharesDevice = false }: RankSource,
+  { rank, numRanks, port, host = "127.0.0.1", address, sharesDevice = false }: RankSource,
   device: string,
   { tensor, context }: { readonly tensor: number; readonly context: number },
 ): Promise<Mesh> {
-  const store = await openStore({ type: "tcp", host: "127.0.0.1", port, isServer: false });
+  const store = await openStore({ type: "tcp", host, port, isServer: false });
   const backend = device.startsWith("cuda") && !sharesDevice ? "nccl" : "gloo";
+  const listenAt = address !== undefined && { listenAt: { host: address } };
   const t = rank % tensor;
   const c = Math.floor(rank / tensor) % context;
   const d = Math.floor(rank / (tensor * context));
   const join = async (name: string, index: number, worldSize: number) =>
-    worldSize === 1 ? null : joinGroup({ store, backend, rank: index, worldSize, name, device });
+    worldSize === 1 ? null : joinGroup({ store, backend, rank: index, worldSize, name, device, ...listenAt });
   const numShares = numRanks / (tensor * context);
   const world = await join("world", rank, numRanks);
   if (tensor * context === 1) return { ...meshOfOne, world, shares: world, replicas: world };

@@ -25,10 +25,10 @@ const strategySchema = z.strictObject({
       "What is kept in host memory: the optimizer's state and its copy of the weights, which are updated there; with parameters, the weights too, which takes zero 3.",
     ),
   in: z
-    .enum(["auto", "threads", "processes"])
+    .enum(["auto", "threads", "processes", "machines"])
     .default("auto")
     .describe(
-      "Where ranks run. The first is always a thread of this process, so that an engine here reads its weights without a copy. auto: processes on GPUs, threads on the CPU.",
+      "Where ranks run. The first is always a thread of this process, so that an engine here reads its weights without a copy. machines: each of the others on a worker that has joined, as under a launcher. auto: processes on GPUs, threads on the CPU.",
     ),
 });
 
