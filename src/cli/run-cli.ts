@@ -23,6 +23,7 @@ import { recordCommand } from "./commands/record.ts";
 import { runsCommand } from "./commands/runs.ts";
 import { serveCommand } from "./commands/serve.ts";
 import { setupCommand } from "./commands/setup.ts";
+import { logsCommand, statusCommand, stopCommand, submitCommand } from "./commands/submit.ts";
 import { trainCommand } from "./commands/train.ts";
 import { workerCommand } from "./commands/worker.ts";
 import { offerSetup } from "./offer-setup.ts";
@@ -35,6 +36,10 @@ const COMMANDS: readonly Command[] = [
   planCommand,
   trainCommand,
   workerCommand,
+  submitCommand,
+  statusCommand,
+  logsCommand,
+  stopCommand,
   evalCommand,
   generateCommand,
   serveCommand,
@@ -82,6 +87,7 @@ const MISUSE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "PACKAGE_MISSING",
   "HUB_NOT_FOUND",
   "HUB_REFUSED",
+  "JOB_NOT_FOUND",
 ]);
 
 const MISUSED = 2;
