@@ -148,11 +148,19 @@ export class Machines {
     }
   }
 
-  /** Lets the workers go. */
+  /** Lets the workers go: the run is over. */
   async close(): Promise<void> {
     this.#isClosing = true;
     this.#server.close();
     await Promise.all(this.#joined.map(({ remote }) => remote.close().catch(() => {})));
+  }
+
+  /** Leaves the workers without a word, so that they fail too, and whoever started them may start all again. */
+  async abandon(): Promise<void> {
+    this.#isClosing = true;
+    this.#server.close();
+    const reason = new RerollError("MACHINE_LOST", "The run has failed.");
+    await Promise.all(this.#joined.map(({ remote }) => remote.end(reason)));
   }
 
   async #accept(socket: Socket): Promise<void> {

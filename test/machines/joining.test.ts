@@ -5,7 +5,7 @@ import { connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import { introduce, receiveWorker, type WorkerFacts } from "../../src/machines/handshake.ts";
+import { introduce, type WorkerFacts } from "../../src/machines/handshake.ts";
 import { joinController } from "../../src/machines/join-controller.ts";
 import { ThreadingHost } from "../../src/machines/machine-host.ts";
 import { Machines } from "../../src/machines/machines.ts";
@@ -145,15 +145,11 @@ test("a machine that gives no sign of life is lost, and one that ends is lost at
 });
 
 test("a worker whose controller ends without a word says so", async () => {
-  const server = createServer((socket) => {
-    const frames = new Frames(socket);
-    void receiveWorker(frames, token, () => {}).then(() => frames.cut("was killed"));
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as { port: number };
-  const place = { host: "127.0.0.1", port, token, facts, timeoutMs: 1000, report: () => {} };
-  await expect(joinController(place)).rejects.toMatchObject({ code: "CONTROLLER_LOST" });
-  server.close();
+  const { machines } = await listen();
+  const working = joinAs(machines);
+  await machines.all();
+  await machines.abandon();
+  await expect(working).rejects.toMatchObject({ code: "CONTROLLER_LOST" });
 });
 
 test("a folder that is not shared is found out before anything is loaded", async () => {

@@ -67,6 +67,10 @@ async function runTrain(path: string, flags: TrainFlags): Promise<void> {
   const machines = launch === null || isShown ? undefined : await openMachines(launch, flags);
   try {
     await trainHere(path, flags, environment, machines);
+  } catch (cause) {
+    // A run that was stopped has ended as it should.
+    if (!(cause instanceof CommanderError)) await machines?.abandon();
+    throw cause;
   } finally {
     await machines?.close();
   }
