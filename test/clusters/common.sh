@@ -22,7 +22,7 @@ need() {
 expect_finished() {
   grep -q '"status": *"finished"' "$work/runs/$1/run.json" || { cat "$work/runs/$1/run.json"; echo "failed: $1 did not finish"; exit 1; }
   [ -d "$work/runs/$1/checkpoints/step-000002" ] || { echo "failed: $1 has no checkpoint of step 2"; exit 1; }
-  echo "ok: $1 finished on two nodes"
+  echo "ok: $1 finished"
 }
 
 # The largest difference between the weights of two runs.
