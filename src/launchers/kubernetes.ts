@@ -13,11 +13,16 @@ import { runProgram } from "./run-program.ts";
 import { shellLine } from "./shell-words.ts";
 
 const optionsSchema = z.strictObject({
-  image: z.string().describe("image of the container, in which reroll is installed"),
-  claim: z.string().describe("persistent volume claim that holds the run file, its model and its data"),
-  mount: z.string().default("/workspace").describe("where the folder that you submit from is in the pods"),
-  namespace: z.string().default("default"),
-  restarts: z.coerce.number().int().nonnegative().default(3),
+  image: z.string().describe("Image of the container, in which reroll is installed."),
+  claim: z.string().describe("Persistent volume claim that holds the run file, its model and its data."),
+  mount: z.string().default("/workspace").describe("Path in the pods of the folder that the run is submitted from."),
+  namespace: z.string().default("default").describe("Namespace of the job."),
+  restarts: z.coerce
+    .number()
+    .int()
+    .nonnegative()
+    .default(3)
+    .describe("Times that all pods are started again after one has failed."),
 });
 
 export const kubernetes: Launcher = {

@@ -11,9 +11,12 @@ import { RerollError } from "../errors/reroll-error.ts";
 import { type Job, type JobState, type Launcher, numProcesses } from "./launcher.ts";
 
 const optionsSchema = z.strictObject({
-  address: z.url({ protocol: /^https?$/ }).default("http://127.0.0.1:8265"),
-  cpus: z.coerce.number().int().positive().default(1),
-  timeout: z.coerce.number().int().positive().default(600),
+  address: z
+    .url({ protocol: /^https?$/ })
+    .default("http://127.0.0.1:8265")
+    .describe("Address of the dashboard of Ray."),
+  cpus: z.coerce.number().int().positive().default(1).describe("Cores to reserve on each node."),
+  timeout: z.coerce.number().int().positive().default(600).describe("Seconds to wait for nodes."),
 });
 
 export const ray: Launcher = {

@@ -68,6 +68,11 @@ export function readLaunch(environment: Environment): Launch | null {
   };
 }
 
+/** The job of Slurm that this process belongs to; empty without one. Slurm runs a job once at a time, also where it starts it again. */
+export function jobOf({ SLURM_CLUSTER_NAME: cluster = "", SLURM_JOB_ID: id }: Environment): string {
+  return id === undefined ? "" : `slurm ${cluster} ${id}`;
+}
+
 /** torchrun serves a store of its own at MASTER_PORT, so the controller takes the next one. */
 function portOf(masterPort: number, { TORCHELASTIC_USE_AGENT_STORE: hasStore }: Environment): number {
   return hasStore === "True" ? masterPort + 1 : masterPort;

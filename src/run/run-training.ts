@@ -9,6 +9,7 @@ import { join, relative, resolve } from "node:path";
 import { remember } from "../errors/redact-text.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { nameOfPath } from "../hub/hub-cache.ts";
+import { jobOf } from "../machines/launch.ts";
 import type { Machines } from "../machines/machines.ts";
 import { guardForeignCalls } from "../rollout/foreign-calls.ts";
 import type { ConsoleOptions } from "../tracking/console.ts";
@@ -117,7 +118,8 @@ export async function trackRun<Result>(
   train: (open: OpenRun) => Promise<Result>,
 ): Promise<Result> {
   const sinks = sinksOf(run.config, options.environment);
-  const { folder, startStep, statements } = await openFolder(run, options);
+  const job = jobOf(options.environment);
+  const { folder, startStep, statements } = await openFolder({ ...run, folder: { ...run.folder, job } }, options);
   const next = (status: RunStatus) => nextCommands(run, options, relative("", folder.path), status);
   // Passed on between two steps only: an abort in the middle of one would lose what was sampled for it.
   const stop = new AbortController();
