@@ -37,6 +37,8 @@ export interface MemoryFacts {
   readonly dtype: "float32" | "bfloat16";
   readonly needsReference: boolean;
   readonly hasCritic: boolean;
+  /** Whether the engine reads the trainer's weights, and has none of its own. Default false. */
+  readonly isEngineLent?: boolean;
   /** Models from folders of their own that are on the run's device. Default: none. */
   readonly roles?: RoleShapes;
 }
@@ -97,7 +99,9 @@ export function estimateMemory(config: RunConfig, facts: MemoryFacts): MemoryPar
     ...roles.rewardModels.map(({ shape }) => weightsOf("reward model", shape)),
     ...(config.engine.remote === null
       ? [
-          part("engine", "weights", baseBytes(model, dtype, config.model.quantization)),
+          ...(facts.isEngineLent === true
+            ? []
+            : [part("engine", "weights", baseBytes(model, dtype, config.model.quantization))]),
           part("engine", "KV cache", cacheBytes(config, facts), "rollout"),
         ]
       : []),

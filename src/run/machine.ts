@@ -44,7 +44,7 @@ function placeEngines(
 ): readonly EnginePlace[] {
   const { devices, count, workers } = placement.engine;
   const own = devices === null ? [trainerDevice] : cudaDevices("placement.engine.devices", devices, numGpus);
-  const isTrainers = (device: string) => trainerDevices.some((one) => fullName(one) === fullName(device));
+  const isTrainers = (device: string) => trainerDevices.some((one) => deviceName(one) === deviceName(device));
   return Array.from({ length: count ?? own.length }, (_, i) => {
     const device = own[i % own.length]!;
     return { device, workers: workers ?? (isTrainers(device) ? "threads" : "processes") };
@@ -52,7 +52,7 @@ function placeEngines(
 }
 
 /** A GPU by its number: "cuda" is the first one. */
-function fullName(device: string): string {
+export function deviceName(device: string): string {
   return device === "cuda" ? "cuda:0" : device;
 }
 

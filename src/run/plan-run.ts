@@ -18,7 +18,9 @@ import {
   type RoleShapes,
   weightsOf,
 } from "./estimate-memory.ts";
+import { deviceName } from "./machine.ts";
 import type { RunConfig } from "./run-config.ts";
+import { hasLentEngines } from "./shares-weights.ts";
 
 /** The machine that a run would use. */
 export interface Machine {
@@ -54,7 +56,9 @@ export function planRun(
   const { dtype } = machine;
   const isHere = ({ device }: RewardModelShape) => deviceName(device) === deviceName(machine.device);
   const here = { ...roles, rewardModels: roles.rewardModels.filter(isHere) };
-  const memory = estimateMemory(config, { model, dtype, isOnGpu, needsReference, hasCritic, roles: here });
+  const isEngineLent = hasLentEngines(config);
+  const facts = { model, dtype, isOnGpu, needsReference, hasCritic, isEngineLent, roles: here };
+  const memory = estimateMemory(config, facts);
   // In a synchronous run the engine gives its cache back while the trainer works, where memory would be short otherwise.
   const totalBytes = peakBytes(memory, config.loop.type === "sync" && config.placement.engine.sleep !== false);
   if (totalBytes > machine.memoryBytes) throw tooLarge(config, machine, memory, totalBytes);
@@ -73,11 +77,6 @@ export function planRun(
     memory,
     totalBytes,
   };
-}
-
-/** A GPU by its number, as "cuda" is the first one. */
-function deviceName(device: string): string {
-  return device === "cuda" ? "cuda:0" : device;
 }
 
 /** As in "32 prompts x 8 samples = 256 trajectories per step". */

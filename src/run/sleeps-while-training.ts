@@ -5,6 +5,7 @@ import { estimateMemory, peakBytes } from "./estimate-memory.ts";
 import { placeRun } from "./machine.ts";
 import { readMachine } from "./prepare-run.ts";
 import type { RunConfig } from "./run-config.ts";
+import { hasLentEngines } from "./shares-weights.ts";
 
 /** Estimates are off by up to 10 %, and allocators keep some memory for themselves. */
 const MAX_AWAKE = 0.8;
@@ -21,6 +22,7 @@ export function sleepsWhileTraining(config: RunConfig, recipe: Recipe): boolean 
     dtype,
     needsReference: recipe.needs.includes("referenceLogprobs_BT"),
     hasCritic: recipe.hasCritic,
+    isEngineLent: hasLentEngines(config),
     roles: roleShapes(config),
   });
   return peakBytes(memory, false) > MAX_AWAKE * memoryBytes;

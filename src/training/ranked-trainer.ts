@@ -79,6 +79,7 @@ function joinRanks({ ranks, store }: Ranks<Trainer>): Trainer {
       const [result] = await Promise.all([first!.ask.withWeights(use), ...given]);
       return result;
     },
+    withParameters: (use) => ranks[0]!.ask.withParameters(use),
     ...saveOnAll({ ranks, store }),
     step: async (batch, options) => {
       const reports = await onAll(ranks, (rank) => rank.step(batch, options));

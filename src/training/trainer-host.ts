@@ -51,6 +51,16 @@ export class TrainerHost implements Trainer {
     }
   }
 
+  async withParameters<Result>(use: (parameters: ReadonlyMap<string, Tensor>) => Promise<Result>): Promise<Result> {
+    const own = this.#parts.model.namedParameters();
+    const parameters = new Map([...own].map(([name, parameter]) => [name, parameter.detach()]));
+    try {
+      return await use(parameters);
+    } finally {
+      for (const parameter of parameters.values()) parameter.dispose();
+    }
+  }
+
   async saveModel(folder: string): Promise<void> {
     const { model, strategy } = this.#parts;
     saveModel(model, folder, this.#files, this.#modelFolder, strategy.isFirst);

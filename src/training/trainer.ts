@@ -18,6 +18,11 @@ export interface Trainer {
    * until `use` is done, and they must not be read after it.
    */
   withWeights<Result>(use: (weights: ReadonlyMap<string, Tensor>) => Promise<Result>): Promise<Result>;
+  /**
+   * Runs `use` on the model's own parameters, by our names and with nothing added in, for an engine that is to read them from then on: it must
+   * not draw while a step runs. For trainers of whole models without adapters: see sharesWeights in src/run.
+   */
+  withParameters<Result>(use: (parameters: ReadonlyMap<string, Tensor>) => Promise<Result>): Promise<Result>;
   /** Writes weights and tokenizer in Hugging Face layout; of a model with adapters, the adapters as PEFT stores them. */
   saveModel(folder: string): Promise<void>;
   /** Writes a whole model in any case, adapters added in, for servers that load one. */

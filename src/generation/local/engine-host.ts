@@ -42,6 +42,10 @@ export interface EngineHost extends Required<Omit<Engine, "status">> {
   sleep(): Promise<void>;
   /** New weights by their Hugging Face names, all of them. They are copied before it resolves. */
   updateWeights(version: number, weights: ReadonlyMap<string, Tensor>): Promise<void>;
+  /** Reads a trainer's parameters where they are from now on. The trainer changes them only while this engine is held. */
+  shareWeights(version: number, parameters: ReadonlyMap<string, Tensor>): Promise<void>;
+  /** Computes nothing more until weights are shared again. */
+  hold(): Promise<void>;
 }
 
 /** How both sides treat what crosses: tensors keep their memory, and messages of one turn travel together. */

@@ -11,6 +11,7 @@ import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { EngineStatus } from "../engine.ts";
 import type { GenerateRequest, Generation, SampledTokens } from "../generate.ts";
+import { adoptWeights } from "./adopt-weights.ts";
 import { copyWeights } from "./copy-weights.ts";
 import type { EngineDescription, EngineHost, EngineSource } from "./engine-host.ts";
 import { LocalEngine } from "./local-engine.ts";
@@ -83,6 +84,15 @@ class HostedEngine implements EngineHost {
   async updateWeights(version: number, weights: ReadonlyMap<string, Tensor>): Promise<void> {
     this.#reportSoon();
     tensorScope(() => this.#engine.updateWeights(version, (model) => copyWeights(model, weights)));
+  }
+
+  async shareWeights(version: number, parameters: ReadonlyMap<string, Tensor>): Promise<void> {
+    this.#reportSoon();
+    tensorScope(() => this.#engine.shareWeights(version, (model) => adoptWeights(model, parameters)));
+  }
+
+  async hold(): Promise<void> {
+    this.#engine.hold();
   }
 
   async close(): Promise<void> {
