@@ -40,11 +40,11 @@ export async function openLocalEngines(config: RunConfig, parts: EngineParts): P
   const group =
     processes.length === 0
       ? null
-      : await EngineGroup.open(
-          await Promise.all(processes),
-          [placement.device, ...places.map(({ device }) => device)],
+      : await EngineGroup.open(await Promise.all(processes), {
+          devices: [placement.device, ...places.map(({ device }) => device)],
+          sent: sendsAdapters(config, parts) ? "adapters" : "merged",
           clock,
-        );
+        });
   return {
     seats,
     syncFrom: (trainer) => {
@@ -75,6 +75,11 @@ export function startRunEngine(
   device: string,
 ): Promise<ThreadedEngine> {
   return startThreadedEngine(engineSource(config, parts, device));
+}
+
+/** Engines add adapters to the weights of their files, which are those that the trainer began with. */
+function sendsAdapters({ model }: RunConfig, { modelFolder }: EngineParts): boolean {
+  return model.lora !== null && !modelFolder.endsWith(".gguf");
 }
 
 /** One publication after another: each has the trainer's weights to itself. */

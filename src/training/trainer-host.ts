@@ -39,10 +39,15 @@ export class TrainerHost implements Trainer {
     return this.#parts.trainer.step(batch, options);
   }
 
-  async withWeights<Result>(use: (weights: ReadonlyMap<string, Tensor>) => Promise<Result>): Promise<Result> {
+  async withWeights<Result>(
+    use: (weights: ReadonlyMap<string, Tensor>) => Promise<Result>,
+    which: "merged" | "adapters" = "merged",
+  ): Promise<Result> {
     const { model, strategy } = this.#parts;
     const weights = tensorScope(() =>
-      isQuantized(model) ? adapterWeights(model) : wholeWeights(model, { isMerged: true, isKept: strategy.isFirst }),
+      isQuantized(model) || which === "adapters"
+        ? adapterWeights(model)
+        : wholeWeights(model, { isMerged: true, isKept: strategy.isFirst }),
     );
     try {
       return await use(weights);

@@ -64,7 +64,7 @@ export class LocalEngine implements Engine {
   #ahead: LaunchedStep | null = null;
   #version: number;
   #isPaused = false;
-  /** Whether the weights are another's, who is about to change them. */
+  /** Whether the weights are about to change, or changing. */
   #isHeld = false;
   #isLent = false;
   readonly #onRelease: (() => void)[] = [];
@@ -185,16 +185,17 @@ export class LocalEngine implements Engine {
     this.updateWeights(version, adopt);
     if (!this.#isLent) this.#runner.forget();
     this.#isLent = true;
-    this.#release();
+    this.release();
   }
 
-  /** Computes nothing more until weights are shared again. Requests wait. */
+  /** Computes nothing more, while weights change, until `release`. Requests wait. */
   hold(): void {
     this.#ahead = null;
     this.#isHeld = true;
   }
 
-  #release(): void {
+  /** Goes on after `hold`. */
+  release(): void {
     this.#isHeld = false;
     for (const go of this.#onRelease.splice(0)) go();
     this.#wake();
@@ -233,7 +234,7 @@ export class LocalEngine implements Engine {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#release();
+    this.release();
     await this.abortAll();
     this.#ahead = null;
     await this.#guides?.close();
