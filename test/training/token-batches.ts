@@ -2,7 +2,6 @@
 import { buildRecipe, type RecipeChoice, type RecipeName, recipes } from "../../src/algorithms/recipes/table.ts";
 import type { SampleBatch, TokenSample } from "../../src/flow/token-sample.ts";
 import { CausalLm } from "../../src/models/causal-lm/causal-lm.ts";
-import type { ModelSpread } from "../../src/models/causal-lm/model-spread.ts";
 import { ValueHead } from "../../src/models/causal-lm/value-head.ts";
 import { wholeWeights } from "../../src/models/causal-lm/whole-weights.ts";
 import { deriveSeed, Random } from "../../src/random/random.ts";
@@ -97,7 +96,7 @@ export async function trainerOf(
   join?: (parameters: NamedParameters) => Promise<Strategy>,
 ): Promise<{ readonly model: CausalLm; readonly trainer: TokenTrainer }> {
   const recipe = buildRecipe(choice);
-  const model = modelOf(family, seed, strategy.spread);
+  const model = modelOf(family, seed, strategy);
   const optimizer = await strategy.optimize(model, model.namedParameters(), optimizerOf);
   const trainer = new TokenTrainer({
     model,
@@ -116,8 +115,8 @@ export async function trainerOf(
 }
 
 async function criticOf(family: TrainingCase["family"], seed: number, strategy: StrategyBuilder) {
-  const model = modelOf(family, seed + 10, strategy.spread);
-  const head = new ValueHead(model.config.width);
+  const model = modelOf(family, seed + 10, strategy);
+  const head = new ValueHead(model.config.width, { device: strategy.loadDevice });
   const parameters = new Map([
     ...withPrefix("model", model.namedParameters()),
     ...withPrefix("head", head.namedParameters()),
@@ -126,10 +125,14 @@ async function criticOf(family: TrainingCase["family"], seed: number, strategy: 
 }
 
 /** This rank's part of a model with weights by a seed. */
-function modelOf(family: TrainingCase["family"], seed: number, spread: ModelSpread): CausalLm {
-  const whole = tinyModel(tinyConfig(family), { seed });
+function modelOf(
+  family: TrainingCase["family"],
+  seed: number,
+  { spread, loadDevice: device }: Pick<StrategyBuilder, "spread" | "loadDevice">,
+): CausalLm {
+  const whole = tinyModel(tinyConfig(family), { seed, device });
   if (spread.tensor.count === 1 && spread.context.count === 1) return whole;
-  const model = new CausalLm(whole.config, {}, spread);
+  const model = new CausalLm(whole.config, { device }, spread);
   const values = whole.namedParameters();
   noGrad(() =>
     tensorScope(() => {
