@@ -83,10 +83,14 @@ function withoutTraining(config: RunConfig): RunConfig {
 }
 
 /** The memory of the device that a run is placed on. */
-export function readMachine({ device, dtype }: Pick<Placement, "device" | "dtype">): Machine {
+export function readMachine({
+  device,
+  dtype,
+  trainerDevices,
+}: Pick<Placement, "device" | "dtype" | "trainerDevices">): Machine {
   const index = Number(/^cuda:(\d+)$/.exec(device)?.[1] ?? 0);
   const memoryBytes = device === "cpu" ? machineBytes() : cudaProperties(index).totalBytes;
-  return { device, dtype, memoryBytes };
+  return { device, dtype, memoryBytes, numRanksHere: trainerDevices.filter((one) => one === device).length };
 }
 
 /** A container may allow less than the machine has. */
