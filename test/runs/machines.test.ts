@@ -11,6 +11,9 @@ import { readWeights } from "./small-run.ts";
 const folder = mkdtempSync(join(tmpdir(), "reroll-machines-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
+// Three starts of the whole program, which take long where others use the cores too.
+vi.setConfig({ testTimeout: 240_000 });
+
 const runFile = join(folder, "run.json");
 const run = {
   name: "lake",
@@ -44,7 +47,7 @@ test("a run that loses its worker says so, goes on with --resume auto and anothe
   vi.stubEnv("REROLL_TOKEN", token);
   const listening = ["--listen", `127.0.0.1:${ports[0]}`, "--workers", "1"];
   const running = callReroll("train", runFile, ...listening);
-  await vi.waitFor(() => expect(lastStep("spread")).toBeGreaterThan(0), { timeout: 50_000, interval: 20 });
+  await vi.waitFor(() => expect(lastStep("spread")).toBeGreaterThan(0), { timeout: 120_000, interval: 20 });
   worker.kill("SIGKILL");
   const lost = await running;
   expect(lost.code).toBe(1);
