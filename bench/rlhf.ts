@@ -33,23 +33,25 @@ const scales = {
   nano: {
     sizes: { numReplies: 4000, numPairs: 6000, numTestPairs: 500, numPrompts: 2000 },
     supervised: { epochs: 2, rowsPerStep: 64, lr: 3e-3, warmup: 0 },
-    rewardModel: { epochs: 3, rowsPerStep: 64, lr: 1e-3, warmup: 0 },
+    rewardModel: { epochs: 3, rowsPerStep: 64, lr: 1e-3, warmup: 0, centering: 0.01 },
     ppo: {
       ...{ numSteps: 40, groupsPerStep: 64, numEpochs: 2, maxTokens: 12, minibatch: 32 },
       lr: 3e-4,
       criticLr: 1e-3,
       warmupUpdates: 10,
+      klReward: { coefficient: 0.2, adaptive: { targetKl: 0.1, horizon: 100 } },
     },
   },
   chat: {
-    sizes: { numReplies: 1280, numPairs: 3200, numTestPairs: 250, numPrompts: 2000 },
-    supervised: { epochs: 1, rowsPerStep: 32, lr: 1e-4, warmup: 4 },
-    rewardModel: { epochs: 1, rowsPerStep: 32, lr: 1e-4, warmup: 4 },
+    sizes: { numReplies: 1280, numPairs: 4160, numTestPairs: 400, numPrompts: 2000, minGap: 0.25 },
+    supervised: { epochs: 1, rowsPerStep: 32, lr: 2e-4, warmup: 4 },
+    rewardModel: { epochs: 1, rowsPerStep: 32, lr: 5e-5, warmup: 10, centering: 0 },
     ppo: {
-      ...{ numSteps: 40, groupsPerStep: 64, numEpochs: 1, maxTokens: 24, minibatch: 32 },
-      lr: 2e-5,
+      ...{ numSteps: 16, groupsPerStep: 64, numEpochs: 1, maxTokens: 24, minibatch: 32 },
+      lr: 1e-5,
       criticLr: 5e-5,
       warmupUpdates: 4,
+      klReward: { coefficient: 0.3, adaptive: { targetKl: 0.1, horizon: 200 } },
     },
   },
 } as const;
@@ -70,7 +72,7 @@ const supervised = (seed: number, files: SyntheticFiles) =>
 const rewardModel = (seed: number, files: SyntheticFiles, start: string) =>
   defineTuning({
     ...{ name: "reward-model", seed, device: "cpu", model: { path: start }, contextLength: 64 },
-    objective: { type: "reward-model", centering: 0.01 },
+    objective: { type: "reward-model", centering: scale.rewardModel.centering },
     data: data(files.pairs),
     loop: { epochs: scale.rewardModel.epochs, rowsPerStep: scale.rewardModel.rowsPerStep },
     training: {
@@ -103,7 +105,7 @@ const ppo = (seed: number, files: SyntheticFiles, start: string, judge: string) 
     algorithm: {
       type: "ppo",
       numEpochs: scale.ppo.numEpochs,
-      klReward: { coefficient: 0.2, adaptive: { targetKl: 0.1, horizon: 100 } },
+      klReward: scale.ppo.klReward,
       rewardNormalization: {},
       truncatedPenalty: 1,
       rewardClip: 5,
@@ -169,12 +171,14 @@ async function runSeed(seed: number): Promise<Outcome> {
     const files = writeSynthetic(join(root, "data"), seed, { ...scale.sizes, model });
     const start = await runStage(root, supervised(seed, files));
     const judge = await runStage(root, rewardModel(seed, files, start.model));
+    const accuracy = judge.validations.at(-1)!["validation/preference/accuracy"]!;
+    console.log(`seed ${seed}: the reward model orders ${(100 * accuracy).toFixed(1)} % of the held-out pairs`);
     const actor = await runStage(root, ppo(seed, files, start.model, judge.model));
     const [before, after] = [actor.validations[0]!, actor.validations.at(-1)!];
     const kls = actor.steps.map((step) => step["score/reference_kl"]!);
     return {
       seed,
-      accuracy: judge.validations.at(-1)!["validation/preference/accuracy"]!,
+      accuracy,
       trueBefore: before["validation/reward/total/truth"]!,
       trueAfter: after["validation/reward/total/truth"]!,
       judgedBefore: before["validation/reward/total/reward-model"]!,
