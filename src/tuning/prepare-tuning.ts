@@ -15,7 +15,7 @@ import type { HubOptions } from "../hub/hub.ts";
 import type { CausalLmConfig } from "../models/causal-lm/config.ts";
 import { parseOverride } from "../run/apply-overrides.ts";
 import { modelShape, readShape } from "../run/check-files.ts";
-import { checkModel } from "../run/check-run.ts";
+import { checkModel, checkSplit } from "../run/check-run.ts";
 import { expectSameVocabulary } from "../run/check-vocabulary.ts";
 import { expectWeights } from "../run/check-weights.ts";
 import { HubPaths } from "../run/hub-paths.ts";
@@ -72,6 +72,7 @@ export async function prepareTuning(
   const resolved = await localTuning(checkedTuning(file, sets, environment), paths);
   const { config } = resolved;
   const shape = modelShape(config.model);
+  checkSplit(config, [shape]);
   if (config.reference !== null) checkReference(config.reference, config, shape);
   expectAllWeights(config);
   const tokenizer = await modelTokenizer(config.model, []);
