@@ -43,14 +43,14 @@ const scales = {
     },
   },
   chat: {
-    sizes: { numReplies: 1280, numPairs: 4160, numTestPairs: 400, numPrompts: 2000, minGap: 0.25 },
+    sizes: { numReplies: 960, numPairs: 3072, numTestPairs: 300, numPrompts: 2000, minGap: 0.25, system: "" },
     supervised: { epochs: 1, rowsPerStep: 32, lr: 2e-4, warmup: 4 },
     rewardModel: { epochs: 1, rowsPerStep: 32, lr: 5e-5, warmup: 10, centering: 0 },
     ppo: {
-      ...{ numSteps: 16, groupsPerStep: 64, numEpochs: 1, maxTokens: 24, minibatch: 32 },
-      lr: 1e-5,
+      ...{ numSteps: 11, groupsPerStep: 48, numEpochs: 1, maxTokens: 24, minibatch: 24 },
+      lr: 1.5e-5,
       criticLr: 5e-5,
-      warmupUpdates: 4,
+      warmupUpdates: 2,
       klReward: { coefficient: 0.3, adaptive: { targetKl: 0.1, horizon: 200 } },
     },
   },
@@ -117,7 +117,7 @@ const ppo = (seed: number, files: SyntheticFiles, start: string, judge: string) 
   });
 
 function measureTruth({ messages, reply }: RewardInput) {
-  return { value: trueReward(String(messages[0]?.content), reply) };
+  return { value: trueReward(String(messages.find(({ role }) => role === "user")?.content), reply) };
 }
 
 interface Outcome {

@@ -110,6 +110,8 @@ export interface SyntheticSizes {
   /** How much the replies of a pair differ in worth, at least. Default: at all. */
   readonly minGap?: number;
   readonly numPrompts: number;
+  /** The system message. Default: none, and so what the template says without one. */
+  readonly system?: string;
 }
 
 /** Writes the data and the model of a seed into a folder. */
@@ -121,22 +123,28 @@ export function writeSynthetic(folder: string, seed: number, sizes: SyntheticSiz
     writeFileSync(path, `${rows.join("\n")}\n`);
     return path;
   };
-  const { model, minGap = 0 } = sizes;
+  const { model, minGap = 0, system } = sizes;
+  const asked = (prompt: string) => [
+    ...(system === undefined ? [] : [{ role: "system", content: system }]),
+    { role: "user", content: prompt },
+  ];
+  const pair = (rowSeed: number, isSure: boolean) => {
+    const { prompt, ...replies } = drawPair(rowSeed, { isSure, minGap });
+    return { prompt: system === undefined ? prompt : asked(prompt), ...replies };
+  };
   return {
     model: "path" in model ? model.path : writePreset(join(folder, "model"), model.preset, seed),
     replies: write("replies", sizes.numReplies, (rowSeed) => {
       const prompt = drawPrompt(rowSeed);
       const reply = drawReply(prompt, rowSeed);
-      return {
-        messages: [
-          { role: "user", content: prompt },
-          { role: "assistant", content: reply },
-        ],
-      };
+      return { messages: [...asked(prompt), { role: "assistant", content: reply }] };
     }),
-    pairs: write("pairs", sizes.numPairs, (rowSeed) => drawPair(rowSeed, { minGap })),
-    testPairs: write("test-pairs", sizes.numTestPairs, (rowSeed) => drawPair(rowSeed, { isSure: true, minGap })),
-    prompts: write("prompts", sizes.numPrompts, (rowSeed) => ({ question: drawPrompt(rowSeed), answer: "" })),
+    pairs: write("pairs", sizes.numPairs, (rowSeed) => pair(rowSeed, false)),
+    testPairs: write("test-pairs", sizes.numTestPairs, (rowSeed) => pair(rowSeed, true)),
+    prompts: write("prompts", sizes.numPrompts, (rowSeed) => {
+      const prompt = drawPrompt(rowSeed);
+      return { question: system === undefined ? prompt : asked(prompt), answer: "" };
+    }),
   };
 }
 
