@@ -4,7 +4,8 @@
  *
  * npm run bench -- rlhf [seeds, as in 3 or 4-6] [folder of a chat model]
  *
- * Without a folder it starts from nothing, with the preset nano. A chat model knows the words already and takes lower rates and less data.
+ * Without a folder it starts from nothing, with the preset nano. A chat model knows the words already and takes lower rates and less data;
+ * its pairs differ by a quarter of what a reply can be worth, or more.
  *
  * Accuracy is on held-out pairs, labeled by their true worth. Rewards are those of replies sampled at temperature 1; KL is that to the
  * supervised start, in nats per token, at the last step and at most.
@@ -43,7 +44,7 @@ const scales = {
     },
   },
   chat: {
-    sizes: { numReplies: 960, numPairs: 3072, numTestPairs: 300, numPrompts: 2000, minGap: 0.25, system: "" },
+    sizes: { numReplies: 960, numPairs: 4800, numTestPairs: 300, numPrompts: 2000, minGap: 0.25, system: "" },
     supervised: { epochs: 1, rowsPerStep: 32, lr: 2e-4, warmup: 4 },
     rewardModel: { epochs: 1, rowsPerStep: 32, lr: 5e-5, warmup: 10, centering: 0 },
     ppo: {
@@ -57,11 +58,13 @@ const scales = {
 } as const;
 const scale = chatModel === undefined ? scales.nano : scales.chat;
 const model = chatModel === undefined ? ({ preset: "nano" } as const) : { path: chatModel };
+/** The CPU for the preset; a chat model takes a GPU where there is one. */
+const device = chatModel === undefined ? "cpu" : "auto";
 const data = (path: string) => ({ type: "jsonl", path }) as const;
 
 const supervised = (seed: number, files: SyntheticFiles) =>
   defineTuning({
-    ...{ name: "supervised", seed, device: "cpu", model: { path: files.model }, contextLength: 64 },
+    ...{ name: "supervised", seed, device, model: { path: files.model }, contextLength: 64 },
     objective: { type: "supervised" },
     data: data(files.replies),
     loop: { epochs: scale.supervised.epochs, rowsPerStep: scale.supervised.rowsPerStep },
@@ -71,7 +74,7 @@ const supervised = (seed: number, files: SyntheticFiles) =>
 
 const rewardModel = (seed: number, files: SyntheticFiles, start: string) =>
   defineTuning({
-    ...{ name: "reward-model", seed, device: "cpu", model: { path: start }, contextLength: 64 },
+    ...{ name: "reward-model", seed, device, model: { path: start }, contextLength: 64 },
     objective: { type: "reward-model", centering: scale.rewardModel.centering },
     data: data(files.pairs),
     loop: { epochs: scale.rewardModel.epochs, rowsPerStep: scale.rewardModel.rowsPerStep },
@@ -84,7 +87,7 @@ const rewardModel = (seed: number, files: SyntheticFiles, start: string) =>
 
 const ppo = (seed: number, files: SyntheticFiles, start: string, judge: string) =>
   defineRun({
-    ...{ name: "ppo", seed, device: "cpu", model: { path: start } },
+    ...{ name: "ppo", seed, device, model: { path: start } },
     data: { ...data(files.prompts), domain: "lists" },
     rewards: {
       lists: {
