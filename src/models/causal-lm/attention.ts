@@ -11,14 +11,8 @@ import { type LayerWeight, wholeWeight } from "./decoder-features.ts";
 import { createNorm, optionalNorm } from "./decoder-norm.ts";
 import { evenShare, repeatsOf, wholeModel } from "./model-spread.ts";
 import { Projection } from "./projection.ts";
-import type { Rotation } from "./rotary.ts";
-import type { Heads, TokenLayout } from "./token-layout.ts";
-
-/** The rotations of one forward pass: that of the model, and that of layers with a sliding window. */
-export interface Rotations {
-  readonly whole: Rotation;
-  readonly local: Rotation;
-}
+import type { Rotation, Rotations } from "./rotary.ts";
+import type { AttentionKind, Heads, TokenLayout } from "./token-layout.ts";
 
 export class Attention extends Module {
   readonly qkv: Projection;
@@ -71,16 +65,25 @@ export class Attention extends Module {
   }
 
   forward(x_SD: Tensor, layer: number, layout: TokenLayout, rotations: Rotations): Tensor {
-    const { attentionScale: scale, attentionSoftCap: softCap } = this.#config.features;
     const { gate_SHK, q_SHK, k_SGK, v_SGK } = this.heads(x_SD);
     const gather = (own: Tensor) => headsOf(this.#context, own, layout.numTokens);
     const repeat = (own: Tensor) => (this.#numRepeats === 1 ? own : own.repeatInterleave(this.#numRepeats, 1));
     const heads = { q_SHK: gather(q_SHK), k_SGK: gather(repeat(k_SGK)), v_SGK: gather(repeat(v_SGK)) };
-    const rotation = this.rotation === "none" ? null : rotations[this.rotation];
-    const kind = { window: this.window, scale, softCap, sinks_H: this.sinks };
-    const mixed_SHK = rowsOf(this.#context, layout.attend(layer, heads, rotation, kind), layout.numTokens);
+    const rotation = this.rotationOf(rotations);
+    const mixed_SHK = rowsOf(this.#context, layout.attend(layer, heads, rotation, this.kind), layout.numTokens);
     const gated_SHK = gate_SHK === null ? mixed_SHK : mixed_SHK.mul(gate_SHK.sigmoid());
     return this.output.forward(gated_SHK.reshape(x_SD.size(0), -1));
+  }
+
+  /** The one of a pass's rotations that this layer takes; null where it rotates nothing. */
+  rotationOf(rotations: Rotations): Rotation | null {
+    return this.rotation === "none" ? null : rotations[this.rotation];
+  }
+
+  /** What attention does in this layer. */
+  get kind(): AttentionKind {
+    const { attentionScale: scale, attentionSoftCap: softCap } = this.#config.features;
+    return { window: this.window, scale, softCap, sinks_H: this.sinks };
   }
 
   /** Queries, keys and values, before rotation, and the gate on what comes of them. */

@@ -214,8 +214,13 @@ function mergeAdapter(projection: Projection, adapter: LoraAdapter): void {
   weight.copy_(withAdapter(weight, adapter));
 }
 
+interface LoraMatrices {
+  readonly a: Tensor;
+  readonly b: Tensor;
+}
+
 /** weight + scale B A, rounded once to the type of the weight. */
-export function withAdapter(weight: Tensor, { a, b, scale }: LoraAdapter): Tensor {
+export function withAdapter(weight: Tensor, { a, b, scale }: Pick<LoraAdapter, "scale"> & LoraMatrices): Tensor {
   const exact = weight.dtype === "float64" ? "float64" : "float32";
   return weight
     .to(exact)

@@ -39,7 +39,12 @@ export class Mlp extends Module {
   }
 
   forward(x_SD: Tensor): Tensor {
-    return this.down.forward(this.#gate(this.gateUp.forward(x_SD)));
+    return this.down.forward(this.inner(x_SD));
+  }
+
+  /** What goes into the last projection. */
+  inner(x_SD: Tensor): Tensor {
+    return this.#gate(this.gateUp.forward(x_SD));
   }
 
   weights(): LayerWeight[] {
