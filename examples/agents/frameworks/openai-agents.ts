@@ -8,7 +8,7 @@
 import { Agent, OpenAIProvider, Runner, tool } from "@openai/agents";
 import { type AgentCall, defineRun, type Prompt } from "reroll";
 import { z } from "zod";
-import { instructions, questionOf, rewardFor, shared, toolDescription, weatherOf } from "../weather.ts";
+import { cities, instructions, questionOf, rewardFor, shared, toolDescription, weatherOf } from "../weather.ts";
 
 const weather = tool({
   name: "weather",
@@ -33,6 +33,14 @@ export async function streamingAgent(prompt: Prompt, { baseURL, apiKey, model, s
   for await (const piece of result.toTextStream()) answer += piece;
   await result.completed;
   return rewardFor(prompt, answer);
+}
+
+/** Answers with JSON of a schema, without the tool. */
+export async function structuredAgent(prompt: Prompt, { baseURL, apiKey, model }: AgentCall): Promise<number> {
+  const runner = new Runner({ modelProvider: new OpenAIProvider({ baseURL, apiKey }), tracingDisabled: true });
+  const helper = new Agent({ name: "weather", model, outputType: z.object({ city: z.enum(cities) }) });
+  const { finalOutput } = await runner.run(helper, questionOf(prompt));
+  return rewardFor(prompt, finalOutput?.city ?? "");
 }
 
 export const run = defineRun({ name: "agent-openai-agents", agent, ...shared });
