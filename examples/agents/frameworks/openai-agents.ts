@@ -5,7 +5,7 @@
  * Hardware   two CPU cores with the small preset, which learns to be brief; a GPU with a model that can call tools
  * Command    npm run agents, then reroll train examples/agents/frameworks/openai-agents.ts
  */
-import { Agent, OpenAIProvider, Runner, tool } from "@openai/agents";
+import { Agent, ModelBehaviorError, OpenAIProvider, Runner, tool } from "@openai/agents";
 import { type AgentCall, defineRun, type Prompt } from "reroll";
 import { z } from "zod";
 import { cities, instructions, questionOf, rewardFor, shared, toolDescription, weatherOf } from "../weather.ts";
@@ -20,8 +20,14 @@ const weather = tool({
 export async function agent(prompt: Prompt, { baseURL, apiKey, model, signal }: AgentCall): Promise<number> {
   const runner = new Runner({ modelProvider: new OpenAIProvider({ baseURL, apiKey }), tracingDisabled: true });
   const helper = new Agent({ name: "weather", instructions, model, tools: [weather] });
-  const result = await runner.run(helper, questionOf(prompt), { maxTurns: 4, signal });
-  return rewardFor(prompt, result.finalOutput ?? "");
+  try {
+    const result = await runner.run(helper, questionOf(prompt), { maxTurns: 4, signal });
+    return rewardFor(prompt, result.finalOutput ?? "");
+  } catch (cause) {
+    // A reply that its limit of tokens cut is an error here: it earns nothing, and the episode counts.
+    if (cause instanceof ModelBehaviorError) return 0;
+    throw cause;
+  }
 }
 
 /** The same, streamed. */
