@@ -40,7 +40,7 @@ export const run = defineRun({
   algorithm: { type: "gigpo", gamma: 0.95, bypass: {} },
   training: { optimizer: { lr: 2e-5, betas: [0.9, 0.99] }, minibatch: 64, maxTokensPerMicrobatch: 16_384 },
   loop: { type: "sync", steps: 150 },
-  warmStart: { type: "play", agent: "oracle", steps: 20, turnsPerStep: 64, optimizer: { lr: 5e-5 } },
+  warmStart: { type: "play", agent: "oracle", steps: 60, turnsPerStep: 96, optimizer: { lr: 1e-4 } },
   validation: {
     every: 25,
     prompts: 500,
