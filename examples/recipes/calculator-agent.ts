@@ -94,6 +94,6 @@ export const run = defineRun({
     rowsPerStep: 96,
     optimizer: { lr: 5e-5 },
   },
-  loop: { type: "sync", steps: 80 },
+  loop: { type: "sync", steps: 40 },
   validation: { every: 10, prompts: 256, data: { ...rows("held-out", 256), name: "held-out" } },
 });

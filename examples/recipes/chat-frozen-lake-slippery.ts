@@ -39,5 +39,5 @@ export const run = defineRun({
     reduction: { type: "token-mean" },
     entropy: { type: "adaptive", target: 0.3, coefficient: 0.02, stepSize: 0.0001 },
   },
-  loop: { type: "sync", steps: 160 },
+  loop: { type: "sync", steps: 120 },
 });
