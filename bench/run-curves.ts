@@ -24,7 +24,7 @@ const recipes: Readonly<Record<string, Recipe>> = {
   "chat-sokoban-letters": { metric: success, title: "SmolLM2-135M-Instruct learns Sokoban in letters" },
   webshop: {
     metric: success,
-    domains: { reward: "reward/mean", "bought something": "env/purchased", "bought in full what was asked": success },
+    domains: { reward: "reward/mean", bought: "env/purchased", success },
     title: "SmolLM2-135M-Instruct in WebShop",
   },
   "calculator-agent": { metric: "reward/mean", title: "An agent learns to use its calculator" },
