@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitepress";
-import { sidebarOf, slugOf } from "./pages.mjs";
+import { sidebarOf, slugOf } from "./pages.ts";
 
 const read = (path) => readFileSync(fileURLToPath(new URL(`../${path}`, import.meta.url)), "utf8");
 const { entryPoints, decisions } = JSON.parse(read("site/build/outline.json"));

@@ -61,6 +61,7 @@ export function planRun(
   return {
     lines: [
       ...batchLines(config, numEpochs),
+      ...quantizationLines(config.model.quantization),
       ...memoryLines(model, machine, memory, totalBytes),
       ...roles.rewardModels
         .filter((one) => !isHere(one))
@@ -73,6 +74,14 @@ export function planRun(
     memory,
     totalBytes,
   };
+}
+
+function quantizationLines(quantization: RunConfig["model"]["quantization"]): string[] {
+  return quantization === null
+    ? []
+    : [
+        `linear layers in ${quantization}, frozen, under adapters; "reroll export --merge" adds the adapters to the base as its files have it`,
+      ];
 }
 
 /** A GPU by its number, as "cuda" is the first one. */
