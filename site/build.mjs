@@ -99,10 +99,17 @@ async function writeApi() {
     useCodeBlocks: true,
     useHTMLEncodedBrackets: true,
     sanitizeComments: true,
+    // Types that zod infers are pages long when they are written out.
+    maxTypeConversionDepth: 3,
     logLevel: "Warn",
   });
   const project = await app.convert();
   if (project === undefined) throw new Error("The types do not compile: npm run types says why.");
+  // Thousands of libtorch's operators, each a line of types: the guide says how to call them.
+  for (const reflection of Object.values(project.reflections)) {
+    if (reflection.name === "Operators")
+      for (const list of ["children", "childrenIncludingDocuments", "groups"]) delete reflection[list];
+  }
   for (const module of project.children) module.name = module.name === "index" ? "reroll" : `reroll/${module.name}`;
   await app.outputs.writeOutput({ name: "markdown", path: join(pages, "api") }, project);
   return names.map((name) => {
