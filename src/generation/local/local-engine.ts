@@ -64,6 +64,10 @@ export class LocalEngine implements Engine {
   #ahead: LaunchedStep | null = null;
   #version: number;
   #isPaused = false;
+  /** Whether the weights are about to change, or changing. */
+  #isHeld = false;
+  #isLent = false;
+  readonly #onRelease: (() => void)[] = [];
   #isClosed = false;
   #isLooping = false;
 
@@ -144,6 +148,8 @@ export class LocalEngine implements Engine {
   readonly scorePrompt = async (promptIds: Int32Array): Promise<Float32Array> => {
     const { contextLength } = this.#options;
     checkRequest({ promptIds, sampling: { maxTokens: 1 } }, { contextLength, vocabSize: this.#model.config.vocabSize });
+    if (this.#isHeld) await new Promise<void>((resolve) => this.#onRelease.push(resolve));
+    if (this.#isClosed) throw new RerollError("ENGINE_CLOSED", "This engine is closed.");
     return promptLogprobs(this.#model, promptIds);
   };
 
@@ -169,6 +175,30 @@ export class LocalEngine implements Engine {
     apply(this.#model);
     this.#version = version;
     this.#scheduler.setVersion(version);
+  }
+
+  /**
+   * From now on the engine reads weights that are another's, who changes them only while the engine is held. `adopt` puts them in the place
+   * of its own; what was recorded over those is recorded again.
+   */
+  shareWeights(version: number, adopt: (model: CausalLm) => void): void {
+    this.updateWeights(version, adopt);
+    if (!this.#isLent) this.#runner.forget();
+    this.#isLent = true;
+    this.release();
+  }
+
+  /** Computes nothing more, while weights change, until `release`. Requests wait. */
+  hold(): void {
+    this.#ahead = null;
+    this.#isHeld = true;
+  }
+
+  /** Goes on after `hold`. */
+  release(): void {
+    this.#isHeld = false;
+    for (const go of this.#onRelease.splice(0)) go();
+    this.#wake();
   }
 
   /**
@@ -204,6 +234,7 @@ export class LocalEngine implements Engine {
 
   async close(): Promise<void> {
     this.#isClosed = true;
+    this.release();
     await this.abortAll();
     this.#ahead = null;
     await this.#guides?.close();
@@ -228,12 +259,16 @@ export class LocalEngine implements Engine {
     }
   }
 
+  get #mayStep(): boolean {
+    return !this.#isPaused && !this.#isHeld && !this.#isClosed;
+  }
+
   /** Steps while there is work, one at a time, letting the event loop run in between. */
   #wake(): void {
-    if (this.#isLooping || this.#isPaused || this.#isClosed) return;
+    if (this.#isLooping || !this.#mayStep) return;
     this.#isLooping = true;
     const turn = () => {
-      const hasWork = !this.#isPaused && !this.#isClosed && this.#step();
+      const hasWork = this.#mayStep && this.#step();
       if (hasWork) return void setImmediate(turn);
       this.#isLooping = false;
     };

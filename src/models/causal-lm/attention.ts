@@ -9,7 +9,7 @@ import type { Tensor } from "../../torch/tensor.ts";
 import type { CausalLmConfig } from "./config.ts";
 import { type LayerWeight, wholeWeight } from "./decoder-features.ts";
 import { createNorm, optionalNorm } from "./decoder-norm.ts";
-import { evenShare, wholeModel } from "./model-spread.ts";
+import { evenShare, repeatsOf, wholeModel } from "./model-spread.ts";
 import { Projection } from "./projection.ts";
 import type { Rotation, Rotations } from "./rotary.ts";
 import type { AttentionKind, Heads, TokenLayout } from "./token-layout.ts";
@@ -35,12 +35,12 @@ export class Attention extends Module {
   constructor(config: CausalLmConfig, index: number, place: TensorOptions, { tensor: ranks, context } = wholeModel) {
     super();
     const { width, headSize, features } = config;
-    const numHeads = evenShare("its heads", config.numHeads, ranks.count);
-    const numKeyValueHeads = evenShare("its heads of keys and values", config.numKeyValueHeads, ranks.count);
+    const numHeads = evenShare(config.numHeads, ranks.count);
+    const numKeyValueHeads = evenShare(config.numKeyValueHeads, ranks.count);
     this.#context = context;
     this.#numHeads = numHeads;
     this.#numKeyValueHeads = numKeyValueHeads;
-    this.#numRepeats = repeatsOf(numHeads, numKeyValueHeads, context.count);
+    this.#numRepeats = repeatsOf(numKeyValueHeads, context.count);
     const queryWidth = numHeads * headSize;
     const keyWidth = numKeyValueHeads * headSize;
     const parts = [
@@ -149,13 +149,4 @@ function halves(x: Tensor, numHeads: number): [Tensor, Tensor] {
   const [S, , K] = x.shape as [number, number, number];
   const pairs = x.reshape(S, numHeads, 2, K);
   return [pairs.select(2, 0), pairs.select(2, 1)];
-}
-
-/** Each of `count` ranks gets as many heads, of queries and of keys, and those that belong together. */
-function repeatsOf(numHeads: number, numKeyValueHeads: number, count: number): number {
-  const found = Array.from({ length: count }, (_, i) => i + 1).find(
-    (times) => (numKeyValueHeads * times) % count === 0,
-  )!;
-  evenShare("its heads", numHeads, numKeyValueHeads * found);
-  return found;
 }

@@ -24,7 +24,7 @@ import { Experts } from "./experts.ts";
 import { GatedDeltaNet } from "./gated-delta-net.ts";
 import { type LayerRunner, residentLayers } from "./layer-runner.ts";
 import { Mlp } from "./mlp.ts";
-import { expectSplittable, type ModelSpread, wholeModel } from "./model-spread.ts";
+import { type ModelSpread, splitProblem, wholeModel } from "./model-spread.ts";
 import type { Projection } from "./projection.ts";
 import { ModelRotary, type Rotations } from "./rotary.ts";
 import type { TokenLayout } from "./token-layout.ts";
@@ -48,8 +48,9 @@ export class CausalLm extends Module {
    */
   constructor(config: CausalLmConfig, place: TensorOptions = {}, spread = wholeModel) {
     super();
-    expectSplittable(config.features, spread);
-    const { tensor: ranks } = spread;
+    const { tensor: ranks, context } = spread;
+    const problem = splitProblem(config, { tensor: ranks.count, context: context.count });
+    if (problem !== null) throw new RerollError("INVALID_CONFIG", problem);
     const numRows = rangeOf(config.vocabSize, ranks.index, ranks.count).length;
     this.config = config;
     this.spread = spread;

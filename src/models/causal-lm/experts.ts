@@ -30,7 +30,7 @@ export class Experts extends Module {
     super();
     this.#config = config;
     this.#ranks = ranks;
-    this.#width = evenShare("the width of its experts", config.width, ranks.count);
+    this.#width = evenShare(config.width, ranks.count);
     this.router = createParameter([config.numExperts, width], empty, place);
     this.gateUp = createParameter([config.numExperts, 2 * this.#width, width], empty, place);
     this.down = createParameter([config.numExperts, width, this.#width], empty, place);

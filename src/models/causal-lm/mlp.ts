@@ -30,7 +30,7 @@ export class Mlp extends Module {
     ranks = wholeModel.tensor,
   ) {
     super();
-    const own = evenShare("the width of its MLPs", innerWidth, ranks.count);
+    const own = evenShare(innerWidth, ranks.count);
     const partWidth = (2 * own) / gateUp.length;
     const parts = gateUp.map((name) => ({ name, width: partWidth }));
     this.gateUp = new Projection(width, parts, hasBias, place, { output: ranks });
