@@ -28,6 +28,11 @@ const strategies: readonly (readonly [number, Record<string, unknown>])[] = [
   [4, { zero: 1, context: 2 }],
   [4, { zero: 1, tensor: 2, context: 2 }],
   [4, { zero: 1, tensor: 2, in: "processes" }],
+  [2, { expert: 2 }],
+  [4, { zero: 1, expert: 2 }],
+  [4, { zero: 2, expert: 4 }],
+  [4, { zero: 3, expert: 2 }],
+  [4, { zero: 1, context: 2, expert: 2 }],
 ];
 
 const wanted = process.argv.slice(2);
@@ -45,6 +50,7 @@ for (const model of models)
           words(strategy),
         ].join(" ");
         if (!wanted.every((word) => name.includes(word))) continue;
+        if ("expert" in strategy && model !== "qwen3-moe") continue;
         const one: ParityCase = { model, isLora, hasCritic, ranks, strategy };
         alone ??= await train(sourceOf({ ...one, ranks: 1, strategy: {} }));
         const apart = distance(alone, await train(sourceOf(one)));

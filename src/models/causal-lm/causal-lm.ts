@@ -173,7 +173,7 @@ export class DecoderLayer extends Module {
         : new Attention(config, index, place, spread);
     this.attentionOutputNorm = norm(hasOutputNorms);
     this.postAttentionNorm = norm(!hasBareInputs);
-    this.mlp = experts === null ? plainMlp(config, place, ranks) : new Experts(config.width, experts, place, ranks);
+    this.mlp = experts === null ? plainMlp(config, place, ranks) : new Experts(config.width, experts, place, spread);
     this.mlpOutputNorm = norm(hasOutputNorms);
   }
 

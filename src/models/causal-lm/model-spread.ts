@@ -9,10 +9,16 @@ export interface ModelSpread {
   readonly tensor: Collective;
   /** The ranks that split the tokens of a pass. In attention each has all tokens and some of the heads. */
   readonly context: Collective;
+  /** The ranks that have some of the experts each, of every layer. They have tokens of their own, which they send to where the experts are. */
+  readonly expert: Collective;
 }
 
 /** A model that is all here. */
-export const wholeModel: ModelSpread = { tensor: Collective.alone, context: Collective.alone };
+export const wholeModel: ModelSpread = {
+  tensor: Collective.alone,
+  context: Collective.alone,
+  expert: Collective.alone,
+};
 
 /** The split of a parameter whose parts, of these sizes here, are equal on all ranks; null where there is one rank. */
 export function splitAlong(dim: number, sizes: readonly number[], ranks: Collective): Split | null {
@@ -38,8 +44,25 @@ const splittable: ReadonlySet<string> = new Set<keyof DecoderFeatures>([
   "experts",
 ]);
 
+function expectExperts({ experts }: DecoderFeatures, count: number): void {
+  const problem =
+    experts === null
+      ? "it has none"
+      : experts.hasBias
+        ? "they have biases, which are not split"
+        : experts.numExperts < count
+          ? `it has ${experts.numExperts}`
+          : null;
+  if (problem === null) return;
+  throw new RerollError(
+    "INVALID_CONFIG",
+    `training.strategy.expert is ${count}, and the experts of this model cannot be dealt out to as many ranks: ${problem}. Set training.strategy.expert to 1, or lower it.`,
+  );
+}
+
 /** Throws where a model is split that can only be held whole. */
-export function expectSplittable(features: DecoderFeatures, { tensor, context }: ModelSpread): void {
+export function expectSplittable(features: DecoderFeatures, { tensor, context, expert }: ModelSpread): void {
+  if (expert.count > 1) expectExperts(features, expert.count);
   if (tensor.count === 1 && context.count === 1) return;
   const odd = usedFeatures(features).filter((name) => !splittable.has(name));
   const { experts } = features;

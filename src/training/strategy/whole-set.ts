@@ -7,7 +7,7 @@ import { clipGradNorm } from "../../torch/optim/clip-grad-norm.ts";
 import type { NamedParameters } from "../../torch/optim/parameter-group.ts";
 import { keep, tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
-import type { Mesh } from "./mesh.ts";
+import { type Mesh, replicasOf } from "./mesh.ts";
 import { clipOver, type ParameterSet } from "./parameter-set.ts";
 import type { OptimizerBuild } from "./strategy.ts";
 
@@ -17,8 +17,14 @@ export async function createWholeSet(
   parameters: NamedParameters,
   build: OptimizerBuild,
 ): Promise<ParameterSet> {
-  const { replicas, tensor, world } = mesh;
-  const parallel = replicas && (await DataParallel.create({ group: replicas, parameters }));
+  const { tensor, expert, world } = mesh;
+  // Either is alone: a layer is split, or its experts are dealt out.
+  const splitters = tensor.count > 1 ? tensor : expert;
+  const parallels: DataParallel[] = [];
+  for (const group of new Set([...parameters.values()].map((parameter) => replicasOf(mesh, parameter)))) {
+    const own = new Map([...parameters].filter(([, parameter]) => replicasOf(mesh, parameter) === group));
+    if (group !== null) parallels.push(await DataParallel.create({ group, parameters: own }));
+  }
   const optimizer = build(parameters);
   const trained = new Map([...parameters].filter(([, parameter]) => parameter.requiresGrad));
   const isLast = (world?.rank ?? 0) > 0;
@@ -27,15 +33,15 @@ export async function createWholeSet(
     optimizer,
     has: (parameter) => all.has(parameter),
     reduce: async () => {
-      await parallel?.reduceGradients();
+      for (const parallel of parallels) await parallel.reduceGradients();
       for (const parameter of tensor.count === 1 ? [] : trained.values())
         if (parameter.shard === null) tensorScope(() => parameter.grad && tensor.reduce_(parameter.grad));
     },
     clip: (some, maxNorm) => {
-      if (tensor.count === 1) return clipGradNorm(some, maxNorm);
+      if (splitters.count === 1) return clipGradNorm(some, maxNorm);
       const gradients = (list: readonly Parameter[]) => list.flatMap(({ grad }) => grad ?? []);
-      const counted = some.filter(({ shard }) => shard !== null || tensor.index === 0);
-      return tensorScope(() => clipOver([tensor], gradients(counted), gradients(some), maxNorm, some[0]!.device));
+      const counted = some.filter(({ shard }) => shard !== null || splitters.index === 0);
+      return tensorScope(() => clipOver([splitters], gradients(counted), gradients(some), maxNorm, some[0]!.device));
     },
     collect: async () => {
       const state = optimizer.stateDict();
