@@ -10,6 +10,8 @@ import { didYouMean } from "../errors/nearest-name.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { weightsOf } from "../experience/replay-priority.ts";
 import { trainableKinds } from "../generation/remote/dialects.ts";
+import type { CausalLmConfig } from "../models/causal-lm/config.ts";
+import { splitProblem } from "../models/causal-lm/model-spread.ts";
 import { checkStrategy, onlyDataParallel } from "../training/strategy/strategy-options.ts";
 import { checkDistillation, checkReflection } from "./check-distillation.ts";
 import { listDevices } from "./placement-options.ts";
@@ -82,6 +84,12 @@ const SPLIT_STATE =
 /** Throws for the first contradiction about model and device. */
 export function checkModel(config: TrainedRun): void {
   const problem = first(MODEL_CHECKS, (check) => check(config));
+  if (problem !== null) throw new RerollError("CONTRADICTORY_OPTIONS", problem);
+}
+
+/** Throws for the first of the models that trainers hold which cannot be split as `training.strategy` says. */
+export function checkSplit({ training }: TrainedRun, shapes: readonly (CausalLmConfig | null)[]): void {
+  const problem = first(shapes, (shape) => (shape === null ? null : splitProblem(shape, training.strategy)));
   if (problem !== null) throw new RerollError("CONTRADICTORY_OPTIONS", problem);
 }
 

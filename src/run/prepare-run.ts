@@ -11,7 +11,7 @@ import { cudaProperties } from "../torch/cuda.ts";
 import { parseOverride } from "./apply-overrides.ts";
 import { checkFiles } from "./check-files.ts";
 import { checkPackages } from "./check-packages.ts";
-import { checkRun } from "./check-run.ts";
+import { checkRun, checkSplit } from "./check-run.ts";
 import { checkVocabularies } from "./check-vocabulary.ts";
 import { type HubPathOptions, HubPaths, localRun } from "./hub-paths.ts";
 import { loadRunFile, type RawRun } from "./load-run-file.ts";
@@ -36,6 +36,7 @@ export async function prepareRun(
   const paths = new HubPaths(environment, hub);
   const { shape, roles, ...resolved } = await checkedRun(raw, sets, environment, paths);
   const { config, recipe } = resolved;
+  checkSplit(config, [shape, roles.reference, roles.critic]);
   if (paths.pending.size === 0) await checkVocabularies(config);
   const machine = readMachine(placeRun(config));
   const plan = planRun(config, recipe, machine, shape, roles);

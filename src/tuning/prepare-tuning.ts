@@ -16,7 +16,7 @@ import type { HubOptions } from "../hub/hub.ts";
 import type { CausalLmConfig } from "../models/causal-lm/config.ts";
 import { parseOverride } from "../run/apply-overrides.ts";
 import { modelShape, readShape } from "../run/check-files.ts";
-import { checkModel } from "../run/check-run.ts";
+import { checkModel, checkSplit } from "../run/check-run.ts";
 import { expectSameVocabulary } from "../run/check-vocabulary.ts";
 import { HubPaths } from "../run/hub-paths.ts";
 import type { RawRun } from "../run/load-run-file.ts";
@@ -71,6 +71,7 @@ export async function prepareTuning(
   const resolved = await localTuning(checkedTuning(file, sets, environment), paths);
   const { config } = resolved;
   const shape = modelShape(config.model);
+  checkSplit(config, [shape]);
   if (config.reference !== null) checkReference(config.reference, config, shape);
   const tokenizer = await tokenizerOf(config);
   const teacher = await checkTeacher(config, tokenizer);

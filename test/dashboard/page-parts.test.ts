@@ -174,6 +174,9 @@ test("a message is shown with its tool calls, and a tool as what it takes", () =
     speaker: "assistant",
     text: 'Let me see.\ncalls weather with {"city":"Rome"}',
   });
+  expect(messageText({ ...reply, reasoning_content: "Where?", tool_calls: [] }).text).toBe(
+    "thinks: Where?\nLet me see.",
+  );
   expect(messageText({ role: "tool", content: "19" })).toEqual({ speaker: "tool", text: "19" });
   const properties = { city: { type: "string" }, day: { type: "string" } };
   expect(

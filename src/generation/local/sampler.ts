@@ -9,6 +9,7 @@ import { canSample, sampleKernel } from "../../torch/kernels/sample-kernel.ts";
 import { op } from "../../torch/operator.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { Sampling, TokenLogprob } from "../generate.ts";
+import { drawMasked, forbidden } from "./masked-draw.ts";
 
 /** One row to draw for. */
 export interface DrawRequest {
@@ -82,9 +83,17 @@ function draw(scores_BV: Tensor, requests: readonly DrawRequest[]): RowValues {
   const column = (pick: (request: DrawRequest) => number) =>
     tensor(Float64Array.from(requests, pick), [B, 1], { device, dtype: "float64" });
   const z_BV = scores_BV.to("float64");
+  const masked = asksForMasksAlone(requests) ? drawMasked(z_BV, requests.map(maskedRow)) : undefined;
+  if (masked !== undefined) {
+    const { tokens, samplerLogprobs, modelLogprobs, drawLogprobs } = masked;
+    return (row) => [tokens[row]!, samplerLogprobs[row]!, modelLogprobs[row]!, drawLogprobs[row]!];
+  }
   const model_BV = z_BV.logSoftmax(-1);
   const penalized_BV = requests.some(({ sampling }) => changesScores(sampling)) ? withChanges(z_BV, requests) : z_BV;
-  const changed_BV = requests.some(({ mask }) => mask !== null) ? withMasks(penalized_BV, requests) : penalized_BV;
+  const masks = requests.map(({ mask }) => mask);
+  const changed_BV = masks.some((mask) => mask !== null)
+    ? penalized_BV.maskedFill(forbidden(masks, z_BV.size(1), device), Number.NEGATIVE_INFINITY)
+    : penalized_BV;
   // Temperature 0 is drawn as the best token; any temperature serves for the rest of the row's arithmetic.
   const temperatureOf = ({ sampling }: DrawRequest) => sampling.temperature || 1;
   const isTempered = requests.some((request) => temperatureOf(request) !== 1);
@@ -108,6 +117,15 @@ function draw(scores_BV: Tensor, requests: readonly DrawRequest[]): RowValues {
   return (row) => [tokens[row]!, samplerLogprobs[row]!, modelLogprobs[row]!, drawLogprobs[row]!];
 }
 
+function asksForMasksAlone(requests: readonly DrawRequest[]): boolean {
+  const isDrawn = ({ sampling }: DrawRequest) => isTemperatureOnly(sampling) && sampling.temperature !== 0;
+  return requests.some(({ mask }) => mask !== null) && requests.every(isDrawn);
+}
+
+function maskedRow({ mask, sampling, uniform }: DrawRequest) {
+  return { mask, temperature: sampling.temperature ?? 1, uniform };
+}
+
 /** The token in whose part of the cumulative distribution the number falls. */
 function invert(draw_BV: Tensor, uniform_B1: Tensor, best_B1: Tensor): Tensor {
   const cumulative_BV = draw_BV.exp().cumsum(-1);
@@ -115,24 +133,6 @@ function invert(draw_BV: Tensor, uniform_B1: Tensor, best_B1: Tensor): Tensor {
   const drawn_B1 = ops.searchSorted(cumulative_BV, total_B1.mul(uniform_B1), false, true);
   // A goal that was rounded up to the total is nobody's: the last token with mass would be as good as the best.
   return best_B1.where(drawn_B1.ge(cumulative_BV.size(1)), drawn_B1);
-}
-
-/** Scores of tokens that a mask does not allow become -infinity. The bits travel as they are and are taken apart on the device. */
-function withMasks(z_BV: Tensor, requests: readonly DrawRequest[]): Tensor {
-  const [B, V] = [requests.length, z_BV.size(1)];
-  const W = Math.ceil(V / 32);
-  const words = new Int32Array(B * W).fill(-1);
-  requests.forEach(({ mask }, row) => {
-    if (mask !== null) words.set(mask, row * W);
-  });
-  const words_BW1 = tensor(words, [B, W, 1], { device: z_BV.device });
-  const bits_32 = ops.arange(32, "int32", null, z_BV.device);
-  const isOut_BV = ops
-    .bitAnd(ops.shiftRight(words_BW1, bits_32), 1)
-    .eq(0)
-    .view(B, W * 32)
-    .narrow(1, 0, V);
-  return z_BV.maskedFill(isOut_BV, Number.NEGATIVE_INFINITY);
 }
 
 /** Penalties and bias, row by row. */
@@ -229,6 +229,4 @@ function indices(ids: readonly number[], device: string): Tensor {
 const ops = {
   searchSorted: op("aten::searchsorted.Tensor", { isUnchecked: true }),
   arange: op("aten::arange"),
-  shiftRight: op("aten::bitwise_right_shift.Tensor"),
-  bitAnd: op("aten::bitwise_and.Scalar"),
 } as const;
