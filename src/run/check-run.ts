@@ -79,7 +79,7 @@ function splitsState({ zero, tensor, expert, offload }: RunConfig["training"]["s
 }
 
 const SPLIT_STATE =
-  'training.strategy shares them out or keeps them elsewhere, which codes in blocks cannot be. Set moments to "bfloat16" or "full", or leave out zero, tensor and offload.';
+  'training.strategy shares them out or keeps them elsewhere, which codes in blocks cannot be. Set moments to "bfloat16" or "full", or leave out zero, tensor, expert and offload.';
 
 /** Throws for the first contradiction about model and device. */
 export function checkModel(config: TrainedRun): void {
