@@ -17,7 +17,7 @@ import { keep, tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { FlatUnit } from "./flat-unit.ts";
 import { type Mesh, replicasOf } from "./mesh.ts";
-import { clipOver, type ParameterSet, type TrainedState } from "./parameter-set.ts";
+import { type CollectedState, clipOver, type ParameterSet, type TrainedState } from "./parameter-set.ts";
 import { collectShards, type OwnedSlice, restoreShards, type ShardedParts } from "./sharded-state.ts";
 import type { OptimizerBuild } from "./strategy.ts";
 
@@ -139,7 +139,7 @@ export class ShardedSet implements ParameterSet {
     );
   }
 
-  collect(): Promise<TrainedState | null> {
+  collect(): Promise<CollectedState> {
     return collectShards(this.#parts());
   }
 
@@ -151,7 +151,6 @@ export class ShardedSet implements ParameterSet {
   #parts(): ShardedParts {
     return {
       group: this.#mesh.replicas,
-      isFirst: (this.#mesh.world?.rank ?? 0) === 0,
       parameters: this.#parameters,
       units: this.#trained,
       slices: this.#slices,
