@@ -13,6 +13,7 @@ import { checkFiles } from "./check-files.ts";
 import { checkPackages } from "./check-packages.ts";
 import { checkRun, checkSplit } from "./check-run.ts";
 import { checkVocabularies } from "./check-vocabulary.ts";
+import { checkWeights } from "./check-weights.ts";
 import { type HubPathOptions, HubPaths, localRun } from "./hub-paths.ts";
 import { loadRunFile, type RawRun } from "./load-run-file.ts";
 import { type Placement, placeRun } from "./machine.ts";
@@ -37,7 +38,10 @@ export async function prepareRun(
   const { shape, roles, ...resolved } = await checkedRun(raw, sets, environment, paths);
   const { config, recipe } = resolved;
   checkSplit(config, [shape, roles.reference, roles.critic]);
-  if (paths.pending.size === 0) await checkVocabularies(config);
+  if (paths.pending.size === 0) {
+    checkWeights(config);
+    await checkVocabularies(config);
+  }
   const machine = readMachine(placeRun(config));
   const plan = planRun(config, recipe, machine, shape, roles);
   return { ...resolved, plan: { ...plan, lines: [...paths.lines, ...plan.lines] } };

@@ -25,6 +25,7 @@ import { wandbSink } from "../tracking/wandb-sink.ts";
 import { Checkpoints } from "./checkpoint.ts";
 import { hasForeignCode } from "./foreign-code.ts";
 import { modelDigest } from "./model-digest.ts";
+import { tryTeachers } from "./open-teachers.ts";
 import type { PreparedRun } from "./prepare-run.ts";
 import { compareConfigs, expectSameModel, keptSets } from "./resume-run.ts";
 import type { RunConfig } from "./run-config.ts";
@@ -55,7 +56,8 @@ export interface RunTrainingOptions {
 }
 
 /** Trains to the end, or until the signal stops it. */
-export function runTraining({ config, plan }: PreparedRun, options: RunTrainingOptions): Promise<TrainResult> {
+export async function runTraining({ config, plan }: PreparedRun, options: RunTrainingOptions): Promise<TrainResult> {
+  await tryTeachers(config);
   const run: TrackedRun = {
     config,
     numSteps: config.loop.steps,
