@@ -22,7 +22,7 @@ export interface CollectedState {
   dispose(): void;
 }
 
-export interface CollectedTensor {
+interface CollectedTensor {
   readonly of: "parameters" | "optimizer";
   /** The name of a parameter, or the key of an optimizer's state. */
   readonly name: string;
