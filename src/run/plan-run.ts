@@ -113,12 +113,13 @@ function rankLines(
   machine: Machine,
   memory: readonly MemoryPart[],
 ): string[] {
-  const { zero, tensor, context, offload } = strategy;
+  const { zero, tensor, context, expert, offload } = strategy;
   const { numRanksHere = 1 } = machine;
   const words = [
     ...(zero > 0 ? [`zero ${zero}`] : []),
     ...(tensor > 1 ? [`tensor ${tensor}`] : []),
     ...(context > 1 ? [`context ${context}`] : []),
+    ...(expert > 1 ? [`expert ${expert}`] : []),
     ...(offload === "none" ? [] : [`offload of ${offload}`]),
   ];
   if (ranks === 1 && words.length === 0) return [];
