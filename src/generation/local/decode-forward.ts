@@ -1,7 +1,8 @@
 /**
- * The decoder for one new token per row, on a GPU: what CausalLm.forward computes, in fewer and larger kernels.
+ * The decoder in the engine on a GPU, for one new token per row and for prompts: what CausalLm.forward computes, in fewer and larger
+ * kernels.
  *
- * Sum and norm between two parts are one kernel, rotation, cache and attention are another.
+ * Sum and norm between two parts are one kernel. So are rotation, cache and attention of new tokens, and rotation and cache of prompts.
  */
 import { invariant, RerollError } from "../../errors/reroll-error.ts";
 import { Attention } from "../../models/causal-lm/attention.ts";
@@ -12,6 +13,7 @@ import type { Experts } from "../../models/causal-lm/experts.ts";
 import { Mlp } from "../../models/causal-lm/mlp.ts";
 import type { Projection } from "../../models/causal-lm/projection.ts";
 import type { RotaryTable } from "../../models/causal-lm/rotary.ts";
+import type { TokenLayout } from "../../models/causal-lm/token-layout.ts";
 import { swiglu } from "../../torch/fused.ts";
 import { addNormKernel_, canAddNorm } from "../../torch/kernels/norm-kernel.ts";
 import { canDecode, type PagedDecode, pagedDecode } from "../../torch/kernels/paged-kernel.ts";
@@ -72,23 +74,43 @@ export function decodeForward(
   { ids_B, positions_B, table_BM }: DecodeTokens,
   cache: PagedCache,
 ): Tensor {
-  const { numHeads, numKeyValueHeads: numGroups, headSize, normEps } = model.config;
   const { cos_SK, sin_SK } = rotary.rotationAt(positions_B, table_BM.size(1) * cache.blockSize - 1);
-  const rows = { positions_B, table_BM, cos_BK: cos_SK, sin_BK: sin_SK };
-  const attend = pagedDecode(rows, { numHeads, numGroups, headSize });
-  const { layers, norm } = model;
-  const x_BD = model.embed(ids_B);
-  let normed_BD = usualParts(layers[0]!).inputNorm.forward(x_BD);
+  const attend = pagedDecode({ positions_B, table_BM, cos_BK: cos_SK, sin_BK: sin_SK }, cache.heads);
+  const hidden_BD = layersForward(model, ids_B, (attention, x_BD, i) =>
+    attended(attention, x_BD, attend, cache.layers[i]!),
+  );
+  return model.logits(hidden_BD);
+}
+
+/** The hidden states of the tokens of prompts, [S, D]: what CausalLm.forward computes, for models that decodeForward computes. */
+export function promptForward(model: CausalLm, rotary: RotaryTable, ids_S: Tensor, layout: TokenLayout): Tensor {
+  const rotation = rotary.rotationAt(layout.positions_S, layout.maxPosition);
+  const kind = { window: null, scale: null, softCap: null, sinks_H: null };
+  return layersForward(model, ids_S, (attention, x_SD, i) => {
+    const mixed_SHK = layout.attend(i, attention.heads(x_SD), rotation, kind);
+    return attention.output.forward(mixed_SHK.flatten(1));
+  });
+}
+
+/** Tokens through all layers, sum and norm between their parts in one kernel. `mix` is what attention makes of them in a layer. */
+function layersForward(
+  model: CausalLm,
+  ids_S: Tensor,
+  mix: (attention: Attention, x_SD: Tensor, layer: number) => Tensor,
+): Tensor {
+  const { layers, norm, config } = model;
+  const x_SD = model.embed(ids_S);
+  let normed_SD = usualParts(layers[0]!).inputNorm.forward(x_SD);
   layers.forEach((layer, i) => {
-    normed_BD = tensorScope(() => {
+    normed_SD = tensorScope(() => {
       const { attention, postAttentionNorm, mlp } = usualParts(layer);
-      const mixed = attended(attention, normed_BD, attend, cache.layers[i]!);
-      const inner_BD = addNormKernel_(x_BD, mixed, postAttentionNorm.weight, normEps);
+      const mixed = mix(attention, normed_SD, i);
+      const inner_SD = addNormKernel_(x_SD, mixed, postAttentionNorm.weight, config.normEps);
       const { weight } = layers[i + 1]?.inputNorm ?? norm;
-      return addNormKernel_(x_BD, transformed(mlp, inner_BD), weight, normEps);
+      return addNormKernel_(x_SD, transformed(mlp, inner_SD), weight, config.normEps);
     });
   });
-  return model.logits(normed_BD);
+  return normed_SD;
 }
 
 /** The parts of a layer, which the features that are computed here always give it. */
@@ -100,22 +122,27 @@ function usualParts({ inputNorm, attention, postAttentionNorm, mlp }: DecoderLay
   return { inputNorm, attention, postAttentionNorm, mlp };
 }
 
-function transformed(mlp: Mlp | Experts, x_BD: Tensor): Tensor {
-  return mlp instanceof Mlp ? product(mlp.down, swiglu(mlp.gateUp.forward(x_BD))) : mlp.forward(x_BD);
+function transformed(mlp: Mlp | Experts, x_SD: Tensor): Tensor {
+  return mlp instanceof Mlp ? product(mlp.down, swiglu(mlp.gateUp.forward(x_SD))) : mlp.forward(x_SD);
 }
+
+/** Products of more rows fill the device without being cut. */
+const maxCutRows = 1024;
 
 /**
  * A linear map as addNormKernel_ takes it: cut along its inner dimension where it can be. The parts run at the same time, and
  * a pass over memory to add them up is saved.
  */
-function product(projection: Projection, x_BI: Tensor): Tensor {
+function product(projection: Projection, x_SI: Tensor): Tensor {
   const { weight, bias, adapters } = projection;
   const [D, I] = weight.shape as [number, number];
+  const S = x_SI.size(0);
   const parts = I >= 4096 ? 4 : 2;
-  const canCut = hasOp("aten::bmm.dtype") && bias === null && adapters.length === 0 && I % (8 * parts) === 0;
-  if (!canCut) return projection.forward(x_BI);
+  const isPlain = bias === null && adapters.length === 0 && projection.quantized === null;
+  const canCut = hasOp("aten::bmm.dtype") && isPlain && S <= maxCutRows && I % (8 * parts) === 0;
+  if (!canCut) return projection.forward(x_SI);
   const cut = (x: Tensor, rows: number) => x.view(rows, parts, I / parts).transpose(0, 1);
-  return bmm(cut(x_BI, x_BI.size(0)), cut(weight, D).transpose(1, 2), "float32");
+  return bmm(cut(x_SI, S), cut(weight, D).transpose(1, 2), "float32");
 }
 
 function attended(attention: Attention, x_BD: Tensor, attend: PagedDecode, layer: LayerCache): Tensor {

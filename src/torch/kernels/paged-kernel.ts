@@ -39,8 +39,17 @@ export function canDecode(numHeads: number, numGroups: number, headSize: number,
   return (headSize === 64 || headSize === 128) && numHeads / numGroups <= 8 && blockSize === 16;
 }
 
-/** Attention of one new token per row, layer after layer: stores its keys and values and returns [B, H, K]. */
-export type PagedDecode = (heads: NewHeads, paged: PagedKeys) => Tensor;
+/**
+ * Attention of one new token per row, layer after layer: stores its keys and values and returns [B, H, K]. `logMass_HB`, where given,
+ * gets the logarithm of the sum of each head's exponentiated scores, float32.
+ */
+export type PagedDecode = (heads: NewHeads, paged: PagedKeys, logMass_HB?: Tensor) => Tensor;
+
+/**
+ * The cut that does not depend on how many rows there are: with it, what a token gets is a function of its own sequence, to the bit.
+ * A row may be of any length that a cut can have at all.
+ */
+export const steadyCut: DecodeCut = { warps: 8, span: 4096 };
 
 /** Prepares a step. `cut` is chosen by the sizes unless it is given. */
 export function pagedDecode(
@@ -54,16 +63,18 @@ export function pagedDecode(
   const splits = Math.ceil((M * 16) / span);
   const { partial, stats, arrivals } = workspace(B, H, G, K, splits, device);
   const kernel = kernelFor(K, H / G, warps);
-  return ({ q_BHK, k_BGK, v_BGK }, { keys, values }) => {
+  return ({ q_BHK, k_BGK, v_BGK }, { keys, values }, logMass_HB) => {
     const { dtype } = q_BHK;
     const out_BHK = empty([B, H, K], { dtype, device });
     kernel(dtype, { blocks: B * G * splits, threads: 32 * warps }, [
       ...[q_BHK, k_BGK, v_BGK, cos_BK, sin_BK, positions_B, table_BM, keys, values, out_BHK, partial, stats, arrivals],
+      logMass_HB ?? stats,
       ...[q_BHK, k_BGK, v_BGK].map((heads) => ({ int: heads.strides[0] ?? 0 })),
       { int: G },
       { int: M },
       { int: splits },
       { int: span },
+      { int: logMass_HB === undefined ? 0 : B },
       { float: K ** -0.5 * Math.LOG2E },
     ]);
     return out_BHK;
@@ -154,8 +165,8 @@ struct Tile { unsigned k[2][2 * KSTEPS], v[4][TILES / 2]; };
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) paged_attend(const T* newQ, const T* newK, const T* newV,
     const float* cosine, const float* sine, const int* positions, const int* table, T* keys, T* values, T* out,
-    float* partial, float* stats, int* arrivals, int strideQ, int strideK, int strideV, int G, int M, int splits, int span,
-    float scale) {
+    float* partial, float* stats, int* arrivals, float* logMass, int strideQ, int strideK, int strideV, int G, int M, int splits,
+    int span, int numLogMasses, float scale) {
   int split = blockIdx.x % splits, g = (blockIdx.x / splits) % G, b = blockIdx.x / (splits * G);
   int warp = threadIdx.x / 32, lane = threadIdx.x % 32, row = lane / 4, quarter = lane % 4;
   const int* blocks = table + (size_t)b * M;
@@ -290,6 +301,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) paged_attend(con
     }
     if (used == 1) {
       out[(first + r) * HEAD + d] = store(value / total);
+      if (d == 0 && numLogMasses > 0) logMass[(size_t)(g * GROUP + r) * numLogMasses + b] = (best + log2f(total)) * 0.6931471806f;
     } else {
       size_t at = (first + r) * splits + split;
       partial[at * HEAD + d] = value;
@@ -333,5 +345,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) paged_attend(con
       value += fetchOne(parts + j * HEAD) * share;
     }
     out[(first + r) * HEAD + d] = store(value / total);
+    if (d == 0 && numLogMasses > 0) logMass[(size_t)(g * GROUP + r) * numLogMasses + b] = (best + log2f(total)) * 0.6931471806f;
   }
 }`;
