@@ -15,6 +15,7 @@ const settings = {
   lr: 5e-4,
   syncInterval: 4,
   maxStaleness: 7,
+  replays: false,
   evaluationPrompts: 256,
   stepsPerEvaluation: 6,
 } as const;

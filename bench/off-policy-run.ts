@@ -12,10 +12,10 @@ import type { RecipeChoice } from "../src/algorithms/recipes/table.ts";
 import { ChatFormat } from "../src/chat/conversation.ts";
 import { loadTokenizer } from "../src/chat/tokenizer/load-tokenizer.ts";
 import { envSource } from "../src/data/env-source.ts";
-import { buildSamples } from "../src/experience/sample-builder.ts";
 import type { Metrics } from "../src/flow/metrics.ts";
 import { copyWeights } from "../src/generation/local/copy-weights.ts";
 import { LocalEngine } from "../src/generation/local/local-engine.ts";
+import type { ExperiencePart } from "../src/loops/loop-parts.ts";
 import { runRolloutLoop } from "../src/loops/rollout-loop.ts";
 import type { CausalLm } from "../src/models/causal-lm/causal-lm.ts";
 import { loadCausalLm } from "../src/models/causal-lm/load-causal-lm.ts";
@@ -23,7 +23,9 @@ import { deriveSeed } from "../src/random/random.ts";
 import { admitByStaleness } from "../src/rollout/admission.ts";
 import { createEpisodeRunner, defaultEpisodeLimits } from "../src/rollout/episode.ts";
 import { RolloutScheduler, type SchedulerOptions } from "../src/rollout/rollout-scheduler.ts";
+import { buildExperience } from "../src/run/build-experience.ts";
 import { prepareModel } from "../src/run/prepare-model.ts";
+import { runConfig } from "../src/run/run-config.ts";
 import { randn } from "../src/torch/create.ts";
 import { Generator } from "../src/torch/random.ts";
 import { tensorScope } from "../src/torch/scope.ts";
@@ -45,6 +47,8 @@ export interface OffPolicySettings {
   readonly maxStaleness: number;
   /** The deviation of the noise on a matrix of the engine, as a share of the matrix's own. */
   readonly noise: number;
+  /** Whether a quarter of each batch are past groups, those with large advantages first. */
+  readonly replays: boolean;
   readonly evaluationPrompts: number;
   readonly stepsPerEvaluation: number;
 }
@@ -109,12 +113,7 @@ async function train(
   await runRolloutLoop(
     {
       rollout: scheduler,
-      experience: {
-        build: (groups, version) => {
-          const built = buildSamples(groups);
-          return { batch: { samples: built.samples, version }, metrics: built.metrics };
-        },
-      },
+      experience: makeExperience(settings, seed),
       trainer: host,
       sync: {
         publish: async (version) => {
@@ -162,6 +161,13 @@ function makeTrainer(
     length: { numUpdates: 1, updatesPerRolloutStep: 1 },
     ...{ temperature: 1, seed },
   });
+}
+
+/** Groups are replayed for 16 steps after the oldest that may be sampled. */
+function makeExperience({ lr, steps, maxStaleness, replays }: OffPolicySettings, seed: number): ExperiencePart {
+  const replay = replays ? { maxAge: maxStaleness + 16 } : null;
+  const run = { model: { preset: "nano" }, training: { optimizer: { lr } }, loop: { type: "sync", steps } };
+  return buildExperience(runConfig.parse({ ...run, replay, seed }));
 }
 
 function makeScheduler(

@@ -7,11 +7,37 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { curveFigure } from "./curve-figure.ts";
 
-/** What each recipe's curves show. */
-const recipes: Readonly<Record<string, { readonly metric: string; readonly title: string }>> = {
+/** What a recipe's picture shows: a metric in training and held out, or several held out. */
+interface Recipe {
+  readonly title: string;
+  readonly metric: string;
+  /** By the names that the picture shows. */
+  readonly domains?: Readonly<Record<string, string>>;
+}
+
+const success = "env/success";
+const recipes: Readonly<Record<string, Recipe>> = {
   "word-problems": { metric: "reward/mean", title: "SmolLM2-135M-Instruct learns word problems" },
-  "chat-frozen-lake": { metric: "env/success", title: "SmolLM2-135M-Instruct learns to cross frozen lakes" },
-  "chat-sokoban": { metric: "env/success", title: "SmolLM2-135M-Instruct learns Sokoban" },
+  "chat-frozen-lake": { metric: success, title: "SmolLM2-135M-Instruct learns to cross frozen lakes" },
+  "chat-frozen-lake-slippery": { metric: success, title: "SmolLM2-135M-Instruct crosses slippery lakes" },
+  "chat-sokoban": { metric: success, title: "SmolLM2-135M-Instruct learns Sokoban" },
+  "chat-sokoban-letters": { metric: success, title: "SmolLM2-135M-Instruct learns Sokoban in letters" },
+  "chat-sokoban-two-boxes": { metric: success, title: "SmolLM2-135M-Instruct learns Sokoban with two boxes" },
+  webshop: { metric: success, title: "SmolLM2-135M-Instruct learns to shop" },
+  "calculator-agent": { metric: "reward/mean", title: "An agent learns to use its calculator" },
+  "three-domains": {
+    metric: "reward/mean",
+    domains: { "word problems": "reward/math", functions: "reward/code", rules: "reward/ifeval" },
+    title: "SmolLM2-135M-Instruct learns three domains at once",
+  },
+};
+/** What else is kept of a validation, where the task has it. */
+const besides = {
+  reward: "reward/mean",
+  turns: "rollout/turns",
+  effectiveActions: "env/effective_action",
+  validActions: "env/valid_action",
+  toolCalls: "env/calls",
 };
 
 const [name = "", machine, ...folders] = process.argv.slice(2);
@@ -21,7 +47,7 @@ if (recipe === undefined || machine === undefined || folders.length === 0) {
   console.error(`Recipes: ${Object.keys(recipes).join(", ")}`);
   process.exit(2);
 }
-const { metric, title } = recipe;
+const { metric, title, domains = {} } = recipe;
 
 interface MetricLine {
   readonly step: number;
@@ -40,11 +66,19 @@ const runs = folders.map((folder) => {
   const column = (name: string) => train.map(({ metrics }) => metrics[name]!);
   return {
     minutes: (lines.at(-1)!.timeMs - lines[0]!.timeMs) / 60_000,
-    validation: validation.map(({ step, metrics }) => ({ step, solved: metrics[`validation/${metric}`]! })),
+    validation: validation.map(({ step, metrics }) => ({
+      ...{ step, solved: metrics[`validation/${metric}`]! },
+      ...Object.fromEntries(
+        Object.entries({ ...besides, ...domains }).flatMap(([name, key]) =>
+          key === metric || metrics[`validation/${key}`] === undefined ? [] : [[name, metrics[`validation/${key}`]!]],
+        ),
+      ),
+    })),
     training: train.map(({ step, metrics }) => ({ step, solved: metrics[metric]! })),
     samplerGap: { first: column("train/sampler_gap")[0]!, last: column("train/sampler_gap").at(-1)! },
   };
 });
+type Run = (typeof runs)[number];
 const date = new Date(
   Number(JSON.parse(readFileSync(join(folders[0]!, "metrics.jsonl"), "utf8").split("\n")[0]!).timeMs),
 );
@@ -67,16 +101,30 @@ function writeJson(): void {
 
 /** Means with the range over runs. */
 function writePicture(): void {
-  const curve = (name: string, part: "training" | "validation", every: number) => {
-    const steps = runs[0]![part].map(({ step }) => step).filter((step) => step % every === 0);
-    const points = steps.map((step) => {
-      const values = runs.map((run) => run[part].find((one) => one.step === step)!.solved);
-      const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
-      return { x: step, y: mean, low: Math.min(...values), high: Math.max(...values) };
-    });
-    return { name, points };
+  const curve = (name: string, points: (run: Run) => readonly { readonly step: number; readonly y: number }[]) => {
+    const own = runs.map(points);
+    const steps = own[0]!
+      .map(({ step }) => step)
+      .filter((step) => own.every((some) => some.some((one) => one.step === step)));
+    return {
+      name,
+      points: steps.map((step) => {
+        const values = own.map((some) => some.find((one) => one.step === step)!.y);
+        const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+        return { x: step, y: mean, low: Math.min(...values), high: Math.max(...values) };
+      }),
+    };
   };
-  const curves = [curve("in training", "training", 5), curve("held out, greedy", "validation", 20)];
-  const panels = [{ title: `share solved, mean and range of ${runs.length} seeds`, x: "training step", curves }];
+  const heldOut = (key: string) => (run: Run) =>
+    run.validation.map((one) => ({ step: one.step, y: (one as unknown as Record<string, number>)[key]! }));
+  const everyFifth = (run: Run) =>
+    run.training.filter(({ step }) => step % 5 === 0).map(({ step, solved }) => ({ step, y: solved }));
+  const curves =
+    recipe!.domains === undefined
+      ? [curve("in training", everyFifth), curve("held out, greedy", heldOut("solved"))]
+      : Object.keys(domains).map((domain) => curve(domain, heldOut(domain)));
+  const held = recipe!.domains === undefined ? "" : "held out, ";
+  const seeds = runs.length === 1 ? "one seed" : `mean and range of ${runs.length} seeds`;
+  const panels = [{ title: `share solved, ${held}${seeds}`, x: "training step", curves }];
   writeFileSync(new URL(`../docs/images/${name}.svg`, import.meta.url), curveFigure({ title, panels }));
 }

@@ -1,4 +1,5 @@
 /** The decode kernels against their composed forms, on random values. */
+import type { AttentionKind } from "../../src/models/causal-lm/token-layout.ts";
 import { cat, empty, rand, randn, tensor, zeros } from "../../src/torch/create.ts";
 import type { DType } from "../../src/torch/dtype.ts";
 import { rmsNorm } from "../../src/torch/fused.ts";
@@ -15,18 +16,31 @@ const device = "cuda";
 
 export function checkPaged(dtype: DType, report: Report): void {
   // The tensor cores take 16-bit types.
-  for (const [H, G, K] of [
-    [14, 2, 64],
-    [16, 8, 128],
-    [4, 4, 64],
-    [32, 4, 128],
+  const sinks_H = randn([32], { device }).to(dtype);
+  const plain: AttentionKind = { window: null, scale: null, softCap: null, sinks_H: null };
+  for (const [H, G, K, kind] of [
+    [14, 2, 64, plain],
+    [16, 8, 128, plain],
+    [4, 4, 64, plain],
+    [32, 4, 128, plain],
+    [32, 2, 128, plain],
+    [8, 4, 256, plain],
+    [16, 8, 128, { ...plain, window: 100, softCap: 1.5, scale: 0.2 }],
+    [8, 4, 256, { ...plain, window: 17, softCap: 2, scale: 0.1 }],
+    [64, 8, 64, { ...plain, sinks_H: cat([sinks_H, sinks_H]) }],
+    [32, 4, 64, { ...plain, window: 128, sinks_H }],
   ] as const)
-    if (dtype !== "float32") checkHeads(dtype, report, H, G, K);
+    if (dtype !== "float32") checkHeads(dtype, report, [H, G, K], kind);
   checkNorm(dtype, report);
   checkSample(dtype, report);
 }
 
-function checkHeads(dtype: DType, report: Report, H: number, G: number, K: number): void {
+function checkHeads(
+  dtype: DType,
+  report: Report,
+  [H, G, K]: readonly [number, number, number],
+  kind: AttentionKind,
+): void {
   const [B, blockSize, M] = [5, 16, 40];
   const lengths = [1, 16, 255, 257, 640];
   const make = () => randn([B * M + 1, blockSize, G, K], { device }).to(dtype);
@@ -49,7 +63,7 @@ function checkHeads(dtype: DType, report: Report, H: number, G: number, K: numbe
     [B],
     { device },
   );
-  const rows = { positions_B, table_BM, cos_BK: angle.cos(), sin_BK: angle.sin() };
+  const rotation = { cos_SK: angle.cos(), sin_SK: angle.sin() };
   const turned = (x: Tensor) => {
     const [a, b] = x.to("float64").chunk(2, -1) as [Tensor, Tensor];
     const [c, s] = [angle.to("float64").cos().unsqueeze(1), angle.to("float64").sin().unsqueeze(1)];
@@ -67,9 +81,13 @@ function checkHeads(dtype: DType, report: Report, H: number, G: number, K: numbe
   for (const [warps, span] of [
     [4, 2048],
     [4, 256],
-    [8, 640],
-    [8, 128],
     [4, 16],
+    ...(K <= 128
+      ? ([
+          [8, 640],
+          [8, 128],
+        ] as const)
+      : []),
     ...(K === 64
       ? ([
           [16, 640],
@@ -77,15 +95,25 @@ function checkHeads(dtype: DType, report: Report, H: number, G: number, K: numbe
         ] as const)
       : []),
   ] as const) {
-    const attend = pagedDecode(rows, { numHeads: H, numGroups: G, headSize: K }, { warps, span });
-    const out = attend({ q_BHK: q, k_BGK: k, v_BGK: v }, { keys, values });
+    const attend = pagedDecode({ positions_B, table_BM }, { numHeads: H, numGroups: G, headSize: K }, { warps, span });
+    const out = attend({ q_BHK: q, k_BGK: k, v_BGK: v }, { keys, values }, rotation, kind);
     const stored = (x: Tensor) => x.flatten(0, 1).indexSelect(0, slots_B);
     report(`stored k ${H}/${G}x${K}`, dtype, stored(keys), turned(k), 1e-6);
     report("stored v", dtype, stored(values), v.to("float64"), 1e-7);
     const rotated = turned(q).to(dtype).to("float32");
-    const expected = pagedAttentionReference(rotated, keys.to("float32"), values.to("float32"), runs, {});
-    report(`${warps} warps, span ${span}`, dtype, out, expected.to("float64"), 2e-5);
+    const expected = pagedAttentionReference(rotated, keys.to("float32"), values.to("float32"), runs, {
+      ...kind,
+      sinks_H: kind.sinks_H?.to("float32") ?? null,
+    });
+    report(`${warps} warps, span ${span}${kindName(kind)}`, dtype, out, expected.to("float64"), 2e-5);
   }
+}
+
+function kindName({ window, softCap, sinks_H }: AttentionKind): string {
+  const parts = { window, softCap, sinks: sinks_H === null ? null : "learned" };
+  return Object.entries(parts)
+    .map(([name, value]) => (value === null ? "" : `, ${name} ${value}`))
+    .join("");
 }
 
 function checkNorm(dtype: DType, report: Report): void {

@@ -1,7 +1,7 @@
 /**
  * LoRA over quantized weights with the shape of Qwen2.5-7B on one GPU: peak memory and time of a step over 4,096 tokens.
  *
- * The weights are random and drawn layer by layer on the CPU, so that the whole model is never on the GPU. Usage: sh run.sh quantized-lora
+ * The weights are random, drawn on the GPU one matrix at a time and kept on the CPU, so that the whole model is never on the GPU. Usage: sh run.sh quantized-lora
  * [--quantization nf4|int4|int8] [--tokens 4096]. The bar is a peak below 24 GB.
  */
 import { parseArgs } from "node:util";
@@ -11,7 +11,8 @@ import { addLora } from "../../src/models/causal-lm/lora.ts";
 import { quantizeModel } from "../../src/models/causal-lm/quantize-model.ts";
 import { packedLayout } from "../../src/models/causal-lm/token-layout.ts";
 import { tokenLogprobs } from "../../src/models/causal-lm/token-logprobs.ts";
-import { tensor } from "../../src/torch/create.ts";
+import { noGrad } from "../../src/torch/autograd.ts";
+import { randn, tensor } from "../../src/torch/create.ts";
 import { cudaMemory, cudaSynchronize } from "../../src/torch/cuda.ts";
 import { AdamW } from "../../src/torch/optim/adamw.ts";
 import { Generator } from "../../src/torch/random.ts";
@@ -40,7 +41,17 @@ const config = parseConfig(
   "the shape of Qwen2.5-7B",
 );
 const generator = new Generator(1);
-const model = new CausalLm(config, { dtype: "bfloat16" }).initialize(generator);
+const model = new CausalLm(config, { dtype: "bfloat16" });
+noGrad(() => {
+  for (const parameter of model.parameters()) {
+    const isMatrix = parameter.shape.length > 1;
+    tensorScope(() =>
+      isMatrix
+        ? parameter.copy_(randn(parameter.shape, { device: "cuda", dtype: "bfloat16" }).mul(0.02))
+        : parameter.fill_(1),
+    );
+  }
+});
 quantizeModel(model, quantization, "cuda");
 addLora(model, { rank: 16, alpha: 32, targets: "all-linear", generator, dtype: "float32" });
 const optimizer = new AdamW(model.namedParameters(), { lr: 1e-4 });

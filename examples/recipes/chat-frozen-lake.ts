@@ -10,12 +10,15 @@
  */
 import { defineRun } from "reroll";
 
-const instructions = [
+/** The rules, which name the symbols. */
+export const instructions = [
   "You walk over a frozen lake to the goal. A step into a hole ends the game.",
   "The lake is a grid: P is you, _ ice, O a hole, G the goal. The last line shows what lies to the left, below, to the right and above.",
   "Reply with one word: Left, Down, Right or Up.",
 ].join("\n");
-const lake = {
+
+/** What is told of a lake, and the limits. */
+export const lake = {
   type: "frozen-lake",
   prompt: "compact",
   instructions,

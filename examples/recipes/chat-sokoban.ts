@@ -10,14 +10,17 @@
  */
 import { defineRun } from "reroll";
 
-const instructions = [
+/** The rules, which name the symbols. */
+export const instructions = [
   "You push a box onto its target. You can push it, not pull it.",
   "The room is a grid inside walls: P is you, X the box, O the target, # wall, _ floor, S you on the target.",
   "The next line shows the two cells that lie ahead of you in each direction: up, down, left, right.",
   "The last line says how many rows down and columns right the box is from you, and the target from the box.",
   "Reply with one word: Up, Down, Left or Right.",
 ].join("\n");
-const room = {
+
+/** What is told of a room, and the limits. */
+export const room = {
   type: "sokoban",
   prompt: "compact",
   instructions,

@@ -12,8 +12,13 @@ export interface WordProblem extends Record<string, string> {
   readonly solution: string;
 }
 
-/** `count` problems, the same for the same seed. */
-export function wordProblems(part: "training" | "held-out", count: number, seed: number): WordProblem[] {
+/** `count` problems, the same for the same seed. Large numbers have up to four digits, and want a calculator. */
+export function wordProblems(
+  part: "training" | "held-out",
+  count: number,
+  seed: number,
+  size: "small" | "large" = "small",
+): WordProblem[] {
   const next = randomSource(part === "training" ? seed : seed + 1_000_003);
   const stories = part === "training" ? trainingStories : heldOutStories;
   const names = part === "training" ? trainingNames : heldOutNames;
@@ -21,7 +26,7 @@ export function wordProblems(part: "training" | "held-out", count: number, seed:
   const pick = <Item>(items: readonly Item[]): Item => items[Math.floor(next() * items.length)] as Item;
   return Array.from({ length: count }, () => {
     const story = pick(stories);
-    const { a, b, result } = numbersOf(story.operation, next);
+    const { a, b, result } = (size === "small" ? numbersOf : largeNumbersOf)(story.operation, next);
     const name = pick(names);
     const other = pick(names.filter((candidate) => candidate !== name));
     const words: Record<string, string> = { name, other, things: pick(things), a: String(a), b: String(b) };
@@ -58,6 +63,28 @@ function numbersOf(operation: Operation, next: () => number): { a: number; b: nu
     }
     case "divide": {
       const [b, result] = [between(2, 10), between(2, 12)];
+      return { a: b * result, b, result };
+    }
+  }
+}
+
+function largeNumbersOf(operation: Operation, next: () => number): { a: number; b: number; result: number } {
+  const between = (low: number, high: number) => low + Math.floor(next() * (high - low + 1));
+  switch (operation) {
+    case "add": {
+      const [a, b] = [between(300, 6000), between(300, 3900)];
+      return { a, b, result: a + b };
+    }
+    case "subtract": {
+      const [b, result] = [between(300, 3900), between(200, 6000)];
+      return { a: b + result, b, result };
+    }
+    case "multiply": {
+      const [a, b] = [between(12, 99), between(12, 99)];
+      return { a, b, result: a * b };
+    }
+    case "divide": {
+      const [b, result] = [between(12, 99), between(12, 99)];
       return { a: b * result, b, result };
     }
   }

@@ -7,8 +7,8 @@
  */
 
 import { Command, CommanderError } from "commander";
-import type { ErrorCode } from "../errors/error-codes.ts";
 import { redactText } from "../errors/redact-text.ts";
+import { isRefusal } from "../errors/refusals.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { completionCommand } from "./commands/completion.ts";
 import { dashboardCommand } from "./commands/dashboard.ts";
@@ -56,31 +56,7 @@ const COMPUTING: readonly Command[] = [
   pushCommand,
 ];
 
-/** What was asked for can never work: the caller has to write something else. */
-const MISUSE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
-  "RUN_FILE_NOT_FOUND",
-  "RUN_FILE_INVALID",
-  "INVALID_OVERRIDE",
-  "INVALID_OPTION",
-  "CONTRADICTORY_OPTIONS",
-  "MISSING_KEY",
-  "FILE_NOT_FOUND",
-  "FILE_INVALID",
-  "FILE_EXISTS",
-  "SCHEMA_UNKNOWN",
-  "RUN_NOT_FOUND",
-  "RUN_EXISTS",
-  "CHECKPOINT_NOT_FOUND",
-  "BASE_NOT_FOUND",
-  "TOKENIZER_MISSING",
-  "SERVER_UNPROTECTED",
-  "NOT_ENOUGH_MEMORY",
-  "NO_DEVICE",
-  "PACKAGE_MISSING",
-  "HUB_NOT_FOUND",
-  "HUB_REFUSED",
-]);
-
+/** What was asked for can never work. */
 const MISUSED = 2;
 
 /** Runs one command and resolves with its exit code. */
@@ -93,7 +69,7 @@ export async function runCli(words: readonly string[]): Promise<number> {
     // Help, version and runs that were stopped end this way too; what they had to say is printed.
     if (error instanceof CommanderError) return error.exitCode === 1 ? MISUSED : error.exitCode;
     console.error(redactText(describeError(error, program.opts().debug === true)));
-    return error instanceof RerollError && MISUSE.has(error.code) ? MISUSED : 1;
+    return isRefusal(error) ? MISUSED : 1;
   }
 }
 

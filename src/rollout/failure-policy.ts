@@ -7,7 +7,7 @@
 import { RerollError } from "../errors/reroll-error.ts";
 import type { FailedStage } from "../flow/trajectory.ts";
 import { describeValue } from "./describe-value.ts";
-import { afterForeignCall, inForeignCall } from "./foreign-calls.ts";
+import { inForeignCall } from "./foreign-calls.ts";
 
 export type Attempt<Result> =
   | { readonly kind: "done"; readonly value: Result }
@@ -61,7 +61,7 @@ export async function attempt<Result>(
   try {
     const answer = inForeignCall({ name, fail: (cause) => onFault(cause) }, () => work(stop.signal));
     if (!isPending(answer)) return { kind: "done", value: check(answer) };
-    const settling = settled(wait, async () => check(await afterForeignCall(name, answer)));
+    const settling = settled(wait, async () => check(await answer));
     return await new Promise((resolve) => {
       const end = (outcome: Attempt<Result>) => {
         onFault = (cause) => {

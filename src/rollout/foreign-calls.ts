@@ -3,11 +3,12 @@
  *
  * An environment, reward or agent may throw in a timer, leave a promise rejected, or end the process. With the guard up, that is a failure
  * of the call it came from; where the call cannot be known it is reported, and the run goes on. Only errors of our own end it. Functions of
- * the language that such code replaces are put back when its call is over, and reported.
+ * the language and the platform that such code replaces are put back before anybody else's code runs, and reported.
  */
-import { AsyncLocalStorage } from "node:async_hooks";
+import { AsyncLocalStorage, createHook } from "node:async_hooks";
 import { RerollError } from "../errors/reroll-error.ts";
-import { keepIntrinsics } from "../workers/keep-intrinsics.ts";
+import { keepIntrinsics, LANGUAGE, PLATFORM } from "../workers/keep-intrinsics.ts";
+import { watchFatal } from "../workers/watch-fatal.ts";
 
 interface ForeignCall {
   readonly name: string;
@@ -17,6 +18,8 @@ interface ForeignCall {
 const calls = new AsyncLocalStorage<ForeignCall>();
 /** Tracing makes every promise of the process a little slower, so only runs with foreign code in this thread pay for it. */
 let isTracing = false;
+/** The foreign call whose code ran last, in whose callbacks nothing is put back. */
+let lastCall: ForeignCall | undefined;
 /** Puts back what was replaced of the language, and says by whom. */
 let putBack = (_name: string): void => {};
 
@@ -30,13 +33,13 @@ export function inForeignCall<Result>(call: ForeignCall, work: () => Result): Re
   }
 }
 
-/** Waits for what a call gives in the end. */
-export async function afterForeignCall<Result>(name: string, answer: PromiseLike<Result>): Promise<Result> {
-  try {
-    return await answer;
-  } finally {
-    putBack(name);
-  }
+/** Called before every callback: where the last one was of a foreign call, and this one is not, what it replaced is put back. */
+function leaveCall(): void {
+  const call = calls.getStore();
+  if (call === lastCall) return;
+  const left = lastCall;
+  lastCall = call;
+  if (left !== undefined) putBack(left.name);
 }
 
 /** The call under way, and the line of foreign code that it is at, in words that begin a sentence. */
@@ -71,13 +74,6 @@ export function guardForeignCalls(report: (text: string) => void, hasForeignCode
     numErrors++;
     if (numErrors <= MAX_REPORTS) report(text);
   };
-  if (hasForeignCode) {
-    const intrinsics = keepIntrinsics(() => reject(new RerollError("FAILED", "The language cannot be put back.")));
-    putBack = (name) => {
-      const replaced = intrinsics.restore();
-      if (replaced !== null) tell(`${name} replaced ${replaced}, which everything here is made of. It was put back.`);
-    };
-  }
   const onError = (cause: unknown) => {
     const call = calls.getStore();
     putBack(call?.name ?? "Code of the run file");
@@ -95,10 +91,32 @@ export function guardForeignCalls(report: (text: string) => void, hasForeignCode
   }) as typeof process.exit;
   process.on("uncaughtException", onError);
   process.on("unhandledRejection", onError);
+  const listen = () => {
+    if (!process.listeners("uncaughtException").includes(onError)) process.on("uncaughtException", onError);
+    if (!isCapturing) process.setUncaughtExceptionCaptureCallback(null);
+  };
+  const isCapturing = process.hasUncaughtExceptionCaptureCallback();
+  const fatal = watchFatal(() => {
+    putBack(calls.getStore()?.name ?? "Code of the run file");
+    listen();
+  });
+  const hook = createHook({ before: leaveCall });
+  if (hasForeignCode) {
+    const broke = () => reject(new RerollError("FAILED", "The language cannot be put back."));
+    const intrinsics = keepIntrinsics([...LANGUAGE, ...PLATFORM], broke);
+    putBack = (name) => {
+      const replaced = intrinsics.restore();
+      if (replaced !== null) tell(`${name} replaced ${replaced}, which everything here is made of. It was put back.`);
+    };
+    hook.enable();
+  }
   return {
     broken,
     putBack: () => putBack("Code of the run file"),
     release: () => {
+      hook.disable();
+      fatal.release();
+      lastCall = undefined;
       isTracing = false;
       putBack = () => {};
       process.exit = exit;

@@ -7,7 +7,7 @@ import { parseHubName } from "../hub/hub-name.ts";
 import { type CausalLmConfig, parseConfig } from "../models/causal-lm/config.ts";
 import { openGgufModel } from "../models/causal-lm/gguf/gguf-model.ts";
 import { presetConfig } from "../models/causal-lm/presets.ts";
-import type { RewardModelShape, RoleShapes } from "./estimate-memory.ts";
+import type { RoleShapes } from "./estimate-memory.ts";
 import type { RunConfig } from "./run-config.ts";
 
 /** Bytes and a few special tokens: what a preset speaks where no environment names its words. */
@@ -33,7 +33,10 @@ interface RunShapes {
 /** The models that a run loads from folders of their own. */
 export function roleShapes({ rewards, reference, critic, distillation }: RunConfig): RoleShapes {
   return {
-    rewardModels: Object.entries(rewards).flatMap(([domain, reward]) => rewardModels(reward, `rewards.${domain}`)),
+    rewardModels: namedRewardModels(rewards).map(({ key, path, device, dtype }) => {
+      const shape = readShape(path, key);
+      return { shape: { ...shape, dtype: dtype ?? shape.dtype }, device };
+    }),
     reference: reference === null ? null : readShape(reference, "reference"),
     critic: critic.path === null ? null : readShape(critic.path, "critic.path"),
     teachers: Object.entries(distillation?.teachers ?? {}).flatMap(([name, teacher]) =>
@@ -77,15 +80,31 @@ function parseJson(file: string, key: string): unknown {
   }
 }
 
-/** Reward models, also inside of combinations. Each is loaded by itself. */
-function rewardModels(reward: object, key: string): readonly RewardModelShape[] {
+/** A reward model as the run file names it. */
+interface NamedRewardModel {
+  readonly key: string;
+  readonly path: string;
+  readonly device: string;
+  /** Absent: as it is stored. */
+  readonly dtype: CausalLmConfig["dtype"] | undefined;
+}
+
+/** The reward models of a run, also inside of combinations. Each is loaded by itself. */
+export function namedRewardModels(rewards: RunConfig["rewards"]): readonly NamedRewardModel[] {
+  return Object.entries(rewards).flatMap(([domain, reward]) => rewardModels(reward, `rewards.${domain}`));
+}
+
+function rewardModels(reward: object, key: string): readonly NamedRewardModel[] {
   const { type, path, parts, device, dtype } = reward as Partial<Record<string, unknown>>;
-  if (type === "reward-model" && typeof path === "string") {
-    const shape = readShape(path, `${key}.path`);
+  if (type === "reward-model" && typeof path === "string")
     return [
-      { shape: { ...shape, dtype: (dtype ?? shape.dtype) as typeof shape.dtype }, device: String(device ?? "cpu") },
+      {
+        key: `${key}.path`,
+        path,
+        device: String(device ?? "cpu"),
+        dtype: (dtype ?? undefined) as NamedRewardModel["dtype"],
+      },
     ];
-  }
   if (type !== "combine" || !Array.isArray(parts)) return [];
   return parts.flatMap((part, i) => rewardModels(part.reward, `${key}.parts.${i}.reward`));
 }

@@ -10,8 +10,11 @@ import { didYouMean } from "../errors/nearest-name.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { weightsOf } from "../experience/replay-priority.ts";
 import { trainableKinds } from "../generation/remote/dialects.ts";
+import type { CausalLmConfig } from "../models/causal-lm/config.ts";
+import { splitProblem } from "../models/causal-lm/model-spread.ts";
 import { checkStrategy, onlyDataParallel } from "../training/strategy/strategy-options.ts";
 import { checkDistillation, checkReflection } from "./check-distillation.ts";
+import { listDevices } from "./placement-options.ts";
 import { trainedPlayers } from "./player-options.ts";
 import type { RunConfig } from "./run-config.ts";
 import { MAX_UNCORRECTED, stalenessBounds } from "./staleness-bound.ts";
@@ -61,7 +64,7 @@ const MODEL_CHECKS: readonly ((config: TrainedRun) => string | null)[] = [
   },
   ({ device, training }) =>
     training.ranks > 1 && device.startsWith("cuda:")
-      ? `training.ranks is ${training.ranks}, and device is ${JSON.stringify(device)}: ranks take cuda:0 and those after it, one each. Set device to "cuda".`
+      ? `training.ranks is ${training.ranks}, and device is ${JSON.stringify(device)}: ranks take cuda:0 and those after it, one each. Set device to "cuda", or list other devices in placement.trainer.devices.`
       : null,
   ({ training }) => checkStrategy(training.ranks, training.strategy),
   ({ training: { optimizer, strategy } }) =>
@@ -84,7 +87,21 @@ export function checkModel(config: TrainedRun): void {
   if (problem !== null) throw new RerollError("CONTRADICTORY_OPTIONS", problem);
 }
 
+/** Throws for the first of the models that trainers hold which cannot be split as `training.strategy` says. */
+export function checkSplit({ training }: TrainedRun, shapes: readonly (CausalLmConfig | null)[]): void {
+  const problem = first(shapes, (shape) => (shape === null ? null : splitProblem(shape, training.strategy)));
+  if (problem !== null) throw new RerollError("CONTRADICTORY_OPTIONS", problem);
+}
+
 const CHECKS: readonly Check[] = [
+  ({ device, placement: { trainer } }) =>
+    trainer.devices !== null && device !== "auto" && device !== "cuda"
+      ? `placement.trainer.devices is ${JSON.stringify(trainer.devices)}, and device is ${JSON.stringify(device)}. Leave device out.`
+      : null,
+  ({ training, placement: { trainer } }) =>
+    trainer.devices !== null && listDevices(trainer.devices).length > training.ranks
+      ? `placement.trainer.devices has ${listDevices(trainer.devices).length} devices for ${training.ranks} ranks: got ${JSON.stringify(trainer.devices)}. Set training.ranks to the number of devices, or list fewer.`
+      : null,
   ({ critic, training: { strategy } }) =>
     critic.optimizer.moments === "8-bit" && splitsState(strategy)
       ? `critic.optimizer.moments is "8-bit", and ${SPLIT_STATE}`

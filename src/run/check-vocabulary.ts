@@ -3,18 +3,25 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
 import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
+import { buildEnv } from "../envs/catalog.ts";
 import { RerollError } from "../errors/reroll-error.ts";
+import { modelTokenizer } from "./prepare-model.ts";
 import type { RunConfig } from "./run-config.ts";
 
-/** Throws where the run's reference or critic has a vocabulary of its own. Teachers are looked at when they are opened. */
-export async function checkVocabularies({ model, reference, critic }: RunConfig): Promise<void> {
-  const readers = Object.entries({ reference, "critic.path": critic.path }).filter(([, folder]) => folder !== null);
-  if (model.path === null || readers.length === 0) return;
-  const own = await loadTokenizer(model.path);
-  for (const [key, folder] of readers) {
-    if (folder!.endsWith(".gguf") || existsSync(join(folder!, "tokenizer.json")))
-      expectSameVocabulary(key, await loadTokenizer(folder!), own);
-  }
+/** Throws where the run's reference, critic or a teacher has a vocabulary of its own. Servers are asked when they are opened. */
+export async function checkVocabularies({ model, envs, reference, critic, distillation }: RunConfig): Promise<void> {
+  const frozen = Object.entries({ reference, "critic.path": critic.path }).flatMap(([key, folder]) =>
+    folder !== null && (folder.endsWith(".gguf") || existsSync(join(folder, "tokenizer.json")))
+      ? [{ key, folder }]
+      : [],
+  );
+  const teachers = Object.entries(distillation?.teachers ?? {}).flatMap(([name, teacher]) =>
+    teacher.type === "folder" ? [{ key: `distillation.teachers.${name}.path`, folder: teacher.path }] : [],
+  );
+  const readers = [...frozen, ...teachers];
+  if (readers.length === 0) return;
+  const own = await modelTokenizer(model, Object.values(envs).map(buildEnv));
+  for (const { key, folder } of readers) expectSameVocabulary(key, await loadTokenizer(folder), own);
 }
 
 /**

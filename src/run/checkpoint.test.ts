@@ -21,6 +21,7 @@ function unused(): never {
 const trainer: Trainer = {
   step: unused,
   withWeights: unused,
+  withParameters: unused,
   saveMerged: unused,
   saveModel: async (folder) => {
     mkdirSync(folder);

@@ -13,6 +13,7 @@ import { ThreadedEngine } from "../generation/local/threaded-engine.ts";
 import type { Seat } from "../generation/pool/seat.ts";
 import type { ProcessGroup } from "../torch/distributed/process-group.ts";
 import { joinGroup, openStore, type Store } from "../torch/distributed/rendezvous.ts";
+import type { Tensor } from "../torch/tensor.ts";
 import type { Trainer } from "../training/trainer.ts";
 import { createBroadcastSync } from "../weight-sync/broadcast-sync.ts";
 import type { WeightSync } from "../weight-sync/weight-sync.ts";
@@ -48,30 +49,38 @@ export async function startEngineProcess(source: EngineSource): Promise<ProcessE
   };
 }
 
+interface GroupOptions {
+  /** Those of the trainer and of all engines. */
+  readonly devices: readonly string[];
+  /** Whether whole weights are sent, or the adapters that engines add to those of their files. */
+  readonly sent: "merged" | "adapters";
+  readonly clock: Clock;
+}
+
 export class EngineGroup {
   readonly #seats: readonly Seat<ProcessEngine>[];
   readonly #store: Store;
   readonly #devices: readonly string[];
+  readonly #sent: GroupOptions["sent"];
   readonly #clock: Clock;
   #members: readonly ProcessEngine[] = [];
   #group: ProcessGroup | null = null;
   #numGroups = 0;
 
-  private constructor(seats: readonly Seat<ProcessEngine>[], store: Store, devices: readonly string[], clock: Clock) {
+  private constructor(seats: readonly Seat<ProcessEngine>[], store: Store, { devices, sent, clock }: GroupOptions) {
     this.#seats = seats;
     this.#store = store;
     this.#devices = devices;
+    this.#sent = sent;
     this.#clock = clock;
   }
 
-  /** @param devices those of the trainer and of all engines */
   static async open(
     seats: readonly Seat<ProcessEngine>[],
-    devices: readonly string[],
-    clock: Clock,
+    { devices, sent, clock }: GroupOptions,
   ): Promise<EngineGroup> {
     const store = await openStore({ type: "tcp", host: "127.0.0.1", port: 0, isServer: true });
-    return new EngineGroup(seats, store, devices, clock);
+    return new EngineGroup(seats, store, { devices, sent, clock });
   }
 
   syncFrom(trainer: Trainer): WeightSync {
@@ -104,7 +113,8 @@ export class EngineGroup {
       const group = await this.#groupOf(engines);
       taken = engines.map(({ weights }) => weights.receive());
       for (const one of taken) one.catch(() => {});
-      const withWeights: Trainer["withWeights"] = (use) => trainer.withWeights(use);
+      const withWeights = <Result>(use: (weights: ReadonlyMap<string, Tensor>) => Promise<Result>) =>
+        trainer.withWeights(use, this.#sent);
       const metrics = await createBroadcastSync({ withWeights, group, clock: this.#clock }).publish(version);
       await Promise.all(seats.map((seat, i) => seat.give(() => taken[i]!)));
       return metrics;

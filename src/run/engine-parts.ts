@@ -19,8 +19,8 @@ export interface EngineParts {
 export interface OpenedEngines {
   readonly seats: readonly Seat[];
   readonly syncFrom: (trainer: Trainer) => WeightSync;
-  /** Frees the caches of engines that share the trainer's device, until they are asked again. */
-  sleep?(): Promise<void>;
+  /** See RunEngine.rest. */
+  rest?(sleeps: boolean): Promise<void>;
   readonly statements: readonly string[];
   /** Frees what the seats themselves do not. */
   close?(): Promise<void>;

@@ -19,7 +19,7 @@ interface WeightGroup {
 }
 
 /** An engine in a process, as its owner calls it. Tensors do not cross: weights come through the group. */
-export interface EngineProcess extends Omit<EngineHost, "updateWeights"> {
+export interface EngineProcess extends Omit<EngineHost, "updateWeights" | "shareWeights" | "hold"> {
   /** Resolves when all members are there. Leaves the group that it was in. */
   join(group: WeightGroup): Promise<void>;
   /** Takes the version that the owner sends next. */

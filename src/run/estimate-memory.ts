@@ -37,6 +37,8 @@ export interface MemoryFacts {
   readonly dtype: "float32" | "bfloat16";
   readonly needsReference: boolean;
   readonly hasCritic: boolean;
+  /** Whether the engine reads the trainer's weights, and has none of its own. Default false. */
+  readonly isEngineLent?: boolean;
   /** Models from folders of their own that are on the run's device. Default: none. */
   readonly roles?: RoleShapes;
 }
@@ -97,7 +99,9 @@ export function estimateMemory(config: RunConfig, facts: MemoryFacts): MemoryPar
     ...roles.rewardModels.map(({ shape }) => weightsOf("reward model", shape)),
     ...(config.engine.remote === null
       ? [
-          part("engine", "weights", baseBytes(model, dtype, config.model.quantization)),
+          ...(facts.isEngineLent === true
+            ? []
+            : [part("engine", "weights", baseBytes(model, dtype, config.model.quantization))]),
           part("engine", "KV cache", cacheBytes(config, facts), "rollout"),
         ]
       : []),
@@ -165,12 +169,17 @@ export function countParameters(config: CausalLmConfig): number {
 
 /** A plan asks for the same shape many times. */
 const counted = new WeakMap<CausalLmConfig, number>();
+const adapted = new WeakMap<CausalLmConfig, number>();
 
 /** Parameters of adapters on every linear layer, which is the most that targets can name. */
 function countLora(config: CausalLmConfig, rank: number): number {
-  return countOnShapes(config, (model) =>
-    loraSites(model, "all-linear").reduce((sum, { part, inputWidth }) => sum + rank * (part.width + inputWidth), 0),
-  );
+  const widths =
+    adapted.get(config) ??
+    countOnShapes(config, (model) =>
+      loraSites(model, "all-linear").reduce((sum, { part, inputWidth }) => sum + part.width + inputWidth, 0),
+    );
+  adapted.set(config, widths);
+  return rank * widths;
 }
 
 /** Counts on a model that has shapes and no values. */
@@ -203,13 +212,23 @@ function activationBytes(
   { model, dtype }: Pick<MemoryFacts, "model" | "dtype">,
   numTokens: number,
 ): number {
-  const { width: D, headSize: K, numHeads: H, numKeyValueHeads: G, numLayers, features } = model;
-  const { experts, hasHeadNorm } = features;
-  const mlpWidth = experts === null ? model.mlpWidth : experts.numActive * experts.width;
-  const layer = 4 * D + 2 * (H + 2 * G) * K + (hasHeadNorm ? (H + G) * K : 0) + H * K + 3 * mlpWidth;
+  const { width: D, numLayers } = model;
+  const layer = layerValues(model);
   // With recompute, each layer keeps its input, and one at a time is computed again, beside the gradients of what it computes.
   const kept = training.recompute ? numLayers * D + 4 * layer : numLayers * layer;
   return numTokens * kept * bytesPer(dtype);
+}
+
+/** Values that the graph of a layer keeps per token. */
+function layerValues({ width: D, headSize: K, numHeads: H, numKeyValueHeads: G, mlpWidth, features }: CausalLmConfig) {
+  const { experts, hasHeadNorm } = features;
+  const innerWidth = experts === null ? mlpWidth : experts.numActive * experts.width;
+  return 4 * D + 2 * (H + 2 * G) * K + (hasHeadNorm ? (H + G) * K : 0) + H * K + 3 * innerWidth;
+}
+
+/** The share of them that is of the width of the model, and so on every rank that splits a layer. */
+export function residualShare(model: CausalLmConfig): number {
+  return (4 * model.width) / layerValues(model);
 }
 
 /** Scores are computed for as many tokens as 64 MB on the CPU or 1 GB on a GPU hold: see token-logprobs.ts. */

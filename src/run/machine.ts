@@ -6,8 +6,10 @@ import { listDevices } from "./placement-options.ts";
 import type { RunConfig } from "./run-config.ts";
 
 export interface Placement {
-  /** The device of the trainer. */
+  /** The device of the trainer, or of its first rank. */
   readonly device: string;
+  /** The devices of all its ranks. Those that have the same one share it. */
+  readonly trainerDevices: readonly string[];
   readonly dtype: "float32" | "bfloat16";
   /** The engines of the run itself. */
   readonly engines: readonly EnginePlace[];
@@ -25,11 +27,11 @@ interface EnginePlace {
 type TrainerPlacement = Omit<Placement, "engineThreads" | "engines">;
 
 /** In a synchronous loop engine and trainer take turns, and each may use every core; in an asynchronous one they share them. */
-export function placeRun(config: RunConfig): Placement {
+export function placeRun(config: RunConfig, numGpus = cudaDeviceCount()): Placement {
   const cores = availableParallelism();
   const share = config.loop.type === "sync" ? cores : Math.max(1, Math.floor(cores / 2));
-  const placement = placeTrainer(config, share);
-  const engines = placeEngines(config, placement.device);
+  const placement = placeTrainer(config, share, numGpus);
+  const engines = placeEngines(config, placement, numGpus);
   const engineThreads = config.engine.threads ?? Math.max(1, Math.floor(share / engines.length));
   if (config.exact) expectExactPlace(placement.device, engines);
   return { ...placement, engines, engineThreads };
@@ -47,30 +49,33 @@ function expectExactPlace(device: string, engines: readonly EnginePlace[]): void
 }
 
 /** Engines take their devices in turn; without any of their own they share that of the trainer. */
-function placeEngines({ placement, training }: RunConfig, trainerDevice: string): readonly EnginePlace[] {
+function placeEngines(
+  { placement }: RunConfig,
+  { device: trainerDevice, trainerDevices }: TrainerPlacement,
+  numGpus: number,
+): readonly EnginePlace[] {
   const { devices, count, workers } = placement.engine;
-  if (devices !== null) expectDevices(devices);
-  const own = devices === null ? [trainerDevice] : listDevices(devices).map((index) => `cuda:${index}`);
-  const trainers = trainerDevice.startsWith("cuda") ? ranksOn(trainerDevice, training.ranks) : [trainerDevice];
+  const own = devices === null ? [trainerDevice] : cudaDevices("placement.engine.devices", devices, numGpus);
+  const isTrainers = (device: string) => trainerDevices.some((one) => deviceName(one) === deviceName(device));
   return Array.from({ length: count ?? own.length }, (_, i) => {
     const device = own[i % own.length]!;
-    return { device, workers: workers ?? (trainers.includes(device) ? "threads" : "processes") };
+    return { device, workers: workers ?? (isTrainers(device) ? "threads" : "processes") };
   });
 }
 
-/** The devices of a trainer's ranks: one rank stays where the run says, several have a GPU each. */
-function ranksOn(device: string, numRanks: number): readonly string[] {
-  if (numRanks > 1) return Array.from({ length: numRanks }, (_, rank) => `cuda:${rank}`);
-  return device === "cuda" ? ["cuda", "cuda:0"] : [device];
+/** A GPU by its number: "cuda" is the first one. */
+export function deviceName(device: string): string {
+  return device === "cuda" ? "cuda:0" : device;
 }
 
-function expectDevices(devices: string): void {
-  const count = cudaDeviceCount();
-  const missing = listDevices(devices).find((index) => index >= count);
-  if (missing === undefined) return;
+/** The devices that a list such as "0-3" names. Throws where this machine has fewer. */
+function cudaDevices(key: string, list: string, numGpus: number): readonly string[] {
+  const numbers = listDevices(list);
+  const missing = numbers.find((index) => index >= numGpus);
+  if (missing === undefined) return numbers.map((index) => `cuda:${index}`);
   throw new RerollError(
     "NO_DEVICE",
-    `placement.engine.devices is ${JSON.stringify(devices)}, and this machine has ${count} CUDA devices: there is no device ${missing}.${count === 0 ? " Leave devices out; placement.engine.count alone starts engines on the CPU." : ` Use 0 to ${count - 1}.`}`,
+    `${key} is ${JSON.stringify(list)}, and this machine has ${numGpus} CUDA devices: there is no device ${missing}.${numGpus === 0 ? " Leave devices out: without GPUs everything is on the CPU." : ` Use 0 to ${numGpus - 1}.`}`,
   );
 }
 
@@ -79,31 +84,44 @@ interface PlacedTrainer {
   readonly device: string;
   readonly model: Pick<RunConfig["model"], "dtype">;
   readonly training: Pick<RunConfig["training"], "threads" | "ranks">;
+  readonly placement?: Pick<RunConfig["placement"], "trainer">;
 }
 
 /** A trainer that has this many cores. Default: all of them. */
-export function placeTrainer(config: PlacedTrainer, cores = availableParallelism()): TrainerPlacement {
-  const device = resolveDevice(config.device);
-  const isOnGpu = device.startsWith("cuda");
-  expectGpus(config, isOnGpu);
+export function placeTrainer(
+  config: PlacedTrainer,
+  cores = availableParallelism(),
+  numGpus = cudaDeviceCount(),
+): TrainerPlacement {
+  const trainerDevices = rankDevices(config, numGpus);
+  const [device = "cpu"] = trainerDevices;
   return {
     device,
-    dtype: config.model.dtype === "auto" ? (isOnGpu ? "bfloat16" : "float32") : config.model.dtype,
+    trainerDevices,
+    dtype: config.model.dtype === "auto" ? (device === "cpu" ? "float32" : "bfloat16") : config.model.dtype,
     trainingThreads: config.training.threads ?? Math.max(1, Math.floor(cores / config.training.ranks)),
   };
 }
 
-function expectGpus({ training }: PlacedTrainer, isOnGpu: boolean): void {
-  const count = cudaDeviceCount();
-  if (!isOnGpu || training.ranks === 1 || training.ranks <= count) return;
-  throw new RerollError(
-    "NO_DEVICE",
-    `training.ranks is ${training.ranks}, and this machine has ${count} CUDA devices. Each rank needs one of its own: set training.ranks to ${count} or less.`,
-  );
+/** One rank is where the run says, several have a GPU each; where the run file lists devices, ranks take those in turn. */
+function rankDevices({ device, training, placement }: PlacedTrainer, numGpus: number): readonly string[] {
+  const { ranks } = training;
+  const listed = placement?.trainer.devices ?? null;
+  if (listed !== null) {
+    const own = cudaDevices("placement.trainer.devices", listed, numGpus);
+    return Array.from({ length: ranks }, (_, rank) => own[rank % own.length]!);
+  }
+  const first = resolveDevice(device, numGpus);
+  if (ranks === 1 || first === "cpu") return new Array<string>(ranks).fill(first);
+  if (ranks > numGpus)
+    throw new RerollError(
+      "NO_DEVICE",
+      `training.ranks is ${ranks}, and this machine has ${numGpus} CUDA devices, of which each rank takes one. Set training.ranks to ${numGpus} or less, or list the devices that ranks are to share, as in placement.trainer: { devices: "0-${numGpus - 1}" }.`,
+    );
+  return Array.from({ length: ranks }, (_, rank) => `cuda:${rank}`);
 }
 
-function resolveDevice(wanted: string): string {
-  const count = cudaDeviceCount();
+function resolveDevice(wanted: string, count: number): string {
   if (wanted === "auto") return count > 0 ? "cuda" : "cpu";
   if (wanted === "cpu" || (count > 0 && /^cuda(:\d+)?$/.test(wanted))) return wanted;
   throw new RerollError(

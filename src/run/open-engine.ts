@@ -12,8 +12,11 @@ export interface RunEngine {
   /** All engines of the run, as one. */
   readonly pool: ServedEngine;
   readonly syncFrom: (trainer: Trainer) => WeightSync;
-  /** Frees the caches of engines that share the trainer's device, until they are asked again. */
-  sleep(): Promise<void>;
+  /**
+   * Call it before a training step. Engines that read the trainer's own weights draw nothing until the next publication; with `sleeps`, those on its
+   * device free their caches.
+   */
+  rest(sleeps: boolean): Promise<void>;
   /** Sentences about the engines for the person who runs it. */
   readonly statements: readonly string[];
   close(): Promise<void>;
@@ -22,7 +25,7 @@ export interface RunEngine {
 export async function openEngine(config: RunConfig, parts: EngineParts): Promise<RunEngine> {
   const servers = remoteServers(config);
   const opened = servers.length === 0 ? openLocalEngines(config, parts) : openRemoteEngines(config, servers, parts);
-  const { seats, syncFrom, statements, sleep, close } = await opened;
+  const { seats, syncFrom, statements, rest, close } = await opened;
   const pool = new EnginePool(seats, { seed: config.seed });
   return {
     pool,
@@ -37,7 +40,7 @@ export async function openEngine(config: RunConfig, parts: EngineParts): Promise
         },
       };
     },
-    sleep: async () => sleep?.(),
+    rest: async (sleeps) => rest?.(sleeps),
     statements,
     close: async () => {
       await pool.close();

@@ -1,13 +1,19 @@
 /** The engines of the run itself: in threads that share its memory or in processes, on the devices that the placement gives them. */
+import type { Clock } from "../flow/clock.ts";
 import type { Metrics } from "../flow/metrics.ts";
 import type { ServedEngine } from "../generation/engine.ts";
 import { startThreadedEngine, type ThreadedEngine } from "../generation/local/threaded-engine.ts";
 import { Seat } from "../generation/pool/seat.ts";
+import type { Tensor } from "../torch/tensor.ts";
+import type { Trainer } from "../training/trainer.ts";
+import { createLentWeightsSync } from "../weight-sync/lent-weights-sync.ts";
 import { createSharedMemorySync, type SharedMemoryParts } from "../weight-sync/shared-memory-sync.ts";
 import type { WeightSync } from "../weight-sync/weight-sync.ts";
 import { EngineGroup, type ProcessEngine, startEngineProcess } from "./engine-group.ts";
 import { type EngineParts, type OpenedEngines, openAll } from "./engine-parts.ts";
+import { deviceName } from "./machine.ts";
 import type { RunConfig } from "./run-config.ts";
+import { sharesWeights } from "./shares-weights.ts";
 
 export async function openLocalEngines(config: RunConfig, parts: EngineParts): Promise<OpenedEngines> {
   const { placement, clock, report } = parts;
@@ -23,30 +29,40 @@ export async function openLocalEngines(config: RunConfig, parts: EngineParts): P
         return Seat.open<Held>({ name, open: () => start(source), bringsWeights: false, report });
       });
   const threads = open<ThreadedEngine>("threads", startThreadedEngine);
+  const threadPlaces = places.filter(({ workers }) => workers === "threads");
   const processes = open<ProcessEngine>("processes", startEngineProcess);
   const seats = await openAll<Seat>([...threads, ...processes]);
   const threadSeats = await Promise.all(threads);
-  const engines = threadSeats.map(weightTarget);
+  const isLent = (_: unknown, i: number) =>
+    sharesWeights(config) && deviceName(threadPlaces[i]!.device) === deviceName(placement.device);
+  const lent = threadSeats.filter(isLent);
+  const copied = threadSeats.filter((seat) => !lent.includes(seat));
   const group =
     processes.length === 0
       ? null
-      : await EngineGroup.open(
-          await Promise.all(processes),
-          [placement.device, ...places.map(({ device }) => device)],
+      : await EngineGroup.open(await Promise.all(processes), {
+          devices: [placement.device, ...places.map(({ device }) => device)],
+          sent: sendsAdapters(config, parts) ? "adapters" : "merged",
           clock,
-        );
+        });
   return {
     seats,
     syncFrom: (trainer) => {
       const withWeights: SharedMemoryParts["withWeights"] = (use) => trainer.withWeights(use);
       const syncs = [
-        ...(engines.length > 0 ? [createSharedMemorySync({ withWeights, engines, clock })] : []),
+        ...(lent.length > 0 ? [lentSync(trainer, lent, clock)] : []),
+        ...(copied.length > 0
+          ? [createSharedMemorySync({ withWeights, engines: copied.map(weightTarget), clock })]
+          : []),
         ...(group === null ? [] : [group.syncFrom(trainer)]),
       ];
       return inOrder(syncs);
     },
-    // Only threads share the trainer's device by default; those that do not lose nothing, since new weights empty their caches anyway.
-    sleep: async () => void (await Promise.all(threadSeats.map((seat) => seat.ask((engine) => engine.sleep())))),
+    rest: async (sleeps) => {
+      await Promise.all(lent.map((seat) => seat.ask((engine) => engine.hold())));
+      // Only threads share the trainer's device by default; those that do not lose nothing, since new weights empty their caches anyway.
+      if (sleeps) await Promise.all(threadSeats.map((seat) => seat.ask((engine) => engine.sleep())));
+    },
     statements: [],
     ...(group !== null && { close: async () => group.close() }),
   };
@@ -61,6 +77,11 @@ export function startRunEngine(
   return startThreadedEngine(engineSource(config, parts, device));
 }
 
+/** Engines add adapters to the weights of their files, which are those that the trainer began with. */
+function sendsAdapters({ model }: RunConfig, { modelFolder }: EngineParts): boolean {
+  return model.lora !== null && !modelFolder.endsWith(".gguf");
+}
+
 /** One publication after another: each has the trainer's weights to itself. */
 function inOrder(syncs: readonly WeightSync[]): WeightSync {
   return {
@@ -73,6 +94,15 @@ function inOrder(syncs: readonly WeightSync[]): WeightSync {
       return sum;
     },
   };
+}
+
+/** Engines that read the trainer's weights where they are. */
+function lentSync(trainer: Trainer, seats: readonly Seat<ThreadedEngine>[], clock: Clock): WeightSync {
+  const engines = seats.map((seat) => ({
+    shareWeights: (version: number, parameters: ReadonlyMap<string, Tensor>) =>
+      seat.give((engine) => engine.shareWeights(version, parameters)),
+  }));
+  return createLentWeightsSync({ withParameters: (use) => trainer.withParameters(use), engines, clock });
 }
 
 function weightTarget(seat: Seat<ThreadedEngine>): SharedMemoryParts["engines"][number] {

@@ -131,6 +131,7 @@ function trainerSource(
     modelFolder: start.modelFolder,
     tokenizerFolder: modelFolder,
     device: placement.device,
+    devices: placement.trainerDevices,
     dtype: placement.dtype,
     quantization: config.model.quantization ?? undefined,
     lora: config.model.lora,

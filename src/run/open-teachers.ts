@@ -4,9 +4,9 @@
  * Servers measure trajectories as they end, beside the sampling of others; a trajectory that its teacher could not measure has failed, as
  * one that could not be scored. Models in folders, and the policy itself, are asked by the trainer.
  */
-import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
 import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
 import { fillTemplate } from "../data/fill-template.ts";
+import { buildEnv } from "../envs/catalog.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { splitTurns } from "../experience/sample-builder.ts";
 import { joinIds } from "../flow/join-arrays.ts";
@@ -16,8 +16,8 @@ import { connectTeacher, type RemoteTeacher } from "../generation/remote/connect
 import type { RunEpisode } from "../rollout/episode.ts";
 import { settled } from "../rollout/failure-policy.ts";
 import type { DistillationSource, TeacherSource } from "../training/trainer-source.ts";
-import { expectSameVocabulary } from "./check-vocabulary.ts";
 import type { DistillationOptions } from "./distillation-options.ts";
+import { modelTokenizer } from "./prepare-model.ts";
 import type { RunConfig } from "./run-config.ts";
 
 export interface RunTeachers {
@@ -28,7 +28,15 @@ export interface RunTeachers {
   close(): Promise<void>;
 }
 
-/** Checks every teacher against the model's tokenizer, and connects to those that are servers. */
+/** Tries every teacher that is a server, and lets go of it: one that cannot teach is found before a run is made. */
+export async function tryTeachers(config: RunConfig): Promise<void> {
+  const { distillation, model, envs } = config;
+  if (distillation === null || Object.values(distillation.teachers).every(({ type }) => type !== "server")) return;
+  const tokenizer = await modelTokenizer(model, Object.values(envs).map(buildEnv));
+  await (await openTeachers(distillation, config, tokenizer)).close();
+}
+
+/** Connects to the teachers that are servers, and has each prove that it speaks the model's tokens. */
 export async function openTeachers(
   { teachers }: DistillationOptions,
   { rollout }: RunConfig,
@@ -41,7 +49,6 @@ export async function openTeachers(
   try {
     for (const [name, teacher] of Object.entries(teachers)) {
       const key = `distillation.teachers.${name}`;
-      if (teacher.type === "folder") expectSameVocabulary(`${key}.path`, await loadTokenizer(teacher.path), tokenizer);
       if (teacher.type !== "server") continue;
       const { kind, url, apiKey } = teacher;
       const place = { kind, url: url.reveal(), ...(apiKey !== null && { apiKey: apiKey.reveal() }) };

@@ -10,6 +10,14 @@ const devices = z
 /** Where roles run. A role that is left out is placed by the run itself. */
 export const placementOptions = z
   .strictObject({
+    trainer: z
+      .strictObject({
+        devices: devices.describe(
+          "CUDA devices of the trainer's ranks, one after another. Where there are fewer than training.ranks, ranks take them in turn and share them, which is for trying a strategy out and slower than one rank. null: one each, from the first.",
+        ),
+      })
+      .prefault({})
+      .describe("The ranks that train."),
     engine: z
       .strictObject({
         devices: devices.describe("CUDA devices of the engines. null: that of the trainer."),

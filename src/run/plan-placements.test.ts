@@ -63,12 +63,24 @@ test("an asynchronous run overlaps what is on different GPUs", () => {
   expect(apart(sync).stepSeconds).toBeCloseTo(rollout + train + weights, 6);
 });
 
+test("ranks shard as little as lets them fit", () => {
+  const keys = (gigabytes: number, ...more: string[]) =>
+    plan(8, gigabytes, "training.recompute=true", ...more).map((placed) => placed.keys);
+  expect(keys(180)[0]).toBe('training.ranks 8, placement.engine.devices "0-7"');
+  expect(keys(100)[0]).toBe('training.ranks 8 with strategy { zero: 1 }, placement.engine.devices "0-7"');
+  expect(keys(70)[0]).toBe('training.ranks 8 with strategy { zero: 2 }, placement.engine.devices "0-7"');
+  // A strategy that the run file chooses stays.
+  const chosen = keys(100, 'training.strategy={"zero":2,"tensor":4}');
+  expect(chosen.every((one) => one.includes("with strategy { zero: 2, tensor: 4 }"))).toBe(true);
+  expect(chosen.some((one) => one.startsWith("training.ranks 2 "))).toBe(false);
+});
+
 test("what fits nowhere is refused with its role, its need and the nearest change that would fit", () => {
-  expect(() => plan(8, 141)).toThrow(
-    /fits in no placement on 8 GPUs of 141\.0 GB: a device needs 2\d\d\.\d GB, most of it the trainer with .* It fits with training\.recompute: true\./,
+  expect(() => plan(1, 200)).toThrow(
+    /fits in no placement on 1 GPUs of 200\.0 GB: a device needs 2\d\d\.\d GB, most of it the trainer with .* It fits with training\.recompute: true\./,
   );
   expect(() => plan(1, 80)).toThrow(
-    'It fits with training.recompute: true with training.optimizer.moments: "8-bit" with model.lora: { rank: 16 }.',
+    'It fits with training.recompute: true with training.strategy.offload: "optimizer".',
   );
   expect(() => plan(1, 12)).toThrow("Take a smaller model, a shorter rollout.contextLength, or GPUs with more memory.");
 });

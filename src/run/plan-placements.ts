@@ -4,9 +4,12 @@
  * Refuses a run that fits in none of them, with the role that needs the most and the nearest change after which it would fit.
  */
 import { RerollError } from "../errors/reroll-error.ts";
-import { estimateMemory, type MemoryFacts, type MemoryPart, peakBytes } from "./estimate-memory.ts";
+import { type MemoryFacts, type MemoryPart, microbatchTokens, peakBytes } from "./estimate-memory.ts";
+import { nearestChange } from "./memory-changes.ts";
 import { size } from "./plan-run.ts";
+import { estimateRankMemory, inPasses } from "./rank-memory.ts";
 import type { RunConfig } from "./run-config.ts";
+import { sharesWeights } from "./shares-weights.ts";
 import { type StepSeconds, type StepWork, stepSeconds } from "./step-time.ts";
 
 /** GPUs of one kind. */
@@ -66,45 +69,75 @@ export function placementLines(placements: readonly PlacedRun[], { memoryBytes }
 function allPlacements(
   config: RunConfig,
   facts: MemoryFacts,
-  { numGpus }: GpuPool,
+  pool: GpuPool,
   expected: ExpectedTokens,
 ): readonly PlacedRun[] {
-  const parts = estimateMemory(config, facts);
-  const work = workOf(config, facts, expected);
-  const takesTurns = config.loop.type === "sync";
-  const time = (place: Parameters<typeof stepSeconds>[2]) => {
-    const seconds = stepSeconds(facts.model, work, place);
-    const { rollout, train, sync } = seconds;
-    // On one set of GPUs, what runs at the same time shares them.
-    const overlaps = !takesTurns && place.isApart;
-    return { seconds, stepSeconds: (overlaps ? Math.max(rollout, train) : rollout + train) + sync };
-  };
-  const together: PlacedRun = {
-    keys: `training.ranks ${numGpus}, placement.engine.devices ${JSON.stringify(range(0, numGpus))}`,
-    devices: [{ devices: `GPUs ${range(0, numGpus)}`, parts, bytes: peakBytes(parts, takesTurns) }],
-    ...time({ numTrainers: numGpus, numEngines: numGpus, isApart: false }),
-  };
-  const apart = powersBelow(numGpus).map((numTrainers): PlacedRun => {
-    const device = (from: number, to: number, own: readonly MemoryPart[]) => ({
-      devices: `GPUs ${range(from, to)}`,
-      parts: own,
-      bytes: peakBytes(own, false),
-    });
-    const isEngine = ({ owner }: MemoryPart) => owner === "engine";
-    return {
-      keys: `training.ranks ${numTrainers}, placement.engine.devices ${JSON.stringify(range(numTrainers, numGpus))}`,
-      devices: [
-        device(
-          0,
-          numTrainers,
-          parts.filter((part) => !isEngine(part)),
-        ),
-        device(numTrainers, numGpus, parts.filter(isEngine)),
-      ],
-      ...time({ numTrainers, numEngines: numGpus - numTrainers, isApart: true }),
-    };
+  const { numGpus } = pool;
+  const { tensor, context } = config.training.strategy;
+  const canSpread = (numTrainers: number) => numTrainers % (tensor * context) === 0;
+  return [numGpus, ...powersBelow(numGpus)].filter(canSpread).map((numTrainers) => {
+    const isApart = numTrainers < numGpus;
+    const tries = strategiesFor(config, numTrainers).map((run) => placeOn(run, facts, pool, { expected, isApart }));
+    return tries.find((placed) => fits(placed, pool)) ?? tries.at(-1)!;
   });
-  return [together, ...apart];
+}
+
+/** The run with its strategy, or where it has none with each that shards, those that cost the least first. */
+function strategiesFor(config: RunConfig, ranks: number): readonly RunConfig[] {
+  const { training, distillation, reflection } = config;
+  const { zero, tensor, context, offload } = training.strategy;
+  const asked = { ...config, training: { ...training, ranks } };
+  const isChosen = zero > 0 || tensor > 1 || context > 1 || offload !== "none";
+  if (ranks === 1 || isChosen || training.optimizer.moments === "8-bit") return [asked];
+  const stages = distillation !== null || reflection !== null ? ([1] as const) : ([1, 2, 3] as const);
+  const sharded = stages.map((stage) => ({ ...training, ranks, strategy: { ...training.strategy, zero: stage } }));
+  return [asked, ...sharded.map((one) => ({ ...config, training: one }))];
+}
+
+/** One placement: trainers on the first GPUs, and engines on the others, or on all where nothing is apart. */
+function placeOn(
+  config: RunConfig,
+  facts: MemoryFacts,
+  { numGpus }: GpuPool,
+  { expected, isApart }: { readonly expected: ExpectedTokens; readonly isApart: boolean },
+): PlacedRun {
+  const { ranks, strategy } = config.training;
+  const isEngineLent = numGpus === 1 && sharesWeights(config);
+  const parts = estimateRankMemory(config, { ...facts, isEngineLent });
+  const takesTurns = config.loop.type === "sync";
+  const numEngines = isApart ? numGpus - ranks : numGpus;
+  const place = { numTrainers: ranks, numEngines, isApart, isGathered: strategy.zero === 3 };
+  const seconds = stepSeconds(facts.model, workOf(config, facts, expected), place);
+  const { rollout, train, sync } = seconds;
+  // On one set of GPUs, what runs at the same time shares them.
+  const busy = !takesTurns && isApart ? Math.max(rollout, train) : rollout + train;
+  const device = (from: number, to: number, own: readonly MemoryPart[]) => ({
+    devices: `GPUs ${range(from, to)}`,
+    parts: own,
+    bytes: peakBytes(own, !isApart && takesTurns),
+  });
+  const isEngine = ({ owner }: MemoryPart) => owner === "engine";
+  const ofTrainer = parts.filter((part) => !isEngine(part));
+  const engineDevices = range(isApart ? ranks : 0, numGpus);
+  return {
+    keys: `training.ranks ${ranks}${strategyWords(strategy)}, placement.engine.devices ${JSON.stringify(engineDevices)}`,
+    devices: isApart
+      ? [device(0, ranks, ofTrainer), device(ranks, numGpus, parts.filter(isEngine))]
+      : [device(0, numGpus, parts)],
+    seconds,
+    stepSeconds: busy + sync,
+  };
+}
+
+/** As in " with strategy { zero: 2 }". */
+function strategyWords({ zero, tensor, context, offload }: RunConfig["training"]["strategy"]): string {
+  const words = [
+    ...(zero > 0 ? [`zero: ${zero}`] : []),
+    ...(tensor > 1 ? [`tensor: ${tensor}`] : []),
+    ...(context > 1 ? [`context: ${context}`] : []),
+    ...(offload === "none" ? [] : [`offload: "${offload}"`]),
+  ];
+  return words.length === 0 ? "" : ` with strategy { ${words.join(", ")} }`;
 }
 
 function workOf(config: RunConfig, facts: MemoryFacts, expected: ExpectedTokens): StepWork {
@@ -114,7 +147,8 @@ function workOf(config: RunConfig, facts: MemoryFacts, expected: ExpectedTokens)
     trajectories: rollout.groupsPerStep * rollout.groupSize,
     groupSize: rollout.groupSize,
     maxRunning: engine.maxRunning ?? Math.min(256, rollout.maxInFlight),
-    recomputes: training.recompute,
+    recomputes: inPasses(training).recompute,
+    microbatchTokens: microbatchTokens(config),
     // Several updates per step need the log-probs from before the first.
     numMeasured: (facts.needsReference ? 1 : 0) + (training.minibatch > 0 ? 1 : 0),
     numTrained: facts.hasCritic ? 2 : 1,
@@ -124,44 +158,6 @@ function workOf(config: RunConfig, facts: MemoryFacts, expected: ExpectedTokens)
 
 function fits({ devices }: PlacedRun, { memoryBytes }: GpuPool): boolean {
   return devices.every(({ bytes }) => bytes <= memoryBytes);
-}
-
-/** Changes that save memory, those that cost the least first. */
-const changes: readonly { readonly words: string; readonly make: (config: RunConfig) => RunConfig }[] = [
-  {
-    words: "training.recompute: true",
-    make: (config) => ({ ...config, training: { ...config.training, recompute: true } }),
-  },
-  {
-    words: 'training.optimizer.moments: "8-bit"',
-    make: (config) => ({
-      ...config,
-      training: { ...config.training, optimizer: { ...config.training.optimizer, moments: "8-bit" } },
-    }),
-  },
-  {
-    words: "model.lora: { rank: 16 }",
-    make: (config) => ({
-      ...config,
-      model: { ...config.model, lora: { rank: 16, alpha: 32, targets: "all-linear" } },
-    }),
-  },
-];
-
-/** The first change, or the first few of them together, after which there is a placement; more GPUs of this kind where none helps. */
-function nearestChange(config: RunConfig, fitsAfter: (changed: RunConfig) => boolean): string | null {
-  const single = changes.find(({ make }) => fitsAfter(make(config)));
-  if (single !== undefined) return single.words;
-  let changed = config;
-  for (const [i, { make }] of changes.entries()) {
-    changed = make(changed);
-    if (fitsAfter(changed))
-      return changes
-        .slice(0, i + 1)
-        .map(({ words }) => words)
-        .join(" with ");
-  }
-  return null;
 }
 
 function nothingFits(config: RunConfig, facts: MemoryFacts, pool: GpuPool, expected: ExpectedTokens): RerollError {

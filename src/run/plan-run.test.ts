@@ -144,10 +144,10 @@ test("a run that does not fit is refused with the largest part and what to chang
     () =>
       planRun(exampleConfig("rollout.contextLength=4096", ...sets), grpo, small, qwen);
   expect(plan()).toThrow(
-    /needs about .* GB, and cpu has 8\.0 GB: trainer weights 2\.0 GB, .*Set training\.recompute to true/,
+    /needs about .* GB, and cpu has 8\.0 GB: trainer weights 2\.0 GB, .* Set training\.recompute to true, or lower training\.maxTokensPerMicrobatch\.$/,
   );
   expect(plan("training.recompute=true", "training.maxTokensPerMicrobatch=4096")).toThrow(
-    /model\.lora: \{ rank: 16 \}/,
+    /It fits with training\.optimizer\.moments: "8-bit"\.$/,
   );
   expect(
     plan(
@@ -157,6 +157,38 @@ test("a run that does not fit is refused with the largest part and what to chang
       "rollout.maxInFlight=4",
     ),
   ).not.toThrow();
+});
+
+test("a rank takes its part of what a trainer alone would take", () => {
+  const gpu = { device: "cuda:0", dtype: "bfloat16", memoryBytes: 141e9 } as const;
+  const P = 2 * countParameters(qwen);
+  const parts = (strategy: object, more: Partial<typeof gpu & { numRanksHere: number }> = {}) => {
+    const config = exampleConfig("training.ranks=4", `training.strategy=${JSON.stringify(strategy)}`);
+    const { memory } = planRun(config, grpo, { ...gpu, ...more }, qwen);
+    const of = (what: string) => memory.find((part) => part.owner === "trainer" && part.what === what)?.bytes;
+    return { weights: of("weights"), gradients: of("gradients"), optimizer: of("optimizer"), lines: memory };
+  };
+  expect(parts({})).toMatchObject({ weights: P, gradients: P, optimizer: 6 * P });
+  expect(parts({ zero: 1 })).toMatchObject({ weights: P, gradients: 1.25 * P, optimizer: 1.5 * P });
+  expect(parts({ zero: 1, tensor: 2 })).toMatchObject({ weights: P / 2, gradients: 0.75 * P, optimizer: 1.5 * P });
+  expect(parts({ zero: 2, offload: "optimizer" })).toMatchObject({ weights: P, optimizer: 0 });
+  // The embedding is there whole, and one of 24 layers.
+  const outside = 2 * 151936 * 896;
+  expect(parts({ zero: 3 }).weights).toBeCloseTo(outside + (P - outside) * (1 / 4 + 1 / 24), -3);
+  // Two of the ranks on this device.
+  expect(parts({ zero: 1 }, { numRanksHere: 2 })).toMatchObject({ weights: 2 * P, optimizer: 3 * P });
+});
+
+test("a run with ranks says what each takes, and one that does not fit shards before it gives anything up", () => {
+  const gpu = { device: "cuda:0", dtype: "bfloat16", memoryBytes: 141e9 } as const;
+  const plan = (memoryBytes: number, ...sets: string[]) =>
+    planRun(exampleConfig("training.ranks=8", ...sets), grpo, { ...gpu, memoryBytes }, qwen);
+  expect(plan(141e9, "training.strategy.zero=2").lines.at(-1)).toMatch(
+    /^ {2}8 ranks \(zero 2\), on a device each: each takes \d+\.\d GB$/,
+  );
+  expect(() => plan(9e9, "training.recompute=true", "rollout.maxInFlight=4")).toThrow(
+    /^This run needs about .* It fits with training\.strategy\.zero: 1\.$/,
+  );
 });
 
 test("a context beyond what a recompute was made for is refused", () => {

@@ -9,7 +9,6 @@ import type { CausalLmConfig } from "../models/causal-lm/config.ts";
 import { stepArithmetic } from "./batch-arithmetic.ts";
 import {
   countParameters,
-  estimateMemory,
   type MemoryPart,
   microbatchTokens,
   NO_ROLES,
@@ -18,7 +17,11 @@ import {
   type RoleShapes,
   weightsOf,
 } from "./estimate-memory.ts";
+import { deviceName } from "./machine.ts";
+import { nearestChange } from "./memory-changes.ts";
+import { estimateRankMemory } from "./rank-memory.ts";
 import type { RunConfig } from "./run-config.ts";
+import { hasLentEngines } from "./shares-weights.ts";
 
 /** The machine that a run would use. */
 export interface Machine {
@@ -27,6 +30,8 @@ export interface Machine {
   readonly dtype: "float32" | "bfloat16";
   /** Memory of the GPU, or of the machine where the run is on the CPU. */
   readonly memoryBytes: number;
+  /** Ranks of the trainer on this device. Default 1. */
+  readonly numRanksHere?: number;
 }
 
 /** A run in words and numbers. */
@@ -54,14 +59,22 @@ export function planRun(
   const { dtype } = machine;
   const isHere = ({ device }: RewardModelShape) => deviceName(device) === deviceName(machine.device);
   const here = { ...roles, rewardModels: roles.rewardModels.filter(isHere) };
-  const memory = estimateMemory(config, { model, dtype, isOnGpu, needsReference, hasCritic, roles: here });
+  const isEngineLent = hasLentEngines(config);
+  const facts = { model, dtype, isOnGpu, needsReference, hasCritic, isEngineLent, roles: here };
+  const memoryOf = (run: RunConfig) => onDevice(estimateRankMemory(run, facts), machine);
   // In a synchronous run the engine gives its cache back while the trainer works, where memory would be short otherwise.
-  const totalBytes = peakBytes(memory, config.loop.type === "sync" && config.placement.engine.sleep !== false);
-  if (totalBytes > machine.memoryBytes) throw tooLarge(config, machine, memory, totalBytes);
+  const takesTurns = config.loop.type === "sync" && config.placement.engine.sleep !== false;
+  const memory = memoryOf(config);
+  const totalBytes = peakBytes(memory, takesTurns);
+  if (totalBytes > machine.memoryBytes) {
+    const nearest = nearestChange(config, (run) => peakBytes(memoryOf(run), takesTurns) <= machine.memoryBytes);
+    throw tooLarge(config, machine, memory, { totalBytes, nearest });
+  }
   return {
     lines: [
       ...batchLines(config, numEpochs),
       ...memoryLines(model, machine, memory, totalBytes),
+      ...rankLines(config, machine, memory),
       ...roles.rewardModels
         .filter((one) => !isHere(one))
         .map(
@@ -75,9 +88,37 @@ export function planRun(
   };
 }
 
-/** A GPU by its number, as "cuda" is the first one. */
-function deviceName(device: string): string {
-  return device === "cuda" ? "cuda:0" : device;
+/** Ranks that share a device take its memory together. */
+function onDevice(parts: readonly MemoryPart[], { numRanksHere = 1 }: Machine): MemoryPart[] {
+  return parts.map((part) => (isOfRanks(part) ? { ...part, bytes: part.bytes * numRanksHere } : part));
+}
+
+function isOfRanks({ owner, what }: MemoryPart): boolean {
+  if (what === "weights gathered for engines") return false;
+  return owner === "trainer" || owner === "critic" || owner === "reference" || owner === "teacher";
+}
+
+/** What ranks other than the first take, who have no engine, and what all keep on the host. */
+function rankLines(
+  { training: { ranks, strategy } }: RunConfig,
+  machine: Machine,
+  memory: readonly MemoryPart[],
+): string[] {
+  const { zero, tensor, context, offload } = strategy;
+  const { numRanksHere = 1 } = machine;
+  const words = [
+    ...(zero > 0 ? [`zero ${zero}`] : []),
+    ...(tensor > 1 ? [`tensor ${tensor}`] : []),
+    ...(context > 1 ? [`context ${context}`] : []),
+    ...(offload === "none" ? [] : [`offload of ${offload}`]),
+  ];
+  if (ranks === 1 && words.length === 0) return [];
+  const each = peakBytes(memory.filter(isOfRanks), false) / numRanksHere;
+  const how = words.length === 0 ? "rows are shared" : words.join(", ");
+  const where = numRanksHere > 1 ? `${numRanksHere} of them on ${machine.device}` : "on a device each";
+  return ranks === 1
+    ? [`  strategy: ${how}`]
+    : [`  ${plural(ranks, "rank")} (${how}), ${where}: each takes ${size(each)}`];
 }
 
 /** As in "32 prompts x 8 samples = 256 trajectories per step". */
@@ -132,13 +173,13 @@ function tooLarge(
   config: RunConfig,
   { device, memoryBytes }: Machine,
   memory: readonly MemoryPart[],
-  totalBytes: number,
+  { totalBytes, nearest }: { readonly totalBytes: number; readonly nearest: string | null },
 ): RerollError {
   const largest = memory.toSorted((a, b) => b.bytes - a.bytes)[0]!;
   const listed = memory.map(({ owner, what, bytes }) => `${owner} ${what} ${size(bytes)}`).join(", ");
   return new RerollError(
     "NOT_ENOUGH_MEMORY",
-    `This run needs about ${size(totalBytes)}, and ${device} has ${size(memoryBytes)}: ${listed}. ${adviceFor(config, largest)}`,
+    `This run needs about ${size(totalBytes)}, and ${device} has ${size(memoryBytes)}: ${listed}. ${nearest === null ? adviceFor(config, largest) : `It fits with ${nearest}.`}`,
     { totalBytes, memoryBytes },
   );
 }

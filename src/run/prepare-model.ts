@@ -1,7 +1,8 @@
 /** The model that a run starts from, as a folder: the one that is named, or a small one made for its environments. */
 import { join } from "node:path";
 import { byteTokenizerFiles } from "../chat/tokenizer/byte-tokenizer.ts";
-import { createTokenizer } from "../chat/tokenizer/tokenizer.ts";
+import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
+import { createTokenizer, type Tokenizer } from "../chat/tokenizer/tokenizer.ts";
 import { wordTokenizerFiles } from "../chat/tokenizer/word-tokenizer.ts";
 import type { EnvFactory } from "../envs/text-env.ts";
 import { RerollError } from "../errors/reroll-error.ts";
@@ -29,6 +30,14 @@ export function prepareModel(
   saveCausalLm(created, folder, { files });
   created.dispose();
   return folder;
+}
+
+/** The tokenizer of that model, which can be known before there is a folder. */
+export async function modelTokenizer(
+  { path }: Pick<RunConfig["model"], "path">,
+  envs: readonly EnvFactory[],
+): Promise<Tokenizer> {
+  return path === null ? createTokenizer(presetTokenizer(envs), "model.preset") : loadTokenizer(path);
 }
 
 /** Whole words where all environments say theirs, else bytes. */

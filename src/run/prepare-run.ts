@@ -11,8 +11,9 @@ import { cudaProperties } from "../torch/cuda.ts";
 import { parseOverride } from "./apply-overrides.ts";
 import { checkFiles } from "./check-files.ts";
 import { checkPackages } from "./check-packages.ts";
-import { checkRun } from "./check-run.ts";
+import { checkRun, checkSplit } from "./check-run.ts";
 import { checkVocabularies } from "./check-vocabulary.ts";
+import { checkWeights } from "./check-weights.ts";
 import { type HubPathOptions, HubPaths, localRun } from "./hub-paths.ts";
 import { loadRunFile, type RawRun } from "./load-run-file.ts";
 import { type Placement, placeRun } from "./machine.ts";
@@ -36,7 +37,11 @@ export async function prepareRun(
   const paths = new HubPaths(environment, hub);
   const { shape, roles, ...resolved } = await checkedRun(raw, sets, environment, paths);
   const { config, recipe } = resolved;
-  if (paths.pending.size === 0) await checkVocabularies(config);
+  checkSplit(config, [shape, roles.reference, roles.critic]);
+  if (paths.pending.size === 0) {
+    checkWeights(config);
+    await checkVocabularies(config);
+  }
   const machine = readMachine(placeRun(config));
   const plan = planRun(config, recipe, machine, shape, roles);
   return { ...resolved, plan: { ...plan, lines: [...paths.lines, ...plan.lines] } };
@@ -82,10 +87,14 @@ function withoutTraining(config: RunConfig): RunConfig {
 }
 
 /** The memory of the device that a run is placed on. */
-export function readMachine({ device, dtype }: Pick<Placement, "device" | "dtype">): Machine {
+export function readMachine({
+  device,
+  dtype,
+  trainerDevices,
+}: Pick<Placement, "device" | "dtype" | "trainerDevices">): Machine {
   const index = Number(/^cuda:(\d+)$/.exec(device)?.[1] ?? 0);
   const memoryBytes = device === "cpu" ? machineBytes() : cudaProperties(index).totalBytes;
-  return { device, dtype, memoryBytes };
+  return { device, dtype, memoryBytes, numRanksHere: trainerDevices.filter((one) => one === device).length };
 }
 
 /** A container may allow less than the machine has. */

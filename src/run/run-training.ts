@@ -1,12 +1,13 @@
 /**
  * A training run with its folder: makes or reopens the folder, tells the tracker what happens, and says in the end how it went.
  *
- * Whatever happens, `run.json` says finished, failed or interrupted.
+ * Whatever happens, `run.json` says finished, failed or interrupted. A new run that is refused before its first step leaves no folder.
  */
 import { existsSync, readdirSync } from "node:fs";
-import { mkdir } from "node:fs/promises";
+import { mkdir, rm } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
 import { remember } from "../errors/redact-text.ts";
+import { isRefusal } from "../errors/refusals.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { nameOfPath } from "../hub/hub-cache.ts";
 import { guardForeignCalls } from "../rollout/foreign-calls.ts";
@@ -24,6 +25,7 @@ import { wandbSink } from "../tracking/wandb-sink.ts";
 import { Checkpoints } from "./checkpoint.ts";
 import { hasForeignCode } from "./foreign-code.ts";
 import { modelDigest } from "./model-digest.ts";
+import { tryTeachers } from "./open-teachers.ts";
 import type { PreparedRun } from "./prepare-run.ts";
 import { compareConfigs, expectSameModel, keptSets } from "./resume-run.ts";
 import type { RunConfig } from "./run-config.ts";
@@ -54,7 +56,8 @@ export interface RunTrainingOptions {
 }
 
 /** Trains to the end, or until the signal stops it. */
-export function runTraining({ config, plan }: PreparedRun, options: RunTrainingOptions): Promise<TrainResult> {
+export async function runTraining({ config, plan }: PreparedRun, options: RunTrainingOptions): Promise<TrainResult> {
+  await tryTeachers(config);
   const run: TrackedRun = {
     config,
     numSteps: config.loop.steps,
@@ -117,7 +120,10 @@ export async function trackRun<Result>(
   const next = (status: RunStatus) => nextCommands(run, options, relative("", folder.path), status);
   // Passed on between two steps only: an abort in the middle of one would lose what was sampled for it.
   const stop = new AbortController();
+  let isRefused = false;
+  let hasSteps = false;
   const onStep = () => {
+    hasSteps = true;
     if (options.signal.aborted) stop.abort();
   };
   const tracker = openRunTracker({
@@ -156,18 +162,21 @@ export async function trackRun<Result>(
         `The run was stopped before its first step. ${resumeHint(run, folder.path)}`,
       );
     }
+    isRefused = isRefusal(cause) && !hasSteps && options.resume === undefined;
     await tracker.setStatus("failed", cause instanceof Error ? cause.message : String(cause));
     throw cause;
   } finally {
     guard.release();
     await watchdog?.close();
     await tracker.close();
+    // Nothing has run: there is nothing to look at, and the name is free for what is written instead.
+    if (isRefused) await rm(folder.path, { recursive: true });
   }
 }
 
 /** Makes `<root>/<name>`, or the first of `<name>-2`, `<name>-3` that is free. Two processes never make the same one. */
 export async function newFolder(root: string, name: string): Promise<string> {
-  await mkdir(root, { recursive: true });
+  await makeRoot(root);
   for (let number = 1; ; number++) {
     const path = resolve(root, number === 1 ? name : `${name}-${number}`);
     try {
@@ -176,6 +185,20 @@ export async function newFolder(root: string, name: string): Promise<string> {
     } catch (cause) {
       if ((cause as NodeJS.ErrnoException).code !== "EEXIST") throw cause;
     }
+  }
+}
+
+async function makeRoot(root: string): Promise<void> {
+  try {
+    await mkdir(root, { recursive: true });
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new RerollError(
+      "RUN_FOLDER_WRITE",
+      `tracking.folder is ${JSON.stringify(root)}, which cannot be made: ${reason}. Set it to a folder that can be written to.`,
+      { root },
+      { cause },
+    );
   }
 }
 

@@ -78,6 +78,7 @@ async function makeWarmStart(
     modelFolder,
     tokenizerFolder: modelFolder,
     device: placement.device,
+    devices: placement.trainerDevices,
     dtype: placement.dtype,
     quantization: config.model.quantization ?? undefined,
     lora: config.model.lora,

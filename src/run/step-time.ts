@@ -29,6 +29,8 @@ export interface StepWork {
   /** Sequences that an engine decodes at once. */
   readonly maxRunning: number;
   readonly recomputes: boolean;
+  /** Tokens of a forward and backward pass. */
+  readonly microbatchTokens: number;
   /** Forward passes over the batch beside those that train: a reference, an anchor. */
   readonly numMeasured: number;
   /** Models that are trained: the policy, and a critic. */
@@ -43,20 +45,28 @@ export interface StepSeconds {
   readonly sync: number;
 }
 
-export function stepSeconds(
-  model: CausalLmConfig,
-  work: StepWork,
-  place: { readonly numTrainers: number; readonly numEngines: number; readonly isApart: boolean },
-): StepSeconds {
-  const { numTrainers, numEngines, isApart } = place;
+/** Who does the work. */
+interface StepPlace {
+  readonly numTrainers: number;
+  readonly numEngines: number;
+  readonly isApart: boolean;
+  /** Whether weights are gathered within passes. Default false. */
+  readonly isGathered?: boolean;
+}
+
+export function stepSeconds(model: CausalLmConfig, work: StepWork, place: StepPlace): StepSeconds {
+  const { numTrainers, numEngines, isApart, isGathered = false } = place;
   const tokens = work.trajectories * (work.promptTokens + work.replyTokens);
   const perTrainer = tokens / numTrainers;
   const trained = work.numTrained * trainSeconds(model, perTrainer, work);
   const measured = work.numMeasured * forwardSeconds(model, perTrainer);
   const bytes = 2 * countParameters(model);
+  // Weights come for the forward pass and again for the backward pass, and gradients go.
+  const numMoves = (3 * work.numTrained + work.numMeasured) * Math.ceil(perTrainer / work.microbatchTokens);
+  const gathered = isGathered ? (numMoves * bytes) / LINK_BANDWIDTH : 0;
   return {
     rollout: rolloutSeconds(model, work, numEngines),
-    train: trained + measured,
+    train: trained + measured + gathered,
     sync: isApart ? bytes / LINK_BANDWIDTH : (2 * bytes) / DECODE_BANDWIDTH,
   };
 }

@@ -98,7 +98,7 @@ async function train(config: RunConfig, recipe: Recipe, options: TrainOptions, p
         trainer: {
           step: async (batch, stepOptions) => {
             // Rollout and training take turns, and the new weights would empty the caches anyway.
-            if (sleeps) await engine.sleep();
+            await engine.rest(sleeps);
             return expectProgress(await trainer.step(batch, stepOptions), batch.samples, folder);
           },
         },

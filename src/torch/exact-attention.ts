@@ -7,7 +7,7 @@ import { applyFunction } from "./autograd.ts";
 import { empty, ones, tensor, zeros } from "./create.ts";
 import type { Device } from "./dtype.ts";
 import type { PackedRows } from "./fused.ts";
-import { canDecode, pagedDecode, steadyCut } from "./kernels/paged-kernel.ts";
+import { canDecode, type PagedDecode, pagedDecode, steadyCut } from "./kernels/paged-kernel.ts";
 import { op } from "./operator.ts";
 import type { Tensor } from "./tensor.ts";
 
@@ -50,9 +50,9 @@ export function exactRows(lengths: readonly number[], device: Device): ExactRows
 }
 
 /** Whether the kernel can attend with these heads. */
-export function canAttendExactly(q_SHK: Tensor, k_SGK: Tensor): boolean {
+export function canAttendExactly(q_SHK: Tensor): boolean {
   const isHalf = /^b?float16$/.test(q_SHK.dtype) && q_SHK.device.startsWith("cuda");
-  return isHalf && canDecode(q_SHK.size(1), k_SGK.size(1), q_SHK.size(2), blockSize);
+  return isHalf && canDecode(q_SHK.size(2), blockSize);
 }
 
 /** Causal attention of rotated heads: q [S, H, K], k and v [S, G, K], one [S, H, K] back. The gradient is that of flash attention. */
@@ -92,15 +92,20 @@ export function exactAttention(
   )[0]!;
 }
 
-/** `pagedDecode` for heads that are rotated already, cut in a way that does not depend on the number of rows. */
+/** `pagedDecode` for heads that are rotated already and see everything, cut in a way that does not depend on the number of rows. */
 export function exactDecode(
   { positions_S, table_SM }: Pick<ExactRows, "positions_S" | "table_SM">,
   heads: Parameters<typeof pagedDecode>[1],
-): ReturnType<typeof pagedDecode> {
+): (...[news, paged, logMass_HB]: [NewHeads, PagedKeys, logMass_HB?: Tensor]) => Tensor {
   const shape = [positions_S.size(0), heads.headSize / 2];
   const { device } = positions_S;
-  const unturned = { cos_BK: ones(shape, { device }), sin_BK: zeros(shape, { device }) };
-  return pagedDecode({ positions_B: positions_S, table_BM: table_SM, ...unturned }, heads, steadyCut);
+  const still = { cos_SK: ones(shape, { device }), sin_SK: zeros(shape, { device }) };
+  const usual = { window: null, scale: null, softCap: null, sinks_H: null };
+  const attend = pagedDecode({ positions_B: positions_S, table_BM: table_SM }, heads, steadyCut(heads.headSize));
+  return (news, paged, logMass_HB) => attend(news, paged, still, usual, logMass_HB);
 }
+
+type NewHeads = Parameters<PagedDecode>[0];
+type PagedKeys = Parameters<PagedDecode>[1];
 
 const ops = { flashBackward: op("aten::_flash_attention_backward") } as const;

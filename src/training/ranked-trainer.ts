@@ -73,12 +73,13 @@ type SavedTrainer = Pick<Trainer, "saveModel" | "saveMerged" | "saveState" | "lo
 function joinRanks({ ranks, store }: Ranks<Trainer>): Trainer {
   return {
     // Every rank gives its part of the weights; the first one has them whole.
-    withWeights: async (use) => {
+    withWeights: async (use, which) => {
       const [first, ...others] = ranks;
-      const given = others.map((rank) => rank.ask.withWeights(async () => {}));
-      const [result] = await Promise.all([first!.ask.withWeights(use), ...given]);
+      const given = others.map((rank) => rank.ask.withWeights(async () => {}, which));
+      const [result] = await Promise.all([first!.ask.withWeights(use, which), ...given]);
       return result;
     },
+    withParameters: (use) => ranks[0]!.ask.withParameters(use),
     ...saveOnAll({ ranks, store }),
     step: async (batch, options) => {
       const reports = await onAll(ranks, (rank) => rank.step(batch, options));

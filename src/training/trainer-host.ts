@@ -39,15 +39,30 @@ export class TrainerHost implements Trainer {
     return this.#parts.trainer.step(batch, options);
   }
 
-  async withWeights<Result>(use: (weights: ReadonlyMap<string, Tensor>) => Promise<Result>): Promise<Result> {
+  async withWeights<Result>(
+    use: (weights: ReadonlyMap<string, Tensor>) => Promise<Result>,
+    which: "merged" | "adapters" = "merged",
+  ): Promise<Result> {
     const { model, strategy } = this.#parts;
     const weights = tensorScope(() =>
-      isQuantized(model) ? adapterWeights(model) : wholeWeights(model, { isMerged: true, isKept: strategy.isFirst }),
+      isQuantized(model) || which === "adapters"
+        ? adapterWeights(model)
+        : wholeWeights(model, { isMerged: true, isKept: strategy.isFirst }),
     );
     try {
       return await use(weights);
     } finally {
       for (const weight of weights.values()) weight.dispose();
+    }
+  }
+
+  async withParameters<Result>(use: (parameters: ReadonlyMap<string, Tensor>) => Promise<Result>): Promise<Result> {
+    const own = this.#parts.model.namedParameters();
+    const parameters = new Map([...own].map(([name, parameter]) => [name, parameter.detach()]));
+    try {
+      return await use(parameters);
+    } finally {
+      for (const parameter of parameters.values()) parameter.dispose();
     }
   }
 

@@ -15,9 +15,17 @@ export interface Trainer {
   step(batch: SampleBatch, options?: StepOptions): Promise<StepReport>;
   /**
    * Runs `use` on the weights by their Hugging Face names, adapters added in. They are the trainer's own memory: no step runs
-   * until `use` is done, and they must not be read after it.
+   * until `use` is done, and they must not be read after it. With "adapters", on those alone, for engines that have the rest: see adapterWeights.
    */
-  withWeights<Result>(use: (weights: ReadonlyMap<string, Tensor>) => Promise<Result>): Promise<Result>;
+  withWeights<Result>(
+    use: (weights: ReadonlyMap<string, Tensor>) => Promise<Result>,
+    which?: "merged" | "adapters",
+  ): Promise<Result>;
+  /**
+   * Runs `use` on the model's own parameters, by our names and with nothing added in, for an engine that is to read them from then on: it must
+   * not draw while a step runs. For trainers of whole models without adapters: see sharesWeights in src/run.
+   */
+  withParameters<Result>(use: (parameters: ReadonlyMap<string, Tensor>) => Promise<Result>): Promise<Result>;
   /** Writes weights and tokenizer in Hugging Face layout; of a model with adapters, the adapters as PEFT stores them. */
   saveModel(folder: string): Promise<void>;
   /** Writes a whole model in any case, adapters added in, for servers that load one. */

@@ -5,6 +5,7 @@ import { trainerMemory, weightsOf } from "../run/estimate-memory.ts";
 import { placeTrainer } from "../run/machine.ts";
 import { memoryLines, plural, size } from "../run/plan-run.ts";
 import { readMachine } from "../run/prepare-run.ts";
+import { rankParts } from "../run/rank-memory.ts";
 import type { ExampleSet } from "./examples/build-examples.ts";
 import type { TuningSets } from "./prepare-tuning.ts";
 import type { TuningConfig } from "./tuning-config.ts";
@@ -29,10 +30,15 @@ export function planTuning(
   const numRows = data.train.examples.length;
   const tokensPerStep = Math.ceil((numTokens / numRows) * loop.rowsPerStep);
   const pass = Math.max(data.train.longest, Math.min(training.maxTokensPerMicrobatch, tokensPerStep));
-  const memory = [
+  const alone = [
     ...trainerMemory(config, { model, dtype: machine.dtype, isOnGpu }, pass),
     ...(teacher === null ? [] : [weightsOf("teacher", teacher, machine.dtype)]),
   ];
+  const { numRanksHere = 1 } = machine;
+  const memory = rankParts(alone, training, { model, isOnGpu }).map((part) => ({
+    ...part,
+    bytes: numRanksHere * part.bytes,
+  }));
   const totalBytes = memory.reduce((sum, { bytes }) => sum + bytes, 0);
   if (totalBytes > machine.memoryBytes) {
     throw new RerollError(

@@ -5,9 +5,8 @@
  */
 
 import { ChatFormat } from "../chat/conversation.ts";
-import { byteTokenizerFiles } from "../chat/tokenizer/byte-tokenizer.ts";
 import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
-import { createTokenizer, type Tokenizer } from "../chat/tokenizer/tokenizer.ts";
+import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
 import { splitByHash } from "../data/split-by-hash.ts";
 import { parseOptions } from "../errors/parse-options.ts";
 import { expectSecrets } from "../errors/redact.ts";
@@ -16,13 +15,15 @@ import type { HubOptions } from "../hub/hub.ts";
 import type { CausalLmConfig } from "../models/causal-lm/config.ts";
 import { parseOverride } from "../run/apply-overrides.ts";
 import { modelShape, readShape } from "../run/check-files.ts";
-import { checkModel } from "../run/check-run.ts";
+import { checkModel, checkSplit } from "../run/check-run.ts";
 import { expectSameVocabulary } from "../run/check-vocabulary.ts";
+import { expectWeights } from "../run/check-weights.ts";
 import { HubPaths } from "../run/hub-paths.ts";
 import type { RawRun } from "../run/load-run-file.ts";
+import { modelTokenizer } from "../run/prepare-model.ts";
 import { joinRun, type Origins, overridesOf, type RunEnvironment } from "../run/resolve-run.ts";
 import { readsReference } from "../training/objectives/table.ts";
-import { onlyDataParallel } from "../training/strategy/strategy-options.ts";
+import { checkTuning } from "./check-tuning.ts";
 import { buildExamples, type ExampleSet } from "./examples/build-examples.ts";
 import { readerOf } from "./examples/table.ts";
 import { planTuning } from "./plan-tuning.ts";
@@ -71,8 +72,10 @@ export async function prepareTuning(
   const resolved = await localTuning(checkedTuning(file, sets, environment), paths);
   const { config } = resolved;
   const shape = modelShape(config.model);
+  checkSplit(config, [shape]);
   if (config.reference !== null) checkReference(config.reference, config, shape);
-  const tokenizer = await tokenizerOf(config);
+  expectAllWeights(config);
+  const tokenizer = await modelTokenizer(config.model, []);
   const teacher = await checkTeacher(config, tokenizer);
   const data = await readSets(config, tokenizer);
   expectFits(config, data);
@@ -130,16 +133,6 @@ async function localTuning(resolved: ResolvedTuning, paths: HubPaths): Promise<R
   return { ...resolved, config: local };
 }
 
-function checkTuning({ validation, training, contextLength }: TuningConfig): void {
-  const problem =
-    validation !== null && validation.patience !== null && validation.every === 0
-      ? `validation.patience is ${validation.patience} and validation.every is 0, so there is no validation to be patient about. Set validation.every.`
-      : training.maxTokensPerMicrobatch < contextLength
-        ? `training.maxTokensPerMicrobatch must hold a whole sequence: got ${training.maxTokensPerMicrobatch}, and contextLength is ${contextLength}. Raise it, or lower contextLength.`
-        : onlyDataParallel(training.strategy, "training on given examples");
-  if (problem !== null) throw new RerollError("CONTRADICTORY_OPTIONS", problem);
-}
-
 function checkReference(reference: string, { objective }: TuningConfig, shape: CausalLmConfig): void {
   if (!readsReference(objective)) {
     throw new RerollError(
@@ -155,9 +148,10 @@ function checkReference(reference: string, { objective }: TuningConfig, shape: C
   );
 }
 
-/** The tokenizer that prepareModel gives a preset, or that of the model. */
-async function tokenizerOf({ model }: TuningConfig): Promise<Tokenizer> {
-  return model.path === null ? createTokenizer(byteTokenizerFiles(), "model.preset") : loadTokenizer(model.path);
+function expectAllWeights({ model, reference, objective }: TuningConfig): void {
+  if (model.path !== null) expectWeights("model.path", model.path);
+  if (reference !== null) expectWeights("reference", reference);
+  if (objective.type === "distillation") expectWeights("objective.teacher", objective.teacher);
 }
 
 /** The shape of the teacher of a distillation, which must speak the model's tokens; null for other objectives. */

@@ -2,8 +2,8 @@
  * Engines in other processes: rank 0 of a group trains and sends, every other rank has an engine and receives.
  *
  * The group is for weights alone, since every rank must make the same calls in the same order. `publish` waits for the
- * slowest engine to have the new version. Beside the weights, the sender holds one bucket and a receiver one whole
- * copy: it applies them together or not at all.
+ * slowest engine to have the new version. Beside the weights, each side holds one bucket: a receiver that can be held writes them to their
+ * places as they come, and computes nothing until all are there. Others hold a whole copy, and apply it at once.
  */
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Clock } from "../flow/clock.ts";
@@ -22,6 +22,7 @@ import {
   sendHeader,
   sendList,
   sendValues,
+  type WeightFacts,
 } from "./weight-broadcast.ts";
 import type { WeightSync } from "./weight-sync.ts";
 
@@ -68,18 +69,21 @@ export function createBroadcastSync({ withWeights, group, clock }: BroadcastPart
  */
 export async function receiveWeights(
   group: ProcessGroup,
-  engine: WeightTarget,
+  engine: WeightTarget & Partial<WeightPlaces>,
   device: Device = "cpu",
 ): Promise<number | null> {
   const header = await receiveHeader(group, device);
   if (header.kind === "end") return null;
   const { version, numListBytes } = header;
   const facts = await receiveList(group, numListBytes, device);
-  const weights = new Map<string, Tensor>();
+  const places = engine.beginUpdate?.(facts) ?? null;
+  const weights = new Map<string, Tensor>(places ?? []);
   try {
-    for (const { name, dtype, shape } of facts) weights.set(name, keep(empty(shape, { dtype, device })));
+    if (places === null)
+      for (const { name, dtype, shape } of facts) weights.set(name, keep(empty(shape, { dtype, device })));
     await receiveValues(group, [...weights.values()], BUCKET_BYTES);
-    const failure = await engine.updateWeights(version, weights).then(
+    const taken = places === null ? engine.updateWeights(version, weights) : engine.endUpdate!(version);
+    const failure = await Promise.resolve(taken).then(
       () => undefined,
       (cause: unknown) => ({ cause }),
     );
@@ -89,6 +93,14 @@ export async function receiveWeights(
   } finally {
     for (const weight of weights.values()) weight.dispose();
   }
+}
+
+/** A receiver whose own memory weights are written to as they come, so that it needs no second copy. */
+interface WeightPlaces {
+  /** Memory for weights like these; null where it has other ones. From then on it computes nothing until `endUpdate`. */
+  beginUpdate(facts: readonly WeightFacts[]): ReadonlyMap<string, Tensor> | null;
+  /** All weights have come. */
+  endUpdate(version: number): void;
 }
 
 function refused(version: number): RerollError {

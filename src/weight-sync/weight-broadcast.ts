@@ -23,7 +23,7 @@ type WeightHeader =
   | { readonly kind: "end" };
 
 /** One weight without its values. */
-interface WeightFacts {
+export interface WeightFacts {
   readonly name: string;
   readonly dtype: DType;
   readonly shape: readonly number[];
@@ -56,7 +56,8 @@ export async function receiveList(group: ProcessGroup, numBytes: number, device:
 /** Sends the values of tensors, in buckets of at most `bucketBytes`; one that is larger travels alone. */
 export async function sendValues(group: ProcessGroup, tensors: readonly Tensor[], bucketBytes: number): Promise<void> {
   for (const bucket of planBuckets(tensors, bucketBytes)) {
-    const flat = keep(noGrad(() => tensorScope(() => cat(bucket.map((one) => one.detach().reshape(-1))))));
+    const joined = () => cat(bucket.map((one) => one.detach().reshape(-1)));
+    const flat = keep(noGrad(() => tensorScope(() => joined().toDevice(group.deviceFor(bucket[0]!)))));
     await group.broadcast(flat, SENDER).finally(() => flat.dispose());
   }
 }
@@ -68,7 +69,8 @@ export async function receiveValues(
   bucketBytes: number,
 ): Promise<void> {
   for (const bucket of planBuckets(tensors, bucketBytes)) {
-    const { dtype, device } = bucket[0]!;
+    const { dtype } = bucket[0]!;
+    const device = group.deviceFor(bucket[0]!);
     const numel = bucket.reduce((sum, one) => sum + one.numel, 0);
     const flat = keep(empty([numel], { dtype, device }));
     try {
@@ -85,7 +87,7 @@ export async function receiveValues(
 
 /** Whether every rank could use the weights. Waits for all of them. */
 export async function agreeOn(group: ProcessGroup, isDone: boolean, device: Device): Promise<boolean> {
-  const flag = keep(tensor([isDone ? 1 : 0], { dtype: "int32", device }));
+  const flag = keep(tensor([isDone ? 1 : 0], { dtype: "int32", device: placeOf(group, device) }));
   try {
     await group.allReduce(flag, "min");
     return flag.toArray()[0] === 1;
@@ -94,13 +96,18 @@ export async function agreeOn(group: ProcessGroup, isDone: boolean, device: Devi
   }
 }
 
+/** Gloo carries what is in host memory. */
+function placeOf({ backend }: ProcessGroup, device: Device): Device {
+  return backend === "gloo" ? "cpu" : device;
+}
+
 async function broadcastNumbers(
   group: ProcessGroup,
   values: readonly number[] | Uint8Array,
   dtype: "int64" | "uint8",
   device: Device,
 ): Promise<number[]> {
-  const carrier = keep(tensor([...values], { dtype, device }));
+  const carrier = keep(tensor([...values], { dtype, device: placeOf(group, device) }));
   try {
     await group.broadcast(carrier, SENDER);
     return carrier.toArray();

@@ -8,8 +8,9 @@
 import { AsyncLocalStorage, createHook } from "node:async_hooks";
 import { workerData } from "node:worker_threads";
 import { RerollError } from "../errors/reroll-error.ts";
-import { keepIntrinsics } from "./keep-intrinsics.ts";
+import { keepIntrinsics, LANGUAGE } from "./keep-intrinsics.ts";
 import type { Transport } from "./transport.ts";
+import { watchFatal } from "./watch-fatal.ts";
 
 /** A hostile timer throws a thousand times a second: this many errors are told. */
 const MAX_REPORTS = 20;
@@ -41,7 +42,7 @@ export function guardThread(): ThreadGuard {
   let numReplaced = 0;
   // The thread's owner gives the episodes that it loses this way to another one, all but the one that is to blame.
   const { exit } = process;
-  const intrinsics = keepIntrinsics(() => exit(1));
+  const intrinsics = keepIntrinsics(LANGUAGE, () => exit(1));
   const restore = () => {
     const replaced = intrinsics.restore();
     if (replaced === null || ++numReplaced > MAX_REPORTS) return;
@@ -55,14 +56,17 @@ export function guardThread(): ThreadGuard {
   };
   process.on("uncaughtException", onError);
   process.on("unhandledRejection", onError);
-  const isEnding = watchFatal();
+  // Node ends a thread through `process.exit` where handlers of errors throw, and one that throws there would end the whole process.
+  const fatal = watchFatal(restore);
   process.exit = ((code) => {
-    if (isEnding()) exit(code);
+    if (fatal.isHandling()) exit(code);
     throw new RerollError("FAILED", `process.exit(${code ?? ""}) was called, which would have ended the thread.`);
   }) as typeof process.exit;
   createHook({
     before: () => {
-      running[0] = calls.getStore()?.number ?? 0;
+      const number = calls.getStore()?.number ?? 0;
+      if (number !== running[0] && running[0] !== 0) restore();
+      running[0] = number;
     },
   }).enable();
   return {
@@ -99,27 +103,6 @@ export function guardThread(): ThreadGuard {
       return new Promise(() => {});
     },
   };
-}
-
-/**
- * Says whether Node is about to end the thread, as it does where handlers of errors throw themselves. It does so through
- * `process.exit`, and one that throws there would end the whole process.
- */
-function watchFatal(): () => boolean {
-  const { apply } = Reflect;
-  const name = "_fatalException";
-  const handle = Reflect.get(process, name) as (...args: unknown[]) => unknown;
-  let isHandling = false;
-  const value = (...args: unknown[]) => {
-    isHandling = true;
-    try {
-      return apply(handle, process, args);
-    } finally {
-      isHandling = false;
-    }
-  };
-  Object.defineProperty(process, name, { value, writable: false, configurable: false });
-  return () => isHandling;
 }
 
 function messageOf(cause: unknown): string {

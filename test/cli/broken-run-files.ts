@@ -262,6 +262,18 @@ export const brokenRunFiles: readonly BrokenRunFile[] = [
     "training.maxTokensPerMicrobatch must hold a whole trajectory",
     "Raise it",
   ),
+  training(
+    "tensor-misfit",
+    { ranks: 3, strategy: { tensor: 3 } },
+    "training.strategy.tensor must divide the parts of the model: got 3, and it has 4 heads",
+    "Use 2",
+  ),
+  training(
+    "context-misfit",
+    { ranks: 3, strategy: { context: 3 } },
+    "training.strategy.context must deal out the heads of the model evenly: got 3, and each rank has 4, with 4 of keys and values",
+    "divisor",
+  ),
   changed("validation-patience", { validation: { patience: 3 } }, "validation.patience is 3", "Set validation.every"),
   // Keys that have another name now.
   training("renamed-recompute", { checkpoint: true }, "training.checkpoint is now training.recompute"),

@@ -1,5 +1,5 @@
 /** What a caller wrote and can never work ends with code 2 and one sentence; what fails on the way with 1. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -30,6 +30,18 @@ test.each([
   const { code, stderr } = await callReroll(...words);
   expect(stderr).toContain(says);
   expect(code).toBe(2);
+});
+
+test.each([
+  [{ data: { type: "rows", rows: [{ nothing: 1 }] }, rewards: { default: { type: "exact" } } }, "any known schema"],
+  [{ model: { preset: "nano", lora: { targets: ["nothing"] } } }, 'targets has "nothing"'],
+])("%j is refused while the run is opened, and leaves no folder", async (change, says) => {
+  const root = join(folder, "runs");
+  writeFileSync(runFile, JSON.stringify({ ...exampleRun, device: "cpu", tracking: { folder: root }, ...change }));
+  const { code, stderr } = await callReroll("train", runFile);
+  expect(stderr).toContain(says);
+  expect(code).toBe(2);
+  expect(readdirSync(root)).toEqual([]);
 });
 
 test("help and version are no misuse", async () => {

@@ -154,6 +154,22 @@ test("the few numbers of a correction that matter most come before its many othe
   ]);
 });
 
+test("runs on given data show what they learn, and runs with teachers how close they are", () => {
+  const names = [
+    "preference/nonfinite_fraction",
+    "preference/margin",
+    "train/loss",
+    "validation/loss",
+    "distillation/jsd",
+  ];
+  const sections = sectionsOf(names.map((name) => ({ name })));
+  expect(sections.map(({ title, metrics }) => [title, ...metrics.map(({ name }) => name)])).toEqual([
+    ["Loss and preferences", "validation/loss", "train/loss", "preference/margin"],
+    ["Teachers and reflection", "distillation/jsd"],
+    [MORE, "preference/nonfinite_fraction"],
+  ]);
+});
+
 test("a config is flat by key; lists and empty objects are values", () => {
   expect([...flattenConfig({ a: { b: 1, c: [1, 2] }, d: {}, e: null })]).toEqual([
     ["a.b", "1"],
@@ -174,6 +190,9 @@ test("a message is shown with its tool calls, and a tool as what it takes", () =
     speaker: "assistant",
     text: 'Let me see.\ncalls weather with {"city":"Rome"}',
   });
+  expect(messageText({ ...reply, reasoning_content: "Where?", tool_calls: [] }).text).toBe(
+    "thinks: Where?\nLet me see.",
+  );
   expect(messageText({ role: "tool", content: "19" })).toEqual({ speaker: "tool", text: "19" });
   const properties = { city: { type: "string" }, day: { type: "string" } };
   expect(

@@ -1,5 +1,5 @@
 /** Every run file of examples/recipes runs for two steps, made small: a tiny model, few samples, a few rows of data. */
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -30,6 +30,11 @@ const small = [
 /** A model from nothing in place of one from disk. */
 const preset = ["model.path=null", "model.preset=nano"];
 
+/** A chat model's game: a warm start and a validation of a few turns. */
+const shortPlay = [...preset, "warmStart.steps=1", "warmStart.turnsPerStep=4", "validation.prompts=2"];
+/** WebShop's products, which are not part of this repository. */
+const products = fileURLToPath(new URL("../../../shared/data/webshop", import.meta.url));
+
 const rows = {
   gsm8k: [{ question: "What is 2 + 3?", answer: "2 + 3 = 5\n#### 5" }],
   hh: [{ chosen: "\n\nHuman: Hi\n\nAssistant: Hello.", rejected: "\n\nHuman: Hi\n\nAssistant: No." }],
@@ -57,8 +62,15 @@ const changes: Readonly<Record<string, readonly string[]>> = {
   "async-replay.ts": ["warmStart.steps=2", "validation.prompts=4"],
   "cart-pole-text.ts": ["warmStart.steps=2", "validation.prompts=4"],
   "context-distillation.ts": [...preset, `data.path=${files.gsm8k}`],
-  "chat-frozen-lake.ts": [...preset, "warmStart.steps=1", "warmStart.turnsPerStep=4", "validation.prompts=2"],
-  "chat-sokoban.ts": [...preset, "warmStart.steps=1", "warmStart.turnsPerStep=4", "validation.prompts=2"],
+  "calculator-agent.ts": [
+    ...[...preset, "rollout.contextLength=1024", "validation.prompts=2"],
+    ...["warmStart.steps=1", "warmStart.rowsPerStep=3"],
+  ],
+  "chat-frozen-lake.ts": shortPlay,
+  "chat-frozen-lake-slippery.ts": shortPlay,
+  "chat-sokoban.ts": shortPlay,
+  "chat-sokoban-letters.ts": shortPlay,
+  "chat-sokoban-two-boxes.ts": [...shortPlay, "envs.large.maxTurns=16", "envs.unseen.maxTurns=16"],
   "countdown.ts": [...preset, "validation.prompts=4"],
   "distillation.ts": [
     ...preset,
@@ -82,6 +94,12 @@ const changes: Readonly<Record<string, readonly string[]>> = {
   "reflection.ts": [...preset, `data.path=${files.gsm8k}`],
   "self-play.ts": ["warmStart.steps=2"],
   "rollout-correction.ts": ["warmStart.steps=2", "validation.prompts=4"],
+  "three-domains.ts": [...preset, "validation.prompts=4"],
+  // Pages are long in bytes.
+  "webshop.ts": [
+    ...[...shortPlay, "rollout.contextLength=8192", "envs.shop.maxTurns=2", "envs.unseen.maxTurns=2"],
+    ...[`envs.shop.dataFolder=${products}`, `envs.unseen.dataFolder=${products}`],
+  ],
   "word-problems.ts": [...preset, "validation.prompts=4"],
   "sokoban.ts": ["warmStart.steps=2", "validation.prompts=4"],
 };
@@ -96,6 +114,7 @@ test.each(names.filter((_, i) => kinds[i] === undefined))(
   "%s runs for two steps",
   async (name) => {
     if (name === "mixed-domains.ts" && !hasSandbox) return;
+    if (name === "webshop.ts" && !existsSync(products)) return;
     const { config } = await prepareRun(join(recipes, name), ["loop.steps=2", ...small, ...(changes[name] ?? [])]);
     const logged: number[] = [];
     const result = await trainRun(config, {

@@ -25,6 +25,8 @@ const run = {
   engine: { threads: 1 },
 };
 
+const inProcess = { engine: { workers: "processes" } };
+
 test("runs end with the same weights, to the bit, on one, two and three engines, in either loop", async () => {
   const sync = { type: "sync", steps: 2 };
   const spread = [
@@ -37,8 +39,22 @@ test("runs end with the same weights, to the bit, on one, two and three engines,
     const many = await trainSmall({ ...run, loop, placement: { engine } });
     expect(many.weights).toEqual(one.weights);
     expect(rewards(many)).toEqual(rewards(one));
-    expect(many.metrics.at(-1)!["sync/bytes"]).toBe(engine.count * one.metrics.at(-1)!["sync/bytes"]!);
+    // In turns, engines read the trainer's weights where they are; beside each other, every engine has a copy.
+    const numCopies = loop.type === "sync" ? 0 : engine.count;
+    expect(many.metrics.at(-1)!["sync/bytes"]).toBe(numCopies * 4 * one.weights.length);
   }
+  expect(one.metrics.at(-1)!["sync/bytes"]).toBe(0);
+});
+
+test("an engine in a process gets a LoRA run's adapters alone, and draws the tokens of one that has them added in here", async () => {
+  const lora = { ...run, model: { preset: "nano", lora: { rank: 2, alpha: 5 } }, loop: { type: "sync", steps: 2 } };
+  const [here, there] = [await trainSmall(lora), await trainSmall({ ...lora, placement: inProcess })];
+  expect(there.weights).toEqual(here.weights);
+  expect(rewards(there)).toEqual(rewards(here));
+  const [whole, sent] = [here, there].map(({ metrics }) => metrics.at(-1)!["sync/bytes"]!);
+  // Two matrices in float32, and a scale in float64 for each of the seven modules of two layers.
+  expect(sent).toBe(4 * here.weights.length + 8 * 7 * 2);
+  expect(sent).toBeLessThan(whole! / 5);
 });
 
 /** Told of every call that the agent makes, before it is made. */

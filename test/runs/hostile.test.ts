@@ -73,6 +73,12 @@ test(
       expect(said).toContain('The agent of "general" replaced Array.prototype.push');
       const trajectories = linesOf(join(folder, "trajectories/step-000001.jsonl"));
       expect(trajectories.some((line) => line.includes("1e+300"))).toBe(true);
+      // What one of them replaces before it waits is back before the others, and the run, go on.
+      const endsOf = (kind: string) => {
+        const records = trajectories.map((line) => JSON.parse(line));
+        return new Set(records.filter(({ prompt }) => prompt.id === `rows:${kind}`).map(({ end }) => end.kind));
+      };
+      for (const kind of ["calm", "gap"]) expect(endsOf(kind)).toEqual(new Set(["truncated"]));
     }),
   130_000,
 );

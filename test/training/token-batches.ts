@@ -1,26 +1,42 @@
 /** Batches, models and trainers that every process makes alike. */
 import { buildRecipe, type RecipeChoice, type RecipeName, recipes } from "../../src/algorithms/recipes/table.ts";
 import type { SampleBatch, TokenSample } from "../../src/flow/token-sample.ts";
-import type { CausalLm } from "../../src/models/causal-lm/causal-lm.ts";
+import { CausalLm } from "../../src/models/causal-lm/causal-lm.ts";
+import { ValueHead } from "../../src/models/causal-lm/value-head.ts";
+import { wholeWeights } from "../../src/models/causal-lm/whole-weights.ts";
 import { deriveSeed, Random } from "../../src/random/random.ts";
 import { tinyConfig, tinyModel } from "../../src/testing/tiny-model.ts";
+import { noGrad } from "../../src/torch/autograd.ts";
+import { partOf } from "../../src/torch/distributed/split.ts";
 import { AdamW } from "../../src/torch/optim/adamw.ts";
+import { type NamedParameters, withPrefix } from "../../src/torch/optim/parameter-group.ts";
 import { constantRate } from "../../src/torch/optim/schedule.ts";
 import { tensorScope } from "../../src/torch/scope.ts";
-import type { Strategy } from "../../src/training/strategy/strategy.ts";
+import type { Strategy, StrategyBuilder } from "../../src/training/strategy/strategy.ts";
 import { TokenTrainer } from "../../src/training/token-trainer.ts";
 
 /** mixed: groups of several sizes and lengths. lopsided: of two groups only one has loss tokens. single: one group. */
 export type BatchName = "mixed" | "lopsided" | "single";
 
-export interface TrainingCase {
+interface RecipeCase {
   readonly name: string;
   readonly choice: RecipeChoice;
   readonly minibatchTrajectories: number;
   readonly batch: BatchName;
 }
 
-const specialCases: readonly TrainingCase[] = [
+/** A recipe, and the strategy and the model that two ranks train with. */
+export interface TrainingCase extends RecipeCase {
+  readonly spread: TwoRanks;
+  readonly family: "qwen3" | "qwen3_moe";
+}
+
+/** What two ranks share. */
+const waysOfTwo = ["rows", "zero 1", "zero 2", "zero 3", "offload", "tensor", "context"] as const;
+/** group: rows, over a process group as those join it who write their own loop. */
+export type TwoRanks = (typeof waysOfTwo)[number] | "group";
+
+const specialCases: readonly RecipeCase[] = [
   { name: "grpo", choice: { type: "grpo" }, minibatchTrajectories: 0, batch: "mixed" },
   { name: "dapo", choice: { type: "dapo" }, minibatchTrajectories: 0, batch: "mixed" },
   {
@@ -53,42 +69,81 @@ const specialCases: readonly TrainingCase[] = [
   },
 ];
 
-/** Every other recipe, as it is by default. A critic on two ranks is in test/runs/invariance.test.ts. */
+/** Every other recipe, as it is by default. */
 const plainCases = (Object.keys(recipes) as RecipeName[])
   .filter((type) => !specialCases.some(({ name }) => name === type))
-  .map((type): TrainingCase => {
+  .map((type): RecipeCase => {
     const required = type === "dr-grpo" ? { maxResponseLength: 6 } : {};
     return { name: type, choice: { type, ...required } as RecipeChoice, minibatchTrajectories: 0, batch: "mixed" };
-  })
-  .filter(({ choice }) => !buildRecipe(choice).hasCritic);
+  });
 
-export const trainingCases = [...specialCases, ...plainCases];
+/** Scoring sees the whole batch on every rank: one strategy for each recipe, drawn by its name, and every second one on a mixture of experts. */
+export const trainingCases: readonly TrainingCase[] = [...specialCases, ...plainCases].map((one, i) => ({
+  ...one,
+  spread: i === 0 ? "group" : waysOfTwo[new Random(deriveSeed(3, one.name)).integer(waysOfTwo.length)]!,
+  family: i % 2 === 0 ? "qwen3" : "qwen3_moe",
+}));
 
 const vocabSize = 29;
+// An epsilon above the rounding of gradients: AdamW divides by their size, which would make noise of it as large as the rest.
+const optimizerOf = (parameters: NamedParameters) => new AdamW(parameters, { lr: 1e-3, weightDecay: 0, eps: 1e-3 });
 
-export function newModel(seed: number): CausalLm {
-  return tinyModel(tinyConfig("qwen3"), { seed });
-}
-
-export function trainerOf(
-  model: CausalLm,
-  choice: RecipeChoice,
-  { minibatchTrajectories, strategy }: { readonly minibatchTrajectories: number; readonly strategy?: Strategy },
-): TokenTrainer {
-  return new TokenTrainer({
+/** A trainer of a model that is spread as a strategy says, with a critic where the recipe has one. `join`: ranks that share rows besides. */
+export async function trainerOf(
+  { choice, minibatchTrajectories, family }: TrainingCase,
+  strategy: StrategyBuilder,
+  seed: number,
+  join?: (parameters: NamedParameters) => Promise<Strategy>,
+): Promise<{ readonly model: CausalLm; readonly trainer: TokenTrainer }> {
+  const recipe = buildRecipe(choice);
+  const model = modelOf(family, seed, strategy);
+  const optimizer = await strategy.optimize(model, model.namedParameters(), optimizerOf);
+  const trainer = new TokenTrainer({
     model,
-    recipe: buildRecipe(choice),
-    // An epsilon above the rounding of gradients: AdamW divides by their size, which would make noise of it as large as
-    // the rest.
-    optimizer: new AdamW(model.namedParameters(), { lr: 1e-3, weightDecay: 0, eps: 1e-3 }),
+    recipe,
+    optimizer,
     schedule: constantRate(),
-    ...{ reference: null, critic: null },
-    ...(strategy && { strategy }),
+    reference: null,
+    critic: recipe.hasCritic ? await criticOf(family, seed, strategy) : null,
+    strategy: join === undefined ? strategy : await join(model.namedParameters()),
     options: {
       ...{ temperature: 1, maxTokensPerMicrobatch: 40, minibatchTrajectories, maxGradNorm: 1 },
       ...{ recompute: false, seed: 1 },
     },
   });
+  return { model, trainer };
+}
+
+async function criticOf(family: TrainingCase["family"], seed: number, strategy: StrategyBuilder) {
+  const model = modelOf(family, seed + 10, strategy);
+  const head = new ValueHead(model.config.width, { device: strategy.loadDevice });
+  const parameters = new Map([
+    ...withPrefix("model", model.namedParameters()),
+    ...withPrefix("head", head.namedParameters()),
+  ]);
+  return { model, head, optimizer: await strategy.optimize(model, parameters, optimizerOf), warmupUpdates: 0 };
+}
+
+/** This rank's part of a model with weights by a seed. */
+function modelOf(
+  family: TrainingCase["family"],
+  seed: number,
+  { spread, loadDevice: device }: Pick<StrategyBuilder, "spread" | "loadDevice">,
+): CausalLm {
+  const whole = tinyModel(tinyConfig(family), { seed, device });
+  if (spread.tensor.count === 1 && spread.context.count === 1) return whole;
+  const model = new CausalLm(whole.config, { device }, spread);
+  const values = whole.namedParameters();
+  noGrad(() =>
+    tensorScope(() => {
+      for (const [name, parameter] of model.namedParameters()) {
+        const value = values.get(name)!;
+        parameter.copy_(parameter.shard === null ? value : partOf(value, parameter.shard));
+      }
+    }),
+  );
+  whole.dispose();
+  return model;
 }
 
 export function batchOf(name: BatchName, step: number): SampleBatch {
@@ -128,9 +183,11 @@ function sampleOf(random: Random, { group, trajectory, reward, isSilent }: Sampl
   };
 }
 
-/** All weights as one list. */
+/** All weights as one list. Call it on all ranks. */
 export function weightsOf(model: CausalLm): number[] {
-  return [...model.namedParameters().values()].flatMap((parameter) =>
-    tensorScope(() => parameter.detach().reshape(-1).toArray()),
+  return tensorScope(() =>
+    [...wholeWeights(model, { isMerged: false, isKept: true }).values()].flatMap((value) =>
+      value.reshape(-1).toArray(),
+    ),
   );
 }

@@ -16,6 +16,18 @@ const SECTIONS: readonly Section[] = [
     names: [/^validation\/env\/success$/, /^validation\/reward\/mean$/, /^validation\/episode\//],
   },
   {
+    title: "Loss and preferences",
+    names: [
+      /^validation\/(loss|preference\/(accuracy|margin))$/,
+      /^train\/loss$/,
+      /^preference\/(accuracy|margin|score|(chosen|rejected)_reward)$/,
+    ],
+  },
+  {
+    title: "Teachers and reflection",
+    names: [/^distillation\/(reverse_kl|forward_kl|jsd)$/, /^reflection\/(success_share|divergence|tries)$/],
+  },
+  {
     title: "Length",
     names: [/^rollout\/reply_tokens$/, /^rollout\/turns$/, /^episode\/length$/, /^rollout\/truncated_share$/],
   },
@@ -25,6 +37,7 @@ const SECTIONS: readonly Section[] = [
       /^policy\/entropy$/,
       /^policy\/(anchor_|approx_)?kl$/,
       /^score\/reference_kl$/,
+      /^score\/kl_coefficient$/,
       /^policy\/clip_fraction$/,
       /^train\/grad_norm$/,
       /^value\/explained_variance$/,

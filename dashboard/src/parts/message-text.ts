@@ -2,8 +2,10 @@
 export function messageText(message: unknown): { readonly speaker: string; readonly text: string } {
   const { role, content, ...rest } = fieldsOf(message);
   const calls = Array.isArray(rest.tool_calls) ? rest.tool_calls.map(callText) : [];
+  const thoughts = typeof rest.reasoning_content === "string" ? [`thinks: ${rest.reasoning_content}`] : [];
   const text = typeof content === "string" ? content : content == null ? "" : JSON.stringify(content, null, 2);
-  return { speaker: typeof role === "string" ? role : "message", text: [text, ...calls].filter(Boolean).join("\n") };
+  const said = [...thoughts, text, ...calls].filter(Boolean).join("\n");
+  return { speaker: typeof role === "string" ? role : "message", text: said };
 }
 
 /** A tool as its name and what it takes, such as weather(city). */

@@ -86,11 +86,20 @@ function score(plan: RecipePlan, batch: TokenBatch, state: RecipeState): ScoredB
       "score/advantage": maskedMean(advantages_BT, kept_BT),
       "score/advantage_std": maskedVariance(advantages_BT, kept_BT).sqrt(),
       "score/kept_fraction": maskedMean(kept_BT.to(advantages_BT.dtype), batch.lossMask_BT),
+      ...criticMetrics(estimate, batch, kept_BT),
       ...klMetrics,
       ...correctionMetrics,
       ...taught.metrics,
     },
   };
+}
+
+/** How much of what trajectories earned the critic knew beforehand. Without differences there is nothing to know: NaN. */
+function criticMetrics({ returns_BT }: Estimate, { values_BT }: TokenBatch, kept_BT: Tensor): Record<string, Tensor> {
+  if (returns_BT === undefined || values_BT === undefined) return {};
+  const all = maskedVariance(returns_BT, kept_BT);
+  const left = maskedVariance(returns_BT.sub(values_BT), kept_BT);
+  return { "value/explained_variance": all.sub(left).div(all).maskedFill(all.eq(0), Number.NaN) };
 }
 
 /** The log-probs that the ratio is taken against. */

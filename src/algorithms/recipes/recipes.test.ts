@@ -131,6 +131,20 @@ describe("numbers", () => {
     expect(buildRecipe(choice).score(batch).returns_BT?.toArray()).toEqual(new Array(12).fill(0));
   });
 
+  test("a critic that knows half of every return explains three quarters of their variance", () => {
+    const explained = (rewards: number[]) => {
+      const values_BT = tensor(
+        rewards.map((reward) => [reward / 2, reward / 2, 0]),
+        float64,
+      );
+      return buildRecipe({ type: "ppo", lambda: 1 })
+        .score(exampleBatch(rewards, { values_BT }))
+        .metrics["value/explained_variance"]!.item();
+    };
+    expect(explained([1, 0, 1, 0])).toBeCloseTo(0.75, 12);
+    expect(explained([0, 0, 0, 0])).toBeNaN();
+  });
+
   describe("two wins of one row against two losses of eight", () => {
     const lengths = [1, 1, 8, 8];
     const trajectoryOf = lengths.flatMap((length, trajectory) => new Array<number>(length).fill(trajectory));

@@ -97,7 +97,7 @@ test("a template name that does not exist is answered with those that do", () =>
 
 test("named tokens and further variables reach the template", () => {
   const template = withTemplates({ default: "{{ eos_token }}{{ bos_token }}{{ enable_thinking }}{{ tools is none }}" });
-  expect(renderChat(template, [question], { variables: { enable_thinking: false } })).toBe("<|im_end|>falsetrue");
+  expect(renderChat(template, [question], { variables: { enable_thinking: false } })).toBe("<|im_end|>FalseTrue");
 });
 
 test("a variable must not hide what renderChat sets", () => {

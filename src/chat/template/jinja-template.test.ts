@@ -74,3 +74,51 @@ test("undefined is empty text, objects are written as Python writes them, and ra
   expect(render("{{ '%s and %s' | format(call.name, 2) }}")).toBe("f and 2");
   expect(render('{% raw %}{{ "a" }} {% if %}{% endraw %}!')).toBe('{{ "a" }} {% if %}!');
 });
+
+describe("as Python has it", () => {
+  const render = (source: string, variables: Record<string, unknown>) => new JinjaTemplate(source).render(variables);
+
+  test("what an iteration sets is gone in the next one", () => {
+    const source =
+      "{% set seen = false %}{% for x in xs %}{{ x }}{{ seen }}{% set seen = true %}{{ seen }} {% endfor %}";
+    expect(render(source, { xs: [1, 2] })).toBe("1FalseTrue 2FalseTrue ");
+  });
+
+  test("lists and objects are written with single quotes and capital constants", () => {
+    expect(render("{{ call }} {{ call.days }}", { call: { city: "Köln", days: [1, true, null] } })).toBe(
+      "{'city': 'Köln', 'days': [1, True, None]} [1, True, None]",
+    );
+  });
+
+  test("objects may have numbers as keys, which sort as numbers", () => {
+    const source =
+      "{% set steps = {0: 5, 1024: 6, 512: 7} %}{{ steps[512] }} {{ steps[3] is defined }}" +
+      "{% for limit, step in steps | dictsort %} {{ limit <= 600 }}:{{ step }}{% endfor %}";
+    expect(render(source, {})).toBe("7 False True:5 True:7 False:6");
+  });
+
+  test("a loop takes pairs apart", () => {
+    const source = '{% for key, name in [("max", "Maximum"), ("min", "Minimum")] %}{{ key }}={{ name }};{% endfor %}';
+    expect(render(source, {})).toBe("max=Maximum;min=Minimum;");
+  });
+
+  test("texts have format, and lists have min and max", () => {
+    expect(render("{{ '<{}:{}>'.format('a', n) }} {{ '{1}{0}'.format(1, 2) }}", { n: 7 })).toBe("<a:7> 21");
+    expect(render("{{ [3, 1, 2] | min }} {{ [3, 1, 2] | max }}", {})).toBe("1 3");
+  });
+
+  test("nothing has no items, and no first one", () => {
+    const source =
+      '{{ tools | selectattr("type", "equalto", "x") | list | length }} {{ [] | first | default("none") }}';
+    expect(render(source, { tools: null })).toBe("0 none");
+  });
+
+  test("objects can be gone through, and numbers cannot", () => {
+    expect(render("{{ {'a': 1} is iterable }} {{ 'a' is iterable }} {{ 3 is iterable }}", {})).toBe("True True False");
+  });
+
+  test("a part of something undefined is an error that names the part", () => {
+    expect(render("{{ message.missing is defined }}", { message: {} })).toBe("False");
+    expect(() => render("{{ message.missing.name }}", { message: {} })).toThrow('"name" of something undefined');
+  });
+});

@@ -76,6 +76,14 @@ test("an unknown click, a click on the search button and loose words change noth
   }
 });
 
+test("without tags the whole reply is the action, and the rules say so", () => {
+  const env = new WebshopEnv(shop, shoeGoal(), { ...options, answerTags: null });
+  expect(env.start().instructions[0]?.content).toContain("alone, for example: search[red running shoes]");
+  expect(env.step({ text: "click[moon]", isCut: false })).toMatchObject({ metrics: { valid_action: 0 } });
+  expect(env.step({ text: " search[shoes]\n", isCut: false })).toMatchObject({ metrics: { valid_action: 1 } });
+  expect(env.oracleReply()).toBe("click[b00shoes01]");
+});
+
 test("going back to the results forgets the chosen options", () => {
   const env = new WebshopEnv(shop, shoeGoal(), options);
   env.start();

@@ -8,7 +8,7 @@
 import { z } from "zod";
 import { RerollError } from "../../errors/reroll-error.ts";
 import { deriveSeed, type Random } from "../../random/random.ts";
-import { answerTagOptions, readAnswer, writeAnswer } from "../answer-format.ts";
+import { type AnswerTags, describeAnswer, optionalTagOptions, readAnswer, writeAnswer } from "../answer-format.ts";
 import { episodeEnded } from "../episode-ended.ts";
 import { seedPrompt } from "../seed-prompt.ts";
 import type { EnvDefinition, EnvStep, Observation, Opening, Reply, TextEnv } from "../text-env.ts";
@@ -31,7 +31,7 @@ export const webshopOptions = z.strictObject({
     .default("full")
     .describe("Text of the prompt: rules and page (full), or the page alone (compact)."),
   instructions: z.string().min(1).exactOptional().describe("Rules to use instead of the built-in ones."),
-  answerTags: answerTagOptions,
+  answerTags: optionalTagOptions,
   optionMatch: z
     .enum(["name-and-value", "value"])
     .default("name-and-value")
@@ -208,12 +208,12 @@ export class WebshopEnv implements TextEnv {
   }
 }
 
-function shopRules({ open, close }: { readonly open: string; readonly close: string }): string {
+function shopRules(tags: AnswerTags | null): string {
   return [
     "You shop on a website for a customer. Find the product that the instruction asks for, choose its options, and buy it.",
     "Each turn you see a page, its parts separated by [SEP], and the actions it offers:",
     "search[words] looks for products; click[label] follows a link, chooses an option, or buys with click[buy now].",
     "You are paid for how well the product, its options, its attributes and its price fit the instruction. You can buy once.",
-    `Reply with one action between ${open} and ${close}, such as ${open} search[red running shoes] ${close}.`,
+    `Reply with one action ${describeAnswer("search[red running shoes]", tags)}`,
   ].join("\n");
 }

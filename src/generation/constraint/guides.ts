@@ -12,6 +12,7 @@ import type { Tokenizer } from "../../chat/tokenizer/tokenizer.ts";
 import { invariant, RerollError } from "../../errors/reroll-error.ts";
 import { type Constraint, type Grammar, grammarOf } from "./constraint.ts";
 import { GrammarTrial } from "./grammar-trial.ts";
+import { BoundedStrings, lengthBounds, TokenLengths } from "./string-lengths.ts";
 import { spellVocabulary } from "./token-spelling.ts";
 import { type CompiledGrammar, compileWith, type GrammarMatcher, type OpenCompiler, openCompiler } from "./xgrammar.ts";
 
@@ -20,6 +21,7 @@ const MAX_COMPILED = 64;
 
 interface Loaded extends OpenCompiler {
   readonly trial: GrammarTrial;
+  readonly tokens: readonly string[];
 }
 
 interface Entry {
@@ -35,6 +37,7 @@ export class Guides {
   readonly #numScores: number;
   readonly #entries = new Map<string, Entry>();
   #loaded: Promise<Loaded> | undefined;
+  #lengths: TokenLengths | undefined;
 
   constructor(tokenizer: Tokenizer, numScores: number) {
     this.#tokenizer = tokenizer;
@@ -57,7 +60,8 @@ export class Guides {
     entry.numUsers++;
     try {
       const compiled = await entry.compiled;
-      const guide = new Guide(await xgrammar.GrammarMatcher.createGrammarMatcher(compiled, [...stopIds]), stopIds);
+      const matcher = await xgrammar.GrammarMatcher.createGrammarMatcher(compiled, [...stopIds]);
+      const guide = new Guide(matcher, stopIds, this.#strings(matcher, constraint, grammar, loaded));
       await guide.ready;
       return guide;
     } finally {
@@ -74,7 +78,15 @@ export class Guides {
   async #load(): Promise<Loaded> {
     const { stopIds } = this.#tokenizer;
     const vocabulary = { tokens: spellVocabulary(this.#tokenizer), numScores: this.#numScores, stopIds };
-    return { ...(await openCompiler(vocabulary)), trial: new GrammarTrial(vocabulary) };
+    return { ...(await openCompiler(vocabulary)), trial: new GrammarTrial(vocabulary), tokens: vocabulary.tokens };
+  }
+
+  /** What counts the characters of strings that have a length; null where there are none. */
+  #strings(matcher: GrammarMatcher, { kind }: Constraint, grammar: Grammar, { tokens }: Loaded): BoundedStrings | null {
+    const bounds = kind === "regex" || kind === "choice" ? [] : lengthBounds(rulesOf(grammar));
+    if (bounds.length === 0) return null;
+    this.#lengths ??= new TokenLengths(tokens, this.#numScores);
+    return new BoundedStrings(this.#lengths, bounds, (mark) => matcher._acceptString(mark));
   }
 
   #entryOf(grammar: Grammar, { compiler, trial }: Loaded): Entry {
@@ -107,17 +119,23 @@ function freeUnused({ compiled, numUsers, isForgotten }: Entry): void {
     );
 }
 
+function rulesOf(grammar: Grammar): string {
+  return grammar.kind === "rules" ? grammar.rules : grammar.tags.map(({ rules }) => rules).join("\n");
+}
+
 /** One reply on its way through its grammar. */
 export class Guide {
   readonly #matcher: GrammarMatcher;
   readonly #stopIds: ReadonlySet<number>;
+  readonly #strings: BoundedStrings | null;
   #mask: Int32Array | null = null;
   #failure: unknown;
   #prepared: Promise<void>;
 
-  constructor(matcher: GrammarMatcher, stopIds: readonly number[]) {
+  constructor(matcher: GrammarMatcher, stopIds: readonly number[], strings: BoundedStrings | null) {
     this.#matcher = matcher;
     this.#stopIds = new Set(stopIds);
+    this.#strings = strings;
     this.#prepared = this.#prepare();
   }
 
@@ -142,6 +160,7 @@ export class Guide {
   accept(tokenId: number): void {
     invariant(this.#matcher.acceptToken(tokenId), "a token that the mask allowed fits the grammar");
     this.#mask = null;
+    this.#strings?.accept(tokenId);
     // What ends the reply ends the grammar: it has no next mask.
     if (!this.#stopIds.has(tokenId)) this.#prepared = this.#prepare();
   }
@@ -153,7 +172,9 @@ export class Guide {
 
   async #prepare(): Promise<void> {
     try {
-      this.#mask = await this.#matcher.getNextTokenBitmask();
+      const mask = await this.#matcher.getNextTokenBitmask();
+      this.#strings?.restrict(mask);
+      this.#mask = mask;
     } catch (cause) {
       // Whoever draws next is told.
       this.#failure = cause;

@@ -9,6 +9,7 @@ import { charSequences, invalidConstraint, literal, plainJsonCharacters, repeate
 import { integerGrammar, type NumberBounds, numberGrammar } from "./number-grammar.ts";
 import { regexGrammar } from "./regex-grammar.ts";
 import { areDisjoint, canEnd, isSchemaObject, resolvePointer, type SchemaObject } from "./schema-shape.ts";
+import { lengthMark } from "./string-lengths.ts";
 
 interface SchemaGrammarOptions {
   /** The name of the rule that a value is. Default "root". */
@@ -240,8 +241,8 @@ class SchemaWriter {
     const min = this.#count(schema, "minLength", 0, at);
     const max = this.#count(schema, "maxLength", Infinity, at);
     if (max < min) throw this.#refuse(at, "allows fewer characters than it asks for");
-    if (max === Infinity) return `"\\"" ${repeated(this.#character(), min, min)} ${this.#rest()}`;
-    return `"\\"" ${repeated(this.#character(), min, max)} "\\""`;
+    if (max === Infinity && min <= 1) return `"\\"" ${min === 1 ? this.#character() : ""} ${this.#rest()}`;
+    return `"\\"" ${literal(lengthMark({ min, max }))} ${this.#rest()}`;
   }
 
   #number(schema: SchemaObject, type: "integer" | "number", at: string): string {
@@ -273,7 +274,7 @@ class SchemaWriter {
     return this.#share("rest", `("\\"" | ${more.join(" | ")}) (= [,}\\]:])`);
   }
 
-  /** A character of a string as a rule. Every character counts once, however it is written. */
+  /** A character of a string as a rule. */
   #character(): string {
     return this.#share("char", this.#characters().join(" | "));
   }

@@ -43,6 +43,8 @@ export type CompiledGrammar = Disposable;
 export interface GrammarMatcher extends Disposable {
   /** False where the grammar does not allow the token. */
   acceptToken(tokenId: number): boolean;
+  /** Goes on by a text that is no token. False, and where it was, if the grammar does not allow it. */
+  _acceptString(text: string): boolean;
   /** One bit per token, set where it is allowed. */
   getNextTokenBitmask(): Promise<Int32Array>;
 }

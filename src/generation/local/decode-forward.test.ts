@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type DecoderFeatures, usedFeatures } from "../../models/causal-lm/decoder-features.ts";
+import type { DecoderFeatures } from "../../models/causal-lm/decoder-features.ts";
 import { familyNames } from "../../models/causal-lm/families/table.ts";
 import { tinyConfig, tinyModel } from "../../testing/tiny-model.ts";
 import { canDecodeOnGpu } from "./decode-forward.ts";
@@ -16,30 +16,32 @@ function cacheOnGpu(config: ReturnType<typeof tinyConfig>): PagedCache {
   return Object.assign(cache, { device: "cuda" });
 }
 
-const known = new Set(["hasQkvBias", "hasOutputBias", "hasMlpBias", "hasHeadNorm", "experts"]);
-
 /** A feature that no code knows, as a new family would bring it. */
 const unheardOf: DecoderFeatures = { ...tinyConfig("qwen3").features, ...{ attentionWobble: 50 } };
 
-const served = familyNames.filter(
-  (family) => !usedFeatures(tinyConfig(family).features).some((name) => !known.has(name)),
+const recurrent = ["qwen3_next", "qwen3_5_text"];
+
+test.each(familyNames)(
+  "%s decodes through CUDA graphs unless its layers carry a state from token to token",
+  (family) => {
+    const plain = tinyConfig(family, fitting);
+    const sliding = tinyConfig(family, { ...fitting, features: { slidingWindow: 8 } });
+    const cache = cacheOnGpu(plain);
+    const isServed = !recurrent.includes(family);
+    expect([canDecodeOnGpu(plain, cache), canDecodeOnGpu(sliding, cache)]).toEqual([isServed, isServed]);
+    cache.dispose();
+  },
 );
 
-test("families with other features than the CUDA decode path computes stay off it", () => {
-  expect(served).toEqual(["llama", "mistral", "qwen2", "qwen3", "qwen3_moe"]);
-  for (const family of familyNames.filter((name) => !served.includes(name))) {
-    const config = tinyConfig(family, fitting);
-    const cache = cacheOnGpu(config);
-    expect(canDecodeOnGpu(config, cache)).toBe(false);
-    cache.dispose();
-  }
-});
-
-test.each(served)("the CUDA decode path serves %s without a sliding window, and not with one", (family) => {
-  const plain = tinyConfig(family, fitting);
-  const sliding = tinyConfig(family, { ...fitting, features: { slidingWindow: 8 } });
-  const cache = cacheOnGpu(plain);
-  expect([canDecodeOnGpu(plain, cache), canDecodeOnGpu(sliding, cache)]).toEqual([true, false]);
+test.each([
+  [64, true],
+  [96, false],
+  [128, true],
+  [256, true],
+])("heads of %i values are served: %s", (headSize, isServed) => {
+  const config = tinyConfig("llama", { ...fitting, headSize });
+  const cache = cacheOnGpu(config);
+  expect(canDecodeOnGpu(config, cache)).toBe(isServed);
   cache.dispose();
 });
 

@@ -1,8 +1,9 @@
 /**
- * The decoder in the engine on a GPU, for one new token per row and for prompts: what CausalLm.forward computes, in fewer and larger
- * kernels.
+ * The decoder in the engine on a GPU, for prompts and for one new token per row, in shapes that a graph can record: what
+ * CausalLm.forward computes, in fewer and larger kernels.
  *
- * Sum and norm between two parts are one kernel. So are rotation, cache and attention of new tokens, and rotation and cache of prompts.
+ * Rotation, cache and attention of new tokens are one kernel, and sum and norm between two parts are another where the norms allow it.
+ * Nothing is read back from the device.
  */
 import { invariant, RerollError } from "../../errors/reroll-error.ts";
 import { Attention } from "../../models/causal-lm/attention.ts";
@@ -12,11 +13,12 @@ import { type DecoderFeatures, usedFeatures } from "../../models/causal-lm/decod
 import type { Experts } from "../../models/causal-lm/experts.ts";
 import { Mlp } from "../../models/causal-lm/mlp.ts";
 import type { Projection } from "../../models/causal-lm/projection.ts";
-import type { RotaryTable } from "../../models/causal-lm/rotary.ts";
-import type { TokenLayout } from "../../models/causal-lm/token-layout.ts";
-import { swiglu } from "../../torch/fused.ts";
+import type { ModelRotary, Rotation, Rotations } from "../../models/causal-lm/rotary.ts";
+import { rotateHeads, type TokenLayout } from "../../models/causal-lm/token-layout.ts";
+import { ones, zeros } from "../../torch/create.ts";
 import { addNormKernel_, canAddNorm } from "../../torch/kernels/norm-kernel.ts";
 import { canDecode, type PagedDecode, pagedDecode } from "../../torch/kernels/paged-kernel.ts";
+import type { RMSNorm } from "../../torch/nn/rms-norm.ts";
 import { hasOp, op } from "../../torch/operator.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
@@ -37,8 +39,23 @@ const computed: ReadonlySet<string> = new Set<keyof DecoderFeatures>([
   "hasMlpBias",
   "hasHeadNorm",
   "hasJointHeadNorm",
+  "slidingWindow",
+  "fullLayers",
+  "localRopeTheta",
+  "unrotatedLayers",
+  "rotarySize",
+  "hasNeighborRotation",
+  "attentionScale",
+  "attentionSoftCap",
+  "hasAttentionSinks",
+  "scoreSoftCap",
+  "embeddingScale",
+  "hasOffsetNorms",
+  "hasOutputNorms",
+  "hasBareInputs",
   "hasJointQkv",
   "hasJointGateUp",
+  "hasGeluGate",
   "experts",
 ]);
 
@@ -62,68 +79,114 @@ export function expectComputed(config: CausalLmConfig): void {
 /** Whether decodeForward can serve a model over this cache. */
 export function canDecodeOnGpu(config: CausalLmConfig, { layers, device, blockSize }: PagedCache): boolean {
   const isHalf = /^b?float16$/.test(layers[0]!.keys.dtype);
-  const { numHeads, numKeyValueHeads, headSize, width } = config;
-  const fits = canDecode(numHeads, numKeyValueHeads, headSize, blockSize) && canAddNorm(width);
+  const fits = canDecode(config.headSize, blockSize) && canAddNorm(config.width);
   return device.startsWith("cuda") && isHalf && fits && missingFeatures(config).length === 0;
 }
 
 /** The scores of the token after each row's, [B, V]. The new keys and values are in the cache then. */
 export function decodeForward(
   model: CausalLm,
-  rotary: RotaryTable,
+  rotary: ModelRotary,
   { ids_B, positions_B, table_BM }: DecodeTokens,
   cache: PagedCache,
 ): Tensor {
-  const { cos_SK, sin_SK } = rotary.rotationAt(positions_B, table_BM.size(1) * cache.blockSize - 1);
-  const attend = pagedDecode({ positions_B, table_BM, cos_BK: cos_SK, sin_BK: sin_SK }, cache.heads);
-  const hidden_BD = layersForward(model, ids_B, (attention, x_BD, i) =>
-    attended(attention, x_BD, attend, cache.layers[i]!),
-  );
-  return model.logits(hidden_BD);
+  const { numHeads, numKeyValueHeads: numGroups, headSize, features } = model.config;
+  const rotations = rotary.rotationsAt(positions_B, table_BM.size(1) * cache.blockSize - 1);
+  const attend = pagedDecode({ positions_B, table_BM }, { numHeads, numGroups, headSize });
+  const isPartial = features.rotarySize !== null || features.unrotatedLayers !== null;
+  const still = isPartial ? stillRotation(ids_B.size(0), headSize, ids_B.device) : rotations.whole;
+  const parts = { attend, rotations, still };
+  return model.logits(runLayers(model, ids_B, (layer, x_BD, i) => attended(layer, x_BD, cache.layers[i]!, parts)));
 }
 
-/** The hidden states of the tokens of prompts, [S, D]: what CausalLm.forward computes, for models that decodeForward computes. */
-export function promptForward(model: CausalLm, rotary: RotaryTable, ids_S: Tensor, layout: TokenLayout): Tensor {
-  const rotation = rotary.rotationAt(layout.positions_S, layout.maxPosition);
-  const kind = { window: null, scale: null, softCap: null, sinks_H: null };
-  return layersForward(model, ids_S, (attention, x_SD, i) => {
-    const mixed_SHK = layout.attend(i, attention.heads(x_SD), rotation, kind);
-    return attention.output.forward(mixed_SHK.flatten(1));
+/** The hidden states of the tokens of prompts, [S, D]. For models without experts. */
+export function promptForward(model: CausalLm, rotary: ModelRotary, ids_S: Tensor, layout: TokenLayout): Tensor {
+  const rotations = rotary.rotationsAt(layout.positions_S, layout.maxPosition);
+  return runLayers(model, ids_S, ({ attention }, x_SD, i) => {
+    invariant(attention instanceof Attention, "the CUDA path for prompts got a layer without attention");
+    const mixed_SHK = layout.attend(i, attention.heads(x_SD), attention.rotationOf(rotations), attention.kind);
+    return product(attention.output, mixed_SHK.flatten(1));
   });
 }
 
-/** Tokens through all layers, sum and norm between their parts in one kernel. `mix` is what attention makes of them in a layer. */
-function layersForward(
-  model: CausalLm,
-  ids_S: Tensor,
-  mix: (attention: Attention, x_SD: Tensor, layer: number) => Tensor,
-): Tensor {
-  const { layers, norm, config } = model;
-  const x_SD = model.embed(ids_S);
-  let normed_SD = usualParts(layers[0]!).inputNorm.forward(x_SD);
+/** What all layers of a step share. */
+interface StepParts {
+  readonly attend: PagedDecode;
+  readonly rotations: Rotations;
+  /** A rotation that turns nothing, where a layer needs it. */
+  readonly still: Rotation;
+}
+
+/** What attention of layer `index` adds to the residual stream. */
+type Mix = (layer: DecoderLayer, x_SD: Tensor, index: number) => Tensor;
+
+function runLayers(model: CausalLm, ids_S: Tensor, mix: Mix): Tensor {
+  const { hasOffsetNorms, hasOutputNorms, hasBareInputs } = model.config.features;
+  const run = hasOffsetNorms || hasOutputNorms || hasBareInputs ? runPlainLayers : runFusedLayers;
+  return run(model, model.embed(ids_S), mix);
+}
+
+type RunLayers = (model: CausalLm, x_SD: Tensor, mix: Mix) => Tensor;
+
+/** Layers whose sums and norms the kernel joins: a norm before each part and none after it. */
+const runFusedLayers: RunLayers = ({ layers, norm, config }, x_BD, mix) => {
+  let normed_BD = usualNorms(layers[0]!).inputNorm.forward(x_BD);
   layers.forEach((layer, i) => {
-    normed_SD = tensorScope(() => {
-      const { attention, postAttentionNorm, mlp } = usualParts(layer);
-      const mixed = mix(attention, normed_SD, i);
-      const inner_SD = addNormKernel_(x_SD, mixed, postAttentionNorm.weight, config.normEps);
+    normed_BD = tensorScope(() => {
+      const { postAttentionNorm } = usualNorms(layer);
+      const mixed = mix(layer, normed_BD, i);
+      const inner_BD = addNormKernel_(x_BD, mixed, postAttentionNorm.weight, config.normEps);
       const { weight } = layers[i + 1]?.inputNorm ?? norm;
-      return addNormKernel_(x_SD, transformed(mlp, inner_SD), weight, config.normEps);
+      return addNormKernel_(x_BD, transformed(layer.mlp, inner_BD), weight, config.normEps);
     });
   });
-  return normed_SD;
-}
+  return normed_BD;
+};
 
-/** The parts of a layer, which the features that are computed here always give it. */
-function usualParts({ inputNorm, attention, postAttentionNorm, mlp }: DecoderLayer) {
+/** Layers with other norms, as DecoderLayer adds them up. */
+const runPlainLayers: RunLayers = ({ layers, norm }, x_BD, mix) => {
+  const normalized = (own: RMSNorm | null, x: Tensor) => own?.forward(x) ?? x;
+  layers.forEach((layer, i) => {
+    const { inputNorm, attentionOutputNorm, postAttentionNorm, mlp, mlpOutputNorm } = layer;
+    tensorScope(() => {
+      const mixed_BD = summed(mix(layer, normalized(inputNorm, x_BD), i), x_BD);
+      x_BD.add_(normalized(attentionOutputNorm, mixed_BD));
+      const made_BD = summed(transformed(mlp, normalized(postAttentionNorm, x_BD)), x_BD);
+      x_BD.add_(normalized(mlpOutputNorm, made_BD));
+    });
+  });
+  return norm.forward(x_BD);
+};
+
+/** The norms of a layer that is computed by runFusedLayers. */
+function usualNorms({ inputNorm, postAttentionNorm }: DecoderLayer) {
   invariant(
-    inputNorm !== null && postAttentionNorm !== null && attention instanceof Attention,
-    "the CUDA decode path got a layer with other parts than it computes",
+    inputNorm !== null && postAttentionNorm !== null,
+    "the CUDA decode path got a layer with other norms than it computes",
   );
-  return { inputNorm, attention, postAttentionNorm, mlp };
+  return { inputNorm, postAttentionNorm };
 }
 
-function transformed(mlp: Mlp | Experts, x_SD: Tensor): Tensor {
-  return mlp instanceof Mlp ? product(mlp.down, swiglu(mlp.gateUp.forward(x_SD))) : mlp.forward(x_SD);
+function transformed(mlp: Mlp | Experts, x_BD: Tensor): Tensor {
+  return mlp instanceof Mlp ? product(mlp.down, mlp.inner(x_BD)) : mlp.forwardFixed(x_BD);
+}
+
+function attended({ attention }: DecoderLayer, x_BD: Tensor, layer: LayerCache, parts: StepParts): Tensor {
+  invariant(attention instanceof Attention, "the CUDA decode path got a layer without attention");
+  const { attend, rotations, still } = parts;
+  const rotation = attention.rotationOf(rotations);
+  const heads = attention.heads(x_BD);
+  // The kernel turns whole heads. Where a part of each is turned, it is before.
+  const isWhole = rotation !== null && 2 * rotation.cos_SK.size(1) === heads.q_SHK.size(2);
+  const { q_SHK, k_SGK, v_SGK } = isWhole ? heads : rotateHeads(heads, rotation);
+  const news = { q_BHK: q_SHK, k_BGK: k_SGK, v_BGK: v_SGK };
+  const mixed_BHK = attend(news, layer, isWhole ? rotation : still, attention.kind);
+  return product(attention.output, mixed_BHK.flatten(1));
+}
+
+function stillRotation(B: number, headSize: number, device: Tensor["device"]): Rotation {
+  const shape = [B, headSize / 2];
+  return { cos_SK: ones(shape, { device }), sin_SK: zeros(shape, { device }) };
 }
 
 /** Products of more rows fill the device without being cut. */
@@ -133,21 +196,19 @@ const maxCutRows = 1024;
  * A linear map as addNormKernel_ takes it: cut along its inner dimension where it can be. The parts run at the same time, and
  * a pass over memory to add them up is saved.
  */
-function product(projection: Projection, x_SI: Tensor): Tensor {
-  const { weight, bias, adapters } = projection;
+function product(projection: Projection, x_BI: Tensor): Tensor {
+  const { weight, bias, adapters, quantized } = projection;
   const [D, I] = weight.shape as [number, number];
-  const S = x_SI.size(0);
   const parts = I >= 4096 ? 4 : 2;
-  const isPlain = bias === null && adapters.length === 0 && projection.quantized === null;
-  const canCut = hasOp("aten::bmm.dtype") && isPlain && S <= maxCutRows && I % (8 * parts) === 0;
-  if (!canCut) return projection.forward(x_SI);
+  const isPlain = bias === null && adapters.length === 0 && quantized === null && x_BI.size(0) <= maxCutRows;
+  if (!isPlain || !hasOp("aten::bmm.dtype") || I % (8 * parts) !== 0) return projection.forward(x_BI);
   const cut = (x: Tensor, rows: number) => x.view(rows, parts, I / parts).transpose(0, 1);
-  return bmm(cut(x_SI, S), cut(weight, D).transpose(1, 2), "float32");
+  return bmm(cut(x_BI, x_BI.size(0)), cut(weight, D).transpose(1, 2), "float32");
 }
 
-function attended(attention: Attention, x_BD: Tensor, attend: PagedDecode, layer: LayerCache): Tensor {
-  const { q_SHK, k_SGK, v_SGK } = attention.heads(x_BD);
-  return product(attention.output, attend({ q_BHK: q_SHK, k_BGK: k_SGK, v_BGK: v_SGK }, layer).flatten(1));
+/** What `product` gives, in one piece and the type of `like`. */
+function summed(made: Tensor, like: Tensor): Tensor {
+  return made.shape.length === 3 ? made.sum(0).to(like.dtype) : made;
 }
 
 const bmm = op("aten::bmm.dtype");

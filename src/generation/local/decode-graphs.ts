@@ -9,7 +9,7 @@
  * reads steps while the device is at work. At most two steps are on their way at the same time.
  */
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
-import { RotaryTable } from "../../models/causal-lm/rotary.ts";
+import { ModelRotary } from "../../models/causal-lm/rotary.ts";
 import { empty, pinned, zeros, zerosLike } from "../../torch/create.ts";
 import { CudaEvent, CudaGraph, cudaSynchronize } from "../../torch/cuda.ts";
 import { isExact, minExactRows } from "../../torch/exact.ts";
@@ -65,7 +65,7 @@ export class DecodeGraphs {
   readonly canDraw: boolean;
   readonly #model: CausalLm;
   readonly #cache: PagedCache;
-  readonly rotary: RotaryTable;
+  readonly rotary: ModelRotary;
   readonly #tableWidth: number;
   readonly #sizes: readonly number[];
   readonly #recorded = new Map<number, RecordedStep>();
@@ -81,7 +81,7 @@ export class DecodeGraphs {
     this.#model = model;
     this.#cache = cache;
     this.canDraw = canSample(model.config.vocabSize);
-    this.rotary = new RotaryTable(model.config);
+    this.rotary = new ModelRotary(model.config);
     this.#tableWidth = Math.ceil(limits.contextLength / cache.blockSize);
     const sizes = batchSizes(limits.maxRunning);
     const exactSizes = sizes.filter((size) => size >= minExactRows);

@@ -1,5 +1,6 @@
 /** An engine that lives in a thread, as its owner calls it. */
 import type { Quantization } from "../../models/causal-lm/quantized-matrix.ts";
+import type { DType } from "../../torch/dtype.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { batchedTransport } from "../../workers/batched-transport.ts";
 import type { HostOptions } from "../../workers/host-in-thread.ts";
@@ -27,6 +28,13 @@ export interface EngineSource {
   readonly numThreads?: number;
 }
 
+/** One weight without its values. */
+export interface WeightFacts {
+  readonly name: string;
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+}
+
 /** What an engine says of itself at its start. */
 export interface EngineDescription {
   readonly limits: RequestLimits;
@@ -40,8 +48,12 @@ export interface EngineHost extends Required<Omit<Engine, "status">> {
   watch(onStatus: (status: EngineStatus) => void): Promise<void>;
   /** Gives the memory of the cache back until the next request. */
   sleep(): Promise<void>;
-  /** New weights by their Hugging Face names, all of them. They are copied before it resolves. */
+  /** New weights by their Hugging Face names, all of them, or the adapters that change those of its files. They are copied before it resolves. */
   updateWeights(version: number, weights: ReadonlyMap<string, Tensor>): Promise<void>;
+  /** Reads a trainer's parameters where they are from now on. The trainer changes them only while this engine is held. */
+  shareWeights(version: number, parameters: ReadonlyMap<string, Tensor>): Promise<void>;
+  /** Computes nothing more until weights are shared again. */
+  hold(): Promise<void>;
 }
 
 /** How both sides treat what crosses: tensors keep their memory, and messages of one turn travel together. */

@@ -4,16 +4,21 @@
  * What happens in one step goes out as one message, so that the owner's event loop wakes once per step and not once per token.
  */
 import { loadTokenizer } from "../../chat/tokenizer/load-tokenizer.ts";
+import { adapterPaths } from "../../models/causal-lm/adapter-weights.ts";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
 import { loadCausalLm } from "../../models/causal-lm/load-causal-lm.ts";
+import { isQuantized } from "../../models/causal-lm/quantize-model.ts";
+import { namedWeights } from "../../models/causal-lm/weight-names.ts";
 import { native } from "../../torch/binding.ts";
-import { tensorScope } from "../../torch/scope.ts";
+import { keep, tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { EngineStatus } from "../engine.ts";
 import type { GenerateRequest, Generation, SampledTokens } from "../generate.ts";
+import { adoptWeights } from "./adopt-weights.ts";
 import { copyWeights } from "./copy-weights.ts";
-import type { EngineDescription, EngineHost, EngineSource } from "./engine-host.ts";
+import type { EngineDescription, EngineHost, EngineSource, WeightFacts } from "./engine-host.ts";
 import { LocalEngine } from "./local-engine.ts";
+import { mergeAdapters } from "./merge-adapters.ts";
 
 /** How old the status can be that the owner sees, while nothing else is said. */
 const STATUS_INTERVAL_MS = 100;
@@ -21,12 +26,15 @@ const STATUS_INTERVAL_MS = 100;
 class HostedEngine implements EngineHost {
   readonly #model: CausalLm;
   readonly #engine: LocalEngine;
+  readonly #folder: string;
   #tellStatus: (status: EngineStatus) => void = () => {};
   #stopWatching: () => void = () => {};
   #isReporting = false;
   #reportedSteps = 0;
 
-  constructor(model: CausalLm, engine: LocalEngine) {
+  /** @param folder where the model is from */
+  constructor(model: CausalLm, engine: LocalEngine, folder: string) {
+    this.#folder = folder;
     this.#model = model;
     this.#engine = engine;
   }
@@ -82,7 +90,47 @@ class HostedEngine implements EngineHost {
 
   async updateWeights(version: number, weights: ReadonlyMap<string, Tensor>): Promise<void> {
     this.#reportSoon();
-    tensorScope(() => this.#engine.updateWeights(version, (model) => copyWeights(model, weights)));
+    const areAdapters = !isQuantized(this.#model) && adapterPaths(weights).length > 0;
+    const apply = (model: CausalLm) =>
+      areAdapters ? mergeAdapters(model, this.#folder, weights) : copyWeights(model, weights);
+    tensorScope(() => this.#engine.updateWeights(version, apply));
+  }
+
+  /** Memory of the engine's own for weights that come, where they are what it has; null elsewhere. Computes nothing until `endUpdate`. */
+  beginUpdate(facts: readonly WeightFacts[]): ReadonlyMap<string, Tensor> | null {
+    if (isQuantized(this.#model)) return null;
+    const own = new Map(
+      namedWeights(this.#model).map(({ name, parameter, viewOf }) => [
+        name,
+        keep(tensorScope(() => viewOf(parameter.detach()))),
+      ]),
+    );
+    const isOwn = ({ name, dtype, shape }: WeightFacts) => {
+      const place = own.get(name);
+      return place !== undefined && place.dtype === dtype && `${place.shape}` === `${shape}`;
+    };
+    if (facts.length === own.size && facts.every(isOwn)) {
+      this.#engine.hold();
+      return new Map(facts.map(({ name }) => [name, own.get(name)!]));
+    }
+    for (const place of own.values()) place.dispose();
+    return null;
+  }
+
+  /** Goes on with the weights that have come. */
+  endUpdate(version: number): void {
+    this.#reportSoon();
+    this.#engine.updateWeights(version, () => {});
+    this.#engine.release();
+  }
+
+  async shareWeights(version: number, parameters: ReadonlyMap<string, Tensor>): Promise<void> {
+    this.#reportSoon();
+    tensorScope(() => this.#engine.shareWeights(version, (model) => adoptWeights(model, parameters)));
+  }
+
+  async hold(): Promise<void> {
+    this.#engine.hold();
   }
 
   async close(): Promise<void> {
@@ -124,5 +172,5 @@ export async function openHostedEngine(source: EngineSource): Promise<HostedEngi
   const loaded = tokenizerFolder === undefined ? {} : { tokenizer: await loadTokenizer(tokenizerFolder) };
   const engine = new LocalEngine(model, { ...options, ...loaded, version });
   engine.prepare();
-  return new HostedEngine(model, engine);
+  return new HostedEngine(model, engine, source.folder);
 }

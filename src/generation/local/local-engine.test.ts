@@ -8,6 +8,7 @@ import { tensor } from "../../torch/create.ts";
 import { memoryStats } from "../../torch/memory.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { GenerateRequest, Sampling } from "../generate.ts";
+import { adoptWeights } from "./adopt-weights.ts";
 import type { EngineOptions } from "./engine-options.ts";
 import { LocalEngine } from "./local-engine.ts";
 
@@ -159,6 +160,46 @@ test("requests that come while it is paused wait", async () => {
   expect(engine.status()).toMatchObject({ queuedRequests: 1, counters: { steps: 0 } });
   engine.resume();
   expect((await result).tokenIds).toHaveLength(1);
+});
+
+test("an engine that shares weights sees what their owner writes, and computes nothing while they change", async () => {
+  const owner = tinyModel(tinyConfig("qwen3"), { seed: 5 });
+  const engine = new LocalEngine(tinyModel(tinyConfig("qwen3")), { blockSize: 4 });
+  engines.push(engine);
+  const other = new LocalEngine(owner);
+  const sampling = { maxTokens: 8, temperature: 0 };
+  const share = (version: number) =>
+    engine.shareWeights(version, (model) =>
+      tensorScope(() => adoptWeights(model, new Map([...owner.namedParameters()].map(([n, p]) => [n, p.detach()])))),
+    );
+  share(1);
+  expect((await engine.generate({ promptIds: prompt, sampling })).tokenIds).toEqual(
+    (await other.generate({ promptIds: prompt, sampling })).tokenIds,
+  );
+  engine.hold();
+  const { steps } = engine.status().counters;
+  const waiting = engine.generate({ promptIds: prompt, sampling });
+  const score = engine.scorePrompt(Int32Array.from(prompt));
+  noGrad(() => tensorScope(() => owner.embedding.mul_(-1)));
+  await turns(5);
+  expect(engine.status()).toMatchObject({ isPaused: false, queuedRequests: 1, counters: { steps } });
+  share(2);
+  const changed = new LocalEngine(owner);
+  const { tokenIds, versions } = await waiting;
+  expect(tokenIds).toEqual((await changed.generate({ promptIds: prompt, sampling })).tokenIds);
+  expect([...versions]).toEqual(new Array(8).fill(2));
+  expect([...(await score)]).toEqual([...(await changed.scorePrompt(Int32Array.from(prompt)))]);
+});
+
+test("weights of another shape are not shared, and those that were there stay", async () => {
+  const engine = makeEngine();
+  const owner = tinyModel(tinyConfig("qwen3", { vocabSize: 31 }), { seed: 5 });
+  const before = await engine.generate({ promptIds: prompt, sampling: { maxTokens: 3, seed: 1 } });
+  expect(() => engine.shareWeights(1, (model) => adoptWeights(model, owner.namedParameters()))).toThrow(
+    /^The engine's model has embedding as float32 \[29, 16\] on cpu, and was lent float32 \[31, 16\] on cpu\./,
+  );
+  const after = await engine.generate({ promptIds: prompt, sampling: { maxTokens: 3, seed: 1 } });
+  expect(after.tokenIds).toEqual(before.tokenIds);
 });
 
 test("new weights come in flight: tokens drawn before and after say so", async () => {

@@ -23,6 +23,7 @@ import type { Finish, GenerateRequest, Generation } from "../generate.ts";
 import { BlockPool } from "./block-pool.ts";
 import type { LaunchedStep } from "./decode-graphs.ts";
 import { deliverTokens } from "./deliver-tokens.ts";
+import { notFinite, stuck } from "./draw-failures.ts";
 import { type EngineOptions, resolveOptions } from "./engine-options.ts";
 import { ModelRunner } from "./model-runner.ts";
 import { PagedCache } from "./paged-cache.ts";
@@ -76,6 +77,10 @@ export class LocalEngine implements Engine {
   readonly #unread: UnreadStep[] = [];
   #version: number;
   #isPaused = false;
+  /** Whether the weights are about to change, or changing. */
+  #isHeld = false;
+  #isLent = false;
+  readonly #onRelease: (() => void)[] = [];
   #isClosed = false;
   #isLooping = false;
 
@@ -156,6 +161,8 @@ export class LocalEngine implements Engine {
   readonly scorePrompt = async (promptIds: Int32Array): Promise<Float32Array> => {
     const { contextLength } = this.#options;
     checkRequest({ promptIds, sampling: { maxTokens: 1 } }, { contextLength, vocabSize: this.#model.config.vocabSize });
+    if (this.#isHeld) await new Promise<void>((resolve) => this.#onRelease.push(resolve));
+    if (this.#isClosed) throw new RerollError("ENGINE_CLOSED", "This engine is closed.");
     return promptLogprobs(this.#model, promptIds);
   };
 
@@ -182,6 +189,30 @@ export class LocalEngine implements Engine {
     apply(this.#model);
     this.#version = version;
     this.#scheduler.setVersion(version);
+  }
+
+  /**
+   * From now on the engine reads weights that are another's, who changes them only while the engine is held. `adopt` puts them in the place
+   * of its own; what was recorded over those is recorded again.
+   */
+  shareWeights(version: number, adopt: (model: CausalLm) => void): void {
+    this.updateWeights(version, adopt);
+    if (!this.#isLent) this.#runner.forget();
+    this.#isLent = true;
+    this.release();
+  }
+
+  /** Computes nothing more, while weights change, until `release`. Requests wait. */
+  hold(): void {
+    this.#ahead = null;
+    this.#isHeld = true;
+  }
+
+  /** Goes on after `hold`. */
+  release(): void {
+    this.#isHeld = false;
+    for (const go of this.#onRelease.splice(0)) go();
+    this.#wake();
   }
 
   /**
@@ -218,6 +249,7 @@ export class LocalEngine implements Engine {
 
   async close(): Promise<void> {
     this.#isClosed = true;
+    this.release();
     await this.abortAll();
     this.#ahead = null;
     this.#readUnread();
@@ -243,12 +275,16 @@ export class LocalEngine implements Engine {
     }
   }
 
+  get #mayStep(): boolean {
+    return !this.#isPaused && !this.#isHeld && !this.#isClosed;
+  }
+
   /** Steps while there is work, one at a time, letting the event loop run in between. */
   #wake(): void {
-    if (this.#isLooping || this.#isPaused || this.#isClosed) return;
+    if (this.#isLooping || !this.#mayStep) return;
     this.#isLooping = true;
     const turn = () => {
-      const hasWork = !this.#isPaused && !this.#isClosed && this.#step();
+      const hasWork = this.#mayStep && this.#step();
       if (hasWork) return void setImmediate(turn);
       this.#isLooping = false;
     };
@@ -447,20 +483,6 @@ function drawRequest(sequence: Sequence) {
   // The position in the sequence, not in the reply: a reply that is cut and continued draws the same numbers.
   const uniform = uniformAt(seed, length);
   return { sampling, tokens, promptLength, numTopLogprobs, uniform, mask: guide === null ? null : guide.mask };
-}
-
-function notFinite(): RerollError {
-  return new RerollError(
-    "NON_FINITE",
-    "The model's scores are not finite numbers. Check the weights: training may have diverged.",
-  );
-}
-
-function stuck(): RerollError {
-  return new RerollError(
-    "CONSTRAINT_STUCK",
-    "No token of the vocabulary fits the format that was asked for. Ask for one that this tokenizer can write.",
-  );
 }
 
 /** Rows in this order; the scores themselves where that is what they are. */

@@ -6,6 +6,7 @@
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
 import type { CausalLmConfig } from "../../models/causal-lm/config.ts";
+import { type DecoderFeatures, usedFeatures } from "../../models/causal-lm/decoder-features.ts";
 import { inferenceMode } from "../../torch/autograd.ts";
 import { cat, tensor } from "../../torch/create.ts";
 import { isExact, minExactRows } from "../../torch/exact.ts";
@@ -92,7 +93,7 @@ export class ModelRunner {
       const ids_S = tensor(ids, [numRows], { device, dtype: "int64" });
       const layout = piecesLayout(pieces, this.#cache, numRows);
       const hidden_SD =
-        this.#graphs !== null && !isExact()
+        this.#graphs !== null && !isExact() && this.#model.config.features.experts === null
           ? promptForward(this.#model, this.#graphs.rotary, ids_S, layout)
           : this.#model.forward(ids_S, layout);
       const ends: number[] = [];
@@ -125,12 +126,22 @@ export class ModelRunner {
   }
 }
 
-/** Exact kernels are those of the decode path, and products of whole matrices. */
+/** What attention and MLPs may be for exact kernels: one sum over all that came before, and products of whole matrices. */
+const inexact: ReadonlySet<string> = new Set<keyof DecoderFeatures>([
+  "slidingWindow",
+  "attentionScale",
+  "attentionSoftCap",
+  "hasAttentionSinks",
+  "linearAttention",
+  "experts",
+]);
+
 function expectExactModel({ family, features }: CausalLmConfig, canDecode: boolean): void {
-  if (canDecode && features.experts === null) return;
+  const found = usedFeatures(features).filter((name) => inexact.has(name));
+  if (canDecode && found.length === 0) return;
   throw new RerollError(
     "UNSUPPORTED_FEATURE",
-    `exact is true, and this ${family} model has ${canDecode ? "experts" : "parts that the CUDA decode path does not compute, or is not in 16 bits on a GPU"}: its log-probabilities in the engine cannot equal those of the trainer. Leave exact out.`,
-    { family },
+    `exact is true, and this ${family} model ${found.length > 0 ? `has ${found.join(", ")}` : "is not in 16 bits on a GPU, or is of a shape that the CUDA decode path does not take"}: its log-probabilities in the engine cannot equal those of the trainer. Leave exact out.`,
+    { family, found },
   );
 }

@@ -12,6 +12,7 @@ import { op } from "../../torch/operator.ts";
 import { keep } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { Sampling, TokenLogprob } from "../generate.ts";
+import { drawMasked, forbidden } from "./masked-draw.ts";
 
 /** One row to draw for. */
 export interface DrawRequest {
@@ -39,14 +40,13 @@ export type DrawResult = {
 /** Starts to draw one token per row of [B, V] scores, and returns what waits for them. The scores may go before that. */
 export function launchDraws(scores_BV: Tensor, requests: readonly DrawRequest[]): () => DrawResult[] {
   const isPlain = requests.every(({ sampling, mask }) => mask === null && isTemperatureOnly(sampling));
-  const hasTops = requests.some(({ numTopLogprobs }) => numTopLogprobs > 0);
-  if (isPlain && !hasTops && hasKernels(scores_BV) && canSample(scores_BV.size(1))) {
-    return drawPlain(scores_BV, requests);
-  }
-  const values = draw(scores_BV, requests);
+  const isKernel = isPlain && hasKernels(scores_BV) && canSample(scores_BV.size(1));
+  const read = isKernel ? launchPlain(scores_BV, requests) : drawAtOnce(scores_BV, requests);
   const tops = topLogprobs(scores_BV, requests);
-  const results = requests.map((_, row) => drawResult(...values(row), tops[row]));
-  return () => results;
+  return () => {
+    const values = read();
+    return requests.map((_, row) => drawResult(...values(row), tops[row]));
+  };
 }
 
 /** A draw, or null where the scores it comes from were not numbers. A draw by temperature alone is from the sampler's own distribution. */
@@ -68,7 +68,7 @@ export function isTemperatureOnly(sampling: Sampling): boolean {
 
 type RowValues = (row: number) => [tokenId: number, samplerLogprob: number, modelLogprob: number, drawLogprob: number];
 
-function drawPlain(scores_BV: Tensor, requests: readonly DrawRequest[]): () => DrawResult[] {
+function launchPlain(scores_BV: Tensor, requests: readonly DrawRequest[]): () => RowValues {
   const B = requests.length;
   const { device } = scores_BV;
   const column = (pick: (request: DrawRequest) => number) => tensor(Float32Array.from(requests, pick), [B], { device });
@@ -81,8 +81,13 @@ function drawPlain(scores_BV: Tensor, requests: readonly DrawRequest[]): () => D
     done.synchronize();
     const values = out.toFloat32Array();
     for (const one of [out, done]) one.dispose();
-    return requests.map((_, row) => drawResult(values[row]!, values[B + row]!, values[2 * B + row]!));
+    return (row) => [values[row]!, values[B + row]!, values[2 * B + row]!, values[B + row]!];
   };
+}
+
+function drawAtOnce(scores_BV: Tensor, requests: readonly DrawRequest[]): () => RowValues {
+  const values = draw(scores_BV, requests);
+  return () => values;
 }
 
 function draw(scores_BV: Tensor, requests: readonly DrawRequest[]): RowValues {
@@ -91,9 +96,17 @@ function draw(scores_BV: Tensor, requests: readonly DrawRequest[]): RowValues {
   const column = (pick: (request: DrawRequest) => number) =>
     tensor(Float64Array.from(requests, pick), [B, 1], { device, dtype: "float64" });
   const z_BV = scores_BV.to("float64");
+  const masked = asksForMasksAlone(requests) ? drawMasked(z_BV, requests.map(maskedRow)) : undefined;
+  if (masked !== undefined) {
+    const { tokens, samplerLogprobs, modelLogprobs, drawLogprobs } = masked;
+    return (row) => [tokens[row]!, samplerLogprobs[row]!, modelLogprobs[row]!, drawLogprobs[row]!];
+  }
   const model_BV = z_BV.logSoftmax(-1);
   const penalized_BV = requests.some(({ sampling }) => changesScores(sampling)) ? withChanges(z_BV, requests) : z_BV;
-  const changed_BV = requests.some(({ mask }) => mask !== null) ? withMasks(penalized_BV, requests) : penalized_BV;
+  const masks = requests.map(({ mask }) => mask);
+  const changed_BV = masks.some((mask) => mask !== null)
+    ? penalized_BV.maskedFill(forbidden(masks, z_BV.size(1), device), Number.NEGATIVE_INFINITY)
+    : penalized_BV;
   // Temperature 0 is drawn as the best token; any temperature serves for the rest of the row's arithmetic.
   const temperatureOf = ({ sampling }: DrawRequest) => sampling.temperature || 1;
   const isTempered = requests.some((request) => temperatureOf(request) !== 1);
@@ -111,7 +124,7 @@ function draw(scores_BV: Tensor, requests: readonly DrawRequest[]): RowValues {
   const tokens = token_B1.flatten().toArray();
   const isRandom_B1 = isGreedy_B1.logicalNot();
   const logprobsOf = (from_BV: Tensor) => from_BV.gather(1, token_B1).where(isRandom_B1, 0).flatten().toArray();
-  // What a filter leaves aside, exact kernels give the token the trainer's number.
+  // Exact kernels give a token the trainer's number, whatever filter it was drawn through.
   const isShared = isExact() && hasKernels(scores_BV) && canSample(scores_BV.size(1));
   const shared = () =>
     sampledLogprobKernel(scores_BV, column(temperatureOf).flatten().to("float32"), token_B1.flatten().to("int32"));
@@ -121,6 +134,15 @@ function draw(scores_BV: Tensor, requests: readonly DrawRequest[]): RowValues {
   return (row) => [tokens[row]!, samplerLogprobs[row]!, modelLogprobs[row]!, drawLogprobs[row]!];
 }
 
+function asksForMasksAlone(requests: readonly DrawRequest[]): boolean {
+  const isDrawn = ({ sampling }: DrawRequest) => isTemperatureOnly(sampling) && sampling.temperature !== 0;
+  return requests.some(({ mask }) => mask !== null) && requests.every(isDrawn);
+}
+
+function maskedRow({ mask, sampling, uniform }: DrawRequest) {
+  return { mask, temperature: sampling.temperature ?? 1, uniform };
+}
+
 /** The token in whose part of the cumulative distribution the number falls. */
 function invert(draw_BV: Tensor, uniform_B1: Tensor, best_B1: Tensor): Tensor {
   const cumulative_BV = draw_BV.exp().cumsum(-1);
@@ -128,24 +150,6 @@ function invert(draw_BV: Tensor, uniform_B1: Tensor, best_B1: Tensor): Tensor {
   const drawn_B1 = ops.searchSorted(cumulative_BV, total_B1.mul(uniform_B1), false, true);
   // A goal that was rounded up to the total is nobody's: the last token with mass would be as good as the best.
   return best_B1.where(drawn_B1.ge(cumulative_BV.size(1)), drawn_B1);
-}
-
-/** Scores of tokens that a mask does not allow become -infinity. The bits travel as they are and are taken apart on the device. */
-function withMasks(z_BV: Tensor, requests: readonly DrawRequest[]): Tensor {
-  const [B, V] = [requests.length, z_BV.size(1)];
-  const W = Math.ceil(V / 32);
-  const words = new Int32Array(B * W).fill(-1);
-  requests.forEach(({ mask }, row) => {
-    if (mask !== null) words.set(mask, row * W);
-  });
-  const words_BW1 = tensor(words, [B, W, 1], { device: z_BV.device });
-  const bits_32 = ops.arange(32, "int32", null, z_BV.device);
-  const isOut_BV = ops
-    .bitAnd(ops.shiftRight(words_BW1, bits_32), 1)
-    .eq(0)
-    .view(B, W * 32)
-    .narrow(1, 0, V);
-  return z_BV.maskedFill(isOut_BV, Number.NEGATIVE_INFINITY);
 }
 
 /** Penalties and bias, row by row. */
@@ -242,6 +246,4 @@ function indices(ids: readonly number[], device: string): Tensor {
 const ops = {
   searchSorted: op("aten::searchsorted.Tensor", { isUnchecked: true }),
   arange: op("aten::arange"),
-  shiftRight: op("aten::bitwise_right_shift.Tensor"),
-  bitAnd: op("aten::bitwise_and.Scalar"),
 } as const;

@@ -89,6 +89,19 @@ export class ThreadedEngine implements Engine {
     return this.#host.ask.updateWeights(version, weights);
   }
 
+  /**
+   * Reads the parameters of a trainer where they are, in place of a copy, and draws with them as this version. The trainer may change them only
+   * while the engine is held; sharing them again as the next version lets it go on.
+   */
+  shareWeights(version: number, parameters: ReadonlyMap<string, Tensor>): Promise<void> {
+    return this.#host.ask.shareWeights(version, parameters);
+  }
+
+  /** Computes nothing more until weights are shared again. Requests wait. */
+  hold(): Promise<void> {
+    return this.#host.ask.hold();
+  }
+
   /** Gives the memory of the cache back until the next request. Requests under way compute their keys and values again. */
   sleep(): Promise<void> {
     return this.#host.ask.sleep();

@@ -41,8 +41,6 @@ interface ChatDialect {
   readonly promptName: string;
   /** What the ids of tool calls begin with. */
   readonly callPrefix: string;
-  /** Whether its answers have a place for thinking; otherwise it is text. */
-  readonly separatesThinking?: boolean;
   format(extensions: object): ReplyFormat;
 }
 
@@ -71,7 +69,7 @@ export async function answerChat(
     const plan = {
       ...{ fields, session, numTopLogprobs, ignoredFields },
       ...(chat.readsToolCalls && { newCallId: () => dialect.callPrefix + context.newId(), tools: chat.tools }),
-      separatesThinking: dialect.separatesThinking ?? false,
+      separatesThinking: true,
       prompts: [prompt],
       samplingFor: () =>
         samplingOf(fields, chat.maxTokens ?? room, rules, inFormatOf(context.tokenizer, chat.constraint)),

@@ -11,7 +11,6 @@ export function addChatCompletionsRoute(app: FastifyInstance, context: ServerCon
     const dialect = {
       promptName: "messages",
       callPrefix: "call_",
-      separatesThinking: true,
       format: (extensions: object) =>
         createChatFormat({
           ...{ tokenizer: context.tokenizer, logprobs: chat.logprobs, extensions },

@@ -188,7 +188,8 @@ function headerText(text: string): string {
   return text.replace(/[^\x20-\x7e]/g, "?").slice(0, 512);
 }
 
-function messageOf({ content, toolCalls }: ReplyReader["visible"]): ChatMessage {
-  if (toolCalls.length === 0) return { role: "assistant", content };
-  return { role: "assistant", content: content === "" ? null : content, tool_calls: toolCalls };
+function messageOf({ content, reasoning, toolCalls }: ReplyReader["visible"]): ChatMessage {
+  const thought = reasoning === "" ? {} : { reasoning_content: reasoning };
+  if (toolCalls.length === 0) return { role: "assistant", content, ...thought };
+  return { role: "assistant", content: content === "" ? null : content, ...thought, tool_calls: toolCalls };
 }

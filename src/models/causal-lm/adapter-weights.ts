@@ -1,34 +1,36 @@
-/**
- * Adapters as they travel from a trainer to an engine, where both hold the same quantized weights: those stay where they are, and are so the
- * same on both sides.
- */
+/** Adapters as they travel from a trainer to an engine, where both have the weights that they change. */
 import { invariant, RerollError } from "../../errors/reroll-error.ts";
 import { noGrad } from "../../torch/autograd.ts";
 import { tensor } from "../../torch/create.ts";
 import { createParameter } from "../../torch/nn/initialize.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { CausalLm } from "./causal-lm.ts";
-import { loraAdapters, loraSites, removeLora } from "./lora.ts";
+import { loraSites, removeLora } from "./lora.ts";
 import { LoraAdapter } from "./projection.ts";
+import { wholeAdapters } from "./whole-weights.ts";
 
-/** Both matrices of every adapter and its scale, by the name of its module. Matrices are views; dispose what it gives. */
+const suffix = ".lora_A.weight";
+
+/** Both matrices of every adapter and its scale, by the name of its module. Matrices may be views; dispose what it gives. Call it on all ranks. */
 export function adapterWeights(model: CausalLm): ReadonlyMap<string, Tensor> {
   return new Map(
-    [...loraAdapters(model)].flatMap(([path, { a, b, scale }]) => [
-      [`${path}.lora_A.weight`, a.detach()] as const,
-      [`${path}.lora_B.weight`, b.detach()] as const,
-      [`${path}.lora_scale`, tensor([scale])] as const,
+    wholeAdapters(model).flatMap(({ path, a, b, scale }) => [
+      [`${path}${suffix}`, a] as const,
+      [`${path}.lora_B.weight`, b] as const,
+      [`${path}.lora_scale`, tensor([scale], { dtype: "float64" })] as const,
     ]),
   );
+}
+
+/** The modules that adapters are for; none where these are whole weights. */
+export function adapterPaths(weights: ReadonlyMap<string, Tensor>): readonly string[] {
+  return [...weights.keys()].filter((name) => name.endsWith(suffix)).map((name) => name.slice(0, -suffix.length));
 }
 
 /** Gives a model the adapters of another one, in place of those it has. Copies what it is given. */
 export function takeAdapters(model: CausalLm, weights: ReadonlyMap<string, Tensor>): void {
   const sites = new Map(loraSites(model, "all-linear").map((site) => [site.path, site]));
-  const suffix = ".lora_A.weight";
-  const paths = [...weights.keys()]
-    .filter((name) => name.endsWith(suffix))
-    .map((name) => name.slice(0, -suffix.length));
+  const paths = adapterPaths(weights);
   const unknown = paths.find((path) => !sites.has(path));
   if (unknown !== undefined || 3 * paths.length !== weights.size) {
     throw new RerollError(

@@ -9,16 +9,10 @@ import type { Tensor } from "../../torch/tensor.ts";
 import type { CausalLmConfig } from "./config.ts";
 import { type LayerWeight, wholeWeight } from "./decoder-features.ts";
 import { createNorm, optionalNorm } from "./decoder-norm.ts";
-import { evenShare, wholeModel } from "./model-spread.ts";
+import { evenShare, repeatsOf, wholeModel } from "./model-spread.ts";
 import { Projection } from "./projection.ts";
-import type { Rotation } from "./rotary.ts";
-import type { Heads, TokenLayout } from "./token-layout.ts";
-
-/** The rotations of one forward pass: that of the model, and that of layers with a sliding window. */
-export interface Rotations {
-  readonly whole: Rotation;
-  readonly local: Rotation;
-}
+import type { Rotation, Rotations } from "./rotary.ts";
+import type { AttentionKind, Heads, TokenLayout } from "./token-layout.ts";
 
 export class Attention extends Module {
   readonly qkv: Projection;
@@ -41,12 +35,12 @@ export class Attention extends Module {
   constructor(config: CausalLmConfig, index: number, place: TensorOptions, { tensor: ranks, context } = wholeModel) {
     super();
     const { width, headSize, features } = config;
-    const numHeads = evenShare("its heads", config.numHeads, ranks.count);
-    const numKeyValueHeads = evenShare("its heads of keys and values", config.numKeyValueHeads, ranks.count);
+    const numHeads = evenShare(config.numHeads, ranks.count);
+    const numKeyValueHeads = evenShare(config.numKeyValueHeads, ranks.count);
     this.#context = context;
     this.#numHeads = numHeads;
     this.#numKeyValueHeads = numKeyValueHeads;
-    this.#numRepeats = repeatsOf(numHeads, numKeyValueHeads, context.count);
+    this.#numRepeats = repeatsOf(numKeyValueHeads, context.count);
     const queryWidth = numHeads * headSize;
     const keyWidth = numKeyValueHeads * headSize;
     const parts = [
@@ -71,16 +65,25 @@ export class Attention extends Module {
   }
 
   forward(x_SD: Tensor, layer: number, layout: TokenLayout, rotations: Rotations): Tensor {
-    const { attentionScale: scale, attentionSoftCap: softCap } = this.#config.features;
     const { gate_SHK, q_SHK, k_SGK, v_SGK } = this.heads(x_SD);
     const gather = (own: Tensor) => headsOf(this.#context, own, layout.numTokens);
     const repeat = (own: Tensor) => (this.#numRepeats === 1 ? own : own.repeatInterleave(this.#numRepeats, 1));
     const heads = { q_SHK: gather(q_SHK), k_SGK: gather(repeat(k_SGK)), v_SGK: gather(repeat(v_SGK)) };
-    const rotation = this.rotation === "none" ? null : rotations[this.rotation];
-    const kind = { window: this.window, scale, softCap, sinks_H: this.sinks };
-    const mixed_SHK = rowsOf(this.#context, layout.attend(layer, heads, rotation, kind), layout.numTokens);
+    const rotation = this.rotationOf(rotations);
+    const mixed_SHK = rowsOf(this.#context, layout.attend(layer, heads, rotation, this.kind), layout.numTokens);
     const gated_SHK = gate_SHK === null ? mixed_SHK : mixed_SHK.mul(gate_SHK.sigmoid());
     return this.output.forward(gated_SHK.reshape(x_SD.size(0), -1));
+  }
+
+  /** The one of a pass's rotations that this layer takes; null where it rotates nothing. */
+  rotationOf(rotations: Rotations): Rotation | null {
+    return this.rotation === "none" ? null : rotations[this.rotation];
+  }
+
+  /** What attention does in this layer. */
+  get kind(): AttentionKind {
+    const { attentionScale: scale, attentionSoftCap: softCap } = this.#config.features;
+    return { window: this.window, scale, softCap, sinks_H: this.sinks };
   }
 
   /** Queries, keys and values, before rotation, and the gate on what comes of them. */
@@ -146,13 +149,4 @@ function halves(x: Tensor, numHeads: number): [Tensor, Tensor] {
   const [S, , K] = x.shape as [number, number, number];
   const pairs = x.reshape(S, numHeads, 2, K);
   return [pairs.select(2, 0), pairs.select(2, 1)];
-}
-
-/** Each of `count` ranks gets as many heads, of queries and of keys, and those that belong together. */
-function repeatsOf(numHeads: number, numKeyValueHeads: number, count: number): number {
-  const found = Array.from({ length: count }, (_, i) => i + 1).find(
-    (times) => (numKeyValueHeads * times) % count === 0,
-  )!;
-  evenShare("its heads", numHeads, numKeyValueHeads * found);
-  return found;
 }

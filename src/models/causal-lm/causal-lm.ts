@@ -16,7 +16,7 @@ import { op } from "../../torch/operator.ts";
 import type { Generator } from "../../torch/random.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
-import { Attention, type Rotations } from "./attention.ts";
+import { Attention } from "./attention.ts";
 import type { CausalLmConfig } from "./config.ts";
 import type { DecoderFeatures, LayerWeight } from "./decoder-features.ts";
 import { createNorm, optionalNorm } from "./decoder-norm.ts";
@@ -24,9 +24,9 @@ import { Experts } from "./experts.ts";
 import { GatedDeltaNet } from "./gated-delta-net.ts";
 import { type LayerRunner, residentLayers } from "./layer-runner.ts";
 import { Mlp } from "./mlp.ts";
-import { expectSplittable, type ModelSpread, wholeModel } from "./model-spread.ts";
+import { type ModelSpread, splitProblem, wholeModel } from "./model-spread.ts";
 import type { Projection } from "./projection.ts";
-import { RotaryTable } from "./rotary.ts";
+import { ModelRotary, type Rotations } from "./rotary.ts";
 import type { TokenLayout } from "./token-layout.ts";
 import { softCapped, tokenScores } from "./token-scores.ts";
 
@@ -40,9 +40,7 @@ export class CausalLm extends Module {
   readonly spread: ModelSpread;
   /** How the layers are run. Whoever keeps their weights elsewhere sets another one. */
   runner: LayerRunner = residentLayers;
-  readonly #rotary: RotaryTable;
-  /** The rotation of layers with the sliding window, where it is another one. */
-  readonly #localRotary: RotaryTable | null;
+  readonly #rotary: ModelRotary;
 
   /**
    * A model with memory for its weights and no values: see initialize, and loadCausalLm. Of one that is spread over ranks, this rank's part:
@@ -50,8 +48,9 @@ export class CausalLm extends Module {
    */
   constructor(config: CausalLmConfig, place: TensorOptions = {}, spread = wholeModel) {
     super();
-    expectSplittable(config.features, spread);
-    const { tensor: ranks } = spread;
+    const { tensor: ranks, context } = spread;
+    const problem = splitProblem(config, { tensor: ranks.count, context: context.count });
+    if (problem !== null) throw new RerollError("INVALID_CONFIG", problem);
     const numRows = rangeOf(config.vocabSize, ranks.index, ranks.count).length;
     this.config = config;
     this.spread = spread;
@@ -61,13 +60,7 @@ export class CausalLm extends Module {
     this.head = config.tieEmbeddings ? this.embedding : createParameter([numRows, config.width], empty, place);
     for (const matrix of [this.embedding, this.head])
       if (ranks.count > 1) matrix.shard = { ranks, dim: 0, sizes: [config.vocabSize] };
-    const { localRopeTheta, rotarySize } = config.features;
-    const rope = { ...config, headSize: rotarySize ?? config.headSize };
-    this.#rotary = new RotaryTable(rope);
-    this.#localRotary =
-      localRopeTheta === null
-        ? null
-        : new RotaryTable({ ...rope, ropeScaling: { type: "default" }, ropeTheta: localRopeTheta });
+    this.#rotary = new ModelRotary(config);
   }
 
   /**
@@ -82,9 +75,7 @@ export class CausalLm extends Module {
     const { context } = this.spread;
     this.runner.begin();
     let x_SD = this.embed(ownRows(context, ids_S));
-    const rotationOf = (table: RotaryTable) => noGrad(() => table.rotationAt(layout.positions_S, layout.maxPosition));
-    const whole = rotationOf(this.#rotary);
-    const rotations = { whole, local: this.#localRotary === null ? whole : rotationOf(this.#localRotary) };
+    const rotations = noGrad(() => this.#rotary.rotationsAt(layout.positions_S, layout.maxPosition));
     this.layers.forEach((layer, i) => {
       const before_SD = x_SD;
       const run = (x: Tensor) => tensorScope(() => layer.forward(x, i, layout, rotations));
@@ -136,7 +127,6 @@ export class CausalLm extends Module {
   override dispose(): void {
     super.dispose();
     this.#rotary.dispose();
-    this.#localRotary?.dispose();
   }
 }
 

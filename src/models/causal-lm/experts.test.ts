@@ -63,6 +63,26 @@ describe.each([true, false])("with normalizeWeights %s", (normalizeWeights) => {
   });
 });
 
+test.each([
+  ["few tokens", 9, 2],
+  ["more tokens than experts", 4, 7],
+])("%s: shapes that do not depend on the routing give what the sorted tokens give", (_, numExperts, S) => {
+  const shape = { numExperts, numActive: 2, width: 4, normalizeWeights: true };
+  const clamped = { limit: 0.5, alpha: 1.7 };
+  for (const kind of [plain, { hasBias: true, clampedGate: clamped }]) {
+    const experts = new Experts(width, { ...plain, ...shape, ...kind, sharedWidth: kind === plain ? 3 : null }, {});
+    const generator = new Generator(4);
+    noGrad(() => {
+      for (const parameter of experts.parameters()) parameter.copy_(randn(parameter.shape, { generator }));
+    });
+    tensorScope(() => {
+      const x_SD = randn([S, width], { generator });
+      expect(maxDifference(experts.forwardFixed(x_SD), experts.forward(x_SD))).toBeLessThan(2e-5);
+    });
+    experts.dispose();
+  }
+});
+
 test("two experts by hand: unnormalized weights are the plain probabilities", () => {
   const experts = new Experts(1, { numExperts: 2, numActive: 1, width: 1, normalizeWeights: false, ...plain }, {});
   tensorScope(() => {

@@ -30,7 +30,7 @@ export class Experts extends Module {
     super();
     this.#config = config;
     this.#ranks = ranks;
-    this.#width = evenShare("the width of its experts", config.width, ranks.count);
+    this.#width = evenShare(config.width, ranks.count);
     this.router = createParameter([config.numExperts, width], empty, place);
     this.gateUp = createParameter([config.numExperts, 2 * this.#width, width], empty, place);
     this.down = createParameter([config.numExperts, width, this.#width], empty, place);
@@ -52,8 +52,32 @@ export class Experts extends Module {
     const sorted = x_SD.indexSelect(0, order.floorDivide(E));
     const [, rank] = order.sort();
     const made_SED = cat(this.#runExperts(sorted, counts)).indexSelect(0, rank).view(S, E, x_SD.size(1));
-    const mixed_SD = sumOver(this.#ranks, made_SED.mul(weights_SE.unsqueeze(2)).sum(1));
-    return this.shared === null ? mixed_SD : mixed_SD.add(this.shared.forward(x_SD));
+    return this.#mixed(x_SD, made_SED, weights_SE);
+  }
+
+  /**
+   * What `forward` computes, in shapes that do not depend on which token goes where: nothing is read back from the device, so that it can
+   * be recorded. Few tokens bring the weights of their experts along; with many, every expert sees every token.
+   */
+  forwardFixed(x_SD: Tensor): Tensor {
+    const { weights_SE, experts_SE } = this.#route(x_SD);
+    const [S, D] = x_SD.shape as [number, number];
+    const { numActive: E, numExperts } = this.#config;
+    if (S * E < numExperts) {
+      const picked = experts_SE.flatten();
+      const take = (weights: Tensor | null) => weights?.indexSelect(0, picked) ?? null;
+      const made = this.#runStacked(
+        x_SD
+          .unsqueeze(1)
+          .expand(S, E, D)
+          .reshape(S * E, 1, D),
+        take,
+      );
+      return this.#mixed(x_SD, made.view(S, E, D), weights_SE);
+    }
+    const made_NSD = this.#runStacked(x_SD.unsqueeze(0).expand(numExperts, S, D), (weights) => weights);
+    const made_SED = made_NSD.transpose(0, 1).gather(1, experts_SE.unsqueeze(2).expand(S, E, D));
+    return this.#mixed(x_SD, made_SED, weights_SE);
   }
 
   /** The router, then the weights of one expert after the other. */
@@ -101,14 +125,34 @@ export class Experts extends Module {
     const downs = ops.unbind(this.down);
     const gateUpBiases = this.gateUpBias === null ? [] : ops.unbind(this.gateUpBias);
     const downBiases = this.downBias === null ? [] : ops.unbind(this.downBias);
-    const { clampedGate } = this.#config;
-    const gate = clampedGate === null ? swiglu : (gateUp: Tensor) => clampedSwiglu(gateUp, clampedGate);
     return inputs
       .map((input, expert) => ({ input, expert }))
       .filter(({ expert }) => counts[expert] !== 0)
       .map(({ input, expert: e }) =>
-        ops.linear(gate(ops.linear(input, gateUps[e]!, gateUpBiases[e])), downs[e]!, downBiases[e]),
+        ops.linear(this.#gate(ops.linear(input, gateUps[e]!, gateUpBiases[e])), downs[e]!, downBiases[e]),
       );
+  }
+
+  /** One expert for each of N stacks of tokens, [N, X, D]; `take` gives the weights of those experts, in their order. */
+  #runStacked(x_NXD: Tensor, take: (weights: Tensor | null) => Tensor | null): Tensor {
+    const product = (x: Tensor, weights: Tensor, bias: Tensor | null) => {
+      const y = x.bmm(take(weights)!.transpose(1, 2));
+      return bias === null ? y : y.add(take(bias)!.unsqueeze(1));
+    };
+    const [N, X] = x_NXD.shape as [number, number];
+    const inner = this.#gate(product(x_NXD, this.gateUp, this.gateUpBias).flatten(0, 1));
+    return product(inner.view(N, X, -1), this.down, this.downBias);
+  }
+
+  /** What the experts of each token made, by their weights, and the shared one. */
+  #mixed(x_SD: Tensor, made_SED: Tensor, weights_SE: Tensor): Tensor {
+    const mixed_SD = sumOver(this.#ranks, made_SED.mul(weights_SE.unsqueeze(2)).sum(1));
+    return this.shared === null ? mixed_SD : mixed_SD.add(this.shared.forward(x_SD));
+  }
+
+  #gate(gateUp: Tensor): Tensor {
+    const { clampedGate } = this.#config;
+    return clampedGate === null ? swiglu(gateUp) : clampedSwiglu(gateUp, clampedGate);
   }
 
   /** The experts of each token and their weights: softmax over all, the best few, scaled to sum to 1 if the model says so. */

@@ -200,12 +200,12 @@ function isTarget(target: string, { path }: LoraSite): boolean {
 function expectTargets(targets: readonly string[], sites: readonly LoraSite[]): void {
   const known = new Set(sites.map(({ path }) => moduleName(path)));
   const allowed = `Allowed: ${[...known].join(", ")}; or "all-linear".`;
-  if (targets.length === 0) throw new RerollError("INVALID_ARGUMENT", `targets is empty. ${allowed}`);
+  if (targets.length === 0) throw new RerollError("INVALID_OPTION", `targets is empty. ${allowed}`);
   const wrong = targets.find((target) => !sites.some((site) => isTarget(target, site)));
   if (wrong === undefined) return;
   const nearest = nearestName(wrong, known);
   const hint = nearest === undefined ? "" : ` Did you mean "${nearest}"?`;
-  throw new RerollError("INVALID_ARGUMENT", `targets has "${wrong}", which this model has not. ${allowed}${hint}`);
+  throw new RerollError("INVALID_OPTION", `targets has "${wrong}", which this model has not. ${allowed}${hint}`);
 }
 
 function mergeAdapter(projection: Projection, adapter: LoraAdapter): void {
@@ -214,8 +214,13 @@ function mergeAdapter(projection: Projection, adapter: LoraAdapter): void {
   weight.copy_(withAdapter(weight, adapter));
 }
 
+interface LoraMatrices {
+  readonly a: Tensor;
+  readonly b: Tensor;
+}
+
 /** weight + scale B A, rounded once to the type of the weight. */
-export function withAdapter(weight: Tensor, { a, b, scale }: LoraAdapter): Tensor {
+export function withAdapter(weight: Tensor, { a, b, scale }: Pick<LoraAdapter, "scale"> & LoraMatrices): Tensor {
   const exact = weight.dtype === "float64" ? "float64" : "float32";
   return weight
     .to(exact)

@@ -30,7 +30,7 @@ export class Mlp extends Module {
     ranks = wholeModel.tensor,
   ) {
     super();
-    const own = evenShare("the width of its MLPs", innerWidth, ranks.count);
+    const own = evenShare(innerWidth, ranks.count);
     const partWidth = (2 * own) / gateUp.length;
     const parts = gateUp.map((name) => ({ name, width: partWidth }));
     this.gateUp = new Projection(width, parts, hasBias, place, { output: ranks });
@@ -39,7 +39,12 @@ export class Mlp extends Module {
   }
 
   forward(x_SD: Tensor): Tensor {
-    return this.down.forward(this.#gate(this.gateUp.forward(x_SD)));
+    return this.down.forward(this.inner(x_SD));
+  }
+
+  /** What goes into the last projection. */
+  inner(x_SD: Tensor): Tensor {
+    return this.#gate(this.gateUp.forward(x_SD));
   }
 
   weights(): LayerWeight[] {

@@ -1,7 +1,8 @@
 /** How the weights of a model and the tokens of a pass are split over ranks. */
-import { RerollError } from "../../errors/reroll-error.ts";
+import { invariant } from "../../errors/reroll-error.ts";
 import { Collective } from "../../torch/distributed/collective.ts";
 import type { Split } from "../../torch/distributed/split.ts";
+import type { CausalLmConfig } from "./config.ts";
 import { type DecoderFeatures, usedFeatures } from "./decoder-features.ts";
 
 export interface ModelSpread {
@@ -19,13 +20,10 @@ export function splitAlong(dim: number, sizes: readonly number[], ranks: Collect
   return ranks.count === 1 ? null : { ranks, dim, sizes: sizes.map((size) => size * ranks.count) };
 }
 
-/** The share of each of several ranks. Throws where there is none: `what` names a size of the model. */
-export function evenShare(what: string, size: number, count: number): number {
-  if (size % count === 0) return size / count;
-  throw new RerollError(
-    "INVALID_CONFIG",
-    `A model cannot be split over ${count} ranks that do not divide ${what}: it has ${size}. Lower training.strategy.tensor or training.strategy.context.`,
-  );
+/** The share of each of several ranks, which divide the size: see `splitProblem`. */
+export function evenShare(size: number, count: number): number {
+  invariant(size % count === 0, `${count} ranks do not divide ${size}`);
+  return size / count;
 }
 
 /** Features of the models that have been compared with one rank, when heads, widths, the vocabulary or tokens are split. */
@@ -38,16 +36,42 @@ const splittable: ReadonlySet<string> = new Set<keyof DecoderFeatures>([
   "experts",
 ]);
 
-/** Throws where a model is split that can only be held whole. */
-export function expectSplittable(features: DecoderFeatures, { tensor, context }: ModelSpread): void {
-  if (tensor.count === 1 && context.count === 1) return;
-  const odd = usedFeatures(features).filter((name) => !splittable.has(name));
+/** Why a model cannot be split over this many ranks, as a sentence about `training.strategy`; null where it can. */
+export function splitProblem(
+  { features, ...sizes }: Sizes,
+  { tensor, context }: { readonly tensor: number; readonly context: number },
+): string | null {
+  if (tensor === 1 && context === 1) return null;
   const { experts } = features;
+  const odd = usedFeatures(features).filter((name) => !splittable.has(name));
   if (experts !== null && (experts.hasBias || experts.sharedWidth !== null))
     odd.push("experts with biases or a shared one");
-  if (odd.length === 0) return;
-  throw new RerollError(
-    "INVALID_CONFIG",
-    `A model of this family cannot be split over ranks: it uses ${odd.join(", ")}. Set training.strategy.tensor and training.strategy.context to 1; zero and offload work with every family.`,
-  );
+  if (odd.length > 0)
+    return `training.strategy splits the model, and one of this family cannot be split over ranks: it uses ${odd.join(", ")}. Set tensor and context to 1; zero and offload work with every family.`;
+  const parts = [
+    { size: sizes.numHeads, what: "heads" },
+    { size: sizes.numKeyValueHeads, what: "heads of keys and values" },
+    experts === null
+      ? { size: sizes.mlpWidth, what: "columns in its MLPs" }
+      : { size: experts.width, what: "columns in its experts" },
+  ];
+  const uneven = parts.find(({ size }) => size % tensor !== 0);
+  if (uneven !== undefined)
+    return `training.strategy.tensor must divide the parts of the model: got ${tensor}, and it has ${uneven.size} ${uneven.what}. Use ${largestDivisor(parts, tensor)}.`;
+  const numHeads = sizes.numHeads / tensor;
+  const numKeyValueHeads = sizes.numKeyValueHeads / tensor;
+  return numHeads % (numKeyValueHeads * repeatsOf(numKeyValueHeads, context)) === 0
+    ? null
+    : `training.strategy.context must deal out the heads of the model evenly: got ${context}, and each rank has ${numHeads}, with ${numKeyValueHeads} of keys and values. Use a divisor of both.`;
+}
+
+type Sizes = Pick<CausalLmConfig, "features" | "numHeads" | "numKeyValueHeads" | "mlpWidth">;
+
+/** How often heads of keys and values are repeated, so that each of `count` ranks gets as many. */
+export function repeatsOf(numKeyValueHeads: number, count: number): number {
+  return Array.from({ length: count }, (_, i) => i + 1).find((times) => (numKeyValueHeads * times) % count === 0)!;
+}
+
+function largestDivisor(parts: readonly { readonly size: number }[], atMost: number): number {
+  for (let count = atMost; ; count--) if (parts.every(({ size }) => size % count === 0)) return count;
 }

@@ -13,10 +13,45 @@ export interface Rotation {
   readonly sin_SK: Tensor;
 }
 
+/** The rotations of one forward pass: that of the model, and that of layers with a sliding window. */
+export interface Rotations {
+  readonly whole: Rotation;
+  readonly local: Rotation;
+}
+
 /** The part of a model's config that fixes its angles. */
 type RotaryConfig = Pick<CausalLmConfig, "headSize" | "ropeTheta" | "ropeScaling">;
 
-/** The angles of a model, by position. */
+/** The angles of every layer of a model. */
+export class ModelRotary {
+  readonly #whole: RotaryTable;
+  /** Those of layers with the sliding window, where they are others. */
+  readonly #local: RotaryTable | null;
+
+  constructor(config: CausalLmConfig) {
+    const { localRopeTheta, rotarySize } = config.features;
+    const rope = { ...config, headSize: rotarySize ?? config.headSize };
+    this.#whole = new RotaryTable(rope);
+    this.#local =
+      localRopeTheta === null
+        ? null
+        : new RotaryTable({ ...rope, ropeScaling: { type: "default" }, ropeTheta: localRopeTheta });
+  }
+
+  /** The rotations of tokens at these positions, once per forward pass. */
+  rotationsAt(positions_S: Tensor, maxPosition: number): Rotations {
+    const whole = this.#whole.rotationAt(positions_S, maxPosition);
+    return { whole, local: this.#local?.rotationAt(positions_S, maxPosition) ?? whole };
+  }
+
+  /** Frees the tables; they are made again when they are needed. */
+  dispose(): void {
+    this.#whole.dispose();
+    this.#local?.dispose();
+  }
+}
+
+/** The angles of one rotation, by position. */
 export class RotaryTable {
   readonly #frequencies: Float32Array;
   readonly #scale: number;
@@ -28,7 +63,7 @@ export class RotaryTable {
     this.#scale = "attentionFactor" in config.ropeScaling ? config.ropeScaling.attentionFactor : 1;
   }
 
-  /** The rotation of tokens at these positions, once per forward pass. */
+  /** The rotation of tokens at these positions. */
   rotationAt(positions_S: Tensor, maxPosition: number): Rotation {
     const { cos_PK, sin_PK } = this.#tableFor(maxPosition, positions_S.device);
     return { cos_SK: cos_PK.indexSelect(0, positions_S), sin_SK: sin_PK.indexSelect(0, positions_S) };

@@ -93,7 +93,7 @@ export function packedLayout(lengths: readonly number[], device: Device = "cpu")
     attend: (_layer, heads, rotation, kind) => {
       const { q_SHK, k_SGK, v_SGK } = rotateHeads(heads, rotation);
       const isUsual = Object.values(kind).every((value) => value === null);
-      if (exact !== null && isUsual && canAttendExactly(q_SHK, k_SGK))
+      if (exact !== null && isUsual && canAttendExactly(q_SHK))
         return exactAttention(q_SHK, k_SGK, v_SGK, exact, { lengths, starts_int32, maxLength });
       return packedAttention(q_SHK, k_SGK, v_SGK, { lengths, starts_int32, maxLength, ...kind });
     },

@@ -42,14 +42,22 @@ export function wholeWeights(model: CausalLm, { isMerged, isKept }: WholeWeightO
   return new Map(all.flatMap(({ name }) => (found.has(name) ? [[name, found.get(name)!] as const] : [])));
 }
 
+interface WholeAdapter {
+  readonly path: string;
+  readonly a: Tensor;
+  readonly b: Tensor;
+  readonly scale: number;
+}
+
 /** The matrices of all adapters by the Hugging Face name of the module they change. Call it on all ranks, in a `tensorScope`. */
-export function wholeAdapters(model: CausalLm): { readonly path: string; readonly a: Tensor; readonly b: Tensor }[] {
+export function wholeAdapters(model: CausalLm): WholeAdapter[] {
   const { runner } = model;
   const copyOf = (value: Tensor) => (runner.isResident ? value : value.clone());
   return namedProjections(model).flatMap(({ projection, layer, pathOf }) =>
     runner.withWeights(layer, () =>
-      projection.adapters.map(({ part, a, b }) => ({
+      projection.adapters.map(({ part, a, b, scale }) => ({
         path: pathOf(part),
+        scale,
         a: copyOf(wholeParameter(a)),
         b: copyOf(wholeParameter(b)),
       })),

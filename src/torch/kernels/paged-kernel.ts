@@ -29,56 +29,94 @@ interface DecodeRows {
   readonly positions_B: Tensor;
   /** Blocks of each row, [B, M], int32. */
   readonly table_BM: Tensor;
-  /** cos and sin of the rotation at those positions, [B, K/2], float32. */
-  readonly cos_BK: Tensor;
-  readonly sin_BK: Tensor;
 }
 
-/** Whether the kernel fits these head counts, this head size and this block size. It is for 16-bit types. */
-export function canDecode(numHeads: number, numGroups: number, headSize: number, blockSize: number): boolean {
-  return (headSize === 64 || headSize === 128) && numHeads / numGroups <= 8 && blockSize === 16;
+/** The rotation of a layer: its cos and sin at the positions of the rows, [B, K/2], float32. */
+interface RowRotation {
+  readonly cos_SK: Tensor;
+  readonly sin_SK: Tensor;
+}
+
+/** What attention does in one layer; null is off, and 1 / sqrt(K) for the scale. */
+interface DecodeKind {
+  readonly window: number | null;
+  readonly scale: number | null;
+  readonly softCap: number | null;
+  readonly sinks_H: Tensor | null;
+}
+
+/** Whether the kernel fits this head size and this block size. It is for 16-bit types. */
+export function canDecode(headSize: number, blockSize: number): boolean {
+  return [64, 128, 256].includes(headSize) && blockSize === 16;
 }
 
 /**
  * Attention of one new token per row, layer after layer: stores its keys and values and returns [B, H, K]. `logMass_HB`, where given,
  * gets the logarithm of the sum of each head's exponentiated scores, float32.
  */
-export type PagedDecode = (heads: NewHeads, paged: PagedKeys, logMass_HB?: Tensor) => Tensor;
+export type PagedDecode = (
+  heads: NewHeads,
+  paged: PagedKeys,
+  rotation: RowRotation,
+  kind: DecodeKind,
+  logMass_HB?: Tensor,
+) => Tensor;
 
-/**
- * The cut that does not depend on how many rows there are: with it, what a token gets is a function of its own sequence, to the bit.
- * A row may be of any length that a cut can have at all.
- */
-export const steadyCut: DecodeCut = { warps: 8, span: 4096 };
+/** The cut that does not depend on how many rows there are: with it, what a token gets is a function of its own sequence, to the bit. */
+export function steadyCut(headSize: number): DecodeCut {
+  const warps = headSize > 128 ? 4 : 8;
+  return { warps, span: 512 * warps };
+}
 
 /** Prepares a step. `cut` is chosen by the sizes unless it is given. */
 export function pagedDecode(
-  { positions_B, table_BM, cos_BK, sin_BK }: DecodeRows,
-  { numHeads: H, numGroups: G, headSize: K }: DecodeHeads,
+  { positions_B, table_BM }: DecodeRows,
+  { numHeads: H, numGroups, headSize: K }: DecodeHeads,
   cut?: DecodeCut,
 ): PagedDecode {
   const [B, M] = table_BM.shape as [number, number];
   const { device } = positions_B;
+  const repeats = repeatsOf(H / numGroups);
+  const G = numGroups * repeats;
   const { warps, span } = cut ?? cutFor(B * G, M * 16, K);
   const splits = Math.ceil((M * 16) / span);
   const { partial, stats, arrivals } = workspace(B, H, G, K, splits, device);
-  const kernel = kernelFor(K, H / G, warps);
-  return ({ q_BHK, k_BGK, v_BGK }, { keys, values }, logMass_HB) => {
+  return (heads, { keys, values }, { cos_SK, sin_SK }, { window, scale, softCap, sinks_H }, logMass_HB) => {
+    const { q_BHK, k_BGK, v_BGK } = heads;
     const { dtype } = q_BHK;
     const out_BHK = empty([B, H, K], { dtype, device });
-    kernel(dtype, { blocks: B * G * splits, threads: 32 * warps }, [
-      ...[q_BHK, k_BGK, v_BGK, cos_BK, sin_BK, positions_B, table_BM, keys, values, out_BHK, partial, stats, arrivals],
+    const bend = softCap === null ? Math.LOG2E : softCap * Math.LOG2E;
+    const factor = (scale ?? K ** -0.5) * (softCap === null ? Math.LOG2E : 1 / softCap);
+    const has = { window: window !== null, softCap: softCap !== null, sinks: sinks_H !== null };
+    kernelFor(
+      K,
+      H / G,
+      repeats,
+      warps,
+      has,
+    )(dtype, { blocks: B * G * splits, threads: 32 * warps }, [
+      ...[q_BHK, k_BGK, v_BGK, cos_SK, sin_SK, positions_B, table_BM, keys, values, out_BHK, partial, stats, arrivals],
+      sinks_H ?? stats,
       logMass_HB ?? stats,
       ...[q_BHK, k_BGK, v_BGK].map((heads) => ({ int: heads.strides[0] ?? 0 })),
       { int: G },
       { int: M },
       { int: splits },
       { int: span },
+      { int: window ?? 0 },
       { int: logMass_HB === undefined ? 0 : B },
-      { float: K ** -0.5 * Math.LOG2E },
+      { float: factor },
+      { float: bend },
     ]);
     return out_BHK;
   };
+}
+
+/** A block takes up to 8 query heads. Where more share a key head, several blocks do, and each reads it. */
+function repeatsOf(perGroup: number): number {
+  let repeats = 1;
+  while (perGroup / repeats > 8 || perGroup % repeats !== 0) repeats++;
+  return repeats;
 }
 
 interface DecodeHeads {
@@ -95,11 +133,11 @@ interface DecodeCut {
 }
 
 /**
- * As many warps as a large GPU keeps busy (16 on each of 132 processors; half as many where heads are wide and a warp takes
- * twice the registers). Many rows get few warps each, few rows many; only very few rows are cut in spans.
+ * As many warps as a large GPU keeps busy (16 on each of 132 processors; half as many where heads are twice as wide and a warp
+ * takes twice the registers). Many rows get few warps each, few rows many; only very few rows are cut in spans.
  */
 function cutFor(rows: number, maxTokens: number, headSize: number): DecodeCut {
-  const most = headSize === 64 ? 16 : 8;
+  const most = 1024 / headSize;
   let warps = 4;
   while (warps < most && (rows * warps < 128 * most || maxTokens > maxSplits * 512 * warps)) warps *= 2;
   const splits = Math.max(1, Math.min(Math.floor(132 / rows), Math.ceil(maxTokens / 1024)));
@@ -119,15 +157,22 @@ function workspace(B: number, H: number, G: number, K: number, splits: number, d
 
 const kernels = new Map<string, ReturnType<typeof cudaKernel>>();
 
-function kernelFor(headSize: number, perGroup: number, warps: number): ReturnType<typeof cudaKernel> {
-  const key = `${headSize} ${perGroup} ${warps}`;
-  let kernel = kernels.get(key);
+function kernelFor(
+  headSize: number,
+  perGroup: number,
+  repeats: number,
+  warps: number,
+  has: { readonly window: boolean; readonly softCap: boolean; readonly sinks: boolean },
+): ReturnType<typeof cudaKernel> {
+  const constants = `
+constexpr int HEAD = ${headSize}, GROUP = ${perGroup}, REPEATS = ${repeats}, WARPS = ${warps}, SPLITS = ${maxSplits};
+constexpr int KSTEPS = HEAD / 16, TILES = HEAD / 8, THREADS = WARPS * 32, RESIDENT = (HEAD == 64 ? 16 : 8) / WARPS;
+constexpr int BUFFERS = HEAD > 128 ? 1 : 2;
+constexpr bool HAS_WINDOW = ${has.window}, HAS_CAP = ${has.softCap}, HAS_SINKS = ${has.sinks};`;
+  let kernel = kernels.get(constants);
   if (kernel === undefined) {
-    const constants = `
-constexpr int HEAD = ${headSize}, GROUP = ${perGroup}, WARPS = ${warps}, SPLITS = ${maxSplits};
-constexpr int KSTEPS = HEAD / 16, TILES = HEAD / 8, THREADS = WARPS * 32, RESIDENT = (HEAD == 64 ? 16 : 8) / WARPS;`;
     kernel = cudaKernel("paged_attend", constants + source);
-    kernels.set(key, kernel);
+    kernels.set(constants, kernel);
   }
   return kernel;
 }
@@ -138,7 +183,8 @@ constexpr int KSTEPS = HEAD / 16, TILES = HEAD / 8, THREADS = WARPS * 32, RESIDE
 // holds the eight from quarter * 8 on, and of every 64 dimensions of four values the eight from row * 8 on. Scores come out
 // as (query head `row`, keys of `quarter`), which is how the product with the values wants them; sums come out as
 // (dimensions of `row`, query heads of `quarter`).
-// The next block of keys and values is on its way while the present one is used.
+// The next block of keys and values is on its way while the present one is used, unless heads are so wide that the registers
+// hold one alone.
 const source = `
 __device__ __forceinline__ void multiply(float* c, unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
   asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." ELEMENT "." ELEMENT ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
@@ -165,20 +211,24 @@ struct Tile { unsigned k[2][2 * KSTEPS], v[4][TILES / 2]; };
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) paged_attend(const T* newQ, const T* newK, const T* newV,
     const float* cosine, const float* sine, const int* positions, const int* table, T* keys, T* values, T* out,
-    float* partial, float* stats, int* arrivals, float* logMass, int strideQ, int strideK, int strideV, int G, int M, int splits,
-    int span, int numLogMasses, float scale) {
-  int split = blockIdx.x % splits, g = (blockIdx.x / splits) % G, b = blockIdx.x / (splits * G);
+    float* partial, float* stats, int* arrivals, const T* sinks, float* logMass, int strideQ, int strideK, int strideV, int G,
+    int M, int splits, int span, int window, int numLogMasses, float scale, float bend) {
+  int split = blockIdx.x % splits, g = (blockIdx.x / splits) % G, b = blockIdx.x / (splits * G), kv = g / REPEATS;
   int warp = threadIdx.x / 32, lane = threadIdx.x % 32, row = lane / 4, quarter = lane % 4;
   const int* blocks = table + (size_t)b * M;
   // This warp's blocks, one per lane, handed out as they come up; read at the same time as the position.
-  int start = split * span, last = positions[b], at = start / 16 + warp + lane * WARPS;
+  int start = split * span, last = positions[b], end = min(last + 1, start + span);
+  // The first token that is seen. A span that ends before it has no blocks, and its share of the sum is nothing.
+  int oldest = HAS_WINDOW ? max(0, last + 1 - window) : 0;
+  if (HAS_WINDOW) start = max(start, oldest / 16 * 16);
+  int at = start / 16 + warp + lane * WARPS;
   int mine = at < M ? blocks[at] : 0;
-  if (start > last) return;
-  int end = min(last + 1, start + span), H = G * GROUP, count = (end - start + 15) / 16;
-  size_t stride = (size_t)G * HEAD;
-  Tile tiles[2];
+  if (split * span > last) return;
+  int H = G * GROUP, count = (end - start + 15) / 16;
+  size_t stride = (size_t)(G / REPEATS) * HEAD;
+  Tile tiles[BUFFERS];
   auto fetch = [&](Tile& tile, int turn) {
-    size_t first = (size_t)__shfl_sync(~0u, mine, turn) * 16 * stride + g * HEAD;
+    size_t first = (size_t)__shfl_sync(~0u, mine, turn) * 16 * stride + kv * HEAD;
 #pragma unroll
     for (int u = 0; u < 2; u++) stream<32>(tile.k[u], keys + first + (u * 8 + row) * stride + quarter * 8);
 #pragma unroll
@@ -192,17 +242,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) paged_attend(con
   const float* c = cosine + (size_t)b * (HEAD / 2);
   const float* s = sine + (size_t)b * (HEAD / 2);
   if (last < end) {
-    size_t slot = ((size_t)blocks[last / 16] * 16 + last % 16) * stride + g * HEAD;
-    int d = threadIdx.x % (HEAD / 2), e = d + HEAD / 2;
-    if (threadIdx.x < HEAD / 2) {
-      const T* from = newK + (size_t)b * strideK + g * HEAD;
-      float x = load(from[d]), y = load(from[e]);
-      keys[slot + d] = lastKey[d] = store(x * c[d] - y * s[d]);
-      keys[slot + e] = lastKey[e] = store(y * c[d] + x * s[d]);
-    } else if (threadIdx.x < HEAD) {
-      const T* from = newV + (size_t)b * strideV + g * HEAD;
-      values[slot + d] = lastValue[d] = from[d];
-      values[slot + e] = lastValue[e] = from[e];
+    size_t slot = ((size_t)blocks[last / 16] * 16 + last % 16) * stride + kv * HEAD;
+    for (int i = threadIdx.x; i < HEAD; i += THREADS) {
+      int d = i % (HEAD / 2), e = d + HEAD / 2;
+      if (i < HEAD / 2) {
+        const T* from = newK + (size_t)b * strideK + kv * HEAD;
+        float x = load(from[d]), y = load(from[e]);
+        keys[slot + d] = lastKey[d] = store(x * c[d] - y * s[d]);
+        keys[slot + e] = lastKey[e] = store(y * c[d] + x * s[d]);
+      } else {
+        const T* from = newV + (size_t)b * strideV + kv * HEAD;
+        values[slot + d] = lastValue[d] = from[d];
+        values[slot + e] = lastValue[e] = from[e];
+      }
     }
   }
   unsigned query[2 * KSTEPS];
@@ -225,6 +277,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) paged_attend(con
   float sum[TILES / 2][4], top = -1.0e30f, mass = 0.0f;
 #pragma unroll
   for (int t = 0; t < TILES / 2; t++) { sum[t][0] = 0.0f; sum[t][1] = 0.0f; sum[t][2] = 0.0f; sum[t][3] = 0.0f; }
+  auto isSeen = [&](int position) { return position < end && (!HAS_WINDOW || position >= oldest); };
   auto use = [&](Tile& tile, int turn) {
     int base = start + (warp + turn * WARPS) * 16;
     if (base + 16 > last) {
@@ -243,8 +296,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) paged_attend(con
     float best = top, weight[4];
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-      bool isSeen = base + (i / 2) * 8 + quarter * 2 + i % 2 < end;
-      weight[i] = isSeen ? score[i / 2][i % 2] * scale : -1.0e30f;
+      float value = score[i / 2][i % 2] * scale;
+      if (HAS_CAP) value = tanhf(value) * bend;
+      weight[i] = isSeen(base + (i / 2) * 8 + quarter * 2 + i % 2) ? value : -1.0e30f;
       best = fmaxf(best, weight[i]);
     }
     best = fmaxf(best, __shfl_xor_sync(~0u, best, 1));
@@ -254,8 +308,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) paged_attend(con
     mass *= fade;
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-      bool isSeen = base + (i / 2) * 8 + quarter * 2 + i % 2 < end;
-      weight[i] = isSeen ? exp2f(weight[i] - best) : 0.0f;
+      weight[i] = isSeen(base + (i / 2) * 8 + quarter * 2 + i % 2) ? exp2f(weight[i] - best) : 0.0f;
       mass += weight[i];
     }
     unsigned b0 = pair(weight[0], weight[1]), b1 = pair(weight[2], weight[3]);
@@ -267,12 +320,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) paged_attend(con
                __byte_perm(tile.v[2][t], tile.v[3][t], 0x5410), __byte_perm(tile.v[2][t], tile.v[3][t], 0x7632), b0, b1);
     }
   };
-  for (int turn = 0; turn < turns; turn += 2) {
-    if (turn + 1 < turns) fetch(tiles[1], turn + 1);
+  for (int turn = 0; turn < turns; turn += BUFFERS) {
+    if (BUFFERS == 1 && turn > 0) fetch(tiles[0], turn);
+    if (BUFFERS == 2 && turn + 1 < turns) fetch(tiles[BUFFERS - 1], turn + 1);
     use(tiles[0], turn);
-    if (turn + 1 >= turns) break;
+    if (BUFFERS == 1 || turn + 1 >= turns) continue;
     if (turn + 2 < turns) fetch(tiles[0], turn + 2);
-    use(tiles[1], turn + 1);
+    use(tiles[BUFFERS - 1], turn + 1);
   }
 
   mass += __shfl_xor_sync(~0u, mass, 1);
@@ -288,9 +342,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) paged_attend(con
   __syncthreads();
   int used = last / span + 1;
   size_t first = (size_t)b * H + g * GROUP;
+  // A sink takes its share of attention and gives no value.
+  auto sinkOf = [&](int r) { return HAS_SINKS ? load(sinks[g * GROUP + r]) * 1.44269504f : -1.0e30f; };
   for (int i = threadIdx.x; i < GROUP * HEAD; i += THREADS) {
     int r = i / HEAD, d = i % HEAD;
-    float best = -1.0e30f, total = 0.0f, value = 0.0f;
+    float best = used == 1 ? sinkOf(r) : -1.0e30f, total = 0.0f, value = 0.0f;
 #pragma unroll
     for (int w = 0; w < WARPS; w++) best = fmaxf(best, tops[w][r]);
 #pragma unroll
@@ -300,6 +356,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) paged_attend(con
       value += sums[w][r][d] * share;
     }
     if (used == 1) {
+      if (HAS_SINKS) total += exp2f(sinkOf(r) - best);
       out[(first + r) * HEAD + d] = store(value / total);
       if (d == 0 && numLogMasses > 0) logMass[(size_t)(g * GROUP + r) * numLogMasses + b] = (best + log2f(total)) * 0.6931471806f;
     } else {
@@ -336,7 +393,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) paged_attend(con
   for (int i = threadIdx.x; i < GROUP * HEAD; i += THREADS) {
     int r = i / HEAD, d = i % HEAD;
     const float* parts = partial + (first + r) * splits * HEAD + d;
-    float best = -1.0e30f, total = 0.0f, value = 0.0f;
+    float best = sinkOf(r), total = 0.0f, value = 0.0f;
     for (int j = 0; j < used; j++) best = fmaxf(best, spanTops[r][j]);
 #pragma unroll 4
     for (int j = 0; j < used; j++) {
@@ -344,6 +401,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) paged_attend(con
       total += spanMasses[r][j] * share;
       value += fetchOne(parts + j * HEAD) * share;
     }
+    if (HAS_SINKS) total += exp2f(sinkOf(r) - best);
     out[(first + r) * HEAD + d] = store(value / total);
     if (d == 0 && numLogMasses > 0) logMass[(size_t)(g * GROUP + r) * numLogMasses + b] = (best + log2f(total)) * 0.6931471806f;
   }

@@ -29,6 +29,9 @@ function comparisonReader(useMargins: boolean): ExampleReader {
           "has no margin, and objective.useMargins is true: looked for margin, and for score_chosen and score_rejected",
         );
       }
+      if (useMargins && margin !== null && margin < 0) {
+        throw rowError(placed, `has a margin of ${margin}, which says that the chosen reply is the worse one`);
+      }
       const sequences = [chosen, rejected].map((reply) => rendered(format.tokenizer, [...prompt, ...reply], tools));
       return [{ sequences, ...(useMargins && margin !== null && { numbers: { margin } }) }];
     },

@@ -1,21 +1,52 @@
 /**
- * Steps of a token trainer that shares each batch with the other ranks. Reports the weights after them, and how many updates
- * there were.
+ * Steps of a token trainer whose work is shared with another rank, every recipe in the way that is drawn for it. Reports the weights after
+ * them, the metrics of each, and how many updates there were.
  */
+import type { Metrics } from "../../../src/flow/metrics.ts";
+import { Collective } from "../../../src/torch/distributed/collective.ts";
+import type { ProcessGroup } from "../../../src/torch/distributed/process-group.ts";
+import type { NamedParameters } from "../../../src/torch/optim/parameter-group.ts";
 import { createProcessGroupRanks } from "../../../src/training/process-group-ranks.ts";
-import { batchOf, newModel, trainerOf, trainingCases, weightsOf } from "../../training/token-batches.ts";
+import { type Mesh, meshOfOne } from "../../../src/training/strategy/mesh.ts";
+import { spreadStrategy } from "../../../src/training/strategy/spread-strategy.ts";
+import type { StrategyBuilder } from "../../../src/training/strategy/strategy.ts";
+import {
+  batchOf,
+  type TrainingCase,
+  type TwoRanks,
+  trainerOf,
+  trainingCases,
+  weightsOf,
+} from "../../training/token-batches.ts";
 import { joinTestGroup, leave, rank, report } from "./rank.ts";
 
 const group = await joinTestGroup(60_000);
-for (const { choice, minibatchTrajectories, batch } of trainingCases) {
-  // Ranks start apart: the weights of rank 0 must win.
-  const model = newModel(1 + rank);
-  const strategy = await createProcessGroupRanks(group, model.namedParameters());
-  const trainer = trainerOf(model, choice, { minibatchTrajectories, strategy });
+for (const one of trainingCases) {
+  // Ranks start apart: the weights of rank 0 must win. Where each has a part of its own, nobody does.
+  const seed = one.spread === "tensor" ? 1 : 1 + rank;
+  const join = (parameters: NamedParameters) => createProcessGroupRanks(group, parameters);
+  const { model, trainer } = await trainerOf(one, strategyOf(one), seed, one.spread === "group" ? join : undefined);
   let numUpdates = 0;
+  const metrics: Metrics[] = [];
   for (let step = 0; step < 3; step++) {
-    numUpdates += (await trainer.step(batchOf(batch, step))).numUpdates;
+    const done = await trainer.step(batchOf(one.batch, step));
+    numUpdates += done.numUpdates;
+    metrics.push(done.metrics);
   }
-  report({ weights: weightsOf(model), numUpdates });
+  report({ weights: weightsOf(model), metrics, numUpdates });
 }
 leave();
+
+function strategyOf({ spread }: TrainingCase): StrategyBuilder {
+  const zero = { rows: 0, group: 0, "zero 1": 1, "zero 2": 2, "zero 3": 3, offload: 1, tensor: 0, context: 0 } as const;
+  const options = { zero: zero[spread], offload: spread === "offload" ? ("optimizer" as const) : ("none" as const) };
+  return spreadStrategy(meshOf(group, spread), options, "cpu");
+}
+
+function meshOf(world: ProcessGroup, spread: TwoRanks): Mesh {
+  const others = new Collective(world);
+  if (spread === "group") return meshOfOne;
+  if (spread === "tensor") return { ...meshOfOne, world, tensor: others };
+  if (spread === "context") return { ...meshOfOne, world, replicas: world, context: others };
+  return { ...meshOfOne, world, shares: world, replicas: world };
+}

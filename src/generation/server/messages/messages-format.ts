@@ -40,13 +40,13 @@ export function createMessagesFormat({ id, model, extensions }: MessagesFormatOp
   };
 }
 
-/** Text comes as it is written; a call comes when it is complete, in one delta. */
+/** Text and thinking come as they are written; a call comes when it is complete, in one delta. */
 class BlockEvents {
   #numBlocks = 0;
-  #isTextOpen = false;
+  #open: "text" | "reasoning" | null = null;
 
   push(part: ReplyPart): object[] {
-    if (part.kind !== "tool-call") return this.#text(part.text);
+    if (part.kind !== "tool-call") return this.#write(part.kind, part.text);
     const closing = this.close();
     const index = this.#numBlocks++;
     const { id, function: called } = part.call;
@@ -60,23 +60,32 @@ class BlockEvents {
   }
 
   close(): object[] {
-    if (!this.#isTextOpen) return [];
-    this.#isTextOpen = false;
-    return [{ type: "content_block_stop", index: this.#numBlocks++ }];
+    const kind = this.#open;
+    if (kind === null) return [];
+    this.#open = null;
+    const index = this.#numBlocks++;
+    const signing = { type: "content_block_delta", index, delta: { type: "signature_delta", signature: SIGNATURE } };
+    return [...(kind === "reasoning" ? [signing] : []), { type: "content_block_stop", index }];
   }
 
-  #text(text: string): object[] {
+  #write(kind: "text" | "reasoning", text: string): object[] {
+    const closing = this.#open === kind ? [] : this.close();
     const index = this.#numBlocks;
-    const opening = this.#isTextOpen
-      ? []
-      : [{ type: "content_block_start", index, content_block: { type: "text", text: "" } }];
-    this.#isTextOpen = true;
-    return [...opening, { type: "content_block_delta", index, delta: { type: "text_delta", text } }];
+    const content_block =
+      kind === "text" ? { type: "text", text: "" } : { type: "thinking", thinking: "", signature: "" };
+    const opening = this.#open === kind ? [] : [{ type: "content_block_start", index, content_block }];
+    this.#open = kind;
+    const delta = kind === "text" ? { type: "text_delta", text } : { type: "thinking_delta", thinking: text };
+    return [...closing, ...opening, { type: "content_block_delta", index, delta }];
   }
 }
 
+/** Clients send a thought back only if it is signed. */
+const SIGNATURE = "reroll";
+
 function blockOf(part: ReplyPart): object {
-  if (part.kind !== "tool-call") return { type: "text", text: part.text };
+  if (part.kind === "text") return { type: "text", text: part.text };
+  if (part.kind === "reasoning") return { type: "thinking", thinking: part.text, signature: SIGNATURE };
   const { id, function: called } = part.call;
   return { type: "tool_use", id, name: called.name, input: inputOf(called.arguments) };
 }

@@ -60,6 +60,7 @@ const refusedInMessages = { mcp_servers: [], container: [] };
 const block = textPart.extend({
   id: text.optional(),
   name: text.optional(),
+  thinking: text.optional(),
   input: z.unknown().optional(),
   tool_use_id: text.optional(),
   content: z.union([z.string(), z.array(textPart)]).nullish(),
@@ -123,7 +124,7 @@ function chatMessages({ role, content }: z.output<typeof messageSchema>, at: str
   return role === "assistant" ? [replyMessage(content, at)] : userMessages(content, at);
 }
 
-/** Thinking is left out: this server gives none. */
+/** Thinking that its server keeps to itself is left out. */
 function replyMessage(blocks: readonly Block[], at: string): ChatMessage {
   const said = blocks.map((one, index) => {
     const isText = one.type !== "tool_use" && one.type !== "thinking" && one.type !== "redacted_thinking";
@@ -132,7 +133,12 @@ function replyMessage(blocks: readonly Block[], at: string): ChatMessage {
   const calls = blocks.flatMap((one, index) =>
     one.type === "tool_use" ? [toolUse(one, `${at}.content[${index}]`)] : [],
   );
-  return { role: "assistant", content: said.join(""), ...(calls.length > 0 && { tool_calls: calls }) };
+  const thoughts = blocks.map((one) => (one.type === "thinking" ? (one.thinking ?? "") : "")).join("");
+  return {
+    ...{ role: "assistant", content: said.join("") },
+    ...(thoughts !== "" && { reasoning_content: thoughts }),
+    ...(calls.length > 0 && { tool_calls: calls }),
+  };
 }
 
 /** Results of tools are messages of their own; text before, between and behind them stays in its place. */

@@ -1,8 +1,8 @@
 /**
  * The input of /v1/responses as messages.
  *
- * A reply that came as several items (its text, its calls) is one assistant message again: that is how it was sampled, and how its
- * tokens are found. Reasoning is left out: this server gives none.
+ * A reply that came as several items (its thoughts, its text, its calls) is one assistant message again: that is how it was sampled, and
+ * how its tokens are found.
  */
 import { z } from "zod";
 import type { ChatMessage, ChatToolCall } from "../../../flow/chat-message.ts";
@@ -27,6 +27,14 @@ const callItem = z.looseObject({ type: z.literal("function_call"), call_id: text
 
 const callOutputItem = z.looseObject({ type: z.literal("function_call_output"), call_id: text, output: content });
 
+const shownTexts = z.array(z.looseObject({ text }), "a list of texts");
+
+const reasoningItem = z.looseObject({
+  type: z.literal("reasoning"),
+  summary: shownTexts.nullish(),
+  content: shownTexts.nullish(),
+});
+
 const referenceItem = z.looseObject({ type: z.literal("item_reference"), id: text });
 
 export const inputSchema = z.union(
@@ -43,13 +51,19 @@ export function inputMessages(
   findItem: (id: string) => OutputItem | undefined,
 ): readonly ChatMessage[] {
   if (typeof input === "string") return [{ role: "user", content: input }];
-  const messages: ChatMessage[] = [];
+  const messages: OpenMessage[] = [];
   for (const [index, item] of input.entries()) addItem(messages, item, `input[${index}]`, findItem);
-  return messages;
+  return messages.map(({ isThinking: _, ...message }) => message);
 }
 
+/** A message that items may still add to. */
+type OpenMessage = ChatMessage & {
+  /** Whether a thought came last: what follows it is of the same reply. */
+  readonly isThinking?: boolean;
+};
+
 function addItem(
-  messages: ChatMessage[],
+  messages: OpenMessage[],
   item: Readonly<Record<string, unknown>>,
   name: string,
   findItem: (id: string) => OutputItem | undefined,
@@ -71,8 +85,11 @@ function addItem(
       addItem(messages, { ...storedItem(id, name, findItem) }, name, findItem);
       break;
     }
-    case "reasoning":
+    case "reasoning": {
+      const { summary, content } = readItem(reasoningItem, item, name, "a thought with a summary");
+      addThought(messages, (content?.length ? content : (summary ?? [])).map((part) => part.text).join("\n"));
       break;
+    }
     default:
       throw requestError(
         name,
@@ -81,7 +98,7 @@ function addItem(
   }
 }
 
-function addMessage(messages: ChatMessage[], { role, content: given }: z.output<typeof messageItem>, name: string) {
+function addMessage(messages: OpenMessage[], { role, content: given }: z.output<typeof messageItem>, name: string) {
   const said = contentText(given, `${name}.content`);
   if (role === "assistant") addReplyText(messages, said);
   else messages.push({ role: role === "developer" ? "system" : role, content: said });
@@ -117,17 +134,25 @@ function readItem<Schema extends z.ZodType>(
   throw requestError(name, `${name} must be ${what}: ${issue?.path.join(".")} must be ${issue?.message}.`);
 }
 
-/** Text belongs to the reply before it where that has called a tool: no reply has two texts without a call between them. */
-function addReplyText(messages: ChatMessage[], said: string): void {
+/** Text belongs to the reply before it where that has thought or called a tool: no reply has two texts with nothing between them. */
+function addReplyText(messages: OpenMessage[], said: string): void {
   const last = messages.at(-1);
-  if (last?.role === "assistant" && last.tool_calls !== undefined) {
-    messages[messages.length - 1] = { ...last, content: `${last.content ?? ""}${said}` };
+  if (last?.role === "assistant" && (last.tool_calls !== undefined || last.isThinking === true)) {
+    messages[messages.length - 1] = { ...last, content: `${last.content ?? ""}${said}`, isThinking: false };
   } else messages.push({ role: "assistant", content: said });
 }
 
-function addCall(messages: ChatMessage[], call: ChatToolCall): void {
+function addThought(messages: OpenMessage[], thought: string): void {
   const last = messages.at(-1);
   if (last?.role === "assistant") {
-    messages[messages.length - 1] = { ...last, tool_calls: [...(last.tool_calls ?? []), call] };
+    const reasoning_content = `${last.reasoning_content ?? ""}${thought}`;
+    messages[messages.length - 1] = { ...last, reasoning_content, isThinking: true };
+  } else messages.push({ role: "assistant", content: null, reasoning_content: thought, isThinking: true });
+}
+
+function addCall(messages: OpenMessage[], call: ChatToolCall): void {
+  const last = messages.at(-1);
+  if (last?.role === "assistant") {
+    messages[messages.length - 1] = { ...last, tool_calls: [...(last.tool_calls ?? []), call], isThinking: false };
   } else messages.push({ role: "assistant", content: null, tool_calls: [call] });
 }

@@ -1,7 +1,7 @@
-/** The output items of an answer: its texts and calls, in the order the model wrote them. */
+/** The output items of an answer: its thoughts, texts and calls, in the order the model wrote them. */
 import type { ReplyPart } from "../../../chat/tool-calls/reply-part.ts";
 
-export type OutputItem = MessageItem | FunctionCallItem;
+export type OutputItem = MessageItem | ReasoningItem | FunctionCallItem;
 
 type ItemStatus = "in_progress" | "completed" | "incomplete";
 
@@ -20,6 +20,19 @@ interface TextPart {
   readonly logprobs: readonly object[];
 }
 
+/** Thinking, whole: clients show summaries and pass over the rest. */
+export interface ReasoningItem {
+  readonly id: string;
+  readonly type: "reasoning";
+  readonly status: ItemStatus;
+  readonly summary: readonly SummaryPart[];
+}
+
+interface SummaryPart {
+  readonly type: "summary_text";
+  readonly text: string;
+}
+
 interface FunctionCallItem {
   readonly id: string;
   readonly type: "function_call";
@@ -33,9 +46,16 @@ export function outputText(text: string, logprobs: readonly object[] = []): Text
   return { type: "output_text", text, annotations: [], logprobs };
 }
 
+export function summaryText(text: string): SummaryPart {
+  return { type: "summary_text", text };
+}
+
 /** @param responseKey the answer's id without its prefix: items are named after it */
 export function itemOf(part: ReplyPart, index: number, responseKey: string, status: ItemStatus): OutputItem {
-  if (part.kind !== "tool-call") {
+  if (part.kind === "reasoning") {
+    return { id: `rs_${responseKey}-${index}`, type: "reasoning", status, summary: [summaryText(part.text)] };
+  }
+  if (part.kind === "text") {
     const content = [outputText(part.text)];
     return { id: `msg_${responseKey}-${index}`, type: "message", status, role: "assistant", content };
   }

@@ -45,7 +45,7 @@ export function parseResponsesRequest(
       isParallel: fields.parallel_tool_calls ?? true,
     }),
     templateVariables: {},
-    // This server gives no reasoning apart from the reply, and says so.
+    // How much a model thinks is its own affair, and that is said.
     ignoredFields: [...unknownFields(responsesSchema, rest), ...(reasoning === undefined ? [] : ["reasoning"])],
     stores: fields.store ?? true,
     logprobs: include.includes("message.output_text.logprobs"),

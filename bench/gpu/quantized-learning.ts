@@ -1,0 +1,98 @@
+/**
+ * Does LoRA over quantized weights learn as LoRA over whole ones does? One arm of one seed: word problems with a pretrained chat model.
+ *
+ * In: --model <folder> --quantization none|int8|int4|nf4 --seed 1 [--steps 50]. Out: one line of JSON with the share of held-out problems
+ * solved, greedy, before, halfway and after, the reward of every step, and the gap between sampler and trainer.
+ * Usage: npm run bundle -- bench/gpu/quantized-learning.ts, then sh run.sh quantized-learning ... on the GPU machine.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { wordProblems } from "../../examples/word-problems/problems.ts";
+import type { Metrics } from "../../src/flow/metrics.ts";
+import { runConfig } from "../../src/run/run-config.ts";
+import { trainRun } from "../../src/run/train-run.ts";
+import { silentTracker } from "../../src/tracking/run-tracker.ts";
+
+const { values } = parseArgs({
+  options: {
+    model: { type: "string" },
+    quantization: { type: "string", default: "none" },
+    seed: { type: "string", default: "1" },
+    steps: { type: "string", default: "50" },
+    groups: { type: "string", default: "16" },
+    "group-size": { type: "string", default: "16" },
+    lr: { type: "string", default: "3e-4" },
+    "held-out": { type: "string", default: "512" },
+  },
+});
+if (values.model === undefined) throw new Error("--model is missing: the folder of a chat model.");
+
+const [steps, groups, groupSize] = [Number(values.steps), Number(values.groups), Number(values["group-size"])];
+const rows = (part: "training" | "held-out", count: number) => ({
+  type: "rows",
+  schema: "plain",
+  fields: { question: "question", truth: "answer" },
+  rows: wordProblems(part, count, 1),
+});
+const config = runConfig.parse({
+  name: "quantized-learning",
+  seed: Number(values.seed),
+  model: {
+    path: values.model,
+    lora: { rank: 16 },
+    quantization: values.quantization === "none" ? null : values.quantization,
+  },
+  data: rows("training", 8192),
+  rewards: { default: { type: "math", symbolic: false } },
+  rollout: {
+    groupsPerStep: groups,
+    groupSize,
+    maxInFlight: groups * groupSize,
+    contextLength: 256,
+    sampling: { maxTokens: 96 },
+  },
+  algorithm: { type: "grpo" },
+  training: { optimizer: { lr: Number(values.lr) }, schedule: { warmup: 3, unit: "rollout-steps" } },
+  loop: { type: "sync", steps },
+  validation: {
+    every: Math.ceil(steps / 2),
+    prompts: Number(values["held-out"]),
+    data: { ...rows("held-out", Number(values["held-out"])), name: "held-out" },
+  },
+});
+const trained: Metrics[] = [];
+const heldOut: number[] = [];
+const folder = mkdtempSync(join(tmpdir(), "quantized-learning-"));
+const startMs = performance.now();
+await trainRun(config, {
+  folder,
+  isResumed: false,
+  signal: new AbortController().signal,
+  clock: () => performance.now(),
+  tracker: {
+    ...silentTracker,
+    note: (text) => console.error(text),
+    log: (step, kind, metrics) => {
+      if (kind === "validation") heldOut.push(metrics["validation/reward/mean"] ?? Number.NaN);
+      if (kind === "train") trained.push(metrics);
+      console.error(`${kind} ${step}: reward ${metrics["reward/mean"] ?? metrics["validation/reward/mean"]}`);
+    },
+  },
+});
+rmSync(folder, { recursive: true });
+const column = (name: string) => trained.map((metrics) => metrics[name] ?? Number.NaN);
+console.log(
+  JSON.stringify({
+    quantization: values.quantization,
+    seed: config.seed,
+    steps,
+    repliesPerStep: groups * groupSize,
+    lr: config.training.optimizer.lr,
+    heldOut,
+    rewards: column("reward/mean"),
+    samplerGapMax: Math.max(...column("train/sampler_gap_max")),
+    seconds: (performance.now() - startMs) / 1000,
+  }),
+);

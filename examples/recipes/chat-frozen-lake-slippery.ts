@@ -1,0 +1,43 @@
+/**
+ * FrozenLake on slippery ice: a step goes where it was meant to in one of three, and to either side else.
+ *
+ * Trains     SmolLM2-135M-Instruct or any other small chat model with GiGPO, after a few supervised steps on random play
+ * Hardware   one GPU
+ * Expect     random play crosses 23 % of the maps within 16 steps, and the best there is about 63 %
+ * Command    reroll train examples/recipes/chat-frozen-lake-slippery.ts --set model.path=models/SmolLM2-135M-Instruct
+ */
+import { defineRun } from "reroll";
+import { run as firmIce, instructions, lake } from "./chat-frozen-lake.ts";
+
+const slippery = {
+  ...lake,
+  isSlippery: true,
+  maxTurns: 16,
+  instructions: instructions.replace(
+    "ends the game.",
+    "ends the game. The ice is slippery: two steps of three go to a side instead.",
+  ),
+} as const;
+
+export const run = defineRun({
+  ...firmIce,
+  name: "chat-frozen-lake-slippery",
+  envs: { lake: { ...slippery, part: "train" }, unseen: { ...slippery, part: "validation" } },
+  rollout: {
+    groupsPerStep: 16,
+    groupSize: 16,
+    maxInFlight: 256,
+    context: "turn",
+    contextLength: 256,
+    sampling: { maxTokens: 4 },
+  },
+  algorithm: {
+    type: "gigpo",
+    gamma: 0.95,
+    episodeWeight: 0,
+    bypass: {},
+    reduction: { type: "token-mean" },
+    entropy: { type: "adaptive", target: 0.3, coefficient: 0.02, stepSize: 0.0001 },
+  },
+  loop: { type: "sync", steps: 160 },
+});

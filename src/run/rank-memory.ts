@@ -1,0 +1,79 @@
+/**
+ * What one rank of a trainer takes, under its strategy, of what a trainer alone would take. Pure.
+ *
+ * The formula is that of docs/guides/many-gpus.md, at the peak of a backward pass; `npm run bench -- strategy-memory` compares what stays between steps.
+ */
+import type { CausalLmConfig } from "../models/causal-lm/config.ts";
+import {
+  countParameters,
+  estimateMemory,
+  type MemoryFacts,
+  type MemoryPart,
+  residualShare,
+} from "./estimate-memory.ts";
+import type { RunConfig } from "./run-config.ts";
+
+type RankedTraining = Pick<RunConfig["training"], "ranks" | "strategy" | "recompute">;
+
+/** Every part of a run on the device of the first rank, where the engine is too. */
+export function estimateRankMemory(config: RunConfig, facts: MemoryFacts): MemoryPart[] {
+  const parts = estimateMemory({ ...config, training: inPasses(config.training) }, facts);
+  const own = rankParts(parts, config.training, facts);
+  const { zero, tensor } = config.training.strategy;
+  const isGathered = config.engine.remote === null && (zero === 3 || tensor > 1);
+  const weights = parts.find(({ owner, what }) => owner === "trainer" && what === "weights")!.bytes;
+  return isGathered
+    ? [...own, { owner: "trainer", what: "weights gathered for engines", bytes: weights, phase: "training" }]
+    : own;
+}
+
+/** ZeRO 3 computes layers again in the backward pass. */
+export function inPasses<Training extends RankedTraining>(training: Training): Training {
+  return training.strategy.zero === 3 ? { ...training, recompute: true } : training;
+}
+
+/** The parts of one of the ranks. Engines, reward models and past versions are whole. */
+export function rankParts(
+  parts: readonly MemoryPart[],
+  { ranks, strategy: asked }: RankedTraining,
+  { model, isOnGpu }: Pick<MemoryFacts, "model" | "isOnGpu">,
+): MemoryPart[] {
+  const { tensor } = asked;
+  // Without a GPU the host is where everything is.
+  const strategy = isOnGpu ? asked : { ...asked, offload: "none" as const };
+  const replicas = ranks / tensor;
+  const all = countParameters(model);
+  const outside = ((model.tieEmbeddings ? 1 : 2) * model.vocabSize * model.width) / all;
+  const layer = (1 - outside) / model.numLayers;
+  const shares = { replicas, outside, layer };
+  return parts.map((part) => ({ ...part, bytes: part.bytes * shareOf(part, strategy, shares, model) }));
+}
+
+interface Shares {
+  /** Ranks with the same weights. */
+  readonly replicas: number;
+  /** The share of the weights that is in no layer, and that of one layer. */
+  readonly outside: number;
+  readonly layer: number;
+}
+
+function shareOf(
+  { owner, what }: MemoryPart,
+  { zero, tensor, context, offload }: RunConfig["training"]["strategy"],
+  { replicas, outside, layer }: Shares,
+  model: CausalLmConfig,
+): number {
+  if (owner === "engine" || owner === "past version" || owner === "reward model") return 1;
+  const sharded = zero === 0 ? 1 : 1 / replicas;
+  if (what === "weights") {
+    // With offload of parameters, a rank's own part is on the host.
+    const own = offload === "parameters" ? 0 : (1 - outside) / replicas;
+    return (zero === 3 ? own + outside + layer : 1) / tensor;
+  }
+  // Until they are summed all are there with stage 1, and those of a layer from stage 2 on.
+  if (what === "gradients") return (zero < 2 ? (zero === 0 ? 1 : 1 + sharded) : sharded + layer) / tensor;
+  if (what === "optimizer") return offload === "none" ? sharded / tensor : 0;
+  if (!what.startsWith("activations")) return 1;
+  const residual = residualShare(model);
+  return (residual + (1 - residual) / tensor) / context;
+}
