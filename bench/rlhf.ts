@@ -4,7 +4,8 @@
  *
  * npm run bench -- rlhf [seeds, as in 3 or 4-6] [folder of a chat model]
  *
- * Without a folder it starts from nothing, with the preset nano. A chat model knows the words already and takes lower rates and less data.
+ * Without a folder it starts from nothing, with the preset nano. A chat model knows the words already and takes lower rates and less data;
+ * its pairs differ by a quarter of what a reply can be worth, or more.
  *
  * Accuracy is on held-out pairs, labeled by their true worth. Rewards are those of replies sampled at temperature 1; KL is that to the
  * supervised start, in nats per token, at the last step and at most.
@@ -33,33 +34,37 @@ const scales = {
   nano: {
     sizes: { numReplies: 4000, numPairs: 6000, numTestPairs: 500, numPrompts: 2000 },
     supervised: { epochs: 2, rowsPerStep: 64, lr: 3e-3, warmup: 0 },
-    rewardModel: { epochs: 3, rowsPerStep: 64, lr: 1e-3, warmup: 0 },
+    rewardModel: { epochs: 3, rowsPerStep: 64, lr: 1e-3, warmup: 0, centering: 0.01 },
     ppo: {
       ...{ numSteps: 40, groupsPerStep: 64, numEpochs: 2, maxTokens: 12, minibatch: 32 },
       lr: 3e-4,
       criticLr: 1e-3,
       warmupUpdates: 10,
+      klReward: { coefficient: 0.2, adaptive: { targetKl: 0.1, horizon: 100 } },
     },
   },
   chat: {
-    sizes: { numReplies: 1280, numPairs: 3200, numTestPairs: 250, numPrompts: 2000 },
-    supervised: { epochs: 1, rowsPerStep: 32, lr: 1e-4, warmup: 4 },
-    rewardModel: { epochs: 1, rowsPerStep: 32, lr: 1e-4, warmup: 4 },
+    sizes: { numReplies: 960, numPairs: 4800, numTestPairs: 300, numPrompts: 2000, minGap: 0.25, system: "" },
+    supervised: { epochs: 1, rowsPerStep: 32, lr: 2e-4, warmup: 4 },
+    rewardModel: { epochs: 1, rowsPerStep: 32, lr: 5e-5, warmup: 10, centering: 0 },
     ppo: {
-      ...{ numSteps: 40, groupsPerStep: 64, numEpochs: 1, maxTokens: 24, minibatch: 32 },
-      lr: 2e-5,
+      ...{ numSteps: 11, groupsPerStep: 48, numEpochs: 1, maxTokens: 24, minibatch: 24 },
+      lr: 1.5e-5,
       criticLr: 5e-5,
-      warmupUpdates: 4,
+      warmupUpdates: 2,
+      klReward: { coefficient: 0.3, adaptive: { targetKl: 0.1, horizon: 200 } },
     },
   },
 } as const;
 const scale = chatModel === undefined ? scales.nano : scales.chat;
 const model = chatModel === undefined ? ({ preset: "nano" } as const) : { path: chatModel };
+/** The CPU for the preset; a chat model takes a GPU where there is one. */
+const device = chatModel === undefined ? "cpu" : "auto";
 const data = (path: string) => ({ type: "jsonl", path }) as const;
 
 const supervised = (seed: number, files: SyntheticFiles) =>
   defineTuning({
-    ...{ name: "supervised", seed, device: "cpu", model: { path: files.model }, contextLength: 64 },
+    ...{ name: "supervised", seed, device, model: { path: files.model }, contextLength: 64 },
     objective: { type: "supervised" },
     data: data(files.replies),
     loop: { epochs: scale.supervised.epochs, rowsPerStep: scale.supervised.rowsPerStep },
@@ -69,8 +74,8 @@ const supervised = (seed: number, files: SyntheticFiles) =>
 
 const rewardModel = (seed: number, files: SyntheticFiles, start: string) =>
   defineTuning({
-    ...{ name: "reward-model", seed, device: "cpu", model: { path: start }, contextLength: 64 },
-    objective: { type: "reward-model", centering: 0.01 },
+    ...{ name: "reward-model", seed, device, model: { path: start }, contextLength: 64 },
+    objective: { type: "reward-model", centering: scale.rewardModel.centering },
     data: data(files.pairs),
     loop: { epochs: scale.rewardModel.epochs, rowsPerStep: scale.rewardModel.rowsPerStep },
     training: {
@@ -82,7 +87,7 @@ const rewardModel = (seed: number, files: SyntheticFiles, start: string) =>
 
 const ppo = (seed: number, files: SyntheticFiles, start: string, judge: string) =>
   defineRun({
-    ...{ name: "ppo", seed, device: "cpu", model: { path: start } },
+    ...{ name: "ppo", seed, device, model: { path: start } },
     data: { ...data(files.prompts), domain: "lists" },
     rewards: {
       lists: {
@@ -103,7 +108,7 @@ const ppo = (seed: number, files: SyntheticFiles, start: string, judge: string) 
     algorithm: {
       type: "ppo",
       numEpochs: scale.ppo.numEpochs,
-      klReward: { coefficient: 0.2, adaptive: { targetKl: 0.1, horizon: 100 } },
+      klReward: scale.ppo.klReward,
       rewardNormalization: {},
       truncatedPenalty: 1,
       rewardClip: 5,
@@ -115,7 +120,7 @@ const ppo = (seed: number, files: SyntheticFiles, start: string, judge: string) 
   });
 
 function measureTruth({ messages, reply }: RewardInput) {
-  return { value: trueReward(String(messages[0]?.content), reply) };
+  return { value: trueReward(String(messages.find(({ role }) => role === "user")?.content), reply) };
 }
 
 interface Outcome {
@@ -169,12 +174,14 @@ async function runSeed(seed: number): Promise<Outcome> {
     const files = writeSynthetic(join(root, "data"), seed, { ...scale.sizes, model });
     const start = await runStage(root, supervised(seed, files));
     const judge = await runStage(root, rewardModel(seed, files, start.model));
+    const accuracy = judge.validations.at(-1)!["validation/preference/accuracy"]!;
+    console.log(`seed ${seed}: the reward model orders ${(100 * accuracy).toFixed(1)} % of the held-out pairs`);
     const actor = await runStage(root, ppo(seed, files, start.model, judge.model));
     const [before, after] = [actor.validations[0]!, actor.validations.at(-1)!];
     const kls = actor.steps.map((step) => step["score/reference_kl"]!);
     return {
       seed,
-      accuracy: judge.validations.at(-1)!["validation/preference/accuracy"]!,
+      accuracy,
       trueBefore: before["validation/reward/total/truth"]!,
       trueAfter: after["validation/reward/total/truth"]!,
       judgedBefore: before["validation/reward/total/reward-model"]!,

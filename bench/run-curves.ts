@@ -7,7 +7,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { curveFigure } from "./curve-figure.ts";
 
-/** What a recipe's picture shows: a metric in training and held out, or several held out. */
+/** What a recipe's picture shows: a metric in training and held out, or several metrics held out. */
 interface Recipe {
   readonly title: string;
   readonly metric: string;
@@ -22,8 +22,11 @@ const recipes: Readonly<Record<string, Recipe>> = {
   "chat-frozen-lake-slippery": { metric: success, title: "SmolLM2-135M-Instruct crosses slippery lakes" },
   "chat-sokoban": { metric: success, title: "SmolLM2-135M-Instruct learns Sokoban" },
   "chat-sokoban-letters": { metric: success, title: "SmolLM2-135M-Instruct learns Sokoban in letters" },
-  "chat-sokoban-two-boxes": { metric: success, title: "SmolLM2-135M-Instruct learns Sokoban with two boxes" },
-  webshop: { metric: success, title: "SmolLM2-135M-Instruct learns to shop" },
+  webshop: {
+    metric: success,
+    domains: { reward: "reward/mean", bought: "env/purchased", success },
+    title: "SmolLM2-135M-Instruct in WebShop",
+  },
   "calculator-agent": { metric: "reward/mean", title: "An agent learns to use its calculator" },
   "three-domains": {
     metric: "reward/mean",
@@ -70,7 +73,7 @@ const runs = folders.map((folder) => {
       ...{ step, solved: metrics[`validation/${metric}`]! },
       ...Object.fromEntries(
         Object.entries({ ...besides, ...domains }).flatMap(([name, key]) =>
-          key === metric || metrics[`validation/${key}`] === undefined ? [] : [[name, metrics[`validation/${key}`]!]],
+          metrics[`validation/${key}`] === undefined ? [] : [[name, metrics[`validation/${key}`]!]],
         ),
       ),
     })),
@@ -123,8 +126,8 @@ function writePicture(): void {
     recipe!.domains === undefined
       ? [curve("in training", everyFifth), curve("held out, greedy", heldOut("solved"))]
       : Object.keys(domains).map((domain) => curve(domain, heldOut(domain)));
-  const held = recipe!.domains === undefined ? "" : "held out, ";
+  const what = recipe!.domains === undefined ? "share solved" : "held out, greedy";
   const seeds = runs.length === 1 ? "one seed" : `mean and range of ${runs.length} seeds`;
-  const panels = [{ title: `share solved, ${held}${seeds}`, x: "training step", curves }];
+  const panels = [{ title: `${what}, ${seeds}`, x: "training step", curves }];
   writeFileSync(new URL(`../docs/images/${name}.svg`, import.meta.url), curveFigure({ title, panels }));
 }

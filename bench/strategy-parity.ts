@@ -1,10 +1,13 @@
 /**
  * Every strategy with every kind of model against one rank, on the CPU: how far weights and metrics are apart after three optimizer steps.
  *
- * The tests hold a case for each strategy; this is all with all, and takes some minutes.
+ * The tests hold a case for each strategy; this is all with all, and takes some minutes. Cases that are run replace their rows in
+ * bench/results/strategy-parity.json, and the others stay.
  * npx tsx bench/strategy-parity.ts [words that a case must have, such as: "zero 3" lora]
  */
+import { existsSync, readFileSync } from "node:fs";
 import { distance, type Outcome, type ParityCase, sourceOf, train } from "../test/training/strategy-parity.ts";
+import { writeResult } from "./report.ts";
 
 const models = ["qwen2", "qwen3-moe", "qwen3", "llama"] as const;
 
@@ -28,8 +31,24 @@ const strategies: readonly (readonly [number, Record<string, unknown>])[] = [
   [4, { zero: 1, context: 2 }],
   [4, { zero: 1, tensor: 2, context: 2 }],
   [4, { zero: 1, tensor: 2, in: "processes" }],
+  [2, { expert: 2 }],
+  [4, { zero: 1, expert: 2 }],
+  [4, { zero: 2, expert: 4 }],
+  [4, { zero: 3, expert: 2 }],
+  [4, { zero: 1, context: 2, expert: 2 }],
 ];
 
+interface Row {
+  readonly name: string;
+  readonly weights: number;
+  readonly metrics: number;
+}
+
+const file = new URL("results/strategy-parity.json", import.meta.url);
+const known = existsSync(file)
+  ? (JSON.parse(readFileSync(file, "utf8")) as { readonly rows: readonly Row[] }).rows
+  : [];
+const rows = new Map(known.map((row) => [row.name, row]));
 const wanted = process.argv.slice(2);
 let worst = 0;
 for (const model of models)
@@ -40,20 +59,23 @@ for (const model of models)
         const name = [
           model,
           isLora ? "lora" : "full",
-          hasCritic ? "critic" : "",
+          ...(hasCritic ? ["critic"] : []),
           `ranks ${ranks}`,
           words(strategy),
         ].join(" ");
         if (!wanted.every((word) => name.includes(word))) continue;
+        if ("expert" in strategy && model !== "qwen3-moe") continue;
         const one: ParityCase = { model, isLora, hasCritic, ranks, strategy };
         alone ??= await train(sourceOf({ ...one, ranks: 1, strategy: {} }));
         const apart = distance(alone, await train(sourceOf(one)));
+        rows.set(name, { name, weights: apart.weights, metrics: apart.metrics });
         worst = Math.max(worst, apart.weights / 1e-5, apart.metrics / 1e-6);
         console.log(
           `${name.padEnd(70)} weights ${apart.weights.toExponential(1)}  metrics ${apart.metrics.toExponential(1)}  ${apart.metrics > 1e-6 ? apart.worst : ""}`,
         );
       }
     }
+writeResult("strategy-parity", { rows: [...rows.values()] });
 console.log(worst < 1 ? "All within 1e-5 (weights) and 1e-6 (metrics)." : "SOME ARE TOO FAR APART.");
 process.exit(worst < 1 ? 0 : 1);
 

@@ -106,7 +106,7 @@ async function measureCosts(words: Tokenizer) {
     ? createQwenShape({ device: "cuda", dtype: "bfloat16" })
     : tinyModel(tinyConfig("llama", { ...sizes, maxPositions: 1024 }));
   const engine = new LocalEngine(model, { tokenizer: words, contextLength: 512, maxRunning: BATCH });
-  const numTokens = vocabSize > 10_000 ? 32 : 160;
+  const numTokens = vocabSize > 10_000 && !isOnGpu ? 16 : 160;
   const costs = [];
   for (const [name, constraint] of Object.entries(constraints)) {
     const round = async (more: { readonly constraint?: Constraint }) => {

@@ -66,8 +66,15 @@ export function drawReply(prompt: string, seed: number): string {
   return [...words, END].join(" ");
 }
 
-/** Two replies of different worth, and which of them was preferred. `isSure`: labeled by worth alone, as for an honest test. */
-export function drawPair(seed: number, isSure = false): PreferencePair {
+interface PairOptions {
+  /** Labeled by worth alone, as for an honest test. */
+  readonly isSure?: boolean;
+  /** How much the two must differ in worth. Default: at all. */
+  readonly minGap?: number;
+}
+
+/** Two replies of different worth, and which of them was preferred. */
+export function drawPair(seed: number, { isSure = false, minGap = 0 }: PairOptions = {}): PreferencePair {
   const prompt = drawPrompt(seed);
   const random = new Random(deriveSeed(seed, "pair"));
   for (let attempt = 0; ; attempt++) {
@@ -76,7 +83,7 @@ export function drawPair(seed: number, isSure = false): PreferencePair {
       string,
     ];
     const gap = trueReward(prompt, first) - trueReward(prompt, second);
-    if (gap === 0) continue;
+    if (gap === 0 || Math.abs(gap) < minGap) continue;
     const isFirst = isSure ? gap > 0 : random.uniform() < 1 / (1 + Math.exp(-SURENESS * gap));
     return isFirst ? { prompt, chosen: first, rejected: second } : { prompt, chosen: second, rejected: first };
   }
@@ -100,7 +107,11 @@ export interface SyntheticSizes {
   readonly numReplies: number;
   readonly numPairs: number;
   readonly numTestPairs: number;
+  /** How much the replies of a pair differ in worth, at least. Default: at all. */
+  readonly minGap?: number;
   readonly numPrompts: number;
+  /** The system message. Default: none, and so what the template says without one. */
+  readonly system?: string;
 }
 
 /** Writes the data and the model of a seed into a folder. */
@@ -112,22 +123,28 @@ export function writeSynthetic(folder: string, seed: number, sizes: SyntheticSiz
     writeFileSync(path, `${rows.join("\n")}\n`);
     return path;
   };
-  const { model } = sizes;
+  const { model, minGap = 0, system } = sizes;
+  const asked = (prompt: string) => [
+    ...(system === undefined ? [] : [{ role: "system", content: system }]),
+    { role: "user", content: prompt },
+  ];
+  const pair = (rowSeed: number, isSure: boolean) => {
+    const { prompt, ...replies } = drawPair(rowSeed, { isSure, minGap });
+    return { prompt: system === undefined ? prompt : asked(prompt), ...replies };
+  };
   return {
     model: "path" in model ? model.path : writePreset(join(folder, "model"), model.preset, seed),
     replies: write("replies", sizes.numReplies, (rowSeed) => {
       const prompt = drawPrompt(rowSeed);
       const reply = drawReply(prompt, rowSeed);
-      return {
-        messages: [
-          { role: "user", content: prompt },
-          { role: "assistant", content: reply },
-        ],
-      };
+      return { messages: [...asked(prompt), { role: "assistant", content: reply }] };
     }),
-    pairs: write("pairs", sizes.numPairs, (rowSeed) => drawPair(rowSeed)),
-    testPairs: write("test-pairs", sizes.numTestPairs, (rowSeed) => drawPair(rowSeed, true)),
-    prompts: write("prompts", sizes.numPrompts, (rowSeed) => ({ question: drawPrompt(rowSeed), answer: "" })),
+    pairs: write("pairs", sizes.numPairs, (rowSeed) => pair(rowSeed, false)),
+    testPairs: write("test-pairs", sizes.numTestPairs, (rowSeed) => pair(rowSeed, true)),
+    prompts: write("prompts", sizes.numPrompts, (rowSeed) => {
+      const prompt = drawPrompt(rowSeed);
+      return { question: system === undefined ? prompt : asked(prompt), answer: "" };
+    }),
   };
 }
 

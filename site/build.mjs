@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { Application } from "typedoc";
 import { build } from "vitepress";
-import { pageOf, toSiteLinks } from "./pages.mjs";
+import { pageOf, toSiteLinks } from "./pages.ts";
 
 process.chdir(fileURLToPath(new URL("..", import.meta.url)));
 const { values } = parseArgs({ options: { base: { type: "string", default: "/" } } });
@@ -31,11 +31,20 @@ await build(stage, { base: values.base });
 /** Every document at its place. Returns the entries of the decisions, newest first. */
 function writeDocuments() {
   const inDocs = readdirSync("docs", { recursive: true }).filter((name) => name.endsWith(".md"));
-  const paths = [...inDocs.map((name) => `docs/${name}`), "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "bench/README.md"];
+  const paths = [
+    ...inDocs.map((name) => `docs/${name}`),
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "SECURITY.md",
+    "bench/README.md",
+  ];
   for (const path of paths) writePage(pageOf(path), toSiteLinks(path, readFileSync(path, "utf8")));
   // The front page is the README under a larger title.
   const readme = toSiteLinks("README.md", readFileSync("README.md", "utf8")).replace(/^# .+\n\n.+\n/, "");
-  writePage("index.md", `${readFileSync("site/front.md", "utf8")}\n<div class="vp-doc container">\n\n${readme}\n</div>\n`);
+  writePage(
+    "index.md",
+    `${readFileSync("site/front.md", "utf8")}\n<div class="vp-doc container">\n\n${readme}\n</div>\n`,
+  );
   const names = readdirSync("docs/decisions").toSorted().toReversed();
   const entries = names.map((name) => ({
     text: titleOf(readFileSync(join("docs/decisions", name), "utf8")),
@@ -53,10 +62,15 @@ function writeExamples() {
     .toSorted();
   const lists = [...new Set(paths.map(dirname))].map((folder) => {
     const names = paths.filter((path) => dirname(path) === folder);
-    const items = names.map((name) => `- [${name}](./${name}.md): ${headline(readFileSync(join("examples", name), "utf8"))}`);
+    const items = names.map(
+      (name) => `- [${name}](./${name}.md): ${headline(readFileSync(join("examples", name), "utf8"))}`,
+    );
     return `## ${folder}\n\n${items.join("\n")}\n`;
   });
-  writePage("examples/index.md", `# Examples\n\nWhole loops in one file, and run files with the numbers to expect.\n\n${lists.join("\n")}`);
+  writePage(
+    "examples/index.md",
+    `# Examples\n\nWhole loops in one file, and run files with the numbers to expect.\n\n${lists.join("\n")}`,
+  );
   for (const name of paths) {
     const code = readFileSync(join("examples", name), "utf8");
     const language = name.split(".").at(-1);
@@ -85,10 +99,17 @@ async function writeApi() {
     useCodeBlocks: true,
     useHTMLEncodedBrackets: true,
     sanitizeComments: true,
+    // Types that zod infers are pages long when they are written out.
+    maxTypeConversionDepth: 3,
     logLevel: "Warn",
   });
   const project = await app.convert();
   if (project === undefined) throw new Error("The types do not compile: npm run types says why.");
+  // Thousands of libtorch's operators, each a line of types: the guide says how to call them.
+  for (const reflection of Object.values(project.reflections)) {
+    if (reflection.name === "Operators")
+      for (const list of ["children", "childrenIncludingDocuments", "groups"]) delete reflection[list];
+  }
   for (const module of project.children) module.name = module.name === "index" ? "reroll" : `reroll/${module.name}`;
   await app.outputs.writeOutput({ name: "markdown", path: join(pages, "api") }, project);
   return names.map((name) => {

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitepress";
-import { sidebarOf, slugOf } from "./pages.mjs";
+import { sidebarOf, slugOf } from "./pages.ts";
 
 const read = (path) => readFileSync(fileURLToPath(new URL(`../${path}`, import.meta.url)), "utf8");
 const { entryPoints, decisions } = JSON.parse(read("site/build/outline.json"));
@@ -24,6 +24,8 @@ export default defineConfig({
   outDir: fileURLToPath(new URL("../build/docs", import.meta.url)),
   cacheDir: fileURLToPath(new URL("./build/cache", import.meta.url)),
   cleanUrls: true,
+  // Addresses in texts about servers on this machine.
+  ignoreDeadLinks: "localhostLinks",
   // The anchors of GitHub, so that links to headings lead somewhere in both places.
   markdown: { anchor: { slugify: slugOf }, toc: { slugify: slugOf } },
   themeConfig: {

@@ -14,7 +14,10 @@ const device = "cuda:0";
 const store = await openStore({ type: "tcp", host: "127.0.0.1", port: 0, isServer: true });
 const group = await joinGroup({ store, backend: "nccl", rank: 0, worldSize: 1, name: "one", device });
 const ranks = new Collective(group);
-const mesh: Mesh = { world: group, shares: group, replicas: group, tensor: ranks, context: ranks };
+const mesh: Mesh = {
+  ...{ world: group, shares: group, replicas: group, expertReplicas: group },
+  ...{ tensor: ranks, context: ranks, expert: ranks },
+};
 
 let worst = 0;
 for (const family of ["qwen3", "qwen3_moe"] as const) {

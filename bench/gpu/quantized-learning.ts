@@ -1,40 +1,39 @@
 /**
- * Does LoRA over quantized weights learn as LoRA over whole ones does? One arm of one seed: word problems with a pretrained chat model.
+ * Does LoRA over quantized weights learn as LoRA over whole ones does? One arm of one seed: a pretrained chat model is asked for stories with
+ * three given words (word-task.ts).
  *
- * In: --model <folder> --quantization none|int8|int4|nf4 --seed 1 [--steps 50]. Out: one line of JSON with the share of held-out problems
- * solved, greedy, before, halfway and after, the reward of every step, and the gap between sampler and trainer.
+ * In: --model <folder> --quantization none|int8|int4|nf4 --seed 1 [--steps 40]. Out: one line of JSON with the share of the words of
+ * held-out stories before, halfway and after, the reward of every step, and the gap between sampler and trainer.
  * Usage: npm run bundle -- bench/gpu/quantized-learning.ts, then sh run.sh quantized-learning ... on the GPU machine.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { wordProblems } from "../../examples/word-problems/problems.ts";
 import type { Metrics } from "../../src/flow/metrics.ts";
 import { runConfig } from "../../src/run/run-config.ts";
 import { trainRun } from "../../src/run/train-run.ts";
 import { silentTracker } from "../../src/tracking/run-tracker.ts";
+import { wordRows } from "./word-task.ts";
 
 const { values } = parseArgs({
   options: {
     model: { type: "string" },
     quantization: { type: "string", default: "none" },
     seed: { type: "string", default: "1" },
-    steps: { type: "string", default: "50" },
+    steps: { type: "string", default: "40" },
     groups: { type: "string", default: "16" },
     "group-size": { type: "string", default: "16" },
     lr: { type: "string", default: "3e-4" },
-    "held-out": { type: "string", default: "512" },
+    "held-out": { type: "string", default: "256" },
   },
 });
 if (values.model === undefined) throw new Error("--model is missing: the folder of a chat model.");
 
 const [steps, groups, groupSize] = [Number(values.steps), Number(values.groups), Number(values["group-size"])];
-const rows = (part: "training" | "held-out", count: number) => ({
+const rows = (part: "training" | "validation", count: number) => ({
   type: "rows",
-  schema: "plain",
-  fields: { question: "question", truth: "answer" },
-  rows: wordProblems(part, count, 1),
+  rows: wordRows(part, count, part === "training" ? 1 : 2),
 });
 const config = runConfig.parse({
   name: "quantized-learning",
@@ -44,8 +43,8 @@ const config = runConfig.parse({
     lora: { rank: 16 },
     quantization: values.quantization === "none" ? null : values.quantization,
   },
-  data: rows("training", 8192),
-  rewards: { default: { type: "math", symbolic: false } },
+  data: rows("training", 4096),
+  rewards: { default: { type: "contains", partial: true } },
   rollout: {
     groupsPerStep: groups,
     groupSize,
@@ -53,13 +52,15 @@ const config = runConfig.parse({
     contextLength: 256,
     sampling: { maxTokens: 96 },
   },
+  engine: { maxRunning: groups * groupSize },
   algorithm: { type: "grpo" },
   training: { optimizer: { lr: Number(values.lr) }, schedule: { warmup: 3, unit: "rollout-steps" } },
   loop: { type: "sync", steps },
   validation: {
     every: Math.ceil(steps / 2),
     prompts: Number(values["held-out"]),
-    data: { ...rows("held-out", Number(values["held-out"])), name: "held-out" },
+    temperature: 1,
+    data: { ...rows("validation", Number(values["held-out"])), name: "other-words" },
   },
 });
 const trained: Metrics[] = [];

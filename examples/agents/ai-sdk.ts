@@ -7,10 +7,10 @@
  * Command    reroll train examples/agents/ai-sdk.ts
  */
 import { createOpenAI } from "@ai-sdk/openai";
-import { generateText, stepCountIs, tool } from "ai";
+import { generateText, jsonSchema, Output, stepCountIs, streamText, tool } from "ai";
 import { type AgentCall, defineRun, type Prompt } from "reroll";
 import { z } from "zod";
-import { instructions, questionOf, rewardFor, shared, toolDescription, weatherOf } from "./weather.ts";
+import { citySchema, instructions, questionOf, rewardFor, shared, toolDescription, weatherOf } from "./weather.ts";
 
 const weather = tool({
   description: toolDescription,
@@ -18,16 +18,35 @@ const weather = tool({
   execute: async ({ city }) => weatherOf(city),
 });
 
-export async function agent(prompt: Prompt, { baseURL, apiKey, model, signal }: AgentCall): Promise<number> {
-  const { text } = await generateText({
+function settings(prompt: Prompt, { baseURL, apiKey, model, signal }: AgentCall) {
+  return {
     model: createOpenAI({ baseURL, apiKey })(model),
     system: instructions,
     prompt: questionOf(prompt),
     tools: { weather },
     stopWhen: stepCountIs(4),
     abortSignal: signal,
-  });
+  };
+}
+
+export async function agent(prompt: Prompt, call: AgentCall): Promise<number> {
+  const { text } = await generateText(settings(prompt, call));
   return rewardFor(prompt, text);
+}
+
+/** The same, streamed. */
+export async function streamingAgent(prompt: Prompt, call: AgentCall): Promise<number> {
+  return rewardFor(prompt, await streamText(settings(prompt, call)).text);
+}
+
+/** Answers with JSON of a schema, without the tool. */
+export async function structuredAgent(prompt: Prompt, { baseURL, apiKey, model }: AgentCall): Promise<number> {
+  const { output } = await generateText({
+    model: createOpenAI({ baseURL, apiKey })(model),
+    prompt: questionOf(prompt),
+    output: Output.object({ schema: jsonSchema<{ city: string }>(citySchema) }),
+  });
+  return rewardFor(prompt, output.city);
 }
 
 export const run = defineRun({ name: "agent-ai-sdk", agent, ...shared });

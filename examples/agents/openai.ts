@@ -7,7 +7,7 @@
  */
 import OpenAI from "openai";
 import { type AgentCall, defineRun, type Prompt } from "reroll";
-import { instructions, questionOf, rewardFor, shared, toolDescription, weatherOf } from "./weather.ts";
+import { citySchema, instructions, questionOf, rewardFor, shared, toolDescription, weatherOf } from "./weather.ts";
 
 const tools: OpenAI.Chat.ChatCompletionTool[] = [
   {
@@ -20,23 +20,48 @@ const tools: OpenAI.Chat.ChatCompletionTool[] = [
   },
 ];
 
-export async function agent(prompt: Prompt, { baseURL, apiKey, model, signal }: AgentCall): Promise<number> {
-  const client = new OpenAI({ baseURL, apiKey });
-  const messages: OpenAI.Chat.ChatCompletionMessageParam[] = [
-    { role: "system", content: instructions },
-    { role: "user", content: questionOf(prompt) },
-  ];
-  for (let turn = 0; turn < 4; turn++) {
-    const { choices } = await client.chat.completions.create({ model, messages, tools }, { signal });
-    const { message } = choices[0]!;
-    messages.push(message);
-    if (message.tool_calls === undefined) return rewardFor(prompt, message.content ?? "");
-    for (const call of message.tool_calls) {
-      const city = call.type === "function" ? readCity(call.function.arguments) : "";
-      messages.push({ role: "tool", tool_call_id: call.id, content: weatherOf(city) });
+type Ask = (
+  client: OpenAI,
+  body: OpenAI.Chat.ChatCompletionCreateParamsNonStreaming,
+  options: { readonly signal: AbortSignal },
+) => Promise<OpenAI.Chat.ChatCompletion>;
+
+export const agent = agentThat((client, body, options) => client.chat.completions.create(body, options));
+
+/** The same, streamed. */
+export const streamingAgent = agentThat((client, { stream: _, ...body }, options) =>
+  client.chat.completions.stream(body, options).finalChatCompletion(),
+);
+
+function agentThat(ask: Ask) {
+  return async (prompt: Prompt, { baseURL, apiKey, model, signal }: AgentCall): Promise<number> => {
+    const client = new OpenAI({ baseURL, apiKey });
+    const messages: OpenAI.Chat.ChatCompletionMessageParam[] = [
+      { role: "system", content: instructions },
+      { role: "user", content: questionOf(prompt) },
+    ];
+    for (let turn = 0; turn < 4; turn++) {
+      const { choices } = await ask(client, { model, messages, tools }, { signal });
+      const { message } = choices[0]!;
+      messages.push(message);
+      if (message.tool_calls === undefined) return rewardFor(prompt, message.content ?? "");
+      for (const call of message.tool_calls) {
+        const city = call.type === "function" ? readCity(call.function.arguments) : "";
+        messages.push({ role: "tool", tool_call_id: call.id, content: weatherOf(city) });
+      }
     }
-  }
-  return 0;
+    return 0;
+  };
+}
+
+/** Answers with JSON of a schema, without the tool. */
+export async function structuredAgent(prompt: Prompt, { baseURL, apiKey, model }: AgentCall): Promise<number> {
+  const json_schema = { name: "answer", schema: citySchema, strict: true };
+  const { choices } = await new OpenAI({ baseURL, apiKey }).chat.completions.create({
+    ...{ model, messages: [{ role: "user", content: questionOf(prompt) }] },
+    response_format: { type: "json_schema", json_schema },
+  });
+  return rewardFor(prompt, String(JSON.parse(choices[0]!.message.content ?? "").city));
 }
 
 /** A model that learns writes arguments that are no JSON now and then: the tool says so, and the episode goes on. */

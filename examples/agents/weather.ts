@@ -15,7 +15,15 @@ export function weatherOf(city: string): string {
   return JSON.stringify({ city, degrees: DEGREES[city] ?? null });
 }
 
-const cities = Object.keys(DEGREES);
+export const cities = Object.keys(DEGREES);
+
+/** An answer as JSON, for agents that ask for a schema. */
+export const citySchema = {
+  type: "object",
+  properties: { city: { enum: cities } },
+  required: ["city"],
+  additionalProperties: false,
+} as const;
 
 /** One question for every two cities, as rows of data. */
 export const questions = cities.flatMap((one, i) =>

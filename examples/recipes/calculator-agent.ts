@@ -3,7 +3,9 @@
  *
  * Trains     SmolLM2-135M-Instruct with GRPO, after supervised steps that show the form of a call and of an answer: half of them guess a
  *            number, half call the calculator with each operation in turn
- * Hardware   one GPU
+ * Hardware   one GPU; 40 steps take under two minutes on an H200 shared with three other runs
+ * Expect     held-out problems solved, greedy: 14 % before, 97 % after 40 steps, between 87 and 99.6 % from there to step 120 (one seed,
+ *            docs/results.md)
  * Model      its own chat template shows no tools: copy examples/word-problems/tools-template.jinja over chat_template.jinja
  * Command    reroll train examples/recipes/calculator-agent.ts --set model.path=models/SmolLM2-135M-Instruct-tools
  *
@@ -94,6 +96,6 @@ export const run = defineRun({
     rowsPerStep: 96,
     optimizer: { lr: 5e-5 },
   },
-  loop: { type: "sync", steps: 80 },
+  loop: { type: "sync", steps: 40 },
   validation: { every: 10, prompts: 256, data: { ...rows("held-out", 256), name: "held-out" } },
 });

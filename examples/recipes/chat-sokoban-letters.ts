@@ -2,7 +2,8 @@
  * Sokoban in another vocabulary: the rooms of chat-sokoban.ts, written in letters.
  *
  * Trains     SmolLM2-135M-Instruct or any other small chat model with GiGPO, after a few supervised steps on random play
- * Hardware   one GPU; three minutes on an H200 shared with other runs
+ * Hardware   one GPU
+ * Expect     not measured yet; the model that learned chat-sokoban.ts solves 86 % of these rooms without training on them
  * Command    reroll train examples/recipes/chat-sokoban-letters.ts --set model.path=models/SmolLM2-135M-Instruct
  */
 import { defineRun } from "reroll";

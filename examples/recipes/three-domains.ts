@@ -3,6 +3,7 @@
  * 40 : 30 : 30 of what is trained on.
  *
  * Trains     SmolLM2-135M-Instruct or any other small chat model with GRPO
+ * Expect     not measured yet
  * Hardware   one GPU; the functions are JavaScript, whose sandbox needs nothing
  * Data       made by examples/word-problems and examples/three-domains
  * Command    reroll train examples/recipes/three-domains.ts --set model.path=models/SmolLM2-135M-Instruct

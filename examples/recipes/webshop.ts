@@ -3,7 +3,9 @@
  *
  * Trains     SmolLM2-135M-Instruct or any other small chat model with GiGPO, after a few supervised steps on play that knows which
  *            product is wanted and searches for its title
- * Hardware   one GPU
+ * Hardware   one GPU; five minutes on an H200 shared with three other runs
+ * Expect     on 500 held-out instructions, greedy: a reward of -0.02 after the warm start and 0.59 after 75 steps, and still only 2 % bought
+ *            in full, since it learns to buy without choosing options (one seed, docs/results.md)
  * Data       WebShop's products.json and attributes.json (1,000 products) under data/webshop
  * Command    reroll train examples/recipes/webshop.ts --set model.path=models/SmolLM2-135M-Instruct
  */
@@ -39,7 +41,7 @@ export const run = defineRun({
   },
   algorithm: { type: "gigpo", gamma: 0.95, bypass: {} },
   training: { optimizer: { lr: 2e-5, betas: [0.9, 0.99] }, minibatch: 64, maxTokensPerMicrobatch: 16_384 },
-  loop: { type: "sync", steps: 150 },
+  loop: { type: "sync", steps: 75 },
   warmStart: { type: "play", agent: "oracle", steps: 20, turnsPerStep: 64, optimizer: { lr: 5e-5 } },
   validation: {
     every: 25,

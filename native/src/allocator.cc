@@ -1,7 +1,6 @@
 // A CPU allocator that counts what libtorch holds, so that a leak is a number and not a feeling.
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
-#include <malloc.h>
 #include <torch/csrc/api/include/torch/version.h>
 
 #include <algorithm>
@@ -10,6 +9,9 @@
 #include <cstring>
 #include <mutex>
 
+#if __has_include(<malloc.h>)
+#include <malloc.h>
+#endif
 #if __has_include(<c10/core/impl/alloc_cpu.h>)
 #include <c10/core/impl/alloc_cpu.h>
 #endif

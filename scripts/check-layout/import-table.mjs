@@ -12,6 +12,7 @@ const foundations = [
   "random",
   "numbers",
   "workers",
+  "machines",
   "sandbox",
   "torch",
   "models",
@@ -43,6 +44,10 @@ export const allowedImports = {
   numbers: ["errors"],
   // How code runs beside the controller: threads today, one typed way to call them. Tensors cross without a copy.
   workers: ["errors", "torch"],
+  // Workers on other machines: how they find their controller and prove who they are, and what it starts on them.
+  machines: ["errors", "workers"],
+  // Handing a run to Slurm, Kubernetes or Ray: each scheduler's own format and programs, and nothing of training.
+  launchers: ["errors"],
   // Where code that is not ours runs: bubblewrap, QuickJS. Rewards grade with it, environments offer it as a tool.
   sandbox: ["errors", "workers"],
   torch: ["errors"],
@@ -73,7 +78,7 @@ export const allowedImports = {
   // Fakes for tests, ours and those of users.
   testing: [...foundations, ...stages],
   dashboard: ["errors", "flow", "tracking", "run"],
-  cli: [...foundations, ...stages, "loops", "run", "control", "tuning", "dashboard"],
+  cli: [...foundations, ...stages, "loops", "run", "control", "tuning", "dashboard", "launchers"],
 };
 
 /** Folders that may read the clock and draw random numbers; everything below them gets a clock and a seed passed in. */

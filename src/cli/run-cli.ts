@@ -23,7 +23,9 @@ import { recordCommand } from "./commands/record.ts";
 import { runsCommand } from "./commands/runs.ts";
 import { serveCommand } from "./commands/serve.ts";
 import { setupCommand } from "./commands/setup.ts";
+import { logsCommand, statusCommand, stopCommand, submitCommand } from "./commands/submit.ts";
 import { trainCommand } from "./commands/train.ts";
+import { workerCommand } from "./commands/worker.ts";
 import { offerSetup } from "./offer-setup.ts";
 import { readVersion } from "./read-version.ts";
 
@@ -33,6 +35,11 @@ const COMMANDS: readonly Command[] = [
   setupCommand,
   planCommand,
   trainCommand,
+  workerCommand,
+  submitCommand,
+  statusCommand,
+  logsCommand,
+  stopCommand,
   evalCommand,
   generateCommand,
   serveCommand,
@@ -49,6 +56,7 @@ const COMMANDS: readonly Command[] = [
 const COMPUTING: readonly Command[] = [
   planCommand,
   trainCommand,
+  workerCommand,
   evalCommand,
   generateCommand,
   serveCommand,

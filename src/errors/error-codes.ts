@@ -217,6 +217,15 @@ const areas = {
     PEER_LOST: "Another rank ended.",
     GROUP_BROKEN: "The process group cannot be used after an earlier failure.",
   },
+  "Several machines": {
+    JOIN_REFUSED: "A worker may not join the controller: another version, another clock, or a rank that is taken.",
+    JOIN_TIMEOUT: "The controller could not be reached in time, or not all workers joined it.",
+    MACHINE_LOST: "The worker of another machine ended, or gave no sign of life.",
+    CONTROLLER_LOST: "The controller that a worker belongs to ended, or gave no sign of life.",
+    SCHEDULER_FAILED: "A scheduler such as Slurm is not here, cannot be reached, or refused what it was asked.",
+    JOB_NOT_FOUND: "No job of this name was submitted from here.",
+    FOLDER_NOT_SHARED: "A folder of the run is not there, or is another one, on the machine of a worker.",
+  },
   "Setup and reroll itself": {
     ADDON_MISSING: "The native addon has not been built.",
     ADDON_BROKEN: "The native addon cannot be loaded.",

@@ -30,6 +30,7 @@ const CODES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "PACKAGE_MISSING",
   "HUB_NOT_FOUND",
   "HUB_REFUSED",
+  "JOB_NOT_FOUND",
 ]);
 
 export function isRefusal(error: unknown): boolean {

@@ -3,7 +3,8 @@
  *
  * A process that wants it puts a file into `<folder>/.claims` and then looks for others; alone, it has the folder. Of two that
  * come at the same time, at least the later one to look sees the other, so both never have it. A claim counts as long as its process
- * lives: one that was killed leaves a file behind that the next one removes.
+ * lives: one that was killed leaves a file behind that the next one removes. Of a process on another machine nobody knows whether it lives, unless
+ * both belong to one job of a scheduler, which runs a job once at a time.
  */
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -19,8 +20,12 @@ export interface FolderClaim {
   release(): Promise<void>;
 }
 
-/** Claims a folder that is there. Throws RUN_ACTIVE where another process has it, or came first. */
-export async function claimFolder(folder: string): Promise<FolderClaim> {
+/**
+ * Claims a folder that is there. Throws RUN_ACTIVE where another process has it, or came first.
+ *
+ * @param job the scheduler's name for what this process belongs to; empty where there is no scheduler
+ */
+export async function claimFolder(folder: string, job = ""): Promise<FolderClaim> {
   const place = join(folder, ".claims");
   await mkdir(place, { recursive: true });
   const own = randomUUID();
@@ -29,9 +34,9 @@ export async function claimFolder(folder: string): Promise<FolderClaim> {
     await rm(files.held, { force: true });
     await rm(files.claim, { force: true });
   };
-  await layDown(files.claim, { pid: process.pid, host: hostname(), started: startOf(process.pid) });
+  await layDown(files.claim, { pid: process.pid, host: hostname(), started: startOf(process.pid), job });
   try {
-    await waitForOthers(folder, place, own);
+    await waitForOthers(folder, place, { id: own, job });
     await writeFile(files.held, "");
     return { release };
   } catch (cause) {
@@ -41,11 +46,11 @@ export async function claimFolder(folder: string): Promise<FolderClaim> {
 }
 
 /** Returns when there is no other claim, and throws when another one goes before this. */
-async function waitForOthers(folder: string, place: string, own: string): Promise<void> {
+async function waitForOthers(folder: string, place: string, own: OwnClaim): Promise<void> {
   for (let look = 0; ; look++) {
     const others = await livingClaims(place, own);
     if (others.length === 0) return;
-    const first = others.find(({ isHeld }) => isHeld) ?? others.find(({ id }) => id < own);
+    const first = others.find(({ isHeld }) => isHeld) ?? others.find(({ id }) => id < own.id);
     const winner = first ?? (look > MAX_LOOKS ? others[0] : undefined);
     if (winner !== undefined) throw taken(folder, join(place, `${winner.id}.claim`), winner.owner);
     // The others came at the same time. They see this claim before theirs and give up.
@@ -56,6 +61,11 @@ async function waitForOthers(folder: string, place: string, own: string): Promis
 const LOOK_AGAIN_MS = 5;
 /** Ten seconds: a process that has not given up by then has been halted. */
 const MAX_LOOKS = 2000;
+
+interface OwnClaim {
+  readonly id: string;
+  readonly job: string;
+}
 
 interface Claim {
   readonly id: string;
@@ -70,6 +80,8 @@ interface Owner {
   readonly host: string;
   /** When it started, as the system counts; empty where it does not tell. Another process may get the same number later. */
   readonly started: string;
+  /** The job of a scheduler that it belongs to. Absent from claims of earlier versions. */
+  readonly job?: string;
 }
 
 /** A file that is complete as soon as it has its name. */
@@ -78,15 +90,15 @@ async function layDown(path: string, owner: Owner): Promise<void> {
 }
 
 /** The claims of other processes. Those of processes that are gone are removed. */
-async function livingClaims(place: string, own: string): Promise<Claim[]> {
+async function livingClaims(place: string, own: OwnClaim): Promise<Claim[]> {
   const names = await readdir(place);
   const ids = names.flatMap((name) => (name.endsWith(".claim") ? [name.slice(0, -".claim".length)] : []));
   const found = await Promise.all(
     ids.map(async (id) => {
-      if (id === own) return [];
+      if (id === own.id) return [];
       const owner = await readOwner(join(place, `${id}.claim`));
       if (owner === "given-up") return [];
-      if (isRunning(owner)) return [{ id, owner, isHeld: names.includes(`${id}.held`) }];
+      if (isRunning(owner, own.job)) return [{ id, owner, isHeld: names.includes(`${id}.held`) }];
       await rm(join(place, `${id}.held`), { force: true });
       await rm(join(place, `${id}.claim`), { force: true });
       return [];
@@ -104,9 +116,9 @@ async function readOwner(path: string): Promise<Owner | "given-up"> {
   }
 }
 
-/** A process of another machine cannot be looked at, and counts as running. */
-function isRunning({ pid, host, started }: Owner): boolean {
-  if (host !== hostname()) return true;
+/** A process of another machine cannot be looked at, and counts as running, except that its own job would not run again if it were. */
+function isRunning({ pid, host, started, job = "" }: Owner, ownJob: string): boolean {
+  if (host !== hostname()) return job === "" || job !== ownJob;
   return isAlive(pid) && (started === "" || started === startOf(pid));
 }
 

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { exampleConfig } from "../../test/cli/example-run.ts";
 import { buildRecipe, type RecipeChoice } from "../algorithms/recipes/table.ts";
-import { checkRun } from "./check-run.ts";
+import { tinyConfig } from "../testing/tiny-model.ts";
+import { checkRun, checkSplit } from "./check-run.ts";
 
 const check = (...sets: readonly string[]) => {
   const config = exampleConfig(...sets);
@@ -148,6 +149,12 @@ test("a strategy that its ranks cannot keep is refused, with what would do", () 
   expect(() => check(...split({ pipeline: 2 }, 2))).toThrow(
     /^training.strategy.pipeline is not an option\. Known are: zero, tensor, /,
   );
+  expect(() => check(...split({ expert: 2, tensor: 2 }, 4))).toThrow(
+    /^training.strategy has expert 2 and tensor 2: .* Set one of them to 1\.$/,
+  );
+  expect(() => check(...split({ context: 2, expert: 2 }, 6))).toThrow(
+    /^training.ranks must be a multiple of training.strategy.context \* expert: got 6 and 2 \* 2\./,
+  );
   expect(() => check(...split({ zero: 1, tensor: 2, context: 2 }, 8))).not.toThrow();
 });
 
@@ -161,4 +168,26 @@ test.each([
   expect(() => check("exact=true")).not.toThrow();
   expect(() => check(set, "exact=false")).not.toThrow();
   expect(() => check(set, "exact=true")).toThrow(says);
+});
+
+test("experts that a model does not have are not dealt out", () => {
+  const run = exampleConfig(...split({ expert: 4 }, 4));
+  const mixture = tinyConfig("qwen3_moe");
+  expect(() => checkSplit(run, [tinyConfig("qwen3")])).toThrow(
+    "training.strategy.expert is 4, and experts cannot be dealt out to as many ranks: the model has none. Set it to 1.",
+  );
+  expect(() => checkSplit(exampleConfig(...split({ expert: 8 }, 8)), [mixture])).toThrow(
+    "there are 5. Set it to 5 or less.",
+  );
+  expect(() => checkSplit(run, [mixture, null])).not.toThrow();
+});
+
+test("devices of ranks are as many as ranks or fewer, and device is left out beside them", () => {
+  expect(() => check("training.ranks=2", 'placement.trainer.devices="0-3"')).toThrow(
+    /^placement.trainer.devices has 4 devices for 2 ranks: got "0-3"\. Set training.ranks to the number of devices, or list fewer\.$/,
+  );
+  expect(() => check("device=cpu", 'placement.trainer.devices="0"')).toThrow(
+    /^placement.trainer.devices is "0", and device is "cpu"\. Leave device out\.$/,
+  );
+  expect(() => check("training.ranks=4", 'placement.trainer.devices="0-1"')).not.toThrow();
 });

@@ -74,12 +74,12 @@ const MODEL_CHECKS: readonly ((config: TrainedRun) => string | null)[] = [
 ];
 
 /** A block of codes has one scale. Where shards begin would decide what is in a block, and so would the number of ranks. */
-function splitsState({ zero, tensor, offload }: RunConfig["training"]["strategy"]): boolean {
-  return zero > 0 || tensor > 1 || offload !== "none";
+function splitsState({ zero, tensor, expert, offload }: RunConfig["training"]["strategy"]): boolean {
+  return zero > 0 || tensor > 1 || expert > 1 || offload !== "none";
 }
 
 const SPLIT_STATE =
-  'training.strategy shares them out or keeps them elsewhere, which codes in blocks cannot be. Set moments to "bfloat16" or "full", or leave out zero, tensor and offload.';
+  'training.strategy shares them out or keeps them elsewhere, which codes in blocks cannot be. Set moments to "bfloat16" or "full", or leave out zero, tensor, expert and offload.';
 
 /** Throws for the first contradiction about model and device. */
 export function checkModel(config: TrainedRun): void {

@@ -50,7 +50,7 @@ export async function startEngineProcess(source: EngineSource): Promise<ProcessE
 }
 
 interface GroupOptions {
-  /** Those of the trainer and of all engines. */
+  /** Devices of the trainer and of all engines. */
   readonly devices: readonly string[];
   /** Whether whole weights are sent, or the adapters that engines add to those of their files. */
   readonly sent: "merged" | "adapters";

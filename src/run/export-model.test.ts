@@ -53,6 +53,17 @@ function saveAdapters(folder: string): void {
   model.dispose();
 }
 
+test("a merge of what was trained over quantized weights says which base it is merged into", async () => {
+  const run = writeRun([10], null, saveAdapters);
+  const merge = (out: string) => exportModel({ from: run, out: join(root, out), merge: true });
+  writeFileSync(join(run, "config.json"), JSON.stringify({ model: { quantization: "nf4" } }));
+  expect(await merge("quantized")).toMatch(
+    /merged .* The run held the base in nf4; this is the base as its files have it/,
+  );
+  writeFileSync(join(run, "config.json"), JSON.stringify({ model: { quantization: null } }));
+  expect(await merge("whole")).toMatch(/to \S+$/);
+});
+
 test("of a run the best checkpoint is taken, else the latest, or the one that is asked for", () => {
   const run = writeRun([10, 20, 30], 20, (folder) => mkdirSync(folder, { recursive: true }));
   expect(findModel(run).folder).toBe(join(run, "checkpoints/step-000020/model"));

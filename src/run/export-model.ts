@@ -12,7 +12,14 @@ import { loadCausalLm } from "../models/causal-lm/load-causal-lm.ts";
 import { mergeLora } from "../models/causal-lm/lora.ts";
 import { loadLora } from "../models/causal-lm/lora-files.ts";
 import { saveCausalLm } from "../models/causal-lm/save-causal-lm.ts";
-import { baseOfAdapters, baseOfRun, expectLanguageModel, type FoundModel, openModel } from "./find-model.ts";
+import {
+  baseOfAdapters,
+  baseOfRun,
+  expectLanguageModel,
+  type FoundModel,
+  openModel,
+  quantizationOfRun,
+} from "./find-model.ts";
 import { HubPaths } from "./hub-paths.ts";
 
 /** What to export, and how. */
@@ -44,7 +51,7 @@ export async function exportModel({
   expectAdapterFor("--merge", merge || undefined, found);
   if (merge) {
     await writeMerged(found, await openBase(found, paths, base), out);
-    return `Wrote ${found.name}, merged into its base, to ${out}`;
+    return `Wrote ${found.name}, merged into its base, to ${out}${quantizationNote(found)}`;
   }
   if (found.folder.endsWith(".gguf")) {
     await writeUnpacked(found.folder, out);
@@ -56,6 +63,14 @@ export async function exportModel({
   return found.isAdapter
     ? `Wrote the adapters of ${found.name} to ${out}. They need their base; add --merge for a whole model.`
     : `Wrote ${found.name} to ${out}`;
+}
+
+/** What a merged model is not, where the run computed with fewer bits than the base has. */
+function quantizationNote({ runFolder }: FoundModel): string {
+  const quantization = runFolder === null ? null : quantizationOfRun(runFolder);
+  return quantization === null
+    ? ""
+    : `. The run held the base in ${quantization}; this is the base as its files have it, so scores differ from the run's by what ${quantization} took away`;
 }
 
 /** A folder of the whole model: that of the weights, or with adapters a merged copy in `scratch`. */

@@ -57,12 +57,22 @@ export function expectLanguageModel({ folder, name }: FoundModel): void {
 export function baseOfRun(runFolder: string): string | null {
   const written = join(runFolder, "model");
   if (existsSync(join(written, "config.json"))) return written;
+  const { path } = modelOfRun(runFolder);
+  return typeof path === "string" ? path : null;
+}
+
+/** The form in which a run held the base of its adapters, such as "nf4"; null where it held it whole. */
+export function quantizationOfRun(runFolder: string): string | null {
+  const { quantization } = modelOfRun(runFolder);
+  return typeof quantization === "string" ? quantization : null;
+}
+
+function modelOfRun(runFolder: string): { readonly path?: unknown; readonly quantization?: unknown } {
   try {
-    const { model }: { model?: { path?: unknown } } = JSON.parse(readFileSync(join(runFolder, "config.json"), "utf8"));
-    return typeof model?.path === "string" ? model.path : null;
+    return JSON.parse(readFileSync(join(runFolder, "config.json"), "utf8")).model ?? {};
   } catch {
     // A run folder that was copied in part: the caller says what to do without it.
-    return null;
+    return {};
   }
 }
 

@@ -83,7 +83,7 @@ function cudaDevices(key: string, list: string, numGpus: number): readonly strin
 interface PlacedTrainer {
   readonly device: string;
   readonly model: Pick<RunConfig["model"], "dtype">;
-  readonly training: Pick<RunConfig["training"], "threads" | "ranks">;
+  readonly training: Pick<RunConfig["training"], "threads" | "ranks" | "strategy">;
   readonly placement?: Pick<RunConfig["placement"], "trainer">;
 }
 
@@ -99,13 +99,18 @@ export function placeTrainer(
     device,
     trainerDevices,
     dtype: config.model.dtype === "auto" ? (device === "cpu" ? "float32" : "bfloat16") : config.model.dtype,
-    trainingThreads: config.training.threads ?? Math.max(1, Math.floor(cores / config.training.ranks)),
+    trainingThreads: config.training.threads ?? Math.max(1, Math.floor(cores / ranksHere(config.training))),
   };
+}
+
+/** The ranks of a trainer on this machine: one, where the others are on machines of their own. */
+function ranksHere({ ranks, strategy }: PlacedTrainer["training"]): number {
+  return strategy.in === "machines" ? 1 : ranks;
 }
 
 /** One rank is where the run says, several have a GPU each; where the run file lists devices, ranks take those in turn. */
 function rankDevices({ device, training, placement }: PlacedTrainer, numGpus: number): readonly string[] {
-  const { ranks } = training;
+  const ranks = ranksHere(training);
   const listed = placement?.trainer.devices ?? null;
   if (listed !== null) {
     const own = cudaDevices("placement.trainer.devices", listed, numGpus);

@@ -23,7 +23,7 @@ const changes: readonly Change[] = [
   zeroOf(3),
   (config) => {
     const { optimizer, strategy } = config.training;
-    const isShared = strategy.zero > 0 || strategy.tensor > 1 || strategy.offload !== "none";
+    const isShared = strategy.zero > 0 || strategy.tensor * strategy.expert > 1 || strategy.offload !== "none";
     if (optimizer.moments === "8-bit" || isShared) return null;
     const changed = withTraining(config, { optimizer: { ...optimizer, moments: "8-bit" } });
     return { words: 'training.optimizer.moments: "8-bit"', config: changed };

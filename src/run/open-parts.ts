@@ -4,6 +4,7 @@ import type { RecipeChoice } from "../algorithms/recipes/table.ts";
 import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
 import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
 import type { Clock } from "../flow/clock.ts";
+import type { Machines } from "../machines/machines.ts";
 import type { RunEpisode } from "../rollout/episode.ts";
 import { useExactKernels } from "../torch/exact.ts";
 import type { RunTracker } from "../tracking/run-tracker.ts";
@@ -20,6 +21,7 @@ import { openTeachers, teacherSources } from "./open-teachers.ts";
 import { PastVersions } from "./past-versions.ts";
 import { pastIntervals } from "./player-options.ts";
 import { prepareModel } from "./prepare-model.ts";
+import { rankPlaces } from "./rank-places.ts";
 import type { RunConfig } from "./run-config.ts";
 import { openStart, type StartingWeights } from "./starting-weights.ts";
 
@@ -44,6 +46,8 @@ interface OpenOptions {
   readonly tracker: RunTracker;
   readonly signal: AbortSignal;
   readonly isResumed: boolean;
+  /** Workers of other machines, where the run has some. */
+  readonly machines?: Machines;
   readonly runFile?: string;
   /** Told of failures of the endpoint that agents talk to. */
   readonly onError: (cause: unknown) => void;
@@ -77,8 +81,9 @@ export async function openParts(
     const teachers = distillation === null ? null : keep(await openTeachers(distillation, config, tokenizer));
     const placement = placeRun(config);
     if (config.exact) useExactKernels();
+    const places = await rankPlaces(config.training, options.machines, folder, [modelFolder]);
     // Before anything else holds a model: a warm start has the memory of the machine to itself.
-    const begun = { modelFolder, runFolder: folder, world, tokenizer, placement, hasCritic: recipe.hasCritic };
+    const begun = { modelFolder, runFolder: folder, world, tokenizer, placement, places, hasCritic: recipe.hasCritic };
     const start = await openStart(config, { ...options, ...begun, clock });
     // The trainer publishes its weights before the first rollout: adapters need not be in what the engine loads.
     const report = (text: string) => options.tracker.note(text);
@@ -88,7 +93,7 @@ export async function openParts(
     const past = keep(
       await PastVersions.open({ intervals: pastIntervals(config.players), startEngine, runFolder: folder, clock }),
     );
-    const trainer = keep(await startTrainer(trainerSource(config, recipe, { start, modelFolder, placement })));
+    const trainer = keep(await startTrainer(trainerSource(config, recipe, { start, modelFolder, placement }), places));
     const shared = { engine: engine.pool, past, tokenizer, world, clock, onError, onOverruled };
     const agent = config.agent === null ? null : keep(await openAgent(config, config.agent, shared));
     let numRunners = 0;

@@ -47,6 +47,14 @@ test("the plan says the batch arithmetic in words", () => {
   expect(plan.updatesPerStep).toBe(16);
 });
 
+test("quantized weights are named with what an export merges into", () => {
+  const config = exampleConfig("model.lora.rank=8", "model.quantization=nf4");
+  const line =
+    'linear layers in nf4, frozen, under adapters; "reroll export --merge" adds the adapters to the base as its files have it';
+  expect(planRun(config, grpo, machine, nano).lines).toContain(line);
+  expect(planRun(exampleConfig(), grpo, machine, nano).lines.join()).not.toContain("export --merge");
+});
+
 test("epochs multiply updates, and warm-up in updates is told in rollout steps", () => {
   const config = exampleConfig("algorithm.numEpochs=3", "training.minibatch=8", "training.schedule.warmup=9");
   expect(planRun(config, buildRecipe({ type: "grpo", numEpochs: 3 }), machine, nano).lines.slice(0, 2)).toEqual([

@@ -73,6 +73,7 @@ export function planRun(
   return {
     lines: [
       ...batchLines(config, numEpochs),
+      ...quantizationLines(config.model.quantization),
       ...memoryLines(model, machine, memory, totalBytes),
       ...rankLines(config, machine, memory),
       ...roles.rewardModels
@@ -86,6 +87,14 @@ export function planRun(
     memory,
     totalBytes,
   };
+}
+
+function quantizationLines(quantization: RunConfig["model"]["quantization"]): string[] {
+  return quantization === null
+    ? []
+    : [
+        `linear layers in ${quantization}, frozen, under adapters; "reroll export --merge" adds the adapters to the base as its files have it`,
+      ];
 }
 
 /** Ranks that share a device take its memory together. */
@@ -104,12 +113,13 @@ function rankLines(
   machine: Machine,
   memory: readonly MemoryPart[],
 ): string[] {
-  const { zero, tensor, context, offload } = strategy;
+  const { zero, tensor, context, expert, offload } = strategy;
   const { numRanksHere = 1 } = machine;
   const words = [
     ...(zero > 0 ? [`zero ${zero}`] : []),
     ...(tensor > 1 ? [`tensor ${tensor}`] : []),
     ...(context > 1 ? [`context ${context}`] : []),
+    ...(expert > 1 ? [`expert ${expert}`] : []),
     ...(offload === "none" ? [] : [`offload of ${offload}`]),
   ];
   if (ranks === 1 && words.length === 0) return [];

@@ -45,7 +45,11 @@ export function rankParts(
   const all = countParameters(model);
   const outside = ((model.tieEmbeddings ? 1 : 2) * model.vocabSize * model.width) / all;
   const layer = (1 - outside) / model.numLayers;
-  const shares = { replicas, outside, layer };
+  const { experts } = model.features;
+  const inExperts =
+    experts === null ? 0 : (3 * experts.numExperts * experts.width * model.width * model.numLayers) / all;
+  const held = (1 - inExperts + inExperts / asked.expert) / tensor;
+  const shares = { replicas, outside, layer, held };
   return parts.map((part) => ({ ...part, bytes: part.bytes * shareOf(part, strategy, shares, model) }));
 }
 
@@ -55,24 +59,26 @@ interface Shares {
   /** The share of the weights that is in no layer, and that of one layer. */
   readonly outside: number;
   readonly layer: number;
+  /** The share of a model that this rank has where nothing is sharded: a part of every layer, or of the experts. */
+  readonly held: number;
 }
 
 function shareOf(
   { owner, what }: MemoryPart,
   { zero, tensor, context, offload }: RunConfig["training"]["strategy"],
-  { replicas, outside, layer }: Shares,
+  { replicas, outside, layer, held }: Shares,
   model: CausalLmConfig,
 ): number {
   if (owner === "engine" || owner === "past version" || owner === "reward model") return 1;
-  const sharded = zero === 0 ? 1 : 1 / replicas;
+  const sharded = zero === 0 ? held : 1 / (replicas * tensor);
   if (what === "weights") {
     // With offload of parameters, a rank's own part is on the host.
     const own = offload === "parameters" ? 0 : (1 - outside) / replicas;
-    return (zero === 3 ? own + outside + layer : 1) / tensor;
+    return zero === 3 ? (own + outside + layer) / tensor : held;
   }
   // Until they are summed all are there with stage 1, and those of a layer from stage 2 on.
-  if (what === "gradients") return (zero < 2 ? (zero === 0 ? 1 : 1 + sharded) : sharded + layer) / tensor;
-  if (what === "optimizer") return offload === "none" ? sharded / tensor : 0;
+  if (what === "gradients") return zero === 0 ? held : zero === 1 ? held + sharded : sharded + layer / tensor;
+  if (what === "optimizer") return offload === "none" ? sharded : 0;
   if (!what.startsWith("activations")) return 1;
   const residual = residualShare(model);
   return (residual + (1 - residual) / tensor) / context;

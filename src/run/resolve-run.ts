@@ -6,6 +6,8 @@
 import type { z } from "zod";
 import type { Recipe } from "../algorithms/recipe-runner/recipe.ts";
 import { parseOptions } from "../errors/parse-options.ts";
+import { RerollError } from "../errors/reroll-error.ts";
+import { readLaunch } from "../machines/launch.ts";
 import { applyOverrides, type Override } from "./apply-overrides.ts";
 import type { RawRun } from "./load-run-file.ts";
 import { expectCurrentKeys } from "./renamed-keys.ts";
@@ -14,7 +16,7 @@ import { type RunConfig, runConfig } from "./run-config.ts";
 import { defaultRunsFolder } from "./runs-folder.ts";
 
 /** Where the value of a key comes from. */
-export type Origin = "default" | "file" | "--set" | "REROLL_DEVICE" | "REROLL_HOME";
+export type Origin = "default" | "file" | "--set" | "REROLL_DEVICE" | "REROLL_HOME" | "launcher";
 
 /** The origin of each written key by its dotted path; a key below one has the same, and all others are defaults. */
 export type Origins = ReadonlyMap<string, Origin>;
@@ -27,7 +29,7 @@ export interface ResolvedRun {
   readonly origins: Origins;
 }
 
-/** Environment variables; only REROLL_DEVICE and REROLL_HOME are read. */
+/** Environment variables; REROLL_DEVICE, REROLL_HOME and those of launchers are read. */
 export type RunEnvironment = Readonly<Record<string, string | undefined>>;
 
 /** The file wins over variables, and `--set` over both. */
@@ -37,7 +39,23 @@ export function resolveRun(
   environment: RunEnvironment = {},
 ): ResolvedRun {
   const { written, origins } = joinRun(runConfig, file, overrides, overridesOf(environment));
-  return { ...resolveParts(parseOptions(runConfig, written, "")), origins };
+  const resolved = resolveParts(parseOptions(runConfig, written, ""));
+  expectLaunched(resolved.config.training, environment);
+  return { ...resolved, origins };
+}
+
+/** Throws where the run file has other ranks than a launcher has started. */
+export function expectLaunched(
+  { ranks, strategy }: Pick<RunConfig["training"], "ranks" | "strategy">,
+  environment: RunEnvironment,
+): void {
+  const launch = readLaunch(environment);
+  if (launch === null || (ranks === launch.worldSize && strategy.in === "machines")) return;
+  throw new RerollError(
+    "CONTRADICTORY_OPTIONS",
+    `training has ${ranks} ranks in ${JSON.stringify(strategy.in)}, and the run has ${launch.worldSize} processes, each for one rank. ` +
+      `Leave training.ranks and training.strategy.in out, or set them to ${launch.worldSize} and "machines".`,
+  );
 }
 
 /** A value from an environment variable. */
@@ -85,7 +103,15 @@ export function leavesOf(value: object, prefix = ""): Leaf[] {
 /** The values that environment variables give. */
 export function overridesOf(environment: RunEnvironment): Variable[] {
   const { REROLL_DEVICE: device, REROLL_HOME: home } = environment;
+  const launch = readLaunch(environment);
+  const launched = { ranks: launch?.worldSize, strategy: { in: "machines" } };
   return [
+    ...(launch !== null
+      ? leavesOf({ training: launched }).map(({ key, value }) => ({
+          override: { path: key.split("."), value },
+          origin: "launcher" as const,
+        }))
+      : []),
     ...(device ? [{ override: { path: ["device"], value: device }, origin: "REROLL_DEVICE" as const }] : []),
     ...(home
       ? [

@@ -10,6 +10,8 @@ import { remember } from "../errors/redact-text.ts";
 import { isRefusal } from "../errors/refusals.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { nameOfPath } from "../hub/hub-cache.ts";
+import { jobOf } from "../machines/launch.ts";
+import type { Machines } from "../machines/machines.ts";
 import { guardForeignCalls } from "../rollout/foreign-calls.ts";
 import type { ConsoleOptions } from "../tracking/console.ts";
 import type { HealthLimits } from "../tracking/health.ts";
@@ -51,6 +53,8 @@ export interface RunTrainingOptions {
   /** The run file and the name of the program, for the commands that are suggested at the end. */
   readonly runFile: string;
   readonly command: string;
+  /** Workers of other machines, where the run has some. */
+  readonly machines?: Machines;
   /** How the run is shown. Absent: in the terminal; null: nowhere. */
   readonly console?: ConsoleOptions | null;
 }
@@ -107,6 +111,7 @@ export interface OpenRun {
   readonly signal: AbortSignal;
   /** Whether to resume from the latest checkpoint in the folder. */
   readonly isResumed: boolean;
+  readonly machines?: Machines;
 }
 
 /** Opens the folder, lets the run go on in it, and says in the end how it went. */
@@ -116,7 +121,8 @@ export async function trackRun<Result>(
   train: (open: OpenRun) => Promise<Result>,
 ): Promise<Result> {
   const sinks = sinksOf(run.config, options.environment);
-  const { folder, startStep, statements } = await openFolder(run, options);
+  const job = jobOf(options.environment);
+  const { folder, startStep, statements } = await openFolder({ ...run, folder: { ...run.folder, job } }, options);
   const next = (status: RunStatus) => nextCommands(run, options, relative("", folder.path), status);
   // Passed on between two steps only: an abort in the middle of one would lose what was sampled for it.
   const stop = new AbortController();
@@ -149,8 +155,11 @@ export async function trackRun<Result>(
       tracker,
       signal: stop.signal,
       isResumed: options.resume !== undefined,
+      ...(options.machines !== undefined && { machines: options.machines }),
     });
-    const result = await Promise.race([training, guard.broken]);
+    // A machine that is lost ends the run at once, and not when its rank is asked the next time.
+    const lost = options.machines === undefined ? [] : [options.machines.lost];
+    const result = await Promise.race([training, guard.broken, ...lost]);
     await tracker.setStatus(stop.signal.aborted ? "interrupted" : "finished");
     return result;
   } catch (cause) {
@@ -294,7 +303,8 @@ function resumeHint({ numWarmSteps = 0 }: TrackedRun, folder: string): string {
     : "It had no checkpoint yet, so there is nothing to resume.";
 }
 
-function hasCheckpoint(folder: string): boolean {
+/** Whether a run has something to go on from. */
+export function hasCheckpoint(folder: string): boolean {
   const root = join(folder, runFiles.checkpoints);
   return existsSync(root) && readdirSync(root).some((name) => /^step-\d+$/.test(name));
 }

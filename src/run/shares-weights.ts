@@ -8,8 +8,10 @@ type SharingRun = Pick<RunConfig, "loop" | "model" | "training" | "engine">;
  * elsewhere. Engines that sample while the trainer works need weights that do not change under them.
  */
 export function sharesWeights({ loop, model, training, engine }: SharingRun): boolean {
-  const { zero, tensor } = training.strategy;
-  return loop.type === "sync" && engine.remote === null && model.lora === null && zero < 3 && tensor === 1;
+  const { zero, tensor, expert } = training.strategy;
+  return (
+    loop.type === "sync" && engine.remote === null && model.lora === null && zero < 3 && tensor === 1 && expert === 1
+  );
 }
 
 /** Whether all engines of a run are on that device, so that there are no other weights. */

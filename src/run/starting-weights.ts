@@ -15,6 +15,7 @@ import type { Metrics } from "../flow/metrics.ts";
 import type { TuningExample } from "../flow/tuning-example.ts";
 import { runTuningLoop } from "../loops/tuning-loop.ts";
 import type { RunTracker } from "../tracking/run-tracker.ts";
+import type { RankPlaces } from "../training/ranked-trainer.ts";
 import { startTuning } from "../training/start-trainer.ts";
 import type { RunWorld } from "./build-rollout.ts";
 import { Checkpoints } from "./checkpoint.ts";
@@ -40,6 +41,8 @@ interface StartParts {
   readonly world: RunWorld;
   readonly tokenizer: Tokenizer;
   readonly placement: Placement;
+  /** Other machines that ranks run on. */
+  readonly places: RankPlaces | undefined;
   readonly hasCritic: boolean;
   readonly tracker: RunTracker;
   readonly signal: AbortSignal;
@@ -74,7 +77,7 @@ async function makeWarmStart(
 ): Promise<void> {
   const { modelFolder, runFolder, placement, tracker, signal, hasCritic } = parts;
   const examples = await warmStartExamples(config, options, parts);
-  const trainer = await startTuning({
+  const source = {
     modelFolder,
     tokenizerFolder: modelFolder,
     device: placement.device,
@@ -82,7 +85,7 @@ async function makeWarmStart(
     dtype: placement.dtype,
     quantization: config.model.quantization ?? undefined,
     lora: config.model.lora,
-    objective: { type: "supervised", train: "last", chat: true },
+    objective: { type: "supervised", train: "last", chat: true } as const,
     reference: null,
     training: config.training,
     optimizer: options.optimizer,
@@ -90,7 +93,8 @@ async function makeWarmStart(
     numUpdates: options.steps,
     seed: config.seed,
     numThreads: placement.trainingThreads,
-  });
+  };
+  const trainer = await startTuning(source, parts.places);
   const { minutes } = config.checkpoint;
   const progress = new WarmStartProgress({ runFolder, trainer, examples, clock: parts.clock, minutes });
   try {

@@ -11,6 +11,7 @@ import type { Clock } from "../flow/clock.ts";
 import type { Metrics } from "../flow/metrics.ts";
 import type { LoopPosition } from "../loops/loop-parts.ts";
 import { type LoopOptions, runRolloutLoop } from "../loops/rollout-loop.ts";
+import type { Machines } from "../machines/machines.ts";
 import type { RunTracker } from "../tracking/run-tracker.ts";
 import { buildExperience } from "./build-experience.ts";
 import { buildScheduler, buildSources } from "./build-rollout.ts";
@@ -32,6 +33,8 @@ interface TrainOptions {
   readonly runFile?: string;
   /** Whether to resume from the latest checkpoint in the folder. */
   readonly isResumed: boolean;
+  /** Workers of other machines, where the run has some. */
+  readonly machines?: Machines;
 }
 
 export interface TrainResult {

@@ -1,4 +1,14 @@
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
@@ -43,6 +53,19 @@ test("a folder below a closed one is copied for all to read, and the copy is rem
   expect(statSync(join(copy, "inner/module.py")).mode & 0o777).toBe(0o644);
   await remove();
   expect(existsSync(copy)).toBe(false);
+});
+
+test("links that lead nowhere or back up are left out of a copy, others are followed", async () => {
+  const packages = join(root, "closed/packages");
+  symlinkSync("/no/such/place", join(packages, "dangling"));
+  symlinkSync(".", join(packages, "itself"));
+  symlinkSync(packages, join(packages, "inner/above"));
+  symlinkSync(join(packages, "inner"), join(packages, "beside"));
+  const { paths, remove } = await makeReachable([packages]);
+  expect(readdirSync(paths[0] ?? "", { recursive: true }).sort()).toEqual([
+    ...["beside", "beside/module.py", "inner", "inner/module.py"],
+  ]);
+  await remove();
 });
 
 test("where no copy can be reached either, the error says what to do, and leaves nothing", async () => {

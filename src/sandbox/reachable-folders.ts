@@ -5,10 +5,10 @@
  * path of what it shows even when it is handed a descriptor. Such folders are copied to the temporary folder, readable by all, and
  * shown from there; the copies are gone when they are removed, or when this process exits.
  */
-import { chmodSync, mkdtempSync, rmSync, statSync } from "node:fs";
-import { chmod, cp, readdir, rm, stat } from "node:fs/promises";
+import { chmodSync, existsSync, mkdtempSync, rmSync, statSync } from "node:fs";
+import { chmod, cp, readdir, realpath, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { dirname, join, sep } from "node:path";
 import { RerollError } from "../errors/reroll-error.ts";
 
 interface ReachableFolders {
@@ -54,9 +54,18 @@ function hasMode(path: string, bits: number): boolean {
 }
 
 async function copyForAll(path: string, copy: string): Promise<void> {
-  await cp(path, copy, { recursive: true, dereference: true });
+  await cp(path, copy, { recursive: true, dereference: true, filter: isCopied });
   const entries = await readdir(copy, { recursive: true });
   for (const entry of ["", ...entries]) await allowReading(join(copy, entry));
+}
+
+/** Leaves out links that lead nowhere or back up, and what is neither a file nor a folder. */
+async function isCopied(path: string): Promise<boolean> {
+  if (!existsSync(path)) return false;
+  const found = await stat(path);
+  if (!found.isDirectory()) return found.isFile();
+  const real = await realpath(path);
+  return path === real || !`${path}${sep}`.startsWith(`${real}${sep}`);
 }
 
 async function allowReading(path: string): Promise<void> {

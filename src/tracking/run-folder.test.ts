@@ -290,3 +290,17 @@ function turn(promptIds: readonly number[]): Turn {
     envMs: 1,
   };
 }
+
+test("a run on another machine counts as running, unless it is the same job of a scheduler, which runs once at a time", async () => {
+  const folder = await RunFolder.create(join(root, "elsewhere"), plan, {});
+  await folder.close();
+  const claim = { pid: 1, host: "a machine that died", started: "1", job: "slurm lab 7" };
+  await writeFile(join(folder.path, ".claims/old.claim"), JSON.stringify(claim));
+  await writeFile(join(folder.path, ".claims/old.held"), "");
+  for (const job of ["", "slurm lab 8"])
+    await expect(RunFolder.openForResume(folder.path, 0, { job })).rejects.toThrow(
+      "is being written by process 1 of the machine a machine that died",
+    );
+  await (await RunFolder.openForResume(folder.path, 0, { job: "slurm lab 7" })).close();
+  await (await RunFolder.openForResume(folder.path, 0)).close();
+});

@@ -39,6 +39,8 @@ export interface FolderOptions {
   readonly maxTrajectoryGroups?: number;
   /** Time between two writes of what was appended. Default 1000. */
   readonly flushMs?: number;
+  /** The scheduler's name for the job that writes it: one that is started again elsewhere may go on. Default: none. */
+  readonly job?: string;
 }
 
 /** The one writer of a run's folder. */
@@ -57,7 +59,7 @@ export class RunFolder {
     this.path = path;
     this.#claim = claim;
     this.#info = info;
-    this.#options = { trajectoryInterval: 1, maxTrajectoryGroups: 32, flushMs: 1000, ...options };
+    this.#options = { trajectoryInterval: 1, maxTrajectoryGroups: 32, flushMs: 1000, job: "", ...options };
     const lineFile = (name: string) => new LineFile(join(path, name), this.#options.flushMs);
     this.#metrics = lineFile(runFiles.metrics);
     this.#spans = lineFile(runFiles.spans);
@@ -68,7 +70,7 @@ export class RunFolder {
   /** A new run. `config` is the resolved one; it is written without secrets. */
   static async create(path: string, plan: RunPlan, config: unknown, options: FolderOptions = {}): Promise<RunFolder> {
     await mkdir(path, { recursive: true });
-    return withClaim(path, (claim) => RunFolder.#create(path, plan, config, options, claim));
+    return withClaim(path, options.job, (claim) => RunFolder.#create(path, plan, config, options, claim));
   }
 
   static async #create(
@@ -111,7 +113,7 @@ export class RunFolder {
     kind: "train" | "supervised" = "train",
   ): Promise<RunFolder> {
     await expectRun(path);
-    return withClaim(path, async (claim) =>
+    return withClaim(path, options.job, async (claim) =>
       RunFolder.#reopen(path, typeof step === "number" ? step : await step(), options, kind, claim),
     );
   }
@@ -220,8 +222,12 @@ export class RunFolder {
 }
 
 /** Opens a folder that no other process may open until it is closed, or until opening it fails. */
-async function withClaim<Result>(path: string, open: (claim: FolderClaim) => Promise<Result>): Promise<Result> {
-  const claim = await claimFolder(path);
+async function withClaim<Result>(
+  path: string,
+  job: string | undefined,
+  open: (claim: FolderClaim) => Promise<Result>,
+): Promise<Result> {
+  const claim = await claimFolder(path, job);
   try {
     return await open(claim);
   } catch (cause) {

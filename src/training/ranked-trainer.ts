@@ -1,27 +1,56 @@
 /**
- * One trainer out of several, in threads or processes, on a GPU each where there are GPUs. Every rank gets the whole batch, measures and
+ * One trainer out of several, in threads, processes or on other machines, on a GPU each where there are GPUs. Every rank gets the whole batch, measures and
  * trains on its share of the rows, and scores all of them: the update is that of one trainer.
  *
  * Rank 0 speaks for all. It is a thread of this process, so that its weights are lent without a copy. A rank that fails takes the others with it.
  */
+import { setTimeout } from "node:timers/promises";
+import type { ErrorCode } from "../errors/error-codes.ts";
+import { RerollError } from "../errors/reroll-error.ts";
 import type { TuningExample } from "../flow/tuning-example.ts";
 import { openStore, type Store } from "../torch/distributed/rendezvous.ts";
 import type { Remote } from "../workers/remote.ts";
+import type { Start } from "../workers/start.ts";
+import { startInProcess } from "../workers/start-in-process.ts";
+import { startInThread } from "../workers/start-in-thread.ts";
 import type { RankSource } from "./strategy/mesh.ts";
 import type { StrategyOptions } from "./strategy/strategy-options.ts";
-import { startTrainerIn, startTuningIn, trainerLost, type WorkerKind } from "./threaded-trainer.ts";
+import { startTrainerIn, startTuningIn, trainerLost } from "./threaded-trainer.ts";
 import type { Trainer, TuningTrainer } from "./trainer.ts";
 import type { TrainerSource } from "./trainer-source.ts";
 import type { TuningSource } from "./tuning-host.ts";
 
+/** A machine that a rank runs on. */
+interface RankPlace {
+  readonly start: Start;
+  readonly device: string;
+  /** Where the other ranks reach it. */
+  readonly address: string;
+  readonly numCores: number;
+}
+
+/** The machines of all ranks but the first, and where they reach this one. */
+export interface RankPlaces {
+  readonly address: string;
+  readonly others: readonly RankPlace[];
+}
+
 /** Starts the ranks and brings them together. A rank that fails to start ends the others. */
-export async function startRankedTrainer(source: TrainerSource, numRanks: number): Promise<Trainer> {
-  return joinRanks(await startRanks(source, numRanks, startTrainerIn));
+export async function startRankedTrainer(
+  source: TrainerSource,
+  numRanks: number,
+  places?: RankPlaces,
+): Promise<Trainer> {
+  return joinRanks(await startRanks(source, numRanks, places, startTrainerIn));
 }
 
 /** The same for training on examples. */
-export async function startRankedTuning(source: TuningSource, numRanks: number): Promise<TuningTrainer> {
-  return joinTuning(await startRanks(source, numRanks, startTuningIn));
+export async function startRankedTuning(
+  source: TuningSource,
+  numRanks: number,
+  places?: RankPlaces,
+): Promise<TuningTrainer> {
+  return joinTuning(await startRanks(source, numRanks, places, startTuningIn));
 }
 
 /** What ranks of any kind of trainer are started from. */
@@ -29,7 +58,7 @@ interface RankedSource {
   readonly device: string;
   readonly devices?: readonly string[];
   readonly rank?: RankSource;
-  readonly training: { readonly strategy: StrategyOptions };
+  readonly training: { readonly threads?: number | null; readonly strategy: StrategyOptions };
 }
 
 /** Ranks that have met, and the store they met in. */
@@ -41,19 +70,17 @@ interface Ranks<Host extends object> {
 async function startRanks<Source extends RankedSource, Host extends object>(
   source: Source,
   numRanks: number,
-  start: (kind: WorkerKind, source: Source, signal: AbortSignal) => Promise<Remote<Host>>,
+  places: RankPlaces | undefined,
+  start: (start: Start, source: Source, signal: AbortSignal) => Promise<Remote<Host>>,
 ): Promise<Ranks<Host>> {
-  const isOnGpu = source.device.startsWith("cuda");
-  const { in: place } = source.training.strategy;
-  const others = place === "processes" || (place === "auto" && isOnGpu) ? "process" : "thread";
-  const deviceOf = (rank: number) => source.devices?.[rank] ?? (isOnGpu ? `cuda:${rank}` : source.device);
-  const devices = Array.from({ length: numRanks }, (_, rank) => deviceOf(rank));
-  const sharesDevice = new Set(devices).size < numRanks;
+  const starters = places === undefined ? startersHere(source, numRanks) : startersAt(source, places);
+  const sharesDevice = new Set(starters.map(({ source: { device }, at }) => `${at ?? ""} ${device}`)).size < numRanks;
   const store = await openStore({ type: "tcp", host: "127.0.0.1", port: 0, isServer: true });
   const stop = new AbortController();
-  const starts = devices.map((device, rank) => {
-    const own = { ...source, device, rank: { rank, numRanks, port: store.port!, sharesDevice } };
-    return start(rank === 0 ? "thread" : others, own, stop.signal);
+  const starts = starters.map(({ start: startRank, source: own, at }, rank) => {
+    const across = places !== undefined && at !== undefined && { host: places.address, address: at };
+    const member = { rank, numRanks, port: store.port!, sharesDevice, ...across };
+    return start(startRank, { ...own, rank: member }, stop.signal);
   });
   try {
     // The store stays until the ranks are gone: a connection to one that is closed keeps a thread of libtorch 1.13 busy for good.
@@ -65,6 +92,46 @@ async function startRanks<Source extends RankedSource, Host extends object>(
     store.dispose();
     throw cause;
   }
+}
+
+/** How one rank is started. */
+interface RankStarter<Source> {
+  readonly start: Start;
+  readonly source: Source;
+  /** Its machine, as the others reach it. Absent: this one. */
+  readonly at?: string;
+}
+
+/** Ranks of this machine, each on a GPU of its own where there are GPUs. */
+function startersHere<Source extends RankedSource>(source: Source, numRanks: number): readonly RankStarter<Source>[] {
+  const isOnGpu = source.device.startsWith("cuda");
+  const { in: place } = source.training.strategy;
+  const startOther = place === "processes" || (place === "auto" && isOnGpu) ? startInProcess : startInThread;
+  const deviceOf = (rank: number) => source.devices?.[rank] ?? (isOnGpu ? `cuda:${rank}` : source.device);
+  return Array.from({ length: numRanks }, (_, rank) => ({
+    start: rank === 0 ? startInThread : startOther,
+    source: { ...source, device: deviceOf(rank) },
+  }));
+}
+
+/** The first rank here, each of the others on a machine. On a CPU it takes the cores that the machine gives it. */
+function startersAt<Source extends RankedSource>(
+  source: Source,
+  { address, others }: RankPlaces,
+): readonly RankStarter<Source>[] {
+  const isOnGpu = source.device.startsWith("cuda");
+  return [
+    { start: startInThread, source: { ...source, device: source.devices?.[0] ?? source.device }, at: address },
+    ...others.map(({ start, device, address: at, numCores }) => ({
+      start,
+      source: {
+        ...source,
+        device: isOnGpu ? device : source.device,
+        numThreads: source.training.threads ?? numCores,
+      },
+      at,
+    })),
+  ];
 }
 
 type SavedTrainer = Pick<Trainer, "saveModel" | "saveMerged" | "saveState" | "loadState" | "close">;
@@ -134,10 +201,33 @@ async function onAll<Host extends object, Result>(
   try {
     return await Promise.all(ranks.map((rank, i) => call(rank.ask, i)));
   } catch (cause) {
-    await Promise.all(ranks.map((rank) => rank.end(trainerLost("was abandoned"))));
-    throw cause;
+    const reason = await reasonOf(ranks, cause);
+    await Promise.race([
+      Promise.all(ranks.map((rank) => rank.end(trainerLost("was abandoned")))),
+      setTimeout(ENDING_MS, undefined, { ref: false }),
+    ]);
+    throw reason;
   }
 }
+
+/** A rank that is gone is heard of twice: from itself, and from the others, who know only that somebody is. The first says more. */
+async function reasonOf(ranks: readonly Remote<object>[], cause: unknown): Promise<unknown> {
+  if (!(cause instanceof RerollError) || !OF_OTHERS.includes(cause.code)) return cause;
+  for (let look = 0; look < NUM_LOOKS; look++) {
+    const ended = ranks.find((rank) => rank.ended !== null)?.ended;
+    if (ended) return ended;
+    await setTimeout(LOOK_AGAIN_MS);
+  }
+  return cause;
+}
+
+/** Errors of a rank that is well itself. */
+const OF_OTHERS: readonly ErrorCode[] = ["PEER_LOST", "COLLECTIVE_FAILED", "COLLECTIVE_TIMEOUT", "GROUP_BROKEN"];
+const NUM_LOOKS = 40;
+const LOOK_AGAIN_MS = 50;
+
+/** A thread that waits for a machine behind a cut link cannot be ended before its collective gives up. */
+const ENDING_MS = 10_000;
 
 /** The places of each rank's examples: dealt out from the longest to the shortest, so that all have about equally many tokens. */
 function shareExamples(examples: readonly TuningExample[], numRanks: number): readonly (readonly number[])[] {

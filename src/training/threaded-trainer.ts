@@ -1,12 +1,12 @@
 /**
- * A trainer in a thread or process of its own, so that the event loop stays free while it computes.
+ * A trainer in a thread or process of its own, here or on another machine, so that the event loop stays free while it computes.
  *
  * Calls run one after another, in order. Batches are copied over; a thread lends weights without a copy. When the worker fails, every call
  * rejects with the reason.
  */
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Remote } from "../workers/remote.ts";
-import { startInProcess } from "../workers/start-in-process.ts";
+import type { Start } from "../workers/start.ts";
 import { startInThread } from "../workers/start-in-thread.ts";
 import { tensorCarrier } from "../workers/tensor-carrier.ts";
 import type { Trainer, TuningTrainer } from "./trainer.ts";
@@ -15,28 +15,21 @@ import type { TuningSource } from "./tuning-host.ts";
 
 /** Loads a model in a new thread and trains it there. Rejects with the reason where that fails. The signal ends the thread. */
 export async function startThreadedTrainer(source: TrainerSource, signal?: AbortSignal): Promise<Trainer> {
-  return (await startTrainerIn("thread", source, signal)).ask;
+  return (await startTrainerIn(startInThread, source, signal)).ask;
 }
 
-/** Where a trainer runs. */
-export type WorkerKind = "thread" | "process";
-
-/** The same in either, for whoever may have to end it while it computes. */
-export function startTrainerIn(
-  kind: WorkerKind,
-  source: TrainerSource,
-  signal?: AbortSignal,
-): Promise<Remote<Trainer>> {
-  return startIn(kind, new URL("trainer-worker", import.meta.url), source, signal);
+/** The same wherever it is started, for whoever may have to end it while it computes. */
+export function startTrainerIn(start: Start, source: TrainerSource, signal?: AbortSignal): Promise<Remote<Trainer>> {
+  return startIn(start, new URL("trainer-worker", import.meta.url), source, signal);
 }
 
 /** The same for training on examples. */
 export function startTuningIn(
-  kind: WorkerKind,
+  start: Start,
   source: TuningSource,
   signal?: AbortSignal,
 ): Promise<Remote<TuningTrainer>> {
-  return startIn(kind, new URL("tuning-worker", import.meta.url), source, signal);
+  return startIn(start, new URL("tuning-worker", import.meta.url), source, signal);
 }
 
 /** The error of calls to a trainer that is gone; `how` is a verb: "was stopped". */
@@ -45,13 +38,12 @@ export function trainerLost(how: string): RerollError {
 }
 
 async function startIn<Host extends object>(
-  kind: WorkerKind,
+  start: Start,
   module: URL,
   source: unknown,
   signal: AbortSignal | undefined,
 ): Promise<Remote<Host>> {
-  const start = kind === "thread" ? startInThread<Host> : startInProcess<Host>;
-  const worker = start(module, source, { carrier: tensorCarrier, lost: trainerLost });
+  const worker = start<Host>(module, source, { carrier: tensorCarrier, lost: trainerLost });
   signal?.addEventListener("abort", () => void worker.end(trainerLost("was stopped")), { once: true });
   await worker.ready;
   return worker;

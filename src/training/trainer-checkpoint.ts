@@ -14,7 +14,7 @@ import { loadValueHead, saveValueHead, ValueHead } from "../models/causal-lm/val
 import type { Optimizer } from "../torch/optim/optimizer.ts";
 import { withPrefix } from "../torch/optim/parameter-group.ts";
 import type { Tensor } from "../torch/tensor.ts";
-import { readState, writeState } from "./state-files.ts";
+import { readState, writeCollected } from "./state-files.ts";
 import type { StrategyBuilder } from "./strategy/strategy.ts";
 import type { TrainedCritic } from "./token-trainer.ts";
 
@@ -40,9 +40,12 @@ export async function saveOptimizer(
   { hasParameters = true } = {},
 ): Promise<void> {
   const state = await strategy.collect(optimizer);
-  if (state === null) return;
-  writeState(folder, hasParameters ? state : { ...state, parameters: new Map() });
-  for (const value of [...state.parameters.values(), ...state.optimizer.tensors.values()]) value.dispose();
+  const tensors = state.tensors.filter(({ of }) => hasParameters || of === "optimizer");
+  try {
+    writeCollected(folder, { ...state, tensors }, strategy.isFirst);
+  } finally {
+    state.dispose();
+  }
 }
 
 /** Puts parameters and optimizer back to what they were, to the bit. `others` are values of parameters that are stored elsewhere. */

@@ -21,7 +21,7 @@ import { expectWeights } from "../run/check-weights.ts";
 import { HubPaths } from "../run/hub-paths.ts";
 import type { RawRun } from "../run/load-run-file.ts";
 import { modelTokenizer } from "../run/prepare-model.ts";
-import { joinRun, type Origins, overridesOf, type RunEnvironment } from "../run/resolve-run.ts";
+import { expectLaunched, joinRun, type Origins, overridesOf, type RunEnvironment } from "../run/resolve-run.ts";
 import { readsReference } from "../training/objectives/table.ts";
 import { checkTuning } from "./check-tuning.ts";
 import { buildExamples, type ExampleSet } from "./examples/build-examples.ts";
@@ -58,7 +58,9 @@ export function isTuningRun({ kind }: RawRun): boolean {
 /** Settles a run file. */
 export function resolveTuning(file: RawRun, sets: readonly string[], environment: RunEnvironment): ResolvedTuning {
   const { written, origins } = joinRun(tuningConfig, file, sets.map(parseOverride), overridesOf(environment));
-  return { config: parseOptions(tuningConfig, written, ""), origins };
+  const config = parseOptions(tuningConfig, written, "");
+  expectLaunched(config.training, environment);
+  return { config, origins };
 }
 
 /** Settles and checks a run, and reads its data. */

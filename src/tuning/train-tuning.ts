@@ -15,11 +15,13 @@ import { deriveSeed } from "../random/random.ts";
 import { type Checkpoint, Checkpoints } from "../run/checkpoint.ts";
 import { placeTrainer } from "../run/machine.ts";
 import { prepareModel } from "../run/prepare-model.ts";
+import { rankPlaces } from "../run/rank-places.ts";
 import { RunProgress } from "../run/run-progress.ts";
 import type { OpenRun } from "../run/run-training.ts";
 import { expectProgress } from "../run/stop-on-skips.ts";
 import type { TrainResult } from "../run/train-run.ts";
 import type { Validate } from "../run/validation.ts";
+import type { RankPlaces } from "../training/ranked-trainer.ts";
 import { startTuning } from "../training/start-trainer.ts";
 import type { TuningTrainer } from "../training/trainer.ts";
 import { exampleOrder } from "./example-order.ts";
@@ -34,7 +36,8 @@ export async function trainTuning(run: PreparedTuning, open: OpenRun, clock: Clo
   const saved = open.isResumed ? await checkpoints.latest() : null;
   if (saved !== null) expectSameData(saved.state.rollout, data.train.digest);
   const modelFolder = prepareModel(config, [], open.folder);
-  const trainer = await openTuningTrainer(config, modelFolder, numSteps);
+  const places = await rankPlaces(config.training, open.machines, open.folder, [modelFolder]);
+  const trainer = await openTuningTrainer(config, modelFolder, numSteps, places);
   try {
     return await train(run, { trainer, checkpoints, saved, clock }, open);
   } finally {
@@ -43,10 +46,15 @@ export async function trainTuning(run: PreparedTuning, open: OpenRun, clock: Clo
 }
 
 /** A trainer as the run file says, on the weights of a folder. */
-export function openTuningTrainer(config: TuningConfig, modelFolder: string, numSteps: number): Promise<TuningTrainer> {
+export function openTuningTrainer(
+  config: TuningConfig,
+  modelFolder: string,
+  numSteps: number,
+  places?: RankPlaces,
+): Promise<TuningTrainer> {
   const { device, dtype, trainingThreads } = placeTrainer(config);
   const { optimizer, schedule } = config.training;
-  return startTuning({
+  const source = {
     modelFolder,
     tokenizerFolder: modelFolder,
     device,
@@ -61,7 +69,8 @@ export function openTuningTrainer(config: TuningConfig, modelFolder: string, num
     numUpdates: numSteps,
     seed: config.seed,
     numThreads: trainingThreads,
-  });
+  };
+  return startTuning(source, places);
 }
 
 interface TuningParts {

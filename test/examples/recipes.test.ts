@@ -70,7 +70,6 @@ const changes: Readonly<Record<string, readonly string[]>> = {
   "chat-frozen-lake-slippery.ts": shortPlay,
   "chat-sokoban.ts": shortPlay,
   "chat-sokoban-letters.ts": shortPlay,
-  "chat-sokoban-two-boxes.ts": [...shortPlay, "envs.large.maxTurns=16", "envs.unseen.maxTurns=16"],
   "countdown.ts": [...preset, "validation.prompts=4"],
   "distillation.ts": [
     ...preset,

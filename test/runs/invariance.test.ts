@@ -1,5 +1,8 @@
 /** Whole runs: metrics and weights do not depend on how the work was spread, over requests, threads, microbatches and ranks. */
-import { expect, test } from "vitest";
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
 import { type SmallRun, trainSmall } from "./small-run.ts";
 
 const lake = { type: "frozen-lake", prompt: "compact", maxTurns: 3, answerTags: null };
@@ -10,6 +13,13 @@ const plain = { engine: { threads: 1 }, rollout: { maxInFlight: 1 }, training: {
 const inFlight = { ...plain, rollout: { maxInFlight: 64 }, training: { threads: 1, maxTokensPerMicrobatch: 64 } };
 const inThreads = { ...inFlight, engine: { threads: 2 }, training: { ...inFlight.training, threads: 2 } };
 const onRanks = (strategy: object) => ({ ...inFlight, training: { ...inFlight.training, ranks: 2, strategy } });
+
+const mixtureFolder = mkdtempSync(join(tmpdir(), "reroll-mixture-"));
+for (const file of ["config.json", "model.safetensors"])
+  cpSync(`fixtures/hf-tiny/qwen3-moe/${file}`, join(mixtureFolder, file));
+for (const file of ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json"])
+  cpSync(`fixtures/tokenizer/${file}`, join(mixtureFolder, file));
+afterAll(() => rmSync(mixtureFolder, { recursive: true }));
 
 const cases = {
   "grpo with a row per turn, in threads": { algorithm: { type: "grpo" }, context: "turn", spread: inThreads },
@@ -23,6 +33,12 @@ const cases = {
     context: "conversation",
     model: { preset: "nano", lora: { rank: 4, alpha: 8 } },
     spread: onRanks({ zero: 3 }),
+  },
+  "grpo of a mixture of experts, which are dealt out to two ranks with their own rows": {
+    algorithm: { type: "grpo" },
+    context: "conversation",
+    model: { path: mixtureFolder },
+    spread: onRanks({ zero: 1, expert: 2 }),
   },
   "reinforce-pp in bypass mode, self-normalized and with rejections, layers split over two ranks": {
     algorithm: {
@@ -64,8 +80,11 @@ function expectSame(got: SmallRun, expected: SmallRun): void {
   for (const [step, metrics] of expected.metrics.entries()) {
     expect(Object.keys(got.metrics[step]!)).toEqual(Object.keys(metrics));
     for (const [name, value] of Object.entries(metrics)) {
+      // Weights that lie whole on the engine's device are not copied to it.
+      if (name === "sync/bytes") continue;
       // verl's spread of weights is the root of a difference: near 0 it has half the digits.
-      expect(got.metrics[step]![name], name).toBeCloseTo(value, /_std$/.test(name) ? 2 : 4);
+      const apart = Math.abs(got.metrics[step]![name]! - value) / Math.max(1, Math.abs(value));
+      expect(apart, name).toBeLessThan(/_std$/.test(name) ? 5e-3 : 5e-5);
     }
   }
   const gap = expected.weights.reduce((most, value, i) => Math.max(most, Math.abs(value - got.weights[i]!)), 0);

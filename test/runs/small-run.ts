@@ -67,7 +67,7 @@ function withoutTimes(values: Metrics): Metrics {
 }
 
 /** All numbers of the safetensors files of a folder, which are float32 here. */
-function readWeights(folder: string): Float32Array {
+export function readWeights(folder: string): Float32Array {
   const files = readdirSync(folder).filter((name) => name.endsWith(".safetensors"));
   const all = files.flatMap((name) => {
     const bytes = readFileSync(join(folder, name));

@@ -92,6 +92,20 @@ test("nothing is replayed that is older than replay.maxAge, whatever its priorit
   });
 });
 
+test("a run is told when rollout runs ahead as far as it may, and what the limit is", async () => {
+  await inFolder(async (root) => {
+    // Rollouts of a turn or two are far quicker than twelve epochs, so tokens are as old as they may be from the third step on.
+    const { warnings } = await trainLake(root, {
+      algorithm: { ...decoupled, numEpochs: 12 },
+      envs: { lake: { type: "frozen-lake", prompt: "compact", maxTurns: 1, answerTags: null } },
+      loop: { type: "async", steps: 8, maxStaleness: 2 },
+    });
+    expect(warnings.find(({ code }) => code === "staleness")?.text).toMatch(
+      /^Tokens are [\d.]+ training steps old on average, and 2 is the limit: .* Lower loop\.maxStaleness/,
+    );
+  });
+});
+
 test("a run is told when most of its replies are cut off, and by which limit", async () => {
   await inFolder(async (root) => {
     const { warnings } = await trainLake(root, {

@@ -94,7 +94,8 @@ test("log-probs and token ids are in the body of the response", async () => {
     baseURL: `${running.url}/v1`,
     transformRequestBody: (body) => ({ ...body, logprobs: true, top_logprobs: 1, return_token_ids: true }),
   });
-  const { response } = await generateText({ model: provider(MODEL), prompt: "Hi" });
+  const experimental_include = { responseBody: true };
+  const { response } = await generateText({ model: provider(MODEL), prompt: "Hi", experimental_include });
   expect(response.body).toMatchObject({
     choices: [
       {

@@ -93,7 +93,7 @@ test("responses: a reasoning item, sent back, referred to or left out, in a stre
       { type: "message", content: [{ text: "Let me see." }] },
       { type: "function_call", name: "weather" },
     ]);
-    const { call_id } = first.output.find((item) => item.type === "function_call")!;
+    const [{ call_id }] = first.output.filter((item) => item.type === "function_call") as [{ call_id: string }];
     const answer: ResponseInputItem = { type: "function_call_output", call_id, output: "-3" };
     const kept = first.output.filter((item) => way !== "left-out" || item.type !== "reasoning");
     const second = await client.responses.create(

@@ -19,6 +19,11 @@ const cases: readonly (ParityCase & { readonly name: string })[] = [
   },
   { name: "zero 1 and tensor", model: "qwen3-moe", hasCritic: true, ranks: 4, strategy: { zero: 1, tensor: 2 } },
   {
+    name: "zero 1 and experts on two of four ranks each",
+    ...{ model: "qwen3-moe", hasCritic: true, ranks: 4 },
+    strategy: { zero: 1, expert: 2 },
+  },
+  {
     name: "zero 1, tensor and context, recomputed",
     ...{ model: "qwen2", isLora: true, recompute: true, ranks: 4 },
     strategy: { zero: 1, tensor: 2, context: 2 },
@@ -51,21 +56,21 @@ test.each(cases)("$name: weights within 1e-5 and metrics within 1e-6 of one rank
 });
 
 test("what is saved under one strategy is loaded under another, and goes on as if nothing had changed", async () => {
-  const one: ParityCase = { model: "qwen3", hasCritic: true, ranks: 1, strategy: {} };
-  const states = ["zero", "split"].map((name) => join(folder, name));
+  const one: ParityCase = { model: "qwen3-moe", hasCritic: true, ranks: 1, strategy: {} };
+  const states = ["zero", "dealt"].map((name) => join(folder, name));
   const whole = await alone(one);
-  // One step with everything sharded, one with every layer split, the last one by one rank.
+  // One step with everything sharded, one with experts dealt out, the last one with every layer dealt.
   const sharded = await startTrainer(sourceOf({ ...one, ranks: 2, strategy: { zero: 3 } }));
   await sharded.step(batchOf("mixed", 0));
   await sharded.saveState(states[0]!);
   await sharded.close();
-  const split = await startTrainer(sourceOf({ ...one, ranks: 2, strategy: { tensor: 2 } }));
-  await split.loadState(states[0]!);
-  await split.step(batchOf("mixed", 1));
-  await split.saveState(states[1]!);
-  await split.saveModel(join(folder, "model"));
-  await split.close();
-  const last = await startTrainer(sourceOf(one));
+  const dealt = await startTrainer(sourceOf({ ...one, ranks: 2, strategy: { expert: 2 } }));
+  await dealt.loadState(states[0]!);
+  await dealt.step(batchOf("mixed", 1));
+  await dealt.saveState(states[1]!);
+  await dealt.saveModel(join(folder, "model"));
+  await dealt.close();
+  const last = await startTrainer(sourceOf({ ...one, ranks: 2, strategy: { tensor: 2 } }));
   await last.loadState(states[1]!);
   const { metrics } = await last.step(batchOf("mixed", 2));
   const outcome: Outcome = { weights: await weightsOf(last), metrics: [...whole.metrics.slice(0, 2), metrics] };

@@ -33,8 +33,9 @@ export interface TrainingCase extends RecipeCase {
 
 /** What two ranks share. */
 const waysOfTwo = ["rows", "zero 1", "zero 2", "zero 3", "offload", "tensor", "context"] as const;
+const waysWithExperts = [...waysOfTwo, "experts", "experts, zero 1", "experts, zero 3"] as const;
 /** group: rows, over a process group as those join it who write their own loop. */
-export type TwoRanks = (typeof waysOfTwo)[number] | "group";
+export type TwoRanks = (typeof waysWithExperts)[number] | "group";
 
 const specialCases: readonly RecipeCase[] = [
   { name: "grpo", choice: { type: "grpo" }, minibatchTrajectories: 0, batch: "mixed" },
@@ -78,11 +79,12 @@ const plainCases = (Object.keys(recipes) as RecipeName[])
   });
 
 /** Scoring sees the whole batch on every rank: one strategy for each recipe, drawn by its name, and every second one on a mixture of experts. */
-export const trainingCases: readonly TrainingCase[] = [...specialCases, ...plainCases].map((one, i) => ({
-  ...one,
-  spread: i === 0 ? "group" : waysOfTwo[new Random(deriveSeed(3, one.name)).integer(waysOfTwo.length)]!,
-  family: i % 2 === 0 ? "qwen3" : "qwen3_moe",
-}));
+export const trainingCases: readonly TrainingCase[] = [...specialCases, ...plainCases].map((one, i) => {
+  const family = i % 2 === 0 ? "qwen3" : "qwen3_moe";
+  const ways: readonly TwoRanks[] = family === "qwen3" ? waysOfTwo : waysWithExperts;
+  const spread = i === 0 ? "group" : ways[new Random(deriveSeed(3, one.name)).integer(ways.length)]!;
+  return { ...one, spread, family };
+});
 
 const vocabSize = 29;
 // An epsilon above the rounding of gradients: AdamW divides by their size, which would make noise of it as large as the rest.
@@ -131,7 +133,7 @@ function modelOf(
   { spread, loadDevice: device }: Pick<StrategyBuilder, "spread" | "loadDevice">,
 ): CausalLm {
   const whole = tinyModel(tinyConfig(family), { seed, device });
-  if (spread.tensor.count === 1 && spread.context.count === 1) return whole;
+  if (Object.values(spread).every(({ count }) => count === 1)) return whole;
   const model = new CausalLm(whole.config, { device }, spread);
   const values = whole.namedParameters();
   noGrad(() =>

@@ -10,7 +10,7 @@ import { createReactAgent } from "@langchain/langgraph/prebuilt";
 import { ChatOpenAI } from "@langchain/openai";
 import { type AgentCall, defineRun, type Prompt } from "reroll";
 import { z } from "zod";
-import { instructions, questionOf, rewardFor, shared, toolDescription, weatherOf } from "../weather.ts";
+import { cities, instructions, questionOf, rewardFor, shared, toolDescription, weatherOf } from "../weather.ts";
 
 const weather = tool(async ({ city }: { city: string }) => weatherOf(city), {
   name: "weather",
@@ -39,6 +39,14 @@ export async function streamingAgent(prompt: Prompt, call: AgentCall): Promise<n
     if (node === "agent") answer += piece.text;
   }
   return rewardFor(prompt, answer);
+}
+
+/** Answers with JSON of a schema, without the tool. */
+export async function structuredAgent(prompt: Prompt, { baseURL, apiKey, model }: AgentCall): Promise<number> {
+  const llm = new ChatOpenAI({ model, apiKey, configuration: { baseURL } });
+  const answer = z.object({ city: z.enum(cities) });
+  const found = await llm.withStructuredOutput(answer, { method: "jsonSchema" }).invoke(questionOf(prompt));
+  return rewardFor(prompt, found.city);
 }
 
 export const run = defineRun({ name: "agent-langgraph", agent, ...shared });

@@ -2,16 +2,18 @@
 import { basename, dirname, resolve } from "node:path";
 import { Command, CommanderError } from "commander";
 import { RerollError } from "../../errors/reroll-error.ts";
-import type { explainRun } from "../../run/explain-run.ts";
-import type { HubPathOptions } from "../../run/hub-paths.ts";
+import { readLaunch } from "../../machines/launch.ts";
+import type { Machines } from "../../machines/machines.ts";
 import type { RawRun } from "../../run/load-run-file.ts";
 import type { RunTrainingOptions } from "../../run/run-training.ts";
 import { commandName } from "../command-name.ts";
-import { several } from "../flag-values.ts";
+import { several, wholeNumber } from "../flag-values.ts";
+import { type Address, address, type LinkFlags, openMachines, withLinkFlags, workFor } from "../machine-flags.ts";
+import { type Environment, openRunFile } from "../open-run-file.ts";
 import { readVersion } from "../read-version.ts";
 import { stopSignal } from "../stop-signal.ts";
 
-interface TrainFlags {
+interface TrainFlags extends LinkFlags {
   readonly set?: readonly string[];
   readonly explain?: boolean;
   readonly plan?: boolean;
@@ -19,19 +21,28 @@ interface TrainFlags {
   readonly resumeFrom?: string;
   readonly name?: string;
   readonly dashboard?: boolean;
+  readonly listen?: Address;
+  readonly workers?: number;
 }
 
 /** The command, for the program to add. */
-export const trainCommand = new Command("train")
-  .description("Train a model as a run file says.")
-  .argument("<run file>", "run.ts, or YAML or JSON")
-  .option("--set <key=value>", "a value in place of the file's; may be given several times", several)
-  .option("--name <name>", "what the run and its folder are called")
-  .option("--resume <folder>", "go on with the run in this folder, from its latest checkpoint")
-  .option("--resume-from <checkpoint>", "go on from this checkpoint: its folder, or with --resume its step")
-  .option("--dashboard", "show the run on a web page while it goes on")
-  .option("--explain", "print every key with its value and where it comes from, and train nothing")
-  .option("--plan", "check everything, print batch arithmetic and memory, and train nothing")
+export const trainCommand = withLinkFlags(
+  new Command("train")
+    .description("Train a model as a run file says.")
+    .argument("<run file>", "run.ts, or YAML or JSON")
+    .option("--set <key=value>", "a value in place of the file's; may be given several times", several)
+    .option("--name <name>", "what the run and its folder are called")
+    .option(
+      "--resume <folder>",
+      "go on with the run in this folder, from its latest checkpoint; auto: with the newest run of this name that is not finished",
+    )
+    .option("--resume-from <checkpoint>", "go on from this checkpoint: its folder, or with --resume its step")
+    .option("--dashboard", "show the run on a web page while it goes on")
+    .option("--explain", "print every key with its value and where it comes from, and train nothing")
+    .option("--plan", "check everything, print batch arithmetic and memory, and train nothing")
+    .option("--listen <host:port>", "wait here for workers on other machines: reroll worker --join", address)
+    .option("--workers <n>", "how many of them, each for one rank beside the one here", wholeNumber(1)),
+)
   .addHelpText(
     "after",
     `
@@ -42,20 +53,57 @@ Examples:
 
 A resumed run keeps the --set values it was started with; new ones win. The first Ctrl-C (or SIGTERM, or SIGHUP) ends the run after
 the step under way and writes a checkpoint, the second ends it at once. Exit codes: 0 done, 1 failed, 2 wrong input, 130 (143, 129)
-stopped.`,
+stopped. Under torchrun, srun or mpirun the process with rank 0 runs the run, and each of the others trains one rank of it.`,
   )
   .action(runTrain);
 
+/** One process of several does what its rank says. */
 async function runTrain(path: string, flags: TrainFlags): Promise<void> {
+  const environment = environmentOf(flags);
+  const launch = readLaunch(environment);
+  const isShown = flags.explain === true || flags.plan === true;
+  if (launch !== null && launch.rank > 0) return isShown ? undefined : workFor(launch, flags);
+  // Before anything is loaded, so that workers that come early find somebody.
+  const machines = launch === null || isShown ? undefined : await openMachines(launch, flags);
+  try {
+    await trainHere(path, flags, environment, machines);
+  } catch (cause) {
+    // A run that was stopped has ended as it should.
+    if (!(cause instanceof CommanderError)) await machines?.abandon();
+    throw cause;
+  } finally {
+    await machines?.close();
+  }
+}
+
+/** Workers that are joined by hand make a launch as any other: the flags say what its variables would. */
+function environmentOf({ listen, workers }: TrainFlags): Environment {
+  if (listen === undefined && workers === undefined) return process.env;
+  if (listen === undefined || workers === undefined)
+    throw new RerollError(
+      "INVALID_OPTION",
+      "--listen and --workers go together: where workers find this process, and how many it waits for.",
+    );
+  const launch = { RANK: "0", WORLD_SIZE: `${workers + 1}`, MASTER_ADDR: listen.host, MASTER_PORT: `${listen.port}` };
+  return { ...process.env, ...launch, TORCHELASTIC_USE_AGENT_STORE: undefined };
+}
+
+async function trainHere(
+  path: string,
+  flags: TrainFlags,
+  environment: Environment,
+  machines: Machines | undefined,
+): Promise<void> {
   const given = [...(flags.set ?? []), ...(flags.name === undefined ? [] : [`name=${JSON.stringify(flags.name)}`])];
-  const resume = resumeOf(flags);
   // Only now: what is imported here loads libtorch, which `--help` and a wrong flag need not wait for.
   const { loadRunFile } = await import("../../run/load-run-file.ts");
+  const raw = await loadRunFile(path);
+  const resume = flags.resume === "auto" ? await findRun(raw, given, environment) : resumeOf(flags);
   const sets = resume === null ? given : await setsOf(resume.folder, given);
   const { hubProgress, pinsOfRun } = await import("../open-hub.ts");
   const pins = resume === null ? new Map<string, string>() : pinsOfRun(resume.folder);
   const hub = { pins, isPlan: flags.plan === true, onProgress: hubProgress() };
-  const file = await openRunFile(await loadRunFile(path), sets, hub);
+  const file = await openRunFile(raw, sets, environment, hub);
   if (flags.explain === true) {
     const { explainRun: explain } = await import("../../run/explain-run.ts");
     console.log(explain(await file.resolve()));
@@ -63,82 +111,20 @@ async function runTrain(path: string, flags: TrainFlags): Promise<void> {
   }
   const { lines, runsFolder, train } = await file.prepare();
   if (flags.plan === true) console.log(lines.join("\n"));
-  else await runWith(path, { sets, resume, flags }, runsFolder, train);
+  else {
+    // Before there is a folder: a run whose machines do not come has left nothing behind.
+    await machines?.all();
+    await runWith(path, { sets, resume, flags, environment, machines }, runsFolder, train);
+  }
 }
 
-/** A run file of one kind, as the command sees all of them. */
-interface OpenRunFile {
-  /** Every key with its value and where it comes from; nothing is checked beyond that. */
-  resolve(): Promise<Parameters<typeof explainRun>[0]>;
-  /** Checks everything. */
-  prepare(): Promise<ReadyRun>;
-}
-
-/** A run that is checked and may start. */
-interface ReadyRun {
-  /** What the plan says. */
-  readonly lines: readonly string[];
-  readonly runsFolder: string;
-  train(options: RunTrainingOptions): Promise<unknown>;
-}
-
-async function openRunFile(file: RawRun, sets: readonly string[], hub: HubPathOptions): Promise<OpenRunFile> {
-  const { isControlRun } = await import("../../control/run/prepare-control.ts");
-  if (isControlRun(file)) return openControl(file, sets);
-  const { isTuningRun } = await import("../../tuning/prepare-tuning.ts");
-  return isTuningRun(file) ? openTuning(file, sets, hub) : openRollout(file, sets, hub);
-}
-
-async function openRollout(file: RawRun, sets: readonly string[], hub: HubPathOptions): Promise<OpenRunFile> {
-  const [{ resolveRun }, { parseOverride }, { prepareRun }, { runTraining }] = await Promise.all([
-    import("../../run/resolve-run.ts"),
-    import("../../run/apply-overrides.ts"),
-    import("../../run/prepare-run.ts"),
-    import("../../run/run-training.ts"),
-  ]);
-  return {
-    resolve: async () => resolveRun(file, sets.map(parseOverride), process.env),
-    prepare: async () => {
-      const run = await prepareRun(file, sets, process.env, hub);
-      const { plan, config } = run;
-      return { lines: plan.lines, runsFolder: config.tracking.folder, train: (options) => runTraining(run, options) };
-    },
-  };
-}
-
-async function openTuning(file: RawRun, sets: readonly string[], hub: HubPathOptions): Promise<OpenRunFile> {
-  const { prepareTuning, resolveTuning, tuningDownloads } = await import("../../tuning/prepare-tuning.ts");
-  const { runTuning } = await import("../../tuning/run-tuning.ts");
-  return {
-    resolve: async () => resolveTuning(file, sets, process.env),
-    prepare: async () => {
-      const downloads = hub.isPlan === true ? await tuningDownloads(file, sets) : null;
-      if (downloads !== null) return planOnly(downloads);
-      const run = await prepareTuning(file, sets, process.env, hub);
-      const { lines, config } = run;
-      return { lines, runsFolder: config.tracking.folder, train: (options) => runTuning(run, options) };
-    },
-  };
-}
-
-async function openControl(file: RawRun, sets: readonly string[]): Promise<OpenRunFile> {
-  const { planControl, resolveAnyControl } = await import("../../control/run/prepare-control.ts");
-  const { runControl } = await import("../../control/run/run-control.ts");
-  const run = resolveAnyControl(file, sets, process.env);
-  const { config } = run;
-  return {
-    resolve: async () => run,
-    prepare: async () => ({
-      lines: planControl(config),
-      runsFolder: config.tracking.folder,
-      train: (options) => runControl(config, sets, options),
-    }),
-  };
-}
-
-/** A run that is looked at and not started. */
-function planOnly(lines: readonly string[]): ReadyRun {
-  return { lines, runsFolder: "", train: async () => {} };
+/** The newest run of the name that the file gives, where it is not finished and has something to go on from. */
+async function findRun(raw: RawRun, sets: readonly string[], environment: Environment): Promise<Resume | null> {
+  const { resolve: settle } = await openRunFile(raw, sets, environment, {});
+  const { name, tracking } = (await settle()).config;
+  const { findUnfinishedRun } = await import("../../run/find-unfinished-run.ts");
+  const folder = await findUnfinishedRun(tracking.folder, name);
+  return folder === null ? null : { folder };
 }
 
 /** What the command line asks for. */
@@ -147,6 +133,9 @@ interface Asked {
   readonly sets: readonly string[];
   readonly resume: Resume | null;
   readonly flags: TrainFlags;
+  readonly environment: Environment;
+  /** Workers of other machines, where there are some. */
+  readonly machines: Machines | undefined;
 }
 
 /** The run to go on with, and the step of the checkpoint where one is named. */
@@ -178,7 +167,7 @@ async function setsOf(folder: string, given: readonly string[]): Promise<readonl
 /** Runs with a dashboard beside it where one is asked for, until it ends or is stopped. */
 async function runWith(
   path: string,
-  { sets, resume, flags }: Asked,
+  { sets, resume, flags, environment, machines }: Asked,
   runsFolder: string,
   run: (options: RunTrainingOptions) => Promise<unknown>,
 ): Promise<void> {
@@ -194,8 +183,9 @@ async function runWith(
       ...(resume?.step !== undefined && { resumeFrom: resume.step }),
       sets,
       version: readVersion(),
-      environment: process.env,
+      environment,
       runFile: path,
+      ...(machines !== undefined && { machines }),
       command: commandName,
     });
   } catch (cause) {

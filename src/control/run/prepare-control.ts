@@ -66,8 +66,8 @@ function settle<Config extends AnyControlConfig>(
   sets: readonly string[],
   environment: RunEnvironment,
 ): ResolvedControl<Config> {
-  // REROLL_DEVICE is for language models: the networks of control are too small for anything but the CPU.
-  const variables = overridesOf(environment).filter(({ origin }) => origin !== "REROLL_DEVICE");
+  // Devices and ranks are for language models: the networks of control are too small for anything but one CPU.
+  const variables = overridesOf(environment).filter(({ origin }) => origin === "REROLL_HOME");
   const { written, origins } = joinRun(schema, file, sets.map(parseOverride), variables);
   const config = parseOptions(schema, written, "");
   if (isMujoco(config.env)) expectPackage("@mujoco/mujoco", `env.type ${JSON.stringify(config.env.type)}`);

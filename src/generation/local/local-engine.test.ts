@@ -14,6 +14,10 @@ import { LocalEngine } from "./local-engine.ts";
 
 const model = tinyModel(tinyConfig("qwen3"));
 const engines: LocalEngine[] = [];
+// Here, so that none is freed while a test counts memory.
+const owner = tinyModel(tinyConfig("qwen3"), { seed: 5 });
+const borrower = tinyModel(tinyConfig("qwen3"));
+const stranger = tinyModel(tinyConfig("qwen3", { vocabSize: 31 }));
 
 function makeEngine(options: EngineOptions & { readonly version?: number } = {}): LocalEngine {
   const engine = new LocalEngine(model, { blockSize: 4, ...options });
@@ -163,10 +167,9 @@ test("requests that come while it is paused wait", async () => {
 });
 
 test("an engine that shares weights sees what their owner writes, and computes nothing while they change", async () => {
-  const owner = tinyModel(tinyConfig("qwen3"), { seed: 5 });
-  const engine = new LocalEngine(tinyModel(tinyConfig("qwen3")), { blockSize: 4 });
-  engines.push(engine);
+  const engine = new LocalEngine(borrower, { blockSize: 4 });
   const other = new LocalEngine(owner);
+  engines.push(engine, other);
   const sampling = { maxTokens: 8, temperature: 0 };
   const share = (version: number) =>
     engine.shareWeights(version, (model) =>
@@ -185,6 +188,7 @@ test("an engine that shares weights sees what their owner writes, and computes n
   expect(engine.status()).toMatchObject({ isPaused: false, queuedRequests: 1, counters: { steps } });
   share(2);
   const changed = new LocalEngine(owner);
+  engines.push(changed);
   const { tokenIds, versions } = await waiting;
   expect(tokenIds).toEqual((await changed.generate({ promptIds: prompt, sampling })).tokenIds);
   expect([...versions]).toEqual(new Array(8).fill(2));
@@ -193,9 +197,8 @@ test("an engine that shares weights sees what their owner writes, and computes n
 
 test("weights of another shape are not shared, and those that were there stay", async () => {
   const engine = makeEngine();
-  const owner = tinyModel(tinyConfig("qwen3", { vocabSize: 31 }), { seed: 5 });
   const before = await engine.generate({ promptIds: prompt, sampling: { maxTokens: 3, seed: 1 } });
-  expect(() => engine.shareWeights(1, (model) => adoptWeights(model, owner.namedParameters()))).toThrow(
+  expect(() => engine.shareWeights(1, (model) => adoptWeights(model, stranger.namedParameters()))).toThrow(
     /^The engine's model has embedding as float32 \[29, 16\] on cpu, and was lent float32 \[31, 16\] on cpu\./,
   );
   const after = await engine.generate({ promptIds: prompt, sampling: { maxTokens: 3, seed: 1 } });

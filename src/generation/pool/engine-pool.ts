@@ -38,7 +38,7 @@ export class EnginePool implements ServedEngine {
     const { sampling } = request;
     // Seeds are given here: those of an engine would depend on how many there are.
     const seeded = { ...request, sampling: { ...sampling, seed: sampling.seed ?? this.#seed + this.#numRequests++ } };
-    const reply = new MovedReply(seeded, this.status().contextLength);
+    const reply = new MovedReply(seeded, () => this.status().contextLength);
     for (;;) {
       // Without a wait where one serves: the next request must see the load of this one.
       const seat = this.#seatNow(seeded) ?? (await this.#seatLater(seeded));

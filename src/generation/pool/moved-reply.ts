@@ -10,13 +10,14 @@ import type { Finish, GenerateRequest, Generation, Sampling } from "../generate.
 
 export class MovedReply {
   readonly #request: GenerateRequest;
-  readonly #contextLength: number;
+  readonly #contextLength: () => number;
   /** Drawn by engines that were lost. */
   #drawn: SampledTokens[] = [];
   /** Drawn by the present one, as far as it has said. */
   #current: SampledTokens[] = [];
 
-  constructor(request: GenerateRequest, contextLength: number) {
+  /** @param contextLength asked only where an engine is lost: with many of them the answer takes a while */
+  constructor(request: GenerateRequest, contextLength: () => number) {
     this.#request = request;
     this.#contextLength = contextLength;
   }
@@ -57,7 +58,7 @@ export class MovedReply {
     }
     if (sampling.stopIds?.includes(tokenId)) return { kind: "stop", by: "token", tokenId };
     if (numDrawn >= sampling.maxTokens) return { kind: "length", limit: "max-tokens" };
-    if (promptIds.length + numDrawn >= this.#contextLength) return { kind: "length", limit: "context" };
+    if (promptIds.length + numDrawn >= this.#contextLength()) return { kind: "length", limit: "context" };
     return null;
   }
 

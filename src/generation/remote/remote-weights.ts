@@ -5,7 +5,8 @@
  * after another, each with versions of its own; and one that has started again is noticed, since it has forgotten its run. It then
  * loads what was published last (`restore`) before any of its tokens are used.
  *
- * vLLM and llama.cpp have no route for this in their standard server: see `trainableKinds`.
+ * llama.cpp has no route for new weights, and vLLM has none that reads files: those it has (`/update_weights` and its relatives) take them
+ * over NCCL, which this does not speak. See `trainableKinds`.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";

@@ -49,7 +49,7 @@ export class CausalLm extends Module {
   constructor(config: CausalLmConfig, place: TensorOptions = {}, spread = wholeModel) {
     super();
     const { tensor: ranks, context } = spread;
-    const problem = splitProblem(config, { tensor: ranks.count, context: context.count });
+    const problem = splitProblem(config, { tensor: ranks.count, context: context.count, expert: spread.expert.count });
     if (problem !== null) throw new RerollError("INVALID_CONFIG", problem);
     const numRows = rangeOf(config.vocabSize, ranks.index, ranks.count).length;
     this.config = config;
@@ -163,7 +163,7 @@ export class DecoderLayer extends Module {
         : new Attention(config, index, place, spread);
     this.attentionOutputNorm = norm(hasOutputNorms);
     this.postAttentionNorm = norm(!hasBareInputs);
-    this.mlp = experts === null ? plainMlp(config, place, ranks) : new Experts(config.width, experts, place, ranks);
+    this.mlp = experts === null ? plainMlp(config, place, ranks) : new Experts(config.width, experts, place, spread);
     this.mlpOutputNorm = norm(hasOutputNorms);
   }
 

@@ -184,6 +184,8 @@ export interface LayerWeight {
   readonly viewOf: (whole: Tensor) => Tensor;
   /** The values of the parameter, where they are not its own: see Projection.quantize. */
   readonly valuesOf?: () => Tensor;
+  /** Whether another rank has it: `viewOf` is then of the whole parameter, and not of what is here. Default false. */
+  readonly isElsewhere?: boolean;
 }
 
 /** A whole parameter as a weight of a layer. */

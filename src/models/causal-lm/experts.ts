@@ -1,15 +1,16 @@
 /** A mixture of experts: a router sends each token through a few of many small MLPs. */
-import { cat, empty, type TensorOptions, zeros } from "../../torch/create.ts";
-import type { Collective } from "../../torch/distributed/collective.ts";
-import { sumOver } from "../../torch/distributed/collective-functions.ts";
+import { cat, empty, type TensorOptions, tensor, zeros } from "../../torch/create.ts";
+import { type Collective, rangeOf } from "../../torch/distributed/collective.ts";
+import { sumOver, tradeRows } from "../../torch/distributed/collective-functions.ts";
 import { swiglu } from "../../torch/fused.ts";
 import { createParameter } from "../../torch/nn/initialize.ts";
 import { Module, type Parameter } from "../../torch/nn/module.ts";
 import { op } from "../../torch/operator.ts";
+import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { type ExpertsConfig, type LayerPart, type LayerWeight, wholeWeight } from "./decoder-features.ts";
 import { Mlp } from "./mlp.ts";
-import { evenShare, splitAlong, wholeModel } from "./model-spread.ts";
+import { evenShare, type ModelSpread, splitAlong, wholeModel } from "./model-spread.ts";
 import { Projection } from "./projection.ts";
 
 /** The weights of all experts lie in one tensor. Shapes: E experts of a token. */
@@ -25,17 +26,29 @@ export class Experts extends Module {
   /** The width of this rank's part of every expert. */
   readonly #width: number;
   readonly #ranks: Collective;
+  /** The ranks that have experts, and which of them are here. */
+  readonly #holders: Collective;
+  readonly #here: { readonly start: number; readonly length: number };
 
-  constructor(width: number, config: ExpertsConfig, place: TensorOptions, ranks = wholeModel.tensor) {
+  constructor(
+    width: number,
+    config: ExpertsConfig,
+    place: TensorOptions,
+    { tensor: ranks, expert }: Pick<ModelSpread, "tensor" | "expert"> = wholeModel,
+  ) {
     super();
+    const { numExperts } = config;
     this.#config = config;
     this.#ranks = ranks;
+    this.#holders = expert;
+    this.#here = rangeOf(numExperts, expert.index, expert.count);
     this.#width = evenShare(config.width, ranks.count);
-    this.router = createParameter([config.numExperts, width], empty, place);
-    this.gateUp = createParameter([config.numExperts, 2 * this.#width, width], empty, place);
-    this.down = createParameter([config.numExperts, width, this.#width], empty, place);
-    this.gateUp.shard = splitAlong(1, [this.#width, this.#width], ranks);
-    this.down.shard = splitAlong(2, [this.#width], ranks);
+    this.router = createParameter([numExperts, width], empty, place);
+    this.gateUp = createParameter([this.#here.length, 2 * this.#width, width], empty, place);
+    this.down = createParameter([this.#here.length, width, this.#width], empty, place);
+    const dealt = expert.count === 1 ? null : { ranks: expert, dim: 0, sizes: [numExperts] };
+    this.gateUp.shard = dealt ?? splitAlong(1, [this.#width, this.#width], ranks);
+    this.down.shard = dealt ?? splitAlong(2, [this.#width], ranks);
     const bias = (...shape: number[]) => (config.hasBias ? createParameter(shape, zeros, place) : null);
     this.routerBias = bias(config.numExperts);
     this.gateUpBias = bias(config.numExperts, 2 * config.width);
@@ -51,8 +64,9 @@ export class Experts extends Module {
     const counts = ops.bincount(experts_SE.flatten(), null, this.#config.numExperts).toArray();
     const sorted = x_SD.indexSelect(0, order.floorDivide(E));
     const [, rank] = order.sort();
-    const made_SED = cat(this.#runExperts(sorted, counts)).indexSelect(0, rank).view(S, E, x_SD.size(1));
-    return this.#mixed(x_SD, made_SED, weights_SE);
+    const made =
+      this.#holders.count === 1 ? cat(this.#runExperts(sorted, counts)) : this.#sendToExperts(sorted, counts);
+    return this.#mixed(x_SD, made.indexSelect(0, rank).view(S, E, x_SD.size(1)), weights_SE);
   }
 
   /**
@@ -86,12 +100,17 @@ export class Experts extends Module {
     const width = this.#width;
     const router = wholeWeight("router", this.router);
     if (hasBias) return [router, wholeWeight("router", this.routerBias!, "bias"), ...this.#stackedWeights()];
-    const weight = (part: LayerPart, expert: number, parameter: Parameter, viewOf: LayerWeight["viewOf"]) =>
-      ({ part, kind: "weight", expert, parameter, viewOf }) as const;
+    const { start, length } = this.#here;
+    const weight = (part: LayerPart, expert: number, parameter: Parameter, viewOf: LayerWeight["viewOf"]) => {
+      const isElsewhere = expert < start || expert >= start + length;
+      return { part, kind: "weight", expert, parameter, viewOf, ...(isElsewhere && { isElsewhere }) } as const;
+    };
+    // Of all experts, or of those that are here.
+    const one = (stack: Tensor, e: number) => stack.select(0, stack.size(0) === numExperts ? e : e - start);
     const each = Array.from({ length: numExperts }, (_, e) => [
-      weight("expertGate", e, this.gateUp, (whole) => whole.select(0, e).narrow(0, 0, width)),
-      weight("expertUp", e, this.gateUp, (whole) => whole.select(0, e).narrow(0, width, width)),
-      weight("expertDown", e, this.down, (whole) => whole.select(0, e)),
+      weight("expertGate", e, this.gateUp, (whole) => one(whole, e).narrow(0, 0, width)),
+      weight("expertUp", e, this.gateUp, (whole) => one(whole, e).narrow(0, width, width)),
+      weight("expertDown", e, this.down, (whole) => one(whole, e)),
     ]);
     return [router, ...each.flat(), ...(this.shared?.weights() ?? [])];
   }
@@ -115,6 +134,34 @@ export class Experts extends Module {
       transposed("expertDown", this.down),
       wholeWeight("expertDownBias", this.downBias!, "bare"),
     ];
+  }
+
+  /** The same where experts are on several ranks: tokens go to the rank of their expert, and what it made of them comes back. */
+  #sendToExperts(sorted: Tensor, counts: readonly number[]): Tensor {
+    const ranks = this.#holders;
+    const { device } = sorted;
+    const ranges = Array.from({ length: ranks.count }, (_, rank) => rangeOf(counts.length, rank, ranks.count));
+    const sent = ranges.map(({ start, length }) => counts.slice(start, start + length));
+    // By the rank that sends them, the tokens for each expert that is here.
+    const received = tensorScope(() => {
+      const told = sent.map((own) => tensor([...own], { dtype: "int64", device }));
+      return ranks
+        .swap(
+          told,
+          told.map(() => [this.#here.length]),
+        )
+        .map((one) => one.toArray());
+    });
+    const sum = (list: readonly number[]) => list.reduce((total, count) => total + count, 0);
+    const [out, back] = [sent.map(sum), received.map(sum)];
+    const arrived = tradeRows(ranks, sorted, out, back);
+    // They lie by rank, and within that by expert; experts take them by expert.
+    const byExpert = tensor(ordered(received), { dtype: "int64", device });
+    const [, byRank] = byExpert.sort();
+    const own = received[0]!.map((_, expert) => sum(received.map((of) => of[expert]!)));
+    const made = this.#runExperts(arrived.indexSelect(0, byExpert), own);
+    const all = made.length === 0 ? arrived : cat(made).indexSelect(0, byRank);
+    return tradeRows(ranks, all, back, out);
   }
 
   /** Each expert on its own tokens; `sorted` holds the tokens of expert 0, then those of expert 1, and so on. */
@@ -162,6 +209,20 @@ export class Experts extends Module {
     const scaled = this.#config.normalizeWeights ? top.div(top.sum(-1, true)) : top;
     return { weights_SE: scaled.to(x_SD.dtype), experts_SE };
   }
+}
+
+/** The places of rows that lie by rank and by expert, in the order by expert and by rank. */
+function ordered(counts: readonly (readonly number[])[]): number[] {
+  let place = 0;
+  const starts = counts.map((of) =>
+    of.map((count) => {
+      place += count;
+      return place - count;
+    }),
+  );
+  const rows = (rank: number, expert: number) =>
+    Array.from({ length: counts[rank]![expert]! }, (_, i) => starts[rank]![expert]! + i);
+  return counts[0]!.flatMap((_, expert) => counts.flatMap((_, rank) => rows(rank, expert)));
 }
 
 /** An expert that sees every token, weighed by the sigmoid of a gate of its own. */

@@ -52,7 +52,8 @@ function loadFolder(folder: string, { device = "cpu", dtype, spread }: LoadOptio
     for (const { name } of weights) locateTensor(checkpoint, name);
     refuseUnused(checkpoint, weights);
     try {
-      for (const weight of weights) fill(weight, folder, () => mapped.read(weight.name));
+      for (const weight of weights)
+        if (weight.isElsewhere !== true) fill(weight, folder, () => mapped.read(weight.name));
     } finally {
       mapped.dispose();
     }
@@ -106,7 +107,7 @@ function loadGguf(path: string, { device = "cpu", dtype = "float32", spread }: L
           `${path} has a weight "${stored.name}" that this model does not have.`,
         );
       }
-      fill(weight, path, () => tensor(stored.read(), stored.shape));
+      if (weight.isElsewhere !== true) fill(weight, path, () => tensor(stored.read(), stored.shape));
       weights.delete(stored.name);
     }
     if (weights.size > 0) {

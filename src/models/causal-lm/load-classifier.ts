@@ -46,7 +46,8 @@ function loadClassifier(checkpoint: ResolvedCheckpoint, options: LoadOptions): S
     try {
       const weights = namedWeights(decoder);
       refuseUnused(checkpoint, new Set(weights.map(({ name }) => name)));
-      for (const { name, parameter, viewOf } of weights) fill(name, () => viewOf(parameter.detach()), parameter.shard);
+      for (const { name, parameter, viewOf, isElsewhere } of weights)
+        if (isElsewhere !== true) fill(name, () => viewOf(parameter.detach()), parameter.shard);
       fill("score.weight", () => head.weight.detach());
       if (checkpoint.tensors.has("score.bias")) fill("score.bias", () => head.bias.detach());
     } finally {

@@ -10,10 +10,16 @@ export interface ModelSpread {
   readonly tensor: Collective;
   /** The ranks that split the tokens of a pass. In attention each has all tokens and some of the heads. */
   readonly context: Collective;
+  /** The ranks that have some of the experts each, of every layer. They have tokens of their own, which they send to where the experts are. */
+  readonly expert: Collective;
 }
 
 /** A model that is all here. */
-export const wholeModel: ModelSpread = { tensor: Collective.alone, context: Collective.alone };
+export const wholeModel: ModelSpread = {
+  tensor: Collective.alone,
+  context: Collective.alone,
+  expert: Collective.alone,
+};
 
 /** The split of a parameter whose parts, of these sizes here, are equal on all ranks; null where there is one rank. */
 export function splitAlong(dim: number, sizes: readonly number[], ranks: Collective): Split | null {
@@ -36,12 +42,25 @@ const splittable: ReadonlySet<string> = new Set<keyof DecoderFeatures>([
   "experts",
 ]);
 
+/** Why experts cannot be dealt out to this many ranks; null where they can. */
+function expertProblem({ experts }: DecoderFeatures, count: number): string | null {
+  if (count === 1 || (experts !== null && !experts.hasBias && experts.numExperts >= count)) return null;
+  const why =
+    experts === null
+      ? "the model has none"
+      : experts.hasBias
+        ? "they have biases, which are not dealt out"
+        : `there are ${experts.numExperts}`;
+  return `training.strategy.expert is ${count}, and experts cannot be dealt out to as many ranks: ${why}. Set it to ${experts === null || experts.hasBias ? 1 : `${experts.numExperts} or less`}.`;
+}
+
 /** Why a model cannot be split over this many ranks, as a sentence about `training.strategy`; null where it can. */
 export function splitProblem(
   { features, ...sizes }: Sizes,
-  { tensor, context }: { readonly tensor: number; readonly context: number },
+  { tensor, context, expert }: { readonly tensor: number; readonly context: number; readonly expert: number },
 ): string | null {
-  if (tensor === 1 && context === 1) return null;
+  const problem = expertProblem(features, expert);
+  if (problem !== null || (tensor === 1 && context === 1)) return problem;
   const { experts } = features;
   const odd = usedFeatures(features).filter((name) => !splittable.has(name));
   if (experts !== null && (experts.hasBias || experts.sharedWidth !== null))

@@ -25,7 +25,7 @@ type RotaryConfig = Pick<CausalLmConfig, "headSize" | "ropeTheta" | "ropeScaling
 /** The angles of every layer of a model. */
 export class ModelRotary {
   readonly #whole: RotaryTable;
-  /** Those of layers with the sliding window, where they are others. */
+  /** The table of layers with the sliding window, where it is another one. */
   readonly #local: RotaryTable | null;
 
   constructor(config: CausalLmConfig) {

@@ -23,6 +23,8 @@ export interface NamedWeight {
   readonly viewOf: (whole: Tensor) => Tensor;
   /** The values of the parameter, where they are not its own: see Projection.quantize. */
   readonly valuesOf?: () => Tensor;
+  /** Whether another rank has it: see LayerWeight. */
+  readonly isElsewhere?: boolean;
 }
 
 /** The values of a weight: a view of its parameter, or a copy where the model holds them in fewer bits. */

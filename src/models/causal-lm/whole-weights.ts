@@ -1,6 +1,7 @@
 /** The weights of a model that is all here, or of which ranks have parts: under their Hugging Face names, as files and engines want them. */
 import { noGrad } from "../../torch/autograd.ts";
 import { wholeFor, wholeParameter } from "../../torch/distributed/split.ts";
+import type { Parameter } from "../../torch/nn/module.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { CausalLm } from "./causal-lm.ts";
 import { loraAdapters, withAdapter } from "./lora.ts";
@@ -20,15 +21,24 @@ interface WholeWeightOptions {
  */
 export function wholeWeights(model: CausalLm, { isMerged, isKept }: WholeWeightOptions): ReadonlyMap<string, Tensor> {
   const all = namedWeights(model);
-  if (model.runner.isResident && model.spread.tensor.count === 1 && !isKept) return new Map();
-  if (model.runner.isResident && model.spread.tensor.count === 1)
+  const { tensor, expert } = model.spread;
+  const isHere = model.runner.isResident && tensor.count === 1 && expert.count === 1;
+  if (isHere && !isKept) return new Map();
+  if (isHere)
     return isMerged ? mergedWeights(model) : new Map(all.map((weight) => [weight.name, weightValues(weight)]));
   const adapters = isMerged ? loraAdapters(model) : new Map<string, never>();
   const found = new Map<string, Tensor>();
   for (const layer of [null, ...model.layers.keys()])
     model.runner.withWeights(layer, () =>
       noGrad(() => {
+        const stacks = new Map<Parameter, Tensor>();
         for (const { name, parameter, viewOf } of all.filter((one) => one.layer === layer)) {
+          if (parameter.shard !== null && parameter.shard.ranks === expert) {
+            const stack = stacks.get(parameter) ?? wholeParameter(parameter);
+            stacks.set(parameter, stack);
+            if (isKept) found.set(name, viewOf(stack).clone());
+            continue;
+          }
           const own = viewOf(parameter.detach());
           const adapter = name.endsWith(".weight") ? adapters.get(name.slice(0, -".weight".length)) : undefined;
           const merged = adapter === undefined ? own : withAdapter(own, adapter);

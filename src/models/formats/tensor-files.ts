@@ -48,7 +48,15 @@ export class MappedCheckpoint {
 
 /** A tensor as the safetensors writer takes it; its bytes are fetched when the writer gets to it. */
 export function tensorSource(name: string, tensor: Tensor): SafetensorsSource {
-  const { dtype } = tensor;
+  return laterSource(name, tensor, () => tensor);
+}
+
+/** The same for a tensor that is made when the writer gets to it. */
+export function laterSource(
+  name: string,
+  { dtype, shape }: { readonly dtype: DType; readonly shape: readonly number[] },
+  make: () => Tensor,
+): SafetensorsSource {
   const entry = Object.entries(dtypes).find(([, ours]) => ours === dtype);
   if (entry === undefined) {
     throw new RerollError(
@@ -59,9 +67,9 @@ export function tensorSource(name: string, tensor: Tensor): SafetensorsSource {
   return {
     name,
     dtype: entry[0] as SafetensorsDtype,
-    shape: tensor.shape,
+    shape,
     bytes: () => {
-      const values = tensorScope(() => tensor.toTypedArray());
+      const values = tensorScope(() => make().toTypedArray());
       return new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
     },
   };

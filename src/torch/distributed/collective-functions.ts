@@ -53,6 +53,32 @@ export function allRows(ranks: Collective, own: Tensor, total: number): Tensor {
   return out!;
 }
 
+/** Rows from every rank to every other: `out` says how many of `x`, in the order of ranks, go to each, and `back` how many come from each. */
+export function tradeRows(ranks: Collective, x: Tensor, out: readonly number[], back: readonly number[]): Tensor {
+  const [got] = applyFunction(
+    {
+      forward: ([rows]) => ({ outputs: [tradeOnce(ranks, rows!, out, back)], saved: [] }),
+      backward: ([grad]) => [tradeOnce(ranks, grad!, back, out)],
+    },
+    [x],
+  );
+  return got!;
+}
+
+function tradeOnce(ranks: Collective, x: Tensor, out: readonly number[], back: readonly number[]): Tensor {
+  const columns = x.shape.slice(1);
+  const parts = x
+    .detach()
+    .contiguous()
+    .splitSizes([...out]);
+  return cat(
+    ranks.swap(
+      parts,
+      back.map((count) => [count, ...columns]),
+    ),
+  );
+}
+
 /** From some rows with all heads to all `total` rows with some heads, [S, H, K]: the heads are dealt out. Jacobs et al. 2023 (Ulysses). */
 export function headsOf(ranks: Collective, x_SHK: Tensor, total: number): Tensor {
   return ranks.count === 1 ? x_SHK : trade(ranks, x_SHK, total, "heads");

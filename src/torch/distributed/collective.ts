@@ -64,7 +64,7 @@ export class Collective {
 
   /**
    * Gives part r of every rank to rank r: `parts` are one tensor for each rank, and `shapes` say the shape of what each of them sends here. Pairs
-   * of ranks trade with each other, the lower one sending first.
+   * of ranks trade with each other, the lower one sending first. What has no elements is not sent.
    */
   swap(parts: readonly Tensor[], shapes: readonly (readonly number[])[]): Tensor[] {
     const group = this.#group;
@@ -81,9 +81,9 @@ export class Collective {
           ? parts[other]!.detach().contiguous().toDevice("cpu")
           : parts[other]!.detach().contiguous();
         const into = empty(shapes[other]!, { dtype, device: isStaged ? "cpu" : device });
-        if (this.index < other) group.sendSync(out, other);
-        group.receiveSync(into, other);
-        if (this.index > other) group.sendSync(out, other);
+        if (this.index < other && out.numel > 0) group.sendSync(out, other);
+        if (into.numel > 0) group.receiveSync(into, other);
+        if (this.index > other && out.numel > 0) group.sendSync(out, other);
         received[other] = isStaged ? into.toDevice(device) : into;
       }
       return received;

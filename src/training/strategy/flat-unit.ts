@@ -46,6 +46,8 @@ export class FlatUnit {
   readonly device: string;
   /** The owned values. */
   readonly own: Tensor;
+  /** The ranks that have the same parameters. */
+  readonly ranks: Collective;
   readonly #options: FlatUnitOptions;
   #whole: Tensor | null;
 
@@ -62,6 +64,7 @@ export class FlatUnit {
     this.isTrained = first.requiresGrad;
     this.isSplit = first.shard !== null;
     this.device = options.device;
+    this.ranks = ranks;
     this.partLength = Math.ceil(offset / ranks.count);
     this.#options = options;
     const whole = this.flatten((parameter) => parameter.detach());
@@ -97,7 +100,7 @@ export class FlatUnit {
 
   /** After the owned values have changed: resident parameters are made those of all ranks, others are gathered anew when they are needed. */
   refresh(): void {
-    if (this.#options.isResident) this.#options.ranks.gatherInto(this.#whole!, this.own);
+    if (this.#options.isResident) this.ranks.gatherInto(this.#whole!, this.own);
     else this.release();
   }
 
@@ -111,7 +114,7 @@ export class FlatUnit {
             ({ parameter, numel }) => pick(parameter)?.reshape(-1).toDevice(this.device) ?? zeros([numel], place),
           );
           const total = this.placed.at(-1)!.offset + this.placed.at(-1)!.numel;
-          const filling = zeros([this.partLength * this.#options.ranks.count - total], place);
+          const filling = zeros([this.partLength * this.ranks.count - total], place);
           return cat([...values, filling]);
         }),
       ),
@@ -120,8 +123,8 @@ export class FlatUnit {
 
   /** The parts of all ranks, one after another. Call it on all of them. */
   gathered(part: Tensor): Tensor {
-    const whole = empty([this.partLength * this.#options.ranks.count], part);
-    this.#options.ranks.gatherInto(whole, part);
+    const whole = empty([this.partLength * this.ranks.count], part);
+    this.ranks.gatherInto(whole, part);
     return whole;
   }
 
@@ -132,7 +135,7 @@ export class FlatUnit {
 
   /** The part of each parameter that this rank owns. Absent where it owns none of it. */
   slices(): ReadonlyMap<string, Slice> {
-    const from = this.#options.ranks.index * this.partLength;
+    const from = this.ranks.index * this.partLength;
     const found = new Map<string, Slice>();
     for (const { name, numel, offset } of this.placed) {
       const start = Math.max(offset, from);

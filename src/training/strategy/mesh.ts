@@ -5,12 +5,17 @@
 import { Collective } from "../../torch/distributed/collective.ts";
 import type { ProcessGroup } from "../../torch/distributed/process-group.ts";
 import { joinGroup, openStore } from "../../torch/distributed/rendezvous.ts";
+import type { Parameter } from "../../torch/nn/module.ts";
 
-/** The place of a rank among the others, and the port of the store where they meet. */
+/** The place of a rank among the others, and the store where they meet. */
 export interface RankSource {
   readonly rank: number;
   readonly numRanks: number;
   readonly port: number;
+  /** The machine of the store. Default: this one. */
+  readonly host?: string;
+  /** Where ranks on other machines reach this one. Absent: all are on this machine. */
+  readonly address?: string;
   /** Whether several ranks have the same GPU. They then speak through host memory. */
   readonly sharesDevice?: boolean;
 }
@@ -24,6 +29,15 @@ export interface Mesh {
   readonly replicas: ProcessGroup | null;
   readonly tensor: Collective;
   readonly context: Collective;
+  /** The shares that have some of the experts each. */
+  readonly expert: Collective;
+  /** The ranks that have the same experts. */
+  readonly expertReplicas: ProcessGroup | null;
+}
+
+/** The ranks that have the same values of a parameter. */
+export function replicasOf({ replicas, expert, expertReplicas }: Mesh, { shard }: Parameter): ProcessGroup | null {
+  return shard !== null && shard.ranks === expert ? expertReplicas : replicas;
 }
 
 export const meshOfOne: Mesh = {
@@ -32,29 +46,43 @@ export const meshOfOne: Mesh = {
   replicas: null,
   tensor: Collective.alone,
   context: Collective.alone,
+  expert: Collective.alone,
+  expertReplicas: null,
 };
 
 /** Meets the other ranks. Neighbors split layers; the next further apart split tokens; the furthest apart have rows of their own. */
 export async function joinMesh(
-  { rank, numRanks, port, sharesDevice = false }: RankSource,
+  { rank, numRanks, port, host = "127.0.0.1", address, sharesDevice = false }: RankSource,
   device: string,
-  { tensor, context }: { readonly tensor: number; readonly context: number },
+  { tensor, context, expert }: { readonly tensor: number; readonly context: number; readonly expert: number },
 ): Promise<Mesh> {
-  const store = await openStore({ type: "tcp", host: "127.0.0.1", port, isServer: false });
+  const store = await openStore({ type: "tcp", host, port, isServer: false });
   const backend = device.startsWith("cuda") && !sharesDevice ? "nccl" : "gloo";
+  const listenAt = address !== undefined && { listenAt: { host: address } };
   const t = rank % tensor;
   const c = Math.floor(rank / tensor) % context;
   const d = Math.floor(rank / (tensor * context));
   const join = async (name: string, index: number, worldSize: number) =>
-    worldSize === 1 ? null : joinGroup({ store, backend, rank: index, worldSize, name, device });
+    worldSize === 1 ? null : joinGroup({ store, backend, rank: index, worldSize, name, device, ...listenAt });
   const numShares = numRanks / (tensor * context);
   const world = await join("world", rank, numRanks);
-  if (tensor * context === 1) return { ...meshOfOne, world, shares: world, replicas: world };
-  return {
+  const withExperts = async (mesh: Mesh): Promise<Mesh> => {
+    if (expert === 1) return mesh;
+    const [e, block] = [d % expert, Math.floor(d / expert)];
+    const others = (numShares / expert) * context;
+    return {
+      ...mesh,
+      expert: new Collective(await join(`expert-${block}-${c}-${t}`, e, expert)),
+      expertReplicas: await join(`expert-replicas-${e}-${t}`, block * context + c, others),
+    };
+  };
+  if (tensor * context === 1) return withExperts({ ...meshOfOne, world, shares: world, replicas: world });
+  return withExperts({
+    ...meshOfOne,
     world,
     shares: await join(`shares-${c}-${t}`, d, numShares),
     replicas: await join(`replicas-${t}`, d * context + c, numShares * context),
     tensor: new Collective(await join(`tensor-${d}-${c}`, t, tensor)),
     context: new Collective(await join(`context-${d}-${t}`, c, context)),
-  };
+  });
 }

@@ -2,6 +2,7 @@
 import { noGrad } from "../../torch/autograd.ts";
 import { stack, zeros } from "../../torch/create.ts";
 import type { Collective } from "../../torch/distributed/collective.ts";
+import type { DType } from "../../torch/dtype.ts";
 import type { Parameter } from "../../torch/nn/module.ts";
 import { op } from "../../torch/operator.ts";
 import type { Optimizer, OptimizerState } from "../../torch/optim/optimizer.ts";
@@ -14,6 +15,23 @@ export interface TrainedState {
   readonly optimizer: OptimizerState;
 }
 
+/** A state of which ranks have parts: what there is, and each tensor whole when its turn comes, so that no rank holds all of it. */
+export interface CollectedState {
+  readonly tensors: readonly CollectedTensor[];
+  readonly numbers: Readonly<Record<string, number>>;
+  dispose(): void;
+}
+
+interface CollectedTensor {
+  readonly of: "parameters" | "optimizer";
+  /** The name of a parameter, or the key of an optimizer's state. */
+  readonly name: string;
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  /** The whole values, which belong to the scope that it is called in or to the state. Called on all ranks, on one tensor after another in one order. */
+  gather(): Tensor;
+}
+
 /** Every call is made on all ranks. */
 export interface ParameterSet {
   readonly optimizer: Optimizer;
@@ -22,8 +40,8 @@ export interface ParameterSet {
   reduce(): Promise<void>;
   /** As `Strategy.clipGradients`, for parameters of this set. */
   clip(parameters: readonly Parameter[], maxNorm: number): Tensor;
-  /** The state, whole, in host memory or in that of the parameters; on the first rank of all. null on others. */
-  collect(): Promise<TrainedState | null>;
+  /** The state under the names and in the shapes of a model that is all in one place. */
+  collect(): Promise<CollectedState>;
   /** Makes the state equal to one that is whole, on this rank's part of it. Parameters that it does not name stay as they are. */
   restore(state: TrainedState): void;
 }

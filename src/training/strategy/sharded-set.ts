@@ -16,8 +16,8 @@ import type { NamedParameters } from "../../torch/optim/parameter-group.ts";
 import { keep, tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { FlatUnit } from "./flat-unit.ts";
-import type { Mesh } from "./mesh.ts";
-import { clipOver, type ParameterSet, type TrainedState } from "./parameter-set.ts";
+import { type Mesh, replicasOf } from "./mesh.ts";
+import { type CollectedState, clipOver, type ParameterSet, type TrainedState } from "./parameter-set.ts";
 import { collectShards, type OwnedSlice, restoreShards, type ShardedParts } from "./sharded-state.ts";
 import type { OptimizerBuild } from "./strategy.ts";
 
@@ -34,7 +34,7 @@ export type UnitsByLayer = ReadonlyMap<number | null, readonly FlatUnit[]>;
 /** Cuts parameters into units: those of a layer, of one type, that are treated alike. */
 export function createUnits(
   parameters: NamedParameters,
-  ranks: Collective,
+  mesh: Mesh,
   { zero, offload, device }: ShardedSetOptions,
 ): UnitsByLayer {
   const lists = new Map<string, { readonly layer: number | null; readonly entries: [string, Parameter][] }>();
@@ -43,13 +43,14 @@ export function createUnits(
     if (!requiresGrad && zero < 3) continue;
     const found = /(?:^|\.)layers\.(\d+)\./.exec(name);
     const layer = found === null ? null : Number(found[1]);
-    const key = [layer, dtype, requiresGrad, shard === null].join(" ");
+    const key = [layer, dtype, requiresGrad, shard === null, shard?.ranks === mesh.expert].join(" ");
     const list = lists.get(key);
     if (list === undefined) lists.set(key, { layer, entries: [[name, parameter]] });
     else list.entries.push([name, parameter]);
   }
   const units = new Map<number | null, FlatUnit[]>();
   for (const { layer, entries } of lists.values()) {
+    const ranks = new Collective(replicasOf(mesh, entries[0]![1]));
     const options = { ranks, device, isResident: zero < 3, isOnHost: offload === "parameters" };
     units.set(layer, [...(units.get(layer) ?? []), new FlatUnit(entries, options)]);
   }
@@ -77,7 +78,7 @@ export class ShardedSet implements ParameterSet {
     this.#options = options;
     this.#parameters = parameters;
     const isMatrix = new Map([...parameters].map(([name, { shape }]) => [name, shape.length >= 2]));
-    this.units = createUnits(parameters, this.#replicas, options);
+    this.units = createUnits(parameters, mesh, options);
     this.#trained = [...this.units.values()].flat().filter(({ isTrained }) => isTrained);
     this.#slices = new Map(this.#trained.flatMap((unit) => ownedSlices(unit, options.offload !== "none")));
     const updated = new Map([...this.#slices].map(([name, slice]) => [name, slice.updated]));
@@ -105,7 +106,7 @@ export class ShardedSet implements ParameterSet {
         for (const { name, parameter } of unit.placed) if (gradientOf(parameter) !== null) this.#used.add(name);
         const whole = unit.flatten(gradientOf);
         const part = empty([unit.partLength], whole);
-        this.#replicas.scatterSum(part, whole);
+        unit.ranks.scatterSum(part, whole);
         whole.dispose();
         for (const { parameter } of unit.placed) parameter.grad = null;
         const sum = this.#gradients.get(unit);
@@ -138,7 +139,7 @@ export class ShardedSet implements ParameterSet {
     );
   }
 
-  collect(): Promise<TrainedState | null> {
+  collect(): Promise<CollectedState> {
     return collectShards(this.#parts());
   }
 
@@ -150,7 +151,6 @@ export class ShardedSet implements ParameterSet {
   #parts(): ShardedParts {
     return {
       group: this.#mesh.replicas,
-      isFirst: (this.#mesh.world?.rank ?? 0) === 0,
       parameters: this.#parameters,
       units: this.#trained,
       slices: this.#slices,

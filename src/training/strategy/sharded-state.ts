@@ -11,7 +11,7 @@ import { keep, tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { exchangeData } from "./exchange-data.ts";
 import type { FlatUnit } from "./flat-unit.ts";
-import type { TrainedState } from "./parameter-set.ts";
+import type { CollectedState, TrainedState } from "./parameter-set.ts";
 import { nameOf } from "./whole-set.ts";
 
 /** The part of a parameter that this rank owns: elements `start` to `start + length`, at `offset` of what it owns of the unit. */
@@ -27,8 +27,6 @@ export interface OwnedSlice {
 
 export interface ShardedParts {
   readonly group: ProcessGroup | null;
-  /** Whether this rank gets the result. */
-  readonly isFirst: boolean;
   readonly parameters: NamedParameters;
   readonly units: readonly FlatUnit[];
   readonly slices: ReadonlyMap<string, OwnedSlice>;
@@ -36,33 +34,68 @@ export interface ShardedParts {
   readonly optimizer: Optimizer;
 }
 
-/** Whole values in host memory, on the first rank. Call it on all ranks. */
-export async function collectShards(parts: ShardedParts): Promise<TrainedState | null> {
-  const { group, units, slices, optimizer, isFirst } = parts;
+/** Whole values in host memory, gathered for a unit at a time. Call it on all ranks. */
+export async function collectShards(parts: ShardedParts): Promise<CollectedState> {
+  const { group, units, slices, optimizer } = parts;
   const { tensors, numbers } = optimizer.stateDict();
-  const known = [...tensors].map(([key, { dtype }]) => [key, dtype] as const);
-  const all = await exchangeData(group, { numbers, known }, units[0]!.device);
+  const own = [...tensors].map(([key, { dtype }]) => [key, dtype] as const);
+  const all = await exchangeData(group, { numbers, known: own }, units[0]!.device);
   const dtypes = new Map(all.flatMap((one) => one.known));
-  const parameters = new Map<string, Tensor>();
-  const states = new Map<string, Tensor>();
   const kinds = [...new Set([...dtypes.keys()].map((key) => key.slice(0, key.indexOf("."))))].sort();
-  for (const unit of units) {
+  const shelf = new Shelf();
+  const parameters = units.flatMap((unit) => {
     const { dtype } = unit.own;
-    for (const [name, value] of wholes(parts, unit, dtype, (name) => slices.get(name)!.updated))
-      parameters.set(name, value);
-    for (const kind of kinds) {
+    const gather = () => wholes(parts, unit, dtype, (name) => slices.get(name)!.updated);
+    return unit.placed.map(({ name }) => ({
+      ...{ of: "parameters" as const, name, dtype, shape: wholeShape(parts, name) },
+      gather: () => shelf.take(`parameter ${unit.placed[0]!.name}`, gather, name),
+    }));
+  });
+  const states = units.flatMap((unit) =>
+    kinds.flatMap((kind) => {
       const keyOf = (name: string) => `${kind}.${name}`;
-      const stored = unit.placed.map(({ name }) => dtypes.get(keyOf(name))).find((one) => one !== undefined);
-      if (stored === undefined) continue;
-      for (const [name, value] of wholes(parts, unit, stored, (name) => tensors.get(keyOf(name)) ?? null))
-        if (dtypes.has(keyOf(name))) states.set(keyOf(name), value);
-        else value.dispose();
+      const known = unit.placed.filter(({ name }) => dtypes.has(keyOf(name)));
+      const dtype = known.length === 0 ? "float32" : dtypes.get(keyOf(known[0]!.name))!;
+      const gather = () => wholes(parts, unit, dtype, (name) => tensors.get(keyOf(name)) ?? null);
+      return known.map(({ name }) => ({
+        ...{ of: "optimizer" as const, name: keyOf(name), dtype, shape: wholeShape(parts, name) },
+        gather: () => shelf.take(keyOf(unit.placed[0]!.name), gather, name),
+      }));
+    }),
+  );
+  const dispose = () => {
+    shelf.clear();
+    for (const value of tensors.values()) value.dispose();
+  };
+  return { tensors: [...parameters, ...states], numbers: Object.assign({}, ...all.map((one) => one.numbers)), dispose };
+}
+
+/** The tensors of one unit, until those of another are asked for. */
+class Shelf {
+  #key = "";
+  #values: ReadonlyMap<string, Tensor> = new Map();
+
+  take(key: string, gather: () => readonly (readonly [string, Tensor])[], name: string): Tensor {
+    if (key !== this.#key) {
+      this.clear();
+      this.#values = new Map(gather());
+      this.#key = key;
     }
+    return this.#values.get(name)!;
   }
-  const allNumbers: Record<string, number> = Object.assign({}, ...all.map((one) => one.numbers));
-  if (isFirst) return { parameters, optimizer: { tensors: states, numbers: allNumbers } };
-  for (const value of [...parameters.values(), ...states.values()]) value.dispose();
-  return null;
+
+  clear(): void {
+    for (const value of this.#values.values()) value.dispose();
+    this.#values = new Map();
+    this.#key = "";
+  }
+}
+
+function wholeShape({ units, parameters }: ShardedParts, name: string): readonly number[] {
+  const { shape } = units.flatMap(({ placed }) => placed).find((one) => one.name === name)!;
+  const { shard } = parameters.get(name)!;
+  if (shard === null) return shape;
+  return shape.map((size, i) => (i === shard.dim ? shard.sizes.reduce((sum, one) => sum + one, 0) : size));
 }
 
 /** Puts this rank's part of everything in its place. */

@@ -1,6 +1,5 @@
 /** The strategy of several ranks, or of one that keeps things elsewhere: which rank has which rows, weights, gradients and optimizer state. */
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
-import { Collective } from "../../torch/distributed/collective.ts";
 import type { Parameter } from "../../torch/nn/module.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { exchangeData } from "./exchange-data.ts";
@@ -16,7 +15,7 @@ export function spreadStrategy(
   options: Omit<ShardedSetOptions, "device">,
   device: string,
 ): StrategyBuilder {
-  const { world, shares, tensor, context } = mesh;
+  const { world, shares, tensor, context, expert } = mesh;
   const { zero, offload } = options;
   const sets: ParameterSet[] = [];
   const numPartners = tensor.count * context.count;
@@ -26,12 +25,12 @@ export function spreadStrategy(
     numRanks: shares?.worldSize ?? 1,
     loadDevice: zero === 3 ? "cpu" : device,
     isFirst: (world?.rank ?? 0) === 0,
-    spread: { tensor, context },
+    spread: { tensor, context, expert },
     gather: (own) => gatherTensors(shares, own),
     exchange: (own) => exchangeData(shares, own, device),
     agree: async (own) => (await exchangeData(world, own, device)).every(Boolean),
     numPasses: (counts, pass) => {
-      const isTogether = zero === 3 || (zero === 2 && pass === "update");
+      const isTogether = zero === 3 || (zero === 2 && pass === "update") || expert.count > 1;
       return isTogether ? Math.max(...counts) : counts[shares?.rank ?? 0]!;
     },
     backward: (loss) => (numPartners === 1 ? loss : loss.div(numPartners)).backward(),
@@ -51,7 +50,7 @@ export function spreadStrategy(
     },
     hold: (model: CausalLm) => {
       if (zero < 3) return;
-      const units = createUnits(model.namedParameters(), new Collective(mesh.replicas), { ...options, device });
+      const units = createUnits(model.namedParameters(), mesh, { ...options, device });
       model.runner = shardedLayers(units, null);
     },
     collect: async (optimizer) => sets.find((set) => set.optimizer === optimizer)!.collect(),

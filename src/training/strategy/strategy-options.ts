@@ -18,6 +18,13 @@ const strategySchema = z.strictObject({
     .positive()
     .default(1)
     .describe("Ranks that split the tokens of every forward pass, and exchange heads in attention. Divides ranks."),
+  expert: z
+    .int()
+    .positive()
+    .default(1)
+    .describe(
+      "Ranks that have some of the experts each, of a mixture of experts, and send tokens to where their experts are. They have rows of their own. Divides ranks; not with tensor.",
+    ),
   offload: z
     .enum(["none", "optimizer", "parameters"])
     .default("none")
@@ -25,10 +32,10 @@ const strategySchema = z.strictObject({
       "What is kept in host memory: the optimizer's state and its copy of the weights, which are updated there; with parameters, the weights too, which takes zero 3.",
     ),
   in: z
-    .enum(["auto", "threads", "processes"])
+    .enum(["auto", "threads", "processes", "machines"])
     .default("auto")
     .describe(
-      "Where ranks run. The first is always a thread of this process, so that an engine here reads its weights without a copy. auto: processes on GPUs, threads on the CPU.",
+      "Where ranks run. The first is always a thread of this process, so that an engine here reads its weights without a copy. machines: each of the others on a worker that has joined, as under a launcher. auto: processes on GPUs, threads on the CPU.",
     ),
 });
 
@@ -41,18 +48,26 @@ export const strategyOptions = {
 };
 
 /** What is wrong with a strategy, as a sentence; null where nothing is. */
-export function checkStrategy(ranks: number, { zero, tensor, context, offload }: StrategyOptions): string | null {
+export function checkStrategy(
+  ranks: number,
+  { zero, tensor, context, expert, offload }: StrategyOptions,
+): string | null {
   const partners = tensor * context;
   if (ranks % partners !== 0)
     return `training.ranks must be a multiple of training.strategy.tensor * context: got ${ranks} and ${tensor} * ${context}. Set ranks to ${partners} or a multiple of it.`;
+  if (expert > 1 && tensor > 1)
+    return `training.strategy has expert ${expert} and tensor ${tensor}: experts are dealt out whole, or each is split. Set one of them to 1.`;
+  if (ranks % (context * expert) !== 0)
+    return `training.ranks must be a multiple of training.strategy.context * expert: got ${ranks} and ${context} * ${expert}. Set ranks to ${context * expert} or a multiple of it.`;
   if (offload === "parameters" && zero !== 3)
     return `training.strategy.offload is "parameters", and zero is ${zero}: weights can be elsewhere only where they are gathered when a layer runs. Set zero to 3, or offload to "optimizer".`;
   return null;
 }
 
 /** What is wrong with a strategy that splits models or passes, beside something that knows whole ones; null where it does neither. */
-export function onlyDataParallel({ zero, tensor, context }: StrategyOptions, beside: string): string | null {
-  const used = zero > 1 ? `zero ${zero}` : tensor > 1 ? `tensor ${tensor}` : context > 1 ? `context ${context}` : null;
+export function onlyDataParallel({ zero, tensor, context, expert }: StrategyOptions, beside: string): string | null {
+  const words = Object.entries({ tensor, context, expert }).filter(([, count]) => count > 1);
+  const used = zero > 1 ? `zero ${zero}` : (words[0]?.join(" ") ?? null);
   if (used === null) return null;
   return `training.strategy has ${used}, which ${beside} does not work with. Allowed are zero 0 or 1 and offload.`;
 }

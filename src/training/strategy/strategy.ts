@@ -14,7 +14,7 @@ import type { Parameter } from "../../torch/nn/module.ts";
 import type { Optimizer } from "../../torch/optim/optimizer.ts";
 import type { NamedParameters } from "../../torch/optim/parameter-group.ts";
 import type { Tensor } from "../../torch/tensor.ts";
-import type { TrainedState } from "./parameter-set.ts";
+import type { CollectedState, TrainedState } from "./parameter-set.ts";
 
 export interface Strategy {
   /** Whose share of the rows this rank has, from 0, and how many shares there are. Ranks that split a model between them have the same share. */
@@ -54,8 +54,8 @@ export interface StrategyBuilder extends Strategy {
   optimize(model: CausalLm, parameters: NamedParameters, build: OptimizerBuild): Promise<Optimizer>;
   /** Takes charge of a model that does not learn. */
   hold(model: CausalLm): void;
-  /** The whole state of what an optimizer updates, on the first rank. Belongs to the caller. Call it on all ranks. */
-  collect(optimizer: Optimizer): Promise<TrainedState | null>;
+  /** The whole state of what an optimizer updates, tensor by tensor. Call it on all ranks. */
+  collect(optimizer: Optimizer): Promise<CollectedState>;
   /** Makes this rank's part of the state that of a whole one. Call it on all ranks. */
   restore(optimizer: Optimizer, state: TrainedState): void;
 }

@@ -23,7 +23,7 @@ import { joinTestGroup, leave, rank, report } from "./rank.ts";
 const group = await joinTestGroup(60_000);
 for (const one of trainingCases) {
   // Ranks start apart: the weights of rank 0 must win. Where each has a part of its own, nobody does.
-  const seed = one.spread === "tensor" ? 1 : 1 + rank;
+  const seed = /tensor|experts/.test(one.spread) ? 1 : 1 + rank;
   const join = (parameters: NamedParameters) => createProcessGroupRanks(group, parameters);
   const { model, trainer } = await trainerOf(one, strategyOf(one), seed, one.spread === "group" ? join : undefined);
   let numUpdates = 0;
@@ -38,9 +38,9 @@ for (const one of trainingCases) {
 leave();
 
 function strategyOf({ spread }: TrainingCase): StrategyBuilder {
-  const zero = { rows: 0, group: 0, "zero 1": 1, "zero 2": 2, "zero 3": 3, offload: 1, tensor: 0, context: 0 } as const;
-  const options = { zero: zero[spread], offload: spread === "offload" ? ("optimizer" as const) : ("none" as const) };
-  return spreadStrategy(meshOf(group, spread), options, "cpu");
+  const stage = Number(/zero (\d)/.exec(spread)?.[1] ?? (spread === "offload" ? 1 : 0)) as 0 | 1 | 2 | 3;
+  const offload = spread === "offload" ? ("optimizer" as const) : ("none" as const);
+  return spreadStrategy(meshOf(group, spread), { zero: stage, offload }, "cpu");
 }
 
 function meshOf(world: ProcessGroup, spread: TwoRanks): Mesh {
@@ -48,5 +48,6 @@ function meshOf(world: ProcessGroup, spread: TwoRanks): Mesh {
   if (spread === "group") return meshOfOne;
   if (spread === "tensor") return { ...meshOfOne, world, tensor: others };
   if (spread === "context") return { ...meshOfOne, world, replicas: world, context: others };
-  return { ...meshOfOne, world, shares: world, replicas: world };
+  const rows = { ...meshOfOne, world, shares: world, replicas: world };
+  return spread.startsWith("experts") ? { ...rows, expert: others } : rows;
 }

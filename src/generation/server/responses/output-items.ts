@@ -5,7 +5,7 @@ export type OutputItem = MessageItem | ReasoningItem | FunctionCallItem;
 
 type ItemStatus = "in_progress" | "completed" | "incomplete";
 
-export interface MessageItem {
+interface MessageItem {
   readonly id: string;
   readonly type: "message";
   readonly status: ItemStatus;
@@ -21,7 +21,7 @@ interface TextPart {
 }
 
 /** Thinking, whole: clients show summaries and pass over the rest. */
-export interface ReasoningItem {
+interface ReasoningItem {
   readonly id: string;
   readonly type: "reasoning";
   readonly status: ItemStatus;

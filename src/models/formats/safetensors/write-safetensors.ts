@@ -31,13 +31,18 @@ export function writeSafetensors(
   tensors: readonly SafetensorsSource[],
   metadata: Readonly<Record<string, string>> = { format: "pt" },
 ): void {
-  const ordered = tensors.map((tensor) => ({ tensor, byteLength: countBytes(tensor) }));
-  ordered.sort((left, right) => safetensorsDtypeBytes[right.tensor.dtype] - safetensorsDtypeBytes[left.tensor.dtype]);
+  const sized = tensors.map((tensor) => ({ dtype: tensor.dtype, tensor, byteLength: countBytes(tensor) }));
+  const ordered = inFileOrder(sized);
   const header = buildHeader(ordered, metadata);
   replaceFileSync(path, (append) => {
     append(header);
     for (const { tensor, byteLength } of ordered) appendTensor(tensor, byteLength, append);
   });
+}
+
+/** Tensors as the writer asks for them. */
+export function inFileOrder<Source extends Pick<SafetensorsSource, "dtype">>(tensors: readonly Source[]): Source[] {
+  return tensors.toSorted((left, right) => safetensorsDtypeBytes[right.dtype] - safetensorsDtypeBytes[left.dtype]);
 }
 
 interface SizedTensor {

@@ -1,0 +1,133 @@
+/** The flags by which processes on several machines find each other, and what a process does with them: listen, or join. */
+import { readFileSync } from "node:fs";
+import { availableParallelism, hostname } from "node:os";
+import { type Command, InvalidArgumentError } from "commander";
+import { remember } from "../errors/redact-text.ts";
+import { RerollError } from "../errors/reroll-error.ts";
+import { expectToken } from "../machines/handshake.ts";
+import type { Launch } from "../machines/launch.ts";
+import type { Machines } from "../machines/machines.ts";
+import { wholeNumber } from "./flag-values.ts";
+import { readVersion } from "./read-version.ts";
+import { stopSignal } from "./stop-signal.ts";
+
+/** How processes reach each other. */
+export interface LinkFlags {
+  readonly joinTimeout: number;
+  readonly tlsCert?: string;
+  readonly tlsKey?: string;
+  readonly tlsCa?: string;
+}
+
+/** A host and a port, as a person types them. */
+export interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Adds the flags to a command. */
+export function withLinkFlags(command: Command): Command {
+  return command
+    .option("--join-timeout <seconds>", "how long processes wait for each other", wholeNumber(1), 600)
+    .option("--tls-cert <file>", "certificate of the controller: connections to it are encrypted")
+    .option("--tls-key <file>", "key of that certificate")
+    .option("--tls-ca <file>", "certificates that workers trust (default: the one of --tls-cert)");
+}
+
+/** `host:port`; the host may be an IPv6 address in brackets. */
+export function address(text: string): Address {
+  const [, bracketed, name, port] = /^(?:\[([^\]]+)\]|([^:]+)):(\d+)$/.exec(text) ?? [];
+  const host = bracketed ?? name;
+  if (host !== undefined && Number(port) <= 65535) return { host, port: Number(port) };
+  throw new InvalidArgumentError("It takes a host and a port, such as 10.0.0.1:29500.");
+}
+
+/** Listens for the other processes of a launch. */
+export async function openMachines({ host, port, worldSize }: Launch, flags: LinkFlags): Promise<Machines> {
+  const token = tokenOf(process.env.REROLL_TOKEN);
+  const { Machines } = await import("../machines/machines.ts");
+  const { tlsCert: cert, tlsKey: key, joinTimeout } = flags;
+  if ((cert === undefined) !== (key === undefined))
+    throw new RerollError(
+      "INVALID_OPTION",
+      "--tls-cert and --tls-key go together: a certificate is of no use without its key.",
+    );
+  return Machines.listen({
+    host,
+    port,
+    token,
+    ...(cert !== undefined &&
+      key !== undefined && { tls: { cert: textOf("--tls-cert", cert), key: textOf("--tls-key", key) } }),
+    version: readVersion(),
+    numWorkers: worldSize - 1,
+    timeoutMs: 1000 * joinTimeout,
+    report: (text) => console.error(text),
+    now: Date.now,
+  });
+}
+
+/** What a worker is, where a launcher or a person says so. */
+interface WorkerPlace extends Address {
+  readonly rank: number | null;
+  readonly localRank: number;
+  readonly localWorldSize: number;
+  readonly device?: string;
+}
+
+/** Works for a controller until it lets this process go. A first signal is left to the controller, a second ends this process. */
+export async function workFor(
+  { host, port, rank, ...place }: WorkerPlace,
+  flags: LinkFlags,
+  given?: string,
+): Promise<void> {
+  const token = tokenOf(given ?? process.env.REROLL_TOKEN);
+  const [{ joinController }, { cudaDeviceCount }] = await Promise.all([
+    import("../machines/join-controller.ts"),
+    import("../torch/cuda.ts"),
+  ]);
+  const { tlsCert, tlsCa = tlsCert } = flags;
+  const { release } = stopSignal(() =>
+    console.error("The controller decides when this worker ends. Press Ctrl-C again to end it at once."),
+  );
+  try {
+    await joinController({
+      host,
+      port,
+      token,
+      ...(tlsCa !== undefined && { ca: textOf("--tls-ca", tlsCa) }),
+      timeoutMs: 1000 * flags.joinTimeout,
+      facts: {
+        version: readVersion(),
+        rank,
+        host: hostname(),
+        pid: process.pid,
+        device: place.device ?? deviceOf(place.localRank, cudaDeviceCount()),
+        numCores: Math.max(1, Math.floor(availableParallelism() / place.localWorldSize)),
+        timeMs: Date.now(),
+      },
+      report: (text) => console.error(text),
+    });
+  } finally {
+    release();
+  }
+}
+
+/** A launcher may show each process its own GPU alone, which then is the first. */
+function deviceOf(localRank: number, numDevices: number): string {
+  if (numDevices === 0) return "cpu";
+  return `cuda:${numDevices === 1 ? 0 : localRank % numDevices}`;
+}
+
+function tokenOf(text: string | undefined): string {
+  const token = expectToken(text?.trim());
+  remember(token);
+  return token;
+}
+
+function textOf(flag: string, file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (cause) {
+    throw new RerollError("FILE_INVALID", `${flag} ${file} cannot be read: ${String(cause)}.`, {}, { cause });
+  }
+}

@@ -1,0 +1,171 @@
+/**
+ * Kubernetes: a JobSet with one pod per node, whose headless service gives every pod a name, and a volume that all of them mount.
+ *
+ * The token is a secret of its own, which the manifest names and does not hold.
+ */
+import { isAbsolute } from "node:path";
+import { stringify } from "yaml";
+import { z } from "zod";
+import { parseOptions } from "../errors/parse-options.ts";
+import { RerollError } from "../errors/reroll-error.ts";
+import { type Job, type JobState, type Launcher, numProcesses, type SubmittedJob } from "./launcher.ts";
+import { runProgram } from "./run-program.ts";
+import { shellLine } from "./shell-words.ts";
+
+const optionsSchema = z.strictObject({
+  image: z.string().describe("Image of the container, in which reroll is installed."),
+  claim: z.string().describe("Persistent volume claim that holds the run file, its model and its data."),
+  mount: z.string().default("/workspace").describe("Path in the pods of the folder that the run is submitted from."),
+  namespace: z.string().default("default").describe("Namespace of the job."),
+  restarts: z.coerce
+    .number()
+    .int()
+    .nonnegative()
+    .default(3)
+    .describe("Times that all pods are started again after one has failed."),
+});
+
+export const kubernetes: Launcher = {
+  describe: (job) => stringify(manifestOf(job), { lineWidth: 0 }),
+  submit: async (job) => {
+    const { namespace } = optionsOf(job);
+    const secret = {
+      apiVersion: "v1",
+      kind: "Secret",
+      metadata: { name: secretName(job) },
+      stringData: { token: job.token },
+    };
+    const apply = (manifest: object) =>
+      runProgram("kubectl", ["apply", "--namespace", namespace, "--filename", "-"], stringify(manifest));
+    await apply(secret);
+    await apply(manifestOf(job));
+    return job.name;
+  },
+  stateOf: async (job) => {
+    const { namespace } = optionsOf(job);
+    const words = ["get", "jobset", job.id, "--namespace", namespace, "--ignore-not-found", "--output", "json"];
+    const text = await runProgram("kubectl", words);
+    return text.trim() === "" ? "stopped" : stateFrom(jobSetSchema.parse(JSON.parse(text)));
+  },
+  logsOf: (job) => {
+    const { namespace } = optionsOf(job);
+    const selected = ["--selector", `jobset.sigs.k8s.io/jobset-name=${job.id}`];
+    return runProgram("kubectl", [
+      "logs",
+      "--namespace",
+      namespace,
+      ...selected,
+      "--prefix",
+      "--tail=-1",
+      "--max-log-requests=1000",
+    ]);
+  },
+  stop: async (job) => {
+    const { namespace } = optionsOf(job);
+    const what = [`jobset/${job.id}`, `secret/${secretName(job)}`];
+    await runProgram("kubectl", ["delete", "--namespace", namespace, "--ignore-not-found", ...what]);
+  },
+};
+
+const jobSetSchema = z.looseObject({
+  status: z
+    .looseObject({
+      terminalState: z.string().optional(),
+      replicatedJobsStatus: z.array(z.looseObject({ active: z.number().optional() })).optional(),
+    })
+    .optional(),
+});
+
+function stateFrom({ status }: z.output<typeof jobSetSchema>): JobState {
+  if (status?.terminalState === "Completed") return "finished";
+  if (status?.terminalState === "Failed") return "failed";
+  return status?.replicatedJobsStatus?.some(({ active = 0 }) => active > 0) === true ? "running" : "waiting";
+}
+
+function optionsOf({ options }: Pick<Job, "options">): z.output<typeof optionsSchema> {
+  return parseOptions(optionsSchema, options, "--option");
+}
+
+function secretName({ name }: Pick<SubmittedJob, "name">): string {
+  return `${name}-token`;
+}
+
+const PORT = 29500;
+
+function manifestOf(job: Job): object {
+  const { name, numNodes, gpusPerNode } = job;
+  expectInside(job);
+  const { image, claim, mount, restarts } = optionsOf(job);
+  const container = {
+    name: "reroll",
+    image,
+    command: ["sh", "-c", scriptOf(job)],
+    workingDir: mount,
+    env: [
+      // The first pod, by the name that the service gives it.
+      { name: "MASTER_ADDR", value: `${name}-node-0-0.${name}` },
+      { name: "MASTER_PORT", value: `${PORT}` },
+      { name: "WORLD_SIZE", value: `${numProcesses(job)}` },
+      { name: "REROLL_TOKEN", valueFrom: { secretKeyRef: { name: secretName(job), key: "token" } } },
+    ],
+    ...(gpusPerNode > 0 && { resources: { limits: { "nvidia.com/gpu": gpusPerNode } } }),
+    volumeMounts: [
+      { name: "work", mountPath: mount },
+      // Ranks of one pod exchange gradients through shared memory.
+      { name: "memory", mountPath: "/dev/shm" },
+    ],
+  };
+  return {
+    apiVersion: "jobset.x-k8s.io/v1alpha2",
+    kind: "JobSet",
+    metadata: { name },
+    spec: {
+      network: { enableDNSHostnames: true, subdomain: name, publishNotReadyAddresses: true },
+      failurePolicy: { maxRestarts: restarts },
+      replicatedJobs: [
+        {
+          name: "node",
+          replicas: 1,
+          template: {
+            spec: {
+              completionMode: "Indexed",
+              parallelism: numNodes,
+              completions: numNodes,
+              backoffLimit: 0,
+              template: {
+                spec: {
+                  restartPolicy: "Never",
+                  containers: [container],
+                  volumes: [
+                    { name: "work", persistentVolumeClaim: { claimName: claim } },
+                    { name: "memory", emptyDir: { medium: "Memory" } },
+                  ],
+                },
+              },
+            },
+          },
+        },
+      ],
+    },
+  };
+}
+
+/** The volume stands for the folder that was submitted from. */
+function expectInside({ runFile, workingFolder }: Job): void {
+  if (!isAbsolute(runFile) && !runFile.startsWith("..")) return;
+  throw new RerollError(
+    "INVALID_OPTION",
+    `The run file must lie in the folder that it is submitted from, which is the volume of the pods: got ${runFile} in ${workingFolder}.`,
+  );
+}
+
+/** One process for each GPU of a pod; the number of the pod is that of its completion. The image has reroll installed. */
+function scriptOf({ gpusPerNode, runFile, words }: Job): string {
+  const line = shellLine(["reroll", "train", runFile, ...words]);
+  if (gpusPerNode <= 1) return `RANK=$JOB_COMPLETION_INDEX LOCAL_RANK=0 exec ${line}`;
+  return `for local in $(seq 0 ${gpusPerNode - 1}); do
+  RANK=$((JOB_COMPLETION_INDEX * ${gpusPerNode} + local)) LOCAL_RANK=$local LOCAL_WORLD_SIZE=${gpusPerNode} ${line} &
+  processes="$processes $!"
+done
+for process in $processes; do wait $process || exit 1; done`;
+}

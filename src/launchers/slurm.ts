@@ -1,0 +1,85 @@
+/** Slurm: an sbatch file, one task for each GPU, started with srun. */
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Job, JobState, Launcher, SubmittedJob } from "./launcher.ts";
+import { runProgram } from "./run-program.ts";
+import { shellLine, shellWord } from "./shell-words.ts";
+
+export const slurm: Launcher = {
+  describe: sbatchFile,
+  submit: async (job) => {
+    const file = join(job.folder, "job.sbatch");
+    writeFileSync(file, sbatchFile(job));
+    writeFileSync(tokenFile(job), `${job.token}\n`, { mode: 0o600 });
+    // A cluster of several answers "id;cluster".
+    return (await runProgram("sbatch", ["--parsable", file])).trim().split(";")[0]!;
+  },
+  stateOf: async (job) => {
+    // Slurm forgets jobs some minutes after they have ended, and then calls their numbers invalid.
+    const listed = await runProgram("squeue", ["--noheader", "--jobs", job.id, "--format", "%T"]).catch(() => "");
+    return STATES[listed.trim().split(/\s+/)[0] ?? ""] ?? endOf(job);
+  },
+  logsOf: async (job) => (existsSync(logFile(job)) ? readFileSync(logFile(job), "utf8") : ""),
+  stop: async ({ id }) => void (await runProgram("scancel", [id])),
+};
+
+const STATES: Readonly<Record<string, JobState>> = {
+  PENDING: "waiting",
+  CONFIGURING: "waiting",
+  REQUEUED: "waiting",
+  REQUEUE_HOLD: "waiting",
+  RUNNING: "running",
+  COMPLETING: "running",
+  SUSPENDED: "running",
+  STOPPED: "running",
+};
+
+/** The job itself says how it ended; one that was stopped had no time to. */
+function endOf(job: SubmittedJob): JobState {
+  const file = endFile(job);
+  if (!existsSync(file)) return "stopped";
+  return readFileSync(file, "utf8").trim() === "0" ? "finished" : "failed";
+}
+
+function sbatchFile(job: Job): string {
+  const { name, numNodes, gpusPerNode, workingFolder, options } = job;
+  const settings = {
+    "job-name": name,
+    nodes: `${numNodes}`,
+    "ntasks-per-node": `${Math.max(1, gpusPerNode)}`,
+    ...(gpusPerNode > 0 && { "gpus-per-node": `${gpusPerNode}` }),
+    chdir: workingFolder,
+    output: logFile(job),
+    "open-mode": "append",
+    ...options,
+  };
+  return `#!/bin/bash
+${Object.entries(settings)
+  .map(([key, value]) => `#SBATCH --${key}${value === "" ? "" : `=${shellWord(value)}`}`)
+  .join("\n")}
+#SBATCH --requeue
+
+# This script runs on the first node, which has rank 0.
+export MASTER_ADDR="$(hostname)"
+export MASTER_PORT=$((20000 + SLURM_JOB_ID % 20000))
+export REROLL_TOKEN="$(cat ${shellWord(tokenFile(job))})"
+
+rm -f ${shellWord(endFile(job))}
+srun --kill-on-bad-exit=1 ${shellLine([...job.program, "train", job.runFile, ...job.words])}
+code=$?
+echo $code > ${shellWord(endFile(job))}
+exit $code
+`;
+}
+
+function logFile({ folder }: Pick<Job, "folder">): string {
+  return join(folder, "log.txt");
+}
+
+function tokenFile({ folder }: Pick<Job, "folder">): string {
+  return join(folder, "token");
+}
+
+function endFile({ folder }: Pick<Job, "folder">): string {
+  return join(folder, "exit-code");
+}

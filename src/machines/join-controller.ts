@@ -1,0 +1,96 @@
+/** The worker's side: finds its controller, and does what that asks until it is let go. */
+import { connect, type Socket } from "node:net";
+import { setTimeout } from "node:timers/promises";
+import { connect as connectTls } from "node:tls";
+import { RerollError } from "../errors/reroll-error.ts";
+import { Frames, type Heartbeat } from "../workers/frames.ts";
+import { Peer } from "../workers/peer.ts";
+import { socketTransport } from "../workers/socket-transport.ts";
+import { introduce, type WorkerFacts } from "./handshake.ts";
+import { ThreadingHost } from "./machine-host.ts";
+
+export interface JoinOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly token: string;
+  /** Certificates to trust, as text, where the controller uses TLS. */
+  readonly ca?: string;
+  /** The time to keep trying to reach the controller. */
+  readonly timeoutMs: number;
+  readonly heartbeat?: Heartbeat;
+  readonly facts: WorkerFacts;
+  readonly report: (text: string) => void;
+}
+
+/** A controller runs code of users and may be busy for minutes; when its process ends, the connection says so at once. */
+const HEARTBEAT: Heartbeat = { everyMs: 5000, maxSilentBeats: 60 };
+
+const TRY_AGAIN_MS = 250;
+
+/** Resolves when the controller says that the run is over. Rejects with the reason where it cannot be joined, or is lost. */
+export async function joinController({
+  host,
+  port,
+  token,
+  facts,
+  report,
+  heartbeat = HEARTBEAT,
+  ...options
+}: JoinOptions): Promise<void> {
+  const frames = new Frames(await reach({ host, port, report, ...options }));
+  try {
+    await introduce(frames, facts, token);
+  } catch (cause) {
+    await frames.close();
+    throw cause;
+  }
+  report(`Joined the controller at ${host}:${port}.`);
+  const machine = new ThreadingHost();
+  const line = socketTransport(frames, heartbeat);
+  const how = await new Promise<string>((resolve) => {
+    line.onEnd(resolve);
+    new Peer(line, machine).announce();
+  });
+  if (!machine.isDone)
+    throw new RerollError("CONTROLLER_LOST", `The controller at ${host}:${port} ${how}. Its own output says why.`);
+}
+
+type Reached = Pick<JoinOptions, "host" | "port" | "ca" | "timeoutMs" | "report">;
+
+/** Whatever starts both starts them in any order: a controller that is not there yet is waited for. */
+async function reach({ host, port, ca, timeoutMs, report }: Reached): Promise<Socket> {
+  const numTries = Math.max(1, Math.ceil(timeoutMs / TRY_AGAIN_MS));
+  for (let number = 1; ; number++) {
+    try {
+      return await open(host, port, ca);
+    } catch (cause) {
+      const { message, code } = cause as Error & { readonly code?: string };
+      if (!NOT_YET.includes(code ?? "") || number >= numTries) throw unreachable(host, port, message, timeoutMs);
+      if (number === NUM_QUIET_TRIES) report(`Waiting for the controller at ${host}:${port}: ${message}.`);
+      await setTimeout(TRY_AGAIN_MS);
+    }
+  }
+}
+
+const NUM_QUIET_TRIES = 20;
+
+/** What a controller that is still to be started looks like. */
+const NOT_YET = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "ETIMEDOUT", "ECONNRESET"];
+
+function open(host: string, port: number, ca: string | undefined): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket =
+      ca === undefined
+        ? connect({ host, port }, () => resolve(socket))
+        : connectTls({ host, port, ca }, () => resolve(socket));
+    socket.once("error", reject);
+  });
+}
+
+function unreachable(host: string, port: number, why: string, timeoutMs: number): RerollError {
+  return new RerollError(
+    "JOIN_TIMEOUT",
+    `The controller at ${host}:${port} could not be reached within ${timeoutMs / 1000} seconds: ${why}. Is it running, and is the port open?`,
+    { host, port },
+  );
+}

@@ -1,0 +1,14 @@
+#!/bin/bash
+# torchrun on two nodes of this machine, one rank each: bash test/clusters/torchrun.sh
+source "$(dirname "$0")/common.sh"
+need torchrun "it comes with torch: pip install torch"
+export REROLL_TOKEN="$(openssl rand -hex 16)"
+node_of() {
+  torchrun --no-python --nnodes 2 --node-rank "$1" --nproc-per-node 1 --master-addr 127.0.0.1 --master-port 29630 --max-restarts 1 \
+    node "$main" train "${quickstart[@]}" --resume auto "${short[@]}"
+}
+node_of 1 &
+node_of 0
+wait $!
+expect_finished frozen-lake
+rm -rf "$work"

@@ -1,0 +1,178 @@
+/** What is handed to schedulers, word for word, and the conversation with them; the schedulers themselves are in test/clusters. */
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+import { afterAll, afterEach, beforeEach, expect, test, vi } from "vitest";
+import { callReroll } from "../cli/call-reroll.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "reroll-jobs-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+const runFile = "My Run.json";
+const run = {
+  name: "Lake_no.1",
+  model: { preset: "nano" },
+  envs: { lake: { type: "frozen-lake", size: 3 } },
+  rollout: { groupsPerStep: 4, groupSize: 4, contextLength: 256, sampling: { maxTokens: 16 } },
+  training: { optimizer: { lr: 0.001 } },
+};
+writeFileSync(join(folder, runFile), JSON.stringify(run));
+
+const before = process.cwd();
+beforeEach(() => {
+  vi.stubEnv("REROLL_HOME", folder);
+  process.chdir(folder);
+});
+afterEach(() => {
+  vi.unstubAllEnvs();
+  process.chdir(before);
+});
+
+const submit = (...words: string[]) => callReroll("submit", runFile, ...words);
+
+/** Without what differs from machine to machine. */
+function plain(printed: string): string {
+  const places = [
+    [fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url)), "/opt/reroll/dist/cli/main.js"],
+    [process.execPath, "/usr/bin/node"],
+    [folder, "/shared"],
+  ] as const;
+  return places.reduce((rest, [path, name]) => rest.replaceAll(path, name), printed);
+}
+
+test.each([
+  [
+    "slurm",
+    "job.sbatch",
+    ["--gpus", "8", "--option", "partition=gpu", "--option", "time=24:00:00", "--option", "exclusive="],
+  ],
+  [
+    "kubernetes",
+    "jobset.yaml",
+    ["--gpus", "8", "--option", "image=registry.example/reroll:0.1.0", "--option", "claim=work"],
+  ],
+  ["ray", "driver.py", ["--set", "loop.steps=5"]],
+])("%s gets this", async (scheduler, file, words) => {
+  const { code, stdout, stderr } = await submit("--to", scheduler, "--nodes", "2", "--dry-run", ...words);
+  expect(code, stderr).toBe(0);
+  await expect(plain(stdout)).toMatchFileSnapshot(`expected/${file}`);
+  expect(existsSync(join(folder, "jobs"))).toBe(false);
+});
+
+test("options that a scheduler does not have, and run files that do not fit, are refused before anything is submitted", async () => {
+  const kubernetes = await submit("--to", "kubernetes", "--option", "image=a");
+  expect(kubernetes).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("--option.claim is not valid: got nothing"),
+  });
+  const unknown = await submit("--to", "ray", "--option", "adress=http://a");
+  expect(unknown).toMatchObject({ code: 2, stderr: expect.stringContaining("address") });
+  const ranks = await submit("--to", "slurm", "--nodes", "2", "--set", "training.ranks=3");
+  expect(ranks).toMatchObject({ code: 2, stderr: expect.stringContaining("the run has 2 processes") });
+  vi.stubEnv("PATH", folder);
+  expect(await submit("--to", "slurm")).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("sbatch is not here."),
+  });
+  expect(existsSync(join(folder, "jobs/lake-no-1"))).toBe(false);
+  expect(await callReroll("logs", "other")).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("None was submitted from here."),
+  });
+});
+
+/** Programs that answer what the files of a folder say, and keep what they were asked. */
+function fakePrograms(names: readonly string[]): string {
+  const bin = mkdtempSync(join(folder, "bin-"));
+  for (const name of names) {
+    writeFileSync(
+      join(bin, name),
+      `#!/bin/sh\necho "${name} $@" >> ${bin}/asked\n[ -e ${bin}/${name}.answer ] && /bin/cat ${bin}/${name}.answer\n[ "$3" = "-" ] || [ "$5" = "-" ] && /bin/cat >> ${bin}/given\nexit 0\n`,
+    );
+    chmodSync(join(bin, name), 0o755);
+  }
+  vi.stubEnv("PATH", bin);
+  return bin;
+}
+
+test("a job of Slurm is submitted, listed, read and stopped", async () => {
+  const bin = fakePrograms(["sbatch", "squeue", "scancel"]);
+  writeFileSync(join(bin, "sbatch.answer"), "4711;cluster\n");
+  expect(await submit("--to", "slurm", "--nodes", "2")).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining("submitted to slurm as 4711"),
+  });
+  const job = join(folder, "jobs/lake-no-1");
+  expect(statSync(join(job, "token")).mode & 0o777).toBe(0o600);
+  expect(readFileSync(join(job, "job.sbatch"), "utf8")).not.toContain(readFileSync(join(job, "token"), "utf8").trim());
+  const status = async () => (await callReroll("status")).stdout.trim().split(/\s+/).at(-1);
+  writeFileSync(join(bin, "squeue.answer"), "PENDING\n");
+  expect(await status()).toBe("waiting");
+  writeFileSync(join(bin, "squeue.answer"), "RUNNING\n");
+  expect(await status()).toBe("running");
+  writeFileSync(join(job, "log.txt"), "step 1/2\n");
+  expect((await callReroll("logs", "lake-no-1")).stdout).toBe("step 1/2\n");
+  rmSync(join(bin, "squeue.answer"));
+  expect(await status()).toBe("stopped");
+  writeFileSync(join(job, "exit-code"), "1\n");
+  expect(await status()).toBe("failed");
+  writeFileSync(join(job, "exit-code"), "0\n");
+  expect(await status()).toBe("finished");
+  expect((await callReroll("stop", "lake-no-1")).code).toBe(0);
+  expect(readFileSync(join(bin, "asked"), "utf8")).toContain("scancel 4711");
+  rmSync(join(folder, "jobs"), { recursive: true });
+});
+
+test("a job of Kubernetes is a secret and a job set", async () => {
+  const bin = fakePrograms(["kubectl"]);
+  const options = ["--option", "image=a", "--option", "claim=work", "--option", "namespace=lab"];
+  expect((await submit("--to", "kubernetes", "--nodes", "2", ...options)).code).toBe(0);
+  const given = readFileSync(join(bin, "given"), "utf8");
+  expect(given).toMatch(/kind: Secret\nmetadata:\n {2}name: lake-no-1-token\nstringData:\n {2}token: [0-9a-f]{32}\n/);
+  expect(given).toContain("kind: JobSet");
+  const answers = {
+    waiting: { status: {} },
+    running: { status: { replicatedJobsStatus: [{ name: "node", active: 1 }] } },
+    finished: { status: { terminalState: "Completed" } },
+    failed: { status: { terminalState: "Failed" } },
+  };
+  for (const [state, answer] of Object.entries(answers)) {
+    writeFileSync(join(bin, "kubectl.answer"), JSON.stringify(answer));
+    expect((await callReroll("status")).stdout.trim().split(/\s+/).at(-1)).toBe(state);
+  }
+  await callReroll("stop", "lake-no-1");
+  expect(readFileSync(join(bin, "asked"), "utf8")).toContain(
+    "kubectl delete --namespace lab --ignore-not-found jobset/lake-no-1 secret/lake-no-1-token",
+  );
+  rmSync(join(folder, "jobs"), { recursive: true });
+});
+
+test("a job of Ray goes through its Jobs API", async () => {
+  const asked: string[] = [];
+  let entrypoint = "";
+  const server = createServer(async (request, response) => {
+    asked.push(`${request.method} ${request.url}`);
+    const body = await text(request);
+    if (request.method === "POST" && request.url === "/api/jobs/") entrypoint = JSON.parse(body).entrypoint;
+    const answers: Record<string, object> = {
+      "POST /api/jobs/": { submission_id: "raysubmit_1" },
+      "GET /api/jobs/raysubmit_1": { status: "RUNNING", entrypoint },
+      "GET /api/jobs/raysubmit_1/logs": { logs: "step 1/2\n" },
+      "POST /api/jobs/raysubmit_1/stop": { stopped: true },
+    };
+    response.end(JSON.stringify(answers[asked.at(-1)!] ?? {}));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as { readonly port: number };
+  const address = `address=http://127.0.0.1:${port}`;
+  expect((await submit("--to", "ray", "--nodes", "2", "--option", address)).code).toBe(0);
+  expect(entrypoint).toMatch(/^python3 - <<'DRIVER'\nimport os[\s\S]*\nDRIVER\n$/);
+  expect((await callReroll("status")).stdout).toMatch(/^lake-no-1 {2}ray raysubmit_1 .* running\n$/);
+  expect((await callReroll("logs", "lake-no-1")).stdout).toBe("step 1/2\n");
+  expect((await callReroll("stop", "lake-no-1")).code).toBe(0);
+  await new Promise((resolve) => server.close(resolve));
+  expect((await callReroll("status")).stdout).toContain(`Ray cannot be reached at http://127.0.0.1:${port}`);
+  mkdirSync(join(folder, "jobs"), { recursive: true });
+});
