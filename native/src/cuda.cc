@@ -2,12 +2,14 @@
 #include "napi_call.h"
 
 #ifdef REROLL_CUDA
+#include <ATen/Context.h>
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/cuda/CUDAEvent.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
+#include <torch/version.h>
 #endif
 
 namespace reroll {
@@ -175,10 +177,34 @@ napi_value replayGraph(Arguments& args) {
   return nullptr;
 }
 
+// A product that is cut along its inner dimension is added up in another order, and whether it is cut depends on how many
+// rows it has. Without cuts a row comes out the same, whatever stands beside it. The setting holds for the process.
+napi_value keepProductsWhole(Arguments&) {
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 10)
+  at::globalContext().setBlasPreferredBackend(at::BlasBackend::Cublaslt);
+  at::globalContext().setAllowBF16ReductionCuBLAS(false, false);
+  at::globalContext().setAllowFP16ReductionCuBLAS(false, false);
+  return nullptr;
+#else
+  throw Failure("UNSUPPORTED_FEATURE", "products whole need libtorch 2.10 or later: this is " TORCH_VERSION ".");
+#endif
+}
+
+napi_value areProductsWhole(Arguments& args) {
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 10)
+  return toJsBoolean(args.state, at::globalContext().allowBF16ReductionCuBLAS() ==
+                                     at::CuBLASReductionOption::DisallowReducedPrecisionDisallowSplitK);
+#else
+  return toJsBoolean(args.state, false);
+#endif
+}
+
 }  // namespace
 
 std::vector<Export> cudaExports() {
-  return {{"cudaDeviceCount", deviceCount},
+  return {{"cudaKeepProductsWhole", keepProductsWhole},
+          {"cudaAreProductsWhole", areProductsWhole},
+          {"cudaDeviceCount", deviceCount},
           {"cudaSetDevice", setDevice},
           {"cudaSynchronize", synchronize},
           {"cudaDeviceProperties", deviceProperties},

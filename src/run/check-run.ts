@@ -204,6 +204,7 @@ const CHECKS: readonly Check[] = [
     rollout.reprefill && engine.remote !== null
       ? "rollout.reprefill is true, and engine.remote is set: a server decides itself what becomes of its running sequences. Set reprefill to false, or leave engine.remote out."
       : null,
+  checkExact,
   checkSyncInterval,
   checkStaleness,
   ({ rollout, loop }) =>
@@ -219,6 +220,36 @@ const CHECKS: readonly Check[] = [
       ? `validation.patience is ${validation.patience} and validation.every is 0, so there is no validation to be patient about. Set validation.every${checkpoint.every > 0 ? ` to ${checkpoint.every}` : ""}.`
       : null,
 ];
+
+/** The engine must compute with the very weights and kernels of the trainer. */
+function checkExact({ exact, device, model, engine, placement, training }: RunConfig): string | null {
+  if (!exact) return null;
+  const problems: readonly (readonly [isSo: boolean, why: string])[] = [
+    [
+      device === "cpu",
+      'device is "cpu", where nothing is rounded to 16 bits. Set device to "cuda", or leave exact out',
+    ],
+    [
+      model.dtype === "float32",
+      'model.dtype is "float32", and exact kernels are for 16 bits. Set it to "bfloat16" or "auto"',
+    ],
+    [
+      model.lora !== null,
+      "model.lora is set: the engine adds adapters to the weights, the trainer keeps them apart. Leave one of them out",
+    ],
+    [engine.remote !== null, "engine.remote is set: a server has its own kernels. Leave one of them out"],
+    [
+      training.ranks > 1,
+      `training.ranks is ${training.ranks}, and several ranks add up in an order of their own. Set it to 1`,
+    ],
+    [
+      placement.engine.workers === "processes",
+      'placement.engine.workers is "processes": exact kernels are turned on for one process. Set it to "threads"',
+    ],
+  ];
+  const found = problems.find(([isSo]) => isSo);
+  return found === undefined ? null : `exact is true, and ${found[1]}.`;
+}
 
 /** A correction that holds at any staleness, whatever the recipe. */
 const CORRECTION = '{ importance: { level: "token", threshold: 2 } }';

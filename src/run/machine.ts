@@ -33,7 +33,19 @@ export function placeRun(config: RunConfig, numGpus = cudaDeviceCount()): Placem
   const placement = placeTrainer(config, share, numGpus);
   const engines = placeEngines(config, placement, numGpus);
   const engineThreads = config.engine.threads ?? Math.max(1, Math.floor(share / engines.length));
+  if (config.exact) expectExactPlace(placement.device, engines);
   return { ...placement, engines, engineThreads };
+}
+
+function expectExactPlace(device: string, engines: readonly EnginePlace[]): void {
+  const isOne = engines.every(({ workers }) => workers === "threads");
+  if (device.startsWith("cuda") && isOne) return;
+  throw new RerollError(
+    "NO_DEVICE",
+    device.startsWith("cuda")
+      ? 'exact is true, and engines on GPUs of their own run in processes of their own. Set placement.engine.workers to "threads", or leave exact out.'
+      : "exact is true, and this machine has no CUDA device: exact kernels are for a GPU. Leave exact out; in float32 on the CPU the engine and the trainer differ by rounding alone.",
+  );
 }
 
 /** Engines take their devices in turn; without any of their own they share that of the trainer. */

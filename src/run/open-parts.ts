@@ -6,6 +6,7 @@ import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
 import type { Clock } from "../flow/clock.ts";
 import type { Machines } from "../machines/machines.ts";
 import type { RunEpisode } from "../rollout/episode.ts";
+import { useExactKernels } from "../torch/exact.ts";
 import type { RunTracker } from "../tracking/run-tracker.ts";
 import { startTrainer } from "../training/start-trainer.ts";
 import type { Trainer } from "../training/trainer.ts";
@@ -79,6 +80,7 @@ export async function openParts(
     const { distillation } = config;
     const teachers = distillation === null ? null : keep(await openTeachers(distillation, config, tokenizer));
     const placement = placeRun(config);
+    if (config.exact) useExactKernels();
     const places = await rankPlaces(config.training, options.machines, folder, [modelFolder]);
     // Before anything else holds a model: a warm start has the memory of the machine to itself.
     const begun = { modelFolder, runFolder: folder, world, tokenizer, placement, places, hasCritic: recipe.hasCritic };

@@ -276,6 +276,12 @@ export const runConfig = z.strictObject({
     .string()
     .default("auto")
     .describe('Device that models run on: "cpu", "cuda" or "cuda:0". auto: a GPU if there is one.'),
+  exact: z
+    .boolean()
+    .default(false)
+    .describe(
+      "On a GPU, compute in an order that does not depend on what else is in a batch, so that the engine's log-probabilities equal the trainer's to the bit. Costs speed.",
+    ),
   model: modelOptions,
   envs: z.record(z.string(), typed).default({}).describe("Environments by domain, each as { type, ...options }."),
   rewards: z

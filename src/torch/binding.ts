@@ -157,6 +157,8 @@ interface Native {
   cudaBeginCapture(graph: Handle, poolOf?: Handle): void;
   cudaEndCapture(graph: Handle): void;
   cudaReplayGraph(graph: Handle): void;
+  cudaKeepProductsWhole(): void;
+  cudaAreProductsWhole(): boolean;
   compileKernel(source: string, name: string): Handle;
   launchKernel(
     kernel: Handle,

@@ -49,6 +49,11 @@ export function empty(shape: readonly number[], { dtype = "float32", device = "c
   return ops.empty(shape, dtype, null, device);
 }
 
+/** An uninitialized tensor on the host, in memory that a GPU copies from and to by itself. */
+export function pinned(shape: readonly number[], dtype: DType): Tensor {
+  return ops.empty(shape, dtype, null, "cpu", true);
+}
+
 export function full(
   shape: readonly number[],
   value: Scalar,
@@ -123,11 +128,17 @@ function fromTypedArray(data: TensorData, shape: readonly number[], { dtype, dev
   if (dtype !== undefined && isFloating(stored)) expectRange(data, dtype);
   const made = () => new Tensor(native.fromTypedArray(data, stored, shape));
   if ((dtype ?? stored) === stored && device === "cpu") return made();
+  if (device.startsWith("cuda")) return tensorScope(() => uploaded(data, shape, stored, device).to(dtype ?? stored));
   return tensorScope(() =>
     made()
       .to(dtype ?? stored)
       .toDevice(device),
   );
+}
+
+/** Through memory that the device reads by itself, in its own time: a plain copy would wait until all work before it is done. */
+function uploaded(data: TensorData, shape: readonly number[], dtype: DType, device: Device): Tensor {
+  return empty(shape, { dtype, device }).copy_(pinned(shape, dtype).writeFrom(data), { nonBlocking: true });
 }
 
 /** Numbers from -(2 ** bits) to below 2 ** bits fit the type; for uint8, those from 0 to 255. */

@@ -6,9 +6,11 @@
 import { RerollError } from "../errors/reroll-error.ts";
 import { applyFunction } from "./autograd.ts";
 import { causalMask, composedAttention } from "./composed-attention.ts";
-import { cat, emptyLike, zerosLike } from "./create.ts";
+import { cat, emptyLike, full, zerosLike } from "./create.ts";
+import { isExact } from "./exact.ts";
 import { hasKernels } from "./kernels/cuda-kernel.ts";
 import { isRotatable, rotateKernel } from "./kernels/rotate-kernel.ts";
+import { sampledLogprobKernel } from "./kernels/sample-kernel.ts";
 import { scoreGradientKernel_, scoreStatisticsKernel } from "./kernels/score-kernel.ts";
 import { swigluBackwardKernel, swigluKernel } from "./kernels/swiglu-kernel.ts";
 import { hasOp, op } from "./operator.ts";
@@ -207,7 +209,13 @@ export function scoreStatistics(
 ): ScoreStatistics {
   if (isKernelRow(z_SV)) {
     const [logprob, entropy, logNormalizer] = scoreStatisticsKernel(z_SV, targets_S, temperature);
-    return { logprob, entropy, logNormalizer };
+    if (!isExact()) return { logprob, entropy, logNormalizer };
+    const temperatures_S = full([z_SV.size(0)], temperature, { device: z_SV.device });
+    return {
+      logprob: sampledLogprobKernel(z_SV, temperatures_S, targets_S.to("int32")),
+      entropy,
+      logNormalizer,
+    };
   }
   const z = tempered(z_SV, temperature);
   const logNormalizer = z.logSumExp(-1);

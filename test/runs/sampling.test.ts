@@ -1,4 +1,5 @@
 /** What a run samples with is what it trains on: truncated sampling, agents with settings of their own, prompts that do not fit. */
+
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,6 +9,7 @@ import { Random } from "../../src/random/random.ts";
 import type { RunAgent } from "../../src/rollout/agent-call.ts";
 import { type RunInput, runConfig } from "../../src/run/run-config.ts";
 import { trainRun } from "../../src/run/train-run.ts";
+import { isCudaAvailable } from "../../src/torch/cuda.ts";
 import { silentTracker } from "../../src/tracking/run-tracker.ts";
 
 interface Trained {
@@ -179,4 +181,10 @@ test("sequences under way when weights change go on with old keys and values, un
   const recomputed = await trainWith(true);
   expect(recomputed.map((metrics) => metrics["rollout/old_cache_share"])).toEqual(new Array(8).fill(0));
   expect(recomputed.some((metrics) => "train/sampler_gap_old_cache" in metrics)).toBe(false);
+});
+
+test.skipIf(isCudaAvailable())("a run with exact kernels needs a GPU, and says so before it begins", async () => {
+  await expect(train({ exact: true })).rejects.toThrow(
+    /^exact is true, and this machine has no CUDA device: .* Leave exact out; in float32/,
+  );
 });

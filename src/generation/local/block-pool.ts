@@ -17,14 +17,15 @@ export class BlockPool {
   readonly #holders: Int32Array;
   readonly #keys: (PrefixKey | undefined)[];
   readonly #byKey = new Map<PrefixKey, number>();
-  /** Blocks without holders; insertion order is the order of eviction. */
-  readonly #idle = new Set<number>();
+  /** Blocks without holders; the order in which they came is the order of eviction. */
+  readonly #idle: BlockList;
 
   constructor(numBlocks: number, blockSize: number) {
     this.numBlocks = numBlocks;
     this.blockSize = blockSize;
     this.#holders = new Int32Array(numBlocks);
     this.#keys = new Array<PrefixKey | undefined>(numBlocks).fill(undefined);
+    this.#idle = new BlockList(numBlocks);
     for (let block = 0; block < numBlocks; block++) this.#idle.add(block);
   }
 
@@ -35,7 +36,7 @@ export class BlockPool {
 
   /** A block with one holder and no content, or undefined when all are held. */
   take(): number | undefined {
-    const [block] = this.#idle;
+    const block = this.#idle.first;
     if (block === undefined) return undefined;
     this.#idle.delete(block);
     const key = this.#keys[block];
@@ -79,6 +80,46 @@ export class BlockPool {
   forgetPrefixes(): void {
     this.#byKey.clear();
     this.#keys.fill(undefined);
+  }
+}
+
+/**
+ * Blocks in the order in which they were added, as a ring of neighbors. A Set would do, but it remembers where deleted entries were, and
+ * taking its first entry walks past all of them: thousands, where prompts fill a large cache.
+ */
+class BlockList {
+  readonly #next: Int32Array;
+  readonly #previous: Int32Array;
+  /** Stands before the first block and after the last. */
+  readonly #end: number;
+  size = 0;
+
+  constructor(numBlocks: number) {
+    this.#end = numBlocks;
+    this.#next = new Int32Array(numBlocks + 1).fill(numBlocks);
+    this.#previous = new Int32Array(numBlocks + 1).fill(numBlocks);
+  }
+
+  get first(): number | undefined {
+    return this.size === 0 ? undefined : this.#next[this.#end];
+  }
+
+  /** Adds a block that is not in the list at its end. */
+  add(block: number): void {
+    this.#join(this.#previous[this.#end]!, block);
+    this.#join(block, this.#end);
+    this.size++;
+  }
+
+  /** Takes out a block that is in the list. */
+  delete(block: number): void {
+    this.#join(this.#previous[block]!, this.#next[block]!);
+    this.size--;
+  }
+
+  #join(before: number, after: number): void {
+    this.#next[before] = after;
+    this.#previous[after] = before;
   }
 }
 

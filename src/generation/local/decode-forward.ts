@@ -1,8 +1,9 @@
 /**
- * The decoder for one new token per row, on a GPU: what CausalLm.forward computes, in shapes that a graph can record.
+ * The decoder in the engine on a GPU, for prompts and for one new token per row, in shapes that a graph can record: what
+ * CausalLm.forward computes, in fewer and larger kernels.
  *
- * Rotation, cache and attention are one kernel, and sum and norm between two parts are another where the norms allow it. Nothing is
- * read back from the device.
+ * Rotation, cache and attention of new tokens are one kernel, and sum and norm between two parts are another where the norms allow it.
+ * Nothing is read back from the device.
  */
 import { invariant, RerollError } from "../../errors/reroll-error.ts";
 import { Attention } from "../../models/causal-lm/attention.ts";
@@ -13,7 +14,7 @@ import type { Experts } from "../../models/causal-lm/experts.ts";
 import { Mlp } from "../../models/causal-lm/mlp.ts";
 import type { Projection } from "../../models/causal-lm/projection.ts";
 import type { ModelRotary, Rotation, Rotations } from "../../models/causal-lm/rotary.ts";
-import { rotateHeads } from "../../models/causal-lm/token-layout.ts";
+import { rotateHeads, type TokenLayout } from "../../models/causal-lm/token-layout.ts";
 import { ones, zeros } from "../../torch/create.ts";
 import { addNormKernel_, canAddNorm } from "../../torch/kernels/norm-kernel.ts";
 import { canDecode, type PagedDecode, pagedDecode } from "../../torch/kernels/paged-kernel.ts";
@@ -95,10 +96,17 @@ export function decodeForward(
   const isPartial = features.rotarySize !== null || features.unrotatedLayers !== null;
   const still = isPartial ? stillRotation(ids_B.size(0), headSize, ids_B.device) : rotations.whole;
   const parts = { attend, rotations, still };
-  const x_BD = model.embed(ids_B);
-  const { hasOffsetNorms, hasOutputNorms, hasBareInputs } = features;
-  const layers = hasOffsetNorms || hasOutputNorms || hasBareInputs ? runLayers : runFusedLayers;
-  return model.logits(layers(model, x_BD, cache, parts));
+  return model.logits(runLayers(model, ids_B, (layer, x_BD, i) => attended(layer, x_BD, cache.layers[i]!, parts)));
+}
+
+/** The hidden states of the tokens of prompts, [S, D]. For models without experts. */
+export function promptForward(model: CausalLm, rotary: ModelRotary, ids_S: Tensor, layout: TokenLayout): Tensor {
+  const rotations = rotary.rotationsAt(layout.positions_S, layout.maxPosition);
+  return runLayers(model, ids_S, ({ attention }, x_SD, i) => {
+    invariant(attention instanceof Attention, "the CUDA path for prompts got a layer without attention");
+    const mixed_SHK = layout.attend(i, attention.heads(x_SD), attention.rotationOf(rotations), attention.kind);
+    return product(attention.output, mixed_SHK.flatten(1));
+  });
 }
 
 /** What all layers of a step share. */
@@ -109,15 +117,24 @@ interface StepParts {
   readonly still: Rotation;
 }
 
-type RunLayers = (model: CausalLm, x_BD: Tensor, cache: PagedCache, parts: StepParts) => Tensor;
+/** What attention of layer `index` adds to the residual stream. */
+type Mix = (layer: DecoderLayer, x_SD: Tensor, index: number) => Tensor;
+
+function runLayers(model: CausalLm, ids_S: Tensor, mix: Mix): Tensor {
+  const { hasOffsetNorms, hasOutputNorms, hasBareInputs } = model.config.features;
+  const run = hasOffsetNorms || hasOutputNorms || hasBareInputs ? runPlainLayers : runFusedLayers;
+  return run(model, model.embed(ids_S), mix);
+}
+
+type RunLayers = (model: CausalLm, x_SD: Tensor, mix: Mix) => Tensor;
 
 /** Layers whose sums and norms the kernel joins: a norm before each part and none after it. */
-const runFusedLayers: RunLayers = ({ layers, norm, config }, x_BD, cache, parts) => {
+const runFusedLayers: RunLayers = ({ layers, norm, config }, x_BD, mix) => {
   let normed_BD = usualNorms(layers[0]!).inputNorm.forward(x_BD);
   layers.forEach((layer, i) => {
     normed_BD = tensorScope(() => {
       const { postAttentionNorm } = usualNorms(layer);
-      const mixed = attended(layer, normed_BD, cache.layers[i]!, parts);
+      const mixed = mix(layer, normed_BD, i);
       const inner_BD = addNormKernel_(x_BD, mixed, postAttentionNorm.weight, config.normEps);
       const { weight } = layers[i + 1]?.inputNorm ?? norm;
       return addNormKernel_(x_BD, transformed(layer.mlp, inner_BD), weight, config.normEps);
@@ -127,12 +144,12 @@ const runFusedLayers: RunLayers = ({ layers, norm, config }, x_BD, cache, parts)
 };
 
 /** Layers with other norms, as DecoderLayer adds them up. */
-const runLayers: RunLayers = ({ layers, norm }, x_BD, cache, parts) => {
+const runPlainLayers: RunLayers = ({ layers, norm }, x_BD, mix) => {
   const normalized = (own: RMSNorm | null, x: Tensor) => own?.forward(x) ?? x;
   layers.forEach((layer, i) => {
     const { inputNorm, attentionOutputNorm, postAttentionNorm, mlp, mlpOutputNorm } = layer;
     tensorScope(() => {
-      const mixed_BD = summed(attended(layer, normalized(inputNorm, x_BD), cache.layers[i]!, parts), x_BD);
+      const mixed_BD = summed(mix(layer, normalized(inputNorm, x_BD), i), x_BD);
       x_BD.add_(normalized(attentionOutputNorm, mixed_BD));
       const made_BD = summed(transformed(mlp, normalized(postAttentionNorm, x_BD)), x_BD);
       x_BD.add_(normalized(mlpOutputNorm, made_BD));
@@ -172,6 +189,9 @@ function stillRotation(B: number, headSize: number, device: Tensor["device"]): R
   return { cos_SK: ones(shape, { device }), sin_SK: zeros(shape, { device }) };
 }
 
+/** Products of more rows fill the device without being cut. */
+const maxCutRows = 1024;
+
 /**
  * A linear map as addNormKernel_ takes it: cut along its inner dimension where it can be. The parts run at the same time, and
  * a pass over memory to add them up is saved.
@@ -180,7 +200,7 @@ function product(projection: Projection, x_BI: Tensor): Tensor {
   const { weight, bias, adapters, quantized } = projection;
   const [D, I] = weight.shape as [number, number];
   const parts = I >= 4096 ? 4 : 2;
-  const isPlain = bias === null && adapters.length === 0 && quantized === null;
+  const isPlain = bias === null && adapters.length === 0 && quantized === null && x_BI.size(0) <= maxCutRows;
   if (!isPlain || !hasOp("aten::bmm.dtype") || I % (8 * parts) !== 0) return projection.forward(x_BI);
   const cut = (x: Tensor, rows: number) => x.view(rows, parts, I / parts).transpose(0, 1);
   return bmm(cut(x_BI, x_BI.size(0)), cut(weight, D).transpose(1, 2), "float32");

@@ -10,15 +10,16 @@
  */
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
 import { ModelRotary } from "../../models/causal-lm/rotary.ts";
-import { empty, zeros, zerosLike } from "../../torch/create.ts";
+import { empty, pinned, zeros, zerosLike } from "../../torch/create.ts";
 import { CudaEvent, CudaGraph, cudaSynchronize } from "../../torch/cuda.ts";
+import { isExact, minExactRows } from "../../torch/exact.ts";
 import { canSample, sampleKernel } from "../../torch/kernels/sample-kernel.ts";
 import { startTokensKernel } from "../../torch/kernels/token-kernel.ts";
-import { op } from "../../torch/operator.ts";
 import { keep, tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { decodeForward, expectComputed } from "./decode-forward.ts";
 import type { PagedCache } from "./paged-cache.ts";
+import { exactRowsLayout } from "./paged-layout.ts";
 import type { Sequence } from "./sequence.ts";
 import { uniformAt } from "./uniform.ts";
 
@@ -64,7 +65,7 @@ export class DecodeGraphs {
   readonly canDraw: boolean;
   readonly #model: CausalLm;
   readonly #cache: PagedCache;
-  readonly #rotary: ModelRotary;
+  readonly rotary: ModelRotary;
   readonly #tableWidth: number;
   readonly #sizes: readonly number[];
   readonly #recorded = new Map<number, RecordedStep>();
@@ -80,10 +81,12 @@ export class DecodeGraphs {
     this.#model = model;
     this.#cache = cache;
     this.canDraw = canSample(model.config.vocabSize);
-    this.#rotary = new ModelRotary(model.config);
+    this.rotary = new ModelRotary(model.config);
     this.#tableWidth = Math.ceil(limits.contextLength / cache.blockSize);
-    this.#sizes = batchSizes(limits.maxRunning);
-    this.#drawn = keep(zeros([limits.maxRunning], { dtype: "int32", device: cache.device }));
+    const sizes = batchSizes(limits.maxRunning);
+    const exactSizes = sizes.filter((size) => size >= minExactRows);
+    this.#sizes = !isExact() ? sizes : exactSizes.length > 0 ? exactSizes : [minExactRows];
+    this.#drawn = keep(zeros([this.#sizes.at(-1)!], { dtype: "int32", device: cache.device }));
   }
 
   /** Records every size, the largest first: the others then find their memory in its pool. */
@@ -129,7 +132,7 @@ export class DecodeGraphs {
 
   dispose(): void {
     this.forget();
-    this.#rotary.dispose();
+    this.rotary.dispose();
     this.#drawn.dispose();
   }
 
@@ -193,8 +196,8 @@ export class DecodeGraphs {
     const values = new Int32Array(B * (columns.table + M));
     for (let row = 0; row < B; row++) this.#fillEmpty(values, row, B);
     const slot = () => ({
-      input: pinned([values.length], "int32").writeFrom(values),
-      output: pinned([3, B], "float32"),
+      input: keep(pinned([values.length], "int32")).writeFrom(values),
+      output: keep(pinned([3, B], "float32")),
       done: new CudaEvent(),
     });
     const slots: [Slot, Slot] = [slot(), slot()];
@@ -228,7 +231,9 @@ export class DecodeGraphs {
     const ids_B = startTokensKernel(column(columns.token), column(columns.from), drawn);
     const table_BM = input.narrow(0, columns.table * B, B * this.#tableWidth).view(B, this.#tableWidth);
     const tokens = { ids_B, positions_B: column(columns.position), table_BM };
-    const scores_BV = decodeForward(this.#model, this.#rotary, tokens, this.#cache);
+    const scores_BV = isExact()
+      ? this.#model.logits(this.#model.forward(ids_B, exactRowsLayout(table_BM, tokens.positions_B, this.#cache)))
+      : decodeForward(this.#model, this.rotary, tokens, this.#cache);
     const drawn_3B = this.canDraw
       ? sampleKernel(scores_BV, column(columns.temperature), column(columns.uniform), drawn)
       : null;
@@ -238,16 +243,9 @@ export class DecodeGraphs {
 
 const nothingShown = { blocks: [], length: 0 };
 
-/** Memory of the host that the device reaches without a copy in between. */
-function pinned(shape: readonly number[], dtype: "int32" | "float32"): Tensor {
-  return keep(emptyTensor(shape, dtype, null, "cpu", true));
-}
-
 /** 1, 2, 4, 8, then steps of 8 up to 64, of 16 up to 128, of 32 above: padding wastes little, graphs stay few. */
 function batchSizes(maxRunning: number): number[] {
   const sizes = [1, 2, 4];
   for (let size = 8; size < maxRunning; size += size < 64 ? 8 : size < 128 ? 16 : 32) sizes.push(size);
   return [...sizes.filter((size) => size < maxRunning), maxRunning];
 }
-
-const emptyTensor = op("aten::empty.memory_format");

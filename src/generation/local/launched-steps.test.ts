@@ -11,7 +11,7 @@ import type { GenerateRequest } from "../generate.ts";
 import type { EngineOptions } from "./engine-options.ts";
 import { LocalEngine } from "./local-engine.ts";
 import { ModelRunner } from "./model-runner.ts";
-import { drawTokens } from "./sampler.ts";
+import { launchDraws } from "./sampler.ts";
 import type { Piece } from "./scheduler.ts";
 import { uniformAt } from "./uniform.ts";
 
@@ -38,7 +38,7 @@ vi.spyOn(ModelRunner.prototype, "launch").mockImplementation(function (this: Mod
     uniform: uniformAt(seed, positions[row]! + 1),
     numTopLogprobs: 0,
   }));
-  const draws = this.run(pieces as unknown as Piece[], (scores_BV) => drawTokens(scores_BV!, requests));
+  const draws = this.run(pieces as unknown as Piece[], (scores_BV) => launchDraws(scores_BV!, requests)());
   const tokenIds = draws.map((draw) => draw?.tokenId ?? 0);
   drawn.set(this, tokenIds);
   const read = () => {
@@ -162,6 +162,30 @@ test("weights that are written between two tokens are those that the second is d
   expect([...tokenIds.slice(4)].every((id) => id === 17 || id === 18)).toBe(true);
   await engine.close();
   own.dispose();
+});
+
+test("while prompts wait, a prompt is read after the next is launched, with the version that computed it", async () => {
+  const engine = makeEngine({ maxStepTokens: prompt.length });
+  const order: string[] = [];
+  const replies = await Promise.all(
+    ["a", "b", "c"].map((name, i) =>
+      engine.generate({
+        promptIds: [i, ...prompt.slice(1)],
+        sampling: { maxTokens: 2, seed: i },
+        onTokens: () => {
+          order.push(`${name} after ${engine.status().counters.steps}`);
+          if (order.length === 1) engine.updateWeights(1, () => order.push("new weights"));
+        },
+      }),
+    ),
+  );
+  // The second prompt was on its way: what it drew is delivered before the weights it was computed with are gone.
+  expect(order.slice(0, 3)).toEqual(["a after 2", "b after 2", "new weights"]);
+  expect(replies.map(({ versions }) => [...versions])).toEqual([
+    [0, 1],
+    [0, 1],
+    [1, 1],
+  ]);
 });
 
 test("an abort keeps the tokens so far and drops the one on its way; a session goes on from there", async () => {

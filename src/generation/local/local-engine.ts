@@ -6,7 +6,8 @@
  *
  * On a GPU the next step is launched before the present one is read, where it needs nothing from the host: the device goes
  * on while tokens are delivered. What such a step draws for a sequence that has ended by then is dropped, and all of it
- * when new weights come: a draw depends on its seed and position alone, so drawing again changes nothing else.
+ * when new weights come: a draw depends on its seed and position alone, so drawing again changes nothing else. Prompts go
+ * the same way: while more of them wait, the next ones are launched before the first tokens after the present ones are read.
  */
 
 import type { Tokenizer } from "../../chat/tokenizer/tokenizer.ts";
@@ -22,11 +23,12 @@ import type { Finish, GenerateRequest, Generation } from "../generate.ts";
 import { BlockPool } from "./block-pool.ts";
 import type { LaunchedStep } from "./decode-graphs.ts";
 import { deliverTokens } from "./deliver-tokens.ts";
+import { notFinite, stuck } from "./draw-failures.ts";
 import { type EngineOptions, resolveOptions } from "./engine-options.ts";
 import { ModelRunner } from "./model-runner.ts";
 import { PagedCache } from "./paged-cache.ts";
 import { promptLogprobs } from "./prompt-logprobs.ts";
-import { type DrawResult, drawResult, drawTokens, isTemperatureOnly } from "./sampler.ts";
+import { type DrawResult, drawResult, isTemperatureOnly, launchDraws } from "./sampler.ts";
 import { type BlockCopy, type Piece, Scheduler } from "./scheduler.ts";
 import { Sequence } from "./sequence.ts";
 import { SessionCache } from "./session-cache.ts";
@@ -37,6 +39,15 @@ interface Pending {
   readonly request: GenerateRequest;
   readonly resolve: (generation: Generation) => void;
   readonly stopText: StopTextFinder | null;
+}
+
+/** A step with prompts that is on its way. */
+interface UnreadStep {
+  readonly sequences: readonly Sequence[];
+  /** The version of the weights that compute it. */
+  readonly version: number;
+  /** Waits for what it draws. */
+  readonly read: () => ReadonlyMap<Sequence, DrawResult>;
 }
 
 export class LocalEngine implements Engine {
@@ -62,6 +73,8 @@ export class LocalEngine implements Engine {
   };
   /** The step after the last one that was read, when it is on its way. */
   #ahead: LaunchedStep | null = null;
+  /** Steps with prompts that are on their way: one, or two while the second is being launched. */
+  readonly #unread: UnreadStep[] = [];
   #version: number;
   #isPaused = false;
   /** Whether the weights are about to change, or changing. */
@@ -172,6 +185,7 @@ export class LocalEngine implements Engine {
       throw new RerollError("INVALID_VERSION", `version must be a whole number of at least 0: got ${version}.`);
     }
     this.#ahead = null;
+    this.#readUnread();
     apply(this.#model);
     this.#version = version;
     this.#scheduler.setVersion(version);
@@ -207,6 +221,7 @@ export class LocalEngine implements Engine {
    */
   sleep(): void {
     this.#ahead = null;
+    this.#readUnread();
     this.#scheduler.forgetCaches();
     this.#runner.forget();
     this.#cache.dispose();
@@ -237,6 +252,7 @@ export class LocalEngine implements Engine {
     this.release();
     await this.abortAll();
     this.#ahead = null;
+    this.#readUnread();
     await this.#guides?.close();
     this.#runner.dispose();
     this.#cache.dispose();
@@ -277,31 +293,60 @@ export class LocalEngine implements Engine {
 
   /** One step. False when there was nothing to do. */
   #step(): boolean {
+    const unread = this.#unread.at(-1);
+    // Its tokens are needed by every step but one of further prompts.
+    if (unread !== undefined && !this.#scheduler.hasPrompts) {
+      this.#readUnread();
+      return true;
+    }
     const ahead = this.#ahead;
     this.#ahead = null;
     const pieces = ahead === null ? this.#scheduler.plan() : [];
     const sequences = ahead?.sequences ?? pieces.map(({ sequence }) => sequence);
-    if (sequences.length === 0) return false;
+    const failure = sequences.length > 0 ? this.#compute(ahead, pieces, sequences) : null;
+    const isPrompt = this.#unread.at(-1) !== unread;
+    this.#readUnread(isPrompt && this.#runner.canLaunch && this.#scheduler.hasPrompts ? 1 : 0);
+    if (failure !== null) this.#failAll(sequences, failure.cause);
+    return sequences.length > 0 || unread !== undefined;
+  }
+
+  /** A step that fails takes its sequences with it, and nothing else: they end with the reason, which this returns. */
+  #compute(
+    ahead: LaunchedStep | null,
+    pieces: readonly Piece[],
+    sequences: readonly Sequence[],
+  ): { readonly cause: unknown } | null {
     this.#counters.steps++;
     try {
       this.#cache.allocate();
       if (ahead !== null) this.#finishStep(ahead);
       else if (this.#runner.canLaunch && pieces.every(isPlainDecode))
         this.#finishStep(this.#runner.launch(sequences, null));
-      else this.#runPieces(pieces);
-    } catch (error) {
-      // A step that fails takes its sequences with it, and nothing else: they end with the reason.
+      else this.#runPieces(pieces, sequences);
+      return null;
+    } catch (cause) {
       this.#ahead = null;
-      this.#failAll(sequences, error);
+      return { cause };
     }
-    return true;
   }
 
-  #runPieces(pieces: readonly Piece[]): void {
-    const draws = this.#runner.run(pieces, (scores, ending) => this.#advance(pieces, ending, scores));
-    // Callbacks run here, where no scope owns their tensors, and may bring new weights: these draws are of the old ones.
-    const version = this.#version;
-    for (const [sequence, draw] of draws) this.#take(sequence, draw, version);
+  #runPieces(pieces: readonly Piece[], sequences: readonly Sequence[]): void {
+    const read = this.#runner.run(pieces, (scores, ending) => this.#advance(pieces, ending, scores));
+    this.#unread.push({ sequences, version: this.#version, read });
+  }
+
+  /** Waits for a step with prompts. Callbacks run here, where no scope owns their tensors, and may bring new weights. */
+  #read({ sequences, version, read }: UnreadStep): void {
+    try {
+      for (const [sequence, draw] of read()) this.#take(sequence, draw, version);
+    } catch (error) {
+      this.#failAll(sequences, error);
+    }
+  }
+
+  /** Reads the steps with prompts that are on their way, oldest first, except the last `numKept`. */
+  #readUnread(numKept = 0): void {
+    while (this.#unread.length > numKept) this.#read(this.#unread.shift()!);
   }
 
   /** Reads a step that was launched, after launching the one that follows it. */
@@ -334,12 +379,12 @@ export class LocalEngine implements Engine {
     return this.#scheduler.reserveAhead(next, numEnding) ? this.#runner.launch(next, from) : null;
   }
 
-  /** Records what was computed and draws the next token of every sequence that is through. */
+  /** Records what was computed, starts to draw the next token of every sequence that is through, and returns what waits for those. */
   #advance(
     pieces: readonly Piece[],
     ending: readonly Piece[],
     scores: Tensor | null,
-  ): ReadonlyMap<Sequence, DrawResult> {
+  ): () => ReadonlyMap<Sequence, DrawResult> {
     const rows: { readonly sequence: Sequence; readonly row: number }[] = [];
     const copies: BlockCopy[] = [];
     for (const piece of pieces) {
@@ -353,15 +398,18 @@ export class LocalEngine implements Engine {
     }
     // All at once: a copy is a few operators per layer, however many blocks it moves.
     this.#cache.copy(copies);
-    if (scores === null) return new Map();
-    const draws = drawTokens(
+    if (scores === null) return () => new Map();
+    const read = launchDraws(
       pickRows(
         scores,
         rows.map(({ row }) => row),
       ),
       rows.map(({ sequence }) => drawRequest(sequence)),
     );
-    return new Map(rows.map(({ sequence }, i) => [sequence, draws[i] ?? null]));
+    return () => {
+      const draws = read();
+      return new Map(rows.map(({ sequence }, i) => [sequence, draws[i] ?? null]));
+    };
   }
 
   /** Gives a sequence its next token, and ends it if that was the last. */
@@ -435,20 +483,6 @@ function drawRequest(sequence: Sequence) {
   // The position in the sequence, not in the reply: a reply that is cut and continued draws the same numbers.
   const uniform = uniformAt(seed, length);
   return { sampling, tokens, promptLength, numTopLogprobs, uniform, mask: guide === null ? null : guide.mask };
-}
-
-function notFinite(): RerollError {
-  return new RerollError(
-    "NON_FINITE",
-    "The model's scores are not finite numbers. Check the weights: training may have diverged.",
-  );
-}
-
-function stuck(): RerollError {
-  return new RerollError(
-    "CONSTRAINT_STUCK",
-    "No token of the vocabulary fits the format that was asked for. Ask for one that this tokenizer can write.",
-  );
 }
 
 /** Rows in this order; the scores themselves where that is what they are. */

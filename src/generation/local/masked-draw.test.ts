@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { tensor } from "../../torch/create.ts";
 import { tensorScope } from "../../torch/scope.ts";
-import { type DrawRequest, drawTokens } from "./sampler.ts";
+import { type DrawRequest, launchDraws } from "./sampler.ts";
 import { uniformAt } from "./uniform.ts";
 
 const V = 70;
@@ -33,8 +33,8 @@ test("a mask alone draws the tokens and log-probs that scores of -infinity draw"
   tensorScope(() => {
     for (let seed = 0; seed < 20; seed++) {
       const scores = Float32Array.from({ length: 4 * V }, (_, i) => 8 * uniformAt(100 + seed, i));
-      const drawn = drawTokens(tensor(scores, [4, V]), requests({}, seed));
-      const expected = drawTokens(tensor(scores, [4, V]), requests(noBias, seed));
+      const drawn = launchDraws(tensor(scores, [4, V]), requests({}, seed))();
+      const expected = launchDraws(tensor(scores, [4, V]), requests(noBias, seed))();
       drawn.forEach((draw, row) => {
         expect(draw?.tokenId).toBe(expected[row]?.tokenId);
         expect(draw?.samplerLogprob).toBeCloseTo(expected[row]!.samplerLogprob, 9);
@@ -48,7 +48,7 @@ test("a mask alone draws the tokens and log-probs that scores of -infinity draw"
 test("a token that alone is allowed is drawn for certain, however unlikely it was", () => {
   tensorScope(() => {
     const scores = new Float32Array(4 * V).map((_, i) => (i % V === 31 ? -2000 : 0));
-    const [, , , only] = drawTokens(tensor(scores, [4, V]), requests({ temperature: 1 }, 1));
+    const [, , , only] = launchDraws(tensor(scores, [4, V]), requests({ temperature: 1 }, 1))();
     expect(only).toMatchObject({ tokenId: 31, drawLogprob: 0 });
     expect(only?.samplerLogprob).toBeCloseTo(-2000 - Math.log(V - 1), 3);
   });

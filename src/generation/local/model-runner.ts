@@ -3,12 +3,16 @@
  *
  * On a GPU a step of single tokens is a recorded graph, one per batch size; prompts run as they come.
  */
+import { RerollError } from "../../errors/reroll-error.ts";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
+import type { CausalLmConfig } from "../../models/causal-lm/config.ts";
+import { type DecoderFeatures, usedFeatures } from "../../models/causal-lm/decoder-features.ts";
 import { inferenceMode } from "../../torch/autograd.ts";
 import { cat, tensor } from "../../torch/create.ts";
+import { isExact, minExactRows } from "../../torch/exact.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
-import { canDecodeOnGpu } from "./decode-forward.ts";
+import { canDecodeOnGpu, promptForward } from "./decode-forward.ts";
 import { DecodeGraphs, type LaunchedStep } from "./decode-graphs.ts";
 import type { PagedCache } from "./paged-cache.ts";
 import { piecesLayout } from "./paged-layout.ts";
@@ -34,6 +38,7 @@ export class ModelRunner {
     this.#cache = cache;
     this.#isSteady = limits.isSteady && cache.device === "cpu";
     this.#graphs = canDecodeOnGpu(model.config, cache) ? new DecodeGraphs(model, cache, limits) : null;
+    if (isExact()) expectExactModel(model.config, this.#graphs !== null);
   }
 
   /**
@@ -76,13 +81,21 @@ export class ModelRunner {
   #runPieces(pieces: readonly Piece[]): Tensor | null {
     return tensorScope(() => {
       const { device } = this.#cache;
-      const ids = pieces.flatMap(({ sequence: { tokens, numComputed }, numTokens }) => [
-        ...tokens.subarray(numComputed, numComputed + numTokens),
-      ]);
-      const numRows = this.#steadyRows(ids.length, this.#model.config.width);
-      const filled = [...ids, ...new Array<number>(numRows - ids.length).fill(0)];
-      const ids_S = tensor(Int32Array.from(filled), [numRows], { device, dtype: "int64" });
-      const hidden_SD = this.#model.forward(ids_S, piecesLayout(pieces, this.#cache, numRows));
+      const numTokens = pieces.reduce((sum, piece) => sum + piece.numTokens, 0);
+      const numRows = this.#steadyRows(numTokens, this.#model.config.width);
+      const ids = new Int32Array(numRows);
+      let filled = 0;
+      for (const { sequence, numTokens } of pieces) {
+        const { tokens, numComputed } = sequence;
+        ids.set(tokens.subarray(numComputed, numComputed + numTokens), filled);
+        filled += numTokens;
+      }
+      const ids_S = tensor(ids, [numRows], { device, dtype: "int64" });
+      const layout = piecesLayout(pieces, this.#cache, numRows);
+      const hidden_SD =
+        this.#graphs !== null && !isExact() && this.#model.config.features.experts === null
+          ? promptForward(this.#model, this.#graphs.rotary, ids_S, layout)
+          : this.#model.forward(ids_S, layout);
       const ends: number[] = [];
       let start = 0;
       for (const { numTokens, isLast } of pieces) {
@@ -98,7 +111,8 @@ export class ModelRunner {
   }
 
   #steadyRows(numRows: number, width: number): number {
-    return this.#isSteady ? Math.max(numRows, numSteadyRows(width)) : numRows;
+    if (this.#isSteady) return Math.max(numRows, numSteadyRows(width));
+    return isExact() ? Math.max(numRows, minExactRows) : numRows;
   }
 
   /** Frees what was recorded over the memory of the cache; it is recorded again when it is needed. */
@@ -110,4 +124,24 @@ export class ModelRunner {
   dispose(): void {
     this.#graphs?.dispose();
   }
+}
+
+/** What attention and MLPs may be for exact kernels: one sum over all that came before, and products of whole matrices. */
+const inexact: ReadonlySet<string> = new Set<keyof DecoderFeatures>([
+  "slidingWindow",
+  "attentionScale",
+  "attentionSoftCap",
+  "hasAttentionSinks",
+  "linearAttention",
+  "experts",
+]);
+
+function expectExactModel({ family, features }: CausalLmConfig, canDecode: boolean): void {
+  const found = usedFeatures(features).filter((name) => inexact.has(name));
+  if (canDecode && found.length === 0) return;
+  throw new RerollError(
+    "UNSUPPORTED_FEATURE",
+    `exact is true, and this ${family} model ${found.length > 0 ? `has ${found.join(", ")}` : "is not in 16 bits on a GPU, or is of a shape that the CUDA decode path does not take"}: its log-probabilities in the engine cannot equal those of the trainer. Leave exact out.`,
+    { family, found },
+  );
 }

@@ -31,11 +31,15 @@ export class PagedCache {
   readonly device: Device;
   /** Where rows that fill up a batch write: its content means nothing. */
   readonly scratchBlock: number;
+  /** The heads of the attention that reads it. */
+  readonly heads: { readonly numHeads: number; readonly numGroups: number; readonly headSize: number };
 
   constructor(config: CausalLmConfig, { numBlocks, blockSize, dtype, device }: PagedCacheOptions) {
     this.blockSize = blockSize;
     this.device = device;
     this.scratchBlock = numBlocks;
+    const { numHeads, numKeyValueHeads, headSize } = config;
+    this.heads = { numHeads, numGroups: numKeyValueHeads, headSize };
     const make = (shape: readonly number[]) => empty([numBlocks + 1, blockSize, ...shape], { dtype, device }).zero_();
     this.#make = () =>
       keep(

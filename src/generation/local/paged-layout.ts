@@ -1,8 +1,13 @@
 /** The layout over the paged cache: pieces of sequences end to end. */
+import { invariant } from "../../errors/reroll-error.ts";
 import { type AttentionKind, rotateHeads, type TokenLayout } from "../../models/causal-lm/token-layout.ts";
 import { cat, tensor } from "../../torch/create.ts";
 import type { Device } from "../../torch/dtype.ts";
+import { isExact } from "../../torch/exact.ts";
+import { exactDecode } from "../../torch/exact-attention.ts";
 import { type PackedRows, packedAttention } from "../../torch/fused.ts";
+import { hasKernels } from "../../torch/kernels/cuda-kernel.ts";
+import { canStore, storeKernel } from "../../torch/kernels/store-kernel.ts";
 import { pagedAttention } from "../../torch/paged-attention.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { PagedCache } from "./paged-cache.ts";
@@ -14,54 +19,70 @@ import type { Piece } from "./scheduler.ts";
  */
 export function piecesLayout(pieces: readonly Piece[], cache: PagedCache, numTokens = 0): TokenLayout {
   const { blockSize, device } = cache;
-  const positions: number[] = [];
-  const rows: number[] = [];
-  const slots: number[] = [];
-  pieces.forEach(({ sequence, numTokens }, row) => {
-    for (let i = 0; i < numTokens; i++) {
-      const position = sequence.numComputed + i;
-      positions.push(position);
-      rows.push(row);
-      slots.push(slotOf(sequence.blocks, position, blockSize));
-    }
+  const numMeant = pieces.reduce((sum, piece) => sum + piece.numTokens, 0);
+  const size = Math.max(numMeant, numTokens);
+  const positions = new Int32Array(size);
+  const rows = new Int32Array(size).fill(pieces.length);
+  const slots = new Int32Array(size).fill(cache.scratchBlock * blockSize);
+  let start = 0;
+  let maxPosition = 0;
+  pieces.forEach(({ sequence: { numComputed, blocks }, numTokens }, row) => {
+    for (let i = 0; i < numTokens; i++) positions[start + i] = numComputed + i;
+    rows.fill(row, start, start + numTokens);
+    writeSlots(slots, start, blocks, numComputed, numTokens, blockSize);
+    start += numTokens;
+    maxPosition = Math.max(maxPosition, numComputed + numTokens - 1);
   });
-  while (positions.length < numTokens) {
-    positions.push(0);
-    rows.push(pieces.length);
-    slots.push(cache.scratchBlock * blockSize);
-  }
-  const int32 = (values: readonly number[]) => tensor(Int32Array.from(values), [values.length], { device });
+  const int32 = (values: Int32Array) => tensor(values, [values.length], { device });
   const positions_S = int32(positions);
-  const slots_S = int32(slots).to("int64");
+  const slots_S = int32(slots);
+  const wideSlots_S = slots_S.to("int64");
   const attend = attentionOver(pieces, cache, positions_S, int32(rows));
   return {
-    numTokens: positions.length,
+    numTokens: size,
     positions_S: positions_S.to("int64"),
-    maxPosition: Math.max(...positions),
+    maxPosition,
     attend: (layer, heads, rotation, kind) => {
-      const { q_SHK, k_SGK, v_SGK } = rotateHeads(heads, rotation);
       const { keySlots, valueSlots } = cache.layers[layer]!;
-      keySlots.indexCopy_(0, slots_S, k_SGK);
-      valueSlots.indexCopy_(0, slots_S, v_SGK);
+      const isWhole = rotation !== null && 2 * rotation.cos_SK.size(1) === heads.q_SHK.size(2);
+      if (isWhole && !isExact() && hasKernels(heads.q_SHK) && canStore(heads)) {
+        const { q_SHK, k_SGK } = storeKernel(heads, rotation, { keySlots, valueSlots, slots_S });
+        return attend(layer, q_SHK, k_SGK, heads.v_SGK, kind);
+      }
+      const { q_SHK, k_SGK, v_SGK } = rotateHeads(heads, rotation);
+      keySlots.indexCopy_(0, wideSlots_S, k_SGK);
+      valueSlots.indexCopy_(0, wideSlots_S, v_SGK);
       return attend(layer, q_SHK, k_SGK, v_SGK, kind);
     },
     scan: (layer, x_SX, body) => {
       const inputSlots = cache.layers[layer]!.keySlots.squeeze(1);
-      inputSlots.indexCopy_(0, slots_S, x_SX);
+      inputSlots.indexCopy_(0, wideSlots_S, x_SX);
       const parts = pieces.map(({ sequence: { blocks, numComputed }, numTokens }) => {
-        const seen = Int32Array.from({ length: numComputed + numTokens }, (_, i) => slotOf(blocks, i, blockSize));
+        const seen = new Int32Array(numComputed + numTokens);
+        writeSlots(seen, 0, blocks, 0, seen.length, blockSize);
         const whole_TX = inputSlots.indexSelect(0, tensor(seen, [seen.length], { device, dtype: "int64" }));
         return body(whole_TX.unsqueeze(0)).squeeze(0).narrow(0, numComputed, numTokens);
       });
-      const numFilling = positions.length - parts.reduce((sum, part) => sum + part.size(0), 0);
+      const numFilling = size - parts.reduce((sum, part) => sum + part.size(0), 0);
       const filling = numFilling === 0 ? [] : [parts[0]!.narrow(0, 0, 1).expand(numFilling, parts[0]!.size(1))];
       return cat([...parts, ...filling], 0);
     },
   };
 }
 
-function slotOf(blocks: readonly number[], position: number, blockSize: number): number {
-  return blocks[Math.floor(position / blockSize)]! * blockSize + (position % blockSize);
+/** The slots of `count` tokens of a sequence from position `first` on, into `slots` from `start` on. */
+function writeSlots(
+  slots: Int32Array,
+  start: number,
+  blocks: readonly number[],
+  first: number,
+  count: number,
+  blockSize: number,
+): void {
+  for (let i = 0; i < count; i++) {
+    const position = first + i;
+    slots[start + i] = blocks[Math.floor(position / blockSize)]! * blockSize + (position % blockSize);
+  }
 }
 
 type Attend = (layer: number, q_SHK: Tensor, k_SGK: Tensor, v_SGK: Tensor, kind: AttentionKind) => Tensor;
@@ -76,6 +97,10 @@ function attentionOver(pieces: readonly Piece[], cache: PagedCache, positions_S:
       return pagedAttention(q_SHK, { keys, values, table_RM, rows_S, positions_S, ...kind });
     };
   }
+  if (isExact()) {
+    const table_RM = blockTable([...pieces.map(({ sequence }) => sequence.blocks), [cache.scratchBlock]], device);
+    return exactOver(cache, table_RM.indexSelect(0, rows_S), positions_S);
+  }
   const lengths = pieces.map(({ numTokens }) => numTokens);
   const numFilling = positions_S.numel - lengths.reduce((sum, length) => sum + length, 0);
   const filling = numFilling > 0 ? [numFilling] : [];
@@ -85,16 +110,44 @@ function attentionOver(pieces: readonly Piece[], cache: PagedCache, positions_S:
     return (_layer, q_SHK, k_SGK, v_SGK, kind) => packedAttention(q_SHK, k_SGK, v_SGK, { ...queries, ...kind });
   const seen = pieces.map(({ sequence, numTokens }) => sequence.numComputed + numTokens);
   const keys = packed([...seen, ...filling], device);
-  const slots = pieces.flatMap(({ sequence: { blocks } }, row) =>
-    Array.from({ length: seen[row]! }, (_, i) => slotOf(blocks, i, cache.blockSize)),
-  );
-  slots.push(...new Array<number>(numFilling).fill(cache.scratchBlock * cache.blockSize));
-  const slots_C = tensor(Int32Array.from(slots), [slots.length], { device, dtype: "int64" });
+  const numSeen = seen.reduce((sum, length) => sum + length, 0);
+  const slots = new Int32Array(numSeen + numFilling).fill(cache.scratchBlock * cache.blockSize);
+  let start = 0;
+  pieces.forEach(({ sequence: { blocks } }, row) => {
+    writeSlots(slots, start, blocks, 0, seen[row]!, cache.blockSize);
+    start += seen[row]!;
+  });
+  const slots_C = tensor(slots, [slots.length], { device, dtype: "int64" });
   return (layer, q_SHK, _k, _v, kind) => {
     const { keySlots, valueSlots } = cache.layers[layer]!;
     const [k_CGK, v_CGK] = [keySlots.indexSelect(0, slots_C), valueSlots.indexSelect(0, slots_C)];
     return packedAttention(q_SHK, k_CGK, v_CGK, { ...queries, keys, ...kind });
   };
+}
+
+/** One new token per row at the end of what the cache holds of it, by exact kernels: for steps that only decode. */
+export function exactRowsLayout(table_BM: Tensor, positions_B: Tensor, cache: PagedCache): TokenLayout {
+  const attend = exactOver(cache, table_BM, positions_B);
+  return {
+    numTokens: positions_B.size(0),
+    positions_S: positions_B.to("int64"),
+    maxPosition: table_BM.size(1) * cache.blockSize - 1,
+    attend: (layer, heads, rotation) => {
+      const { q_SHK, k_SGK, v_SGK } = rotateHeads(heads, rotation);
+      return attend(layer, q_SHK, k_SGK, v_SGK);
+    },
+    scan: (_layer, x_SX) => {
+      invariant(false, "exact kernels got a layer that scans its input");
+      return x_SX;
+    },
+  };
+}
+
+/** Attention over the cache for tokens that each have their own row of a table. Puts their keys and values there. */
+function exactOver({ layers, heads }: PagedCache, table_SM: Tensor, positions_S: Tensor) {
+  const attend = exactDecode({ positions_S, table_SM }, heads);
+  return (layer: number, q_BHK: Tensor, k_BGK: Tensor, v_BGK: Tensor) =>
+    attend({ q_BHK, k_BGK, v_BGK }, layers[layer]!);
 }
 
 function packed(lengths: readonly number[], device: Device): PackedRows {
@@ -104,9 +157,9 @@ function packed(lengths: readonly number[], device: Device): PackedRows {
   return { lengths, starts_int32, maxLength: Math.max(...lengths) };
 }
 
-function blockTable(rows: readonly (readonly number[])[]): Tensor {
+function blockTable(rows: readonly (readonly number[])[], device: Device = "cpu"): Tensor {
   const width = Math.max(...rows.map((blocks) => blocks.length));
   const table = new Int32Array(rows.length * width);
   for (const [row, blocks] of rows.entries()) table.set(blocks, row * width);
-  return tensor(table, [rows.length, width]);
+  return tensor(table, [rows.length, width], { device });
 }

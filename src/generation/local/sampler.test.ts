@@ -2,8 +2,10 @@ import { expect, test } from "vitest";
 import { tensor } from "../../torch/create.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { Sampling } from "../generate.ts";
-import { type DrawRequest, drawTokens } from "./sampler.ts";
+import { type DrawRequest, launchDraws } from "./sampler.ts";
 import { uniformAt } from "./uniform.ts";
+
+const drawTokens = (...draws: Parameters<typeof launchDraws>) => launchDraws(...draws)();
 
 const scores = [1.2, -0.4, 0.3, 2.1, -1.5, 0.9, 0.1, -0.2, 1.7, 0.5, -0.9, 0.6];
 const seen = Int32Array.of(3, 4, 3);

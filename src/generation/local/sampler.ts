@@ -3,10 +3,13 @@
  *
  * Every row is drawn with its own options and its own random number, so a row's token does not depend on its neighbours.
  */
-import { tensor } from "../../torch/create.ts";
+import { pinned, tensor } from "../../torch/create.ts";
+import { CudaEvent } from "../../torch/cuda.ts";
+import { isExact } from "../../torch/exact.ts";
 import { hasKernels } from "../../torch/kernels/cuda-kernel.ts";
-import { canSample, sampleKernel } from "../../torch/kernels/sample-kernel.ts";
+import { canSample, sampledLogprobKernel, sampleKernel } from "../../torch/kernels/sample-kernel.ts";
 import { op } from "../../torch/operator.ts";
+import { keep } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { Sampling, TokenLogprob } from "../generate.ts";
 import { drawMasked, forbidden } from "./masked-draw.ts";
@@ -34,15 +37,16 @@ export type DrawResult = {
   readonly topLogprobs: readonly TokenLogprob[];
 } | null;
 
-/** Draws one token per row of [B, V] scores. */
-export function drawTokens(scores_BV: Tensor, requests: readonly DrawRequest[]): DrawResult[] {
+/** Starts to draw one token per row of [B, V] scores, and returns what waits for them. The scores may go before that. */
+export function launchDraws(scores_BV: Tensor, requests: readonly DrawRequest[]): () => DrawResult[] {
   const isPlain = requests.every(({ sampling, mask }) => mask === null && isTemperatureOnly(sampling));
-  const values =
-    isPlain && hasKernels(scores_BV) && canSample(scores_BV.size(1))
-      ? drawPlain(scores_BV, requests)
-      : draw(scores_BV, requests);
+  const isKernel = isPlain && hasKernels(scores_BV) && canSample(scores_BV.size(1));
+  const read = isKernel ? launchPlain(scores_BV, requests) : drawAtOnce(scores_BV, requests);
   const tops = topLogprobs(scores_BV, requests);
-  return requests.map((_, row) => drawResult(...values(row), tops[row]));
+  return () => {
+    const values = read();
+    return requests.map((_, row) => drawResult(...values(row), tops[row]));
+  };
 }
 
 /** A draw, or null where the scores it comes from were not numbers. A draw by temperature alone is from the sampler's own distribution. */
@@ -64,17 +68,26 @@ export function isTemperatureOnly(sampling: Sampling): boolean {
 
 type RowValues = (row: number) => [tokenId: number, samplerLogprob: number, modelLogprob: number, drawLogprob: number];
 
-function drawPlain(scores_BV: Tensor, requests: readonly DrawRequest[]): RowValues {
+function launchPlain(scores_BV: Tensor, requests: readonly DrawRequest[]): () => RowValues {
   const B = requests.length;
   const { device } = scores_BV;
   const column = (pick: (request: DrawRequest) => number) => tensor(Float32Array.from(requests, pick), [B], { device });
   const temperatures_B = column(({ sampling }) => sampling.temperature ?? 1);
-  const out = sampleKernel(
-    scores_BV,
-    temperatures_B,
-    column(({ uniform }) => uniform),
-  ).toFloat32Array();
-  return (row) => [out[row]!, out[B + row]!, out[2 * B + row]!, out[B + row]!];
+  const uniforms_B = column(({ uniform }) => uniform);
+  const out = keep(pinned([3, B], "float32"));
+  out.copy_(sampleKernel(scores_BV, temperatures_B, uniforms_B), { nonBlocking: true });
+  const done = new CudaEvent().record();
+  return () => {
+    done.synchronize();
+    const values = out.toFloat32Array();
+    for (const one of [out, done]) one.dispose();
+    return (row) => [values[row]!, values[B + row]!, values[2 * B + row]!, values[B + row]!];
+  };
+}
+
+function drawAtOnce(scores_BV: Tensor, requests: readonly DrawRequest[]): () => RowValues {
+  const values = draw(scores_BV, requests);
+  return () => values;
 }
 
 function draw(scores_BV: Tensor, requests: readonly DrawRequest[]): RowValues {
@@ -111,7 +124,11 @@ function draw(scores_BV: Tensor, requests: readonly DrawRequest[]): RowValues {
   const tokens = token_B1.flatten().toArray();
   const isRandom_B1 = isGreedy_B1.logicalNot();
   const logprobsOf = (from_BV: Tensor) => from_BV.gather(1, token_B1).where(isRandom_B1, 0).flatten().toArray();
-  const samplerLogprobs = logprobsOf(sampler_BV);
+  // Exact kernels give a token the trainer's number, whatever filter it was drawn through.
+  const isShared = isExact() && hasKernels(scores_BV) && canSample(scores_BV.size(1));
+  const shared = () =>
+    sampledLogprobKernel(scores_BV, column(temperatureOf).flatten().to("float32"), token_B1.flatten().to("int32"));
+  const samplerLogprobs = isShared ? shared().where(isRandom_B1.flatten(), 0).toArray() : logprobsOf(sampler_BV);
   const drawLogprobs = draw_BV === sampler_BV ? samplerLogprobs : logprobsOf(draw_BV);
   const modelLogprobs = model_BV.gather(1, token_B1).flatten().toArray();
   return (row) => [tokens[row]!, samplerLogprobs[row]!, modelLogprobs[row]!, drawLogprobs[row]!];

@@ -60,6 +60,13 @@ export class Scheduler {
     return this.#waiting.length + followers;
   }
 
+  /** Whether there are prompts, or rests of prompts, that the next step could compute. */
+  get hasPrompts(): boolean {
+    if (this.#waiting.length > 0 && this.#running.size < this.#limits.maxRunning) return true;
+    for (const sequence of this.#running) if (sequence.numPending > 1) return true;
+    return false;
+  }
+
   add(sequence: Sequence): void {
     this.#waiting.push(sequence);
   }
@@ -72,6 +79,8 @@ export class Scheduler {
       // It may have given its blocks to an older one in this very loop.
       if (budget === 0 || !this.#running.has(sequence)) continue;
       const numTokens = Math.min(sequence.numPending, budget);
+      // Its next token is being drawn.
+      if (numTokens === 0) continue;
       if (!this.#reserve(sequence, sequence.numComputed + numTokens)) continue;
       pieces.push(pieceOf(sequence, numTokens));
       budget -= numTokens;

@@ -55,7 +55,8 @@ export class ModelRotary {
 export class RotaryTable {
   readonly #frequencies: Float32Array;
   readonly #scale: number;
-  #table: { readonly cos_PK: Tensor; readonly sin_PK: Tensor } | null = null;
+  /** The last one is in use. On a GPU those it replaced stay: recorded work may still read them. */
+  readonly #tables: { readonly cos_PK: Tensor; readonly sin_PK: Tensor }[] = [];
 
   constructor(config: RotaryConfig) {
     this.#frequencies = rotaryFrequencies(config);
@@ -68,16 +69,18 @@ export class RotaryTable {
     return { cos_SK: cos_PK.indexSelect(0, positions_S), sin_SK: sin_PK.indexSelect(0, positions_S) };
   }
 
-  /** Frees the table; it is made again when it is needed. */
+  /** Frees its memory; what is needed is made again. */
   dispose(): void {
-    this.#table?.cos_PK.dispose();
-    this.#table?.sin_PK.dispose();
-    this.#table = null;
+    for (const { cos_PK, sin_PK } of this.#tables.splice(0)) {
+      cos_PK.dispose();
+      sin_PK.dispose();
+    }
   }
 
   #tableFor(maxPosition: number, device: string): { readonly cos_PK: Tensor; readonly sin_PK: Tensor } {
-    const current = this.#table;
-    if (current !== null && current.cos_PK.size(0) > maxPosition && current.cos_PK.device === device) return current;
+    const current = this.#tables.at(-1);
+    if (current !== undefined && current.cos_PK.size(0) > maxPosition && current.cos_PK.device === device)
+      return current;
     // Doubling: a sequence that grows by one token at a time rebuilds the table rarely.
     const size = 2 ** Math.ceil(Math.log2(maxPosition + 1));
     const made = tensorScope(() => {
@@ -87,8 +90,8 @@ export class RotaryTable {
       const scaled = (x_PK: Tensor) => (this.#scale === 1 ? x_PK : x_PK.mul(this.#scale)).toDevice(device);
       return { cos_PK: scaled(angles_PK.cos()), sin_PK: scaled(angles_PK.sin()) };
     });
-    this.dispose();
-    this.#table = keep(made);
+    if (!device.startsWith("cuda")) this.dispose();
+    this.#tables.push(keep(made));
     return made;
   }
 }

@@ -7,6 +7,8 @@
 import { RerollError } from "../../errors/reroll-error.ts";
 import { arange, cat, tensor } from "../../torch/create.ts";
 import type { Device } from "../../torch/dtype.ts";
+import { isExact } from "../../torch/exact.ts";
+import { canAttendExactly, exactAttention, exactRows } from "../../torch/exact-attention.ts";
 import { attention, packedAttention, rotate } from "../../torch/fused.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { Rotation } from "./rotary.ts";
@@ -83,12 +85,16 @@ export function packedLayout(lengths: readonly number[], device: Device = "cpu")
   });
   const starts_int32 = tensor(starts, [starts.length], { device });
   const maxLength = Math.max(...lengths);
+  const exact = device.startsWith("cuda") && isExact() ? exactRows(lengths, device) : null;
   return {
     numTokens,
     positions_S: tensor(positions, [numTokens], { device, dtype: "int64" }),
     maxPosition: maxLength - 1,
     attend: (_layer, heads, rotation, kind) => {
       const { q_SHK, k_SGK, v_SGK } = rotateHeads(heads, rotation);
+      const isUsual = Object.values(kind).every((value) => value === null);
+      if (exact !== null && isUsual && canAttendExactly(q_SHK))
+        return exactAttention(q_SHK, k_SGK, v_SGK, exact, { lengths, starts_int32, maxLength });
       return packedAttention(q_SHK, k_SGK, v_SGK, { lengths, starts_int32, maxLength, ...kind });
     },
     scan: (_layer, x_SX, body) => {

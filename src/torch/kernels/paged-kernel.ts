@@ -50,8 +50,23 @@ export function canDecode(headSize: number, blockSize: number): boolean {
   return [64, 128, 256].includes(headSize) && blockSize === 16;
 }
 
-/** Attention of one new token per row, layer after layer: stores its keys and values and returns [B, H, K]. */
-export type PagedDecode = (heads: NewHeads, paged: PagedKeys, rotation: RowRotation, kind: DecodeKind) => Tensor;
+/**
+ * Attention of one new token per row, layer after layer: stores its keys and values and returns [B, H, K]. `logMass_HB`, where given,
+ * gets the logarithm of the sum of each head's exponentiated scores, float32.
+ */
+export type PagedDecode = (
+  heads: NewHeads,
+  paged: PagedKeys,
+  rotation: RowRotation,
+  kind: DecodeKind,
+  logMass_HB?: Tensor,
+) => Tensor;
+
+/** The cut that does not depend on how many rows there are: with it, what a token gets is a function of its own sequence, to the bit. */
+export function steadyCut(headSize: number): DecodeCut {
+  const warps = headSize > 128 ? 4 : 8;
+  return { warps, span: 512 * warps };
+}
 
 /** Prepares a step. `cut` is chosen by the sizes unless it is given. */
 export function pagedDecode(
@@ -66,7 +81,8 @@ export function pagedDecode(
   const { warps, span } = cut ?? cutFor(B * G, M * 16, K);
   const splits = Math.ceil((M * 16) / span);
   const { partial, stats, arrivals } = workspace(B, H, G, K, splits, device);
-  return ({ q_BHK, k_BGK, v_BGK }, { keys, values }, { cos_SK, sin_SK }, { window, scale, softCap, sinks_H }) => {
+  return (heads, { keys, values }, { cos_SK, sin_SK }, { window, scale, softCap, sinks_H }, logMass_HB) => {
+    const { q_BHK, k_BGK, v_BGK } = heads;
     const { dtype } = q_BHK;
     const out_BHK = empty([B, H, K], { dtype, device });
     const bend = softCap === null ? Math.LOG2E : softCap * Math.LOG2E;
@@ -81,12 +97,14 @@ export function pagedDecode(
     )(dtype, { blocks: B * G * splits, threads: 32 * warps }, [
       ...[q_BHK, k_BGK, v_BGK, cos_SK, sin_SK, positions_B, table_BM, keys, values, out_BHK, partial, stats, arrivals],
       sinks_H ?? stats,
+      logMass_HB ?? stats,
       ...[q_BHK, k_BGK, v_BGK].map((heads) => ({ int: heads.strides[0] ?? 0 })),
       { int: G },
       { int: M },
       { int: splits },
       { int: span },
       { int: window ?? 0 },
+      { int: logMass_HB === undefined ? 0 : B },
       { float: factor },
       { float: bend },
     ]);
@@ -193,8 +211,8 @@ struct Tile { unsigned k[2][2 * KSTEPS], v[4][TILES / 2]; };
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) paged_attend(const T* newQ, const T* newK, const T* newV,
     const float* cosine, const float* sine, const int* positions, const int* table, T* keys, T* values, T* out,
-    float* partial, float* stats, int* arrivals, const T* sinks, int strideQ, int strideK, int strideV, int G, int M, int splits,
-    int span, int window, float scale, float bend) {
+    float* partial, float* stats, int* arrivals, const T* sinks, float* logMass, int strideQ, int strideK, int strideV, int G,
+    int M, int splits, int span, int window, int numLogMasses, float scale, float bend) {
   int split = blockIdx.x % splits, g = (blockIdx.x / splits) % G, b = blockIdx.x / (splits * G), kv = g / REPEATS;
   int warp = threadIdx.x / 32, lane = threadIdx.x % 32, row = lane / 4, quarter = lane % 4;
   const int* blocks = table + (size_t)b * M;
@@ -340,6 +358,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) paged_attend(con
     if (used == 1) {
       if (HAS_SINKS) total += exp2f(sinkOf(r) - best);
       out[(first + r) * HEAD + d] = store(value / total);
+      if (d == 0 && numLogMasses > 0) logMass[(size_t)(g * GROUP + r) * numLogMasses + b] = (best + log2f(total)) * 0.6931471806f;
     } else {
       size_t at = (first + r) * splits + split;
       partial[at * HEAD + d] = value;
@@ -384,5 +403,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) paged_attend(con
     }
     if (HAS_SINKS) total += exp2f(sinkOf(r) - best);
     out[(first + r) * HEAD + d] = store(value / total);
+    if (d == 0 && numLogMasses > 0) logMass[(size_t)(g * GROUP + r) * numLogMasses + b] = (best + log2f(total)) * 0.6931471806f;
   }
 }`;

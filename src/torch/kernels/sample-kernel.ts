@@ -10,10 +10,24 @@ import { cudaKernel } from "./cuda-kernel.ts";
  * `drawn_B` gets the tokens as int32, 0 in place of -1, for a step that starts from them.
  */
 export function sampleKernel(z_BV: Tensor, temperatures_B: Tensor, uniforms_B: Tensor, drawn_B?: Tensor): Tensor {
+  const tokens_B = drawn_B ?? empty([z_BV.size(0)], { device: z_BV.device, dtype: "int32" });
+  return launch(z_BV, temperatures_B, uniforms_B, tokens_B, false);
+}
+
+/** The log-probability that sampleKernel gives to a token of each row, [B], had it drawn that one: equal to the bit. Tokens are int32. */
+export function sampledLogprobKernel(z_BV: Tensor, temperatures_B: Tensor, tokens_B: Tensor): Tensor {
+  return launch(z_BV, temperatures_B, temperatures_B, tokens_B, true).select(0, 1);
+}
+
+function launch(
+  z_BV: Tensor,
+  temperatures_B: Tensor,
+  uniforms_B: Tensor,
+  tokens_B: Tensor,
+  areTokensGiven: boolean,
+): Tensor {
   const [B, V] = z_BV.shape as [number, number];
-  const { device } = z_BV;
-  const out_3B = empty([3, B], { device });
-  const tokens_B = drawn_B ?? empty([B], { device, dtype: "int32" });
+  const out_3B = empty([3, B], { device: z_BV.device });
   kernel(z_BV.dtype, { blocks: B, threads: 1024 }, [
     z_BV,
     temperatures_B,
@@ -22,6 +36,7 @@ export function sampleKernel(z_BV: Tensor, temperatures_B: Tensor, uniforms_B: T
     tokens_B,
     { int: V },
     { int: B },
+    { int: areTokensGiven ? 1 : 0 },
   ]);
   return out_3B;
 }
@@ -35,7 +50,7 @@ const kernel = cudaKernel(
   "sample",
   `
 extern "C" __global__ void __launch_bounds__(1024) sample(const T* scores, const float* temperatures, const float* uniforms,
-                                                          float* out, int* drawn, int V, int B) {
+                                                          float* out, int* drawn, int V, int B, int isGiven) {
   const T* row = scores + (size_t)blockIdx.x * V;
   const Pack* packs = (const Pack*)row;
   float temperature = temperatures[blockIdx.x];
@@ -118,13 +133,20 @@ extern "C" __global__ void __launch_bounds__(1024) sample(const T* scores, const
   }
   float* token = out + blockIdx.x;
   if (anyBad) {
-    if (threadIdx.x == 0) { token[0] = -1.0f; drawn[blockIdx.x] = 0; }
+    if (threadIdx.x == 0) { token[0] = -1.0f; token[B] = __int_as_float(0x7fc00000); if (!isGiven) drawn[blockIdx.x] = 0; }
     return;
   }
   if (isGreedy) {
     if (threadIdx.x == 0) {
       token[0] = bestPlace; token[B] = 0.0f; token[2 * B] = -logf(plainTotal);
       drawn[blockIdx.x] = bestPlace;
+    }
+    return;
+  }
+  if (isGiven) {
+    if (threadIdx.x == 0) {
+      float z = load(row[drawn[blockIdx.x]]) - best;
+      token[B] = fmaf(z, inverse, -logf(total));
     }
     return;
   }
@@ -174,7 +196,7 @@ extern "C" __global__ void __launch_bounds__(1024) sample(const T* scores, const
   float z = load(row[chosen]) - best;
   drawn[blockIdx.x] = chosen;
   token[0] = chosen;
-  token[B] = z * inverse - logf(total);
+  token[B] = fmaf(z, inverse, -logf(total));
   token[2 * B] = z - logf(plainTotal);
 }`,
 );
