@@ -177,8 +177,9 @@ napi_value replayGraph(Arguments& args) {
   return nullptr;
 }
 
-// A product that is cut along its inner dimension is added up in another order, and whether it is cut depends on how many
-// rows it has. Without cuts a row comes out the same, whatever stands beside it. The setting holds for the process.
+// A product that is cut along its inner dimension is added up in another order, and whether it is cut depends on how
+// many rows it has. Without cuts a row comes out the same, whatever stands beside it. The setting holds for the
+// process.
 napi_value keepProductsWhole(Arguments&) {
 #if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 10)
   at::globalContext().setBlasPreferredBackend(at::BlasBackend::Cublaslt);
