@@ -121,7 +121,7 @@ export const brokenRunFiles: readonly BrokenRunFile[] = [
     "strategy-unknown",
     { ranks: 2, strategy: { pipeline: 2 } },
     "training.strategy.pipeline is not an option",
-    "zero, tensor, context, offload, in",
+    "zero, tensor, context, expert, offload, in",
   ),
   training(
     "eight-bit-sharded",
