@@ -205,6 +205,8 @@ export class LocalEngine implements Engine {
   /** Computes nothing more, while weights change, until `release`. Requests wait. */
   hold(): void {
     this.#ahead = null;
+    // What is on its way reads the weights.
+    this.#readUnread();
     this.#isHeld = true;
   }
 
