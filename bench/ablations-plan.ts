@@ -1,7 +1,7 @@
 /** The same task and budget with every algorithm: what they share, and what each says for itself. */
 import { run as frozenLake } from "../examples/recipes/frozen-lake.ts";
 import type { RecipeChoice } from "../src/algorithms/recipes/table.ts";
-import type { Machine } from "./report.ts";
+import type { SeededRun } from "./seeded-runs.ts";
 
 const { entropy } = frozenLake.algorithm as { entropy: object };
 const shared = { bypass: {}, reduction: { type: "token-mean" }, entropy } as const;
@@ -31,12 +31,6 @@ export function ablationOf(name: string) {
 }
 
 /** One run, as its file holds it. */
-export interface AblationRun {
+export interface AblationRun extends SeededRun {
   readonly algorithm: string;
-  readonly seed: number;
-  /** Success on unseen maps by rollout step. */
-  readonly points: readonly { readonly x: number; readonly y: number }[];
-  readonly seconds: number;
-  readonly machine: Machine;
-  readonly date: string;
 }

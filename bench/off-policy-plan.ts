@@ -1,7 +1,7 @@
 /** What is compared when samplers are stale and inexact: the arms, the setting they share, and the numbers of one run. */
 import type { RecipeChoice } from "../src/algorithms/recipes/table.ts";
 import type { OffPolicySettings } from "./off-policy-run.ts";
-import type { Machine } from "./report.ts";
+import type { SeededRun } from "./seeded-runs.ts";
 
 /** Noise on the engine's matrices, as a share of their own deviation; the curves are those of the last one. */
 export const NOISES = [0, 0.2, 0.4] as const;
@@ -45,16 +45,12 @@ export interface OffPolicyJob {
 }
 
 /** One run, as its file holds it. */
-export interface OffPolicyRun extends OffPolicyJob {
+export interface OffPolicyRun extends OffPolicyJob, SeededRun {
   readonly settings: OffPolicySettings;
-  readonly points: readonly { readonly x: number; readonly y: number }[];
   /** Means over all steps. The gap is null where no anchor is computed, and so nothing is known of it. */
   readonly samplerGap: number | null;
   readonly clipShare: number;
   readonly keptShare: number;
-  readonly seconds: number;
-  readonly machine: Machine;
-  readonly date: string;
 }
 
 /** Every arm at every noise, and on-policy once: all of one seed, then all of the next. */

@@ -8,7 +8,7 @@
  * Command    reroll train examples/recipes/chat-frozen-lake-slippery.ts --set model.path=models/SmolLM2-135M-Instruct
  */
 import { defineRun } from "reroll";
-import { run as firmIce, instructions, lake } from "./chat-frozen-lake.ts";
+import { run as firmIce, gigpo, instructions, lake } from "./chat-frozen-lake.ts";
 
 const slippery = {
   ...lake,
@@ -24,21 +24,7 @@ export const run = defineRun({
   ...firmIce,
   name: "chat-frozen-lake-slippery",
   envs: { lake: { ...slippery, part: "train" }, unseen: { ...slippery, part: "validation" } },
-  rollout: {
-    groupsPerStep: 16,
-    groupSize: 16,
-    maxInFlight: 256,
-    context: "turn",
-    contextLength: 256,
-    sampling: { maxTokens: 4 },
-  },
-  algorithm: {
-    type: "gigpo",
-    gamma: 0.95,
-    episodeWeight: 0,
-    bypass: {},
-    reduction: { type: "token-mean" },
-    entropy: { type: "adaptive", target: 0.3, coefficient: 0.02, stepSize: 0.0001 },
-  },
+  rollout: { ...firmIce.rollout, groupsPerStep: 16, groupSize: 16 },
+  algorithm: { ...gigpo, gamma: 0.95 },
   loop: { type: "sync", steps: 120 },
 });

@@ -27,6 +27,16 @@ export const lake = {
   maxTurns: 8,
 } as const;
 
+/** What is taken from the steps of a game. */
+export const gigpo = {
+  type: "gigpo",
+  gamma: 0.8,
+  episodeWeight: 0,
+  bypass: {},
+  reduction: { type: "token-mean" },
+  entropy: { type: "adaptive", target: 0.3, coefficient: 0.02, stepSize: 0.0001 },
+} as const;
+
 export const run = defineRun({
   name: "chat-frozen-lake",
   model: { path: "models/SmolLM2-135M-Instruct" },
@@ -40,14 +50,7 @@ export const run = defineRun({
     contextLength: 256,
     sampling: { maxTokens: 4 },
   },
-  algorithm: {
-    type: "gigpo",
-    gamma: 0.8,
-    episodeWeight: 0,
-    bypass: {},
-    reduction: { type: "token-mean" },
-    entropy: { type: "adaptive", target: 0.3, coefficient: 0.02, stepSize: 0.0001 },
-  },
+  algorithm: gigpo,
   training: { optimizer: { lr: 2e-5, betas: [0.9, 0.99] }, minibatch: 128, maxTokensPerMicrobatch: 16_384 },
   loop: { type: "sync", steps: 200 },
   warmStart: { type: "play", steps: 30, turnsPerStep: 128, optimizer: { lr: 5e-5 } },

@@ -1,7 +1,9 @@
 /** Runs side by side, as text: a list of them, and where they differ. Pure. */
+
 import type { ReadRun } from "../tracking/read-run.ts";
 import type { MetricRecord, RunInfo } from "../tracking/run-record.ts";
 import { leavesOf } from "./resolve-run.ts";
+import { textTable } from "./text-table.ts";
 
 /** How far a run has come. */
 interface RunProgress {
@@ -45,7 +47,7 @@ export function listTable(runs: readonly ListedRun[]): string {
     info.model,
     info.tags.join(","),
   ]);
-  return table([["folder", "status", "started", "steps", "reward", "best", "recipe", "model", "tags"], ...rows]);
+  return textTable([["folder", "status", "started", "steps", "reward", "best", "recipe", "model", "tags"], ...rows]);
 }
 
 function rounded(value: number | null): string {
@@ -62,7 +64,7 @@ export function compareTable(runs: readonly ReadRun[]): string {
   const differing = keys.filter((key) => new Set(configs.map((config) => config.get(key))).size > 1);
   const lasts = runs.map(lastValues);
   const shared = [...(lasts[0]?.keys() ?? [])].filter((name) => lasts.every((last) => last.has(name)));
-  return table([
+  return textTable([
     ["", ...names],
     ...differing.map((key) => [key, ...configs.map((config) => config.get(key) ?? "-")]),
     ["", ...names.map(() => "")],
@@ -82,16 +84,4 @@ function lastValues({ metrics }: ReadRun): ReadonlyMap<string, number> {
 
 function asObject(value: unknown): object {
   return typeof value === "object" && value !== null ? value : {};
-}
-
-function table(rows: readonly (readonly string[])[]): string {
-  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
-  return rows
-    .map((row) =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column]!))
-        .join("  ")
-        .trimEnd(),
-    )
-    .join("\n");
 }

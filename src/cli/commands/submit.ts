@@ -8,6 +8,7 @@ import { findJob, listJobs, storeJob } from "../../launchers/job-store.ts";
 import { type Job, numProcesses } from "../../launchers/launcher.ts";
 import { type LauncherName, launchers } from "../../launchers/table.ts";
 import { defaultRunsFolder } from "../../run/runs-folder.ts";
+import { textTable } from "../../run/text-table.ts";
 import { commandName } from "../command-name.ts";
 import { several, wholeNumber } from "../flag-values.ts";
 
@@ -62,7 +63,7 @@ export const statusCommand = new Command("status")
       submittedAt.slice(0, 19),
       states[i]!,
     ]);
-    console.log(rows.length === 0 ? `no jobs in ${jobsFolder()}` : table(rows));
+    console.log(rows.length === 0 ? `no jobs in ${jobsFolder()}` : textTable(rows));
   });
 
 /** The command, for the program to add. */
@@ -152,16 +153,4 @@ function keyAndValue(text: string, before: Readonly<Record<string, string>> = {}
   const [, key, value] = /^([\w-]+)=(.*)$/s.exec(text) ?? [];
   if (key === undefined || value === undefined) throw new InvalidArgumentError("It takes key=value.");
   return { ...before, [key]: value };
-}
-
-function table(rows: readonly (readonly string[])[]): string {
-  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
-  return rows
-    .map((row) =>
-      row
-        .map((cell, i) => cell.padEnd(widths[i]!))
-        .join("  ")
-        .trimEnd(),
-    )
-    .join("\n");
 }

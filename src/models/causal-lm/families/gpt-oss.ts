@@ -1,6 +1,7 @@
 /** gpt-oss: attention sinks, a sliding window in every second layer, and experts with biases and a clamped gate. */
 import { z } from "zod";
 import { type ExpertsConfig, plainFeatures } from "../decoder-features.ts";
+import { checkActiveExperts } from "./active-experts.ts";
 import { defineFamily, type ReadContext } from "./family.ts";
 import { layerTypes, readWindow, windowKeys } from "./sliding-window.ts";
 import { attentionNames, layersName, modelNames } from "./tensor-names.ts";
@@ -59,17 +60,15 @@ export const gptOss = defineFamily({
   gguf: null,
 });
 
-function readExperts(own: z.infer<typeof keys>, { invalid }: ReadContext): ExpertsConfig {
+function readExperts(own: z.infer<typeof keys>, context: ReadContext): ExpertsConfig {
   const { num_local_experts: numExperts, num_experts_per_tok: numActive } = own;
   if (own.quantization_config) {
-    throw invalid(
+    throw context.invalid(
       `its experts are stored in ${own.quantization_config.quant_method}, which we do not read. ` +
         "Use a release in bfloat16, or save one with transformers: from_pretrained with Mxfp4Config(dequantize=True), then save_pretrained",
     );
   }
-  if (numActive > numExperts) {
-    throw invalid(`num_experts_per_tok must be at most num_local_experts: got ${numActive} and ${numExperts}`);
-  }
+  checkActiveExperts(numActive, { key: "num_local_experts", numExperts }, context);
   return {
     numExperts,
     numActive,

@@ -1,6 +1,7 @@
 /** Qwen3's mixtures: Qwen3 with a router and experts in place of every layer's MLP. */
 import { z } from "zod";
 import { type ExpertsConfig, plainFeatures } from "../decoder-features.ts";
+import { checkActiveExperts } from "./active-experts.ts";
 import { defineFamily, type ReadContext } from "./family.ts";
 import { layerTypes, noWindow, optionalWindowKeys, readWindow, writeOptionalWindow } from "./sliding-window.ts";
 import { attentionNames, expertNames, headNormNames, layersName, modelNames } from "./tensor-names.ts";
@@ -68,19 +69,19 @@ export const qwen3Moe = defineFamily({
   },
 });
 
-function readExperts(own: z.infer<typeof keys>, { invalid }: ReadContext): ExpertsConfig {
+function readExperts(own: z.infer<typeof keys>, context: ReadContext): ExpertsConfig {
   const numExperts = own.num_experts ?? own.num_local_experts;
   const numActive = own.num_experts_per_tok;
   const width = own.moe_intermediate_size;
   if (!numExperts || !numActive || !width) {
     const got = `${numExperts ?? "none"}, ${numActive ?? "none"} and ${width ?? "none"}`;
-    throw invalid(`a qwen3_moe model needs num_experts, num_experts_per_tok and moe_intermediate_size: got ${got}`);
+    throw context.invalid(
+      `a qwen3_moe model needs num_experts, num_experts_per_tok and moe_intermediate_size: got ${got}`,
+    );
   }
-  if (numActive > numExperts) {
-    throw invalid(`num_experts_per_tok must be at most num_experts: got ${numActive} and ${numExperts}`);
-  }
+  checkActiveExperts(numActive, { key: "num_experts", numExperts }, context);
   if ((own.decoder_sparse_step ?? 1) !== 1 || (own.mlp_only_layers ?? []).length > 0) {
-    throw invalid(
+    throw context.invalid(
       `layers without experts are not supported: got decoder_sparse_step ${own.decoder_sparse_step ?? 1} and ` +
         `mlp_only_layers [${own.mlp_only_layers ?? ""}]. Supported: 1 and none`,
     );

@@ -1,6 +1,7 @@
 /** Qwen3-Next: three layers of linear attention to one of gated attention, each with experts and a shared one. */
 import { z } from "zod";
 import type { ExpertsConfig } from "../decoder-features.ts";
+import { checkActiveExperts } from "./active-experts.ts";
 import { defineFamily, type ReadContext } from "./family.ts";
 import { withoutRotaryShare } from "./partial-rotation.ts";
 import { hybridKeys, readHybrid, writeHybrid } from "./qwen-hybrid.ts";
@@ -65,11 +66,9 @@ export const qwen3Next = defineFamily({
   gguf: null,
 });
 
-function readExperts(own: z.infer<typeof keys>, { invalid }: ReadContext): ExpertsConfig {
+function readExperts(own: z.infer<typeof keys>, context: ReadContext): ExpertsConfig {
   const { num_experts: numExperts, num_experts_per_tok: numActive } = own;
-  if (numActive > numExperts) {
-    throw invalid(`num_experts_per_tok must be at most num_experts: got ${numActive} and ${numExperts}`);
-  }
+  checkActiveExperts(numActive, { key: "num_experts", numExperts }, context);
   return {
     numExperts,
     numActive,
