@@ -5,7 +5,7 @@
 import { basename } from "node:path";
 import { jsonDepth } from "../../../errors/json-depth.ts";
 import { RerollError } from "../../../errors/reroll-error.ts";
-import { replaceFileSync } from "../../../files/replace-file.ts";
+import { type FileSink, toDisk } from "../file-sink.ts";
 import { readExactly } from "../read-exactly.ts";
 import { showName } from "../show-name.ts";
 import { withOpenFile } from "../with-open-file.ts";
@@ -55,11 +55,15 @@ export function parseShardedIndex(text: string, fileName: string): ShardedIndex 
 }
 
 /** Writes an index, complete or not at all. */
-export function writeShardedIndex(path: string, { totalSize, weightMap }: ShardedIndex): void {
+export function writeShardedIndex(
+  path: string,
+  { totalSize, weightMap }: ShardedIndex,
+  sink: Pick<FileSink, "bytes"> = toDisk,
+): void {
   const sorted = [...weightMap].sort(([left], [right]) => (left < right ? -1 : 1));
   const metadata = totalSize === null ? {} : { total_size: totalSize };
   const json = JSON.stringify({ metadata, weight_map: Object.fromEntries(sorted) }, null, 2);
-  replaceFileSync(path, (append) => append(new TextEncoder().encode(`${json}\n`)));
+  sink.bytes(path, new TextEncoder().encode(`${json}\n`));
 }
 
 /** Letters, digits and the usual marks: no separator of any system and no leading dot, so it cannot leave the folder. */
