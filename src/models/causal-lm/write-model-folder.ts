@@ -64,7 +64,7 @@ function writeWeights(
   }
   const shardNames = shards.map(({ fileName }) => fileName);
   if (index === null) return shardNames;
-  writeShardedIndex(join(folder, shardedIndexFileName), index, sink);
+  writeShardedIndex(join(folder, shardedIndexFileName), index, (path, bytes) => sink.bytes(path, bytes));
   return [...shardNames, shardedIndexFileName];
 }
 

@@ -21,7 +21,7 @@ export interface FileSink {
 }
 
 /** A file in memory: its bytes, or the tensors of a safetensors file. Plain data and tensors, so that it crosses to another thread. */
-export type HeldFile = { readonly bytes: Uint8Array } | { readonly tensors: ReadonlyMap<string, Tensor> };
+type HeldFile = { readonly bytes: Uint8Array } | { readonly tensors: ReadonlyMap<string, Tensor> };
 
 /** Files in memory by their paths. */
 export type HeldFiles = ReadonlyMap<string, HeldFile>;

@@ -5,7 +5,7 @@
 import { basename } from "node:path";
 import { jsonDepth } from "../../../errors/json-depth.ts";
 import { RerollError } from "../../../errors/reroll-error.ts";
-import { type FileSink, toDisk } from "../file-sink.ts";
+import { replaceFileSync } from "../../../files/replace-file.ts";
 import { readExactly } from "../read-exactly.ts";
 import { showName } from "../show-name.ts";
 import { withOpenFile } from "../with-open-file.ts";
@@ -54,16 +54,20 @@ export function parseShardedIndex(text: string, fileName: string): ShardedIndex 
   return { totalSize: readTotalSize(metadata, fileName), weightMap };
 }
 
-/** Writes an index, complete or not at all. */
+/** Writes an index, complete or not at all; `put` takes it elsewhere. */
 export function writeShardedIndex(
   path: string,
   { totalSize, weightMap }: ShardedIndex,
-  sink: Pick<FileSink, "bytes"> = toDisk,
+  put: (path: string, bytes: Uint8Array) => void = putFile,
 ): void {
   const sorted = [...weightMap].sort(([left], [right]) => (left < right ? -1 : 1));
   const metadata = totalSize === null ? {} : { total_size: totalSize };
   const json = JSON.stringify({ metadata, weight_map: Object.fromEntries(sorted) }, null, 2);
-  sink.bytes(path, new TextEncoder().encode(`${json}\n`));
+  put(path, new TextEncoder().encode(`${json}\n`));
+}
+
+function putFile(path: string, bytes: Uint8Array): void {
+  replaceFileSync(path, (append) => append(bytes));
 }
 
 /** Letters, digits and the usual marks: no separator of any system and no leading dot, so it cannot leave the folder. */
