@@ -69,7 +69,7 @@ async function meet(place: Reached, facts: WorkerFacts, token: string): Promise<
   }
 }
 
-const MAX_DROPPED = 20;
+const MAX_DROPPED = 4;
 
 type Reached = Pick<JoinOptions, "host" | "port" | "ca" | "timeoutMs" | "report">;
 

@@ -20,7 +20,10 @@ export function childTransport(child: ChildProcess, heartbeat?: Heartbeat): Tran
     post: (message) => void child.send(message as object),
     onMessage: (listen) => void child.on("message", listen),
     onEnd: (listen) => {
-      child.on("error", (error) => listen(`crashed: ${error.message}`));
+      child.on("error", (error: NodeJS.ErrnoException) => {
+        // A message to a process that has just ended: its exit, which follows, says how.
+        if (error.code !== "EPIPE") listen(`crashed: ${error.message}`);
+      });
       child.on("exit", (code, signal) =>
         listen(silence ?? (signal === null ? `ended with code ${code}` : `was ended by ${signal}`)),
       );
