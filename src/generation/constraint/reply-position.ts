@@ -28,7 +28,7 @@ type Place =
   | { readonly kind: "other"; readonly isQuoted: boolean; readonly isEscaped: boolean };
 
 /** What the rules of a grammar say of the places in its texts. */
-export interface GrammarPlaces {
+interface GrammarPlaces {
   /** What ends free text; undefined where texts do not begin with any. */
   readonly trigger: string | undefined;
   /** The bounds of strings that have some, the widest first. */
