@@ -70,7 +70,12 @@ const changes: Readonly<Record<string, readonly string[]>> = {
   "chat-frozen-lake-slippery.ts": shortPlay,
   "chat-sokoban.ts": shortPlay,
   "chat-sokoban-letters.ts": shortPlay,
-  "chat-sokoban-two-boxes.ts": [...shortPlay, "rollout.contextLength=1024", "envs.unseen.maxTurns=2"],
+  "chat-sokoban-two-boxes.ts": [
+    ...shortPlay,
+    "rollout.contextLength=1024",
+    "envs.rooms.maxTurns=8",
+    "envs.unseen.maxTurns=8",
+  ],
   "countdown.ts": [...preset, "validation.prompts=4"],
   "distillation.ts": [
     ...preset,
