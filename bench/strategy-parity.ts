@@ -36,6 +36,13 @@ const strategies: readonly (readonly [number, Record<string, unknown>])[] = [
   [4, { zero: 2, expert: 4 }],
   [4, { zero: 3, expert: 2 }],
   [4, { zero: 1, context: 2, expert: 2 }],
+  [2, { pipeline: 2 }],
+  [4, { pipeline: 4 }],
+  [4, { zero: 1, pipeline: 2 }],
+  [4, { pipeline: 2, tensor: 2 }],
+  [4, { zero: 1, pipeline: 2, context: 2 }],
+  [4, { zero: 1, pipeline: 2, offload: "optimizer", in: "processes" }],
+  [4, { zero: 1, pipeline: 2, expert: 2 }],
 ];
 
 interface Row {
@@ -54,7 +61,7 @@ let worst = 0;
 for (const model of models)
   for (const isLora of [false, true])
     for (const hasCritic of [false, true]) {
-      let alone: Outcome | null = null;
+      const alone = new Map<boolean, Outcome>();
       for (const [ranks, strategy] of strategies) {
         const name = [
           model,
@@ -65,9 +72,11 @@ for (const model of models)
         ].join(" ");
         if (!wanted.every((word) => name.includes(word))) continue;
         if ("expert" in strategy && model !== "qwen3-moe") continue;
-        const one: ParityCase = { model, isLora, hasCritic, ranks, strategy };
-        alone ??= await train(sourceOf({ ...one, ranks: 1, strategy: {} }));
-        const apart = distance(alone, await train(sourceOf(one)));
+        const isDeep = strategy.pipeline === 4;
+        const one: ParityCase = { model, isLora, hasCritic, ranks, strategy, isDeep };
+        const whole = alone.get(isDeep) ?? (await train(sourceOf({ ...one, ranks: 1, strategy: {} })));
+        alone.set(isDeep, whole);
+        const apart = distance(whole, await train(sourceOf(one)));
         rows.set(name, { name, weights: apart.weights, metrics: apart.metrics });
         worst = Math.max(worst, apart.weights / 1e-5, apart.metrics / 1e-6);
         console.log(

@@ -1,12 +1,12 @@
-/** Parameters and what an optimizer knows of them, in the files of a folder. */
+/** Parameters and what an optimizer knows of them, in the files of a folder, for trainers that are all in one place. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { RerollError } from "../errors/reroll-error.ts";
 import { resolveCheckpoint } from "../models/formats/resolve-checkpoint.ts";
-import { inFileOrder, writeSafetensors } from "../models/formats/safetensors/write-safetensors.ts";
-import { laterSource, MappedCheckpoint, tensorSource } from "../models/formats/tensor-files.ts";
+import { writeSafetensors } from "../models/formats/safetensors/write-safetensors.ts";
+import { MappedCheckpoint, tensorSource } from "../models/formats/tensor-files.ts";
 import { tensorScope } from "../torch/scope.ts";
-import type { CollectedState, TrainedState } from "./strategy/parameter-set.ts";
+import type { TrainedState } from "./strategy/parameter-set.ts";
 
 const prefix = "parameter.";
 
@@ -19,24 +19,6 @@ export function writeState(folder: string, { parameters, optimizer }: TrainedSta
     writeSafetensors(join(folder, "optimizer.safetensors"), [...trained, ...known]);
   });
   writeFileSync(join(folder, "optimizer.json"), `${JSON.stringify(optimizer.numbers)}\n`);
-}
-
-/**
- * Writes what ranks have parts of, one tensor after another: no more than a layer of it is whole at a time. Call it on all ranks, of which
- * one is the writer.
- */
-export function writeCollected(folder: string, { tensors, numbers }: CollectedState, isWriter: boolean): void {
-  const sources = tensors.map(({ of, name, dtype, shape, gather }) =>
-    laterSource(of === "parameters" ? `${prefix}${name}` : name, { dtype, shape }, gather),
-  );
-  if (!isWriter) {
-    const gathers = new Map(sources.map((source, i) => [source, tensors[i]!.gather]));
-    for (const source of inFileOrder(sources)) tensorScope(() => void gathers.get(source)!());
-    return;
-  }
-  mkdirSync(folder, { recursive: true });
-  writeSafetensors(join(folder, "optimizer.safetensors"), sources);
-  writeFileSync(join(folder, "optimizer.json"), `${JSON.stringify(numbers)}\n`);
 }
 
 /** Calls `use` with what was written; the tensors live as long as the call. */

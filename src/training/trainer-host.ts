@@ -78,8 +78,8 @@ export class TrainerHost implements Trainer {
 
   async saveState(folder: string): Promise<void> {
     const { optimizer, critic, trainer, strategy } = this.#parts;
-    await saveOptimizer(strategy, optimizer, join(folder, "policy"));
-    if (critic !== null) await saveCritic(strategy, critic, join(folder, "critic"));
+    saveOptimizer(strategy, optimizer, join(folder, "policy"));
+    if (critic !== null) saveCritic(strategy, critic, join(folder, "critic"));
     if (!strategy.isFirst) return;
     const counters: SavedCounters = { trainer: trainer.state };
     writeFileSync(join(folder, "trainer.json"), `${JSON.stringify(counters)}\n`);

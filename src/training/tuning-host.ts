@@ -121,7 +121,7 @@ export class TuningHost implements TuningTrainer {
 
   async saveState(folder: string): Promise<void> {
     const { optimizer, trainer, strategy } = this.#parts;
-    await saveOptimizer(strategy, optimizer, join(folder, "policy"));
+    saveOptimizer(strategy, optimizer, join(folder, "policy"));
     if (!strategy.isFirst) return;
     writeFileSync(join(folder, "trainer.json"), `${JSON.stringify(trainer.state)}\n`);
   }

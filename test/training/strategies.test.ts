@@ -29,6 +29,16 @@ const cases: readonly (ParityCase & { readonly name: string })[] = [
     strategy: { zero: 1, tensor: 2, context: 2 },
   },
   {
+    name: "four stages, recomputed",
+    ...{ model: "qwen2", isLora: true, hasCritic: true, recompute: true, isDeep: true, ranks: 4 },
+    strategy: { pipeline: 4 },
+  },
+  {
+    name: "zero 1, two stages and tensor, tied at both ends",
+    ...{ model: "qwen3", hasCritic: true, ranks: 4 },
+    strategy: { zero: 1, pipeline: 2, tensor: 2 },
+  },
+  {
     name: "zero 1 and offload in processes",
     ...{ model: "qwen3", hasCritic: true, ranks: 2 },
     strategy: { zero: 1, offload: "optimizer", in: "processes" },
@@ -39,8 +49,8 @@ const known = new Map<string, Promise<Outcome>>();
 
 /** The same on one rank, once for each model. */
 function alone(one: ParityCase): Promise<Outcome> {
-  const { model, isLora, hasCritic } = one;
-  const key = JSON.stringify({ model, isLora, hasCritic });
+  const { model, isLora, hasCritic, isDeep } = one;
+  const key = JSON.stringify({ model, isLora, hasCritic, isDeep });
   const outcome = known.get(key) ?? train(sourceOf({ ...one, ranks: 1, strategy: {} }));
   known.set(key, outcome);
   return outcome;
