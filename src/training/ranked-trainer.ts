@@ -158,12 +158,16 @@ function joinRanks({ ranks, store }: Ranks<Trainer>): Trainer {
   };
 }
 
-/** What all ranks do alike: those that are asked to save give their part, and the first one writes. */
+/**
+ * What all ranks do alike. Of a model they give their part, and the first one writes. Of its state each writes its part: the first one may give it back to be
+ * written later, and the others, whose memory this process may not share, write it at once.
+ */
 function saveOnAll({ ranks, store }: Ranks<SavedTrainer>): SavedTrainer {
   return {
-    saveModel: async (folder) => void (await onAll(ranks, (rank) => rank.saveModel(folder))),
+    saveModel: async (folder, maxHeldBytes) => (await onAll(ranks, (rank) => rank.saveModel(folder, maxHeldBytes)))[0]!,
     saveMerged: async (folder) => void (await onAll(ranks, (rank) => rank.saveMerged(folder))),
-    saveState: async (folder) => void (await onAll(ranks, (rank) => rank.saveState(folder))),
+    saveState: async (folder, maxHeldBytes) =>
+      (await onAll(ranks, (rank, i) => rank.saveState(folder, i === 0 ? maxHeldBytes : 0)))[0]!,
     loadState: async (folder) => void (await onAll(ranks, (rank) => rank.loadState(folder))),
     close: async () => {
       await Promise.all(ranks.map((rank) => rank.close()));

@@ -1,9 +1,9 @@
 /** Parameters and what an optimizer knows of them, in the files of a folder, for trainers that are all in one place. */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { RerollError } from "../errors/reroll-error.ts";
+import { type FileSink, toDisk } from "../models/formats/file-sink.ts";
 import { resolveCheckpoint } from "../models/formats/resolve-checkpoint.ts";
-import { writeSafetensors } from "../models/formats/safetensors/write-safetensors.ts";
 import { MappedCheckpoint, tensorSource } from "../models/formats/tensor-files.ts";
 import { tensorScope } from "../torch/scope.ts";
 import type { TrainedState } from "./strategy/parameter-set.ts";
@@ -16,9 +16,14 @@ export function writeState(folder: string, { parameters, optimizer }: TrainedSta
   tensorScope(() => {
     const trained = [...parameters].map(([name, value]) => tensorSource(`${prefix}${name}`, value.detach()));
     const known = [...optimizer.tensors].map(([name, value]) => tensorSource(name, value));
-    writeSafetensors(join(folder, "optimizer.safetensors"), [...trained, ...known]);
+    toDisk.tensors(join(folder, "optimizer.safetensors"), [...trained, ...known]);
   });
-  writeFileSync(join(folder, "optimizer.json"), `${JSON.stringify(optimizer.numbers)}\n`);
+  putJson(toDisk, join(folder, "optimizer.json"), optimizer.numbers);
+}
+
+/** A line of JSON as a file. */
+export function putJson(sink: FileSink, path: string, value: object): void {
+  sink.bytes(path, new TextEncoder().encode(`${JSON.stringify(value)}\n`));
 }
 
 /** Calls `use` with what was written; the tensors live as long as the call. */

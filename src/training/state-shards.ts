@@ -5,14 +5,15 @@
  * writes `optimizer-r-of-n`, and says in the JSON which part of which tensor is in it. Nothing is gathered to write, and to read no rank has more
  * than one tensor whole. A run goes on under another layout, or number of ranks, since any part is cut from whatever parts there are.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { RerollError } from "../errors/reroll-error.ts";
+import { type FileSink, toDisk } from "../models/formats/file-sink.ts";
 import { resolveCheckpoint } from "../models/formats/resolve-checkpoint.ts";
-import { writeSafetensors } from "../models/formats/safetensors/write-safetensors.ts";
 import { MappedCheckpoint, tensorSource } from "../models/formats/tensor-files.ts";
 import { cutPart, joinParts, type TensorPart } from "../torch/distributed/tensor-part.ts";
 import { tensorScope } from "../torch/scope.ts";
+import { putJson } from "./state-files.ts";
 import type { SavedState, StateParts } from "./strategy/parameter-set.ts";
 
 const prefix = "parameter.";
@@ -31,17 +32,22 @@ interface ShardFacts {
 }
 
 /** Writes a rank's parts, in a folder that need not be there. */
-export function writeShard(folder: string, { tensors, numbers }: StateParts, { index, count }: ShardPlace): void {
+export function writeShard(
+  folder: string,
+  { tensors, numbers }: StateParts,
+  { index, count }: ShardPlace,
+  sink: FileSink = toDisk,
+): void {
   mkdirSync(folder, { recursive: true });
   const stem = join(folder, count === 1 ? "optimizer" : `optimizer-${index}-of-${count}`);
   const stored = tensors.map((one) => ({ ...one, key: one.of === "parameters" ? `${prefix}${one.name}` : one.name }));
-  writeSafetensors(
+  sink.tensors(
     `${stem}.safetensors`,
     stored.map(({ key, value }) => tensorSource(key, value)),
   );
   const parts = Object.fromEntries(stored.map(({ key, part, shape }) => [key, { ...part, shape }]));
   const facts: ShardFacts = { numbers, parts };
-  writeFileSync(`${stem}.json`, `${JSON.stringify(count === 1 ? numbers : facts)}\n`);
+  putJson(sink, `${stem}.json`, count === 1 ? numbers : facts);
 }
 
 /** Calls `use` with what all ranks wrote. */

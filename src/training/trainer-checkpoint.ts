@@ -13,6 +13,7 @@ import { loraAdapters } from "../models/causal-lm/lora.ts";
 import { saveLora } from "../models/causal-lm/lora-files.ts";
 import { saveCausalLm } from "../models/causal-lm/save-causal-lm.ts";
 import { loadValueHead, saveValueHead, ValueHead, valueHeadFile } from "../models/causal-lm/value-head.ts";
+import type { FileSink } from "../models/formats/file-sink.ts";
 import { cutPart } from "../torch/distributed/tensor-part.ts";
 import type { Optimizer } from "../torch/optim/optimizer.ts";
 import { withPrefix } from "../torch/optim/parameter-group.ts";
@@ -30,10 +31,16 @@ export function saveModel(
   folder: string,
   files: ReadonlyMap<string, Uint8Array>,
   baseFolder: string,
-  isWriter: boolean,
+  to: SaveTarget,
 ): void {
-  if (loraAdapters(model).size > 0) saveLora(model, folder, { baseModel: resolve(baseFolder), isWriter });
-  else saveCausalLm(model, folder, { files, isWriter });
+  if (loraAdapters(model).size > 0) saveLora(model, folder, { baseModel: resolve(baseFolder), ...to });
+  else saveCausalLm(model, folder, { files, ...to });
+}
+
+/** Who writes, and where to. Every rank gives its part. */
+interface SaveTarget {
+  readonly isWriter: boolean;
+  readonly sink: FileSink;
 }
 
 /** This rank's part of the parameters that learn, and everything about them that the optimizer knows. `hasParameters` false: only the latter. */
@@ -41,6 +48,7 @@ export function saveOptimizer(
   strategy: Strategy,
   optimizer: Optimizer,
   folder: string,
+  sink: FileSink,
   { hasParameters = true } = {},
 ): void {
   const { shard, isFirst } = strategy;
@@ -48,7 +56,7 @@ export function saveOptimizer(
   tensorScope(() => {
     const { tensors, numbers } = strategy.parts(optimizer);
     const saved = tensors.filter(({ of }) => hasParameters || of === "optimizer");
-    writeShard(folder, { tensors: saved, numbers }, shard);
+    writeShard(folder, { tensors: saved, numbers }, shard, sink);
   });
 }
 
@@ -70,12 +78,17 @@ export function loadOptimizer(
 }
 
 /** A critic that one rank has whole is written as a model; one that ranks have parts of, with what its optimizer knows. */
-export function saveCritic(strategy: Strategy, { model, head, optimizer }: TrainedCritic, folder: string): void {
+export function saveCritic(
+  strategy: Strategy,
+  { model, head, optimizer }: TrainedCritic,
+  folder: string,
+  sink: FileSink,
+): void {
   const { shard, isFirst } = strategy;
-  saveOptimizer(strategy, optimizer, folder, { hasParameters: shard.count > 1 });
+  saveOptimizer(strategy, optimizer, folder, sink, { hasParameters: shard.count > 1 });
   if (shard.count > 1 || !isFirst) return;
-  saveCausalLm(model, folder);
-  model.runner.withWeights(null, () => saveValueHead(head, folder));
+  saveCausalLm(model, folder, { sink });
+  model.runner.withWeights(null, () => saveValueHead(head, folder, sink));
 }
 
 export function loadCritic(strategy: Strategy, { model, optimizer }: TrainedCritic, folder: string): void {

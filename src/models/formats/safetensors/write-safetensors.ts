@@ -41,7 +41,7 @@ export function writeSafetensors(
 }
 
 /** Tensors as the writer asks for them. */
-function inFileOrder<Source extends Pick<SafetensorsSource, "dtype">>(tensors: readonly Source[]): Source[] {
+export function inFileOrder<Source extends Pick<SafetensorsSource, "dtype">>(tensors: readonly Source[]): Source[] {
   return tensors.toSorted((left, right) => safetensorsDtypeBytes[right.dtype] - safetensorsDtypeBytes[left.dtype]);
 }
 
