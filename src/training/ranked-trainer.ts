@@ -146,6 +146,11 @@ function joinRanks({ ranks, store }: Ranks<Trainer>): Trainer {
       const [result] = await Promise.all([first!.ask.withWeights(use, which), ...given]);
       return result;
     },
+    eachWeights: async (use, which) => {
+      const [first, ...others] = ranks;
+      const given = others.map((rank) => rank.ask.eachWeights(async () => {}, which));
+      await Promise.all([first!.ask.eachWeights(use, which), ...given]);
+    },
     withParameters: (use) => ranks[0]!.ask.withParameters(use),
     ...saveOnAll({ ranks, store }),
     step: async (batch, options) => {
