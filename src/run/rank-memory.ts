@@ -22,9 +22,23 @@ export function estimateRankMemory(config: RunConfig, facts: MemoryFacts): Memor
   const { zero, tensor, expert, pipeline } = config.training.strategy;
   const isGathered = config.engine.remote === null && (zero === 3 || tensor * expert * pipeline > 1);
   const weights = parts.find(({ owner, what }) => owner === "trainer" && what === "weights")!.bytes;
-  return isGathered
-    ? [...own, { owner: "trainer", what: "weights gathered for engines", bytes: weights, phase: "training" }]
-    : own;
+  if (!isGathered) return own;
+  // Engines in processes are sent a layer at a time, and what is in none at once.
+  const share = config.placement.engine.workers === "processes" ? largestPart(facts.model) : 1;
+  const bytes = weights * share;
+  return [...own, { owner: "trainer", what: "weights gathered for engines", bytes, phase: "training" }];
+}
+
+/** The share of a model's weights that is in one layer, or in none, whichever is more. */
+function largestPart(model: CausalLmConfig): number {
+  const { outside, layer } = partsOf(model);
+  return Math.max(outside, layer);
+}
+
+/** The share of the weights that is in no layer, and that of one layer. */
+function partsOf(model: CausalLmConfig): { readonly outside: number; readonly layer: number } {
+  const outside = ((model.tieEmbeddings ? 1 : 2) * model.vocabSize * model.width) / countParameters(model);
+  return { outside, layer: (1 - outside) / model.numLayers };
 }
 
 /** ZeRO 3 computes layers again in the backward pass. */
@@ -43,8 +57,7 @@ export function rankParts(
   const strategy = isOnGpu ? asked : { ...asked, offload: "none" as const };
   const replicas = ranks / (tensor * pipeline);
   const all = countParameters(model);
-  const outside = ((model.tieEmbeddings ? 1 : 2) * model.vocabSize * model.width) / all;
-  const layer = (1 - outside) / model.numLayers;
+  const { outside, layer } = partsOf(model);
   const { experts } = model.features;
   const inExperts =
     experts === null ? 0 : (3 * experts.numExperts * experts.width * model.width * model.numLayers) / all;
