@@ -57,15 +57,9 @@ const models = [
 ];
 
 const strategies: readonly Record<string, unknown>[] = [
-  {},
-  { zero: 1 },
-  { zero: 2 },
-  { zero: 3 },
-  { zero: 1, offload: "optimizer" },
-  { zero: 3, offload: "parameters" },
+  { pipeline: ranks },
   { tensor: ranks },
   { context: ranks },
-  { pipeline: ranks },
   ...(ranks % 4 === 0
     ? [
         { zero: 1, tensor: 2 },
@@ -73,6 +67,12 @@ const strategies: readonly Record<string, unknown>[] = [
         { zero: 1, pipeline: 2, tensor: 2 },
       ]
     : []),
+  { zero: 3, offload: "parameters" },
+  { zero: 3 },
+  { zero: 2 },
+  { zero: 1 },
+  { zero: 1, offload: "optimizer" },
+  {},
 ];
 
 const rows: object[] = [];
@@ -95,7 +95,7 @@ for (const { name, config } of models.filter((one) => one.name.includes(values.o
     return { ...source, training, modelFolder, reference, critic: source.critic && { ...source.critic, modelFolder } };
   };
   const alone: Outcome = await train(sourceFor({ ranks: 1, strategy: {} }));
-  for (const strategy of name === "experts" ? [...strategies, { zero: 1, expert: ranks }] : strategies) {
+  for (const strategy of name === "experts" ? [{ zero: 1, expert: ranks }, ...strategies] : strategies) {
     const start = performance.now();
     const label = `${name} ${isLora ? "lora" : "full, critic"} ranks ${ranks} ${JSON.stringify(strategy)}`;
     const apart = distance(alone, await train(sourceFor({ ranks, strategy })));

@@ -75,6 +75,7 @@ export function nameOf(key: string): string {
 /**
  * Scales gradients by one factor so that their norm over all ranks is at most `maxNorm`, and gives the norm from before.
  *
+ * @param device where the norm is wanted; gradients may be on the host
  * @param counted the gradients of this rank that no other rank counts
  * @param scaled those that it has
  */
@@ -89,7 +90,8 @@ export function clipOver(
     tensorScope(() => {
       // Added up in float64: sums of a million squares in float32 are off by more than ranks may differ.
       const squares = counted.map((gradient) => ops.norm(gradient, 2, null, false, "float64").square());
-      const total = squares.length === 0 ? zeros([], { dtype: "float64", device }) : stack(squares).sum();
+      const total =
+        squares.length === 0 ? zeros([], { dtype: "float64", device }) : stack(squares).sum().toDevice(device);
       for (const group of ranks) group.reduce_(total);
       // Rounded before the root is taken: the sum overflows, and the update is skipped, exactly where that of one rank does.
       const norm = total.to("float32").sqrt();

@@ -123,7 +123,8 @@ export class ShardedSet implements ParameterSet {
       for (const [name, { unit, offset, length, parameter }] of this.#slices) {
         const part = this.#gradients.get(unit)!.narrow(0, offset, length);
         if (!unit.isSplit) this.#mesh.tensor.reduce_(part);
-        parameter.grad = used.has(name) ? part : null;
+        // To the host where the weights are.
+        parameter.grad = used.has(name) ? part.toDevice(parameter.device) : null;
       }
     });
   }
