@@ -113,13 +113,14 @@ function rankLines(
   machine: Machine,
   memory: readonly MemoryPart[],
 ): string[] {
-  const { zero, tensor, context, expert, offload } = strategy;
+  const { zero, tensor, context, expert, pipeline, offload } = strategy;
   const { numRanksHere = 1 } = machine;
   const words = [
     ...(zero > 0 ? [`zero ${zero}`] : []),
     ...(tensor > 1 ? [`tensor ${tensor}`] : []),
     ...(context > 1 ? [`context ${context}`] : []),
     ...(expert > 1 ? [`expert ${expert}`] : []),
+    ...(pipeline > 1 ? [`pipeline ${pipeline}`] : []),
     ...(offload === "none" ? [] : [`offload of ${offload}`]),
   ];
   if (ranks === 1 && words.length === 0) return [];
