@@ -93,6 +93,7 @@ console.log(
     lr: config.training.optimizer.lr,
     heldOut,
     rewards: column("reward/mean"),
+    samplerGap: column("train/sampler_gap").reduce((sum, gap) => sum + gap, 0) / steps,
     samplerGapMax: Math.max(...column("train/sampler_gap_max")),
     seconds: (performance.now() - startMs) / 1000,
   }),

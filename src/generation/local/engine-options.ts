@@ -37,7 +37,8 @@ export function resolveOptions(model: CausalLm, options: EngineOptions): Require
   const maxRunning = options.maxRunning ?? (isOnGpu ? 256 : 64);
   const blockSize = options.blockSize ?? 16;
   const blocksPerContext = Math.ceil(contextLength / blockSize);
-  const affordable = Math.floor((isOnGpu ? 20e9 : 1e9) / blockBytes(model.config, blockSize, model.embedding.dtype));
+  const { dtype, device } = model.embedding;
+  const affordable = Math.floor((isOnGpu ? 20e9 : 1e9) / blockBytes(model.config, blockSize, dtype, device));
   const numBlocks =
     options.numBlocks ?? Math.max(blocksPerContext, Math.min(affordable, maxRunning * blocksPerContext));
   const maxQueued = options.maxQueued ?? 16_384;

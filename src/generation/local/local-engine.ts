@@ -26,10 +26,10 @@ import { deliverTokens } from "./deliver-tokens.ts";
 import { notFinite, stuck } from "./draw-failures.ts";
 import { type EngineOptions, resolveOptions } from "./engine-options.ts";
 import { ModelRunner } from "./model-runner.ts";
-import { PagedCache } from "./paged-cache.ts";
+import { numStateSlots, PagedCache } from "./paged-cache.ts";
 import { promptLogprobs } from "./prompt-logprobs.ts";
 import { type DrawResult, drawResult, isTemperatureOnly, launchDraws } from "./sampler.ts";
-import { type BlockCopy, type Piece, Scheduler } from "./scheduler.ts";
+import { type CacheCopy, type Piece, Scheduler } from "./scheduler.ts";
 import { Sequence } from "./sequence.ts";
 import { SessionCache } from "./session-cache.ts";
 import { StopTextFinder } from "./stop-text-finder.ts";
@@ -96,12 +96,15 @@ export class LocalEngine implements Engine {
     const { numBlocks, blockSize, contextLength, maxRunning, maxStepTokens, isSteady, reprefills } = this.#options;
     const { dtype, device } = model.embedding;
     this.#pool = new BlockPool(numBlocks, blockSize);
-    this.#cache = new PagedCache(model.config, { numBlocks, blockSize, dtype, device });
+    const numStates = model.config.features.linearAttention === null ? 0 : numStateSlots(maxRunning);
+    const states = numStates === 0 ? null : new BlockPool(numStates, 1);
+    this.#cache = new PagedCache(model.config, { numBlocks, blockSize, numStates, dtype, device });
     this.#scheduler = new Scheduler(
       this.#pool,
-      new SessionCache(this.#pool),
+      new SessionCache(this.#pool, states),
       { maxRunning, maxStepTokens, reprefills },
       this.#version,
+      states,
     );
     this.#guides = options.tokenizer && new Guides(options.tokenizer, model.config.vocabSize);
     this.#runner = new ModelRunner(model, this.#cache, { maxRunning, contextLength, isSteady });
@@ -388,18 +391,20 @@ export class LocalEngine implements Engine {
     scores: Tensor | null,
   ): () => ReadonlyMap<Sequence, DrawResult> {
     const rows: { readonly sequence: Sequence; readonly row: number }[] = [];
-    const copies: BlockCopy[] = [];
+    const blocks: CacheCopy[] = [];
+    const stateRows: CacheCopy[] = [];
     for (const piece of pieces) {
       const isPrompt = piece.sequence.numDrawn === 0;
       if (isPrompt) this.#counters.prefilledTokens += piece.numTokens;
-      const { followers, copies: own } = this.#scheduler.complete(piece);
-      copies.push(...own);
+      const { followers, ...copies } = this.#scheduler.complete(piece);
+      blocks.push(...copies.blocks);
+      stateRows.push(...copies.stateRows);
       if (!piece.isLast) continue;
       const row = ending.indexOf(piece);
       for (const sequence of [piece.sequence, ...followers]) rows.push({ sequence, row });
     }
     // All at once: a copy is a few operators per layer, however many blocks it moves.
-    this.#cache.copy(copies);
+    this.#cache.copy(blocks, stateRows);
     if (scores === null) return () => new Map();
     const read = launchDraws(
       pickRows(

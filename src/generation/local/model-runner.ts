@@ -12,7 +12,7 @@ import { cat, tensor } from "../../torch/create.ts";
 import { isExact, minExactRows } from "../../torch/exact.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
-import { canDecodeOnGpu, promptForward } from "./decode-forward.ts";
+import { decodeProblem, promptForward } from "./decode-forward.ts";
 import { DecodeGraphs, type LaunchedStep } from "./decode-graphs.ts";
 import type { PagedCache } from "./paged-cache.ts";
 import { piecesLayout } from "./paged-layout.ts";
@@ -32,12 +32,15 @@ export class ModelRunner {
   readonly #cache: PagedCache;
   readonly #graphs: DecodeGraphs | null;
   readonly #isSteady: boolean;
+  /** Why steps of single tokens are not recorded graphs; null where they are. */
+  readonly decodeProblem: string | null;
 
   constructor(model: CausalLm, cache: PagedCache, limits: RunnerLimits) {
     this.#model = model;
     this.#cache = cache;
     this.#isSteady = limits.isSteady && cache.device === "cpu";
-    this.#graphs = canDecodeOnGpu(model.config, cache) ? new DecodeGraphs(model, cache, limits) : null;
+    this.decodeProblem = decodeProblem(model.config, cache);
+    this.#graphs = this.decodeProblem === null ? new DecodeGraphs(model, cache, limits) : null;
     if (isExact()) expectExactModel(model.config, this.#graphs !== null);
   }
 
@@ -91,7 +94,7 @@ export class ModelRunner {
         filled += numTokens;
       }
       const ids_S = tensor(ids, [numRows], { device, dtype: "int64" });
-      const layout = piecesLayout(pieces, this.#cache, numRows);
+      const layout = piecesLayout(pieces, this.#cache, { numTokens: numRows, isSteady: this.#isSteady });
       const hidden_SD =
         this.#graphs !== null && !isExact() && this.#model.config.features.experts === null
           ? promptForward(this.#model, this.#graphs.rotary, ids_S, layout)

@@ -24,8 +24,17 @@ export interface DeltaInputs {
 
 const chunkSize = 64;
 
-/** What each token reads, [B, H, T, W], starting from an empty memory. */
-export function deltaRule({ q_BHTK, k_BHTK, v_BHTW, logDecay_BHT, beta_BHT }: DeltaInputs): Tensor {
+/** What each token reads, and the matrices after the last one. */
+export interface DeltaReading {
+  readonly read_BHTW: Tensor;
+  readonly memory_BHKW: Tensor;
+}
+
+/** Reads token after token, starting from these matrices; without, from empty ones. */
+export function deltaRule(
+  { q_BHTK, k_BHTK, v_BHTW, logDecay_BHT, beta_BHT }: DeltaInputs,
+  past_BHKW: Tensor | null = null,
+): DeltaReading {
   const [B, H, T, K] = k_BHTK.shape as [number, number, number, number];
   const W = v_BHTW.size(3);
   const C = Math.min(chunkSize, T);
@@ -53,7 +62,7 @@ export function deltaRule({ q_BHTK, k_BHTK, v_BHTW, logDecay_BHT, beta_BHT }: De
   const queries = q.mul(fromStart);
   const last = decay.narrow(-1, C - 1, 1);
   const keys = k.mul(last.sub(decay).exp().unsqueeze(-1));
-  let memory = zeros([B, H, K, W], place);
+  let memory = past_BHKW ?? zeros([B, H, K, W], place);
   const outputs = Array.from({ length: N }, (_, n) => {
     const at = (x: Tensor) => x.select(2, n);
     const change = at(written).sub(at(read).matmul(memory));
@@ -61,7 +70,23 @@ export function deltaRule({ q_BHTK, k_BHTK, v_BHTW, logDecay_BHT, beta_BHT }: De
     memory = memory.mul(at(last).exp().unsqueeze(-1)).add(at(keys).transpose(-1, -2).matmul(change));
     return output;
   });
-  return cat(outputs, 2).narrow(2, 0, T);
+  return { read_BHTW: cat(outputs, 2).narrow(2, 0, T), memory_BHKW: memory };
+}
+
+/**
+ * One token, as the rule is defined. In products of single values and sums in a fixed order: what a row gets does not depend, to the bit,
+ * on the rows beside it.
+ */
+export function deltaStep(
+  { q_BHTK, k_BHTK, v_BHTW, logDecay_BHT, beta_BHT }: DeltaInputs,
+  past_BHKW: Tensor,
+): DeltaReading {
+  const column = (x_BHTK: Tensor) => x_BHTK.transpose(2, 3);
+  const faded_BHKW = past_BHKW.mul(logDecay_BHT.exp().unsqueeze(-1));
+  const held_BHTW = faded_BHKW.mul(column(k_BHTK)).sum(2, true);
+  const change_BHTW = v_BHTW.sub(held_BHTW).mul(beta_BHT.unsqueeze(-1));
+  const memory_BHKW = faded_BHKW.add(column(k_BHTK).mul(change_BHTW));
+  return { read_BHTW: memory_BHKW.mul(column(q_BHTK)).sum(2, true), memory_BHKW };
 }
 
 const ops = {
