@@ -6,7 +6,7 @@
  * the exit status 1 where one differs. Usage: npm run bundle -- bench/gpu/families.ts, then sh run.sh families on the GPU machine; with `cpu` both
  * sides run there, which tests this script; `cuda qwen3_next,phi3` runs these families alone.
  */
-import { decodeProblem } from "../../src/generation/local/decode-forward.ts";
+import { decodeProblem } from "../../src/generation/local/decode-path.ts";
 import { LocalEngine } from "../../src/generation/local/local-engine.ts";
 import { PagedCache } from "../../src/generation/local/paged-cache.ts";
 import { CausalLm } from "../../src/models/causal-lm/causal-lm.ts";

@@ -3,8 +3,8 @@ import type { DecoderFeatures } from "../../models/causal-lm/decoder-features.ts
 import { familyNames } from "../../models/causal-lm/families/table.ts";
 import { tinyConfig, tinyModel } from "../../testing/tiny-model.ts";
 import type { DType } from "../../torch/dtype.ts";
-import { decodeProblem } from "./decode-forward.ts";
 import { DecodeGraphs } from "./decode-graphs.ts";
+import { decodeProblem } from "./decode-path.ts";
 import { ModelRunner } from "./model-runner.ts";
 import { PagedCache } from "./paged-cache.ts";
 

@@ -5,11 +5,9 @@
  * Rotation, cache and attention of new tokens are one kernel, and sum and norm between two parts are another where the norms allow it.
  * Nothing is read back from the device.
  */
-import { invariant, RerollError } from "../../errors/reroll-error.ts";
+import { invariant } from "../../errors/reroll-error.ts";
 import { Attention } from "../../models/causal-lm/attention.ts";
 import type { CausalLm, DecoderLayer } from "../../models/causal-lm/causal-lm.ts";
-import type { CausalLmConfig } from "../../models/causal-lm/config.ts";
-import { type DecoderFeatures, usedFeatures } from "../../models/causal-lm/decoder-features.ts";
 import type { Experts } from "../../models/causal-lm/experts.ts";
 import type { GatedDeltaNet } from "../../models/causal-lm/gated-delta-net.ts";
 import { Mlp } from "../../models/causal-lm/mlp.ts";
@@ -17,9 +15,9 @@ import type { Projection } from "../../models/causal-lm/projection.ts";
 import type { ModelRotary, Rotation, Rotations } from "../../models/causal-lm/rotary.ts";
 import { rotateHeads, type TokenLayout } from "../../models/causal-lm/token-layout.ts";
 import { ones, zeros } from "../../torch/create.ts";
-import { deltaKernel, deltaProblem } from "../../torch/kernels/delta-kernel.ts";
-import { addNormKernel_, canAddNorm } from "../../torch/kernels/norm-kernel.ts";
-import { canDecode, type PagedDecode, padHeads, pagedDecode } from "../../torch/kernels/paged-kernel.ts";
+import { deltaKernel } from "../../torch/kernels/delta-kernel.ts";
+import { addNormKernel_ } from "../../torch/kernels/norm-kernel.ts";
+import { type PagedDecode, padHeads, pagedDecode } from "../../torch/kernels/paged-kernel.ts";
 import type { RMSNorm } from "../../torch/nn/rms-norm.ts";
 import { hasOp, op } from "../../torch/operator.ts";
 import { tensorScope } from "../../torch/scope.ts";
@@ -35,65 +33,6 @@ interface DecodeTokens {
   /** The rows of states that each token reads and leaves, where the model has linear attention. */
   readonly stateFrom_B: Tensor;
   readonly stateTo_B: Tensor;
-}
-
-/** The features that decodeForward computes. Whatever else a decoder does is refused, so a new feature cannot be left out unseen. */
-const computed: ReadonlySet<string> = new Set<keyof DecoderFeatures>([
-  "hasQkvBias",
-  "hasOutputBias",
-  "hasMlpBias",
-  "hasHeadNorm",
-  "hasJointHeadNorm",
-  "slidingWindow",
-  "fullLayers",
-  "localRopeTheta",
-  "unrotatedLayers",
-  "rotarySize",
-  "hasNeighborRotation",
-  "attentionScale",
-  "attentionSoftCap",
-  "hasAttentionSinks",
-  "hasAttentionGate",
-  "linearAttention",
-  "scoreSoftCap",
-  "embeddingScale",
-  "hasOffsetNorms",
-  "hasOutputNorms",
-  "hasBareInputs",
-  "hasJointQkv",
-  "hasJointGateUp",
-  "hasGeluGate",
-  "experts",
-]);
-
-/** The features a model uses that decodeForward does not compute. */
-function missingFeatures({ features }: CausalLmConfig): string[] {
-  return usedFeatures(features).filter((name) => !computed.has(name));
-}
-
-/** Throws for a model with features that decodeForward does not compute. */
-export function expectComputed(config: CausalLmConfig): void {
-  const missing = missingFeatures(config);
-  if (missing.length === 0) return;
-  throw new RerollError(
-    "UNSUPPORTED_FEATURE",
-    `The CUDA decode path does not compute ${missing.join(", ")}, which this ${config.family} model uses. ` +
-      `It computes ${[...computed].join(", ")}. Run the model through CausalLm.forward, as ModelRunner does.`,
-    { family: config.family, missing },
-  );
-}
-
-/** Why decodeForward cannot serve a model over this cache, in words that complete "because"; null where it can. */
-export function decodeProblem(config: CausalLmConfig, { dtype, device, blockSize, heads }: PagedCache): string | null {
-  if (!device.startsWith("cuda")) return "it is not on a GPU";
-  if (!/^b?float16$/.test(dtype)) return `its weights are ${dtype}, and the CUDA decode path is for 16 bits`;
-  const missing = missingFeatures(config);
-  if (missing.length > 0) return `the CUDA decode path does not compute ${missing.join(", ")}`;
-  if (!canDecode(heads.storedSize, blockSize))
-    return `its heads of ${heads.headSize} values in blocks of ${blockSize} tokens do not fit the kernels, which take heads of up to 256 in blocks of 16`;
-  if (!canAddNorm(config.width)) return `its width of ${config.width} does not fit the kernels`;
-  const { linearAttention } = config.features;
-  return linearAttention === null ? null : deltaProblem(linearAttention);
 }
 
 /** The scores of the token after each row's, [B, V]. The new keys and values, and the new states, are in the cache then. */

@@ -247,6 +247,7 @@ export class LocalEngine implements Engine {
       runningRequests: this.#scheduler.numRunning,
       maxQueuedRequests: maxQueued,
       contextLength,
+      ...(this.#runner.decoding !== null && { decoding: this.#runner.decoding }),
       cacheUsage: 1 - this.#pool.numAvailable / numBlocks,
       counters: { ...this.#counters },
     };

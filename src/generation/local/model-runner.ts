@@ -12,8 +12,9 @@ import { cat, tensor } from "../../torch/create.ts";
 import { isExact, minExactRows } from "../../torch/exact.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
-import { decodeProblem, promptForward } from "./decode-forward.ts";
+import { promptForward } from "./decode-forward.ts";
 import { DecodeGraphs, type LaunchedStep } from "./decode-graphs.ts";
+import { decodeProblem, decodingWords } from "./decode-path.ts";
 import type { PagedCache } from "./paged-cache.ts";
 import { piecesLayout } from "./paged-layout.ts";
 import type { Piece } from "./scheduler.ts";
@@ -32,15 +33,16 @@ export class ModelRunner {
   readonly #cache: PagedCache;
   readonly #graphs: DecodeGraphs | null;
   readonly #isSteady: boolean;
-  /** Why steps of single tokens are not recorded graphs; null where they are. */
-  readonly decodeProblem: string | null;
+  /** How it decodes: see decodingWords. */
+  readonly decoding: string | null;
 
   constructor(model: CausalLm, cache: PagedCache, limits: RunnerLimits) {
     this.#model = model;
     this.#cache = cache;
     this.#isSteady = limits.isSteady && cache.device === "cpu";
-    this.decodeProblem = decodeProblem(model.config, cache);
-    this.#graphs = this.decodeProblem === null ? new DecodeGraphs(model, cache, limits) : null;
+    const problem = decodeProblem(model.config, cache);
+    this.decoding = decodingWords(cache.device, problem);
+    this.#graphs = problem === null ? new DecodeGraphs(model, cache, limits) : null;
     if (isExact()) expectExactModel(model.config, this.#graphs !== null);
   }
 

@@ -17,7 +17,7 @@ import type { Tensor } from "../../torch/tensor.ts";
 import type { CacheCopy } from "./scheduler.ts";
 
 /** Keys and values of one layer, [blocks, blockSize, G, K]. */
-export interface LayerCache {
+interface LayerCache {
   readonly keys: Tensor;
   readonly values: Tensor;
   /** Views of the same, a token per row: [blocks * blockSize, G, K]. */
@@ -26,7 +26,7 @@ export interface LayerCache {
 }
 
 /** States of one layer of linear attention, a row each: [rows, P, C] and [rows, H, K, W]. */
-export interface LayerStates {
+interface LayerStates {
   readonly windows: Tensor;
   readonly memories: Tensor;
 }
@@ -175,7 +175,7 @@ export function numStateSlots(maxRunning: number): number {
 }
 
 /** The size that heads are given in a cache, which is what the CUDA decode path can read where there is one. */
-function storedHeadSize(headSize: number, dtype: DType, device: Device): number {
+export function storedHeadSize(headSize: number, dtype: DType, device: Device): number {
   return device.startsWith("cuda") && bytesOf(dtype) === 2 && !isExact() ? paddedHeadSize(headSize) : headSize;
 }
 

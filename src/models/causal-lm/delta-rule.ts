@@ -25,7 +25,7 @@ export interface DeltaInputs {
 const chunkSize = 64;
 
 /** What each token reads, and the matrices after the last one. */
-export interface DeltaReading {
+interface DeltaReading {
   readonly read_BHTW: Tensor;
   readonly memory_BHKW: Tensor;
 }

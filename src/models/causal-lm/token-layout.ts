@@ -44,7 +44,7 @@ export interface TokenLayout {
 }
 
 /** How linear attention goes through sequences. What it makes of a token depends on that token and those before it alone. */
-export interface LinearScan {
+interface LinearScan {
   /** Whole sequences, [B, T, X] to [B, T, Y]. */
   whole(x_BTX: Tensor): Tensor;
   /** The next tokens of sequences. Where rows have fewer than T, `lengths_B` (int64) says how many; what is made of the others means nothing. */
