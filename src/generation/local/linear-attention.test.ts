@@ -16,7 +16,17 @@ import { LocalEngine } from "./local-engine.ts";
 
 const fixtures = fileURLToPath(new URL("../../../fixtures/hf-tiny", import.meta.url));
 
+/** What sequences go through. Other shapes of a family go through the first alone. */
+const hardships: [string, EngineOptions][] = [
+  ["join and leave at any step", {}],
+  ["wait for a place", { maxRunning: 3 }],
+  ["take blocks from each other and start over", { maxRunning: 6, numBlocks: 18 }],
+  ["are cut in pieces", { maxStepTokens: 7 }],
+  ["are computed token by token", { isSteady: true }],
+];
+
 describe.each(["qwen3-next", "qwen3-next-2", "qwen3-5-text", "qwen3-5-text-2"])("%s", (name) => {
+  const isOtherShape = name.endsWith("-2");
   let model: CausalLm;
   beforeAll(() => {
     model = loadCausalLm(join(fixtures, name));
@@ -44,28 +54,28 @@ describe.each(["qwen3-next", "qwen3-next-2", "qwen3-5-text", "qwen3-5-text-2"])(
     return cachedTokens;
   }
 
-  test.each<[string, EngineOptions]>([
-    ["join and leave at any step", {}],
-    ["wait for a place", { maxRunning: 3 }],
-    ["take blocks from each other and start over", { maxRunning: 6, numBlocks: 18 }],
-    ["are cut in pieces", { maxStepTokens: 7 }],
-    ["are computed token by token", { isSteady: true }],
-  ])("sequences that %s have the log-probs of the whole", async (_what, options) => {
-    // Samples of one prompt compute it once.
-    expect(await expectParity(options)).toBeGreaterThan(0);
-  });
+  test.each(isOtherShape ? hardships.slice(0, 1) : hardships)(
+    "sequences that %s have the log-probs of the whole",
+    async (_what, options) => {
+      // Samples of one prompt compute it once.
+      expect(await expectParity(options)).toBeGreaterThan(0);
+    },
+  );
 
-  test("sequences that lose their cache while the engine sleeps, and at new weights, have the log-probs of the whole", async () => {
-    let numBefore = 0;
-    await expectParity({ reprefills: true }, async (engine) => {
-      for (let i = 0; i < 6; i++) await nextTurn();
-      engine.sleep();
-      for (let i = 0; i < 6; i++) await nextTurn();
-      numBefore = engine.status().counters.generatedTokens;
-      engine.updateWeights(1, () => {});
-    });
-    expect(numBefore).toBeGreaterThan(0);
-  });
+  test.skipIf(isOtherShape)(
+    "sequences that lose their cache while the engine sleeps, and at new weights, have the log-probs of the whole",
+    async () => {
+      let numBefore = 0;
+      await expectParity({ reprefills: true }, async (engine) => {
+        for (let i = 0; i < 6; i++) await nextTurn();
+        engine.sleep();
+        for (let i = 0; i < 6; i++) await nextTurn();
+        numBefore = engine.status().counters.generatedTokens;
+        engine.updateWeights(1, () => {});
+      });
+      expect(numBefore).toBeGreaterThan(0);
+    },
+  );
 });
 
 describe("of one model", () => {

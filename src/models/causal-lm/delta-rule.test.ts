@@ -79,3 +79,10 @@ test("tokens that are cut in two, the second half one by one, read what they rea
     expect(gap(memory_BHKW, whole.memory_BHKW)).toBeLessThan(1e-5);
   });
 });
+
+test("tokens that forget nearly everything read what they read one by one", () => {
+  tensorScope(() => {
+    const inputs = { ...someInputs(64), logDecay_BHT: rand([2, 3, 64], { generator }).mul(-12) };
+    expect(gap(deltaRule(inputs).read_BHTW, oneByOne(inputs))).toBeLessThan(1e-6);
+  });
+});

@@ -49,25 +49,25 @@ export function deltaRule(
   const chunked = (x: Tensor) => filled(x).reshape(B, H, N, C, ...x.shape.slice(3));
   const [q, k] = [chunked(q_BHTK), chunked(k_BHTK)];
   const [kBeta, vBeta] = [k_BHTK, v_BHTW].map((x) => chunked(x.mul(beta_BHT.unsqueeze(-1)))) as [Tensor, Tensor];
-  const decay = ops.cumsum(chunked(logDecay_BHT), -1);
-  // The decay from token j to token i of a chunk, and 0 for later tokens.
-  const later = ops.triu(ops.onesLike(decay.unsqueeze(-1).expand(B, H, N, C, C)), 1).to("bool");
-  const between = decay.unsqueeze(-1).sub(decay.unsqueeze(-2)).maskedFill(later, Number.NEGATIVE_INFINITY).exp();
+  const logDecay = chunked(logDecay_BHT);
+  // The decay from token j to token i of a chunk, and 0 for later tokens. Summed from j on: where tokens forget much, the difference of
+  // two sums from the start would be that of large numbers.
+  const steps = ops.tril(logDecay.unsqueeze(-1).expand(B, H, N, C, C), -1);
+  const between = ops.tril(ops.cumsum(steps, -2).exp(), 0);
   const system = kBeta.matmul(k.transpose(-1, -2)).mul(between);
-  const fromStart = decay.exp().unsqueeze(-1);
+  const fromStart = ops.cumsum(logDecay, -1).exp().unsqueeze(-1);
   const solve = (right: Tensor) => ops.solve(system, right, false, true, true);
   const written = solve(vBeta);
   const read = solve(kBeta.mul(fromStart));
   const within = q.matmul(k.transpose(-1, -2)).mul(between);
   const queries = q.mul(fromStart);
-  const last = decay.narrow(-1, C - 1, 1);
-  const keys = k.mul(last.sub(decay).exp().unsqueeze(-1));
+  const keys = k.mul(between.select(-2, C - 1).unsqueeze(-1));
   let memory = past_BHKW ?? zeros([B, H, K, W], place);
   const outputs = Array.from({ length: N }, (_, n) => {
     const at = (x: Tensor) => x.select(2, n);
     const change = at(written).sub(at(read).matmul(memory));
     const output = at(queries).matmul(memory).add(at(within).matmul(change));
-    memory = memory.mul(at(last).exp().unsqueeze(-1)).add(at(keys).transpose(-1, -2).matmul(change));
+    memory = memory.mul(at(fromStart).narrow(-2, C - 1, 1)).add(at(keys).transpose(-1, -2).matmul(change));
     return output;
   });
   return { read_BHTW: cat(outputs, 2).narrow(2, 0, T), memory_BHKW: memory };
@@ -91,7 +91,6 @@ export function deltaStep(
 
 const ops = {
   cumsum: op("aten::cumsum"),
-  triu: op("aten::triu"),
-  onesLike: op("aten::ones_like"),
+  tril: op("aten::tril"),
   solve: op("aten::linalg_solve_triangular"),
 } as const;
