@@ -9,7 +9,6 @@
  * when new weights come: a draw depends on its seed and position alone, so drawing again changes nothing else. Prompts go
  * the same way: while more of them wait, the next ones are launched before the first tokens after the present ones are read.
  */
-
 import type { Tokenizer } from "../../chat/tokenizer/tokenizer.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
@@ -189,7 +188,7 @@ export class LocalEngine implements Engine {
     }
     this.#ahead = null;
     this.#readUnread();
-    apply(this.#model);
+    this.#runner.changeWeights(apply);
     this.#version = version;
     this.#scheduler.setVersion(version);
   }

@@ -120,6 +120,17 @@ export class ModelRunner {
     return isExact() ? Math.max(numRows, minExactRows) : numRows;
   }
 
+  /**
+   * Lets `change` write weights. Where it brings or takes away parameters, as the first adapters of quantized weights are, what was recorded
+   * is recorded again: it reads those that were there then.
+   */
+  changeWeights(change: (model: CausalLm) => void): void {
+    const before = this.#model.parameters();
+    change(this.#model);
+    const after = new Set(this.#model.parameters());
+    if (after.size !== before.length || !before.every((parameter) => after.has(parameter))) this.forget();
+  }
+
   /** Frees what was recorded over the memory of the cache; it is recorded again when it is needed. */
   forget(): void {
     this.#graphs?.forget();
