@@ -101,6 +101,8 @@ async function both(requests: readonly GenerateRequest[], options: EngineOptions
 }
 
 describe.each(["attention", "states"] as const)("of a model with %s", (kind) => {
+  // Prompts that are cut elsewhere are computed in other chunks.
+  const digits = kind === "states" ? 4 : 5;
   beforeEach(() => {
     model = models[kind];
   });
@@ -125,10 +127,10 @@ describe.each(["attention", "states"] as const)("of a model with %s", (kind) => 
       expect([...reply.tokenIds]).toEqual([...plain[i]!.tokenIds]);
       expect(reply.finish).toEqual(plain[i]!.finish);
       reply.samplerLogprobs.forEach((value, t) => {
-        expect(value).toBeCloseTo(plain[i]!.samplerLogprobs[t]!, 5);
+        expect(value).toBeCloseTo(plain[i]!.samplerLogprobs[t]!, digits);
       });
       reply.modelLogprobs.forEach((value, t) => {
-        expect(value).toBeCloseTo(plain[i]!.modelLogprobs[t]!, 5);
+        expect(value).toBeCloseTo(plain[i]!.modelLogprobs[t]!, digits);
       });
     });
     expect(ahead.some(({ finish }) => finish.kind === "stop")).toBe(true);
