@@ -44,7 +44,7 @@ export async function serve(options: ServeOptions): Promise<RunningServe> {
     const { url, sessions, closed, close } = await startServing(options, print);
     signal?.addEventListener("abort", () => void close(), { once: true });
     if (signal?.aborted) await close();
-    else announce(options, url, print);
+    else announce(options, url, print, engine.status().decoding);
     return { url, sessions, closed, close };
   } catch (cause) {
     await engine.close();
@@ -71,9 +71,15 @@ async function startServing(options: ServeOptions, print: (line: string) => void
   return { url, sessions: server.sessions, closed, close };
 }
 
-function announce({ modelName, apiKey }: ServeOptions, url: string, print: (line: string) => void): void {
+function announce(
+  { modelName, apiKey }: ServeOptions,
+  url: string,
+  print: (line: string) => void,
+  decoding: string | undefined,
+): void {
   print(`${modelName} is served at ${url}/v1 (${apiKey === undefined ? "no API key" : "with an API key"})`);
   print(`health: ${url}/health, metrics: ${url}/metrics, reward of an episode: POST ${url}/v1/sessions/<id>/reward`);
+  if (decoding !== undefined) print(`the engine decodes ${decoding}`);
 }
 
 function describe(cause: unknown): string {

@@ -5,6 +5,8 @@
  */
 import type { Recipe } from "../algorithms/recipe-runner/recipe.ts";
 import { RerollError } from "../errors/reroll-error.ts";
+import { decodeProblem, decodingWords } from "../generation/local/decode-path.ts";
+import { defaultBlockSize } from "../generation/local/engine-options.ts";
 import type { CausalLmConfig } from "../models/causal-lm/config.ts";
 import { stepArithmetic } from "./batch-arithmetic.ts";
 import {
@@ -42,6 +44,8 @@ export interface RunPlan {
   readonly updatesPerStep: number;
   readonly memory: readonly MemoryPart[];
   readonly totalBytes: number;
+  /** How the run's engines decode on their GPU, in words; null on the CPU, and where engines are servers elsewhere. */
+  readonly decoding: string | null;
 }
 
 /** Plans a run that checkRun has let pass. `model` is the shape of its weights, `roles` those of the others that it loads. */
@@ -70,10 +74,12 @@ export function planRun(
     const nearest = nearestChange(config, (run) => peakBytes(memoryOf(run), takesTurns) <= machine.memoryBytes);
     throw tooLarge(config, machine, memory, { totalBytes, nearest });
   }
+  const decoding = config.engine.remote === null ? decodingOf(model, machine) : null;
   return {
     lines: [
       ...batchLines(config, numEpochs),
       ...quantizationLines(config.model.quantization),
+      ...(decoding === null ? [] : [`the engine decodes ${decoding}`]),
       ...memoryLines(model, machine, memory, totalBytes),
       ...rankLines(config, machine, memory),
       ...roles.rewardModels
@@ -86,7 +92,12 @@ export function planRun(
     updatesPerStep: stepArithmetic(config, numEpochs).numUpdates,
     memory,
     totalBytes,
+    decoding,
   };
+}
+
+function decodingOf(model: CausalLmConfig, { device, dtype }: Machine): string | null {
+  return decodingWords(device, decodeProblem(model, { dtype, device, blockSize: defaultBlockSize }));
 }
 
 function quantizationLines(quantization: RunConfig["model"]["quantization"]): string[] {
@@ -203,6 +214,8 @@ function adviceFor(config: RunConfig, { what }: MemoryPart): string {
       ? `Lower training.maxTokensPerMicrobatch, which is ${config.training.maxTokensPerMicrobatch}.`
       : `Lower rollout.contextLength, which is ${config.rollout.contextLength}.`;
   }
+  if (what === "states of linear attention")
+    return "Lower engine.maxRunning: every sequence that runs has a state of its own.";
   if (what === "KV cache") return "Lower engine.maxRunning or rollout.contextLength.";
   if (config.model.lora === null)
     return "Train adapters instead, with model.lora: { rank: 16 }, or take a smaller model.";

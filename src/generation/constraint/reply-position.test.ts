@@ -34,10 +34,7 @@ const cases: readonly (readonly [name: string, constraint: Constraint])[] = [
   ["a string or a list of them", either(text, { type: "array", items: text })],
   ["a string, or one of two with another end", either({ ...named }, withKind("yes", { why: text }))],
   ["two kinds told apart by a constant", either(withKind("one", { a: text }), withKind("other", { b: text }))],
-  [
-    "a name that is free or given",
-    either({ ...named }, { ...named, properties: { name: { const: "" }, age: text } }),
-  ],
+  ["a name that is free or given", either({ ...named }, { ...named, properties: { name: { const: "" }, age: text } })],
   ["forced calls", { kind: "tool-calls", tools: [tool, { name: "wait", parameters: {} }], isSingle: false }],
   ["free text with a call", { kind: "at-most-one-call", tools: [tool] }],
   [
