@@ -168,11 +168,10 @@ const maxCutRows = 1024;
  * a pass over memory to add them up is saved.
  */
 function product(projection: Projection, x_BI: Tensor): Tensor {
-  const { weight, bias, adapters, quantized } = projection;
+  const { weight, isPlain } = projection;
   const [D, I] = weight.shape as [number, number];
   const parts = I >= 4096 ? 4 : 2;
-  const isPlain = bias === null && adapters.length === 0 && quantized === null && x_BI.size(0) <= maxCutRows;
-  if (!isPlain || !hasOp("aten::bmm.dtype") || I % (8 * parts) !== 0) return projection.forward(x_BI);
+  if (!isPlain || x_BI.size(0) > maxCutRows || !hasOp("aten::bmm.dtype") || I % (8 * parts) !== 0) return projection.forward(x_BI);
   const cut = (x: Tensor, rows: number) => x.view(rows, parts, I / parts).transpose(0, 1);
   return bmm(cut(x_BI, x_BI.size(0)), cut(weight, D).transpose(1, 2), "float32");
 }
