@@ -25,7 +25,7 @@ const recipes: Readonly<Record<string, Recipe>> = {
   "chat-sokoban-two-boxes": { metric: success, title: "SmolLM2-135M-Instruct learns Sokoban with two boxes" },
   webshop: {
     metric: success,
-    domains: { reward: "reward/mean", bought: "env/purchased", success },
+    domains: { score: "env/score", bought: "env/purchased", success },
     title: "SmolLM2-135M-Instruct in WebShop",
   },
   "calculator-agent": { metric: "reward/mean", title: "An agent learns to use its calculator" },
