@@ -28,7 +28,7 @@ import type { BroadcastOptions } from "./remote-options.ts";
 const TIMEOUT_MS = 300_000;
 
 /** A server of the group, as the group speaks to it. */
-export interface GroupServer {
+interface GroupServer {
   readonly http: HttpClient;
   readonly routes: WeightRoutes;
   readonly seat: Seat;

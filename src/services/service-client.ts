@@ -9,7 +9,7 @@ import { type ErrorCode, isErrorCode } from "../errors/error-codes.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { splitAddress } from "../errors/secret.ts";
 
-export interface ServiceOptions {
+interface ServiceOptions {
   readonly url: string;
   readonly apiKey?: string | undefined;
   /** How long one attempt may take. */

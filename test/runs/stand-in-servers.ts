@@ -157,13 +157,13 @@ async function openLine(folder: string, { contextLength, without = [] }: StandIn
     adapterNames: () => names,
     loadAdapter: async (body: Body) => {
       const [name, place] = [String(body.lora_name), String(body.lora_path)];
-      if (names.includes(name)) throw new Error(`The lora adapter '${name}' has already been loaded.`);
+      if (names.includes(name)) throw new TypeError(`The lora adapter '${name}' has already been loaded.`);
       await updateAdaptersFrom(engine, place, loaded.push(name));
       names.push(name);
       return { success: true };
     },
     unloadAdapter: async ({ lora_name: name }: Body) => {
-      if (!names.includes(String(name))) throw new Error(`The lora adapter '${String(name)}' cannot be found.`);
+      if (!names.includes(String(name))) throw new TypeError(`The lora adapter '${String(name)}' cannot be found.`);
       names = names.filter((one) => one !== name);
       return { success: true };
     },
@@ -239,6 +239,7 @@ async function reply(response: ServerResponse, answer: () => Promise<object>): P
   const write = (status: number, body: object) => void response.writeHead(status).end(JSON.stringify(body));
   await answer().then(
     (body) => write(200, body),
-    (cause: Error) => write(500, { error: { message: cause.message } }),
+    // What the server was asked wrongly, and what it could not do.
+    (cause: Error) => write(cause instanceof TypeError ? 400 : 500, { error: { message: cause.message } }),
   );
 }
