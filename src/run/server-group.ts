@@ -203,14 +203,23 @@ export class ServerGroup {
   }
 }
 
-/** One after another, as servers receive them. */
+/** Broadcasts that are on their way at the same time: each waits for both sides, and the next need not wait for that. */
+const NUM_IN_FLIGHT = 16;
+
+/** In this order, as servers receive them. */
 async function broadcastAll(group: ProcessGroup, tensors: readonly Tensor[]): Promise<void> {
   // Threads of the group's own send what was computed on streams of this one.
   if (group.backend === "nccl") cudaSynchronize();
+  const inFlight: Promise<void>[] = [];
   for (const one of tensors) {
+    if (inFlight.length >= NUM_IN_FLIGHT) await inFlight.shift();
     const sent = keep(noGrad(() => tensorScope(() => one.detach().contiguous().toDevice(group.deviceFor(one)))));
-    await group.broadcast(sent, 0).finally(() => sent.dispose());
+    const sending = group.broadcast(sent, 0).finally(() => sent.dispose());
+    // Whoever waits for it is told; the ones before it may fail first.
+    sending.catch(() => {});
+    inFlight.push(sending);
   }
+  await Promise.all(inFlight);
 }
 
 async function loseIfGone({ seat, http }: GroupServer): Promise<void> {
