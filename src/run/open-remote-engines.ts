@@ -106,8 +106,9 @@ async function openFromFiles(
   return {
     seats,
     syncFrom: (trainer) => {
-      const saveModel = (folder: string) =>
-        way === "adapters" ? trainer.saveModel(folder) : trainer.saveMerged(folder);
+      const saveModel = async (folder: string) => {
+        await (way === "adapters" ? trainer.saveModel(folder) : trainer.saveMerged(folder));
+      };
       return createFileSync({ saveModel, folder: join(runFolder, "weights"), targets, clock, holds: way });
     },
     statements: connections.flatMap(statementsOf),
