@@ -8,9 +8,9 @@ import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Engine } from "../generation/engine.ts";
 import { createServer } from "../generation/server/create-server.ts";
-import type { ListenAddress } from "../generation/server/listen-address.ts";
 import type { ServerOptions, WeightLoading } from "../generation/server/server-parts.ts";
 import type { Sessions } from "../generation/server/sessions.ts";
+import type { ListenAddress } from "../services/listen-address.ts";
 
 /** Built parts, and where to listen. */
 export interface ServeOptions extends ServerOptions, ListenAddress {
