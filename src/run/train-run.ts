@@ -101,7 +101,7 @@ async function train(config: RunConfig, recipe: Recipe, options: TrainOptions, p
         trainer: {
           step: async (batch, stepOptions) => {
             // Rollout and training take turns, and the new weights would empty the caches anyway.
-            await engine.rest(sleeps);
+            await Promise.all([engine.rest(sleeps), world.restRewards()]);
             return expectProgress(await trainer.step(batch, stepOptions), batch.samples, folder);
           },
         },

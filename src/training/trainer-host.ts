@@ -7,8 +7,10 @@ import { adapterWeights } from "../models/causal-lm/adapter-weights.ts";
 import { isQuantized } from "../models/causal-lm/quantize-model.ts";
 import { saveCausalLm } from "../models/causal-lm/save-causal-lm.ts";
 import { wholeWeights } from "../models/causal-lm/whole-weights.ts";
+import { AdamW } from "../torch/optim/adamw.ts";
 import { tensorScope } from "../torch/scope.ts";
 import type { Tensor } from "../torch/tensor.ts";
+import { moveCritic } from "./roles/role-host.ts";
 import type { StepOptions, StepReport, TokenTrainerState } from "./token-trainer.ts";
 import type { Trainer } from "./trainer.ts";
 import { loadCritic, loadOptimizer, saveCritic, saveModel, saveOptimizer } from "./trainer-checkpoint.ts";
@@ -23,20 +25,28 @@ export class TrainerHost implements Trainer {
   readonly #files: ReadonlyMap<string, Uint8Array>;
   readonly #modelFolder: string;
   readonly #parts: TrainerParts;
+  readonly #source: Pick<TrainerSource, "device" | "sleeping">;
 
-  private constructor(parts: TrainerParts, files: ReadonlyMap<string, Uint8Array>, modelFolder: string) {
+  private constructor(parts: TrainerParts, files: ReadonlyMap<string, Uint8Array>, source: TrainerSource) {
     this.#files = files;
-    this.#modelFolder = modelFolder;
+    this.#modelFolder = source.modelFolder;
     this.#parts = parts;
+    this.#source = source;
+    this.#moveSleepers("cpu");
   }
 
   static async create(source: TrainerSource): Promise<TrainerHost> {
     const tokenizer = await loadTokenizer(source.tokenizerFolder);
-    return new TrainerHost(await buildTrainer(source), tokenizer.files, source.modelFolder);
+    return new TrainerHost(await buildTrainer(source), tokenizer.files, source);
   }
 
-  step(batch: SampleBatch, options: StepOptions = {}): Promise<StepReport> {
-    return this.#parts.trainer.step(batch, options);
+  async step(batch: SampleBatch, options: StepOptions = {}): Promise<StepReport> {
+    this.#moveSleepers(this.#source.device);
+    try {
+      return await this.#parts.trainer.step(batch, options);
+    } finally {
+      this.#moveSleepers("cpu");
+    }
   }
 
   async withWeights<Result>(
@@ -88,9 +98,11 @@ export class TrainerHost implements Trainer {
   async loadState(folder: string): Promise<void> {
     const { optimizer, critic, trainer, strategy } = this.#parts;
     const counters = JSON.parse(readFileSync(join(folder, "trainer.json"), "utf8")) as SavedCounters;
+    this.#moveSleepers(this.#source.device);
     loadOptimizer(strategy, optimizer, join(folder, "policy"));
     if (critic !== null) loadCritic(strategy, critic, join(folder, "critic"));
     trainer.restore(counters.trainer);
+    this.#moveSleepers("cpu");
   }
 
   async close(): Promise<void> {
@@ -99,5 +111,13 @@ export class TrainerHost implements Trainer {
     this.#parts.critic?.model.dispose();
     this.#parts.critic?.head.dispose();
     this.#parts.critic?.optimizer.dispose();
+  }
+
+  /** What sleeps between steps is on the device within them, and in host memory otherwise. */
+  #moveSleepers(device: string): void {
+    const { critic, optimizer } = this.#parts;
+    const { sleeping = [] } = this.#source;
+    if (sleeping.includes("critic") && critic !== null) moveCritic(critic, device);
+    if (sleeping.includes("optimizer") && optimizer instanceof AdamW) optimizer.moveState(device);
   }
 }

@@ -10,12 +10,13 @@ import type { Optimizer } from "../torch/optim/optimizer.ts";
 import { type NamedParameters, withPrefix } from "../torch/optim/parameter-group.ts";
 import { Generator } from "../torch/random.ts";
 import type { LessonOptions } from "./lessons.ts";
+import { SleepingModel } from "./roles/sleeping-model.ts";
 import { joinMesh, meshOfOne, type RankSource } from "./strategy/mesh.ts";
 import { spreadStrategy } from "./strategy/spread-strategy.ts";
 import type { StrategyBuilder } from "./strategy/strategy.ts";
 import type { StrategyOptions } from "./strategy/strategy-options.ts";
 import type { Teacher, TeachingParts } from "./teaching.ts";
-import { TokenTrainer, type TrainedCritic } from "./token-trainer.ts";
+import { type Elsewhere, TokenTrainer, type TrainedCritic } from "./token-trainer.ts";
 import {
   buildOptimizer,
   buildSchedule,
@@ -41,6 +42,10 @@ export interface TrainerSource {
   /** Folder of the reference model, or "base" for the policy with the adapters it begins with; null for recipes that need none. */
   readonly reference: string | null;
   readonly critic: CriticSource | null;
+  /** Roles in workers of their own, which every step is told how to ask. Absent: none. */
+  readonly elsewhere?: Elsewhere;
+  /** What is in host memory while this trainer does not need it. Absent: nothing. */
+  readonly sleeping?: readonly ("reference" | "critic" | "optimizer")[];
   /** Teachers to learn from. Absent: none. */
   readonly distillation?: DistillationSource;
   /** How second tries that succeeded are learned. Absent: batches have none. */
@@ -74,7 +79,7 @@ export type TeacherSource =
   | { readonly type: "start" }
   | { readonly type: "current" };
 
-interface CriticSource {
+export interface CriticSource {
   /** A language model, or a reward model, whose head the values then start from. */
   readonly modelFolder: string;
   readonly optimizer: OptimizerOptions;
@@ -132,7 +137,7 @@ export async function buildTrainer(source: TrainerSource): Promise<TrainerParts>
   const recipe = buildRecipe(algorithm);
   const load = frozenModels(source, strategy);
   // Before the weights may go elsewhere: adapters that are there to begin with are remembered.
-  const reference = source.reference === null ? null : openFrozen(source, model, source.reference, load);
+  const reference = source.reference === null ? null : openReference(source, model, source.reference, strategy, load);
   const { distillation, lessons } = source;
   const teaching = distillation && openTeachers(source, distillation, model, load);
   const optimizer = await strategy.optimize(model, model.namedParameters(), (parameters, isMatrix) =>
@@ -147,6 +152,7 @@ export async function buildTrainer(source: TrainerSource): Promise<TrainerParts>
     schedule: buildSchedule(training.schedule, length),
     reference,
     critic,
+    ...(source.elsewhere !== undefined && { elsewhere: source.elsewhere }),
     ...(teaching !== undefined && { teaching }),
     ...(lessons !== undefined && { lessons }),
     strategy,
@@ -179,6 +185,20 @@ function frozenModels(
   };
 }
 
+/** One that sleeps is nobody else's: a teacher with the same weights would find them gone. */
+function openReference(
+  source: TrainerSource,
+  model: CausalLm,
+  folder: string,
+  strategy: StrategyBuilder,
+  load: (folder: string) => CausalLm,
+): Exclude<Teacher, "current"> {
+  const { sleeping = [], device } = source;
+  if (!sleeping.includes("reference") || device === "cpu" || folder === "base")
+    return openFrozen(source, model, folder, load);
+  return new SleepingModel(frozenModels(source, strategy)(folder), device);
+}
+
 /** New adapters change nothing: only those that were given have to be remembered. */
 function openFrozen(
   { adapters }: TrainerSource,
@@ -204,7 +224,8 @@ function openTeachers(
   return { ...options, teachers: new Map(Object.entries(teachers).map(([name, teacher]) => [name, open(teacher)])) };
 }
 
-async function buildCritic(
+/** A critic and its optimizer. All ranks then have the weights of rank 0. */
+export async function buildCritic(
   { modelFolder, optimizer: options, warmupUpdates }: CriticSource,
   strategy: StrategyBuilder,
   dtype: TrainerSource["dtype"],
