@@ -32,6 +32,10 @@ export interface EngineStatus {
   readonly maxQueuedRequests: number;
   readonly contextLength: number;
   readonly cacheUsage: number;
+  /** What it holds: its cache, and weights that nobody lends it. Absent where an engine does not say. */
+  readonly memoryBytes?: number;
+  /** The most that its process has had on its device so far. */
+  readonly peakBytes?: number;
   readonly counters: EngineCounters;
 }
 

@@ -14,6 +14,7 @@ import { revealAll } from "../errors/redact.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Clock } from "../flow/clock.ts";
 import type { Prompt } from "../flow/prompt.ts";
+import type { WorkLog } from "../flow/worker-facts.ts";
 import type { Generate } from "../generation/generate.ts";
 import { buildRoute, type RewardChoice } from "../rewards/catalog.ts";
 import type { RewardPlaces } from "../rewards/reward.ts";
@@ -42,8 +43,7 @@ export interface RunWorld {
   /** Whether the environment of a prompt lives in a thread, where its calls have a limit of their own. */
   readonly keepsTime: (prompt: Prompt) => boolean;
   readonly scorer: Scorer | null;
-  /** Lets reward models give their devices to the trainer, where the run file says so. */
-  restRewards(): Promise<void>;
+  readonly rewardModels: Pick<RewardModels, "rest" | "workers">;
   close(): Promise<void>;
 }
 
@@ -52,10 +52,12 @@ interface WorldOptions {
   readonly runFile?: string;
   /** Told of what they throw outside of their calls. */
   readonly report?: (text: string) => void;
+  /** Told what reward models do. */
+  readonly log?: WorkLog;
 }
 
 export async function buildWorld(config: RunConfig, clock: Clock, options: WorldOptions = {}): Promise<RunWorld> {
-  const { runFile, report } = options;
+  const { runFile, report, log } = options;
   // A run that was made in code has the name of a file and no file.
   const loadable = runFile !== undefined && isModule(runFile) && existsSync(runFile) ? resolve(runFile) : null;
   const envs = Object.fromEntries(
@@ -72,7 +74,7 @@ export async function buildWorld(config: RunConfig, clock: Clock, options: World
     }
     return [domain, config.rollout.envThreads === 0 ? env : inThreads(domain, choice, env, config)] as const;
   });
-  const models = new RewardModels(config);
+  const models = new RewardModels(config, log);
   const places = { startModel: models.start, ...(loadable !== null && { hostCustom: hostRewards(loadable, report) }) };
   const scorer =
     Object.keys(config.rewards).length === 0
@@ -92,7 +94,7 @@ export async function buildWorld(config: RunConfig, clock: Clock, options: World
     envs,
     prompts,
     scorer,
-    restRewards: () => models.rest(),
+    rewardModels: models,
     keepsTime: ({ domain }) => (hostedEnvs[domain] ?? hostedEnvs.default) !== (envs[domain] ?? envs.default),
     makeEnv: makeIn(hostedEnvs),
     makeEnvHere: makeIn(envs),

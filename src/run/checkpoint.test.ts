@@ -32,6 +32,7 @@ const trainer: Trainer = {
     writeFileSync(join(folder, "moments"), "12345");
   },
   loadState: unused,
+  memory: unused,
   close: unused,
 };
 

@@ -3,6 +3,7 @@ import type { Recipe } from "../algorithms/recipe-runner/recipe.ts";
 import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
 import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
 import type { Clock } from "../flow/clock.ts";
+import type { WorkerFacts } from "../flow/worker-facts.ts";
 import type { Machines } from "../machines/machines.ts";
 import type { RunEpisode } from "../rollout/episode.ts";
 import { useExactKernels } from "../torch/exact.ts";
@@ -29,6 +30,8 @@ export interface RunParts {
   /** The engines of players that are past versions. */
   readonly past: PastVersions;
   readonly trainer: Trainer;
+  /** Every worker of the run, with what it hosts and holds now. */
+  readonly workers: () => Promise<readonly WorkerFacts[]>;
   /** Episodes as this run plays them, sampled at a temperature. */
   readonly episodesAt: (temperature: number) => RunEpisode;
   /** Those that are trained on: measured by teachers, and tried again, where the run says so. */
@@ -70,6 +73,7 @@ export async function openParts(
       await buildWorld(config, clock, {
         ...(options.runFile !== undefined && { runFile: options.runFile }),
         report: (text) => options.tracker.note(text),
+        log: options.tracker.work,
       }),
     );
     const modelFolder = prepareModel(config, Object.values(world.envs), folder);
@@ -92,13 +96,22 @@ export async function openParts(
     const start = await openStart(config, { ...options, ...begun, clock });
     // The trainer publishes its weights before the first rollout: adapters need not be in what the engine loads.
     const report = (text: string) => options.tracker.note(text);
-    const place = { modelFolder: start.modelFolder, runFolder: folder, placement, clock, report };
+    const place = {
+      modelFolder: start.modelFolder,
+      runFolder: folder,
+      placement,
+      clock,
+      report,
+      log: options.tracker.work,
+    };
     const engine = keep(await openEngine(config, place));
     const startEngine = () => startRunEngine(config, place, placement.engines[0]!.device);
     const past = keep(
       await PastVersions.open({ intervals: pastIntervals(config.players), startEngine, runFolder: folder, clock }),
     );
-    const trainer = keep(await openTrainer(config, recipe, { start, modelFolder, placement, places }));
+    const trainer = keep(
+      await openTrainer(config, recipe, { start, modelFolder, placement, places, log: options.tracker.work }),
+    );
     const shared = { engine: engine.pool, past, tokenizer, world, clock, onError, onOverruled };
     const agent = config.agent === null ? null : keep(await openAgent(config, config.agent, shared));
     let numRunners = 0;
@@ -114,7 +127,12 @@ export async function openParts(
       return teachers?.measured(episodes) ?? episodes;
     };
     const episodesAt = agent?.episodesAt ?? ((temperature: number) => playEnvs(temperature));
-    return { world, tokenizer, engine, past, trainer, episodesAt, trainingEpisodes, close };
+    const workers = async () => [
+      ...engine.workers(),
+      ...(await trainer.workers()),
+      ...(await world.rewardModels.workers()),
+    ];
+    return { world, tokenizer, engine, past, trainer, workers, episodesAt, trainingEpisodes, close };
   } catch (cause) {
     await close();
     throw cause;

@@ -19,11 +19,13 @@ const HASTE = { maxAttempts: 2 };
 export async function openRemoteEngines(
   config: RunConfig,
   servers: readonly RemoteServer[],
-  { runFolder, clock, report }: EngineParts,
+  { runFolder, clock, report, log }: EngineParts,
 ): Promise<OpenedEngines> {
   const patience = servers.length > 1 ? HASTE : PATIENCE;
   const connections = await openAll(servers.map((server) => connect(config, server, patience)));
-  const seats = await Promise.all(connections.map((connection) => openSeat(connection, report)));
+  const seats = await Promise.all(
+    connections.map((connection, i) => openSeat(connection, { report, log, worker: `engine ${i + 1}` })),
+  );
   const targets = connections.map(({ weights }, i) => ({
     loadWeights: async (folder: string, version: number) => {
       const seat = seats[i]!;
@@ -33,6 +35,7 @@ export async function openRemoteEngines(
   }));
   return {
     seats,
+    places: connections.map(({ url }, i) => ({ name: `engine ${i + 1}`, runsIn: "server", device: url })),
     syncFrom: (trainer) => {
       const saveModel = (folder: string) => trainer.saveMerged(folder);
       return createFileSync({ saveModel, folder: join(runFolder, "weights"), targets, clock });
@@ -73,10 +76,13 @@ async function connect(
 }
 
 /** A server that was lost and answers again is given the weights that it has missed before it serves. */
-function openSeat({ url, remote, weights }: Connection, report: (text: string) => void): Promise<Seat> {
+function openSeat(
+  { url, remote, weights }: Connection,
+  told: Pick<EngineParts, "report" | "log"> & { readonly worker: string },
+): Promise<Seat> {
   const open = async () => {
     if (weights.announced !== null) await weights.restore();
     return servedRemote(remote, weights);
   };
-  return Seat.open({ name: `The engine at ${url}`, open, bringsWeights: true, report });
+  return Seat.open({ name: `The engine at ${url}`, open, bringsWeights: true, ...told });
 }

@@ -1,6 +1,7 @@
 /** From config to a trainer, with the roles that have workers apart from its own. */
 import type { Recipe } from "../algorithms/recipe-runner/recipe.ts";
 import type { RecipeChoice } from "../algorithms/recipes/table.ts";
+import type { WorkerFacts, WorkLog } from "../flow/worker-facts.ts";
 import type { RankPlaces } from "../training/ranked-trainer.ts";
 import type { Roles } from "../training/roles/role-host.ts";
 import type { RoleSource } from "../training/roles/role-source.ts";
@@ -13,8 +14,10 @@ import { readShape } from "./check-files.ts";
 import { openAll } from "./engine-parts.ts";
 import type { Placement } from "./machine.ts";
 import { teacherSources } from "./open-teachers.ts";
+import { roleStrategy } from "./rank-memory.ts";
 import type { RunConfig } from "./run-config.ts";
 import type { StartingWeights } from "./starting-weights.ts";
+import { loggedRoles, loggedTrainer, rankWorkers, roleWorkers, withMemory } from "./trainer-workers.ts";
 
 interface TrainerPlace {
   readonly start: StartingWeights;
@@ -23,23 +26,46 @@ interface TrainerPlace {
   readonly placement: Placement;
   /** Other machines that its ranks run on. */
   readonly places: RankPlaces | undefined;
+  /** Told what each worker does. */
+  readonly log: WorkLog;
+}
+
+/** A trainer, and the workers that it is made of. */
+interface OpenedTrainer extends Trainer {
+  /** Each of them, as it is now. */
+  workers(): Promise<readonly WorkerFacts[]>;
 }
 
 /** Starts all of them together. Where one fails, the others are closed. */
-export async function openTrainer(config: RunConfig, recipe: Recipe, place: TrainerPlace): Promise<Trainer> {
+export async function openTrainer(config: RunConfig, recipe: Recipe, place: TrainerPlace): Promise<OpenedTrainer> {
+  const { placement, places, log } = place;
   const source = trainerSource(config, recipe, place);
-  const apart = rolesApart(recipe, place.placement);
-  const shared = apart.length === 2 && isSamePlace(apart[0]!.place, apart[1]!.place);
-  const groups = shared ? [apart] : apart.map((role) => [role]);
-  const roles = groups.map((group) => startRoles(roleSource(config, source, group, place), group[0]!.place));
+  const apart = rolesApart(recipe, placement);
+  const isShared = apart.length === 2 && isSamePlace(apart[0]!.place, apart[1]!.place);
+  const groups = isShared ? [apart] : apart.map((role) => [role]);
+  const starting = groups.map((group) => startRoles(roleSource(config, source, group, place), group[0]!.place));
   // A trainer and workers of roles have nothing in common but that they can be closed.
-  const [trainer, ...workers] = await openAll<Trainer | Roles>([startTrainer(source, place.places), ...roles]);
-  const workersOf = (name: RoleName) => {
-    const group = groups.findIndex((names) => names.some((one) => one.name === name));
-    return group < 0 ? null : (workers[group] as Roles);
+  const [started, ...others] = await openAll<Trainer | Roles>([startTrainer(source, places), ...starting]);
+  const ranks = rankWorkers(config.training, placement, places);
+  const trainer = loggedTrainer(started as Trainer, ranks, log);
+  const clusters = groups.map((group, i) => {
+    const workers = roleWorkers(
+      group.map(({ name }) => name),
+      group[0]!.place,
+    );
+    return { group, workers, roles: loggedRoles(others[i] as Roles, workers, log) };
+  });
+  const rolesOf = (name: RoleName) =>
+    clusters.find(({ group }) => group.some((one) => one.name === name))?.roles ?? null;
+  const whole =
+    clusters.length === 0
+      ? trainer
+      : withRoles(trainer, { reference: rolesOf("reference"), critic: rolesOf("critic") });
+  const workers = async () => {
+    const asked = [withMemory(ranks, trainer), ...clusters.map((one) => withMemory(one.workers, one.roles))];
+    return (await Promise.all(asked)).flat();
   };
-  if (groups.length === 0) return trainer as Trainer;
-  return withRoles(trainer as Trainer, { reference: workersOf("reference"), critic: workersOf("critic") });
+  return { ...whole, workers };
 }
 
 /** Whether something starts from the policy as one whole model, adapters added in. */
@@ -139,9 +165,4 @@ function roleSource(
     criticSleeps: isOnGpu && critic.sleep,
     ...(numThreads !== undefined && { numThreads }),
   };
-}
-
-/** One worker has models whole; several are spread as the trainer is. */
-function roleStrategy(strategy: RunConfig["training"]["strategy"], numWorkers: number) {
-  return numWorkers === 1 ? { ...strategy, tensor: 1, context: 1, expert: 1 } : strategy;
 }

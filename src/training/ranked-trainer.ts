@@ -9,6 +9,7 @@ import type { ErrorCode } from "../errors/error-codes.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { TuningExample } from "../flow/tuning-example.ts";
 import { openStore, type Store } from "../torch/distributed/rendezvous.ts";
+import { oneWay } from "../workers/luggage.ts";
 import type { Remote } from "../workers/remote.ts";
 import type { Start } from "../workers/start.ts";
 import { startInProcess } from "../workers/start-in-process.ts";
@@ -160,9 +161,10 @@ function joinRanks({ ranks, store }: Ranks<Trainer>): Trainer {
       return result;
     },
     withParameters: (use) => ranks[0]!.ask.withParameters(use),
+    memory: async () => (await onAll(ranks, (rank) => rank.memory())).flat(),
     ...saveOnAll({ ranks, store }),
     step: async (batch, options) => {
-      const reports = await onAll(ranks, (rank, i) => rank.step(batch, i === 0 ? options : withoutSay(options)));
+      const reports = await onAll(ranks, (rank, i) => rank.step(batch, optionsOf(i, options)));
       // All ranks know the metrics of the whole step; of single samples each knows those that it trained on.
       const { numbers: _, ...whole } = reports[0]!;
       const numbers = new Map(reports.flatMap((report) => [...(report.numbers ?? [])]));
@@ -172,10 +174,13 @@ function joinRanks({ ranks, store }: Ranks<Trainer>): Trainer {
 }
 
 /** Only the first rank tells a critic elsewhere what to learn. */
-function withoutSay(options: StepOptions | undefined): StepOptions | undefined {
-  if (options?.others?.critic === undefined) return options;
-  const { critic: _, ...others } = options.others;
-  return { ...options, others };
+function optionsOf(rank: number, { others, onPhase, ...options }: StepOptions = {}): StepOptions {
+  const { critic, ...asked } = others ?? {};
+  return {
+    ...options,
+    ...(others !== undefined && { others: { ...asked, ...(rank === 0 && critic !== undefined && { critic }) } }),
+    ...(onPhase !== undefined && { onPhase: oneWay((phase) => onPhase(phase, rank)) }),
+  };
 }
 
 /** What all ranks do alike: those that are asked to save give their part, and the first one writes. */

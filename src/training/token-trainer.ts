@@ -44,14 +44,8 @@ import { disposeScored, keepScored, tensorsOf } from "./scored-tensors.ts";
 import { gatherRows, intersect, passesOf, rowsByRank } from "./split-batch.ts";
 import { alone } from "./strategy/alone.ts";
 import type { Strategy } from "./strategy/strategy.ts";
-import {
-  measureAs,
-  measureTeachers,
-  rowDivergences,
-  type Teacher,
-  type TeachingParts,
-  teacherGrid,
-} from "./teaching.ts";
+import type { Teacher, TeachingParts } from "./teaching.ts";
+import { measureAs, measureTeachers, rowDivergences, teacherGrid } from "./teaching.ts";
 import { type Grid, gridConstants, gridOf, type PackedTokens, packTokens, type RowTokens } from "./token-rows.ts";
 import { type SampleNumbers, TrainerReading } from "./trainer-reading.ts";
 
@@ -123,6 +117,8 @@ export interface StepOptions {
   readonly numbersOf?: readonly number[];
   /** The roles that are elsewhere, for trainers that were told so. */
   readonly others?: OtherRoles;
+  /** Told when a rank goes on to another phase; null at the end of the step. */
+  readonly onPhase?: (phase: "measure" | "update" | null, rank: number) => void;
 }
 
 /** The state that changes from step to step, apart from weights and optimizer. Plain data. */
@@ -161,13 +157,15 @@ export class TokenTrainer {
     this.#state = { ...state, recipe: this.#parts.recipe.resume(state.recipe) };
   }
 
-  async step(batch: SampleBatch, { numbersOf = [], others = {} }: StepOptions = {}): Promise<StepReport> {
+  async step(batch: SampleBatch, { numbersOf = [], others = {}, onPhase }: StepOptions = {}): Promise<StepReport> {
     if (batch.samples.length === 0) throw new RerollError("EMPTY_BATCH", "The batch has no samples to train on.");
     const before = this.#state.numUpdates;
     const rows = this.#shareRows(gridOf(batch.samples), numbersOf);
     this.#observe(batch);
     const lessons = openLessons(batch, this.#parts.lessons);
+    onPhase?.("measure", 0);
     const scored = await this.#score(rows, batch.version, others);
+    onPhase?.("update", 0);
     try {
       await others.critic?.teach(valueTargets(scored));
       const sums = new MetricSums();
@@ -193,6 +191,7 @@ export class TokenTrainer {
         ...tdErrorsOf(scored),
       };
     } finally {
+      onPhase?.(null, 0);
       rows.reading.dispose();
       disposeScored(scored);
     }

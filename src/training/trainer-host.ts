@@ -3,13 +3,16 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
 import type { SampleBatch } from "../flow/token-sample.ts";
+import type { WorkerMemory } from "../flow/worker-facts.ts";
 import { adapterWeights } from "../models/causal-lm/adapter-weights.ts";
 import { isQuantized } from "../models/causal-lm/quantize-model.ts";
 import { saveCausalLm } from "../models/causal-lm/save-causal-lm.ts";
 import { wholeWeights } from "../models/causal-lm/whole-weights.ts";
+import { devicePeakBytes } from "../torch/memory.ts";
 import { AdamW } from "../torch/optim/adamw.ts";
 import { tensorScope } from "../torch/scope.ts";
 import type { Tensor } from "../torch/tensor.ts";
+import { heldBytes } from "./roles/held-bytes.ts";
 import { moveCritic } from "./roles/role-host.ts";
 import type { StepOptions, StepReport, TokenTrainerState } from "./token-trainer.ts";
 import type { Trainer } from "./trainer.ts";
@@ -103,6 +106,28 @@ export class TrainerHost implements Trainer {
     if (critic !== null) loadCritic(strategy, critic, join(folder, "critic"));
     trainer.restore(counters.trainer);
     this.#moveSleepers("cpu");
+  }
+
+  async memory(): Promise<readonly WorkerMemory[]> {
+    const { model, optimizer, critic, reference } = this.#parts;
+    const { sleeping = [], device } = this.#source;
+    const isAway = device !== "cpu";
+    const roles = [
+      heldBytes("trainer", { modules: [model], optimizer }),
+      ...(critic === null
+        ? []
+        : [
+            heldBytes("critic", {
+              modules: [critic.model, critic.head],
+              optimizer: critic.optimizer,
+              isAsleep: isAway && sleeping.includes("critic"),
+            }),
+          ]),
+      ...(reference === null
+        ? []
+        : [heldBytes("reference", { modules: [reference], isAsleep: isAway && sleeping.includes("reference") })]),
+    ];
+    return [{ roles, peakBytes: devicePeakBytes(device) }];
   }
 
   async close(): Promise<void> {

@@ -1,6 +1,6 @@
 /** From plain data to a trainer: what a trainer's thread is started with, and how it is built there. */
 import { buildRecipe, type RecipeChoice } from "../algorithms/recipes/table.ts";
-import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
+import { CausalLm } from "../models/causal-lm/causal-lm.ts";
 import { loadCausalLm } from "../models/causal-lm/load-causal-lm.ts";
 import { loadScoringStart } from "../models/causal-lm/load-scoring-model.ts";
 import { addLora, copyLora } from "../models/causal-lm/lora.ts";
@@ -92,6 +92,8 @@ export interface TrainerParts {
   readonly trainer: TokenTrainer;
   readonly optimizer: Optimizer;
   readonly critic: TrainedCritic | null;
+  /** A frozen model that only the reference is; null where it is none, or the policy as it began. */
+  readonly reference: CausalLm | null;
   readonly strategy: StrategyBuilder;
 }
 
@@ -166,7 +168,7 @@ export async function buildTrainer(source: TrainerSource): Promise<TrainerParts>
       seed,
     },
   });
-  return { model, trainer, optimizer, critic, strategy };
+  return { model, trainer, optimizer, critic, reference: modelOf(reference), strategy };
 }
 
 /** Loads models that never change, each folder once. */
@@ -183,6 +185,11 @@ function frozenModels(
     loaded.set(folder, model);
     return model;
   };
+}
+
+function modelOf(reference: Exclude<Teacher, "current"> | null): CausalLm | null {
+  if (reference instanceof SleepingModel) return reference.model;
+  return reference instanceof CausalLm ? reference : null;
 }
 
 /** One that sleeps is nobody else's: a teacher with the same weights would find them gone. */

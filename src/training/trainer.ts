@@ -6,6 +6,7 @@
 import type { Metrics } from "../flow/metrics.ts";
 import type { SampleBatch } from "../flow/token-sample.ts";
 import type { TuningExample } from "../flow/tuning-example.ts";
+import type { WorkerMemory } from "../flow/worker-facts.ts";
 import type { Tensor } from "../torch/tensor.ts";
 import type { ExampleNumbers } from "./example-trainer.ts";
 import type { StepOptions, StepReport } from "./token-trainer.ts";
@@ -33,6 +34,8 @@ export interface Trainer {
   /** Writes everything that is needed to go on from here. */
   saveState(folder: string): Promise<void>;
   loadState(folder: string): Promise<void>;
+  /** What each rank holds, in their order. */
+  memory(): Promise<readonly WorkerMemory[]>;
   close(): Promise<void>;
 }
 

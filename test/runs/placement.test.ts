@@ -43,18 +43,18 @@ function expectSameRun({ weights, metrics, trajectories }: SmallRun): void {
 
 const apart = { workers: "processes" };
 
-test("policy, critic, reference, reward model and engine in a worker each, stopped and resumed, end with the weights of a run that has them together", async () => {
+test("policy, critic, reference, reward model and engine in a worker each end with the weights of a run that has them together", async () => {
   const placement = { engine: apart, reference: apart, critic: { workers: "threads" }, reward: apart };
-  expectSameRun(await trainSmall({ ...run, placement }, 1));
+  expectSameRun(await trainSmall({ ...run, placement }));
 });
 
-test("critic and reference on the same device share a process; what sleeps while others work changes no number", async () => {
+test("critic and reference on the same device share a process, and are resumed with the run; what sleeps while others work changes no number", async () => {
   let processes: readonly string[] = [];
   const seen = () => (processes = roleProcesses());
   const sleeps = { sleep: true };
   const shared = { ...apart, ...sleeps };
   const placement = { trainer: sleeps, reference: shared, critic: shared, reward: sleeps };
-  expectSameRun(await trainSmall({ ...run, placement }, 0, seen));
+  expectSameRun(await trainSmall({ ...run, placement }, 1, seen));
   expect(processes).toHaveLength(1);
   expect(roleProcesses()).toEqual([]);
 });

@@ -4,6 +4,7 @@ import { cachedValues, numCachedValues } from "../../models/causal-lm/cached-val
 import type { CausalLmConfig } from "../../models/causal-lm/config.ts";
 import { empty, tensor } from "../../torch/create.ts";
 import { bytesOf, type Device, type DType } from "../../torch/dtype.ts";
+import { bytesIn } from "../../torch/memory.ts";
 import { keep, tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { BlockCopy } from "./scheduler.ts";
@@ -55,6 +56,11 @@ export class PagedCache {
   get layers(): readonly LayerCache[] {
     invariant(this.#layers !== null, "a cache is read that has given its memory back");
     return this.#layers;
+  }
+
+  /** What it takes now. */
+  get bytes(): number {
+    return bytesIn((this.#layers ?? []).flatMap(({ keys, values }) => [keys, values]));
   }
 
   /** Takes its memory again after `dispose`. Does nothing while it has it. */

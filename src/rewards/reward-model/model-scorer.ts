@@ -3,6 +3,7 @@ import { encodeChat } from "../../chat/template/chat-template.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { ChatMessage, ChatTool } from "../../flow/chat-message.ts";
 import type { Device } from "../../torch/dtype.ts";
+import { bytesIn, devicePeakBytes } from "../../torch/memory.ts";
 import { createBatchCollector } from "./batch-collector.ts";
 import type { RewardModel } from "./load-reward-model.ts";
 import type { RewardModelHost } from "./reward-model-host.ts";
@@ -36,6 +37,16 @@ export function createModelScorer(model: RewardModel, { windowMs, maxBatchTokens
       collector.flush();
       if (device !== "cpu" && !isAsleep) move("cpu");
     },
+    memory: async () => ({
+      roles: [
+        {
+          role: "reward model",
+          bytes: bytesIn([...model.decoder.parameters(), ...model.head.parameters()]),
+          isAsleep,
+        },
+      ],
+      peakBytes: devicePeakBytes(device),
+    }),
     close: async () => {
       collector.flush();
       model.decoder.dispose();

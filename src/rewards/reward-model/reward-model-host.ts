@@ -1,5 +1,7 @@
 /** A reward model that lives in a worker, as its owner calls it. */
+
 import type { ChatMessage, ChatTool } from "../../flow/chat-message.ts";
+import type { WorkerMemory } from "../../flow/worker-facts.ts";
 
 /** What a reward model's worker is started with. */
 export interface RewardModelSource {
@@ -15,6 +17,7 @@ export interface RewardModelHost {
   score(messages: readonly ChatMessage[], tools: readonly ChatTool[], signal: AbortSignal): Promise<number>;
   /** Moves the weights to host memory, once what was asked for is scored. The next conversation wakes it. */
   sleep(): Promise<void>;
+  memory(): Promise<WorkerMemory>;
   /** Frees the model. */
   close(): Promise<void>;
 }

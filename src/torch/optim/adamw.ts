@@ -3,6 +3,7 @@
  */
 import { noGrad } from "../autograd.ts";
 import type { Device } from "../dtype.ts";
+import { bytesIn } from "../memory.ts";
 import type { Parameter } from "../nn/module.ts";
 import { op } from "../operator.ts";
 import { keep, tensorScope } from "../scope.ts";
@@ -90,16 +91,14 @@ export class AdamW implements Optimizer {
     loadLrs(this.groups, saved);
   }
 
+  /** Bytes of the state. */
+  get stateBytes(): number {
+    return bytesIn([...this.#states.values()].flatMap(tensorsOf));
+  }
+
   /** Moves the state to a device. The next step needs it where the parameters are, which are moved by whoever has them. */
   moveState(device: Device): void {
-    for (const { firstMoment, secondMoment, master } of this.#states.values()) {
-      const tensors = [
-        ...firstMoment.parts.values(),
-        ...secondMoment.parts.values(),
-        ...(master === null ? [] : [master]),
-      ];
-      for (const one of tensors) moveTensor(one, device);
-    }
+    for (const one of [...this.#states.values()].flatMap(tensorsOf)) moveTensor(one, device);
   }
 
   dispose(): void {
@@ -154,6 +153,10 @@ export class AdamW implements Optimizer {
 }
 
 const setData = op("aten::set_data");
+
+function tensorsOf({ firstMoment, secondMoment, master }: AdamWState): readonly Tensor[] {
+  return [...firstMoment.parts.values(), ...secondMoment.parts.values(), ...(master === null ? [] : [master])];
+}
 
 /** Moves the values of a tensor, keeping its identity. */
 function moveTensor(one: Tensor, device: Device): void {

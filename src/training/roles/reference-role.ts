@@ -48,6 +48,10 @@ export class ReferenceRole {
     return values;
   }
 
+  get model(): CausalLm {
+    return this.#model instanceof SleepingModel ? this.#model.model : this.#model;
+  }
+
   dispose(): void {
     this.#model.dispose();
   }

@@ -2,6 +2,8 @@
 import { join } from "node:path";
 import { buildRecipe } from "../../algorithms/recipes/table.ts";
 import type { Metrics } from "../../flow/metrics.ts";
+import type { WorkerMemory } from "../../flow/worker-facts.ts";
+import { devicePeakBytes } from "../../torch/memory.ts";
 import { AdamW } from "../../torch/optim/adamw.ts";
 import type { StrategyBuilder } from "../strategy/strategy.ts";
 import type { RowTokens } from "../token-rows.ts";
@@ -9,6 +11,7 @@ import type { TrainedCritic } from "../token-trainer.ts";
 import { loadCritic, saveCritic } from "../trainer-checkpoint.ts";
 import { buildCritic, joinStrategy } from "../trainer-source.ts";
 import { CriticRole } from "./critic-role.ts";
+import { heldBytes } from "./held-bytes.ts";
 import type { CriticLearning, GridValues, ValueTargets } from "./other-roles.ts";
 import { ReferenceRole } from "./reference-role.ts";
 import type { RoleSource } from "./role-source.ts";
@@ -21,6 +24,8 @@ export interface Roles extends CriticLearning {
   /** Writes the critic's state beside that of the policy. */
   saveState(folder: string): Promise<void>;
   loadState(folder: string): Promise<void>;
+  /** What each worker holds, in their order. */
+  memory(): Promise<readonly WorkerMemory[]>;
   close(): Promise<void>;
 }
 
@@ -87,6 +92,26 @@ export class RoleHost implements Roles {
     if (this.#source.criticSleeps) moveCritic(critic, this.#source.device);
     loadCritic(strategy, critic, join(folder, "critic"));
     this.#rest();
+  }
+
+  async memory(): Promise<readonly WorkerMemory[]> {
+    const { reference, critic } = this.#parts;
+    const { device, referenceSleeps, criticSleeps } = this.#source;
+    const roles = [
+      ...(reference === null
+        ? []
+        : [heldBytes("reference", { modules: [reference.model], isAsleep: referenceSleeps })]),
+      ...(critic === null
+        ? []
+        : [
+            heldBytes("critic", {
+              modules: [critic.model, critic.head],
+              optimizer: critic.optimizer,
+              isAsleep: criticSleeps,
+            }),
+          ]),
+    ];
+    return [{ roles, peakBytes: devicePeakBytes(device) }];
   }
 
   async close(): Promise<void> {

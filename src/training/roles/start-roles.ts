@@ -33,6 +33,7 @@ export async function startRoles(source: RoleSource, { devices, workers }: RoleP
     report: () => first((rank) => rank.report()),
     saveState: (folder) => first((rank) => rank.saveState(folder)),
     loadState: (folder) => first((rank) => rank.loadState(folder)),
+    memory: async () => (await onAll(ranks, (rank) => rank.memory())).flat(),
     close: async () => {
       await Promise.all(ranks.map((rank) => rank.close()));
       store.dispose();
@@ -72,8 +73,8 @@ export function withRoles(trainer: Trainer, { reference, critic }: ApartRoles): 
 
 /** What does not concern the others. A trainer in a worker has every method there is, and none to list. */
 function pick(trainer: Trainer): Omit<Trainer, "step" | "saveState" | "loadState" | "close"> {
-  const { withWeights, withParameters, saveModel, saveMerged } = trainer;
-  return { withWeights, withParameters, saveModel, saveMerged };
+  const { withWeights, withParameters, saveModel, saveMerged, memory } = trainer;
+  return { withWeights, withParameters, saveModel, saveMerged, memory };
 }
 
 /** Asks at once, so that others compute while the trainer does. */
