@@ -22,6 +22,7 @@ const recipes: Readonly<Record<string, Recipe>> = {
   "chat-frozen-lake-slippery": { metric: success, title: "SmolLM2-135M-Instruct crosses slippery lakes" },
   "chat-sokoban": { metric: success, title: "SmolLM2-135M-Instruct learns Sokoban" },
   "chat-sokoban-letters": { metric: success, title: "SmolLM2-135M-Instruct learns Sokoban in letters" },
+  "chat-sokoban-two-boxes": { metric: success, title: "SmolLM2-135M-Instruct learns Sokoban with two boxes" },
   webshop: {
     metric: success,
     domains: { reward: "reward/mean", bought: "env/purchased", success },

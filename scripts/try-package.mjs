@@ -38,7 +38,6 @@ const seconds = (performance.now() - start) / 1000;
 const [, first, last] = /^reward +([\d.]+) at first, ([\d.]+) at last/m.exec(trained) ?? [];
 console.log(`reward ${first} at first, ${last} at last; ${seconds.toFixed(0)} s in all`);
 expect(Number(last) > Number(first), "the reward did not rise");
-expect(seconds < LIMIT_S, `it took more than ${LIMIT_S} s`);
 
 step("npm ci", "npm", ["ci"]);
 const megabytes = Number(run("du", ["-sm", "node_modules"], project, "stdout").split("\t")[0]);
@@ -50,6 +49,8 @@ const { dependencies } = JSON.parse(readFileSync(join(project, "package.json"), 
 console.log(`package.json asks for reroll ${dependencies.reroll}`);
 if (values.keep) console.log(folder);
 else rmSync(folder, { recursive: true });
+// Last, so that a machine with other work shows the rest all the same.
+expect(seconds < LIMIT_S, `It took ${seconds.toFixed(0)} s, and ${LIMIT_S} are allowed.`);
 
 function step(name, command, words) {
   const began = performance.now();

@@ -2,7 +2,7 @@
  * A training step (forward, loss, backward, clip, AdamW) of the Qwen2.5-0.5B shape on one GPU, beside Hugging Face
  * transformers in the same run.
  *
- * Usage: sh run.sh train-step [--rows 16] [--length 1024] [--steps 10] [--hf bench/python/hf_train_step.py] [--out file.json]
+ * Usage: sh run.sh train-step [--rows 16] [--length 1024] [--steps 10] [--only packed] [--hf bench/python/hf_train_step.py] [--out file.json]
  */
 import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
@@ -25,6 +25,7 @@ const { values } = parseArgs({
     steps: { type: "string", default: "10" },
     hf: { type: "string" },
     compiled: { type: "boolean", default: false },
+    only: { type: "string", default: "" },
     out: { type: "string" },
   },
 });
@@ -39,12 +40,17 @@ interface Measured {
   readonly lastLoss: number;
 }
 
-const rows: Measured[] = [];
-rows.push(measureOurs("reroll, cross-entropy", {}));
-rows.push(measureOurs("reroll, packed", { isPacked: true }));
-rows.push(measureOurs("reroll, policy-gradient form", { isPolicy: true }));
-rows.push(measureOurs("reroll, recomputed", { recompute: true }));
-rows.push(measureForward());
+const forms: Readonly<Record<string, () => Omit<Measured, "name">>> = {
+  "reroll, cross-entropy": () => measureOurs({}),
+  "reroll, packed": () => measureOurs({ isPacked: true }),
+  "reroll, policy-gradient form": () => measureOurs({ isPolicy: true }),
+  "reroll, packed, policy-gradient form": () => measureOurs({ isPacked: true, isPolicy: true }),
+  "reroll, recomputed": () => measureOurs({ recompute: true }),
+  "reroll, forward log-probs only": measureForward,
+};
+const rows: Measured[] = Object.entries(forms)
+  .filter(([name]) => name.includes(values.only))
+  .map(([name, measure]) => ({ name, ...measure() }));
 if (values.hf !== undefined) {
   for (const mode of values.compiled ? ["eager", "compiled"] : ["eager"])
     rows.push(measureHuggingFace(values.hf, mode));
@@ -75,7 +81,7 @@ interface Variant {
   readonly isPolicy?: boolean;
 }
 
-function measureOurs(name: string, { recompute = false, isPacked = false, isPolicy = false }: Variant): Measured {
+function measureOurs({ recompute = false, isPacked = false, isPolicy = false }: Variant): Omit<Measured, "name"> {
   manualSeed(0);
   const model = createQwenShape({ device, dtype: "bfloat16" });
   const optimizer = new AdamW(model.namedParameters(), { lr: 1e-5 });
@@ -112,10 +118,10 @@ function measureOurs(name: string, { recompute = false, isPacked = false, isPoli
   model.dispose();
   optimizer.dispose?.();
   emptyCudaCache();
-  return { name, msPerStep, tokensPerSecond: (B * T * 1000) / msPerStep, peakGB, lastLoss };
+  return { msPerStep, tokensPerSecond: (B * T * 1000) / msPerStep, peakGB, lastLoss };
 }
 
-function measureForward(): Measured {
+function measureForward(): Omit<Measured, "name"> {
   const model = createQwenShape({ device, dtype: "bfloat16" });
   const ids = randint(0, qwenShape.vocab_size, [B * T], { device });
   const run = () =>
@@ -133,13 +139,7 @@ function measureForward(): Measured {
   const lastLoss = -run().item();
   model.dispose();
   emptyCudaCache();
-  return {
-    name: "reroll, forward log-probs only",
-    msPerStep,
-    tokensPerSecond: (B * T * 1000) / msPerStep,
-    peakGB,
-    lastLoss,
-  };
+  return { msPerStep, tokensPerSecond: (B * T * 1000) / msPerStep, peakGB, lastLoss };
 }
 
 function measureHuggingFace(script: string, mode: string): Measured {

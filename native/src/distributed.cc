@@ -353,9 +353,52 @@ napi_value openFileStore(Arguments& args) {
   return toJs(args.state, args.state.insertObject(std::move(store)));
 }
 
-// joinGroup(store, backend, name, rank, worldSize, timeoutMs, host, networkInterface, device): the promise of a handle.
+// openLocalStore(): a store of this process alone, in its memory.
+napi_value openLocalStore(Arguments& args) {
+  auto store = std::make_shared<StoreObject>();
+  store->store = c10::make_intrusive<c10d::HashStore>();
+  store->connect = [memory = store->store] { return memory; };
+  return toJs(args.state, args.state.insertObject(std::move(store)));
+}
+
+std::shared_ptr<StoreObject> storeArgument(const Arguments& args) {
+  return std::static_pointer_cast<StoreObject>(args.state.object(args.number(0, "store"), "Store"));
+}
+
+// storeSet(store, key, bytes): a promise.
+napi_value storeSet(Arguments& args) {
+  const auto store = storeArgument(args);
+  const std::string key = args.string(1, "key");
+  const TypedArrayView view = args.typedArray(2, "bytes");
+  const auto* bytes = static_cast<const uint8_t*>(view.data);
+  const std::vector<uint8_t> value(bytes, bytes + view.byteLength);
+  return promiseOf(args.state, args.function, [=] { store->connect()->set(key, value); });
+}
+
+// storeGet(store, key, timeoutMs): the promise of the bytes, as numbers. Waits until there are any.
+napi_value storeGet(Arguments& args) {
+  const auto store = storeArgument(args);
+  const std::string key = args.string(1, "key");
+  const std::chrono::milliseconds timeout(args.integer(2, "timeoutMs"));
+  auto value = std::make_shared<std::vector<int64_t>>();
+  const auto read = [=] {
+    const StoreReference line = store->connect();
+    try {
+      line->wait({key}, timeout);
+    } catch (const std::exception& error) {
+      throw Failure("RENDEZVOUS_TIMEOUT", "nobody has put \"" + key + "\" into the store within " +
+                                              std::to_string(timeout.count()) + " ms: " + detail::sentenceOf(error));
+    }
+    const std::vector<uint8_t> bytes = line->get(key);
+    value->assign(bytes.begin(), bytes.end());
+  };
+  return promiseOf(args.state, args.function, read, [=](State& state) { return toJs(state, at::IntArrayRef(*value)); });
+}
+
+// joinGroup(store, backend, name, rank, worldSize, timeoutMs, host, networkInterface, device, prefix): the promise of a
+// handle.
 napi_value joinGroup(Arguments& args) {
-  const auto store = std::static_pointer_cast<StoreObject>(args.state.object(args.number(0, "store"), "Store"));
+  const auto store = storeArgument(args);
   GroupOptions options;
   options.backend = args.string(1, "backend");
   options.name = args.string(2, "name");
@@ -365,6 +408,7 @@ napi_value joinGroup(Arguments& args) {
   options.host = args.string(6, "host");
   options.networkInterface = args.string(7, "networkInterface");
   options.device = args.string(8, "device");
+  options.prefix = args.string(9, "prefix");
   if (options.size < 1 || options.rank < 0 || options.rank >= options.size) {
     throw Failure("INVALID_ARGUMENT", "argument 'rank' must be from 0 to worldSize - 1, got rank " +
                                           std::to_string(options.rank) + " of " + std::to_string(options.size) + ".");
@@ -383,6 +427,9 @@ std::vector<Export> distributedExports() {
   return {{"distributedBackends", distributedBackends},
           {"openTcpStore", openTcpStore},
           {"openFileStore", openFileStore},
+          {"openLocalStore", openLocalStore},
+          {"storeSet", storeSet},
+          {"storeGet", storeGet},
           {"joinGroup", joinGroup},
           {"allReduce", asPromise<allReduce>},
           {"allReduceSync", blocking<allReduce>},

@@ -3,6 +3,7 @@
 
 #include <torch/csrc/api/include/torch/version.h>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <torch/csrc/distributed/c10d/Types.hpp>
@@ -54,6 +55,7 @@ struct GroupOptions {
   std::string host;              // Gloo: the address to listen at; empty for the default
   std::string networkInterface;  // Gloo: the interface to listen at; empty for the default
   std::string device;            // NCCL: the CUDA device of this rank
+  std::string prefix;            // of the group's keys, where its other ranks are not ours; empty in groups of our own
 };
 
 namespace backend {

@@ -25,6 +25,7 @@ struct Group : NativeObject {
   ~Group() override;
   const char* kind() const override { return "ProcessGroup"; }
   bool isGloo() const { return options.backend == "gloo"; }
+  bool isForeign() const { return !options.prefix.empty(); }
   std::string place() const;  // "rank 0 of 2 in gloo group \"trainers\""
 
   const GroupOptions options;
@@ -35,7 +36,8 @@ struct Group : NativeObject {
   std::string failure;  // why the group is broken; empty while it is whole
 };
 
-// Waits for every rank to arrive in the store and connects them. Blocks.
+// Waits for every rank to arrive in the store and connects them. Blocks. Foreign ranks do not say that they arrive: they
+// follow c10d alone, and so does a group with them.
 void connectGroup(Group& group);
 
 // One call of one rank: what it is called, and its two halves.
@@ -49,15 +51,15 @@ struct Collective {
 // A collective from the call to its end. Made on the JavaScript thread, in calling order; run() may be on another.
 //
 // Gloo ends the process when ranks disagree about a size, so a Gloo group first compares what the ranks are about to
-// do. The transfers start in calling order, each after its own comparison, and then run side by side. NCCL and
-// point-to-point calls start at once, on the calling thread and its CUDA stream.
+// do. The transfers start in calling order, each after its own comparison, and then run side by side. NCCL,
+// point-to-point calls and groups with foreign ranks start at once, on the calling thread and its CUDA stream.
 class Flight {
  public:
   Flight(std::shared_ptr<Group> group, Collective collective);
   void run();
 
  private:
-  bool isCompared() const { return group_->isGloo() && !collective_.isPointToPoint; }
+  bool isCompared() const { return group_->isGloo() && !group_->isForeign() && !collective_.isPointToPoint; }
   void launch();
   void compareWithPeers();
   void expectWholeGroup();
@@ -167,10 +169,13 @@ inline std::string textOf(const at::Tensor& card) {
 
 inline void connectGroup(Group& group) {
   try {
-    auto store = c10::make_intrusive<c10d::PrefixStore>("reroll/" + group.options.name, group.store->connect());
+    const std::string prefix = group.isForeign() ? group.options.prefix : "reroll/" + group.options.name;
+    auto store = c10::make_intrusive<c10d::PrefixStore>(prefix, group.store->connect());
     store->setTimeout(group.options.timeout);
-    detail::arrive(group, *store);
-    detail::waitForPeers(group, *store);
+    if (!group.isForeign()) {
+      detail::arrive(group, *store);
+      detail::waitForPeers(group, *store);
+    }
     group.backend = backend::connect(group.options, store);
   } catch (const Failure&) {
     throw;

@@ -10,6 +10,7 @@ import type { Machines } from "../machines/machines.ts";
 import { wholeNumber } from "./flag-values.ts";
 import { readVersion } from "./read-version.ts";
 import { stopSignal } from "./stop-signal.ts";
+import { showLife, tellParent } from "./supervised.ts";
 
 /** How processes reach each other. */
 export interface LinkFlags {
@@ -17,6 +18,8 @@ export interface LinkFlags {
   readonly tlsCert?: string;
   readonly tlsKey?: string;
   readonly tlsCa?: string;
+  /** Whether a parent watches this process. */
+  readonly supervised?: boolean;
 }
 
 /** A host and a port, as a person types them. */
@@ -86,9 +89,12 @@ export async function workFor(
     import("../torch/cuda.ts"),
   ]);
   const { tlsCert, tlsCa = tlsCert } = flags;
-  const { release } = stopSignal(() =>
-    console.error("The controller decides when this worker ends. Press Ctrl-C again to end it at once."),
+  const { release } = stopSignal(
+    () => console.error("The controller decides when this worker ends. Press Ctrl-C again to end it at once."),
+    flags.supervised,
   );
+  const rest = flags.supervised === true ? showLife() : () => {};
+  tellParent({ kind: "joining" });
   try {
     await joinController({
       host,
@@ -106,8 +112,10 @@ export async function workFor(
         timeMs: Date.now(),
       },
       report: (text) => console.error(text),
+      onJoined: () => tellParent({ kind: "joined" }),
     });
   } finally {
+    rest();
     release();
   }
 }

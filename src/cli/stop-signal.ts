@@ -1,5 +1,6 @@
 /** Ctrl-C and its like: the first asks to stop, the second stops at once. */
 import { constants } from "node:os";
+import { onParentStop } from "./supervised.ts";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
@@ -13,12 +14,14 @@ interface StopSignal {
 
 /**
  * A signal that SIGINT, SIGTERM and SIGHUP give; the next of them ends the process. It goes on listening after the first, because
- * parts of the terminal end a process that nobody listens for.
+ * parts of the terminal end a process that nobody listens for. A supervised process leaves signals to its parent, and stops when that says so.
  */
-export function stopSignal(onFirst: () => void): StopSignal {
+export function stopSignal(onFirst: () => void, isSupervised = false): StopSignal {
   const controller = new AbortController();
   let exitCode = 0;
   const stop = (name: NodeJS.Signals) => {
+    // The parent ends a process that it asks a second time.
+    if (controller.signal.aborted && isSupervised) return;
     if (controller.signal.aborted) {
       release();
       process.kill(process.pid, name);
@@ -28,9 +31,12 @@ export function stopSignal(onFirst: () => void): StopSignal {
     onFirst();
     controller.abort();
   };
+  const listen = isSupervised ? () => {} : stop;
+  const stopListening = isSupervised ? onParentStop(stop) : () => {};
   const release = () => {
-    for (const name of SIGNALS) process.off(name, stop);
+    stopListening();
+    for (const name of SIGNALS) process.off(name, listen);
   };
-  for (const name of SIGNALS) process.on(name, stop);
+  for (const name of SIGNALS) process.on(name, listen);
   return { signal: controller.signal, exitCode: () => exitCode, release };
 }

@@ -25,6 +25,7 @@ const areas = {
     RUN_ACTIVE: "Another process is writing to the folder of the run.",
     RUN_FOLDER_WRITE: "The folder of the run cannot be written to.",
     RUN_INTERRUPTED: "The run was stopped before its first step.",
+    RESTARTS_SPENT: "A run was started again as often as --restarts allows, and came no further.",
     RUN_BROKEN: "The thread of a control run ended without a result.",
     TRAJECTORY_NOT_FOUND: "The step of a run has no trajectory with this id.",
     CORRUPT_RECORD: "A record of a TensorBoard file has a wrong checksum.",

@@ -122,7 +122,7 @@ function nextFrame(frames: Frames): Promise<Buffer> {
     const limit = setTimeout(() => reject(stranger(`did not answer for ${ANSWER_MS / 1000} seconds`)), ANSWER_MS);
     frames.onEnd((how) => {
       clearTimeout(limit);
-      reject(stranger(how));
+      reject(stranger(how, { isDropped: true }));
     });
     frames.listen((frame) => {
       frames.listen(null);
@@ -140,10 +140,11 @@ function parseJson(frame: Buffer): unknown {
   }
 }
 
-function stranger(how: string): RerollError {
+function stranger(how: string, details: { readonly isDropped?: boolean } = {}): RerollError {
   return new RerollError(
     "JOIN_REFUSED",
     `The other side ${how} when it was asked who it is. Is it reroll, and does it use TLS as this side does?`,
+    details,
   );
 }
 

@@ -20,6 +20,8 @@ export interface JoinOptions {
   readonly heartbeat?: Heartbeat;
   readonly facts: WorkerFacts;
   readonly report: (text: string) => void;
+  /** Told when the controller has let it join. */
+  readonly onJoined?: () => void;
 }
 
 /** A controller runs code of users and may be busy for minutes; when its process ends, the connection says so at once. */
@@ -35,16 +37,12 @@ export async function joinController({
   facts,
   report,
   heartbeat = HEARTBEAT,
+  onJoined,
   ...options
 }: JoinOptions): Promise<void> {
-  const frames = new Frames(await reach({ host, port, report, ...options }));
-  try {
-    await introduce(frames, facts, token);
-  } catch (cause) {
-    await frames.close();
-    throw cause;
-  }
+  const frames = await meet({ host, port, report, ...options }, facts, token);
   report(`Joined the controller at ${host}:${port}.`);
+  onJoined?.();
   const machine = new ThreadingHost();
   const line = socketTransport(frames, heartbeat);
   const how = await new Promise<string>((resolve) => {
@@ -54,6 +52,24 @@ export async function joinController({
   if (!machine.isDone)
     throw new RerollError("CONTROLLER_LOST", `The controller at ${host}:${port} ${how}. Its own output says why.`);
 }
+
+/** A controller that is just ending may still take a connection, and drop it: the next one is looked for. */
+async function meet(place: Reached, facts: WorkerFacts, token: string): Promise<Frames> {
+  for (let number = 1; ; number++) {
+    const frames = new Frames(await reach(place));
+    try {
+      await introduce(frames, facts, token);
+      return frames;
+    } catch (cause) {
+      const isDropped = cause instanceof RerollError && cause.details.isDropped === true;
+      await frames.close();
+      if (!isDropped || number >= MAX_DROPPED) throw cause;
+      await setTimeout(TRY_AGAIN_MS);
+    }
+  }
+}
+
+const MAX_DROPPED = 20;
 
 type Reached = Pick<JoinOptions, "host" | "port" | "ca" | "timeoutMs" | "report">;
 

@@ -176,7 +176,10 @@ export class Machines {
       const machine = { name, address: from, device, numCores, start: startOn(remote, name) };
       this.#joined.push({ facts, remote, machine, localAddress: plain(socket.localAddress) });
       frames.onEnd((how) => {
-        if (!this.#isClosing) this.#lose(lost(how));
+        if (this.#isClosing) return;
+        // Whoever comes back joins the next controller, and not one that is about to end.
+        this.#server.close();
+        this.#lose(lost(how));
       });
       this.#onChange();
     } catch (cause) {

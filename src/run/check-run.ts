@@ -9,7 +9,7 @@ import { buildEnv } from "../envs/catalog.ts";
 import { didYouMean } from "../errors/nearest-name.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { weightsOf } from "../experience/replay-priority.ts";
-import { trainableKinds } from "../generation/remote/dialects.ts";
+import { kindsThatTake } from "../generation/remote/dialects.ts";
 import type { CausalLmConfig } from "../models/causal-lm/config.ts";
 import { splitProblem } from "../models/causal-lm/model-spread.ts";
 import { checkStrategy, onlyDataParallel } from "../training/strategy/strategy-options.ts";
@@ -185,9 +185,18 @@ const CHECKS: readonly Check[] = [
     loop.type === "sync" && loop.maxStaleness !== null && !rollout.partial
       ? `loop.maxStaleness is ${loop.maxStaleness}, and a synchronous loop trains on fresh tokens alone. Leave it out, set rollout.partial to true, or loop.type to "async".`
       : null,
-  ({ engine: { remote } }) =>
-    remote !== null && !trainableKinds.includes(remote.kind)
-      ? `engine.remote.kind ${JSON.stringify(remote.kind)} cannot be given new weights over HTTP. Use ${trainableKinds.map((kind) => JSON.stringify(kind)).join(" or ")}, or leave engine.remote out to sample in this process.`
+  ({ engine: { remote } }) => {
+    if (remote === null) return null;
+    const { kind, weights } = remote;
+    const able = kindsThatTake(weights.type).map((one) => JSON.stringify(one));
+    const what = { files: "new weights", adapters: "adapters", broadcast: "weights by broadcast" }[weights.type];
+    return kindsThatTake(weights.type).includes(kind)
+      ? null
+      : `engine.remote.kind ${JSON.stringify(kind)} cannot be given ${what}. Use ${able.join(" or ")}, set engine.remote.weights to another way, or leave engine.remote out to sample in this process.`;
+  },
+  ({ engine: { remote }, model }) =>
+    remote?.weights.type === "adapters" && model.lora === null
+      ? 'engine.remote.weights is "adapters", and model.lora is not set: the run trains whole weights. Set model.lora, or engine.remote.weights to "files".'
       : null,
   ({ placement, engine }) =>
     engine.remote !== null && placement.engine.count !== null

@@ -3,8 +3,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { invariant } from "../errors/reroll-error.ts";
+import { freeHeld, HoldingSink, nothingHeld } from "../models/formats/file-sink.ts";
+import { resolveCheckpoint } from "../models/formats/resolve-checkpoint.ts";
+import { MappedCheckpoint, tensorSource } from "../models/formats/tensor-files.ts";
+import { tensor } from "../torch/create.ts";
+import { memoryStats } from "../torch/memory.ts";
+import { tensorScope } from "../torch/scope.ts";
+import type { Tensor } from "../torch/tensor.ts";
 import type { Trainer } from "../training/trainer.ts";
-import { Checkpoints, type LoopState } from "./checkpoint.ts";
+import { Checkpoints, type LoopState, type SavedTrainer } from "./checkpoint.ts";
+import { damageOf, readChecked } from "./checkpoint-files.ts";
 
 let root: string;
 let numSaved: number;
@@ -26,10 +34,12 @@ const trainer: Trainer = {
   saveModel: async (folder) => {
     mkdirSync(folder);
     writeFileSync(join(folder, "weights"), String(++numSaved));
+    return nothingHeld;
   },
   saveState: async (folder) => {
     mkdirSync(folder);
     writeFileSync(join(folder, "moments"), "12345");
+    return nothingHeld;
   },
   loadState: unused,
   memory: unused,
@@ -126,4 +136,85 @@ test("a checkpoint of an earlier version, without hashes, is taken as it is", as
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, "loop.json"), JSON.stringify(stateAt(1)));
   expect(await new Checkpoints(root, 2).settle()).toEqual({ step: 1, statements: [] });
+});
+
+/** A trainer whose one weight is what it was when it was saved, and is changed as soon as training may go on. */
+function heldTrainer(weight: Tensor): SavedTrainer {
+  return {
+    saveModel: async (folder, maxHeldBytes = 0) => {
+      mkdirSync(folder);
+      const sink = new HoldingSink(maxHeldBytes);
+      sink.tensors(join(folder, "w.safetensors"), [tensorSource("w", weight)]);
+      return sink.release();
+    },
+    saveState: async () => nothingHeld,
+  };
+}
+
+function weightOf(step: number): number[] {
+  const path = join(root, `checkpoints/step-00000${step}/model/w.safetensors`);
+  const mapped = new MappedCheckpoint(resolveCheckpoint(path));
+  try {
+    return tensorScope(() => mapped.read("w").toArray());
+  } finally {
+    mapped.dispose();
+  }
+}
+
+test("training goes on while a checkpoint is written, which holds what was there when it was saved", async () => {
+  const bytesBefore = memoryStats().liveBytes;
+  const weight = tensor([1, 2, 3]);
+  const checkpoints = new Checkpoints(root, 3);
+  await checkpoints.save(heldTrainer(weight), stateAt(1));
+  expect(readdirSync(join(root, "checkpoints"))).toEqual(["step-000001.writing"]);
+  weight.mul_(10);
+  // What is learned of the step before its checkpoint is complete belongs to it.
+  await checkpoints.save(heldTrainer(weight), stateAt(1, { step: 1, value: 5 }));
+  // The next one waits for it.
+  await checkpoints.save(heldTrainer(weight), stateAt(2));
+  expect(weightOf(1)).toEqual([1, 2, 3]);
+  await checkpoints.settled();
+  expect(weightOf(2)).toEqual([10, 20, 30]);
+  await checkpoints.close();
+  expect(await new Checkpoints(root, 3).settle()).toEqual({ step: 2, statements: [] });
+  expect(await damageOf(join(root, "checkpoints/step-000001"), "loop.json")).toBeNull();
+  expect((await readChecked(join(root, "checkpoints/step-000001/loop.json"))).best).toEqual({ step: 1, value: 5 });
+  weight.dispose();
+  expect(memoryStats().liveBytes).toBe(bytesBefore);
+});
+
+test("a checkpoint that cannot be written fails the next one, and leaves the one before", async () => {
+  const weight = tensor([1]);
+  const checkpoints = new Checkpoints(root, 3);
+  await checkpoints.save(heldTrainer(weight), stateAt(1));
+  await checkpoints.settled();
+  const broken: SavedTrainer = {
+    saveModel: (folder, maxHeldBytes) => heldTrainer(weight).saveModel(join(folder), maxHeldBytes),
+    saveState: async () => new Map([[join(root, "no such folder", "file"), { bytes: new Uint8Array(3) }]]),
+  };
+  await checkpoints.save(broken, stateAt(2));
+  await expect(checkpoints.settled()).rejects.toThrow("ENOENT");
+  expect(() => checkpoints.expectWritten()).toThrow("ENOENT");
+  await checkpoints.close();
+  expect(readdirSync(join(root, "checkpoints"))).toEqual(["step-000001"]);
+  weight.dispose();
+});
+
+test("what does not fit into the memory that is free is written at once", () => {
+  const [first, second] = [tensor([1, 2]), tensor([3, 4])];
+  const sink = new HoldingSink(8);
+  sink.tensors(join(root, "a.safetensors"), [tensorSource("w", first)]);
+  sink.tensors(join(root, "b.safetensors"), [tensorSource("w", second)]);
+  expect(readdirSync(root)).toEqual(["b.safetensors"]);
+  const held = sink.release();
+  expect([...held.keys()]).toEqual([join(root, "a.safetensors")]);
+  freeHeld(held);
+  for (const one of [first, second]) one.dispose();
+});
+
+test("what a killed process has not completed is removed when the run goes on", async () => {
+  await new Checkpoints(root, 3).save(trainer, stateAt(1));
+  mkdirSync(join(root, "checkpoints/step-000002.writing/model"), { recursive: true });
+  expect((await new Checkpoints(root, 3).settle()).step).toBe(1);
+  expect(readdirSync(join(root, "checkpoints"))).toEqual(["step-000001"]);
 });

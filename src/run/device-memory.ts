@@ -11,7 +11,7 @@ import type { RunConfig } from "./run-config.ts";
 /** The part of a placement that decides it. */
 export type RolePlaces = Pick<Placement, "device" | "trainerDevices" | "engines" | "reference" | "critic">;
 
-export interface DeviceMemory {
+interface DeviceMemory {
   readonly device: string;
   readonly parts: readonly MemoryPart[];
 }

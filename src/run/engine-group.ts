@@ -16,9 +16,9 @@ import { joinGroup, openStore, type Store } from "../torch/distributed/rendezvou
 import type { Tensor } from "../torch/tensor.ts";
 import type { Trainer } from "../training/trainer.ts";
 import { createBroadcastSync } from "../weight-sync/broadcast-sync.ts";
-import type { WeightSync } from "../weight-sync/weight-sync.ts";
 import type { Remote } from "../workers/remote.ts";
 import { startInProcess } from "../workers/start-in-process.ts";
+import type { EngineSync } from "./engine-parts.ts";
 import type { EngineProcess } from "./engine-process.ts";
 
 /** The time that engines may take to join, and each transfer of a bucket. */
@@ -83,8 +83,11 @@ export class EngineGroup {
     return new EngineGroup(seats, store, { devices, sent, clock });
   }
 
-  syncFrom(trainer: Trainer): WeightSync {
-    return { publish: (version) => this.#publish(trainer, version) };
+  syncFrom(trainer: Trainer): Required<EngineSync> {
+    return {
+      publish: (version) => this.#publish(trainer, version, () => true),
+      catchUp: async (version) => void (await this.#publish(trainer, version, ({ isServing }) => !isServing)),
+    };
   }
 
   close(): void {
@@ -92,9 +95,9 @@ export class EngineGroup {
     this.#store.dispose();
   }
 
-  async #publish(trainer: Trainer, version: number): Promise<Metrics> {
+  async #publish(trainer: Trainer, version: number, isMeant: (seat: Seat<ProcessEngine>) => boolean): Promise<Metrics> {
     for (;;) {
-      const seats = this.#seats.filter(({ engine }) => engine !== null);
+      const seats = this.#seats.filter((seat) => seat.engine !== null && isMeant(seat));
       if (seats.length === 0) return { "sync/ms": 0, "sync/bytes": 0 };
       try {
         return await this.#send(trainer, version, seats);

@@ -18,12 +18,18 @@ export interface EngineParts {
   readonly log: WorkLog;
 }
 
+/** How engines get the trainer's weights. */
+export interface EngineSync extends WeightSync {
+  /** Gives the version that was published last to engines that were opened since. Absent where they load it by themselves. */
+  catchUp?(version: number): Promise<void>;
+}
+
 /** Engines of one kind: their seats, and how they get weights. */
 export interface OpenedEngines {
   /** Where each is, in the order of seats. */
   readonly places: readonly Pick<WorkerFacts, "name" | "runsIn" | "device">[];
   readonly seats: readonly Seat[];
-  readonly syncFrom: (trainer: Trainer) => WeightSync;
+  readonly syncFrom: (trainer: Trainer) => EngineSync;
   /** See RunEngine.rest. */
   rest?(sleeps: boolean): Promise<void>;
   readonly statements: readonly string[];

@@ -47,7 +47,7 @@ export interface MemoryFacts {
 }
 
 /** A reward model, in the number format that it is loaded in, and the device it runs on. */
-export interface RewardModelShape {
+interface RewardModelShape {
   readonly shape: CausalLmConfig;
   readonly device: string;
 }

@@ -1,11 +1,13 @@
 /** What a run samples with, and how it gets new weights: engines of its own, or servers elsewhere, as one pool. */
+import { setTimeout } from "node:timers/promises";
 import type { WorkerFacts, WorkerMemory } from "../flow/worker-facts.ts";
 import type { ServedEngine } from "../generation/engine.ts";
 import { EnginePool } from "../generation/pool/engine-pool.ts";
 import type { Seat } from "../generation/pool/seat.ts";
 import type { Trainer } from "../training/trainer.ts";
 import type { WeightSync } from "../weight-sync/weight-sync.ts";
-import type { EngineParts } from "./engine-parts.ts";
+import { inTurn } from "../workers/in-turn.ts";
+import type { EngineParts, EngineSync } from "./engine-parts.ts";
 import { openLocalEngines } from "./open-local-engines.ts";
 import { openRemoteEngines } from "./open-remote-engines.ts";
 import { type RunConfig, remoteServers } from "./run-config.ts";
@@ -31,20 +33,38 @@ export async function openEngine(config: RunConfig, parts: EngineParts): Promise
   const opened = servers.length === 0 ? openLocalEngines(config, parts) : openRemoteEngines(config, servers, parts);
   const { seats, places, syncFrom, statements, rest, close } = await opened;
   const pool = new EnginePool(seats, { seed: config.seed });
+  /** The version that the trainer's weights are; null once it trains on. */
+  let published: number | null = null;
+  let sync: EngineSync | null = null;
+  // One after another: an engine that comes back is given weights that no step changes in the meantime.
+  const turns = inTurn({
+    publish: async (version: number) => {
+      await anyOpen(seats);
+      const metrics = await sync!.publish(version);
+      // Engines that did not take the weights are out of the pool: those that serve all have this version.
+      pool.expectServing(version);
+      published = version;
+      return metrics;
+    },
+    rest: async (sleeps: boolean) => {
+      published = null;
+      await rest?.(sleeps);
+    },
+    catchUp: async () => {
+      if (published !== null) await sync?.catchUp?.(published);
+    },
+  });
+  // Where the trainer has gone on already, the next publication gives it weights; where the trainer fails, its own calls say so.
+  for (const seat of seats)
+    seat.onOpened = () =>
+      void turns.catchUp().catch((cause: Error) => parts.report(`${seat.name} got no weights: ${cause.message}`));
   return {
     pool,
     syncFrom: (trainer) => {
-      const sync = syncFrom(trainer);
-      return {
-        publish: async (version) => {
-          const metrics = await sync.publish(version);
-          // Engines that did not take the weights are out of the pool: those that serve all have this version.
-          pool.expectServing(version);
-          return metrics;
-        },
-      };
+      sync = syncFrom(trainer);
+      return { publish: turns.publish };
     },
-    rest: async (sleeps) => rest?.(sleeps),
+    rest: turns.rest,
     workers: () => places.map((place, i) => ({ ...place, ...engineMemory(seats[i]!) })),
     statements,
     close: async () => {
@@ -58,3 +78,11 @@ function engineMemory({ engine }: Seat): WorkerMemory {
   const { memoryBytes = 0, peakBytes = null } = engine?.status() ?? {};
   return { roles: [{ role: "engine", bytes: memoryBytes, isAsleep: false }], peakBytes };
 }
+
+/** Where every engine is being opened again, waits for the first of them, or until none is expected any more. */
+async function anyOpen(seats: readonly Seat[]): Promise<void> {
+  const isHopeful = () => seats.every(({ engine }) => engine === null) && seats.some(({ canReturn }) => canReturn);
+  while (isHopeful()) await setTimeout(LOOK_AGAIN_MS);
+}
+
+const LOOK_AGAIN_MS = 50;

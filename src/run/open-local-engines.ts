@@ -59,14 +59,26 @@ export async function openLocalEngines(config: RunConfig, parts: EngineParts): P
     })),
     syncFrom: (trainer) => {
       const withWeights: SharedMemoryParts["withWeights"] = (use) => trainer.withWeights(use);
-      const syncs = [
-        ...(lent.length > 0 ? [lentSync(trainer, lent, clock)] : []),
-        ...(copied.length > 0
-          ? [createSharedMemorySync({ withWeights, engines: copied.map(weightTarget), clock })]
-          : []),
-        ...(group === null ? [] : [group.syncFrom(trainer)]),
-      ];
-      return inOrder(syncs);
+      const threadSyncs = (isMeant: (seat: Seat) => boolean) => {
+        const [borrowers, copiers] = [lent.filter(isMeant), copied.filter(isMeant)];
+        return [
+          ...(borrowers.length > 0 ? [lentSync(trainer, borrowers, clock)] : []),
+          ...(copiers.length > 0
+            ? [createSharedMemorySync({ withWeights, engines: copiers.map(weightTarget), clock })]
+            : []),
+        ];
+      };
+      const groups = group === null ? [] : [group.syncFrom(trainer)];
+      return {
+        publish: (version) => publishAll([...threadSyncs(() => true), ...groups], version),
+        catchUp: async (version) => {
+          await publishAll(
+            threadSyncs(({ isServing, engine }) => !isServing && engine !== null),
+            version,
+          );
+          for (const one of groups) await one.catchUp(version);
+        },
+      };
     },
     rest: async (sleeps) => {
       await Promise.all(lent.map((seat) => seat.ask((engine) => engine.hold())));
@@ -93,17 +105,13 @@ function sendsAdapters({ model }: RunConfig, { modelFolder }: EngineParts): bool
 }
 
 /** One publication after another: each has the trainer's weights to itself. */
-function inOrder(syncs: readonly WeightSync[]): WeightSync {
-  return {
-    publish: async (version) => {
-      const sum: Record<string, number> = {};
-      for (const sync of syncs) {
-        const metrics: Metrics = await sync.publish(version);
-        for (const [name, value] of Object.entries(metrics)) sum[name] = (sum[name] ?? 0) + value;
-      }
-      return sum;
-    },
-  };
+async function publishAll(syncs: readonly WeightSync[], version: number): Promise<Metrics> {
+  const sum: Record<string, number> = {};
+  for (const sync of syncs) {
+    const metrics: Metrics = await sync.publish(version);
+    for (const [name, value] of Object.entries(metrics)) sum[name] = (sum[name] ?? 0) + value;
+  }
+  return sum;
 }
 
 /** Engines that read the trainer's weights where they are. */

@@ -1,14 +1,18 @@
-/** Servers elsewhere that sample for a run. Each loads new weights from a folder of the run. */
+/** Servers elsewhere that sample for a run, and how they get new weights. */
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { Seat } from "../generation/pool/seat.ts";
 import { connectRemote, type RemoteEngine } from "../generation/remote/connect-remote.ts";
-import { RemoteWeights } from "../generation/remote/remote-weights.ts";
+import { dialectOf } from "../generation/remote/dialects.ts";
+import { HttpClient } from "../generation/remote/http-client.ts";
+import { type GivenWeights, RemoteWeights } from "../generation/remote/remote-weights.ts";
 import type { RetryOptions } from "../generation/remote/retry.ts";
 import { servedRemote } from "../generation/remote/served-remote.ts";
 import { createFileSync } from "../weight-sync/file-sync.ts";
 import { type EngineParts, type OpenedEngines, openAll } from "./engine-parts.ts";
+import type { BroadcastOptions } from "./remote-options.ts";
 import type { RemoteServer, RunConfig } from "./run-config.ts";
+import { BroadcastWeights, ServerGroup } from "./server-group.ts";
 
 /** One to two minutes in all: the time of a server that is restarted, with its model to load. */
 const PATIENCE = { maxAttempts: 14 };
@@ -16,15 +20,44 @@ const PATIENCE = { maxAttempts: 14 };
 /** Where other servers can go on with a reply, one that does not answer is asked once more. */
 const HASTE = { maxAttempts: 2 };
 
+/** How long a server may take to receive all weights. */
+const RECEIVE_MS = 600_000;
+
 export async function openRemoteEngines(
   config: RunConfig,
   servers: readonly RemoteServer[],
-  { runFolder, clock, report, log }: EngineParts,
+  parts: EngineParts,
 ): Promise<OpenedEngines> {
   const patience = servers.length > 1 ? HASTE : PATIENCE;
-  const connections = await openAll(servers.map((server) => connect(config, server, patience)));
+  const { weights } = config.engine.remote!;
+  return weights.type === "broadcast"
+    ? openBroadcast(config, servers, parts, { patience, weights })
+    : openFromFiles(config, servers, parts, { patience, way: weights.type });
+}
+
+/** Servers that load every version from a folder of the run. */
+async function openFromFiles(
+  config: RunConfig,
+  servers: readonly RemoteServer[],
+  { runFolder, clock, report, log }: EngineParts,
+  { patience, way }: { readonly patience: RetryOptions; readonly way: "files" | "adapters" },
+): Promise<OpenedEngines> {
+  const connections = await openAll(
+    servers.map(async (server) => {
+      // Of this process and not of the run: one that goes on from a checkpoint is new to the server.
+      const weights = new RemoteWeights({ ...placeOf(server), ...patience, run: randomUUID(), way });
+      return connect(config, server, patience, weights, () => weights.check());
+    }),
+  );
   const seats = await Promise.all(
-    connections.map((connection, i) => openSeat(connection, { report, log, worker: `engine ${i + 1}` })),
+    connections.map(({ url, remote, weights }, i) => {
+      // A server that was lost and answers again is given the weights that it has missed before it serves.
+      const open = async () => {
+        if (weights.announced !== null) await weights.restore();
+        return servedRemote(remote, weights);
+      };
+      return Seat.open({ name: `The engine at ${url}`, open, bringsWeights: true, report, log, worker: workerOf(i) });
+    }),
   );
   const targets = connections.map(({ weights }, i) => ({
     loadWeights: async (folder: string, version: number) => {
@@ -35,54 +68,101 @@ export async function openRemoteEngines(
   }));
   return {
     seats,
-    places: connections.map(({ url }, i) => ({ name: `engine ${i + 1}`, runsIn: "server", device: url })),
+    places: connections.map(placeOfServer),
     syncFrom: (trainer) => {
-      const saveModel = (folder: string) => trainer.saveMerged(folder);
-      return createFileSync({ saveModel, folder: join(runFolder, "weights"), targets, clock });
+      const saveModel = async (folder: string) => {
+        await (way === "adapters" ? trainer.saveModel(folder) : trainer.saveMerged(folder));
+      };
+      return createFileSync({ saveModel, folder: join(runFolder, "weights"), targets, clock, holds: way });
     },
-    statements: connections.flatMap(({ url, remote }) => remote.missing.map((line) => `${url}: ${line}`)),
+    statements: connections.flatMap(statementsOf),
     close: async () => void (await Promise.all(connections.map((connection) => connection.close()))),
   };
 }
 
-interface Connection {
+/** Servers that receive every version in a process group. */
+async function openBroadcast(
+  config: RunConfig,
+  servers: readonly RemoteServer[],
+  { clock, report, placement, log }: EngineParts,
+  { patience, weights: options }: { readonly patience: RetryOptions; readonly weights: BroadcastOptions },
+): Promise<OpenedEngines> {
+  const routes = dialectOf(config.engine.remote!.kind).weights!;
+  const connections = await openAll(
+    servers.map(async (server) => {
+      const http = new HttpClient({ ...placeOf(server), timeoutMs: RECEIVE_MS, maxConnections: 2 });
+      const weights = Object.assign(new BroadcastWeights(randomUUID(), http.url), { http });
+      return connect(config, server, patience, weights, async () => routes.check?.(http, "broadcast"));
+    }),
+  );
+  const seats = await Promise.all(
+    connections.map(({ url, remote, weights }, i) => {
+      const open = async () => {
+        await dialectOf(config.engine.remote!.kind).readFacts(weights.http, undefined);
+        return servedRemote(remote, weights);
+      };
+      return Seat.open({ name: `The engine at ${url}`, open, bringsWeights: false, report, log, worker: workerOf(i) });
+    }),
+  );
+  const members = connections.map(({ weights }, i) => ({ http: weights.http, routes, seat: seats[i]!, weights }));
+  const group = new ServerGroup(members, { ...options, device: placement.trainerDevices[0] ?? "cpu", clock });
+  return {
+    seats,
+    places: connections.map(placeOfServer),
+    syncFrom: (trainer) => group.syncFrom(trainer),
+    statements: connections.flatMap(statementsOf),
+    close: async () => {
+      group.close();
+      await Promise.all(connections.map((connection) => connection.close()));
+      for (const { http } of members) http.close();
+    },
+  };
+}
+
+interface Connection<Weights> {
   /** As it may be shown. */
   readonly url: string;
   readonly remote: RemoteEngine;
-  readonly weights: RemoteWeights;
+  readonly weights: Weights;
   close(): Promise<void>;
 }
 
-async function connect(
+/** Tries out what the server can do, and whether it can be given weights, before anything else starts. */
+async function connect<Weights extends GivenWeights & { close(): void }>(
   { rollout }: RunConfig,
-  { kind, url, apiKey }: RemoteServer,
+  server: RemoteServer,
   patience: RetryOptions,
-): Promise<Connection> {
-  const server = { kind, url: url.reveal(), ...(apiKey !== null && { apiKey: apiKey.reveal() }) };
-  // Of this process and not of the run: one that goes on from a checkpoint is new to the server.
-  const weights = new RemoteWeights({ ...server, ...patience, run: randomUUID() });
+  weights: Weights,
+  checkWeights: () => Promise<void>,
+): Promise<Connection<Weights>> {
   try {
-    const remote = await connectRemote({ ...server, ...patience, weights });
+    const remote = await connectRemote({ ...placeOf(server), ...patience, weights });
     remote.expectTrainable(rollout.sampling);
+    await checkWeights();
     const close = async () => {
       weights.close();
       remote.close();
     };
-    return { url: `${url}`, remote, weights, close };
+    return { url: `${server.url}`, remote, weights, close };
   } catch (cause) {
     weights.close();
     throw cause;
   }
 }
 
-/** A server that was lost and answers again is given the weights that it has missed before it serves. */
-function openSeat(
-  { url, remote, weights }: Connection,
-  told: Pick<EngineParts, "report" | "log"> & { readonly worker: string },
-): Promise<Seat> {
-  const open = async () => {
-    if (weights.announced !== null) await weights.restore();
-    return servedRemote(remote, weights);
-  };
-  return Seat.open({ name: `The engine at ${url}`, open, bringsWeights: true, ...told });
+function placeOf({ kind, url, apiKey }: RemoteServer) {
+  return { kind, url: url.reveal(), ...(apiKey !== null && { apiKey: apiKey.reveal() }) };
+}
+
+/** The name of a server on the timeline. */
+function workerOf(index: number): string {
+  return `engine ${index + 1}`;
+}
+
+function placeOfServer({ url }: Connection<unknown>, index: number): OpenedEngines["places"][number] {
+  return { name: workerOf(index), runsIn: "server", device: url };
+}
+
+function statementsOf({ url, remote }: Connection<unknown>): string[] {
+  return remote.missing.map((line) => `${url}: ${line}`);
 }

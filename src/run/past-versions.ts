@@ -84,12 +84,13 @@ export class PastVersions {
   /** A trainer whose state is saved together with the past versions. */
   savedWith(trainer: SavedTrainer): SavedTrainer {
     return {
-      saveModel: (folder) => trainer.saveModel(folder),
-      saveState: async (folder) => {
-        await trainer.saveState(folder);
+      saveModel: (folder, maxHeldBytes) => trainer.saveModel(folder, maxHeldBytes),
+      saveState: async (folder, maxHeldBytes) => {
+        const held = await trainer.saveState(folder, maxHeldBytes);
         for (const { folder: source, every } of this.#versions) {
           await cp(source, join(folder, PAST, nameOf(every)), COPY);
         }
+        return held;
       },
     };
   }

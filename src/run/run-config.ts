@@ -6,8 +6,7 @@
 import { z } from "zod";
 import { recipes } from "../algorithms/recipes/table.ts";
 import { dataOptions } from "../data/data-options.ts";
-import { address, secret } from "../errors/secret.ts";
-import { remoteKinds } from "../generation/remote/dialects.ts";
+import { address } from "../errors/secret.ts";
 import { presetSizes } from "../models/causal-lm/presets.ts";
 import type { RunAgent } from "../rollout/agent-call.ts";
 import { reflectionOptions } from "../rollout/reflection.ts";
@@ -15,6 +14,7 @@ import { optimizerOptions, scheduleOptions, trainingOptions } from "../training/
 import { distillationOptions } from "./distillation-options.ts";
 import { placementOptions } from "./placement-options.ts";
 import { playerOptions } from "./player-options.ts";
+import { remoteOptions } from "./remote-options.ts";
 import { validationGoal } from "./validation-goal.ts";
 
 const typed = z.looseObject({ type: z.string() });
@@ -399,14 +399,7 @@ export const runConfig = z.strictObject({
         .nullable()
         .default(null)
         .describe("Maximum number of tokens that one step of the engine computes. null: the engine's own default."),
-      remote: z
-        .strictObject({
-          url: z
-            .union([address(), z.array(address()).min(1)])
-            .describe("Address of the server, or a list of addresses of servers that share the requests."),
-          kind: z.enum(remoteKinds).describe("Kind of server."),
-          apiKey: secret().nullable().default(null).describe("API key, sent as a bearer token."),
-        })
+      remote: remoteOptions
         .nullable()
         .default(null)
         .describe("Sample with servers instead of engines of the run itself."),

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { nothingHeld } from "../models/formats/file-sink.ts";
 import { silentTracker } from "../tracking/run-tracker.ts";
 import type { LoopState } from "./checkpoint.ts";
 import { RunProgress } from "./run-progress.ts";
@@ -9,13 +10,15 @@ async function savedSteps(checkpoint: { every: number; minutes: number | null },
   let nowMs = 0;
   const progress = new RunProgress({
     config: { validation: null, checkpoint },
-    trainer: { saveModel: async () => {}, saveState: async () => {} },
+    trainer: { saveModel: async () => nothingHeld, saveState: async () => nothingHeld },
     tracker: silentTracker,
     checkpoints: {
       save: async (_: unknown, { step }: LoopState) => {
         saved.push(step);
         return "";
       },
+      settled: async () => {},
+      expectWritten: () => {},
     },
     validate: null,
     position: () => ({ rollout: null, replay: null }),
@@ -52,9 +55,9 @@ async function bestOf(metric: string, values: readonly number[], limits: { patie
       checkpoint: { every: 0, minutes: null },
       validation: { every: 1, metric, patience: limits.patience ?? null, stopAt: limits.stopAt ?? null },
     },
-    trainer: { saveModel: async () => {}, saveState: async () => {} },
+    trainer: { saveModel: async () => nothingHeld, saveState: async () => nothingHeld },
     tracker: silentTracker,
-    checkpoints: { save: async () => "" },
+    checkpoints: { save: async () => "", settled: async () => {}, expectWritten: () => {} },
     validate: async () => ({ metrics: { [`validation/${metric}`]: values[numValidated++]! } }),
     position: () => ({ rollout: null, replay: null }),
     signal: new AbortController().signal,

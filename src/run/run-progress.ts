@@ -19,7 +19,7 @@ interface ProgressParts {
   readonly config: ProgressConfig;
   readonly trainer: SavedTrainer;
   readonly tracker: RunTracker;
-  readonly checkpoints: Pick<Checkpoints, "save">;
+  readonly checkpoints: Pick<Checkpoints, "save" | "settled" | "expectWritten">;
   readonly validate: Validate | null;
   /** Position of rollout and replay, for checkpoints. */
   readonly position: () => Pick<LoopState, "rollout" | "replay">;
@@ -65,6 +65,7 @@ export class RunProgress implements LoopObserver {
 
   async onStep(position: LoopPosition, metrics: Metrics): Promise<"continue" | "stop"> {
     const { tracker, signal } = this.#parts;
+    this.#parts.checkpoints.expectWritten();
     this.#lastMetrics = metrics;
     this.#isUnsaved = true;
     tracker.log(position.step, "train", metrics);
@@ -77,6 +78,7 @@ export class RunProgress implements LoopObserver {
   async finish(position: LoopPosition): Promise<TrainResult> {
     if (!this.#parts.signal.aborted) await this.#validate(position);
     await this.#save(position);
+    await this.#parts.checkpoints.settled();
     return {
       position,
       best: this.#best,

@@ -3,9 +3,8 @@
  *
  * Whatever happens, `run.json` says finished, failed or interrupted. A new run that is refused before its first step leaves no folder.
  */
-import { existsSync, readdirSync } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
-import { join, relative, resolve } from "node:path";
+import { relative, resolve } from "node:path";
 import { remember } from "../errors/redact-text.ts";
 import { isRefusal } from "../errors/refusals.ts";
 import { RerollError } from "../errors/reroll-error.ts";
@@ -20,7 +19,7 @@ import { mlflowSink } from "../tracking/mlflow-sink.ts";
 import { readRun } from "../tracking/read-run.ts";
 import { runClock } from "../tracking/run-clock.ts";
 import { type FolderOptions, RunFolder } from "../tracking/run-folder.ts";
-import { type RunStatus, runFiles } from "../tracking/run-record.ts";
+import type { RunStatus } from "../tracking/run-record.ts";
 import { openRunTracker, type RunTracker } from "../tracking/run-tracker.ts";
 import { tensorboardSink } from "../tracking/tensorboard-sink.ts";
 import { wandbSink } from "../tracking/wandb-sink.ts";
@@ -29,6 +28,7 @@ import { hasForeignCode } from "./foreign-code.ts";
 import { modelDigest } from "./model-digest.ts";
 import { tryTeachers } from "./open-teachers.ts";
 import type { PreparedRun } from "./prepare-run.ts";
+import { hasCheckpoint } from "./resumable.ts";
 import { compareConfigs, expectSameModel, keptSets } from "./resume-run.ts";
 import type { RunConfig } from "./run-config.ts";
 import { maxSampledStaleness } from "./staleness-bound.ts";
@@ -55,6 +55,8 @@ export interface RunTrainingOptions {
   readonly command: string;
   /** Workers of other machines, where the run has some. */
   readonly machines?: Machines;
+  /** Told where the run is as soon as its folder is open. */
+  readonly onFolder?: (folder: string) => void;
   /** How the run is shown. Absent: in the terminal; null: nowhere. */
   readonly console?: ConsoleOptions | null;
 }
@@ -123,6 +125,7 @@ export async function trackRun<Result>(
   const sinks = sinksOf(run.config, options.environment);
   const job = jobOf(options.environment);
   const { folder, startStep, statements } = await openFolder({ ...run, folder: { ...run.folder, job } }, options);
+  options.onFolder?.(folder.path);
   const next = (status: RunStatus) => nextCommands(run, options, relative("", folder.path), status);
   // Passed on between two steps only: an abort in the middle of one would lose what was sampled for it.
   const stop = new AbortController();
@@ -301,10 +304,4 @@ function resumeHint({ numWarmSteps = 0 }: TrackedRun, folder: string): string {
   return numWarmSteps > 0
     ? "Its warm start can be resumed where it was."
     : "It had no checkpoint yet, so there is nothing to resume.";
-}
-
-/** Whether a run has something to go on from. */
-export function hasCheckpoint(folder: string): boolean {
-  const root = join(folder, runFiles.checkpoints);
-  return existsSync(root) && readdirSync(root).some((name) => /^step-\d+$/.test(name));
 }

@@ -124,6 +124,7 @@ async function train(config: RunConfig, recipe: Recipe, options: TrainOptions, p
     return await progress.finish(position);
   } finally {
     await scheduler.close();
+    await checkpoints.close();
   }
 }
 

@@ -177,6 +177,9 @@ interface Native {
     timeoutMs: number,
   ): Promise<{ readonly handle: Handle; readonly port: number }>;
   openFileStore(path: string, worldSize: number): Handle;
+  openLocalStore(): Handle;
+  storeSet(store: Handle, key: string, bytes: Uint8Array): Promise<void>;
+  storeGet(store: Handle, key: string, timeoutMs: number): Promise<number[]>;
   joinGroup(
     store: Handle,
     backend: string,
@@ -187,6 +190,7 @@ interface Native {
     host: string,
     networkInterface: string,
     device: string,
+    prefix: string,
   ): Promise<Handle>;
   allReduce(group: Handle, tensor: Handle, reduction: string): Promise<void>;
   allReduceSync(group: Handle, tensor: Handle, reduction: string): void;

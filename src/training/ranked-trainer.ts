@@ -186,9 +186,9 @@ function optionsOf(rank: number, { others, onPhase, ...options }: StepOptions = 
 /** What all ranks do alike: those that are asked to save give their part, and the first one writes. */
 function saveOnAll({ ranks, store }: Ranks<SavedTrainer>): SavedTrainer {
   return {
-    saveModel: async (folder) => void (await onAll(ranks, (rank) => rank.saveModel(folder))),
+    saveModel: async (folder, maxHeldBytes) => (await onAll(ranks, (rank) => rank.saveModel(folder, maxHeldBytes)))[0]!,
     saveMerged: async (folder) => void (await onAll(ranks, (rank) => rank.saveMerged(folder))),
-    saveState: async (folder) => void (await onAll(ranks, (rank) => rank.saveState(folder))),
+    saveState: async (folder, maxHeldBytes) => (await onAll(ranks, (rank) => rank.saveState(folder, maxHeldBytes)))[0]!,
     loadState: async (folder) => void (await onAll(ranks, (rank) => rank.loadState(folder))),
     close: async () => {
       await Promise.all(ranks.map((rank) => rank.close()));

@@ -1,9 +1,10 @@
 /** Parameters and what an optimizer knows of them, in the files of a folder. */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { RerollError } from "../errors/reroll-error.ts";
+import { type FileSink, toDisk } from "../models/formats/file-sink.ts";
 import { resolveCheckpoint } from "../models/formats/resolve-checkpoint.ts";
-import { inFileOrder, writeSafetensors } from "../models/formats/safetensors/write-safetensors.ts";
+import { inFileOrder } from "../models/formats/safetensors/write-safetensors.ts";
 import { laterSource, MappedCheckpoint, tensorSource } from "../models/formats/tensor-files.ts";
 import { tensorScope } from "../torch/scope.ts";
 import type { CollectedState, TrainedState } from "./strategy/parameter-set.ts";
@@ -16,16 +17,21 @@ export function writeState(folder: string, { parameters, optimizer }: TrainedSta
   tensorScope(() => {
     const trained = [...parameters].map(([name, value]) => tensorSource(`${prefix}${name}`, value.detach()));
     const known = [...optimizer.tensors].map(([name, value]) => tensorSource(name, value));
-    writeSafetensors(join(folder, "optimizer.safetensors"), [...trained, ...known]);
+    toDisk.tensors(join(folder, "optimizer.safetensors"), [...trained, ...known]);
   });
-  writeFileSync(join(folder, "optimizer.json"), `${JSON.stringify(optimizer.numbers)}\n`);
+  putJson(toDisk, join(folder, "optimizer.json"), optimizer.numbers);
 }
 
 /**
  * Writes what ranks have parts of, one tensor after another: no more than a layer of it is whole at a time. Call it on all ranks, of which
  * one is the writer.
  */
-export function writeCollected(folder: string, { tensors, numbers }: CollectedState, isWriter: boolean): void {
+export function writeCollected(
+  folder: string,
+  { tensors, numbers }: CollectedState,
+  isWriter: boolean,
+  sink: FileSink,
+): void {
   const sources = tensors.map(({ of, name, dtype, shape, gather }) =>
     laterSource(of === "parameters" ? `${prefix}${name}` : name, { dtype, shape }, gather),
   );
@@ -35,8 +41,13 @@ export function writeCollected(folder: string, { tensors, numbers }: CollectedSt
     return;
   }
   mkdirSync(folder, { recursive: true });
-  writeSafetensors(join(folder, "optimizer.safetensors"), sources);
-  writeFileSync(join(folder, "optimizer.json"), `${JSON.stringify(numbers)}\n`);
+  sink.tensors(join(folder, "optimizer.safetensors"), sources);
+  putJson(sink, join(folder, "optimizer.json"), numbers);
+}
+
+/** A line of JSON as a file. */
+export function putJson(sink: FileSink, path: string, value: object): void {
+  sink.bytes(path, new TextEncoder().encode(`${JSON.stringify(value)}\n`));
 }
 
 /** Calls `use` with what was written; the tensors live as long as the call. */

@@ -11,6 +11,7 @@ import { loraAdapters } from "../models/causal-lm/lora.ts";
 import { saveLora } from "../models/causal-lm/lora-files.ts";
 import { saveCausalLm } from "../models/causal-lm/save-causal-lm.ts";
 import { loadValueHead, saveValueHead, ValueHead } from "../models/causal-lm/value-head.ts";
+import type { FileSink } from "../models/formats/file-sink.ts";
 import type { Optimizer } from "../torch/optim/optimizer.ts";
 import { withPrefix } from "../torch/optim/parameter-group.ts";
 import type { Tensor } from "../torch/tensor.ts";
@@ -26,10 +27,16 @@ export function saveModel(
   folder: string,
   files: ReadonlyMap<string, Uint8Array>,
   baseFolder: string,
-  isWriter: boolean,
+  to: SaveTarget,
 ): void {
-  if (loraAdapters(model).size > 0) saveLora(model, folder, { baseModel: resolve(baseFolder), isWriter });
-  else saveCausalLm(model, folder, { files, isWriter });
+  if (loraAdapters(model).size > 0) saveLora(model, folder, { baseModel: resolve(baseFolder), ...to });
+  else saveCausalLm(model, folder, { files, ...to });
+}
+
+/** Who writes, and where to. Every rank gives its part. */
+interface SaveTarget {
+  readonly isWriter: boolean;
+  readonly sink: FileSink;
 }
 
 /** The parameters that learn, by name, and everything about them that the optimizer knows. `hasParameters` false: only the latter. */
@@ -37,12 +44,13 @@ export async function saveOptimizer(
   strategy: Strategy,
   optimizer: Optimizer,
   folder: string,
+  sink: FileSink,
   { hasParameters = true } = {},
 ): Promise<void> {
   const state = await strategy.collect(optimizer);
   const tensors = state.tensors.filter(({ of }) => hasParameters || of === "optimizer");
   try {
-    writeCollected(folder, { ...state, tensors }, strategy.isFirst);
+    writeCollected(folder, { ...state, tensors }, strategy.isFirst, sink);
   } finally {
     state.dispose();
   }
@@ -64,11 +72,12 @@ export async function saveCritic(
   strategy: Strategy,
   { model, head, optimizer }: TrainedCritic,
   folder: string,
+  sink: FileSink,
 ): Promise<void> {
   const isWriter = strategy.isFirst;
-  saveCausalLm(model, folder, { isWriter });
-  model.runner.withWeights(null, () => isWriter && saveValueHead(head, folder));
-  await saveOptimizer(strategy, optimizer, folder, { hasParameters: false });
+  saveCausalLm(model, folder, { isWriter, sink });
+  model.runner.withWeights(null, () => isWriter && saveValueHead(head, folder, sink));
+  await saveOptimizer(strategy, optimizer, folder, sink, { hasParameters: false });
 }
 
 export function loadCritic(strategy: Strategy, { model, optimizer }: TrainedCritic, folder: string): void {

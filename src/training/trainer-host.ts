@@ -1,5 +1,5 @@
 /** A model, its optimizers, and everything that is done to them. Runs in a trainer's thread, or without one. */
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
 import type { SampleBatch } from "../flow/token-sample.ts";
@@ -8,12 +8,14 @@ import { adapterWeights } from "../models/causal-lm/adapter-weights.ts";
 import { isQuantized } from "../models/causal-lm/quantize-model.ts";
 import { saveCausalLm } from "../models/causal-lm/save-causal-lm.ts";
 import { wholeWeights } from "../models/causal-lm/whole-weights.ts";
+import { type HeldFiles, HoldingSink } from "../models/formats/file-sink.ts";
 import { devicePeakBytes } from "../torch/memory.ts";
 import { AdamW } from "../torch/optim/adamw.ts";
 import { tensorScope } from "../torch/scope.ts";
 import type { Tensor } from "../torch/tensor.ts";
 import { heldBytes } from "./roles/held-bytes.ts";
 import { moveCritic } from "./roles/role-host.ts";
+import { putJson } from "./state-files.ts";
 import type { StepOptions, StepReport, TokenTrainerState } from "./token-trainer.ts";
 import type { Trainer } from "./trainer.ts";
 import { loadCritic, loadOptimizer, saveCritic, saveModel, saveOptimizer } from "./trainer-checkpoint.ts";
@@ -79,9 +81,11 @@ export class TrainerHost implements Trainer {
     }
   }
 
-  async saveModel(folder: string): Promise<void> {
+  async saveModel(folder: string, maxHeldBytes = 0): Promise<HeldFiles> {
     const { model, strategy } = this.#parts;
-    saveModel(model, folder, this.#files, this.#modelFolder, strategy.isFirst);
+    const sink = new HoldingSink(maxHeldBytes);
+    saveModel(model, folder, this.#files, this.#modelFolder, { isWriter: strategy.isFirst, sink });
+    return sink.release();
   }
 
   async saveMerged(folder: string): Promise<void> {
@@ -89,13 +93,14 @@ export class TrainerHost implements Trainer {
     saveCausalLm(model, folder, { files: this.#files, isMerged: true, isWriter: strategy.isFirst });
   }
 
-  async saveState(folder: string): Promise<void> {
+  async saveState(folder: string, maxHeldBytes = 0): Promise<HeldFiles> {
     const { optimizer, critic, trainer, strategy } = this.#parts;
-    await saveOptimizer(strategy, optimizer, join(folder, "policy"));
-    if (critic !== null) await saveCritic(strategy, critic, join(folder, "critic"));
-    if (!strategy.isFirst) return;
+    const sink = new HoldingSink(maxHeldBytes);
+    await saveOptimizer(strategy, optimizer, join(folder, "policy"), sink);
+    if (critic !== null) await saveCritic(strategy, critic, join(folder, "critic"), sink);
     const counters: SavedCounters = { trainer: trainer.state };
-    writeFileSync(join(folder, "trainer.json"), `${JSON.stringify(counters)}\n`);
+    if (strategy.isFirst) putJson(sink, join(folder, "trainer.json"), counters);
+    return sink.release();
   }
 
   async loadState(folder: string): Promise<void> {

@@ -7,6 +7,7 @@ import type { Metrics } from "../flow/metrics.ts";
 import type { SampleBatch } from "../flow/token-sample.ts";
 import type { TuningExample } from "../flow/tuning-example.ts";
 import type { WorkerMemory } from "../flow/worker-facts.ts";
+import type { HeldFiles } from "../models/formats/file-sink.ts";
 import type { Tensor } from "../torch/tensor.ts";
 import type { ExampleNumbers } from "./example-trainer.ts";
 import type { StepOptions, StepReport } from "./token-trainer.ts";
@@ -27,12 +28,15 @@ export interface Trainer {
    * not draw while a step runs. For trainers of whole models without adapters: see sharesWeights in src/run.
    */
   withParameters<Result>(use: (parameters: ReadonlyMap<string, Tensor>) => Promise<Result>): Promise<Result>;
-  /** Writes weights and tokenizer in Hugging Face layout; of a model with adapters, the adapters as PEFT stores them. */
-  saveModel(folder: string): Promise<void>;
+  /**
+   * Writes weights and tokenizer in Hugging Face layout; of a model with adapters, the adapters as PEFT stores them. Up to `maxHeldBytes` (0) are
+   * not written but given back as they are now: they belong to the caller, who writes them while training goes on.
+   */
+  saveModel(folder: string, maxHeldBytes?: number): Promise<HeldFiles>;
   /** Writes a whole model in any case, adapters added in, for servers that load one. */
   saveMerged(folder: string): Promise<void>;
-  /** Writes everything that is needed to go on from here. */
-  saveState(folder: string): Promise<void>;
+  /** Writes everything that is needed to go on from here, or gives it back as `saveModel` does. */
+  saveState(folder: string, maxHeldBytes?: number): Promise<HeldFiles>;
   loadState(folder: string): Promise<void>;
   /** What each rank holds, in their order. */
   memory(): Promise<readonly WorkerMemory[]>;

@@ -1,5 +1,5 @@
 /** A model, an objective, its optimizer, and what is done to them. Runs in a trainer's thread, or without one. */
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
 import type { Metrics } from "../flow/metrics.ts";
@@ -8,11 +8,13 @@ import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
 import { loadCausalLm } from "../models/causal-lm/load-causal-lm.ts";
 import { loadSequenceClassifier } from "../models/causal-lm/load-classifier.ts";
 import { saveCausalLm } from "../models/causal-lm/save-causal-lm.ts";
+import { type HeldFiles, HoldingSink } from "../models/formats/file-sink.ts";
 import type { Optimizer } from "../torch/optim/optimizer.ts";
 import type { NamedParameters } from "../torch/optim/parameter-group.ts";
 import { type ExampleNumbers, ExampleTrainer, type ExampleTrainerState } from "./example-trainer.ts";
 import type { Objective } from "./objectives/objective.ts";
 import { buildObjective, type ObjectiveChoice } from "./objectives/table.ts";
+import { putJson } from "./state-files.ts";
 import type { StrategyBuilder } from "./strategy/strategy.ts";
 import type { StepReport } from "./token-trainer.ts";
 import type { TuningTrainer } from "./trainer.ts";
@@ -108,10 +110,13 @@ export class TuningHost implements TuningTrainer {
     }
   }
 
-  async saveModel(folder: string): Promise<void> {
+  async saveModel(folder: string, maxHeldBytes = 0): Promise<HeldFiles> {
     const { source, model, objective, files, strategy } = this.#parts;
-    if (objective.extension === undefined) saveModel(model, folder, files, source.modelFolder, strategy.isFirst);
-    else if (strategy.isFirst) objective.extension.saveModel(folder, files);
+    const sink = new HoldingSink(maxHeldBytes);
+    const to = { isWriter: strategy.isFirst, sink };
+    if (objective.extension === undefined) saveModel(model, folder, files, source.modelFolder, to);
+    else if (strategy.isFirst) objective.extension.saveModel(folder, files, sink);
+    return sink.release();
   }
 
   async saveMerged(folder: string): Promise<void> {
@@ -119,11 +124,12 @@ export class TuningHost implements TuningTrainer {
     saveCausalLm(model, folder, { files, isMerged: true, isWriter: strategy.isFirst });
   }
 
-  async saveState(folder: string): Promise<void> {
+  async saveState(folder: string, maxHeldBytes = 0): Promise<HeldFiles> {
     const { optimizer, trainer, strategy } = this.#parts;
-    await saveOptimizer(strategy, optimizer, join(folder, "policy"));
-    if (!strategy.isFirst) return;
-    writeFileSync(join(folder, "trainer.json"), `${JSON.stringify(trainer.state)}\n`);
+    const sink = new HoldingSink(maxHeldBytes);
+    await saveOptimizer(strategy, optimizer, join(folder, "policy"), sink);
+    if (strategy.isFirst) putJson(sink, join(folder, "trainer.json"), trainer.state);
+    return sink.release();
   }
 
   async loadState(folder: string): Promise<void> {

@@ -2,6 +2,7 @@
 import { setNumThreads } from "../torch/memory.ts";
 import { hostInWorker } from "../workers/host-in-process.ts";
 import { inTurn } from "../workers/in-turn.ts";
+import { tensorCarrier } from "../workers/tensor-carrier.ts";
 import { TuningHost, type TuningSource } from "./tuning-host.ts";
 
 async function openTuning(source: TuningSource): Promise<TuningHost> {
@@ -9,4 +10,4 @@ async function openTuning(source: TuningSource): Promise<TuningHost> {
   return inTurn(await TuningHost.create(source));
 }
 
-await hostInWorker(openTuning);
+await hostInWorker(openTuning, { carrier: tensorCarrier });

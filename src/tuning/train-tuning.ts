@@ -41,6 +41,7 @@ export async function trainTuning(run: PreparedTuning, open: OpenRun, clock: Clo
   try {
     return await train(run, { trainer, checkpoints, saved, clock }, open);
   } finally {
+    await checkpoints.close();
     await trainer.close();
   }
 }

@@ -14,8 +14,10 @@ import type { Clock } from "../flow/clock.ts";
 import type { WeightSync } from "./weight-sync.ts";
 
 interface FileSyncParts {
-  /** Writes the trainer's weights to a folder, as a whole model: `trainer.saveMerged`. */
+  /** Writes the trainer's weights to a folder: `trainer.saveMerged` for whole models, `trainer.saveModel` for adapters. */
   readonly saveModel: (folder: string) => Promise<void>;
+  /** What the folders hold. Default "files": whole models. */
+  readonly holds?: "files" | "adapters";
   readonly folder: string;
   readonly targets: readonly FileTarget[];
   /**
@@ -31,7 +33,14 @@ export interface FileTarget {
   loadWeights(folder: string, version: number): Promise<void>;
 }
 
-export function createFileSync({ saveModel, folder, targets, numKept = 2, clock }: FileSyncParts): WeightSync {
+export function createFileSync({
+  saveModel,
+  folder,
+  targets,
+  holds = "files",
+  numKept = 2,
+  clock,
+}: FileSyncParts): WeightSync {
   // Servers have a working folder of their own.
   const root = resolve(folder);
   return {
@@ -42,7 +51,7 @@ export function createFileSync({ saveModel, folder, targets, numKept = 2, clock 
       let numBytes = 0;
       await replacePath(place, async (draft) => {
         await saveModel(draft);
-        numBytes = await weightBytes(draft);
+        numBytes = await weightBytes(draft, holds);
       });
       await Promise.all(targets.map((target) => target.loadWeights(place, version)));
       await removeOld(root, version, numKept);
@@ -51,9 +60,9 @@ export function createFileSync({ saveModel, folder, targets, numKept = 2, clock 
   };
 }
 
-async function weightBytes(folder: string): Promise<number> {
+async function weightBytes(folder: string, holds: "files" | "adapters"): Promise<number> {
   const names = await readdir(folder);
-  if (names.includes("adapter_config.json")) {
+  if (holds === "files" && names.includes("adapter_config.json")) {
     throw new RerollError(
       "ADAPTERS_ONLY",
       "The weights were saved as adapters alone, and servers load whole models from files. Save them with trainer.saveMerged.",

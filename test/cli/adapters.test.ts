@@ -21,7 +21,7 @@ beforeAll(async () => {
   };
   writeFileSync(join(folder, "run.json"), JSON.stringify(file));
   expect(await callReroll("train", join(folder, "run.json"))).toMatchObject({ code: 0, stderr: "" });
-}, 60_000);
+});
 afterAll(() => rmSync(folder, { recursive: true }));
 
 test("adapters name their base, and a moved base is given with --base", async () => {
@@ -38,7 +38,7 @@ test("adapters name their base, and a moved base is given with --base", async ()
   const lost = await callReroll("generate", adapters, ...ask);
   expect(lost).toMatchObject({ code: 2, stderr: expect.stringContaining("Give its folder with --base") });
   expect((await callReroll("generate", adapters, "--base", base, ...ask)).stdout).toBe(ofRun.stdout);
-}, 60_000);
+});
 
 test("serve takes a run and the base of its adapters, and calls the model by the name of the run", async () => {
   const said: string[] = [];
@@ -49,7 +49,7 @@ test("serve takes a run and the base of its adapters, and calls the model by the
   const ended = runCli(["serve", run, "--base", base, "--port", "0"]);
   const address = () => /http:\/\/[\d.:]+/.exec(said.join("\n"))?.[0];
   try {
-    await expect.poll(address, { timeout: 30_000 }).toBeDefined();
+    await expect.poll(address, { timeout: 120_000 }).toBeDefined();
     const { data } = (await (await fetch(`${address()}/v1/models`)).json()) as { data: { id: string }[] };
     expect(data.map(({ id }) => id)).toEqual(["lora"]);
   } finally {
@@ -57,4 +57,4 @@ test("serve takes a run and the base of its adapters, and calls the model by the
     expect(await ended).toBe(0);
     for (const spy of spies) spy.mockRestore();
   }
-}, 60_000);
+});

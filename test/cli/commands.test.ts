@@ -97,7 +97,7 @@ describe("a run from its file to its weights", () => {
     expect((await callReroll("generate", "model", "--prompt", "P", "--max-tokens", "2")).code).toBe(0);
     expect(await callReroll("export", "runs/first", "--out", "model")).toMatchObject({ code: 2 });
   });
-}, 120_000);
+});
 
 test("init writes a project without asking when there is no terminal, and its run file is accepted", async () => {
   const { code, stdout } = rerollAlone(["init", "mine", "--task", "environment"]);
@@ -162,4 +162,4 @@ describe("Ctrl-C", () => {
     // The run may have ended by itself in the moment between the two.
     expect(signal === "SIGINT" || code === 130).toBe(true);
   });
-}, 120_000);
+});

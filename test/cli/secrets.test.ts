@@ -185,7 +185,7 @@ test("a run uses its secrets, and leaves none of them behind", async () => {
   const taught = requests.find(isTaught)!;
   expect(taught.path).toContain(`;jsessionid=path-${MARK}-13`);
   expect(JSON.parse(taught.headers)).toMatchObject({ authorization: `Bearer sk-teacher-${MARK}-14` });
-}, 60_000);
+});
 
 test("neither the dashboard nor the file that it exports shows a secret", async () => {
   const dashboard = await startDashboard({ root: join(folder, "runs"), openTokenizer: async () => () => [] });
@@ -210,7 +210,7 @@ test("neither the dashboard nor the file that it exports shows a secret", async 
   expect(exported.code, exported.stderr).toBe(0);
   for (const refusal of refusals) expect(readFileSync(file, "utf8")).toContain(refusal);
   expect(exported.stdout + exported.stderr + readFileSync(file, "utf8")).not.toContain(MARK);
-}, 60_000);
+});
 
 test("no command prints a secret", async () => {
   const remote = `engine.remote={"kind":"sglang","url":"http://u:remote-${MARK}-11@localhost:1","apiKey":"remote-${MARK}-12"}`;
@@ -235,7 +235,7 @@ test("no command prints a secret", async () => {
   }
   expect(shown[0]!.stdout).toMatch(/^engine\.remote\.url +"http:\/\/\[secret\]@localhost:1" +--set$/m);
   expect(shown[4]!.stderr).toContain("rewards.default.apiKey is not valid: got [secret]");
-}, 120_000);
+});
 
 test("a secret that was given with --set has to be given again to resume", async () => {
   const missing = await callReroll("train", runFile, "--resume", join(folder, "runs/whole"));
@@ -247,4 +247,4 @@ test("a secret that was given with --set has to be given again to resume", async
   expect(unset.stderr).toContain(
     "rewards.default.headers is read from the environment variable TEAM_KEY, which is not set",
   );
-}, 60_000);
+});

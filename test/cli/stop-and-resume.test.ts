@@ -83,7 +83,7 @@ test("a run that is told to stop saves, says so, and keeps its --set values when
     status: "finished",
     sets: [...rloo, `loop.steps=${step + 1}`],
   });
-}, 60_000);
+});
 
 test("what a saved state depends on cannot be changed on the way, and nothing is touched", async () => {
   const before = checkpointsOf("stopped");
@@ -95,7 +95,7 @@ test("what a saved state depends on cannot be changed on the way, and nothing is
   expect(seed.stderr).toMatch(/seed is 2, and the run in .*stopped has 1/);
   expect(checkpointsOf("stopped")).toEqual(before);
   expect(readJson("stopped/run.json")).toMatchObject({ status: "finished" });
-}, 60_000);
+});
 
 test("a damaged checkpoint is set aside with a word, and the run goes on from the one before", async () => {
   const [before, last] = checkpointsOf("stopped").slice(-2);
@@ -119,11 +119,11 @@ test("a damaged checkpoint is set aside with a word, and the run goes on from th
   expect(third.stdout).toContain(
     `The checkpoint ${last} is damaged (loop.json and manifest.json were not written together) and was set aside`,
   );
-}, 60_000);
+});
 
 test("a terminal that is closed does not keep a run from saving", async () => {
   const [code] = await once(startStopped("SIGHUP", ["--name", "hung-up"]), "exit");
   expect(code).toBe(129);
   expect(readJson("hung-up/run.json")).toMatchObject({ status: "interrupted" });
   expect(checkpointsOf("hung-up").at(-1)).toMatch(/^step-0*[1-9]\d*$/);
-}, 60_000);
+});

@@ -3,23 +3,35 @@
  * scripted engine. They answer what the remote engines ask for and nothing more.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
+import type { ServedEngine } from "../../src/generation/engine.ts";
 import type { Generation, SampledTokens, Sampling } from "../../src/generation/generate.ts";
-import type { ScriptedEngine } from "../../src/testing/scripted-generate.ts";
 
 export interface FakeServer {
   readonly url: string;
   /** The bodies of the requests for tokens, oldest first. */
   readonly bodies: readonly Body[];
+  /** Ends every connection, as a server does that starts again. */
+  dropConnections(): void;
   close(): Promise<void>;
 }
 
 export type Body = Readonly<Record<string, unknown>>;
 
-type Handler = (body: Body, response: ServerResponse, signal: AbortSignal) => Promise<void>;
+export type Handler = (body: Body, response: ServerResponse, signal: AbortSignal) => Promise<void>;
+
+/** What a server has beside the routes for tokens, by path and query. */
+export type MoreRoutes = Readonly<Record<string, Handler>>;
+
+/** Anything that draws tokens. */
+type Drawing = Pick<ServedEngine, "generate" | "status">;
 
 /** vLLM. `raw` is its default: log-probs of the model, whatever the sampling. */
-export function startFakeVllm(engine: ScriptedEngine, logprobsMode: "raw" | "processed"): Promise<FakeServer> {
+export function startFakeVllm(
+  engine: Drawing,
+  logprobsMode: "raw" | "processed",
+  more: MoreRoutes = {},
+): Promise<FakeServer> {
   const { contextLength } = engine.status();
   const complete: Handler = async (body, response, signal) => {
     const promptIds = body.prompt as number[];
@@ -64,11 +76,19 @@ export function startFakeVllm(engine: ScriptedEngine, logprobsMode: "raw" | "pro
     const usage = { prompt_tokens: promptIds.length, completion_tokens: generation.tokenIds.length };
     response.end(`data: ${JSON.stringify({ choices: [], usage })}\n\ndata: [DONE]\n\n`);
   };
-  return start({ "/v1/models": modelsHandler(contextLength), "/v1/completions": complete });
+  return start({ "/v1/models": modelsHandler(contextLength), "/v1/completions": complete, ...more });
 }
 
-/** SGLang. Log-probs are those after temperature; in a stream every event has all tokens so far. */
-export function startFakeSglang(engine: ScriptedEngine): Promise<FakeServer> {
+/**
+ * SGLang. Log-probs are those after temperature; in a stream every event has all tokens so far.
+ *
+ * @param weightVersion what replies say about the weights
+ */
+export function startFakeSglang(
+  engine: Drawing,
+  more: MoreRoutes = {},
+  weightVersion: () => string = () => "3",
+): Promise<FakeServer> {
   const { contextLength } = engine.status();
   const running = new Map<string, AbortController>();
   const generate: Handler = async (body, response) => {
@@ -97,22 +117,22 @@ export function startFakeSglang(engine: ScriptedEngine): Promise<FakeServer> {
       ...{ numTopLogprobs, signal: controller.signal },
       onTokens(tokens) {
         seen.push(tokens);
-        if (body.stream) response.write(`data: ${JSON.stringify(sglangOutput(seen, body, null))}\n\n`);
+        if (body.stream) response.write(`data: ${JSON.stringify(sglangOutput(seen, body, null, weightVersion()))}\n\n`);
       },
     });
     running.delete(String(body.rid));
-    const output = JSON.stringify(sglangOutput(seen, body, sglangFinish(generation)));
+    const output = JSON.stringify(sglangOutput(seen, body, sglangFinish(generation), weightVersion()));
     response.end(body.stream ? `data: ${output}\n\ndata: [DONE]\n\n` : output);
   };
   const abort: Handler = async (body, response) => {
     running.get(String(body.rid))?.abort();
     response.end();
   };
-  return start({ "/v1/models": modelsHandler(contextLength), "/generate": generate, "/abort_request": abort });
+  return start({ "/v1/models": modelsHandler(contextLength), "/generate": generate, "/abort_request": abort, ...more });
 }
 
 /** The llama.cpp server. `hiddenIds` are tokens that it leaves out of its log-probs, as it does inside of characters. */
-export function startFakeLlamaCpp(engine: ScriptedEngine, hiddenIds: readonly number[] = []): Promise<FakeServer> {
+export function startFakeLlamaCpp(engine: Drawing, hiddenIds: readonly number[] = []): Promise<FakeServer> {
   const { contextLength } = engine.status();
   const complete: Handler = async (body, response, signal) => {
     const sampling: Sampling = {
@@ -196,6 +216,7 @@ export function startFakeSglangTeacher({ score, textOf }: Scorer): Promise<FakeS
 async function start(handlers: Readonly<Record<string, Handler>>): Promise<FakeServer> {
   const bodies: Body[] = [];
   const server = createServer(async (request, response) => {
+    response.on("error", () => {});
     const handler = handlers[request.url ?? ""];
     const text = await readBody(request);
     if (handler === undefined) return sendError(response, 404, "Not Found");
@@ -205,15 +226,24 @@ async function start(handlers: Readonly<Record<string, Handler>>): Promise<FakeS
     response.on("close", () => controller.abort());
     await handler(body, response, controller.signal).catch((cause: Error) => sendError(response, 400, cause.message));
   });
+  const sockets = new Set<Socket>();
+  server.on("connection", (socket: Socket) => {
+    sockets.add(socket);
+    socket.on("close", () => sockets.delete(socket));
+  });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}`,
     bodies,
+    // Those that nothing was asked on, too.
+    dropConnections: () => {
+      for (const socket of sockets) socket.destroy();
+    },
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
-        server.closeAllConnections();
+        for (const socket of sockets) socket.destroy();
       }),
   };
 }
@@ -255,7 +285,12 @@ function sglangFinish({ finish }: Generation): object {
   return finish.kind === "length" ? { type: "length", length: 0 } : { type: "abort", message: "Aborted" };
 }
 
-function sglangOutput(seen: readonly SampledTokens[], body: Body, finishReason: object | null): object {
+function sglangOutput(
+  seen: readonly SampledTokens[],
+  body: Body,
+  finishReason: object | null,
+  weightVersion: string,
+): object {
   const ids = seen.flatMap((tokens) => [...tokens.tokenIds]);
   const sampler = seen.flatMap((tokens) => [...tokens.samplerLogprobs]);
   const draw = seen.flatMap((tokens) => [...tokens.drawLogprobs]);
@@ -271,7 +306,7 @@ function sglangOutput(seen: readonly SampledTokens[], body: Body, finishReason: 
         id: body.rid,
         completion_tokens: ids.length,
         cached_tokens: 1,
-        weight_version: "3",
+        weight_version: weightVersion,
         finish_reason: finishReason,
       },
       output_token_logprobs: ids.map((id, index) => [reported[index], id, null]),

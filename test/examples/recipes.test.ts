@@ -70,6 +70,12 @@ const changes: Readonly<Record<string, readonly string[]>> = {
   "chat-frozen-lake-slippery.ts": shortPlay,
   "chat-sokoban.ts": shortPlay,
   "chat-sokoban-letters.ts": shortPlay,
+  "chat-sokoban-two-boxes.ts": [
+    ...shortPlay,
+    "rollout.contextLength=1024",
+    "envs.rooms.maxTurns=8",
+    "envs.unseen.maxTurns=8",
+  ],
   "countdown.ts": [...preset, "validation.prompts=4"],
   "distillation.ts": [
     ...preset,
@@ -96,8 +102,11 @@ const changes: Readonly<Record<string, readonly string[]>> = {
   "three-domains.ts": [...preset, "validation.prompts=4"],
   // Pages are long in bytes.
   "webshop.ts": [
-    ...[...shortPlay, "rollout.contextLength=8192", "envs.shop.maxTurns=2", "envs.unseen.maxTurns=2"],
-    ...[`envs.shop.dataFolder=${products}`, `envs.unseen.dataFolder=${products}`],
+    ...[...shortPlay, "rollout.contextLength=4096"],
+    ...["brief", "detailed", "unseen"].flatMap((env) => [
+      `envs.${env}.maxTurns=2`,
+      `envs.${env}.dataFolder=${products}`,
+    ]),
   ],
   "word-problems.ts": [...preset, "validation.prompts=4"],
   "sokoban.ts": ["warmStart.steps=2", "validation.prompts=4"],

@@ -34,7 +34,7 @@ beforeAll(() => {
   if (stale !== null) return;
   install();
   scaffold = run(command, "init", "first", "--task", "environment", "--model", "nano").output;
-}, 120_000);
+});
 afterAll(() => rmSync(project, { recursive: true }));
 
 describePacked(`what is in it${reason}`, () => {
@@ -91,7 +91,6 @@ describePacked(`types${reason}`, () => {
       const scaffold = ["first/run.ts", "first/env.ts", "first/check.ts"];
       expect(diagnose(["run.ts", "everything.ts", ...scaffold], resolution)).toEqual([]);
     },
-    120_000,
   );
 
   test("what is no entry point cannot be imported", () => {
@@ -188,7 +187,7 @@ describePacked(`with the package of prebuilt addons${reason}`, () => {
     expect(status).toBe(0);
     expect(existsSync(join(folder, "runs/first/metrics.jsonl"))).toBe(true);
     rmSync(cache, { recursive: true });
-  }, 120_000);
+  });
 });
 
 describePacked(`with the addon${reason}`, () => {

@@ -53,7 +53,7 @@ function start(entry: readonly string[], words: readonly string[]): Command {
 
 async function listening(command: Command): Promise<string> {
   const line = /is served at (http:\S+)\/v1/;
-  const isReady = expect.poll(command.output, { timeout: 30_000, interval: 20 }).toMatch(line);
+  const isReady = expect.poll(command.output, { timeout: 120_000, interval: 20 }).toMatch(line);
   const outcome = await Promise.race([isReady.then(() => "ready"), command.ended]);
   expect(outcome, command.errors()).toBe("ready");
   return line.exec(command.output())![1]!;

@@ -115,7 +115,7 @@ test("SGLang is told the folder and the version, and a refusal in its answer is 
       { model_path: place, weight_version: "run-a/12", flush_cache: true },
     ],
   ]);
-  await expect(sync.publish(13)).rejects.toThrow(/did not load .*v13: no such file/);
+  await expect(sync.publish(13)).rejects.toThrow(/update_weights_from_disk did not work: no such file/);
 });
 
 async function startReroll(): Promise<{ engine: ThreadedEngine; url: string }> {

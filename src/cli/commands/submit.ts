@@ -2,7 +2,6 @@
 import { randomBytes } from "node:crypto";
 import { rmSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { findJob, listJobs, storeJob } from "../../launchers/job-store.ts";
 import { type Job, numProcesses } from "../../launchers/launcher.ts";
@@ -11,6 +10,7 @@ import { defaultRunsFolder } from "../../run/runs-folder.ts";
 import { textTable } from "../../run/text-table.ts";
 import { commandName } from "../command-name.ts";
 import { several, wholeNumber } from "../flag-values.ts";
+import { ownProgram } from "../own-program.ts";
 
 interface SubmitFlags {
   readonly to: LauncherName;
@@ -91,9 +91,9 @@ async function runSubmit(path: string, flags: SubmitFlags): Promise<void> {
   const name = await checkedName(path, sets, numProcesses({ numNodes, gpusPerNode }));
   const job: Omit<Job, "folder"> = {
     ...{ name, numNodes, gpusPerNode },
-    program: program(),
+    program: ownProgram(),
     runFile: relative("", path),
-    words: ["--resume", "auto", ...sets.flatMap((set) => ["--set", set])],
+    words: ["--resume", "auto", "--restarts", `${RESTARTS}`, ...sets.flatMap((set) => ["--set", set])],
     workingFolder: process.cwd(),
     token: randomBytes(16).toString("hex"),
     options: flags.option ?? {},
@@ -135,15 +135,11 @@ async function checkedName(path: string, sets: readonly string[], worldSize: num
   return plain.slice(0, MAX_NAME) || "run";
 }
 
+/** Restarts in a row without progress, before the scheduler is told that the job has failed. */
+const RESTARTS = 5;
+
 /** Kubernetes adds to it, and takes names of 63 characters. */
 const MAX_NAME = 40;
-
-/** How this program was started: from the package, or from a checkout. */
-function program(): readonly string[] {
-  const isTypeScript = import.meta.url.endsWith(".ts");
-  const main = fileURLToPath(new URL(`../main.${isTypeScript ? "ts" : "js"}`, import.meta.url));
-  return [process.execPath, ...(isTypeScript ? ["--import", import.meta.resolve("tsx")] : []), main];
-}
 
 function jobsFolder(): string {
   return resolve(dirname(defaultRunsFolder()), "jobs");

@@ -1,6 +1,6 @@
 /** `reroll train`: a run file in, trained weights in a run folder out. */
 import { basename, dirname, resolve } from "node:path";
-import { Command, CommanderError } from "commander";
+import { Command, CommanderError, Option } from "commander";
 import { RerollError } from "../../errors/reroll-error.ts";
 import { readLaunch } from "../../machines/launch.ts";
 import type { Machines } from "../../machines/machines.ts";
@@ -12,6 +12,7 @@ import { type Address, address, type LinkFlags, openMachines, withLinkFlags, wor
 import { type Environment, openRunFile } from "../open-run-file.ts";
 import { readVersion } from "../read-version.ts";
 import { stopSignal } from "../stop-signal.ts";
+import { showLife, tellParent } from "../supervised.ts";
 
 interface TrainFlags extends LinkFlags {
   readonly set?: readonly string[];
@@ -23,6 +24,8 @@ interface TrainFlags extends LinkFlags {
   readonly dashboard?: boolean;
   readonly listen?: Address;
   readonly workers?: number;
+  readonly restarts?: number;
+  readonly supervised?: boolean;
 }
 
 /** The command, for the program to add. */
@@ -37,6 +40,12 @@ export const trainCommand = withLinkFlags(
       "go on with the run in this folder, from its latest checkpoint; auto: with the newest run of this name that is not finished",
     )
     .option("--resume-from <checkpoint>", "go on from this checkpoint: its folder, or with --resume its step")
+    .option(
+      "--restarts <n>",
+      "start again from the latest checkpoint whenever the run fails or is killed; give up after n restarts in a row without a new one",
+      wholeNumber(1),
+    )
+    .addOption(new Option("--supervised").hideHelp())
     .option("--dashboard", "show the run on a web page while it goes on")
     .option("--explain", "print every key with its value and where it comes from, and train nothing")
     .option("--plan", "check everything, print batch arithmetic and memory, and train nothing")
@@ -50,6 +59,7 @@ Examples:
   $ reroll train run.ts
   $ reroll train run.ts --set algorithm.clipHigh=0.28 --set loop.steps=500 --name clip-28
   $ reroll train run.ts --resume runs/clip-28
+  $ reroll train run.ts --restarts 5
 
 A resumed run keeps the --set values it was started with; new ones win. The first Ctrl-C (or SIGTERM, or SIGHUP) ends the run after
 the step under way and writes a checkpoint, the second ends it at once. Exit codes: 0 done, 1 failed, 2 wrong input, 130 (143, 129)
@@ -60,6 +70,20 @@ stopped. Under torchrun, srun or mpirun the process with rank 0 runs the run, an
 /** One process of several does what its rank says. */
 async function runTrain(path: string, flags: TrainFlags): Promise<void> {
   const environment = environmentOf(flags);
+  if (flags.restarts !== undefined && flags.explain !== true && flags.plan !== true) {
+    const { supervise } = await import("../supervise.ts");
+    const report = (text: string) => console.error(text);
+    return supervise({ words: process.argv.slice(2), maxRestarts: flags.restarts, report });
+  }
+  const rest = flags.supervised === true ? showLife() : () => {};
+  try {
+    await trainRank(path, flags, environment);
+  } finally {
+    rest();
+  }
+}
+
+async function trainRank(path: string, flags: TrainFlags, environment: Environment): Promise<void> {
   const launch = readLaunch(environment);
   const isShown = flags.explain === true || flags.plan === true;
   if (launch !== null && launch.rank > 0) return isShown ? undefined : workFor(launch, flags);
@@ -173,8 +197,9 @@ async function runWith(
 ): Promise<void> {
   const root = resume === null ? runsFolder : dirname(resume.folder);
   const dashboard = flags.dashboard === true ? await openBeside(root) : null;
-  const { signal, exitCode, release } = stopSignal(() =>
-    console.error("Stopping after this step. Press Ctrl-C again to stop at once."),
+  const { signal, exitCode, release } = stopSignal(
+    () => console.error("Stopping after this step. Press Ctrl-C again to stop at once."),
+    flags.supervised,
   );
   try {
     await run({
@@ -187,6 +212,7 @@ async function runWith(
       runFile: path,
       ...(machines !== undefined && { machines }),
       command: commandName,
+      onFolder: (folder) => tellParent({ kind: "run", folder }),
     });
   } catch (cause) {
     if (!(cause instanceof RerollError && cause.code === "RUN_INTERRUPTED")) throw cause;

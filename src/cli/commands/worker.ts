@@ -1,12 +1,14 @@
 /** `reroll worker`: offers this machine to a run on another one, until that run is over. */
-import { Command } from "commander";
-import { device } from "../flag-values.ts";
+import { Command, Option } from "commander";
+import { device, wholeNumber } from "../flag-values.ts";
 import { type Address, address, type LinkFlags, withLinkFlags, workFor } from "../machine-flags.ts";
 
 interface WorkerFlags extends LinkFlags {
   readonly join: Address;
   readonly token?: string;
   readonly device?: string;
+  readonly restarts?: number;
+  readonly supervised?: boolean;
 }
 
 /** The command, for the program to add. */
@@ -15,7 +17,9 @@ export const workerCommand = withLinkFlags(
     .description("Train one rank of a run that another machine controls.")
     .requiredOption("--join <host:port>", "where the controller listens: the --listen of reroll train", address)
     .option("--token <text>", "what proves that this worker belongs to the run (default: REROLL_TOKEN)")
-    .option("--device <device>", "cpu, cuda or cuda:<n> (default: the first GPU where there is one)", device),
+    .option("--device <device>", "cpu, cuda or cuda:<n> (default: the first GPU where there is one)", device)
+    .option("--restarts <n>", "start again, and join again, whenever it fails or is killed", wholeNumber(1))
+    .addOption(new Option("--supervised").hideHelp()),
 )
   .addHelpText(
     "after",
@@ -27,8 +31,13 @@ Examples:
 
 A worker has one rank. A machine with several GPUs starts several, each with a --device of its own.`,
   )
-  .action((flags: WorkerFlags) =>
-    workFor(
+  .action(async (flags: WorkerFlags) => {
+    if (flags.restarts !== undefined) {
+      const { supervise } = await import("../supervise.ts");
+      const report = (text: string) => console.error(text);
+      return supervise({ words: process.argv.slice(2), maxRestarts: flags.restarts, report });
+    }
+    return workFor(
       {
         ...flags.join,
         rank: null,
@@ -38,5 +47,5 @@ A worker has one rank. A machine with several GPUs starts several, each with a -
       },
       flags,
       flags.token,
-    ),
-  );
+    );
+  });

@@ -9,6 +9,7 @@
 import type { Clock } from "../../flow/clock.ts";
 import type { JsonValue } from "../../flow/prompt.ts";
 import type { LoopObserver } from "../../loops/loop-parts.ts";
+import { nothingHeld } from "../../models/formats/file-sink.ts";
 import { deriveSeed } from "../../random/random.ts";
 import { type Checkpoint, Checkpoints } from "../../run/checkpoint.ts";
 import { RunProgress } from "../../run/run-progress.ts";
@@ -67,8 +68,14 @@ async function train(
   const progress = new RunProgress({
     config,
     trainer: {
-      saveModel: async (to) => learner.saveModel(to),
-      saveState: async (to) => learner.saveState(to),
+      saveModel: async (to) => {
+        learner.saveModel(to);
+        return nothingHeld;
+      },
+      saveState: async (to) => {
+        learner.saveState(to);
+        return nothingHeld;
+      },
     },
     tracker,
     checkpoints,

@@ -24,6 +24,9 @@ const PRICE_STEP = 10;
 const MAX_PRICE_LIMIT = 990;
 const NUM_LIMITS = 4;
 
+/** How an instruction ends that names a price limit. */
+export const PRICE_CLAUSE = /, and price lower than [\d.]+ dollars$/;
+
 /** The seed decides prices only: number and order of goals are always the same. */
 export function syntheticGoals(products: readonly Product[], seed: number): Goal[] {
   return pythonShuffled(

@@ -119,12 +119,13 @@ function optionLinks(page: ItemPage): (readonly [string, Page])[] {
   );
 }
 
-function shownProducts({ found, number }: ResultsPage): readonly Product[] {
+/** The products on this page of the results. */
+export function shownProducts({ found, number }: ResultsPage): readonly Product[] {
   return found.slice((number - 1) * RESULTS_PER_PAGE, number * RESULTS_PER_PAGE);
 }
 
-/** The data has no reviews, so that page is empty. */
-function detailParts({ item: { product }, detail }: DetailPage): string[] {
+/** What is said about the product. The data has no reviews, so that page is empty. */
+export function detailParts({ item: { product }, detail }: DetailPage): string[] {
   switch (detail) {
     case "Description":
       return product.description === "" ? [] : [product.description.trim()];

@@ -68,6 +68,62 @@ test("the way to a purchase leads over results, item and its details", () => {
   expect(() => play(env, "click[buy now]")).toThrow(/after its episode had ended/);
 });
 
+test("a short page writes every action once and says what is chosen", () => {
+  const env = new WebshopEnv(shop, shoeGoal(), { ...options, prompt: "short" });
+  const task = `Instruction: ${shoeGoal().instruction}`;
+  expect(env.start().observation).toEqual({
+    messages: [{ role: "user", content: `${task}\nsearch[words]` }],
+    stateKey: `${task}\nsearch[words]`,
+  });
+  const [results, item, features, , size] = play(
+    env,
+    "search[Running Shoes]",
+    "click[b00shoes01]",
+    "click[Features]",
+    "click[< prev]",
+    "click[7]",
+  );
+  expect(contentOf(results!)).toBe(
+    `${task}\nPage 1 of results:\nclick[b00shoes01] Fleet Running Shoes for Women $45.5\n` +
+      "click[b00shoes02] Summit Trail Shoes $80.0 to $120.0\nclick[back to search] click[next >]",
+  );
+  const itemText =
+    `${task}\nFleet Running Shoes for Women $45.5\nsize: click[6] click[7]\ncolor: click[red] click[navy blue]\n` +
+    "click[back to search] click[< prev] click[description] click[features] click[reviews] click[buy now]";
+  expect(contentOf(item!)).toBe(`${itemText}\nChosen: nothing`);
+  expect(contentOf(features!)).toBe(`${task}\nRubber sole Machine washable\nclick[back to search] click[< prev]`);
+  expect(contentOf(size!)).toBe(`${itemText}\nChosen: size: 7`);
+});
+
+test("a short page cuts long titles and long lists of values", async () => {
+  const values = Array.from({ length: 20 }, (_, i) => `color ${i}`);
+  const long = { ...runningShoes, title: `Shoes ${"very ".repeat(20)}long`, options: { color: values } };
+  const longShop = await openShop([long], 1);
+  const env = new WebshopEnv(longShop, longShop.goals[0]!, { ...options, prompt: "short" });
+  env.start();
+  const item = contentOf(play(env, "search[shoes]", "click[b00shoes01]").at(-1)!);
+  expect(item).toContain("very v... $45.5");
+  expect(item).toContain("click[color 15] and 4 more");
+  expect(play(env, "click[color 19]").at(-1)).toMatchObject({ metrics: { valid_action: 1 } });
+});
+
+test("the oracle searches for the title, for what is wanted, or for that with its options, and never for a price", () => {
+  const search = (oracleSearch: "title" | "request" | "instruction") =>
+    new WebshopEnv(shop, shoeGoal(), { ...options, answerTags: null, oracleSearch }).oracleReply();
+  expect(search("title")).toBe("search[fleet running shoes for women]");
+  expect(search("request")).toBe("search[Find me light weight women's shoes with rubber sole]");
+  expect(search("instruction")).toBe(
+    "search[Find me light weight women's shoes with rubber sole with color: navy blue, and size: 7]",
+  );
+});
+
+test("the oracle searches for the title where its words did not find the product", () => {
+  const env = new WebshopEnv(shop, shoeGoal(), { ...options, answerTags: null, oracleSearch: "request" });
+  env.start();
+  env.step({ text: "search[teapot]", isCut: false });
+  expect(env.oracleReply()).toBe("search[fleet running shoes for women]");
+});
+
 test("an unknown click, a click on the search button and loose words change nothing", () => {
   const env = new WebshopEnv(shop, shoeGoal(), { ...options, formatPenalty: 0.1 });
   const first = env.start().observation;
@@ -135,14 +191,16 @@ test("random replies are legal and reach the turn limit or a purchase", () => {
 });
 
 test("seeds go through the goals of a split in order", () => {
-  const goals = Array.from({ length: 700 }, (_, i) => ({ ...shoeGoal(), instruction: String(i) }));
+  const goals = Array.from({ length: 1200 }, (_, i) => ({ ...shoeGoal(), instruction: String(i) }));
   expect(goalOfSeed(goals, "validation", 3).instruction).toBe("3");
   expect(goalOfSeed(goals, "validation", 503).instruction).toBe("3");
-  expect(goalOfSeed(goals, "train", 0).instruction).toBe("500");
-  expect(goalOfSeed(goals, "train", 201).instruction).toBe("501");
+  expect(goalOfSeed(goals, "test", 0).instruction).toBe("500");
+  expect(goalOfSeed(goals, "test", 501).instruction).toBe("501");
+  expect(goalOfSeed(goals, "train", 0).instruction).toBe("1000");
+  expect(goalOfSeed(goals, "train", 201).instruction).toBe("1001");
   expect(goalOfSeed(goals, "all", 600).instruction).toBe("600");
-  expect(() => goalOfSeed(goals.slice(0, 500), "train", 0)).toThrow(
-    'webshop.split "train" is empty: the data gives 500 goals',
+  expect(() => goalOfSeed(goals.slice(0, 1000), "train", 0)).toThrow(
+    'webshop.split "train" is empty: the data gives 1000 goals',
   );
 });
 

@@ -12,24 +12,27 @@ import { type AnswerTags, describeAnswer, optionalTagOptions, readAnswer, writeA
 import { episodeEnded } from "../episode-ended.ts";
 import { seedPrompt } from "../seed-prompt.ts";
 import type { EnvDefinition, EnvStep, Observation, Opening, Reply, TextEnv } from "../text-env.ts";
-import type { Goal } from "./goals.ts";
+import { type Goal, PRICE_CLAUSE } from "./goals.ts";
 import { type ItemPage, type Page, pageLinks, pageParts } from "./pages.ts";
 import { purchaseReward } from "./purchase-reward.ts";
 import { loadShop, type Shop } from "./shop.ts";
+import { shortPage } from "./short-page.ts";
 
 /** The options of `{ type: "webshop" }`. */
 export const webshopOptions = z.strictObject({
   dataFolder: z.string().min(1).describe("Folder with WebShop's product file and attribute file."),
   split: z
-    .enum(["train", "validation", "all"])
+    .enum(["train", "validation", "test", "all"])
     .default("train")
-    .describe("Part of the goals to draw from. Validation is the first 500."),
+    .describe("Part of the goals to draw from. Validation is the first 500, test the next 500, and train the rest."),
   maxTurns: z.int().positive().default(50).describe("Number of replies after which the episode is cut off."),
   formatPenalty: z.number().min(0).default(0).describe("Penalty for a reply that names no action of the page."),
   prompt: z
-    .enum(["full", "compact"])
+    .enum(["full", "compact", "short"])
     .default("full")
-    .describe("Text of the prompt: rules and page (full), or the page alone (compact)."),
+    .describe(
+      "Text of the prompt: rules and page (full), the page alone (compact), or the page with cut titles and every action written once (short).",
+    ),
   instructions: z.string().min(1).exactOptional().describe("Rules to use instead of the built-in ones."),
   answerTags: optionalTagOptions,
   optionMatch: z
@@ -37,6 +40,12 @@ export const webshopOptions = z.strictObject({
     .default("name-and-value")
     .describe(
       "How options are compared: by name and value, as WebShop does, or by value alone, so that the wanted ones always match.",
+    ),
+  oracleSearch: z
+    .enum(["title", "request", "instruction"])
+    .default("title")
+    .describe(
+      "Words that the oracle searches for: the title of the wanted product, or what the customer says, without options and price (request) or with the options too (instruction).",
     ),
   priceSeed: z
     .int()
@@ -68,16 +77,22 @@ export const webshop: EnvDefinition<typeof webshopOptions> = {
   },
 };
 
-const NUM_VALIDATION_GOALS = 500;
+const NUM_HELD_OUT = 500;
+/** The first goal of each split, and the first one after it. */
+const SPLITS = {
+  validation: [0, NUM_HELD_OUT],
+  test: [NUM_HELD_OUT, 2 * NUM_HELD_OUT],
+  train: [2 * NUM_HELD_OUT, Number.POSITIVE_INFINITY],
+  all: [0, Number.POSITIVE_INFINITY],
+} as const;
 
 /** Neighboring seeds give neighboring goals, so that seeds from 0 on go through a split in order. */
 export function goalOfSeed(goals: readonly Goal[], split: WebshopOptions["split"], seed: number): Goal {
-  const first = split === "train" ? NUM_VALIDATION_GOALS : 0;
-  const end = split === "validation" ? Math.min(NUM_VALIDATION_GOALS, goals.length) : goals.length;
-  if (first < end) return goals[first + (Math.abs(seed) % (end - first))]!;
+  const own = goals.slice(...SPLITS[split]);
+  if (own.length > 0) return own[Math.abs(seed) % own.length]!;
   throw new RerollError(
     "DATA_EMPTY",
-    `webshop.split "${split}" is empty: the data gives ${goals.length} goals, and validation takes the first ${NUM_VALIDATION_GOALS}. Use more data, or split "all".`,
+    `webshop.split "${split}" is empty: the data gives ${goals.length} goals, of which validation takes the first ${NUM_HELD_OUT} and test the next ${NUM_HELD_OUT}. Use more data, or split "all".`,
     { split, numGoals: goals.length },
   );
 }
@@ -129,7 +144,7 @@ export class WebshopEnv implements TextEnv {
     return this.#reply(`click[${random.pick([...pageLinks(this.#page).keys()])}]`);
   }
 
-  /** Searches for the wanted product's title, goes to it, chooses the wanted options, buys. */
+  /** Searches for the wanted product, turns pages until it is there, chooses the wanted options, buys. */
   oracleReply(): string | null {
     const action = this.#bestAction();
     return action === null ? null : this.#reply(action);
@@ -169,9 +184,9 @@ export class WebshopEnv implements TextEnv {
     const page = this.#page;
     switch (page.kind) {
       case "search":
-        return `search[${product.title.toLowerCase()}]`;
+        return `search[${this.#oracleWords()}]`;
       case "results": {
-        if (!page.found.includes(product)) return null;
+        if (!page.found.includes(product)) return `search[${product.title.toLowerCase()}]`;
         const label = product.asin.toLowerCase();
         return pageLinks(page).has(label) ? `click[${label}]` : "click[next >]";
       }
@@ -191,8 +206,21 @@ export class WebshopEnv implements TextEnv {
     }
   }
 
+  #oracleWords(): string {
+    const { product, instruction } = this.#goal;
+    switch (this.#options.oracleSearch) {
+      case "title":
+        return product.title.toLowerCase();
+      case "request":
+        return product.request?.text ?? instruction;
+      case "instruction":
+        return instruction.replace(PRICE_CLAUSE, "");
+    }
+  }
+
   #observe(): Observation {
     const text = this.#pageText();
+    if (this.#options.prompt === "short") return { messages: [{ role: "user", content: text }], stateKey: text };
     const labels = [...pageLinks(this.#page).keys()].map((label) => `click[${label}]`);
     const actions = this.#page.kind === "search" ? ["search[words]"] : labels;
     const content = actions.length === 0 ? text : `${text}\n\nAvailable actions: ${actions.join(", ")}`;
@@ -201,6 +229,7 @@ export class WebshopEnv implements TextEnv {
 
   /** The page, and the options chosen so far, without which it would not say where the customer is. */
   #pageText(): string {
+    if (this.#options.prompt === "short") return shortPage(this.#page, this.#goal.instruction);
     const text = pageParts(this.#page, this.#goal.instruction).join(" [SEP] ");
     const chosen = this.#page.kind === "item" ? Object.entries(this.#page.options) : [];
     if (chosen.length === 0) return text;

@@ -92,8 +92,10 @@ function build(constraint: Constraint): Grammar {
     case "tool-calls":
       return { kind: "rules", rules: `${callRules(constraint)}root ::= calls\n` };
     case "json-or-calls": {
-      const value = schemaGrammar(constraint.schema, { root: "value", prefix: "v_" });
-      const calls = callRules(constraint);
+      // A call that looks like JSON may be either at first.
+      const isAmongOthers = !callText(constraint).startsWith("<");
+      const value = schemaGrammar(constraint.schema, { root: "value", prefix: "v_", isAmongOthers });
+      const calls = callRules(constraint, isAmongOthers);
       return { kind: "rules", rules: `${value}${calls}root ::= value | calls\n` };
     }
     case "at-most-one-call": {
@@ -103,7 +105,10 @@ function build(constraint: Constraint): Grammar {
         trigger: frame.trigger,
         tags: constraint.tools.map(({ name, parameters }) => ({
           begin: frame.before + frame.begin(name),
-          rules: schemaGrammar(ofObjects(parameters), { param: `tools (${name})` }),
+          rules: schemaGrammar(ofObjects(parameters), {
+            param: `tools (${name})`,
+            isAmongOthers: !isOnlyOne(name, constraint.tools),
+          }),
           end: frame.end + frame.after,
         })),
       };
@@ -119,7 +124,15 @@ function frameOf(format: ToolCallFormatName = "hermes") {
   return { ...frame, before, after, trigger: isAtStart ? `${before}{"name": ` : open };
 }
 
-function callRules({ tools, isSingle, format }: Extract<Constraint, { isSingle: boolean }>): string {
+function callText({ tools, format }: Extract<Constraint, { isSingle: boolean }>): string {
+  const frame = frameOf(format);
+  return frame.before + frame.begin(tools[0]?.name ?? "");
+}
+
+function callRules(
+  { tools, isSingle, format }: Extract<Constraint, { isSingle: boolean }>,
+  isAmongOthers = false,
+): string {
   if (tools.length === 0) throw invalidConstraint("tools", "A tool call was asked for, and there are no tools.");
   const frame = frameOf(format);
   const rules = tools.map(({ name, parameters }, index) =>
@@ -127,6 +140,7 @@ function callRules({ tools, isSingle, format }: Extract<Constraint, { isSingle: 
       root: `arguments_${index}`,
       prefix: `t${index}_`,
       param: `tools (${name})`,
+      isAmongOthers: isAmongOthers || !isOnlyOne(name, tools),
     }),
   );
   const calls = tools.map(
@@ -136,6 +150,11 @@ function callRules({ tools, isSingle, format }: Extract<Constraint, { isSingle: 
     isSingle || frame.between === null ? "" : ` (${frame.between === "" ? "" : literal(frame.between)} call)*`;
   const all = `${frame.before === "" ? "" : `${literal(frame.before)} `}call${more}${frame.after === "" ? "" : ` ${literal(frame.after)}`}`;
   return `${rules.join("")}call ::= ${calls.map((one) => `(${one})`).join(" | ")}\ncalls ::= ${all}\n`;
+}
+
+/** Whether no other tool has this name. */
+function isOnlyOne(name: string, tools: readonly ConstrainedTool[]): boolean {
+  return tools.filter((tool) => tool.name === name).length === 1;
 }
 
 /** Arguments are objects, also where a schema does not say so. */

@@ -8,11 +8,15 @@
  * A mask is ready one microtask after it was asked for, because that is how the package hands it over, and so before the next step, which
  * is a turn of the event loop away.
  */
+import { byteLevelAlphabet } from "../../chat/tokenizer/decoding/byte-level-stage.ts";
 import type { Tokenizer } from "../../chat/tokenizer/tokenizer.ts";
 import { invariant, RerollError } from "../../errors/reroll-error.ts";
 import { type Constraint, type Grammar, grammarOf } from "./constraint.ts";
 import { GrammarTrial } from "./grammar-trial.ts";
-import { BoundedStrings, lengthBounds, TokenLengths } from "./string-lengths.ts";
+import { hasInsideMark } from "./json-schema-grammar.ts";
+import { INSIDE_MARK, ReplyPosition } from "./reply-position.ts";
+import { SharedMasks } from "./shared-masks.ts";
+import { lengthBounds, TokenLengths } from "./string-lengths.ts";
 import { spellVocabulary } from "./token-spelling.ts";
 import { type CompiledGrammar, compileWith, type GrammarMatcher, type OpenCompiler, openCompiler } from "./xgrammar.ts";
 
@@ -21,7 +25,9 @@ const MAX_COMPILED = 64;
 
 interface Loaded extends OpenCompiler {
   readonly trial: GrammarTrial;
-  readonly tokens: readonly string[];
+  readonly lengths: TokenLengths;
+  /** Tokens with the mark of strings in them. */
+  readonly markIds: readonly number[];
 }
 
 interface Entry {
@@ -36,8 +42,8 @@ export class Guides {
   /** Number of scores: a model may have more of them than its tokenizer has tokens. */
   readonly #numScores: number;
   readonly #entries = new Map<string, Entry>();
+  readonly #shared = new SharedMasks();
   #loaded: Promise<Loaded> | undefined;
-  #lengths: TokenLengths | undefined;
 
   constructor(tokenizer: Tokenizer, numScores: number) {
     this.#tokenizer = tokenizer;
@@ -61,7 +67,7 @@ export class Guides {
     try {
       const compiled = await entry.compiled;
       const matcher = await xgrammar.GrammarMatcher.createGrammarMatcher(compiled, [...stopIds]);
-      const guide = new Guide(matcher, stopIds, this.#strings(matcher, constraint, grammar, loaded));
+      const guide = new Guide(matcher, stopIds, this.#shared, positionIn(grammar, constraint, matcher, loaded));
       await guide.ready;
       return guide;
     } finally {
@@ -77,16 +83,15 @@ export class Guides {
 
   async #load(): Promise<Loaded> {
     const { stopIds } = this.#tokenizer;
-    const vocabulary = { tokens: spellVocabulary(this.#tokenizer), numScores: this.#numScores, stopIds };
-    return { ...(await openCompiler(vocabulary)), trial: new GrammarTrial(vocabulary), tokens: vocabulary.tokens };
-  }
-
-  /** What counts the characters of strings that have a length; null where there are none. */
-  #strings(matcher: GrammarMatcher, { kind }: Constraint, grammar: Grammar, { tokens }: Loaded): BoundedStrings | null {
-    const bounds = kind === "regex" || kind === "choice" ? [] : lengthBounds(rulesOf(grammar));
-    if (bounds.length === 0) return null;
-    this.#lengths ??= new TokenLengths(tokens, this.#numScores);
-    return new BoundedStrings(this.#lengths, bounds, (mark) => matcher._acceptString(mark));
+    const tokens = spellVocabulary(this.#tokenizer);
+    const vocabulary = { tokens, numScores: this.#numScores, stopIds };
+    const spelledMark = byteLevelAlphabet()[INSIDE_MARK.charCodeAt(0)]!;
+    return {
+      ...(await openCompiler(vocabulary)),
+      trial: new GrammarTrial(vocabulary),
+      lengths: new TokenLengths(tokens, this.#numScores),
+      markIds: tokens.flatMap((token, id) => (token.includes(spelledMark) ? [id] : [])),
+    };
   }
 
   #entryOf(grammar: Grammar, { compiler, trial }: Loaded): Entry {
@@ -119,23 +124,37 @@ function freeUnused({ compiled, numUsers, isForgotten }: Entry): void {
     );
 }
 
-function rulesOf(grammar: Grammar): string {
-  return grammar.kind === "rules" ? grammar.rules : grammar.tags.map(({ rules }) => rules).join("\n");
+/** What tells where a reply stands without asking the matcher; null where nothing does. */
+function positionIn(grammar: Grammar, { kind }: Constraint, matcher: GrammarMatcher, { lengths, markIds }: Loaded) {
+  if (kind === "regex" || kind === "choice") return null;
+  const rules = grammar.kind === "rules" ? grammar.rules : grammar.tags.map((tag) => tag.rules).join("\n");
+  return new ReplyPosition(matcher, lengths, {
+    trigger: grammar.kind === "tagged" ? grammar.trigger : undefined,
+    bounds: lengthBounds(rules),
+    markIds: hasInsideMark(rules) ? markIds : undefined,
+  });
 }
 
 /** One reply on its way through its grammar. */
 export class Guide {
   readonly #matcher: GrammarMatcher;
   readonly #stopIds: ReadonlySet<number>;
-  readonly #strings: BoundedStrings | null;
+  readonly #shared: SharedMasks;
+  readonly #position: ReplyPosition | null;
   #mask: Int32Array | null = null;
   #failure: unknown;
   #prepared: Promise<void>;
 
-  constructor(matcher: GrammarMatcher, stopIds: readonly number[], strings: BoundedStrings | null) {
+  constructor(
+    matcher: GrammarMatcher,
+    stopIds: readonly number[],
+    shared: SharedMasks,
+    position: ReplyPosition | null,
+  ) {
     this.#matcher = matcher;
     this.#stopIds = new Set(stopIds);
-    this.#strings = strings;
+    this.#shared = shared;
+    this.#position = position;
     this.#prepared = this.#prepare();
   }
 
@@ -144,7 +163,7 @@ export class Guide {
     return this.#prepared;
   }
 
-  /** One bit per score, set where the token may come next. */
+  /** One bit per score, set where the token may come next. Nobody changes it: others may hold the same one. */
   get mask(): Int32Array {
     if (this.#failure !== undefined) throw this.#failure;
     invariant(this.#mask !== null, "the mask of a draw is ready before the draw");
@@ -156,13 +175,13 @@ export class Guide {
     return this.mask.every((bits) => bits === 0);
   }
 
-  /** Goes on by a token that was drawn. The mask of the next one follows in a microtask. */
+  /** Goes on by a token that was drawn. The mask of the next one is there at once, or follows in a microtask. */
   accept(tokenId: number): void {
-    invariant(this.#matcher.acceptToken(tokenId), "a token that the mask allowed fits the grammar");
-    this.#mask = null;
-    this.#strings?.accept(tokenId);
+    if (this.#position !== null) this.#position.accept(tokenId);
+    else invariant(this.#matcher.acceptToken(tokenId), "a token that the mask allowed fits the grammar");
+    this.#mask = this.#position?.mask ?? null;
     // What ends the reply ends the grammar: it has no next mask.
-    if (!this.#stopIds.has(tokenId)) this.#prepared = this.#prepare();
+    if (this.#mask === null && !this.#stopIds.has(tokenId)) this.#prepared = this.#prepare();
   }
 
   /** Frees it once the package is done with it. */
@@ -173,8 +192,7 @@ export class Guide {
   async #prepare(): Promise<void> {
     try {
       const mask = await this.#matcher.getNextTokenBitmask();
-      this.#strings?.restrict(mask);
-      this.#mask = mask;
+      this.#mask = this.#position?.maskFrom(mask, (one) => this.#shared.share(one)) ?? mask;
     } catch (cause) {
       // Whoever draws next is told.
       this.#failure = cause;

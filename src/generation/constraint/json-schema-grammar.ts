@@ -5,10 +5,25 @@
  * than the schema (properties without a name where others have one, exponents), never more. Keywords that it cannot enforce are refused by
  * name; those that mean nothing for validity are skipped.
  */
-import { charSequences, invalidConstraint, literal, plainJsonCharacters, repeated } from "./grammar-text.ts";
+import {
+  type CharRange,
+  charSequences,
+  invalidConstraint,
+  literal,
+  plainJsonCharacters,
+  repeated,
+} from "./grammar-text.ts";
 import { integerGrammar, type NumberBounds, numberGrammar } from "./number-grammar.ts";
 import { regexGrammar } from "./regex-grammar.ts";
-import { areDisjoint, canEnd, isSchemaObject, resolvePointer, type SchemaObject } from "./schema-shape.ts";
+import { INSIDE_MARK } from "./reply-position.ts";
+import {
+  areDisjoint,
+  beginDifferently,
+  canEnd,
+  isSchemaObject,
+  resolvePointer,
+  type SchemaObject,
+} from "./schema-shape.ts";
 import { lengthMark } from "./string-lengths.ts";
 
 interface SchemaGrammarOptions {
@@ -18,7 +33,16 @@ interface SchemaGrammarOptions {
   readonly prefix?: string;
   /** The field that the client typed, for messages. */
   readonly param?: string;
+  /** Whether other rules may be at work on the same text. */
+  readonly isAmongOthers?: boolean;
 }
+
+/** Whether strings of these rules have the mark that shows that a reply is inside of one: see reply-position.ts. */
+export function hasInsideMark(rules: string): boolean {
+  return rules.includes(charSequences([insideMark, ...plainJsonCharacters])[0]!);
+}
+
+const insideMark: CharRange = [INSIDE_MARK.charCodeAt(0), INSIDE_MARK.charCodeAt(0)];
 
 export function schemaGrammar(schema: unknown, options: SchemaGrammarOptions = {}): string {
   return new SchemaWriter(schema, options).write();
@@ -63,8 +87,17 @@ class SchemaWriter {
   /** References that are being written, with nothing in front of this place: one to them would go on for ever. */
   #leading = new Set<string>();
   #numRules = 0;
+  /**
+   * Whether other rules may be at work where a string is written, as in two branches that begin alike. Its mark would rule those out, so it has
+   * none there.
+   */
+  #isAmongOthers: boolean;
 
-  constructor(schema: unknown, { root = "root", prefix = "", param = "response_format" }: SchemaGrammarOptions) {
+  constructor(
+    schema: unknown,
+    { root = "root", prefix = "", param = "response_format", isAmongOthers = false }: SchemaGrammarOptions,
+  ) {
+    this.#isAmongOthers = isAmongOthers;
     this.#schema = schema;
     this.#root = root;
     this.#prefix = prefix;
@@ -107,7 +140,11 @@ class SchemaWriter {
         "has oneOf with branches that may both match; use anyOf, or give each a type or a const of its own",
       );
     }
-    return this.#either(branches.map((branch, index) => this.#value(branch, `${at}/${word}/${index}`)));
+    const isAmongOthers = this.#isAmongOthers;
+    this.#isAmongOthers ||= branches.length > 1 && !beginDifferently(branches, this.#schema);
+    const written = branches.map((branch, index) => this.#value(branch, `${at}/${word}/${index}`));
+    this.#isAmongOthers = isAmongOthers;
+    return this.#either(written);
   }
 
   #values(schema: SchemaObject, word: "enum" | "const", at: string): string {
@@ -123,7 +160,8 @@ class SchemaWriter {
   #reference(pointer: unknown, at: string): string {
     if (typeof pointer !== "string") throw this.#refuse(at, "must have a text as $ref");
     if (this.#leading.has(pointer)) throw this.#refuse(at, `refers to ${pointer}, which it is itself`);
-    const known = this.#references.get(pointer);
+    const key = this.#placed(pointer);
+    const known = this.#references.get(key);
     if (known !== undefined) return known;
     if (this.#references.size >= MAX_REFERENCES)
       throw this.#refuse(at, `is one of more than ${MAX_REFERENCES} references`);
@@ -132,7 +170,7 @@ class SchemaWriter {
     if (isSchemaObject(target) && "$ref" in target)
       throw this.#refuse(at, `refers to ${pointer}, which refers to another one; name that one`);
     const name = this.#newName();
-    this.#references.set(pointer, name);
+    this.#references.set(key, name);
     this.#leading.add(pointer);
     this.#rules.push(`${name} ::= ${this.#value(target, pointer)}`);
     this.#leading.delete(pointer);
@@ -260,7 +298,7 @@ class SchemaWriter {
 
   /** Any string. */
   #text(): string {
-    return this.#share("string", `"\\"" ${this.#rest()}`);
+    return this.#share(this.#placed("string"), `"\\"" ${this.#rest()}`);
   }
 
   /**
@@ -269,9 +307,10 @@ class SchemaWriter {
    * reason it says what may stand behind a string.
    */
   #rest(): string {
-    const rest = this.#named("rest");
-    const more = this.#characters().map((character) => `${character} ${rest}`);
-    return this.#share("rest", `("\\"" | ${more.join(" | ")}) (= [,}\\]:])`);
+    const name = this.#placed("rest");
+    const characters = this.#characters(this.#isAmongOthers ? [] : [insideMark]);
+    const more = characters.map((character) => `${character} ${this.#named(name)}`);
+    return this.#share(name, `("\\"" | ${more.join(" | ")}) (= [,}\\]:])`);
   }
 
   /** A character of a string as a rule. */
@@ -279,21 +318,27 @@ class SchemaWriter {
     return this.#share("char", this.#characters().join(" | "));
   }
 
-  #characters(): readonly string[] {
+  #characters(marks: readonly CharRange[] = []): readonly string[] {
     const hex = "[0-9A-Fa-f]";
     // Without surrogates: two of them would be one character.
     const code = this.#share("code", `[0-9A-CE-Fa-ce-f] ${hex}{3} | [Dd] [0-7] ${hex}{2}`);
-    return [...charSequences(plainJsonCharacters), '"\\\\" ["\\\\/bfnrt]', `"\\\\u" ${code}`];
+    return [...charSequences([...marks, ...plainJsonCharacters]), '"\\\\" ["\\\\/bfnrt]', `"\\\\u" ${code}`];
   }
 
   #any(): string {
     const text = this.#text();
-    const [number, any] = [this.#named("number"), this.#named("any")];
+    const name = this.#placed("any");
+    const [number, any] = [this.#named("number"), this.#named(name)];
     this.#share("number", '"-"? ("0" | [1-9] [0-9]{0,14}) ("." [0-9]{1,9})?');
     return this.#share(
-      "any",
+      name,
       `${text} | ${number} | "true" | "false" | "null" | "[" (${any} (", " ${any})*)? "]" | "{" (${text} ": " ${any} (", " ${text} ": " ${any})*)? "}"`,
     );
+  }
+
+  /** A name for here: what has strings in it is written differently among others. */
+  #placed(name: string): string {
+    return this.#isAmongOthers ? `${name}_among` : name;
   }
 
   #share(name: string, body: string): string {

@@ -62,22 +62,46 @@ export function areDisjoint(branches: readonly unknown[], root: unknown): boolea
   return shapes.every((one, index) => shapes.slice(index + 1).every((other) => differ(one, other)));
 }
 
+/** Whether the beginning of a value, up to the first string that is not given, tells which of these it is of. */
+export function beginDifferently(branches: readonly unknown[], root: unknown): boolean {
+  const shapes = branches.map((branch) => shapeOf(branch, root));
+  return shapes.every((one, index) => shapes.slice(index + 1).every((other) => beginsUnlike(one, other)));
+}
+
+function beginsUnlike(one: Shape, other: Shape): boolean {
+  if (one.types === undefined || other.types === undefined) return false;
+  const common = one.types.filter((type) => other.types?.includes(type));
+  if (common.length === 0) return true;
+  // Two objects: by their first names, or by what stands behind the same one.
+  if (common.join() !== "object" || one.first === undefined || other.first === undefined) return false;
+  if (one.first !== other.first) return true;
+  const [values, others] = [one.constants.get(one.first), other.constants.get(other.first)];
+  return values !== undefined && others !== undefined && !values.some((value) => others.includes(value));
+}
+
 interface Shape {
   readonly types: readonly string[] | undefined;
   /** Values that a required property may have, by its name. */
   readonly constants: ReadonlyMap<string, readonly string[]>;
+  /** The property that every value begins with; undefined where there is none. */
+  readonly first: string | undefined;
 }
 
 function shapeOf(branch: unknown, root: unknown): Shape {
   const schema = isSchemaObject(branch) && typeof branch.$ref === "string" ? resolvePointer(root, branch.$ref) : branch;
-  if (!isSchemaObject(schema)) return { types: undefined, constants: new Map() };
+  if (!isSchemaObject(schema)) return { types: undefined, constants: new Map(), first: undefined };
   const { type, properties, required } = schema;
   const names = Array.isArray(required) && isSchemaObject(properties) ? required.map(String) : [];
   const constants = names.flatMap((name) => {
     const values = isSchemaObject(properties) ? valuesOf(properties[name]) : undefined;
     return values === undefined ? [] : [[name, values] as const];
   });
-  return { types: type === undefined ? undefined : [type].flat().map(String), constants: new Map(constants) };
+  const [leading] = isSchemaObject(properties) ? Object.keys(properties) : [];
+  return {
+    types: type === undefined ? undefined : [type].flat().map(String),
+    constants: new Map(constants),
+    first: leading !== undefined && names.includes(leading) ? leading : undefined,
+  };
 }
 
 function valuesOf(schema: unknown): readonly string[] | undefined {

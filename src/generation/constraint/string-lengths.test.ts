@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { BoundedStrings, lengthBounds, lengthMark, TokenLengths } from "./string-lengths.ts";
+import { ReplyPosition } from "./reply-position.ts";
+import { type LengthBounds, lengthBounds, lengthMark, TokenLengths } from "./string-lengths.ts";
 
 /** In the alphabet of byte-level tokenizers: Ã¼ is how the two bytes of ü are written, Ã and ¼ are one of them each, Ġ is a space. */
 const tokens = ["a", "abc", '"', 'b"', '",Ġ"', "\\", "n", "u", "00e9", "Ã¼", "Ã", "¼", 'Ã¼bc"'];
@@ -7,16 +8,19 @@ const id = (token: string) => tokens.indexOf(token);
 
 /** A reply in a string with these bounds, behind its opening quote, after these tokens. */
 function allowedAfter(min: number, max: number, ...drawn: string[]): readonly string[] {
-  const marks: string[] = [];
-  const strings = new BoundedStrings(new TokenLengths(tokens, tokens.length), [{ min, max }], (mark) => {
-    marks.push(mark);
-    return marks.length === 1;
-  });
-  for (const token of ['"', ...drawn]) strings.accept(id(token));
+  const { position, marks } = replyWith({ min, max });
+  for (const token of ['"', ...drawn]) position.accept(id(token));
   expect(marks[0]).toBe(lengthMark({ min, max }));
-  const mask = new Int32Array(1).fill(-1);
-  strings.restrict(mask);
+  const mask = position.mask ?? position.maskFrom(new Int32Array(1).fill(-1), (one) => one);
   return tokens.filter((_, index) => ((mask[0]! >> index) & 1) === 1);
+}
+
+/** A matcher that takes every token, and the marks of the first string or of all. */
+function replyWith(bounds: LengthBounds, numStrings = 1) {
+  const marks: string[] = [];
+  const matcher = { acceptToken: () => true, _acceptString: (mark: string) => marks.push(mark) <= numStrings };
+  const places = { trigger: undefined, bounds: [bounds], markIds: undefined };
+  return { position: new ReplyPosition(matcher, new TokenLengths(tokens, tokens.length), places), marks };
 }
 
 const except = (...left: string[]) => tokens.filter((token) => !left.includes(token));
@@ -39,11 +43,9 @@ test("a character of several bytes, or written as an escape, counts once", () =>
 
 test("a closed string restricts nothing, and a token that closes one may open the next", () => {
   expect(allowedAfter(0, 1, 'b"')).toEqual(tokens);
-  const asked: string[] = [];
-  const bounds = [{ min: 0, max: 1 }];
-  const strings = new BoundedStrings(new TokenLengths(tokens, tokens.length), bounds, (mark) => asked.push(mark) > 0);
-  for (const token of ['"', "a", '",Ġ"']) strings.accept(id(token));
-  expect(asked).toEqual([lengthMark(bounds[0]!), lengthMark(bounds[0]!)]);
+  const { position, marks } = replyWith({ min: 0, max: 1 }, 2);
+  for (const token of ['"', "a", '",Ġ"']) position.accept(id(token));
+  expect(marks).toEqual([lengthMark({ min: 0, max: 1 }), lengthMark({ min: 0, max: 1 })]);
 });
 
 test("bounds are read from rules, the widest first", () => {

@@ -8,31 +8,37 @@
 import { spelledBytes } from "../../chat/tokenizer/spelled-bytes.ts";
 
 /** How many characters a string may have. */
-interface LengthBounds {
+export interface LengthBounds {
   readonly min: number;
   readonly max: number;
 }
 
-/** A place in a string: how many characters are still asked for and allowed, and what of an escape is still to come. */
-interface StringPlace {
+/** A place in a string: how many characters are still asked for and allowed, and what of the present one is still to come. */
+export interface StringPlace extends CharacterPlace {
   readonly minLeft: number;
   readonly maxLeft: number;
+}
+
+/** What of an escape is still to come, and how many bytes of a character. */
+interface CharacterPlace {
   readonly escaped: EscapeState;
+  readonly numBytes: number;
 }
 
 /** 0 between characters, 5 behind a backslash, else the number of hexadecimal digits to come. */
 type EscapeState = 0 | 1 | 2 | 3 | 4 | 5;
 
 /** What a token adds to a string, up to the quote that closes it. */
-interface TokenMeasure {
+interface TokenMeasure extends CharacterPlace {
   readonly numCharacters: number;
   readonly isClosing: boolean;
-  readonly escaped: EscapeState;
 }
 
 interface MeasureTable {
   readonly numCharacters: Uint16Array;
   readonly isClosing: Uint8Array;
+  /** The most characters that a token has. */
+  readonly longest: number;
 }
 
 /** The mark behind the opening quote of a string with these bounds. Control characters are in no JSON text. */
@@ -47,86 +53,69 @@ export function lengthBounds(rules: string): readonly LengthBounds[] {
   return [...bounds.values()].sort((one, other) => other.max - one.max || one.min - other.min || 0);
 }
 
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
+export const QUOTE = 0x22;
+export const BACKSLASH = 0x5c;
 const MAX_MASKS = 256;
 
-/** The strings of one reply. Where strings with different bounds may begin at the same place, the widest does. */
-export class BoundedStrings {
-  readonly #lengths: TokenLengths;
-  readonly #bounds: readonly LengthBounds[];
-  readonly #write: (mark: string) => boolean;
-  /** Undefined outside of strings that have bounds. */
-  #place: StringPlace | undefined;
-
-  /** @param write goes on by a mark; false where the grammar has none here */
-  constructor(lengths: TokenLengths, bounds: readonly LengthBounds[], write: (mark: string) => boolean) {
-    this.#lengths = lengths;
-    this.#bounds = bounds;
-    this.#write = write;
-  }
-
-  /** Goes on by a token that the matcher has accepted. */
-  accept(tokenId: number): void {
-    this.#place &&= this.#lengths.after(this.#place, tokenId);
-    if (this.#place !== undefined || !this.#lengths.endsWithQuote(tokenId)) return;
-    const begun = this.#bounds.find((bounds) => this.#write(lengthMark(bounds)));
-    this.#place = begun && { minLeft: begun.min, maxLeft: begun.max, escaped: 0 };
-  }
-
-  /** Takes from the mask of the next token what would break the bounds. */
-  restrict(mask: Int32Array): void {
-    if (this.#place !== undefined) this.#lengths.restrict(mask, this.#place);
-  }
+/** Whether a character has ended, and none has begun. */
+export function isBetween({ escaped, numBytes }: CharacterPlace): boolean {
+  return escaped === 0 && numBytes === 0;
 }
 
 /** The tokens of a vocabulary as pieces of strings. */
 export class TokenLengths {
-  readonly #bytes: readonly Uint8Array[];
+  readonly #tokens: readonly string[];
   readonly #numWords: number;
-  readonly #longest: number;
+  readonly #bytes: (Uint8Array | undefined)[] = [];
   readonly #tables = new Map<EscapeState, MeasureTable>();
-  readonly #masks = new Map<string, Int32Array>();
+  readonly #fitting = new Map<string, Int32Array>();
+  /** By the mask of the grammar, and by what is left of the lengths. */
+  readonly #restricted = new WeakMap<Int32Array, Map<string, Int32Array>>();
 
   /** @param tokens the bytes of each token: see token-spelling.ts */
   constructor(tokens: readonly string[], numScores: number) {
-    this.#bytes = tokens.map((token) => Uint8Array.from(spelledBytes(token) ?? []));
+    this.#tokens = tokens;
     this.#numWords = Math.ceil(numScores / 32);
-    this.#longest = this.#bytes.reduce((most, { length }) => Math.max(most, length), 0);
   }
 
-  /** Whether a string may have begun with the last character of this token. */
-  endsWithQuote(tokenId: number): boolean {
-    return this.#bytes[tokenId]?.at(-1) === QUOTE;
+  bytesOf(tokenId: number): Uint8Array {
+    this.#bytes[tokenId] ??= Uint8Array.from(spelledBytes(this.#tokens[tokenId] ?? "") ?? []);
+    return this.#bytes[tokenId];
   }
 
   /** The place behind a token; undefined where it closes the string. */
-  after({ minLeft, maxLeft, escaped }: StringPlace, tokenId: number): StringPlace | undefined {
-    const measure = measured(this.#bytes[tokenId] ?? [], escaped);
+  after(place: StringPlace, tokenId: number): StringPlace | undefined {
+    const measure = measured(this.bytesOf(tokenId), place);
     if (measure.isClosing) return undefined;
-    const { numCharacters } = measure;
+    const { numCharacters, escaped, numBytes } = measure;
     return {
-      minLeft: Math.max(0, minLeft - numCharacters),
-      maxLeft: maxLeft - numCharacters,
-      escaped: measure.escaped,
+      minLeft: Math.max(0, place.minLeft - numCharacters),
+      maxLeft: place.maxLeft - numCharacters,
+      escaped,
+      numBytes,
     };
   }
 
-  /** Takes from a mask the tokens that go beyond the bounds. One bit per score; tokens that are no part of a string are left to the grammar. */
-  restrict(mask: Int32Array, place: StringPlace): void {
-    const minLeft = Math.min(place.minLeft, this.#longest + 1);
-    const maxLeft = Math.min(place.maxLeft, this.#longest);
-    if (minLeft === 0 && maxLeft === this.#longest) return;
+  /**
+   * A mask less the tokens that go beyond the bounds. One bit per score; tokens that are no part of a string are left to the grammar. What
+   * comes back is kept: for the same mask at the same place it is the same array.
+   */
+  restricted(mask: Int32Array, place: StringPlace): Int32Array {
+    if (place.minLeft === 0 && place.maxLeft === Infinity) return mask;
+    const { longest } = this.#table(place.escaped);
+    const minLeft = Math.min(place.minLeft, longest + 1);
+    const maxLeft = Math.min(place.maxLeft, longest);
+    if (minLeft === 0 && maxLeft === longest) return mask;
     const key = `${place.escaped} ${minLeft} ${maxLeft}`;
-    const fitting = this.#masks.get(key) ?? this.#fitting({ minLeft, maxLeft, escaped: place.escaped });
-    this.#masks.delete(key);
-    this.#masks.set(key, fitting);
-    const [oldest] = this.#masks.keys();
-    if (this.#masks.size > MAX_MASKS && oldest !== undefined) this.#masks.delete(oldest);
-    for (let word = 0; word < mask.length; word++) mask[word]! &= fitting[word]!;
+    const known = this.#restricted.get(mask) ?? new Map<string, Int32Array>();
+    this.#restricted.set(mask, known);
+    return kept(known, key, () => {
+      const fitting = kept(this.#fitting, key, () => this.#fit(minLeft, maxLeft, place.escaped));
+      return mask.map((word, index) => word & fitting[index]!);
+    });
   }
 
-  #fitting({ minLeft, maxLeft, escaped }: StringPlace): Int32Array {
+  #fit(minLeft: number, maxLeft: number, escaped: EscapeState): Int32Array {
     const { numCharacters, isClosing } = this.#table(escaped);
     const fitting = new Int32Array(this.#numWords).fill(-1);
     for (let id = 0; id < numCharacters.length; id++) {
@@ -139,28 +128,41 @@ export class TokenLengths {
   #table(escaped: EscapeState): MeasureTable {
     const known = this.#tables.get(escaped);
     if (known !== undefined) return known;
-    const measures = this.#bytes.map((bytes) => measured(bytes, escaped));
+    const measures = this.#tokens.map((_, id) => measured(this.bytesOf(id), { escaped, numBytes: 0 }));
     const table = {
       numCharacters: Uint16Array.from(measures, (measure) => measure.numCharacters),
       isClosing: Uint8Array.from(measures, (measure) => (measure.isClosing ? 1 : 0)),
+      longest: measures.reduce((most, { numCharacters }) => Math.max(most, numCharacters), 0),
     };
     this.#tables.set(escaped, table);
     return table;
   }
 }
 
-function measured(bytes: Iterable<number>, from: EscapeState): TokenMeasure {
-  let escaped = from;
+/** What is there by this key, or was just made. The least recently used goes first. */
+function kept(masks: Map<string, Int32Array>, key: string, make: () => Int32Array): Int32Array {
+  const mask = masks.get(key) ?? make();
+  masks.delete(key);
+  masks.set(key, mask);
+  const [oldest] = masks.keys();
+  if (masks.size > MAX_MASKS && oldest !== undefined) masks.delete(oldest);
+  return mask;
+}
+
+function measured(bytes: Iterable<number>, from: CharacterPlace): TokenMeasure {
+  let { escaped, numBytes } = from;
   let numCharacters = 0;
   for (const byte of bytes) {
     if (escaped === 5) escaped = byte === 0x75 ? 4 : 0;
     else if (escaped > 0) escaped = (escaped - 1) as EscapeState;
-    else if (byte === QUOTE) return { numCharacters, isClosing: true, escaped };
+    else if (byte === QUOTE) return { numCharacters, isClosing: true, escaped, numBytes };
+    // The bytes that follow the first one of a character are of the same character.
+    else if ((byte & 0xc0) === 0x80) numBytes = Math.max(0, numBytes - 1);
     else {
       if (byte === BACKSLASH) escaped = 5;
-      // The bytes that follow the first one of a character are of the same character.
-      if ((byte & 0xc0) !== 0x80) numCharacters++;
+      numBytes = byte >= 0xf0 ? 3 : byte >= 0xe0 ? 2 : byte >= 0xc0 ? 1 : 0;
+      numCharacters++;
     }
   }
-  return { numCharacters, isClosing: false, escaped };
+  return { numCharacters, isClosing: false, escaped, numBytes };
 }

@@ -7,17 +7,21 @@
  *
  * A step can start from the tokens that the one before draws, while those are still on the device: the host prepares and
  * reads steps while the device is at work. At most two steps are on their way at the same time.
+ *
+ * What replies with a constraint may draw is known once the tokens before are read, and so while the step is at work: its scores are drawn
+ * from again then, by masks. The first draw, part of the graph, is a hundredth of a step.
  */
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
 import { ModelRotary } from "../../models/causal-lm/rotary.ts";
 import { empty, pinned, zeros, zerosLike } from "../../torch/create.ts";
 import { CudaEvent, CudaGraph, cudaSynchronize } from "../../torch/cuda.ts";
 import { isExact, minExactRows } from "../../torch/exact.ts";
-import { canSample, sampleKernel } from "../../torch/kernels/sample-kernel.ts";
+import { canSample, maskedSampleKernel, sampleKernel } from "../../torch/kernels/sample-kernel.ts";
 import { startTokensKernel } from "../../torch/kernels/token-kernel.ts";
 import { keep, tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { decodeForward, expectComputed } from "./decode-forward.ts";
+import { DeviceMasks } from "./device-masks.ts";
 import type { PagedCache } from "./paged-cache.ts";
 import { exactRowsLayout } from "./paged-layout.ts";
 import type { Sequence } from "./sequence.ts";
@@ -26,20 +30,24 @@ import { uniformAt } from "./uniform.ts";
 /** A step on its way: one row per sequence. */
 export interface LaunchedStep {
   readonly sequences: readonly Sequence[];
-  /** Waits for the step. Row after row: tokens, their sampler log-probabilities and their model log-probabilities. */
+  /** Draws what masks allow, in place of what was drawn without; null for sequences that may draw all tokens. Before `read`, at most once. */
+  draw(masks: readonly (Int32Array | null)[]): void;
+  /** Waits for the step. */
   read(): DrawnRows;
 }
 
+/** Row after row: tokens and their log-probabilities. */
 interface DrawnRows {
   readonly tokenIds: Float32Array;
   readonly samplerLogprobs: Float32Array;
   readonly modelLogprobs: Float32Array;
+  readonly drawLogprobs: Float32Array;
 }
 
 /** Memory that the device copies from and to on its own. A step uses one, the next the other. */
 interface Slot {
   readonly input: Tensor;
-  readonly output: Tensor;
+  readonly output_4B: Tensor;
   readonly done: CudaEvent;
 }
 
@@ -71,6 +79,8 @@ export class DecodeGraphs {
   readonly #recorded = new Map<number, RecordedStep>();
   /** The tokens that the last step drew, int32. */
   readonly #drawn: Tensor;
+  /** Made for the first step that needs it. */
+  #masks: DeviceMasks | undefined;
 
   constructor(
     model: CausalLm,
@@ -107,16 +117,23 @@ export class DecodeGraphs {
    */
   launch(sequences: readonly Sequence[], from: readonly number[] | null): LaunchedStep {
     const step = this.#stepFor(sequences.length);
-    const { output, done } = this.#start(step, sequences, from);
-    output.copy_(step.drawn_3B!, { nonBlocking: true });
+    const { output_4B, done } = this.#start(step, sequences, from);
+    output_4B.narrow(0, 0, 3).copy_(step.drawn_3B!, { nonBlocking: true });
     done.record();
+    let isMasked = false;
+    const draw = (masks: readonly (Int32Array | null)[]) => {
+      isMasked = true;
+      output_4B.copy_(this.#drawMasked(step, masks), { nonBlocking: true });
+      done.record();
+    };
     const read = () => {
       done.synchronize();
-      const values = output.toFloat32Array();
+      const values = output_4B.toFloat32Array();
       const row = (index: number) => values.subarray(index * step.B, index * step.B + sequences.length);
-      return { tokenIds: row(0), samplerLogprobs: row(1), modelLogprobs: row(2) };
+      const [tokenIds, samplerLogprobs, modelLogprobs] = [row(0), row(1), row(2)];
+      return { tokenIds, samplerLogprobs, modelLogprobs, drawLogprobs: isMasked ? row(3) : samplerLogprobs };
     };
-    return { sequences, read };
+    return { sequences, draw, read };
   }
 
   /** Frees every recorded step: the memory that they read and write is about to go. */
@@ -134,6 +151,15 @@ export class DecodeGraphs {
     this.forget();
     this.rotary.dispose();
     this.#drawn.dispose();
+    this.#masks?.dispose();
+  }
+
+  #drawMasked({ B, input, scores_BV }: RecordedStep, masks: readonly (Int32Array | null)[]): Tensor {
+    this.#masks ??= new DeviceMasks(this.#sizes.at(-1)!, this.#model.config.vocabSize, this.#cache.device);
+    const [temperatures_B, uniforms_B] = [columns.temperature, columns.uniform].map((index) =>
+      input.narrow(0, index * B, B),
+    ) as [Tensor, Tensor];
+    return maskedSampleKernel(scores_BV, temperatures_B, uniforms_B, this.#masks.upload(masks), this.#drawn);
   }
 
   #start(step: RecordedStep, sequences: readonly Sequence[], from: readonly number[] | null): Slot {
@@ -197,7 +223,7 @@ export class DecodeGraphs {
     for (let row = 0; row < B; row++) this.#fillEmpty(values, row, B);
     const slot = () => ({
       input: keep(pinned([values.length], "int32")).writeFrom(values),
-      output: keep(pinned([3, B], "float32")),
+      output_4B: keep(pinned([4, B], "float32")),
       done: new CudaEvent(),
     });
     const slots: [Slot, Slot] = [slot(), slot()];

@@ -4,18 +4,20 @@
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { byteTokenizerFiles } from "../../chat/tokenizer/byte-tokenizer.ts";
+import { createTokenizer } from "../../chat/tokenizer/tokenizer.ts";
 import { tinyConfig, tinyModel } from "../../testing/tiny-model.ts";
 import { noGrad } from "../../torch/autograd.ts";
 import { tensor } from "../../torch/create.ts";
-import type { GenerateRequest } from "../generate.ts";
+import type { Constraint, GenerateRequest } from "../generate.ts";
 import type { EngineOptions } from "./engine-options.ts";
 import { LocalEngine } from "./local-engine.ts";
 import { ModelRunner } from "./model-runner.ts";
-import { launchDraws } from "./sampler.ts";
+import { type DrawResult, launchDraws } from "./sampler.ts";
 import type { Piece } from "./scheduler.ts";
 import { uniformAt } from "./uniform.ts";
 
-const fake = { canLaunch: true, numLaunched: 0, numAhead: 0, failAt: 0 };
+const fake = { canLaunch: true, numLaunched: 0, numAhead: 0, numMasked: 0, failAt: 0 };
 /** What each runner drew last. */
 const drawn = new WeakMap<ModelRunner, readonly number[]>();
 
@@ -30,26 +32,39 @@ vi.spyOn(ModelRunner.prototype, "launch").mockImplementation(function (this: Mod
     tokens[numComputed] = from === null ? sequences[row]!.tokenAt(numComputed) : drawn.get(this)![from[row]!]!;
     return { sequence: { blocks, tokens, numComputed }, numTokens: 1, isLast: true };
   });
-  const requests = sequences.map(({ sampling, seed }, row) => ({
-    sampling,
-    tokens: new Int32Array(),
-    promptLength: 0,
-    mask: null,
-    uniform: uniformAt(seed, positions[row]! + 1),
-    numTopLogprobs: 0,
-  }));
-  const draws = this.run(pieces as unknown as Piece[], (scores_BV) => launchDraws(scores_BV!, requests)());
-  const tokenIds = draws.map((draw) => draw?.tokenId ?? 0);
-  drawn.set(this, tokenIds);
+  const compute = (masks: readonly (Int32Array | null)[]) => {
+    const requests = sequences.map(({ sampling, seed }, row) => ({
+      sampling,
+      tokens: new Int32Array(),
+      promptLength: 0,
+      mask: masks[row] ?? null,
+      uniform: uniformAt(seed, positions[row]! + 1),
+      numTopLogprobs: 0,
+    }));
+    const results = this.run(pieces as unknown as Piece[], (scores_BV) => launchDraws(scores_BV!, requests)());
+    drawn.set(
+      this,
+      results.map((draw) => draw?.tokenId ?? 0),
+    );
+    return results;
+  };
+  let draws = compute([]);
+  const draw = (masks: readonly (Int32Array | null)[]) => {
+    fake.numMasked++;
+    draws = compute(masks);
+  };
   const read = () => {
     if (isFailing) throw new Error("device lost");
+    const column = (pick: (draw: NonNullable<DrawResult>) => number, none = 0) =>
+      Float32Array.from(draws, (one) => (one === null ? none : pick(one)));
     return {
-      tokenIds: Float32Array.from(draws, (draw) => draw?.tokenId ?? -1),
-      samplerLogprobs: Float32Array.from(draws, (draw) => draw?.samplerLogprob ?? 0),
-      modelLogprobs: Float32Array.from(draws, (draw) => draw?.modelLogprob ?? 0),
+      tokenIds: column(({ tokenId }) => tokenId, -1),
+      samplerLogprobs: column(({ samplerLogprob }) => samplerLogprob),
+      modelLogprobs: column(({ modelLogprob }) => modelLogprob),
+      drawLogprobs: column(({ drawLogprob }) => drawLogprob),
     };
   };
-  return { sequences, read };
+  return { sequences, draw, read };
 });
 
 const model = tinyModel(tinyConfig("qwen3"));
@@ -63,7 +78,7 @@ function makeEngine(options: EngineOptions & { readonly version?: number } = {})
 }
 
 beforeEach(() => {
-  Object.assign(fake, { canLaunch: true, numLaunched: 0, numAhead: 0, failAt: 0 });
+  Object.assign(fake, { canLaunch: true, numLaunched: 0, numAhead: 0, numMasked: 0, failAt: 0 });
 });
 
 afterEach(async () => {
@@ -106,6 +121,45 @@ test.each<[string, EngineOptions]>([
   });
   expect(ahead.some(({ finish }) => finish.kind === "stop")).toBe(true);
   expect(fake.numAhead).toBeGreaterThan(3);
+});
+
+test("replies with a constraint are launched ahead among free ones, and drawn when their masks are there", async () => {
+  const tokenizer = createTokenizer(byteTokenizerFiles(), "bytes");
+  const { stopIds } = tokenizer;
+  const wordy = tinyModel(tinyConfig("qwen3", { vocabSize: 264 }));
+  const schema = { type: "object", properties: { a: { type: "string", maxLength: 5 }, b: { enum: [1, 22] } } };
+  const constraints: readonly (Constraint | undefined)[] = [
+    { kind: "json-schema", schema: { ...schema, required: ["a", "b"] } },
+    undefined,
+    { kind: "choice", choices: ["sunny", "sun", "rain"] },
+    { kind: "regex", pattern: "[a-c]{3}\\d+" },
+  ];
+  const requests = Array.from({ length: 8 }, (_, seed) => {
+    const constraint = constraints[seed % 4];
+    const sampling = { maxTokens: 40, temperature: seed < 4 ? 1 : 0.5 * (seed % 3), seed, stopIds };
+    return { promptIds: tokenizer.encode("Hi"), sampling: constraint ? { ...sampling, constraint } : sampling };
+  });
+  const run = async () => {
+    const engine = new LocalEngine(wordy, { tokenizer, contextLength: 64, maxRunning: 8 });
+    const replies = await Promise.all(requests.map(engine.generate));
+    const { steps } = engine.status().counters;
+    await engine.close();
+    return { replies, steps };
+  };
+  const ahead = await run();
+  expect(fake.numMasked).toBeGreaterThan(10);
+  expect(fake.numAhead).toBeGreaterThan(10);
+  fake.canLaunch = false;
+  const plain = await run();
+  expect(ahead.steps).toBeLessThanOrEqual(plain.steps);
+  ahead.replies.forEach((reply, i) => {
+    expect([...reply.tokenIds]).toEqual([...plain.replies[i]!.tokenIds]);
+    reply.drawLogprobs.forEach((value, t) => {
+      expect(value).toBeCloseTo(plain.replies[i]!.drawLogprobs[t]!, 5);
+    });
+    if (i < 4 && i !== 1) expect(reply.drawLogprobs).not.toEqual(reply.samplerLogprobs);
+  });
+  wordy.dispose();
 });
 
 test("a reply of n tokens takes n steps, of which all but the first two are launched ahead", async () => {

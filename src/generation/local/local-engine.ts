@@ -8,6 +8,7 @@
  * on while tokens are delivered. What such a step draws for a sequence that has ended by then is dropped, and all of it
  * when new weights come: a draw depends on its seed and position alone, so drawing again changes nothing else. Prompts go
  * the same way: while more of them wait, the next ones are launched before the first tokens after the present ones are read.
+ * Masks of replies with a constraint are made while the step that they are for is on its way: its draw is launched when they are there.
  */
 
 import type { Tokenizer } from "../../chat/tokenizer/tokenizer.ts";
@@ -25,16 +26,16 @@ import { BlockPool } from "./block-pool.ts";
 import type { LaunchedStep } from "./decode-graphs.ts";
 import { deliverTokens } from "./deliver-tokens.ts";
 import { notFinite, stuck } from "./draw-failures.ts";
+import { drawRequest, isPlainDecode } from "./draw-request.ts";
 import { type EngineOptions, resolveOptions } from "./engine-options.ts";
 import { ModelRunner } from "./model-runner.ts";
 import { PagedCache } from "./paged-cache.ts";
 import { promptLogprobs } from "./prompt-logprobs.ts";
-import { type DrawResult, drawResult, isTemperatureOnly, launchDraws } from "./sampler.ts";
+import { type DrawResult, drawResult, launchDraws } from "./sampler.ts";
 import { type BlockCopy, type Piece, Scheduler } from "./scheduler.ts";
 import { Sequence } from "./sequence.ts";
 import { SessionCache } from "./session-cache.ts";
 import { StopTextFinder } from "./stop-text-finder.ts";
-import { uniformAt } from "./uniform.ts";
 
 interface Pending {
   readonly request: GenerateRequest;
@@ -359,15 +360,23 @@ export class LocalEngine implements Engine {
   /** Reads a step that was launched, after launching the one that follows it. */
   #finishStep(step: LaunchedStep): void {
     const version = this.#version;
+    this.#drawMasked(step);
     this.#ahead = this.#launchAfter(step);
-    const { tokenIds, samplerLogprobs, modelLogprobs } = step.read();
+    const { tokenIds, samplerLogprobs, modelLogprobs, drawLogprobs } = step.read();
     // All of them before the first callback, which may bring new weights and have the scheduler take every cache away.
     for (const sequence of step.sequences) {
       if (this.#pending.has(sequence)) this.#scheduler.complete({ sequence, numTokens: 1, isLast: true });
     }
     step.sequences.forEach((sequence, row) => {
-      this.#take(sequence, drawResult(tokenIds[row]!, samplerLogprobs[row]!, modelLogprobs[row]!), version);
+      const logprobs = [samplerLogprobs[row]!, modelLogprobs[row]!, drawLogprobs[row]!] as const;
+      this.#take(sequence, drawResult(tokenIds[row]!, ...logprobs), version);
     });
+  }
+
+  /** Draws for replies with a constraint: their masks come from the tokens that were read while this step was on its way. */
+  #drawMasked({ sequences, draw }: LaunchedStep): void {
+    if (sequences.every(({ guide }) => guide === null)) return;
+    draw(sequences.map((sequence) => (this.#pending.has(sequence) && sequence.guide?.mask) || null));
   }
 
   /** Launches the next step from the tokens that this one is drawing; null when that has to wait for the host. */
@@ -476,20 +485,6 @@ export class LocalEngine implements Engine {
       usage: sequence.usage(),
     });
   }
-}
-
-/** Whether a step needs no scores on the host for this piece: one token of a reply, drawn by temperature alone. */
-function isPlainDecode({ sequence, numTokens, isLast }: Piece): boolean {
-  const { numDrawn, sampling, numTopLogprobs, guide } = sequence;
-  const isPlain = numTopLogprobs === 0 && guide === null && isTemperatureOnly(sampling);
-  return numTokens === 1 && isLast && numDrawn > 0 && isPlain;
-}
-
-function drawRequest(sequence: Sequence) {
-  const { sampling, tokens, promptLength, numTopLogprobs, seed, length, guide } = sequence;
-  // The position in the sequence, not in the reply: a reply that is cut and continued draws the same numbers.
-  const uniform = uniformAt(seed, length);
-  return { sampling, tokens, promptLength, numTopLogprobs, uniform, mask: guide === null ? null : guide.mask };
 }
 
 /** Rows in this order; the scores themselves where that is what they are. */

@@ -73,9 +73,11 @@ export class ModelRunner {
     return this.#graphs?.canDraw === true;
   }
 
-  /** Starts a step of single tokens that draws by temperature alone, and returns at once: see DecodeGraphs.launch. */
+  /** Starts a step of single tokens that draws by temperature alone, or by masks too, and returns at once: see DecodeGraphs.launch. */
   launch(sequences: readonly Sequence[], from: readonly number[] | null): LaunchedStep {
-    return tensorScope(() => inferenceMode(() => this.#graphs!.launch(sequences, from)));
+    const inScope = <Result>(body: () => Result) => tensorScope(() => inferenceMode(body));
+    const step = inScope(() => this.#graphs!.launch(sequences, from));
+    return { ...step, draw: (masks) => inScope(() => step.draw(masks)) };
   }
 
   #runPieces(pieces: readonly Piece[]): Tensor | null {

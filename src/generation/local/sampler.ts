@@ -7,7 +7,13 @@ import { pinned, tensor } from "../../torch/create.ts";
 import { CudaEvent } from "../../torch/cuda.ts";
 import { isExact } from "../../torch/exact.ts";
 import { hasKernels } from "../../torch/kernels/cuda-kernel.ts";
-import { canSample, sampledLogprobKernel, sampleKernel } from "../../torch/kernels/sample-kernel.ts";
+import {
+  canSample,
+  maskedSampleKernel,
+  type RowMasks,
+  sampledLogprobKernel,
+  sampleKernel,
+} from "../../torch/kernels/sample-kernel.ts";
 import { op } from "../../torch/operator.ts";
 import { keep } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
@@ -39,7 +45,7 @@ export type DrawResult = {
 
 /** Starts to draw one token per row of [B, V] scores, and returns what waits for them. The scores may go before that. */
 export function launchDraws(scores_BV: Tensor, requests: readonly DrawRequest[]): () => DrawResult[] {
-  const isPlain = requests.every(({ sampling, mask }) => mask === null && isTemperatureOnly(sampling));
+  const isPlain = requests.every(({ sampling }) => isTemperatureOnly(sampling));
   const isKernel = isPlain && hasKernels(scores_BV) && canSample(scores_BV.size(1));
   const read = isKernel ? launchPlain(scores_BV, requests) : drawAtOnce(scores_BV, requests);
   const tops = topLogprobs(scores_BV, requests);
@@ -74,14 +80,36 @@ function launchPlain(scores_BV: Tensor, requests: readonly DrawRequest[]): () =>
   const column = (pick: (request: DrawRequest) => number) => tensor(Float32Array.from(requests, pick), [B], { device });
   const temperatures_B = column(({ sampling }) => sampling.temperature ?? 1);
   const uniforms_B = column(({ uniform }) => uniform);
-  const out = keep(pinned([3, B], "float32"));
-  out.copy_(sampleKernel(scores_BV, temperatures_B, uniforms_B), { nonBlocking: true });
+  const masks = rowMasks(requests, scores_BV);
+  const drawn = masks
+    ? maskedSampleKernel(scores_BV, temperatures_B, uniforms_B, masks)
+    : sampleKernel(scores_BV, temperatures_B, uniforms_B);
+  const out = keep(pinned(drawn.shape, "float32"));
+  out.copy_(drawn, { nonBlocking: true });
   const done = new CudaEvent().record();
   return () => {
     done.synchronize();
     const values = out.toFloat32Array();
     for (const one of [out, done]) one.dispose();
-    return (row) => [values[row]!, values[B + row]!, values[2 * B + row]!, values[B + row]!];
+    const [samplerAt, modelAt, drawAt] = [B, 2 * B, masks ? 3 * B : B];
+    return (row) => [values[row]!, values[samplerAt + row]!, values[modelAt + row]!, values[drawAt + row]!];
+  };
+}
+
+/** The masks of the rows that have one, each once; undefined where none has. */
+function rowMasks(requests: readonly DrawRequest[], scores_BV: Tensor): RowMasks | undefined {
+  const masks = [...new Set(requests.flatMap(({ mask }) => (mask === null ? [] : [mask])))];
+  if (masks.length === 0) return undefined;
+  const { device } = scores_BV;
+  const W = Math.ceil(scores_BV.size(1) / 32);
+  const words = new Int32Array(masks.length * W);
+  masks.forEach((mask, index) => {
+    words.set(mask, index * W);
+  });
+  const rows = Int32Array.from(requests, ({ mask }) => (mask === null ? -1 : masks.indexOf(mask)));
+  return {
+    masks_KW: tensor(words, [masks.length, W], { device }),
+    masks_B: tensor(rows, [rows.length], { device }),
   };
 }
 

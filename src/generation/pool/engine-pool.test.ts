@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { EngineStatus, ServedEngine } from "../engine.ts";
 import type { GenerateRequest, Generation, SampledTokens } from "../generate.ts";
@@ -217,14 +217,52 @@ test("a version is that of all engines that serve: one that does not take it is 
   expect(() => pool.expectServing(3)).toThrow("No engine took version 3 of the weights.");
 });
 
-test("when all engines are lost, replies fail at once where none can return by itself, and wait where one can", async () => {
-  const stuck = await openPool(2);
-  const failing = stuck.pool.generate(ask([1]));
+test("when the only engine is lost, replies wait until it is back and has the weights, and one that costs it again and again fails", async () => {
+  const { pool, engines, seats, publish } = await openPool(1);
+  let numOpened = 0;
+  seats[0]!.onOpened = () => {
+    numOpened++;
+    void publish(1);
+  };
+  const waiting = pool.generate(ask([1]));
   await turn();
-  for (const engine of [...stuck.engines]) engine.die();
-  await turn();
-  stuck.engines[1]!.die();
-  expect(await failing).toMatchObject({ finish: { kind: "failed", error: { code: "ENGINE_BROKEN" } } });
+  const [first] = engines;
+  first!.draw();
+  first!.die();
+  await expect.poll(() => engines[0] !== first && engines[0]!.asked.length).toBe(1);
+  expect(numOpened).toBe(1);
+  for (let i = 0; i < 4; i++) engines[0]!.draw();
+  expect(await waiting).toMatchObject({ tokenIds: Int32Array.from([2, 3, 4, 5]), versions: Int32Array.of(1, 1, 1, 1) });
+
+  // One that costs an engine each time is not asked for without end.
+  const costly = pool.generate(ask([7]));
+  for (let numLost = 0; numLost < 4; numLost++) {
+    const isAsked = () => engines[0]!.asked.at(-1)?.promptIds[0] === 7 && engines[0]!.brokenBy === undefined;
+    await expect.poll(isAsked).toBe(true);
+    engines[0]!.die();
+  }
+  expect(await costly).toMatchObject({ finish: { kind: "failed", error: { code: "ENGINE_BROKEN" } } });
+});
+
+test("replies fail once engines that are lost could not be opened three times, and go on elsewhere where a server is back", async () => {
+  vi.useFakeTimers();
+  try {
+    let isGone = false;
+    const engine = new CountingEngine();
+    const open = async () => {
+      if (isGone) throw new RerollError("NO_DEVICE", "there is no memory left");
+      return engine;
+    };
+    const seat = await Seat.open({ name: "engine", open, bringsWeights: false });
+    await seat.give(async () => {});
+    const failing = new EnginePool([seat], { seed: 1 }).generate(ask([1]));
+    isGone = true;
+    engine.die();
+    await vi.advanceTimersByTimeAsync(6000);
+    expect(await failing).toMatchObject({ finish: { kind: "failed", error: { code: "ENGINE_BROKEN" } } });
+  } finally {
+    vi.useRealTimers();
+  }
 
   const returning = await openPool(2, true);
   const waiting = returning.pool.generate(ask([1]));

@@ -3,7 +3,7 @@
  *
  * In: seats, each with an engine here, in another process or behind a server. A request goes where its cache is, else where there is
  * the least to do. When an engine is lost, its requests go on elsewhere with the tokens they have; it serves again once it has the
- * weights that were published last. Waits for: an engine that serves, where all are lost and one can return by itself.
+ * weights that were published last. Waits for: an engine that serves, where all are lost and one is expected back.
  */
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { EngineStatus, ServedEngine } from "../engine.ts";
@@ -11,6 +11,9 @@ import type { Finish, Generate, GenerateRequest } from "../generate.ts";
 import { Affinity } from "./affinity.ts";
 import { MovedReply } from "./moved-reply.ts";
 import { Seat, sumCounters } from "./seat.ts";
+
+/** A reply that has cost so many engines may be the cause, and is not asked for again. */
+const MAX_LOST = 3;
 
 interface PoolOptions {
   /** Draws of requests without a seed start here, as they do in a single engine. */
@@ -31,7 +34,7 @@ export class EnginePool implements ServedEngine {
     this.#seats = seats;
     this.#affinity = new Affinity(seats);
     this.#seed = seed;
-    for (const seat of seats) seat.onServing = () => this.#wakeAll();
+    for (const seat of seats) seat.onChange = () => this.#wakeAll();
   }
 
   readonly generate: Generate = async (request) => {
@@ -39,14 +42,17 @@ export class EnginePool implements ServedEngine {
     // Seeds are given here: those of an engine would depend on how many there are.
     const seeded = { ...request, sampling: { ...sampling, seed: sampling.seed ?? this.#seed + this.#numRequests++ } };
     const reply = new MovedReply(seeded, () => this.status().contextLength);
-    for (;;) {
+    for (let numLost = 0; ; numLost++) {
       // Without a wait where one serves: the next request must see the load of this one.
       const seat = this.#seatNow(seeded) ?? (await this.#seatLater(seeded));
       if (!(seat instanceof Seat)) return reply.ended(seat);
       // Tokens are told one by one only where there is another engine that could go on with them.
-      const { generation, isLost } = await seat.generate(this.#seats.length === 1 ? seeded : reply.rest);
-      if (!isLost || this.#seats.length === 1) return reply.joined(generation);
-      const finish = reply.move(generation);
+      const isAlone = this.#seats.length === 1;
+      const { generation, isLost } = await seat.generate(isAlone ? seeded : reply.rest);
+      if (!isLost || numLost === MAX_LOST) return reply.joined(generation);
+      // The only engine draws the same tokens again when it is back; those that were shown cannot be taken back.
+      const shown = isAlone && request.onTokens !== undefined ? generation.finish : null;
+      const finish = shown ?? reply.move(generation);
       if (finish !== null) return reply.ended(finish);
     }
   };

@@ -22,17 +22,28 @@ export class MovedReply {
     this.#contextLength = contextLength;
   }
 
-  /** What the next engine is asked for. */
-  get rest(): GenerateRequest {
-    const { promptIds, sampling, onTokens } = this.#request;
-    this.#current = [];
-    const numDrawn = count(this.#drawn);
+  /** Number of tokens that were drawn before the present engine was asked. */
+  get numDrawn(): number {
+    return count(this.#drawn);
+  }
+
+  /** What is still to be asked for. */
+  get remaining(): GenerateRequest {
+    const { promptIds, sampling } = this.#request;
+    if (this.#drawn.length === 0) return this.#request;
     return {
       ...this.#request,
-      ...(numDrawn > 0 && {
-        promptIds: joinIds([Int32Array.from(promptIds), ...this.#drawn.map(({ tokenIds }) => tokenIds)]),
-        sampling: { ...sampling, maxTokens: sampling.maxTokens - numDrawn },
-      }),
+      promptIds: joinIds([Int32Array.from(promptIds), ...this.#drawn.map(({ tokenIds }) => tokenIds)]),
+      sampling: { ...sampling, maxTokens: sampling.maxTokens - this.numDrawn },
+    };
+  }
+
+  /** The same, for an engine that may be lost: what it draws is noted as it comes. */
+  get rest(): GenerateRequest {
+    const { onTokens } = this.#request;
+    this.#current = [];
+    return {
+      ...this.remaining,
       onTokens: (tokens) => {
         this.#current.push(tokens);
         onTokens?.(tokens);
@@ -44,6 +55,16 @@ export class MovedReply {
   move(lost: Generation): Finish | null {
     this.#drawn.push(...this.#current);
     this.#current = [];
+    return this.#goOn(lost);
+  }
+
+  /** The engine broke the reply off, and brings what it has drawn. Returns what `move` returns. */
+  interrupt(broken: Generation): Finish | null {
+    if (broken.tokenIds.length > 0) this.#drawn.push(broken);
+    return this.#goOn(broken);
+  }
+
+  #goOn(lost: Generation): Finish | null {
     const { sampling, signal, promptIds, onTokens } = this.#request;
     const numDrawn = count(this.#drawn);
     if (signal?.aborted) return { kind: "aborted" };

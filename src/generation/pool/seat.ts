@@ -1,8 +1,8 @@
 /**
  * The place of one engine in a pool. The engine in it may be lost; it is then opened again, as often as it takes.
  *
- * A seat serves while its engine has the weights that were published last. One that was opened again is given them by the next
- * publication, unless it brings them along, as a server does that loads them from files.
+ * A seat serves while its engine has the weights that were published last. Whoever publishes gives them to one that was opened again, unless
+ * it brings them along, as a server does that loads them from files.
  */
 import { RerollError } from "../../errors/reroll-error.ts";
 import { joinTokens } from "../../flow/sampled-tokens.ts";
@@ -29,6 +29,9 @@ interface SeatSource<Held extends ServedEngine> {
 /** Waits between two attempts to open a lost engine again, the last of them from then on. */
 const REOPEN_DELAYS_MS = [0, 1000, 5000, 30_000];
 
+/** An engine that has failed so often since it last served is no longer counted on, though it is still tried. */
+const MAX_FAILURES = 3;
+
 export class Seat<Held extends ServedEngine = ServedEngine> {
   readonly #source: SeatSource<Held>;
   #engine: Held | null;
@@ -36,13 +39,17 @@ export class Seat<Held extends ServedEngine = ServedEngine> {
   #isClosed = false;
   #lostBy: RerollError | null = null;
   #reopening: Promise<void> = Promise.resolve();
+  /** How often it could not be opened, or was lost before it served. */
+  #numFailures = 0;
   #wake: () => void = () => {};
   /** What engines that were lost have done. */
   #past: EngineCounters = nothingDone;
   /** Requests that it works on. */
   load = 0;
-  /** Told whenever the seat serves again. */
-  onServing: () => void = () => {};
+  /** Told whenever the seat serves again, and when it is no longer counted on. */
+  onChange: () => void = () => {};
+  /** Told when the engine was opened again and has no weights yet. */
+  onOpened: () => void = () => {};
 
   private constructor(source: SeatSource<Held>, engine: Held) {
     this.#source = source;
@@ -67,9 +74,11 @@ export class Seat<Held extends ServedEngine = ServedEngine> {
     return this.#isServing;
   }
 
-  /** Whether it can serve again before the next publication. */
+  /** Whether it serves, or is expected to. */
   get canReturn(): boolean {
-    return this.#isServing || (this.#source.bringsWeights && !this.#isClosed && !isTaken(this.#lostBy));
+    if (this.#isServing) return true;
+    if (this.#isClosed || isTaken(this.#lostBy)) return false;
+    return this.#source.bringsWeights || this.#numFailures < MAX_FAILURES;
   }
 
   /** Why the engine was lost; null while there is one. */
@@ -136,7 +145,8 @@ export class Seat<Held extends ServedEngine = ServedEngine> {
   #serve(): void {
     if (this.#isServing || this.#isClosed) return;
     this.#isServing = true;
-    this.onServing();
+    this.#numFailures = 0;
+    this.onChange();
   }
 
   /** Whether this engine is gone, and did not just fail to answer one request. */
@@ -150,8 +160,9 @@ export class Seat<Held extends ServedEngine = ServedEngine> {
     if (engine !== this.#engine || this.#isClosed) return;
     this.#past = this.counters;
     this.#engine = null;
-    this.#isServing = false;
     this.#lostBy = reason;
+    if (!this.#isServing) this.#fail();
+    this.#isServing = false;
     this.#source.report?.(`${this.name} is lost: ${reason.message} Its requests go on elsewhere.`);
     if (!isTaken(reason)) this.#reopening = this.#reopen(engine);
   }
@@ -162,19 +173,25 @@ export class Seat<Held extends ServedEngine = ServedEngine> {
     // A thread that is gone has nothing to free, and says so.
     await lost.close().catch(() => {});
     for (let attempt = 0; !this.#isClosed; attempt++) {
-      await this.#sleep(REOPEN_DELAYS_MS[Math.min(attempt, REOPEN_DELAYS_MS.length - 1)]!);
+      await this.#sleep(REOPEN_DELAYS_MS[Math.min(this.#numFailures, REOPEN_DELAYS_MS.length - 1)]!);
       if (this.#isClosed) return;
       try {
         this.#engine = await open();
       } catch (cause) {
         if (attempt === 0) report?.(`${this.name} could not be opened again: ${asError(cause).message}`);
+        this.#fail();
         continue;
       }
       this.#lostBy = null;
-      report?.(`${this.name} is back${bringsWeights ? "." : ", and serves from the next version of the weights."}`);
+      report?.(`${this.name} is back${bringsWeights ? "." : ", and is given the weights."}`);
       if (bringsWeights) this.#serve();
+      else this.onOpened();
       return;
     }
+  }
+
+  #fail(): void {
+    if (++this.#numFailures === MAX_FAILURES) this.onChange();
   }
 
   #sleep(delayMs: number): Promise<void> {

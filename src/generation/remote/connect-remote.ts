@@ -16,13 +16,13 @@ import {
   REQUIRED_FOR_TRAINING,
   requireCapabilities,
 } from "./capabilities.ts";
-import { type Dialect, isWeightsLost, type RemoteFacts } from "./dialect.ts";
+import { type Dialect, isWeightsLost, type RemoteFacts, weightsLost } from "./dialect.ts";
 import { dialectOf, type RemoteKind } from "./dialects.ts";
 import { HttpClient } from "./http-client.ts";
 import { type LogprobMeaning, refuseUnknownLogprobs } from "./logprob-meaning.ts";
 import { findMeaning, repeatsSeeds } from "./probe.ts";
 import { isRemoteFault, retryAfterOf } from "./remote-fault.ts";
-import type { RemoteWeights } from "./remote-weights.ts";
+import type { GivenWeights } from "./remote-weights.ts";
 import { createRetryDelays, type RetryOptions } from "./retry.ts";
 import { isSinkFailure, TokenSink } from "./token-sink.ts";
 
@@ -36,7 +36,7 @@ export interface RemoteOptions extends RetryOptions {
   /** The version of the weights there, for servers that do not say it. Asked for every request. Default: what `weights` has published, or 0. */
   readonly version?: () => number;
   /** Where the server gets its weights from. Tokens of any others are not taken: a server that has lost these is given them again first. */
-  readonly weights?: RemoteWeights;
+  readonly weights?: GivenWeights;
   /** The longest silence of the server that is waited for. Default 5 minutes. */
   readonly timeoutMs?: number;
   /** Requests beyond these wait. Default 256. */
@@ -176,11 +176,13 @@ async function attemptOnce(parts: GenerateParts, request: GenerateRequest, sink:
   const announced = weights?.announced;
   const numLoads = weights?.numLoads ?? 0;
   try {
+    if (weights?.isLost) throw weightsLost(http.url);
     const ending = await dialect.run({
-      ...{ http, facts, request, meaning, signal },
+      ...{ http, facts, request, meaning, signal, adapter: weights?.adapter },
       maxTokens: Math.min(request.sampling.maxTokens, facts.contextLength - request.promptIds.length),
       version: options.version?.() ?? announced?.version ?? 0,
-      run: announced?.run,
+      // Adapters have the run in their name.
+      run: weights?.adapter === undefined ? announced?.run : undefined,
       push: (tokens) => sink.push(tokens),
       numTokens: () => sink.position,
     });
@@ -196,7 +198,7 @@ async function attemptOnce(parts: GenerateParts, request: GenerateRequest, sink:
 }
 
 /** Then the request is tried again; where the weights cannot be restored, it has failed. */
-async function restoreWeights(weights: RemoteWeights, numLoads: number, lost: RerollError): Promise<Outcome> {
+async function restoreWeights(weights: GivenWeights, numLoads: number, lost: RerollError): Promise<Outcome> {
   try {
     await weights.restore(numLoads);
     return { kind: "faulty", fault: lost };

@@ -5,19 +5,13 @@ import type { Capabilities } from "./capabilities.ts";
 import type { HttpClient } from "./http-client.ts";
 import type { LogprobMeaning } from "./logprob-meaning.ts";
 import type { ReportedTokens } from "./token-sink.ts";
+import type { WeightRoutes } from "./weight-routes.ts";
 
 /** What a server says about itself. */
 export interface RemoteFacts {
   readonly model: string;
   /** Tokens of prompt and reply together. */
   readonly contextLength: number;
-}
-
-/** Weights as they are announced to a server: versions are counted per run. */
-export interface AnnouncedWeights {
-  /** Names the process that publishes, once and for all: letters, digits and dashes. */
-  readonly run: string;
-  readonly version: number;
 }
 
 /** One attempt at a request. */
@@ -32,6 +26,8 @@ export interface RemoteCall {
   readonly version: number;
   /** The run whose weights the server must have; undefined where any will do. Tokens of others must not be pushed: see `expectRun`. */
   readonly run: string | undefined;
+  /** The adapters to draw with; undefined for the server's own weights. */
+  readonly adapter: string | undefined;
   readonly signal: AbortSignal | undefined;
   /** Takes tokens in order. */
   push(tokens: ReportedTokens): void;
@@ -78,14 +74,8 @@ export interface Dialect {
   run(call: RemoteCall): Promise<RemoteEnding>;
   /** Measures the tokens of a prompt. Throws as `run` does. Absent where a server cannot: then it cannot be a teacher. */
   readonly scorePrompt?: (call: ScoreCall) => Promise<PromptScores>;
-  /** The request that makes it load the weights of a folder. Absent where it has no such route: then it cannot be trained with. */
-  readonly loadRequest?: (
-    folder: string,
-    weights: AnnouncedWeights & {
-      /** Whether the run may take the server over from another one: it has given it nothing yet. */
-      readonly begins: boolean;
-    },
-  ) => { readonly path: string; readonly body: object };
+  /** How it is given weights. Absent where it cannot be: then it cannot be trained with. */
+  readonly weights?: WeightRoutes;
 }
 
 /** How a reply ended that reached a limit: the one that was asked for, or the end of the context. */
@@ -101,10 +91,19 @@ export function lengthFinish({ request, numTokens }: RemoteCall): Finish {
  */
 export function expectRun({ http, run }: RemoteCall, told: string): void {
   if (run === undefined || told === run) return;
-  if (told === "") {
-    throw new RerollError(WEIGHTS_LOST, `${http.url} has started again and lost the weights of this run.`, {});
-  }
+  if (told === "") throw weightsLost(http.url);
   throw takenOver(http.url);
+}
+
+/** A server has ended since it was given weights: it gets them again before anything is taken from it. */
+export function weightsLost(url: string): RerollError {
+  return new RerollError(WEIGHTS_LOST, `${url} has started again and lost the weights of this run.`, {});
+}
+
+/** Where a server refuses a request for its adapters, which it names, it has lost them. */
+export function asLostAdapter(cause: unknown, { http, adapter }: RemoteCall): unknown {
+  const isRefusal = cause instanceof RerollError && cause.code === "REMOTE_REFUSED";
+  return isRefusal && adapter !== undefined && cause.message.includes(adapter) ? weightsLost(http.url) : cause;
 }
 
 /** The end of a run whose server was given to another one. */

@@ -4,6 +4,7 @@ import type { Dialect } from "./dialect.ts";
 import { llamaCppDialect } from "./llama-cpp-dialect.ts";
 import { rerollDialect, vllmDialect } from "./openai-dialect.ts";
 import { sglangDialect } from "./sglang-dialect.ts";
+import type { WeightWay } from "./weight-routes.ts";
 
 const dialects = {
   reroll: rerollDialect,
@@ -16,10 +17,11 @@ export type RemoteKind = keyof typeof dialects;
 
 export const remoteKinds = Object.keys(dialects) as [RemoteKind, ...RemoteKind[]];
 
-/** The kinds that load new weights while they run, as training needs it. */
-export const trainableKinds: readonly RemoteKind[] = remoteKinds.filter(
-  (kind) => dialectOf(kind).loadRequest !== undefined,
-);
+/** The kinds that can be given weights this way while they run, as training needs it. */
+export function kindsThatTake(way: WeightWay): readonly RemoteKind[] {
+  const part = { files: "loadFolder", broadcast: "group", adapters: "adapters" } as const;
+  return remoteKinds.filter((kind) => dialectOf(kind).weights?.[part[way]] !== undefined);
+}
 
 /** The kinds that say how likely the tokens of a prompt are, as a teacher must. */
 export const teacherKinds = remoteKinds.filter((kind) => dialectOf(kind).scorePrompt !== undefined) as [

@@ -9,6 +9,7 @@ import { z } from "zod";
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { Finish, TokenLogprob } from "../generate.ts";
 import {
+  asLostAdapter,
   type Dialect,
   expectRun,
   lengthFinish,
@@ -19,10 +20,12 @@ import {
   type ScoreCall,
 } from "./dialect.ts";
 import { readEvents } from "./event-reader.ts";
-import { type HttpClient, parseJson } from "./http-client.ts";
+import { type HttpClient, type HttpResponse, parseJson } from "./http-client.ts";
 import { splitLogprobs } from "./logprob-meaning.ts";
 import { refuseStatus, remoteFault, streamError } from "./remote-fault.ts";
 import type { ReportedTokens } from "./token-sink.ts";
+import { vllmWeights } from "./vllm-weights.ts";
+import { askRoute } from "./weight-routes.ts";
 
 const yes = { has: "yes" } as const;
 const STREAM_INTERVAL = 16;
@@ -39,12 +42,15 @@ export const rerollDialect: Dialect = {
     ...{ "top-logprobs": yes, "stop-ids": yes, "stop-strings": yes, versions: yes, "partial-replies": yes },
   }),
   refuse: () => {},
-  run: runCompletion,
+  // Said before the first token. A server that changes hands later ends its replies first.
+  run: (call) => runCompletion(call, (response) => expectRun(call, response.header("x-reroll-run") ?? "")),
   scorePrompt: scoreCompletion,
-  loadRequest: (folder, { run, version, begins }) => ({
-    path: "/v1/weights",
-    body: { path: folder, version, run, begins },
-  }),
+  weights: {
+    tellsRun: true,
+    loadFolder: async (http, { folder, run, version, begins }) => {
+      await askRoute(http, "/v1/weights", { body: { path: folder, version, run, begins } });
+    },
+  },
 };
 
 const RAW_LOGPROBS_REMEDY =
@@ -77,8 +83,9 @@ export const vllmDialect: Dialect = {
     versions: { has: "no", note: "replies do not say them; the version that the caller gives is used." },
   }),
   refuse: () => {},
-  run: runCompletion,
+  run: (call) => runCompletion(call),
   scorePrompt: scoreCompletion,
+  weights: vllmWeights,
 };
 
 const modelsSchema = z.object({
@@ -136,14 +143,17 @@ const chunkSchema = z.object({
 
 type CompletionChoice = z.output<typeof choiceSchema>;
 
-async function runCompletion(call: RemoteCall): Promise<RemoteEnding> {
+/** @param expectWeights throws unless the server, by the head of its answer, has the weights of the run */
+async function runCompletion(
+  call: RemoteCall,
+  expectWeights: (response: HttpResponse) => void = () => {},
+): Promise<RemoteEnding> {
   const { http, signal } = call;
   const path = "/v1/completions";
   const url = http.url + path;
   const response = await http.send({ method: "POST", path, body: bodyOf(call), ...(signal && { signal }) });
-  await refuseStatus(response);
-  // Said before the first token. A server that changes hands later ends its replies first.
-  expectRun(call, response.header("x-reroll-run") ?? "");
+  await refuseStatus(response).catch((cause) => Promise.reject(asLostAdapter(cause, call)));
+  expectWeights(response);
   let finish: Finish | undefined;
   let cachedTokens = 0;
   for await (const data of readEvents(response.chunks(), url)) {
@@ -160,10 +170,10 @@ async function runCompletion(call: RemoteCall): Promise<RemoteEnding> {
   return { finish, cachedTokens };
 }
 
-function bodyOf({ request, facts, maxTokens }: RemoteCall): object {
+function bodyOf({ request, facts, maxTokens, adapter }: RemoteCall): object {
   const { sampling, numTopLogprobs = 0, sessionId } = request;
   return {
-    model: facts.model,
+    model: adapter ?? facts.model,
     prompt: Array.from(request.promptIds),
     max_tokens: maxTokens,
     temperature: sampling.temperature ?? 1,

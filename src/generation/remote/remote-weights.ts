@@ -1,21 +1,19 @@
 /**
- * New weights for a remote engine, from files that it can reach.
+ * New weights for a remote engine, from files that it can reach: whole models, or adapters that it adds to the model it has.
  *
- * The server is told the run and the version of what it loads, and says them with every reply. So it may serve any number of runs, one
- * after another, each with versions of its own; and one that has started again is noticed, since it has forgotten its run. It then
- * loads what was published last (`restore`) before any of its tokens are used.
- *
- * llama.cpp has no route for new weights, and vLLM has none that reads files: those it has (`/update_weights` and its relatives) take them
- * over NCCL, which this does not speak. See `trainableKinds`.
+ * The server is told the run and the version of what it loads. Some say them with every reply; adapters have them in their name; the
+ * others are watched (`Lifeline`). So a server may serve any number of runs, one after another, each with versions of its own; and one
+ * that has started again is noticed. It then loads what was published last (`restore`) before any of its tokens are used.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { z } from "zod";
 import { invariant, RerollError } from "../../errors/reroll-error.ts";
-import { type AnnouncedWeights, takenOver } from "./dialect.ts";
-import { dialectOf, type RemoteKind, trainableKinds } from "./dialects.ts";
+import { takenOver } from "./dialect.ts";
+import { dialectOf, kindsThatTake, type RemoteKind } from "./dialects.ts";
 import { HttpClient } from "./http-client.ts";
-import { isRemoteFault, refuseStatus, retryAfterOf } from "./remote-fault.ts";
+import { Lifeline } from "./lifeline.ts";
+import { isRemoteFault, remoteFault, retryAfterOf } from "./remote-fault.ts";
 import { createRetryDelays, type RetryOptions } from "./retry.ts";
+import { type AnnouncedWeights, adapterName, type WeightRoutes, type WeightsInFolder } from "./weight-routes.ts";
 
 interface RemoteWeightsOptions extends RetryOptions {
   readonly kind: RemoteKind;
@@ -24,46 +22,74 @@ interface RemoteWeightsOptions extends RetryOptions {
   readonly apiKey?: string;
   /** Names this process to the server: letters, digits and dashes, never used before. */
   readonly run: string;
+  /** What the folders hold. Default "files": whole models. */
+  readonly way?: "files" | "adapters";
   /** How long loading may take. Default 10 minutes. */
   readonly timeoutMs?: number;
 }
 
-interface LoadedWeights {
-  readonly folder: string;
-  readonly version: number;
-  /** Whether the run has given this server nothing yet. */
-  readonly begins: boolean;
+/** Where a remote engine gets its weights from, as the one that asks it for tokens sees it. */
+export interface GivenWeights {
+  /** What the server was given last; null before anything was published. */
+  readonly announced: AnnouncedWeights | null;
+  /** The adapters that tokens are to be drawn with; undefined where the server's own weights are the run's. */
+  readonly adapter: string | undefined;
+  /** How often the server has loaded weights. A request remembers it, so that what it finds lost is restored once and not once per request. */
+  readonly numLoads: number;
+  /** Whether the server has ended since it was given weights, as far as can be told from here. */
+  readonly isLost: boolean;
+  /** Resolves when the server has what was published last. Rejects where that has to wait for the next publication. */
+  restore(numLoads?: number): Promise<void>;
 }
 
-export class RemoteWeights {
+export class RemoteWeights implements GivenWeights {
   readonly run: string;
   readonly #options: RemoteWeightsOptions;
+  readonly #routes: WeightRoutes;
   readonly #http: HttpClient;
   #published: { readonly folder: string; readonly version: number } | null = null;
   #numLoads = 0;
   #loading: Promise<void> | null = null;
+  #line: Lifeline | null = null;
+  /** Names of adapters that the server has, oldest first. */
+  #adapters: string[] = [];
 
   constructor(options: RemoteWeightsOptions) {
-    const { kind, url, apiKey, timeoutMs = 600_000 } = options;
-    if (dialectOf(kind).loadRequest === undefined) {
+    const { kind, url, apiKey, way = "files", timeoutMs = 600_000 } = options;
+    const routes = dialectOf(kind).weights;
+    if (routes === undefined || !kindsThatTake(way).includes(kind)) {
+      const able = kindsThatTake(way).map((one) => `"${one}"`);
       throw new RerollError(
         "INVALID_OPTION",
-        `engine.remote.kind "${kind}" cannot be given new weights over HTTP. Use ${trainableKinds.map((one) => `"${one}"`).join(" or ")}, or leave engine.remote out to sample in this process.`,
+        `engine.remote.kind "${kind}" cannot be given ${way === "adapters" ? "adapters" : "new weights"} over HTTP. Use ${able.join(" or ")}, or leave engine.remote out to sample in this process.`,
       );
     }
     this.run = options.run;
     this.#options = options;
+    this.#routes = routes;
     this.#http = new HttpClient({ url, timeoutMs, maxConnections: 1, ...(apiKey !== undefined && { apiKey }) });
   }
 
-  /** What the server was given last; null before anything was published. */
   get announced(): AnnouncedWeights | null {
     return this.#published && { run: this.run, version: this.#published.version };
   }
 
-  /** How often the server has loaded weights. A request remembers it, so that what it finds lost is restored once and not once per request. */
+  get adapter(): string | undefined {
+    const { announced } = this;
+    return this.#options.way === "adapters" && announced !== null ? adapterName(announced) : undefined;
+  }
+
   get numLoads(): number {
     return this.#numLoads;
+  }
+
+  get isLost(): boolean {
+    return this.#line?.isCut ?? false;
+  }
+
+  /** Throws where the server has not got what loading needs. */
+  async check(): Promise<void> {
+    await this.#routes.check?.(this.#http, this.#options.way ?? "files");
   }
 
   /**
@@ -73,7 +99,7 @@ export class RemoteWeights {
   async loadWeights(folder: string, version: number): Promise<void> {
     await this.#loading?.catch(() => {});
     try {
-      await this.#load(() => ({ folder, version, begins: this.#numLoads === 0 }));
+      await this.#load(() => ({ folder, version }));
     } finally {
       this.#published = { folder, version };
     }
@@ -84,7 +110,6 @@ export class RemoteWeights {
     this.#published = { folder, version };
   }
 
-  /** Has the server load again what was published last, unless it has loaded since `numLoads` was read. */
   restore(numLoads = this.#numLoads): Promise<void> {
     if (numLoads !== this.#numLoads) return Promise.resolve();
     this.#loading ??= this.#restore().finally(() => {
@@ -98,20 +123,29 @@ export class RemoteWeights {
       const restored = this.#published;
       invariant(restored !== null, "weights are restored that were never published");
       // Whatever has been published while an attempt failed is what the next one gives.
-      await this.#load(() => ({ ...this.#published!, begins: this.#numLoads === 0 }));
+      await this.#load(() => this.#published!);
       if (restored === this.#published) return;
     }
   }
 
+  /** What the server needs between steps beside weights. */
+  async releaseMemory(): Promise<void> {
+    await this.#routes.memory?.release(this.#http);
+  }
+  async resumeMemory(): Promise<void> {
+    await this.#routes.memory?.resume(this.#http);
+  }
+
   close(): void {
+    this.#line?.close();
     this.#http.close();
   }
 
-  async #load(weights: () => LoadedWeights): Promise<void> {
+  async #load(weights: () => { readonly folder: string; readonly version: number }): Promise<void> {
     const delayOf = createRetryDelays(this.#options);
     for (let attempt = 1; ; attempt++) {
       try {
-        await this.#loadOnce(weights());
+        await this.#watched(() => this.#loadOnce({ run: this.run, ...weights(), begins: this.#numLoads === 0 }));
         this.#numLoads++;
         return;
       } catch (cause) {
@@ -122,26 +156,37 @@ export class RemoteWeights {
     }
   }
 
-  async #loadOnce({ folder, ...weights }: LoadedWeights): Promise<void> {
-    const announced = { run: this.run, ...weights };
-    const request = dialectOf(this.#options.kind).loadRequest!(folder, announced);
-    const response = await this.#http.send({ method: "POST", ...request });
+  /** A server that ends from here on is noticed, where it does not itself say whose weights it has. */
+  async #watched(load: () => Promise<void>): Promise<void> {
+    if (this.#routes.tellsRun || this.#options.way === "adapters") return load();
+    if (this.#line === null || this.#line.isCut) this.#line = await Lifeline.open(this.#http.url);
+    await load();
+    if (this.#line.isCut) throw remoteFault(`${this.#http.url} ended while it loaded weights`);
+  }
+
+  async #loadOnce(weights: WeightsInFolder): Promise<void> {
     try {
-      await refuseStatus(response);
+      if (this.#options.way === "adapters") await this.#loadAdapters(weights);
+      else await this.#routes.loadFolder!(this.#http, weights);
     } catch (cause) {
       throw cause instanceof RerollError && cause.details.code === "weights_taken" ? takenOver(this.#http.url) : cause;
     }
-    const answer = answerSchema.safeParse(await response.json());
-    if (answer.data?.success === false) throw notLoaded(response.url, folder, answer.data.message);
+  }
+
+  /** Every version has a name of its own, so that replies under way end with what they began with. The one before stays for them. */
+  async #loadAdapters(weights: WeightsInFolder): Promise<void> {
+    const { load, unload } = this.#routes.adapters!;
+    const name = adapterName(weights);
+    if (this.#adapters.includes(name)) await unload(this.#http, name).catch(ignoreRefusal);
+    await load(this.#http, name, weights.folder);
+    this.#adapters = [...this.#adapters.filter((one) => one !== name), name];
+    for (const old of this.#adapters.splice(0, this.#adapters.length - 2)) {
+      await unload(this.#http, old).catch(ignoreRefusal);
+    }
   }
 }
 
-/** SGLang says in the body whether it worked, on some versions with status 200 either way. */
-const answerSchema = z.looseObject({
-  success: z.boolean().optional(),
-  message: z.string().default("it does not say why"),
-});
-
-function notLoaded(url: string, folder: string, reason: string): RerollError {
-  return new RerollError("REMOTE_REFUSED", `${url} did not load ${folder}: ${reason}`, { url, folder });
+/** A server that has started again has nothing to unload. */
+function ignoreRefusal(cause: unknown): void {
+  if (!(cause instanceof RerollError) || isRemoteFault(cause)) throw cause;
 }

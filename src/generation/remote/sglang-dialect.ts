@@ -11,6 +11,7 @@ import { z } from "zod";
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { Finish } from "../generate.ts";
 import {
+  asLostAdapter,
   type Dialect,
   expectRun,
   lengthFinish,
@@ -24,6 +25,7 @@ import { parseJson } from "./http-client.ts";
 import { hasFilters, splitLogprobs } from "./logprob-meaning.ts";
 import { readModelFacts } from "./openai-dialect.ts";
 import { refuseStatus, remoteFault, streamError } from "./remote-fault.ts";
+import { sglangWeights } from "./sglang-weights.ts";
 
 const yes = { has: "yes" } as const;
 /** How long an aborted request may take to come back with its tokens. */
@@ -57,11 +59,7 @@ export const sglangDialect: Dialect = {
   refuse: () => {},
   run: runGenerate,
   scorePrompt,
-  loadRequest: (folder, { run, version }) => ({
-    path: "/update_weights_from_disk",
-    // What was computed with the old weights is of no use: the cache goes. SGLang says the text with every reply.
-    body: { model_path: folder, weight_version: `${run}/${version}`, flush_cache: true },
-  }),
+  weights: sglangWeights,
 };
 
 const tokenLogprob = z.tuple([z.number().nullable(), z.number()]).rest(z.unknown());
@@ -97,7 +95,7 @@ async function runGenerate(call: RemoteCall): Promise<RemoteEnding> {
   signal?.addEventListener("abort", abort, { once: true });
   try {
     const response = await http.send({ method: "POST", path, body: bodyOf(call, id), signal: giveUp.signal });
-    await refuseStatus(response);
+    await refuseStatus(response).catch((cause) => Promise.reject(asLostAdapter(cause, call)));
     const outputs = request.onTokens === undefined ? [await response.text()] : readEvents(response.chunks(), url);
     let ending: RemoteEnding | undefined;
     for await (const output of outputs) {
@@ -116,12 +114,13 @@ async function abortRemotely({ http }: RemoteCall, id: string): Promise<void> {
   response.discard();
 }
 
-function bodyOf({ request, maxTokens }: RemoteCall, id: string): object {
+function bodyOf({ request, maxTokens, adapter }: RemoteCall, id: string): object {
   const { sampling, numTopLogprobs = 0, sessionId } = request;
   const stopIds = sampling.stopIds ?? [];
   return {
     rid: id,
     input_ids: Array.from(request.promptIds),
+    ...(adapter !== undefined && { lora_path: adapter }),
     sampling_params: {
       max_new_tokens: maxTokens,
       temperature: sampling.temperature ?? 1,
@@ -222,7 +221,7 @@ async function scorePrompt({ http, promptIds, signal }: ScoreCall): Promise<Prom
   };
 }
 
-/** "<run>/<version>" as `loadRequest` sets it, or whatever the server was started with. Undefined where it says nothing at all. */
+/** "<run>/<version>" as `sglangWeights` sets it, or whatever the server was started with. Undefined where it says nothing at all. */
 function readWeightVersion(told: string | number | null | undefined): { run: string | undefined; version: number } {
   if (told === null || told === undefined) return { run: undefined, version: Number.NaN };
   const text = String(told);

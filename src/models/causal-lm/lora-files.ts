@@ -9,7 +9,6 @@ import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { invariant, RerollError } from "../../errors/reroll-error.ts";
-import { replaceFileSync } from "../../files/replace-file.ts";
 import { noGrad } from "../../torch/autograd.ts";
 import { empty, type TensorOptions } from "../../torch/create.ts";
 import { partOf, type Split } from "../../torch/distributed/split.ts";
@@ -17,8 +16,8 @@ import type { DType } from "../../torch/dtype.ts";
 import { createParameter } from "../../torch/nn/initialize.ts";
 import type { Parameter } from "../../torch/nn/module.ts";
 import { tensorScope } from "../../torch/scope.ts";
+import { type FileSink, toDisk } from "../formats/file-sink.ts";
 import { type ResolvedCheckpoint, resolveCheckpoint } from "../formats/resolve-checkpoint.ts";
-import { writeSafetensors } from "../formats/safetensors/write-safetensors.ts";
 import { MappedCheckpoint, tensorSource } from "../formats/tensor-files.ts";
 import type { CausalLm } from "./causal-lm.ts";
 import { attachLora, expectAdapters, type LoraSite, loraAdapters, loraSites, moduleName } from "./lora.ts";
@@ -30,10 +29,16 @@ export interface SaveLoraOptions {
   readonly baseModel?: string;
   /** Whether this rank writes the files. Default true. Of a model that is spread over ranks, all give their part, and one writes. */
   readonly isWriter?: boolean;
+  /** Takes the files. Default: they are written at once. */
+  readonly sink?: FileSink;
 }
 
 /** Writes the adapters of a model, in their type, to a folder. */
-export function saveLora(model: CausalLm, folder: string, { baseModel, isWriter = true }: SaveLoraOptions = {}): void {
+export function saveLora(
+  model: CausalLm,
+  folder: string,
+  { baseModel, isWriter = true, sink = toDisk }: SaveLoraOptions = {},
+): void {
   expectAdapters(model, "saveLora");
   const adapters = loraAdapters(model);
   const [first] = adapters.values();
@@ -62,11 +67,11 @@ export function saveLora(model: CausalLm, folder: string, { baseModel, isWriter 
       tensorSource(weightName(path, "A"), a),
       tensorSource(weightName(path, "B"), b),
     ]);
-    if (isWriter) writeSafetensors(join(folder, weightsFileName), sources);
+    if (isWriter) sink.tensors(join(folder, weightsFileName), sources);
   });
   if (!isWriter) return;
   const text = new TextEncoder().encode(`${JSON.stringify(config, null, 2)}\n`);
-  replaceFileSync(join(folder, configFileName), (append) => append(text));
+  sink.bytes(join(folder, configFileName), text);
 }
 
 export interface LoadLoraOptions {

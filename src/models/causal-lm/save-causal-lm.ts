@@ -1,5 +1,6 @@
 /** Models to files, in the layout that Hugging Face and every other tool load. */
 import { tensorScope } from "../../torch/scope.ts";
+import type { FileSink } from "../formats/file-sink.ts";
 import type { CausalLm } from "./causal-lm.ts";
 import { type CausalLmConfig, toHuggingFaceConfig } from "./config.ts";
 import { mergedWeights } from "./merged-weights.ts";
@@ -15,6 +16,8 @@ export interface SaveOptions {
   readonly isMerged?: boolean;
   /** Whether this rank writes the files. Default true. Of a model that is spread over ranks, all give their part, and one writes. */
   readonly isWriter?: boolean;
+  /** Takes the files. Default: they are written at once. */
+  readonly sink?: FileSink;
 }
 
 /**

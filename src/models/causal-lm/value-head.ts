@@ -9,8 +9,8 @@ import { op } from "../../torch/operator.ts";
 import type { Generator } from "../../torch/random.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
+import { type FileSink, toDisk } from "../formats/file-sink.ts";
 import { resolveCheckpoint } from "../formats/resolve-checkpoint.ts";
-import { writeSafetensors } from "../formats/safetensors/write-safetensors.ts";
 import { MappedCheckpoint, tensorSource } from "../formats/tensor-files.ts";
 
 /** The file of a head beside the decoder it belongs to. */
@@ -43,11 +43,11 @@ export class ValueHead extends Module {
 }
 
 /** Writes value_head.safetensors to a folder, such as that of the decoder it belongs to. */
-export function saveValueHead(head: ValueHead, folder: string): void {
+export function saveValueHead(head: ValueHead, folder: string, sink: FileSink = toDisk): void {
   mkdirSync(folder, { recursive: true });
   tensorScope(() => {
     const sources = [...head.stateDict()].map(([name, value]) => tensorSource(`${prefix}${name}`, value));
-    writeSafetensors(join(folder, valueHeadFile), sources);
+    sink.tensors(join(folder, valueHeadFile), sources);
   });
 }
 

@@ -1,18 +1,19 @@
 /** A folder in the layout that Hugging Face and every other tool load: config.json, safetensors, and files beside them. */
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { replaceFileSync } from "../../files/replace-file.ts";
 import { bytesOf } from "../../torch/dtype.ts";
 import type { Tensor } from "../../torch/tensor.ts";
+import { type FileSink, toDisk } from "../formats/file-sink.ts";
 import { defaultMaxShardBytes, planShards } from "../formats/safetensors/plan-shards.ts";
 import { shardedIndexFileName, writeShardedIndex } from "../formats/safetensors/sharded-index.ts";
-import { writeSafetensors } from "../formats/safetensors/write-safetensors.ts";
 import { tensorSource } from "../formats/tensor-files.ts";
 
 interface FolderOptions {
   /** Files to write beside the weights, such as the tokenizer's. */
   readonly files?: ReadonlyMap<string, Uint8Array>;
   readonly maxShardBytes?: number;
+  /** Takes the files. Default: they are written at once. */
+  readonly sink?: FileSink;
 }
 
 /** Writes weights by name, `config` as config.json, and `files`, replacing a model that is there. */
@@ -20,13 +21,13 @@ export function writeModelFolder(
   folder: string,
   weights: ReadonlyMap<string, Tensor>,
   config: Readonly<Record<string, unknown>>,
-  { files = new Map(), maxShardBytes = defaultMaxShardBytes }: FolderOptions,
+  { files = new Map(), maxShardBytes = defaultMaxShardBytes, sink = toDisk }: FolderOptions,
 ): void {
   mkdirSync(folder, { recursive: true });
-  removeOldWeights(folder, writeWeights(folder, weights, maxShardBytes));
+  removeOldWeights(folder, writeWeights(folder, weights, maxShardBytes, sink));
   const text = new TextEncoder().encode(`${withFloats(JSON.stringify(config, null, 2))}\n`);
-  replaceFileSync(join(folder, "config.json"), (append) => append(text));
-  for (const [name, bytes] of files) replaceFileSync(join(folder, name), (append) => append(bytes));
+  sink.bytes(join(folder, "config.json"), text);
+  for (const [name, bytes] of files) sink.bytes(join(folder, name), bytes);
 }
 
 /** Keys that transformers takes as floats: it refuses 7 where it expects 7.0, which JSON.stringify does not tell apart. */
@@ -47,18 +48,23 @@ function withFloats(json: string): string {
 }
 
 /** The names of the files written. */
-function writeWeights(folder: string, weights: ReadonlyMap<string, Tensor>, maxShardBytes: number): string[] {
+function writeWeights(
+  folder: string,
+  weights: ReadonlyMap<string, Tensor>,
+  maxShardBytes: number,
+  sink: FileSink,
+): string[] {
   const sizes = [...weights].map(([name, value]) => ({ name, byteLength: value.numel * bytesOf(value.dtype) }));
   const { shards, index } = planShards(sizes, maxShardBytes);
   for (const { fileName, tensorNames } of shards) {
-    writeSafetensors(
+    sink.tensors(
       join(folder, fileName),
       tensorNames.map((name) => tensorSource(name, weights.get(name)!)),
     );
   }
   const shardNames = shards.map(({ fileName }) => fileName);
   if (index === null) return shardNames;
-  writeShardedIndex(join(folder, shardedIndexFileName), index);
+  writeShardedIndex(join(folder, shardedIndexFileName), index, (path, bytes) => sink.bytes(path, bytes));
   return [...shardNames, shardedIndexFileName];
 }
 

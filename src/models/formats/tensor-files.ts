@@ -46,8 +46,15 @@ export class MappedCheckpoint {
   }
 }
 
+/** A tensor as the safetensors writer takes it, which can also be had as a tensor. */
+export interface TensorSource extends SafetensorsSource {
+  readonly tensorDtype: DType;
+  /** The tensor, which belongs to the scope that it is called in or to whoever made the source. Called once. */
+  make(): Tensor;
+}
+
 /** A tensor as the safetensors writer takes it; its bytes are fetched when the writer gets to it. */
-export function tensorSource(name: string, tensor: Tensor): SafetensorsSource {
+export function tensorSource(name: string, tensor: Tensor): TensorSource {
   return laterSource(name, tensor, () => tensor);
 }
 
@@ -56,7 +63,7 @@ export function laterSource(
   name: string,
   { dtype, shape }: { readonly dtype: DType; readonly shape: readonly number[] },
   make: () => Tensor,
-): SafetensorsSource {
+): TensorSource {
   const entry = Object.entries(dtypes).find(([, ours]) => ours === dtype);
   if (entry === undefined) {
     throw new RerollError(
@@ -68,6 +75,8 @@ export function laterSource(
     name,
     dtype: entry[0] as SafetensorsDtype,
     shape,
+    tensorDtype: dtype,
+    make,
     bytes: () => {
       const values = tensorScope(() => make().toTypedArray());
       return new Uint8Array(values.buffer, values.byteOffset, values.byteLength);

@@ -17,7 +17,7 @@ import { type Backend, ProcessGroup } from "./process-group.ts";
 const DEFAULT_TIMEOUT_MS = 600_000;
 
 /** The place where ranks meet. */
-export type StoreOptions = TcpStoreOptions | FileStoreOptions;
+export type StoreOptions = TcpStoreOptions | FileStoreOptions | LocalStoreOptions;
 
 /** A server in one of the processes, which the others connect to. */
 interface TcpStoreOptions {
@@ -38,6 +38,11 @@ interface FileStoreOptions {
   readonly worldSize: number;
 }
 
+/** The memory of this process: what libtorch leaves in it can be read here, and passed on to ranks that meet elsewhere. */
+interface LocalStoreOptions {
+  readonly type: "local";
+}
+
 /** An open store. Groups hold on to it; disposing it does not disturb them. */
 export class Store extends ObjectHandle {
   /** The port of a TCP store, null for a file store. */
@@ -50,17 +55,29 @@ export class Store extends ObjectHandle {
     this.port = port;
     this.isLocal = isLocal;
   }
+
+  /** Leaves bytes under a key, for whoever reads them. */
+  async set(key: string, bytes: Uint8Array): Promise<void> {
+    await native.storeSet(this.handle, key, bytes);
+  }
+
+  /** Waits for the bytes under a key. Rejects with RENDEZVOUS_TIMEOUT. */
+  async get(key: string, timeoutMs = DEFAULT_TIMEOUT_MS): Promise<Uint8Array> {
+    return Uint8Array.from(await native.storeGet(this.handle, key, timeoutMs));
+  }
 }
 
 /** Serves or reaches a store. */
 export async function openStore(options: StoreOptions): Promise<Store> {
   const { type }: { readonly type: string } = options;
-  if (type !== "file" && type !== "tcp") {
-    throw new RerollError("INVALID_ARGUMENT", `openStore has the types "tcp" and "file": got "${type}".`);
+  if (type !== "file" && type !== "tcp" && type !== "local") {
+    throw new RerollError("INVALID_ARGUMENT", `openStore has the types "tcp", "file" and "local": got "${type}".`);
   }
   switch (options.type) {
     case "file":
       return new Store(native.openFileStore(options.path, options.worldSize), { port: null, isLocal: false });
+    case "local":
+      return new Store(native.openLocalStore(), { port: null, isLocal: true });
     case "tcp": {
       const { host, port, isServer, timeoutMs = DEFAULT_TIMEOUT_MS } = options;
       const opened = await native.openTcpStore(host, port, isServer, timeoutMs);
@@ -86,6 +103,11 @@ export interface JoinOptions {
   readonly listenAt?: { readonly host: string } | { readonly networkInterface: string };
   /** NCCL: the CUDA device of this rank. Two ranks cannot share one. Default "cuda:0". */
   readonly device?: Device;
+  /**
+   * Set where the other ranks are not reroll's: the prefix of the group's keys in the store, as the program that makes the group there has
+   * it. Such a group does what c10d does and no more: ranks do not compare their calls, and a rank that does not come is not named.
+   */
+  readonly foreignPrefix?: string;
 }
 
 /**
@@ -101,6 +123,7 @@ export async function joinGroup(options: JoinOptions): Promise<ProcessGroup> {
     name = "default",
     timeoutMs = DEFAULT_TIMEOUT_MS,
     device = "cuda:0",
+    foreignPrefix = "",
   } = options;
   const listenAt = options.listenAt ?? { host: store.isLocal ? "127.0.0.1" : "" };
   const handle = await native.joinGroup(
@@ -113,8 +136,19 @@ export async function joinGroup(options: JoinOptions): Promise<ProcessGroup> {
     "host" in listenAt ? listenAt.host : "",
     "networkInterface" in listenAt ? listenAt.networkInterface : "",
     backend === "nccl" ? device : "",
+    foreignPrefix,
   );
   return new ProcessGroup(handle, { name, backend, rank, worldSize });
+}
+
+/**
+ * The prefix of the keys of a group that a Python program makes by `_new_process_group_helper` of torch.distributed, in a store under the
+ * same name, as SGLang and others do. Its torch must be of the version of this libtorch, or near it: c10d promises nothing between versions.
+ */
+export function pythonGroupPrefix(name: string, backend: Backend): string {
+  const device = backend === "gloo" ? "cpu" : "cuda";
+  // Groups with a backend per device came with 2.0.
+  return native.torchVersion.startsWith("1.") ? `${name}/${name}` : `${name}/${name}//${device}/`;
 }
 
 /** The backends that the addon was built with. */

@@ -1,7 +1,15 @@
-/** Draws a token per row of scores in one pass: temperature and nothing else. A block works on one row. */
+/** Draws a token per row of scores in one pass: by temperature, and by masks of what may be drawn. A block works on one row. */
 import { empty } from "../create.ts";
 import type { Tensor } from "../tensor.ts";
 import { cudaKernel } from "./cuda-kernel.ts";
+
+/** What rows may draw. */
+export interface RowMasks {
+  /** One bit per token, set where it may be drawn, in words of int32: [K, W]. */
+  readonly masks_KW: Tensor;
+  /** The mask of each row, int32; -1 where all tokens may be drawn. */
+  readonly masks_B: Tensor;
+}
 
 /**
  * [3, B] float32: token, its log-probability at its temperature, and at temperature 1. Temperature 0 takes the best.
@@ -10,8 +18,37 @@ import { cudaKernel } from "./cuda-kernel.ts";
  * `drawn_B` gets the tokens as int32, 0 in place of -1, for a step that starts from them.
  */
 export function sampleKernel(z_BV: Tensor, temperatures_B: Tensor, uniforms_B: Tensor, drawn_B?: Tensor): Tensor {
-  const tokens_B = drawn_B ?? empty([z_BV.size(0)], { device: z_BV.device, dtype: "int32" });
+  const tokens_B = drawn_B ?? emptyTokens(z_BV);
   return launch(z_BV, temperatures_B, uniforms_B, tokens_B, false);
+}
+
+/**
+ * What `sampleKernel` does, among the tokens that masks allow: [4, B]. The first three are as there, of the whole row; the fourth is the
+ * log-probability among what the mask allows, which is what the token was drawn with. A row whose mask allows nothing gives token -1, and
+ * one without a mask what `sampleKernel` gives it, to the bit.
+ */
+export function maskedSampleKernel(
+  z_BV: Tensor,
+  temperatures_B: Tensor,
+  uniforms_B: Tensor,
+  { masks_KW, masks_B }: RowMasks,
+  drawn_B?: Tensor,
+): Tensor {
+  const [B, V] = z_BV.shape as [number, number];
+  const out_4B = empty([4, B], { device: z_BV.device });
+  maskedKernel(z_BV.dtype, { blocks: B, threads: 1024 }, [
+    z_BV,
+    temperatures_B,
+    uniforms_B,
+    out_4B,
+    drawn_B ?? emptyTokens(z_BV),
+    { int: V },
+    { int: B },
+    { int: 0 },
+    masks_KW,
+    masks_B,
+  ]);
+  return out_4B;
 }
 
 /** The log-probability that sampleKernel gives to a token of each row, [B], had it drawn that one: equal to the bit. Tokens are int32. */
@@ -41,16 +78,22 @@ function launch(
   return out_3B;
 }
 
+function emptyTokens(z_BV: Tensor): Tensor {
+  return empty([z_BV.size(0)], { device: z_BV.device, dtype: "int32" });
+}
+
 /** Whether rows of this many scores can be drawn from. */
 export function canSample(vocabSize: number): boolean {
   return vocabSize % 8 === 0;
 }
 
-const kernel = cudaKernel(
-  "sample",
-  `
+const source = `
 extern "C" __global__ void __launch_bounds__(1024) sample(const T* scores, const float* temperatures, const float* uniforms,
-                                                          float* out, int* drawn, int V, int B, int isGiven) {
+                                                          float* out, int* drawn, int V, int B, int isGiven
+#ifdef MASKED
+                                                          , const unsigned char* masks, const int* maskOf
+#endif
+) {
   const T* row = scores + (size_t)blockIdx.x * V;
   const Pack* packs = (const Pack*)row;
   float temperature = temperatures[blockIdx.x];
@@ -61,7 +104,13 @@ extern "C" __global__ void __launch_bounds__(1024) sample(const T* scores, const
   int place = 0;
   bool isBad = false;
   bool isPlain = inverse == 1.0f;
-  auto take = [&](const Pack& p, int i) {
+#ifdef MASKED
+  // A byte of the mask for a pack of scores. The best of what it allows, and tempered masses relative to that.
+  const unsigned char* bits = maskOf[blockIdx.x] < 0 ? nullptr : masks + (size_t)maskOf[blockIdx.x] * ((V + 31) / 32 * 4);
+  float allowedTop = -3.0e38f, allowedMass = 0.0f;
+  int allowedPlace = 0;
+#endif
+  auto take = [&](const Pack& p, unsigned allowed, int i) {
     float z[8], next = top;
 #pragma unroll
     for (int k = 0; k < 8; k++) {
@@ -80,18 +129,40 @@ extern "C" __global__ void __launch_bounds__(1024) sample(const T* scores, const
 #pragma unroll
       for (int k = 0; k < 8; k++) tempered += __expf((z[k] - top) * inverse);
     }
+#ifdef MASKED
+    if (allowed == 0) return;
+    next = allowedTop;
+#pragma unroll
+    for (int k = 0; k < 8; k++) {
+      if ((allowed >> k & 1) && z[k] > next) { next = z[k]; allowedPlace = i * 8 + k; }
+    }
+    if (next > allowedTop) {
+      allowedMass *= __expf((allowedTop - next) * inverse);
+      allowedTop = next;
+    }
+#pragma unroll
+    for (int k = 0; k < 8; k++) {
+      if (allowed >> k & 1) allowedMass += __expf((z[k] - allowedTop) * inverse);
+    }
+#endif
   };
+#ifdef MASKED
+  auto allowedAt = [&](int i) { return bits == nullptr ? 0u : (unsigned)bits[i]; };
+#else
+  auto allowedAt = [](int) { return 0u; };
+#endif
   // Several loads on their way at a time: a row has few threads for its length.
   constexpr int AHEAD = 4;
   int numPacks = V / 8, i = threadIdx.x;
   for (; i + (AHEAD - 1) * 1024 < numPacks; i += AHEAD * 1024) {
     Pack p[AHEAD];
+    unsigned allowed[AHEAD];
 #pragma unroll
-    for (int j = 0; j < AHEAD; j++) p[j] = packs[i + j * 1024];
+    for (int j = 0; j < AHEAD; j++) { p[j] = packs[i + j * 1024]; allowed[j] = allowedAt(i + j * 1024); }
 #pragma unroll
-    for (int j = 0; j < AHEAD; j++) take(p[j], i + j * 1024);
+    for (int j = 0; j < AHEAD; j++) take(p[j], allowed[j], i + j * 1024);
   }
-  for (; i < numPacks; i += 1024) take(packs[i], i);
+  for (; i < numPacks; i += 1024) take(packs[i], allowedAt(i), i);
   if (isPlain) tempered = plain;
   __shared__ float warpTop[32], warpSum[32], warpPlain[32];
   __shared__ int warpPlace[32];
@@ -100,47 +171,76 @@ extern "C" __global__ void __launch_bounds__(1024) sample(const T* scores, const
   if (threadIdx.x == 0) anyBad = 0;
   __syncthreads();
   if (isBad) anyBad = 1;
+  // The best of all threads, the first where several are equal.
+  auto findBest = [&](float& best, int& bestPlace) {
+    for (int step = 16; step > 0; step >>= 1) {
+      float other = __shfl_xor_sync(~0u, best, step);
+      int otherPlace = __shfl_xor_sync(~0u, bestPlace, step);
+      if (other > best || (other == best && otherPlace < bestPlace)) { best = other; bestPlace = otherPlace; }
+    }
+    if (lane == 0) { warpTop[warp] = best; warpPlace[warp] = bestPlace; }
+    __syncthreads();
+    best = warpTop[0]; bestPlace = warpPlace[0];
+    for (int w = 1; w < 32; w++) {
+      if (warpTop[w] > best || (warpTop[w] == best && warpPlace[w] < bestPlace)) { best = warpTop[w]; bestPlace = warpPlace[w]; }
+    }
+  };
   float best = top;
   int bestPlace = place;
-  for (int step = 16; step > 0; step >>= 1) {
-    float other = __shfl_xor_sync(~0u, best, step);
-    int otherPlace = __shfl_xor_sync(~0u, bestPlace, step);
-    if (other > best || (other == best && otherPlace < bestPlace)) { best = other; bestPlace = otherPlace; }
-  }
-  if (lane == 0) { warpTop[warp] = best; warpPlace[warp] = bestPlace; }
-  __syncthreads();
-  best = warpTop[0]; bestPlace = warpPlace[0];
-  for (int w = 1; w < 32; w++) {
-    if (warpTop[w] > best || (warpTop[w] == best && warpPlace[w] < bestPlace)) { best = warpTop[w]; bestPlace = warpPlace[w]; }
-  }
+  findBest(best, bestPlace);
   tempered *= __expf((top - best) * inverse);
   plain *= __expf(top - best);
-  // Inclusive scan of the tempered masses over the threads of the block.
-  float scan = tempered, plainSum = plain;
-  for (int step = 1; step < 32; step <<= 1) {
-    float earlier = __shfl_up_sync(~0u, scan, step);
-    if (lane >= step) scan += earlier;
-  }
+  // Inclusive scan of masses over the threads of a warp; the masses of the warps before it, and of all.
+  float scan, offset, total;
+  auto addUp = [&](float mass) {
+    scan = mass;
+    for (int step = 1; step < 32; step <<= 1) {
+      float earlier = __shfl_up_sync(~0u, scan, step);
+      if (lane >= step) scan += earlier;
+    }
+    if (lane == 31) warpSum[warp] = scan;
+    __syncthreads();
+    offset = 0.0f, total = 0.0f;
+    for (int w = 0; w < 32; w++) {
+      if (w < warp) offset += warpSum[w];
+      total += warpSum[w];
+    }
+  };
+  float plainSum = plain, plainTotal = 0.0f;
   for (int step = 16; step > 0; step >>= 1) plainSum += __shfl_xor_sync(~0u, plainSum, step);
-  if (lane == 31) warpSum[warp] = scan;
   if (lane == 0) warpPlain[warp] = plainSum;
-  __syncthreads();
-  float offset = 0.0f, total = 0.0f, plainTotal = 0.0f;
-  for (int w = 0; w < 32; w++) {
-    if (w < warp) offset += warpSum[w];
-    total += warpSum[w];
-    plainTotal += warpPlain[w];
+  addUp(tempered);
+  for (int w = 0; w < 32; w++) plainTotal += warpPlain[w];
+  float wholeBest = best, wholeTotal = total;
+  bool isEmpty = false;
+#ifdef MASKED
+  if (bits != nullptr) {
+    top = allowedTop; place = allowedPlace;
+    best = top; bestPlace = place;
+    __syncthreads();
+    findBest(best, bestPlace);
+    addUp(allowedMass * __expf((top - best) * inverse));
+    isEmpty = !(total > 0.0f);
   }
+#endif
   float* token = out + blockIdx.x;
-  if (anyBad) {
+  // Scores relative to the best of the row, and what was drawn with.
+  auto write = [&](int chosen) {
+    float z = load(row[chosen]);
+    drawn[blockIdx.x] = chosen;
+    token[0] = chosen;
+    token[B] = isGreedy ? 0.0f : fmaf(z - wholeBest, inverse, -logf(wholeTotal));
+    token[2 * B] = z - wholeBest - logf(plainTotal);
+#ifdef MASKED
+    token[3 * B] = isGreedy ? 0.0f : fmaf(z - best, inverse, -logf(total));
+#endif
+  };
+  if (anyBad || isEmpty) {
     if (threadIdx.x == 0) { token[0] = -1.0f; token[B] = __int_as_float(0x7fc00000); if (!isGiven) drawn[blockIdx.x] = 0; }
     return;
   }
   if (isGreedy) {
-    if (threadIdx.x == 0) {
-      token[0] = bestPlace; token[B] = 0.0f; token[2 * B] = -logf(plainTotal);
-      drawn[blockIdx.x] = bestPlace;
-    }
+    if (threadIdx.x == 0) write(bestPlace);
     return;
   }
   if (isGiven) {
@@ -167,10 +267,14 @@ extern "C" __global__ void __launch_bounds__(1024) sample(const T* scores, const
   float left = __shfl_sync(~0u, goal - from, owner);
   for (int base = first; base < numPacks && owners > 0; base += 32 * 1024) {
     int at = base + lane * 1024;
+    unsigned allowed = at < numPacks ? 0xffu : 0u;
+#ifdef MASKED
+    if (bits != nullptr && at < numPacks) allowed = bits[at];
+#endif
     float masses[8], sum = 0.0f;
 #pragma unroll
     for (int k = 0; k < 8; k++) {
-      masses[k] = at < numPacks ? __expf((load(row[at * 8 + k]) - best) * inverse) : 0.0f;
+      masses[k] = allowed >> k & 1 ? __expf((load(row[at * 8 + k]) - best) * inverse) : 0.0f;
       sum += masses[k];
     }
     float upTo = sum;
@@ -192,11 +296,8 @@ extern "C" __global__ void __launch_bounds__(1024) sample(const T* scores, const
     }
     left -= __shfl_sync(~0u, upTo, 31);
   }
-  if (lane != owner) return;
-  float z = load(row[chosen]) - best;
-  drawn[blockIdx.x] = chosen;
-  token[0] = chosen;
-  token[B] = fmaf(z, inverse, -logf(total));
-  token[2 * B] = z - logf(plainTotal);
-}`,
-);
+  if (lane == owner) write(chosen);
+}`;
+
+const kernel = cudaKernel("sample", source);
+const maskedKernel = cudaKernel("sample", `#define MASKED\n${source}`);

@@ -8,6 +8,7 @@ import type { LossMetrics } from "../../flow/batch-statistics.ts";
 import type { Metrics } from "../../flow/metrics.ts";
 import type { TuningExample } from "../../flow/tuning-example.ts";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
+import type { FileSink } from "../../models/formats/file-sink.ts";
 import type { NamedParameters } from "../../torch/optim/parameter-group.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { PackedTokens } from "../token-rows.ts";
@@ -64,6 +65,6 @@ interface ObjectiveLoss {
 export interface ModelExtension {
   readonly parameters: NamedParameters;
   /** Writes the whole model, for other tools to load. */
-  readonly saveModel: (folder: string, files: ReadonlyMap<string, Uint8Array>) => void;
+  readonly saveModel: (folder: string, files: ReadonlyMap<string, Uint8Array>, sink: FileSink) => void;
   readonly dispose: () => void;
 }

@@ -78,7 +78,7 @@ export function newScoringHead(model: CausalLm, seed: number): ValueHead {
 function scoringHead(model: CausalLm, head: ValueHead): ModelExtension {
   return {
     parameters: new Map([["score.weight", head.weight]]),
-    saveModel: (folder, files) => saveSequenceClassifier(model, head, folder, { files }),
+    saveModel: (folder, files, sink) => saveSequenceClassifier(model, head, folder, { files, sink }),
     dispose: () => head.dispose(),
   };
 }

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { buildRecipe } from "../../algorithms/recipes/table.ts";
 import type { Metrics } from "../../flow/metrics.ts";
 import type { WorkerMemory } from "../../flow/worker-facts.ts";
+import { toDisk } from "../../models/formats/file-sink.ts";
 import { devicePeakBytes } from "../../torch/memory.ts";
 import { AdamW } from "../../torch/optim/adamw.ts";
 import type { StrategyBuilder } from "../strategy/strategy.ts";
@@ -83,7 +84,7 @@ export class RoleHost implements Roles {
 
   async saveState(folder: string): Promise<void> {
     const { critic, strategy } = this.#parts;
-    if (critic !== null) await saveCritic(strategy, critic, join(folder, "critic"));
+    if (critic !== null) await saveCritic(strategy, critic, join(folder, "critic"), toDisk);
   }
 
   async loadState(folder: string): Promise<void> {

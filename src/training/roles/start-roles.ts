@@ -62,9 +62,10 @@ export function withRoles(trainer: Trainer, { reference, critic }: ApartRoles): 
   return {
     ...pick(trainer),
     step: (batch, options) => trainer.step(batch, { ...options, others: askIn(batch, { reference, critic }) }),
-    saveState: async (folder) => {
-      await trainer.saveState(folder);
-      await critic?.saveState(folder);
+    // Another process cannot lend what it has: the critic writes at once.
+    saveState: async (folder, maxHeldBytes) => {
+      const [held] = await Promise.all([trainer.saveState(folder, maxHeldBytes), critic?.saveState(folder)]);
+      return held;
     },
     loadState: async (folder) => void (await Promise.all([trainer.loadState(folder), critic?.loadState(folder)])),
     close: async () => void (await Promise.all([trainer.close(), ...roles.map((one) => one.close())])),

@@ -54,12 +54,20 @@ export function parseShardedIndex(text: string, fileName: string): ShardedIndex 
   return { totalSize: readTotalSize(metadata, fileName), weightMap };
 }
 
-/** Writes an index, complete or not at all. */
-export function writeShardedIndex(path: string, { totalSize, weightMap }: ShardedIndex): void {
+/** Writes an index, complete or not at all; `put` takes it elsewhere. */
+export function writeShardedIndex(
+  path: string,
+  { totalSize, weightMap }: ShardedIndex,
+  put: (path: string, bytes: Uint8Array) => void = putFile,
+): void {
   const sorted = [...weightMap].sort(([left], [right]) => (left < right ? -1 : 1));
   const metadata = totalSize === null ? {} : { total_size: totalSize };
   const json = JSON.stringify({ metadata, weight_map: Object.fromEntries(sorted) }, null, 2);
-  replaceFileSync(path, (append) => append(new TextEncoder().encode(`${json}\n`)));
+  put(path, new TextEncoder().encode(`${json}\n`));
+}
+
+function putFile(path: string, bytes: Uint8Array): void {
+  replaceFileSync(path, (append) => append(bytes));
 }
 
 /** Letters, digits and the usual marks: no separator of any system and no leading dot, so it cannot leave the folder. */

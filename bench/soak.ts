@@ -1,0 +1,106 @@
+/**
+ * Whether a run keeps its memory, files and threads for as long as it goes on: the resident memory, open files and threads of each of its
+ * processes, looked at every ten seconds.
+ *
+ * npm run bench -- soak [minutes]
+ * Bar: over the second half, open files and threads do not grow, and the resident memory of no process by more than 2 % an hour.
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { type ProcessFacts, processTree } from "./process-tree.ts";
+import { printTable, writeResult } from "./report.ts";
+
+const minutes = Number(process.argv[2] ?? 60);
+const maxGrowthPerHour = 0.02;
+const everyMs = 10_000;
+
+interface Look {
+  readonly hours: number;
+  readonly facts: readonly ProcessFacts[];
+}
+
+const folder = mkdtempSync(join(tmpdir(), "reroll-soak-"));
+const main = fileURLToPath(new URL("../dist/cli/main.js", import.meta.url));
+const runFile = fileURLToPath(new URL("faults-run.ts", import.meta.url));
+const sets = [
+  `tracking.folder=${folder}`,
+  "loop.steps=100000000",
+  "tracking.trajectoriesEvery=50",
+  "checkpoint.every=20",
+];
+const words = ["train", runFile, "--restarts", "1", ...sets.flatMap((set) => ["--set", set])];
+const child = spawn(process.execPath, [main, ...words], { stdio: ["ignore", "ignore", "inherit"] });
+const looks: Look[] = [];
+const start = performance.now();
+const hoursNow = () => (performance.now() - start) / 3_600_000;
+while (hoursNow() < minutes / 60 && child.exitCode === null) {
+  await setTimeout(everyMs);
+  looks.push({ hours: hoursNow(), facts: processTree(child.pid!) });
+  if (looks.length % 6 === 0) report(false);
+}
+const steps = readFileSync(join(folder, "faults/metrics.jsonl"), "utf8").trim().split("\n").length;
+child.kill("SIGTERM");
+const [code] = await once(child, "exit");
+report(true);
+rmSync(folder, { recursive: true });
+
+/** The slope of a line through points, by least squares. */
+function slope(points: readonly (readonly [number, number])[]): number {
+  const mean = (pick: (point: readonly [number, number]) => number) =>
+    points.reduce((sum, point) => sum + pick(point), 0) / points.length;
+  const [x, y] = [mean(([at]) => at), mean(([, value]) => value)];
+  const over = points.reduce((sum, [at, value]) => sum + (at - x) * (value - y), 0);
+  return over / points.reduce((sum, [at]) => sum + (at - x) ** 2, 0);
+}
+
+function report(isLast: boolean): void {
+  const later = looks.filter(({ hours }) => hours > looks.at(-1)!.hours / 2);
+  const processes = looks.at(-1)!.facts.map(({ pid, command }) => {
+    const seen = later.flatMap(({ hours, facts }) => {
+      const one = facts.find((fact) => fact.pid === pid);
+      return one === undefined ? [] : [{ hours, ...one }];
+    });
+    const first = seen[0]!;
+    const last = seen.at(-1)!;
+    return {
+      role: roleOf(command),
+      numLooks: seen.length,
+      residentBytes: last.residentBytes,
+      growthPerHour: slope(seen.map(({ hours, residentBytes }) => [hours, residentBytes])) / first.residentBytes,
+      numFiles: [first.numFiles, last.numFiles],
+      numThreads: [first.numThreads, last.numThreads],
+    };
+  });
+  const headers = ["process", "resident MB", "growth per hour", "open files", "threads"];
+  const rows = processes.map(({ role, residentBytes, growthPerHour, numFiles, numThreads }) => [
+    role,
+    (residentBytes / 1e6).toFixed(1),
+    `${(100 * growthPerHour).toFixed(2)} %`,
+    numFiles.join(" to "),
+    numThreads.join(" to "),
+  ]);
+  printTable(`After ${(60 * looks.at(-1)!.hours).toFixed(1)} minutes, over the second half`, headers, rows);
+  if (!isLast) return;
+  const isFlat = processes.every(
+    ({ growthPerHour, numFiles, numThreads }) =>
+      growthPerHour < maxGrowthPerHour && numFiles[1]! <= numFiles[0]! && numThreads[1]! <= numThreads[0]!,
+  );
+  console.log(`${steps} steps; exit code ${code}; ${isFlat ? "flat" : "NOT flat"}.`);
+  const curve = looks
+    .filter((_, i) => i % 6 === 0)
+    .map(({ hours, facts }) => ({
+      minutes: Number((60 * hours).toFixed(1)),
+      residentMB: facts.map(({ command, residentBytes }) => [roleOf(command), Math.round(residentBytes / 1e6)]),
+    }));
+  writeResult("soak", { minutes, steps, maxGrowthPerHour, isFlat, processes, curve });
+}
+
+function roleOf(command: string): string {
+  if (command.includes("engine-process")) return "engine";
+  return command.includes("--supervised") ? "controller" : "supervisor";
+}

@@ -1,0 +1,164 @@
+/**
+ * A small parent that starts a command again when it dies: `--restarts`.
+ *
+ * In: the words of the command. It runs in a process of its own, with this terminal. When that fails or is killed, it is started again, from
+ * the latest checkpoint of its run where there is one. When it ends well, is refused, or is stopped by a signal, so does this one, with the
+ * same exit code. A process that gives no sign of life for ten minutes is killed. It gives up when so many restarts in a row have brought the
+ * run no further.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { constants } from "node:os";
+import { CommanderError } from "commander";
+import { RerollError } from "../errors/reroll-error.ts";
+import { isResumable, latestStep } from "../run/resumable.ts";
+import { ownProgram } from "./own-program.ts";
+import { ALIVE_MS, type StopWord, type Word } from "./supervised.ts";
+
+interface SuperviseOptions {
+  /** The words after `reroll`, with `--restarts`. */
+  readonly words: readonly string[];
+  /** Restarts in a row without progress, after which it gives up. */
+  readonly maxRestarts: number;
+  readonly report: (text: string) => void;
+}
+
+/** Waits before the first, second, ... restart in a row without progress, in seconds; the last of them from then on. */
+const DELAYS_S = [0, 1, 2, 4, 8, 16, 32, 60];
+
+/** Ten minutes: a process runs code of users, which may block it for a while. */
+const MAX_SILENT_BEATS = 60;
+
+/** Resolves when the command has ended well. Rejects with the exit code of a command that was stopped or refused, or when it gives up. */
+export async function supervise({ words, maxRestarts, report }: SuperviseOptions): Promise<void> {
+  const stop = new StopRequest();
+  let folder: string | null = null;
+  let furthest = -1;
+  let numInVain = 0;
+  try {
+    for (;;) {
+      const life = await live(wordsOf(words, folder), stop);
+      if (life.code === 0) return;
+      folder = life.folder ?? folder;
+      const reached = folder === null ? -1 : latestStep(folder);
+      numInVain = life.hasJoined || reached > furthest ? 1 : numInVain + 1;
+      furthest = Math.max(furthest, reached);
+      if (stop.signal !== null) throw new CommanderError(exitCodeOf(stop.signal), "reroll.stopped", "");
+      if (life.code === REFUSED) throw new CommanderError(REFUSED, "reroll.refused", "");
+      if (numInVain > maxRestarts || life.isFinal) throw givenUp(life, numInVain - 1);
+      const delayS = DELAYS_S[Math.min(numInVain, DELAYS_S.length) - 1]!;
+      report(`${life.how}. Starting it again${delayS === 0 ? "" : ` in ${delayS} seconds`}.`);
+      await stop.sleep(1000 * delayS);
+      if (stop.signal !== null) throw new CommanderError(exitCodeOf(stop.signal), "reroll.stopped", "");
+    }
+  } finally {
+    stop.release();
+  }
+}
+
+/** Wrong input would be refused again. */
+const REFUSED = 2;
+
+/** What came of one process. */
+interface Life {
+  readonly code: number | null;
+  /** A sentence without its end: "The process was ended by SIGKILL". */
+  readonly how: string;
+  /** The folder of its run; null for a worker, and where it did not come that far. */
+  readonly folder: string | null;
+  readonly hasJoined: boolean;
+  /** Whether there is no use in another one: a worker that has waited for its controller for as long as it was told. */
+  readonly isFinal: boolean;
+}
+
+/** Runs the command once. Never rejects where it could be started. */
+async function live(words: readonly string[], stop: StopRequest): Promise<Life> {
+  const [program, ...first] = ownProgram();
+  const child = spawn(program!, [...first, ...words], { stdio: ["inherit", "inherit", "inherit", "ipc"] });
+  let folder: string | null = null;
+  let [isWorker, hasJoined, isHung] = [false, false, false];
+  let numSilentBeats = 0;
+  child.on("message", (word: Word) => {
+    numSilentBeats = 0;
+    if (word.kind === "run") folder = word.folder;
+    if (word.kind === "joining") isWorker = true;
+    if (word.kind === "joined") hasJoined = true;
+  });
+  const beat = setInterval(() => {
+    isHung = ++numSilentBeats > MAX_SILENT_BEATS;
+    if (isHung) child.kill("SIGKILL");
+  }, ALIVE_MS);
+  stop.passTo(child);
+  const { code, signal } = await new Promise<{ code: number | null; signal: NodeJS.Signals | null }>(
+    (resolve, reject) => {
+      child.once("error", reject);
+      child.once("exit", (code, signal) => resolve({ code, signal }));
+    },
+  ).finally(() => clearInterval(beat));
+  stop.passTo(null);
+  const silence = `The process gave no sign of life for ${(MAX_SILENT_BEATS * ALIVE_MS) / 1000} seconds and was ended`;
+  const ending = signal === null ? `The process ended with code ${code}` : `The process was ended by ${signal}`;
+  const isFinal = code === 1 && isWorker && !hasJoined;
+  return { code, how: isHung ? silence : ending, folder, hasJoined, isFinal };
+}
+
+/** The words of the next process: those that were given, but from where the run is. */
+function wordsOf(given: readonly string[], folder: string | null): readonly string[] {
+  const isResumed = folder !== null && isResumable(folder);
+  const left = isResumed ? ["--restarts", "--resume", "--resume-from"] : ["--restarts"];
+  const kept = given.filter((word, i) => {
+    const isValue = left.includes(given[i - 1] ?? "");
+    return !isValue && !left.some((flag) => word === flag || word.startsWith(`${flag}=`));
+  });
+  return [...kept, "--supervised", ...(isResumed ? ["--resume", folder] : [])];
+}
+
+function givenUp({ how }: Life, numInVain: number): RerollError {
+  return new RerollError(
+    "RESTARTS_SPENT",
+    `${how}${numInVain === 0 ? "" : ` after ${numInVain} restarts in a row that brought it no further`}. What it printed says why.`,
+  );
+}
+
+const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+
+/** Signals to this process, passed on to its child: the first asks it to stop, the second ends it. */
+class StopRequest {
+  #child: ChildProcess | null = null;
+  #wake = () => {};
+  /** The first signal that came; null before. */
+  signal: NodeJS.Signals | null = null;
+
+  constructor() {
+    for (const name of SIGNALS) process.on(name, this.#receive);
+  }
+
+  passTo(child: ChildProcess | null): void {
+    this.#child = child;
+  }
+
+  async sleep(delayMs: number): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, delayMs);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  release(): void {
+    for (const name of SIGNALS) process.off(name, this.#receive);
+  }
+
+  readonly #receive = (name: NodeJS.Signals): void => {
+    if (this.signal !== null) this.#child?.kill("SIGKILL");
+    else if (this.#child?.connected) this.#child.send({ kind: "stop", signal: name } satisfies StopWord);
+    this.signal = name;
+    this.#wake();
+  };
+}
+
+/** As shells count. */
+function exitCodeOf(signal: NodeJS.Signals): number {
+  return 128 + constants.signals[signal];
+}

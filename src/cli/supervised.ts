@@ -1,0 +1,50 @@
+/**
+ * A command that a parent watches: see supervise.ts. It says that it lives and what it has come to, and stops when the parent says so, or
+ * is gone.
+ */
+
+/** What a watched process tells its parent. */
+export type Word =
+  | { readonly kind: "alive" }
+  /** The run is open in this folder. */
+  | { readonly kind: "run"; readonly folder: string }
+  /** It is a worker, which looks for its controller, and then one that has joined. */
+  | { readonly kind: "joining" | "joined" };
+
+/** What the parent tells it. */
+export interface StopWord {
+  readonly kind: "stop";
+  readonly signal: NodeJS.Signals;
+}
+
+/** Signs of life come this often; the parent takes a process for hung after many of them. */
+export const ALIVE_MS = 10_000;
+
+/** Tells the parent something, where there is one. */
+export function tellParent(word: Word): void {
+  if (process.connected === true) process.send!(word);
+}
+
+/** Gives signs of life until it is called off. */
+export function showLife(): () => void {
+  tellParent({ kind: "alive" });
+  const timer = setInterval(() => tellParent({ kind: "alive" }), ALIVE_MS).unref();
+  return () => clearInterval(timer);
+}
+
+/**
+ * Calls when the parent says stop, with the signal that it got, and when the parent is gone. Signals that come to this process itself are
+ * left to the parent, which a terminal or a scheduler sends them to as well.
+ */
+export function onParentStop(stop: (signal: NodeJS.Signals) => void): () => void {
+  const hear = (word: StopWord) => {
+    if (word.kind === "stop") stop(word.signal);
+  };
+  const orphaned = () => stop("SIGTERM");
+  process.on("message", hear);
+  process.on("disconnect", orphaned);
+  return () => {
+    process.off("message", hear);
+    process.off("disconnect", orphaned);
+  };
+}

@@ -1,0 +1,84 @@
+/** Whole runs that sample with servers of other projects: nothing that a run computes depends on whose engine draws its tokens. */
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type SmallRun, trainSmall } from "./small-run.ts";
+import { type StandIn, standInSglang, standInVllm } from "./stand-in-servers.ts";
+
+let folder: string;
+let here: SmallRun;
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "reroll-servers-"));
+  for (const file of ["config.json", "model.safetensors"]) cpSync(`fixtures/hf-tiny/qwen3/${file}`, join(folder, file));
+  for (const file of ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json"])
+    cpSync(`fixtures/tokenizer/${file}`, join(folder, file));
+  here = await trainSmall(runWith(null));
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const contextLength = 128;
+
+function runWith(remote: object | null): Record<string, unknown> {
+  return {
+    model: { path: folder },
+    envs: { lake: { type: "frozen-lake", prompt: "compact", maxTurns: 2, answerTags: null } },
+    rollout: { groupsPerStep: 2, groupSize: 4, contextLength, sampling: { maxTokens: 4 } },
+    training: { optimizer: { lr: 1e-3 }, threads: 1 },
+    loop: { type: "sync", steps: 2 },
+    engine: { threads: 1, remote },
+  };
+}
+
+async function using<Result>(server: StandIn, use: (server: StandIn) => Promise<Result>): Promise<Result> {
+  try {
+    return await use(server);
+  } finally {
+    await server.close();
+  }
+}
+
+const RELOAD = ["/pause?mode=abort", "/collective_rpc", "/resume"];
+
+test("a run on vLLM that reloads files ends with the weights of a run here, to the bit", async () => {
+  await using(await standInVllm(folder, { contextLength }), async ({ url, calls }) => {
+    const there = await trainSmall(runWith({ kind: "vllm", url }));
+    expect(there.weights).toEqual(here.weights);
+    expect(calls).toEqual(["/is_paused", ...RELOAD, ...RELOAD, ...RELOAD]);
+  });
+});
+
+test("a vLLM that starts again between two steps is given the weights of the run before it draws", async () => {
+  await using(await standInVllm(folder, { contextLength }), async (server) => {
+    // The first tokens of the second step are asked of a server that has the weights it was started with.
+    let isStruck = false;
+    const strike = () => {
+      if (isStruck || server.calls.length < 1 + 2 * RELOAD.length) return;
+      isStruck = true;
+      void server.startAgain();
+    };
+    const there = await trainSmall(runWith({ kind: "vllm", url: server.url }), 0, strike);
+    expect(isStruck).toBe(true);
+    expect(there.weights).toEqual(here.weights);
+    expect(server.calls.filter((call) => call === "/collective_rpc").length).toBeGreaterThanOrEqual(4);
+  });
+});
+
+test("a vLLM without its routes for training is refused before the first step, with what to do", async () => {
+  await using(await standInVllm(folder, { contextLength, without: ["/is_paused"] }), async ({ url }) => {
+    await expect(trainSmall(runWith({ kind: "vllm", url }))).rejects.toThrow(
+      `${url} has no /is_paused. Start vLLM with VLLM_SERVER_DEV_MODE=1`,
+    );
+  });
+});
+
+test("a run on SGLang that is sent weights in a process group ends with the weights of a run here, to the bit", async () => {
+  await using(await standInSglang(folder, { contextLength }), async ({ url, calls }) => {
+    const weights = { type: "broadcast", group: "mine" };
+    const there = await trainSmall(runWith({ kind: "sglang", url, weights }));
+    expect(there.weights).toEqual(here.weights);
+    const update = ["/pause_generation", "/update_weights_from_distributed", "/continue_generation"];
+    expect(calls).toEqual(["/server_info", "/init_weights_update_group", ...update, ...update, ...update]);
+    expect(there.metrics.at(-1)!["sync/bytes"]).toBe(4 * here.weights.length);
+  });
+});
