@@ -23,7 +23,7 @@ const HOST_PER_LAYER = { train: 2.05e-3, forward: 0.28e-3 } as const;
 /** What threads of the run take for a token that is drawn, which engines wait for where they are faster. */
 const HOST_PER_TOKEN = 3.2e-6;
 /** And for a trajectory: its episode, and its rows in a training step. */
-const HOST_PER_TRAJECTORY = { rollout: 0.2e-3, train: 0.1e-3 } as const;
+const HOST_PER_TRAJECTORY = { rollout: 0.2e-3, train: 0.08e-3 } as const;
 /** Weights from GPU to GPU; not measured. */
 const LINK_BANDWIDTH = 50e9;
 
