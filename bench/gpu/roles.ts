@@ -18,6 +18,7 @@ import { stepSecondsOf } from "../../src/run/plan-placements.ts";
 import { prepareRun } from "../../src/run/prepare-run.ts";
 import { hasLentEngines } from "../../src/run/shares-weights.ts";
 import { trainRun } from "../../src/run/train-run.ts";
+import { zeros } from "../../src/torch/create.ts";
 import { cudaDeviceCount, resetCudaPeak } from "../../src/torch/cuda.ts";
 import { Generator } from "../../src/torch/random.ts";
 import { silentTracker } from "../../src/tracking/run-tracker.ts";
@@ -102,6 +103,8 @@ async function measure(name: string) {
     ...{ hasCritic: recipe.hasCritic, isEngineLent: hasLentEngines(config), roles: roleShapes(config) },
   };
   const [planned] = deviceMemory(config, facts, placeRun(config));
+  // The allocator knows of a device once something was on it.
+  if (isOnGpu) zeros([1], { device: "cuda" }).dispose();
   if (isOnGpu) resetCudaPeak(0);
   let workers: readonly WorkerFacts[] = [];
   let seconds: Record<string, number> = {};
