@@ -14,7 +14,7 @@ import type { CausalLmConfig } from "../models/causal-lm/config.ts";
 import { splitProblem } from "../models/causal-lm/model-spread.ts";
 import { checkStrategy, onlyDataParallel } from "../training/strategy/strategy-options.ts";
 import { checkDistillation, checkReflection } from "./check-distillation.ts";
-import { listDevices } from "./placement-options.ts";
+import { checkPlacement } from "./check-placement.ts";
 import { trainedPlayers } from "./player-options.ts";
 import type { RunConfig } from "./run-config.ts";
 import { MAX_UNCORRECTED, stalenessBounds } from "./staleness-bound.ts";
@@ -94,14 +94,7 @@ export function checkSplit({ training }: TrainedRun, shapes: readonly (CausalLmC
 }
 
 const CHECKS: readonly Check[] = [
-  ({ device, placement: { trainer } }) =>
-    trainer.devices !== null && device !== "auto" && device !== "cuda"
-      ? `placement.trainer.devices is ${JSON.stringify(trainer.devices)}, and device is ${JSON.stringify(device)}. Leave device out.`
-      : null,
-  ({ training, placement: { trainer } }) =>
-    trainer.devices !== null && listDevices(trainer.devices).length > training.ranks
-      ? `placement.trainer.devices has ${listDevices(trainer.devices).length} devices for ${training.ranks} ranks: got ${JSON.stringify(trainer.devices)}. Set training.ranks to the number of devices, or list fewer.`
-      : null,
+  checkPlacement,
   ({ critic, training: { strategy } }) =>
     critic.optimizer.moments === "8-bit" && splitsState(strategy)
       ? `critic.optimizer.moments is "8-bit", and ${SPLIT_STATE}`

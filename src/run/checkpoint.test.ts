@@ -43,6 +43,7 @@ const trainer: Trainer = {
     return nothingHeld;
   },
   loadState: unused,
+  memory: unused,
   close: unused,
 };
 

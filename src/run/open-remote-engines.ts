@@ -76,7 +76,7 @@ function withMemory(opened: OpenedEngines, servers: readonly RemoteServer[]): Op
 async function openFromFiles(
   config: RunConfig,
   servers: readonly RemoteServer[],
-  { runFolder, clock, report }: EngineParts,
+  { runFolder, clock, report, log }: EngineParts,
   { patience, way }: { readonly patience: RetryOptions; readonly way: "files" | "adapters" },
 ): Promise<OpenedEngines> {
   const connections = await openAll(
@@ -87,13 +87,13 @@ async function openFromFiles(
     }),
   );
   const seats = await Promise.all(
-    connections.map(({ url, remote, weights }) => {
+    connections.map(({ url, remote, weights }, i) => {
       // A server that was lost and answers again is given the weights that it has missed before it serves.
       const open = async () => {
         if (weights.announced !== null) await weights.restore();
         return servedRemote(remote, weights);
       };
-      return Seat.open({ name: `The engine at ${url}`, open, bringsWeights: true, report });
+      return Seat.open({ name: `The engine at ${url}`, open, bringsWeights: true, report, log, worker: workerOf(i) });
     }),
   );
   const targets = connections.map(({ weights }, i) => ({
@@ -105,6 +105,7 @@ async function openFromFiles(
   }));
   return {
     seats,
+    places: connections.map(placeOfServer),
     syncFrom: (trainer) => {
       const saveModel = async (folder: string) => {
         await (way === "adapters" ? trainer.saveModel(folder) : trainer.saveMerged(folder));
@@ -120,7 +121,7 @@ async function openFromFiles(
 async function openBroadcast(
   config: RunConfig,
   servers: readonly RemoteServer[],
-  { clock, report, placement }: EngineParts,
+  { clock, report, placement, log }: EngineParts,
   { patience, weights: options }: { readonly patience: RetryOptions; readonly weights: BroadcastOptions },
 ): Promise<OpenedEngines> {
   const { kind } = config.engine.remote!;
@@ -141,18 +142,19 @@ async function openBroadcast(
     }),
   );
   const seats = await Promise.all(
-    connections.map(({ url, remote, weights }) => {
+    connections.map(({ url, remote, weights }, i) => {
       const open = async () => {
         await dialectOf(kind).readFacts(weights.http, undefined);
         return servedRemote(remote, weights);
       };
-      return Seat.open({ name: `The engine at ${url}`, open, bringsWeights: false, report });
+      return Seat.open({ name: `The engine at ${url}`, open, bringsWeights: false, report, log, worker: workerOf(i) });
     }),
   );
   const members = connections.map(({ weights }, i) => ({ http: weights.http, routes, seat: seats[i]!, weights }));
   const group = new ServerGroup(members, { ...options, backend, device, clock });
   return {
     seats,
+    places: connections.map(placeOfServer),
     syncFrom: (trainer) => group.syncFrom(trainer),
     statements: connections.flatMap(statementsOf),
     close: async () => {
@@ -196,6 +198,15 @@ async function connect<Weights extends GivenWeights & { close(): void }>(
 
 function placeOf({ kind, url, apiKey }: RemoteServer) {
   return { kind, url: url.reveal(), ...(apiKey !== null && { apiKey: apiKey.reveal() }) };
+}
+
+/** The name of a server on the timeline. */
+function workerOf(index: number): string {
+  return `engine ${index + 1}`;
+}
+
+function placeOfServer({ url }: Connection<unknown>, index: number): OpenedEngines["places"][number] {
+  return { name: workerOf(index), runsIn: "server", device: url };
 }
 
 function statementsOf({ url, remote }: Connection<unknown>): string[] {

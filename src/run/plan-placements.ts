@@ -143,6 +143,17 @@ function strategyWords(strategy: RunConfig["training"]["strategy"]): string {
   return words.length === 0 ? "" : ` with strategy { ${words.join(", ")} }`;
 }
 
+/** The time of a step where every role is on as many GPUs. */
+export function stepSecondsOf(
+  config: RunConfig,
+  facts: MemoryFacts,
+  expected: ExpectedTokens,
+  numGpus: number,
+): StepSeconds {
+  const place = { numTrainers: numGpus, numEngines: numGpus, isApart: false };
+  return stepSeconds(facts.model, workOf(config, facts, expected), place);
+}
+
 function workOf(config: RunConfig, facts: MemoryFacts, expected: ExpectedTokens): StepWork {
   const { rollout, training, model, engine } = config;
   return {
@@ -152,8 +163,7 @@ function workOf(config: RunConfig, facts: MemoryFacts, expected: ExpectedTokens)
     maxRunning: engine.maxRunning ?? Math.min(256, rollout.maxInFlight),
     recomputes: inPasses(training).recompute,
     microbatchTokens: microbatchTokens(config),
-    // Several updates per step need the log-probs from before the first.
-    numMeasured: (facts.needsReference ? 1 : 0) + (training.minibatch > 0 ? 1 : 0),
+    numMeasured: (facts.needsReference ? 1 : 0) + (facts.needsAnchor === false ? 0 : 1) + (facts.hasCritic ? 1 : 0),
     numTrained: facts.hasCritic ? 2 : 1,
     hasAdapters: model.lora !== null,
   };

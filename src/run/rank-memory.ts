@@ -41,6 +41,11 @@ function partsOf(model: CausalLmConfig): { readonly outside: number; readonly la
   return { outside, layer: (1 - outside) / model.numLayers };
 }
 
+/** How a role apart from the trainer is spread over its workers: one has models whole, several share them as the trainer does. */
+export function roleStrategy(strategy: RunConfig["training"]["strategy"], numWorkers: number) {
+  return numWorkers === 1 ? { ...strategy, tensor: 1, context: 1, expert: 1 } : strategy;
+}
+
 /** ZeRO 3 computes layers again in the backward pass. */
 export function inPasses<Training extends RankedTraining>(training: Training): Training {
   return training.strategy.zero === 3 ? { ...training, recompute: true } : training;

@@ -48,16 +48,17 @@ export type MetricKind = "train" | "validation" | "supervised";
 
 /** A line of `spans.jsonl`: a stretch of time in which a worker did something. */
 export interface SpanRecord {
-  readonly worker: Worker;
+  /** One of the kinds below, or a single worker by its name in `workers.json`. */
+  readonly worker: string;
   readonly stage: string;
   readonly startMs: number;
   readonly endMs: number;
   readonly step: number;
 }
 
-/** Who does the work of a run, as its timeline shows it. */
+/** Who does the work of a run, all of a kind together. */
 export type Worker = (typeof workers)[number];
-/** All workers, in the order in which they are shown. */
+/** All kinds, in the order in which they are shown. */
 export const workers = ["engine", "environments", "rewards", "trainer", "loop"] as const;
 
 /** A line of `warnings.jsonl`. */
@@ -78,6 +79,7 @@ export const runFiles = {
   config: "config.json",
   metrics: "metrics.jsonl",
   spans: "spans.jsonl",
+  workers: "workers.json",
   warnings: "warnings.jsonl",
   log: "log.txt",
   trajectories: "trajectories",

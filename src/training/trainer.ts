@@ -6,6 +6,7 @@
 import type { Metrics } from "../flow/metrics.ts";
 import type { SampleBatch } from "../flow/token-sample.ts";
 import type { TuningExample } from "../flow/tuning-example.ts";
+import type { WorkerMemory } from "../flow/worker-facts.ts";
 import type { HeldFiles } from "../models/formats/file-sink.ts";
 import type { Tensor } from "../torch/tensor.ts";
 import type { ExampleNumbers } from "./example-trainer.ts";
@@ -45,6 +46,8 @@ export interface Trainer {
   /** Writes everything that is needed to go on from here, or gives it back as `saveModel` does. */
   saveState(folder: string, maxHeldBytes?: number): Promise<HeldFiles>;
   loadState(folder: string): Promise<void>;
+  /** What each rank holds, in their order. */
+  memory(): Promise<readonly WorkerMemory[]>;
   close(): Promise<void>;
 }
 

@@ -1,13 +1,12 @@
 /** The passes of one update: which tokens go through which models, and the loss of what they say. */
-import { entropyBonus } from "../algorithms/losses/entropy-bonus.ts";
 import type { Recipe } from "../algorithms/recipe-runner/recipe.ts";
 import type { globalDenominators } from "../algorithms/reduce.ts";
-import type { LossMetrics } from "../flow/batch-statistics.ts";
 import { type ScoredBatch, type ScoredRows, selectRows } from "../flow/token-batch.ts";
 import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
 import { keep } from "../torch/scope.ts";
 import type { Tensor } from "../torch/tensor.ts";
-import { type Critic, type MeasuredPolicy, policyOf, valuesOf } from "./measure-rows.ts";
+import { entropyOf, prefixed } from "./batch-metrics.ts";
+import { type Critic, policyOf, valuesOf } from "./measure-rows.ts";
 import type { MetricSums } from "./metric-sums.ts";
 import type { PassOutput, UpdatePass } from "./strategy/strategy.ts";
 import { rowDivergences, type TeachingParts } from "./teaching.ts";
@@ -65,7 +64,7 @@ function lossOf(
   reading.add(part, policy);
   if (recipe.correctsInLoss) seen.push(keep(policy.logprobs_BT.detach()));
   const values = critic && valuesOf(critic.head, packed, critic_SD!);
-  const rows = selectRows(scored, part);
+  const rows = lossRows(scored, part, critic);
   const pass = { rows: part, packed, hidden_ND: policy.hidden_ND };
   const apart = teaching && taught && rowDivergences(grid, taught, pass, teaching, { ...options, policy: model });
   const { loss, terms, metrics } = recipe.loss(
@@ -90,12 +89,8 @@ function idleLoss({ model, critic, options }: LearningParts, { packed, policy_SD
   return nothing.add(valuesOf(critic.head, packed, critic_SD!).values_BT.sum().mul(0));
 }
 
-/** Mean entropy at the loss tokens. Measured for recipes without an entropy bonus too, to see in every run whether the policy still explores. */
-function entropyOf({ entropies_BT }: MeasuredPolicy, { lossMask_BT }: ScoredRows): LossMetrics {
-  const { metrics } = entropyBonus({ entropies_BT: entropies_BT.detach(), lossMask_BT }, 0);
-  return { "policy/entropy": metrics["policy/entropy"]! };
-}
-
-function prefixed(prefix: string, values: Readonly<Record<string, Tensor>>): Readonly<Record<string, Tensor>> {
-  return Object.fromEntries(Object.entries(values).map(([name, value]) => [prefix + name, value]));
+/** Rows of the loss. Where the critic is elsewhere, its term is too. */
+function lossRows(scored: ScoredBatch, rows: readonly number[], critic: Critic | null): ScoredRows {
+  const selected = selectRows(scored, rows);
+  return critic === null ? { ...selected, returns_BT: null, oldValues_BT: null } : selected;
 }

@@ -15,6 +15,7 @@ import { RerollError } from "../../errors/reroll-error.ts";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
 import { tensor } from "../../torch/create.ts";
 import { emptyCudaCache } from "../../torch/cuda.ts";
+import { bytesIn, devicePeakBytes } from "../../torch/memory.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { checkRequest } from "../check-request.ts";
 import { type Guide, Guides } from "../constraint/guides.ts";
@@ -80,6 +81,7 @@ export class LocalEngine implements Engine {
   /** Whether the weights are about to change, or changing. */
   #isHeld = false;
   #isLent = false;
+  readonly #weightBytes: number;
   readonly #onRelease: (() => void)[] = [];
   #isClosed = false;
   #isLooping = false;
@@ -90,6 +92,7 @@ export class LocalEngine implements Engine {
     options: EngineOptions & { readonly tokenizer?: Tokenizer; readonly version?: number } = {},
   ) {
     this.#model = model;
+    this.#weightBytes = bytesIn(model.parameters());
     this.#tokenizer = options.tokenizer;
     this.#options = resolveOptions(model, options);
     this.#version = options.version ?? 0;
@@ -249,6 +252,8 @@ export class LocalEngine implements Engine {
       contextLength,
       ...(this.#runner.decoding !== null && { decoding: this.#runner.decoding }),
       cacheUsage: 1 - this.#pool.numAvailable / numBlocks,
+      memoryBytes: this.#cache.bytes + (this.#isLent ? 0 : this.#weightBytes),
+      peakBytes: devicePeakBytes(this.#cache.device),
       counters: { ...this.#counters },
     };
   }

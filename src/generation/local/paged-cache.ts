@@ -12,6 +12,7 @@ import { tensor, zeros } from "../../torch/create.ts";
 import { bytesOf, type Device, type DType } from "../../torch/dtype.ts";
 import { isExact } from "../../torch/exact.ts";
 import { paddedHeadSize } from "../../torch/kernels/paged-kernel.ts";
+import { bytesIn } from "../../torch/memory.ts";
 import { keep, tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { CacheCopy } from "./scheduler.ts";
@@ -115,6 +116,15 @@ export class PagedCache {
   get #held(): Memory {
     invariant(this.#memory !== null, "a cache is read that has given its memory back");
     return this.#memory;
+  }
+
+  /** What it takes now. */
+  get bytes(): number {
+    const { keys = [], states = [] } = this.#memory ?? {};
+    return bytesIn([
+      ...keys.flatMap((layer) => (layer === null ? [] : [layer.keys, layer.values])),
+      ...states.flatMap((layer) => (layer === null ? [] : [layer.windows, layer.memories])),
+    ]);
   }
 
   /** Takes its memory again after `dispose`. Does nothing while it has it. */
