@@ -171,7 +171,8 @@ function product(projection: Projection, x_BI: Tensor): Tensor {
   const { weight, isPlain } = projection;
   const [D, I] = weight.shape as [number, number];
   const parts = I >= 4096 ? 4 : 2;
-  if (!isPlain || x_BI.size(0) > maxCutRows || !hasOp("aten::bmm.dtype") || I % (8 * parts) !== 0) return projection.forward(x_BI);
+  if (!isPlain || x_BI.size(0) > maxCutRows || !hasOp("aten::bmm.dtype") || I % (8 * parts) !== 0)
+    return projection.forward(x_BI);
   const cut = (x: Tensor, rows: number) => x.view(rows, parts, I / parts).transpose(0, 1);
   return bmm(cut(x_BI, x_BI.size(0)), cut(weight, D).transpose(1, 2), "float32");
 }
