@@ -36,7 +36,7 @@ test.each([
   ["below the largest root", [[1e19], [1e19]], true],
   ["above it, in one tensor", [[2e19], [1]], false],
   ["above it, in two that are each below", [[1.5e19], [1.5e19]], false],
-])("a norm %s is finite on one rank where it is over ranks", (_, gradients, isFinite) => {
+])("a norm %s is finite on one rank where it is over ranks", (_, gradients, isFound) => {
   const { one, many } = clipBoth(gradients, 1);
-  expect([Number.isFinite(one), Number.isFinite(many)]).toEqual([isFinite, isFinite]);
+  expect([Number.isFinite(one), Number.isFinite(many)]).toEqual([isFound, isFound]);
 });
