@@ -129,9 +129,9 @@ export class EngineGroup {
       const group = await this.#groupOf(engines);
       taken = engines.map(({ weights }) => weights.receive());
       for (const one of taken) one.catch(() => {});
-      const withWeights = <Result>(use: (weights: ReadonlyMap<string, Tensor>) => Promise<Result>) =>
-        trainer.withWeights(use, this.#sent);
-      const metrics = await createBroadcastSync({ withWeights, group, clock: this.#clock }).publish(version);
+      const eachWeights = (use: (weights: ReadonlyMap<string, Tensor>) => Promise<void>) =>
+        trainer.eachWeights(use, this.#sent);
+      const metrics = await createBroadcastSync({ eachWeights, group, clock: this.#clock }).publish(version);
       await Promise.all(seats.map((seat, i) => seat.give(() => taken[i]!)));
       return metrics;
     } catch (cause) {

@@ -7,42 +7,36 @@
  */
 
 import { readCorrectionMetrics } from "../algorithms/corrections/correction-metrics.ts";
-import { entropyBonus } from "../algorithms/losses/entropy-bonus.ts";
 import { maskedMean } from "../algorithms/masked.ts";
 import type { Measured, Recipe, RecipeState } from "../algorithms/recipe-runner/recipe.ts";
 import { globalDenominators } from "../algorithms/reduce.ts";
 import { RerollError } from "../errors/reroll-error.ts";
-import type { CorrectionMetrics, LossMetrics } from "../flow/batch-statistics.ts";
+import type { CorrectionMetrics } from "../flow/batch-statistics.ts";
 import type { Metrics } from "../flow/metrics.ts";
-import { type ScoredBatch, type ScoredRows, selectRows, type TokenBatch } from "../flow/token-batch.ts";
+import { type ScoredBatch, selectRows, type TokenBatch } from "../flow/token-batch.ts";
 import type { SampleBatch } from "../flow/token-sample.ts";
 import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
 import type { LoraCopy } from "../models/causal-lm/lora.ts";
 import { deriveSeed, Random } from "../random/random.ts";
 import { noGrad } from "../torch/autograd.ts";
+import { zeros } from "../torch/create.ts";
 import type { Optimizer } from "../torch/optim/optimizer.ts";
 import { applySchedule, type Schedule } from "../torch/optim/schedule.ts";
 import { keep, tensorScope } from "../torch/scope.ts";
 import type { Tensor } from "../torch/tensor.ts";
 import { samplerGap, stalenessOf } from "./batch-metrics.ts";
 import { type LessonOptions, type LessonRows, learnLessons, lessonsOf, openLessons } from "./lessons.ts";
-import {
-  type Critic,
-  joinParts,
-  type MeasuredPolicy,
-  measureAll,
-  measurePolicy,
-  measureValues,
-} from "./measure-rows.ts";
+import { type Critic, joinParts, measureAll, measurePolicy, measureValues } from "./measure-rows.ts";
 import { MetricSums } from "./metric-sums.ts";
 import { countTrajectories, greedyOf, rewardsOf, weightsOf } from "./sample-facts.ts";
 import { disposeScored, keepScored, tensorsOf } from "./scored-tensors.ts";
 import { gatherRows, intersect, passesOf, rowsByRank } from "./split-batch.ts";
 import { alone } from "./strategy/alone.ts";
 import type { Strategy } from "./strategy/strategy.ts";
-import { measureAs, measureTeachers, rowDivergences, type TeachingParts, teacherGrid } from "./teaching.ts";
-import { type Grid, gridConstants, gridOf, type PackedTokens, packTokens, type RowTokens } from "./token-rows.ts";
+import { measureAs, measureTeachers, type TeachingParts, teacherGrid } from "./teaching.ts";
+import { type Grid, gridConstants, gridOf, type RowTokens } from "./token-rows.ts";
 import { type SampleNumbers, TrainerReading } from "./trainer-reading.ts";
+import { updatePasses } from "./update-passes.ts";
 
 export interface TokenTrainerParts {
   readonly model: CausalLm;
@@ -181,7 +175,7 @@ export class TokenTrainer {
     const { rank, numRanks } = this.#strategy;
     const shares = rowsByRank(grid, numRanks);
     const own = new Set(shares[rank]);
-    const seen = numbersOf.filter((row) => own.has(row));
+    const seen = this.#strategy.seesOutput ? numbersOf.filter((row) => own.has(row)) : [];
     const isFull = this.#parts.teaching?.form === "full";
     return { grid, seen: isFull ? teacherGrid(grid) : null, shares, own, reading: new TrainerReading(grid, seen) };
   }
@@ -193,7 +187,7 @@ export class TokenTrainer {
     const { teacherLogprobs_BT, ...measured } = await this.#measure(rows);
     const scored = noGrad(() =>
       tensorScope(() => {
-        const { device } = model.embedding;
+        const { device } = model;
         const { lossMask_BT, samplerLogprobs_BT, rewards_BT, versions_BT, onOldCache_BT } = gridConstants(grid, device);
         const batch: TokenBatch = {
           lossMask_BT,
@@ -248,7 +242,7 @@ export class TokenTrainer {
     const gathered: { -readonly [Name in keyof MeasuredRows]: Tensor } = {};
     for (const name of names) {
       const columns = name === "bootstrapValues_B" ? [] : [grid.numColumns];
-      const { device } = model.embedding;
+      const { device } = model;
       gathered[name] = await gatherRows(this.#strategy, shares, everyRow, measured[name] ?? null, { columns, device });
     }
     return gathered;
@@ -257,7 +251,7 @@ export class TokenTrainer {
   /** Log-probs of the anchor and the reference, values of the critic. */
   #measureOwn(grid: Grid, own: readonly number[], parts: StepRows["shares"], reading: TrainerReading): MeasuredRows {
     const { recipe, model, reference, critic, teaching, options } = this.#parts;
-    const { device } = model.embedding;
+    const { device } = model;
     const { temperature, maxTokensPerMicrobatch: maxTokens } = options;
     const settings = { temperature, recompute: false, numScores: model.config.vocabSize };
     const logprobsOf = (measured: CausalLm, see?: TrainerReading) =>
@@ -270,7 +264,7 @@ export class TokenTrainer {
     const values =
       critic === null || !recipe.hasCritic
         ? null
-        : measureAll(grid, own, parts, device, (packed) => ({ ...measureValues(critic, packed, false) }));
+        : measureAll(grid, own, parts, device, (packed) => ({ ...measureValues(critic, packed) }));
     return {
       ...(needs.has("anchorLogprobs_BT") && { anchorLogprobs_BT: logprobsOf(model, reading) }),
       ...(needs.has("referenceLogprobs_BT") &&
@@ -318,7 +312,7 @@ export class TokenTrainer {
     factor: number,
     sums: MetricSums,
   ): Promise<void> {
-    const { model, recipe, optimizer, critic, teaching, options } = this.#parts;
+    const { model, recipe, optimizer, critic, options } = this.#parts;
     const strategy = this.#strategy;
     const { numUpdates } = this.#state;
     applySchedule(optimizer, factor);
@@ -333,34 +327,8 @@ export class TokenTrainer {
     const limits = { kind: "update", maxTokens: options.maxTokensPerMicrobatch, lengthOf } as const;
     const { parts, numOwn } = passesOf(strategy, grid, trained, limits);
     const seen: Tensor[] = [];
-    for (const [i, part] of parts.entries()) {
-      tensorScope(() => {
-        const packed = packTokens(grid, part, model.embedding.device);
-        const policy = measurePolicy(model, packed, options);
-        if (i >= numOwn) return strategy.backward(this.#idleLoss(packed, policy));
-        reading.add(part, policy);
-        if (recipe.correctsInLoss) seen.push(keep(policy.logprobs_BT.detach()));
-        const values = critic && measureValues(critic, packed, options.recompute);
-        const scoredRows = selectRows(scored, part);
-        const pass = { rows: part, packed, hidden_ND: policy.hidden_ND };
-        const apart = teaching && taught && rowDivergences(grid, taught, pass, teaching, { ...options, policy: model });
-        const { loss, terms, metrics } = recipe.loss(
-          {
-            rows: scoredRows,
-            policyLogprobs_BT: policy.logprobs_BT,
-            entropies_BT: policy.entropies_BT,
-            ...(values && { values_BT: values.values_BT }),
-            ...(apart && {
-              distillation: { divergence_BT: apart.divergence_BT, coefficient: teaching.coefficient },
-            }),
-          },
-          denominators,
-        );
-        strategy.backward(loss);
-        const losses = { "train/loss": loss.detach(), ...prefixed("train/loss_", terms) };
-        sums.add({ ...entropyOf(policy, scoredRows), ...metrics, ...apart?.metrics }, losses);
-      });
-    }
+    const update = { grid, taught, scored, denominators, reading, sums, seen };
+    await strategy.runPasses(updatePasses(this.#parts, update, parts, numOwn));
     if (lessons !== null) {
       const learning = { ...options, ...this.#parts.lessons! };
       learnLessons(lessons, model, learning, strategy, sums);
@@ -413,18 +381,12 @@ export class TokenTrainer {
     { parts, seen }: { readonly parts: StepRows["shares"]; readonly seen: readonly Tensor[] },
   ): Promise<Tensor> {
     const own = trained[this.#strategy.rank]!;
-    const joined = own.length === 0 ? null : tensorScope(() => keep(joinParts(seen, parts, own)));
+    const { device } = this.#parts.model;
+    const join = () =>
+      seen.length > 0 ? joinParts(seen, parts, own) : zeros([own.length, grid.numColumns], { device });
+    const joined = own.length === 0 ? null : tensorScope(() => keep(join()));
     for (const values of seen) if (values !== joined) values.dispose();
-    const { device } = this.#parts.model.embedding;
     return gatherRows(this.#strategy, trained, rows, joined, { columns: [grid.numColumns], device });
-  }
-
-  /** A loss without gradient that reaches every weight that a loss reaches. */
-  #idleLoss(packed: PackedTokens, { logprobs_BT }: MeasuredPolicy): Tensor {
-    const { critic, options } = this.#parts;
-    const nothing = logprobs_BT.sum().mul(0);
-    if (critic === null) return nothing;
-    return nothing.add(measureValues(critic, packed, options.recompute).values_BT.sum().mul(0));
   }
 
   /**
@@ -472,21 +434,11 @@ interface MeasuredRows
   readonly teacherLogprobs_BT?: Tensor;
 }
 
-function prefixed(prefix: string, values: Readonly<Record<string, Tensor>>): Readonly<Record<string, Tensor>> {
-  return Object.fromEntries(Object.entries(values).map(([name, value]) => [prefix + name, value]));
-}
-
 function tdErrorsOf({ returns_BT, oldValues_BT, lossMask_BT }: ScoredBatch): Pick<StepReport, "tdErrors"> {
   if (returns_BT === null || oldValues_BT === null) return {};
   return tensorScope(() => ({
     tdErrors: maskedMean(returns_BT.sub(oldValues_BT).abs(), lossMask_BT, 1).toFloat32Array(),
   }));
-}
-
-/** Mean entropy at the loss tokens. Measured for recipes without an entropy bonus too, to see in every run whether the policy still explores. */
-function entropyOf({ entropies_BT }: MeasuredPolicy, { lossMask_BT }: ScoredRows): LossMetrics {
-  const { metrics } = entropyBonus({ entropies_BT: entropies_BT.detach(), lossMask_BT }, 0);
-  return { "policy/entropy": metrics["policy/entropy"]! };
 }
 
 function missingPart({ type }: Recipe, part: string): RerollError {
