@@ -3,7 +3,7 @@
  *
  * Usage: npm run bundle -- bench/gpu/kernels.ts, then sh run.sh kernels on the GPU machine.
  */
-import { randint, randn } from "../../src/torch/create.ts";
+import { emptyLike, randint, randn } from "../../src/torch/create.ts";
 import { CudaEvent, cudaProperties, cudaSynchronize } from "../../src/torch/cuda.ts";
 import type { DType } from "../../src/torch/dtype.ts";
 import { rotateKernel } from "../../src/torch/kernels/rotate-kernel.ts";
@@ -52,6 +52,10 @@ function checkSwiglu(dtype: DType): void {
   const back = swigluBackwardKernel(grad, gateUp);
   report("swiglu d gate", dtype, back.narrow(1, 0, 168), g.mul(up).mul(s).mul(s.neg().add(1).mul(gate).add(1)), 1e-6);
   report("swiglu d up", dtype, back.narrow(1, 168, 168), g.mul(gate).mul(s), 1e-6);
+  const again = emptyLike(grad);
+  const same = swigluBackwardKernel(grad, gateUp, again);
+  report("swiglu again", dtype, again, swigluKernel(gateUp).to("float64"), 1e-12);
+  report("swiglu d same", dtype, same, back.to("float64"), 1e-12);
 }
 
 function checkRotate(dtype: DType): void {

@@ -9,6 +9,7 @@ import { ifeval } from "./ifeval/ifeval.ts";
 import { jsonSchema } from "./json-schema/json-schema.ts";
 import { judge } from "./judge/judge.ts";
 import { mathReward } from "./math/math-reward.ts";
+import { remoteReward } from "./remote-reward.ts";
 import type { Reward, RewardPlaces } from "./reward.ts";
 import { rewardModel } from "./reward-model/reward-model.ts";
 import { type RewardRoute, routeByDomain } from "./route-by-domain.ts";
@@ -32,6 +33,7 @@ export const rewards = {
   length,
   math: mathReward,
   regex,
+  remote: remoteReward,
   repetition,
   "reward-model": rewardModel,
 } as const;

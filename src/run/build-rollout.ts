@@ -63,7 +63,7 @@ export async function buildWorld(config: RunConfig, clock: Clock, options: World
   const envs = Object.fromEntries(
     Object.entries(config.envs).map(([domain, choice]) => [domain, inDomain(domain, buildEnv(choice))]),
   );
-  const prompts: Record<string, PromptMaker> = { ...envs };
+  const prompts: Record<string, PromptMaker> = mapPrompts(envs);
   const hosted = Object.entries(config.envs).map(([domain, choice]) => {
     const env = envs[domain]!;
     if (choice.type === "custom") {
@@ -72,7 +72,8 @@ export async function buildWorld(config: RunConfig, clock: Clock, options: World
       if (env.makePrompt !== undefined) prompts[domain] = promptsInThreads(domain, threads);
       return [domain, threads] as const;
     }
-    return [domain, config.rollout.envThreads === 0 ? env : inThreads(domain, choice, env, config)] as const;
+    const staysHere = config.rollout.envThreads === 0 || env.runsInThreads === true;
+    return [domain, staysHere ? env : inThreads(domain, choice, env, config)] as const;
   });
   const models = new RewardModels(config, log);
   const places = { startModel: models.start, ...(loadable !== null && { hostCustom: hostRewards(loadable, report) }) };
@@ -154,8 +155,21 @@ function hostRewards(runFile: string, report: WorldOptions["report"]): NonNullab
 }
 
 /** Prompts of an environment's own making belong to the domain that the run file gives it. */
-function inDomain(domain: string, { makePrompt, ...factory }: EnvFactory): EnvFactory {
-  return makePrompt === undefined ? factory : { ...factory, makePrompt: (seed) => ({ ...makePrompt(seed), domain }) };
+function inDomain(domain: string, { makePrompt, fetchPrompt, ...factory }: EnvFactory): EnvFactory {
+  return {
+    ...factory,
+    ...(makePrompt !== undefined && { makePrompt: (seed: number) => ({ ...makePrompt(seed), domain }) }),
+    ...(fetchPrompt !== undefined && {
+      fetchPrompt: async (seed: number) => ({ ...(await fetchPrompt(seed)), domain }),
+    }),
+  };
+}
+
+/** Who makes the prompts of each domain: its environment, here or where it is. */
+function mapPrompts(envs: Readonly<Record<string, EnvFactory>>): Record<string, PromptMaker> {
+  return Object.fromEntries(
+    Object.entries(envs).map(([domain, env]) => [domain, env.fetchPrompt ? { makePrompt: env.fetchPrompt } : env]),
+  );
 }
 
 function promptsInThreads(domain: string, { promptInThread }: ThreadHost): PromptMaker {

@@ -5,7 +5,7 @@
  * kernel, and what Node and libtorch need themselves are not. What a layer keeps is fitted to one measurement, a
  * training step of Qwen2.5-0.5B on an H200: within 10 % of its peak, also with `training.recompute` (`npm run bench -- plan`).
  */
-import { numCachedValues } from "../models/causal-lm/cached-values.ts";
+import { blockBytes, numStateSlots, stateSlotBytes } from "../generation/local/paged-cache.ts";
 import { CausalLm } from "../models/causal-lm/causal-lm.ts";
 import type { CausalLmConfig } from "../models/causal-lm/config.ts";
 import { loraSites } from "../models/causal-lm/lora.ts";
@@ -120,12 +120,12 @@ export function estimateMemory(config: RunConfig, facts: MemoryFacts): MemoryPar
           ...(facts.isEngineLent === true
             ? []
             : [part("engine", "weights", baseBytes(model, dtype, config.model.quantization))]),
-          part("engine", "KV cache", cacheBytes(config, facts), "rollout"),
+          ...cacheParts("engine", config, facts, "rollout"),
         ]
       : []),
     ...pastIntervals(config.players).flatMap(() => [
       part("past version", "weights", weights),
-      part("past version", "KV cache", cacheBytes(config, facts)),
+      ...cacheParts("past version", config, facts),
     ]),
   ];
 }
@@ -265,12 +265,31 @@ function chunkBytes(
   return Math.min(isOnGpu ? 1e9 : 64e6, numTokens * model.vocabSize * bytesPer(dtype));
 }
 
+/** What an engine keeps of the tokens it has seen. */
+function cacheParts(
+  owner: MemoryPart["owner"],
+  config: RunConfig,
+  facts: MemoryFacts,
+  phase?: MemoryPart["phase"],
+): MemoryPart[] {
+  const cache = part(owner, "KV cache", cacheBytes(config, facts), phase);
+  if (facts.model.features.linearAttention === null) return [cache];
+  return [cache, part(owner, "states of linear attention", statesBytes(config, facts), phase)];
+}
+
 /** Full contexts of all running sequences, at most 20 GB on a GPU or 1 GB on the CPU: see engine-options.ts. */
-function cacheBytes({ rollout, engine }: RunConfig, { model, dtype, isOnGpu }: MemoryFacts): number {
-  const perToken = numCachedValues(model) * bytesPer(dtype);
-  const running = engine.maxRunning ?? Math.min(256, rollout.maxInFlight);
-  const context = rollout.contextLength * perToken;
-  return Math.max(context, Math.min(isOnGpu ? 20e9 : 1e9, running * context));
+function cacheBytes(config: RunConfig, { model, dtype, isOnGpu }: MemoryFacts): number {
+  const perToken = blockBytes(model, 1, dtype, isOnGpu ? "cuda" : "cpu");
+  const context = config.rollout.contextLength * perToken;
+  return Math.max(context, Math.min(isOnGpu ? 20e9 : 1e9, numRunning(config) * context));
+}
+
+function statesBytes(config: RunConfig, { model, dtype }: MemoryFacts): number {
+  return numStateSlots(numRunning(config)) * stateSlotBytes(model, dtype);
+}
+
+function numRunning({ engine, rollout }: RunConfig): number {
+  return engine.maxRunning ?? Math.min(256, rollout.maxInFlight);
 }
 
 function bytesPer(dtype: CausalLmConfig["dtype"]): number {

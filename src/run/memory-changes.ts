@@ -8,7 +8,7 @@ const zeroOf =
   (zero: 1 | 2 | 3): Change =>
   ({ ...config }) => {
     const { ranks, strategy, optimizer } = config.training;
-    const isOnlyData = config.distillation !== null || config.reflection !== null;
+    const isOnlyData = config.distillation !== null || config.reflection !== null || strategy.pipeline > 1;
     if (ranks === 1 || strategy.zero >= zero || optimizer.moments === "8-bit" || (isOnlyData && zero > 1)) return null;
     return { words: `training.strategy.zero: ${zero}`, config: withStrategy(config, { zero }) };
   };

@@ -85,7 +85,10 @@ export async function openLocalEngines(config: RunConfig, parts: EngineParts): P
       // Only threads share the trainer's device by default; those that do not lose nothing, since new weights empty their caches anyway.
       if (sleeps) await Promise.all(threadSeats.map((seat) => seat.ask((engine) => engine.sleep())));
     },
-    statements: [],
+    statements: seats.flatMap(({ name, engine }) => {
+      const decoding = engine?.status().decoding;
+      return decoding === undefined ? [] : [`${name} decodes ${decoding}.`];
+    }),
     ...(group !== null && { close: async () => group.close() }),
   };
 }

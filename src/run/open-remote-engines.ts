@@ -1,6 +1,7 @@
 /** Servers elsewhere that sample for a run, and how they get new weights. */
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
+import { RerollError } from "../errors/reroll-error.ts";
 import { Seat } from "../generation/pool/seat.ts";
 import { connectRemote, type RemoteEngine } from "../generation/remote/connect-remote.ts";
 import { dialectOf } from "../generation/remote/dialects.ts";
@@ -30,9 +31,45 @@ export async function openRemoteEngines(
 ): Promise<OpenedEngines> {
   const patience = servers.length > 1 ? HASTE : PATIENCE;
   const { weights } = config.engine.remote!;
-  return weights.type === "broadcast"
-    ? openBroadcast(config, servers, parts, { patience, weights })
-    : openFromFiles(config, servers, parts, { patience, way: weights.type });
+  const opened =
+    weights.type === "broadcast"
+      ? await openBroadcast(config, servers, parts, { patience, weights })
+      : await openFromFiles(config, servers, parts, { patience, way: weights.type });
+  return withMemory(opened, servers);
+}
+
+/** Servers that are asked to sleep give up what their weights do not need, and take it again before they get new ones. */
+function withMemory(opened: OpenedEngines, servers: readonly RemoteServer[]): OpenedEngines {
+  const lines = servers.map((server) => ({
+    http: new HttpClient({ ...placeOf(server), timeoutMs: RECEIVE_MS, maxConnections: 1 }),
+    memory: dialectOf(server.kind).weights?.memory,
+  }));
+  const { seats } = opened;
+  let areAsleep = false;
+  const all = (ask: "release" | "resume") =>
+    Promise.all(seats.map((seat, i) => seat.ask(async () => lines[i]!.memory?.[ask](lines[i]!.http))));
+  return {
+    ...opened,
+    syncFrom: (trainer) => {
+      const sync = opened.syncFrom(trainer);
+      return {
+        publish: async (version) => {
+          if (areAsleep) await all("resume");
+          areAsleep = false;
+          return sync.publish(version);
+        },
+      };
+    },
+    rest: async (sleeps) => {
+      if (!sleeps) return;
+      await all("release");
+      areAsleep = true;
+    },
+    close: async () => {
+      for (const { http } of lines) http.close();
+      await opened.close?.();
+    },
+  };
 }
 
 /** Servers that load every version from a folder of the run. */
@@ -87,7 +124,16 @@ async function openBroadcast(
   { clock, report, placement, log }: EngineParts,
   { patience, weights: options }: { readonly patience: RetryOptions; readonly weights: BroadcastOptions },
 ): Promise<OpenedEngines> {
-  const routes = dialectOf(config.engine.remote!.kind).weights!;
+  const { kind } = config.engine.remote!;
+  const routes = dialectOf(kind).weights!;
+  const device = placement.trainerDevices[0] ?? "cpu";
+  const backend = options.backend ?? (device.startsWith("cuda") ? "nccl" : "gloo");
+  if (routes.group!.meets === "nccl-id" && backend !== "nccl") {
+    throw new RerollError(
+      "INVALID_OPTION",
+      `engine.remote.weights is "broadcast", and the trainer on ${device} sends by ${backend}: ${kind} receives by nccl alone. Set device to a GPU, or engine.remote.weights to "files".`,
+    );
+  }
   const connections = await openAll(
     servers.map(async (server) => {
       const http = new HttpClient({ ...placeOf(server), timeoutMs: RECEIVE_MS, maxConnections: 2 });
@@ -98,14 +144,14 @@ async function openBroadcast(
   const seats = await Promise.all(
     connections.map(({ url, remote, weights }, i) => {
       const open = async () => {
-        await dialectOf(config.engine.remote!.kind).readFacts(weights.http, undefined);
+        await dialectOf(kind).readFacts(weights.http, undefined);
         return servedRemote(remote, weights);
       };
       return Seat.open({ name: `The engine at ${url}`, open, bringsWeights: false, report, log, worker: workerOf(i) });
     }),
   );
   const members = connections.map(({ weights }, i) => ({ http: weights.http, routes, seat: seats[i]!, weights }));
-  const group = new ServerGroup(members, { ...options, device: placement.trainerDevices[0] ?? "cpu", clock });
+  const group = new ServerGroup(members, { ...options, backend, device, clock });
   return {
     seats,
     places: connections.map(placeOfServer),

@@ -5,6 +5,8 @@
  */
 import type { Recipe } from "../algorithms/recipe-runner/recipe.ts";
 import { RerollError } from "../errors/reroll-error.ts";
+import { decodeProblem, decodingWords } from "../generation/local/decode-path.ts";
+import { defaultBlockSize } from "../generation/local/engine-options.ts";
 import type { CausalLmConfig } from "../models/causal-lm/config.ts";
 import { stepArithmetic } from "./batch-arithmetic.ts";
 import { deviceMemory, isOnEveryRank, type RolePlaces } from "./device-memory.ts";
@@ -41,6 +43,8 @@ export interface RunPlan {
   readonly updatesPerStep: number;
   readonly memory: readonly MemoryPart[];
   readonly totalBytes: number;
+  /** How the run's engines decode on their GPU, in words; null on the CPU, and where engines are servers elsewhere. */
+  readonly decoding: string | null;
 }
 
 /** Plans a run that checkRun has let pass. `model` is the shape of its weights, `roles` those of the others that it loads. */
@@ -74,10 +78,12 @@ export function planRun(
     const over = { totalBytes: tooFull.bytes, nearest: nearestChange(config, fits) };
     throw tooLarge(config, { ...machine, device: tooFull.device }, tooFull.parts, over);
   }
+  const decoding = config.engine.remote === null ? decodingOf(model, machine) : null;
   return {
     lines: [
       ...batchLines(config, numEpochs),
       ...quantizationLines(config.model.quantization),
+      ...(decoding === null ? [] : [`the engine decodes ${decoding}`]),
       ...memoryLines(model, machine, memory, totalBytes),
       ...rankLines(config, machine, memory),
       ...others.flatMap(({ device, parts, bytes }) => otherLines(device, parts, bytes)),
@@ -85,7 +91,12 @@ export function planRun(
     updatesPerStep: stepArithmetic(config, numEpochs).numUpdates,
     memory,
     totalBytes,
+    decoding,
   };
+}
+
+function decodingOf(model: CausalLmConfig, { device, dtype }: Machine): string | null {
+  return decodingWords(device, decodeProblem(model, { dtype, device, blockSize: defaultBlockSize }));
 }
 
 function quantizationLines(quantization: RunConfig["model"]["quantization"]): string[] {
@@ -127,13 +138,14 @@ function rankLines(
   machine: Machine,
   memory: readonly MemoryPart[],
 ): string[] {
-  const { zero, tensor, context, expert, offload } = strategy;
+  const { zero, tensor, context, expert, pipeline, offload } = strategy;
   const { numRanksHere = 1 } = machine;
   const words = [
     ...(zero > 0 ? [`zero ${zero}`] : []),
     ...(tensor > 1 ? [`tensor ${tensor}`] : []),
     ...(context > 1 ? [`context ${context}`] : []),
     ...(expert > 1 ? [`expert ${expert}`] : []),
+    ...(pipeline > 1 ? [`pipeline ${pipeline}`] : []),
     ...(offload === "none" ? [] : [`offload of ${offload}`]),
   ];
   if (ranks === 1 && words.length === 0) return [];
@@ -216,6 +228,8 @@ function adviceFor(config: RunConfig, { what }: MemoryPart): string {
       ? `Lower training.maxTokensPerMicrobatch, which is ${config.training.maxTokensPerMicrobatch}.`
       : `Lower rollout.contextLength, which is ${config.rollout.contextLength}.`;
   }
+  if (what === "states of linear attention")
+    return "Lower engine.maxRunning: every sequence that runs has a state of its own.";
   if (what === "KV cache") return "Lower engine.maxRunning or rollout.contextLength.";
   if (config.model.lora === null)
     return "Train adapters instead, with model.lora: { rank: 16 }, or take a smaller model.";

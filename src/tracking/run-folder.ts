@@ -30,7 +30,7 @@ import { type RecordedRollout, trajectoryRecords } from "./trajectory-record.ts"
 
 /** The facts about a run that its owner provides. The rest of `run.json` is filled in. */
 export type RunPlan = Pick<RunInfo, "name" | "numSteps" | "recipe" | "model" | "tags" | "seed" | "version"> &
-  Partial<Pick<RunInfo, "sets" | "modelDigest">>;
+  Partial<Pick<RunInfo, "sets" | "modelDigest" | "decoding">>;
 
 /** How much of the trajectories is written, and how often. */
 export interface FolderOptions {
@@ -94,6 +94,7 @@ export class RunFolder {
     const info = {
       sets: [],
       modelDigest: null,
+      decoding: null,
       ...plan,
       ...startOf(),
       id: randomUUID(),

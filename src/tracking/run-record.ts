@@ -20,6 +20,8 @@ export interface RunInfo {
   readonly model: string;
   /** The digest of the model in a folder that the run started from; null where it drew its own weights. */
   readonly modelDigest: string | null;
+  /** How its engines decode on a GPU, in words; null on the CPU, and where there are none. */
+  readonly decoding: string | null;
   readonly tags: readonly string[];
   readonly seed: number;
   /** The reroll version that wrote the run. */

@@ -160,6 +160,11 @@ function joinRanks({ ranks, store }: Ranks<Trainer>): Trainer {
       const [result] = await Promise.all([first!.ask.withWeights(use, which), ...given]);
       return result;
     },
+    eachWeights: async (use, which) => {
+      const [first, ...others] = ranks;
+      const given = others.map((rank) => rank.ask.eachWeights(async () => {}, which));
+      await Promise.all([first!.ask.eachWeights(use, which), ...given]);
+    },
     withParameters: (use) => ranks[0]!.ask.withParameters(use),
     memory: async () => (await onAll(ranks, (rank) => rank.memory())).flat(),
     ...saveOnAll({ ranks, store }),
@@ -183,12 +188,16 @@ function optionsOf(rank: number, { others, onPhase, ...options }: StepOptions = 
   };
 }
 
-/** What all ranks do alike: those that are asked to save give their part, and the first one writes. */
+/**
+ * What all ranks do alike. Of a model they give their part, and the first one writes. Of its state each writes its part: the first one may give it back to be
+ * written later, and the others, whose memory this process may not share, write it at once.
+ */
 function saveOnAll({ ranks, store }: Ranks<SavedTrainer>): SavedTrainer {
   return {
     saveModel: async (folder, maxHeldBytes) => (await onAll(ranks, (rank) => rank.saveModel(folder, maxHeldBytes)))[0]!,
     saveMerged: async (folder) => void (await onAll(ranks, (rank) => rank.saveMerged(folder))),
-    saveState: async (folder, maxHeldBytes) => (await onAll(ranks, (rank) => rank.saveState(folder, maxHeldBytes)))[0]!,
+    saveState: async (folder, maxHeldBytes) =>
+      (await onAll(ranks, (rank, i) => rank.saveState(folder, i === 0 ? maxHeldBytes : 0)))[0]!,
     loadState: async (folder) => void (await onAll(ranks, (rank) => rank.loadState(folder))),
     close: async () => {
       await Promise.all(ranks.map((rank) => rank.close()));

@@ -12,24 +12,18 @@ import { globalDenominators } from "../algorithms/reduce.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { CorrectionMetrics } from "../flow/batch-statistics.ts";
 import type { Metrics } from "../flow/metrics.ts";
-import { type ScoredBatch, type ScoredRows, selectRows, type TokenBatch } from "../flow/token-batch.ts";
+import { type ScoredBatch, selectRows, type TokenBatch } from "../flow/token-batch.ts";
 import type { SampleBatch } from "../flow/token-sample.ts";
 import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
 import { noGrad } from "../torch/autograd.ts";
+import { zeros } from "../torch/create.ts";
 import type { Optimizer } from "../torch/optim/optimizer.ts";
 import { applySchedule, type Schedule } from "../torch/optim/schedule.ts";
 import { keep, tensorScope } from "../torch/scope.ts";
 import type { Tensor } from "../torch/tensor.ts";
-import { entropyOf, prefixed, samplerGap, stalenessOf, tdErrorsOf } from "./batch-metrics.ts";
+import { samplerGap, stalenessOf, tdErrorsOf } from "./batch-metrics.ts";
 import { type LessonOptions, type LessonRows, learnLessons, lessonsOf, openLessons } from "./lessons.ts";
-import {
-  type Critic,
-  joinParts,
-  type MeasuredPolicy,
-  measureAll,
-  measurePolicy,
-  measureValues,
-} from "./measure-rows.ts";
+import { type Critic, joinParts, measureAll, measurePolicy, measureValues } from "./measure-rows.ts";
 import { MetricSums } from "./metric-sums.ts";
 import { minibatchesOf } from "./minibatches.ts";
 import {
@@ -44,10 +38,10 @@ import { disposeScored, keepScored, tensorsOf } from "./scored-tensors.ts";
 import { gatherRows, intersect, passesOf, rowsByRank } from "./split-batch.ts";
 import { alone } from "./strategy/alone.ts";
 import type { Strategy } from "./strategy/strategy.ts";
-import type { Teacher, TeachingParts } from "./teaching.ts";
-import { measureAs, measureTeachers, rowDivergences, teacherGrid } from "./teaching.ts";
-import { type Grid, gridConstants, gridOf, type PackedTokens, packTokens, type RowTokens } from "./token-rows.ts";
+import { measureAs, measureTeachers, type TeachingParts, teacherGrid } from "./teaching.ts";
+import { type Grid, gridConstants, gridOf, type RowTokens } from "./token-rows.ts";
 import { type SampleNumbers, TrainerReading } from "./trainer-reading.ts";
+import { updatePasses } from "./update-passes.ts";
 
 export interface TokenTrainerParts {
   readonly model: CausalLm;
@@ -207,7 +201,7 @@ export class TokenTrainer {
     const { rank, numRanks } = this.#strategy;
     const shares = rowsByRank(grid, numRanks);
     const own = new Set(shares[rank]);
-    const seen = numbersOf.filter((row) => own.has(row));
+    const seen = this.#strategy.seesOutput ? numbersOf.filter((row) => own.has(row)) : [];
     const isFull = this.#parts.teaching?.form === "full";
     return { grid, seen: isFull ? teacherGrid(grid) : null, shares, own, reading: new TrainerReading(grid, seen) };
   }
@@ -219,7 +213,7 @@ export class TokenTrainer {
     const { teacherLogprobs_BT, ...measured } = await this.#measure(rows, others);
     const scored = noGrad(() =>
       tensorScope(() => {
-        const { device } = model.embedding;
+        const { device } = model;
         const { lossMask_BT, samplerLogprobs_BT, rewards_BT, versions_BT, onOldCache_BT } = gridConstants(grid, device);
         const batch: TokenBatch = {
           lossMask_BT,
@@ -265,7 +259,7 @@ export class TokenTrainer {
     const { parts } = passesOf(this.#strategy, grid, shares, { kind: "measure", maxTokens });
     const measured: MeasuredRows =
       parts.length === 0 ? {} : noGrad(() => tensorScope(() => keep(this.#measureOwn(grid, [...own], parts, reading))));
-    const { device } = model.embedding;
+    const { device } = model;
     const given = await measuredElsewhere(others, grid, device);
     const names: readonly (keyof MeasuredRows)[] = [
       ...(["anchorLogprobs_BT", "referenceLogprobs_BT"] as const).filter((name) => recipe.needs.includes(name)),
@@ -284,7 +278,7 @@ export class TokenTrainer {
   /** Log-probs of the anchor and the reference, values of the critic. */
   #measureOwn(grid: Grid, own: readonly number[], parts: StepRows["shares"], reading: TrainerReading): MeasuredRows {
     const { recipe, model, reference, critic, teaching, options } = this.#parts;
-    const { device } = model.embedding;
+    const { device } = model;
     const { temperature, maxTokensPerMicrobatch: maxTokens } = options;
     const settings = { temperature, recompute: false, numScores: model.config.vocabSize };
     const logprobsOf = (measured: CausalLm, see?: TrainerReading) =>
@@ -297,7 +291,7 @@ export class TokenTrainer {
     const values =
       critic === null || !recipe.hasCritic
         ? null
-        : measureAll(grid, own, parts, device, (packed) => ({ ...measureValues(critic, packed, false) }));
+        : measureAll(grid, own, parts, device, (packed) => ({ ...measureValues(critic, packed) }));
     return {
       ...(needs.has("anchorLogprobs_BT") && { anchorLogprobs_BT: logprobsOf(model, reading) }),
       ...(needs.has("referenceLogprobs_BT") &&
@@ -326,7 +320,7 @@ export class TokenTrainer {
     factor: number,
     sums: MetricSums,
   ): Promise<void> {
-    const { model, recipe, optimizer, critic, teaching, options } = this.#parts;
+    const { model, recipe, optimizer, critic, options } = this.#parts;
     const strategy = this.#strategy;
     const { numUpdates } = this.#state;
     // Computed there while the policy's are computed here.
@@ -344,34 +338,8 @@ export class TokenTrainer {
     const limits = { kind: "update", maxTokens: options.maxTokensPerMicrobatch, lengthOf } as const;
     const { parts, numOwn } = passesOf(strategy, grid, trained, limits);
     const seen: Tensor[] = [];
-    for (const [i, part] of parts.entries()) {
-      tensorScope(() => {
-        const packed = packTokens(grid, part, model.embedding.device);
-        const policy = measurePolicy(model, packed, options);
-        if (i >= numOwn) return strategy.backward(this.#idleLoss(packed, policy));
-        reading.add(part, policy);
-        if (recipe.correctsInLoss) seen.push(keep(policy.logprobs_BT.detach()));
-        const values = critic && measureValues(critic, packed, options.recompute);
-        const scoredRows = this.#lossRows(scored, part);
-        const pass = { rows: part, packed, hidden_ND: policy.hidden_ND };
-        const apart = teaching && taught && rowDivergences(grid, taught, pass, teaching, { ...options, policy: model });
-        const { loss, terms, metrics } = recipe.loss(
-          {
-            rows: scoredRows,
-            policyLogprobs_BT: policy.logprobs_BT,
-            entropies_BT: policy.entropies_BT,
-            ...(values && { values_BT: values.values_BT }),
-            ...(apart && {
-              distillation: { divergence_BT: apart.divergence_BT, coefficient: teaching.coefficient },
-            }),
-          },
-          denominators,
-        );
-        strategy.backward(loss);
-        const losses = { "train/loss": loss.detach(), ...prefixed("train/loss_", terms) };
-        sums.add({ ...entropyOf(policy, scoredRows), ...metrics, ...apart?.metrics }, losses);
-      });
-    }
+    const update = { grid, taught, scored, denominators, reading, sums, seen };
+    await strategy.runPasses(updatePasses(this.#parts, update, parts, numOwn));
     if (lessons !== null) {
       const learning = { ...options, ...this.#parts.lessons! };
       learnLessons(lessons, model, learning, strategy, sums);
@@ -405,12 +373,6 @@ export class TokenTrainer {
     this.#state = { ...this.#state, numUpdates: numUpdates + 1, numSkippedInRow };
   }
 
-  /** Rows of the loss. Where the critic is elsewhere, its term is too. */
-  #lossRows(scored: ScoredBatch, rows: readonly number[]): ScoredRows {
-    const selected = selectRows(scored, rows);
-    return this.#parts.critic === null ? { ...selected, returns_BT: null, oldValues_BT: null } : selected;
-  }
-
   /** Gives the norms from before. */
   #clipGradients(): CorrectionMetrics {
     const { model, critic, options } = this.#parts;
@@ -432,18 +394,12 @@ export class TokenTrainer {
     { parts, seen }: { readonly parts: StepRows["shares"]; readonly seen: readonly Tensor[] },
   ): Promise<Tensor> {
     const own = trained[this.#strategy.rank]!;
-    const joined = own.length === 0 ? null : tensorScope(() => keep(joinParts(seen, parts, own)));
+    const { device } = this.#parts.model;
+    const join = () =>
+      seen.length > 0 ? joinParts(seen, parts, own) : zeros([own.length, grid.numColumns], { device });
+    const joined = own.length === 0 ? null : tensorScope(() => keep(join()));
     for (const values of seen) if (values !== joined) values.dispose();
-    const { device } = this.#parts.model.embedding;
     return gatherRows(this.#strategy, trained, rows, joined, { columns: [grid.numColumns], device });
-  }
-
-  /** A loss without gradient that reaches every weight that a loss reaches. */
-  #idleLoss(packed: PackedTokens, { logprobs_BT }: MeasuredPolicy): Tensor {
-    const { critic, options } = this.#parts;
-    const nothing = logprobs_BT.sum().mul(0);
-    if (critic === null) return nothing;
-    return nothing.add(measureValues(critic, packed, options.recompute).values_BT.sum().mul(0));
   }
 
   /**

@@ -7,7 +7,7 @@ import type { WorkerMemory } from "../flow/worker-facts.ts";
 import { adapterWeights } from "../models/causal-lm/adapter-weights.ts";
 import { isQuantized } from "../models/causal-lm/quantize-model.ts";
 import { saveCausalLm } from "../models/causal-lm/save-causal-lm.ts";
-import { wholeWeights } from "../models/causal-lm/whole-weights.ts";
+import { layersOf, layerWeights, wholeWeights } from "../models/causal-lm/whole-weights.ts";
 import { type HeldFiles, HoldingSink } from "../models/formats/file-sink.ts";
 import { devicePeakBytes } from "../torch/memory.ts";
 import { AdamW } from "../torch/optim/adamw.ts";
@@ -71,6 +71,28 @@ export class TrainerHost implements Trainer {
     }
   }
 
+  async eachWeights(
+    use: (weights: ReadonlyMap<string, Tensor>) => Promise<void>,
+    which: "merged" | "adapters" = "merged",
+  ): Promise<void> {
+    const { model, strategy } = this.#parts;
+    if (isQuantized(model) || which === "adapters") return this.withWeights(use, which);
+    const { isFirst } = strategy;
+    let failure: { readonly cause: unknown } | null = null;
+    for (const layer of layersOf(model)) {
+      const weights = tensorScope(() => layerWeights(model, layer, { isMerged: true, isKept: isFirst }));
+      try {
+        if (isFirst && failure === null) await use(weights);
+      } catch (cause) {
+        // The other ranks give their parts of all layers in any case.
+        failure = { cause };
+      } finally {
+        for (const weight of weights.values()) weight.dispose();
+      }
+    }
+    if (failure !== null) throw failure.cause;
+  }
+
   async withParameters<Result>(use: (parameters: ReadonlyMap<string, Tensor>) => Promise<Result>): Promise<Result> {
     const own = this.#parts.model.namedParameters();
     const parameters = new Map([...own].map(([name, parameter]) => [name, parameter.detach()]));
@@ -96,8 +118,8 @@ export class TrainerHost implements Trainer {
   async saveState(folder: string, maxHeldBytes = 0): Promise<HeldFiles> {
     const { optimizer, critic, trainer, strategy } = this.#parts;
     const sink = new HoldingSink(maxHeldBytes);
-    await saveOptimizer(strategy, optimizer, join(folder, "policy"), sink);
-    if (critic !== null) await saveCritic(strategy, critic, join(folder, "critic"), sink);
+    saveOptimizer(strategy, optimizer, join(folder, "policy"), sink);
+    if (critic !== null) saveCritic(strategy, critic, join(folder, "critic"), sink);
     const counters: SavedCounters = { trainer: trainer.state };
     if (strategy.isFirst) putJson(sink, join(folder, "trainer.json"), counters);
     return sink.release();

@@ -24,6 +24,14 @@ export interface Trainer {
     which?: "merged" | "adapters",
   ): Promise<Result>;
   /**
+   * Runs `use` on the same weights, a layer at a time, for whoever sends them on: of a model that is sharded or split, the first rank never has more of
+   * it whole. No step runs until all are through. Rejects as `use` does.
+   */
+  eachWeights(
+    use: (weights: ReadonlyMap<string, Tensor>) => Promise<void>,
+    which?: "merged" | "adapters",
+  ): Promise<void>;
+  /**
    * Runs `use` on the model's own parameters, by our names and with nothing added in, for an engine that is to read them from then on: it must
    * not draw while a step runs. For trainers of whole models without adapters: see sharesWeights in src/run.
    */

@@ -1,6 +1,6 @@
 /** The gated MLP: down(gate(x) * up(x)). */
 import type { TensorOptions } from "../../torch/create.ts";
-import { geglu, swiglu } from "../../torch/fused.ts";
+import { geglu, swiglu, swigluLinear } from "../../torch/fused.ts";
 import { Module } from "../../torch/nn/module.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { LayerPart, LayerWeight } from "./decoder-features.ts";
@@ -39,7 +39,8 @@ export class Mlp extends Module {
   }
 
   forward(x_SD: Tensor): Tensor {
-    return this.down.forward(this.inner(x_SD));
+    const isPlain = this.#gate === swiglu && this.down.isPlain;
+    return isPlain ? swigluLinear(this.gateUp.forward(x_SD), this.down.weight) : this.down.forward(this.inner(x_SD));
   }
 
   /** What goes into the last projection. */

@@ -92,6 +92,12 @@ export class Projection extends Module {
     if (this.bias !== null) this.bias.shard = splitAlong(0, widths, output);
   }
 
+  /** Whether it is the product with its weight and nothing else. */
+  get isPlain(): boolean {
+    const { bias, adapters, quantized, ranks } = this;
+    return bias === null && adapters.length === 0 && quantized === null && ranks.input.count === 1;
+  }
+
   forward(x: Tensor): Tensor {
     if (this.quantized !== null) return this.#quantizedForward(x, this.quantized);
     if (this.ranks.input.count === 1) return this.#product(x, this.bias);

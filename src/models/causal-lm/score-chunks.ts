@@ -2,8 +2,10 @@
 import { RerollError } from "../../errors/reroll-error.ts";
 import { empty, zeros } from "../../torch/create.ts";
 import { bytesOf, type Device } from "../../torch/dtype.ts";
+import { hasOp, op } from "../../torch/operator.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
+import { hasWideScores } from "./token-scores.ts";
 
 /** Throws for a temperature or a chunk that scores cannot be computed with. */
 export function expectChunks(temperature: number, chunkTokens: number): void {
@@ -36,7 +38,12 @@ export class ScoreGradientSums {
 
   add(part: Part, gradScores: Tensor): void {
     part(this.#gradHidden).copy_(gradScores.mm(this.#head));
-    this.#gradHead?.add_(gradScores.t().mm(part(this.#hidden)));
+    if (this.#gradHead === null) return;
+    const [scores, hidden] = [gradScores.t(), part(this.#hidden)];
+    // The product itself can add to wider sums, which saves writing and reading it in 16 bits.
+    if (hasWideScores(hidden) && hasOp("aten::addmm.dtype_out"))
+      ops.addmmInto(this.#gradHead, scores, hidden, "float32", 1, 1, this.#gradHead);
+    else this.#gradHead.add_(scores.mm(hidden));
   }
 
   results(): [gradHidden: Tensor, gradHead: Tensor | null] {
@@ -70,3 +77,5 @@ export function chunkFor({
   const bytes = device === "cpu" ? 64e6 : 1e9;
   return Math.max(1, Math.floor(bytes / bytesPerToken));
 }
+
+const ops = { addmmInto: op("aten::addmm.dtype_out") } as const;

@@ -20,8 +20,8 @@ export function swigluKernel(gateUp_SI: Tensor): Tensor {
   return out_SI;
 }
 
-/** The gradient of [gate | up]. */
-export function swigluBackwardKernel(grad_SI: Tensor, gateUp_SI: Tensor): Tensor {
+/** The gradient of [gate | up]. `again_SI`, where given, gets silu(gate) * up once more. */
+export function swigluBackwardKernel(grad_SI: Tensor, gateUp_SI: Tensor, again_SI?: Tensor): Tensor {
   const [S, width] = gateUp_SI.shape as [number, number];
   const { dtype, device } = gateUp_SI;
   const gradGateUp_SI = empty([S, width], { dtype, device });
@@ -30,8 +30,10 @@ export function swigluBackwardKernel(grad_SI: Tensor, gateUp_SI: Tensor): Tensor
     grad_SI,
     gateUp_SI,
     gradGateUp_SI,
+    again_SI ?? gradGateUp_SI,
     { int: packs },
     { int: width / 16 },
+    { int: again_SI === undefined ? 0 : 1 },
   ]);
   return gradGateUp_SI;
 }
@@ -57,19 +59,22 @@ extern "C" __global__ void swiglu_forward(const Pack* in, Pack* out, int packs, 
 const backward = cudaKernel(
   "swiglu_backward",
   `
-extern "C" __global__ void swiglu_backward(const Pack* grad, const Pack* in, Pack* out, int packs, int perRow) {
+extern "C" __global__ void swiglu_backward(const Pack* grad, const Pack* in, Pack* out, Pack* again, int packs, int perRow,
+                                           int isMadeAgain) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= packs) return;
   int row = i / perRow;
   size_t at = (size_t)row * perRow * 2 + (i - row * perRow);
-  Pack dy = grad[i], gate = in[at], up = in[at + perRow], dGate, dUp;
+  Pack dy = grad[i], gate = in[at], up = in[at + perRow], dGate, dUp, y;
 #pragma unroll
   for (int k = 0; k < 8; k++) {
     float d = load(dy.x[k]), g = load(gate.x[k]), u = load(up.x[k]);
     float s = 1.0f / (1.0f + __expf(-g));
     dGate.x[k] = store(d * u * s * (1.0f + g * (1.0f - s)));
     dUp.x[k] = store(d * g * s);
+    y.x[k] = store(g / (1.0f + __expf(-g)) * u);
   }
+  if (isMadeAgain) again[i] = y;
   out[at] = dGate;
   out[at + perRow] = dUp;
 }`,
