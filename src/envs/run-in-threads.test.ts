@@ -57,7 +57,10 @@ test("threads start when all have an episode, up to the limit, and end when they
   const [, second] = (await threadsOf(2)).sort((one, other) => one - other);
   expect(second).toBeGreaterThan(first!);
   // One is always kept; the other is another one once it has ended.
-  await vi.waitFor(async () => expect(Math.max(...(await threadsOf(2)))).toBeGreaterThan(second!), { interval: 60, timeout: 10_000 });
+  await vi.waitFor(async () => expect(Math.max(...(await threadsOf(2)))).toBeGreaterThan(second!), {
+    interval: 60,
+    timeout: 10_000,
+  });
 });
 
 test("what an environment throws fails its own step, by name, and nothing else", async () => {
