@@ -1,7 +1,7 @@
 /**
  * Time to a held-out score beside TRL: the recipe word-problems in both, alone on the same GPU.
  *
- * In: a file with TRL's seconds per step and the scores of its checkpoints, `{ "stepSeconds": [7.3, ...], "scores": { "5": 0.17, ... } }`, and run
+ * In: files with TRL's seconds per step and the scores of its checkpoints, `{ "stepSeconds": [7.3, ...], "scores": { "5": 0.17, ... } }`, and run
  * folders of reroll, one per seed. Out: the table, bench/results/beside-trl.json and docs/images/beside-trl.svg. Seconds are those of steps,
  * without validations, checkpoints and the time until the first step begins, on both sides.
  *
@@ -13,9 +13,11 @@ import { curveFigure } from "./curve-figure.ts";
 import { printTable } from "./report.ts";
 import { meanOf, spreadOf } from "./seeded-runs.ts";
 
-const [machine, trlFile, ...folders] = process.argv.slice(2);
-if (machine === undefined || trlFile === undefined || folders.length === 0) {
-  console.error('Usage: npm run bench -- beside-trl "<machine>" <trl.json> <run folder> ...');
+const [machine, ...paths] = process.argv.slice(2);
+const trlFiles = paths.filter((path) => path.endsWith(".json"));
+const folders = paths.filter((path) => !path.endsWith(".json"));
+if (machine === undefined || trlFiles.length === 0 || folders.length === 0) {
+  console.error('Usage: npm run bench -- beside-trl "<machine>" <trl.json> ... <run folder> ...');
   process.exit(2);
 }
 
@@ -38,11 +40,10 @@ interface MetricLine {
   readonly metrics: Readonly<Record<string, number>>;
 }
 
-const trl = readTrl(JSON.parse(readFileSync(trlFile, "utf8")) as TrlFile);
+const trl = trlFiles.map((file) => readTrl(JSON.parse(readFileSync(file, "utf8")) as TrlFile));
 const reroll = folders.map(readRun);
-const targets = trl.slice(1).map(({ solved }) => solved);
-const rows = targets.map((target) => {
-  const theirs = secondsTo(trl, target)!;
+const checkpoints = trl.flatMap((points) => points.filter(({ step }) => step > 0));
+const rows = checkpoints.map(({ solved: target, seconds: theirs }) => {
   const ours = reroll.map((points) => secondsTo(points, target));
   const reached = ours.filter((seconds) => seconds !== null);
   return { target, theirs, ours, times: reached.length < ours.length ? null : theirs / meanOf(reached) };
@@ -101,11 +102,11 @@ function drawCurves(): void {
     x: meanOf(reroll.map((points) => points[i]!.seconds)),
     ...spreadOf(reroll.map((points) => points[i]!.solved)),
   }));
-  const theirs = trl.map(({ seconds, solved }) => ({ x: seconds, y: solved, low: solved, high: solved }));
-  const curves = [
-    { name: `reroll, ${reroll.length} seeds`, points: ours },
-    { name: "TRL", points: theirs },
-  ];
+  const theirs = trl.map((points, i) => ({
+    name: `TRL, run ${i + 1}`,
+    points: points.map(({ seconds, solved }) => ({ x: seconds, y: solved, low: solved, high: solved })),
+  }));
+  const curves = [...theirs, { name: `reroll, ${reroll.length} seeds`, points: ours }];
   const panels = [{ title: "share of held-out problems solved", x: "seconds of steps", curves }];
   const title = "Word problems beside TRL, SmolLM2-135M-Instruct, one H200";
   writeFileSync(new URL("../docs/images/beside-trl.svg", import.meta.url), curveFigure({ title, panels }));

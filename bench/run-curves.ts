@@ -24,11 +24,7 @@ const recipes: Readonly<Record<string, Recipe>> = {
   "chat-sokoban": { metric: success, title: "SmolLM2-135M-Instruct learns Sokoban" },
   "chat-sokoban-letters": { metric: success, title: "SmolLM2-135M-Instruct learns Sokoban in letters" },
   "chat-sokoban-two-boxes": { metric: success, title: "SmolLM2-135M-Instruct learns Sokoban with two boxes" },
-  webshop: {
-    metric: success,
-    domains: { score: "env/score", bought: "env/purchased", success },
-    title: "SmolLM2-135M-Instruct in WebShop",
-  },
+  webshop: { metric: success, title: "SmolLM2-135M-Instruct in WebShop" },
   "calculator-agent": { metric: "reward/mean", title: "An agent learns to use its calculator" },
   "three-domains": {
     metric: "reward/mean",
@@ -43,6 +39,8 @@ const besides = {
   effectiveActions: "env/effective_action",
   validActions: "env/valid_action",
   toolCalls: "env/calls",
+  score: "env/score",
+  bought: "env/purchased",
 };
 
 const [name = "", machine, ...folders] = process.argv.slice(2);

@@ -3,8 +3,9 @@
  *
  * Trains     SmolLM2-135M-Instruct or any other small chat model with GiGPO, after supervised steps on play that knows which product is
  *            wanted, and searches for it with or without the options that the instruction names
- * Hardware   one GPU
- * Expect     docs/results.md
+ * Hardware   one GPU; three minutes for 31 steps on an H200 shared with four other runs
+ * Expect     on 500 held-out instructions, greedy: 12 to 18 % bought in full after the warm start, 37 to 49 % after 20 steps (three seeds,
+ *            docs/results.md)
  * Data       WebShop's products.json and attributes.json (1,000 products) under data/webshop
  * Command    reroll train examples/recipes/webshop.ts --set model.path=models/SmolLM2-135M-Instruct
  */
