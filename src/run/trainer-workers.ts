@@ -35,9 +35,10 @@ export function roleWorkers(names: readonly string[], { devices, workers }: Role
 
 /** A trainer that tells what its ranks do. */
 export function loggedTrainer(trainer: Trainer, ranks: readonly WorkerPlace[], log: WorkLog): Trainer {
-  const { withWeights, withParameters, saveModel, saveMerged, saveState, loadState, memory, close } = trainer;
+  const { withWeights, eachWeights, withParameters, saveModel, saveMerged, saveState, loadState, memory, close } =
+    trainer;
   return {
-    ...{ withWeights, withParameters, saveModel, saveMerged, saveState, loadState, memory, close },
+    ...{ withWeights, eachWeights, withParameters, saveModel, saveMerged, saveState, loadState, memory, close },
     step: (batch, options) => {
       const phases = new Map<number, "measure" | "update">();
       const onPhase = oneWay((phase: "measure" | "update" | null, rank: number) => {

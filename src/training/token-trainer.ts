@@ -38,7 +38,7 @@ import { disposeScored, keepScored, tensorsOf } from "./scored-tensors.ts";
 import { gatherRows, intersect, passesOf, rowsByRank } from "./split-batch.ts";
 import { alone } from "./strategy/alone.ts";
 import type { Strategy } from "./strategy/strategy.ts";
-import { measureAs, measureTeachers, type TeachingParts, teacherGrid } from "./teaching.ts";
+import { measureAs, measureTeachers, type Teacher, type TeachingParts, teacherGrid } from "./teaching.ts";
 import { type Grid, gridConstants, gridOf, type RowTokens } from "./token-rows.ts";
 import { type SampleNumbers, TrainerReading } from "./trainer-reading.ts";
 import { updatePasses } from "./update-passes.ts";

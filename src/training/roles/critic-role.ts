@@ -14,7 +14,7 @@ import { tensor } from "../../torch/create.ts";
 import { applySchedule } from "../../torch/optim/schedule.ts";
 import { keep, tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
-import { measureAll, measureValues } from "../measure-rows.ts";
+import { measureAll, measureValues, valuesOf } from "../measure-rows.ts";
 import { MetricSums } from "../metric-sums.ts";
 import { gatherRows, intersect, passesOf, rowsByRank } from "../split-batch.ts";
 import type { StrategyBuilder } from "../strategy/strategy.ts";
@@ -61,7 +61,7 @@ export class CriticRole implements CriticLearning {
     const { parts } = passesOf(strategy, grid, shares, { kind: "measure", maxTokens });
     const measure = () =>
       measureAll(grid, shares[strategy.rank]!, parts, device, (packed) => ({
-        ...measureValues(this.#critic, packed, false),
+        ...measureValues(this.#critic, packed),
       }));
     const own = parts.length === 0 ? null : noGrad(() => tensorScope(() => keep(measure())));
     const everyRow = rows.map((_, row) => row);
@@ -96,7 +96,9 @@ export class CriticRole implements CriticLearning {
     const { parts, numOwn } = passesOf(strategy, grid, trained, limits);
     for (const [i, part] of parts.entries()) {
       tensorScope(() => {
-        const { values_BT } = measureValues(this.#critic, packTokens(grid, part, device), training.recompute);
+        const packed = packTokens(grid, part, device);
+        const hidden_SD = model.forward(packed.ids_S, packed.layout, { recompute: training.recompute });
+        const { values_BT } = valuesOf(head, packed, hidden_SD);
         if (i >= numOwn) return strategy.backward(values_BT.sum().mul(0));
         const { loss, metrics } = this.#recipe.valueLoss(this.#rows(part), values_BT, denominators);
         strategy.backward(loss);

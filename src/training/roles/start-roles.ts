@@ -74,8 +74,8 @@ export function withRoles(trainer: Trainer, { reference, critic }: ApartRoles): 
 
 /** What does not concern the others. A trainer in a worker has every method there is, and none to list. */
 function pick(trainer: Trainer): Omit<Trainer, "step" | "saveState" | "loadState" | "close"> {
-  const { withWeights, withParameters, saveModel, saveMerged, memory } = trainer;
-  return { withWeights, withParameters, saveModel, saveMerged, memory };
+  const { withWeights, eachWeights, withParameters, saveModel, saveMerged, memory } = trainer;
+  return { withWeights, eachWeights, withParameters, saveModel, saveMerged, memory };
 }
 
 /** Asks at once, so that others compute while the trainer does. */
