@@ -41,9 +41,10 @@ function partsOf(model: CausalLmConfig): { readonly outside: number; readonly la
   return { outside, layer: (1 - outside) / model.numLayers };
 }
 
-/** How a role apart from the trainer is spread over its workers: one has models whole, several share them as the trainer does. */
+/** How a role apart from the trainer is spread over its workers: one has models whole, several share them as the trainer does, but for stages. */
 export function roleStrategy(strategy: RunConfig["training"]["strategy"], numWorkers: number) {
-  return numWorkers === 1 ? { ...strategy, tensor: 1, context: 1, expert: 1 } : strategy;
+  const whole = { ...strategy, pipeline: 1 };
+  return numWorkers === 1 ? { ...whole, tensor: 1, context: 1, expert: 1 } : whole;
 }
 
 /** ZeRO 3 computes layers again in the backward pass. */

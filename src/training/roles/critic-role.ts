@@ -97,8 +97,8 @@ export class CriticRole implements CriticLearning {
     for (const [i, part] of parts.entries()) {
       tensorScope(() => {
         const packed = packTokens(grid, part, device);
-        const { recompute } = training;
-        const { values_BT } = valuesOf(head, packed, model.forward(packed.ids_S, packed.layout, { recompute }));
+        const hidden_SD = model.forward(packed.ids_S, packed.layout, { recompute: training.recompute });
+        const { values_BT } = valuesOf(head, packed, hidden_SD);
         if (i >= numOwn) return strategy.backward(values_BT.sum().mul(0));
         const { loss, metrics } = this.#recipe.valueLoss(this.#rows(part), values_BT, denominators);
         strategy.backward(loss);
