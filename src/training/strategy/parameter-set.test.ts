@@ -36,7 +36,7 @@ test.each([
   ["below the largest root", [[1e19], [1e19]], true],
   ["above it, in one tensor", [[2e19], [1]], false],
   ["above it, in two that are each below", [[1.5e19], [1.5e19]], false],
-])("a norm %s is finite on one rank where it is over ranks", (_, gradients, isFound) => {
+])("a norm %s is finite on one rank where it is over ranks", (_, gradients, isExpected) => {
   const { one, many } = clipBoth(gradients, 1);
-  expect([Number.isFinite(one), Number.isFinite(many)]).toEqual([isFound, isFound]);
+  expect([Number.isFinite(one), Number.isFinite(many)]).toEqual([isExpected, isExpected]);
 });
