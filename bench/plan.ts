@@ -2,12 +2,13 @@
  * What the plan of a run predicts beside what was measured: memory and time on the shapes of bench/results.
  *
  * npm run bench -- plan
- * Bar: memory within 10 %, time within 25 %. Needs no GPU: the measurements are those of gpu-train-step.json and gpu-decode.json.
+ * Bar: memory within 10 %, time within 25 %. Needs no GPU: the measurements are those of gpu-train-step.json, gpu-decode.json and, for whole GRPO steps, gpu-large-model.json
+ * (Qwen2.5-7B's shape) and gpu-language-model.json (a chat model of 26M).
  */
 import { readFileSync } from "node:fs";
 import { parseConfig } from "../src/models/causal-lm/config.ts";
 import { trainerMemory } from "../src/run/estimate-memory.ts";
-import { decodeSeconds, forwardSeconds, trainSeconds } from "../src/run/step-time.ts";
+import { decodeSeconds, forwardSeconds, stepSeconds, trainSeconds } from "../src/run/step-time.ts";
 import { printTable, writeResult } from "./report.ts";
 
 interface Measured {
@@ -17,6 +18,27 @@ interface Measured {
   readonly rows: readonly { readonly name: string; readonly msPerStep: number; readonly peakGB: number }[];
   readonly results: readonly { readonly what: string; readonly B?: number; readonly msPerStep?: number }[];
 }
+
+interface LargeModel {
+  readonly shape: Record<string, unknown>;
+  readonly stages: Readonly<Record<"rollout" | "train", number>>;
+  readonly steps: readonly { readonly replyTokens: number }[];
+}
+
+interface ChatRun {
+  readonly what: string;
+  readonly ours: {
+    readonly tokens: number;
+    readonly steps: number;
+    readonly millisecondsPerStep: Readonly<Record<"rollout" | "train", number>>;
+  };
+}
+
+const CHAT_SHAPE = {
+  ...{ model_type: "llama", vocab_size: 6400, hidden_size: 512, intermediate_size: 1408, num_hidden_layers: 8 },
+  ...{ num_attention_heads: 8, num_key_value_heads: 2, max_position_embeddings: 32768, rms_norm_eps: 1e-5 },
+  ...{ rope_theta: 1_000_000, tie_word_embeddings: true },
+};
 
 const read = (name: string): Measured =>
   JSON.parse(readFileSync(new URL(`results/${name}.json`, import.meta.url), "utf8")) as Measured;
@@ -62,13 +84,47 @@ const times = [
       msPerStep!,
     ]),
 ] as [string, number, number][];
+/** Seconds of GRPO steps as wholes. */
+function steps(): readonly (readonly [string, number, number])[] {
+  const alone = { numTrainers: 1, numEngines: 1, isApart: false };
+  const grpo = { maxRunning: 256, microbatchTokens: 16_384, numMeasured: 1, numTrained: 1, hasAdapters: false };
+  const large = read("gpu-large-model") as unknown as LargeModel;
+  const work = { ...grpo, trajectories: 128, groupSize: 8, promptTokens: 40, recomputes: true };
+  const replyTokens = large.steps.at(-1)!.replyTokens / 128;
+  const shape = parseConfig(large.shape, "gpu-large-model.json");
+  const predicted = stepSeconds(shape, { ...work, replyTokens }, alone);
+  const chat = parseConfig(CHAT_SHAPE, "minimind2-small");
+  const { runs } = read("gpu-language-model") as unknown as { readonly runs: readonly ChatRun[] };
+  return [
+    ...(["rollout", "train"] as const).map(
+      (stage) => [`GRPO step of a 7B shape, ${stage}, ms`, predicted[stage], 1000 * large.stages[stage]] as const,
+    ),
+    ...runs
+      .filter(({ what }) => what.includes("after the cost of an episode was halved"))
+      .flatMap(({ what, ours: { tokens: all, steps: count, millisecondsPerStep } }) => {
+        const perReply = all / count / 512;
+        const small = { ...grpo, trajectories: 512, groupSize: 16, promptTokens: 25, recomputes: false };
+        const times = stepSeconds(chat, { ...small, replyTokens: perReply }, alone);
+        const kind = what.split(",")[0];
+        return (["rollout", "train"] as const).map(
+          (stage) => [`GRPO step of 26M, ${kind}, ${stage}, ms`, times[stage], millisecondsPerStep[stage]] as const,
+        );
+      }),
+  ];
+}
+
 const compared = [
   ...memory,
-  ...times.map(([what, seconds, measured]) => ({ what, predicted: 1000 * seconds, measured, bar: 0.25 })),
+  ...[...times, ...steps()].map(([what, seconds, measured]) => ({
+    what,
+    predicted: 1000 * seconds,
+    measured,
+    bar: 0.25,
+  })),
 ].map((one) => ({ ...one, error: one.predicted / one.measured - 1 }));
 
 printTable(
-  "Plan beside measurement, Qwen2.5-0.5B on one H200",
+  "Plan beside measurement on one H200: Qwen2.5-0.5B, and GRPO steps as wholes",
   ["", "predicted", "measured", "off by", "bar"],
   compared.map(({ what, predicted, measured, error, bar }) => [
     what,

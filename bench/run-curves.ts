@@ -2,6 +2,7 @@
  * The curves of a recipe: run folders of several seeds in, a picture for the documentation and bench/results/<recipe>.json out.
  *
  * Usage: npm run bench -- run-curves word-problems "one NVIDIA H200" runs/seed-1 runs/seed-2 runs/seed-3
+ * A .json file of earlier results in place of a folder adds its runs.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -25,7 +26,7 @@ const recipes: Readonly<Record<string, Recipe>> = {
   "chat-sokoban-two-boxes": { metric: success, title: "SmolLM2-135M-Instruct learns Sokoban with two boxes" },
   webshop: {
     metric: success,
-    domains: { reward: "reward/mean", bought: "env/purchased", success },
+    domains: { score: "env/score", bought: "env/purchased", success },
     title: "SmolLM2-135M-Instruct in WebShop",
   },
   "calculator-agent": { metric: "reward/mean", title: "An agent learns to use its calculator" },
@@ -47,7 +48,7 @@ const besides = {
 const [name = "", machine, ...folders] = process.argv.slice(2);
 const recipe = recipes[name];
 if (recipe === undefined || machine === undefined || folders.length === 0) {
-  console.error('Usage: npm run bench -- run-curves <recipe> "<machine>" <run folder> ...');
+  console.error('Usage: npm run bench -- run-curves <recipe> "<machine>" <run folder, or results file> ...');
   console.error(`Recipes: ${Object.keys(recipes).join(", ")}`);
   process.exit(2);
 }
@@ -60,7 +61,14 @@ interface MetricLine {
   readonly metrics: Readonly<Record<string, number>>;
 }
 
-const runs = folders.map((folder) => {
+const runs = folders.flatMap((path) => (path.endsWith(".json") ? earlierRuns(path) : [readRun(path)]));
+type Run = ReturnType<typeof readRun>;
+
+function earlierRuns(file: string): Run[] {
+  return (JSON.parse(readFileSync(file, "utf8")) as { runs: Run[] }).runs;
+}
+
+function readRun(folder: string) {
   const lines = readFileSync(join(folder, "metrics.jsonl"), "utf8")
     .trim()
     .split("\n")
@@ -81,11 +89,9 @@ const runs = folders.map((folder) => {
     training: train.map(({ step, metrics }) => ({ step, solved: metrics[metric]! })),
     samplerGap: { first: column("train/sampler_gap")[0]!, last: column("train/sampler_gap").at(-1)! },
   };
-});
-type Run = (typeof runs)[number];
-const date = new Date(
-  Number(JSON.parse(readFileSync(join(folders[0]!, "metrics.jsonl"), "utf8").split("\n")[0]!).timeMs),
-);
+}
+const newest = folders.findLast((path) => !path.endsWith(".json")) ?? folders[0]!;
+const date = new Date(Number(JSON.parse(readFileSync(join(newest, "metrics.jsonl"), "utf8").split("\n")[0]!).timeMs));
 
 for (const [i, { minutes, validation }] of runs.entries()) {
   const [first, last] = [validation[0]!.solved, validation.at(-1)!.solved];

@@ -102,5 +102,7 @@ function report(isLast: boolean): void {
 
 function roleOf(command: string): string {
   if (command.includes("engine-process")) return "engine";
+  if (command.includes("faults-env")) return "environment";
+  if (command.includes("esbuild")) return "esbuild, which loads the run file";
   return command.includes("--supervised") ? "controller" : "supervisor";
 }

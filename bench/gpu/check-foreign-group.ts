@@ -32,8 +32,8 @@ const args = [host, String(store.port), name, backend, "1", "2", JSON.stringify(
 const env = { ...process.env, NCCL_HOSTID: "peer", GLOO_SOCKET_IFNAME: "lo" };
 const answered = promisify(execFile)(python, [peer, ...args], { env, timeout: 60_000 });
 answered.catch(() => {});
-const foreignPrefix = pythonGroupPrefix(name, backend);
-const joined = joinGroup({ store, name, backend, rank: 0, worldSize: 2, foreignPrefix, device, timeoutMs: 50_000 });
+const foreign = { prefix: pythonGroupPrefix(name, backend), isLazy: true };
+const joined = joinGroup({ store, name, backend, rank: 0, worldSize: 2, foreign, device, timeoutMs: 50_000 });
 const group = await Promise.race([joined, answered.then(({ stderr }) => Promise.reject(new Error(stderr)))]);
 const sums: number[] = [];
 for (const [i, [dtype, shape]] of facts.entries()) {

@@ -15,6 +15,7 @@ const store = await openStore({ type: "tcp", host: "127.0.0.1", port: 0, isServe
 const group = await joinGroup({ store, backend: "nccl", rank: 0, worldSize: 1, name: "one", device });
 const ranks = new Collective(group);
 const mesh: Mesh = {
+  ...meshOfOne,
   ...{ world: group, shares: group, replicas: group, expertReplicas: group },
   ...{ tensor: ranks, context: ranks, expert: ranks },
 };

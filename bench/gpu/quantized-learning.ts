@@ -78,7 +78,8 @@ await trainRun(config, {
     log: (step, kind, metrics) => {
       if (kind === "validation") heldOut.push(metrics["validation/reward/mean"] ?? Number.NaN);
       if (kind === "train") trained.push(metrics);
-      console.error(`${kind} ${step}: reward ${metrics["reward/mean"] ?? metrics["validation/reward/mean"]}`);
+      const reward = metrics["reward/mean"] ?? metrics["validation/reward/mean"];
+      console.error(`${kind} ${step}: reward ${reward}, sampler gap ${metrics["train/sampler_gap"] ?? "none"}`);
     },
   },
 });
@@ -93,6 +94,7 @@ console.log(
     lr: config.training.optimizer.lr,
     heldOut,
     rewards: column("reward/mean"),
+    samplerGaps: column("train/sampler_gap"),
     samplerGapMax: Math.max(...column("train/sampler_gap_max")),
     seconds: (performance.now() - startMs) / 1000,
   }),

@@ -1,10 +1,11 @@
 /**
- * The CUDA path of every strategy, against one rank on the same GPU: two ranks share the GPU and speak through host memory (Gloo).
+ * The CUDA path of every strategy, against one rank on the same GPU: two or four ranks share the GPU and speak through host memory (Gloo).
  *
- * Prints how far weights and metrics are apart after three optimizer steps, in float32, and what each rank took. It says nothing of speed:
- * ranks that share a GPU wait for each other.
+ * Prints how far weights and metrics are apart after three optimizer steps on the same batches, in float32. It says nothing of speed: ranks that
+ * share a GPU wait for each other. `--eps` is AdamW's: with 1e-3 updates are as exact as gradients are; with the usual 1e-8 a gradient of 1e-9
+ * that is off by half moves its weight by half a learning rate, so that weights differ by about that wherever gradients are next to nothing.
  *
- * npm run pack -- bench/gpu/strategies.ts && sh pack/run.sh strategies [--ranks 2]
+ * npm run bundle -- bench/gpu/strategies.ts && sh pack/run.sh strategies [--ranks 2] [--only dense] [--eps 1e-8]
  */
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -20,6 +21,8 @@ const { values } = parseArgs({
   options: {
     ranks: { type: "string", default: "2" },
     device: { type: "string", default: "cuda:0" },
+    only: { type: "string", default: "" },
+    eps: { type: "string", default: "1e-3" },
     out: { type: "string" },
   },
 });
@@ -54,49 +57,53 @@ const models = [
 ];
 
 const strategies: readonly Record<string, unknown>[] = [
-  {},
-  { zero: 1 },
-  { zero: 2 },
-  { zero: 3 },
-  { zero: 1, offload: "optimizer" },
-  { zero: 3, offload: "parameters" },
+  { pipeline: ranks },
   { tensor: ranks },
   { context: ranks },
   ...(ranks % 4 === 0
     ? [
         { zero: 1, tensor: 2 },
         { zero: 1, tensor: 2, context: 2 },
+        { zero: 1, pipeline: 2, tensor: 2 },
       ]
     : []),
+  { zero: 3, offload: "parameters" },
+  { zero: 3 },
+  { zero: 2 },
+  { zero: 1 },
+  { zero: 1, offload: "optimizer" },
+  {},
 ];
 
 const rows: object[] = [];
-for (const { name, config } of models) {
+for (const { name, config } of models.filter((one) => one.name.includes(values.only))) {
   const modelFolder = join(folder, name);
   const model = new CausalLm(config).initialize(new Generator(1));
   saveCausalLm(model, modelFolder);
   model.dispose();
-  for (const isLora of [false, true]) {
-    const sourceFor = (one: Pick<ParityCase, "ranks" | "strategy">) => {
-      const hasCritic = !isLora;
-      const source = sourceOf(
-        { model: "qwen3", isLora, hasCritic, ...one },
-        { device, devices: new Array<string>(one.ranks).fill(device) },
-      );
-      const reference = source.reference === "base" ? "base" : modelFolder;
-      return { ...source, modelFolder, reference, critic: source.critic && { ...source.critic, modelFolder } };
-    };
-    const alone: Outcome = await train(sourceFor({ ranks: 1, strategy: {} }));
-    for (const strategy of strategies) {
-      const start = performance.now();
-      const label = `${name} ${isLora ? "lora" : "full, critic"} ranks ${ranks} ${JSON.stringify(strategy)}`;
-      const apart = distance(alone, await train(sourceFor({ ranks, strategy })));
-      rows.push({ label, ...apart });
-      const seconds = ((performance.now() - start) / 1000).toFixed(1);
-      console.log(
-        `${label.padEnd(72)} weights ${apart.weights.toExponential(1)}  metrics ${apart.metrics.toExponential(1)} (${apart.worst})  ${seconds} s`,
-      );
-    }
+  // The whole dense model with a critic; adapters on the mixture, whose experts are dealt out too.
+  const isLora = name === "experts";
+  const sourceFor = (one: Pick<ParityCase, "ranks" | "strategy">) => {
+    const hasCritic = !isLora;
+    const source = sourceOf(
+      { model: "qwen3", isLora, hasCritic, ...one },
+      { device, devices: new Array<string>(one.ranks).fill(device) },
+    );
+    const reference = source.reference === "base" ? "base" : modelFolder;
+    const optimizer = { ...source.training.optimizer, eps: Number(values.eps) };
+    const training = { ...source.training, optimizer };
+    return { ...source, training, modelFolder, reference, critic: source.critic && { ...source.critic, modelFolder } };
+  };
+  const alone: Outcome = await train(sourceFor({ ranks: 1, strategy: {} }));
+  for (const strategy of name === "experts" ? [{ zero: 1, expert: ranks }, ...strategies] : strategies) {
+    const start = performance.now();
+    const label = `${name} ${isLora ? "lora" : "full, critic"} ranks ${ranks} ${JSON.stringify(strategy)}`;
+    const apart = distance(alone, await train(sourceFor({ ranks, strategy })));
+    rows.push({ label, ...apart });
+    const seconds = ((performance.now() - start) / 1000).toFixed(1);
+    console.log(
+      `${label.padEnd(72)} weights ${apart.weights.toExponential(1)}  metrics ${apart.metrics.toExponential(1)} (${apart.worst})  ${seconds} s`,
+    );
   }
 }
 if (values.out !== undefined) writeFileSync(values.out, `${JSON.stringify(rows, null, 2)}\n`);

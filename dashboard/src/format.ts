@@ -19,6 +19,13 @@ export function percent(share: number): string {
   return `${(100 * share).toFixed(share > 0.0995 && share < 0.9995 ? 0 : 1)} %`;
 }
 
+/** Memory: 512 B, 3.1 kB, 2.0 MB, 15.2 GB. */
+export function bytes(count: number): string {
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  const power = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(1, count)) / 3));
+  return `${(count / 1000 ** power).toFixed(power === 0 ? 0 : 1)} ${units[power]}`;
+}
+
 /** A length of time: 350 ms, 4.2 s, 3 min, 2.5 h. */
 export function duration(ms: number): string {
   const size = Math.abs(ms);

@@ -23,7 +23,7 @@ export const run = defineRun({
   ...oneBox,
   name: "chat-sokoban-two-boxes",
   envs: { rooms: { ...large, part: "train" }, unseen: { ...large, part: "validation" } },
-  rollout: { ...oneBox.rollout, groupsPerStep: 16, groupSize: 10, maxInFlight: 160, contextLength: 384 },
-  training: { ...oneBox.training, minibatch: 80 },
-  warmStart: { type: "play", agent: "oracle", steps: 150, turnsPerStep: 256, optimizer: { lr: 1e-4 } },
+  rollout: { ...oneBox.rollout, groupsPerStep: 16, groupSize: 8, maxInFlight: 256, contextLength: 384 },
+  training: { ...oneBox.training, minibatch: 64 },
+  warmStart: { type: "play", agent: "oracle", steps: 80, turnsPerStep: 192, optimizer: { lr: 1e-4 } },
 });

@@ -3,8 +3,8 @@
  * 40 : 30 : 30 of what is trained on.
  *
  * Trains     SmolLM2-135M-Instruct or any other small chat model with GRPO
- * Expect     not measured yet
- * Hardware   one GPU; the functions are JavaScript, whose sandbox needs nothing
+ * Expect     held out, greedy, after 105 steps: word problems 12 to 56 %, functions 40 to 100 %, rules 15 to 100 % (one seed, docs/results.md)
+ * Hardware   one GPU, five minutes on an H200 beside seven other runs; the functions are JavaScript, whose sandbox needs nothing
  * Data       made by examples/word-problems and examples/three-domains
  * Command    reroll train examples/recipes/three-domains.ts --set model.path=models/SmolLM2-135M-Instruct
  */

@@ -26,6 +26,7 @@ export const run = defineRun({
   rollout: { groupsPerStep: 32, groupSize: 16, maxInFlight: 512, contextLength: 384, sampling: { maxTokens: 128 } },
   algorithm: { type: "grpo" },
   training: { optimizer: { lr: 2e-5 }, minibatch: 256, schedule: { warmup: 5, unit: "rollout-steps" } },
+  engine: { maxRunning: 512 },
   loop: { type: "sync", steps: 200 },
   validation: { every: 20, prompts: 512, data: { ...rows("held-out", 512), name: "held-out" } },
   checkpoint: { every: 50 },

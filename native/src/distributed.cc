@@ -395,8 +395,8 @@ napi_value storeGet(Arguments& args) {
   return promiseOf(args.state, args.function, read, [=](State& state) { return toJs(state, at::IntArrayRef(*value)); });
 }
 
-// joinGroup(store, backend, name, rank, worldSize, timeoutMs, host, networkInterface, device, prefix): the promise of a
-// handle.
+// joinGroup(store, backend, name, rank, worldSize, timeoutMs, host, networkInterface, device, prefix, isLazy): the promise
+// of a handle.
 napi_value joinGroup(Arguments& args) {
   const auto store = storeArgument(args);
   GroupOptions options;
@@ -409,6 +409,7 @@ napi_value joinGroup(Arguments& args) {
   options.networkInterface = args.string(7, "networkInterface");
   options.device = args.string(8, "device");
   options.prefix = args.string(9, "prefix");
+  options.isLazy = args.boolean(10, "isLazy");
   if (options.size < 1 || options.rank < 0 || options.rank >= options.size) {
     throw Failure("INVALID_ARGUMENT", "argument 'rank' must be from 0 to worldSize - 1, got rank " +
                                           std::to_string(options.rank) + " of " + std::to_string(options.size) + ".");

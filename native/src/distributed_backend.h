@@ -56,6 +56,7 @@ struct GroupOptions {
   std::string networkInterface;  // Gloo: the interface to listen at; empty for the default
   std::string device;            // NCCL: the CUDA device of this rank
   std::string prefix;            // of the group's keys, where its other ranks are not ours; empty in groups of our own
+  bool isLazy = false;           // NCCL: the other ranks connect with their first collective, and so must this one
 };
 
 namespace backend {
@@ -140,6 +141,7 @@ inline BackendReference connectNccl(const GroupOptions& group, const StoreRefere
   auto options = c10d::ProcessGroupNCCL::Options::create();
   options->timeout = group.timeout;
   auto nccl = c10::make_intrusive<c10d::ProcessGroupNCCL>(store, group.rank, group.size, options);
+  if (group.isLazy) return nccl;
   const at::Device device(group.device);
   connectDevice(*nccl, device, 0);
   std::vector<at::Tensor> one{at::ones({1}, at::TensorOptions().device(device))};

@@ -51,8 +51,9 @@ struct Collective {
 // A collective from the call to its end. Made on the JavaScript thread, in calling order; run() may be on another.
 //
 // Gloo ends the process when ranks disagree about a size, so a Gloo group first compares what the ranks are about to
-// do. The transfers start in calling order, each after its own comparison, and then run side by side. NCCL,
-// point-to-point calls and groups with foreign ranks start at once, on the calling thread and its CUDA stream.
+// do. The transfers start in calling order, each after its own comparison, and then run side by side. NCCL and
+// point-to-point calls start at once, on the calling thread and its CUDA stream. In a group with foreign ranks nothing is
+// compared, and calls start on their own threads, in order: the first may wait for those ranks to connect.
 class Flight {
  public:
   Flight(std::shared_ptr<Group> group, Collective collective);
@@ -60,6 +61,7 @@ class Flight {
 
  private:
   bool isCompared() const { return group_->isGloo() && !group_->isForeign() && !collective_.isPointToPoint; }
+  bool isDeferred() const { return isCompared() || (group_->isForeign() && !collective_.isPointToPoint); }
   void launch();
   void compareWithPeers();
   void expectWholeGroup();
@@ -186,7 +188,7 @@ inline void connectGroup(Group& group) {
 
 inline Flight::Flight(std::shared_ptr<Group> group, Collective collective)
     : group_(std::move(group)), collective_(std::move(collective)) {
-  if (!isCompared()) {
+  if (!isDeferred()) {
     launch();
     return;
   }
@@ -195,9 +197,9 @@ inline Flight::Flight(std::shared_ptr<Group> group, Collective collective)
 }
 
 inline void Flight::run() {
-  if (isCompared()) {
+  if (isDeferred()) {
     if (previous_.valid()) previous_.wait();
-    compareWithPeers();
+    if (isCompared()) compareWithPeers();
     launch();
     launched_.set_value();
   }

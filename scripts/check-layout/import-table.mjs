@@ -14,6 +14,7 @@ const foundations = [
   "workers",
   "machines",
   "sandbox",
+  "services",
   "torch",
   "models",
   "chat",
@@ -48,6 +49,8 @@ export const allowedImports = {
   machines: ["errors", "workers"],
   // Handing a run to Slurm, Kubernetes or Ray: each scheduler's own format and programs, and nothing of training.
   launchers: ["errors"],
+  // Plain calls between machines: JSON over HTTP behind a key, a socket for texts. What is called is up to who uses them.
+  services: ["errors"],
   // Where code that is not ours runs: bubblewrap, QuickJS. Rewards grade with it, environments offer it as a tool.
   sandbox: ["errors", "workers"],
   torch: ["errors"],
@@ -60,9 +63,9 @@ export const allowedImports = {
 
   // Stages know each other only where the path nests: rollout holds generation, envs and rewards; training holds algorithms and experience.
   data: ["errors", "files", "random", "workers", "torch", "models", "chat", "flow"],
-  generation: ["errors", "random", "workers", "torch", "models", "chat", "flow"],
-  envs: ["errors", "random", "numbers", "workers", "sandbox", "torch", "models", "chat", "flow"],
-  rewards: ["errors", "random", "numbers", "workers", "sandbox", "torch", "models", "chat", "flow"],
+  generation: ["errors", "random", "workers", "services", "torch", "models", "chat", "flow"],
+  envs: ["errors", "random", "numbers", "workers", "sandbox", "services", "torch", "models", "chat", "flow"],
+  rewards: ["errors", "random", "numbers", "workers", "sandbox", "services", "torch", "models", "chat", "flow"],
   rollout: ["errors", "random", "workers", "torch", "models", "chat", "flow", "data", "generation", "envs", "rewards"],
   experience: ["errors", "random", "workers", "torch", "models", "flow"],
   algorithms: ["errors", "torch", "flow"],

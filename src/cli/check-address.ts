@@ -5,7 +5,7 @@
  */
 import { createServer } from "node:net";
 import { RerollError } from "../errors/reroll-error.ts";
-import { isLoopback, listenError } from "../generation/server/listen-address.ts";
+import { isLoopback, listenError } from "../services/listen-address.ts";
 
 /** An address as a person typed it. */
 interface TypedAddress {

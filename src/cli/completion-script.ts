@@ -46,7 +46,7 @@ function describe(command: Command): Completed {
     name: command.name(),
     summary: command.description(),
     words: [...command.commands.map((each) => each.name()), ...args.flatMap(({ argChoices = [] }) => argChoices)],
-    options: [...all.flatMap((each) => each.options.map(describeOption)), helpOption],
+    options: [...all.flatMap((each) => each.options.filter(({ hidden }) => !hidden).map(describeOption)), helpOption],
     takesRuns: args.some((argument) => RUN_ARGUMENTS.includes(argument.name())),
   };
 }

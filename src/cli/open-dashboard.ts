@@ -5,7 +5,7 @@ import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
 import { type Dashboard, type DashboardOptions, startDashboard } from "../dashboard/start-dashboard.ts";
 import type { DecodeTokens } from "../dashboard/token-texts.ts";
 import { RerollError } from "../errors/reroll-error.ts";
-import { listenError } from "../generation/server/listen-address.ts";
+import { listenError } from "../services/listen-address.ts";
 import { DASHBOARD_PORT } from "./dashboard-port.ts";
 
 /** Listens, or throws and says what to change. */

@@ -22,6 +22,7 @@ import { pushCommand } from "./commands/push.ts";
 import { recordCommand } from "./commands/record.ts";
 import { runsCommand } from "./commands/runs.ts";
 import { serveCommand } from "./commands/serve.ts";
+import { serveEnvironmentsCommand } from "./commands/serve-environments.ts";
 import { setupCommand } from "./commands/setup.ts";
 import { logsCommand, statusCommand, stopCommand, submitCommand } from "./commands/submit.ts";
 import { trainCommand } from "./commands/train.ts";
@@ -43,6 +44,7 @@ const COMMANDS: readonly Command[] = [
   evalCommand,
   generateCommand,
   serveCommand,
+  serveEnvironmentsCommand,
   recordCommand,
   runsCommand,
   dashboardCommand,
@@ -60,6 +62,7 @@ const COMPUTING: readonly Command[] = [
   evalCommand,
   generateCommand,
   serveCommand,
+  serveEnvironmentsCommand,
   exportCommand,
   pushCommand,
 ];

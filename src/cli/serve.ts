@@ -8,9 +8,9 @@ import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Engine } from "../generation/engine.ts";
 import { createServer } from "../generation/server/create-server.ts";
-import type { ListenAddress } from "../generation/server/listen-address.ts";
 import type { ServerOptions, WeightLoading } from "../generation/server/server-parts.ts";
 import type { Sessions } from "../generation/server/sessions.ts";
+import type { ListenAddress } from "../services/listen-address.ts";
 
 /** Built parts, and where to listen. */
 export interface ServeOptions extends ServerOptions, ListenAddress {
@@ -44,7 +44,7 @@ export async function serve(options: ServeOptions): Promise<RunningServe> {
     const { url, sessions, closed, close } = await startServing(options, print);
     signal?.addEventListener("abort", () => void close(), { once: true });
     if (signal?.aborted) await close();
-    else announce(options, url, print);
+    else announce(options, url, print, engine.status().decoding);
     return { url, sessions, closed, close };
   } catch (cause) {
     await engine.close();
@@ -71,9 +71,15 @@ async function startServing(options: ServeOptions, print: (line: string) => void
   return { url, sessions: server.sessions, closed, close };
 }
 
-function announce({ modelName, apiKey }: ServeOptions, url: string, print: (line: string) => void): void {
+function announce(
+  { modelName, apiKey }: ServeOptions,
+  url: string,
+  print: (line: string) => void,
+  decoding: string | undefined,
+): void {
   print(`${modelName} is served at ${url}/v1 (${apiKey === undefined ? "no API key" : "with an API key"})`);
   print(`health: ${url}/health, metrics: ${url}/metrics, reward of an episode: POST ${url}/v1/sessions/<id>/reward`);
+  if (decoding !== undefined) print(`the engine decodes ${decoding}`);
 }
 
 function describe(cause: unknown): string {

@@ -1,6 +1,7 @@
 /** What the dashboard's server answers, as types: the page is written against them. */
 import type { MetricInfo } from "../flow/metrics.ts";
-import type { MetricKind, RunInfo, SpanRecord, WarningRecord, Worker } from "../tracking/run-record.ts";
+import type { WorkerFacts } from "../flow/worker-facts.ts";
+import type { MetricKind, RunInfo, SpanRecord, WarningRecord } from "../tracking/run-record.ts";
 import type { TrajectoryRecord } from "../tracking/trajectory-record.ts";
 
 /** `GET /api/runs` */
@@ -115,7 +116,9 @@ export interface SpansAnswer {
   /** Spans in the window that was asked for; those too short or too close to be told apart are joined. */
   readonly spans: readonly SpanRecord[];
   /** Share of the window in which each worker had nothing to do. */
-  readonly idle: readonly { readonly worker: Worker; readonly share: number }[];
+  readonly idle: readonly { readonly worker: string; readonly share: number }[];
+  /** Single workers, what they host and what it holds. Their names are among those of `idle`. */
+  readonly workers: readonly WorkerFacts[];
 }
 
 /** What `GET /api/runs/:run/events` sends, each under the name of its field. */

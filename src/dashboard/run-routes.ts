@@ -20,6 +20,7 @@ import type {
 } from "./answers.ts";
 import { readPlainJson } from "./open-plain-file.ts";
 import { readPlainWarnings } from "./read-plain-warnings.ts";
+import { readWorkers } from "./read-workers.ts";
 import type { RunStore } from "./run-store.ts";
 import type { TokenTexts } from "./token-texts.ts";
 import { filterTrajectories } from "./trajectory-filter.ts";
@@ -100,9 +101,9 @@ export function addRunRoutes(app: FastifyInstance, store: RunStore, texts: Token
 
   app.get("/api/runs/:run/spans", async ({ params, query }): Promise<SpansAnswer> => {
     const { from: fromMs, to: toMs, width } = parse(spansQuery, query);
-    const { spans } = await store.open(parse(runAddress, params).run);
-    await spans.file.update();
-    return spans.window({ fromMs, toMs, width });
+    const { spans, folder } = await store.open(parse(runAddress, params).run);
+    const [workers] = await Promise.all([readWorkers(folder), spans.file.update()]);
+    return spans.window({ fromMs, toMs, width }, workers);
   });
 }
 

@@ -6,12 +6,13 @@
  */
 import { join } from "node:path";
 import { z } from "zod";
-import { runFiles, type SpanRecord, type Worker, workers } from "../tracking/run-record.ts";
+import type { WorkerFacts } from "../flow/worker-facts.ts";
+import { runFiles, type SpanRecord, workers } from "../tracking/run-record.ts";
 import type { SpansAnswer } from "./answers.ts";
 import { GrowingFile } from "./growing-file.ts";
 
 const spanSchema = z.object({
-  worker: z.enum(workers),
+  worker: z.string().max(200),
   stage: z.string(),
   startMs: z.number(),
   endMs: z.number(),
@@ -43,17 +44,24 @@ export class SpanColumns {
     });
   }
 
-  window({ fromMs = this.#startMs, toMs = this.#endMs, width }: SpanWindow): SpansAnswer {
-    if (this.#lanes.size === 0) return { range: null, spans: [], idle: [] };
+  /** @param facts the single workers, in the order in which they are shown below the kinds */
+  window(
+    { fromMs = this.#startMs, toMs = this.#endMs, width }: SpanWindow,
+    facts: readonly WorkerFacts[] = [],
+  ): SpansAnswer {
+    if (this.#lanes.size === 0) return { range: null, spans: [], idle: [], workers: facts };
     const gapMs = (toMs - fromMs) / width;
     const inside = [...this.#lanes.values()].map((lane) =>
       lane.filter(({ startMs, endMs }) => endMs >= fromMs && startMs <= toMs),
     );
-    const seen = workers.filter((worker) => [...this.#lanes.values()].some(([first]) => first?.worker === worker));
+    const timed = new Set([...this.#lanes.values()].flatMap(([first]) => first?.worker ?? []));
+    const kinds = workers.filter((worker) => timed.has(worker));
+    const seen = [...new Set<string>([...kinds, ...facts.map(({ name }) => name), ...timed])];
     return {
       range: [this.#startMs, this.#endMs],
       spans: inside.flatMap((lane) => joinClose(lane, gapMs)),
       idle: seen.map((worker) => ({ worker, share: idleShare(inside.flat(), worker, fromMs, toMs) })),
+      workers: facts,
     };
   }
 
@@ -83,7 +91,7 @@ export function joinClose(lane: readonly SpanRecord[], gapMs: number): readonly 
 }
 
 /** 1 minus the share of a window that the worker's spans cover; overlaps count once. */
-export function idleShare(spans: readonly SpanRecord[], worker: Worker, fromMs: number, toMs: number): number {
+export function idleShare(spans: readonly SpanRecord[], worker: string, fromMs: number, toMs: number): number {
   let busyMs = 0;
   let coveredMs = fromMs;
   for (const span of spans.filter((one) => one.worker === worker).sort((a, b) => a.startMs - b.startMs)) {

@@ -8,7 +8,9 @@ import { RerollError } from "../errors/reroll-error.ts";
 import { cartPoleText } from "./cart-pole-text/cart-pole-text.ts";
 import { countdown } from "./countdown/countdown.ts";
 import { frozenLake } from "./frozen-lake/frozen-lake.ts";
+import { openenv } from "./openenv/openenv.ts";
 import { questionAnswer } from "./question-answer/question-answer.ts";
+import { remoteEnv } from "./remote/remote-env.ts";
 import { sokoban } from "./sokoban/sokoban.ts";
 import type { EnvDefinition, EnvFactory } from "./text-env.ts";
 import { toolUse } from "./tool-use/tool-use.ts";
@@ -33,7 +35,9 @@ const builtIn = {
   "cart-pole-text": entry(cartPoleText),
   countdown: entry(countdown),
   "frozen-lake": entry(frozenLake),
+  openenv: entry(openenv),
   "question-answer": entry(questionAnswer),
+  remote: entry(remoteEnv),
   sokoban: entry(sokoban),
   "tool-use": entry(toolUse),
   webshop: entry(webshop),

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { rmSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test, vi } from "vitest";
 import { faultyEnvs } from "../../test/contracts/faulty-envs.ts";
 import { buildEnv, catalogModule } from "./catalog.ts";
 import { playEpisode, randomAgent } from "./play-episode.ts";
@@ -41,6 +41,23 @@ test("episodes are spread over the threads, and those that ended make room", asy
   await envs[1]!.end?.();
   const next = await host.makeEnv(prompt(9), 0);
   expect((await say(next, "echo")).reward).toBe(threads[1]);
+});
+
+test("threads start when all have an episode, up to the limit, and end when they have had none for a while", async () => {
+  const host = start({ numThreads: 2, idleMs: 20 });
+  const threadsOf = async (numEpisodes: number) => {
+    const envs = await Promise.all(Array.from({ length: numEpisodes }, (_, seed) => host.makeEnv(prompt(seed), 0)));
+    const threads = await Promise.all(envs.map(async (env) => (await say(env, "echo")).reward));
+    await Promise.all(envs.map((env) => env.end?.()));
+    return threads;
+  };
+  // Threads are numbered as they start.
+  const [first] = await threadsOf(1);
+  expect(await threadsOf(1)).toEqual([first]);
+  const [, second] = (await threadsOf(2)).sort((one, other) => one - other);
+  expect(second).toBeGreaterThan(first!);
+  // One is always kept; the other is another one once it has ended.
+  await vi.waitFor(async () => expect(Math.max(...(await threadsOf(2)))).toBeGreaterThan(second!), { interval: 60, timeout: 10_000 });
 });
 
 test("what an environment throws fails its own step, by name, and nothing else", async () => {

@@ -2,7 +2,7 @@
  * Environments in worker threads, for those whose steps take long enough to hold up the event loop.
  *
  * In: a module and the name of a function that builds an `EnvFactory`. Out: an `EnvFactory` whose episodes live in threads,
- * each in the one with the fewest. A thread that crashes or hangs fails the episode whose call it was lost in. Its other episodes go on in
+ * each in the one with the fewest. Threads start as episodes come and end when they have had none for a while: there is one at least. A thread that crashes or hangs fails the episode whose call it was lost in. Its other episodes go on in
  * other threads, where they are first played again up to where they were: see `hosted-env.ts`. Threads share a process: a crash of
  * native code still ends all of it.
  */
@@ -23,7 +23,10 @@ export interface ThreadHostOptions {
   readonly exportName: string;
   /** Argument of the function. Plain data, since it crosses threads. */
   readonly options?: unknown;
+  /** Maximum number of threads. */
   readonly numThreads: number;
+  /** How long a thread without episodes is kept. Default 60,000. */
+  readonly idleMs?: number;
   /** Name of the environment in errors. Default: `exportName`. */
   readonly name?: string;
   /** Makes prompts by seed, here, for those who cannot wait for a thread. */
@@ -59,6 +62,7 @@ export function runInThreads(host: ThreadHostOptions): ThreadHost {
     makePrompt,
     words,
     timeoutMs = 60_000,
+    idleMs = 60_000,
     report,
   } = host;
   if (!Number.isSafeInteger(numThreads) || numThreads < 1) {
@@ -82,15 +86,29 @@ export function runInThreads(host: ThreadHostOptions): ThreadHost {
       report,
       codes: { lost: "ENV_THREAD_LOST", failed: "ENV_FAILED" },
     });
-  const threads = Array.from({ length: numThreads }, startThread);
+  let threads: EnvThread[] = [startThread()];
   let numCalls = 0;
   let isClosed = false;
 
   const pickThread = (): EnvThread => {
     if (isClosed) throw new RerollError("ENV_THREAD_LOST", `Env "${name}" is gone: it was closed.`, { running: 0 });
-    for (const [i, thread] of threads.entries()) if (!thread.isRunning) threads[i] = startThread();
-    return threads.reduce((best, thread) => (thread.load < best.load ? thread : best));
+    threads = threads.filter((thread) => thread.isRunning);
+    const idle = threads.find(({ load }) => load === 0);
+    if (idle === undefined && threads.length < numThreads) threads.push(startThread());
+    return idle ?? threads.reduce((best, thread) => (thread.load < best.load ? thread : best));
   };
+
+  // A thread that had no episode at the last two looks has had none for a while.
+  let wereIdle = new Set<EnvThread>();
+  const shrink = () => {
+    const idle = threads.filter(({ load }) => load === 0);
+    const ended = idle.filter((thread) => wereIdle.has(thread)).slice(threads.length === idle.length ? 1 : 0);
+    threads = threads.filter((thread) => !ended.includes(thread));
+    wereIdle = new Set(idle);
+    // One that is lost on its way out has ended as well.
+    for (const thread of ended) thread.close().catch(() => {});
+  };
+  const shrinking = setInterval(shrink, idleMs).unref();
 
   return {
     runsInThreads: true,
@@ -100,6 +118,7 @@ export function runInThreads(host: ThreadHostOptions): ThreadHost {
     promptInThread: (seed) => promptFrom(pickThread, ++numCalls, seed),
     close: async () => {
       isClosed = true;
+      clearInterval(shrinking);
       await Promise.all(threads.map((thread) => thread.close()));
     },
   };

@@ -74,9 +74,11 @@ export interface EnvFactory {
   readonly makeEnv: MakeEnv;
   /** Prompts of the environment's own, by seed; absent where prompts must come from data. */
   readonly makePrompt?: (seed: number) => Prompt;
+  /** The same for an environment on another machine, which has to be asked for them. */
+  readonly fetchPrompt?: (seed: number) => Promise<Prompt>;
   /** All words that observations and replies consist of, where they are few: a tokenizer for a small model is made of them. */
   readonly words?: EnvWords;
-  /** Set where episodes live in threads of their own already: see `runInThreads`. */
+  /** Set where episodes live in threads of their own already, or on another machine: see `runInThreads`. */
   readonly runsInThreads?: boolean;
   /** Frees what all episodes share, such as worker threads or connections. */
   close?(): Promise<void>;

@@ -71,6 +71,7 @@ const areas = {
     ENV_FAILED: "An environment threw an error.",
     PROMPT_FAILED: "An environment could not make a prompt.",
     ENV_THREAD_LOST: "The thread of an environment ended or stopped answering.",
+    ENV_SESSION_LOST: "A server of environments has lost the session of an episode, or cannot be reached.",
     INVALID_ENV_MODULE: "A module does not export the environment that was asked for.",
     INVALID_ACTION: "An environment was given an action that it does not have.",
     NO_SOLVABLE_MAP: "No map with these options can be solved.",
@@ -129,6 +130,8 @@ const areas = {
     REMOTE_LOGPROBS_UNKNOWN: "A remote server does not report the log-probs that tokens were drawn with.",
     MODEL_UNKNOWN: "A server has no model of this name.",
     LISTEN_FAILED: "A server cannot listen at its address.",
+    SERVICE_LOST: "A server of environments or rewards did not answer, even after retries.",
+    SERVICE_REFUSED: "A server of environments or rewards refused a call.",
     SERVER_UNPROTECTED: "A server would be open to anyone without a key.",
     HOST_REFUSED: "A request named a host that the server does not answer to.",
     KEY_INVALID: "A request came without the right key or token.",
@@ -249,4 +252,9 @@ const known: ReadonlySet<string> = new Set(Object.values(areas).flatMap((codes) 
 /** The code, or INTERNAL where the native addon or another process gives one that is not in the table. */
 export function toErrorCode(code: string): ErrorCode {
   return known.has(code) ? (code as ErrorCode) : "INTERNAL";
+}
+
+/** Whether a value is a code of the table. */
+export function isErrorCode(value: unknown): value is ErrorCode {
+  return typeof value === "string" && known.has(value);
 }

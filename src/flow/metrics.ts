@@ -231,6 +231,12 @@ const table: Readonly<Record<string, Row>> = {
   "preference/score_error": ["reward", "lower", "Mean distance between the reward model's score and the given one."],
   "preference/nonfinite_fraction": ["share", "lower", "Pairs or replies left out: a number was NaN or infinite."],
 
+  "memory/<role>": [
+    "bytes",
+    "neither",
+    "What a role holds from step to step in the worker that has the most of it: weights, optimizer state, a cache. Roles are trainer, reference, critic, engine and reward_model.",
+  ],
+
   "sync/ms": ["ms", "lower", "Time to bring new weights to the engines."],
   "sync/bytes": ["bytes", "neither", "Bytes of weights sent to all engines."],
 

@@ -115,6 +115,12 @@ export interface ScoredRows {
   readonly entropyCoefficient: number;
 }
 
+/** What a critic learns from. */
+export type ValueRows = Pick<
+  ScoredRows,
+  "returns_BT" | "oldValues_BT" | "lossMask_BT" | "rowWeights_B" | "groupOf" | "trajectoryOf"
+>;
+
 export interface ScoredBatch extends ScoredRows {
   /** Denominators of the whole batch, with which every part of it is reduced. */
   readonly denominators: Denominators;

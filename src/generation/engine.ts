@@ -31,7 +31,13 @@ export interface EngineStatus {
   readonly runningRequests: number;
   readonly maxQueuedRequests: number;
   readonly contextLength: number;
+  /** How it computes single tokens on a GPU, in words that follow "decodes". Absent elsewhere. */
+  readonly decoding?: string;
   readonly cacheUsage: number;
+  /** What it holds: its cache, and weights that nobody lends it. Absent where an engine does not say. */
+  readonly memoryBytes?: number;
+  /** The most that its process has had on its device so far. */
+  readonly peakBytes?: number;
   readonly counters: EngineCounters;
 }
 

@@ -1,5 +1,6 @@
 /** What `import ... from "reroll/generation"` gives: engines here, in a thread and on other machines, and the server. */
 
+export type { ListenAddress } from "../services/listen-address.ts";
 export type { Engine, EngineCounters, EngineStatus } from "./engine.ts";
 export type {
   Constraint,
@@ -22,7 +23,6 @@ export { connectRemote, type RemoteEngine, type RemoteOptions } from "./remote/c
 export type { RemoteKind } from "./remote/dialects.ts";
 export { RemoteWeights } from "./remote/remote-weights.ts";
 export { createServer, type GenerationServer } from "./server/create-server.ts";
-export type { ListenAddress } from "./server/listen-address.ts";
 export type { ServerOptions, ServerParts } from "./server/server-parts.ts";
 export type {
   FinishedSession,

@@ -69,19 +69,19 @@ async function meet(place: Reached, facts: WorkerFacts, token: string): Promise<
   }
 }
 
-const MAX_DROPPED = 20;
+const MAX_DROPPED = 4;
 
 type Reached = Pick<JoinOptions, "host" | "port" | "ca" | "timeoutMs" | "report">;
 
 /** Whatever starts both starts them in any order: a controller that is not there yet is waited for. */
 async function reach({ host, port, ca, timeoutMs, report }: Reached): Promise<Socket> {
-  const numTries = Math.max(1, Math.ceil(timeoutMs / TRY_AGAIN_MS));
+  const limit = AbortSignal.timeout(timeoutMs);
   for (let number = 1; ; number++) {
     try {
       return await open(host, port, ca);
     } catch (cause) {
       const { message, code } = cause as Error & { readonly code?: string };
-      if (!NOT_YET.includes(code ?? "") || number >= numTries) throw unreachable(host, port, message, timeoutMs);
+      if (!NOT_YET.includes(code ?? "") || limit.aborted) throw unreachable(host, port, message, timeoutMs);
       if (number === NUM_QUIET_TRIES) report(`Waiting for the controller at ${host}:${port}: ${message}.`);
       await setTimeout(TRY_AGAIN_MS);
     }
@@ -89,6 +89,7 @@ async function reach({ host, port, ca, timeoutMs, report }: Reached): Promise<So
 }
 
 const NUM_QUIET_TRIES = 20;
+const CONNECT_MS = 5000;
 
 /** What a controller that is still to be started looks like. */
 const NOT_YET = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "ETIMEDOUT", "ECONNRESET"];
@@ -100,6 +101,11 @@ function open(host: string, port: number, ca: string | undefined): Promise<Socke
         ? connect({ host, port }, () => resolve(socket))
         : connectTls({ host, port, ca }, () => resolve(socket));
     socket.once("error", reject);
+    // The system itself tries for two minutes, and says nothing about a machine that does not answer.
+    socket.setTimeout(CONNECT_MS, () =>
+      socket.destroy(Object.assign(new Error(`no answer for ${CONNECT_MS / 1000} seconds`), { code: "ETIMEDOUT" })),
+    );
+    socket.once("connect", () => socket.setTimeout(0));
   });
 }
 

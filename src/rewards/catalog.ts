@@ -9,7 +9,8 @@ import { ifeval } from "./ifeval/ifeval.ts";
 import { jsonSchema } from "./json-schema/json-schema.ts";
 import { judge } from "./judge/judge.ts";
 import { mathReward } from "./math/math-reward.ts";
-import type { Reward } from "./reward.ts";
+import { remoteReward } from "./remote-reward.ts";
+import type { Reward, RewardPlaces } from "./reward.ts";
 import { rewardModel } from "./reward-model/reward-model.ts";
 import { type RewardRoute, routeByDomain } from "./route-by-domain.ts";
 import { choice } from "./rules/choice.ts";
@@ -32,6 +33,7 @@ export const rewards = {
   length,
   math: mathReward,
   regex,
+  remote: remoteReward,
   repetition,
   "reward-model": rewardModel,
 } as const;
@@ -61,19 +63,16 @@ interface CustomRewardChoice extends Omit<Reward, "cost"> {
   readonly cost?: Reward["cost"];
 }
 
-/** Gives a reward of one's own another place to run in, by where it stands in the run file. Default: the thread that asks. */
-export type HostCustom = (reward: Reward, path: string) => Reward;
-
 /** Builds the reward of a choice. `path` is where the choice stands in the run file; errors start with it. */
-export async function buildReward(chosen: RewardChoice, path = "reward", hostCustom?: HostCustom): Promise<Reward> {
+export async function buildReward(chosen: RewardChoice, path = "reward", places: RewardPlaces = {}): Promise<Reward> {
   const { type, name, ...options } = parseOptions(taggedSchema, chosen, path);
-  if (type === "combine") return buildCombination(options, name, path, hostCustom);
+  if (type === "combine") return buildCombination(options, name, path, places);
   if (type === "custom") {
     const reward = expectReward(options, name, path);
-    return hostCustom?.(reward, path) ?? withCopies(reward);
+    return places.hostCustom?.(reward, path) ?? withCopies(reward);
   }
   const definition = definitionOf(type, path);
-  const built = await definition.build(parseOptions(definition.options, options, path) as never);
+  const built = await definition.build(parseOptions(definition.options, options, path) as never, places);
   return name === undefined ? built : renamed(built, name);
 }
 
@@ -95,11 +94,11 @@ export function resolveReward(chosen: unknown, path: string): Record<string, unk
 export async function buildRoute(
   choices: Readonly<Record<string, RewardChoice>>,
   path = "rewards",
-  hostCustom?: HostCustom,
+  places: RewardPlaces = {},
 ): Promise<RewardRoute> {
   const byDomain: Record<string, Reward> = {};
   for (const [domain, chosen] of Object.entries(choices)) {
-    byDomain[domain] = await buildReward(chosen, `${path}.${domain}`, hostCustom);
+    byDomain[domain] = await buildReward(chosen, `${path}.${domain}`, places);
   }
   return routeByDomain(byDomain);
 }
@@ -125,12 +124,12 @@ async function buildCombination(
   written: unknown,
   name: string | undefined,
   path: string,
-  hostCustom: HostCustom | undefined,
+  places: RewardPlaces,
 ): Promise<Reward> {
   const { parts, ...options } = parseOptions(combineSchema, written, path);
   const built = [];
   for (const [i, { reward, ...part }] of parts.entries()) {
-    built.push({ ...part, reward: await buildReward(reward as RewardChoice, `${path}.parts.${i}.reward`, hostCustom) });
+    built.push({ ...part, reward: await buildReward(reward as RewardChoice, `${path}.parts.${i}.reward`, places) });
   }
   return combineRewards({ ...options, name, parts: built });
 }

@@ -7,6 +7,7 @@
 import type { z } from "zod";
 import type { ChatMessage } from "../flow/chat-message.ts";
 import type { Prompt } from "../flow/prompt.ts";
+import type { RewardModelHost, RewardModelSource } from "./reward-model/reward-model-host.ts";
 
 export interface Reward {
   /** Shown in metrics as `reward/<name>`. */
@@ -51,9 +52,18 @@ export interface RewardScore {
   readonly explanation?: string;
 }
 
+/** Where parts of rewards run. What is absent has a place by default. */
+export interface RewardPlaces {
+  /** Gives a reward of one's own another place to run in, by where it stands in the run file. Default: the thread that asks. */
+  readonly hostCustom?: (reward: Reward, path: string) => Reward;
+  /** Starts a reward model. Default: in a thread, on the device that it names. */
+  readonly startModel?: (source: RewardModelSource) => Promise<RewardModelHost>;
+}
+
 /** A built-in reward as run files name it: `{ type, ...options }`. */
 export interface RewardDefinition<Schema extends z.ZodObject = z.ZodObject> {
   readonly type: string;
   readonly options: Schema;
-  readonly build: (options: z.output<Schema>) => Reward | Promise<Reward>;
+  /** Rewards without a model of their own take no places. */
+  readonly build: (options: z.output<Schema>, places?: RewardPlaces) => Reward | Promise<Reward>;
 }

@@ -14,8 +14,10 @@ import { revealAll } from "../errors/redact.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Clock } from "../flow/clock.ts";
 import type { Prompt } from "../flow/prompt.ts";
+import type { WorkLog } from "../flow/worker-facts.ts";
 import type { Generate } from "../generation/generate.ts";
-import { buildRoute, type HostCustom, type RewardChoice } from "../rewards/catalog.ts";
+import { buildRoute, type RewardChoice } from "../rewards/catalog.ts";
+import type { RewardPlaces } from "../rewards/reward.ts";
 import { runRewardInThread } from "../rewards/run-in-thread.ts";
 import { createScorer, type Scorer } from "../rewards/score-all.ts";
 import { type Admission, admitByStaleness, admitWanted } from "../rollout/admission.ts";
@@ -25,6 +27,7 @@ import { createReflectingRunner } from "../rollout/reflection.ts";
 import { type DomainSource, RolloutScheduler, type SchedulerParts } from "../rollout/rollout-scheduler.ts";
 import { isModule } from "./load-run-file.ts";
 import type { RunTeachers } from "./open-teachers.ts";
+import { RewardModels } from "./reward-models.ts";
 import type { RunConfig } from "./run-config.ts";
 import { envOfRunFile, type RunFilePlace, rewardOfRunFile, runFilePartsModule } from "./run-file-parts.ts";
 import { maxSampledStaleness } from "./staleness-bound.ts";
@@ -40,6 +43,7 @@ export interface RunWorld {
   /** Whether the environment of a prompt lives in a thread, where its calls have a limit of their own. */
   readonly keepsTime: (prompt: Prompt) => boolean;
   readonly scorer: Scorer | null;
+  readonly rewardModels: Pick<RewardModels, "rest" | "workers">;
   close(): Promise<void>;
 }
 
@@ -48,16 +52,18 @@ interface WorldOptions {
   readonly runFile?: string;
   /** Told of what they throw outside of their calls. */
   readonly report?: (text: string) => void;
+  /** Told what reward models do. */
+  readonly log?: WorkLog;
 }
 
 export async function buildWorld(config: RunConfig, clock: Clock, options: WorldOptions = {}): Promise<RunWorld> {
-  const { runFile, report } = options;
+  const { runFile, report, log } = options;
   // A run that was made in code has the name of a file and no file.
   const loadable = runFile !== undefined && isModule(runFile) && existsSync(runFile) ? resolve(runFile) : null;
   const envs = Object.fromEntries(
     Object.entries(config.envs).map(([domain, choice]) => [domain, inDomain(domain, buildEnv(choice))]),
   );
-  const prompts: Record<string, PromptMaker> = { ...envs };
+  const prompts: Record<string, PromptMaker> = mapPrompts(envs);
   const hosted = Object.entries(config.envs).map(([domain, choice]) => {
     const env = envs[domain]!;
     if (choice.type === "custom") {
@@ -66,14 +72,16 @@ export async function buildWorld(config: RunConfig, clock: Clock, options: World
       if (env.makePrompt !== undefined) prompts[domain] = promptsInThreads(domain, threads);
       return [domain, threads] as const;
     }
-    return [domain, config.rollout.envThreads === 0 ? env : inThreads(domain, choice, env, config)] as const;
+    const staysHere = config.rollout.envThreads === 0 || env.runsInThreads === true;
+    return [domain, staysHere ? env : inThreads(domain, choice, env, config)] as const;
   });
-  const host = loadable === null ? undefined : hostRewards(loadable, report);
+  const models = new RewardModels(config, log);
+  const places = { startModel: models.start, ...(loadable !== null && { hostCustom: hostRewards(loadable, report) }) };
   const scorer =
     Object.keys(config.rewards).length === 0
       ? null
       : createScorer({
-          reward: await buildRoute(config.rewards as Record<string, RewardChoice>, "rewards", host),
+          reward: await buildRoute(config.rewards as Record<string, RewardChoice>, "rewards", places),
           clock,
         });
   // Rows of data need no environment of their own: their messages are the task, and one reply ends it.
@@ -87,6 +95,7 @@ export async function buildWorld(config: RunConfig, clock: Clock, options: World
     envs,
     prompts,
     scorer,
+    rewardModels: models,
     keepsTime: ({ domain }) => (hostedEnvs[domain] ?? hostedEnvs.default) !== (envs[domain] ?? envs.default),
     makeEnv: makeIn(hostedEnvs),
     makeEnvHere: makeIn(envs),
@@ -135,7 +144,7 @@ function inOwnThreads(
   });
 }
 
-function hostRewards(runFile: string, report: WorldOptions["report"]): HostCustom {
+function hostRewards(runFile: string, report: WorldOptions["report"]): NonNullable<RewardPlaces["hostCustom"]> {
   return (reward, path) =>
     runRewardInThread({
       reward,
@@ -146,8 +155,21 @@ function hostRewards(runFile: string, report: WorldOptions["report"]): HostCusto
 }
 
 /** Prompts of an environment's own making belong to the domain that the run file gives it. */
-function inDomain(domain: string, { makePrompt, ...factory }: EnvFactory): EnvFactory {
-  return makePrompt === undefined ? factory : { ...factory, makePrompt: (seed) => ({ ...makePrompt(seed), domain }) };
+function inDomain(domain: string, { makePrompt, fetchPrompt, ...factory }: EnvFactory): EnvFactory {
+  return {
+    ...factory,
+    ...(makePrompt !== undefined && { makePrompt: (seed: number) => ({ ...makePrompt(seed), domain }) }),
+    ...(fetchPrompt !== undefined && {
+      fetchPrompt: async (seed: number) => ({ ...(await fetchPrompt(seed)), domain }),
+    }),
+  };
+}
+
+/** Who makes the prompts of each domain: its environment, here or where it is. */
+function mapPrompts(envs: Readonly<Record<string, EnvFactory>>): Record<string, PromptMaker> {
+  return Object.fromEntries(
+    Object.entries(envs).map(([domain, env]) => [domain, env.fetchPrompt ? { makePrompt: env.fetchPrompt } : env]),
+  );
 }
 
 function promptsInThreads(domain: string, { promptInThread }: ThreadHost): PromptMaker {

@@ -146,9 +146,13 @@ test("a strategy that its ranks cannot keep is refused, with what would do", () 
   expect(() => check(...split({ zero: 2, offload: "parameters" }, 2))).toThrow(
     /^training.strategy.offload is "parameters", and zero is 2: .* Set zero to 3, or offload to "optimizer"\./,
   );
-  expect(() => check(...split({ pipeline: 2 }, 2))).toThrow(
-    /^training.strategy.pipeline is not an option\. Known are: zero, tensor, /,
+  expect(() => check(...split({ pipeline: 2, tensor: 2 }, 2))).toThrow(
+    /^training.ranks must be a multiple of training.strategy.tensor \* pipeline: got 2 and 2 \* 2\. Set ranks to 4 or a multiple of it\.$/,
   );
+  expect(() => check(...split({ pipeline: 2, zero: 2 }, 4))).toThrow(
+    /^training.strategy has pipeline 2 and zero 2: .* Set zero to 0 or 1, or pipeline to 1\.$/,
+  );
+  expect(() => check(...split({ pipeline: 2, zero: 1, offload: "optimizer" }, 4))).not.toThrow();
   expect(() => check(...split({ expert: 2, tensor: 2 }, 4))).toThrow(
     /^training.strategy has expert 2 and tensor 2: .* Set one of them to 1\.$/,
   );
@@ -180,6 +184,14 @@ test("experts that a model does not have are not dealt out", () => {
     "there are 5. Set it to 5 or less.",
   );
   expect(() => checkSplit(run, [mixture, null])).not.toThrow();
+});
+
+test("every stage has a layer", () => {
+  const run = exampleConfig(...split({ pipeline: 4 }, 4));
+  expect(() => checkSplit(run, [tinyConfig("qwen3")])).toThrow(
+    "training.strategy.pipeline must be at most the number of layers: got 4, and the model has 2.",
+  );
+  expect(() => checkSplit(run, [tinyConfig("qwen3", { numLayers: 4 }), null])).not.toThrow();
 });
 
 test("devices of ranks are as many as ranks or fewer, and device is left out beside them", () => {

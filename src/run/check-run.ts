@@ -5,7 +5,7 @@
  */
 import type { Recipe } from "../algorithms/recipe-runner/recipe.ts";
 import type { DataOptions } from "../data/data-options.ts";
-import { buildEnv } from "../envs/catalog.ts";
+import { buildEnv, type EnvChoice } from "../envs/catalog.ts";
 import { didYouMean } from "../errors/nearest-name.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { weightsOf } from "../experience/replay-priority.ts";
@@ -14,7 +14,7 @@ import type { CausalLmConfig } from "../models/causal-lm/config.ts";
 import { splitProblem } from "../models/causal-lm/model-spread.ts";
 import { checkStrategy, onlyDataParallel } from "../training/strategy/strategy-options.ts";
 import { checkDistillation, checkReflection } from "./check-distillation.ts";
-import { listDevices } from "./placement-options.ts";
+import { checkPlacement } from "./check-placement.ts";
 import { trainedPlayers } from "./player-options.ts";
 import type { RunConfig } from "./run-config.ts";
 import { MAX_UNCORRECTED, stalenessBounds } from "./staleness-bound.ts";
@@ -94,14 +94,7 @@ export function checkSplit({ training }: TrainedRun, shapes: readonly (CausalLmC
 }
 
 const CHECKS: readonly Check[] = [
-  ({ device, placement: { trainer } }) =>
-    trainer.devices !== null && device !== "auto" && device !== "cuda"
-      ? `placement.trainer.devices is ${JSON.stringify(trainer.devices)}, and device is ${JSON.stringify(device)}. Leave device out.`
-      : null,
-  ({ training, placement: { trainer } }) =>
-    trainer.devices !== null && listDevices(trainer.devices).length > training.ranks
-      ? `placement.trainer.devices has ${listDevices(trainer.devices).length} devices for ${training.ranks} ranks: got ${JSON.stringify(trainer.devices)}. Set training.ranks to the number of devices, or list fewer.`
-      : null,
+  checkPlacement,
   ({ critic, training: { strategy } }) =>
     critic.optimizer.moments === "8-bit" && splitsState(strategy)
       ? `critic.optimizer.moments is "8-bit", and ${SPLIT_STATE}`
@@ -297,6 +290,11 @@ function correctionAdvice({ algorithm }: RunConfig): string {
   return `algorithm.correction to ${CORRECTION}${anchor}`;
 }
 
+function makesPrompts(choice: EnvChoice): boolean {
+  const { makePrompt, fetchPrompt } = buildEnv(choice);
+  return makePrompt !== undefined || fetchPrompt !== undefined;
+}
+
 function checkOwnPrompts(envs: RunConfig["envs"]): string | null {
   const names = Object.keys(envs);
   const [only] = names;
@@ -304,7 +302,7 @@ function checkOwnPrompts(envs: RunConfig["envs"]): string | null {
     return 'data is missing, and envs is empty: there are no prompts. Set data, as in { type: "jsonl", path: "train.jsonl" }, or add an environment that makes its own.';
   if (names.length > 1)
     return `data is missing, and envs has ${names.length} environments: ${names.join(", ")}. Say how they are mixed: data: { type: "mix", parts: [{ ratio: 1, source: { type: "env", env: "${only}" } }, ...] }.`;
-  if (buildEnv(envs[only]!).makePrompt !== undefined) return null;
+  if (makesPrompts(envs[only]!)) return null;
   return `data is missing, and the environment envs.${only} of type ${JSON.stringify(envs[only]!.type)} makes no prompts of its own. Set data.`;
 }
 
@@ -320,7 +318,7 @@ function checkSource(source: DataOptions, envs: RunConfig["envs"], path: string)
   const names = Object.keys(envs);
   if (!Object.hasOwn(envs, source.env))
     return `${path}.env names ${JSON.stringify(source.env)}, which is not in envs.${didYouMean(source.env, names)} envs has: ${names.join(", ") || "nothing"}.`;
-  if (buildEnv(envs[source.env]!).makePrompt !== undefined) return null;
+  if (makesPrompts(envs[source.env]!)) return null;
   return `${path}.env names ${JSON.stringify(source.env)}, which makes no prompts of its own. Take its prompts from a file.`;
 }
 

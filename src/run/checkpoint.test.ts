@@ -29,6 +29,7 @@ function unused(): never {
 const trainer: Trainer = {
   step: unused,
   withWeights: unused,
+  eachWeights: unused,
   withParameters: unused,
   saveMerged: unused,
   saveModel: async (folder) => {
@@ -42,6 +43,7 @@ const trainer: Trainer = {
     return nothingHeld;
   },
   loadState: unused,
+  memory: unused,
   close: unused,
 };
 

@@ -19,6 +19,7 @@ const info = {
   version: "0.1.0",
   sets: [],
   modelDigest: null,
+  decoding: null,
 } as const;
 
 function run(folder: string, config: unknown, rewards: readonly number[]): ReadRun {

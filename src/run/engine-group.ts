@@ -4,6 +4,7 @@
  * The group is made anew whenever its members change. When one is lost while weights are on their way, the others have taken none of
  * them; they form a new group and are sent the same version again.
  */
+import { setTimeout } from "node:timers/promises";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Clock } from "../flow/clock.ts";
 import type { Metrics } from "../flow/metrics.ts";
@@ -24,6 +25,9 @@ import type { EngineProcess } from "./engine-process.ts";
 /** The time that engines may take to join, and each transfer of a bucket. */
 const TIMEOUT_MS = 120_000;
 
+/** The time that an engine may take to load its model. */
+const START_MS = 1_800_000;
+
 /** An engine in a process, and its own side of the weights. */
 export interface ProcessEngine extends ServedEngine {
   readonly weights: Pick<Remote<EngineProcess>["ask"], "join" | "receive">;
@@ -36,7 +40,7 @@ export async function startEngineProcess(source: EngineSource): Promise<ProcessE
     lost,
     ...(wrap && { wrap }),
   });
-  await host.ready;
+  await startedWithin(START_MS, host);
   // Everything but new weights, which come another way, is asked as it is of a thread.
   const engine = new ThreadedEngine(host as unknown as Remote<EngineHost>, await host.ask.describe());
   return {
@@ -47,6 +51,15 @@ export async function startEngineProcess(source: EngineSource): Promise<ProcessE
     close: () => engine.close(),
     weights: host.ask,
   };
+}
+
+async function startedWithin(limitMs: number, host: Remote<EngineProcess>): Promise<void> {
+  const limit = new AbortController();
+  const late = setTimeout(limitMs, undefined, limit).then(() =>
+    host.end(new RerollError("ENGINE_BROKEN", `The engine was not there after ${limitMs / 1000} seconds.`)),
+  );
+  late.catch(() => {});
+  await host.ready.finally(() => limit.abort());
 }
 
 interface GroupOptions {
@@ -116,9 +129,9 @@ export class EngineGroup {
       const group = await this.#groupOf(engines);
       taken = engines.map(({ weights }) => weights.receive());
       for (const one of taken) one.catch(() => {});
-      const withWeights = <Result>(use: (weights: ReadonlyMap<string, Tensor>) => Promise<Result>) =>
-        trainer.withWeights(use, this.#sent);
-      const metrics = await createBroadcastSync({ withWeights, group, clock: this.#clock }).publish(version);
+      const eachWeights = (use: (weights: ReadonlyMap<string, Tensor>) => Promise<void>) =>
+        trainer.eachWeights(use, this.#sent);
+      const metrics = await createBroadcastSync({ eachWeights, group, clock: this.#clock }).publish(version);
       await Promise.all(seats.map((seat, i) => seat.give(() => taken[i]!)));
       return metrics;
     } catch (cause) {

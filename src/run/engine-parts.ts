@@ -1,5 +1,6 @@
 /** What the engines of a run are opened from, and what comes of it, whatever kind they are. */
 import type { Clock } from "../flow/clock.ts";
+import type { WorkerFacts, WorkLog } from "../flow/worker-facts.ts";
 import type { Seat } from "../generation/pool/seat.ts";
 import type { Trainer } from "../training/trainer.ts";
 import type { WeightSync } from "../weight-sync/weight-sync.ts";
@@ -13,6 +14,8 @@ export interface EngineParts {
   readonly clock: Clock;
   /** Told of engines that are lost and come back. */
   readonly report: (text: string) => void;
+  /** Told what each engine does. */
+  readonly log: WorkLog;
 }
 
 /** How engines get the trainer's weights. */
@@ -23,6 +26,8 @@ export interface EngineSync extends WeightSync {
 
 /** Engines of one kind: their seats, and how they get weights. */
 export interface OpenedEngines {
+  /** Where each is, in the order of seats. */
+  readonly places: readonly Pick<WorkerFacts, "name" | "runsIn" | "device">[];
   readonly seats: readonly Seat[];
   readonly syncFrom: (trainer: Trainer) => EngineSync;
   /** See RunEngine.rest. */

@@ -5,7 +5,7 @@
  * kernel, and what Node and libtorch need themselves are not. What a layer keeps is fitted to one measurement, a
  * training step of Qwen2.5-0.5B on an H200: within 10 % of its peak, also with `training.recompute` (`npm run bench -- plan`).
  */
-import { numCachedValues } from "../models/causal-lm/cached-values.ts";
+import { blockBytes, numStateSlots, stateSlotBytes } from "../generation/local/paged-cache.ts";
 import { CausalLm } from "../models/causal-lm/causal-lm.ts";
 import type { CausalLmConfig } from "../models/causal-lm/config.ts";
 import { loraSites } from "../models/causal-lm/lora.ts";
@@ -18,15 +18,16 @@ export interface MemoryPart {
   readonly owner: "trainer" | "engine" | "past version" | "reference" | "critic" | "teacher" | "reward model";
   readonly what: string;
   readonly bytes: number;
-  /** When it is there, where that is not all the time. */
-  readonly phase?: "rollout" | "training";
+  /** When it is there, where that is not all the time: in a rollout; in a training step, or only while it measures or makes its updates. */
+  readonly phase?: "rollout" | "step" | "measuring" | "training";
 }
 
 /** What is needed at once: all of it, or what stays and the larger of two phases that take turns. */
 export function peakBytes(parts: readonly MemoryPart[], takesTurns: boolean): number {
   const sum = (phase: MemoryPart["phase"]) =>
     parts.reduce((total, part) => total + (part.phase === phase ? part.bytes : 0), 0);
-  const [rollout, training] = [sum("rollout"), sum("training")];
+  const rollout = sum("rollout");
+  const training = sum("step") + Math.max(sum("measuring"), sum("training"));
   return sum(undefined) + (takesTurns ? Math.max(rollout, training) : rollout + training);
 }
 
@@ -36,6 +37,8 @@ export interface MemoryFacts {
   readonly isOnGpu: boolean;
   readonly dtype: "float32" | "bfloat16";
   readonly needsReference: boolean;
+  /** Whether the policy measures the batch before its first update. Default true. */
+  readonly needsAnchor?: boolean;
   readonly hasCritic: boolean;
   /** Whether the engine reads the trainer's weights, and has none of its own. Default false. */
   readonly isEngineLent?: boolean;
@@ -44,7 +47,7 @@ export interface MemoryFacts {
 }
 
 /** A reward model, in the number format that it is loaded in, and the device it runs on. */
-export interface RewardModelShape {
+interface RewardModelShape {
   readonly shape: CausalLmConfig;
   readonly device: string;
 }
@@ -71,6 +74,9 @@ export function estimateMemory(config: RunConfig, facts: MemoryFacts): MemoryPar
   const weights = countParameters(model) * bytesPer(dtype);
   const critic = roles.critic ?? model;
   const numInCritic = hasCritic ? countParameters(critic) : 0;
+  const { placement } = config;
+  // A critic that sleeps is in host memory while a rollout lasts.
+  const whileAwake = placement.critic.sleep ? "step" : undefined;
   const hasOwnReference = needsReference && (config.reference !== null || config.model.lora === null);
   const teachesItself = Object.values(config.distillation?.teachers ?? {}).some(
     (teacher) => teacher.type === "self" && teacher.weights === "start",
@@ -78,12 +84,14 @@ export function estimateMemory(config: RunConfig, facts: MemoryFacts): MemoryPar
   // The weights that a run starts from are loaded once, whether as a reference or as a teacher.
   const hasOwnStart = teachesItself && config.model.lora === null && !(needsReference && config.reference === null);
   return [
-    ...trainerMemory(config, facts, microbatchTokens(config)),
+    ...trainerMemory(config, facts, microbatchTokens(config)).map((one) =>
+      placement.trainer.sleep && one.what === "optimizer" ? { ...one, phase: "step" as const } : one,
+    ),
     ...(hasCritic
       ? [
-          part("critic", "weights", numInCritic * bytesPer(dtype)),
-          part("critic", "gradients", numInCritic * bytesPer(dtype)),
-          part("critic", "optimizer", numInCritic * optimizerBytes(dtype, config.critic.optimizer)),
+          part("critic", "weights", numInCritic * bytesPer(dtype), whileAwake),
+          part("critic", "gradients", numInCritic * bytesPer(dtype), whileAwake),
+          part("critic", "optimizer", numInCritic * optimizerBytes(dtype, config.critic.optimizer), whileAwake),
           // Its graph is held beside that of the policy until the joint backward pass.
           part(
             "critic",
@@ -93,23 +101,41 @@ export function estimateMemory(config: RunConfig, facts: MemoryFacts): MemoryPar
           ),
         ]
       : []),
-    ...(hasOwnReference ? [weightsOf("reference", roles.reference ?? model, dtype)] : []),
+    ...(hasOwnReference
+      ? [
+          {
+            ...weightsOf("reference", roles.reference ?? model, dtype),
+            ...(placement.reference.sleep && { phase: "measuring" as const }),
+          },
+        ]
+      : []),
     ...(hasOwnStart ? [part("teacher", "weights", weights)] : []),
     ...roles.teachers.map((shape) => weightsOf("teacher", shape, dtype)),
-    ...roles.rewardModels.map(({ shape }) => weightsOf("reward model", shape)),
+    ...roles.rewardModels.map(({ shape }) => ({
+      ...weightsOf("reward model", shape),
+      ...(placement.reward.sleep && { phase: "rollout" as const }),
+    })),
     ...(config.engine.remote === null
       ? [
           ...(facts.isEngineLent === true
             ? []
             : [part("engine", "weights", baseBytes(model, dtype, config.model.quantization))]),
-          part("engine", "KV cache", cacheBytes(config, facts), "rollout"),
+          ...cacheParts("engine", config, facts, "rollout"),
         ]
       : []),
     ...pastIntervals(config.players).flatMap(() => [
       part("past version", "weights", weights),
-      part("past version", "KV cache", cacheBytes(config, facts)),
+      ...cacheParts("past version", config, facts),
     ]),
   ];
+}
+
+/** What the worker of a reference apart from the trainer takes beside the weights. */
+export function measuringMemory(
+  facts: Pick<MemoryFacts, "model" | "dtype" | "isOnGpu">,
+  numTokens: number,
+): MemoryPart {
+  return part("reference", "a chunk of logits", 2 * chunkBytes(facts, numTokens), "measuring");
 }
 
 /** What one trainer takes for a policy, by the tokens of a forward and backward pass. */
@@ -241,12 +267,31 @@ function chunkBytes(
   return Math.min(isOnGpu ? 1e9 : 64e6, numTokens * model.vocabSize * bytesPer(dtype));
 }
 
+/** What an engine keeps of the tokens it has seen. */
+function cacheParts(
+  owner: MemoryPart["owner"],
+  config: RunConfig,
+  facts: MemoryFacts,
+  phase?: MemoryPart["phase"],
+): MemoryPart[] {
+  const cache = part(owner, "KV cache", cacheBytes(config, facts), phase);
+  if (facts.model.features.linearAttention === null) return [cache];
+  return [cache, part(owner, "states of linear attention", statesBytes(config, facts), phase)];
+}
+
 /** Full contexts of all running sequences, at most 20 GB on a GPU or 1 GB on the CPU: see engine-options.ts. */
-function cacheBytes({ rollout, engine }: RunConfig, { model, dtype, isOnGpu }: MemoryFacts): number {
-  const perToken = numCachedValues(model) * bytesPer(dtype);
-  const running = engine.maxRunning ?? Math.min(256, rollout.maxInFlight);
-  const context = rollout.contextLength * perToken;
-  return Math.max(context, Math.min(isOnGpu ? 20e9 : 1e9, running * context));
+function cacheBytes(config: RunConfig, { model, dtype, isOnGpu }: MemoryFacts): number {
+  const perToken = blockBytes(model, 1, dtype, isOnGpu ? "cuda" : "cpu");
+  const context = config.rollout.contextLength * perToken;
+  return Math.max(context, Math.min(isOnGpu ? 20e9 : 1e9, numRunning(config) * context));
+}
+
+function statesBytes(config: RunConfig, { model, dtype }: MemoryFacts): number {
+  return numStateSlots(numRunning(config)) * stateSlotBytes(model, dtype);
+}
+
+function numRunning({ engine, rollout }: RunConfig): number {
+  return engine.maxRunning ?? Math.min(256, rollout.maxInFlight);
 }
 
 function bytesPer(dtype: CausalLmConfig["dtype"]): number {

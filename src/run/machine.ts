@@ -2,6 +2,7 @@
 import { availableParallelism } from "node:os";
 import { RerollError } from "../errors/reroll-error.ts";
 import { cudaDeviceCount } from "../torch/cuda.ts";
+import type { RolePlace } from "../training/roles/start-roles.ts";
 import { listDevices } from "./placement-options.ts";
 import type { RunConfig } from "./run-config.ts";
 
@@ -16,6 +17,11 @@ export interface Placement {
   /** Threads of one operator in each of them. */
   readonly engineThreads: number;
   readonly trainingThreads: number;
+  /** Where roles are that have workers apart from the trainer's; null for one that is with it. */
+  readonly reference: RolePlace | null;
+  readonly critic: RolePlace | null;
+  /** The devices of reward models, in turn. null: those that they name themselves. */
+  readonly rewardDevices: readonly string[] | null;
 }
 
 /** Where an engine runs. */
@@ -24,7 +30,7 @@ interface EnginePlace {
   readonly workers: "threads" | "processes";
 }
 
-type TrainerPlacement = Omit<Placement, "engineThreads" | "engines">;
+type TrainerPlacement = Pick<Placement, "device" | "trainerDevices" | "dtype" | "trainingThreads">;
 
 /** In a synchronous loop engine and trainer take turns, and each may use every core; in an asynchronous one they share them. */
 export function placeRun(config: RunConfig, numGpus = cudaDeviceCount()): Placement {
@@ -33,17 +39,54 @@ export function placeRun(config: RunConfig, numGpus = cudaDeviceCount()): Placem
   const placement = placeTrainer(config, share, numGpus);
   const engines = placeEngines(config, placement, numGpus);
   const engineThreads = config.engine.threads ?? Math.max(1, Math.floor(share / engines.length));
-  if (config.exact) expectExactPlace(placement.device, engines);
-  return { ...placement, engines, engineThreads };
+  const roles = {
+    reference: placeRole("reference", config, placement, numGpus),
+    critic: placeRole("critic", config, placement, numGpus),
+    rewardDevices: rewardDevices(config, numGpus),
+  };
+  if (config.exact) expectExactPlace(placement.device, [...engines, roles.reference, roles.critic]);
+  return { ...placement, engines, engineThreads, ...roles };
 }
 
-function expectExactPlace(device: string, engines: readonly EnginePlace[]): void {
-  const isOne = engines.every(({ workers }) => workers === "threads");
+/** The devices that reward models take in turn. null: those that they name themselves. */
+export function rewardDevices(
+  { placement }: Pick<RunConfig, "placement">,
+  numGpus = cudaDeviceCount(),
+): readonly string[] | null {
+  const { devices } = placement.reward;
+  return devices === null ? null : cudaDevices("placement.reward.devices", devices, numGpus);
+}
+
+/** null for a role that is with the trainer: no place is given, or the trainer's own. */
+function placeRole(
+  role: "reference" | "critic",
+  { placement }: RunConfig,
+  { device, trainerDevices }: TrainerPlacement,
+  numGpus: number,
+): RolePlace | null {
+  const { devices, count, workers } = placement[role];
+  const own = devices === null ? null : cudaDevices(`placement.${role}.devices`, devices, numGpus);
+  const isTrainers = own === null || sameDevices(own, trainerDevices);
+  if (workers === null && count === null && isTrainers) return null;
+  const places = own ?? [device];
+  return {
+    devices: Array.from({ length: count ?? places.length }, (_, i) => places[i % places.length]!),
+    workers: workers ?? "processes",
+  };
+}
+
+function sameDevices(some: readonly string[], others: readonly string[]): boolean {
+  const names = (devices: readonly string[]) => [...new Set(devices.map(deviceName))].toSorted().join();
+  return names(some) === names(others);
+}
+
+function expectExactPlace(device: string, places: readonly (Pick<EnginePlace, "workers"> | null)[]): void {
+  const isOne = places.every((place) => place === null || place.workers === "threads");
   if (device.startsWith("cuda") && isOne) return;
   throw new RerollError(
     "NO_DEVICE",
     device.startsWith("cuda")
-      ? 'exact is true, and engines on GPUs of their own run in processes of their own. Set placement.engine.workers to "threads", or leave exact out.'
+      ? 'exact is true, and engines or other roles on GPUs of their own run in processes of their own. Set workers to "threads" in placement.engine, reference and critic, or leave exact out.'
       : "exact is true, and this machine has no CUDA device: exact kernels are for a GPU. Leave exact out; in float32 on the CPU the engine and the trainer differ by rounding alone.",
   );
 }

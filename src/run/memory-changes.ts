@@ -8,9 +8,21 @@ const zeroOf =
   (zero: 1 | 2 | 3): Change =>
   ({ ...config }) => {
     const { ranks, strategy, optimizer } = config.training;
-    const isOnlyData = config.distillation !== null || config.reflection !== null;
+    const isOnlyData = config.distillation !== null || config.reflection !== null || strategy.pipeline > 1;
     if (ranks === 1 || strategy.zero >= zero || optimizer.moments === "8-bit" || (isOnlyData && zero > 1)) return null;
     return { words: `training.strategy.zero: ${zero}`, config: withStrategy(config, { zero }) };
+  };
+
+/** Whether a run has the role is for whoever asks: a change that saves nothing is not taken. */
+const sleepOf =
+  (role: "reference" | "critic"): Change =>
+  (config) => {
+    const { placement, training } = config;
+    const { zero, offload } = training.strategy;
+    const cannot = role === "reference" ? zero === 3 : zero > 0 || offload !== "none";
+    if (placement[role].sleep || cannot) return null;
+    const changed = { ...config, placement: { ...placement, [role]: { ...placement[role], sleep: true } } };
+    return { words: `placement.${role}.sleep: true`, config: changed };
   };
 
 const changes: readonly Change[] = [
@@ -20,6 +32,8 @@ const changes: readonly Change[] = [
       : { words: "training.recompute: true", config: withTraining(config, { recompute: true }) },
   zeroOf(1),
   zeroOf(2),
+  sleepOf("reference"),
+  sleepOf("critic"),
   zeroOf(3),
   (config) => {
     const { optimizer, strategy } = config.training;

@@ -1,5 +1,6 @@
 /** What a run samples with, and how it gets new weights: engines of its own, or servers elsewhere, as one pool. */
 import { setTimeout } from "node:timers/promises";
+import type { WorkerFacts, WorkerMemory } from "../flow/worker-facts.ts";
 import type { ServedEngine } from "../generation/engine.ts";
 import { EnginePool } from "../generation/pool/engine-pool.ts";
 import type { Seat } from "../generation/pool/seat.ts";
@@ -20,6 +21,8 @@ export interface RunEngine {
    * device free their caches.
    */
   rest(sleeps: boolean): Promise<void>;
+  /** Each of them, as it is now. */
+  workers(): readonly WorkerFacts[];
   /** Sentences about the engines for the person who runs it. */
   readonly statements: readonly string[];
   close(): Promise<void>;
@@ -28,7 +31,7 @@ export interface RunEngine {
 export async function openEngine(config: RunConfig, parts: EngineParts): Promise<RunEngine> {
   const servers = remoteServers(config);
   const opened = servers.length === 0 ? openLocalEngines(config, parts) : openRemoteEngines(config, servers, parts);
-  const { seats, syncFrom, statements, rest, close } = await opened;
+  const { seats, places, syncFrom, statements, rest, close } = await opened;
   const pool = new EnginePool(seats, { seed: config.seed });
   /** The version that the trainer's weights are; null once it trains on. */
   let published: number | null = null;
@@ -62,12 +65,18 @@ export async function openEngine(config: RunConfig, parts: EngineParts): Promise
       return { publish: turns.publish };
     },
     rest: turns.rest,
+    workers: () => places.map((place, i) => ({ ...place, ...engineMemory(seats[i]!) })),
     statements,
     close: async () => {
       await pool.close();
       await close?.();
     },
   };
+}
+
+function engineMemory({ engine }: Seat): WorkerMemory {
+  const { memoryBytes = 0, peakBytes = null } = engine?.status() ?? {};
+  return { roles: [{ role: "engine", bytes: memoryBytes, isAsleep: false }], peakBytes };
 }
 
 /** Where every engine is being opened again, waits for the first of them, or until none is expected any more. */

@@ -16,17 +16,21 @@ import type { RunConfig } from "./run-config.ts";
 import { sharesWeights } from "./shares-weights.ts";
 
 export async function openLocalEngines(config: RunConfig, parts: EngineParts): Promise<OpenedEngines> {
-  const { placement, clock, report } = parts;
-  const places = placement.engines.map((engine, i) => ({ ...engine, name: `Engine ${i + 1} on ${engine.device}` }));
+  const { placement, clock, report, log } = parts;
+  const places = placement.engines.map((engine, i) => ({
+    ...engine,
+    name: `Engine ${i + 1} on ${engine.device}`,
+    worker: `engine ${i + 1}`,
+  }));
   const open = <Held extends ServedEngine>(
     workers: "threads" | "processes",
     start: (source: ReturnType<typeof engineSource>) => Promise<Held>,
   ) =>
     places
       .filter((place) => place.workers === workers)
-      .map(({ name, device }) => {
+      .map(({ name, worker, device }) => {
         const source = engineSource(config, parts, device);
-        return Seat.open<Held>({ name, open: () => start(source), bringsWeights: false, report });
+        return Seat.open<Held>({ name, worker, open: () => start(source), bringsWeights: false, report, log });
       });
   const threads = open<ThreadedEngine>("threads", startThreadedEngine);
   const threadPlaces = places.filter(({ workers }) => workers === "threads");
@@ -45,8 +49,14 @@ export async function openLocalEngines(config: RunConfig, parts: EngineParts): P
           sent: sendsAdapters(config, parts) ? "adapters" : "merged",
           clock,
         });
+  const ordered = [...threadPlaces, ...places.filter(({ workers }) => workers === "processes")];
   return {
     seats,
+    places: ordered.map(({ worker, device, workers }) => ({
+      name: worker,
+      runsIn: workers === "threads" ? "thread" : "process",
+      device,
+    })),
     syncFrom: (trainer) => {
       const withWeights: SharedMemoryParts["withWeights"] = (use) => trainer.withWeights(use);
       const threadSyncs = (isMeant: (seat: Seat) => boolean) => {
@@ -75,7 +85,10 @@ export async function openLocalEngines(config: RunConfig, parts: EngineParts): P
       // Only threads share the trainer's device by default; those that do not lose nothing, since new weights empty their caches anyway.
       if (sleeps) await Promise.all(threadSeats.map((seat) => seat.ask((engine) => engine.sleep())));
     },
-    statements: [],
+    statements: seats.flatMap(({ name, engine }) => {
+      const decoding = engine?.status().decoding;
+      return decoding === undefined ? [] : [`${name} decodes ${decoding}.`];
+    }),
     ...(group !== null && { close: async () => group.close() }),
   };
 }

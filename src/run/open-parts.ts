@@ -1,29 +1,27 @@
 /** Opens what a run works with: the world of its episodes, the engine and the trainer in their threads. */
 import type { Recipe } from "../algorithms/recipe-runner/recipe.ts";
-import type { RecipeChoice } from "../algorithms/recipes/table.ts";
 import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
 import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
 import type { Clock } from "../flow/clock.ts";
+import type { WorkerFacts } from "../flow/worker-facts.ts";
 import type { Machines } from "../machines/machines.ts";
 import type { RunEpisode } from "../rollout/episode.ts";
 import { useExactKernels } from "../torch/exact.ts";
 import type { RunTracker } from "../tracking/run-tracker.ts";
-import { startTrainer } from "../training/start-trainer.ts";
 import type { Trainer } from "../training/trainer.ts";
-import type { TrainerSource } from "../training/trainer-source.ts";
-import { stepArithmetic } from "./batch-arithmetic.ts";
 import { buildEpisodes, buildWorld, type RunWorld } from "./build-rollout.ts";
-import { type Placement, placeRun } from "./machine.ts";
+import { placeRun } from "./machine.ts";
 import { openAgent } from "./open-agent.ts";
 import { openEngine, type RunEngine } from "./open-engine.ts";
 import { startRunEngine } from "./open-local-engines.ts";
-import { openTeachers, teacherSources } from "./open-teachers.ts";
+import { openTeachers } from "./open-teachers.ts";
+import { needsWholeStart, openTrainer } from "./open-trainer.ts";
 import { PastVersions } from "./past-versions.ts";
 import { pastIntervals } from "./player-options.ts";
 import { prepareModel } from "./prepare-model.ts";
 import { rankPlaces } from "./rank-places.ts";
 import type { RunConfig } from "./run-config.ts";
-import { openStart, type StartingWeights } from "./starting-weights.ts";
+import { openStart } from "./starting-weights.ts";
 
 export interface RunParts {
   readonly world: RunWorld;
@@ -32,6 +30,8 @@ export interface RunParts {
   /** The engines of players that are past versions. */
   readonly past: PastVersions;
   readonly trainer: Trainer;
+  /** Every worker of the run, with what it hosts and holds now. */
+  readonly workers: () => Promise<readonly WorkerFacts[]>;
   /** Episodes as this run plays them, sampled at a temperature. */
   readonly episodesAt: (temperature: number) => RunEpisode;
   /** Those that are trained on: measured by teachers, and tried again, where the run says so. */
@@ -73,6 +73,7 @@ export async function openParts(
       await buildWorld(config, clock, {
         ...(options.runFile !== undefined && { runFile: options.runFile }),
         report: (text) => options.tracker.note(text),
+        log: options.tracker.work,
       }),
     );
     const modelFolder = prepareModel(config, Object.values(world.envs), folder);
@@ -83,17 +84,34 @@ export async function openParts(
     if (config.exact) useExactKernels();
     const places = await rankPlaces(config.training, options.machines, folder, [modelFolder]);
     // Before anything else holds a model: a warm start has the memory of the machine to itself.
-    const begun = { modelFolder, runFolder: folder, world, tokenizer, placement, places, hasCritic: recipe.hasCritic };
+    const begun = {
+      modelFolder,
+      runFolder: folder,
+      world,
+      tokenizer,
+      placement,
+      places,
+      needsWhole: needsWholeStart(recipe, placement),
+    };
     const start = await openStart(config, { ...options, ...begun, clock });
     // The trainer publishes its weights before the first rollout: adapters need not be in what the engine loads.
     const report = (text: string) => options.tracker.note(text);
-    const place = { modelFolder: start.modelFolder, runFolder: folder, placement, clock, report };
+    const place = {
+      modelFolder: start.modelFolder,
+      runFolder: folder,
+      placement,
+      clock,
+      report,
+      log: options.tracker.work,
+    };
     const engine = keep(await openEngine(config, place));
     const startEngine = () => startRunEngine(config, place, placement.engines[0]!.device);
     const past = keep(
       await PastVersions.open({ intervals: pastIntervals(config.players), startEngine, runFolder: folder, clock }),
     );
-    const trainer = keep(await startTrainer(trainerSource(config, recipe, { start, modelFolder, placement }), places));
+    const trainer = keep(
+      await openTrainer(config, recipe, { start, modelFolder, placement, places, log: options.tracker.work }),
+    );
     const shared = { engine: engine.pool, past, tokenizer, world, clock, onError, onOverruled };
     const agent = config.agent === null ? null : keep(await openAgent(config, config.agent, shared));
     let numRunners = 0;
@@ -109,50 +127,14 @@ export async function openParts(
       return teachers?.measured(episodes) ?? episodes;
     };
     const episodesAt = agent?.episodesAt ?? ((temperature: number) => playEnvs(temperature));
-    return { world, tokenizer, engine, past, trainer, episodesAt, trainingEpisodes, close };
+    const workers = async () => [
+      ...engine.workers(),
+      ...(await trainer.workers()),
+      ...(await world.rewardModels.workers()),
+    ];
+    return { world, tokenizer, engine, past, trainer, workers, episodesAt, trainingEpisodes, close };
   } catch (cause) {
     await close();
     throw cause;
   }
-}
-
-interface TrainerPlace {
-  readonly start: StartingWeights;
-  /** The model that the run file names, with its tokenizer. */
-  readonly modelFolder: string;
-  readonly placement: Placement;
-}
-
-function trainerSource(
-  config: RunConfig,
-  recipe: Recipe,
-  { start, modelFolder, placement }: TrainerPlace,
-): TrainerSource {
-  const needsReference = recipe.needs.includes("referenceLogprobs_BT");
-  const { numUpdates: perStep } = stepArithmetic(config, recipe.numEpochs);
-  const { optimizer, warmupUpdates, path } = config.critic;
-  const ownReference = config.model.lora === null ? start.modelFolder : "base";
-  return {
-    modelFolder: start.modelFolder,
-    tokenizerFolder: modelFolder,
-    device: placement.device,
-    devices: placement.trainerDevices,
-    dtype: placement.dtype,
-    quantization: config.model.quantization ?? undefined,
-    lora: config.model.lora,
-    ...(start.adapters !== undefined && { adapters: start.adapters }),
-    reference: needsReference ? (config.reference ?? ownReference) : null,
-    critic: recipe.hasCritic ? { modelFolder: path ?? start.wholeFolder, optimizer, warmupUpdates } : null,
-    ...(config.distillation !== null && { distillation: teacherSources(config.distillation) }),
-    ...(config.reflection !== null && {
-      lessons: { divergence: config.reflection.divergence, coefficient: config.reflection.coefficient },
-    }),
-    // As plain data: a recipe holds functions, and is put together again in the thread.
-    algorithm: config.algorithm as RecipeChoice,
-    training: config.training,
-    length: { numUpdates: perStep * config.loop.steps, updatesPerRolloutStep: perStep },
-    temperature: config.rollout.sampling.temperature,
-    seed: config.seed,
-    numThreads: placement.trainingThreads,
-  };
 }

@@ -1,6 +1,7 @@
 /** Servers elsewhere that sample for a run, and how they get new weights. */
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
+import { RerollError } from "../errors/reroll-error.ts";
 import { Seat } from "../generation/pool/seat.ts";
 import { connectRemote, type RemoteEngine } from "../generation/remote/connect-remote.ts";
 import { dialectOf } from "../generation/remote/dialects.ts";
@@ -30,16 +31,52 @@ export async function openRemoteEngines(
 ): Promise<OpenedEngines> {
   const patience = servers.length > 1 ? HASTE : PATIENCE;
   const { weights } = config.engine.remote!;
-  return weights.type === "broadcast"
-    ? openBroadcast(config, servers, parts, { patience, weights })
-    : openFromFiles(config, servers, parts, { patience, way: weights.type });
+  const opened =
+    weights.type === "broadcast"
+      ? await openBroadcast(config, servers, parts, { patience, weights })
+      : await openFromFiles(config, servers, parts, { patience, way: weights.type });
+  return withMemory(opened, servers);
+}
+
+/** Servers that are asked to sleep give up what their weights do not need, and take it again before they get new ones. */
+function withMemory(opened: OpenedEngines, servers: readonly RemoteServer[]): OpenedEngines {
+  const lines = servers.map((server) => ({
+    http: new HttpClient({ ...placeOf(server), timeoutMs: RECEIVE_MS, maxConnections: 1 }),
+    memory: dialectOf(server.kind).weights?.memory,
+  }));
+  const { seats } = opened;
+  let areAsleep = false;
+  const all = (ask: "release" | "resume") =>
+    Promise.all(seats.map((seat, i) => seat.ask(async () => lines[i]!.memory?.[ask](lines[i]!.http))));
+  return {
+    ...opened,
+    syncFrom: (trainer) => {
+      const sync = opened.syncFrom(trainer);
+      return {
+        publish: async (version) => {
+          if (areAsleep) await all("resume");
+          areAsleep = false;
+          return sync.publish(version);
+        },
+      };
+    },
+    rest: async (sleeps) => {
+      if (!sleeps) return;
+      await all("release");
+      areAsleep = true;
+    },
+    close: async () => {
+      for (const { http } of lines) http.close();
+      await opened.close?.();
+    },
+  };
 }
 
 /** Servers that load every version from a folder of the run. */
 async function openFromFiles(
   config: RunConfig,
   servers: readonly RemoteServer[],
-  { runFolder, clock, report }: EngineParts,
+  { runFolder, clock, report, log }: EngineParts,
   { patience, way }: { readonly patience: RetryOptions; readonly way: "files" | "adapters" },
 ): Promise<OpenedEngines> {
   const connections = await openAll(
@@ -50,13 +87,13 @@ async function openFromFiles(
     }),
   );
   const seats = await Promise.all(
-    connections.map(({ url, remote, weights }) => {
+    connections.map(({ url, remote, weights }, i) => {
       // A server that was lost and answers again is given the weights that it has missed before it serves.
       const open = async () => {
         if (weights.announced !== null) await weights.restore();
         return servedRemote(remote, weights);
       };
-      return Seat.open({ name: `The engine at ${url}`, open, bringsWeights: true, report });
+      return Seat.open({ name: `The engine at ${url}`, open, bringsWeights: true, report, log, worker: workerOf(i) });
     }),
   );
   const targets = connections.map(({ weights }, i) => ({
@@ -68,6 +105,7 @@ async function openFromFiles(
   }));
   return {
     seats,
+    places: connections.map(placeOfServer),
     syncFrom: (trainer) => {
       const saveModel = async (folder: string) => {
         await (way === "adapters" ? trainer.saveModel(folder) : trainer.saveMerged(folder));
@@ -83,10 +121,19 @@ async function openFromFiles(
 async function openBroadcast(
   config: RunConfig,
   servers: readonly RemoteServer[],
-  { clock, report, placement }: EngineParts,
+  { clock, report, placement, log }: EngineParts,
   { patience, weights: options }: { readonly patience: RetryOptions; readonly weights: BroadcastOptions },
 ): Promise<OpenedEngines> {
-  const routes = dialectOf(config.engine.remote!.kind).weights!;
+  const { kind } = config.engine.remote!;
+  const routes = dialectOf(kind).weights!;
+  const device = placement.trainerDevices[0] ?? "cpu";
+  const backend = options.backend ?? (device.startsWith("cuda") ? "nccl" : "gloo");
+  if (routes.group!.meets === "nccl-id" && backend !== "nccl") {
+    throw new RerollError(
+      "INVALID_OPTION",
+      `engine.remote.weights is "broadcast", and the trainer on ${device} sends by ${backend}: ${kind} receives by nccl alone. Set device to a GPU, or engine.remote.weights to "files".`,
+    );
+  }
   const connections = await openAll(
     servers.map(async (server) => {
       const http = new HttpClient({ ...placeOf(server), timeoutMs: RECEIVE_MS, maxConnections: 2 });
@@ -95,18 +142,19 @@ async function openBroadcast(
     }),
   );
   const seats = await Promise.all(
-    connections.map(({ url, remote, weights }) => {
+    connections.map(({ url, remote, weights }, i) => {
       const open = async () => {
-        await dialectOf(config.engine.remote!.kind).readFacts(weights.http, undefined);
+        await dialectOf(kind).readFacts(weights.http, undefined);
         return servedRemote(remote, weights);
       };
-      return Seat.open({ name: `The engine at ${url}`, open, bringsWeights: false, report });
+      return Seat.open({ name: `The engine at ${url}`, open, bringsWeights: false, report, log, worker: workerOf(i) });
     }),
   );
   const members = connections.map(({ weights }, i) => ({ http: weights.http, routes, seat: seats[i]!, weights }));
-  const group = new ServerGroup(members, { ...options, device: placement.trainerDevices[0] ?? "cpu", clock });
+  const group = new ServerGroup(members, { ...options, backend, device, clock });
   return {
     seats,
+    places: connections.map(placeOfServer),
     syncFrom: (trainer) => group.syncFrom(trainer),
     statements: connections.flatMap(statementsOf),
     close: async () => {
@@ -150,6 +198,15 @@ async function connect<Weights extends GivenWeights & { close(): void }>(
 
 function placeOf({ kind, url, apiKey }: RemoteServer) {
   return { kind, url: url.reveal(), ...(apiKey !== null && { apiKey: apiKey.reveal() }) };
+}
+
+/** The name of a server on the timeline. */
+function workerOf(index: number): string {
+  return `engine ${index + 1}`;
+}
+
+function placeOfServer({ url }: Connection<unknown>, index: number): OpenedEngines["places"][number] {
+  return { name: workerOf(index), runsIn: "server", device: url };
 }
 
 function statementsOf({ url, remote }: Connection<unknown>): string[] {

@@ -7,6 +7,28 @@ const devices = z
   .nullable()
   .default(null);
 
+/** Roles that are with the trainer unless they are given a place. */
+const apart = {
+  devices: devices.describe(
+    "CUDA devices of the workers that have this role, one each. null, or those of the trainer: it is with the trainer, in the same workers.",
+  ),
+  count: z
+    .int()
+    .positive()
+    .nullable()
+    .default(null)
+    .describe(
+      "Number of workers that share the rows, as training.strategy says; they take devices in turn. null: one per device.",
+    ),
+  workers: z
+    .enum(["threads", "processes"])
+    .nullable()
+    .default(null)
+    .describe(
+      "Where the role runs, apart from the trainer: in threads of the run, or in processes of its own. null: processes on devices of its own; otherwise it is with the trainer.",
+    ),
+};
+
 /** Where roles run. A role that is left out is placed by the run itself. */
 export const placementOptions = z
   .strictObject({
@@ -15,9 +37,53 @@ export const placementOptions = z
         devices: devices.describe(
           "CUDA devices of the trainer's ranks, one after another. Where there are fewer than training.ranks, ranks take them in turn and share them, which is for trying a strategy out and slower than one rank. null: one each, from the first.",
         ),
+        sleep: z
+          .boolean()
+          .default(false)
+          .describe(
+            "Whether the state of the optimizer is in host memory while a rollout lasts, so that engines on the same devices have its place. In synchronous runs.",
+          ),
       })
       .prefault({})
       .describe("The ranks that train."),
+    reference: z
+      .strictObject({
+        ...apart,
+        sleep: z
+          .boolean()
+          .default(false)
+          .describe("Whether its weights are in host memory, and on the device only while it measures a batch."),
+      })
+      .prefault({})
+      .describe("The frozen model that KL is measured to."),
+    critic: z
+      .strictObject({
+        ...apart,
+        sleep: z
+          .boolean()
+          .default(false)
+          .describe("Whether its weights and its optimizer are in host memory between training steps."),
+      })
+      .prefault({})
+      .describe("The model that learns what rows are worth."),
+    reward: z
+      .strictObject({
+        devices: devices.describe(
+          "CUDA devices of the reward models, which take them in turn. null: the device that each names itself.",
+        ),
+        workers: z
+          .enum(["threads", "processes"])
+          .default("threads")
+          .describe("Where reward models run: in threads of the run, or in a process each."),
+        sleep: z
+          .boolean()
+          .default(false)
+          .describe(
+            "Whether their weights are in host memory while the trainer works, and on the device again for the first reply after it. In synchronous runs.",
+          ),
+      })
+      .prefault({})
+      .describe("Models that score replies."),
     engine: z
       .strictObject({
         devices: devices.describe("CUDA devices of the engines. null: that of the trainer."),

@@ -17,6 +17,7 @@ export async function planForGpus(
     isOnGpu: true,
     dtype: config.model.dtype === "float32" ? ("float32" as const) : ("bfloat16" as const),
     needsReference: recipe.needs.includes("referenceLogprobs_BT"),
+    needsAnchor: recipe.needs.includes("anchorLogprobs_BT"),
     hasCritic: recipe.hasCritic,
     roles,
   };

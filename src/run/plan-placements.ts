@@ -73,8 +73,8 @@ function allPlacements(
   expected: ExpectedTokens,
 ): readonly PlacedRun[] {
   const { numGpus } = pool;
-  const { tensor, context, expert } = config.training.strategy;
-  const canSpread = (numTrainers: number) => numTrainers % (tensor * context * expert) === 0;
+  const { tensor, context, expert, pipeline } = config.training.strategy;
+  const canSpread = (numTrainers: number) => numTrainers % (tensor * context * expert * pipeline) === 0;
   return [numGpus, ...powersBelow(numGpus)].filter(canSpread).map((numTrainers) => {
     const isApart = numTrainers < numGpus;
     const tries = strategiesFor(config, numTrainers).map((run) => placeOn(run, facts, pool, { expected, isApart }));
@@ -85,9 +85,9 @@ function allPlacements(
 /** The run with its strategy, or where it has none with each that shards, those that cost the least first. */
 function strategiesFor(config: RunConfig, ranks: number): readonly RunConfig[] {
   const { training, distillation, reflection } = config;
-  const { zero, tensor, context, expert, offload } = training.strategy;
+  const { zero, tensor, context, expert, pipeline, offload } = training.strategy;
   const asked = { ...config, training: { ...training, ranks } };
-  const isChosen = zero > 0 || tensor * context * expert > 1 || offload !== "none";
+  const isChosen = zero > 0 || tensor * context * expert * pipeline > 1 || offload !== "none";
   if (ranks === 1 || isChosen || training.optimizer.moments === "8-bit") return [asked];
   const stages = distillation !== null || reflection !== null ? ([1] as const) : ([1, 2, 3] as const);
   const sharded = stages.map((stage) => ({ ...training, ranks, strategy: { ...training.strategy, zero: stage } }));
@@ -130,15 +130,28 @@ function placeOn(
 }
 
 /** As in " with strategy { zero: 2 }". */
-function strategyWords({ zero, tensor, context, expert, offload }: RunConfig["training"]["strategy"]): string {
+function strategyWords(strategy: RunConfig["training"]["strategy"]): string {
+  const { zero, tensor, context, expert, pipeline, offload } = strategy;
   const words = [
     ...(zero > 0 ? [`zero: ${zero}`] : []),
     ...(tensor > 1 ? [`tensor: ${tensor}`] : []),
     ...(context > 1 ? [`context: ${context}`] : []),
     ...(expert > 1 ? [`expert: ${expert}`] : []),
+    ...(pipeline > 1 ? [`pipeline: ${pipeline}`] : []),
     ...(offload === "none" ? [] : [`offload: "${offload}"`]),
   ];
   return words.length === 0 ? "" : ` with strategy { ${words.join(", ")} }`;
+}
+
+/** The time of a step where every role is on as many GPUs. */
+export function stepSecondsOf(
+  config: RunConfig,
+  facts: MemoryFacts,
+  expected: ExpectedTokens,
+  numGpus: number,
+): StepSeconds {
+  const place = { numTrainers: numGpus, numEngines: numGpus, isApart: false };
+  return stepSeconds(facts.model, workOf(config, facts, expected), place);
 }
 
 function workOf(config: RunConfig, facts: MemoryFacts, expected: ExpectedTokens): StepWork {
@@ -150,8 +163,7 @@ function workOf(config: RunConfig, facts: MemoryFacts, expected: ExpectedTokens)
     maxRunning: engine.maxRunning ?? Math.min(256, rollout.maxInFlight),
     recomputes: inPasses(training).recompute,
     microbatchTokens: microbatchTokens(config),
-    // Several updates per step need the log-probs from before the first.
-    numMeasured: (facts.needsReference ? 1 : 0) + (training.minibatch > 0 ? 1 : 0),
+    numMeasured: (facts.needsReference ? 1 : 0) + (facts.needsAnchor === false ? 0 : 1) + (facts.hasCritic ? 1 : 0),
     numTrained: facts.hasCritic ? 2 : 1,
     hasAdapters: model.lora !== null,
   };

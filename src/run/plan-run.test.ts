@@ -28,6 +28,23 @@ const qwen = parseConfig(
   "config.json",
 );
 
+const hybrid = parseConfig(
+  {
+    model_type: "qwen3_5_text",
+    vocab_size: 1000,
+    hidden_size: 256,
+    intermediate_size: 512,
+    num_hidden_layers: 4,
+    num_attention_heads: 4,
+    num_key_value_heads: 2,
+    head_dim: 64,
+    max_position_embeddings: 4096,
+    linear_num_key_heads: 8,
+    linear_num_value_heads: 8,
+  },
+  "config.json",
+);
+
 test("the plan says the batch arithmetic in words", () => {
   const config = exampleConfig(
     "rollout.groupsPerStep=512",
@@ -67,6 +84,32 @@ test("an asynchronous run whose engine shares the trainer's GPU is told that tak
     linesOf(gpu, asynchronous, 'placement.engine.devices="1"'),
   ])
     expect(other).not.toContain("slower than loop.type sync");
+});
+
+test("on a GPU the plan says which way the engine decodes, and why it is not the fast one", () => {
+  const gpu = { device: "cuda", dtype: "bfloat16", memoryBytes: 80e9 } as const;
+  const on = (place: Parameters<typeof planRun>[2], model: typeof qwen) =>
+    planRun(exampleConfig("engine.maxRunning=4"), grpo, place, model);
+  expect(on(gpu, qwen).lines).toContain("the engine decodes through CUDA graphs");
+  expect(on(gpu, hybrid).decoding).toBe("through CUDA graphs");
+  expect(on(gpu, { ...qwen, headSize: 96 }).decoding).toBe("through CUDA graphs");
+  expect(on({ ...gpu, dtype: "float32" }, qwen).lines).toContain(
+    "the engine decodes operator by operator, many times slower than through CUDA graphs: its weights are float32, and the CUDA decode path is for 16 bits",
+  );
+  expect(on(machine, nano).decoding).toBe(null);
+  expect(on(machine, nano).lines.join()).not.toContain("decodes");
+});
+
+test("states of linear attention are counted: two of each running sequence, and a quarter more slots", () => {
+  const parts = (running: number) =>
+    planRun(exampleConfig(`engine.maxRunning=${running}`), grpo, { ...machine, memoryBytes: 1e12 }, hybrid).memory;
+  const states = (running: number) => parts(running).find(({ what }) => what === "states of linear attention")!.bytes;
+  // 3 layers of 8 heads with 128 x 128 values, and 3 tokens of 3,072 channels, all in float32.
+  const perSequence = 3 * (8 * 128 * 128 + 3 * (2 * 8 * 128 + 8 * 128)) * 4;
+  expect([states(4), states(64)]).toEqual([2 * 5 * perSequence, 2 * 80 * perSequence]);
+  // One layer of four keeps keys and values.
+  const { bytes } = parts(4).find(({ what }) => what === "KV cache")!;
+  expect(bytes).toBe(4 * exampleConfig().rollout.contextLength * 2 * 2 * 64 * 4);
 });
 
 test("epochs multiply updates, and warm-up in updates is told in rollout steps", () => {

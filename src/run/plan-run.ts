@@ -5,21 +5,20 @@
  */
 import type { Recipe } from "../algorithms/recipe-runner/recipe.ts";
 import { RerollError } from "../errors/reroll-error.ts";
+import { decodeProblem, decodingWords } from "../generation/local/decode-path.ts";
+import { defaultBlockSize } from "../generation/local/engine-options.ts";
 import type { CausalLmConfig } from "../models/causal-lm/config.ts";
 import { stepArithmetic } from "./batch-arithmetic.ts";
+import { deviceMemory, isOnEveryRank, type RolePlaces } from "./device-memory.ts";
 import {
   countParameters,
   type MemoryPart,
   microbatchTokens,
   NO_ROLES,
   peakBytes,
-  type RewardModelShape,
   type RoleShapes,
-  weightsOf,
 } from "./estimate-memory.ts";
-import { deviceName } from "./machine.ts";
 import { nearestChange } from "./memory-changes.ts";
-import { estimateRankMemory } from "./rank-memory.ts";
 import type { RunConfig } from "./run-config.ts";
 import { hasLentEngines } from "./shares-weights.ts";
 
@@ -32,6 +31,8 @@ export interface Machine {
   readonly memoryBytes: number;
   /** Ranks of the trainer on this device. Default 1. */
   readonly numRanksHere?: number;
+  /** Where the roles of the run are. Default: all on this device. */
+  readonly places?: RolePlaces;
 }
 
 /** A run in words and numbers. */
@@ -42,6 +43,8 @@ export interface RunPlan {
   readonly updatesPerStep: number;
   readonly memory: readonly MemoryPart[];
   readonly totalBytes: number;
+  /** How the run's engines decode on their GPU, in words; null on the CPU, and where engines are servers elsewhere. */
+  readonly decoding: string | null;
 }
 
 /** Plans a run that checkRun has let pass. `model` is the shape of its weights, `roles` those of the others that it loads. */
@@ -57,37 +60,44 @@ export function planRun(
   const isOnGpu = machine.device.startsWith("cuda");
   expectContext(config, model);
   const { dtype } = machine;
-  const isHere = ({ device }: RewardModelShape) => deviceName(device) === deviceName(machine.device);
-  const here = { ...roles, rewardModels: roles.rewardModels.filter(isHere) };
   const isEngineLent = hasLentEngines(config);
-  const facts = { model, dtype, isOnGpu, needsReference, hasCritic, isEngineLent, roles: here };
-  const memoryOf = (run: RunConfig) => onDevice(estimateRankMemory(run, facts), machine);
+  const places = machine.places ?? onOne(machine);
+  const facts = { model, dtype, isOnGpu, needsReference, hasCritic, isEngineLent, roles };
   // In a synchronous run the engine gives its cache back while the trainer works, where memory would be short otherwise.
   const takesTurns = config.loop.type === "sync" && config.placement.engine.sleep !== false;
-  const memory = memoryOf(config);
-  const totalBytes = peakBytes(memory, takesTurns);
-  if (totalBytes > machine.memoryBytes) {
-    const nearest = nearestChange(config, (run) => peakBytes(memoryOf(run), takesTurns) <= machine.memoryBytes);
-    throw tooLarge(config, machine, memory, { totalBytes, nearest });
+  const devicesOf = (run: RunConfig) =>
+    deviceMemory(run, facts, places).map((one) => ({ ...one, bytes: peakBytes(one.parts, takesTurns) }));
+  const [first, ...others] = devicesOf(config);
+  const { parts: memory, bytes: totalBytes } = first!;
+  // Beside GPUs, what is on the host is not counted.
+  const isTooFull = ({ device, bytes }: { readonly device: string; readonly bytes: number }) =>
+    device.startsWith("cuda") === isOnGpu && bytes > machine.memoryBytes;
+  const tooFull = [first!, ...others].find(isTooFull);
+  if (tooFull !== undefined) {
+    const fits = (run: RunConfig) => !devicesOf(run).some(isTooFull);
+    const over = { totalBytes: tooFull.bytes, nearest: nearestChange(config, fits) };
+    throw tooLarge(config, { ...machine, device: tooFull.device }, tooFull.parts, over);
   }
+  const decoding = config.engine.remote === null ? decodingOf(model, machine) : null;
   return {
     lines: [
       ...batchLines(config, numEpochs),
       ...quantizationLines(config.model.quantization),
       ...overlapLines(config, isOnGpu),
+      ...(decoding === null ? [] : [`the engine decodes ${decoding}`]),
       ...memoryLines(model, machine, memory, totalBytes),
       ...rankLines(config, machine, memory),
-      ...roles.rewardModels
-        .filter((one) => !isHere(one))
-        .map(
-          ({ shape, device }) =>
-            `  reward model, on ${device}: weights ${size(weightsOf("reward model", shape).bytes)}`,
-        ),
+      ...others.flatMap(({ device, parts, bytes }) => otherLines(device, parts, bytes)),
     ],
     updatesPerStep: stepArithmetic(config, numEpochs).numUpdates,
     memory,
     totalBytes,
+    decoding,
   };
+}
+
+function decodingOf(model: CausalLmConfig, { device, dtype }: Machine): string | null {
+  return decodingWords(device, decodeProblem(model, { dtype, device, blockSize: defaultBlockSize }));
 }
 
 function quantizationLines(quantization: RunConfig["model"]["quantization"]): string[] {
@@ -108,14 +118,29 @@ function overlapLines({ loop, engine, placement }: RunConfig, isOnGpu: boolean):
     : [];
 }
 
-/** Ranks that share a device take its memory together. */
-function onDevice(parts: readonly MemoryPart[], { numRanksHere = 1 }: Machine): MemoryPart[] {
-  return parts.map((part) => (isOfRanks(part) ? { ...part, bytes: part.bytes * numRanksHere } : part));
+/** Everything on the one device of a machine. */
+function onOne({ device, numRanksHere = 1 }: Machine): RolePlaces {
+  const engines = [{ device, workers: "threads" as const }];
+  return {
+    device,
+    trainerDevices: new Array<string>(numRanksHere).fill(device),
+    engines,
+    reference: null,
+    critic: null,
+  };
 }
 
-function isOfRanks({ owner, what }: MemoryPart): boolean {
-  if (what === "weights gathered for engines") return false;
-  return owner === "trainer" || owner === "critic" || owner === "reference" || owner === "teacher";
+/** A device beside that of the first rank, with what is on it by role. Ranks on a device each are alike, and told of once. */
+function otherLines(device: string, parts: readonly MemoryPart[], bytes: number): string[] {
+  const owners = [...new Set(parts.map(({ owner }) => owner))];
+  if (owners.includes("trainer")) return [];
+  const words = owners.map((owner) => {
+    const own = parts.filter((part) => part.owner === owner);
+    return `${owner}: ${own.map((part) => `${part.what} ${size(part.bytes)}`).join(", ")}`;
+  });
+  return words.length === 1
+    ? [`  ${words[0]!.replace(":", `, on ${device}:`)}`]
+    : [`  on ${device}, about ${size(bytes)}: ${words.join("; ")}`];
 }
 
 /** What ranks other than the first take, who have no engine, and what all keep on the host. */
@@ -124,17 +149,18 @@ function rankLines(
   machine: Machine,
   memory: readonly MemoryPart[],
 ): string[] {
-  const { zero, tensor, context, expert, offload } = strategy;
+  const { zero, tensor, context, expert, pipeline, offload } = strategy;
   const { numRanksHere = 1 } = machine;
   const words = [
     ...(zero > 0 ? [`zero ${zero}`] : []),
     ...(tensor > 1 ? [`tensor ${tensor}`] : []),
     ...(context > 1 ? [`context ${context}`] : []),
     ...(expert > 1 ? [`expert ${expert}`] : []),
+    ...(pipeline > 1 ? [`pipeline ${pipeline}`] : []),
     ...(offload === "none" ? [] : [`offload of ${offload}`]),
   ];
   if (ranks === 1 && words.length === 0) return [];
-  const each = peakBytes(memory.filter(isOfRanks), false) / numRanksHere;
+  const each = peakBytes(memory.filter(isOnEveryRank), false) / numRanksHere;
   const how = words.length === 0 ? "rows are shared" : words.join(", ");
   const where = numRanksHere > 1 ? `${numRanksHere} of them on ${machine.device}` : "on a device each";
   return ranks === 1
@@ -213,6 +239,8 @@ function adviceFor(config: RunConfig, { what }: MemoryPart): string {
       ? `Lower training.maxTokensPerMicrobatch, which is ${config.training.maxTokensPerMicrobatch}.`
       : `Lower rollout.contextLength, which is ${config.rollout.contextLength}.`;
   }
+  if (what === "states of linear attention")
+    return "Lower engine.maxRunning: every sequence that runs has a state of its own.";
   if (what === "KV cache") return "Lower engine.maxRunning or rollout.contextLength.";
   if (config.model.lora === null)
     return "Train adapters instead, with model.lora: { rank: 16 }, or take a smaller model.";

@@ -14,6 +14,7 @@ import { checkPackages } from "./check-packages.ts";
 import { checkRun, checkSplit } from "./check-run.ts";
 import { checkVocabularies } from "./check-vocabulary.ts";
 import { checkWeights } from "./check-weights.ts";
+import type { RoleShapes } from "./estimate-memory.ts";
 import { type HubPathOptions, HubPaths, localRun } from "./hub-paths.ts";
 import { loadRunFile, type RawRun } from "./load-run-file.ts";
 import { type Placement, placeRun } from "./machine.ts";
@@ -42,9 +43,19 @@ export async function prepareRun(
     checkWeights(config);
     await checkVocabularies(config);
   }
-  const machine = readMachine(placeRun(config));
-  const plan = planRun(config, recipe, machine, shape, roles);
+  const places = placeRun(config);
+  const machine = { ...readMachine(places), places };
+  const plan = planRun(config, recipe, machine, shape, placedRewards(roles, places));
   return { ...resolved, plan: { ...plan, lines: [...paths.lines, ...plan.lines] } };
+}
+
+/** Reward models where the placement puts them, in turn, or where they say themselves. */
+function placedRewards(roles: RoleShapes, { rewardDevices: devices }: Placement): RoleShapes {
+  if (devices === null) return roles;
+  return {
+    ...roles,
+    rewardModels: roles.rewardModels.map((one, i) => ({ ...one, device: devices[i % devices.length]! })),
+  };
 }
 
 /** As above for a run that is evaluated and not trained: what training would need is not asked for. */

@@ -74,6 +74,7 @@ export async function runTraining({ config, plan }: PreparedRun, options: RunTra
     ...{ isEvaluable: true, isExportable: true },
     ...(hasForeignCode(config) && { maxBlockedMs: 1000 * config.rollout.limits.episodeSeconds }),
     lines: plan.lines,
+    decoding: plan.decoding,
     limits: { maxStaleness: maxSampledStaleness(config), maxReplyTokens: config.rollout.sampling.maxTokens },
     folder: { trajectoryInterval: config.tracking.trajectoriesEvery, maxTrajectoryGroups: config.tracking.maxGroups },
   };
@@ -102,6 +103,8 @@ export interface TrackedRun {
   readonly limits?: HealthLimits;
   /** Lines shown before the first step. */
   readonly lines: readonly string[];
+  /** See RunInfo. Default null. */
+  readonly decoding?: string | null;
   readonly folder: FolderOptions;
 }
 
@@ -223,12 +226,12 @@ interface OpenedFolder {
 }
 
 async function openFolder(run: TrackedRun, options: RunTrainingOptions): Promise<OpenedFolder> {
-  const { config, numSteps, recipe, model } = run;
+  const { config, numSteps, recipe, model, decoding = null } = run;
   const sets = keptSets(options.sets ?? [], config);
   if (options.resume !== undefined) return reopenFolder(run, options.resume, options.resumeFrom, sets);
   const { name, seed, tracking } = config;
   const digest = run.modelPath ? await modelDigest(run.modelPath) : null;
-  const facts = { name, numSteps, recipe, model, modelDigest: digest };
+  const facts = { name, numSteps, recipe, model, modelDigest: digest, decoding };
   const plan = { ...facts, tags: tracking.tags, seed, version: options.version, sets };
   const path = await newFolder(tracking.folder, name);
   return { folder: await RunFolder.create(path, plan, config, run.folder), startStep: 0, statements: [] };

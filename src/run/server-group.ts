@@ -14,6 +14,7 @@ import { NCCL_ID_KEY, pickleNcclId } from "../generation/remote/pickle-nccl-id.t
 import type { GivenWeights } from "../generation/remote/remote-weights.ts";
 import { type AnnouncedWeights, askRoute, type WeightRoutes } from "../generation/remote/weight-routes.ts";
 import { noGrad } from "../torch/autograd.ts";
+import { cudaSynchronize } from "../torch/cuda.ts";
 import type { ProcessGroup } from "../torch/distributed/process-group.ts";
 import { joinGroup, openStore, pythonGroupPrefix, type Store } from "../torch/distributed/rendezvous.ts";
 import { bytesOf } from "../torch/dtype.ts";
@@ -27,7 +28,7 @@ import type { BroadcastOptions } from "./remote-options.ts";
 const TIMEOUT_MS = 300_000;
 
 /** A server of the group, as the group speaks to it. */
-export interface GroupServer {
+interface GroupServer {
   readonly http: HttpClient;
   readonly routes: WeightRoutes;
   readonly seat: Seat;
@@ -78,6 +79,7 @@ export class BroadcastWeights implements GivenWeights {
 }
 
 interface ServerGroupParts extends BroadcastOptions {
+  readonly backend: "nccl" | "gloo";
   readonly device: string;
   readonly clock: Clock;
 }
@@ -150,11 +152,10 @@ export class ServerGroup {
     const haveStayed = members.every(({ weights }) => !weights.isLost);
     if (this.#group !== null && isSame && haveStayed) return this.#group;
     this.#leave();
-    const { host, port, group, device } = this.#parts;
+    const { host, port, group, backend } = this.#parts;
     const numRanks = await Promise.all(members.map(({ http, routes }) => routes.group!.numRanks(http)));
     const worldSize = numRanks.reduce((sum, one) => sum + one, 1);
     const name = `${group}-${this.#numGroups++}`;
-    const backend = this.#parts.backend ?? (device.startsWith("cuda") ? "nccl" : "gloo");
     const store = await openStore({ type: "tcp", host, port, isServer: true, timeoutMs: TIMEOUT_MS });
     this.#stores = [store];
     const own = this.#join(members[0]!, store, { name, backend, worldSize });
@@ -180,13 +181,13 @@ export class ServerGroup {
     const { host, device } = this.#parts;
     const own = { ...membership, rank: 0, timeoutMs: TIMEOUT_MS, listenAt: { host }, device };
     if (routes.group!.meets === "c10d") {
-      const foreignPrefix = pythonGroupPrefix(membership.name, membership.backend);
-      return joinGroup({ ...own, store, foreignPrefix });
+      const prefix = pythonGroupPrefix(membership.name, membership.backend);
+      return joinGroup({ ...own, store, foreign: { prefix, isLazy: true } });
     }
     // libtorch makes an id of NCCL and leaves it in the store that it is given, under the number of the communicator.
     const memory = await openStore({ type: "local" });
     this.#stores = [...this.#stores, memory];
-    const joining = joinGroup({ ...own, store: memory, foreignPrefix: membership.name });
+    const joining = joinGroup({ ...own, store: memory, foreign: { prefix: membership.name } });
     joining.catch(() => {});
     const id = await Promise.race([memory.get(`${membership.name}/0`, TIMEOUT_MS), joining.then(() => null)]);
     if (id !== null) await store.set(NCCL_ID_KEY, pickleNcclId(id));
@@ -202,12 +203,23 @@ export class ServerGroup {
   }
 }
 
-/** One after another, as servers receive them. */
+/** Broadcasts that are on their way at the same time: each waits for both sides, and the next need not wait for that. */
+const NUM_IN_FLIGHT = 16;
+
+/** In this order, as servers receive them. */
 async function broadcastAll(group: ProcessGroup, tensors: readonly Tensor[]): Promise<void> {
+  // Threads of the group's own send what was computed on streams of this one.
+  if (group.backend === "nccl") cudaSynchronize();
+  const inFlight: Promise<void>[] = [];
   for (const one of tensors) {
+    if (inFlight.length >= NUM_IN_FLIGHT) await inFlight.shift();
     const sent = keep(noGrad(() => tensorScope(() => one.detach().contiguous().toDevice(group.deviceFor(one)))));
-    await group.broadcast(sent, 0).finally(() => sent.dispose());
+    const sending = group.broadcast(sent, 0).finally(() => sent.dispose());
+    // Whoever waits for it is told; the ones before it may fail first.
+    sending.catch(() => {});
+    inFlight.push(sending);
   }
+  await Promise.all(inFlight);
 }
 
 async function loseIfGone({ seat, http }: GroupServer): Promise<void> {

@@ -8,10 +8,9 @@ type SharingRun = Pick<RunConfig, "loop" | "model" | "training" | "engine">;
  * elsewhere. Engines that sample while the trainer works need weights that do not change under them.
  */
 export function sharesWeights({ loop, model, training, engine }: SharingRun): boolean {
-  const { zero, tensor, expert } = training.strategy;
-  return (
-    loop.type === "sync" && engine.remote === null && model.lora === null && zero < 3 && tensor === 1 && expert === 1
-  );
+  const { zero, tensor, expert, pipeline } = training.strategy;
+  const isWhole = zero < 3 && tensor * expert * pipeline === 1;
+  return loop.type === "sync" && engine.remote === null && model.lora === null && isWhole;
 }
 
 /** Whether all engines of a run are on that device, so that there are no other weights. */

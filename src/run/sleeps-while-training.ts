@@ -14,8 +14,10 @@ const MAX_AWAKE = 0.8;
 /** As the run file says; where it does not, if everything at once would take most of the device. */
 export function sleepsWhileTraining(config: RunConfig, recipe: Recipe): boolean {
   // In other loops engines sample while the trainer works.
-  if (config.loop.type !== "sync" || config.engine.remote !== null) return false;
+  if (config.loop.type !== "sync") return false;
   if (config.placement.engine.sleep !== null) return config.placement.engine.sleep;
+  // What servers share with the trainer is not known here.
+  if (config.engine.remote !== null) return false;
   const { device, dtype, memoryBytes } = readMachine(placeRun(config));
   const memory = estimateRankMemory(config, {
     model: modelShape(config.model),

@@ -31,7 +31,7 @@ export interface StartingWeights {
   readonly modelFolder: string;
   /** The adapters to begin with. Absent: new ones, or none. */
   readonly adapters?: string;
-  /** The same policy as one whole model, adapters added in. Made where a critic starts from it. */
+  /** The same policy as one whole model, adapters added in. Made where a critic or a reference apart starts from it. */
   readonly wholeFolder: string;
 }
 
@@ -43,7 +43,8 @@ interface StartParts {
   readonly placement: Placement;
   /** Other machines that ranks run on. */
   readonly places: RankPlaces | undefined;
-  readonly hasCritic: boolean;
+  /** Whether something starts from the policy as one whole model. */
+  readonly needsWhole: boolean;
   readonly tracker: RunTracker;
   readonly signal: AbortSignal;
   readonly isResumed: boolean;
@@ -75,7 +76,7 @@ async function makeWarmStart(
   folder: string,
   parts: StartParts,
 ): Promise<void> {
-  const { modelFolder, runFolder, placement, tracker, signal, hasCritic } = parts;
+  const { modelFolder, runFolder, placement, tracker, signal, needsWhole } = parts;
   const examples = await warmStartExamples(config, options, parts);
   const source = {
     modelFolder,
@@ -110,7 +111,7 @@ async function makeWarmStart(
     signal.throwIfAborted();
     await replacePath(folder, async (draft) => {
       await trainer.saveModel(join(draft, "model"));
-      if (config.model.lora !== null && hasCritic) await trainer.saveMerged(join(draft, "merged"));
+      if (config.model.lora !== null && needsWhole) await trainer.saveMerged(join(draft, "merged"));
     });
     await progress.clear();
   } finally {

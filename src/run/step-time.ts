@@ -1,8 +1,9 @@
 /**
  * How long the phases of a step take on GPUs, from the shape of the model. Pure.
  *
- * Calibrated on one H200 in bfloat16 with Qwen2.5-0.5B: training and measuring by bench/results/gpu-train-step.json, decoding by
- * gpu-decode.json; `npm run bench -- plan` compares them. Traffic between GPUs has not been measured, and is counted at the rate below.
+ * Calibrated on one H200 in bfloat16: arithmetic and memory with Qwen2.5-0.5B (bench/results/gpu-train-step.json, gpu-decode.json), what the host takes
+ * with SmolLM2-135M (gpu-exact.json) and a chat model of 26M (gpu-language-model.json). `npm run bench -- plan` and step-time.test.ts compare them with what was
+ * measured, GRPO of a 7B shape among it, which nothing was fitted to. Traffic between GPUs has not been measured, and is counted at the rate below.
  */
 import type { CausalLmConfig } from "../models/causal-lm/config.ts";
 import { countParameters } from "./estimate-memory.ts";
@@ -17,6 +18,12 @@ const RECOMPUTE = 1.23;
 const DECODE_BANDWIDTH = 3.6e12;
 /** What a layer of a decode step costs beside that: short kernels, one after another. */
 const SECONDS_PER_LAYER = 29e-6;
+/** What the thread of a trainer takes to launch a layer forward and backward, and forward alone: small models wait for it. */
+const HOST_PER_LAYER = { train: 2.05e-3, forward: 0.28e-3 } as const;
+/** What threads of the run take for a token that is drawn, which engines wait for where they are faster. */
+const HOST_PER_TOKEN = 3.2e-6;
+/** And for a trajectory: its episode, and its rows in a training step. */
+const HOST_PER_TRAJECTORY = { rollout: 0.2e-3, train: 0.08e-3 } as const;
 /** Weights from GPU to GPU; not measured. */
 const LINK_BANDWIDTH = 50e9;
 
@@ -31,7 +38,7 @@ export interface StepWork {
   readonly recomputes: boolean;
   /** Tokens of a forward and backward pass. */
   readonly microbatchTokens: number;
-  /** Forward passes over the batch beside those that train: a reference, an anchor. */
+  /** Forward passes over the batch beside those that train: a reference, an anchor, a critic. */
   readonly numMeasured: number;
   /** Models that are trained: the policy, and a critic. */
   readonly numTrained: number;
@@ -58,15 +65,17 @@ export function stepSeconds(model: CausalLmConfig, work: StepWork, place: StepPl
   const { numTrainers, numEngines, isApart, isGathered = false } = place;
   const tokens = work.trajectories * (work.promptTokens + work.replyTokens);
   const perTrainer = tokens / numTrainers;
-  const trained = work.numTrained * trainSeconds(model, perTrainer, work);
-  const measured = work.numMeasured * forwardSeconds(model, perTrainer);
+  const numPasses = Math.ceil(perTrainer / work.microbatchTokens);
+  const launched = (kind: keyof typeof HOST_PER_LAYER) => numPasses * model.numLayers * HOST_PER_LAYER[kind];
+  const trained = work.numTrained * Math.max(trainSeconds(model, perTrainer, work), launched("train"));
+  const measured = work.numMeasured * Math.max(forwardSeconds(model, perTrainer), launched("forward"));
   const bytes = 2 * countParameters(model);
   // Weights come for the forward pass and again for the backward pass, and gradients go.
-  const numMoves = (3 * work.numTrained + work.numMeasured) * Math.ceil(perTrainer / work.microbatchTokens);
+  const numMoves = (3 * work.numTrained + work.numMeasured) * numPasses;
   const gathered = isGathered ? (numMoves * bytes) / LINK_BANDWIDTH : 0;
   return {
     rollout: rolloutSeconds(model, work, numEngines),
-    train: trained + measured + gathered,
+    train: trained + measured + gathered + work.trajectories * HOST_PER_TRAJECTORY.train,
     sync: isApart ? bytes / LINK_BANDWIDTH : (2 * bytes) / DECODE_BANDWIDTH,
   };
 }
@@ -100,7 +109,8 @@ function rolloutSeconds(model: CausalLmConfig, work: StepWork, numEngines: numbe
   // The samples of a prompt pay for it once.
   const prompts = Math.max(1, perEngine / groupSize);
   const prefill = (prompts * promptTokens * 2 * computedParameters(model)) / (PEAK_FLOPS * SHARES.prefill);
-  return prefill + decode;
+  const told = trajectories * replyTokens * HOST_PER_TOKEN;
+  return trajectories * HOST_PER_TRAJECTORY.rollout + prefill + Math.max(decode, told);
 }
 
 /** Parameters that a token is multiplied with: all but an embedding of its own, and of experts those that are asked. */

@@ -22,6 +22,7 @@ import type { RunConfig } from "./run-config.ts";
 import { RunProgress } from "./run-progress.ts";
 import { sleepsWhileTraining } from "./sleeps-while-training.ts";
 import { expectProgress } from "./stop-on-skips.ts";
+import { memoryMetrics } from "./trainer-workers.ts";
 import { buildValidation } from "./validation.ts";
 
 interface TrainOptions {
@@ -67,6 +68,7 @@ async function train(config: RunConfig, recipe: Recipe, options: TrainOptions, p
   const { sources, statements } = await buildSources(config, world);
   for (const statement of [...engine.statements, ...statements]) tracker.note(statement);
   const episodes = parts.trainingEpisodes();
+  tracker.setWorkers(await parts.workers());
   const scheduler = buildScheduler(config, episodes, sources, clock, {
     ...(needs.includes("greedyOf") && { runGreedy: parts.episodesAt(0) }),
     onEvent: (event) => tracker.sampleEvent(event),
@@ -101,8 +103,14 @@ async function train(config: RunConfig, recipe: Recipe, options: TrainOptions, p
         trainer: {
           step: async (batch, stepOptions) => {
             // Rollout and training take turns, and the new weights would empty the caches anyway.
-            await engine.rest(sleeps);
-            return expectProgress(await trainer.step(batch, stepOptions), batch.samples, folder);
+            const sampling = engine.workers();
+            await Promise.all([engine.rest(sleeps), world.rewardModels.rest()]);
+            const report = await expectProgress(await trainer.step(batch, stepOptions), batch.samples, folder);
+            // Engines as they were before they rested: that is what the device had to hold.
+            const names = new Set(sampling.map(({ name }) => name));
+            const workers = [...sampling, ...(await parts.workers()).filter(({ name }) => !names.has(name))];
+            tracker.setWorkers(workers);
+            return { ...report, metrics: { ...report.metrics, ...memoryMetrics(workers) } };
           },
         },
         sync: past.follow(engine.syncFrom(trainer), trainer),

@@ -191,6 +191,7 @@ interface Native {
     networkInterface: string,
     device: string,
     prefix: string,
+    isLazy: boolean,
   ): Promise<Handle>;
   allReduce(group: Handle, tensor: Handle, reduction: string): Promise<void>;
   allReduceSync(group: Handle, tensor: Handle, reduction: string): void;

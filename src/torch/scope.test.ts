@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { native } from "./binding.ts";
 import { ones, tensor, zeros } from "./create.ts";
 import { memoryStats } from "./memory.ts";
-import { keep, tensorScope } from "./scope.ts";
+import { heldScope, keep, tensorScope } from "./scope.ts";
 import type { Tensor } from "./tensor.ts";
 
 /** Live bytes and tensors that `run` leaves behind. */
@@ -15,6 +15,27 @@ function leftBehind(run: () => void): { bytes: number; tensors: number } {
 
 test("a scope frees what it made, to the byte", () => {
   expect(leftBehind(() => tensorScope(() => void ones([1000]).add(1).mul(2)))).toEqual({ bytes: 0, tensors: 0 });
+});
+
+test("scopes that are held overlap: each frees what it made when it ends, and not what was kept", () => {
+  const made: Tensor[] = [];
+  const left = leftBehind(() => {
+    const [first, second] = [1, 2].map((value) =>
+      tensorScope(() =>
+        heldScope(() => {
+          const start = tensor([value, value]);
+          made.push(start, keep(start.mul(3)));
+          return start.add(1);
+        }),
+      ),
+    );
+    first!.end();
+    expect(made.map(({ isDisposed }) => isDisposed)).toEqual([true, false, false, false]);
+    expect(second!.result.toArray()).toEqual([3, 3]);
+    second!.end();
+    for (const one of made) one.dispose();
+  });
+  expect(left).toEqual({ bytes: 0, tensors: 0 });
 });
 
 test("a number that a scope returns outlives its tensors: the mean of 1, 2, 6 is 3", () => {

@@ -3,7 +3,7 @@
  */
 import { RerollError } from "../errors/reroll-error.ts";
 import { native } from "./binding.ts";
-import { countScope, currentScopeDepth, TensorHandle } from "./tensor-handle.ts";
+import { countScope, currentScopeDepth, recordHandles, TensorHandle } from "./tensor-handle.ts";
 
 /**
  * Runs `body` and frees every tensor it made, except those in the value it returns (found in arrays, plain objects,
@@ -24,6 +24,32 @@ export function tensorScope<T>(body: () => T): T {
     native.leaveScope(survivors.map((tensor) => tensor.handle));
     if (currentScopeDepth() === 0) for (const tensor of survivors) tensor.leaveToCollector();
   }
+}
+
+/** A scope that outlives the block it was made by. */
+export interface HeldScope<T> {
+  readonly result: T;
+  /** Frees everything that the block made. */
+  end(): void;
+}
+
+/**
+ * Runs `body`, and frees what it made when `end` is called rather than at once: for blocks that overlap, of which the first to begin is not the
+ * last to end.
+ */
+export function heldScope<T>(body: () => T): HeldScope<T> {
+  const made = new Set<TensorHandle>();
+  const result = tensorScope(() => {
+    const value = recordHandles(made, body);
+    keep([...made].filter((tensor) => !tensor.isDisposed));
+    return value;
+  });
+  return {
+    result,
+    end: () => {
+      for (const tensor of made) tensor.dispose();
+    },
+  };
 }
 
 /**

@@ -7,6 +7,8 @@
 import { native } from "./binding.ts";
 
 let scopeDepth = 0;
+/** Where new handles are listed while scopes own them, if anywhere. */
+let list: Set<TensorHandle> | null = null;
 
 // The callback gets the handle, never the object. A handle that was disposed in the meantime is stale: no harm.
 const collected = new FinalizationRegistry<number>((handle) => native.release(handle));
@@ -17,6 +19,7 @@ export class TensorHandle {
 
   constructor(handle: number) {
     this.handle = handle;
+    list?.add(this);
     if (scopeDepth === 0) this.leaveToCollector();
   }
 
@@ -32,6 +35,7 @@ export class TensorHandle {
 
   /** Called when no scope owns the tensor any more. Once is enough: a parameter leaves many scopes. */
   leaveToCollector(): void {
+    list?.delete(this);
     if (native.track(this.handle)) collected.register(this, this.handle);
   }
 }
@@ -43,6 +47,17 @@ export function countScope<T>(body: () => T): T {
     return body();
   } finally {
     scopeDepth--;
+  }
+}
+
+/** Runs `body` and lists every handle it makes, except those that are kept. */
+export function recordHandles<T>(into: Set<TensorHandle>, body: () => T): T {
+  const before = list;
+  list = into;
+  try {
+    return body();
+  } finally {
+    list = before;
   }
 }
 

@@ -114,6 +114,7 @@ const infoSchema = z.object({
   recipe: z.string(),
   model: z.string(),
   modelDigest: z.string().nullable().default(null),
+  decoding: z.string().nullable().default(null),
   tags: z.array(z.string()),
   seed: z.number(),
   version: z.string(),

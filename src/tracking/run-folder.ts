@@ -14,6 +14,7 @@ import { redact } from "../errors/redact.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { claimFolder, type FolderClaim } from "../files/folder-claim.ts";
 import { replaceText } from "../files/replace-file.ts";
+import type { WorkerFacts } from "../flow/worker-facts.ts";
 import { keepJsonLines } from "./json-lines.ts";
 import { LineFile } from "./line-file.ts";
 import { parseMetrics, readInfo } from "./read-run.ts";
@@ -29,7 +30,7 @@ import { type RecordedRollout, trajectoryRecords } from "./trajectory-record.ts"
 
 /** The facts about a run that its owner provides. The rest of `run.json` is filled in. */
 export type RunPlan = Pick<RunInfo, "name" | "numSteps" | "recipe" | "model" | "tags" | "seed" | "version"> &
-  Partial<Pick<RunInfo, "sets" | "modelDigest">>;
+  Partial<Pick<RunInfo, "sets" | "modelDigest" | "decoding">>;
 
 /** How much of the trajectories is written, and how often. */
 export interface FolderOptions {
@@ -54,6 +55,7 @@ export class RunFolder {
   readonly #log: LineFile;
   #info: RunInfo;
   #writingInfo: Promise<void> = Promise.resolve();
+  #writingWorkers: Promise<void> = Promise.resolve();
 
   private constructor(path: string, info: RunInfo, options: FolderOptions, claim: FolderClaim) {
     this.path = path;
@@ -92,6 +94,7 @@ export class RunFolder {
     const info = {
       sets: [],
       modelDigest: null,
+      decoding: null,
       ...plan,
       ...startOf(),
       id: randomUUID(),
@@ -179,6 +182,14 @@ export class RunFolder {
     this.#spans.append(JSON.stringify(span));
   }
 
+  /** The workers of the run as they are now. Written one after the other. */
+  setWorkers(workers: readonly WorkerFacts[]): Promise<void> {
+    this.#writingWorkers = this.#writingWorkers.then(() =>
+      replaceText(join(this.path, runFiles.workers), asJson({ workers })),
+    );
+    return this.#writingWorkers;
+  }
+
   appendWarning(warning: WarningRecord): void {
     this.#warnings.append(JSON.stringify({ ...warning, timeMs: Math.round(warning.timeMs) }));
   }
@@ -207,6 +218,7 @@ export class RunFolder {
   }
 
   async flush(): Promise<void> {
+    await this.#writingWorkers;
     await Promise.all([this.#metrics, this.#spans, this.#warnings, this.#log].map((file) => file.flush()));
   }
 
@@ -214,7 +226,7 @@ export class RunFolder {
   async close(): Promise<void> {
     try {
       await Promise.all([this.#metrics, this.#spans, this.#warnings, this.#log].map((file) => file.close()));
-      await this.#writingInfo;
+      await Promise.all([this.#writingInfo, this.#writingWorkers]);
     } finally {
       await this.#claim.release();
     }

@@ -20,6 +20,8 @@ export interface RunInfo {
   readonly model: string;
   /** The digest of the model in a folder that the run started from; null where it drew its own weights. */
   readonly modelDigest: string | null;
+  /** How its engines decode on a GPU, in words; null on the CPU, and where there are none. */
+  readonly decoding: string | null;
   readonly tags: readonly string[];
   readonly seed: number;
   /** The reroll version that wrote the run. */
@@ -46,16 +48,17 @@ export type MetricKind = "train" | "validation" | "supervised";
 
 /** A line of `spans.jsonl`: a stretch of time in which a worker did something. */
 export interface SpanRecord {
-  readonly worker: Worker;
+  /** One of the kinds below, or a single worker by its name in `workers.json`. */
+  readonly worker: string;
   readonly stage: string;
   readonly startMs: number;
   readonly endMs: number;
   readonly step: number;
 }
 
-/** Who does the work of a run, as its timeline shows it. */
+/** Who does the work of a run, all of a kind together. */
 export type Worker = (typeof workers)[number];
-/** All workers, in the order in which they are shown. */
+/** All kinds, in the order in which they are shown. */
 export const workers = ["engine", "environments", "rewards", "trainer", "loop"] as const;
 
 /** A line of `warnings.jsonl`. */
@@ -76,6 +79,7 @@ export const runFiles = {
   config: "config.json",
   metrics: "metrics.jsonl",
   spans: "spans.jsonl",
+  workers: "workers.json",
   warnings: "warnings.jsonl",
   log: "log.txt",
   trajectories: "trajectories",

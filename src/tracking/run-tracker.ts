@@ -9,6 +9,7 @@ import { redactText } from "../errors/redact-text.ts";
 import type { Clock } from "../flow/clock.ts";
 import type { Metrics } from "../flow/metrics.ts";
 import type { SampleEvent } from "../flow/sample-event.ts";
+import type { WorkerFacts, WorkLog } from "../flow/worker-facts.ts";
 import { type ConsoleOptions, type ConsoleView, openConsole } from "./console.ts";
 import { type ConsoleState, startState, withRecord, withWarning } from "./console-state.ts";
 import { type HealthLimits, HealthMonitor } from "./health.ts";
@@ -35,6 +36,10 @@ export interface RunTracker {
   sampleEvent(event: SampleEvent): void;
   /** Runs a stage of the loop and puts it on the timeline. */
   span<Result>(stage: LoopStage, action: () => Promise<Result>): Promise<Result>;
+  /** Told what single workers do. */
+  readonly work: WorkLog;
+  /** The workers of the run, what they host and hold, as they are now. */
+  setWorkers(workers: readonly WorkerFacts[]): void;
   /** Something that a person should know. Each text is said once. */
   warn(code: string, text: string, link?: string): void;
   /** A line for the log and the terminal. */
@@ -57,6 +62,8 @@ export const silentTracker: RunTracker = {
   recordRollout() {},
   sampleEvent() {},
   span: (_, action) => action(),
+  work: { begin() {}, end() {} },
+  setWorkers() {},
   warn() {},
   note() {},
   flush: async () => {},
@@ -168,6 +175,15 @@ class Tracker implements OpenRunTracker {
     } finally {
       this.#timeline.endStage(stage, this.#clock());
     }
+  }
+
+  readonly work: WorkLog = {
+    begin: (worker, stage) => this.#timeline.beginWork(worker, stage, this.#clock()),
+    end: (worker, stage) => this.#timeline.endWork(worker, stage, this.#clock()),
+  };
+
+  setWorkers(workers: readonly WorkerFacts[]): void {
+    this.#folder.setWorkers(workers).catch((cause: unknown) => this.warn("workers", String(cause)));
   }
 
   warn(code: string, given: string, link?: string): void {

@@ -6,6 +6,7 @@
  */
 import type { Metrics } from "../flow/metrics.ts";
 import type { SampleEvent } from "../flow/sample-event.ts";
+import type { WorkStage } from "../flow/worker-facts.ts";
 import { type SpanRecord, type Worker, workers } from "./run-record.ts";
 
 /** The stages of a loop, which run one after the other or two at a time. */
@@ -68,10 +69,22 @@ export class SpanRecorder {
     this.#lane(workerOf(stage), stage).end(atMs);
   }
 
+  /** A single worker begins something: it has a lane of its own beside that of its kind. */
+  beginWork(worker: string, stage: WorkStage, atMs: number): void {
+    this.#lane(worker, stage).begin(atMs);
+  }
+
+  endWork(worker: string, stage: WorkStage, atMs: number): void {
+    this.#lane(worker, stage).end(atMs);
+  }
+
   /** What each worker is doing now. Idle workers are left out. */
   activities(): ReadonlyMap<Worker, Activity> {
-    const busy = [...this.#lanes.values()].filter(({ count }) => count > 0);
-    return new Map(busy.map(({ worker, stage, count, sinceMs }) => [worker, { stage, count, sinceMs }]));
+    const busy = workers.flatMap((worker) => {
+      const lane = this.#lanesOf(worker).findLast(({ count }) => count > 0);
+      return lane === undefined ? [] : [[worker, lane] as const];
+    });
+    return new Map(busy.map(([worker, { stage, count, sinceMs }]) => [worker, { stage, count, sinceMs }]));
   }
 
   /** Ends a step. Spans that are still under way are split in two. */
@@ -82,7 +95,7 @@ export class SpanRecorder {
     const spans: SpanRecord[] = [];
     const metrics: Record<string, number> = { "time/step_ms": lengthMs };
     for (const worker of workers) {
-      const lanes = [...this.#lanes.values()].filter((lane) => lane.worker === worker);
+      const lanes = this.#lanesOf(worker);
       if (lanes.length === 0) continue;
       const taken = lanes.map((lane) => ({ stage: lane.stage, intervals: lane.take(atMs) }));
       busyMs[worker] = lengthOf(union(taken.flatMap(({ intervals }) => intervals)));
@@ -92,14 +105,24 @@ export class SpanRecorder {
         for (const [startMs, endMs] of coarsen(intervals)) spans.push({ worker, stage, startMs, endMs, step });
       }
     }
+    const kinds: readonly string[] = workers;
+    for (const lane of [...this.#lanes.values()].filter(({ worker }) => !kinds.includes(worker))) {
+      for (const [startMs, endMs] of coarsen(lane.take(atMs)))
+        spans.push({ worker: lane.worker, stage: lane.stage, startMs, endMs, step });
+    }
     return { spans, metrics, busyMs };
   }
 
-  #lane(worker: Worker, stage: string): Lane {
-    const known = this.#lanes.get(stage);
+  #lanesOf(worker: string): readonly Lane[] {
+    return [...this.#lanes.values()].filter((lane) => lane.worker === worker);
+  }
+
+  #lane(worker: string, stage: string): Lane {
+    const key = `${worker} ${stage}`;
+    const known = this.#lanes.get(key);
     if (known !== undefined) return known;
     const lane = new Lane(worker, stage);
-    this.#lanes.set(stage, lane);
+    this.#lanes.set(key, lane);
     return lane;
   }
 }
@@ -108,13 +131,13 @@ type Interval = readonly [startMs: number, endMs: number];
 
 /** The stretches in which at least one thing of a kind was under way. */
 class Lane {
-  readonly worker: Worker;
+  readonly worker: string;
   readonly stage: string;
   count = 0;
   sinceMs = 0;
   #intervals: Interval[] = [];
 
-  constructor(worker: Worker, stage: string) {
+  constructor(worker: string, stage: string) {
     this.worker = worker;
     this.stage = stage;
   }

@@ -4,7 +4,7 @@ import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
 import { modelLogprobs } from "../models/causal-lm/model-logprobs.ts";
 import type { ValueHead } from "../models/causal-lm/value-head.ts";
 import { noGrad } from "../torch/autograd.ts";
-import { cat, tensor } from "../torch/create.ts";
+import { cat, tensor, zeros } from "../torch/create.ts";
 import type { Device } from "../torch/dtype.ts";
 import { tensorScope } from "../torch/scope.ts";
 import type { Tensor } from "../torch/tensor.ts";
@@ -27,13 +27,22 @@ export interface MeasuredPolicy {
   readonly entropies_BT: Tensor;
 }
 
-/** Log-probabilities and entropies at loss tokens; zero elsewhere. With gradient where there is one. */
-export function measurePolicy(
+/** Log-probabilities and entropies at loss tokens; zero elsewhere, and everywhere on a stage that does not see what the model says. */
+export function measurePolicy(model: CausalLm, packed: PackedTokens, options: PolicyOptions): MeasuredPolicy {
+  const hidden_SD = model.forward(packed.ids_S, packed.layout, options);
+  if (model.spread.stages.isLast) return policyOf(model, packed, hidden_SD, options);
+  const nothing_BT = zeros([packed.numRows, packed.numColumns], { device: model.device });
+  return { logprobs_BT: nothing_BT, entropies_BT: nothing_BT };
+}
+
+/** The same of last hidden states, [S, D]. With gradient where there is one. */
+export function policyOf(
   model: CausalLm,
   packed: PackedTokens,
-  options: PolicyOptions,
+  hidden_SD: Tensor,
+  options: Omit<PolicyOptions, "recompute">,
 ): MeasuredPolicy & { readonly hidden_ND: Tensor } {
-  const hidden_ND = hiddenBefore(model, packed, options.recompute);
+  const hidden_ND = hidden_SD.indexSelect(0, packed.before_N);
   const { logprobs_S, entropy_S } = modelLogprobs(model, hidden_ND, packed.targets_N, options);
   return { logprobs_BT: toGrid(logprobs_S, packed), entropies_BT: toGrid(entropy_S, packed), hidden_ND };
 }
@@ -56,8 +65,16 @@ interface MeasuredValues {
   readonly bootstrap_B: Tensor;
 }
 
-export function measureValues({ model, head }: Critic, packed: PackedTokens, recompute: boolean): MeasuredValues {
-  const hidden_SD = model.forward(packed.ids_S, packed.layout, { recompute });
+/** Zero on a stage that does not see what the critic says. */
+export function measureValues({ model, head }: Critic, packed: PackedTokens): MeasuredValues {
+  const hidden_SD = model.forward(packed.ids_S, packed.layout);
+  if (model.spread.stages.isLast) return valuesOf(head, packed, hidden_SD);
+  const nothing = (...shape: number[]) => zeros(shape, { device: model.device });
+  return { values_BT: nothing(packed.numRows, packed.numColumns), bootstrap_B: nothing(packed.numRows) };
+}
+
+/** The same of last hidden states, [S, D]. With gradient where there is one. */
+export function valuesOf(head: ValueHead, packed: PackedTokens, hidden_SD: Tensor): MeasuredValues {
   const values_S = head.forward(hidden_SD);
   return {
     values_BT: toGrid(values_S.indexSelect(0, packed.before_N), packed),

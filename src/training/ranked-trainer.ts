@@ -9,6 +9,7 @@ import type { ErrorCode } from "../errors/error-codes.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { TuningExample } from "../flow/tuning-example.ts";
 import { openStore, type Store } from "../torch/distributed/rendezvous.ts";
+import { oneWay } from "../workers/luggage.ts";
 import type { Remote } from "../workers/remote.ts";
 import type { Start } from "../workers/start.ts";
 import { startInProcess } from "../workers/start-in-process.ts";
@@ -16,6 +17,7 @@ import { startInThread } from "../workers/start-in-thread.ts";
 import type { RankSource } from "./strategy/mesh.ts";
 import type { StrategyOptions } from "./strategy/strategy-options.ts";
 import { startTrainerIn, startTuningIn, trainerLost } from "./threaded-trainer.ts";
+import type { StepOptions } from "./token-trainer.ts";
 import type { Trainer, TuningTrainer } from "./trainer.ts";
 import type { TrainerSource } from "./trainer-source.ts";
 import type { TuningSource } from "./tuning-host.ts";
@@ -41,7 +43,7 @@ export async function startRankedTrainer(
   numRanks: number,
   places?: RankPlaces,
 ): Promise<Trainer> {
-  return joinRanks(await startRanks(source, numRanks, places, startTrainerIn));
+  return joinRanks(await startRanks(startersOf(source, numRanks, places), startTrainerIn, places?.address));
 }
 
 /** The same for training on examples. */
@@ -50,7 +52,7 @@ export async function startRankedTuning(
   numRanks: number,
   places?: RankPlaces,
 ): Promise<TuningTrainer> {
-  return joinTuning(await startRanks(source, numRanks, places, startTuningIn));
+  return joinTuning(await startRanks(startersOf(source, numRanks, places), startTuningIn, places?.address));
 }
 
 /** What ranks of any kind of trainer are started from. */
@@ -67,18 +69,22 @@ interface Ranks<Host extends object> {
   readonly store: Store;
 }
 
-async function startRanks<Source extends RankedSource, Host extends object>(
-  source: Source,
-  numRanks: number,
-  places: RankPlaces | undefined,
+/**
+ * Starts workers that work as one, and brings them together. One that fails to start ends the others.
+ *
+ * @param address where other machines reach this one
+ */
+export async function startRanks<Source extends object, Host extends object>(
+  starters: readonly RankStarter<Source>[],
   start: (start: Start, source: Source, signal: AbortSignal) => Promise<Remote<Host>>,
+  address?: string,
 ): Promise<Ranks<Host>> {
-  const starters = places === undefined ? startersHere(source, numRanks) : startersAt(source, places);
+  const numRanks = starters.length;
   const sharesDevice = new Set(starters.map(({ source: { device }, at }) => `${at ?? ""} ${device}`)).size < numRanks;
   const store = await openStore({ type: "tcp", host: "127.0.0.1", port: 0, isServer: true });
   const stop = new AbortController();
   const starts = starters.map(({ start: startRank, source: own, at }, rank) => {
-    const across = places !== undefined && at !== undefined && { host: places.address, address: at };
+    const across = address !== undefined && at !== undefined && { host: address, address: at };
     const member = { rank, numRanks, port: store.port!, sharesDevice, ...across };
     return start(startRank, { ...own, rank: member }, stop.signal);
   });
@@ -97,9 +103,17 @@ async function startRanks<Source extends RankedSource, Host extends object>(
 /** How one rank is started. */
 interface RankStarter<Source> {
   readonly start: Start;
-  readonly source: Source;
+  readonly source: Source & { readonly device: string };
   /** Its machine, as the others reach it. Absent: this one. */
   readonly at?: string;
+}
+
+function startersOf<Source extends RankedSource>(
+  source: Source,
+  numRanks: number,
+  places: RankPlaces | undefined,
+): readonly RankStarter<Source>[] {
+  return places === undefined ? startersHere(source, numRanks) : startersAt(source, places);
 }
 
 /** Ranks of this machine, each on a GPU of its own where there are GPUs. */
@@ -146,10 +160,16 @@ function joinRanks({ ranks, store }: Ranks<Trainer>): Trainer {
       const [result] = await Promise.all([first!.ask.withWeights(use, which), ...given]);
       return result;
     },
+    eachWeights: async (use, which) => {
+      const [first, ...others] = ranks;
+      const given = others.map((rank) => rank.ask.eachWeights(async () => {}, which));
+      await Promise.all([first!.ask.eachWeights(use, which), ...given]);
+    },
     withParameters: (use) => ranks[0]!.ask.withParameters(use),
+    memory: async () => (await onAll(ranks, (rank) => rank.memory())).flat(),
     ...saveOnAll({ ranks, store }),
     step: async (batch, options) => {
-      const reports = await onAll(ranks, (rank) => rank.step(batch, options));
+      const reports = await onAll(ranks, (rank, i) => rank.step(batch, optionsOf(i, options)));
       // All ranks know the metrics of the whole step; of single samples each knows those that it trained on.
       const { numbers: _, ...whole } = reports[0]!;
       const numbers = new Map(reports.flatMap((report) => [...(report.numbers ?? [])]));
@@ -158,12 +178,26 @@ function joinRanks({ ranks, store }: Ranks<Trainer>): Trainer {
   };
 }
 
-/** What all ranks do alike: those that are asked to save give their part, and the first one writes. */
+/** Only the first rank tells a critic elsewhere what to learn. */
+function optionsOf(rank: number, { others, onPhase, ...options }: StepOptions = {}): StepOptions {
+  const { critic, ...asked } = others ?? {};
+  return {
+    ...options,
+    ...(others !== undefined && { others: { ...asked, ...(rank === 0 && critic !== undefined && { critic }) } }),
+    ...(onPhase !== undefined && { onPhase: oneWay((phase) => onPhase(phase, rank)) }),
+  };
+}
+
+/**
+ * What all ranks do alike. Of a model they give their part, and the first one writes. Of its state each writes its part: the first one may give it back to be
+ * written later, and the others, whose memory this process may not share, write it at once.
+ */
 function saveOnAll({ ranks, store }: Ranks<SavedTrainer>): SavedTrainer {
   return {
     saveModel: async (folder, maxHeldBytes) => (await onAll(ranks, (rank) => rank.saveModel(folder, maxHeldBytes)))[0]!,
     saveMerged: async (folder) => void (await onAll(ranks, (rank) => rank.saveMerged(folder))),
-    saveState: async (folder, maxHeldBytes) => (await onAll(ranks, (rank) => rank.saveState(folder, maxHeldBytes)))[0]!,
+    saveState: async (folder, maxHeldBytes) =>
+      (await onAll(ranks, (rank, i) => rank.saveState(folder, i === 0 ? maxHeldBytes : 0)))[0]!,
     loadState: async (folder) => void (await onAll(ranks, (rank) => rank.loadState(folder))),
     close: async () => {
       await Promise.all(ranks.map((rank) => rank.close()));
@@ -194,7 +228,7 @@ function joinTuning({ ranks, store }: Ranks<TuningTrainer>): TuningTrainer {
 }
 
 /** The others of a rank that fails wait for it in a collective: they are ended rather than waited for. */
-async function onAll<Host extends object, Result>(
+export async function onAll<Host extends object, Result>(
   ranks: readonly Remote<Host>[],
   call: (rank: Remote<Host>["ask"], index: number) => Promise<Result>,
 ): Promise<readonly Result[]> {

@@ -64,6 +64,7 @@ export async function gatherRows(
   own: Tensor | null,
   { columns, device }: { readonly columns: readonly number[]; readonly device: Device },
 ): Promise<Tensor> {
+  if (own !== null) strategy.tell(own);
   if (shares.length === 1 && own !== null) return arrangeRows(own, shares[0]!, rows);
   // Collectives need equal shapes: all shares are filled up to the largest.
   const most = Math.max(...shares.map(({ length }) => length));

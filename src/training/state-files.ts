@@ -1,13 +1,12 @@
-/** Parameters and what an optimizer knows of them, in the files of a folder. */
+/** Parameters and what an optimizer knows of them, in the files of a folder, for trainers that are all in one place. */
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { RerollError } from "../errors/reroll-error.ts";
 import { type FileSink, toDisk } from "../models/formats/file-sink.ts";
 import { resolveCheckpoint } from "../models/formats/resolve-checkpoint.ts";
-import { inFileOrder } from "../models/formats/safetensors/write-safetensors.ts";
-import { laterSource, MappedCheckpoint, tensorSource } from "../models/formats/tensor-files.ts";
+import { MappedCheckpoint, tensorSource } from "../models/formats/tensor-files.ts";
 import { tensorScope } from "../torch/scope.ts";
-import type { CollectedState, TrainedState } from "./strategy/parameter-set.ts";
+import type { TrainedState } from "./strategy/parameter-set.ts";
 
 const prefix = "parameter.";
 
@@ -20,29 +19,6 @@ export function writeState(folder: string, { parameters, optimizer }: TrainedSta
     toDisk.tensors(join(folder, "optimizer.safetensors"), [...trained, ...known]);
   });
   putJson(toDisk, join(folder, "optimizer.json"), optimizer.numbers);
-}
-
-/**
- * Writes what ranks have parts of, one tensor after another: no more than a layer of it is whole at a time. Call it on all ranks, of which
- * one is the writer.
- */
-export function writeCollected(
-  folder: string,
-  { tensors, numbers }: CollectedState,
-  isWriter: boolean,
-  sink: FileSink,
-): void {
-  const sources = tensors.map(({ of, name, dtype, shape, gather }) =>
-    laterSource(of === "parameters" ? `${prefix}${name}` : name, { dtype, shape }, gather),
-  );
-  if (!isWriter) {
-    const gathers = new Map(sources.map((source, i) => [source, tensors[i]!.gather]));
-    for (const source of inFileOrder(sources)) tensorScope(() => void gathers.get(source)!());
-    return;
-  }
-  mkdirSync(folder, { recursive: true });
-  sink.tensors(join(folder, "optimizer.safetensors"), sources);
-  putJson(sink, join(folder, "optimizer.json"), numbers);
 }
 
 /** A line of JSON as a file. */

@@ -15,6 +15,7 @@ import { ones, tensor, zeros } from "../torch/create.ts";
 import type { Device } from "../torch/dtype.ts";
 import type { Tensor } from "../torch/tensor.ts";
 import { hiddenBefore, joinParts, measureAll, measurePolicy } from "./measure-rows.ts";
+import { SleepingModel } from "./roles/sleeping-model.ts";
 import {
   forwardParts,
   type Grid,
@@ -26,7 +27,7 @@ import {
 } from "./token-rows.ts";
 
 /** A frozen model; or the policy as it is, without its LoRA adapters, or with those it once had. */
-export type Teacher = CausalLm | LoraCopy | "base" | "current";
+export type Teacher = CausalLm | SleepingModel | LoraCopy | "base" | "current";
 
 /** The teachers of a trainer, and how it learns from them. */
 export interface TeachingParts {
@@ -168,6 +169,7 @@ function lossPlaces({ samples }: Grid, rows: readonly number[], own: ReadonlySet
 /** Measures with the policy as its teacher or reference was. */
 export function measureAs<Result>(policy: CausalLm, teacher: Teacher, measure: (model: CausalLm) => Result): Result {
   if (teacher instanceof CausalLm) return measure(teacher);
+  if (teacher instanceof SleepingModel) return teacher.awake(measure);
   if (teacher === "current") return measure(policy);
   const asItWas = () => measure(policy);
   return teacher === "base" ? withoutLora(policy, asItWas) : withLoraCopy(policy, teacher, asItWas);

@@ -7,42 +7,41 @@
  */
 
 import { readCorrectionMetrics } from "../algorithms/corrections/correction-metrics.ts";
-import { entropyBonus } from "../algorithms/losses/entropy-bonus.ts";
-import { maskedMean } from "../algorithms/masked.ts";
 import type { Measured, Recipe, RecipeState } from "../algorithms/recipe-runner/recipe.ts";
 import { globalDenominators } from "../algorithms/reduce.ts";
 import { RerollError } from "../errors/reroll-error.ts";
-import type { CorrectionMetrics, LossMetrics } from "../flow/batch-statistics.ts";
+import type { CorrectionMetrics } from "../flow/batch-statistics.ts";
 import type { Metrics } from "../flow/metrics.ts";
-import { type ScoredBatch, type ScoredRows, selectRows, type TokenBatch } from "../flow/token-batch.ts";
+import { type ScoredBatch, selectRows, type TokenBatch } from "../flow/token-batch.ts";
 import type { SampleBatch } from "../flow/token-sample.ts";
 import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
-import type { LoraCopy } from "../models/causal-lm/lora.ts";
-import { deriveSeed, Random } from "../random/random.ts";
 import { noGrad } from "../torch/autograd.ts";
+import { zeros } from "../torch/create.ts";
 import type { Optimizer } from "../torch/optim/optimizer.ts";
 import { applySchedule, type Schedule } from "../torch/optim/schedule.ts";
 import { keep, tensorScope } from "../torch/scope.ts";
 import type { Tensor } from "../torch/tensor.ts";
-import { samplerGap, stalenessOf } from "./batch-metrics.ts";
+import { samplerGap, stalenessOf, tdErrorsOf } from "./batch-metrics.ts";
 import { type LessonOptions, type LessonRows, learnLessons, lessonsOf, openLessons } from "./lessons.ts";
-import {
-  type Critic,
-  joinParts,
-  type MeasuredPolicy,
-  measureAll,
-  measurePolicy,
-  measureValues,
-} from "./measure-rows.ts";
+import { type Critic, joinParts, measureAll, measurePolicy, measureValues } from "./measure-rows.ts";
 import { MetricSums } from "./metric-sums.ts";
+import { minibatchesOf } from "./minibatches.ts";
+import {
+  type CriticLearning,
+  measuredElsewhere,
+  type OtherRoles,
+  valueTargets,
+  withCriticMetrics,
+} from "./roles/other-roles.ts";
 import { countTrajectories, greedyOf, rewardsOf, weightsOf } from "./sample-facts.ts";
 import { disposeScored, keepScored, tensorsOf } from "./scored-tensors.ts";
 import { gatherRows, intersect, passesOf, rowsByRank } from "./split-batch.ts";
 import { alone } from "./strategy/alone.ts";
 import type { Strategy } from "./strategy/strategy.ts";
-import { measureAs, measureTeachers, rowDivergences, type TeachingParts, teacherGrid } from "./teaching.ts";
-import { type Grid, gridConstants, gridOf, type PackedTokens, packTokens, type RowTokens } from "./token-rows.ts";
+import { measureAs, measureTeachers, type TeachingParts, teacherGrid } from "./teaching.ts";
+import { type Grid, gridConstants, gridOf, type RowTokens } from "./token-rows.ts";
 import { type SampleNumbers, TrainerReading } from "./trainer-reading.ts";
+import { updatePasses } from "./update-passes.ts";
 
 export interface TokenTrainerParts {
   readonly model: CausalLm;
@@ -51,8 +50,10 @@ export interface TokenTrainerParts {
   /** Factor on the learning rate, by the number of updates done, or of those planned: see `updatesPerStep`. */
   readonly schedule: Schedule;
   /** The policy that KL is measured to: a frozen model, or this one without its LoRA adapters or with those it once had. */
-  readonly reference: CausalLm | LoraCopy | "base" | null;
+  readonly reference: Exclude<Teacher, "current"> | null;
   readonly critic: TrainedCritic | null;
+  /** Roles in workers of their own: steps are told how to ask them. Default: none. */
+  readonly elsewhere?: Elsewhere;
   /** The teachers of rows, in a run with distillation. */
   readonly teaching?: TeachingParts;
   /** How lessons count; batches with lessons need it. */
@@ -60,6 +61,13 @@ export interface TokenTrainerParts {
   /** How the work is shared where there are several ranks. Default: there is one. */
   readonly strategy?: Strategy;
   readonly options: TokenTrainerOptions;
+}
+
+/** Which roles are apart from a trainer. */
+export interface Elsewhere {
+  readonly hasReference: boolean;
+  /** See TrainedCritic. null: there is no critic elsewhere. */
+  readonly criticWarmupUpdates: number | null;
 }
 
 export interface TrainedCritic extends Critic {
@@ -101,6 +109,10 @@ export interface StepReport {
 export interface StepOptions {
   /** Samples whose tokens are reported on, by their place in the batch. Default none, which costs nothing. */
   readonly numbersOf?: readonly number[];
+  /** The roles that are elsewhere, for trainers that were told so. */
+  readonly others?: OtherRoles;
+  /** Told when a rank goes on to another phase; null at the end of the step. */
+  readonly onPhase?: (phase: "measure" | "update" | null, rank: number) => void;
 }
 
 /** The state that changes from step to step, apart from weights and optimizer. Plain data. */
@@ -115,16 +127,19 @@ export interface TokenTrainerState {
 export class TokenTrainer {
   readonly #parts: TokenTrainerParts;
   readonly #strategy: Strategy;
+  /** Updates in which only a critic learns; -1 without one. */
+  readonly #warmupUpdates: number;
   #state: TokenTrainerState;
 
   constructor(parts: TokenTrainerParts) {
     this.#parts = parts;
     this.#strategy = parts.strategy ?? alone;
     this.#state = { numSteps: 0, numUpdates: 0, numSkippedInRow: 0, recipe: parts.recipe.initialState };
-    const { recipe, reference, critic } = parts;
-    if (recipe.needs.includes("referenceLogprobs_BT") && reference === null)
+    const { recipe, reference, critic, elsewhere } = parts;
+    this.#warmupUpdates = critic?.warmupUpdates ?? elsewhere?.criticWarmupUpdates ?? -1;
+    if (recipe.needs.includes("referenceLogprobs_BT") && reference === null && elsewhere?.hasReference !== true)
       throw missingPart(recipe, "a reference model");
-    if (recipe.hasCritic && critic === null) throw missingPart(recipe, "a critic");
+    if (recipe.hasCritic && this.#warmupUpdates < 0) throw missingPart(recipe, "a critic");
   }
 
   get state(): TokenTrainerState {
@@ -136,26 +151,30 @@ export class TokenTrainer {
     this.#state = { ...state, recipe: this.#parts.recipe.resume(state.recipe) };
   }
 
-  async step(batch: SampleBatch, { numbersOf = [] }: StepOptions = {}): Promise<StepReport> {
+  async step(batch: SampleBatch, { numbersOf = [], others = {}, onPhase }: StepOptions = {}): Promise<StepReport> {
     if (batch.samples.length === 0) throw new RerollError("EMPTY_BATCH", "The batch has no samples to train on.");
     const before = this.#state.numUpdates;
     const rows = this.#shareRows(gridOf(batch.samples), numbersOf);
     this.#observe(batch);
     const lessons = openLessons(batch, this.#parts.lessons);
-    const scored = await this.#score(rows, batch.version);
+    onPhase?.("measure", 0);
+    const scored = await this.#score(rows, batch.version, others);
+    onPhase?.("update", 0);
     try {
+      await others.critic?.teach(valueTargets(scored));
       const sums = new MetricSums();
       const { recipe } = this.#parts;
       for (let epoch = 0; epoch < recipe.numEpochs; epoch++) {
-        const minibatches = this.#minibatches(rows.grid, epoch);
+        const minibatches = minibatchesOf(rows.grid, { ...this.#parts.options, numSteps: this.#state.numSteps, epoch });
         for (const [i, minibatch] of minibatches.entries()) {
           const place = { index: epoch * minibatches.length + i, count: recipe.numEpochs * minibatches.length };
-          const share = { ...rows, lessons: lessonsOf(lessons, place) };
+          const share = { ...rows, lessons: lessonsOf(lessons, place), otherCritic: others.critic };
           await this.#update(share, scored, minibatch, this.#factorAt(place), sums);
         }
       }
       const state = recipe.stateMetrics(this.#state.recipe);
-      const metrics = { ...state, ...readCorrectionMetrics(scored.metrics), ...(await sums.read(this.#strategy)) };
+      const own = { ...state, ...readCorrectionMetrics(scored.metrics), ...(await sums.read(this.#strategy)) };
+      const metrics = others.critic === undefined ? own : withCriticMetrics(own, await others.critic.report());
       this.#advance(metrics, countTrajectories(batch));
       const numUpdates = this.#state.numUpdates - before;
       return {
@@ -166,6 +185,7 @@ export class TokenTrainer {
         ...tdErrorsOf(scored),
       };
     } finally {
+      onPhase?.(null, 0);
       rows.reading.dispose();
       disposeScored(scored);
     }
@@ -181,19 +201,19 @@ export class TokenTrainer {
     const { rank, numRanks } = this.#strategy;
     const shares = rowsByRank(grid, numRanks);
     const own = new Set(shares[rank]);
-    const seen = numbersOf.filter((row) => own.has(row));
+    const seen = this.#strategy.seesOutput ? numbersOf.filter((row) => own.has(row)) : [];
     const isFull = this.#parts.teaching?.form === "full";
     return { grid, seen: isFull ? teacherGrid(grid) : null, shares, own, reading: new TrainerReading(grid, seen) };
   }
 
   /** Everything that must see the whole rollout, before the weights change. */
-  async #score(rows: StepRows, version: number): Promise<ScoredBatch> {
+  async #score(rows: StepRows, version: number, others: OtherRoles): Promise<ScoredBatch> {
     const { recipe, model } = this.#parts;
     const { grid } = rows;
-    const { teacherLogprobs_BT, ...measured } = await this.#measure(rows);
+    const { teacherLogprobs_BT, ...measured } = await this.#measure(rows, others);
     const scored = noGrad(() =>
       tensorScope(() => {
-        const { device } = model.embedding;
+        const { device } = model;
         const { lossMask_BT, samplerLogprobs_BT, rewards_BT, versions_BT, onOldCache_BT } = gridConstants(grid, device);
         const batch: TokenBatch = {
           lossMask_BT,
@@ -233,12 +253,14 @@ export class TokenTrainer {
   }
 
   /** What the recipe needs from models, for all rows. Every rank measures its own; all get those of the others. */
-  async #measure({ grid, shares, own, reading }: StepRows): Promise<MeasuredRows> {
+  async #measure({ grid, shares, own, reading }: StepRows, others: OtherRoles): Promise<MeasuredRows> {
     const { recipe, model } = this.#parts;
     const { maxTokensPerMicrobatch: maxTokens } = this.#parts.options;
     const { parts } = passesOf(this.#strategy, grid, shares, { kind: "measure", maxTokens });
     const measured: MeasuredRows =
       parts.length === 0 ? {} : noGrad(() => tensorScope(() => keep(this.#measureOwn(grid, [...own], parts, reading))));
+    const { device } = model;
+    const given = await measuredElsewhere(others, grid, device);
     const names: readonly (keyof MeasuredRows)[] = [
       ...(["anchorLogprobs_BT", "referenceLogprobs_BT"] as const).filter((name) => recipe.needs.includes(name)),
       ...(recipe.hasCritic ? (["values_BT", "bootstrapValues_B"] as const) : []),
@@ -246,18 +268,17 @@ export class TokenTrainer {
     ];
     const everyRow = grid.samples.map((_, row) => row);
     const gathered: { -readonly [Name in keyof MeasuredRows]: Tensor } = {};
-    for (const name of names) {
+    for (const name of names.filter((one) => !(one in given))) {
       const columns = name === "bootstrapValues_B" ? [] : [grid.numColumns];
-      const { device } = model.embedding;
       gathered[name] = await gatherRows(this.#strategy, shares, everyRow, measured[name] ?? null, { columns, device });
     }
-    return gathered;
+    return { ...gathered, ...given };
   }
 
   /** Log-probs of the anchor and the reference, values of the critic. */
   #measureOwn(grid: Grid, own: readonly number[], parts: StepRows["shares"], reading: TrainerReading): MeasuredRows {
     const { recipe, model, reference, critic, teaching, options } = this.#parts;
-    const { device } = model.embedding;
+    const { device } = model;
     const { temperature, maxTokensPerMicrobatch: maxTokens } = options;
     const settings = { temperature, recompute: false, numScores: model.config.vocabSize };
     const logprobsOf = (measured: CausalLm, see?: TrainerReading) =>
@@ -270,7 +291,7 @@ export class TokenTrainer {
     const values =
       critic === null || !recipe.hasCritic
         ? null
-        : measureAll(grid, own, parts, device, (packed) => ({ ...measureValues(critic, packed, false) }));
+        : measureAll(grid, own, parts, device, (packed) => ({ ...measureValues(critic, packed) }));
     return {
       ...(needs.has("anchorLogprobs_BT") && { anchorLogprobs_BT: logprobsOf(model, reading) }),
       ...(needs.has("referenceLogprobs_BT") &&
@@ -284,25 +305,6 @@ export class TokenTrainer {
     };
   }
 
-  /** Rows of each update: whole trajectories, in an order drawn anew for every pass. */
-  #minibatches({ samples }: Grid, epoch: number): readonly (readonly number[])[] {
-    const { minibatchTrajectories, seed } = this.#parts.options;
-    const rowsOf = new Map<number, number[]>();
-    for (const [row, { trajectory }] of samples.entries()) {
-      const rows = rowsOf.get(trajectory);
-      if (rows === undefined) rowsOf.set(trajectory, [row]);
-      else rows.push(row);
-    }
-    const everyRow = [samples.map((_, row) => row)];
-    if (minibatchTrajectories === 0) return everyRow;
-    if (minibatchTrajectories >= rowsOf.size) return everyRow;
-    const random = new Random(deriveSeed(seed, "minibatch", this.#state.numSteps, epoch));
-    const order = random.shuffled([...rowsOf.keys()]);
-    const count = Math.ceil(rowsOf.size / minibatchTrajectories);
-    const cut = (i: number) => i * minibatchTrajectories;
-    return Array.from({ length: count }, (_, i) => order.slice(cut(i), cut(i + 1)).flatMap((key) => rowsOf.get(key)!));
-  }
-
   /** What the schedule makes of the learning rate of an update, by its place among those of the step. */
   #factorAt({ index, count }: { readonly index: number; readonly count: number }): number {
     const { schedule, options } = this.#parts;
@@ -312,15 +314,18 @@ export class TokenTrainer {
   }
 
   async #update(
-    { grid, seen: taught, shares, reading, lessons }: UpdateRows,
+    { grid, seen: taught, shares, reading, lessons, otherCritic }: UpdateRows,
     scored: ScoredBatch,
     rows: readonly number[],
     factor: number,
     sums: MetricSums,
   ): Promise<void> {
-    const { model, recipe, optimizer, critic, teaching, options } = this.#parts;
+    const { model, recipe, optimizer, critic, options } = this.#parts;
     const strategy = this.#strategy;
     const { numUpdates } = this.#state;
+    // Computed there while the policy's are computed here.
+    const criticUpdate = otherCritic?.update(rows);
+    criticUpdate?.catch(() => {});
     applySchedule(optimizer, factor);
     optimizer.zeroGrad();
     critic?.optimizer.zeroGrad();
@@ -333,34 +338,8 @@ export class TokenTrainer {
     const limits = { kind: "update", maxTokens: options.maxTokensPerMicrobatch, lengthOf } as const;
     const { parts, numOwn } = passesOf(strategy, grid, trained, limits);
     const seen: Tensor[] = [];
-    for (const [i, part] of parts.entries()) {
-      tensorScope(() => {
-        const packed = packTokens(grid, part, model.embedding.device);
-        const policy = measurePolicy(model, packed, options);
-        if (i >= numOwn) return strategy.backward(this.#idleLoss(packed, policy));
-        reading.add(part, policy);
-        if (recipe.correctsInLoss) seen.push(keep(policy.logprobs_BT.detach()));
-        const values = critic && measureValues(critic, packed, options.recompute);
-        const scoredRows = selectRows(scored, part);
-        const pass = { rows: part, packed, hidden_ND: policy.hidden_ND };
-        const apart = teaching && taught && rowDivergences(grid, taught, pass, teaching, { ...options, policy: model });
-        const { loss, terms, metrics } = recipe.loss(
-          {
-            rows: scoredRows,
-            policyLogprobs_BT: policy.logprobs_BT,
-            entropies_BT: policy.entropies_BT,
-            ...(values && { values_BT: values.values_BT }),
-            ...(apart && {
-              distillation: { divergence_BT: apart.divergence_BT, coefficient: teaching.coefficient },
-            }),
-          },
-          denominators,
-        );
-        strategy.backward(loss);
-        const losses = { "train/loss": loss.detach(), ...prefixed("train/loss_", terms) };
-        sums.add({ ...entropyOf(policy, scoredRows), ...metrics, ...apart?.metrics }, losses);
-      });
-    }
+    const update = { grid, taught, scored, denominators, reading, sums, seen };
+    await strategy.runPasses(updatePasses(this.#parts, update, parts, numOwn));
     if (lessons !== null) {
       const learning = { ...options, ...this.#parts.lessons! };
       learnLessons(lessons, model, learning, strategy, sums);
@@ -379,9 +358,11 @@ export class TokenTrainer {
       return sums.isFinite(norms);
     });
     // Ranks see the losses of their own rows; an update is made by all of them or by none.
-    const isSound = await strategy.agree(isOwnFinite);
+    const isCriticSound = (await criticUpdate) ?? true;
+    const isSound = await strategy.agree(isOwnFinite && isCriticSound);
+    await otherCritic?.apply(isSound ? "made" : "skipped", factor);
     if (isSound) {
-      if (critic === null || numUpdates >= critic.warmupUpdates) optimizer.step();
+      if (numUpdates >= this.#warmupUpdates) optimizer.step();
       if (critic !== null) applySchedule(critic.optimizer, factor);
       critic?.optimizer.step();
     }
@@ -413,18 +394,12 @@ export class TokenTrainer {
     { parts, seen }: { readonly parts: StepRows["shares"]; readonly seen: readonly Tensor[] },
   ): Promise<Tensor> {
     const own = trained[this.#strategy.rank]!;
-    const joined = own.length === 0 ? null : tensorScope(() => keep(joinParts(seen, parts, own)));
+    const { device } = this.#parts.model;
+    const join = () =>
+      seen.length > 0 ? joinParts(seen, parts, own) : zeros([own.length, grid.numColumns], { device });
+    const joined = own.length === 0 ? null : tensorScope(() => keep(join()));
     for (const values of seen) if (values !== joined) values.dispose();
-    const { device } = this.#parts.model.embedding;
     return gatherRows(this.#strategy, trained, rows, joined, { columns: [grid.numColumns], device });
-  }
-
-  /** A loss without gradient that reaches every weight that a loss reaches. */
-  #idleLoss(packed: PackedTokens, { logprobs_BT }: MeasuredPolicy): Tensor {
-    const { critic, options } = this.#parts;
-    const nothing = logprobs_BT.sum().mul(0);
-    if (critic === null) return nothing;
-    return nothing.add(measureValues(critic, packed, options.recompute).values_BT.sum().mul(0));
   }
 
   /**
@@ -432,8 +407,8 @@ export class TokenTrainer {
    * the critic learns: they would steer a policy that does not move.
    */
   #advance(metrics: Metrics, numTrajectories: number): void {
-    const { recipe, critic } = this.#parts;
-    const isLearning = critic === null || this.#state.numUpdates > critic.warmupUpdates;
+    const { recipe } = this.#parts;
+    const isLearning = this.#state.numUpdates > this.#warmupUpdates;
     const { klReward, entropy } = this.#state.recipe;
     const measured: { readonly [Name in keyof Measured]: Measured[Name] | undefined } = {
       ...(klReward && { referenceKl: metrics["score/reference_kl"] }),
@@ -464,29 +439,14 @@ interface StepRows {
 /** The rows of a step, and the lessons that one of its updates learns beside them. */
 interface UpdateRows extends StepRows {
   readonly lessons: LessonRows | null;
+  /** One that is elsewhere, for the rank that speaks to it. */
+  readonly otherCritic: CriticLearning | undefined;
 }
 
 interface MeasuredRows
   extends Pick<TokenBatch, "anchorLogprobs_BT" | "referenceLogprobs_BT" | "values_BT" | "bootstrapValues_B"> {
   /** NaN where nobody measured. It leaves the trainer as `TeacherLogprobs` only. */
   readonly teacherLogprobs_BT?: Tensor;
-}
-
-function prefixed(prefix: string, values: Readonly<Record<string, Tensor>>): Readonly<Record<string, Tensor>> {
-  return Object.fromEntries(Object.entries(values).map(([name, value]) => [prefix + name, value]));
-}
-
-function tdErrorsOf({ returns_BT, oldValues_BT, lossMask_BT }: ScoredBatch): Pick<StepReport, "tdErrors"> {
-  if (returns_BT === null || oldValues_BT === null) return {};
-  return tensorScope(() => ({
-    tdErrors: maskedMean(returns_BT.sub(oldValues_BT).abs(), lossMask_BT, 1).toFloat32Array(),
-  }));
-}
-
-/** Mean entropy at the loss tokens. Measured for recipes without an entropy bonus too, to see in every run whether the policy still explores. */
-function entropyOf({ entropies_BT }: MeasuredPolicy, { lossMask_BT }: ScoredRows): LossMetrics {
-  const { metrics } = entropyBonus({ entropies_BT: entropies_BT.detach(), lossMask_BT }, 0);
-  return { "policy/entropy": metrics["policy/entropy"]! };
 }
 
 function missingPart({ type }: Recipe, part: string): RerollError {

@@ -1,6 +1,6 @@
 /** From plain data to a trainer: what a trainer's thread is started with, and how it is built there. */
 import { buildRecipe, type RecipeChoice } from "../algorithms/recipes/table.ts";
-import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
+import { CausalLm } from "../models/causal-lm/causal-lm.ts";
 import { loadCausalLm } from "../models/causal-lm/load-causal-lm.ts";
 import { loadScoringStart } from "../models/causal-lm/load-scoring-model.ts";
 import { addLora, copyLora } from "../models/causal-lm/lora.ts";
@@ -10,12 +10,13 @@ import type { Optimizer } from "../torch/optim/optimizer.ts";
 import { type NamedParameters, withPrefix } from "../torch/optim/parameter-group.ts";
 import { Generator } from "../torch/random.ts";
 import type { LessonOptions } from "./lessons.ts";
+import { SleepingModel } from "./roles/sleeping-model.ts";
 import { joinMesh, meshOfOne, type RankSource } from "./strategy/mesh.ts";
 import { spreadStrategy } from "./strategy/spread-strategy.ts";
 import type { StrategyBuilder } from "./strategy/strategy.ts";
 import type { StrategyOptions } from "./strategy/strategy-options.ts";
 import type { Teacher, TeachingParts } from "./teaching.ts";
-import { TokenTrainer, type TrainedCritic } from "./token-trainer.ts";
+import { type Elsewhere, TokenTrainer, type TrainedCritic } from "./token-trainer.ts";
 import {
   buildOptimizer,
   buildSchedule,
@@ -41,6 +42,10 @@ export interface TrainerSource {
   /** Folder of the reference model, or "base" for the policy with the adapters it begins with; null for recipes that need none. */
   readonly reference: string | null;
   readonly critic: CriticSource | null;
+  /** Roles in workers of their own, which every step is told how to ask. Absent: none. */
+  readonly elsewhere?: Elsewhere;
+  /** What is in host memory while this trainer does not need it. Absent: nothing. */
+  readonly sleeping?: readonly ("reference" | "critic" | "optimizer")[];
   /** Teachers to learn from. Absent: none. */
   readonly distillation?: DistillationSource;
   /** How second tries that succeeded are learned. Absent: batches have none. */
@@ -74,7 +79,7 @@ export type TeacherSource =
   | { readonly type: "start" }
   | { readonly type: "current" };
 
-interface CriticSource {
+export interface CriticSource {
   /** A language model, or a reward model, whose head the values then start from. */
   readonly modelFolder: string;
   readonly optimizer: OptimizerOptions;
@@ -87,6 +92,8 @@ export interface TrainerParts {
   readonly trainer: TokenTrainer;
   readonly optimizer: Optimizer;
   readonly critic: TrainedCritic | null;
+  /** A frozen model that only the reference is; null where it is none, or the policy as it began. */
+  readonly reference: CausalLm | null;
   readonly strategy: StrategyBuilder;
 }
 
@@ -132,7 +139,7 @@ export async function buildTrainer(source: TrainerSource): Promise<TrainerParts>
   const recipe = buildRecipe(algorithm);
   const load = frozenModels(source, strategy);
   // Before the weights may go elsewhere: adapters that are there to begin with are remembered.
-  const reference = source.reference === null ? null : openFrozen(source, model, source.reference, load);
+  const reference = source.reference === null ? null : openReference(source, model, source.reference, strategy, load);
   const { distillation, lessons } = source;
   const teaching = distillation && openTeachers(source, distillation, model, load);
   const optimizer = await strategy.optimize(model, model.namedParameters(), (parameters, isMatrix) =>
@@ -147,6 +154,7 @@ export async function buildTrainer(source: TrainerSource): Promise<TrainerParts>
     schedule: buildSchedule(training.schedule, length),
     reference,
     critic,
+    ...(source.elsewhere !== undefined && { elsewhere: source.elsewhere }),
     ...(teaching !== undefined && { teaching }),
     ...(lessons !== undefined && { lessons }),
     strategy,
@@ -160,7 +168,7 @@ export async function buildTrainer(source: TrainerSource): Promise<TrainerParts>
       seed,
     },
   });
-  return { model, trainer, optimizer, critic, strategy };
+  return { model, trainer, optimizer, critic, reference: modelOf(reference), strategy };
 }
 
 /** Loads models that never change, each folder once. */
@@ -177,6 +185,25 @@ function frozenModels(
     loaded.set(folder, model);
     return model;
   };
+}
+
+function modelOf(reference: Exclude<Teacher, "current"> | null): CausalLm | null {
+  if (reference instanceof SleepingModel) return reference.model;
+  return reference instanceof CausalLm ? reference : null;
+}
+
+/** One that sleeps is nobody else's: a teacher with the same weights would find them gone. */
+function openReference(
+  source: TrainerSource,
+  model: CausalLm,
+  folder: string,
+  strategy: StrategyBuilder,
+  load: (folder: string) => CausalLm,
+): Exclude<Teacher, "current"> {
+  const { sleeping = [], device } = source;
+  if (!sleeping.includes("reference") || device === "cpu" || folder === "base")
+    return openFrozen(source, model, folder, load);
+  return new SleepingModel(frozenModels(source, strategy)(folder), device);
 }
 
 /** New adapters change nothing: only those that were given have to be remembered. */
@@ -204,7 +231,8 @@ function openTeachers(
   return { ...options, teachers: new Map(Object.entries(teachers).map(([name, teacher]) => [name, open(teacher)])) };
 }
 
-async function buildCritic(
+/** A critic and its optimizer. All ranks then have the weights of rank 0. */
+export async function buildCritic(
   { modelFolder, optimizer: options, warmupUpdates }: CriticSource,
   strategy: StrategyBuilder,
   dtype: TrainerSource["dtype"],

@@ -6,6 +6,7 @@
 import type { Metrics } from "../flow/metrics.ts";
 import type { SampleBatch } from "../flow/token-sample.ts";
 import type { TuningExample } from "../flow/tuning-example.ts";
+import type { WorkerMemory } from "../flow/worker-facts.ts";
 import type { HeldFiles } from "../models/formats/file-sink.ts";
 import type { Tensor } from "../torch/tensor.ts";
 import type { ExampleNumbers } from "./example-trainer.ts";
@@ -23,6 +24,14 @@ export interface Trainer {
     which?: "merged" | "adapters",
   ): Promise<Result>;
   /**
+   * Runs `use` on the same weights, a layer at a time, for whoever sends them on: of a model that is sharded or split, the first rank never has more of
+   * it whole. No step runs until all are through. Rejects as `use` does.
+   */
+  eachWeights(
+    use: (weights: ReadonlyMap<string, Tensor>) => Promise<void>,
+    which?: "merged" | "adapters",
+  ): Promise<void>;
+  /**
    * Runs `use` on the model's own parameters, by our names and with nothing added in, for an engine that is to read them from then on: it must
    * not draw while a step runs. For trainers of whole models without adapters: see sharesWeights in src/run.
    */
@@ -37,6 +46,8 @@ export interface Trainer {
   /** Writes everything that is needed to go on from here, or gives it back as `saveModel` does. */
   saveState(folder: string, maxHeldBytes?: number): Promise<HeldFiles>;
   loadState(folder: string): Promise<void>;
+  /** What each rank holds, in their order. */
+  memory(): Promise<readonly WorkerMemory[]>;
   close(): Promise<void>;
 }
 

@@ -127,7 +127,7 @@ export class TuningHost implements TuningTrainer {
   async saveState(folder: string, maxHeldBytes = 0): Promise<HeldFiles> {
     const { optimizer, trainer, strategy } = this.#parts;
     const sink = new HoldingSink(maxHeldBytes);
-    await saveOptimizer(strategy, optimizer, join(folder, "policy"), sink);
+    saveOptimizer(strategy, optimizer, join(folder, "policy"), sink);
     if (strategy.isFirst) putJson(sink, join(folder, "trainer.json"), trainer.state);
     return sink.release();
   }

@@ -2,7 +2,7 @@
  * Engines in other processes: rank 0 of a group trains and sends, every other rank has an engine and receives.
  *
  * The group is for weights alone, since every rank must make the same calls in the same order. `publish` waits for the
- * slowest engine to have the new version. Beside the weights, each side holds one bucket: a receiver that can be held writes them to their
+ * slowest engine to have the new version. Weights come in parts, a layer each as a trainer gives them. Beside the weights, each side holds one bucket: a receiver that can be held writes them to their
  * places as they come, and computes nothing until all are there. Others hold a whole copy, and apply it at once.
  */
 import { RerollError } from "../errors/reroll-error.ts";
@@ -12,7 +12,7 @@ import type { ProcessGroup } from "../torch/distributed/process-group.ts";
 import { bytesOf, type Device } from "../torch/dtype.ts";
 import { keep } from "../torch/scope.ts";
 import type { Tensor } from "../torch/tensor.ts";
-import type { SharedMemoryParts, WeightTarget } from "./shared-memory-sync.ts";
+import type { WeightTarget } from "./shared-memory-sync.ts";
 import {
   agreeOn,
   listWeights,
@@ -31,7 +31,9 @@ import type { WeightSync } from "./weight-sync.ts";
  */
 const BUCKET_BYTES = 64 * 2 ** 20;
 
-interface BroadcastParts extends Pick<SharedMemoryParts, "withWeights"> {
+interface BroadcastParts {
+  /** Runs a function on the trainer's weights, some at a time, while no step runs. */
+  readonly eachWeights: (use: (weights: ReadonlyMap<string, Tensor>) => Promise<void>) => Promise<void>;
   /** The process group, of which this process is rank 0. */
   readonly group: ProcessGroup;
   readonly clock: Clock;
@@ -42,21 +44,24 @@ interface BroadcastSync extends WeightSync {
   close(): Promise<void>;
 }
 
-export function createBroadcastSync({ withWeights, group, clock }: BroadcastParts): BroadcastSync {
+export function createBroadcastSync({ eachWeights, group, clock }: BroadcastParts): BroadcastSync {
   let device: Device = "cpu";
   return {
-    publish: (version) =>
-      withWeights(async (weights) => {
-        const startedMs = clock();
+    publish: async (version) => {
+      const startedMs = clock();
+      let numBytes = 0;
+      await eachWeights(async (weights) => {
         device = weights.values().next().value?.device ?? device;
         const list = listWeights(weights);
-        await sendHeader(group, { kind: "weights", version, numListBytes: list.length }, device);
+        await sendHeader(group, { kind: "weights", numListBytes: list.length }, device);
         await sendList(group, list, device);
         await sendValues(group, [...weights.values()], BUCKET_BYTES);
-        if (!(await agreeOn(group, true, device))) throw refused(version);
-        const numBytes = [...weights.values()].reduce((sum, { numel, dtype }) => sum + numel * bytesOf(dtype), 0);
-        return { "sync/ms": clock() - startedMs, "sync/bytes": numBytes * (group.worldSize - 1) };
-      }),
+        for (const { numel, dtype } of weights.values()) numBytes += numel * bytesOf(dtype);
+      });
+      await sendHeader(group, { kind: "version", version }, device);
+      if (!(await agreeOn(group, true, device))) throw refused(version);
+      return { "sync/ms": clock() - startedMs, "sync/bytes": numBytes * (group.worldSize - 1) };
+    },
     close: () => sendHeader(group, { kind: "end" }, device),
   };
 }
@@ -72,34 +77,56 @@ export async function receiveWeights(
   engine: WeightTarget & Partial<WeightPlaces>,
   device: Device = "cpu",
 ): Promise<number | null> {
-  const header = await receiveHeader(group, device);
-  if (header.kind === "end") return null;
-  const { version, numListBytes } = header;
-  const facts = await receiveList(group, numListBytes, device);
-  const places = engine.beginUpdate?.(facts) ?? null;
-  const weights = new Map<string, Tensor>(places ?? []);
+  // Those that the engine has no place for, until it is given all of them.
+  const held = new Map<string, Tensor>();
   try {
-    if (places === null)
-      for (const { name, dtype, shape } of facts) weights.set(name, keep(empty(shape, { dtype, device })));
-    await receiveValues(group, [...weights.values()], BUCKET_BYTES);
-    const taken = places === null ? engine.updateWeights(version, weights) : engine.endUpdate!(version);
-    const failure = await Promise.resolve(taken).then(
-      () => undefined,
-      (cause: unknown) => ({ cause }),
-    );
-    await agreeOn(group, failure === undefined, device);
-    if (failure !== undefined) throw failure.cause;
-    return version;
+    for (;;) {
+      const header = await receiveHeader(group, device);
+      if (header.kind === "end") return null;
+      if (header.kind === "version") {
+        await takeVersion(group, engine, header.version, { held, device });
+        return header.version;
+      }
+      await receivePart(await receiveList(group, header.numListBytes, device));
+    }
   } finally {
-    for (const weight of weights.values()) weight.dispose();
+    for (const weight of held.values()) weight.dispose();
   }
+
+  async function receivePart(facts: readonly WeightFacts[]): Promise<void> {
+    const places = engine.beginUpdate?.(facts) ?? null;
+    if (places === null)
+      for (const { name, dtype, shape } of facts) held.set(name, keep(empty(shape, { dtype, device })));
+    const targets = facts.map(({ name }) => (places ?? held).get(name)!);
+    try {
+      await receiveValues(group, targets, BUCKET_BYTES);
+    } finally {
+      for (const place of places?.values() ?? []) place.dispose();
+    }
+  }
+}
+
+/** All weights have come: the engine takes them, and the sender is told whether it could. */
+async function takeVersion(
+  group: ProcessGroup,
+  engine: WeightTarget & Partial<WeightPlaces>,
+  version: number,
+  { held, device }: { readonly held: ReadonlyMap<string, Tensor>; readonly device: Device },
+): Promise<void> {
+  const take = async () => (held.size > 0 ? engine.updateWeights(version, held) : engine.endUpdate!(version));
+  const failure = await take().then(
+    () => undefined,
+    (cause: unknown) => ({ cause }),
+  );
+  await agreeOn(group, failure === undefined, device);
+  if (failure !== undefined) throw failure.cause;
 }
 
 /** A receiver whose own memory weights are written to as they come, so that it needs no second copy. */
 interface WeightPlaces {
-  /** Memory for weights like these; null where it has other ones. From then on it computes nothing until `endUpdate`. */
+  /** Memory for weights like these, which the caller disposes of; null where it has other ones. From then on it computes nothing until `endUpdate`. */
   beginUpdate(facts: readonly WeightFacts[]): ReadonlyMap<string, Tensor> | null;
-  /** All weights have come. */
+  /** All weights have come. Throws where some have not. */
   endUpdate(version: number): void;
 }
 

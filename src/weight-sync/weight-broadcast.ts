@@ -2,8 +2,8 @@
  * How weights travel in a process group: rank 0 sends, all others receive. Both sides call the same functions in the
  * same order.
  *
- * First a header names the version, then a list names every weight with its type and shape, then the values come in
- * buckets of several weights each, and at last every rank says whether it could use them.
+ * Weights come in parts: a header, a list that names every weight of the part with its type and shape, and the values in buckets of
+ * several weights each. A last header names the version, and every rank says whether it could use them.
  */
 
 import { noGrad } from "../torch/autograd.ts";
@@ -18,7 +18,9 @@ const SENDER = 0;
 
 /** The message that announces what comes next. */
 type WeightHeader =
-  | { readonly kind: "weights"; readonly version: number; readonly numListBytes: number }
+  | { readonly kind: "weights"; readonly numListBytes: number }
+  /** All weights of this version have come. */
+  | { readonly kind: "version"; readonly version: number }
   /** No more weights will come. */
   | { readonly kind: "end" };
 
@@ -30,14 +32,18 @@ export interface WeightFacts {
 }
 
 export async function sendHeader(group: ProcessGroup, header: WeightHeader, device: Device): Promise<void> {
-  const fields = header.kind === "end" ? [0, 0, 0] : [1, header.version, header.numListBytes];
-  await broadcastNumbers(group, fields, "int64", device);
+  const value = header.kind === "end" ? 0 : header.kind === "version" ? header.version : header.numListBytes;
+  await broadcastNumbers(group, [kinds.indexOf(header.kind), value], "int64", device);
 }
 
 export async function receiveHeader(group: ProcessGroup, device: Device): Promise<WeightHeader> {
-  const [kind, version = 0, numListBytes = 0] = await broadcastNumbers(group, [0, 0, 0], "int64", device);
-  return kind === 0 ? { kind: "end" } : { kind: "weights", version, numListBytes };
+  const [index = 0, value = 0] = await broadcastNumbers(group, [0, 0], "int64", device);
+  const kind = kinds[index]!;
+  if (kind === "end") return { kind };
+  return kind === "version" ? { kind, version: value } : { kind, numListBytes: value };
 }
+
+const kinds = ["end", "weights", "version"] as const;
 
 export function listWeights(weights: ReadonlyMap<string, Tensor>): Uint8Array {
   const facts = [...weights].map(([name, { dtype, shape }]): WeightFacts => ({ name, dtype, shape: [...shape] }));

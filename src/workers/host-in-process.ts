@@ -2,6 +2,7 @@
 import { isMainThread } from "node:worker_threads";
 import { type HostOptions, hostInThread } from "./host-in-thread.ts";
 import { Peer } from "./peer.ts";
+import { giveSignsOfLife } from "./process-life.ts";
 import { parentTransport } from "./process-transport.ts";
 
 /** Either of both, for modules that are started as the one or the other. */
@@ -23,6 +24,7 @@ async function hostInProcess<Source>(
   const parent = parentTransport();
   const line = wrap(parent.line);
   line.onEnd(() => process.exit());
+  giveSignsOfLife();
   // A person who interrupts a run interrupts all its processes; when this one ends is for its parent to say.
   process.on("SIGINT", () => {});
   try {

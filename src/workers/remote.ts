@@ -4,6 +4,7 @@
  * The interface is declared once, as the type of the object. Adding a method means adding it to that type and to the class that implements
  * it in the worker; nothing in between knows the methods by name.
  */
+import { setTimeout } from "node:timers/promises";
 import type { RerollError } from "../errors/reroll-error.ts";
 import { Peer, type PeerOptions } from "./peer.ts";
 import type { Transport } from "./transport.ts";
@@ -17,6 +18,9 @@ export type Asked<Host> = {
 type Told<Host> = {
   readonly [Name in keyof Host as Host[Name] extends (...args: never[]) => Promise<unknown> ? never : Name]: Host[Name];
 };
+
+/** The time that a worker may take to free what it holds, the call under way included. */
+const CLOSING_MS = 60_000;
 
 /** The owner's side of an object in a worker. */
 export class Remote<Host extends object> {
@@ -67,9 +71,11 @@ export class Remote<Host extends object> {
   }
 
   async #shutDown(reason: RerollError): Promise<void> {
+    const limit = new AbortController();
     try {
-      await this.#peer.ask("close", []);
+      await Promise.race([this.#peer.ask("close", []), setTimeout(CLOSING_MS, undefined, limit)]);
     } finally {
+      limit.abort();
       await this.end(reason);
     }
   }

@@ -1,6 +1,8 @@
 /** The owner's side: starts a process whose module hosts an object with `hostInProcess`. */
 import { fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import type { Heartbeat } from "./frames.ts";
+import { LIFE_STDIO } from "./process-life.ts";
 import { childTransport } from "./process-transport.ts";
 import { Remote } from "./remote.ts";
 import type { StartInThreadOptions } from "./start-in-thread.ts";
@@ -8,6 +10,8 @@ import type { StartInThreadOptions } from "./start-in-thread.ts";
 /** How a process is started: as a thread is, with variables of its environment beside those of this process. */
 type StartInProcessOptions = Pick<StartInThreadOptions, "lost" | "wrap" | "carrier"> & {
   readonly env?: Readonly<Record<string, string>>;
+  /** After how much silence the process is taken for hung, and ended. */
+  readonly heartbeat?: Heartbeat;
 };
 
 /**
@@ -19,7 +23,7 @@ type StartInProcessOptions = Pick<StartInThreadOptions, "lost" | "wrap" | "carri
 export function startInProcess<Host extends object>(
   module: URL,
   source: unknown,
-  { lost, carrier, wrap = (line) => line, env = {} }: StartInProcessOptions,
+  { lost, carrier, wrap = (line) => line, env = {}, heartbeat }: StartInProcessOptions,
 ): Remote<Host> {
   // A checkout is TypeScript, the package is JavaScript.
   const isTypeScript = import.meta.url.endsWith(".ts");
@@ -27,9 +31,10 @@ export function startInProcess<Host extends object>(
   const child = fork(file, {
     execArgv: isTypeScript ? ["--import", import.meta.resolve("tsx")] : [],
     serialization: "advanced",
+    stdio: [...LIFE_STDIO],
     env: { ...process.env, ...env },
   });
-  const transport = childTransport(child);
+  const transport = childTransport(child, heartbeat);
   transport.post(source);
   const line = wrap(transport);
   return new Remote(line, { lost, ...(carrier !== undefined && { carrier }) });

@@ -114,14 +114,14 @@ export const brokenRunFiles: readonly BrokenRunFile[] = [
   training(
     "ranks-not-divided",
     { ranks: 3, strategy: { tensor: 2 } },
-    "training.ranks must be a multiple of training.strategy.tensor * context: got 3 and 2 * 1",
+    "training.ranks must be a multiple of training.strategy.tensor: got 3 and 2.",
     "Set ranks to 2 or a multiple of it",
   ),
   training(
     "strategy-unknown",
-    { ranks: 2, strategy: { pipeline: 2 } },
-    "training.strategy.pipeline is not an option",
-    "zero, tensor, context, expert, offload, in",
+    { ranks: 2, strategy: { stages: 2 } },
+    "training.strategy.stages is not an option",
+    "zero, tensor, context, expert, pipeline, offload, in",
   ),
   training(
     "eight-bit-sharded",

@@ -31,7 +31,7 @@ function offered(...words: readonly string[]): string[] {
 describe("bash", () => {
   test("completes commands, flags, their values, files and runs", () => {
     expect(offered("ev")).toEqual(["eval"]);
-    expect(offered("train", "--res")).toEqual(["--resume", "--resume-from"]);
+    expect(offered("train", "--resu")).toEqual(["--resume", "--resume-from"]);
     expect(offered("eval", "x", "--benchmark", "m")).toEqual(["math-500", "mbpp"]);
     expect(offered("train", "ru")).toEqual(expect.arrayContaining(["run.ts"]));
     expect(offered("generate", "runs/f")).toContain("runs/first");
@@ -49,7 +49,7 @@ test.skipIf(!isThere("fish") && "fish is not installed")("fish completes command
       .split("\n")
       .map((offer) => offer.split("\t")[0]);
   expect(offers("reroll ev")).toEqual(["eval"]);
-  expect(offers("reroll train --res").sort()).toEqual(["--resume", "--resume-from"]);
+  expect(offers("reroll train --resu").sort()).toEqual(["--resume", "--resume-from"]);
   expect(offers("reroll eval x --benchmark m")).toEqual(["math-500", "mbpp"]);
   expect(offers("reroll generate runs/f")).toContain("runs/first/");
 });

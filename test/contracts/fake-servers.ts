@@ -31,10 +31,15 @@ export function startFakeVllm(
   engine: Drawing,
   logprobsMode: "raw" | "processed",
   more: MoreRoutes = {},
+  adapters: () => readonly string[] = () => [],
 ): Promise<FakeServer> {
   const { contextLength } = engine.status();
   const complete: Handler = async (body, response, signal) => {
     const promptIds = body.prompt as number[];
+    if (body.model !== "tiny" && !adapters().includes(String(body.model))) {
+      sendError(response, 404, `The model \`${String(body.model)}\` does not exist.`);
+      return;
+    }
     if (promptIds.length + Number(body.max_tokens) > contextLength) {
       sendError(
         response,
@@ -88,12 +93,17 @@ export function startFakeSglang(
   engine: Drawing,
   more: MoreRoutes = {},
   weightVersion: () => string = () => "3",
+  adapters: () => readonly string[] = () => [],
 ): Promise<FakeServer> {
   const { contextLength } = engine.status();
   const running = new Map<string, AbortController>();
   const generate: Handler = async (body, response) => {
     const promptIds = body.input_ids as number[];
     const params = body.sampling_params as Body;
+    if (body.lora_path !== undefined && !adapters().includes(String(body.lora_path))) {
+      sendError(response, 400, `The following requested LoRA adapters are not loaded: {'${String(body.lora_path)}'}.`);
+      return;
+    }
     if (promptIds.length + Number(params.max_new_tokens) > contextLength) {
       sendError(
         response,

@@ -295,6 +295,30 @@ describe.skipIf(noBrowser !== undefined)(noBrowser ?? "in a browser", () => {
     await expect.poll(() => page.getByText("42 % idle").count()).toBe(0);
   });
 
+  test("the timeline of a run shows every worker, what it hosts, what it did and what that holds", async () => {
+    await trainOnLake(root, "apart", {
+      algorithm: { type: "ppo", klReward: { coefficient: 0.1 } },
+      loop: { type: "sync", steps: 3 },
+      placement: {
+        engine: { count: 2 },
+        reference: { workers: "processes" },
+        critic: { count: 2, workers: "threads", sleep: true },
+      },
+    });
+    await open("runs/apart/timeline");
+    const lanes = page.locator(".lanes li strong");
+    await expect.poll(() => lanes.count()).toBe(10);
+    expect(await lanes.allTextContents()).toEqual([
+      ...["engine", "environments", "trainer", "loop"],
+      ...["engine 1", "engine 2", "trainer rank 0", "reference 1", "critic 1", "critic 2"],
+    ]);
+    const rows = page.getByLabel("Workers").locator("tbody tr");
+    expect(await rows.nth(3).textContent()).toMatch(/^reference 1process, cpureference [\d.]+ kB/);
+    expect(await rows.nth(4).textContent()).toMatch(/^critic 1thread, cpucritic [\d.]+ [kM]B/);
+    await page.locator(".lanes").scrollIntoViewIfNeeded();
+    await keepScreenshot(page, "workers");
+  });
+
   test("two runs are compared in one chart, with what differs in their configs", async () => {
     await open("runs");
     await page.getByLabel("Compare sokoban").check();

@@ -22,7 +22,7 @@ export function writeRun(root: string, key: string, changes: Partial<RunInfo> = 
   const info: RunInfo = {
     ...{ id: key, name: key, status: "finished", error: null, pid: 0, host: "elsewhere" },
     ...{ startedAt: "2026-01-01T00:00:00.000Z", endedAt: null, numSteps: 10, recipe: "grpo", model: "nano" },
-    ...{ tags: [], seed: 1, version: "0.1.0", sets: [], modelDigest: null },
+    ...{ tags: [], seed: 1, version: "0.1.0", sets: [], modelDigest: null, decoding: null },
     ...changes,
   };
   writeFileSync(join(folder, "run.json"), JSON.stringify(info));

@@ -20,7 +20,7 @@ export async function trainOnLake(
     tracking: { folder: root, tensorboard: false },
     ...changes,
   });
-  const plan = { lines: [], updatesPerStep: 1, memory: [], totalBytes: 0 };
+  const plan = { lines: [], updatesPerStep: 1, memory: [], totalBytes: 0, decoding: null };
   await runTraining(
     { ...resolved, plan },
     {

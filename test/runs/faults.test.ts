@@ -1,5 +1,5 @@
 /** A run whose processes are killed goes on by itself. Fifty kills and links that are cut: bench/faults.ts. */
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -19,7 +19,7 @@ const train = (name: string) => ["train", runFile, "--set", `tracking.folder=${r
 test("a run whose rank, engine and controller are killed goes on by itself, and ends with what it would have been without", async () => {
   const child = startReroll([...train("killed"), "--restarts", "3"], { cwd: root });
   const ended = ending(child);
-  const kills = ["trainer-worker", "engine-process", "--supervised"];
+  const kills = ["--supervised", "trainer-worker", "engine-process"];
   const hit: number[] = [];
   for (const [i, part] of kills.entries()) {
     // Each in another life of the run, or at another step of it.
@@ -59,7 +59,8 @@ test("a run that cannot go on is given up, and one that was refused is not tried
   const wrong = await runReroll([...train("wrong"), "--set", "loop.stepz=3", "--restarts", "3"], { cwd: root });
   expect(wrong.code).toBe(2);
   expect(wrong.stderr).not.toContain("Starting it again");
-  const nowhere = ["--set", 'tracking.folder="/proc/runs"', "--restarts", "1"];
+  writeFileSync(join(root, "file"), "");
+  const nowhere = ["--set", `tracking.folder=${join(root, "file/runs")}`, "--restarts", "1"];
   const failed = await runReroll([...train("failed"), ...nowhere], { cwd: root });
   expect(failed.code).toBe(1);
   expect(failed.stderr.match(/Starting it again/g)).toHaveLength(1);

@@ -34,6 +34,11 @@ const cases = {
     model: { preset: "nano", lora: { rank: 4, alpha: 8 } },
     spread: onRanks({ zero: 3 }),
   },
+  "ppo with a critic, layers of both in two stages, an engine in a process that is sent a layer at a time": {
+    algorithm: { type: "ppo" },
+    context: "conversation",
+    spread: { ...onRanks({ pipeline: 2 }), placement: { engine: { workers: "processes" } } },
+  },
   "grpo of a mixture of experts, which are dealt out to two ranks with their own rows": {
     algorithm: { type: "grpo" },
     context: "conversation",

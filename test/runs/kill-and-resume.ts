@@ -91,7 +91,7 @@ export function readRemains(folder: string): Omit<Remains, "numKilled"> {
   const weights = readdirSync(join(last, "model")).find((name) => name.endsWith(".safetensors"))!;
   const lines = readFileSync(join(folder, "metrics.jsonl"), "utf8").trim().split("\n");
   const records = lines.map((line) => JSON.parse(line) as { step: number; kind: string; metrics: object });
-  const isTime = (name: string) => /(^|\/)(time|throughput|idle)\/|^sync\/ms$/.test(name);
+  const isTime = (name: string) => /(^|\/)(time|throughput|idle|memory)\/|^sync\/ms$/.test(name);
   return {
     weights: readFileSync(join(last, "model", weights)).toString("hex"),
     metrics: Object.fromEntries(

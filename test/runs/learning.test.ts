@@ -28,7 +28,7 @@ async function learn(seed: number, steps: number): Promise<Metrics[]> {
       tracker: {
         ...silentTracker,
         log: (_step, _kind, metrics) => {
-          const isTime = (name: string) => /^(time|throughput)\/|^sync\/ms$/.test(name);
+          const isTime = (name: string) => /^(time|throughput|memory)\/|^sync\/ms$/.test(name);
           all.push(Object.fromEntries(Object.entries(metrics).filter(([name]) => !isTime(name))));
         },
       },

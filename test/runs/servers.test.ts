@@ -75,10 +75,43 @@ test("a vLLM without its routes for training is refused before the first step, w
 test("a run on SGLang that is sent weights in a process group ends with the weights of a run here, to the bit", async () => {
   await using(await standInSglang(folder, { contextLength }), async ({ url, calls }) => {
     const weights = { type: "broadcast", group: "mine" };
-    const there = await trainSmall(runWith({ kind: "sglang", url, weights }));
+    const placement = { engine: { sleep: true } };
+    const there = await trainSmall({ ...runWith({ kind: "sglang", url, weights }), placement });
     expect(there.weights).toEqual(here.weights);
     const update = ["/pause_generation", "/update_weights_from_distributed", "/continue_generation"];
-    expect(calls).toEqual(["/server_info", "/init_weights_update_group", ...update, ...update, ...update]);
+    const rest = ["/release_memory_occupation", "/resume_memory_occupation"];
+    expect(calls).toEqual([
+      "/server_info",
+      "/init_weights_update_group",
+      ...update,
+      ...rest,
+      ...update,
+      ...rest,
+      ...update,
+    ]);
     expect(there.metrics.at(-1)!["sync/bytes"]).toBe(4 * here.weights.length);
   });
+});
+
+test("servers are given a LoRA run's adapters alone, by a name for each version, and one that lost them gets them again", async () => {
+  const lora = (remote: object | null) => ({ ...runWith(remote), model: { path: folder, lora: { rank: 2 } } });
+  const alone = await trainSmall(lora(null));
+  for (const open of [standInVllm, standInSglang]) {
+    await using(await open(folder, { contextLength }), async (server) => {
+      const { url, adapters } = server;
+      let isStruck = false;
+      const strike = () => {
+        if (isStruck || adapters.loaded.length < 2) return;
+        isStruck = true;
+        adapters.forget();
+      };
+      const kind = open === standInVllm ? "vllm" : "sglang";
+      const there = await trainSmall(lora({ kind, url, weights: { type: "adapters" } }), 0, strike);
+      expect(there.weights).toEqual(alone.weights);
+      expect(isStruck).toBe(true);
+      // The versions 0, 1, 1 once more after it was lost, and 2; the oldest goes when the third comes.
+      expect(adapters.loaded.map((name) => name.slice(-3))).toEqual(["-v0", "-v1", "-v1", "-v2"]);
+      expect(adapters.kept().map((name) => name.slice(-3))).toEqual(["-v1", "-v2"]);
+    });
+  }
 });

@@ -62,7 +62,7 @@ export async function trainSmall(
 }
 
 function withoutTimes(values: Metrics): Metrics {
-  const isTime = (name: string) => /^(time|throughput|engine)\/|^sync\/ms$/.test(name);
+  const isTime = (name: string) => /^(time|throughput|engine|memory)\/|^sync\/ms$/.test(name);
   return Object.fromEntries(Object.entries(values).filter(([name]) => !isTime(name)));
 }
 

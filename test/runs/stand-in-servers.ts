@@ -2,10 +2,14 @@
  * vLLM and SGLang as a run sees them, over an engine of our own: their routes for tokens and for weights, each refused where the real server
  * would refuse it or do harm. What they were told, in order, is in `calls`.
  */
+import { readFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
+import { join } from "node:path";
 import { startThreadedEngine, type ThreadedEngine } from "../../src/generation/local/threaded-engine.ts";
 import { updateWeightsFrom } from "../../src/generation/local/weights-from-folder.ts";
-import { empty } from "../../src/torch/create.ts";
+import { resolveCheckpoint } from "../../src/models/formats/resolve-checkpoint.ts";
+import { MappedCheckpoint } from "../../src/models/formats/tensor-files.ts";
+import { empty, tensor } from "../../src/torch/create.ts";
 import type { ProcessGroup } from "../../src/torch/distributed/process-group.ts";
 import { joinGroup, openStore, pythonGroupPrefix } from "../../src/torch/distributed/rendezvous.ts";
 import type { DType } from "../../src/torch/dtype.ts";
@@ -18,6 +22,13 @@ export interface StandIn extends FakeServer {
   readonly calls: readonly string[];
   /** Forgets every weight that it was given, as a server does that starts again. */
   startAgain(): Promise<void>;
+  readonly adapters: {
+    /** Names of all that were ever loaded, in order. */
+    readonly loaded: readonly string[];
+    /** Names of those that are there. */
+    kept(): readonly string[];
+    forget(): void;
+  };
 }
 
 interface StandInOptions {
@@ -30,24 +41,31 @@ export async function standInVllm(folder: string, options: StandInOptions): Prom
   const line = await openLine(folder, options);
   const { route, engine } = line;
   let version = 0;
-  const server = await startFakeVllm(line.drawing, "raw", {
-    ...route("/is_paused", async () => ({ is_paused: line.isPaused() })),
-    ...route("/pause?mode=abort", async () => {
-      await line.pause();
-      return { status: "paused" };
-    }),
-    ...route("/resume", async () => {
-      line.resume();
-      return { status: "resumed" };
-    }),
-    ...route("/collective_rpc", async ({ method, kwargs }) => {
-      if (method !== "reload_weights") throw new Error(`no method ${String(method)}`);
-      // Half-loaded weights must not be drawn with.
-      if (!line.isPaused()) throw new Error("reload_weights while it draws");
-      await updateWeightsFrom(engine(), (kwargs as { weights_path: string }).weights_path, ++version);
-      return { results: [null] };
-    }),
-  });
+  const server = await startFakeVllm(
+    line.drawing,
+    "raw",
+    {
+      ...route("/is_paused", async () => ({ is_paused: line.isPaused() })),
+      ...route("/pause?mode=abort", async () => {
+        await line.pause();
+        return { status: "paused" };
+      }),
+      ...route("/resume", async () => {
+        line.resume();
+        return { status: "resumed" };
+      }),
+      ...route("/collective_rpc", async ({ method, kwargs }) => {
+        if (method !== "reload_weights") throw new Error(`no method ${String(method)}`);
+        // Half-loaded weights must not be drawn with.
+        if (!line.isPaused()) throw new Error("reload_weights while it draws");
+        await updateWeightsFrom(engine(), (kwargs as { weights_path: string }).weights_path, ++version);
+        return { results: [null] };
+      }),
+      ...route("/v1/load_lora_adapter", line.loadAdapter),
+      ...route("/v1/unload_lora_adapter", line.unloadAdapter),
+    },
+    line.adapterNames,
+  );
   return line.standIn(server);
 }
 
@@ -80,8 +98,8 @@ export async function standInSglang(folder: string, options: StandInOptions): Pr
           worldSize: Number(body.world_size),
           backend: "gloo" as const,
         };
-        const foreignPrefix = pythonGroupPrefix(name, "gloo");
-        groups.set(name, await joinGroup({ store, name, ...membership, foreignPrefix, timeoutMs: 20_000 }));
+        const foreign = { prefix: pythonGroupPrefix(name, "gloo") };
+        groups.set(name, await joinGroup({ store, name, ...membership, foreign, timeoutMs: 20_000 }));
         return { success: true, message: "Succeeded to initialize custom process group." };
       }),
       ...route("/update_weights_from_distributed", async (body) => {
@@ -102,8 +120,11 @@ export async function standInSglang(folder: string, options: StandInOptions): Pr
       }),
       ...route("/release_memory_occupation", async () => ({})),
       ...route("/resume_memory_occupation", async () => ({})),
+      ...route("/load_lora_adapter", line.loadAdapter),
+      ...route("/unload_lora_adapter", line.unloadAdapter),
     },
     () => weightVersion,
+    line.adapterNames,
   );
   return line.standIn(server, () => {
     weightVersion = "default";
@@ -120,6 +141,8 @@ async function openLine(folder: string, { contextLength, without = [] }: StandIn
     });
   let engine: ThreadedEngine = await start();
   const calls: string[] = [];
+  const loaded: string[] = [];
+  let names: string[] = [];
   let paused: { readonly until: Promise<void>; readonly end: () => void } | null = null;
   const route = (path: string, answer: (body: Body) => Promise<object>): Record<string, Handler> => {
     if (without.includes(path)) return {};
@@ -131,6 +154,19 @@ async function openLine(folder: string, { contextLength, without = [] }: StandIn
   };
   return {
     route,
+    adapterNames: () => names,
+    loadAdapter: async (body: Body) => {
+      const [name, place] = [String(body.lora_name), String(body.lora_path)];
+      if (names.includes(name)) throw new TypeError(`The lora adapter '${name}' has already been loaded.`);
+      await updateAdaptersFrom(engine, place, loaded.push(name));
+      names.push(name);
+      return { success: true };
+    },
+    unloadAdapter: async ({ lora_name: name }: Body) => {
+      if (!names.includes(String(name))) throw new TypeError(`The lora adapter '${String(name)}' cannot be found.`);
+      names = names.filter((one) => one !== name);
+      return { success: true };
+    },
     engine: () => engine,
     isPaused: () => paused !== null,
     pause: async () => {
@@ -155,6 +191,13 @@ async function openLine(folder: string, { contextLength, without = [] }: StandIn
     standIn: (server: FakeServer, forget = () => {}): StandIn => ({
       ...server,
       calls,
+      adapters: {
+        loaded,
+        kept: () => names,
+        forget: () => {
+          names = [];
+        },
+      },
       startAgain: async () => {
         await engine.close();
         engine = await start();
@@ -170,10 +213,33 @@ async function openLine(folder: string, { contextLength, without = [] }: StandIn
   };
 }
 
+/** Adapters as PEFT stores them, added to the weights that the engine was started with. */
+async function updateAdaptersFrom(engine: ThreadedEngine, folder: string, version: number): Promise<void> {
+  const config = JSON.parse(readFileSync(join(folder, "adapter_config.json"), "utf8")) as {
+    lora_alpha: number;
+    r: number;
+  };
+  const checkpoint = resolveCheckpoint(join(folder, "adapter_model.safetensors"));
+  const mapped = new MappedCheckpoint(checkpoint);
+  const weights = new Map<string, Tensor>();
+  for (const name of checkpoint.tensors.keys()) {
+    const path = name.replace(/^base_model\.model\./, "");
+    weights.set(path, mapped.read(name));
+    weights.set(
+      path.replace(/lora_[AB]\.weight$/, "lora_scale"),
+      keep(tensor([config.lora_alpha / config.r], { dtype: "float64" })),
+    );
+  }
+  await engine.updateWeights(version, weights);
+  for (const weight of weights.values()) weight.dispose();
+  mapped.dispose();
+}
+
 async function reply(response: ServerResponse, answer: () => Promise<object>): Promise<void> {
   const write = (status: number, body: object) => void response.writeHead(status).end(JSON.stringify(body));
   await answer().then(
     (body) => write(200, body),
-    (cause: Error) => write(500, { error: { message: cause.message } }),
+    // What the server was asked wrongly, and what it could not do.
+    (cause: Error) => write(cause instanceof TypeError ? 400 : 500, { error: { message: cause.message } }),
   );
 }

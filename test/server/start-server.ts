@@ -6,8 +6,8 @@ import type { Tokenizer } from "../../src/chat/tokenizer/tokenizer.ts";
 import type { RerollError } from "../../src/errors/reroll-error.ts";
 import type { GenerateRequest } from "../../src/generation/generate.ts";
 import { createServer, type GenerationServer } from "../../src/generation/server/create-server.ts";
-import type { ListenAddress } from "../../src/generation/server/listen-address.ts";
 import type { ServerOptions } from "../../src/generation/server/server-parts.ts";
+import type { ListenAddress } from "../../src/services/listen-address.ts";
 import {
   createScriptedEngine,
   type ScriptedEngine,

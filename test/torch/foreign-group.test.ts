@@ -28,7 +28,7 @@ test.skipIf(!canRun)(`what is broadcast arrives to the bit at a rank of SGLang's
   const peer = promisify(execFile)(python!, args, { env: { ...process.env, GLOO_SOCKET_IFNAME: "lo" } });
   peer.catch(() => {});
   const membership = { store, name, backend: "gloo" as const, rank: 0, worldSize: 2, timeoutMs: 30_000 };
-  const group = await joinGroup({ ...membership, foreignPrefix: pythonGroupPrefix(name, "gloo") });
+  const group = await joinGroup({ ...membership, foreign: { prefix: pythonGroupPrefix(name, "gloo") } });
   const sent: string[] = [];
   for (const [dtype, shape] of facts) {
     const size = shape.reduce((product: number, one) => product * one, 1);

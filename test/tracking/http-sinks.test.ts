@@ -25,6 +25,7 @@ const info: RunInfo = {
   version: "0.1.0",
   sets: [],
   modelDigest: null,
+  decoding: null,
 };
 const startedMs = Date.parse(info.startedAt);
 const record = (step: number, metrics: Record<string, number>): MetricRecord => ({

@@ -1,10 +1,12 @@
 /** The same three steps under a strategy and on one rank: how far apart weights and metrics are. */
-import { mkdtempSync } from "node:fs";
+import { existsSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buildEnv } from "../../src/envs/catalog.ts";
 import type { Metrics } from "../../src/flow/metrics.ts";
+import { saveCausalLm } from "../../src/models/causal-lm/save-causal-lm.ts";
 import { prepareModel } from "../../src/run/prepare-model.ts";
+import { tinyConfig, tinyModel } from "../../src/testing/tiny-model.ts";
 import { startTrainer } from "../../src/training/start-trainer.ts";
 import type { Trainer } from "../../src/training/trainer.ts";
 import { trainingOptions } from "../../src/training/trainer-options.ts";
@@ -19,6 +21,8 @@ export interface ParityCase {
   readonly ranks: number;
   readonly strategy: Readonly<Record<string, unknown>>;
   readonly recompute?: boolean;
+  /** Four layers in place of two: a stage needs one. */
+  readonly isDeep?: boolean;
 }
 
 export interface Outcome {
@@ -32,11 +36,11 @@ const tokenizerFolder = prepareModel(exampleConfig(), [buildEnv({ type: "frozen-
 const optimizer = { lr: 1e-3, eps: 1e-3, weightDecay: 0.1 };
 
 export function sourceOf(
-  { model, isLora = false, hasCritic = false, ranks, strategy, recompute = false }: ParityCase,
+  { model, isLora = false, hasCritic = false, ranks, strategy, recompute = false, isDeep = false }: ParityCase,
   place: Partial<TrainerSource> = {},
 ): TrainerSource {
   const training = trainingOptions.parse({ optimizer, ranks, strategy, recompute, maxTokensPerMicrobatch: 120 });
-  const modelFolder = new URL(`../../fixtures/hf-tiny/${model}`, import.meta.url).pathname;
+  const modelFolder = isDeep ? deepModel(model) : new URL(`../../fixtures/hf-tiny/${model}`, import.meta.url).pathname;
   return {
     modelFolder,
     tokenizerFolder,
@@ -55,6 +59,16 @@ export function sourceOf(
     numThreads: 1,
     ...place,
   };
+}
+
+/** A model of a family with four layers. */
+function deepModel(name: ParityCase["model"]): string {
+  const place = join(folder, `deep-${name}`);
+  if (existsSync(place)) return place;
+  const model = tinyModel(tinyConfig(name === "qwen3-moe" ? "qwen3_moe" : name, { numLayers: 4 }));
+  saveCausalLm(model, place);
+  model.dispose();
+  return place;
 }
 
 /** Three optimizer steps, and what came out of them. */

@@ -6,6 +6,8 @@ export interface EchoHost {
   /** Adds up bytes, and calls back before it answers. */
   add(bytes: Uint8Array, listen: (sum: number) => Promise<number>): Promise<number>;
   end(): Promise<never>;
+  /** Keeps its thread busy, and says which process it is. */
+  compute(forMs: number): Promise<{ readonly pid: number }>;
 }
 
 await hostInWorker<{ readonly start: number }>(async ({ start }): Promise<EchoHost> => {
@@ -13,5 +15,9 @@ await hostInWorker<{ readonly start: number }>(async ({ start }): Promise<EchoHo
   return {
     add: async (bytes, listen) => listen(bytes.reduce((sum, byte) => sum + byte, start)),
     end: async () => process.exit(3),
+    compute: async (forMs) => {
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, forMs);
+      return { pid: process.pid };
+    },
   };
 });

@@ -26,3 +26,12 @@ test("what cannot be built says why", async () => {
   });
   await echo.end(lost("was ended"));
 });
+
+test("a process that is stopped is ended after the time that it may be silent, and one that computes is not", async () => {
+  const heartbeat = { everyMs: 500, maxSilentBeats: 8 };
+  const echo = startInProcess<EchoHost>(worker, { start: 0 }, { lost, heartbeat });
+  // Longer than the limit, with no turn of its event loop in between.
+  const busy = await echo.ask.compute(4500);
+  process.kill(busy.pid, "SIGSTOP");
+  await expect(echo.ask.compute(0)).rejects.toThrow("The process gave no sign of life for 4 seconds and was ended.");
+});

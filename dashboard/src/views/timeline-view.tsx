@@ -2,6 +2,7 @@
 import { effect, useSignal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { SpansAnswer } from "../../../src/dashboard/answers.ts";
+import type { WorkerFacts } from "../../../src/flow/worker-facts.ts";
 import type { SpanRecord } from "../../../src/tracking/run-record.ts";
 import { runPath, useAnswer } from "../api.ts";
 import { type ChartWindow, handleKey, type Range } from "../charts/chart-window.ts";
@@ -9,11 +10,14 @@ import { colorAt } from "../charts/colors.ts";
 import { listenToPointers } from "../charts/drag.ts";
 import { useSettled } from "../charts/use-settled.ts";
 import { ZoomButtons } from "../charts/zoom-buttons.tsx";
-import { duration, percent } from "../format.ts";
+import { bytes, duration, percent } from "../format.ts";
 import { Problem } from "../parts/problem.tsx";
 import { colorOf, theme } from "../theme.ts";
 
-const STAGES = ["generating", "environment", "scoring", "train", "sync", "rollout", "validate", "checkpoint"];
+const STAGES = [
+  ...["generating", "environment", "scoring", "train", "sync", "rollout", "validate", "checkpoint"],
+  ...["measure", "update"],
+];
 const LANE_HEIGHT = 34;
 const AXIS_HEIGHT = 24;
 
@@ -43,16 +47,25 @@ export function TimelineView({ run, revision }: { readonly run: string; readonly
       {data !== undefined && (
         <div class="gantt">
           <ul class="lanes" aria-label="Idle share in what is seen">
-            {data.idle.map(({ worker, share }) => (
-              <li key={worker} style={{ height: `${LANE_HEIGHT}px` }}>
-                <strong>{worker}</strong>
-                <span class="muted">{percent(share)} idle</span>
-              </li>
-            ))}
+            {data.idle.map(({ worker, share }) => {
+              const facts = data.workers.find(({ name }) => name === worker);
+              return (
+                <li
+                  key={worker}
+                  style={{ height: `${LANE_HEIGHT}px` }}
+                  class={facts === undefined ? "" : "single"}
+                  title={facts === undefined ? undefined : hosted(facts)}
+                >
+                  <strong>{worker}</strong>
+                  <span class="muted">{percent(share)} idle</span>
+                </li>
+              );
+            })}
           </ul>
           <Gantt answer={data} {...{ window, all }} onPoint={setPointed} />
         </div>
       )}
+      {data !== undefined && data.workers.length > 0 && <Workers workers={data.workers} />}
       <p class="muted" role="status">
         {pointed === null
           ? "Point at a stretch to see what it is."
@@ -60,6 +73,50 @@ export function TimelineView({ run, revision }: { readonly run: string; readonly
       </p>
     </>
   );
+}
+
+/** Each worker with what it hosts: memory by role, and the peak of its process. */
+function Workers({ workers }: { readonly workers: readonly WorkerFacts[] }) {
+  return (
+    <section aria-label="Workers">
+      <h3>Workers and memory by role</h3>
+      <div class="scroll">
+        <table>
+          <thead>
+            <tr>
+              <th>worker</th>
+              <th>where</th>
+              <th>hosts</th>
+              <th class="number">peak of its process</th>
+            </tr>
+          </thead>
+          <tbody>
+            {workers.map((worker) => (
+              <tr key={worker.name}>
+                <td>{worker.name}</td>
+                <td>{`${worker.runsIn}, ${worker.device}`}</td>
+                <td>{rolesOf(worker)}</td>
+                <td class="number">{worker.peakBytes === null ? "" : bytes(worker.peakBytes)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+function rolesOf({ roles, runsIn }: WorkerFacts): string {
+  return roles
+    .map(({ role, bytes: held, isAsleep }) => {
+      const size = runsIn === "server" ? "" : ` ${bytes(held)}`;
+      return `${role}${size}${isAsleep ? " (asleep in host memory)" : ""}`;
+    })
+    .join(", ");
+}
+
+function hosted(worker: WorkerFacts): string {
+  return `${worker.runsIn}, ${worker.device}: ${rolesOf(worker)}`;
 }
 
 interface GanttProps {

@@ -9,7 +9,7 @@ import { entropyCoefficient, updateEntropyController } from "../losses/entropy-c
 import { addRewards, rewardScale } from "../shaping/reward-moments.ts";
 import { checkOptions } from "./check-options.ts";
 import type { BatchInput, Measured, Recipe, RecipePieces, RecipeState } from "./recipe.ts";
-import { correctsInLoss, lossCorrectionMetrics, recipeLoss } from "./recipe-loss.ts";
+import { correctsInLoss, lossCorrectionMetrics, recipeLoss, recipeValueLoss } from "./recipe-loss.ts";
 import type { CommonOptions } from "./recipe-options.ts";
 import type { RecipePlan } from "./recipe-plan.ts";
 import { scoreBatch } from "./score-batch.ts";
@@ -52,6 +52,7 @@ function createRecipe(options: CommonOptions & { readonly type: string }, pieces
     initialState,
     score: (batch, state = initialState) => scoreBatch(plan, batch, state),
     loss: (microbatch, denominators) => recipeLoss(plan, microbatch, denominators),
+    valueLoss: (rows, values_BT, denominators) => recipeValueLoss(plan, rows, values_BT, denominators),
     correctsInLoss: correctsInLoss(plan),
     correctionMetrics: (update) => lossCorrectionMetrics(plan, update),
     observe: (state, rewards) =>

@@ -1,7 +1,7 @@
 /** The loss of some rows of a scored batch: policy, KL, entropy and value terms, each its share of the whole batch. */
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { CorrectionMetrics, Denominators, LossMetrics } from "../../flow/batch-statistics.ts";
-import type { LossTerm, Microbatch, RecipeLoss, ScoredRows } from "../../flow/token-batch.ts";
+import type { LossTerm, Microbatch, RecipeLoss, ScoredRows, ValueRows } from "../../flow/token-batch.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { correctRollout, uncorrectedMetrics } from "../corrections/rollout-correction.ts";
 import { parseKlEstimator } from "../kl/estimate.ts";
@@ -35,6 +35,23 @@ export function recipeLoss(plan: RecipePlan, microbatch: Microbatch, denominator
     terms: Object.fromEntries(parts.map(({ name, loss }) => [name, loss.detach()])),
     metrics: addMetrics([...parts.map(({ metrics }) => metrics), ...keptMetric(plan, microbatch, corrected)]),
   };
+}
+
+/** The value term alone, for a critic that learns apart from the policy. For recipes whose loss rejects no tokens. */
+export function recipeValueLoss(
+  plan: RecipePlan,
+  rows: ValueRows,
+  values_BT: Tensor,
+  denominators: Denominators,
+): RecipeLoss {
+  const { groupOf, trajectoryOf, rowWeights_B, lossMask_BT } = rows;
+  const counted: LossRows = {
+    ...{ lossMask_BT, groupOf, trajectoryOf, counted_B: lossMask_BT.sum(1) },
+    ...(rowWeights_B && { rowWeights_B }),
+  };
+  const [term] = valueTerm(plan, { rows, values_BT }, counted, denominators);
+  if (term === undefined) throw missing(plan.type, "returns_BT", "no critic to learn from them");
+  return { loss: term.loss, terms: { value: term.loss.detach() }, metrics: term.metrics };
 }
 
 /** Whether the loss compares tokens with the sampler itself, and weighs and rejects them where there is a correction. */
@@ -147,7 +164,7 @@ function entropyTerm(
 
 function valueTerm(
   { type, pieces }: RecipePlan,
-  { rows, values_BT }: Microbatch,
+  { rows, values_BT }: { readonly rows: ValueRows; readonly values_BT?: Tensor },
   counted: LossRows,
   denominators: Denominators,
 ): Term[] {

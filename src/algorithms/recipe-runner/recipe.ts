@@ -7,7 +7,7 @@
 
 import type { CorrectionMetrics, Denominators } from "../../flow/batch-statistics.ts";
 import type { Metrics } from "../../flow/metrics.ts";
-import type { Microbatch, RecipeLoss, ScoredBatch, TokenBatch } from "../../flow/token-batch.ts";
+import type { Microbatch, RecipeLoss, ScoredBatch, TokenBatch, ValueRows } from "../../flow/token-batch.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { KlController } from "../kl/controller.ts";
 import type { EntropyController } from "../losses/entropy-controller.ts";
@@ -37,6 +37,8 @@ export interface Recipe {
   readonly score: (batch: TokenBatch, state?: RecipeState) => ScoredBatch;
   /** The share of some rows in the loss of their batch, whose denominators are passed in. */
   readonly loss: (microbatch: Microbatch, denominators: Denominators) => RecipeLoss;
+  /** The value term of `loss` alone, for a critic that learns apart from the policy. Not in bypass mode, where the policy says which tokens count. */
+  readonly valueLoss: (rows: ValueRows, values_BT: Tensor, denominators: Denominators) => RecipeLoss;
   /**
    * Whether the loss compares tokens with the policy of that moment, and weighs and rejects them by it where there is a
    * correction: bypass mode.

@@ -121,4 +121,11 @@ describe("as Python has it", () => {
     expect(render("{{ message.missing is defined }}", { message: {} })).toBe("False");
     expect(() => render("{{ message.missing.name }}", { message: {} })).toThrow('"name" of something undefined');
   });
+
+  test("what is added to a safe text is escaped, as it is in Python, and tojson alone is not", () => {
+    const source = `{{ "'" | safe + name + "'" | safe + tool | tojson }} {{ tool | tojson }} {{ "'" | safe ~ name }}`;
+    expect(render(source, { name: "<a>", tool: { b: "c & d" } })).toBe(
+      `'&lt;a&gt;'{&#34;b&#34;: &#34;c &amp; d&#34;} {"b": "c & d"} '<a>`,
+    );
+  });
 });

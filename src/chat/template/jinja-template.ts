@@ -4,7 +4,7 @@
  * In: a template and its variables. Out: the text that Python's jinja2 gives with the settings of transformers.
  * Built on `@huggingface/jinja`, with what Python does differently: what an iteration wrote before `{% break %}` or `{% continue %}` is kept;
  * undefined values are empty text where text is asked for, and no list where a list is; lists and objects are written as Python writes them and
- * objects may have numbers as keys; `raw`, `format`, `min` and `max` exist. `strftime_now` exists only when the caller gives a time, so a prompt
+ * objects may have numbers as keys; what is added to a text that is called `safe` is escaped; `raw`, `format`, `min` and `max` exist. `strftime_now` exists only when the caller gives a time, so a prompt
  * never changes with the day by itself.
  */
 
@@ -136,6 +136,8 @@ class LoopInterpreter extends BaseInterpreter {
   readonly #loopedOver = new WeakSet<JinjaNode>();
   /** Objects whose keys are numbers in the template, and texts here. */
   readonly #numbered = new WeakSet<JinjaValue>();
+  /** Texts that went through the filter `safe`, and what they were added to. */
+  readonly #safe = new WeakSet<JinjaValue>();
   /** The variables that belong to each iteration, by the body of the loop. */
   readonly #bodies = new Map<readonly JinjaNode[], ReadonlySet<string>>();
   #jump: { kind: "Break" | "Continue"; environment: JinjaEnvironment; loop: unknown } | undefined;
@@ -212,6 +214,7 @@ class LoopInterpreter extends BaseInterpreter {
 
   override applyFilter(operand: JinjaValue, filter: JinjaFilter, environment: JinjaEnvironment): JinjaValue {
     const name = filter.value ?? filter.callee?.value ?? "";
+    if (operand.type === "StringValue" && name === "safe") return this.#asSafe(String(operand.value));
     if (operand.type === "UndefinedValue" && TEXT_FILTERS.has(name))
       return super.applyFilter(runtimeValue(""), filter, environment);
     const isNothing = operand.type === "UndefinedValue" || operand.type === "NullValue";
@@ -229,11 +232,29 @@ class LoopInterpreter extends BaseInterpreter {
     return super.applyFilter(operand, filter, environment);
   }
 
-  /** `~` joins texts, of which some may be undefined. */
+  /** `~` joins texts, of which some may be undefined; `+` with a text that is called safe makes the other one so. */
   override evaluateBinaryExpression(node: JinjaBinary, environment: JinjaEnvironment): JinjaValue {
-    if (node.operator.value !== "~") return super.evaluateBinaryExpression(node, environment);
+    const { value: operator } = node.operator;
+    if (operator !== "~" && operator !== "+") return super.evaluateBinaryExpression(node, environment);
     const sides = [node.left, node.right].map((side) => this.evaluate(side, environment));
+    if (operator === "+" && sides.some((side) => this.#safe.has(side))) {
+      const isText = ({ type }: JinjaValue) => type === "StringValue";
+      const texts = sides.map((side) =>
+        this.#safe.has(side) || !isText(side) ? String(side) : escapeHtml(String(side)),
+      );
+      return this.#asSafe(texts.join(""));
+    }
+    if (operator === "+") {
+      const [left, right] = sides.map((value): JinjaEvaluated => ({ type: "Evaluated", value }));
+      return super.evaluateBinaryExpression({ ...node, left: left!, right: right! }, environment);
+    }
     return runtimeValue(sides.map((side) => (side.type === "UndefinedValue" ? "" : pythonText(plain(side)))).join(""));
+  }
+
+  #asSafe(text: string): JinjaValue {
+    const value = runtimeValue(text);
+    this.#safe.add(value);
+    return value;
   }
 
   #isSkipping(environment: JinjaEnvironment): boolean {
@@ -244,6 +265,18 @@ class LoopInterpreter extends BaseInterpreter {
     if (!isSkipping) this.#jump = undefined;
     return isSkipping;
   }
+}
+
+/** As Python's markupsafe writes it. */
+function escapeHtml(text: string): string {
+  const entities: Readonly<Record<string, string>> = {
+    "&": "&amp;",
+    "<": "&lt;",
+    ">": "&gt;",
+    "'": "&#39;",
+    '"': "&#34;",
+  };
+  return text.replace(/[&<>'"]/g, (character) => entities[character]!);
 }
 
 /** Filters that take any value as text. */

@@ -1,12 +1,12 @@
 /** `reroll serve`: a model behind an OpenAI-compatible address, until SIGINT or SIGTERM. */
-import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { Command, Option } from "commander";
 import { RerollError } from "../../errors/reroll-error.ts";
-import { expectUsableKey } from "../../generation/server/bearer-key.ts";
+import { expectUsableKey } from "../../services/bearer-key.ts";
 import { checkAddress } from "../check-address.ts";
 import { device, wholeNumber } from "../flag-values.ts";
 import type { LoadServedOptions } from "../load-served.ts";
+import { readKey } from "../read-key.ts";
 
 interface ServeFlags extends LoadServedOptions {
   readonly port: number;
@@ -98,18 +98,4 @@ async function runServe(model: string, flags: ServeFlags): Promise<void> {
     ...(apiKey === undefined ? {} : { apiKey }),
   });
   await closed;
-}
-
-function readKey({ apiKey, apiKeyFile }: ServeFlags): string | undefined {
-  if (apiKeyFile === undefined) return apiKey;
-  try {
-    return readFileSync(apiKeyFile, "utf8").trim();
-  } catch (cause) {
-    throw new RerollError(
-      "FILE_INVALID",
-      `--api-key-file ${apiKeyFile} cannot be read: ${String(cause)}.`,
-      {},
-      { cause },
-    );
-  }
 }

@@ -9,7 +9,7 @@ import { createServer, request as httpRequest, type IncomingMessage, type Server
 import { request as httpsRequest } from "node:https";
 import { isSecretName, redactText, remember } from "../../errors/redact-text.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
-import { listenError } from "../../generation/server/listen-address.ts";
+import { listenError } from "../../services/listen-address.ts";
 import { readChatCall } from "./chat-calls.ts";
 import { readCompletionCall } from "./completion-calls.ts";
 import type { Conversations } from "./conversations.ts";

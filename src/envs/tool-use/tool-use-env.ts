@@ -129,13 +129,13 @@ interface CallResult {
 
 const tooManyCalls: ToolResult = { kind: "error", text: "Too many calls in one reply: this one was not made." };
 
-const brokenCall: ChatMessage = {
+export const brokenCall: ChatMessage = {
   role: "tool",
   content: "Error: a call could not be read. Write it in the form that the instructions show.",
 };
 
 /** `isBroken`: something began as a call and is none. */
-function readCalls(text: string): { readonly calls: readonly ToolCall[]; readonly isBroken: boolean } {
+export function readCalls(text: string): { readonly calls: readonly ToolCall[]; readonly isBroken: boolean } {
   let count = 0;
   const reader = new ToolCallReader(() => `call_${count++}`, toolCallFormats[toolCallFormatIn(text)]);
   const parts = [...reader.push(text), ...reader.end()];
@@ -154,7 +154,7 @@ function toMessage({ call, result: { kind, text } }: CallResult): ChatMessage {
   };
 }
 
-function parseObject(json: string): Readonly<Record<string, unknown>> | undefined {
+export function parseObject(json: string): Readonly<Record<string, unknown>> | undefined {
   try {
     const value: unknown = JSON.parse(json);
     return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : undefined;

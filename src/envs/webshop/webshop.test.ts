@@ -169,6 +169,16 @@ test("a wrong purchase is paid in part, and the turn limit pays nothing", () => 
   });
 });
 
+test("with success as its reward, only a purchase in full is paid, and the score is still told", () => {
+  const buy = (...actions: string[]) => {
+    const env = new WebshopEnv(shop, shoeGoal(), { ...options, reward: "success" });
+    env.start();
+    return play(env, "search[shoes]", "click[b00shoes01]", ...actions, "click[buy now]").at(-1);
+  };
+  expect(buy()).toMatchObject({ reward: 0, metrics: { success: 0, score: 3 / 5 } });
+  expect(buy("click[7]", "click[navy blue]")).toMatchObject({ reward: 1, metrics: { success: 1, score: 1 } });
+});
+
 test("the oracle buys every goal of the small shop for 1, except what no product has", () => {
   for (const goal of shop.goals) {
     const env = new WebshopEnv(shop, goal, options);

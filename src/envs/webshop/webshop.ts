@@ -35,6 +35,12 @@ export const webshopOptions = z.strictObject({
     ),
   instructions: z.string().min(1).exactOptional().describe("Rules to use instead of the built-in ones."),
   answerTags: optionalTagOptions,
+  reward: z
+    .enum(["graded", "success"])
+    .default("graded")
+    .describe(
+      "Reward of a purchase: WebShop's own from 0 to 1 (graded), or 1 where that is 1 and 0 where it is less (success).",
+    ),
   optionMatch: z
     .enum(["name-and-value", "value"])
     .default("name-and-value")
@@ -131,7 +137,10 @@ export class WebshopEnv implements TextEnv {
     return {
       kind: this.#hasEnded ? "truncated" : "continues",
       reward: next === null ? 0 - this.#options.formatPenalty : 0,
-      metrics: { valid_action: Number(next !== null), ...(this.#hasEnded ? { success: 0, purchased: 0 } : {}) },
+      metrics: {
+        valid_action: Number(next !== null),
+        ...(this.#hasEnded ? { success: 0, score: 0, purchased: 0 } : {}),
+      },
       observation: this.#observe(),
     };
   }
@@ -170,11 +179,12 @@ export class WebshopEnv implements TextEnv {
   #buy({ product, options }: ItemPage): EnvStep {
     this.#hasEnded = true;
     const purchase = { product, options, price: this.#shop.priceOf(product) };
-    const { reward, typeFactor } = purchaseReward(purchase, this.#goal, this.#options.optionMatch);
+    const { reward: score, typeFactor } = purchaseReward(purchase, this.#goal, this.#options.optionMatch);
+    const success = Number(score === 1);
     return {
       kind: "terminated",
-      reward,
-      metrics: { valid_action: 1, success: Number(reward === 1), purchased: 1, type_factor: typeFactor },
+      reward: this.#options.reward === "success" ? success : score,
+      metrics: { valid_action: 1, success, score, purchased: 1, type_factor: typeFactor },
       observation: this.#observe(),
     };
   }

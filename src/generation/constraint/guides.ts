@@ -12,9 +12,10 @@ import { byteLevelAlphabet } from "../../chat/tokenizer/decoding/byte-level-stag
 import type { Tokenizer } from "../../chat/tokenizer/tokenizer.ts";
 import { invariant, RerollError } from "../../errors/reroll-error.ts";
 import { type Constraint, type Grammar, grammarOf } from "./constraint.ts";
+import { GrammarStates } from "./grammar-states.ts";
 import { GrammarTrial } from "./grammar-trial.ts";
 import { hasInsideMark } from "./json-schema-grammar.ts";
-import { INSIDE_MARK, ReplyPosition } from "./reply-position.ts";
+import { type GrammarParts, type GrammarPlaces, INSIDE_MARK, ReplyPosition } from "./reply-position.ts";
 import { SharedMasks } from "./shared-masks.ts";
 import { lengthBounds, TokenLengths } from "./string-lengths.ts";
 import { spellVocabulary } from "./token-spelling.ts";
@@ -32,6 +33,7 @@ interface Loaded extends OpenCompiler {
 
 interface Entry {
   readonly compiled: Promise<CompiledGrammar>;
+  readonly parts: GrammarParts;
   /** Requests that are about to make a guide from it. */
   numUsers: number;
   isForgotten: boolean;
@@ -41,8 +43,9 @@ export class Guides {
   readonly #tokenizer: Tokenizer;
   /** Number of scores: a model may have more of them than its tokenizer has tokens. */
   readonly #numScores: number;
+  /** By the constraint, as JSON. */
   readonly #entries = new Map<string, Entry>();
-  readonly #shared = new SharedMasks();
+  readonly #masks = new SharedMasks();
   #loaded: Promise<Loaded> | undefined;
 
   constructor(tokenizer: Tokenizer, numScores: number) {
@@ -58,16 +61,18 @@ export class Guides {
         "A reply with a constraint needs stopIds: it could not end otherwise. Leave ignore_eos out.",
       );
     }
-    const grammar = grammarOf(constraint);
+    const key = JSON.stringify(constraint);
+    // Before anything is loaded: what cannot be enforced is refused at once.
+    const grammar = this.#entries.has(key) ? undefined : grammarOf(constraint);
     this.#loaded ??= this.#load();
     const loaded = await this.#loaded;
-    const { xgrammar } = loaded;
-    const entry = this.#entryOf(grammar, loaded);
+    const entry = this.#entries.get(key) ?? this.#newEntry(grammar ?? grammarOf(constraint), constraint, loaded);
+    this.#use(key, entry);
     entry.numUsers++;
     try {
       const compiled = await entry.compiled;
-      const matcher = await xgrammar.GrammarMatcher.createGrammarMatcher(compiled, [...stopIds]);
-      const guide = new Guide(matcher, stopIds, this.#shared, positionIn(grammar, constraint, matcher, loaded));
+      const matcher = await loaded.xgrammar.GrammarMatcher.createGrammarMatcher(compiled, [...stopIds]);
+      const guide = new Guide(matcher, stopIds, entry.parts);
       await guide.ready;
       return guide;
     } finally {
@@ -94,14 +99,22 @@ export class Guides {
     };
   }
 
-  #entryOf(grammar: Grammar, { compiler, trial }: Loaded): Entry {
-    const key = JSON.stringify(grammar);
-    const entry = this.#entries.get(key) ?? {
+  #newEntry(grammar: Grammar, constraint: Constraint, { compiler, trial, lengths, markIds }: Loaded): Entry {
+    return {
       compiled: trial.run(grammar).then(() => compileWith(compiler, grammar)),
+      parts: {
+        places: placesIn(grammar, constraint, markIds),
+        states: new GrammarStates(),
+        lengths,
+        masks: this.#masks,
+      },
       numUsers: 0,
       isForgotten: false,
     };
-    // Insertion order is the order of last use.
+  }
+
+  /** Insertion order is the order of last use. */
+  #use(key: string, entry: Entry): void {
     this.#entries.delete(key);
     this.#entries.set(key, entry);
     const [oldest] = this.#entries;
@@ -110,7 +123,6 @@ export class Guides {
       oldest[1].isForgotten = true;
       freeUnused(oldest[1]);
     }
-    return entry;
   }
 }
 
@@ -124,38 +136,30 @@ function freeUnused({ compiled, numUsers, isForgotten }: Entry): void {
     );
 }
 
-/** What tells where a reply stands without asking the matcher; null where nothing does. */
-function positionIn(grammar: Grammar, { kind }: Constraint, matcher: GrammarMatcher, { lengths, markIds }: Loaded) {
-  if (kind === "regex" || kind === "choice") return null;
+function placesIn(grammar: Grammar, { kind }: Constraint, markIds: readonly number[]): GrammarPlaces {
+  const isJson = kind !== "regex" && kind !== "choice";
   const rules = grammar.kind === "rules" ? grammar.rules : grammar.tags.map((tag) => tag.rules).join("\n");
-  return new ReplyPosition(matcher, lengths, {
-    trigger: grammar.kind === "tagged" ? grammar.trigger : undefined,
-    bounds: lengthBounds(rules),
-    markIds: hasInsideMark(rules) ? markIds : undefined,
-  });
+  return {
+    trigger: grammar.kind === "tagged" ? Buffer.from(grammar.trigger).toString("latin1") : undefined,
+    bounds: isJson ? lengthBounds(rules) : [],
+    markIds: isJson && hasInsideMark(rules) ? markIds : undefined,
+  };
 }
 
 /** One reply on its way through its grammar. */
 export class Guide {
   readonly #matcher: GrammarMatcher;
   readonly #stopIds: ReadonlySet<number>;
-  readonly #shared: SharedMasks;
-  readonly #position: ReplyPosition | null;
-  #mask: Int32Array | null = null;
+  readonly #position: ReplyPosition;
+  #mask: Int32Array | undefined;
   #failure: unknown;
-  #prepared: Promise<void>;
+  #prepared = Promise.resolve();
 
-  constructor(
-    matcher: GrammarMatcher,
-    stopIds: readonly number[],
-    shared: SharedMasks,
-    position: ReplyPosition | null,
-  ) {
+  constructor(matcher: GrammarMatcher, stopIds: readonly number[], parts: GrammarParts) {
     this.#matcher = matcher;
     this.#stopIds = new Set(stopIds);
-    this.#shared = shared;
-    this.#position = position;
-    this.#prepared = this.#prepare();
+    this.#position = new ReplyPosition(matcher, parts, stopIds);
+    this.#prepare();
   }
 
   /** When the first mask is there. */
@@ -166,7 +170,7 @@ export class Guide {
   /** One bit per score, set where the token may come next. Nobody changes it: others may hold the same one. */
   get mask(): Int32Array {
     if (this.#failure !== undefined) throw this.#failure;
-    invariant(this.#mask !== null, "the mask of a draw is ready before the draw");
+    invariant(this.#mask !== undefined, "the mask of a draw is ready before the draw");
     return this.#mask;
   }
 
@@ -177,11 +181,11 @@ export class Guide {
 
   /** Goes on by a token that was drawn. The mask of the next one is there at once, or follows in a microtask. */
   accept(tokenId: number): void {
-    if (this.#position !== null) this.#position.accept(tokenId);
-    else invariant(this.#matcher.acceptToken(tokenId), "a token that the mask allowed fits the grammar");
-    this.#mask = this.#position?.mask ?? null;
+    this.#mask = undefined;
     // What ends the reply ends the grammar: it has no next mask.
-    if (this.#mask === null && !this.#stopIds.has(tokenId)) this.#prepared = this.#prepare();
+    if (this.#stopIds.has(tokenId)) return;
+    this.#position.accept(tokenId);
+    this.#prepare();
   }
 
   /** Frees it once the package is done with it. */
@@ -189,13 +193,17 @@ export class Guide {
     void this.#prepared.then(() => this.#matcher.dispose());
   }
 
-  async #prepare(): Promise<void> {
-    try {
-      const mask = await this.#matcher.getNextTokenBitmask();
-      this.#mask = this.#position?.maskFrom(mask, (one) => this.#shared.share(one)) ?? mask;
-    } catch (cause) {
+  #prepare(): void {
+    this.#mask = this.#position.mask;
+    if (this.#mask !== undefined) return;
+    this.#prepared = this.#position.ask().then(
+      (mask) => {
+        this.#mask = mask;
+      },
       // Whoever draws next is told.
-      this.#failure = cause;
-    }
+      (cause: unknown) => {
+        this.#failure = cause;
+      },
+    );
   }
 }

@@ -72,6 +72,8 @@ function realRange(low: bigint, high: bigint, d: number): string {
   const any = `("." [0-9]{1,${MAX_DECIMALS}})?`;
   if (lowWhole === highWhole) return `"${lowWhole}" ${decimalPart(lowPart, highPart, d)}`;
   const parts = [`"${lowWhole}" ${lowPart === 0n ? any : decimalPart(lowPart, unit, d)}`];
+  // The largest number is no bound that anyone has set: decimals may follow it.
+  if (highWhole === LARGEST) return [...parts, `(${wholeRange(lowWhole + 1n, highWhole)}) ${any}`].join(" | ");
   if (highWhole - lowWhole > 1n) parts.push(`(${wholeRange(lowWhole + 1n, highWhole - 1n)}) ${any}`);
   parts.push(`"${highWhole}" ${decimalPart(0n, highPart, d)}`);
   return parts.join(" | ");
@@ -89,12 +91,16 @@ function decimalPart(low: bigint, high: bigint, d: number): string {
 
 /** Whole numbers from low to high, neither negative, without leading zeros. */
 function wholeRange(low: bigint, high: bigint): string {
-  const parts: string[] = [];
-  for (let length = String(low).length; length <= String(high).length; length++) {
-    const first = length === 1 ? 0n : 10n ** BigInt(length - 1);
-    const last = 10n ** BigInt(length) - 1n;
-    parts.push(digitRange(String(bigMax(low, first)), String(bigMin(high, last))));
+  const parts = low === 0n ? ['"0"'] : [];
+  // Lengths of which all numbers are in the range are one part: a grammar with a part for each has that many ways to follow at every digit.
+  const whole: number[] = [];
+  for (let length = String(bigMax(low, 1n)).length; length <= String(high).length; length++) {
+    const [first, last] = [10n ** BigInt(length - 1), 10n ** BigInt(length) - 1n];
+    if (low <= first && high >= last) whole.push(length - 1);
+    else if (high >= first) parts.push(digitRange(String(bigMax(low, first)), String(bigMin(high, last))));
   }
+  const [fewest, most] = [whole[0], whole.at(-1)];
+  if (fewest !== undefined) parts.push(`[1-9]${fewest === most ? anyDigits(fewest) : ` [0-9]{${fewest},${most}}`}`);
   return parts.join(" | ");
 }
 

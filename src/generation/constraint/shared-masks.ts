@@ -1,7 +1,7 @@
 /** One array for masks that are equal: whoever keeps or uploads masks by identity then does it once. */
 
-/** Masks that are kept. A grammar has a few places that replies stay at. */
-const MAX_SHARED = 64;
+/** Masks that are kept: 5 MB with a vocabulary of 150,000. */
+const MAX_SHARED = 256;
 
 export class SharedMasks {
   readonly #byHash = new Map<number, Int32Array>();

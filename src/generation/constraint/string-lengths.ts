@@ -31,7 +31,8 @@ type EscapeState = 0 | 1 | 2 | 3 | 4 | 5;
 /** What a token adds to a string, up to the quote that closes it. */
 interface TokenMeasure extends CharacterPlace {
   readonly numCharacters: number;
-  readonly isClosing: boolean;
+  /** Where that quote is. */
+  readonly closingAt: number | undefined;
 }
 
 interface MeasureTable {
@@ -83,11 +84,10 @@ export class TokenLengths {
     return this.#bytes[tokenId];
   }
 
-  /** The place behind a token; undefined where it closes the string. */
-  after(place: StringPlace, tokenId: number): StringPlace | undefined {
-    const measure = measured(this.bytesOf(tokenId), place);
-    if (measure.isClosing) return undefined;
-    const { numCharacters, escaped, numBytes } = measure;
+  /** The place behind a token; where it closes the string, the index of the byte that does. */
+  after(place: StringPlace, tokenId: number): StringPlace | number {
+    const { numCharacters, escaped, numBytes, closingAt } = measured(this.bytesOf(tokenId), place);
+    if (closingAt !== undefined) return closingAt;
     return {
       minLeft: Math.max(0, place.minLeft - numCharacters),
       maxLeft: place.maxLeft - numCharacters,
@@ -131,7 +131,7 @@ export class TokenLengths {
     const measures = this.#tokens.map((_, id) => measured(this.bytesOf(id), { escaped, numBytes: 0 }));
     const table = {
       numCharacters: Uint16Array.from(measures, (measure) => measure.numCharacters),
-      isClosing: Uint8Array.from(measures, (measure) => (measure.isClosing ? 1 : 0)),
+      isClosing: Uint8Array.from(measures, (measure) => (measure.closingAt === undefined ? 0 : 1)),
       longest: measures.reduce((most, { numCharacters }) => Math.max(most, numCharacters), 0),
     };
     this.#tables.set(escaped, table);
@@ -149,13 +149,14 @@ function kept(masks: Map<string, Int32Array>, key: string, make: () => Int32Arra
   return mask;
 }
 
-function measured(bytes: Iterable<number>, from: CharacterPlace): TokenMeasure {
+function measured(bytes: Uint8Array, from: CharacterPlace): TokenMeasure {
   let { escaped, numBytes } = from;
   let numCharacters = 0;
-  for (const byte of bytes) {
+  for (let index = 0; index < bytes.length; index++) {
+    const byte = bytes[index]!;
     if (escaped === 5) escaped = byte === 0x75 ? 4 : 0;
     else if (escaped > 0) escaped = (escaped - 1) as EscapeState;
-    else if (byte === QUOTE) return { numCharacters, isClosing: true, escaped, numBytes };
+    else if (byte === QUOTE) return { numCharacters, closingAt: index, escaped, numBytes };
     // The bytes that follow the first one of a character are of the same character.
     else if ((byte & 0xc0) === 0x80) numBytes = Math.max(0, numBytes - 1);
     else {
@@ -164,5 +165,5 @@ function measured(bytes: Iterable<number>, from: CharacterPlace): TokenMeasure {
       numCharacters++;
     }
   }
-  return { numCharacters, isClosing: false, escaped, numBytes };
+  return { numCharacters, closingAt: undefined, escaped, numBytes };
 }

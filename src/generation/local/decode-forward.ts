@@ -5,24 +5,24 @@
  * Rotation, cache and attention of new tokens are one kernel, and sum and norm between two parts are another where the norms allow it.
  * Nothing is read back from the device.
  */
-import { invariant, RerollError } from "../../errors/reroll-error.ts";
+import { invariant } from "../../errors/reroll-error.ts";
 import { Attention } from "../../models/causal-lm/attention.ts";
 import type { CausalLm, DecoderLayer } from "../../models/causal-lm/causal-lm.ts";
-import type { CausalLmConfig } from "../../models/causal-lm/config.ts";
-import { type DecoderFeatures, usedFeatures } from "../../models/causal-lm/decoder-features.ts";
 import type { Experts } from "../../models/causal-lm/experts.ts";
+import type { GatedDeltaNet } from "../../models/causal-lm/gated-delta-net.ts";
 import { Mlp } from "../../models/causal-lm/mlp.ts";
 import type { Projection } from "../../models/causal-lm/projection.ts";
 import type { ModelRotary, Rotation, Rotations } from "../../models/causal-lm/rotary.ts";
 import { rotateHeads, type TokenLayout } from "../../models/causal-lm/token-layout.ts";
 import { ones, zeros } from "../../torch/create.ts";
-import { addNormKernel_, canAddNorm } from "../../torch/kernels/norm-kernel.ts";
-import { canDecode, type PagedDecode, pagedDecode } from "../../torch/kernels/paged-kernel.ts";
+import { deltaKernel } from "../../torch/kernels/delta-kernel.ts";
+import { addNormKernel_ } from "../../torch/kernels/norm-kernel.ts";
+import { type PagedDecode, padHeads, pagedDecode } from "../../torch/kernels/paged-kernel.ts";
 import type { RMSNorm } from "../../torch/nn/rms-norm.ts";
 import { hasOp, op } from "../../torch/operator.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
-import type { LayerCache, PagedCache } from "./paged-cache.ts";
+import type { PagedCache } from "./paged-cache.ts";
 
 /** The tokens of a step, on the device, int32. */
 interface DecodeTokens {
@@ -30,82 +30,32 @@ interface DecodeTokens {
   readonly positions_B: Tensor;
   /** The cache blocks of each row, [B, M]. */
   readonly table_BM: Tensor;
+  /** The rows of states that each token reads and leaves, where the model has linear attention. */
+  readonly stateFrom_B: Tensor;
+  readonly stateTo_B: Tensor;
 }
 
-/** The features that decodeForward computes. Whatever else a decoder does is refused, so a new feature cannot be left out unseen. */
-const computed: ReadonlySet<string> = new Set<keyof DecoderFeatures>([
-  "hasQkvBias",
-  "hasOutputBias",
-  "hasMlpBias",
-  "hasHeadNorm",
-  "hasJointHeadNorm",
-  "slidingWindow",
-  "fullLayers",
-  "localRopeTheta",
-  "unrotatedLayers",
-  "rotarySize",
-  "hasNeighborRotation",
-  "attentionScale",
-  "attentionSoftCap",
-  "hasAttentionSinks",
-  "scoreSoftCap",
-  "embeddingScale",
-  "hasOffsetNorms",
-  "hasOutputNorms",
-  "hasBareInputs",
-  "hasJointQkv",
-  "hasJointGateUp",
-  "hasGeluGate",
-  "experts",
-]);
-
-/** The features a model uses that decodeForward does not compute. */
-function missingFeatures({ features }: CausalLmConfig): string[] {
-  return usedFeatures(features).filter((name) => !computed.has(name));
-}
-
-/** Throws for a model with features that decodeForward does not compute. */
-export function expectComputed(config: CausalLmConfig): void {
-  const missing = missingFeatures(config);
-  if (missing.length === 0) return;
-  throw new RerollError(
-    "UNSUPPORTED_FEATURE",
-    `The CUDA decode path does not compute ${missing.join(", ")}, which this ${config.family} model uses. ` +
-      `It computes ${[...computed].join(", ")}. Run the model through CausalLm.forward, as ModelRunner does.`,
-    { family: config.family, missing },
-  );
-}
-
-/** Whether decodeForward can serve a model over this cache. */
-export function canDecodeOnGpu(config: CausalLmConfig, { layers, device, blockSize }: PagedCache): boolean {
-  const isHalf = /^b?float16$/.test(layers[0]!.keys.dtype);
-  const fits = canDecode(config.headSize, blockSize) && canAddNorm(config.width);
-  return device.startsWith("cuda") && isHalf && fits && missingFeatures(config).length === 0;
-}
-
-/** The scores of the token after each row's, [B, V]. The new keys and values are in the cache then. */
-export function decodeForward(
-  model: CausalLm,
-  rotary: ModelRotary,
-  { ids_B, positions_B, table_BM }: DecodeTokens,
-  cache: PagedCache,
-): Tensor {
-  const { numHeads, numKeyValueHeads: numGroups, headSize, features } = model.config;
+/** The scores of the token after each row's, [B, V]. The new keys and values, and the new states, are in the cache then. */
+export function decodeForward(model: CausalLm, rotary: ModelRotary, tokens: DecodeTokens, cache: PagedCache): Tensor {
+  const { ids_B, positions_B, table_BM } = tokens;
+  const { features } = model.config;
+  const { numHeads, numGroups, headSize, storedSize } = cache.heads;
   const rotations = rotary.rotationsAt(positions_B, table_BM.size(1) * cache.blockSize - 1);
-  const attend = pagedDecode({ positions_B, table_BM }, { numHeads, numGroups, headSize });
-  const isPartial = features.rotarySize !== null || features.unrotatedLayers !== null;
-  const still = isPartial ? stillRotation(ids_B.size(0), headSize, ids_B.device) : rotations.whole;
-  const parts = { attend, rotations, still };
-  return model.logits(runLayers(model, ids_B, (layer, x_BD, i) => attended(layer, x_BD, cache.layers[i]!, parts)));
+  const attend = pagedDecode({ positions_B, table_BM }, { numHeads, numGroups, headSize: storedSize });
+  const isPartial = features.rotarySize !== null || features.unrotatedLayers !== null || storedSize !== headSize;
+  const still = isPartial ? stillRotation(ids_B.size(0), storedSize, ids_B.device) : rotations.whole;
+  const parts = { attend, rotations, still, tokens, cache };
+  return model.logits(runLayers(model, ids_B, (layer, x_BD, i) => mixed(layer, x_BD, i, parts)));
 }
 
 /** The hidden states of the tokens of prompts, [S, D]. For models without experts. */
 export function promptForward(model: CausalLm, rotary: ModelRotary, ids_S: Tensor, layout: TokenLayout): Tensor {
   const rotations = rotary.rotationsAt(layout.positions_S, layout.maxPosition);
   return runLayers(model, ids_S, ({ attention }, x_SD, i) => {
-    invariant(attention instanceof Attention, "the CUDA path for prompts got a layer without attention");
-    const mixed_SHK = layout.attend(i, attention.heads(x_SD), attention.rotationOf(rotations), attention.kind);
-    return product(attention.output, mixed_SHK.flatten(1));
+    if (!(attention instanceof Attention)) return attention.forward(x_SD, i, layout);
+    const { gate_SHK, ...heads } = attention.heads(x_SD);
+    const mixed_SHK = layout.attend(i, heads, attention.rotationOf(rotations), attention.kind);
+    return product(attention.output, gated(mixed_SHK, gate_SHK).flatten(1));
   });
 }
 
@@ -115,6 +65,8 @@ interface StepParts {
   readonly rotations: Rotations;
   /** A rotation that turns nothing, where a layer needs it. */
   readonly still: Rotation;
+  readonly tokens: DecodeTokens;
+  readonly cache: PagedCache;
 }
 
 /** What attention of layer `index` adds to the residual stream. */
@@ -171,17 +123,36 @@ function transformed(mlp: Mlp | Experts, x_BD: Tensor): Tensor {
   return mlp instanceof Mlp ? product(mlp.down, mlp.inner(x_BD)) : mlp.forwardFixed(x_BD);
 }
 
-function attended({ attention }: DecoderLayer, x_BD: Tensor, layer: LayerCache, parts: StepParts): Tensor {
-  invariant(attention instanceof Attention, "the CUDA decode path got a layer without attention");
-  const { attend, rotations, still } = parts;
+function mixed({ attention }: DecoderLayer, x_BD: Tensor, index: number, parts: StepParts): Tensor {
+  return attention instanceof Attention
+    ? attended(attention, x_BD, index, parts)
+    : remembered(attention, x_BD, index, parts);
+}
+
+function attended(attention: Attention, x_BD: Tensor, index: number, parts: StepParts): Tensor {
+  const { attend, rotations, still, cache } = parts;
+  const { headSize, storedSize } = cache.heads;
   const rotation = attention.rotationOf(rotations);
-  const heads = attention.heads(x_BD);
+  const { gate_SHK, ...heads } = attention.heads(x_BD);
   // The kernel turns whole heads. Where a part of each is turned, it is before.
-  const isWhole = rotation !== null && 2 * rotation.cos_SK.size(1) === heads.q_SHK.size(2);
+  const isWhole = rotation !== null && 2 * rotation.cos_SK.size(1) === storedSize;
   const { q_SHK, k_SGK, v_SGK } = isWhole ? heads : rotateHeads(heads, rotation);
-  const news = { q_BHK: q_SHK, k_BGK: k_SGK, v_BGK: v_SGK };
-  const mixed_BHK = attend(news, layer, isWhole ? rotation : still, attention.kind);
-  return product(attention.output, mixed_BHK.flatten(1));
+  const padded = (x: Tensor) => padHeads(x, storedSize);
+  const news = { q_BHK: padded(q_SHK), k_BGK: padded(k_SGK), v_BGK: padded(v_SGK) };
+  const kind = { ...attention.kind, scale: attention.kind.scale ?? headSize ** -0.5 };
+  const mixed_BHK = attend(news, cache.keysOf(index), isWhole ? rotation : still, kind).narrow(2, 0, headSize);
+  return product(attention.output, gated(mixed_BHK, gate_SHK).flatten(1));
+}
+
+function remembered(attention: GatedDeltaNet, x_BD: Tensor, index: number, { tokens, cache }: StepParts): Tensor {
+  const { convolution, stepBias, logDecay, norm } = attention;
+  const weights = { convolution, stepBias, logDecay, norm: norm.weight, normEps: norm.eps };
+  const states = { ...cache.statesOf(index), from_B: tokens.stateFrom_B, to_B: tokens.stateTo_B };
+  return product(attention.output, deltaKernel(attention.input.forward(x_BD), attention.shape, weights, states));
+}
+
+function gated(mixed_SHK: Tensor, gate_SHK: Tensor | null): Tensor {
+  return gate_SHK === null ? mixed_SHK : mixed_SHK.mul(gate_SHK.sigmoid());
 }
 
 function stillRotation(B: number, headSize: number, device: Tensor["device"]): Rotation {

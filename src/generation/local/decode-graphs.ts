@@ -20,10 +20,12 @@ import { canSample, maskedSampleKernel, sampleKernel } from "../../torch/kernels
 import { startTokensKernel } from "../../torch/kernels/token-kernel.ts";
 import { keep, tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
-import { decodeForward, expectComputed } from "./decode-forward.ts";
+import { decodeForward } from "./decode-forward.ts";
+import { expectComputed } from "./decode-path.ts";
 import { DeviceMasks } from "./device-masks.ts";
 import type { PagedCache } from "./paged-cache.ts";
 import { exactRowsLayout } from "./paged-layout.ts";
+import { stateAfter, stateBefore } from "./piece-states.ts";
 import type { Sequence } from "./sequence.ts";
 import { uniformAt } from "./uniform.ts";
 
@@ -66,7 +68,16 @@ interface RecordedStep {
 }
 
 /** Parts of the input, B values each; the block tables follow. Float values are there by their bits. */
-const columns = { token: 0, from: 1, position: 2, temperature: 3, uniform: 4, table: 5 } as const;
+const columns = {
+  token: 0,
+  from: 1,
+  position: 2,
+  temperature: 3,
+  uniform: 4,
+  stateFrom: 5,
+  stateTo: 6,
+  table: 7,
+} as const;
 
 export class DecodeGraphs {
   /** Whether steps can draw. */
@@ -192,6 +203,10 @@ export class DecodeGraphs {
       floats[columns.temperature * B + row] = sequence.sampling.temperature ?? 1;
       // The draw comes after the token at `position`: see drawRequest.
       floats[columns.uniform * B + row] = uniformAt(sequence.seed, position + 1);
+      if (this.#cache.hasStates) {
+        values[columns.stateFrom * B + row] = stateBefore(sequence, position, this.#cache);
+        values[columns.stateTo * B + row] = stateAfter(sequence, position);
+      }
       const { blocks } = sequence;
       if (shown[row]!.blocks === blocks && shown[row]!.length === blocks.length) continue;
       values.set(blocks, columns.table * B + row * this.#tableWidth);
@@ -199,10 +214,12 @@ export class DecodeGraphs {
     }
   }
 
-  /** A row without a sequence writes to the scratch block and sees one token of it. */
+  /** A row without a sequence writes to the scratch block and the scratch state, and sees one token. */
   #fillEmpty(values: Int32Array, row: number, B: number): void {
     for (let column = 0; column < columns.table; column++) values[column * B + row] = 0;
     values[columns.from * B + row] = -1;
+    values[columns.stateFrom * B + row] = this.#cache.emptyState;
+    values[columns.stateTo * B + row] = this.#cache.scratchState;
     values[columns.table * B + row * this.#tableWidth] = this.#cache.scratchBlock;
   }
 
@@ -256,7 +273,8 @@ export class DecodeGraphs {
     const column = (index: number) => input.narrow(0, index * B, B);
     const ids_B = startTokensKernel(column(columns.token), column(columns.from), drawn);
     const table_BM = input.narrow(0, columns.table * B, B * this.#tableWidth).view(B, this.#tableWidth);
-    const tokens = { ids_B, positions_B: column(columns.position), table_BM };
+    const states = { stateFrom_B: column(columns.stateFrom), stateTo_B: column(columns.stateTo) };
+    const tokens = { ids_B, positions_B: column(columns.position), table_BM, ...states };
     const scores_BV = isExact()
       ? this.#model.logits(this.#model.forward(ids_B, exactRowsLayout(table_BM, tokens.positions_B, this.#cache)))
       : decodeForward(this.#model, this.rotary, tokens, this.#cache);

@@ -3,6 +3,9 @@ import { RerollError } from "../../errors/reroll-error.ts";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
 import { blockBytes } from "./paged-cache.ts";
 
+/** Tokens in a cache block. */
+export const defaultBlockSize = 16;
+
 export interface EngineOptions {
   /** Tokens of a prompt and its reply together. Default: the model's, at most 4,096. */
   readonly contextLength?: number;
@@ -35,9 +38,10 @@ export function resolveOptions(model: CausalLm, options: EngineOptions): Require
   const isOnGpu = model.embedding.device.startsWith("cuda");
   const contextLength = options.contextLength ?? Math.min(4096, model.config.maxPositions);
   const maxRunning = options.maxRunning ?? (isOnGpu ? 256 : 64);
-  const blockSize = options.blockSize ?? 16;
+  const blockSize = options.blockSize ?? defaultBlockSize;
   const blocksPerContext = Math.ceil(contextLength / blockSize);
-  const affordable = Math.floor((isOnGpu ? 20e9 : 1e9) / blockBytes(model.config, blockSize, model.embedding.dtype));
+  const { dtype, device } = model.embedding;
+  const affordable = Math.floor((isOnGpu ? 20e9 : 1e9) / blockBytes(model.config, blockSize, dtype, device));
   const numBlocks =
     options.numBlocks ?? Math.max(blocksPerContext, Math.min(affordable, maxRunning * blocksPerContext));
   const maxQueued = options.maxQueued ?? 16_384;

@@ -4,6 +4,7 @@
  * What happens in one step goes out as one message, so that the owner's event loop wakes once per step and not once per token.
  */
 import { loadTokenizer } from "../../chat/tokenizer/load-tokenizer.ts";
+import { RerollError } from "../../errors/reroll-error.ts";
 import { adapterPaths } from "../../models/causal-lm/adapter-weights.ts";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
 import { loadCausalLm } from "../../models/causal-lm/load-causal-lm.ts";
@@ -31,12 +32,15 @@ class HostedEngine implements EngineHost {
   #stopWatching: () => void = () => {};
   #isReporting = false;
   #reportedSteps = 0;
+  /** Weights that have not come yet, of the version that comes in parts. */
+  #missing: Set<string>;
 
   /** @param folder where the model is from */
   constructor(model: CausalLm, engine: LocalEngine, folder: string) {
     this.#folder = folder;
     this.#model = model;
     this.#engine = engine;
+    this.#missing = this.#weightNames();
   }
 
   async describe(): Promise<EngineDescription> {
@@ -96,7 +100,7 @@ class HostedEngine implements EngineHost {
     tensorScope(() => this.#engine.updateWeights(version, apply));
   }
 
-  /** Memory of the engine's own for weights that come, where they are what it has; null elsewhere. Computes nothing until `endUpdate`. */
+  /** Memory of the engine's own for weights that come, all or some, where they are what it has; null elsewhere. Computes nothing until `endUpdate`. */
   beginUpdate(facts: readonly WeightFacts[]): ReadonlyMap<string, Tensor> | null {
     if (isQuantized(this.#model)) return null;
     const own = new Map(
@@ -109,19 +113,30 @@ class HostedEngine implements EngineHost {
       const place = own.get(name);
       return place !== undefined && place.dtype === dtype && `${place.shape}` === `${shape}`;
     };
-    if (facts.length === own.size && facts.every(isOwn)) {
-      this.#engine.hold();
-      return new Map(facts.map(({ name }) => [name, own.get(name)!]));
-    }
-    for (const place of own.values()) place.dispose();
-    return null;
+    const isTaken = facts.every(isOwn);
+    if (isTaken) this.#engine.hold();
+    const wanted = new Set(isTaken ? facts.map(({ name }) => name) : []);
+    for (const [name, place] of own) if (!wanted.has(name)) place.dispose();
+    for (const name of wanted) this.#missing.delete(name);
+    return isTaken ? new Map(facts.map(({ name }) => [name, own.get(name)!])) : null;
   }
 
   /** Goes on with the weights that have come. */
   endUpdate(version: number): void {
     this.#reportSoon();
+    const [missing] = this.#missing;
+    if (missing !== undefined)
+      throw new RerollError(
+        "WEIGHTS_MISMATCH",
+        `Version ${version} came without ${missing}, which the engine's model has.`,
+      );
+    this.#missing = this.#weightNames();
     this.#engine.updateWeights(version, () => {});
     this.#engine.release();
+  }
+
+  #weightNames(): Set<string> {
+    return new Set(namedWeights(this.#model).map(({ name }) => name));
   }
 
   async shareWeights(version: number, parameters: ReadonlyMap<string, Tensor>): Promise<void> {

@@ -10,12 +10,12 @@
  * the same way: while more of them wait, the next ones are launched before the first tokens after the present ones are read.
  * Masks of replies with a constraint are made while the step that they are for is on its way: its draw is launched when they are there.
  */
-
 import type { Tokenizer } from "../../chat/tokenizer/tokenizer.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
 import { tensor } from "../../torch/create.ts";
 import { emptyCudaCache } from "../../torch/cuda.ts";
+import { bytesIn, devicePeakBytes } from "../../torch/memory.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { checkRequest } from "../check-request.ts";
 import { type Guide, Guides } from "../constraint/guides.ts";
@@ -28,10 +28,10 @@ import { notFinite, stuck } from "./draw-failures.ts";
 import { drawRequest, isPlainDecode } from "./draw-request.ts";
 import { type EngineOptions, resolveOptions } from "./engine-options.ts";
 import { ModelRunner } from "./model-runner.ts";
-import { PagedCache } from "./paged-cache.ts";
+import { numStateSlots, PagedCache } from "./paged-cache.ts";
 import { promptLogprobs } from "./prompt-logprobs.ts";
 import { type DrawResult, drawResult, launchDraws } from "./sampler.ts";
-import { type BlockCopy, type Piece, Scheduler } from "./scheduler.ts";
+import { type CacheCopy, type Piece, Scheduler } from "./scheduler.ts";
 import { Sequence } from "./sequence.ts";
 import { SessionCache } from "./session-cache.ts";
 import { StopTextFinder } from "./stop-text-finder.ts";
@@ -81,6 +81,7 @@ export class LocalEngine implements Engine {
   /** Whether the weights are about to change, or changing. */
   #isHeld = false;
   #isLent = false;
+  readonly #weightBytes: number;
   readonly #onRelease: (() => void)[] = [];
   #isClosed = false;
   #isLooping = false;
@@ -91,18 +92,22 @@ export class LocalEngine implements Engine {
     options: EngineOptions & { readonly tokenizer?: Tokenizer; readonly version?: number } = {},
   ) {
     this.#model = model;
+    this.#weightBytes = bytesIn(model.parameters());
     this.#tokenizer = options.tokenizer;
     this.#options = resolveOptions(model, options);
     this.#version = options.version ?? 0;
     const { numBlocks, blockSize, contextLength, maxRunning, maxStepTokens, isSteady, reprefills } = this.#options;
     const { dtype, device } = model.embedding;
     this.#pool = new BlockPool(numBlocks, blockSize);
-    this.#cache = new PagedCache(model.config, { numBlocks, blockSize, dtype, device });
+    const numStates = model.config.features.linearAttention === null ? 0 : numStateSlots(maxRunning);
+    const states = numStates === 0 ? null : new BlockPool(numStates, 1);
+    this.#cache = new PagedCache(model.config, { numBlocks, blockSize, numStates, dtype, device });
     this.#scheduler = new Scheduler(
       this.#pool,
-      new SessionCache(this.#pool),
+      new SessionCache(this.#pool, states),
       { maxRunning, maxStepTokens, reprefills },
       this.#version,
+      states,
     );
     this.#guides = options.tokenizer && new Guides(options.tokenizer, model.config.vocabSize);
     this.#runner = new ModelRunner(model, this.#cache, { maxRunning, contextLength, isSteady });
@@ -187,7 +192,7 @@ export class LocalEngine implements Engine {
     }
     this.#ahead = null;
     this.#readUnread();
-    apply(this.#model);
+    this.#runner.changeWeights(apply);
     this.#version = version;
     this.#scheduler.setVersion(version);
   }
@@ -245,7 +250,10 @@ export class LocalEngine implements Engine {
       runningRequests: this.#scheduler.numRunning,
       maxQueuedRequests: maxQueued,
       contextLength,
+      ...(this.#runner.decoding !== null && { decoding: this.#runner.decoding }),
       cacheUsage: 1 - this.#pool.numAvailable / numBlocks,
+      memoryBytes: this.#cache.bytes + (this.#isLent ? 0 : this.#weightBytes),
+      peakBytes: devicePeakBytes(this.#cache.device),
       counters: { ...this.#counters },
     };
   }
@@ -397,18 +405,20 @@ export class LocalEngine implements Engine {
     scores: Tensor | null,
   ): () => ReadonlyMap<Sequence, DrawResult> {
     const rows: { readonly sequence: Sequence; readonly row: number }[] = [];
-    const copies: BlockCopy[] = [];
+    const blocks: CacheCopy[] = [];
+    const stateRows: CacheCopy[] = [];
     for (const piece of pieces) {
       const isPrompt = piece.sequence.numDrawn === 0;
       if (isPrompt) this.#counters.prefilledTokens += piece.numTokens;
-      const { followers, copies: own } = this.#scheduler.complete(piece);
-      copies.push(...own);
+      const { followers, ...copies } = this.#scheduler.complete(piece);
+      blocks.push(...copies.blocks);
+      stateRows.push(...copies.stateRows);
       if (!piece.isLast) continue;
       const row = ending.indexOf(piece);
       for (const sequence of [piece.sequence, ...followers]) rows.push({ sequence, row });
     }
     // All at once: a copy is a few operators per layer, however many blocks it moves.
-    this.#cache.copy(copies);
+    this.#cache.copy(blocks, stateRows);
     if (scores === null) return () => new Map();
     const read = launchDraws(
       pickRows(

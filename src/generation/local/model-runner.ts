@@ -12,8 +12,9 @@ import { cat, tensor } from "../../torch/create.ts";
 import { isExact, minExactRows } from "../../torch/exact.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
-import { canDecodeOnGpu, promptForward } from "./decode-forward.ts";
+import { promptForward } from "./decode-forward.ts";
 import { DecodeGraphs, type LaunchedStep } from "./decode-graphs.ts";
+import { decodeProblem, decodingWords } from "./decode-path.ts";
 import type { PagedCache } from "./paged-cache.ts";
 import { piecesLayout } from "./paged-layout.ts";
 import type { Piece } from "./scheduler.ts";
@@ -32,12 +33,16 @@ export class ModelRunner {
   readonly #cache: PagedCache;
   readonly #graphs: DecodeGraphs | null;
   readonly #isSteady: boolean;
+  /** How it decodes: see decodingWords. */
+  readonly decoding: string | null;
 
   constructor(model: CausalLm, cache: PagedCache, limits: RunnerLimits) {
     this.#model = model;
     this.#cache = cache;
     this.#isSteady = limits.isSteady && cache.device === "cpu";
-    this.#graphs = canDecodeOnGpu(model.config, cache) ? new DecodeGraphs(model, cache, limits) : null;
+    const problem = decodeProblem(model.config, cache);
+    this.decoding = decodingWords(cache.device, problem);
+    this.#graphs = problem === null ? new DecodeGraphs(model, cache, limits) : null;
     if (isExact()) expectExactModel(model.config, this.#graphs !== null);
   }
 
@@ -93,7 +98,7 @@ export class ModelRunner {
         filled += numTokens;
       }
       const ids_S = tensor(ids, [numRows], { device, dtype: "int64" });
-      const layout = piecesLayout(pieces, this.#cache, numRows);
+      const layout = piecesLayout(pieces, this.#cache, { numTokens: numRows, isSteady: this.#isSteady });
       const hidden_SD =
         this.#graphs !== null && !isExact() && this.#model.config.features.experts === null
           ? promptForward(this.#model, this.#graphs.rotary, ids_S, layout)
@@ -115,6 +120,17 @@ export class ModelRunner {
   #steadyRows(numRows: number, width: number): number {
     if (this.#isSteady) return Math.max(numRows, numSteadyRows(width));
     return isExact() ? Math.max(numRows, minExactRows) : numRows;
+  }
+
+  /**
+   * Lets `change` write weights. Where it brings or takes away parameters, as the first adapters of quantized weights are, what was recorded
+   * is recorded again: it reads those that were there then.
+   */
+  changeWeights(change: (model: CausalLm) => void): void {
+    const before = this.#model.parameters();
+    change(this.#model);
+    const after = new Set(this.#model.parameters());
+    if (after.size !== before.length || !before.every((parameter) => after.has(parameter))) this.forget();
   }
 
   /** Frees what was recorded over the memory of the cache; it is recorded again when it is needed. */

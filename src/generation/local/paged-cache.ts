@@ -1,15 +1,24 @@
-/** The memory of the key/value cache: blocks of tokens for every layer, and one block that nobody reads. */
+/**
+ * The memory of a paged cache: blocks of tokens for the keys and values of every layer of attention, and states of sequences for every
+ * layer of linear attention.
+ *
+ * A state has a slot of two rows: after n tokens it is in row n % 2 of them. A step reads the one and writes the other, so a step that is
+ * dropped and computed again finds what it started from, as it does with keys and values.
+ */
 import { invariant } from "../../errors/reroll-error.ts";
-import { cachedValues, numCachedValues } from "../../models/causal-lm/cached-values.ts";
+import { keepsState, numCachedValues, stateBytes, stateShapes } from "../../models/causal-lm/cached-values.ts";
 import type { CausalLmConfig } from "../../models/causal-lm/config.ts";
-import { empty, tensor } from "../../torch/create.ts";
+import { tensor, zeros } from "../../torch/create.ts";
 import { bytesOf, type Device, type DType } from "../../torch/dtype.ts";
+import { isExact } from "../../torch/exact.ts";
+import { paddedHeadSize } from "../../torch/kernels/paged-kernel.ts";
+import { bytesIn } from "../../torch/memory.ts";
 import { keep, tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
-import type { BlockCopy } from "./scheduler.ts";
+import type { CacheCopy } from "./scheduler.ts";
 
-/** Keys and values of one layer, [blocks, blockSize, G, K]; of linear attention, the inputs as keys of one head: see cachedValues. */
-export interface LayerCache {
+/** Keys and values of one layer, [blocks, blockSize, G, K]. */
+interface LayerCache {
   readonly keys: Tensor;
   readonly values: Tensor;
   /** Views of the same, a token per row: [blocks * blockSize, G, K]. */
@@ -17,76 +26,169 @@ export interface LayerCache {
   readonly valueSlots: Tensor;
 }
 
+/** States of one layer of linear attention, a row each: [rows, P, C] and [rows, H, K, W]. */
+interface LayerStates {
+  readonly windows: Tensor;
+  readonly memories: Tensor;
+}
+
 interface PagedCacheOptions {
   readonly numBlocks: number;
   readonly blockSize: number;
+  /** Slots for states, where the model has linear attention. Default 0. */
+  readonly numStates?: number;
   readonly dtype: DType;
   readonly device: Device;
 }
 
+interface Memory {
+  /** By layer: its keys and values, or its states. */
+  readonly keys: readonly (LayerCache | null)[];
+  readonly states: readonly (LayerStates | null)[];
+}
+
 export class PagedCache {
-  readonly #make: () => readonly LayerCache[];
-  #layers: readonly LayerCache[] | null = null;
+  readonly #make: () => Memory;
+  #memory: Memory | null = null;
   readonly blockSize: number;
+  readonly dtype: DType;
   readonly device: Device;
   /** Where rows that fill up a batch write: its content means nothing. */
   readonly scratchBlock: number;
-  /** The heads of the attention that reads it. */
-  readonly heads: { readonly numHeads: number; readonly numGroups: number; readonly headSize: number };
+  /** Whether there are layers with states. */
+  readonly hasStates: boolean;
+  /** Values of a token that functions are computed of in a layer with states: channels and heads. */
+  readonly stateWidths: readonly number[];
+  /** The row of the state before the first token: all zero, and never written. */
+  readonly emptyState: number;
+  /** The row where rows that fill up a batch leave their state. */
+  readonly scratchState: number;
+  /** The heads of the attention that reads it, and the size that heads have in it: at least their own. */
+  readonly heads: {
+    readonly numHeads: number;
+    readonly numGroups: number;
+    readonly headSize: number;
+    readonly storedSize: number;
+  };
 
-  constructor(config: CausalLmConfig, { numBlocks, blockSize, dtype, device }: PagedCacheOptions) {
+  constructor(config: CausalLmConfig, options: PagedCacheOptions) {
+    const { numBlocks, blockSize, numStates = 0, dtype, device } = options;
     this.blockSize = blockSize;
+    this.dtype = dtype;
     this.device = device;
     this.scratchBlock = numBlocks;
-    const { numHeads, numKeyValueHeads, headSize } = config;
-    this.heads = { numHeads, numGroups: numKeyValueHeads, headSize };
-    const make = (shape: readonly number[]) => empty([numBlocks + 1, blockSize, ...shape], { dtype, device }).zero_();
-    this.#make = () =>
-      keep(
-        Array.from({ length: config.numLayers }, (_, layer) => {
-          const kept = cachedValues(config, layer);
-          const [keys, values] = [make(kept.keys), make(kept.values)];
-          return { keys, values, keySlots: keys.flatten(0, 1), valueSlots: values.flatten(0, 1) };
-        }),
-      );
+    this.emptyState = 2 * numStates;
+    this.scratchState = 2 * numStates + 1;
+    const { numHeads, numKeyValueHeads: numGroups, headSize } = config;
+    const storedSize = storedHeadSize(headSize, dtype, device);
+    this.heads = { numHeads, numGroups, headSize, storedSize };
+    const blocks = () => zeros([numBlocks + 1, blockSize, numGroups, storedSize], { dtype, device });
+    const shapes = stateShapes(config);
+    this.hasStates = shapes !== null;
+    this.stateWidths = shapes === null ? [] : [shapes.window[1]!, shapes.memory[0]!];
+    const states = (shape: readonly number[], type: DType) =>
+      zeros([2 * numStates + 2, ...shape], { dtype: type, device });
+    const layers = Array.from({ length: config.numLayers }, (_, layer) => keepsState(config, layer));
+    this.#make = () => ({
+      keys: layers.map((isLinear) => (isLinear ? null : withSlots(blocks(), blocks()))),
+      states: layers.map((isLinear) => {
+        if (!isLinear || shapes === null) return null;
+        return keep({ windows: states(shapes.window, dtype), memories: states(shapes.memory, "float32") });
+      }),
+    });
     this.allocate();
   }
 
-  get layers(): readonly LayerCache[] {
-    invariant(this.#layers !== null, "a cache is read that has given its memory back");
-    return this.#layers;
+  /** The keys and values of a layer of attention. */
+  keysOf(layer: number): LayerCache {
+    const keys = this.#held.keys[layer] ?? null;
+    invariant(keys !== null, `layer ${layer} has no keys and values`);
+    return keys;
+  }
+
+  /** The states of a layer of linear attention. */
+  statesOf(layer: number): LayerStates {
+    const states = this.#held.states[layer] ?? null;
+    invariant(states !== null, `layer ${layer} has no states`);
+    return states;
+  }
+
+  get #held(): Memory {
+    invariant(this.#memory !== null, "a cache is read that has given its memory back");
+    return this.#memory;
+  }
+
+  /** What it takes now. */
+  get bytes(): number {
+    const { keys = [], states = [] } = this.#memory ?? {};
+    return bytesIn([
+      ...keys.flatMap((layer) => (layer === null ? [] : [layer.keys, layer.values])),
+      ...states.flatMap((layer) => (layer === null ? [] : [layer.windows, layer.memories])),
+    ]);
   }
 
   /** Takes its memory again after `dispose`. Does nothing while it has it. */
   allocate(): void {
-    this.#layers ??= this.#make();
+    this.#memory ??= this.#make();
   }
 
-  /** Copies whole blocks, in all layers. */
-  copy(copies: readonly BlockCopy[]): void {
+  /** Copies whole blocks, and rows of states, in all layers. */
+  copy(blocks: readonly CacheCopy[], stateRows: readonly CacheCopy[]): void {
+    this.#copyIn(
+      blocks,
+      this.#held.keys.flatMap((layer) => (layer === null ? [] : [layer.keys, layer.values])),
+    );
+    this.#copyIn(
+      stateRows,
+      this.#held.states.flatMap((layer) => (layer === null ? [] : [layer.windows, layer.memories])),
+    );
+  }
+
+  #copyIn(copies: readonly CacheCopy[], tensors: readonly Tensor[]): void {
     if (copies.length === 0) return;
     tensorScope(() => {
-      const blocks = (pick: (copy: BlockCopy) => number) =>
+      const places = (pick: (copy: CacheCopy) => number) =>
         tensor(Int32Array.from(copies, pick), [copies.length], { device: this.device, dtype: "int64" });
-      const from = blocks((copy) => copy.from);
-      const to = blocks((copy) => copy.to);
-      for (const { keys, values } of this.layers) {
-        keys.indexCopy_(0, to, keys.indexSelect(0, from));
-        values.indexCopy_(0, to, values.indexSelect(0, from));
-      }
+      const from = places((copy) => copy.from);
+      const to = places((copy) => copy.to);
+      for (const one of tensors) one.indexCopy_(0, to, one.indexSelect(0, from));
     });
   }
 
   /** Gives its memory back. What it held is lost. */
   dispose(): void {
-    for (const { keys, values, keySlots, valueSlots } of this.#layers ?? []) {
-      for (const one of [keys, values, keySlots, valueSlots]) one.dispose();
+    for (const layer of [...(this.#memory?.keys ?? []), ...(this.#memory?.states ?? [])]) {
+      for (const one of Object.values(layer ?? {})) one.dispose();
     }
-    this.#layers = null;
+    this.#memory = null;
   }
 }
 
 /** Bytes that one block takes in all layers. */
-export function blockBytes(config: CausalLmConfig, blockSize: number, dtype: DType): number {
-  return numCachedValues(config) * blockSize * bytesOf(dtype);
+export function blockBytes(config: CausalLmConfig, blockSize: number, dtype: DType, device: Device): number {
+  return numCachedValues(config, storedHeadSize(config.headSize, dtype, device)) * blockSize * bytesOf(dtype);
+}
+
+/** Bytes of a slot for a sequence's state, in all layers. */
+export function stateSlotBytes(config: CausalLmConfig, dtype: DType): number {
+  return 2 * stateBytes(config, dtype);
+}
+
+/** The row of a slot that has the state after this many tokens. */
+export function stateRow(slot: number, numTokens: number): number {
+  return 2 * slot + (numTokens % 2);
+}
+
+/** Slots for states: one for each sequence that runs, and some for sessions between their turns and for beginnings that come again. */
+export function numStateSlots(maxRunning: number): number {
+  return maxRunning + Math.ceil(maxRunning / 4);
+}
+
+/** The size that heads are given in a cache, which is what the CUDA decode path can read where there is one. */
+export function storedHeadSize(headSize: number, dtype: DType, device: Device): number {
+  return device.startsWith("cuda") && bytesOf(dtype) === 2 && !isExact() ? paddedHeadSize(headSize) : headSize;
+}
+
+function withSlots(keys: Tensor, values: Tensor): LayerCache {
+  return keep({ keys, values, keySlots: keys.flatten(0, 1), valueSlots: values.flatten(0, 1) });
 }

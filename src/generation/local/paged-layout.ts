@@ -1,24 +1,37 @@
 /** The layout over the paged cache: pieces of sequences end to end. */
 import { invariant } from "../../errors/reroll-error.ts";
 import { type AttentionKind, rotateHeads, type TokenLayout } from "../../models/causal-lm/token-layout.ts";
-import { cat, tensor } from "../../torch/create.ts";
+import { tensor } from "../../torch/create.ts";
 import type { Device } from "../../torch/dtype.ts";
 import { isExact } from "../../torch/exact.ts";
 import { exactDecode } from "../../torch/exact-attention.ts";
 import { type PackedRows, packedAttention } from "../../torch/fused.ts";
 import { hasKernels } from "../../torch/kernels/cuda-kernel.ts";
+import { padHeads } from "../../torch/kernels/paged-kernel.ts";
 import { canStore, storeKernel } from "../../torch/kernels/store-kernel.ts";
 import { pagedAttention } from "../../torch/paged-attention.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { PagedCache } from "./paged-cache.ts";
+import { scanOver } from "./piece-states.ts";
 import type { Piece } from "./scheduler.ts";
 
+interface PiecesOptions {
+  /** Up to this many follow tokens that mean nothing. Default 0. */
+  readonly numTokens?: number;
+  /** Whether what a token gets may not depend, to the bit, on what else is in the step: see piece-states.ts. Default false. */
+  readonly isSteady?: boolean;
+}
+
 /**
- * The pieces of a step, end to end. What they compute goes into the cache; they see what is there already. Up to `numTokens`
- * follow tokens that mean nothing; they write to the scratch block.
+ * The pieces of a step, end to end. What they compute goes into the cache; they see what is there already. Tokens that mean nothing write
+ * to the scratch block.
  */
-export function piecesLayout(pieces: readonly Piece[], cache: PagedCache, numTokens = 0): TokenLayout {
-  const { blockSize, device } = cache;
+export function piecesLayout(
+  pieces: readonly Piece[],
+  cache: PagedCache,
+  { numTokens = 0, isSteady = false }: PiecesOptions = {},
+): TokenLayout {
+  const { blockSize, device, heads: stored } = cache;
   const numMeant = pieces.reduce((sum, piece) => sum + piece.numTokens, 0);
   const size = Math.max(numMeant, numTokens);
   const positions = new Int32Array(size);
@@ -43,30 +56,18 @@ export function piecesLayout(pieces: readonly Piece[], cache: PagedCache, numTok
     positions_S: positions_S.to("int64"),
     maxPosition,
     attend: (layer, heads, rotation, kind) => {
-      const { keySlots, valueSlots } = cache.layers[layer]!;
-      const isWhole = rotation !== null && 2 * rotation.cos_SK.size(1) === heads.q_SHK.size(2);
+      const { keySlots, valueSlots } = cache.keysOf(layer);
+      const isWhole = rotation !== null && 2 * rotation.cos_SK.size(1) === stored.storedSize;
       if (isWhole && !isExact() && hasKernels(heads.q_SHK) && canStore(heads)) {
         const { q_SHK, k_SGK } = storeKernel(heads, rotation, { keySlots, valueSlots, slots_S });
         return attend(layer, q_SHK, k_SGK, heads.v_SGK, kind);
       }
       const { q_SHK, k_SGK, v_SGK } = rotateHeads(heads, rotation);
-      keySlots.indexCopy_(0, wideSlots_S, k_SGK);
-      valueSlots.indexCopy_(0, wideSlots_S, v_SGK);
+      keySlots.indexCopy_(0, wideSlots_S, padHeads(k_SGK, stored.storedSize));
+      valueSlots.indexCopy_(0, wideSlots_S, padHeads(v_SGK, stored.storedSize));
       return attend(layer, q_SHK, k_SGK, v_SGK, kind);
     },
-    scan: (layer, x_SX, body) => {
-      const inputSlots = cache.layers[layer]!.keySlots.squeeze(1);
-      inputSlots.indexCopy_(0, wideSlots_S, x_SX);
-      const parts = pieces.map(({ sequence: { blocks, numComputed }, numTokens }) => {
-        const seen = new Int32Array(numComputed + numTokens);
-        writeSlots(seen, 0, blocks, 0, seen.length, blockSize);
-        const whole_TX = inputSlots.indexSelect(0, tensor(seen, [seen.length], { device, dtype: "int64" }));
-        return body(whole_TX.unsqueeze(0)).squeeze(0).narrow(0, numComputed, numTokens);
-      });
-      const numFilling = size - parts.reduce((sum, part) => sum + part.size(0), 0);
-      const filling = numFilling === 0 ? [] : [parts[0]!.narrow(0, 0, 1).expand(numFilling, parts[0]!.size(1))];
-      return cat([...parts, ...filling], 0);
-    },
+    scan: scanOver(pieces, cache, size, isSteady),
   };
 }
 
@@ -89,11 +90,11 @@ type Attend = (layer: number, q_SHK: Tensor, k_SGK: Tensor, v_SGK: Tensor, kind:
 
 function attentionOver(pieces: readonly Piece[], cache: PagedCache, positions_S: Tensor, rows_S: Tensor): Attend {
   const { device } = cache;
-  const isSimple = device === "cpu" && cache.layers[0]!.keys.dtype === "float32";
+  const isSimple = device === "cpu" && cache.dtype === "float32";
   if (isSimple) {
     const table_RM = blockTable([...pieces.map(({ sequence }) => sequence.blocks), [cache.scratchBlock]]);
     return (layer, q_SHK, _k, _v, kind) => {
-      const { keys, values } = cache.layers[layer]!;
+      const { keys, values } = cache.keysOf(layer);
       return pagedAttention(q_SHK, { keys, values, table_RM, rows_S, positions_S, ...kind });
     };
   }
@@ -119,9 +120,9 @@ function attentionOver(pieces: readonly Piece[], cache: PagedCache, positions_S:
   });
   const slots_C = tensor(slots, [slots.length], { device, dtype: "int64" });
   return (layer, q_SHK, _k, _v, kind) => {
-    const { keySlots, valueSlots } = cache.layers[layer]!;
-    const [k_CGK, v_CGK] = [keySlots.indexSelect(0, slots_C), valueSlots.indexSelect(0, slots_C)];
-    return packedAttention(q_SHK, k_CGK, v_CGK, { ...queries, keys, ...kind });
+    const { keySlots, valueSlots } = cache.keysOf(layer);
+    const stored = (slots: Tensor) => slots.indexSelect(0, slots_C).narrow(2, 0, q_SHK.size(2));
+    return packedAttention(q_SHK, stored(keySlots), stored(valueSlots), { ...queries, keys, ...kind });
   };
 }
 
@@ -144,10 +145,10 @@ export function exactRowsLayout(table_BM: Tensor, positions_B: Tensor, cache: Pa
 }
 
 /** Attention over the cache for tokens that each have their own row of a table. Puts their keys and values there. */
-function exactOver({ layers, heads }: PagedCache, table_SM: Tensor, positions_S: Tensor) {
-  const attend = exactDecode({ positions_S, table_SM }, heads);
+function exactOver(cache: PagedCache, table_SM: Tensor, positions_S: Tensor) {
+  const attend = exactDecode({ positions_S, table_SM }, cache.heads);
   return (layer: number, q_BHK: Tensor, k_BGK: Tensor, v_BGK: Tensor) =>
-    attend({ q_BHK, k_BGK, v_BGK }, layers[layer]!);
+    attend({ q_BHK, k_BGK, v_BGK }, cache.keysOf(layer));
 }
 
 function packed(lengths: readonly number[], device: Device): PackedRows {

@@ -2,6 +2,8 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { GenerateRequest } from "../generate.ts";
 import { BlockPool } from "./block-pool.ts";
+import { stateRow } from "./paged-cache.ts";
+import { stateAfter, stateBefore } from "./piece-states.ts";
 import { type Piece, Scheduler } from "./scheduler.ts";
 import { Sequence } from "./sequence.ts";
 import { SessionCache } from "./session-cache.ts";
@@ -205,6 +207,31 @@ test("a cache with keys of two versions in it is not kept for the session", () =
   expect(engine.step()).toEqual([[next, 9]]);
 });
 
+test("with states, a prompt starts from where the state of one that began alike was kept, and from nothing where there is none", () => {
+  const engine = new FakeEngine({ numBlocks: 16, blockSize: 4, maxRunning: 2, maxStepTokens: 100, numStates: 3 });
+  engine.run(engine.add([1, 2, 3, 4, 5, 6, 7, 8, 9]), 1);
+  const [alike, shorter] = [engine.add([1, 2, 3, 4, 5, 6, 7, 8, 10]), engine.add([1, 2, 3, 4, 5, 6])];
+  expect(engine.step()).toEqual([
+    [alike, 1],
+    [shorter, 6],
+  ]);
+  expect([alike.usage().cachedTokens, shorter.usage().cachedTokens]).toEqual([8, 0]);
+});
+
+test("with states, the next turn of a session goes on from its own, and a session gives it up where a prompt needs a place", () => {
+  const engine = new FakeEngine({ numBlocks: 16, blockSize: 4, maxRunning: 1, maxStepTokens: 100, numStates: 1 });
+  const turn = engine.add([1, 2, 3], "a");
+  engine.run(turn, 3);
+  const next = engine.add([...turn.tokens, 9], "a");
+  expect(engine.step()).toEqual([[next, 2]]);
+  engine.finish(next);
+  const other = engine.add([7, 8]);
+  expect(engine.step()).toEqual([[other, 2]]);
+  engine.finish(other);
+  const late = engine.add([...next.tokens, 10], "a");
+  expect(engine.step()).toEqual([[late, 9]]);
+});
+
 const action = fc.oneof(
   {
     weight: 4,
@@ -227,37 +254,44 @@ const sizes = fc.record({
   spareBlocks: fc.integer({ min: 0, max: 12 }),
   maxRunning: fc.integer({ min: 1, max: 6 }),
   maxStepTokens: fc.integer({ min: 1, max: 20 }),
+  spareStates: fc.option(fc.integer({ min: 0, max: 3 }), { nil: undefined }),
 });
 
-test("whatever happens, every sequence finds its own tokens in its blocks, all end, and no block stays held", () => {
+test("whatever happens, every sequence finds its own tokens in its blocks and its state, all end, and nothing stays held", () => {
   fc.assert(
-    fc.property(sizes, fc.array(action, { maxLength: 40 }), ({ blockSize, spareBlocks, ...limits }, actions) => {
-      const engine = new FakeEngine({ blockSize, numBlocks: Math.ceil(24 / blockSize) + spareBlocks, ...limits });
-      const goals = new Map<Sequence, number>();
-      const step = () => {
-        const pieces = engine.step();
-        expect(pieces.reduce((sum, [, numTokens]) => sum + numTokens, 0)).toBeLessThanOrEqual(limits.maxStepTokens);
-        expect(engine.scheduler.numRunning).toBeLessThanOrEqual(limits.maxRunning);
-        for (const [sequence, goal] of goals) if (sequence.numDrawn >= goal) end(sequence);
-        return pieces.length > 0;
-      };
-      const end = (sequence: Sequence) => {
-        engine.finish(sequence);
-        goals.delete(sequence);
-      };
-      for (const one of actions) {
-        if (one.kind === "add") {
-          const prompt = Array.from({ length: one.length }, (_, i) => (i < 9 ? 1 + i : 100 * one.prefix + i));
-          for (let i = 0; i < one.copies; i++) goals.set(engine.add(prompt, one.session), one.maxTokens);
-        } else if (one.kind === "steps") for (let i = 0; i < one.count; i++) step();
-        else if (one.kind === "weights") engine.setVersion(engine.version + 1);
-        else if (goals.size > 0) end([...goals.keys()][one.which % goals.size]!);
-      }
-      let numSteps = 0;
-      while (step()) expect(++numSteps).toBeLessThan(20_000);
-      expect(goals.size).toBe(0);
-      engine.expectNothingHeld();
-    }),
+    fc.property(
+      sizes,
+      fc.array(action, { maxLength: 40 }),
+      ({ blockSize, spareBlocks, spareStates, ...limits }, actions) => {
+        const numBlocks = Math.ceil(24 / blockSize) + spareBlocks;
+        const numStates = spareStates === undefined ? 0 : limits.maxRunning + spareStates;
+        const engine = new FakeEngine({ blockSize, numBlocks, numStates, ...limits });
+        const goals = new Map<Sequence, number>();
+        const step = () => {
+          const pieces = engine.step();
+          expect(pieces.reduce((sum, [, numTokens]) => sum + numTokens, 0)).toBeLessThanOrEqual(limits.maxStepTokens);
+          expect(engine.scheduler.numRunning).toBeLessThanOrEqual(limits.maxRunning);
+          for (const [sequence, goal] of goals) if (sequence.numDrawn >= goal) end(sequence);
+          return pieces.length > 0;
+        };
+        const end = (sequence: Sequence) => {
+          engine.finish(sequence);
+          goals.delete(sequence);
+        };
+        for (const one of actions) {
+          if (one.kind === "add") {
+            const prompt = Array.from({ length: one.length }, (_, i) => (i < 9 ? 1 + i : 100 * one.prefix + i));
+            for (let i = 0; i < one.copies; i++) goals.set(engine.add(prompt, one.session), one.maxTokens);
+          } else if (one.kind === "steps") for (let i = 0; i < one.count; i++) step();
+          else if (one.kind === "weights") engine.setVersion(engine.version + 1);
+          else if (goals.size > 0) end([...goals.keys()][one.which % goals.size]!);
+        }
+        let numSteps = 0;
+        while (step()) expect(++numSteps).toBeLessThan(20_000);
+        expect(goals.size).toBe(0);
+        engine.expectNothingHeld();
+      },
+    ),
     { numRuns: 500, seed: 1 },
   );
 });
@@ -270,22 +304,27 @@ interface Sizes {
   readonly maxRunning: number;
   readonly maxStepTokens: number;
   readonly reprefills?: boolean;
+  /** Slots for states. Default 0: the model has none. */
+  readonly numStates?: number;
 }
 
-/** An engine without a model: what would be keys and values is the version and all tokens up to that place. */
+/** An engine without a model: what would be keys and values, or a state, is the version and all tokens up to that place. */
 class FakeEngine {
   readonly pool: BlockPool;
+  readonly states: BlockPool | null;
   readonly scheduler: Scheduler;
   version = 0;
   numCopies = 0;
   #numSequences = 0;
   readonly #cells: { version: number; prefix: string }[] = [];
+  readonly #stateRows: { version: number; prefix: string }[] = [];
   readonly #computed = new Map<Sequence, number>();
 
-  constructor({ numBlocks, blockSize, maxRunning, maxStepTokens, reprefills = false }: Sizes) {
+  constructor({ numBlocks, blockSize, maxRunning, maxStepTokens, reprefills = false, numStates = 0 }: Sizes) {
     this.pool = new BlockPool(numBlocks, blockSize);
+    this.states = numStates === 0 ? null : new BlockPool(numStates, 1);
     const limits = { maxRunning, maxStepTokens, reprefills };
-    this.scheduler = new Scheduler(this.pool, new SessionCache(this.pool), limits, 0);
+    this.scheduler = new Scheduler(this.pool, new SessionCache(this.pool, this.states), limits, 0, this.states);
   }
 
   add(promptIds: ArrayLike<number>, sessionId?: string): Sequence {
@@ -304,8 +343,9 @@ class FakeEngine {
     const pieces = this.scheduler.plan();
     for (const piece of pieces) this.#compute(piece);
     for (const piece of pieces) {
-      const { followers, copies } = this.scheduler.complete(piece);
-      for (const { from, to } of copies) this.#copy(from, to);
+      const { followers, blocks, stateRows } = this.scheduler.complete(piece);
+      for (const { from, to } of blocks) this.#copy(from, to);
+      for (const { from, to } of stateRows) this.#stateRows[to] = this.#stateRows[from]!;
       const ended = piece.isLast ? [piece.sequence, ...followers] : [];
       for (const sequence of ended) {
         this.#expectPrefix(sequence, followers.includes(sequence));
@@ -337,14 +377,30 @@ class FakeEngine {
     this.setVersion(this.version + 1);
     expect(this.scheduler.numRunning + this.scheduler.numWaiting).toBe(0);
     expect(this.pool.numAvailable).toBe(this.pool.numBlocks);
+    expect(this.states?.numAvailable).toBe(this.states?.numBlocks);
   }
 
   #compute({ sequence, numTokens }: Piece): void {
     const hasJustStarted = this.#computed.get(sequence) !== sequence.numComputed;
     this.#expectPrefix(sequence, hasJustStarted);
+    if (this.states !== null) this.#advanceState(sequence, numTokens, hasJustStarted);
     for (let i = sequence.numComputed; i < sequence.numComputed + numTokens; i++) {
       this.#cells[this.#slot(sequence, i)] = { version: this.version, prefix: prefixOf(sequence, i) };
     }
+  }
+
+  #advanceState(sequence: Sequence, numTokens: number, isFresh: boolean): void {
+    const { numComputed, stateMark } = sequence;
+    const from = stateBefore(sequence, numComputed, { emptyState: -1 });
+    expect(from === -1).toBe(numComputed === 0);
+    if (from !== -1) {
+      expect(this.#stateRows[from]!.prefix).toBe(prefixOf(sequence, numComputed - 1));
+      if (isFresh) expect(this.#stateRows[from]!.version).toBe(this.version);
+    }
+    const last = numComputed + numTokens - 1;
+    const left = (position: number) => ({ version: this.version, prefix: prefixOf(sequence, position) });
+    if (stateMark !== null) this.#stateRows[stateRow(stateMark.slot, stateMark.length)] = left(stateMark.length - 1);
+    this.#stateRows[stateAfter(sequence, last)] = left(last);
   }
 
   #expectPrefix(sequence: Sequence, isFresh: boolean): void {

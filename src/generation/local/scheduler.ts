@@ -4,8 +4,12 @@
  * Every step first continues the running sequences by one token each, then fills the token budget with prompts, oldest
  * first, in pieces where they are long. Waits for: free cache blocks and places. When a running sequence needs a block
  * and none is free, the youngest one gives its blocks back and starts over later, with its tokens.
+ *
+ * Where a model has linear attention, every running sequence has a slot for its state too. A state cannot be cut back as keys and values
+ * can, so a prompt that begins like an earlier one starts from where a state was kept: at the end of that prompt's full blocks.
  */
 import { type BlockPool, prefixKey } from "./block-pool.ts";
+import { stateRow } from "./paged-cache.ts";
 import type { Sequence } from "./sequence.ts";
 import type { SessionCache } from "./session-cache.ts";
 
@@ -26,11 +30,20 @@ export interface Piece {
   readonly isLast: boolean;
 }
 
-/** A block whose content is copied once the step has computed it. */
-export interface BlockCopy {
+/** A block, or a row of states, whose content is copied once the step has computed it. */
+export interface CacheCopy {
   readonly from: number;
   readonly to: number;
 }
+
+/** The sequences that start where another one is, and what they have to copy for it. */
+interface Fork {
+  readonly followers: readonly Sequence[];
+  readonly blocks: readonly CacheCopy[];
+  readonly stateRows: readonly CacheCopy[];
+}
+
+const noFork: Fork = { followers: [], blocks: [], stateRows: [] };
 
 export class Scheduler {
   /** Insertion order is age: the last one is the youngest. */
@@ -39,12 +52,21 @@ export class Scheduler {
   /** The running sequence that computes a prompt, by prompt. */
   readonly #leaders = new Map<string, Sequence>();
   readonly #pool: BlockPool;
+  /** Slots for states, named as blocks are: see BlockPool. Null where the model has none. */
+  readonly #states: BlockPool | null;
   readonly #sessions: SessionCache;
   readonly #limits: SchedulerLimits;
   #version: number;
 
-  constructor(pool: BlockPool, sessions: SessionCache, limits: SchedulerLimits, version: number) {
+  constructor(
+    pool: BlockPool,
+    sessions: SessionCache,
+    limits: SchedulerLimits,
+    version: number,
+    states: BlockPool | null = null,
+  ) {
     this.#pool = pool;
+    this.#states = states;
     this.#sessions = sessions;
     this.#limits = limits;
     this.#version = version;
@@ -82,7 +104,7 @@ export class Scheduler {
       // Its next token is being drawn.
       if (numTokens === 0) continue;
       if (!this.#reserve(sequence, sequence.numComputed + numTokens)) continue;
-      pieces.push(pieceOf(sequence, numTokens));
+      pieces.push(this.#pieceOf(sequence, numTokens));
       budget -= numTokens;
     }
     while (budget > 0 && this.#running.size < this.#limits.maxRunning) {
@@ -90,13 +112,13 @@ export class Scheduler {
       if (sequence === undefined) break;
       this.#adoptCache(sequence);
       const numTokens = Math.min(sequence.numPending, budget);
-      if (!this.#reserveIdle(sequence, sequence.numComputed + numTokens)) {
+      if (!this.#reserveState(sequence) || !this.#reserveIdle(sequence, sequence.numComputed + numTokens)) {
         this.#giveBack(sequence);
         this.#waiting.unshift(sequence);
         break;
       }
       this.#start(sequence);
-      pieces.push(pieceOf(sequence, numTokens));
+      pieces.push(this.#pieceOf(sequence, numTokens));
       budget -= numTokens;
     }
     return pieces;
@@ -104,13 +126,14 @@ export class Scheduler {
 
   /**
    * Records that a piece was computed, and makes its full blocks findable. When that was the last of a prompt, the
-   * sequences that waited for it start from its cache: full blocks are shared, the one that all will write to is copied.
+   * sequences that waited for it start from its cache: full blocks are shared, the one that all will write to and the state are copied.
    * They draw their first token from the same scores.
    */
-  complete({ sequence, numTokens, isLast }: Piece): { readonly followers: Sequence[]; readonly copies: BlockCopy[] } {
+  complete({ sequence, numTokens, isLast }: Piece): Fork {
     sequence.numComputed += numTokens;
     this.#publish(sequence);
-    if (!isLast || this.#leaders.get(sequence.promptKey) !== sequence) return { followers: [], copies: [] };
+    this.#publishState(sequence);
+    if (!isLast || this.#leaders.get(sequence.promptKey) !== sequence) return noFork;
     this.#leaders.delete(sequence.promptKey);
     return this.#fork(sequence);
   }
@@ -137,6 +160,7 @@ export class Scheduler {
     }
     // A cache with keys of different weights in it is not worth keeping: the next turn starts from clean ones.
     const isClean = sequence.numComputed > 0 && sequence.prefixKeys !== null;
+    this.#releaseStates(sequence);
     if (sequence.sessionId !== undefined && isClean) this.#sessions.store(sequence);
     else this.#giveBack(sequence);
   }
@@ -149,6 +173,7 @@ export class Scheduler {
     this.#version = version;
     this.#sessions.clear();
     this.#pool.forgetPrefixes();
+    this.#states?.forgetPrefixes();
     const followers = [...this.#leaders.values()].flatMap((leader) => leader.followers.splice(0));
     this.#leaders.clear();
     this.#waiting.unshift(...followers);
@@ -160,6 +185,7 @@ export class Scheduler {
   forgetCaches(): void {
     this.#sessions.clear();
     this.#pool.forgetPrefixes();
+    this.#states?.forgetPrefixes();
     for (const sequence of [...this.#running].reverse()) this.#preempt(sequence);
   }
 
@@ -180,19 +206,27 @@ export class Scheduler {
     if (sequence.isStarting) this.#leaders.set(sequence.promptKey, sequence);
   }
 
-  #fork(leader: Sequence): { followers: Sequence[]; copies: BlockCopy[] } {
+  #fork(leader: Sequence): Fork {
     const followers: Sequence[] = [];
-    const copies: BlockCopy[] = [];
+    const blocks: CacheCopy[] = [];
+    const stateRows: CacheCopy[] = [];
     const { blockSize } = this.#pool;
     const numFull = Math.floor(leader.length / blockSize);
     const tail = leader.blocks[numFull];
     for (const follower of leader.followers) {
-      if (this.#running.size >= this.#limits.maxRunning || !this.#reserveIdle(follower, leader.length % blockSize))
+      if (this.#running.size >= this.#limits.maxRunning) break;
+      if (!this.#reserveState(follower) || !this.#reserveIdle(follower, leader.length % blockSize)) {
+        this.#giveBack(follower);
         break;
+      }
       const [own] = follower.blocks;
       follower.blocks.unshift(...leader.blocks.slice(0, numFull));
       for (const block of leader.blocks.slice(0, numFull)) this.#pool.share(block);
-      if (tail !== undefined && own !== undefined) copies.push({ from: tail, to: own });
+      if (tail !== undefined && own !== undefined) blocks.push({ from: tail, to: own });
+      if (leader.stateSlot !== null && follower.stateSlot !== null) {
+        const row = (slot: number) => stateRow(slot, leader.length);
+        stateRows.push({ from: row(leader.stateSlot), to: row(follower.stateSlot) });
+      }
       follower.prefixKeys = leader.prefixKeys === null ? null : [...leader.prefixKeys];
       follower.cacheVersion = leader.cacheVersion;
       follower.numComputed = leader.length;
@@ -203,7 +237,7 @@ export class Scheduler {
     // Those that found no place start from the published blocks when one is free.
     this.#waiting.unshift(...leader.followers.slice(followers.length));
     leader.followers = [];
-    return { followers, copies };
+    return { followers, blocks, stateRows };
   }
 
   /** Blocks for the first `numTokens` tokens; takes them from the youngest sequence when none is free. */
@@ -219,10 +253,20 @@ export class Scheduler {
 
   #reserveIdle(sequence: Sequence, numTokens: number): boolean {
     const needed = Math.ceil(numTokens / this.#pool.blockSize) - sequence.blocks.length;
-    if (needed > this.#pool.numAvailable) this.#sessions.evict(needed - this.#pool.numAvailable);
-    if (needed > this.#pool.numAvailable) return false;
+    const hasRoom = () => this.#pool.numAvailable >= needed;
+    if (!hasRoom()) this.#sessions.evict(hasRoom);
+    if (!hasRoom()) return false;
     for (let i = 0; i < needed; i++) sequence.blocks.push(this.#pool.take()!);
     return true;
+  }
+
+  /** A slot for the state of a sequence, where the model has states. */
+  #reserveState(sequence: Sequence): boolean {
+    const states = this.#states;
+    if (states === null || sequence.stateSlot !== null) return true;
+    if (states.numAvailable === 0) this.#sessions.evict(() => states.numAvailable > 0);
+    sequence.stateSlot = states.take() ?? null;
+    return sequence.stateSlot !== null;
   }
 
   #preempt(sequence: Sequence): void {
@@ -240,8 +284,18 @@ export class Scheduler {
   }
 
   #giveBack(sequence: Sequence): void {
+    this.#releaseStates(sequence);
+    if (sequence.stateSlot !== null) this.#states?.release(sequence.stateSlot);
     this.#pool.releaseAll(sequence.blocks);
     sequence.forgetCache();
+  }
+
+  /** What a step needs of states beside the sequence's own. */
+  #releaseStates(sequence: Sequence): void {
+    if (sequence.stateSource !== null) this.#states?.release(sequence.stateSource);
+    if (sequence.stateMark !== null) this.#states?.release(sequence.stateMark.slot);
+    sequence.stateSource = null;
+    sequence.stateMark = null;
   }
 
   /** Finds what is computed already: the cache of the session, or blocks of any sequence that started with the same tokens. */
@@ -250,6 +304,7 @@ export class Scheduler {
     if (session !== null) {
       sequence.blocks = session.blocks;
       sequence.numComputed = session.numComputed;
+      sequence.stateSlot = session.stateSlot;
     } else {
       this.#adoptPrefix(sequence);
     }
@@ -268,6 +323,20 @@ export class Scheduler {
       sequence.prefixKeys?.push(key);
       sequence.numComputed = end;
     }
+    if (this.#states !== null) this.#adoptState(sequence, this.#states);
+  }
+
+  /** Goes back to where a state was kept, which may be the start. */
+  #adoptState(sequence: Sequence, states: BlockPool): void {
+    const { blocks, prefixKeys } = sequence;
+    while (blocks.length > 0 && states.find(prefixKeys!.at(-1)!) === undefined) {
+      this.#pool.release(blocks.pop()!);
+      prefixKeys!.pop();
+      sequence.numComputed -= this.#pool.blockSize;
+    }
+    if (blocks.length === 0) return;
+    sequence.stateSource = states.find(prefixKeys!.at(-1)!)!;
+    states.share(sequence.stateSource);
   }
 
   #publish(sequence: Sequence): void {
@@ -280,14 +349,32 @@ export class Scheduler {
     }
   }
 
+  #publishState(sequence: Sequence): void {
+    const { stateMark, prefixKeys } = sequence;
+    const key = stateMark === null ? undefined : prefixKeys?.[stateMark.length / this.#pool.blockSize - 1];
+    if (key !== undefined) this.#states?.publish(stateMark!.slot, key);
+    this.#releaseStates(sequence);
+  }
+
+  #pieceOf(sequence: Sequence, numTokens: number): Piece {
+    const isLast = numTokens === sequence.numPending;
+    if (isLast && numTokens > 1) this.#markState(sequence);
+    return { sequence, numTokens, isLast };
+  }
+
+  /** Has the step keep the state at the end of the last full block, before the last token, if no sequence may need the slot. */
+  #markState(sequence: Sequence): void {
+    const { blockSize } = this.#pool;
+    const numSpare = (this.#states?.numAvailable ?? 0) - (this.#limits.maxRunning - this.#running.size);
+    const length = Math.floor((sequence.length - 1) / blockSize) * blockSize;
+    if (numSpare <= 0 || length <= sequence.numComputed || sequence.prefixKeys === null) return;
+    sequence.stateMark = { slot: this.#states!.take()!, length };
+  }
+
   /** The name of the block that ends at this token, from the names before it. */
   #keyAt(sequence: Sequence, end: number): string {
     const { blockSize } = this.#pool;
     const previous = sequence.prefixKeys?.[end / blockSize - 2] ?? `version ${this.#version}`;
     return prefixKey(previous, sequence.tokens.subarray(end - blockSize, end));
   }
-}
-
-function pieceOf(sequence: Sequence, numTokens: number): Piece {
-  return { sequence, numTokens, isLast: numTokens === sequence.numPending };
 }

@@ -33,6 +33,12 @@ export class Sequence {
   blocks: number[] = [];
   /** Names of the full blocks that others may use; null once keys of different weights are mixed in. */
   prefixKeys: PrefixKey[] | null = [];
+  /** The slot of its state, where the model has linear attention. */
+  stateSlot: number | null = null;
+  /** The slot of the state that it starts from, where that is another's, until its first tokens are computed. */
+  stateSource: number | null = null;
+  /** The slot in which the step under way leaves the state after this many tokens, for others that begin alike. */
+  stateMark: { readonly slot: number; readonly length: number } | null = null;
   /** The oldest version of the weights that computed keys and values in the cache. */
   cacheVersion = 0;
   /** Which tokens may come next, where the request has a constraint. */
@@ -124,6 +130,9 @@ export class Sequence {
     this.numComputed = 0;
     this.blocks = [];
     this.prefixKeys = [];
+    this.stateSlot = null;
+    this.stateSource = null;
+    this.stateMark = null;
   }
 
   usage(): Usage {

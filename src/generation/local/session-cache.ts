@@ -11,15 +11,19 @@ interface StoredCache {
   readonly tokens: Int32Array;
   readonly blocks: number[];
   readonly numComputed: number;
+  /** The slot of its state, where the model has linear attention. */
+  readonly stateSlot: number | null;
 }
 
 export class SessionCache {
   readonly #pool: BlockPool;
+  readonly #states: BlockPool | null;
   /** Insertion order is the order of last use. */
   readonly #stored = new Map<string, StoredCache>();
 
-  constructor(pool: BlockPool) {
+  constructor(pool: BlockPool, states: BlockPool | null = null) {
     this.#pool = pool;
+    this.#states = states;
   }
 
   /** Keeps the cache of a finished turn. */
@@ -27,9 +31,10 @@ export class SessionCache {
     const id = sequence.sessionId;
     if (id === undefined) return;
     this.#drop(id);
-    const { numComputed, blocks } = sequence;
-    this.#stored.set(id, { tokens: sequence.tokens.slice(0, numComputed), blocks, numComputed });
+    const { numComputed, blocks, stateSlot } = sequence;
+    this.#stored.set(id, { tokens: sequence.tokens.slice(0, numComputed), blocks, numComputed, stateSlot });
     sequence.blocks = [];
+    sequence.stateSlot = null;
   }
 
   /** The cache of a session whose tokens this prompt extends, or null. Either way it is no longer stored. */
@@ -44,11 +49,10 @@ export class SessionCache {
     return null;
   }
 
-  /** Frees at least this many blocks, if there are that many to free. */
-  evict(numBlocks: number): void {
-    const enough = this.#pool.numAvailable + numBlocks;
+  /** Gives up sessions, the longest unused first, until there is room enough or none is left. */
+  evict(hasRoom: () => boolean): void {
     for (const id of [...this.#stored.keys()]) {
-      if (this.#pool.numAvailable >= enough) return;
+      if (hasRoom()) return;
       this.#drop(id);
     }
   }
@@ -61,6 +65,7 @@ export class SessionCache {
     const cache = this.#stored.get(id);
     if (cache === undefined) return;
     this.#pool.releaseAll(cache.blocks);
+    if (cache.stateSlot !== null) this.#states?.release(cache.stateSlot);
     this.#stored.delete(id);
   }
 }

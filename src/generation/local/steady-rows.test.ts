@@ -1,13 +1,19 @@
 import { expect, test } from "vitest";
 import { createPreset } from "../../models/causal-lm/presets.ts";
 import { LocalEngine } from "./local-engine.ts";
-import { numSteadyRows } from "./steady-rows.ts";
+import { numSteadyRows, steadyMultiple } from "./steady-rows.ts";
 
 test("rows are filled until the result has more than 1200 numbers, and never fewer than two", () => {
   expect(numSteadyRows(64)).toBe(19);
   expect(numSteadyRows(16)).toBe(76);
   expect(numSteadyRows(600)).toBe(3);
   expect(numSteadyRows(5000)).toBe(2);
+});
+
+test("rows come in multiples that leave no rest of 32 values in any of their widths", () => {
+  expect([steadyMultiple([32, 8192]), steadyMultiple([16, 64]), steadyMultiple([4, 56]), steadyMultiple([3])]).toEqual([
+    1, 2, 8, 32,
+  ]);
 });
 
 test("a steady engine gives a request the same bits, whatever else it runs", async () => {

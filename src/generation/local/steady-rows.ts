@@ -13,3 +13,14 @@ const SMALL_RESULT = 1200;
 export function numSteadyRows(width: number): number {
   return Math.max(2, Math.floor(SMALL_RESULT / width) + 1);
 }
+
+/** libtorch computes functions this many values at a time on the CPU, and what is left over by code that rounds otherwise. */
+const VECTOR = 32;
+
+/** Rows of these widths must come in multiples of this, so that nothing is left over. */
+export function steadyMultiple(widths: readonly number[]): number {
+  const divides = (count: number) => widths.every((width) => (count * width) % VECTOR === 0);
+  let count = 1;
+  while (!divides(count)) count *= 2;
+  return count;
+}

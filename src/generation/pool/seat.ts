@@ -6,6 +6,7 @@
  */
 import { RerollError } from "../../errors/reroll-error.ts";
 import { joinTokens } from "../../flow/sampled-tokens.ts";
+import type { WorkLog, WorkStage } from "../../flow/worker-facts.ts";
 import type { EngineCounters, ServedEngine } from "../engine.ts";
 import type { GenerateRequest, Generation } from "../generate.ts";
 
@@ -19,6 +20,10 @@ interface SeatSource<Held extends ServedEngine> {
   readonly bringsWeights: boolean;
   /** Told when the engine is lost, when it is back, and why it could not be opened again. */
   readonly report?: (text: string) => void;
+  /** Told when the engine generates and takes weights. */
+  readonly log?: WorkLog;
+  /** The name of its lane in that log. Default: `name`. */
+  readonly worker?: string;
 }
 
 /** Waits between two attempts to open a lost engine again, the last of them from then on. */
@@ -89,6 +94,7 @@ export class Seat<Held extends ServedEngine = ServedEngine> {
   async generate(request: GenerateRequest): Promise<{ readonly generation: Generation; readonly isLost: boolean }> {
     const engine = this.#engine!;
     this.load++;
+    this.#tell("begin", "generating");
     try {
       const generation = await engine.generate(request);
       const { finish } = generation;
@@ -99,12 +105,16 @@ export class Seat<Held extends ServedEngine = ServedEngine> {
       return { generation: nothingDrawn(request, error), isLost: true };
     } finally {
       this.load--;
+      this.#tell("end", "generating");
     }
   }
 
   /** Gives the engine new weights, and serves with them. An engine that does not take them is lost. */
   async give(hand: (engine: Held) => Promise<void>): Promise<void> {
-    if (await this.ask(hand)) this.#serve();
+    this.#tell("begin", "sync");
+    const isGiven = await this.ask(hand);
+    this.#tell("end", "sync");
+    if (isGiven) this.#serve();
   }
 
   /** Asks something of the engine. One that fails is lost. Returns whether it did what was asked. */
@@ -125,6 +135,11 @@ export class Seat<Held extends ServedEngine = ServedEngine> {
     this.#wake();
     await this.#reopening;
     await this.#engine?.close();
+  }
+
+  #tell(what: keyof WorkLog, stage: WorkStage): void {
+    const { log, worker = this.name } = this.#source;
+    log?.[what](worker, stage);
   }
 
   #serve(): void {

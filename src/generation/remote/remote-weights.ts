@@ -128,14 +128,6 @@ export class RemoteWeights implements GivenWeights {
     }
   }
 
-  /** What the server needs between steps beside weights. */
-  async releaseMemory(): Promise<void> {
-    await this.#routes.memory?.release(this.#http);
-  }
-  async resumeMemory(): Promise<void> {
-    await this.#routes.memory?.resume(this.#http);
-  }
-
   close(): void {
     this.#line?.close();
     this.#http.close();

@@ -24,8 +24,7 @@ export interface WeightsInFolder extends AnnouncedWeights {
 }
 
 /** The ways in which a server may be given weights. */
-export const weightWays = ["files", "broadcast", "adapters"] as const;
-export type WeightWay = (typeof weightWays)[number];
+export type WeightWay = "files" | "broadcast" | "adapters";
 
 export interface WeightRoutes {
   /** Throws where the server has not got what this way needs, and says what to do. Called once, before anything is sampled. */
@@ -40,12 +39,12 @@ export interface WeightRoutes {
 }
 
 /** Where the ranks of a server meet the trainer, which is rank 0. */
-export interface GroupPlace {
+interface GroupPlace {
   readonly name: string;
   readonly host: string;
   readonly port: number;
   readonly backend: "nccl" | "gloo";
-  /** Of the server's first rank. */
+  /** Rank of the server's first process. */
   readonly rankOffset: number;
   readonly worldSize: number;
 }
@@ -57,7 +56,7 @@ interface WeightFacts {
   readonly shape: readonly number[];
 }
 
-export interface GroupRoutes {
+interface GroupRoutes {
   /** How they meet: as a c10d group of that name, or by an id of NCCL that the trainer leaves in the store. */
   readonly meets: "c10d" | "nccl-id";
   numRanks(http: HttpClient): Promise<number>;
@@ -71,12 +70,12 @@ export interface GroupRoutes {
   end(http: HttpClient, weights: AnnouncedWeights): Promise<void>;
 }
 
-export interface AdapterRoutes {
+interface AdapterRoutes {
   load(http: HttpClient, name: string, folder: string): Promise<void>;
   unload(http: HttpClient, name: string): Promise<void>;
 }
 
-export interface MemoryRoutes {
+interface MemoryRoutes {
   /** Gives up what the weights do not need. */
   release(http: HttpClient): Promise<void>;
   resume(http: HttpClient): Promise<void>;

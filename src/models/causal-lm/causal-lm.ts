@@ -9,6 +9,7 @@ import { noGrad } from "../../torch/autograd.ts";
 import { empty, type TensorOptions, tensor } from "../../torch/create.ts";
 import { rangeOf } from "../../torch/distributed/collective.ts";
 import { allRows, ownRows, sumOver } from "../../torch/distributed/collective-functions.ts";
+import type { Device } from "../../torch/dtype.ts";
 import { createParameter, initialize, reinitialize } from "../../torch/nn/initialize.ts";
 import { Module, type Parameter } from "../../torch/nn/module.ts";
 import type { RMSNorm } from "../../torch/nn/rms-norm.ts";
@@ -38,9 +39,13 @@ export class CausalLm extends Module {
   /** The output matrix [V, D]; the embedding itself where the model ties them. */
   readonly head: Parameter;
   readonly spread: ModelSpread;
+  /** The layers that are here, where ranks have some each. */
+  readonly own: { readonly start: number; readonly length: number };
   /** How the layers are run. Whoever keeps their weights elsewhere sets another one. */
   runner: LayerRunner = residentLayers;
   readonly #rotary: ModelRotary;
+  /** A parameter that is here. */
+  readonly #anchor: Parameter;
 
   /**
    * A model with memory for its weights and no values: see initialize, and loadCausalLm. Of one that is spread over ranks, this rank's part:
@@ -48,23 +53,35 @@ export class CausalLm extends Module {
    */
   constructor(config: CausalLmConfig, place: TensorOptions = {}, spread = wholeModel) {
     super();
-    const { tensor: ranks, context } = spread;
-    const problem = splitProblem(config, { tensor: ranks.count, context: context.count, expert: spread.expert.count });
+    const { tensor: ranks, context, expert, stages } = spread;
+    const { numLayers, tieEmbeddings } = config;
+    const counts = { tensor: ranks.count, context: context.count, expert: expert.count, pipeline: stages.count };
+    const problem = splitProblem(config, counts);
     if (problem !== null) throw new RerollError("INVALID_CONFIG", problem);
     const numRows = rangeOf(config.vocabSize, ranks.index, ranks.count).length;
     this.config = config;
     this.spread = spread;
-    this.embedding = createParameter([numRows, config.width], empty, place);
-    this.layers = Array.from({ length: config.numLayers }, (_, i) => new DecoderLayer(config, i, place, spread));
-    this.norm = createNorm(config, config.width, place);
-    this.head = config.tieEmbeddings ? this.embedding : createParameter([numRows, config.width], empty, place);
+    // What other stages have is a shape here, and no memory.
+    const placeIf = (isHere: boolean) => (isHere ? place : { ...place, device: "meta" });
+    this.own = rangeOf(numLayers, stages.ranks.index, stages.count);
+    const isOwn = (layer: number) => layer >= this.own.start && layer < this.own.start + this.own.length;
+    const hasEmbedding = stages.isFirst || (tieEmbeddings && stages.isLast);
+    this.embedding = createParameter([numRows, config.width], empty, placeIf(hasEmbedding));
+    this.layers = Array.from({ length: numLayers }, (_, i) => new DecoderLayer(config, i, placeIf(isOwn(i)), spread));
+    this.norm = createNorm(config, config.width, placeIf(stages.isLast));
+    this.head = tieEmbeddings
+      ? this.embedding
+      : createParameter([numRows, config.width], empty, placeIf(stages.isLast));
+    this.embedding.isAtBothEnds = tieEmbeddings && stages.count > 1;
     for (const matrix of [this.embedding, this.head])
       if (ranks.count > 1) matrix.shard = { ranks, dim: 0, sizes: [config.vocabSize] };
     this.#rotary = new ModelRotary(config);
+    this.#anchor = hasEmbedding ? this.embedding : this.layers[this.own.start]!.parameters()[0]!;
   }
 
   /**
-   * The hidden state of every token before the output matrix, [S, D].
+   * The hidden state of every token before the output matrix, [S, D]. Of several stages the last one has it; the others give what they
+   * handed on, of their own tokens.
    *
    * With `recompute`, a layer keeps only its input and computes the rest again in the backward pass: about a third
    * more time for a fraction of the memory. The backward pass must then run in the scope of the forward pass, since it
@@ -72,17 +89,31 @@ export class CausalLm extends Module {
    */
   forward(ids_S: Tensor, layout: TokenLayout, options: { readonly recompute?: boolean } = {}): Tensor {
     expectTokens(ids_S, layout);
-    const { context } = this.spread;
+    const { context, stages } = this.spread;
     this.runner.begin();
-    let x_SD = this.embed(ownRows(context, ids_S));
+    let x_SD = stages.isFirst ? this.embed(ownRows(context, ids_S)) : this.#taken(layout.numTokens);
     const rotations = noGrad(() => this.#rotary.rotationsAt(layout.positions_S, layout.maxPosition));
-    this.layers.forEach((layer, i) => {
+    const { start, length } = this.own;
+    this.layers.slice(start, start + length).forEach((layer, offset) => {
       const before_SD = x_SD;
+      const i = start + offset;
       const run = (x: Tensor) => tensorScope(() => layer.forward(x, i, layout, rotations));
       x_SD = this.runner.run(i, run, x_SD, { parameters: () => layer.trainableParameters(), ...options });
-      before_SD.dispose();
+      if (stages.isFirst || offset > 0) before_SD.dispose();
     });
-    return allRows(context, this.norm.forward(x_SD), layout.numTokens);
+    return stages.isLast ? allRows(context, this.norm.forward(x_SD), layout.numTokens) : stages.hand(x_SD);
+  }
+
+  /** What the stage before made of this rank's tokens. */
+  #taken(numTokens: number): Tensor {
+    const { context, stages } = this.spread;
+    const { length } = rangeOf(numTokens, context.index, context.count);
+    return stages.take([length, this.config.width], { dtype: this.embedding.dtype, device: this.device });
+  }
+
+  /** Where it computes. */
+  get device(): Device {
+    return this.#anchor.device;
   }
 
   /** The vectors of these tokens that enter the first layer, [S, D]. */

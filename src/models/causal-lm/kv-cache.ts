@@ -9,8 +9,8 @@ import type { Device, DType } from "../../torch/dtype.ts";
 import { attention } from "../../torch/fused.ts";
 import { keep } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
-import { cachedValues } from "./cached-values.ts";
 import type { CausalLmConfig } from "./config.ts";
+import { linearInputWidth } from "./gated-delta-net.ts";
 import { rotateHeads, type TokenLayout } from "./token-layout.ts";
 
 export class KvCache {
@@ -27,7 +27,7 @@ export class KvCache {
     // Zero, not just memory: a row shorter than the longest reads past its end with weight 0, and 0 times NaN is NaN.
     this.#layers = keep(
       Array.from({ length: config.numLayers }, (_, layer) => {
-        const { keys, values } = cachedValues(config, layer);
+        const { keys, values } = keptShapes(config, layer);
         return {
           k_BCGK: zeros([numRows, capacity, ...keys], options),
           v_BCGK: zeros([numRows, capacity, ...values], options),
@@ -76,10 +76,11 @@ export class KvCache {
         const out_BHTK = attention(q_BHTK, keys(k_BCGK), keys(v_BCGK), { mask: seen(window).unsqueeze(1), ...kind });
         return out_BHTK.transpose(1, 2).reshape(B * T, q_SHK.size(1), q_SHK.size(2));
       },
-      scan: (layer, x_SX, body) => {
+      // Rows may be cut back to any length, so linear attention keeps its inputs and starts over from them.
+      scan: (layer, x_SX, { whole }) => {
         const inputs_BCX = this.#layers[layer]!.k_BCGK.squeeze(2);
         inputs_BCX.flatten(0, 1).indexCopy_(0, slots_S, x_SX.detach());
-        const made_BCY = body(inputs_BCX.narrow(1, 0, end));
+        const made_BCY = whole(inputs_BCX.narrow(1, 0, end));
         const places_S = arange(0, B, { device }).unsqueeze(1).mul(end).add(positions_BT).flatten();
         return made_BCY.flatten(0, 1).indexSelect(0, places_S);
       },
@@ -104,4 +105,11 @@ export class KvCache {
       v_BCGK.dispose();
     }
   }
+}
+
+/** Heads and their size, of what a layer keeps of each token: keys and values; the inputs of linear attention, as one key and no value. */
+function keptShapes({ features, numKeyValueHeads, headSize }: CausalLmConfig, layer: number) {
+  const { linearAttention } = features;
+  if (linearAttention?.layers[layer] === true) return { keys: [1, linearInputWidth(linearAttention)], values: [1, 0] };
+  return { keys: [numKeyValueHeads, headSize], values: [numKeyValueHeads, headSize] };
 }

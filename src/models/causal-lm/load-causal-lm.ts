@@ -6,6 +6,7 @@ import { noGrad } from "../../torch/autograd.ts";
 import { tensor } from "../../torch/create.ts";
 import { partFor } from "../../torch/distributed/split.ts";
 import { type Device, type DType, isFloating } from "../../torch/dtype.ts";
+import { isHere } from "../../torch/nn/module.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { locateTensor, type ResolvedCheckpoint, resolveCheckpoint } from "../formats/resolve-checkpoint.ts";
@@ -52,8 +53,7 @@ function loadFolder(folder: string, { device = "cpu", dtype, spread }: LoadOptio
     for (const { name } of weights) locateTensor(checkpoint, name);
     refuseUnused(checkpoint, weights);
     try {
-      for (const weight of weights)
-        if (weight.isElsewhere !== true) fill(weight, folder, () => mapped.read(weight.name));
+      for (const weight of weights) if (isStoredHere(weight)) fill(weight, folder, () => mapped.read(weight.name));
     } finally {
       mapped.dispose();
     }
@@ -107,7 +107,7 @@ function loadGguf(path: string, { device = "cpu", dtype = "float32", spread }: L
           `${path} has a weight "${stored.name}" that this model does not have.`,
         );
       }
-      if (weight.isElsewhere !== true) fill(weight, path, () => tensor(stored.read(), stored.shape));
+      if (isStoredHere(weight)) fill(weight, path, () => tensor(stored.read(), stored.shape));
       weights.delete(stored.name);
     }
     if (weights.size > 0) {
@@ -129,6 +129,10 @@ function readConfig(folder: string): unknown {
   } catch (cause) {
     throw new RerollError("INVALID_CONFIG", `${path} is not JSON: ${String(cause)}.`, {}, { cause });
   }
+}
+
+function isStoredHere({ isElsewhere = false, parameter }: NamedWeight): boolean {
+  return !isElsewhere && isHere(parameter);
 }
 
 /** Copies one stored weight into its place. */

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { RerollError } from "../../errors/reroll-error.ts";
 import { noGrad } from "../../torch/autograd.ts";
 import { partFor, type Split } from "../../torch/distributed/split.ts";
+import { isHere } from "../../torch/nn/module.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { type ResolvedCheckpoint, resolveCheckpoint } from "../formats/resolve-checkpoint.ts";
@@ -38,7 +39,7 @@ function loadClassifier(checkpoint: ResolvedCheckpoint, options: LoadOptions): S
   const usual = device === "cpu" && config.dtype === "float16" ? "float32" : config.dtype;
   expectOneLabel(checkpoint, config.width);
   const decoder = new CausalLm(config, { device, dtype: options.dtype ?? usual }, options.spread);
-  const head = new ValueHead(config.width, { device });
+  const head = headOf(decoder);
   const mapped = new MappedCheckpoint(checkpoint);
   const fill = (name: string, target: () => Tensor, shard: Split | null = null) =>
     copy(name, path, target, (place) => partFor(place, mapped.read(name), shard));
@@ -47,7 +48,7 @@ function loadClassifier(checkpoint: ResolvedCheckpoint, options: LoadOptions): S
       const weights = namedWeights(decoder);
       refuseUnused(checkpoint, new Set(weights.map(({ name }) => name)));
       for (const { name, parameter, viewOf, isElsewhere } of weights)
-        if (isElsewhere !== true) fill(name, () => viewOf(parameter.detach()), parameter.shard);
+        if (isElsewhere !== true && isHere(parameter)) fill(name, () => viewOf(parameter.detach()), parameter.shard);
       fill("score.weight", () => head.weight.detach());
       if (checkpoint.tensors.has("score.bias")) fill("score.bias", () => head.bias.detach());
     } finally {
@@ -55,6 +56,11 @@ function loadClassifier(checkpoint: ResolvedCheckpoint, options: LoadOptions): S
     }
   });
   return { decoder, head };
+}
+
+/** A head of zeros for a decoder, on its last stage. */
+export function headOf({ config, device, spread }: CausalLm): ValueHead {
+  return new ValueHead(config.width, { device: spread.stages.isLast ? device : "meta" });
 }
 
 /** Runs `load`; frees the model if that fails. */

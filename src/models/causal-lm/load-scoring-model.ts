@@ -7,8 +7,8 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type LoadOptions, loadCausalLm } from "./load-causal-lm.ts";
-import { freeOnError, loadSequenceClassifier, type SequenceClassifier } from "./load-classifier.ts";
-import { loadValueHead, ValueHead, valueHeadFile } from "./value-head.ts";
+import { freeOnError, headOf, loadSequenceClassifier, type SequenceClassifier } from "./load-classifier.ts";
+import { loadValueHead, valueHeadFile } from "./value-head.ts";
 
 /** Loads both. */
 export function loadScoringModel(folder: string, options: LoadOptions = {}): SequenceClassifier {
@@ -22,9 +22,8 @@ export function loadScoringStart(folder: string, options: LoadOptions = {}): Seq
 }
 
 function loadWithHead(folder: string, options: LoadOptions, hasHead: boolean): SequenceClassifier {
-  const { device = "cpu" } = options;
   const decoder = loadCausalLm(folder, options);
-  const head = new ValueHead(decoder.config.width, { device });
+  const head = headOf(decoder);
   if (hasHead) freeOnError({ decoder, head }, () => loadValueHead(head, folder));
   return { decoder, head };
 }

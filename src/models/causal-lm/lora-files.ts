@@ -86,10 +86,10 @@ export function loadLora(model: CausalLm, folder: string, { dtype }: LoadLoraOpt
   const checkpoint = resolveWeights(folder);
   refuseUnused(checkpoint, sites);
   const mapped = new MappedCheckpoint(checkpoint);
-  const place = { dtype: dtype ?? model.embedding.dtype, device: model.embedding.device };
   const scaling = { alpha: config.lora_alpha, isRankStabilized: config.use_rslora };
   try {
-    attachLora(model, sites, ({ path, part, inputWidth, splits }) => {
+    attachLora(model, sites, ({ path, part, inputWidth, splits, device }) => {
+      const place = { dtype: dtype ?? model.embedding.dtype, device };
       const read = (matrix: "A" | "B", shape: readonly number[], split: Split | null) =>
         readParameter(mapped, checkpoint.path, weightName(path, matrix), shape, place, split);
       const a = read("A", [config.r, inputWidth], splits.a);

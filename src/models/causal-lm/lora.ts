@@ -10,7 +10,7 @@ import { RerollError } from "../../errors/reroll-error.ts";
 import { noGrad } from "../../torch/autograd.ts";
 import { zeros } from "../../torch/create.ts";
 import type { Split } from "../../torch/distributed/split.ts";
-import type { DType } from "../../torch/dtype.ts";
+import type { Device, DType } from "../../torch/dtype.ts";
 import { createParameter, initialize } from "../../torch/nn/initialize.ts";
 import type { Parameter } from "../../torch/nn/module.ts";
 import type { Generator } from "../../torch/random.ts";
@@ -48,9 +48,9 @@ export function addLora(model: CausalLm, options: LoraOptions): void {
   if (!Number.isFinite(alpha) || alpha <= 0) {
     throw new RerollError("INVALID_ARGUMENT", `alpha must be above 0: got ${alpha}. Usual values are rank to 2 rank.`);
   }
-  const { device } = model.embedding;
-  const place = { generator, device, dtype: options.dtype ?? model.embedding.dtype };
-  attachLora(model, loraSites(model, targets), ({ part, inputWidth, splits }) => {
+  const dtype = options.dtype ?? model.embedding.dtype;
+  attachLora(model, loraSites(model, targets), ({ part, inputWidth, splits, device }) => {
+    const place = { generator, device, dtype };
     // Kaiming for a leaky ReLU of slope sqrt(5): uniform within 1 / sqrt(inputWidth).
     const a = createParameter([rank, inputWidth], initialize.kaimingUniform(Math.sqrt(2 / 6)), place, splits.a);
     const b = createParameter([part.width, rank], zeros, place, splits.b);
@@ -141,18 +141,22 @@ export interface LoraSite {
   /** The part and the width of the input as the whole model has them. */
   readonly part: ProjectionPart;
   readonly inputWidth: number;
+  /** Where an adapter belongs: where the model computes, or nowhere where another stage has the layer. */
+  readonly device: Device;
   /** How the matrices of an adapter are split, as the weight is that it changes. */
   readonly splits: { readonly a: Split | null; readonly b: Split | null };
 }
 
 /** The places that these targets name: as in PEFT, a target is the whole path or its end. */
 export function loraSites(model: CausalLm, targets: readonly string[] | "all-linear"): LoraSite[] {
-  const sites = namedProjections(model).flatMap(({ projection, pathOf }) =>
+  const { start, length } = model.own;
+  const sites = namedProjections(model).flatMap(({ projection, layer, pathOf }) =>
     projection.parts.map(({ name, width: ownWidth }) => {
       const { input, output } = projection.ranks;
       const [width, inputWidth] = [ownWidth * output.count, projection.inputWidth * input.count];
       const splits = { a: splitAlong(1, [inputWidth / input.count], input), b: splitAlong(0, [ownWidth], output) };
-      return { path: pathOf(name), projection, part: { name, width }, inputWidth, splits };
+      const device = layer >= start && layer < start + length ? model.device : "meta";
+      return { path: pathOf(name), projection, part: { name, width }, inputWidth, splits, device };
     }),
   );
   if (targets === "all-linear") return sites;

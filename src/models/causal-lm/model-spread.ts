@@ -2,6 +2,7 @@
 import { invariant } from "../../errors/reroll-error.ts";
 import { Collective } from "../../torch/distributed/collective.ts";
 import type { Split } from "../../torch/distributed/split.ts";
+import { Stages } from "../../torch/distributed/stages.ts";
 import type { CausalLmConfig } from "./config.ts";
 import { type DecoderFeatures, usedFeatures } from "./decoder-features.ts";
 
@@ -12,6 +13,8 @@ export interface ModelSpread {
   readonly context: Collective;
   /** The ranks that have some of the experts each, of every layer. They have tokens of their own, which they send to where the experts are. */
   readonly expert: Collective;
+  /** The ranks that have consecutive layers each. The first has the embedding, the last one the output matrix. */
+  readonly stages: Stages;
 }
 
 /** A model that is all here. */
@@ -19,6 +22,7 @@ export const wholeModel: ModelSpread = {
   tensor: Collective.alone,
   context: Collective.alone,
   expert: Collective.alone,
+  stages: Stages.alone,
 };
 
 /** The split of a parameter whose parts, of these sizes here, are equal on all ranks; null where there is one rank. */
@@ -54,11 +58,21 @@ function expertProblem({ experts }: DecoderFeatures, count: number): string | nu
   return `training.strategy.expert is ${count}, and experts cannot be dealt out to as many ranks: ${why}. Set it to ${experts === null || experts.hasBias ? 1 : `${experts.numExperts} or less`}.`;
 }
 
+/** How many ranks split a model, by what each of them has of it. */
+export interface SplitCounts {
+  readonly tensor: number;
+  readonly context: number;
+  readonly expert: number;
+  readonly pipeline: number;
+}
+
 /** Why a model cannot be split over this many ranks, as a sentence about `training.strategy`; null where it can. */
 export function splitProblem(
   { features, ...sizes }: Sizes,
-  { tensor, context, expert }: { readonly tensor: number; readonly context: number; readonly expert: number },
+  { tensor, context, expert, pipeline }: SplitCounts,
 ): string | null {
+  if (sizes.numLayers < pipeline)
+    return `training.strategy.pipeline must be at most the number of layers: got ${pipeline}, and the model has ${sizes.numLayers}. Every stage needs one.`;
   const problem = expertProblem(features, expert);
   if (problem !== null || (tensor === 1 && context === 1)) return problem;
   const { experts } = features;
@@ -84,7 +98,7 @@ export function splitProblem(
     : `training.strategy.context must deal out the heads of the model evenly: got ${context}, and each rank has ${numHeads}, with ${numKeyValueHeads} of keys and values. Use a divisor of both.`;
 }
 
-type Sizes = Pick<CausalLmConfig, "features" | "numHeads" | "numKeyValueHeads" | "mlpWidth">;
+type Sizes = Pick<CausalLmConfig, "features" | "numHeads" | "numKeyValueHeads" | "mlpWidth" | "numLayers">;
 
 /** How often heads of keys and values are repeated, so that each of `count` ranks gets as many. */
 export function repeatsOf(numKeyValueHeads: number, count: number): number {

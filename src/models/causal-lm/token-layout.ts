@@ -39,11 +39,28 @@ export interface TokenLayout {
   readonly maxPosition: number;
   /** Rotation and attention of one layer: [S, H, K]. */
   attend(layer: number, heads: Heads, rotation: Rotation | null, kind: AttentionKind): Tensor;
-  /**
-   * Runs `body` on whole sequences, [B, T, X] to [B, T, Y], and gives what it makes of the tokens of this pass: [S, X] to [S, Y]. What
-   * it makes of a token must depend on that token and those before it alone.
-   */
-  scan(layer: number, x_SX: Tensor, body: (x_BTX: Tensor) => Tensor): Tensor;
+  /** What linear attention makes of the tokens of this pass, [S, X] to [S, Y]. */
+  scan(layer: number, x_SX: Tensor, scan: LinearScan): Tensor;
+}
+
+/** How linear attention goes through sequences. What it makes of a token depends on that token and those before it alone. */
+interface LinearScan {
+  /** Whole sequences, [B, T, X] to [B, T, Y]. */
+  whole(x_BTX: Tensor): Tensor;
+  /** The next tokens of sequences. Where rows have fewer than T, `lengths_B` (int64) says how many; what is made of the others means nothing. */
+  advance(x_BTX: Tensor, past: LinearState, lengths_B: Tensor | null): Carried;
+}
+
+/** What tokens leave behind for those that follow: the last P inputs of the convolution, and in float32 a matrix per head. Zeros at the start. */
+export interface LinearState {
+  readonly window_BPC: Tensor;
+  readonly memory_BHKW: Tensor;
+}
+
+/** What was made of tokens, and what they leave. */
+export interface Carried {
+  readonly made_BTY: Tensor;
+  readonly next: LinearState;
 }
 
 /** B rows of T tokens, row after row. Rows shorter than T are padded at the end; what is computed there means nothing. */
@@ -61,7 +78,7 @@ export function paddedLayout(B: number, T: number, device: Device = "cpu"): Toke
       const out_BHTK = attention(rows(q_SHK), rows(k_SGK), rows(v_SGK), { isCausal: true, ...kind });
       return out_BHTK.transpose(1, 2).reshape(B * T, q_SHK.size(1), q_SHK.size(2));
     },
-    scan: (_layer, x_SX, body) => body(x_SX.view(B, T, x_SX.size(1))).flatten(0, 1),
+    scan: (_layer, x_SX, { whole }) => whole(x_SX.view(B, T, x_SX.size(1))).flatten(0, 1),
   };
 }
 
@@ -97,8 +114,8 @@ export function packedLayout(lengths: readonly number[], device: Device = "cpu")
         return exactAttention(q_SHK, k_SGK, v_SGK, exact, { lengths, starts_int32, maxLength });
       return packedAttention(q_SHK, k_SGK, v_SGK, { lengths, starts_int32, maxLength, ...kind });
     },
-    scan: (_layer, x_SX, body) => {
-      const parts = x_SX.splitSizes(lengths).map((x_TX) => body(x_TX.unsqueeze(0)).squeeze(0));
+    scan: (_layer, x_SX, { whole }) => {
+      const parts = x_SX.splitSizes(lengths).map((x_TX) => whole(x_TX.unsqueeze(0)).squeeze(0));
       return parts.length === 1 ? parts[0]! : cat(parts, 0);
     },
   };

@@ -59,7 +59,7 @@ export function tensorSource(name: string, tensor: Tensor): TensorSource {
 }
 
 /** The same for a tensor that is made when the writer gets to it. */
-export function laterSource(
+function laterSource(
   name: string,
   { dtype, shape }: { readonly dtype: DType; readonly shape: readonly number[] },
   make: () => Tensor,

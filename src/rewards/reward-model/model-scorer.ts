@@ -2,6 +2,8 @@
 import { encodeChat } from "../../chat/template/chat-template.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { ChatMessage, ChatTool } from "../../flow/chat-message.ts";
+import type { Device } from "../../torch/dtype.ts";
+import { bytesIn, devicePeakBytes } from "../../torch/memory.ts";
 import { createBatchCollector } from "./batch-collector.ts";
 import type { RewardModel } from "./load-reward-model.ts";
 import type { RewardModelHost } from "./reward-model-host.ts";
@@ -14,14 +16,37 @@ interface BatchingOptions {
 
 /** The thread is busy during a forward pass. Closing it frees the model. */
 export function createModelScorer(model: RewardModel, { windowMs, maxBatchTokens }: BatchingOptions): RewardModelHost {
+  const { device } = model.decoder.embedding;
+  let isAsleep = false;
+  const move = (to: Device) => {
+    for (const part of [model.decoder, model.head]) part.to({ device: to });
+    isAsleep = to !== device;
+  };
   const collector = createBatchCollector<Int32Array, number>({
     windowMs,
     maxWeight: maxBatchTokens,
     weightOf: (ids) => ids.length,
-    runBatch: (batch) => scoreConversations(model, batch),
+    runBatch: (batch) => {
+      if (isAsleep) move(device);
+      return scoreConversations(model, batch);
+    },
   });
   return {
     score: async (messages, tools, signal) => collector.add(encode(model, messages, tools), signal),
+    sleep: async () => {
+      collector.flush();
+      if (device !== "cpu" && !isAsleep) move("cpu");
+    },
+    memory: async () => ({
+      roles: [
+        {
+          role: "reward model",
+          bytes: bytesIn([...model.decoder.parameters(), ...model.head.parameters()]),
+          isAsleep,
+        },
+      ],
+      peakBytes: devicePeakBytes(device),
+    }),
     close: async () => {
       collector.flush();
       model.decoder.dispose();

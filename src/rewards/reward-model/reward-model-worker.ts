@@ -1,5 +1,5 @@
-/** The thread of a reward model: it renders conversations, gathers them into batches and runs the model. */
-import { hostInThread } from "../../workers/host-in-thread.ts";
+/** The worker of a reward model: it renders conversations, gathers them into batches and runs the model. */
+import { hostInWorker } from "../../workers/host-in-process.ts";
 import { loadRewardModel } from "./load-reward-model.ts";
 import { createModelScorer } from "./model-scorer.ts";
 import type { RewardModelHost, RewardModelSource } from "./reward-model-host.ts";
@@ -11,4 +11,4 @@ async function openModel({ path, device, dtype, ...options }: RewardModelSource)
   return createModelScorer(model, batching);
 }
 
-await hostInThread(openModel);
+await hostInWorker(openModel);

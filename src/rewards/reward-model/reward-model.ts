@@ -1,14 +1,12 @@
 /**
  * A learned reward: the score that a reward model gives the last token of the rendered conversation.
  *
- * The model lives in a thread of its own, so that the event loop stays free while it computes; on a GPU, requests that come within a
- * few milliseconds share a forward pass. It has a tokenizer and a chat template of its own: it reads messages, not the policy's tokens. When the thread fails, every score after it fails with the reason.
+ * The model lives in a thread or process of its own, so that the event loop stays free while it computes; on a GPU, requests that come within a
+ * few milliseconds share a forward pass. It has a tokenizer and a chat template of its own: it reads messages, not the policy's tokens. When its worker fails, every score after it fails with the reason.
  */
 import { z } from "zod";
-import { RerollError } from "../../errors/reroll-error.ts";
-import { startInThread } from "../../workers/start-in-thread.ts";
 import type { RewardDefinition } from "../reward.ts";
-import type { RewardModelHost, RewardModelSource } from "./reward-model-host.ts";
+import { startRewardModel } from "./start-reward-model.ts";
 
 const options = z.strictObject({
   path: z.string().min(1).describe("Folder of the model, with its tokenizer."),
@@ -29,22 +27,15 @@ const options = z.strictObject({
 export const rewardModel: RewardDefinition<typeof options> = {
   type: "reward-model",
   options,
-  build: async ({ dtype, ...others }) => {
-    const source: RewardModelSource = { ...others, ...(dtype !== undefined && { dtype }) };
-    const module = new URL("reward-model-worker", import.meta.url);
-    const thread = startInThread<RewardModelHost>(module, source, { lost: modelLost });
-    await thread.ready;
+  build: async ({ dtype, ...others }, { startModel = startRewardModel } = {}) => {
+    const model = await startModel({ ...others, ...(dtype !== undefined && { dtype }) });
     return {
       name: "reward-model",
       cost: "model",
       score: async ({ messages, prompt }, signal) => ({
-        value: await thread.ask.score(messages, prompt.tools ?? [], signal),
+        value: await model.score(messages, prompt.tools ?? [], signal),
       }),
-      close: () => thread.close(),
+      close: () => model.close(),
     };
   },
 };
-
-function modelLost(how: string): RerollError {
-  return new RerollError("REWARD_CRASHED", `The thread of the reward model ${how}.`);
-}

@@ -5,8 +5,8 @@
  * which is how several ranks share one GPU.
  */
 import { noGrad } from "../autograd.ts";
-import { empty } from "../create.ts";
-import { tensorScope } from "../scope.ts";
+import { empty, type TensorOptions } from "../create.ts";
+import { keep, tensorScope } from "../scope.ts";
 import type { Tensor } from "../tensor.ts";
 import type { ProcessGroup, Reduction } from "./process-group.ts";
 
@@ -88,6 +88,27 @@ export class Collective {
       }
       return received;
     });
+  }
+
+  /** Sends a value to a rank that receives it. Resolves when it has; the value may be freed before. */
+  async send(value: Tensor, to: number): Promise<void> {
+    const moved = noGrad(() =>
+      keep(
+        tensorScope(() => {
+          const whole = value.detach().contiguous();
+          return this.#isStaged(value) ? whole.toDevice("cpu") : whole;
+        }),
+      ),
+    );
+    await this.#group!.send(moved, to).finally(() => moved.dispose());
+  }
+
+  /** What a rank sends, of this shape. Blocks until it has come. */
+  receive(shape: readonly number[], { dtype = "float32", device = "cpu" }: TensorOptions, from: number): Tensor {
+    const isStaged = this.#group!.backend === "gloo" && device !== "cpu";
+    const value = empty(shape, { dtype, device: isStaged ? "cpu" : device });
+    this.#group!.receiveSync(value, from);
+    return isStaged ? value.toDevice(device) : value;
   }
 
   #gathered(own: Tensor): Tensor {

@@ -103,11 +103,19 @@ export interface JoinOptions {
   readonly listenAt?: { readonly host: string } | { readonly networkInterface: string };
   /** NCCL: the CUDA device of this rank. Two ranks cannot share one. Default "cuda:0". */
   readonly device?: Device;
-  /**
-   * Set where the other ranks are not reroll's: the prefix of the group's keys in the store, as the program that makes the group there has
-   * it. Such a group does what c10d does and no more: ranks do not compare their calls, and a rank that does not come is not named.
-   */
-  readonly foreignPrefix?: string;
+  /** Set where the other ranks are not reroll's. */
+  readonly foreign?: ForeignRanks;
+}
+
+/**
+ * Ranks of another program. A group with them does what c10d does and no more: ranks do not compare their calls, and one that does not come is
+ * not named.
+ */
+interface ForeignRanks {
+  /** The prefix of the group's keys in the store, as the program that makes the group there has it. */
+  readonly prefix: string;
+  /** NCCL: whether they connect with their first collective, as c10d does, and not when they join. Default false. */
+  readonly isLazy?: boolean;
 }
 
 /**
@@ -123,7 +131,7 @@ export async function joinGroup(options: JoinOptions): Promise<ProcessGroup> {
     name = "default",
     timeoutMs = DEFAULT_TIMEOUT_MS,
     device = "cuda:0",
-    foreignPrefix = "",
+    foreign = { prefix: "" },
   } = options;
   const listenAt = options.listenAt ?? { host: store.isLocal ? "127.0.0.1" : "" };
   const handle = await native.joinGroup(
@@ -136,7 +144,8 @@ export async function joinGroup(options: JoinOptions): Promise<ProcessGroup> {
     "host" in listenAt ? listenAt.host : "",
     "networkInterface" in listenAt ? listenAt.networkInterface : "",
     backend === "nccl" ? device : "",
-    foreignPrefix,
+    foreign.prefix,
+    foreign.isLazy ?? false,
   );
   return new ProcessGroup(handle, { name, backend, rank, worldSize });
 }

@@ -5,15 +5,26 @@ import type { Tensor } from "../tensor.ts";
 import { type Collective, rangeOf } from "./collective.ts";
 
 /** A tensor is cut along one dimension. Where it holds several things side by side, each of them is cut. */
-export interface Split {
-  readonly ranks: Collective;
+export interface Cut {
+  /** How many parts there are, and which one is meant. */
+  readonly ranks: { readonly index: number; readonly count: number };
   readonly dim: number;
   /** The whole sizes, along `dim`, of the things that lie side by side. */
   readonly sizes: readonly number[];
 }
 
+/** A cut whose parts ranks can ask each other for. */
+export interface Split extends Cut {
+  readonly ranks: Collective;
+}
+
+/** A cut without the ranks: plain data. */
+export function cutOf({ ranks: { index, count }, dim, sizes }: Cut): Cut {
+  return { ranks: { index, count }, dim, sizes };
+}
+
 /** This rank's part of a whole tensor. */
-export function partOf(whole: Tensor, { ranks, dim, sizes }: Split): Tensor {
+export function partOf(whole: Tensor, { ranks, dim, sizes }: Cut): Tensor {
   let offset = 0;
   const parts = sizes.map((size) => {
     const { start, length } = rangeOf(size, ranks.index, ranks.count);
@@ -60,9 +71,4 @@ function piecesOf(own: Tensor, size: number, dim: number, ranks: Collective): Te
       rank === ranks.index ? own.detach().contiguous().clone() : empty(shape, { dtype: own.dtype, device: own.device });
     return ranks.broadcast_(piece, rank);
   });
-}
-
-/** The whole values of a parameter, outside the graph. Call it on all ranks that have a part of it. */
-export function wholeParameter(parameter: Tensor & { readonly shard: Split | null }): Tensor {
-  return parameter.shard === null ? parameter.detach() : wholeOf(parameter.detach(), parameter.shard);
 }

@@ -7,6 +7,7 @@
  */
 import { empty, zeros } from "../create.ts";
 import type { Device } from "../dtype.ts";
+import { op } from "../operator.ts";
 import type { Tensor } from "../tensor.ts";
 import { cudaKernel } from "./cuda-kernel.ts";
 
@@ -45,10 +46,24 @@ interface DecodeKind {
   readonly sinks_H: Tensor | null;
 }
 
+const headSizes: readonly number[] = [64, 128, 256];
+
 /** Whether the kernel fits this head size and this block size. It is for 16-bit types. */
 export function canDecode(headSize: number, blockSize: number): boolean {
-  return [64, 128, 256].includes(headSize) && blockSize === 16;
+  return headSizes.includes(headSize) && blockSize === 16;
 }
+
+/** The smallest head size that the kernel fits and these heads fit into; their own where there is none. */
+export function paddedHeadSize(headSize: number): number {
+  return headSizes.find((size) => size >= headSize) ?? headSize;
+}
+
+/** Heads with zeros behind them: they add nothing to scores, and nothing is read of them. */
+export function padHeads(x_SHK: Tensor, headSize: number): Tensor {
+  return x_SHK.size(2) === headSize ? x_SHK : pad(x_SHK, [0, headSize - x_SHK.size(2)]);
+}
+
+const pad = op("aten::constant_pad_nd");
 
 /**
  * Attention of one new token per row, layer after layer: stores its keys and values and returns [B, H, K]. `logMass_HB`, where given,

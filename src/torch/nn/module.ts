@@ -17,6 +17,8 @@ import { Tensor } from "../tensor.ts";
 export class Parameter extends Tensor {
   /** Which part of a larger parameter this is, where ranks have a part each; null for a whole one. */
   shard: Split | null = null;
+  /** Whether the first and the last of several stages have it: an embedding that is the output matrix too. */
+  isAtBothEnds = false;
 
   constructor(value: Tensor, { isTrainable = true } = {}) {
     // A handle of our own: no other Tensor object, whose collection would free it, may hold the same one.
@@ -24,6 +26,11 @@ export class Parameter extends Tensor {
     keep(this);
     if (isTrainable) this.requiresGrad = true;
   }
+}
+
+/** Whether a parameter has values here: of one that another stage has, there is the shape alone. */
+export function isHere({ device }: Parameter): boolean {
+  return device !== "meta";
 }
 
 /** Moves the values of a parameter to a device and type, keeping its identity. Its gradient is forgotten. */

@@ -2,7 +2,10 @@
  * AdamW: Adam with weight decay apart from the gradient. Numbers equal PyTorch's.
  */
 import { noGrad } from "../autograd.ts";
+import type { Device } from "../dtype.ts";
+import { bytesIn } from "../memory.ts";
 import type { Parameter } from "../nn/module.ts";
+import { op } from "../operator.ts";
 import { keep, tensorScope } from "../scope.ts";
 import type { Tensor } from "../tensor.ts";
 import { type AdamWSettings, adamwUpdate } from "./adamw-update.ts";
@@ -88,6 +91,16 @@ export class AdamW implements Optimizer {
     loadLrs(this.groups, saved);
   }
 
+  /** Bytes of the state. */
+  get stateBytes(): number {
+    return bytesIn([...this.#states.values()].flatMap(tensorsOf));
+  }
+
+  /** Moves the state to a device. The next step needs it where the parameters are, which are moved by whoever has them. */
+  moveState(device: Device): void {
+    for (const one of [...this.#states.values()].flatMap(tensorsOf)) moveTensor(one, device);
+  }
+
   dispose(): void {
     for (const { firstMoment, secondMoment, master } of this.#states.values()) {
       for (const one of [firstMoment, secondMoment, master]) one?.dispose();
@@ -137,6 +150,17 @@ export class AdamW implements Optimizer {
   #named(): [string, Parameter][] {
     return this.groups.flatMap((group) => [...group.parameters]);
   }
+}
+
+const setData = op("aten::set_data");
+
+function tensorsOf({ firstMoment, secondMoment, master }: AdamWState): readonly Tensor[] {
+  return [...firstMoment.parts.values(), ...secondMoment.parts.values(), ...(master === null ? [] : [master])];
+}
+
+/** Moves the values of a tensor, keeping its identity. */
+function moveTensor(one: Tensor, device: Device): void {
+  noGrad(() => tensorScope(() => setData(one, one.toDevice(device))));
 }
 
 const MOMENTS = ["firstMoment", "secondMoment"] as const;

@@ -1,7 +1,7 @@
 /** One rank: it has every row, every weight and every gradient. */
 import { wholeModel } from "../../models/causal-lm/model-spread.ts";
 import { clipGradNorm } from "../../torch/optim/clip-grad-norm.ts";
-import type { Strategy } from "./strategy.ts";
+import { eachPass, type Strategy } from "./strategy.ts";
 
 export const alone: Strategy = {
   rank: 0,
@@ -11,6 +11,9 @@ export const alone: Strategy = {
   exchange: async (own) => [own],
   agree: async (own) => own,
   numPasses: ([count = 0]) => count,
+  seesOutput: true,
+  tell: () => {},
+  runPasses: async (passes) => eachPass(passes, (loss) => loss.backward()),
   backward: (loss) => loss.backward(),
   reduceGradients: async () => {},
   clipGradients: (parameters, maxNorm) => clipGradNorm(parameters, maxNorm),

@@ -2,7 +2,7 @@
 import { noGrad } from "../../torch/autograd.ts";
 import { stack, zeros } from "../../torch/create.ts";
 import type { Collective } from "../../torch/distributed/collective.ts";
-import type { DType } from "../../torch/dtype.ts";
+import type { TensorPart } from "../../torch/distributed/tensor-part.ts";
 import type { Parameter } from "../../torch/nn/module.ts";
 import { op } from "../../torch/operator.ts";
 import type { Optimizer, OptimizerState } from "../../torch/optim/optimizer.ts";
@@ -15,21 +15,31 @@ export interface TrainedState {
   readonly optimizer: OptimizerState;
 }
 
-/** A state of which ranks have parts: what there is, and each tensor whole when its turn comes, so that no rank holds all of it. */
-export interface CollectedState {
-  readonly tensors: readonly CollectedTensor[];
+/** What a rank saves of parameters and of what an optimizer knows of them: its own parts, of which no other rank saves any. */
+export interface StateParts {
+  readonly tensors: readonly SavedPart[];
   readonly numbers: Readonly<Record<string, number>>;
-  dispose(): void;
 }
 
-interface CollectedTensor {
+interface SavedPart {
   readonly of: "parameters" | "optimizer";
   /** The name of a parameter, or the key of an optimizer's state. */
   readonly name: string;
-  readonly dtype: DType;
+  /** Shares memory with what is trained. */
+  readonly value: Tensor;
+  readonly part: TensorPart;
+  /** Of the whole. */
   readonly shape: readonly number[];
-  /** The whole values, which belong to the scope that it is called in or to the state. Called on all ranks, on one tensor after another in one order. */
-  gather(): Tensor;
+}
+
+/** A state that was saved, of which any part can be read. What is read lives as long as the scope that it is read in. */
+export interface SavedState {
+  readonly numbers: Readonly<Record<string, number>>;
+  /** The names of parameters that are there, and the keys of an optimizer's state. */
+  readonly parameters: ReadonlySet<string>;
+  readonly known: ReadonlySet<string>;
+  readParameter(name: string, part: TensorPart): Tensor;
+  readKnown(key: string, part: TensorPart): Tensor;
 }
 
 /** Every call is made on all ranks. */
@@ -40,15 +50,32 @@ export interface ParameterSet {
   reduce(): Promise<void>;
   /** As `Strategy.clipGradients`, for parameters of this set. */
   clip(parameters: readonly Parameter[], maxNorm: number): Tensor;
-  /** The state under the names and in the shapes of a model that is all in one place. */
-  collect(): Promise<CollectedState>;
-  /** Makes the state equal to one that is whole, on this rank's part of it. Parameters that it does not name stay as they are. */
-  restore(state: TrainedState): void;
+  /** What this rank has to save. Call it in a `tensorScope`. */
+  parts(): StateParts;
+  /** Makes the state equal to a saved one, on this rank's part of it. Parameters that it does not name stay as they are. */
+  restore(saved: SavedState): void;
+}
+
+/** What of the saved numbers an optimizer of these parameters takes: its groups may be fewer, and all have the rate of the schedule. */
+export function numbersFor(
+  { groups }: Optimizer,
+  { numbers }: SavedState,
+  isOwn: (name: string) => boolean,
+): Record<string, number> {
+  const steps = Object.entries(numbers).filter(([key]) => key.startsWith("step.") && isOwn(nameOf(key)));
+  const lrs = groups.map((_, i) => [`lr.${i}`, numbers["lr.0"]!] as const);
+  return Object.fromEntries([...steps, ...lrs]);
+}
+
+/** The parameter of a key of an optimizer's state: "<kind>.<name>". */
+export function nameOf(key: string): string {
+  return key.slice(key.indexOf(".") + 1);
 }
 
 /**
  * Scales gradients by one factor so that their norm over all ranks is at most `maxNorm`, and gives the norm from before.
  *
+ * @param device where the norm is wanted; gradients may be on the host
  * @param counted the gradients of this rank that no other rank counts
  * @param scaled those that it has
  */
@@ -63,7 +90,8 @@ export function clipOver(
     tensorScope(() => {
       // Added up in float64: sums of a million squares in float32 are off by more than ranks may differ.
       const squares = counted.map((gradient) => ops.norm(gradient, 2, null, false, "float64").square());
-      const total = squares.length === 0 ? zeros([], { dtype: "float64", device }) : stack(squares).sum();
+      const total =
+        squares.length === 0 ? zeros([], { dtype: "float64", device }) : stack(squares).sum().toDevice(device);
       for (const group of ranks) group.reduce_(total);
       // Rounded before the root is taken: the sum overflows, and the update is skipped, exactly where that of one rank does.
       const norm = total.to("float32").sqrt();

@@ -17,8 +17,8 @@ import { keep, tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { FlatUnit } from "./flat-unit.ts";
 import { type Mesh, replicasOf } from "./mesh.ts";
-import { type CollectedState, clipOver, type ParameterSet, type TrainedState } from "./parameter-set.ts";
-import { collectShards, type OwnedSlice, restoreShards, type ShardedParts } from "./sharded-state.ts";
+import { clipOver, type ParameterSet, type SavedState, type StateParts } from "./parameter-set.ts";
+import { type OwnedSlice, restoreSlices, type ShardedParts, slicesToSave } from "./sharded-state.ts";
 import type { OptimizerBuild } from "./strategy.ts";
 
 export interface ShardedSetOptions {
@@ -39,11 +39,11 @@ export function createUnits(
 ): UnitsByLayer {
   const lists = new Map<string, { readonly layer: number | null; readonly entries: [string, Parameter][] }>();
   for (const [name, parameter] of parameters) {
-    const { requiresGrad, shard, dtype } = parameter;
+    const { requiresGrad, shard, dtype, isAtBothEnds } = parameter;
     if (!requiresGrad && zero < 3) continue;
     const found = /(?:^|\.)layers\.(\d+)\./.exec(name);
     const layer = found === null ? null : Number(found[1]);
-    const key = [layer, dtype, requiresGrad, shard === null, shard?.ranks === mesh.expert].join(" ");
+    const key = [layer, dtype, requiresGrad, shard === null, shard?.ranks === mesh.expert, isAtBothEnds].join(" ");
     const list = lists.get(key);
     if (list === undefined) lists.set(key, { layer, entries: [[name, parameter]] });
     else list.entries.push([name, parameter]);
@@ -123,7 +123,8 @@ export class ShardedSet implements ParameterSet {
       for (const [name, { unit, offset, length, parameter }] of this.#slices) {
         const part = this.#gradients.get(unit)!.narrow(0, offset, length);
         if (!unit.isSplit) this.#mesh.tensor.reduce_(part);
-        parameter.grad = used.has(name) ? part : null;
+        // To the host where the weights are.
+        parameter.grad = used.has(name) ? part.toDevice(parameter.device) : null;
       }
     });
   }
@@ -133,29 +134,22 @@ export class ShardedSet implements ParameterSet {
     const slices = [...this.#slices].filter(([name]) => wanted.has(this.#parameters.get(name)!)).map(([, one]) => one);
     const isCounted = ({ unit }: OwnedSlice) => unit.isSplit || this.#mesh.tensor.index === 0;
     const gradients = (list: readonly OwnedSlice[]) => list.flatMap(({ parameter }) => parameter.grad ?? []);
-    const ranks = [this.#replicas, this.#mesh.tensor];
-    return tensorScope(() =>
-      clipOver(ranks, gradients(slices.filter(isCounted)), gradients(slices), maxNorm, some[0]!.device),
-    );
+    const ranks = [this.#replicas, this.#mesh.tensor, this.#mesh.stages.ranks];
+    const { device } = this.#options;
+    return tensorScope(() => clipOver(ranks, gradients(slices.filter(isCounted)), gradients(slices), maxNorm, device));
   }
 
-  collect(): Promise<CollectedState> {
-    return collectShards(this.#parts());
+  parts(): StateParts {
+    return slicesToSave(this.#sharded(), ({ isSplit }) => isSplit || this.#mesh.tensor.index === 0);
   }
 
-  restore(state: TrainedState): void {
-    restoreShards(this.#parts(), state);
+  restore(saved: SavedState): void {
+    restoreSlices(this.#sharded(), saved);
     for (const unit of this.#trained) unit.refresh();
   }
 
-  #parts(): ShardedParts {
-    return {
-      group: this.#mesh.replicas,
-      parameters: this.#parameters,
-      units: this.#trained,
-      slices: this.#slices,
-      optimizer: this.#inner,
-    };
+  #sharded(): ShardedParts {
+    return { parameters: this.#parameters, slices: this.#slices, optimizer: this.#inner };
   }
 
   #step(): void {
@@ -185,16 +179,27 @@ export class ShardedSet implements ParameterSet {
 
   /** Parameters that had a gradient on some rank. The others, and what the optimizer knows of them, stay as they are. */
   #usedAnywhere(): ReadonlySet<string> {
-    const names = this.#trained.flatMap(({ placed }) => placed.map(({ name }) => name));
-    return tensorScope(() => {
-      const flags = tensor(
-        names.map((name) => Number(this.#used.has(name))),
-        { dtype: "int32", device: this.#trained[0]!.device },
-      );
-      const values = this.#replicas.reduce_(flags, "max").toArray();
-      return new Set(names.filter((_, i) => values[i] === 1));
-    });
+    const isAtBothEnds = ({ placed }: FlatUnit) => placed[0]!.parameter.isAtBothEnds;
+    const within = usedOn(this.#replicas, this.#trained, this.#used);
+    return new Set([
+      ...within,
+      ...this.#trained.filter(isAtBothEnds).flatMap((unit) => [...usedOn(unit.ranks, [unit], within)]),
+    ]);
   }
+}
+
+/** Those parameters of units that are used on some of the ranks. */
+function usedOn(ranks: Collective, units: readonly FlatUnit[], used: ReadonlySet<string>): ReadonlySet<string> {
+  const names = units.flatMap(({ placed }) => placed.map(({ name }) => name));
+  return tensorScope(() => {
+    const place = { dtype: "int32", device: units[0]!.device } as const;
+    const flags = tensor(
+      names.map((name) => Number(used.has(name))),
+      place,
+    );
+    const values = ranks.reduce_(flags, "max").toArray();
+    return new Set(names.filter((_, i) => values[i] === 1));
+  });
 }
 
 function ownedSlices(unit: FlatUnit, isOnHost: boolean): [string, OwnedSlice][] {

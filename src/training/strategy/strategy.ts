@@ -13,8 +13,10 @@ import type { ModelSpread } from "../../models/causal-lm/model-spread.ts";
 import type { Parameter } from "../../torch/nn/module.ts";
 import type { Optimizer } from "../../torch/optim/optimizer.ts";
 import type { NamedParameters } from "../../torch/optim/parameter-group.ts";
+import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
-import type { CollectedState, TrainedState } from "./parameter-set.ts";
+import type { PackedTokens } from "../token-rows.ts";
+import type { SavedState, StateParts } from "./parameter-set.ts";
 
 export interface Strategy {
   /** Whose share of the rows this rank has, from 0, and how many shares there are. Ranks that split a model between them have the same share. */
@@ -33,12 +35,38 @@ export interface Strategy {
    * within a pass. Passes beyond its own count for nothing.
    */
   numPasses(counts: readonly number[], pass: "measure" | "update"): number;
+  /** Whether this rank sees what models say of its share's rows. Where layers are in stages, the last one does. */
+  readonly seesOutput: boolean;
+  /** Gives a value that was measured of a share's rows to those of its ranks that did not see it, in place of what they have. */
+  tell(measured: Tensor): void;
+  /** Makes the passes of an update, and adds the gradients of their losses. */
+  runPasses(passes: readonly UpdatePass[]): Promise<void>;
   /** Adds the gradients of a loss that all ranks of this share have computed. */
   backward(loss: Tensor): void;
   /** Makes every gradient the sum over all ranks, where this rank keeps it. Call it after the last pass of an update. */
   reduceGradients(): Promise<void>;
   /** Scales the gradients of these parameters so that their norm, taken over all ranks, is at most `maxNorm`. Gives the norm from before. */
   clipGradients(parameters: readonly Parameter[], maxNorm: number): Tensor;
+}
+
+/** One forward pass of an update, and the loss of what comes out of it. Nothing of it may outlive the backward pass, unless it is kept. */
+export interface UpdatePass {
+  /** Puts the tokens through the models. */
+  forward(): PassOutput;
+  /** Called where the output is seen. */
+  loss(output: PassOutput): Tensor;
+}
+
+/** What models made of the tokens of a pass: the last hidden states, [S, D]. */
+export interface PassOutput {
+  readonly packed: PackedTokens;
+  readonly policy_SD: Tensor;
+  readonly critic_SD: Tensor | null;
+}
+
+/** Makes the passes one after another. */
+export function eachPass(passes: readonly UpdatePass[], backward: Strategy["backward"]): void {
+  for (const { forward, loss } of passes) tensorScope(() => backward(loss(forward())));
 }
 
 /** What the host of a trainer asks of a strategy besides. */
@@ -54,10 +82,12 @@ export interface StrategyBuilder extends Strategy {
   optimize(model: CausalLm, parameters: NamedParameters, build: OptimizerBuild): Promise<Optimizer>;
   /** Takes charge of a model that does not learn. */
   hold(model: CausalLm): void;
-  /** The whole state of what an optimizer updates, tensor by tensor. Call it on all ranks. */
-  collect(optimizer: Optimizer): Promise<CollectedState>;
-  /** Makes this rank's part of the state that of a whole one. Call it on all ranks. */
-  restore(optimizer: Optimizer, state: TrainedState): void;
+  /** Which of how many files with parts of the state is this rank's; the only one is that of the first rank. */
+  readonly shard: { readonly index: number; readonly count: number };
+  /** What this rank saves of what an optimizer updates, and of what it knows. Call it in a `tensorScope`. */
+  parts(optimizer: Optimizer): StateParts;
+  /** Makes this rank's part of the state that of a saved one. Call it on all ranks. */
+  restore(optimizer: Optimizer, saved: SavedState): void;
 }
 
 /** Makes an optimizer. `isMatrix` says what decays where parts of parameters have lost their shape. */

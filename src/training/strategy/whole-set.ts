@@ -1,14 +1,15 @@
 /** Every rank has all gradients and updates all parameters that it holds: data parallelism, over parts of layers where those are split. */
 import { noGrad } from "../../torch/autograd.ts";
 import { DataParallel } from "../../torch/distributed/data-parallel.ts";
-import { partOf, type Split, wholeOf } from "../../torch/distributed/split.ts";
+import { cutOf, type Split } from "../../torch/distributed/split.ts";
+import type { TensorPart } from "../../torch/distributed/tensor-part.ts";
 import type { Parameter } from "../../torch/nn/module.ts";
 import { clipGradNorm } from "../../torch/optim/clip-grad-norm.ts";
 import type { NamedParameters } from "../../torch/optim/parameter-group.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { type Mesh, replicasOf } from "./mesh.ts";
-import { clipOver, type ParameterSet } from "./parameter-set.ts";
+import { clipOver, nameOf, numbersFor, type ParameterSet } from "./parameter-set.ts";
 import type { OptimizerBuild } from "./strategy.ts";
 
 /** All ranks that hold the same parameters get the values of the first of them. */
@@ -16,8 +17,9 @@ export async function createWholeSet(
   mesh: Mesh,
   parameters: NamedParameters,
   build: OptimizerBuild,
+  device: string,
 ): Promise<ParameterSet> {
-  const { tensor, expert } = mesh;
+  const { tensor, expert, stages } = mesh;
   // Either is alone: a layer is split, or its experts are dealt out.
   const splitters = tensor.count > 1 ? tensor : expert;
   const parallels: DataParallel[] = [];
@@ -37,44 +39,52 @@ export async function createWholeSet(
         if (parameter.shard === null) tensorScope(() => parameter.grad && tensor.reduce_(parameter.grad));
     },
     clip: (some, maxNorm) => {
-      if (splitters.count === 1) return clipGradNorm(some, maxNorm);
+      if (splitters.count * stages.count === 1) return clipGradNorm(some, maxNorm);
       const gradients = (list: readonly Parameter[]) => list.flatMap(({ grad }) => grad ?? []);
-      const counted = some.filter(({ shard }) => shard !== null || splitters.index === 0);
-      return tensorScope(() => clipOver([splitters], gradients(counted), gradients(some), maxNorm, some[0]!.device));
+      const counted = some.filter(
+        ({ shard, isAtBothEnds }) => (shard !== null || splitters.index === 0) && (stages.isFirst || !isAtBothEnds),
+      );
+      const ranks = [splitters, stages.ranks];
+      return tensorScope(() => clipOver(ranks, gradients(counted), gradients(some), maxNorm, device));
     },
-    collect: async () => {
+    parts: () => {
       const { tensors, numbers } = optimizer.stateDict();
-      const entry = (of: "parameters" | "optimizer", key: string, value: Tensor, shard: Split | null) => {
-        const { dtype } = value;
-        const length = shard?.sizes.reduce((sum, one) => sum + one, 0) ?? 0;
-        const shape = value.shape.map((size, i) => (i === shard?.dim ? length : size));
-        const gather = () => (shard === null ? value.detach() : wholeOf(value.detach(), shard));
-        return { of, name: key, dtype, shape, gather };
+      const isSaved = (parameter: Parameter) =>
+        (replicasOf(mesh, parameter)?.rank ?? 0) === 0 && (parameter.shard !== null || tensor.index === 0);
+      const entry = (of: "parameters" | "optimizer", name: string, value: Tensor, { shard }: Parameter) => ({
+        ...{ of, name, value: value.detach(), part: partHere(shard) },
+        shape: value.shape.map((size, i) => (i === shard?.dim ? sumOf(shard.sizes) : size)),
+      });
+      const saved = [...trained].filter(([, parameter]) => isSaved(parameter));
+      const names = new Set(saved.map(([name]) => name));
+      const known = [...tensors].filter(([key]) => names.has(nameOf(key)));
+      return {
+        tensors: [
+          ...saved.map(([name, parameter]) => entry("parameters", name, parameter, parameter)),
+          ...known.map(([key, value]) => entry("optimizer", key, value, parameters.get(nameOf(key))!)),
+        ],
+        numbers,
       };
-      const shardOf = (name: string) => parameters.get(name)?.shard ?? null;
-      const values = [...trained].map(([name, one]) => entry("parameters", name, one, one.shard));
-      const states = [...tensors].map(([key, value]) => entry("optimizer", key, value, shardOf(nameOf(key))));
-      const dispose = () => {
-        for (const value of tensors.values()) value.dispose();
-      };
-      return { tensors: [...values, ...states], numbers, dispose };
     },
-    restore: ({ parameters: values, optimizer: { tensors, numbers } }) =>
-      noGrad(() =>
+    restore: (saved) =>
+      noGrad(() => {
+        for (const [name, parameter] of parameters)
+          if (saved.parameters.has(name))
+            tensorScope(() => void parameter.copy_(saved.readParameter(name, partHere(parameter.shard))));
         tensorScope(() => {
-          const part = (value: Tensor, name: string) => {
-            const shard = parameters.get(name)?.shard ?? null;
-            return shard === null ? value : partOf(value, shard);
-          };
-          for (const [name, value] of values) parameters.get(name)!.copy_(part(value, name));
-          const own = [...tensors].map(([key, value]) => [key, part(value, nameOf(key))] as const);
-          optimizer.loadStateDict({ tensors: new Map(own), numbers });
-        }),
-      ),
+          const own = [...saved.known].filter((key) => parameters.has(nameOf(key)));
+          const read = (key: string) => saved.readKnown(key, partHere(parameters.get(nameOf(key))!.shard));
+          const numbers = numbersFor(optimizer, saved, (name) => parameters.has(name));
+          optimizer.loadStateDict({ tensors: new Map(own.map((key) => [key, read(key)])), numbers });
+        });
+      }),
   };
 }
 
-/** The parameter of a key of an optimizer's state: "<kind>.<name>". */
-export function nameOf(key: string): string {
-  return key.slice(key.indexOf(".") + 1);
+function partHere(shard: Split | null): TensorPart {
+  return { cut: shard && cutOf(shard), stretch: null };
+}
+
+function sumOf(sizes: readonly number[]): number {
+  return sizes.reduce((sum, one) => sum + one, 0);
 }

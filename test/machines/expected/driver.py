@@ -4,7 +4,7 @@ from ray.util import get_node_ip_address
 from ray.util.placement_group import placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-WORDS = ["/usr/bin/node","/opt/reroll/dist/cli/main.js","train","My Run.json","--resume","auto","--set","loop.steps=5"]
+WORDS = ["/usr/bin/node","/opt/reroll/dist/cli/main.js","train","My Run.json","--resume","auto","--restarts","5","--set","loop.steps=5"]
 FOLDER = "/shared"
 NODES, PER_NODE, CPUS, GPUS = 2, 1, 1, 0
 

@@ -28,7 +28,15 @@ function shift(amount: number): void {
 
 async function send(): Promise<void> {
   let weights = mergedWeights(model);
-  const sync = createBroadcastSync({ withWeights: (use) => use(weights), group, clock: () => performance.now() });
+  const sync = createBroadcastSync({
+    // In two parts, as a trainer gives a layer at a time.
+    eachWeights: async (use) => {
+      const all = [...weights];
+      for (const part of [all.slice(0, 3), all.slice(3)]) await use(new Map(part));
+    },
+    group,
+    clock: () => performance.now(),
+  });
   report(await sync.publish(1));
   shift(0.25);
   const before = native.memoryStats().liveTensors;

@@ -1,5 +1,5 @@
 /** Where a server listens, who can reach it there, and why it cannot. */
-import { RerollError } from "../../errors/reroll-error.ts";
+import { RerollError } from "../errors/reroll-error.ts";
 
 /** Where to listen. */
 export interface ListenAddress {

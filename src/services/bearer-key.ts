@@ -2,7 +2,7 @@
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
-import { RerollError } from "../../errors/reroll-error.ts";
+import { RerollError } from "../errors/reroll-error.ts";
 
 /** Throws for a key that no client could send: an empty one, or one with spaces or letters that headers do not carry. */
 export function expectUsableKey(apiKey: string): void {

@@ -1,0 +1,141 @@
+/** Environments and rewards on other machines: a run that has them there ends as one that has them here, whatever is lost on the way. */
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { createServer, request, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { remoteEnv } from "../../src/envs/remote/remote-env.ts";
+import { resolveRun } from "../../src/run/resolve-run.ts";
+import { serveWorld } from "../../src/run/serve-world.ts";
+import type { RunningService } from "../../src/services/start-service.ts";
+import { type SmallRun, trainSmall } from "../runs/small-run.ts";
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "reroll-remote-envs-"));
+  for (const file of ["config.json", "model.safetensors"]) cpSync(`fixtures/hf-tiny/qwen3/${file}`, join(folder, file));
+  for (const file of ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json"])
+    cpSync(`fixtures/tokenizer/${file}`, join(folder, file));
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const lake = { type: "frozen-lake", prompt: "compact", maxTurns: 3, answerTags: null };
+const rewards = { default: { type: "length", curve: { shape: "cosine", maxTokens: 8 } } };
+
+/** A run file without what training needs beside its world. */
+const world = { envs: { lake }, rewards };
+
+function trained(changes: Record<string, unknown>): Promise<SmallRun> {
+  return trainSmall({
+    ...{ model: { path: folder }, envs: { lake }, rewards, loop: { type: "sync", steps: 2 } },
+    rollout: { groupsPerStep: 2, groupSize: 4, contextLength: 128, sampling: { maxTokens: 4 } },
+    training: { optimizer: { lr: 1e-3 }, threads: 1 },
+    engine: { threads: 1 },
+    ...changes,
+  });
+}
+
+function serve(raw: Record<string, unknown> = world, port = 0): Promise<RunningService> {
+  const file = { model: { preset: "nano" }, training: { optimizer: { lr: 1e-3 } }, loop: { type: "sync", steps: 1 } };
+  const { config } = resolveRun({ ...file, ...raw }, [], {});
+  return serveWorld(config, {
+    host: "127.0.0.1",
+    port,
+    apiKey: "secret",
+    idleMs: 60_000,
+    clock: () => performance.now(),
+  });
+}
+
+/** A line to a server that loses every n-th answer after the server has given it. */
+async function lossyLine(
+  target: string,
+  every: number,
+): Promise<{ readonly url: string; readonly server: Server; numLost(): number }> {
+  let [numAnswers, numLost] = [0, 0];
+  const server = createServer((incoming, outgoing) => {
+    const { method, headers, url } = incoming;
+    const onward = request(new URL(url!, target), { ...(method && { method }), headers }, (answer) => {
+      const isLost = ++numAnswers % every === 0;
+      if (isLost) numLost++;
+      answer.on("end", () => isLost && outgoing.destroy());
+      if (isLost) answer.resume();
+      else answer.pipe(outgoing.writeHead(answer.statusCode!, answer.headers));
+    });
+    onward.on("error", () => outgoing.destroy());
+    incoming.pipe(onward);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, server, numLost: () => numLost };
+}
+
+test("a run ends with the same weights, to the bit, with its environment and rewards elsewhere and every ninth answer lost", async () => {
+  const here = await trained({});
+  const service = await serve();
+  const line = await lossyLine(service.url, 9);
+  try {
+    const there = { url: line.url, apiKey: "secret" };
+    const away = await trained({
+      envs: { lake: { type: "remote", ...there } },
+      rewards: { default: { type: "remote", name: "length", ...there } },
+    });
+    expect(line.numLost()).toBeGreaterThan(3);
+    expect(away.weights).toEqual(here.weights);
+    expect(away.trajectories.map(({ turns }) => turns.length)).toEqual(
+      here.trajectories.map(({ turns }) => turns.length),
+    );
+    expect(here.trajectories.some(({ turns }) => turns.length > 1)).toBe(true);
+  } finally {
+    line.server.closeAllConnections();
+    line.server.close();
+    await service.close();
+  }
+});
+
+test("an episode goes on at another server, or at one that started again, where it was", async () => {
+  const [first, second] = [await serve(), await serve()];
+  const { makeEnv, fetchPrompt } = remoteEnv.build(
+    remoteEnv.options.parse({ url: [first.url, second.url], apiKey: "secret" }),
+  );
+  const signal = new AbortController().signal;
+  const prompt = await fetchPrompt!(7);
+  expect(prompt).toMatchObject({ domain: "lake", seed: 7 });
+  const reply = { text: "Left", isCut: false };
+  const env = await makeEnv(prompt, 3);
+  const other = await makeEnv(prompt, 3);
+  const opening = await env.start(signal);
+  expect(await other.start(signal)).toEqual(opening);
+  const step = await env.step(reply, signal);
+  expect(await other.step(reply, signal)).toEqual(step);
+  const port = Number(new URL(first.url).port);
+  await first.close();
+  const again = await serve(world, port);
+  // One of the two lived on the first server; its session is gone, and its next step is that of the other.
+  expect(await env.step(reply, signal)).toEqual(await other.step(reply, signal));
+  await Promise.all([env.end?.(), other.end?.()]);
+  await Promise.all([again.close(), second.close()]);
+});
+
+test("what an environment elsewhere throws fails its own trajectories, with its words, and is no reward of 0", async () => {
+  const broken = {
+    makeEnv: () => ({ start: () => Promise.reject(new Error("no dice today")), step: () => Promise.reject() }),
+  };
+  const service = await serve({ envs: { dice: { type: "custom", ...broken, makePrompt: promptOf } }, rewards: {} });
+  try {
+    const dice = { type: "remote", url: service.url, apiKey: "secret" };
+    await expect(trained({ envs: { dice }, rewards: {} })).rejects.toThrow("no dice today");
+    const promptWith = (changes: object) =>
+      remoteEnv.build(remoteEnv.options.parse({ url: service.url, apiKey: "secret", ...changes })).fetchPrompt!(1);
+    await expect(promptWith({ apiKey: "guess" })).rejects.toThrow("The API key is wrong");
+    await expect(promptWith({ env: "lake" })).rejects.toThrow(
+      'This server has the environments "dice", and "lake" was asked for.',
+    );
+  } finally {
+    await service.close();
+  }
+});
+
+function promptOf(seed: number) {
+  return { id: String(seed), domain: "dice", seed, messages: [{ role: "user", content: "?" }], truth: null, extra: {} };
+}
