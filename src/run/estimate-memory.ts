@@ -96,7 +96,7 @@ export function estimateMemory(config: RunConfig, facts: MemoryFacts): MemoryPar
           part(
             "critic",
             "activations of a microbatch",
-            activationBytes(config, { model: critic, dtype }, microbatchTokens(config)),
+            activationBytes(config, { ...facts, model: critic }, microbatchTokens(config)),
             "training",
           ),
         ]
@@ -231,17 +231,19 @@ export function microbatchTokens({ rollout, training }: RunConfig): number {
 
 /**
  * What the graph of a layer keeps per token: two norms with their inputs (4 D), the projections before and after rotation, the
- * output of attention, and input, output of the gate (3 F).
+ * output of attention, and input, output of the gate (3 F; on a GPU its output is made again: see swigluLinear).
  */
 function activationBytes(
-  { training }: TrainedModel,
-  { model, dtype }: Pick<MemoryFacts, "model" | "dtype">,
+  { training, model: { lora } }: TrainedModel,
+  { model, dtype, isOnGpu }: Pick<MemoryFacts, "model" | "dtype" | "isOnGpu">,
   numTokens: number,
 ): number {
-  const { width: D, numLayers } = model;
+  const { width: D, numLayers, mlpWidth, features } = model;
+  const { experts, hasGeluGate, hasMlpBias } = features;
   const layer = layerValues(model);
+  const isMadeAgain = isOnGpu && lora === null && experts === null && !hasGeluGate && !hasMlpBias;
   // With recompute, each layer keeps its input, and one at a time is computed again, beside the gradients of what it computes.
-  const kept = training.recompute ? numLayers * D + 4 * layer : numLayers * layer;
+  const kept = training.recompute ? numLayers * D + 4 * layer : numLayers * (layer - (isMadeAgain ? mlpWidth : 0));
   return numTokens * kept * bytesPer(dtype);
 }
 

@@ -83,6 +83,7 @@ export function planRun(
     lines: [
       ...batchLines(config, numEpochs),
       ...quantizationLines(config.model.quantization),
+      ...overlapLines(config, isOnGpu),
       ...(decoding === null ? [] : [`the engine decodes ${decoding}`]),
       ...memoryLines(model, machine, memory, totalBytes),
       ...rankLines(config, machine, memory),
@@ -105,6 +106,16 @@ function quantizationLines(quantization: RunConfig["model"]["quantization"]): st
     : [
         `linear layers in ${quantization}, frozen, under adapters; "reroll export --merge" adds the adapters to the base as its files have it`,
       ];
+}
+
+/** On one GPU, engine and trainer slow each other: see "Whether to be asynchronous" in docs/guides/off-policy.md. */
+function overlapLines({ loop, engine, placement }: RunConfig, isOnGpu: boolean): string[] {
+  const isShared = isOnGpu && engine.remote === null && placement.engine.devices === null;
+  return loop.type === "async" && isShared
+    ? [
+        "asynchronous with the engine on the trainer's GPU: slower than loop.type sync (0.7 to 0.9 times as fast where it was measured), unless environments or rewards keep it waiting",
+      ]
+    : [];
 }
 
 /** Everything on the one device of a machine. */

@@ -155,7 +155,8 @@ function cutFor(rows: number, maxTokens: number, headSize: number): DecodeCut {
   const most = 1024 / headSize;
   let warps = 4;
   while (warps < most && (rows * warps < 128 * most || maxTokens > maxSplits * 512 * warps)) warps *= 2;
-  const splits = Math.max(1, Math.min(Math.floor(132 / rows), Math.ceil(maxTokens / 1024)));
+  const minSpan = rows > 32 ? 1024 : 256;
+  const splits = Math.max(1, Math.min(maxSplits, Math.floor(132 / rows), Math.ceil(maxTokens / minSpan)));
   return { warps, span: Math.min(512 * warps, 16 * Math.ceil(maxTokens / splits / 16)) };
 }
 
