@@ -395,8 +395,8 @@ napi_value storeGet(Arguments& args) {
   return promiseOf(args.state, args.function, read, [=](State& state) { return toJs(state, at::IntArrayRef(*value)); });
 }
 
-// joinGroup(store, backend, name, rank, worldSize, timeoutMs, host, networkInterface, device, prefix, isLazy): the promise
-// of a handle.
+// joinGroup(store, backend, name, rank, worldSize, timeoutMs, host, networkInterface, device, prefix, isLazy): the
+// promise of a handle.
 napi_value joinGroup(Arguments& args) {
   const auto store = storeArgument(args);
   GroupOptions options;

@@ -36,8 +36,8 @@ struct Group : NativeObject {
   std::string failure;  // why the group is broken; empty while it is whole
 };
 
-// Waits for every rank to arrive in the store and connects them. Blocks. Foreign ranks do not say that they arrive: they
-// follow c10d alone, and so does a group with them.
+// Waits for every rank to arrive in the store and connects them. Blocks. Foreign ranks do not say that they arrive:
+// they follow c10d alone, and so does a group with them.
 void connectGroup(Group& group);
 
 // One call of one rank: what it is called, and its two halves.
@@ -52,8 +52,8 @@ struct Collective {
 //
 // Gloo ends the process when ranks disagree about a size, so a Gloo group first compares what the ranks are about to
 // do. The transfers start in calling order, each after its own comparison, and then run side by side. NCCL and
-// point-to-point calls start at once, on the calling thread and its CUDA stream. In a group with foreign ranks nothing is
-// compared, and calls start on their own threads, in order: the first may wait for those ranks to connect.
+// point-to-point calls start at once, on the calling thread and its CUDA stream. In a group with foreign ranks nothing
+// is compared, and calls start on their own threads, in order: the first may wait for those ranks to connect.
 class Flight {
  public:
   Flight(std::shared_ptr<Group> group, Collective collective);
