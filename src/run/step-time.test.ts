@@ -27,7 +27,7 @@ test("passes and decode steps of Qwen2.5-0.5B take as long as an H200 took", () 
   const model = parseConfig(shape, "gpu-train-step.json");
   const ms = (name: string) => rows.find((row: { name: string }) => row.name === `reroll, ${name}`).msPerStep;
   expectNear(1000 * trainSeconds(model, B * T, { hasAdapters: false, recomputes: false }), ms("packed"));
-  expectNear(1000 * trainSeconds(model, B * T, { hasAdapters: false, recomputes: true }), ms("checkpointed"));
+  expectNear(1000 * trainSeconds(model, B * T, { hasAdapters: false, recomputes: true }), ms("recomputed"));
   expectNear(1000 * forwardSeconds(model, B * T), ms("forward log-probs only"));
   for (const { what, B: count, msPerStep } of read("gpu-decode").results)
     if (what === "decode") expectNear(1000 * decodeSeconds(model, count, 1024), msPerStep);

@@ -149,8 +149,8 @@ describe("imports", () => {
   });
 
   test("a folder that nobody decided on is an error", () => {
-    const [line] = check({ "services/a.ts": "export const a = 1;" });
-    expect(line).toContain("src/services is not a known folder");
+    const [line] = check({ "bystanders/a.ts": "export const a = 1;" });
+    expect(line).toContain("src/bystanders is not a known folder");
   });
 
   test("nothing in src imports the public index", () => {
