@@ -61,9 +61,9 @@ function predictedBytes(recompute: boolean): number {
   );
 }
 
-const memory = (["cross-entropy", "packed", "policy-gradient form", "checkpointed"] as const).map((name) => ({
+const memory = (["cross-entropy", "packed", "policy-gradient form", "recomputed"] as const).map((name) => ({
   what: `train step, ${name}, GB`,
-  predicted: predictedBytes(name === "checkpointed") / 1e9,
+  predicted: predictedBytes(name === "recomputed") / 1e9,
   measured: row(name).peakGB,
   bar: 0.1,
 }));
@@ -71,9 +71,9 @@ const plain = { hasAdapters: false, recomputes: false };
 const times = [
   ["train step, packed, ms", trainSeconds(model, tokens, plain), row("packed").msPerStep],
   [
-    "train step, checkpointed, ms",
+    "train step, recomputed, ms",
     trainSeconds(model, tokens, { ...plain, recomputes: true }),
-    row("checkpointed").msPerStep,
+    row("recomputed").msPerStep,
   ],
   ["forward log-probs, ms", forwardSeconds(model, tokens), row("forward log-probs only").msPerStep],
   ...decoding.results
