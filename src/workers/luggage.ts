@@ -15,7 +15,7 @@ export interface Carrier<Value extends object = object> {
   unload(cargo: unknown): Value;
   /** Frees cargo that nobody will unload. Does nothing for cargo that was unloaded. */
   discard(cargo: unknown): void;
-  /** Frees a value that was unloaded for the length of a call. */
+  /** Frees a value that was unloaded for the length of a call, or that was given away as its result. */
   free(value: Value): void;
 }
 
@@ -32,6 +32,8 @@ interface Luggage {
   readonly value: unknown;
   readonly items: readonly Item[];
   readonly moved: readonly ArrayBuffer[];
+  /** The values whose cargo travels; they are still whole on this side. */
+  readonly loaded: readonly object[];
 }
 
 const NONE: readonly never[] = [];
@@ -60,8 +62,9 @@ export function oneWay<Args extends unknown[]>(callback: (...args: Args) => void
 /** Takes out what cannot be cloned. Without a lender, functions and signals stay in, and the post of them fails. */
 export function packLuggage(value: unknown, carrier: Carrier | undefined, lender?: Lender): Luggage {
   // Most of what crosses, such as every token of a reply, can be sent as it is.
-  if (isOrdinary(value, lender !== undefined)) return { value, items: NONE, moved: NONE };
+  if (isOrdinary(value, lender !== undefined)) return { value, items: NONE, moved: NONE, loaded: NONE };
   const items: Item[] = [];
+  const loaded: object[] = [];
   const buffers = new Set<ArrayBuffer>();
   const path: unknown[] = [];
 
@@ -80,7 +83,11 @@ export function packLuggage(value: unknown, carrier: Carrier | undefined, lender
     if (value instanceof AbortSignal && lender !== undefined)
       return take({ path: [...path], kind: "signal", number: lender.lendSignal(value), isAborted: value.aborted });
     if (value instanceof Error) return take({ path: [...path], kind: "error", error: packError(value) });
-    if (carrier?.carries(value)) return take({ path: [...path], kind: "cargo", cargo: carrier.load(value) });
+    if (carrier?.carries(value)) {
+      const cargo = carrier.load(value);
+      loaded.push(value);
+      return take({ path: [...path], kind: "cargo", cargo });
+    }
     return value;
   }
 
@@ -122,7 +129,7 @@ export function packLuggage(value: unknown, carrier: Carrier | undefined, lender
   try {
     // A list of arguments is the one list that is looked into, and only here.
     const packed = Array.isArray(value) && lender !== undefined ? value.map((one, i) => packAt(i, one)) : pack(value);
-    return { value: packed, items, moved: [...buffers] };
+    return { value: packed, items, moved: [...buffers], loaded };
   } catch (error) {
     discardItems(items, carrier);
     throw error;

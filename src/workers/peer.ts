@@ -199,9 +199,10 @@ export class Peer {
     const opened: (() => void)[] = [];
     try {
       const result = await this.#find(to)(...this.#unpack(args, items, opened));
-      const { value, items: given, moved } = packLuggage(result, this.#carrier);
-      // Before the answer: whoever gets it may count on everything of the call being freed.
+      const { value, items: given, moved, loaded } = packLuggage(result, this.#carrier);
+      // Before the answer: whoever gets it may count on everything of the call being freed, and of the result on being its only owner.
       close(opened);
+      for (const one of loaded) this.#carrier?.free(one);
       // Inside, since a result that cannot be cloned is a failure of the call too.
       this.#send({ kind: "done", id, result: value, ...(given.length > 0 && { items: given }) }, moved);
     } catch (error) {

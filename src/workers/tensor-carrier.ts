@@ -4,7 +4,8 @@ import { Tensor } from "../torch/tensor.ts";
 import type { Carrier } from "./luggage.ts";
 
 /**
- * A tensor that is an argument lives on the other side until its call has ended; one that is a result belongs to the caller.
+ * A tensor that is an argument lives on the other side until its call has ended; one that is a result belongs to the caller, and is freed
+ * where it came from.
  * The sender must not write to it before the call has ended.
  */
 export const tensorCarrier: Carrier<Tensor> = {
