@@ -132,6 +132,12 @@ test("what cannot be enforced is refused with the place and the reason", async (
   expect(await refused(schema({ type: "integer", minimum: 3, maximum: 2 }))).toContain(
     "bounds that no integer lies between",
   );
+  expect(await refused(schema({ type: "integer", minimum: 1e15 }))).toContain("bounds that no integer lies between");
+  expect(await refused(schema({ type: "number", maximum: -1e20 }))).toContain("bounds that no number lies between");
+  const draft4 = { type: "number", minimum: 5, exclusiveMinimum: true };
+  expect(await refused(schema(draft4))).toContain("must have a number as exclusiveMinimum");
+  expect(await refused(schema({ type: [] }))).toContain("has an empty list as type");
+  expect(await refused(schema({ prefixItems: [{}, {}], items: false, maxItems: 1 }))).toContain("fewer items than");
   expect(await refused(schema({ $ref: "#/$defs/a", $defs: { a: { anyOf: [{ $ref: "#/$defs/a" }] } } }))).toContain(
     "which it is itself",
   );

@@ -68,7 +68,7 @@ const FORMATS: Readonly<Record<string, string>> = {
   time: "^([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$",
   "date-time": "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|1\\d|2[0-8])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$",
   uuid: "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$",
-  email: "^[a-z0-9][a-z0-9._]{0,40}[a-z0-9]@[a-z0-9]{1,40}\\.[a-z]{2,10}$",
+  email: "^[a-z0-9]{1,15}([._][a-z0-9]{1,15}){0,3}@[a-z0-9]{1,40}\\.[a-z]{2,10}$",
   ipv4: "^((25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)\\.){3}(25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)$",
 };
 
@@ -121,6 +121,7 @@ class SchemaWriter {
     if (choice !== undefined) return this.#choice(schema, choice, at);
     if (schema.uniqueItems === true) throw this.#refuse(at, "has uniqueItems, which cannot be enforced");
     const types = typesOf(schema);
+    if (types?.length === 0) throw this.#refuse(at, "has an empty list as type");
     return types === undefined ? this.#any() : this.#either(types.map((type) => this.#typed(schema, type, at)));
   }
 
@@ -251,7 +252,8 @@ class SchemaWriter {
   #array(schema: SchemaObject, at: string): string {
     const prefix: readonly unknown[] = Array.isArray(schema.prefixItems) ? schema.prefixItems : [];
     const min = this.#count(schema, "minItems", 0, at);
-    const max = schema.items === false ? prefix.length : this.#count(schema, "maxItems", Infinity, at);
+    const most = this.#count(schema, "maxItems", Infinity, at);
+    const max = schema.items === false ? Math.min(prefix.length, most) : most;
     if (max < min || max < prefix.length) throw this.#refuse(at, "allows fewer items than it asks for");
     const first = prefix.map((item, index) => this.#value(item, `${at}/prefixItems/${index}`)).join(' ", " ');
     if (max === prefix.length) return `"[" ${first === "" ? '""' : first} "]"`;
@@ -284,7 +286,11 @@ class SchemaWriter {
   }
 
   #number(schema: SchemaObject, type: "integer" | "number", at: string): string {
-    const bound = (name: keyof NumberBounds, open: number) => (typeof schema[name] === "number" ? schema[name] : open);
+    const bound = (name: keyof NumberBounds, open: number) => {
+      const value = schema[name] ?? open;
+      if (typeof value !== "number") throw this.#refuse(at, `must have a number as ${name}`);
+      return value;
+    };
     const bounds = {
       minimum: bound("minimum", -Infinity),
       maximum: bound("maximum", Infinity),

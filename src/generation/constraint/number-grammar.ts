@@ -1,7 +1,7 @@
 /**
  * Numbers in JSON, as grammars: whole ones and decimal ones, between bounds.
  *
- * Numbers have at most 15 digits and no exponent, so every program reads them as the same value and none as infinity. A bound that
+ * Numbers have at most 15 digits before the point, nine after it and no exponent, so no program reads them as infinity. A bound that
  * excludes itself, or that has more than nine decimals, is moved inwards by the smallest step that is written here.
  */
 
@@ -17,11 +17,11 @@ const MAX_DIGITS = 15;
 const LARGEST = 10n ** BigInt(MAX_DIGITS) - 1n;
 const MAX_DECIMALS = 9;
 
-/** Undefined where no whole number lies between the bounds. */
+/** Undefined where no whole number that is written here lies between the bounds. */
 export function integerGrammar(bounds: NumberBounds): string | undefined {
   const low = clamp(Math.max(Math.ceil(bounds.minimum), Math.floor(bounds.exclusiveMinimum) + 1));
   const high = clamp(Math.min(Math.floor(bounds.maximum), Math.ceil(bounds.exclusiveMaximum) - 1));
-  if (low > high) return undefined;
+  if (low > high || areOutOfReach(bounds)) return undefined;
   const parts = [
     ...(low < 0n ? [`"-" (${wholeRange(high < 0n ? -high : 1n, -low)})`] : []),
     ...(high >= 0n ? [wholeRange(low > 0n ? low : 0n, high)] : []),
@@ -36,12 +36,18 @@ export function numberGrammar(bounds: NumberBounds): string | undefined {
   const d = Math.min(MAX_DECIMALS, decimals + (excludes ? 3 : 0));
   const low = bigMax(scaled(bounds.minimum, d, 0n, true), scaled(bounds.exclusiveMinimum, d, 1n, true));
   const high = bigMin(scaled(bounds.maximum, d, 0n, false), scaled(bounds.exclusiveMaximum, d, -1n, false));
-  if (low > high) return undefined;
+  if (low > high || areOutOfReach(bounds)) return undefined;
   const parts = [
     ...(low < 0n ? [`"-" (${realRange(high < 0n ? -high : 0n, -low, d)})`] : []),
     ...(high >= 0n ? [realRange(low > 0n ? low : 0n, high, d)] : []),
   ];
   return parts.join(" | ");
+}
+
+/** Whether a bound leaves only numbers of more digits than are written. */
+function areOutOfReach({ minimum, maximum, exclusiveMinimum, exclusiveMaximum }: NumberBounds): boolean {
+  const most = Number(LARGEST);
+  return minimum > most || exclusiveMinimum >= most || maximum < -most || exclusiveMaximum <= -most;
 }
 
 function clamp(value: number): bigint {
