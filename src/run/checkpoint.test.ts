@@ -59,6 +59,18 @@ test("the latest complete checkpoint is the one to go on from, and one that was 
   expect((await new Checkpoints(root, 2).latest())?.state).toEqual(stateAt(2));
 });
 
+test("a run that goes back to a kept checkpoint finds what was its best, also after a later one was better", async () => {
+  const checkpoints = new Checkpoints(root, 2);
+  const early = { step: 1, value: 5 };
+  for (const step of [1, 2, 3, 4]) await checkpoints.save(trainer, stateAt(step, early));
+  await checkpoints.save(trainer, stateAt(5, { step: 5, value: 6 }));
+  await checkpoints.settled();
+  expect(readdirSync(join(root, "checkpoints")).sort()).toEqual(["step-000001", "step-000004", "step-000005"]);
+  await checkpoints.save(trainer, stateAt(6, { step: 5, value: 6 }));
+  await checkpoints.settled();
+  expect(readdirSync(join(root, "checkpoints")).sort()).toEqual(["step-000005", "step-000006"]);
+});
+
 test("saving a step again changes what is known of it, and leaves its weights in place", async () => {
   await new Checkpoints(root, 2).save(trainer, stateAt(2));
   const resumed = new Checkpoints(root, 2);

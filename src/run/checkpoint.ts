@@ -209,12 +209,20 @@ export class Checkpoints {
     await rename(join(this.#folder, name), place);
   }
 
+  /** Keeps the best so far, and what was the best for those that are kept: a run may go back to one of them. */
   async #removeOld({ best }: LoopState): Promise<void> {
     const names = await this.#names();
     const old = names.slice(0, Math.max(0, names.length - this.#numKept));
-    const isBest = (name: string) => best !== null && name === nameOf(best.step);
+    const bests = new Set(best === null ? [] : [nameOf(best.step)]);
+    for (const name of names.slice(old.length)) {
+      const state = await readChecked(join(this.#folder, name, LOOP)).catch(() => null);
+      const its = (state as unknown as LoopState | null)?.best ?? null;
+      if (its !== null) bests.add(nameOf(its.step));
+    }
     await Promise.all(
-      old.filter((name) => !isBest(name)).map((name) => rm(join(this.#folder, name), { recursive: true, force: true })),
+      old
+        .filter((name) => !bests.has(name))
+        .map((name) => rm(join(this.#folder, name), { recursive: true, force: true })),
     );
   }
 
