@@ -30,9 +30,8 @@ class CountingEngine implements ServedEngine {
   }
 
   /** Ends without a word on what was drawn, as a thread does. */
-  die(): void {
-    this.brokenBy = "it was killed.";
-    const error = new RerollError("ENGINE_BROKEN", this.brokenBy);
+  die(error = new RerollError("ENGINE_BROKEN", "it was killed.")): void {
+    this.brokenBy = error.message;
     for (const { request, end } of this.#open) end(this.#reply(request, [], { kind: "failed", error }));
     this.#open.clear();
   }
@@ -277,6 +276,15 @@ test("replies fail once engines that are lost could not be opened three times, a
   await expect.poll(again).toBeDefined();
   for (let i = 0; i < 3; i++) again()!.draw();
   expect(await waiting).toMatchObject({ tokenIds: Int32Array.from([2, 3, 4, 5]) });
+});
+
+test("replies that are asked for after another run has taken the server fail with that, as those under way do", async () => {
+  const { pool, engines } = await openPool(1);
+  const underWay = pool.generate(ask([1]));
+  engines[0]!.die(new RerollError("REMOTE_TAKEN", "Another run has given this server its weights since."));
+  const ends = [await underWay, await pool.generate(ask([1]))].map(({ finish }) => finish);
+  expect(ends).toMatchObject([{ error: { code: "REMOTE_TAKEN" } }, { error: { code: "REMOTE_TAKEN" } }]);
+  await pool.close();
 });
 
 test("requests without a seed get theirs from the pool, in the order in which they come", async () => {

@@ -92,10 +92,8 @@ export class EnginePool implements ServedEngine {
   /** Throws where no engine has taken the weights: the reason of the only engine, or that of a server which another run has taken. */
   expectServing(version: number): void {
     if (this.#seats.some(({ isServing }) => isServing)) return;
-    const causes = this.#seats.flatMap(({ lostBy }) => lostBy ?? []);
-    const cause =
-      causes.find(({ code }) => code === "REMOTE_TAKEN") ?? (this.#seats.length === 1 ? causes[0] : undefined);
-    if (cause !== undefined) throw cause;
+    const cause = this.#takenBy() ?? (this.#seats.length === 1 ? this.#seats[0]!.lostBy : null);
+    if (cause !== null) throw cause;
     const reasons = this.#seats.map(({ name, lostBy }) => `${name}: ${lostBy?.message ?? "it is being opened"}`);
     throw new RerollError("SYNC_FAILED", `No engine took version ${version} of the weights. ${reasons.join(" ")}`, {
       version,
@@ -145,7 +143,14 @@ export class EnginePool implements ServedEngine {
     for (const wake of [...this.#waiting]) wake();
   }
 
+  /** That another run has taken a server, which whoever asks next is told too; null where none was taken. */
+  #takenBy(): RerollError | null {
+    return this.#seats.find(({ lostBy }) => lostBy?.code === "REMOTE_TAKEN")?.lostBy ?? null;
+  }
+
   #allLost(): RerollError {
+    const taken = this.#takenBy();
+    if (taken !== null) return taken;
     const [reason] = this.#seats.flatMap(({ lostBy }) => lostBy ?? []);
     return new RerollError(
       "ENGINE_BROKEN",
