@@ -1,16 +1,16 @@
 /**
  * A small parent that starts a command again when it dies: `--restarts`.
  *
- * In: the words of the command. It runs in a process of its own, with this terminal. When that fails or is killed, it is started again, from
- * the latest checkpoint of its run where there is one. When it ends well, is refused, or is stopped by a signal, so does this one, with the
- * same exit code. A process that gives no sign of life for ten minutes is killed. It gives up when so many restarts in a row have brought the
- * run no further.
+ * In: the words of the command. It runs in a process of its own, with this terminal. When that fails or is killed, it is started again, in the
+ * folder of its run, from the latest checkpoint or from the beginning where there is none. When it ends well, is refused, or is stopped by a
+ * signal, so does this one, with the same exit code. A process that gives no sign of life for ten minutes is killed. It gives up when so many
+ * restarts in a row have brought the run no further.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { constants } from "node:os";
 import { CommanderError } from "commander";
 import { RerollError } from "../errors/reroll-error.ts";
-import { isResumable, latestStep } from "../run/resumable.ts";
+import { latestStep } from "../run/resumable.ts";
 import { ownProgram } from "./own-program.ts";
 import { ALIVE_MS, type StopWord, type Word } from "./supervised.ts";
 
@@ -101,15 +101,14 @@ async function live(words: readonly string[], stop: StopRequest): Promise<Life> 
   return { code, how: isHung ? silence : ending, folder, hasJoined, isFinal };
 }
 
-/** The words of the next process: those that were given, but from where the run is. */
+/** The words of the next process: those that were given, but in the folder of the run where that is known. */
 function wordsOf(given: readonly string[], folder: string | null): readonly string[] {
-  const isResumed = folder !== null && isResumable(folder);
-  const left = isResumed ? ["--restarts", "--resume", "--resume-from"] : ["--restarts"];
+  const left = folder === null ? ["--restarts"] : ["--restarts", "--resume", "--resume-from"];
   const kept = given.filter((word, i) => {
     const isValue = left.includes(given[i - 1] ?? "");
     return !isValue && !left.some((flag) => word === flag || word.startsWith(`${flag}=`));
   });
-  return [...kept, "--supervised", ...(isResumed ? ["--resume", folder] : [])];
+  return [...kept, "--supervised", ...(folder === null ? [] : ["--again", folder])];
 }
 
 function givenUp({ how }: Life, numInVain: number): RerollError {

@@ -26,6 +26,8 @@ interface TrainFlags extends LinkFlags {
   readonly workers?: number;
   readonly restarts?: number;
   readonly supervised?: boolean;
+  /** The folder of a run whose process has died: it goes on there, from the beginning where it has no checkpoint. */
+  readonly again?: string;
 }
 
 /** The command, for the program to add. */
@@ -46,6 +48,7 @@ export const trainCommand = withLinkFlags(
       wholeNumber(1),
     )
     .addOption(new Option("--supervised").hideHelp())
+    .addOption(new Option("--again <folder>").hideHelp())
     .option("--dashboard", "show the run on a web page while it goes on")
     .option("--explain", "print every key with its value and where it comes from, and train nothing")
     .option("--plan", "check everything, print batch arithmetic and memory, and train nothing")
@@ -142,13 +145,13 @@ async function trainHere(
   }
 }
 
-/** The newest run of the name that the file gives, where it is not finished and has something to go on from. */
+/** The newest run of the name that the file gives, where it is not finished. */
 async function findRun(raw: RawRun, sets: readonly string[], environment: Environment): Promise<Resume | null> {
   const { resolve: settle } = await openRunFile(raw, sets, environment, {});
   const { name, tracking } = (await settle()).config;
   const { findUnfinishedRun } = await import("../../run/find-unfinished-run.ts");
   const folder = await findUnfinishedRun(tracking.folder, name);
-  return folder === null ? null : { folder };
+  return folder === null ? null : { folder, mayBegin: true };
 }
 
 /** What the command line asks for. */
@@ -166,9 +169,12 @@ interface Asked {
 interface Resume {
   readonly folder: string;
   readonly step?: number;
+  /** Whether a run without a checkpoint begins again in its folder. Default: it is refused. */
+  readonly mayBegin?: boolean;
 }
 
-function resumeOf({ resume: folder, resumeFrom }: TrainFlags): Resume | null {
+function resumeOf({ resume: folder, resumeFrom, again }: TrainFlags): Resume | null {
+  if (again !== undefined) return { folder: again, mayBegin: true };
   if (resumeFrom === undefined) return folder === undefined ? null : { folder };
   if (folder !== undefined && /^\d+$/.test(resumeFrom)) return { folder, step: Number(resumeFrom) };
   const checkpoint = resolve(resumeFrom);
@@ -206,6 +212,7 @@ async function runWith(
       signal,
       ...(resume !== null && { resume: resume.folder }),
       ...(resume?.step !== undefined && { resumeFrom: resume.step }),
+      ...(resume?.mayBegin === true && { mayBegin: true }),
       sets,
       version: readVersion(),
       environment,
