@@ -12,6 +12,7 @@ import { type Address, address, type LinkFlags, openMachines, withLinkFlags, wor
 import { type Environment, openRunFile } from "../open-run-file.ts";
 import { readVersion } from "../read-version.ts";
 import { stopSignal } from "../stop-signal.ts";
+import { superviseThis } from "../supervise.ts";
 import { showLife, tellParent } from "../supervised.ts";
 
 interface TrainFlags extends LinkFlags {
@@ -73,11 +74,8 @@ stopped. Under torchrun, srun or mpirun the process with rank 0 runs the run, an
 /** One process of several does what its rank says. */
 async function runTrain(path: string, flags: TrainFlags): Promise<void> {
   const environment = environmentOf(flags);
-  if (flags.restarts !== undefined && flags.explain !== true && flags.plan !== true) {
-    const { supervise } = await import("../supervise.ts");
-    const report = (text: string) => console.error(text);
-    return supervise({ words: process.argv.slice(2), maxRestarts: flags.restarts, report });
-  }
+  if (flags.restarts !== undefined && flags.explain !== true && flags.plan !== true)
+    return superviseThis(flags.restarts);
   const rest = flags.supervised === true ? showLife() : () => {};
   try {
     await trainRank(path, flags, environment);
