@@ -76,7 +76,7 @@ export async function openParts(
         log: options.tracker.work,
       }),
     );
-    const modelFolder = prepareModel(config, Object.values(world.envs), folder);
+    const modelFolder = await prepareModel(config, Object.values(world.envs), folder);
     const tokenizer = await loadTokenizer(modelFolder);
     const { distillation } = config;
     const teachers = distillation === null ? null : keep(await openTeachers(distillation, config, tokenizer));
