@@ -133,6 +133,7 @@ function trainerSource(config: RunConfig, recipe: Recipe, { start, modelFolder, 
     length: { numUpdates: perStep * config.loop.steps, updatesPerRolloutStep: perStep },
     temperature: config.rollout.sampling.temperature,
     seed: config.seed,
+    isExact: config.exact,
     numThreads: placement.trainingThreads,
   };
   return source;
@@ -167,6 +168,7 @@ function roleSource(
     numScores: readShape(start.modelFolder, "model.path").vocabSize,
     referenceSleeps: isOnGpu && reference.sleep,
     criticSleeps: isOnGpu && critic.sleep,
+    isExact: config.exact,
     ...(numThreads !== undefined && { numThreads }),
   };
 }
