@@ -34,7 +34,9 @@ export async function openLocalEngines(config: RunConfig, parts: EngineParts): P
       });
   const threads = open<ThreadedEngine>("threads", startThreadedEngine);
   const threadPlaces = places.filter(({ workers }) => workers === "threads");
-  const processes = open<ProcessEngine>("processes", startEngineProcess);
+  const processes = open<ProcessEngine>("processes", (source) =>
+    startEngineProcess({ ...source, isExact: config.exact }),
+  );
   const seats = await openAll<Seat>([...threads, ...processes]);
   const threadSeats = await Promise.all(threads);
   const isLent = (_: unknown, i: number) =>

@@ -109,9 +109,9 @@ export async function openParts(
     const past = keep(
       await PastVersions.open({ intervals: pastIntervals(config.players), startEngine, runFolder: folder, clock }),
     );
-    const trainer = keep(
-      await openTrainer(config, recipe, { start, modelFolder, placement, places, log: options.tracker.work }),
-    );
+    const training = { start, modelFolder, placement, places, log: options.tracker.work };
+    const { trainer, workers: trainerWorkers } = await openTrainer(config, recipe, training);
+    keep(trainer);
     const shared = { engine: engine.pool, past, tokenizer, world, clock, onError, onOverruled };
     const agent = config.agent === null ? null : keep(await openAgent(config, config.agent, shared));
     let numRunners = 0;
@@ -129,7 +129,7 @@ export async function openParts(
     const episodesAt = agent?.episodesAt ?? ((temperature: number) => playEnvs(temperature));
     const workers = async () => [
       ...engine.workers(),
-      ...(await trainer.workers()),
+      ...(await trainerWorkers()),
       ...(await world.rewardModels.workers()),
     ];
     return { world, tokenizer, engine, past, trainer, workers, episodesAt, trainingEpisodes, close };
