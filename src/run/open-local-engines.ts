@@ -37,19 +37,24 @@ export async function openLocalEngines(config: RunConfig, parts: EngineParts): P
   const processes = open<ProcessEngine>("processes", startEngineProcess);
   const seats = await openAll<Seat>([...threads, ...processes]);
   const threadSeats = await Promise.all(threads);
+  const isOnGpu = placement.device.startsWith("cuda");
   const isLent = (_: unknown, i: number) =>
-    sharesWeights(config) && deviceName(threadPlaces[i]!.device) === deviceName(placement.device);
+    sharesWeights(config, isOnGpu) && deviceName(threadPlaces[i]!.device) === deviceName(placement.device);
   const lent = threadSeats.filter(isLent);
   const copied = threadSeats.filter((seat) => !lent.includes(seat));
+  const processSeats = await Promise.all(processes);
+  const ordered = [...threadPlaces, ...places.filter(({ workers }) => workers === "processes")];
+  const trainers = new Set(placement.trainerDevices.map(deviceName));
+  const isBeside = (_: unknown, i: number) => isOnGpu && trainers.has(deviceName(ordered[i]!.device));
+  const beside = [...threadSeats, ...processSeats].filter(isBeside).filter((seat) => !lent.some((one) => one === seat));
   const group =
     processes.length === 0
       ? null
-      : await EngineGroup.open(await Promise.all(processes), {
+      : await EngineGroup.open(processSeats, {
           devices: [placement.device, ...places.map(({ device }) => device)],
           sent: sendsAdapters(config, parts) ? "adapters" : "merged",
           clock,
         });
-  const ordered = [...threadPlaces, ...places.filter(({ workers }) => workers === "processes")];
   return {
     seats,
     places: ordered.map(({ worker, device, workers }) => ({
@@ -81,10 +86,11 @@ export async function openLocalEngines(config: RunConfig, parts: EngineParts): P
       };
     },
     rest: async (sleeps) => {
-      await Promise.all(lent.map((seat) => seat.ask((engine) => engine.hold())));
+      await Promise.all([...lent, ...beside].map((seat) => seat.ask((engine) => engine.hold())));
       // Only threads share the trainer's device by default; those that do not lose nothing, since new weights empty their caches anyway.
       if (sleeps) await Promise.all(threadSeats.map((seat) => seat.ask((engine) => engine.sleep())));
     },
+    goOn: async () => void (await Promise.all(beside.map((seat) => seat.ask((engine) => engine.release())))),
     statements: seats.flatMap(({ name, engine }) => {
       const decoding = engine?.status().decoding;
       return decoding === undefined ? [] : [`${name} decodes ${decoding}.`];

@@ -52,8 +52,9 @@ export interface EngineHost extends Required<Omit<Engine, "status">> {
   updateWeights(version: number, weights: ReadonlyMap<string, Tensor>): Promise<void>;
   /** Reads a trainer's parameters where they are from now on. The trainer changes them only while this engine is held. */
   shareWeights(version: number, parameters: ReadonlyMap<string, Tensor>): Promise<void>;
-  /** Computes nothing more until weights are shared again. */
+  /** Computes nothing more until it is released, or weights are shared again. */
   hold(): Promise<void>;
+  release(): Promise<void>;
 }
 
 /** How both sides treat what crosses: tensors keep their memory, and messages of one turn travel together. */

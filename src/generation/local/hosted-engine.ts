@@ -148,6 +148,10 @@ class HostedEngine implements EngineHost {
     this.#engine.hold();
   }
 
+  async release(): Promise<void> {
+    this.#engine.release();
+  }
+
   async close(): Promise<void> {
     this.#reportSoon();
     await this.#engine.close();
