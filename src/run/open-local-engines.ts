@@ -22,6 +22,9 @@ export async function openLocalEngines(config: RunConfig, parts: EngineParts): P
     name: `Engine ${i + 1} on ${engine.device}`,
     worker: `engine ${i + 1}`,
   }));
+  const isOnGpu = placement.device.startsWith("cuda");
+  const isLender = (device: string) =>
+    sharesWeights(config, isOnGpu) && deviceName(device) === deviceName(placement.device);
   const open = <Held extends ServedEngine>(
     workers: "threads" | "processes",
     start: (source: ReturnType<typeof engineSource>) => Promise<Held>,
@@ -29,7 +32,10 @@ export async function openLocalEngines(config: RunConfig, parts: EngineParts): P
     places
       .filter((place) => place.workers === workers)
       .map(({ name, worker, device }) => {
-        const source = engineSource(config, parts, device);
+        const source = {
+          ...engineSource(config, parts, device),
+          isBorrower: workers === "threads" && isLender(device),
+        };
         return Seat.open<Held>({ name, worker, open: () => start(source), bringsWeights: false, report, log });
       });
   const threads = open<ThreadedEngine>("threads", startThreadedEngine);
@@ -37,10 +43,7 @@ export async function openLocalEngines(config: RunConfig, parts: EngineParts): P
   const processes = open<ProcessEngine>("processes", startEngineProcess);
   const seats = await openAll<Seat>([...threads, ...processes]);
   const threadSeats = await Promise.all(threads);
-  const isOnGpu = placement.device.startsWith("cuda");
-  const isLent = (_: unknown, i: number) =>
-    sharesWeights(config, isOnGpu) && deviceName(threadPlaces[i]!.device) === deviceName(placement.device);
-  const lent = threadSeats.filter(isLent);
+  const lent = threadSeats.filter((_, i) => isLender(threadPlaces[i]!.device));
   const copied = threadSeats.filter((seat) => !lent.includes(seat));
   const processSeats = await Promise.all(processes);
   const ordered = [...threadPlaces, ...places.filter(({ workers }) => workers === "processes")];

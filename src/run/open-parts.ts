@@ -10,6 +10,7 @@ import { useExactKernels } from "../torch/exact.ts";
 import type { RunTracker } from "../tracking/run-tracker.ts";
 import type { Trainer } from "../training/trainer.ts";
 import { buildEpisodes, buildWorld, type RunWorld } from "./build-rollout.ts";
+import { openAll } from "./engine-parts.ts";
 import { placeRun } from "./machine.ts";
 import { openAgent } from "./open-agent.ts";
 import { openEngine, type RunEngine } from "./open-engine.ts";
@@ -104,13 +105,14 @@ export async function openParts(
       report,
       log: options.tracker.work,
     };
-    const engine = keep(await openEngine(config, place));
+    const trainerPlace = { start, modelFolder, placement, places, log: options.tracker.work };
+    const opening = [openEngine(config, place), openTrainer(config, recipe, trainerPlace)] as const;
+    await openAll<RunEngine | Awaited<(typeof opening)[1]>>(opening);
+    const engine = keep(await opening[0]);
+    const trainer = keep(await opening[1]);
     const startEngine = () => startRunEngine(config, place, placement.engines[0]!.device);
     const past = keep(
       await PastVersions.open({ intervals: pastIntervals(config.players), startEngine, runFolder: folder, clock }),
-    );
-    const trainer = keep(
-      await openTrainer(config, recipe, { start, modelFolder, placement, places, log: options.tracker.work }),
     );
     const shared = { engine: engine.pool, past, tokenizer, world, clock, onError, onOverruled };
     const agent = config.agent === null ? null : keep(await openAgent(config, config.agent, shared));

@@ -23,6 +23,8 @@ export interface EngineSource {
   readonly tokenizerFolder?: string;
   /** The version of the first weights. Default 0. */
   readonly version?: number;
+  /** Whether a trainer shares its weights before the first request: what reads them is prepared then. Default false. */
+  readonly isBorrower?: boolean;
   readonly options?: EngineOptions;
   /** Threads of one operator in the engine's thread. Default: libtorch's own choice. */
   readonly numThreads?: number;
