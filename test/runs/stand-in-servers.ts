@@ -35,6 +35,9 @@ interface StandInOptions {
   readonly contextLength: number;
   /** Routes that this server has not got. */
   readonly without?: readonly string[];
+  /** A route that never answers; `onSilence` is told when it is asked. */
+  readonly silent?: string;
+  readonly onSilence?: () => void;
 }
 
 export async function standInVllm(folder: string, options: StandInOptions): Promise<StandIn> {
@@ -73,6 +76,8 @@ export async function standInSglang(folder: string, options: StandInOptions): Pr
   const line = await openLine(folder, options);
   const { route, engine } = line;
   const groups = new Map<string, ProcessGroup>();
+  // Of the process, as in torch.distributed: a name stays taken when its group is gone.
+  const names = new Set<string>();
   let weightVersion = "default";
   let version = 0;
   const server = await startFakeSglang(
@@ -90,7 +95,8 @@ export async function standInSglang(folder: string, options: StandInOptions): Pr
       }),
       ...route("/init_weights_update_group", async (body) => {
         const name = String(body.group_name);
-        if (groups.has(name)) return { success: false, message: `The group ${name} exists.` };
+        if (names.has(name)) return { success: false, message: `The group name ${name} has already been created.` };
+        names.add(name);
         const [host, port] = [String(body.master_address), Number(body.master_port)];
         const store = await openStore({ type: "tcp", host, port, isServer: false });
         const membership = {
@@ -101,6 +107,13 @@ export async function standInSglang(folder: string, options: StandInOptions): Pr
         const foreign = { prefix: pythonGroupPrefix(name, "gloo") };
         groups.set(name, await joinGroup({ store, name, ...membership, foreign, timeoutMs: 20_000 }));
         return { success: true, message: "Succeeded to initialize custom process group." };
+      }),
+      ...route("/destroy_weights_update_group", async ({ group_name: name }) => {
+        const group = groups.get(String(name));
+        if (group === undefined) return { success: false, message: "The group to be destroyed does not exist." };
+        group.dispose();
+        groups.delete(String(name));
+        return { success: true, message: "Succeeded to destroy custom process group." };
       }),
       ...route("/update_weights_from_distributed", async (body) => {
         const group = groups.get(String(body.group_name));
@@ -134,12 +147,13 @@ export async function standInSglang(folder: string, options: StandInOptions): Pr
 }
 
 /** An engine that can be paused: replies under way end with what they have, later ones wait. */
-async function openLine(folder: string, { contextLength, without = [] }: StandInOptions) {
+async function openLine(folder: string, { contextLength, without = [], silent, onSilence }: StandInOptions) {
   const start = () =>
     startThreadedEngine({
       ...{ folder, tokenizerFolder: folder, numThreads: 1, options: { contextLength, isSteady: true } },
     });
   let engine: ThreadedEngine = await start();
+  let starting: Promise<void> = Promise.resolve();
   const calls: string[] = [];
   const loaded: string[] = [];
   let names: string[] = [];
@@ -148,6 +162,8 @@ async function openLine(folder: string, { contextLength, without = [] }: StandIn
     if (without.includes(path)) return {};
     const handle: Handler = async (body, response) => {
       calls.push(path);
+      if (path === silent) return onSilence?.();
+      await starting;
       await reply(response, () => answer(body));
     };
     return { [path]: handle };
@@ -184,6 +200,7 @@ async function openLine(folder: string, { contextLength, without = [] }: StandIn
     drawing: {
       status: () => engine.status(),
       generate: async (request: Parameters<ThreadedEngine["generate"]>[0]) => {
+        await starting;
         await paused?.until;
         return engine.generate(request);
       },
@@ -199,10 +216,14 @@ async function openLine(folder: string, { contextLength, without = [] }: StandIn
         },
       },
       startAgain: async () => {
-        await engine.close();
-        engine = await start();
-        forget();
         server.dropConnections();
+        forget();
+        const ended = engine;
+        // What is asked meanwhile waits, as at a port that is not served yet.
+        starting = ended.close().then(async () => {
+          engine = await start();
+        });
+        await starting;
       },
       close: async () => {
         forget();
