@@ -33,7 +33,7 @@ export interface CudaProperties {
   readonly numProcessors: number;
   readonly computeMajor: number;
   readonly computeMinor: number;
-  /** Of the device itself, the same in every process: 8-4-4-4-12 hexadecimal digits. */
+  /** Names the device itself, alike in every process: 8-4-4-4-12 hexadecimal digits. */
   readonly uuid: string;
 }
 
