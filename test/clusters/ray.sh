@@ -10,7 +10,7 @@ export RAY_raylet_start_wait_time_s=300 RAY_worker_register_timeout_seconds=600 
 # In the foreground of shells of their own, to be ended by number: ray stop would end those of others too.
 ray start --block --head --port=6399 --num-cpus=1 --dashboard-host=127.0.0.1 --dashboard-port=8299 --disable-usage-stats --temp-dir "$RAY_TMPDIR" > "$work/head.log" 2>&1 &
 head=$!
-trap 'kill $head ${second:-}; wait $head ${second:-}; rm -rf "$work"' EXIT
+trap 'kill $head ${second:-} || true; wait $head ${second:-} || true; rm -rf "$work"' EXIT
 wait_for "Ray's dashboard" 600 curl --silent --fail --output /dev/null http://127.0.0.1:8299/api/version
 ray start --block --address=127.0.0.1:6399 --num-cpus=1 --disable-usage-stats > "$work/second.log" 2>&1 &
 second=$!

@@ -73,7 +73,7 @@ test("a vLLM without its routes for training is refused before the first step, w
 });
 
 test("a run on SGLang that is sent weights in a process group ends with the weights of a run here, to the bit", async () => {
-  await using(await standInSglang(folder, { contextLength }), async ({ url, calls }) => {
+  await using(await standInSglang(folder, { contextLength }), async ({ url, calls, conversation }) => {
     const weights = { type: "broadcast", group: "mine" };
     const placement = { engine: { sleep: true } };
     const there = await trainSmall({ ...runWith({ kind: "sglang", url, weights }), placement });
@@ -91,6 +91,8 @@ test("a run on SGLang that is sent weights in a process group ends with the weig
       "/destroy_weights_update_group",
     ]);
     expect(there.metrics.at(-1)!["sync/bytes"]).toBe(4 * here.weights.length);
+    // Fields as in `io_struct.py` and `sampling_params.py` of SGLang 0.5.23, compared by hand.
+    await expect(conversation()).toMatchFileSnapshot("expected/sglang-conversation.txt");
   });
 });
 

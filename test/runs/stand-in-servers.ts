@@ -20,6 +20,8 @@ import { type Body, type FakeServer, type Handler, startFakeSglang, startFakeVll
 export interface StandIn extends FakeServer {
   /** The control routes that were asked, oldest first. */
   readonly calls: readonly string[];
+  /** The same with what they were asked, a line each, without what differs from run to run; then the last request for tokens. */
+  conversation(): string;
   /** Forgets every weight that it was given, as a server does that starts again. */
   startAgain(): Promise<void>;
   readonly adapters: {
@@ -155,6 +157,7 @@ async function openLine(folder: string, { contextLength, without = [], silent, o
   let engine: ThreadedEngine = await start();
   let starting: Promise<void> = Promise.resolve();
   const calls: string[] = [];
+  const said: string[] = [];
   const loaded: string[] = [];
   let names: string[] = [];
   let paused: { readonly until: Promise<void>; readonly end: () => void } | null = null;
@@ -162,6 +165,7 @@ async function openLine(folder: string, { contextLength, without = [], silent, o
     if (without.includes(path)) return {};
     const handle: Handler = async (body, response) => {
       calls.push(path);
+      said.push(lineOf(path, body));
       if (path === silent) return onSilence?.();
       await starting;
       await reply(response, () => answer(body));
@@ -208,6 +212,10 @@ async function openLine(folder: string, { contextLength, without = [], silent, o
     standIn: (server: FakeServer, forget = () => {}): StandIn => ({
       ...server,
       calls,
+      conversation: () => {
+        const last = server.bodies.filter((body) => "sampling_params" in body).at(-1) ?? {};
+        return [...said, lineOf("/generate", last), ""].join("\n");
+      },
       adapters: {
         loaded,
         kept: () => names,
@@ -263,4 +271,15 @@ async function reply(response: ServerResponse, answer: () => Promise<object>): P
     // What the server was asked wrongly, and what it could not do.
     (cause: Error) => write(cause instanceof TypeError ? 400 : 500, { error: { message: cause.message } }),
   );
+}
+
+/** Long lists are cut, and what is drawn anew for every run is named instead. */
+function lineOf(path: string, body: Body): string {
+  const cut = (key: string, value: unknown): unknown => {
+    if (["rid", "session_id", "input_ids", "sampling_seed", "master_port"].includes(key)) return `<${key}>`;
+    if (Array.isArray(value) && value.length > 4) return [...value.slice(0, 2), `... ${value.length} in all`];
+    return value;
+  };
+  const text = JSON.stringify(body, cut);
+  return `${path} ${text.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, "<run>").replace(/(mine)-[0-9a-f]{8}/g, "$1-<id>")}`;
 }
