@@ -34,7 +34,11 @@ if [ ! -S /run/munge/munge.socket.2 ]; then
   ownMunge=1
 fi
 end() {
-  for file in "$work"/slurm/*.pid; do [ -f "$file" ] && kill "$(cat "$file")" || true; done
+  local pid pids
+  pids="$(cat "$work"/slurm/*.pid 2> /dev/null || true)"
+  for pid in $pids; do kill "$pid" || true; done
+  # They write their state on the way out.
+  for pid in $pids; do timeout 30 tail --pid="$pid" -f /dev/null || true; done
   [ -z "$ownMunge" ] || kill "$(cat /run/munge/munged.pid)" || true
 }
 trap 'end; rm -rf "$work"' EXIT
