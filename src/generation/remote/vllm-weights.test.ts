@@ -11,14 +11,17 @@ afterEach(() => {
   for (const close of closing.splice(0)) close();
 });
 
-/** A server that notes what it is asked, and fails one route as vLLM does: with a status, and no reason. */
+/** A server that notes what it is asked, and fails one route the first time as vLLM does: with a status, and no reason. */
 async function listen(failing = "") {
+  let hasFailed = false;
   const asked: { readonly path: string; readonly body: unknown }[] = [];
   const server = createServer(async (request, response) => {
     const path = request.url ?? "";
     const body = await text(request);
     asked.push({ path, body: body === "" ? null : JSON.parse(body) });
-    response.writeHead(path === failing ? 500 : 200).end(path === failing ? "Internal Server Error" : "{}");
+    const isFailing = path === failing && !hasFailed;
+    hasFailed ||= isFailing;
+    response.writeHead(isFailing ? 500 : 200).end(isFailing ? "Internal Server Error" : "{}");
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -59,6 +62,17 @@ test("vLLM on the trainer's GPU is told names, types, shapes and places, between
     },
     { path: "/finish_weight_update", body: { weight_version: "r/3" } },
     { path: "/resume", body: null },
+  ]);
+});
+
+test("an update that a killed run has left open is ended before the next one begins", async () => {
+  const { http, asked } = await listen("/start_weight_update");
+  await vllmWeights.update!.begin(http);
+  expect(asked.map(({ path }) => path)).toEqual([
+    "/pause?mode=abort",
+    "/start_weight_update",
+    "/finish_weight_update",
+    "/start_weight_update",
   ]);
 });
 

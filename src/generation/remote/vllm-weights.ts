@@ -7,6 +7,7 @@
 import { z } from "zod";
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { HttpClient } from "./http-client.ts";
+import { isRemoteFault } from "./remote-fault.ts";
 import { pickleSharedWeights } from "./vllm-pickles.ts";
 import { askRoute, type WeightRoutes } from "./weight-routes.ts";
 
@@ -36,7 +37,7 @@ export const vllmWeights: WeightRoutes = {
   update: {
     begin: async (http) => {
       await askRoute(http, "/pause?mode=abort", { remedy: DEV_MODE });
-      await askRoute(http, "/start_weight_update", { remedy: DEV_MODE });
+      await startUpdate(http);
     },
     end: async (http, { run, version }) => {
       // Versions before 0.32 have no use for the label, and do not mind it.
@@ -87,6 +88,16 @@ export const vllmWeights: WeightRoutes = {
     },
   },
 };
+
+/** An update that a killed run has left open is ended first: all weights come anew. */
+async function startUpdate(http: HttpClient): Promise<void> {
+  const start = () => askRoute(http, "/start_weight_update", { remedy: DEV_MODE });
+  await start().catch(async (cause: unknown) => {
+    if (!isRemoteFault(cause)) throw cause;
+    await askRoute(http, "/finish_weight_update").catch(() => {});
+    await start();
+  });
+}
 
 function factsOf(
   facts: readonly { readonly name: string; readonly dtype: string; readonly shape: readonly number[] }[],
