@@ -93,6 +93,13 @@ export function checkSplit({ training }: TrainedRun, shapes: readonly (CausalLmC
   if (problem !== null) throw new RerollError("CONTRADICTORY_OPTIONS", problem);
 }
 
+/** Throws where the engines of a run cannot be split as `placement.engine` says. */
+export function checkEngineSplit({ placement }: Pick<RunConfig, "placement">, shape: CausalLmConfig): void {
+  const { tensor, expert } = placement.engine;
+  const problem = splitProblem(shape, { tensor, expert, context: 1, pipeline: 1 }, "placement.engine.");
+  if (problem !== null) throw new RerollError("CONTRADICTORY_OPTIONS", problem);
+}
+
 const CHECKS: readonly Check[] = [
   checkPlacement,
   ({ critic, training: { strategy } }) =>

@@ -105,7 +105,7 @@ export async function openParts(
       log: options.tracker.work,
     };
     const engine = keep(await openEngine(config, place));
-    const startEngine = () => startRunEngine(config, place, placement.engines[0]!.device);
+    const startEngine = () => startRunEngine(config, place);
     const past = keep(
       await PastVersions.open({ intervals: pastIntervals(config.players), startEngine, runFolder: folder, clock }),
     );

@@ -15,6 +15,6 @@ export function sharesWeights({ loop, model, training, engine }: SharingRun): bo
 
 /** Whether all engines of a run are on that device, so that there are no other weights. */
 export function hasLentEngines(config: SharingRun & Pick<RunConfig, "placement">): boolean {
-  const { devices, workers } = config.placement.engine;
-  return sharesWeights(config) && devices === null && workers !== "processes";
+  const { devices, workers, tensor, expert } = config.placement.engine;
+  return sharesWeights(config) && devices === null && workers !== "processes" && tensor * expert === 1;
 }

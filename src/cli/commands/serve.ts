@@ -80,13 +80,9 @@ async function runServe(model: string, flags: ServeFlags): Promise<void> {
   }
   await checkAddress({ host, port, hasKey: apiKey !== undefined });
   // Imported only now, since this loads libtorch, which `--help` and a wrong flag need not wait for.
-  const [{ loadServed }, { serve }, { updateWeightsFrom }] = await Promise.all([
-    import("../load-served.ts"),
-    import("../serve.ts"),
-    import("../../generation/local/weights-from-folder.ts"),
-  ]);
+  const [{ loadServed }, { serve }] = await Promise.all([import("../load-served.ts"), import("../serve.ts")]);
   const served = await loadServed(model, flags);
-  const load = (folder: string, version: number) => updateWeightsFrom(served.engine, folder, version);
+  const load = (folder: string, version: number) => served.engine.loadWeights(version, folder);
   const stop = new AbortController();
   // Not before: until here the system ends the process at once. A second signal does so again.
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());

@@ -1,7 +1,7 @@
 /** The sizes of an engine, and what they are when nobody says. */
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
-import { blockBytes } from "./paged-cache.ts";
+import { blockBytes, shapeHere } from "./paged-cache.ts";
 
 /** Tokens in a cache block. */
 export const defaultBlockSize = 16;
@@ -41,7 +41,7 @@ export function resolveOptions(model: CausalLm, options: EngineOptions): Require
   const blockSize = options.blockSize ?? defaultBlockSize;
   const blocksPerContext = Math.ceil(contextLength / blockSize);
   const { dtype, device } = model.embedding;
-  const affordable = Math.floor((isOnGpu ? 20e9 : 1e9) / blockBytes(model.config, blockSize, dtype, device));
+  const affordable = Math.floor((isOnGpu ? 20e9 : 1e9) / blockBytes(shapeHere(model), blockSize, dtype, device));
   const numBlocks =
     options.numBlocks ?? Math.max(blocksPerContext, Math.min(affordable, maxRunning * blocksPerContext));
   const maxQueued = options.maxQueued ?? 16_384;

@@ -89,6 +89,11 @@ export class ThreadedEngine implements Engine {
     return this.#host.ask.updateWeights(version, weights);
   }
 
+  /** The same from a Hugging Face folder, which holds all weights of the model and no others, as a trainer of this project writes them. */
+  loadWeights(version: number, folder: string): Promise<void> {
+    return this.#host.ask.loadWeights(version, folder);
+  }
+
   /**
    * Reads the parameters of a trainer where they are, in place of a copy, and draws with them as this version. The trainer may change them only
    * while the engine is held; sharing them again as the next version lets it go on.

@@ -1,0 +1,5 @@
+/** The process of a rank of a split engine that takes its weights from files. */
+import { hostInWorker } from "../../../workers/host-in-process.ts";
+import { HostedRank } from "./engine-rank.ts";
+
+await hostInWorker(HostedRank.open);
