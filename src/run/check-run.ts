@@ -15,6 +15,7 @@ import { splitProblem } from "../models/causal-lm/model-spread.ts";
 import { checkStrategy, onlyDataParallel } from "../training/strategy/strategy-options.ts";
 import { checkDistillation, checkReflection } from "./check-distillation.ts";
 import { checkPlacement } from "./check-placement.ts";
+import { engineSplitProblem } from "./engine-shares.ts";
 import { trainedPlayers } from "./player-options.ts";
 import type { RunConfig } from "./run-config.ts";
 import { MAX_UNCORRECTED, stalenessBounds } from "./staleness-bound.ts";
@@ -94,9 +95,8 @@ export function checkSplit({ training }: TrainedRun, shapes: readonly (CausalLmC
 }
 
 /** Throws where the engines of a run cannot be split as `placement.engine` says. */
-export function checkEngineSplit({ placement }: Pick<RunConfig, "placement">, shape: CausalLmConfig): void {
-  const { tensor, expert } = placement.engine;
-  const problem = splitProblem(shape, { tensor, expert, context: 1, pipeline: 1 }, "placement.engine.");
+export function checkEngineSplit(config: Pick<RunConfig, "placement">, shape: CausalLmConfig): void {
+  const problem = engineSplitProblem(config, shape);
   if (problem !== null) throw new RerollError("CONTRADICTORY_OPTIONS", problem);
 }
 

@@ -147,7 +147,12 @@ export class EngineGroup {
     } catch (cause) {
       // What the others still wait for ends with the groups.
       this.#leave();
-      await Promise.allSettled(taken);
+      const settled = await Promise.allSettled(taken);
+      await Promise.all(
+        settled.map(async (one, i) => {
+          if (one.status === "rejected" && isGone(one.reason)) await seats[i]!.give(() => Promise.reject(one.reason));
+        }),
+      );
       throw cause;
     }
   }
@@ -188,6 +193,11 @@ export class EngineGroup {
 /** NCCL wants a GPU of its own for every member. */
 function canUseNccl(devices: readonly string[]): boolean {
   return devices.every((device) => device.startsWith("cuda")) && new Set(devices).size === devices.length;
+}
+
+/** Whether an engine could not take weights because it is gone, or one of its ranks. */
+function isGone(reason: unknown): boolean {
+  return reason instanceof RerollError && reason.code === "ENGINE_BROKEN";
 }
 
 async function loseIfGone(seat: Seat<ProcessEngine>): Promise<void> {

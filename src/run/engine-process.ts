@@ -1,5 +1,6 @@
 /** The process of an engine: one that answers its owner, and takes its weights from a group that the owner has joined too. */
 
+import { RerollError } from "../errors/reroll-error.ts";
 import type { EngineHost, EngineSource } from "../generation/local/engine-host.ts";
 import { engineLine } from "../generation/local/engine-host.ts";
 import { openHostedEngine } from "../generation/local/hosted-engine.ts";
@@ -40,7 +41,7 @@ async function openProcess(source: EngineSource): Promise<EngineProcess> {
       if (ranks.length === 0) return member.receive(engine);
       // No rank writes weights while another one still computes with them.
       await engine.hold();
-      await Promise.all([member.receive(engine), ...ranks.map(({ ask }) => ask.receive())]);
+      expectAll(await Promise.allSettled([member.receive(engine), ...ranks.map(({ ask }) => ask.receive())]));
       engine.release();
     },
     close: async () => {
@@ -48,6 +49,16 @@ async function openProcess(source: EngineSource): Promise<EngineProcess> {
       await engine.close();
     },
   };
+}
+
+/** Where several ranks fail, the one that is lost says more than those that miss it. */
+function expectAll(settled: readonly PromiseSettledResult<void>[]): void {
+  const reasons = settled.flatMap((one) => (one.status === "rejected" ? [one.reason as unknown] : []));
+  if (reasons.length > 0) throw reasons.find(isBroken) ?? reasons[0];
+}
+
+function isBroken(reason: unknown): boolean {
+  return reason instanceof RerollError && reason.code === "ENGINE_BROKEN";
 }
 
 // A terminal sends its signals to everybody; what becomes of the run is its owner's to decide.

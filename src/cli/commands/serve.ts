@@ -42,6 +42,8 @@ export const serveCommand = new Command("serve")
   )
   .option("--tokenizer <folder>", "folder of the tokenizer (default: the model's)")
   .option("--device <device>", "cpu, cuda or cuda:<n> (default: cuda where there is one)", device)
+  .option("--tensor <n>", "devices that split the model, from --device on (default: 1)", wholeNumber(1))
+  .option("--expert <n>", "devices that have some of the experts each (default: 1)", wholeNumber(1))
   .addOption(
     new Option("--dtype <type>", "type to compute in (default: what the files hold)").choices([
       "float32",
@@ -62,6 +64,7 @@ export const serveCommand = new Command("serve")
 Examples:
   $ reroll serve ./Qwen3-0.6B
   $ reroll serve runs/first
+  $ reroll serve ./Qwen2.5-72B-Instruct --tensor 4
   $ reroll serve ./Qwen3-0.6B --host 0.0.0.0 --api-key-file ./key --port 9000
   $ curl http://127.0.0.1:8000/v1/chat/completions -H 'content-type: application/json' \\
       -d '{"messages": [{"role": "user", "content": "Hello"}]}'`,

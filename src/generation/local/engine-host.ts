@@ -47,7 +47,7 @@ export interface EngineDescription {
 /** An engine whose status is told as it changes, since asking for it would take a turn of the engine's thread. */
 export interface EngineHost extends Required<Omit<Engine, "status">> {
   describe(): Promise<EngineDescription>;
-  /** Calls back after every step, with what came of it or within 100 ms, until the engine is closed. */
+  /** Calls back after every step, with what came of it or within 100 ms, until the engine is closed. Rejects with ENGINE_BROKEN where it can never answer again. */
   watch(onStatus: (status: EngineStatus) => void): Promise<void>;
   /** Gives the memory of the cache back until the next request. */
   sleep(): Promise<void>;

@@ -55,11 +55,12 @@ class HostedEngine implements EngineHost {
   watch(onStatus: (status: EngineStatus) => void): Promise<void> {
     this.#tellStatus = onStatus;
     const timer = setInterval(() => this.#reportProgress(), STATUS_INTERVAL_MS).unref();
-    return new Promise((resolve) => {
+    return new Promise((resolve, reject) => {
       this.#stopWatching = () => {
         clearInterval(timer);
         resolve();
       };
+      void this.others?.broken.then(reject);
     });
   }
 

@@ -2,7 +2,7 @@
  * The ranks of a split engine beside its first, which schedules, draws and answers: each has its part of the model and of the cache, in a process.
  *
  * Before a step the first rank tells the others that there is work, and sends a plan of it; all then run the same forward pass and meet in its
- * sums. A rank that is lost, or a step that fails on one of them, is the end of the engine: its thread or process ends, as when it crashes.
+ * sums. A rank that is lost, or a step that fails on one of them, is the end of the engine: its owner is told, and ends it.
  */
 import { RerollError } from "../../../errors/reroll-error.ts";
 import { tensor } from "../../../torch/create.ts";
@@ -25,6 +25,7 @@ export class OtherRanks<Rank extends EngineRank = EngineRank> {
   #blocks: readonly CacheCopy[] = [];
   #stateRows: readonly CacheCopy[] = [];
   #brokenBy: RerollError | null = null;
+  #tellBroken: (error: RerollError) => void = () => {};
   #isClosing = false;
 
   private constructor(ranks: readonly Remote<Rank>[], joined: JoinedRank, store: Store) {
@@ -82,6 +83,14 @@ export class OtherRanks<Rank extends EngineRank = EngineRank> {
     return this.#brokenBy !== null;
   }
 
+  /** Resolves with the reason when a rank is lost, or at once where one is. */
+  get broken(): Promise<RerollError> {
+    if (this.#brokenBy !== null) return Promise.resolve(this.#brokenBy);
+    return new Promise((resolve) => {
+      this.#tellBroken = resolve;
+    });
+  }
+
   /** Has all ranks compute a step. `compute` is the part of this one. */
   step<Result>(pieces: readonly StepPiece[], ids: Int32Array, compute: () => Result): Result {
     const [blocks, stateRows] = [this.#blocks, this.#stateRows];
@@ -119,7 +128,7 @@ export class OtherRanks<Rank extends EngineRank = EngineRank> {
 
   async close(): Promise<void> {
     this.#isClosing = true;
-    await Promise.all(this.ranks.map((rank) => rank.close(closed())));
+    await Promise.allSettled(this.ranks.map((rank) => rank.close(closed())));
     this.#joined.dispose();
     this.#store.dispose();
   }
@@ -142,15 +151,14 @@ export class OtherRanks<Rank extends EngineRank = EngineRank> {
     }
   }
 
-  /** Ends this thread or process by an error that nobody catches: what it works on goes on elsewhere, and its owner starts another. */
+  /** The other ranks end now: one may wait for a sum that never comes. */
   #break(cause: unknown): void {
     if (this.#isClosing || this.#brokenBy !== null) return;
     const reason = cause instanceof Error ? cause.message : String(cause);
     const error = new RerollError("ENGINE_BROKEN", `The engine lost a rank: ${reason}`, {}, { cause });
     this.#brokenBy = error;
-    setImmediate(() => {
-      throw error;
-    });
+    for (const rank of this.ranks) void rank.end(error);
+    this.#tellBroken(error);
   }
 }
 
