@@ -6,7 +6,7 @@ import { engineLine } from "../generation/local/engine-host.ts";
 import { openHostedEngine } from "../generation/local/hosted-engine.ts";
 import type { OtherRanks } from "../generation/local/split/other-ranks.ts";
 import type { WeightCuts } from "../models/causal-lm/weight-cuts.ts";
-import { hostInWorker } from "../workers/host-in-process.ts";
+import { hostInWorker, leaveSignalsToOwner } from "../workers/host-in-process.ts";
 import type { EngineRankProcess } from "./engine-rank-process.ts";
 import { type WeightGroup, WeightMember } from "./weight-member.ts";
 
@@ -61,7 +61,5 @@ function isBroken(reason: unknown): boolean {
   return reason instanceof RerollError && reason.code === "ENGINE_BROKEN";
 }
 
-// A terminal sends its signals to everybody; what becomes of the run is its owner's to decide.
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
-
+leaveSignalsToOwner();
 await hostInWorker(openProcess, engineLine(setImmediate));

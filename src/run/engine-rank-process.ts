@@ -1,7 +1,7 @@
 /** The process of a rank of a split engine: one that takes its part of the weights from a group that the owner of the engine has joined too. */
 import { type EngineRank, HostedRank, type RankSource } from "../generation/local/split/engine-rank.ts";
 import type { WeightCuts } from "../models/causal-lm/weight-cuts.ts";
-import { hostInWorker } from "../workers/host-in-process.ts";
+import { hostInWorker, leaveSignalsToOwner } from "../workers/host-in-process.ts";
 import { type WeightGroup, WeightMember } from "./weight-member.ts";
 
 /** Such a rank, as the first one of its engine calls it. */
@@ -17,7 +17,7 @@ async function openRank(source: RankSource): Promise<EngineRankProcess> {
   const rank = await HostedRank.open(source);
   const member = new WeightMember(source.device);
   return {
-    work: (planLength) => rank.work(planLength),
+    work: (plan) => rank.work(plan),
     sleep: () => rank.sleep(),
     loadWeights: (folder) => rank.loadWeights(folder),
     stay: () => rank.stay(),
@@ -31,4 +31,5 @@ async function openRank(source: RankSource): Promise<EngineRankProcess> {
   };
 }
 
+leaveSignalsToOwner();
 await hostInWorker(openRank);

@@ -29,8 +29,8 @@ export interface RankSource extends EngineSource {
 
 /** Such a rank, as the first one calls it. Where something that is told fails, its process ends. */
 export interface EngineRank {
-  /** Takes part in what the first rank does next, of which a plan of so many numbers comes. */
-  work(planLength: number): void;
+  /** Takes part in what the first rank does next, by its plan; or by one of so many numbers, which it broadcasts. */
+  work(plan: Int32Array | number): void;
   /** Gives the memory of the cache back until the next step. */
   sleep(): void;
   /** Reads its part of the weights of a Hugging Face folder. */
@@ -68,9 +68,8 @@ export class HostedRank implements EngineRank {
     return new HostedRank(source, joined, model);
   }
 
-  work(planLength: number): void {
-    const plan = tensorScope(() => this.#joined.plans.broadcast_(empty([planLength], { dtype: "int32" }), 0).toArray());
-    const work = unpackWork(Int32Array.from(plan));
+  work(plan: Int32Array | number): void {
+    const work = unpackWork(typeof plan === "number" ? this.#receivePlan(plan) : plan);
     if (work.kind === "score") {
       promptLogprobs(this.#model, work.promptIds);
       return;
@@ -78,6 +77,11 @@ export class HostedRank implements EngineRank {
     this.#cache.allocate();
     this.#cache.copy(work.blocks, work.stateRows);
     tensorScope(() => noGrad(() => void this.#runner.runPieces(work.pieces, work.ids)));
+  }
+
+  #receivePlan(length: number): Int32Array {
+    const { plans } = this.#joined;
+    return Int32Array.from(tensorScope(() => plans.broadcast_(empty([length], { dtype: "int32" }), 0).toArray()));
   }
 
   sleep(): void {

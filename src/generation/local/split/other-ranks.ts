@@ -1,8 +1,7 @@
 /**
  * The ranks of a split engine beside its first, which schedules, draws and answers: each has its part of the model and of the cache, in a process.
  *
- * Before a step the first rank tells the others that there is work, and sends a plan of it; all then run the same forward pass and meet in its
- * sums. A rank that is lost, or a step that fails on one of them, is the end of the engine: its owner is told, and ends it.
+ * Before a step the first rank tells the others a plan of it; all then run the same forward pass and meet in its sums. A rank that is lost, or a step that fails on one of them, is the end of the engine: its owner is told, and ends it.
  */
 import { RerollError } from "../../../errors/reroll-error.ts";
 import { tensor } from "../../../torch/create.ts";
@@ -16,6 +15,12 @@ import type { CacheCopy } from "../scheduler.ts";
 import type { EngineRank, RankSource } from "./engine-rank.ts";
 import { type EngineSplit, type JoinedRank, joinRanks } from "./join-ranks.ts";
 import { packWork, type RankWork } from "./step-plan.ts";
+
+/**
+ * The longest plan that is a message, in numbers. Messages are cheaper than broadcasts, but of one that is more than the system buffers the rest would wait
+ * for this thread, which waits for the others in their first sum. 64 kB is a third of what Linux buffers.
+ */
+const MAX_TOLD = 16_384;
 
 export class OtherRanks<Rank extends EngineRank = EngineRank> {
   readonly ranks: readonly Remote<Rank>[];
@@ -142,8 +147,9 @@ export class OtherRanks<Rank extends EngineRank = EngineRank> {
     if (this.#brokenBy !== null) throw this.#brokenBy;
     try {
       const plan = packWork(work);
-      for (const { tell } of this.#all) tell.work(plan.length);
-      tensorScope(() => void this.#joined.plans.broadcast_(tensor(plan, [plan.length]), 0));
+      const isShort = plan.length <= MAX_TOLD;
+      for (const { tell } of this.#all) tell.work(isShort ? plan : plan.length);
+      if (!isShort) tensorScope(() => void this.#joined.plans.broadcast_(tensor(plan, [plan.length]), 0));
       return compute();
     } catch (cause) {
       this.#break(cause);

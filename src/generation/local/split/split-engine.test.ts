@@ -106,8 +106,22 @@ test("an engine whose rank is killed is broken, says so, and leaves no process b
   expect(rankProcesses()).toEqual([]);
 });
 
-test("an engine whose rank is killed while it waits for requests is broken too, and names the rank", async () => {
-  const engine = await start(writeModel("qwen3", 1), { tensor: 2, expert: 1 });
+test("a step with more to plan than fits a message is computed as well; and an engine whose rank is killed while nothing runs is broken", async () => {
+  const folder = writeModel("qwen3", 1);
+  const many = { contextLength: 96, blockSize: 1, numBlocks: 12_000, maxRunning: 128, maxStepTokens: 16_384 };
+  const split = { tensor: 2, expert: 1, devices: ["cpu", "cpu"] };
+  const engine = await startThreadedEngine({ folder, numThreads: 1, options: many, split });
+  // 100 prompts with a block for each of their 90 tokens: twice 9,000 numbers, and some for each.
+  const replies = await Promise.all(
+    Array.from({ length: 100 }, (_, i) =>
+      engine.generate({
+        promptIds: Int32Array.from({ length: 90 }, (_, k) => 10 + ((k + i) % 200)),
+        sampling: { maxTokens: 2, temperature: 1, seed: i },
+      }),
+    ),
+  );
+  expect(replies.map(({ tokenIds }) => tokenIds.length)).toEqual(replies.map(() => 2));
+  expect(engine.status().counters.steps).toBeLessThanOrEqual(4);
   for (const pid of rankProcesses()) process.kill(pid, "SIGKILL");
   await expect
     .poll(() => engine.status().brokenBy)
