@@ -190,7 +190,7 @@ class HostedEngine implements EngineHost {
  */
 export async function openHostedEngine(
   source: EngineSource,
-  rankModule = new URL("split/rank-worker", import.meta.url),
+  rankModule = new URL("engine-rank-worker", import.meta.url),
 ): Promise<HostedEngine> {
   const { device = "cpu", dtype, quantization, tokenizerFolder, version = 0, options = {}, numThreads, split } = source;
   if (numThreads !== undefined) native.setNumThreads(numThreads);
