@@ -10,7 +10,7 @@ import { RerollError } from "../errors/reroll-error.ts";
 import type { Clock } from "../flow/clock.ts";
 import type { Metrics } from "../flow/metrics.ts";
 import type { ServedEngine } from "../generation/engine.ts";
-import { type EngineHost, type EngineSource, engineLine } from "../generation/local/engine-host.ts";
+import { type EngineHost, engineLine } from "../generation/local/engine-host.ts";
 import { ThreadedEngine } from "../generation/local/threaded-engine.ts";
 import type { Seat } from "../generation/pool/seat.ts";
 import type { ProcessGroup } from "../torch/distributed/process-group.ts";
@@ -21,7 +21,7 @@ import { createBroadcastSync, type Receivers } from "../weight-sync/broadcast-sy
 import type { Remote } from "../workers/remote.ts";
 import { startInProcess } from "../workers/start-in-process.ts";
 import type { EngineSync } from "./engine-parts.ts";
-import type { EngineProcess } from "./engine-process.ts";
+import type { EngineProcess, ProcessSource } from "./engine-process.ts";
 import type { WeightGroup } from "./weight-member.ts";
 
 /** The time that engines may take to join, and each transfer of a bucket. */
@@ -31,13 +31,11 @@ const TIMEOUT_MS = 120_000;
 const START_MS = 1_800_000;
 
 /** An engine in a process, and its own side of the weights. */
-export interface ProcessEngine extends ServedEngine {
+export interface ProcessEngine extends ServedEngine, Pick<ThreadedEngine, "hold" | "release" | "sleep"> {
   readonly weights: Pick<Remote<EngineProcess>["ask"], "parts" | "join" | "receive">;
-  /** Gives the memory of its cache back until the next request. */
-  sleep(): Promise<void>;
 }
 
-export async function startEngineProcess(source: EngineSource): Promise<ProcessEngine> {
+export async function startEngineProcess(source: ProcessSource): Promise<ProcessEngine> {
   const lost = (how: string) => new RerollError("ENGINE_BROKEN", `The engine's process ${how}.`);
   const { wrap } = engineLine(queueMicrotask);
   const host = startInProcess<EngineProcess>(new URL("engine-process", import.meta.url), source, {
@@ -52,6 +50,8 @@ export async function startEngineProcess(source: EngineSource): Promise<ProcessE
     scorePrompt: engine.scorePrompt,
     abortAll: () => engine.abortAll(),
     status: () => engine.status(),
+    hold: () => engine.hold(),
+    release: () => engine.release(),
     sleep: () => engine.sleep(),
     close: () => engine.close(),
     weights: host.ask,

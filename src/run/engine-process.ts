@@ -6,12 +6,13 @@ import { engineLine } from "../generation/local/engine-host.ts";
 import { openHostedEngine } from "../generation/local/hosted-engine.ts";
 import type { OtherRanks } from "../generation/local/split/other-ranks.ts";
 import type { WeightCuts } from "../models/causal-lm/weight-cuts.ts";
+import { useExactKernels } from "../torch/exact.ts";
 import { hostInWorker, leaveSignalsToOwner } from "../workers/host-in-process.ts";
 import type { EngineRankProcess } from "./engine-rank-process.ts";
 import { type WeightGroup, WeightMember } from "./weight-member.ts";
 
 /** An engine in a process, as its owner calls it. Tensors do not cross: weights come through groups, one for each part of the model. */
-export interface EngineProcess extends Omit<EngineHost, "updateWeights" | "loadWeights" | "shareWeights" | "hold"> {
+export interface EngineProcess extends Omit<EngineHost, "updateWeights" | "loadWeights" | "shareWeights"> {
   /** The part of the model that each rank has. One where it is not split. */
   parts(): Promise<readonly WeightCuts[]>;
   /** Each rank joins the group of its part. Resolves when all members are there. Leaves the groups that they were in. */
@@ -20,7 +21,14 @@ export interface EngineProcess extends Omit<EngineHost, "updateWeights" | "loadW
   receive(): Promise<void>;
 }
 
-async function openProcess(source: EngineSource): Promise<EngineProcess> {
+/** What the process of an engine is started with. */
+export interface ProcessSource extends EngineSource {
+  /** Whether it computes with exact kernels, which are turned on for a process: see useExactKernels. */
+  readonly isExact: boolean;
+}
+
+async function openProcess(source: ProcessSource): Promise<EngineProcess> {
+  if (source.isExact) useExactKernels();
   const engine = await openHostedEngine(source, new URL("engine-rank-process", import.meta.url));
   const member = new WeightMember(source.device);
   const ranks = (engine.others as OtherRanks<EngineRankProcess> | null)?.ranks ?? [];
@@ -33,6 +41,8 @@ async function openProcess(source: EngineSource): Promise<EngineProcess> {
     resume: () => engine.resume(),
     abortAll: () => engine.abortAll(),
     sleep: () => engine.sleep(),
+    hold: () => engine.hold(),
+    release: () => engine.release(),
     parts: async () => [engine.cuts, ...(await Promise.all(ranks.map(({ ask }) => ask.part())))],
     join: async ([own, ...others]) => {
       await Promise.all([member.join(own!), ...ranks.map(({ ask }, i) => ask.join(others[i]!))]);
@@ -42,7 +52,7 @@ async function openProcess(source: EngineSource): Promise<EngineProcess> {
       // No rank writes weights while another one still computes with them.
       await engine.hold();
       expectAll(await Promise.allSettled([member.receive(engine), ...ranks.map(({ ask }) => ask.receive())]));
-      engine.release();
+      await engine.release();
     },
     close: async () => {
       member.leave();

@@ -132,11 +132,6 @@ class HostedEngine implements EngineHost {
     if (this.others === null) this.#engine.release();
   }
 
-  /** Goes on after `hold`. */
-  release(): void {
-    this.#engine.release();
-  }
-
   /** The part of each weight that is here. */
   get cuts(): WeightCuts {
     return weightCuts(this.#model);
@@ -149,6 +144,10 @@ class HostedEngine implements EngineHost {
 
   async hold(): Promise<void> {
     this.#engine.hold();
+  }
+
+  async release(): Promise<void> {
+    this.#engine.release();
   }
 
   async close(): Promise<void> {
@@ -203,6 +202,6 @@ export async function openHostedEngine(
   const loaded = tokenizerFolder === undefined ? {} : { tokenizer: await loadTokenizer(tokenizerFolder) };
   await others?.ready;
   const engine = new LocalEngine(model, { ...options, ...loaded, version, others: others ?? undefined });
-  engine.prepare();
+  if (source.isBorrower !== true) engine.prepare();
   return new HostedEngine(model, engine, source.folder, others);
 }
