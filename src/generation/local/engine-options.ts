@@ -1,7 +1,9 @@
 /** The sizes of an engine, and what they are when nobody says. */
+import type { Tokenizer } from "../../chat/tokenizer/tokenizer.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
 import { blockBytes, shapeHere } from "./paged-cache.ts";
+import type { OtherRanks } from "./split/other-ranks.ts";
 
 /** Tokens in a cache block. */
 export const defaultBlockSize = 16;
@@ -32,6 +34,16 @@ export interface EngineOptions {
    * what older weights have computed.
    */
   readonly reprefills?: boolean;
+}
+
+/** What an engine in this thread is made with, beside its model. */
+export interface LocalEngineOptions extends EngineOptions {
+  /** For stop strings and formats. */
+  readonly tokenizer?: Tokenizer;
+  /** The version of the first weights. Default 0. */
+  readonly version?: number;
+  /** The ranks that have the other parts of the model, where it is split. */
+  readonly others?: OtherRanks | undefined;
 }
 
 export function resolveOptions(model: CausalLm, options: EngineOptions): Required<EngineOptions> {

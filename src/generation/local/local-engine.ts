@@ -25,14 +25,13 @@ import type { LaunchedStep } from "./decode-graphs.ts";
 import { deliverTokens } from "./deliver-tokens.ts";
 import { notFinite, stuck } from "./draw-failures.ts";
 import { drawRequest, isPlainDecode } from "./draw-request.ts";
-import { type EngineOptions, resolveOptions } from "./engine-options.ts";
+import { type EngineOptions, type LocalEngineOptions, resolveOptions } from "./engine-options.ts";
 import { ModelRunner } from "./model-runner.ts";
 import { cacheOf, numStateSlots, type PagedCache } from "./paged-cache.ts";
 import { type DrawResult, drawResult, launchDraws } from "./sampler.ts";
 import { type CacheCopy, type Piece, Scheduler } from "./scheduler.ts";
 import { Sequence } from "./sequence.ts";
 import { SessionCache } from "./session-cache.ts";
-import type { OtherRanks } from "./split/other-ranks.ts";
 import { StopTextFinder } from "./stop-text-finder.ts";
 
 interface Pending {
@@ -85,15 +84,8 @@ export class LocalEngine implements Engine {
   #isClosed = false;
   #isLooping = false;
 
-  /** The engine reads the model's weights where they are; the model stays the caller's. `others` have their parts of it, where it is split. */
-  constructor(
-    model: CausalLm,
-    options: EngineOptions & {
-      readonly tokenizer?: Tokenizer;
-      readonly version?: number;
-      readonly others?: OtherRanks | undefined;
-    } = {},
-  ) {
+  /** The engine reads the model's weights where they are; the model stays the caller's. */
+  constructor(model: CausalLm, options: LocalEngineOptions = {}) {
     this.#model = model;
     this.#weightBytes = bytesIn(model.parameters());
     this.#tokenizer = options.tokenizer;
