@@ -196,7 +196,12 @@ const CHECKS: readonly Check[] = [
     if (remote === null) return null;
     const { kind, weights } = remote;
     const able = kindsThatTake(weights.type).map((one) => JSON.stringify(one));
-    const what = { files: "new weights", adapters: "adapters", broadcast: "weights by broadcast" }[weights.type];
+    const what = {
+      files: "new weights",
+      adapters: "adapters",
+      broadcast: "weights by broadcast",
+      "same-gpu": "weights on the trainer's GPU",
+    }[weights.type];
     return kindsThatTake(weights.type).includes(kind)
       ? null
       : `engine.remote.kind ${JSON.stringify(kind)} cannot be given ${what}. Use ${able.join(" or ")}, set engine.remote.weights to another way, or leave engine.remote out to sample in this process.`;
