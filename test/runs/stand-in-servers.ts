@@ -6,7 +6,6 @@ import { readFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
 import { join } from "node:path";
 import { startThreadedEngine, type ThreadedEngine } from "../../src/generation/local/threaded-engine.ts";
-import { updateWeightsFrom } from "../../src/generation/local/weights-from-folder.ts";
 import { resolveCheckpoint } from "../../src/models/formats/resolve-checkpoint.ts";
 import { MappedCheckpoint } from "../../src/models/formats/tensor-files.ts";
 import { empty, tensor } from "../../src/torch/create.ts";
@@ -63,7 +62,7 @@ export async function standInVllm(folder: string, options: StandInOptions): Prom
         if (method !== "reload_weights") throw new Error(`no method ${String(method)}`);
         // Half-loaded weights must not be drawn with.
         if (!line.isPaused()) throw new Error("reload_weights while it draws");
-        await updateWeightsFrom(engine(), (kwargs as { weights_path: string }).weights_path, ++version);
+        await engine().loadWeights(++version, (kwargs as { weights_path: string }).weights_path);
         return { results: [null] };
       }),
       ...route("/v1/load_lora_adapter", line.loadAdapter),
