@@ -34,8 +34,13 @@ interface UpdateBatch {
   readonly denominators: ReturnType<typeof globalDenominators>;
   readonly reading: TrainerReading;
   readonly sums: MetricSums;
-  /** The log-probs of each part, for recipes that correct in the loss. Whoever made the list frees them. */
+  /** The log-probs of each part, where `isSeen`. Whoever made the list frees them. */
   readonly seen: Tensor[];
+}
+
+/** Whether something is told of all that the policy says in an update. */
+export function isSeen({ correctsInLoss }: Recipe, { anchorLogprobs_BT }: ScoredBatch): boolean {
+  return correctsInLoss || anchorLogprobs_BT === null;
 }
 
 /** A pass for each part of the rows; those after the first `numOwn` count for nothing. */
@@ -67,7 +72,7 @@ function lossOf(
   const foresee = foresees ? foreseeLoss(recipe, rows, denominators, packed) : undefined;
   const policy = policyOf(model, packed, policy_SD, { ...options, foresee });
   reading.add(part, policy);
-  if (recipe.correctsInLoss) seen.push(keep(policy.logprobs_BT.detach()));
+  if (isSeen(recipe, scored)) seen.push(keep(policy.logprobs_BT.detach()));
   const values = critic && valuesOf(critic.head, packed, critic_SD!);
   const pass = { rows: part, packed, hidden_ND: policy.hidden_ND };
   const apart = teaching && taught && rowDivergences(grid, taught, pass, teaching, { ...options, policy: model });
