@@ -64,6 +64,7 @@ async function measure(loop: string, waitMs: number) {
       // Those that wait for their reward count as well.
       maxInFlight: groupsPerStep * groupSize * (waitMs > 0 ? 3 : 1),
     },
+    engine: { maxRunning: groupsPerStep * groupSize },
     algorithm: { type: "grpo" },
     training: { optimizer: { lr: 1e-6 } },
     loop: { type: loop, steps, ...(loop === "async" && waitMs > 0 && { maxStaleness: 2 }) },

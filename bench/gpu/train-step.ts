@@ -27,7 +27,7 @@ import type { MomentFormat } from "../../src/torch/optim/moment.ts";
 import { manualSeed } from "../../src/torch/random.ts";
 import { tensorScope } from "../../src/torch/scope.ts";
 import type { Tensor } from "../../src/torch/tensor.ts";
-import { foreseeLoss } from "../../src/training/foresee-loss.ts";
+import { LossForesight } from "../../src/training/foresee-loss.ts";
 import { toGrid } from "../../src/training/token-rows.ts";
 import { createShape, shapes } from "./qwen-shape.ts";
 
@@ -72,8 +72,9 @@ interface Measured {
 const forms: Readonly<Record<string, () => Omit<Measured, "name">>> = {
   "reroll, cross-entropy": () => measureOurs({}),
   "reroll, packed": () => measureOurs({ isPacked: true }),
-  "reroll, policy-gradient form": () => measureOurs({ policy: "one pass" }),
-  "reroll, packed, policy-gradient form": () => measureOurs({ isPacked: true, policy: "one pass" }),
+  "reroll, policy-gradient form": () => measureOurs({ policy: "own anchor" }),
+  "reroll, packed, policy-gradient form": () => measureOurs({ isPacked: true, policy: "own anchor" }),
+  "reroll, policy-gradient form, with ratios": () => measureOurs({ policy: "ratios" }),
   "reroll, policy-gradient form, scores twice": () => measureOurs({ policy: "two passes" }),
   "reroll, recomputed": () => measureOurs({ recompute: true }),
   "reroll, forward log-probs only": measureForward,
@@ -108,8 +109,11 @@ if (values.out !== undefined) {
 interface Variant {
   readonly recompute?: boolean;
   readonly isPacked?: boolean;
-  /** The loss of GRPO, with its gradient foreseen or awaited. Default: cross-entropy. */
-  readonly policy?: "one pass" | "two passes";
+  /**
+   * The loss of GRPO: in the only update of a rollout, where the policy is its own anchor; with ratios to an anchor, whose gradients are
+   * foreseen; and with gradients that are awaited, so that scores are computed twice. Default: cross-entropy.
+   */
+  readonly policy?: "own anchor" | "ratios" | "two passes";
 }
 
 function measureOurs({ recompute = false, isPacked = false, policy }: Variant): Omit<Measured, "name"> {
@@ -121,7 +125,7 @@ function measureOurs({ recompute = false, isPacked = false, policy }: Variant): 
   const weights = full([B * T], 1 / (B * T), { device });
   const layoutOf = (): TokenLayout =>
     isPacked ? packedLayout(new Array<number>(B).fill(T), device) : paddedLayout(B, T, device);
-  const policyLoss = policy && grpoLoss(policy === "one pass");
+  const policyLoss = policy && grpoLoss(policy);
   const step = () =>
     tensorScope(() => {
       const hidden = model.forward(ids, layoutOf(), { recompute });
@@ -155,7 +159,7 @@ function measureOurs({ recompute = false, isPacked = false, policy }: Variant): 
 }
 
 /** The loss of GRPO over rows of which every token counts, near the anchor. */
-function grpoLoss(isForeseen: boolean): (hidden: Tensor, head: Tensor, targets: Tensor) => Tensor {
+function grpoLoss(policy: NonNullable<Variant["policy"]>): (hidden: Tensor, head: Tensor, targets: Tensor) => Tensor {
   const logprobs_BT = full([B, T], -Math.log(shape.vocab_size), { device });
   const batch: TokenBatch = {
     ...{ samplerLogprobs_BT: logprobs_BT, anchorLogprobs_BT: logprobs_BT },
@@ -166,10 +170,12 @@ function grpoLoss(isForeseen: boolean): (hidden: Tensor, head: Tensor, targets: 
     isTruncated: new Array<boolean>(B).fill(false),
   };
   const recipe = buildRecipe({ type: "grpo" });
-  const rows = recipe.score(batch);
+  const scored = recipe.score(batch);
+  const rows = policy === "own anchor" ? { ...scored, anchorLogprobs_BT: null } : scored;
   const cells = { cells_N: arange(0, B * T, { device, dtype: "int64" }), numRows: B, numColumns: T };
-  const foresee = isForeseen ? foreseeLoss(recipe, rows, rows.denominators, cells) : undefined;
+  const foresight = new LossForesight(recipe);
   return (hidden, head, targets) => {
+    const foresee = policy === "two passes" ? undefined : foresight.of(rows, rows.denominators, cells);
     const { logprobs_S, entropy_S } = tokenLogprobs(hidden, head, targets, { ...(foresee && { foresee }) });
     const seen = { policyLogprobs_BT: toGrid(logprobs_S, cells), entropies_BT: toGrid(entropy_S, cells) };
     return recipe.loss({ rows, ...seen }, rows.denominators).loss;

@@ -8,7 +8,6 @@
 
 import { readCorrectionMetrics } from "../algorithms/corrections/correction-metrics.ts";
 import type { Measured, Recipe, RecipeState } from "../algorithms/recipe-runner/recipe.ts";
-import { isTokenLocal } from "../algorithms/recipe-runner/token-local.ts";
 import { globalDenominators } from "../algorithms/reduce.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { CorrectionMetrics } from "../flow/batch-statistics.ts";
@@ -23,6 +22,7 @@ import { applySchedule, type Schedule } from "../torch/optim/schedule.ts";
 import { keep, tensorScope } from "../torch/scope.ts";
 import type { Tensor } from "../torch/tensor.ts";
 import { samplerGap, stalenessOf, tdErrorsOf } from "./batch-metrics.ts";
+import { LossForesight } from "./foresee-loss.ts";
 import { type LessonOptions, type LessonRows, learnLessons, lessonsOf, openLessons } from "./lessons.ts";
 import { type Critic, joinParts, measureAll, measurePolicy, measureValues } from "./measure-rows.ts";
 import { MetricSums } from "./metric-sums.ts";
@@ -129,7 +129,7 @@ export interface TokenTrainerState {
 export class TokenTrainer {
   readonly #parts: TokenTrainerParts;
   readonly #strategy: Strategy;
-  readonly #foresees: boolean;
+  readonly #foresight: LossForesight;
   /** Updates in which only a critic learns; -1 without one. */
   readonly #warmupUpdates: number;
   #state: TokenTrainerState;
@@ -137,7 +137,7 @@ export class TokenTrainer {
   constructor(parts: TokenTrainerParts) {
     this.#parts = parts;
     this.#strategy = parts.strategy ?? alone;
-    this.#foresees = isTokenLocal(parts.recipe);
+    this.#foresight = new LossForesight(parts.recipe);
     this.#state = { numSteps: 0, numUpdates: 0, numSkippedInRow: 0, recipe: parts.recipe.initialState };
     const { recipe, reference, critic, elsewhere } = parts;
     this.#warmupUpdates = critic?.warmupUpdates ?? elsewhere?.criticWarmupUpdates ?? -1;
@@ -373,7 +373,7 @@ export class TokenTrainer {
     const { parts, numOwn } = passesOf(strategy, grid, trained, limits);
     const seen: Tensor[] = [];
     const update = { grid, taught, scored, denominators, reading, sums, seen };
-    await strategy.runPasses(updatePasses({ ...this.#parts, foresees: this.#foresees }, update, parts, numOwn));
+    await strategy.runPasses(updatePasses({ ...this.#parts, foresight: this.#foresight }, update, parts, numOwn));
     if (lessons !== null) {
       const learning = { ...options, ...this.#parts.lessons! };
       learnLessons(lessons, model, learning, strategy, sums);
