@@ -5,7 +5,7 @@
  * seconds from the start of the run to the first sample and to the end of the first step, the median of the steps after the second, and where
  * the time of those goes. A judge of 3,000 ms takes 1.5 to 4.5 seconds, by the length of the reply.
  *
- * Usage: sh run.sh loop --model <folder> [--steps 8] [--waits 0,3000] [--loops sync,async] [--out file]. Without a GPU: a few short replies.
+ * Usage: sh run.sh loop --model <folder> [--steps 8] [--waits 0,3000] [--loops sync,async] [--max-tokens 320] [--out file]. Without a GPU: a few short replies.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -25,6 +25,7 @@ const { values } = parseArgs({
     steps: { type: "string", default: "" },
     waits: { type: "string", default: "" },
     loops: { type: "string", default: "sync,async" },
+    "max-tokens": { type: "string", default: "320" },
     out: { type: "string" },
   },
 });
@@ -32,7 +33,7 @@ if (values.model === undefined) throw new Error("--model is missing: the folder 
 /** Steps in which kernels are compiled, allocators grow and an asynchronous loop fills up. */
 const WARM_STEPS = 2;
 const isOnGpu = cudaDeviceCount() > 0;
-const [groupsPerStep, groupSize, maxTokens] = isOnGpu ? [64, 16, 320] : [2, 2, 8];
+const [groupsPerStep, groupSize, maxTokens] = isOnGpu ? [64, 16, Number(values["max-tokens"])] : [2, 2, 8];
 const steps = Number(values.steps || (isOnGpu ? 8 : 3));
 const waits = (values.waits || (isOnGpu ? "0,3000" : "0")).split(",").map(Number);
 const clock = () => performance.now();
