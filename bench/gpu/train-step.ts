@@ -1,5 +1,6 @@
 /**
- * A training step (forward, loss, backward, clip, AdamW) of a Qwen2.5 shape on one GPU, beside Hugging Face transformers in the same run.
+ * A training step (forward, loss, backward, clip, AdamW) of a Qwen2.5 shape on one GPU, beside Hugging Face transformers in the same run. Each form
+ * has a process of its own: its peak is nobody else's.
  *
  * Usage: sh run.sh train-step [--shape 0.5B] [--rows 16] [--length 1024] [--steps 10] [--only packed,recomputed] [--moments 8-bit]
  *   [--hf bench/python/hf_train_step.py] [--compiled] [--out file.json]. Without a GPU: a tiny shape, to see that it runs.
@@ -41,6 +42,8 @@ const { values } = parseArgs({
     compiled: { type: "boolean", default: false },
     only: { type: "string", default: "" },
     moments: { type: "string", default: "full" },
+    /** Measures this form here, and prints it: what the others are started with. */
+    form: { type: "string" },
     out: { type: "string" },
   },
 });
@@ -79,9 +82,13 @@ const forms: Readonly<Record<string, () => Omit<Measured, "name">>> = {
   "reroll, recomputed": () => measureOurs({ recompute: true }),
   "reroll, forward log-probs only": measureForward,
 };
-const rows: Measured[] = Object.entries(forms)
-  .filter(([name]) => values.only.split(",").some((word) => name.includes(word)))
-  .map(([name, measure]) => ({ name, ...measure() }));
+if (values.form !== undefined) {
+  console.log(JSON.stringify(forms[values.form]!()));
+  process.exit(0);
+}
+const rows: Measured[] = Object.keys(forms)
+  .filter((name) => values.only.split(",").some((word) => name.includes(word)))
+  .map((name) => ({ name, ...inProcess(name) }));
 if (values.hf !== undefined) {
   for (const mode of values.compiled ? ["eager", "compiled"] : ["eager"])
     rows.push(measureHuggingFace(values.hf, mode));
@@ -104,6 +111,20 @@ if (values.out !== undefined) {
     rows,
   };
   writeFileSync(values.out, `${JSON.stringify(result, null, 2)}\n`);
+}
+
+function inProcess(form: string): Omit<Measured, "name"> {
+  const args = [
+    process.argv[1]!,
+    "--form",
+    form,
+    ...["shape", "moments", "rows", "length", "steps"].flatMap((key) => [`--${key}`, values[key as "rows"]]),
+  ];
+  const output = execFileSync(process.execPath, [...process.execArgv, ...args], {
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  return JSON.parse(output.trim().split("\n").at(-1)!) as Omit<Measured, "name">;
 }
 
 interface Variant {

@@ -77,7 +77,7 @@ export async function openParts(
         log: options.tracker.work,
       }),
     );
-    const modelFolder = prepareModel(config, Object.values(world.envs), folder);
+    const modelFolder = await prepareModel(config, Object.values(world.envs), folder);
     const tokenizer = await loadTokenizer(modelFolder);
     const { distillation } = config;
     const teachers = distillation === null ? null : keep(await openTeachers(distillation, config, tokenizer));
@@ -106,11 +106,12 @@ export async function openParts(
       log: options.tracker.work,
     };
     const trainerPlace = { start, modelFolder, placement, places, log: options.tracker.work };
-    const opening = [openEngine(config, place), openTrainer(config, recipe, trainerPlace)] as const;
-    await openAll<RunEngine | Awaited<(typeof opening)[1]>>(opening);
-    const engine = keep(await opening[0]);
-    const trainer = keep(await opening[1]);
-    const startEngine = () => startRunEngine(config, place, placement.engines[0]!.device);
+    const [engineOpening, trainerOpening] = [openEngine(config, place), openTrainer(config, recipe, trainerPlace)];
+    await openAll<RunEngine | Trainer>([engineOpening, trainerOpening.then((opened) => opened.trainer)]);
+    const engine = keep(await engineOpening);
+    const { trainer, workers: trainerWorkers } = await trainerOpening;
+    keep(trainer);
+    const startEngine = () => startRunEngine(config, place);
     const past = keep(
       await PastVersions.open({ intervals: pastIntervals(config.players), startEngine, runFolder: folder, clock }),
     );
@@ -131,7 +132,7 @@ export async function openParts(
     const episodesAt = agent?.episodesAt ?? ((temperature: number) => playEnvs(temperature));
     const workers = async () => [
       ...engine.workers(),
-      ...(await trainer.workers()),
+      ...(await trainerWorkers()),
       ...(await world.rewardModels.workers()),
     ];
     return { world, tokenizer, engine, past, trainer, workers, episodesAt, trainingEpisodes, close };
