@@ -28,7 +28,13 @@ const recipes: Readonly<Record<string, Recipe>> = {
   "calculator-agent": { metric: "reward/mean", title: "An agent learns to use its calculator" },
   "three-domains": {
     metric: "reward/mean",
-    domains: { "word problems": "reward/math", functions: "reward/code", rules: "reward/ifeval" },
+    domains: {
+      "word problems": "reward/math",
+      functions: "reward/code",
+      "rules kept": "reward/general/ifeval",
+      "judge's verdict": "reward/general/judge",
+      "rules and judge": "reward/general",
+    },
     title: "SmolLM2-135M-Instruct learns three domains at once",
   },
 };
