@@ -4,8 +4,9 @@
  *
  * Trains     SmolLM2-135M-Instruct or any other small chat model with GRPO
  * Judge      a model behind an OpenAI-compatible address, which names the subject of a reply: here SmolLM2-135M-Instruct itself, frozen
- * Expect     docs/results.md
- * Hardware   one GPU; the functions are JavaScript, whose sandbox needs nothing
+ * Expect     held out, greedy, after 150 steps, two seeds: word problems 12 to 17 % before and 52 % after, functions 40 and 100 %, rules kept and
+ *            judge's verdict together 0.03 and 0.34 to 0.60 (docs/results.md)
+ * Hardware   one GPU, six minutes on an H200 beside four other runs; the functions are JavaScript, whose sandbox needs nothing
  * Data       made by examples/word-problems and examples/three-domains
  * Command    reroll serve models/SmolLM2-135M-Instruct --name judge --context 1024 &
  *            reroll train examples/recipes/three-domains.ts --set model.path=models/SmolLM2-135M-Instruct
