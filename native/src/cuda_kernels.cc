@@ -163,7 +163,10 @@ napi_value launchKernel(Arguments& args) {
       case 't':
       case 'm': {
         const at::Tensor& tensor = args.state.tensor(values[i], "kernel argument");
-        if (!tensor.is_cuda()) throw Failure("INVALID_ARGUMENT", describeTensor(tensor) + " is not on a CUDA device.");
+        // A kernel reaches pinned memory of the host too.
+        if (!tensor.is_cuda() && !tensor.is_pinned()) {
+          throw Failure("INVALID_ARGUMENT", describeTensor(tensor) + " is not on a CUDA device.");
+        }
         if (kinds[i] == 't') {
           slot.pointer = tensor.data_ptr();
           break;
