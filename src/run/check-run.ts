@@ -224,7 +224,7 @@ const CHECKS: readonly Check[] = [
 ];
 
 /** The engine must compute with the very weights and kernels of the trainer. */
-function checkExact({ exact, device, model, engine, placement, training }: RunConfig): string | null {
+function checkExact({ exact, device, model, engine, training }: RunConfig): string | null {
   if (!exact) return null;
   const problems: readonly (readonly [isSo: boolean, why: string])[] = [
     [
@@ -241,12 +241,8 @@ function checkExact({ exact, device, model, engine, placement, training }: RunCo
     ],
     [engine.remote !== null, "engine.remote is set: a server has its own kernels. Leave one of them out"],
     [
-      training.ranks > 1,
-      `training.ranks is ${training.ranks}, and several ranks add up in an order of their own. Set it to 1`,
-    ],
-    [
-      placement.engine.workers === "processes",
-      'placement.engine.workers is "processes": exact kernels are turned on for one process. Set it to "threads"',
+      training.strategy.tensor * training.strategy.context * training.strategy.expert > 1,
+      "training.strategy splits layers or rows, whose parts are added up in an order of their own. Leave tensor, context and expert out; zero and pipeline compute a token as one rank does",
     ],
   ];
   const found = problems.find(([isSo]) => isSo);

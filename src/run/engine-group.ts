@@ -9,7 +9,7 @@ import { RerollError } from "../errors/reroll-error.ts";
 import type { Clock } from "../flow/clock.ts";
 import type { Metrics } from "../flow/metrics.ts";
 import type { ServedEngine } from "../generation/engine.ts";
-import { type EngineHost, type EngineSource, engineLine } from "../generation/local/engine-host.ts";
+import { type EngineHost, engineLine } from "../generation/local/engine-host.ts";
 import { ThreadedEngine } from "../generation/local/threaded-engine.ts";
 import type { Seat } from "../generation/pool/seat.ts";
 import type { ProcessGroup } from "../torch/distributed/process-group.ts";
@@ -20,7 +20,7 @@ import { createBroadcastSync } from "../weight-sync/broadcast-sync.ts";
 import type { Remote } from "../workers/remote.ts";
 import { startInProcess } from "../workers/start-in-process.ts";
 import type { EngineSync } from "./engine-parts.ts";
-import type { EngineProcess } from "./engine-process.ts";
+import type { EngineProcess, ProcessSource } from "./engine-process.ts";
 
 /** The time that engines may take to join, and each transfer of a bucket. */
 const TIMEOUT_MS = 120_000;
@@ -29,11 +29,11 @@ const TIMEOUT_MS = 120_000;
 const START_MS = 1_800_000;
 
 /** An engine in a process, and its own side of the weights. */
-export interface ProcessEngine extends ServedEngine {
+export interface ProcessEngine extends ServedEngine, Pick<ThreadedEngine, "hold" | "release"> {
   readonly weights: Pick<Remote<EngineProcess>["ask"], "join" | "receive">;
 }
 
-export async function startEngineProcess(source: EngineSource): Promise<ProcessEngine> {
+export async function startEngineProcess(source: ProcessSource): Promise<ProcessEngine> {
   const lost = (how: string) => new RerollError("ENGINE_BROKEN", `The engine's process ${how}.`);
   const { wrap } = engineLine(queueMicrotask);
   const host = startInProcess<EngineProcess>(new URL("engine-process", import.meta.url), source, {
@@ -48,6 +48,8 @@ export async function startEngineProcess(source: EngineSource): Promise<ProcessE
     scorePrompt: engine.scorePrompt,
     abortAll: () => engine.abortAll(),
     status: () => engine.status(),
+    hold: () => engine.hold(),
+    release: () => engine.release(),
     close: () => engine.close(),
     weights: host.ask,
   };

@@ -5,6 +5,7 @@ import { engineLine } from "../generation/local/engine-host.ts";
 import { openHostedEngine } from "../generation/local/hosted-engine.ts";
 import type { Backend, ProcessGroup } from "../torch/distributed/process-group.ts";
 import { joinGroup, openStore } from "../torch/distributed/rendezvous.ts";
+import { useExactKernels } from "../torch/exact.ts";
 import { receiveWeights } from "../weight-sync/broadcast-sync.ts";
 import { hostInWorker } from "../workers/host-in-process.ts";
 
@@ -19,14 +20,21 @@ interface WeightGroup {
 }
 
 /** An engine in a process, as its owner calls it. Tensors do not cross: weights come through the group. */
-export interface EngineProcess extends Omit<EngineHost, "updateWeights" | "shareWeights" | "hold"> {
+export interface EngineProcess extends Omit<EngineHost, "updateWeights" | "shareWeights"> {
   /** Resolves when all members are there. Leaves the group that it was in. */
   join(group: WeightGroup): Promise<void>;
   /** Takes the version that the owner sends next. */
   receive(): Promise<void>;
 }
 
-async function openProcess(source: EngineSource): Promise<EngineProcess> {
+/** What the process of an engine is started with. */
+export interface ProcessSource extends EngineSource {
+  /** Whether it computes with exact kernels, which are turned on for a process: see useExactKernels. */
+  readonly isExact: boolean;
+}
+
+async function openProcess(source: ProcessSource): Promise<EngineProcess> {
+  if (source.isExact) useExactKernels();
   const engine = await openHostedEngine(source);
   const { device = "cpu" } = source;
   let group: ProcessGroup | null = null;
@@ -39,6 +47,8 @@ async function openProcess(source: EngineSource): Promise<EngineProcess> {
     resume: () => engine.resume(),
     abortAll: () => engine.abortAll(),
     sleep: () => engine.sleep(),
+    hold: () => engine.hold(),
+    release: () => engine.release(),
     join: async ({ port, ...membership }) => {
       group?.dispose();
       group = null;

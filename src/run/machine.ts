@@ -44,7 +44,7 @@ export function placeRun(config: RunConfig, numGpus = cudaDeviceCount()): Placem
     critic: placeRole("critic", config, placement, numGpus),
     rewardDevices: rewardDevices(config, numGpus),
   };
-  if (config.exact) expectExactPlace(placement.device, [...engines, roles.reference, roles.critic]);
+  if (config.exact && !placement.device.startsWith("cuda")) throw noExactPlace();
   return { ...placement, engines, engineThreads, ...roles };
 }
 
@@ -80,14 +80,10 @@ function sameDevices(some: readonly string[], others: readonly string[]): boolea
   return names(some) === names(others);
 }
 
-function expectExactPlace(device: string, places: readonly (Pick<EnginePlace, "workers"> | null)[]): void {
-  const isOne = places.every((place) => place === null || place.workers === "threads");
-  if (device.startsWith("cuda") && isOne) return;
-  throw new RerollError(
+function noExactPlace(): RerollError {
+  return new RerollError(
     "NO_DEVICE",
-    device.startsWith("cuda")
-      ? 'exact is true, and engines or other roles on GPUs of their own run in processes of their own. Set workers to "threads" in placement.engine, reference and critic, or leave exact out.'
-      : "exact is true, and this machine has no CUDA device: exact kernels are for a GPU. Leave exact out; in float32 on the CPU the engine and the trainer differ by rounding alone.",
+    "exact is true, and this machine has no CUDA device: exact kernels are for a GPU. Leave exact out; in float32 on the CPU the engine and the trainer differ by rounding alone.",
   );
 }
 

@@ -102,7 +102,7 @@ function placeOn(
   { expected, isApart }: { readonly expected: ExpectedTokens; readonly isApart: boolean },
 ): PlacedRun {
   const { ranks, strategy } = config.training;
-  const isEngineLent = numGpus === 1 && sharesWeights(config);
+  const isEngineLent = numGpus === 1 && sharesWeights(config, true);
   const parts = estimateRankMemory(config, { ...facts, isEngineLent });
   const takesTurns = config.loop.type === "sync";
   const numEngines = isApart ? numGpus - ranks : numGpus;
