@@ -14,7 +14,11 @@ import { samplerGap } from "./batch-metrics.ts";
 import type { TeachingParts } from "./teaching.ts";
 
 /** Whether the policy is its own anchor in a step of this many updates. */
-export function isOwnAnchor(recipe: Recipe, teaching: TeachingParts | undefined, numUpdates: number): boolean {
+export function isOwnAnchor(
+  recipe: Pick<Recipe, "needs" | "scoresAnchor">,
+  teaching: Pick<TeachingParts, "form"> | null | undefined,
+  numUpdates: number,
+): boolean {
   const isRead = recipe.scoresAnchor || teaching?.form === "advantage";
   return recipe.needs.includes("anchorLogprobs_BT") && !isRead && numUpdates === 1;
 }
