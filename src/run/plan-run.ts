@@ -5,11 +5,12 @@
  */
 import type { Recipe } from "../algorithms/recipe-runner/recipe.ts";
 import { RerollError } from "../errors/reroll-error.ts";
-import { decodeProblem, decodingWords } from "../generation/local/decode-path.ts";
+import { decodeProblem, decodingWords, splitDecoding } from "../generation/local/decode-path.ts";
 import { defaultBlockSize } from "../generation/local/engine-options.ts";
 import type { CausalLmConfig } from "../models/causal-lm/config.ts";
 import { stepArithmetic } from "./batch-arithmetic.ts";
 import { deviceMemory, isOnEveryRank, type RolePlaces } from "./device-memory.ts";
+import { engineSplitProblem, ranksOf, splitEngines } from "./engine-shares.ts";
 import {
   countParameters,
   type MemoryPart,
@@ -65,8 +66,12 @@ export function planRun(
   const facts = { model, dtype, isOnGpu, needsReference, hasCritic, isEngineLent, roles };
   // In a synchronous run the engine gives its cache back while the trainer works, where memory would be short otherwise.
   const takesTurns = config.loop.type === "sync" && config.placement.engine.sleep !== false;
+  const placesOf = ({ placement: { engine } }: RunConfig) => ({
+    ...places,
+    engines: splitEngines(places.engines, engine),
+  });
   const devicesOf = (run: RunConfig) =>
-    deviceMemory(run, facts, places).map((one) => ({ ...one, bytes: peakBytes(one.parts, takesTurns) }));
+    deviceMemory(run, facts, placesOf(run)).map((one) => ({ ...one, bytes: peakBytes(one.parts, takesTurns) }));
   const [first, ...others] = devicesOf(config);
   const { parts: memory, bytes: totalBytes } = first!;
   // Beside GPUs, what is on the host is not counted.
@@ -74,11 +79,11 @@ export function planRun(
     device.startsWith("cuda") === isOnGpu && bytes > machine.memoryBytes;
   const tooFull = [first!, ...others].find(isTooFull);
   if (tooFull !== undefined) {
-    const fits = (run: RunConfig) => !devicesOf(run).some(isTooFull);
+    const fits = (run: RunConfig) => engineSplitProblem(run, model) === null && !devicesOf(run).some(isTooFull);
     const over = { totalBytes: tooFull.bytes, nearest: nearestChange(config, fits) };
     throw tooLarge(config, { ...machine, device: tooFull.device }, tooFull.parts, over);
   }
-  const decoding = config.engine.remote === null ? decodingOf(model, machine) : null;
+  const decoding = config.engine.remote === null ? decodingOf(config, model, machine) : null;
   return {
     lines: [
       ...batchLines(config, numEpochs),
@@ -96,8 +101,12 @@ export function planRun(
   };
 }
 
-function decodingOf(model: CausalLmConfig, { device, dtype }: Machine): string | null {
-  return decodingWords(device, decodeProblem(model, { dtype, device, blockSize: defaultBlockSize }));
+function decodingOf({ placement }: RunConfig, model: CausalLmConfig, { device, dtype }: Machine): string | null {
+  const problem =
+    ranksOf(placement.engine) > 1
+      ? splitDecoding
+      : decodeProblem(model, { dtype, device, blockSize: defaultBlockSize });
+  return decodingWords(device, problem);
 }
 
 function quantizationLines(quantization: RunConfig["model"]["quantization"]): string[] {
