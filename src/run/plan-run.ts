@@ -9,7 +9,7 @@ import { decodeProblem, decodingWords } from "../generation/local/decode-path.ts
 import { defaultBlockSize } from "../generation/local/engine-options.ts";
 import type { CausalLmConfig } from "../models/causal-lm/config.ts";
 import { stepArithmetic } from "./batch-arithmetic.ts";
-import { deviceMemory, isOnEveryRank, type RolePlaces } from "./device-memory.ts";
+import { deviceMemory, isOnEveryRank, movableRoles, type RolePlaces } from "./device-memory.ts";
 import {
   countParameters,
   type MemoryPart,
@@ -18,6 +18,7 @@ import {
   peakBytes,
   type RoleShapes,
 } from "./estimate-memory.ts";
+import { deviceName } from "./machine.ts";
 import { nearestChange } from "./memory-changes.ts";
 import type { RunConfig } from "./run-config.ts";
 import { hasLentEngines } from "./shares-weights.ts";
@@ -33,6 +34,8 @@ export interface Machine {
   readonly numRanksHere?: number;
   /** Where the roles of the run are. Default: all on this device. */
   readonly places?: RolePlaces;
+  /** GPUs of the machine. Default: none but those of the run. */
+  readonly numGpus?: number;
 }
 
 /** A run in words and numbers. */
@@ -65,8 +68,8 @@ export function planRun(
   const facts = { model, dtype, isOnGpu, needsReference, hasCritic, isEngineLent, roles };
   // In a synchronous run the engine gives its cache back while the trainer works, where memory would be short otherwise.
   const takesTurns = config.loop.type === "sync" && config.placement.engine.sleep !== false;
-  const devicesOf = (run: RunConfig) =>
-    deviceMemory(run, facts, places).map((one) => ({ ...one, bytes: peakBytes(one.parts, takesTurns) }));
+  const devicesOf = (run: RunConfig, at = places) =>
+    deviceMemory(run, facts, at).map((one) => ({ ...one, bytes: peakBytes(one.parts, takesTurns) }));
   const [first, ...others] = devicesOf(config);
   const { parts: memory, bytes: totalBytes } = first!;
   // Beside GPUs, what is on the host is not counted.
@@ -75,7 +78,10 @@ export function planRun(
   const tooFull = [first!, ...others].find(isTooFull);
   if (tooFull !== undefined) {
     const fits = (run: RunConfig) => !devicesOf(run).some(isTooFull);
-    const over = { totalBytes: tooFull.bytes, nearest: nearestChange(config, fits) };
+    const moved = movedRoles(movableRoles(config, facts), places, machine.numGpus ?? 0);
+    // A GPU that nothing is on costs the least.
+    const found = moved.find((one) => !devicesOf(config, one.places).some(isTooFull))?.words;
+    const over = { totalBytes: tooFull.bytes, nearest: found ?? nearestChange(config, fits) };
     throw tooLarge(config, { ...machine, device: tooFull.device }, tooFull.parts, over);
   }
   const decoding = config.engine.remote === null ? decodingOf(model, machine) : null;
@@ -94,6 +100,28 @@ export function planRun(
     totalBytes,
     decoding,
   };
+}
+
+/** Roles that are with the trainer on the first GPU that nothing is on: one, the other, both. */
+function movedRoles(
+  roles: readonly ("reference" | "critic")[],
+  places: RolePlaces,
+  numGpus: number,
+): readonly { readonly places: RolePlaces; readonly words: string }[] {
+  const taken = [
+    ...places.trainerDevices,
+    ...places.engines.map(({ device }) => device),
+    ...(places.reference?.devices ?? []),
+    ...(places.critic?.devices ?? []),
+  ].map(deviceName);
+  const free = Array.from({ length: numGpus }, (_, i) => i).find((i) => !taken.includes(`cuda:${i}`));
+  const here = roles.filter((role) => places[role] === null);
+  if (free === undefined) return [];
+  const place = { devices: [`cuda:${free}`], workers: "processes" as const };
+  return [...here.map((role) => [role]), ...(here.length > 1 ? [here] : [])].map((names) => ({
+    places: { ...places, ...Object.fromEntries(names.map((name) => [name, place])) },
+    words: names.map((name) => `placement.${name}.devices: "${free}"`).join(" and "),
+  }));
 }
 
 function decodingOf(model: CausalLmConfig, { device, dtype }: Machine): string | null {
