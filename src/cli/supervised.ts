@@ -9,7 +9,9 @@ export type Word =
   /** The run is open in this folder. */
   | { readonly kind: "run"; readonly folder: string }
   /** It is a worker, which looks for its controller, and then one that has joined. */
-  | { readonly kind: "joining" | "joined" };
+  | { readonly kind: "joining" | "joined" }
+  /** It is a server, and answers. */
+  | { readonly kind: "listening" };
 
 /** What the parent tells it. */
 export interface StopWord {
@@ -43,6 +45,8 @@ export function onParentStop(stop: (signal: NodeJS.Signals) => void): () => void
   const orphaned = () => stop("SIGTERM");
   process.on("message", hear);
   process.on("disconnect", orphaned);
+  // Gone before anybody listened.
+  if (process.connected !== true) orphaned();
   return () => {
     process.off("message", hear);
     process.off("disconnect", orphaned);

@@ -233,7 +233,7 @@ const areas = {
   "Setup and reroll itself": {
     ADDON_MISSING: "The native addon has not been built.",
     ADDON_BROKEN: "The native addon cannot be loaded.",
-    PACKAGE_MISSING: "A package that only some runs need is not installed.",
+    PACKAGE_MISSING: "A package that only some runs need is not installed, or in a version that does not fit.",
     LIBTORCH_CHANGED: "The native addon was built for a different libtorch from the one it found.",
     INTERNAL: "An invariant of reroll itself does not hold: please report it.",
   },

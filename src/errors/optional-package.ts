@@ -3,7 +3,7 @@
  *
  * They are most of the size of all packages together, so that the others stay small.
  */
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { RerollError } from "./reroll-error.ts";
@@ -21,21 +21,38 @@ export const optionalPackages = {
 type OptionalPackage = keyof typeof optionalPackages;
 
 /**
- * Throws PACKAGE_MISSING where a package is not installed.
+ * Throws PACKAGE_MISSING where a package is not installed, or in a version that we do not work with.
  * @param what who needs it, as the user wrote it: `env.type "hopper"`
  * @param instead what else would help, as a sentence
  */
-export function expectPackage(name: OptionalPackage, what: string, instead = "", find = isInstalled): void {
-  if (find(name)) return;
+export function expectPackage(name: OptionalPackage, what: string, instead = "", find = installedVersion): void {
+  const [tested, found] = [optionalPackages[name], find(name)];
+  if (found !== undefined && isCompatible(found, tested)) return;
+  const problem =
+    found === undefined
+      ? `the package ${name}, which is not installed`
+      : `${name} ${tested}, or a later one that is compatible: ${found} is installed`;
   throw new RerollError(
     "PACKAGE_MISSING",
-    `${what} needs the package ${name}, which is not installed. Run: npm install ${name}@${optionalPackages[name]}${instead === "" ? "" : `. ${instead}`}`,
+    `${what} needs ${problem}. Run: npm install ${name}@${tested}${instead === "" ? "" : `. ${instead}`}`,
     { name },
   );
 }
 
-/** Whether Node would find it from here. Nothing is loaded. */
-function isInstalled(name: OptionalPackage): boolean {
+/** The version that Node would find from here. Nothing is loaded. */
+function installedVersion(name: OptionalPackage): string | undefined {
   const folders = createRequire(import.meta.url).resolve.paths(name) ?? [];
-  return folders.some((folder) => existsSync(join(folder, name, "package.json")));
+  const file = folders.map((folder) => join(folder, name, "package.json")).find((path) => existsSync(path));
+  return file === undefined ? undefined : (JSON.parse(readFileSync(file, "utf8")) as { version: string }).version;
+}
+
+/** Whether npm would take one for ^tested, as package.json asks: no older, and the same up to the first number that is not zero. */
+function isCompatible(version: string, tested: string): boolean {
+  const [own, wanted] = [version, tested].map((text) => text.split(/[.+-]/).slice(0, 3).map(Number)) as [
+    number[],
+    number[],
+  ];
+  const numFixed = wanted.findIndex((part) => part !== 0) + 1;
+  const differing = wanted.findIndex((part, i) => part !== own[i]);
+  return differing < 0 || (differing >= numFixed && own[differing]! > wanted[differing]!);
 }

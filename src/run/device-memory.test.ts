@@ -16,7 +16,7 @@ const place = (...more: string[]) => {
   const config = exampleConfig(...sets, ...more);
   return {
     config,
-    devices: deviceMemory(config, { ...facts, isEngineLent: hasLentEngines(config) }, placeRun(config, 4)),
+    devices: deviceMemory(config, { ...facts, isEngineLent: hasLentEngines(config, true) }, placeRun(config, 4)),
   };
 };
 const ownersOn = ({ devices }: ReturnType<typeof place>) =>

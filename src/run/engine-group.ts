@@ -29,7 +29,7 @@ const TIMEOUT_MS = 120_000;
 const START_MS = 1_800_000;
 
 /** An engine in a process, and its own side of the weights. */
-export interface ProcessEngine extends ServedEngine {
+export interface ProcessEngine extends ServedEngine, Pick<ThreadedEngine, "hold" | "release"> {
   readonly weights: Pick<Remote<EngineProcess>["ask"], "join" | "receive">;
 }
 
@@ -48,6 +48,8 @@ export async function startEngineProcess(source: ProcessSource): Promise<Process
     scorePrompt: engine.scorePrompt,
     abortAll: () => engine.abortAll(),
     status: () => engine.status(),
+    hold: () => engine.hold(),
+    release: () => engine.release(),
     close: () => engine.close(),
     weights: host.ask,
   };

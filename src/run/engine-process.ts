@@ -20,7 +20,7 @@ interface WeightGroup {
 }
 
 /** An engine in a process, as its owner calls it. Tensors do not cross: weights come through the group. */
-export interface EngineProcess extends Omit<EngineHost, "updateWeights" | "shareWeights" | "hold"> {
+export interface EngineProcess extends Omit<EngineHost, "updateWeights" | "shareWeights"> {
   /** Resolves when all members are there. Leaves the group that it was in. */
   join(group: WeightGroup): Promise<void>;
   /** Takes the version that the owner sends next. */
@@ -47,6 +47,8 @@ async function openProcess(source: ProcessSource): Promise<EngineProcess> {
     resume: () => engine.resume(),
     abortAll: () => engine.abortAll(),
     sleep: () => engine.sleep(),
+    hold: () => engine.hold(),
+    release: () => engine.release(),
     join: async ({ port, ...membership }) => {
       group?.dispose();
       group = null;

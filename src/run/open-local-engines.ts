@@ -22,6 +22,9 @@ export async function openLocalEngines(config: RunConfig, parts: EngineParts): P
     name: `Engine ${i + 1} on ${engine.device}`,
     worker: `engine ${i + 1}`,
   }));
+  const isOnGpu = placement.device.startsWith("cuda");
+  const isLender = (device: string) =>
+    sharesWeights(config, isOnGpu) && deviceName(device) === deviceName(placement.device);
   const open = <Held extends ServedEngine>(
     workers: "threads" | "processes",
     start: (source: ReturnType<typeof engineSource>) => Promise<Held>,
@@ -29,7 +32,10 @@ export async function openLocalEngines(config: RunConfig, parts: EngineParts): P
     places
       .filter((place) => place.workers === workers)
       .map(({ name, worker, device }) => {
-        const source = engineSource(config, parts, device);
+        const source = {
+          ...engineSource(config, parts, device),
+          isBorrower: workers === "threads" && isLender(device),
+        };
         return Seat.open<Held>({ name, worker, open: () => start(source), bringsWeights: false, report, log });
       });
   const threads = open<ThreadedEngine>("threads", startThreadedEngine);
@@ -39,19 +45,21 @@ export async function openLocalEngines(config: RunConfig, parts: EngineParts): P
   );
   const seats = await openAll<Seat>([...threads, ...processes]);
   const threadSeats = await Promise.all(threads);
-  const isLent = (_: unknown, i: number) =>
-    sharesWeights(config) && deviceName(threadPlaces[i]!.device) === deviceName(placement.device);
-  const lent = threadSeats.filter(isLent);
+  const lent = threadSeats.filter((_, i) => isLender(threadPlaces[i]!.device));
   const copied = threadSeats.filter((seat) => !lent.includes(seat));
+  const processSeats = await Promise.all(processes);
+  const ordered = [...threadPlaces, ...places.filter(({ workers }) => workers === "processes")];
+  const trainers = new Set(placement.trainerDevices.map(deviceName));
+  const isBeside = (_: unknown, i: number) => isOnGpu && trainers.has(deviceName(ordered[i]!.device));
+  const beside = [...threadSeats, ...processSeats].filter(isBeside).filter((seat) => !lent.some((one) => one === seat));
   const group =
     processes.length === 0
       ? null
-      : await EngineGroup.open(await Promise.all(processes), {
+      : await EngineGroup.open(processSeats, {
           devices: [placement.device, ...places.map(({ device }) => device)],
           sent: sendsAdapters(config, parts) ? "adapters" : "merged",
           clock,
         });
-  const ordered = [...threadPlaces, ...places.filter(({ workers }) => workers === "processes")];
   return {
     seats,
     places: ordered.map(({ worker, device, workers }) => ({
@@ -83,10 +91,11 @@ export async function openLocalEngines(config: RunConfig, parts: EngineParts): P
       };
     },
     rest: async (sleeps) => {
-      await Promise.all(lent.map((seat) => seat.ask((engine) => engine.hold())));
+      await Promise.all([...lent, ...beside].map((seat) => seat.ask((engine) => engine.hold())));
       // Only threads share the trainer's device by default; those that do not lose nothing, since new weights empty their caches anyway.
       if (sleeps) await Promise.all(threadSeats.map((seat) => seat.ask((engine) => engine.sleep())));
     },
+    goOn: async () => void (await Promise.all(beside.map((seat) => seat.ask((engine) => engine.release())))),
     statements: seats.flatMap(({ name, engine }) => {
       const decoding = engine?.status().decoding;
       return decoding === undefined ? [] : [`${name} decodes ${decoding}.`];

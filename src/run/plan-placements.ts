@@ -126,7 +126,7 @@ function placeOn(
   const { ranks, strategy } = config.training;
   const numTaken = ranks + (apart?.numGpus ?? 0);
   const isEngineApart = numTaken < numGpus;
-  const isEngineLent = numGpus === 1 && sharesWeights(config);
+  const isEngineLent = numGpus === 1 && sharesWeights(config, true);
   const takesTurns = config.loop.type === "sync";
   const numEngines = isEngineApart ? numGpus - numTaken : ranks;
   const place = { numTrainers: ranks, numEngines, isApart: isEngineApart, isGathered: strategy.zero === 3 };

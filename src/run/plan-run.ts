@@ -63,7 +63,7 @@ export function planRun(
   const isOnGpu = machine.device.startsWith("cuda");
   expectContext(config, model);
   const { dtype } = machine;
-  const isEngineLent = hasLentEngines(config);
+  const isEngineLent = hasLentEngines(config, isOnGpu);
   const places = machine.places ?? onOne(machine);
   const facts = { model, dtype, isOnGpu, needsReference, hasCritic, isEngineLent, roles };
   // In a synchronous run the engine gives its cache back while the trainer works, where memory would be short otherwise.
@@ -136,12 +136,12 @@ function quantizationLines(quantization: RunConfig["model"]["quantization"]): st
       ];
 }
 
-/** On one GPU, engine and trainer slow each other: see "Whether to be asynchronous" in docs/guides/off-policy.md. */
+/** On one GPU, engine and trainer take turns: see "Whether to be asynchronous" in docs/guides/off-policy.md. */
 function overlapLines({ loop, engine, placement }: RunConfig, isOnGpu: boolean): string[] {
   const isShared = isOnGpu && engine.remote === null && placement.engine.devices === null;
   return loop.type === "async" && isShared
     ? [
-        "asynchronous with the engine on the trainer's GPU: slower than loop.type sync (0.7 to 0.9 times as fast where it was measured), unless environments or rewards keep it waiting",
+        "asynchronous with the engine on the trainer's GPU: they take turns on it, so that what is saved over loop.type sync is the time that it waits for environments, rewards and the last replies of a step",
       ]
     : [];
 }

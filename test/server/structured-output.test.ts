@@ -137,6 +137,13 @@ test("what cannot be enforced is refused with the place and the reason", async (
   const draft4 = { type: "number", minimum: 5, exclusiveMinimum: true };
   expect(await refused(schema(draft4))).toContain("must have a number as exclusiveMinimum");
   expect(await refused(schema({ type: [] }))).toContain("has an empty list as type");
+  const bounded = { type: "string", format: "email", maxLength: 12 };
+  expect(await refused(schema(bounded))).toContain("has format and a length side by side");
+  expect(await refused(schema({ required: "a" }))).toContain("# must have a list of texts as required");
+  expect(await refused(schema({ required: [1] }))).toContain("# must have a list of texts as required");
+  expect(await refused(schema({ properties: [] }))).toContain("# must have an object as properties");
+  expect(await refused(schema({ prefixItems: {} }))).toContain("# must have a list as prefixItems");
+  expect(await refused(schema({ pattern: 1 }))).toContain("# must have a text as pattern");
   expect(await refused(schema({ prefixItems: [{}, {}], items: false, maxItems: 1 }))).toContain("fewer items than");
   expect(await refused(schema({ $ref: "#/$defs/a", $defs: { a: { anyOf: [{ $ref: "#/$defs/a" }] } } }))).toContain(
     "which it is itself",
@@ -150,6 +157,16 @@ test("what cannot be enforced is refused with the place and the reason", async (
   expect(await refused({ kind: "regex", pattern: "(" })).toContain("is not a regular expression");
   expect(await refused({ kind: "choice", choices: [] })).toContain("at least one text");
   expect(await refused({ kind: "regex", pattern: "a" }, { stopIds: [] })).toContain("needs stopIds");
+});
+
+test("a format that is not followed is an annotation: the length beside it counts, and a name of every object is none", async () => {
+  for (const format of ["uri", "toString"]) {
+    const schema = { type: "string", format, minLength: 2, maxLength: 3 };
+    const { text } = await sample({ kind: "json-schema", schema }, { seed: 1 });
+    expect([2, 3]).toContain([...(JSON.parse(text) as string)].length);
+  }
+  const schema = { type: "string", format: "email", pattern: "^[ab]{3}$" };
+  expect((await sample({ kind: "json-schema", schema }, { seed: 1 })).text).toMatch(/^"[ab]{3}"$/);
 });
 
 test("recursion, and branches told apart by a constant, are followed", async () => {

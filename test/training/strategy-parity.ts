@@ -34,7 +34,7 @@ export interface Outcome {
 }
 
 const folder = mkdtempSync(join(tmpdir(), "strategies-"));
-const tokenizerFolder = prepareModel(exampleConfig(), [buildEnv({ type: "frozen-lake" })], folder);
+const tokenizerFolder = await prepareModel(exampleConfig(), [buildEnv({ type: "frozen-lake" })], folder);
 // An epsilon above the rounding of gradients: AdamW divides by their size.
 const optimizer = { lr: 1e-3, eps: 1e-3, weightDecay: 0.1 };
 

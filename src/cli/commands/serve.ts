@@ -2,39 +2,27 @@
 import { resolve } from "node:path";
 import { Command, Option } from "commander";
 import { RerollError } from "../../errors/reroll-error.ts";
-import { expectUsableKey } from "../../services/bearer-key.ts";
-import { checkAddress } from "../check-address.ts";
 import { device, wholeNumber } from "../flag-values.ts";
+import { checkListenFlags, type ListenFlags, withListenFlags } from "../listen-flags.ts";
 import type { LoadServedOptions } from "../load-served.ts";
-import { readKey } from "../read-key.ts";
 
-interface ServeFlags extends LoadServedOptions {
-  readonly port: number;
-  readonly host: string;
-  readonly apiKey?: string;
-  readonly apiKeyFile?: string;
+interface ServeFlags extends LoadServedOptions, ListenFlags {
   readonly name?: string;
   readonly weightsRoot?: string;
 }
 
 /** The command, for the program to add. */
-export const serveCommand = new Command("serve")
-  .description("Serve a model behind an OpenAI-compatible address.")
-  .argument(
-    "<model>",
-    "folder of a run, of a checkpoint, or of a model in Hugging Face layout; a .gguf file; or a name on the Hub",
-  )
-  .option("--step <n>", "a checkpoint of a run (default: the best, else the latest)", wholeNumber(0))
-  .option("--base <folder>", "the model that LoRA adapters belong to (default: the one recorded with them)")
-  .option("--port <n>", "port to listen on; 0 takes a free one", wholeNumber(0, 65535), 8000)
-  .option("--host <address>", "address to listen on; one that other machines reach needs an API key", "127.0.0.1")
-  .option("--api-key <key>", "what clients must send as bearer token")
-  .addOption(
-    new Option(
-      "--api-key-file <file>",
-      "file that holds the API key, to keep it out of the list of processes",
-    ).conflicts("apiKey"),
-  )
+export const serveCommand = withListenFlags(
+  new Command("serve")
+    .description("Serve a model behind an OpenAI-compatible address.")
+    .argument(
+      "<model>",
+      "folder of a run, of a checkpoint, or of a model in Hugging Face layout; a .gguf file; or a name on the Hub",
+    )
+    .option("--step <n>", "a checkpoint of a run (default: the best, else the latest)", wholeNumber(0))
+    .option("--base <folder>", "the model that LoRA adapters belong to (default: the one recorded with them)"),
+  { port: 8000, guests: "clients" },
+)
   .option("--name <name>", "what clients call the model (default: the name of the folder)")
   .option(
     "--weights-root <folder>",
@@ -70,15 +58,13 @@ Examples:
 
 async function runServe(model: string, flags: ServeFlags): Promise<void> {
   const { port, host } = flags;
-  const apiKey = readKey(flags);
-  if (apiKey !== undefined) expectUsableKey(apiKey);
+  const apiKey = await checkListenFlags(flags);
   if (flags.weightsRoot !== undefined && apiKey === undefined) {
     throw new RerollError(
       "INVALID_OPTION",
       "--weights-root needs --api-key or --api-key-file: whoever may give weights rules the model.",
     );
   }
-  await checkAddress({ host, port, hasKey: apiKey !== undefined });
   // Imported only now, since this loads libtorch, which `--help` and a wrong flag need not wait for.
   const [{ loadServed }, { serve }, { updateWeightsFrom }] = await Promise.all([
     import("../load-served.ts"),

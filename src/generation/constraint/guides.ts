@@ -64,8 +64,7 @@ export class Guides {
     const key = JSON.stringify(constraint);
     // Before anything is loaded: what cannot be enforced is refused at once.
     const grammar = this.#entries.has(key) ? undefined : grammarOf(constraint);
-    this.#loaded ??= this.#load();
-    const loaded = await this.#loaded;
+    const loaded = await this.#loadOnce();
     const entry = this.#entries.get(key) ?? this.#newEntry(grammar ?? grammarOf(constraint), constraint, loaded);
     this.#use(key, entry);
     entry.numUsers++;
@@ -84,6 +83,15 @@ export class Guides {
   /** Ends the thread that tries grammars out. Guides that were made stay good. */
   async close(): Promise<void> {
     await (await this.#loaded?.catch(() => undefined))?.trial.close();
+  }
+
+  /** What could not be loaded is tried again by the next request: the package may be installed while the engine runs. */
+  #loadOnce(): Promise<Loaded> {
+    this.#loaded ??= this.#load().catch((cause: unknown) => {
+      this.#loaded = undefined;
+      throw cause;
+    });
+    return this.#loaded;
   }
 
   async #load(): Promise<Loaded> {

@@ -62,7 +62,7 @@ const NUMBER_WORDS = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximu
 const TYPE_WORDS = [...OBJECT_WORDS, ...ARRAY_WORDS, ...STRING_WORDS, ...NUMBER_WORDS];
 const CHOICE_WORDS = ["enum", "const", "anyOf", "oneOf", "allOf", "$ref"];
 
-/** Formats that are written as they should be; others mean nothing for validity. */
+/** Formats that are written as they should be. Others are annotations, as JSON Schema has all of them unless it is told otherwise. */
 const FORMATS: Readonly<Record<string, string>> = {
   date: "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|1\\d|2[0-8])$",
   time: "^([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$",
@@ -208,8 +208,9 @@ class SchemaWriter {
   }
 
   #object(schema: SchemaObject, at: string): string {
-    const properties = isSchemaObject(schema.properties) ? schema.properties : {};
-    const required = Array.isArray(schema.required) ? schema.required.map(String) : [];
+    const [properties, required] = [schema.properties ?? {}, schema.required ?? []];
+    if (!isSchemaObject(properties)) throw this.#refuse(at, "must have an object as properties");
+    if (!isTexts(required)) throw this.#refuse(at, "must have a list of texts as required");
     const others = schema.additionalProperties ?? true;
     const names = [...new Set([...Object.keys(properties), ...required])];
     if (names.length === 0) return this.#map(schema, others, at);
@@ -250,7 +251,8 @@ class SchemaWriter {
   }
 
   #array(schema: SchemaObject, at: string): string {
-    const prefix: readonly unknown[] = Array.isArray(schema.prefixItems) ? schema.prefixItems : [];
+    const prefix = schema.prefixItems ?? [];
+    if (!isList(prefix)) throw this.#refuse(at, "must have a list as prefixItems");
     const min = this.#count(schema, "minItems", 0, at);
     const most = this.#count(schema, "maxItems", Infinity, at);
     const max = schema.items === false ? Math.min(prefix.length, most) : most;
@@ -269,20 +271,32 @@ class SchemaWriter {
   }
 
   #string(schema: SchemaObject, at: string): string {
-    const { pattern, format } = schema;
     const isBounded = schema.minLength !== undefined || schema.maxLength !== undefined;
-    if (typeof pattern === "string") {
-      if (isBounded) throw this.#refuse(at, "has pattern and a length side by side; put the length into the pattern");
+    const form = this.#form(schema, at);
+    if (form !== undefined) {
+      const { word, pattern } = form;
+      if (isBounded) throw this.#refuse(at, `has ${word} and a length side by side; put both into one pattern`);
       return `"\\"" (${regexGrammar(pattern, "json-string")}) "\\""`;
     }
-    const known = typeof format === "string" ? FORMATS[format] : undefined;
-    if (known !== undefined && !isBounded) return `"\\"" (${regexGrammar(known, "json-string")}) "\\""`;
     if (!isBounded) return this.#text();
     const min = this.#count(schema, "minLength", 0, at);
     const max = this.#count(schema, "maxLength", Infinity, at);
     if (max < min) throw this.#refuse(at, "allows fewer characters than it asks for");
     if (max === Infinity && min <= 1) return `"\\"" ${min === 1 ? this.#character() : ""} ${this.#rest()}`;
     return `"\\"" ${literal(lengthMark({ min, max }))} ${this.#rest()}`;
+  }
+
+  /** The pattern that a string must match, and the keyword that says so. A pattern beside a format is the more exact one. */
+  #form(
+    { pattern, format }: SchemaObject,
+    at: string,
+  ): { readonly word: string; readonly pattern: string } | undefined {
+    for (const [word, value] of Object.entries({ pattern, format })) {
+      if (typeof (value ?? "") !== "string") throw this.#refuse(at, `must have a text as ${word}`);
+    }
+    if (typeof pattern === "string") return { word: "pattern", pattern };
+    const known = typeof format === "string" && Object.hasOwn(FORMATS, format) ? FORMATS[format] : undefined;
+    return known === undefined ? undefined : { word: "format", pattern: known };
   }
 
   #number(schema: SchemaObject, type: "integer" | "number", at: string): string {
@@ -399,6 +413,14 @@ function typesOf(schema: SchemaObject): readonly string[] | undefined {
     ...(has(NUMBER_WORDS) ? ["number"] : []),
   ];
   return types.length === 0 ? undefined : types;
+}
+
+function isList(value: unknown): value is readonly unknown[] {
+  return Array.isArray(value);
+}
+
+function isTexts(value: unknown): value is readonly string[] {
+  return isList(value) && value.every((one) => typeof one === "string");
 }
 
 function hasType(value: unknown, type: unknown): boolean {

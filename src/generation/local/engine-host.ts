@@ -23,6 +23,8 @@ export interface EngineSource {
   readonly tokenizerFolder?: string;
   /** The version of the first weights. Default 0. */
   readonly version?: number;
+  /** Whether a trainer shares its weights before the first request: what reads them is prepared then. Default false. */
+  readonly isBorrower?: boolean;
   readonly options?: EngineOptions;
   /** Threads of one operator in the engine's thread. Default: libtorch's own choice. */
   readonly numThreads?: number;
@@ -52,8 +54,9 @@ export interface EngineHost extends Required<Omit<Engine, "status">> {
   updateWeights(version: number, weights: ReadonlyMap<string, Tensor>): Promise<void>;
   /** Reads a trainer's parameters where they are from now on. The trainer changes them only while this engine is held. */
   shareWeights(version: number, parameters: ReadonlyMap<string, Tensor>): Promise<void>;
-  /** Computes nothing more until weights are shared again. */
+  /** Computes nothing more until it is released, or weights are shared again. */
   hold(): Promise<void>;
+  release(): Promise<void>;
 }
 
 /** How both sides treat what crosses: tensors keep their memory, and messages of one turn travel together. */

@@ -148,6 +148,10 @@ class HostedEngine implements EngineHost {
     this.#engine.hold();
   }
 
+  async release(): Promise<void> {
+    this.#engine.release();
+  }
+
   async close(): Promise<void> {
     this.#reportSoon();
     await this.#engine.close();
@@ -181,11 +185,20 @@ class HostedEngine implements EngineHost {
 
 /** Loads the model and starts the engine on it. */
 export async function openHostedEngine(source: EngineSource): Promise<HostedEngine> {
-  const { device = "cpu", dtype, quantization, tokenizerFolder, version = 0, options = {}, numThreads } = source;
+  const {
+    device = "cpu",
+    dtype,
+    quantization,
+    tokenizerFolder,
+    version = 0,
+    options = {},
+    numThreads,
+    isBorrower,
+  } = source;
   if (numThreads !== undefined) native.setNumThreads(numThreads);
   const model = loadCausalLm(source.folder, { device, quantization, ...(dtype === undefined ? {} : { dtype }) });
   const loaded = tokenizerFolder === undefined ? {} : { tokenizer: await loadTokenizer(tokenizerFolder) };
   const engine = new LocalEngine(model, { ...options, ...loaded, version });
-  engine.prepare();
+  if (isBorrower !== true) engine.prepare();
   return new HostedEngine(model, engine, source.folder);
 }

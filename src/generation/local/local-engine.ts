@@ -203,7 +203,10 @@ export class LocalEngine implements Engine {
    */
   shareWeights(version: number, adopt: (model: CausalLm) => void): void {
     this.updateWeights(version, adopt);
-    if (!this.#isLent) this.#runner.forget();
+    if (!this.#isLent) {
+      this.#runner.forget();
+      this.#runner.prepare();
+    }
     this.#isLent = true;
     this.release();
   }

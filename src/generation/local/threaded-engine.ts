@@ -97,9 +97,14 @@ export class ThreadedEngine implements Engine {
     return this.#host.ask.shareWeights(version, parameters);
   }
 
-  /** Computes nothing more until weights are shared again. Requests wait. */
+  /** Computes nothing more, from the end of the step under way, until it is released or weights are shared again. Requests wait. */
   hold(): Promise<void> {
     return this.#host.ask.hold();
+  }
+
+  /** Goes on after `hold`. */
+  release(): Promise<void> {
+    return this.#host.ask.release();
   }
 
   /** Gives the memory of the cache back until the next request. Requests under way compute their keys and values again. */

@@ -9,7 +9,7 @@ import { type ConstrainedTool, type Constraint, grammarOf } from "../constraint/
 import { requestError } from "./openai-errors.ts";
 import { flag, text } from "./request-fields.ts";
 
-const texts = z.array(z.string(), "a list of texts");
+const texts = z.array(text, "a list of texts");
 const schema = z.custom<unknown>((value) => typeof value === "object" && value !== null, "a JSON schema");
 
 /** A format as chat completions and completions have it. */

@@ -167,9 +167,10 @@ function countStart(context: ServerContext, plan: CallPlan, sessionCalls: readon
 }
 
 function headersOf(context: ServerContext, plan: CallPlan, prefix: PrefixOutcome | undefined) {
+  const { run } = context.served;
   return {
     "x-reroll-version": String(context.engine.status().version),
-    "x-reroll-run": context.served.run,
+    ...(run !== "" && { "x-reroll-run": run }),
     ...(prefix && { "x-reroll-prefix": prefixText(prefix) }),
     ...(plan.ignoredFields.length > 0 && { "x-reroll-ignored-fields": headerText(plan.ignoredFields.join(", ")) }),
   };

@@ -4,8 +4,8 @@
  *
  * Versions are counted per run, and a trainer says which run it is. A run that the server has not served yet may start at any
  * version; replies under way for the run before are ended first, so that none has tokens of two runs. The run before is over for this
- * server: it cannot take it back. Every reply names the run in `x-reroll-run`. A server that starts again knows no run, which is how a trainer
- * notices.
+ * server: it cannot take it back. Every reply names the run in `x-reroll-run`. A server that starts again knows no run and names none, which is how a
+ * trainer notices.
  */
 import { realpath } from "node:fs/promises";
 import { sep } from "node:path";

@@ -63,7 +63,7 @@ const block = textPart.extend({
   thinking: text.optional(),
   input: z.unknown().optional(),
   tool_use_id: text.optional(),
-  content: z.union([z.string(), z.array(textPart)]).nullish(),
+  content: z.union([z.string(), z.array(textPart)], "a text or a list of text blocks").nullish(),
 });
 type Block = z.output<typeof block>;
 
