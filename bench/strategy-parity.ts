@@ -125,6 +125,7 @@ function inProcess(chunk: Chunk, onRow: (row: Row) => void): Promise<readonly st
 }
 
 async function runChunk(): Promise<void> {
+  process.once("disconnect", () => process.exit(1));
   const chunk = await new Promise<Chunk>((resolve) => process.once("message", (given) => resolve(given as Chunk)));
   let alone: Outcome | null = null;
   for (const { name, one } of chunk) {
