@@ -15,6 +15,7 @@ import { splitProblem } from "../models/causal-lm/model-spread.ts";
 import { checkStrategy, onlyDataParallel } from "../training/strategy/strategy-options.ts";
 import { checkDistillation, checkReflection } from "./check-distillation.ts";
 import { checkPlacement } from "./check-placement.ts";
+import { engineSplitProblem } from "./engine-shares.ts";
 import { trainedPlayers } from "./player-options.ts";
 import type { RunConfig } from "./run-config.ts";
 import { MAX_UNCORRECTED, stalenessBounds } from "./staleness-bound.ts";
@@ -90,6 +91,12 @@ export function checkModel(config: TrainedRun): void {
 /** Throws for the first of the models that trainers hold which cannot be split as `training.strategy` says. */
 export function checkSplit({ training }: TrainedRun, shapes: readonly (CausalLmConfig | null)[]): void {
   const problem = first(shapes, (shape) => (shape === null ? null : splitProblem(shape, training.strategy)));
+  if (problem !== null) throw new RerollError("CONTRADICTORY_OPTIONS", problem);
+}
+
+/** Throws where the engines of a run cannot be split as `placement.engine` says. */
+export function checkEngineSplit(config: Pick<RunConfig, "placement">, shape: CausalLmConfig): void {
+  const problem = engineSplitProblem(config, shape);
   if (problem !== null) throw new RerollError("CONTRADICTORY_OPTIONS", problem);
 }
 
@@ -189,7 +196,12 @@ const CHECKS: readonly Check[] = [
     if (remote === null) return null;
     const { kind, weights } = remote;
     const able = kindsThatTake(weights.type).map((one) => JSON.stringify(one));
-    const what = { files: "new weights", adapters: "adapters", broadcast: "weights by broadcast" }[weights.type];
+    const what = {
+      files: "new weights",
+      adapters: "adapters",
+      broadcast: "weights by broadcast",
+      "same-gpu": "weights on the trainer's GPU",
+    }[weights.type];
     return kindsThatTake(weights.type).includes(kind)
       ? null
       : `engine.remote.kind ${JSON.stringify(kind)} cannot be given ${what}. Use ${able.join(" or ")}, set engine.remote.weights to another way, or leave engine.remote out to sample in this process.`;

@@ -111,7 +111,7 @@ export async function openParts(
     const engine = keep(await engineOpening);
     const { trainer, workers: trainerWorkers } = await trainerOpening;
     keep(trainer);
-    const startEngine = () => startRunEngine(config, place, placement.engines[0]!.device);
+    const startEngine = () => startRunEngine(config, place);
     const past = keep(
       await PastVersions.open({ intervals: pastIntervals(config.players), startEngine, runFolder: folder, clock }),
     );

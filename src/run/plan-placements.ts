@@ -5,6 +5,7 @@
  */
 import { RerollError } from "../errors/reroll-error.ts";
 import { apartMemory, movableRoles } from "./device-memory.ts";
+import { engineSplitProblem, ranksOf } from "./engine-shares.ts";
 import { type MemoryFacts, type MemoryPart, microbatchTokens, peakBytes } from "./estimate-memory.ts";
 import { nearestChange } from "./memory-changes.ts";
 import { size } from "./plan-run.ts";
@@ -48,7 +49,9 @@ export function planPlacements(
   pool: GpuPool,
   expected: ExpectedTokens,
 ): readonly PlacedRun[] {
-  const fitting = allPlacements(config, facts, pool, expected).filter((placed) => fits(placed, pool));
+  const all = allPlacements(config, facts, pool, expected);
+  if (all.length === 0) throw nowhere(config, pool);
+  const fitting = all.filter((placed) => fits(placed, pool));
   if (fitting.length === 0) throw nothingFits(config, facts, pool, expected);
   return fitting.toSorted((a, b) => a.stepSeconds - b.stepSeconds);
 }
@@ -75,16 +78,27 @@ function allPlacements(
 ): readonly PlacedRun[] {
   const { numGpus } = pool;
   const { tensor, context, expert, pipeline } = config.training.strategy;
-  const canSpread = (numTrainers: number) => numTrainers % (tensor * context * expert * pipeline) === 0;
+  const numRanks = ranksOf(config.placement.engine);
+  const canSpread = (numTrainers: number) =>
+    numTrainers % (tensor * context * expert * pipeline) === 0 &&
+    (numTrainers === numGpus ? numGpus : numGpus - numTrainers) % numRanks === 0;
   return [numGpus, ...powersBelow(numGpus)].filter(canSpread).flatMap((numTrainers) => {
     const runs = strategiesFor(config, numTrainers);
+    const triesWith = (apart: ApartRoles | null) => {
+      const numEngineGpus = numGpus - numTrainers - (apart?.numGpus ?? 0) || numTrainers;
+      // Whole engines first: split ones decode slower.
+      const engines = splitsFor(config, facts, numEngineGpus).filter((engine) => numEngineGpus % ranksOf(engine) === 0);
+      const split = engines.flatMap((engine) =>
+        runs.map((run) => ({ ...run, placement: { ...run.placement, engine } })),
+      );
+      return split.map((run) => placeOn(run, facts, pool, { expected, apart }));
+    };
     const firstOf = (tries: readonly PlacedRun[]) => tries.find((placed) => fits(placed, pool)) ?? tries.at(-1);
-    const together = firstOf(runs.map((run) => placeOn(run, facts, pool, { expected, apart: null })))!;
+    const together = firstOf(triesWith(null))!;
     if (fits(together, pool)) return [together];
     // Roles that are in the trainer's way have devices of their own, as few as let all fit.
-    const places = rolePlaces(config, facts, numGpus - numTrainers);
-    const elsewhere = places.flatMap((apart) => runs.map((run) => placeOn(run, facts, pool, { expected, apart })));
-    return [together, ...[firstOf(elsewhere) ?? []].flat()];
+    const elsewhere = firstOf(rolePlaces(config, facts, numGpus - numTrainers).flatMap(triesWith));
+    return elsewhere === undefined ? [together] : [together, elsewhere];
   });
 }
 
@@ -102,6 +116,22 @@ function rolePlaces(config: RunConfig, facts: MemoryFacts, numFree: number): rea
   const partners = Math.max(tensor * context, context * expert);
   const counts = [1, 2, 4, 8].filter((count) => count <= numFree && (count === 1 || count % partners === 0));
   return counts.map((numGpus) => ({ names, numGpus }));
+}
+
+/** How engines are split: as the run file says, or where it says nothing also over the fewest GPUs that work. */
+function splitsFor(
+  config: RunConfig,
+  { model }: MemoryFacts,
+  numGpus: number,
+): readonly RunConfig["placement"]["engine"][] {
+  const { engine } = config.placement;
+  if (ranksOf(engine) > 1 || config.engine.remote !== null || config.model.quantization !== null || config.exact)
+    return [engine];
+  const split = [2, 4, 8]
+    .filter((tensor) => numGpus % tensor === 0)
+    .map((tensor) => ({ ...engine, tensor, workers: null }))
+    .filter((one) => engineSplitProblem({ placement: { ...config.placement, engine: one } }, model) === null);
+  return [engine, ...split];
 }
 
 /** The run with its strategy, or where it has none with each that shards, those that cost the least first. */
@@ -128,8 +158,10 @@ function placeOn(
   const isEngineApart = numTaken < numGpus;
   const isEngineLent = numGpus === 1 && sharesWeights(config, true);
   const takesTurns = config.loop.type === "sync";
-  const numEngines = isEngineApart ? numGpus - numTaken : ranks;
-  const place = { numTrainers: ranks, numEngines, isApart: isEngineApart, isGathered: strategy.zero === 3 };
+  const ranksPerEngine = ranksOf(config.placement.engine);
+  const numEngines = (isEngineApart ? numGpus - numTaken : ranks) / ranksPerEngine;
+  const isGathered = strategy.zero === 3;
+  const place = { numTrainers: ranks, numEngines, ranksPerEngine, isApart: isEngineApart, isGathered };
   const seconds = phaseSeconds(config, facts, { expected, apart }, place);
   const { rollout, train, sync } = seconds;
   // On one set of GPUs, what runs at the same time shares them.
@@ -146,7 +178,7 @@ function placeOn(
   const engineDevices = isEngineApart ? range(numTaken, numGpus) : range(0, ranks);
   const roleKeys = names.map((name) => `, placement.${name}.devices ${JSON.stringify(range(ranks, numTaken))}`);
   return {
-    keys: `training.ranks ${ranks}${strategyWords(strategy)}, placement.engine.devices ${JSON.stringify(engineDevices)}${roleKeys.join("")}`,
+    keys: `training.ranks ${ranks}${strategyWords(strategy)}, placement.engine.devices ${JSON.stringify(engineDevices)}${splitWords(config.placement.engine)}${roleKeys.join("")}`,
     devices: [
       isEngineApart
         ? device(
@@ -177,6 +209,11 @@ function phaseSeconds(
   const seconds = stepSeconds(facts.model, { ...work, ...own }, place);
   const elsewhere = stepSeconds(facts.model, { ...work, ...others }, { ...place, numTrainers: apart.numGpus });
   return { ...seconds, train: Math.max(seconds.train, elsewhere.train) };
+}
+
+/** As in ", tensor 2". */
+function splitWords({ tensor, expert }: RunConfig["placement"]["engine"]): string {
+  return `${tensor > 1 ? `, tensor ${tensor}` : ""}${expert > 1 ? `, expert ${expert}` : ""}`;
 }
 
 /** As in " with strategy { zero: 2 }". */
@@ -221,6 +258,14 @@ function workOf(config: RunConfig, facts: MemoryFacts, expected: ExpectedTokens)
 
 function fits({ devices }: PlacedRun, { memoryBytes }: GpuPool): boolean {
   return devices.every(({ bytes }) => bytes <= memoryBytes);
+}
+
+function nowhere({ training: { strategy }, placement }: RunConfig, { numGpus }: GpuPool): RerollError {
+  const { tensor, context, expert, pipeline } = strategy;
+  return new RerollError(
+    "NO_DEVICE",
+    `${numGpus} GPUs cannot be dealt out to ranks in groups of ${tensor * context * expert * pipeline} (training.strategy) and engines of ${ranksOf(placement.engine)} (placement.engine). Plan for another number with --gpus, or lower tensor and the others.`,
+  );
 }
 
 function nothingFits(config: RunConfig, facts: MemoryFacts, pool: GpuPool, expected: ExpectedTokens): RerollError {

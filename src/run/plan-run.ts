@@ -5,11 +5,12 @@
  */
 import type { Recipe } from "../algorithms/recipe-runner/recipe.ts";
 import { RerollError } from "../errors/reroll-error.ts";
-import { decodeProblem, decodingWords } from "../generation/local/decode-path.ts";
+import { decodeProblem, decodingWords, splitDecoding } from "../generation/local/decode-path.ts";
 import { defaultBlockSize } from "../generation/local/engine-options.ts";
 import type { CausalLmConfig } from "../models/causal-lm/config.ts";
 import { stepArithmetic } from "./batch-arithmetic.ts";
 import { deviceMemory, isOnEveryRank, movableRoles, type RolePlaces } from "./device-memory.ts";
+import { engineSplitProblem, ranksOf, splitEngines } from "./engine-shares.ts";
 import {
   countParameters,
   type MemoryPart,
@@ -18,7 +19,7 @@ import {
   peakBytes,
   type RoleShapes,
 } from "./estimate-memory.ts";
-import { deviceName } from "./machine.ts";
+import { deviceName, engineDevices } from "./machine.ts";
 import { nearestChange } from "./memory-changes.ts";
 import type { RunConfig } from "./run-config.ts";
 import { hasLentEngines } from "./shares-weights.ts";
@@ -68,8 +69,12 @@ export function planRun(
   const facts = { model, dtype, isOnGpu, needsReference, hasCritic, isEngineLent, roles };
   // In a synchronous run the engine gives its cache back while the trainer works, where memory would be short otherwise.
   const takesTurns = config.loop.type === "sync" && config.placement.engine.sleep !== false;
+  const placesOf = ({ placement: { engine } }: RunConfig, at: RolePlaces) => ({
+    ...at,
+    engines: splitEngines(at.engines, engine),
+  });
   const devicesOf = (run: RunConfig, at = places) =>
-    deviceMemory(run, facts, at).map((one) => ({ ...one, bytes: peakBytes(one.parts, takesTurns) }));
+    deviceMemory(run, facts, placesOf(run, at)).map((one) => ({ ...one, bytes: peakBytes(one.parts, takesTurns) }));
   const [first, ...others] = devicesOf(config);
   const { parts: memory, bytes: totalBytes } = first!;
   // Beside GPUs, what is on the host is not counted.
@@ -77,14 +82,14 @@ export function planRun(
     device.startsWith("cuda") === isOnGpu && bytes > machine.memoryBytes;
   const tooFull = [first!, ...others].find(isTooFull);
   if (tooFull !== undefined) {
-    const fits = (run: RunConfig) => !devicesOf(run).some(isTooFull);
+    const fits = (run: RunConfig) => engineSplitProblem(run, model) === null && !devicesOf(run).some(isTooFull);
     const moved = movedRoles(movableRoles(config, facts), places, machine.numGpus ?? 0);
     // A GPU that nothing is on costs the least.
     const found = moved.find((one) => !devicesOf(config, one.places).some(isTooFull))?.words;
     const over = { totalBytes: tooFull.bytes, nearest: found ?? nearestChange(config, fits) };
     throw tooLarge(config, { ...machine, device: tooFull.device }, tooFull.parts, over);
   }
-  const decoding = config.engine.remote === null ? decodingOf(model, machine) : null;
+  const decoding = config.engine.remote === null ? decodingOf(config, model, machine) : null;
   return {
     lines: [
       ...batchLines(config, numEpochs),
@@ -110,7 +115,7 @@ function movedRoles(
 ): readonly { readonly places: RolePlaces; readonly words: string }[] {
   const taken = [
     ...places.trainerDevices,
-    ...places.engines.map(({ device }) => device),
+    ...places.engines.flatMap(engineDevices),
     ...(places.reference?.devices ?? []),
     ...(places.critic?.devices ?? []),
   ].map(deviceName);
@@ -124,8 +129,12 @@ function movedRoles(
   }));
 }
 
-function decodingOf(model: CausalLmConfig, { device, dtype }: Machine): string | null {
-  return decodingWords(device, decodeProblem(model, { dtype, device, blockSize: defaultBlockSize }));
+function decodingOf({ placement }: RunConfig, model: CausalLmConfig, { device, dtype }: Machine): string | null {
+  const problem =
+    ranksOf(placement.engine) > 1
+      ? splitDecoding
+      : decodeProblem(model, { dtype, device, blockSize: defaultBlockSize });
+  return decodingWords(device, problem);
 }
 
 function quantizationLines(quantization: RunConfig["model"]["quantization"]): string[] {

@@ -27,6 +27,6 @@ export function sharesWeights(config: SharingRun, isOnGpu: boolean): boolean {
 
 /** Whether all engines of a run are on that device, so that there are no other weights. */
 export function hasLentEngines(config: SharingRun & Pick<RunConfig, "placement">, isOnGpu: boolean): boolean {
-  const { devices, workers } = config.placement.engine;
-  return sharesWeights(config, isOnGpu) && devices === null && workers !== "processes";
+  const { devices, workers, tensor, expert } = config.placement.engine;
+  return sharesWeights(config, isOnGpu) && devices === null && workers !== "processes" && tensor * expert === 1;
 }

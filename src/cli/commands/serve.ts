@@ -30,6 +30,8 @@ export const serveCommand = withListenFlags(
   )
   .option("--tokenizer <folder>", "folder of the tokenizer (default: the model's)")
   .option("--device <device>", "cpu, cuda or cuda:<n> (default: cuda where there is one)", device)
+  .option("--tensor <n>", "devices that split the model, from --device on (default: 1)", wholeNumber(1))
+  .option("--expert <n>", "devices that have some of the experts each (default: 1)", wholeNumber(1))
   .addOption(
     new Option("--dtype <type>", "type to compute in (default: what the files hold)").choices([
       "float32",
@@ -50,6 +52,7 @@ export const serveCommand = withListenFlags(
 Examples:
   $ reroll serve ./Qwen3-0.6B
   $ reroll serve runs/first
+  $ reroll serve ./Qwen2.5-72B-Instruct --tensor 4
   $ reroll serve ./Qwen3-0.6B --host 0.0.0.0 --api-key-file ./key --port 9000
   $ curl http://127.0.0.1:8000/v1/chat/completions -H 'content-type: application/json' \\
       -d '{"messages": [{"role": "user", "content": "Hello"}]}'`,
@@ -66,13 +69,9 @@ async function runServe(model: string, flags: ServeFlags): Promise<void> {
     );
   }
   // Imported only now, since this loads libtorch, which `--help` and a wrong flag need not wait for.
-  const [{ loadServed }, { serve }, { updateWeightsFrom }] = await Promise.all([
-    import("../load-served.ts"),
-    import("../serve.ts"),
-    import("../../generation/local/weights-from-folder.ts"),
-  ]);
+  const [{ loadServed }, { serve }] = await Promise.all([import("../load-served.ts"), import("../serve.ts")]);
   const served = await loadServed(model, flags);
-  const load = (folder: string, version: number) => updateWeightsFrom(served.engine, folder, version);
+  const load = (folder: string, version: number) => served.engine.loadWeights(version, folder);
   const stop = new AbortController();
   // Not before: until here the system ends the process at once. A second signal does so again.
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());

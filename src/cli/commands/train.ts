@@ -93,8 +93,8 @@ async function trainRank(path: string, flags: TrainFlags, environment: Environme
   try {
     await trainHere(path, flags, environment, machines);
   } catch (cause) {
-    // A run that was stopped has ended as it should.
-    if (!(cause instanceof CommanderError)) await machines?.abandon();
+    // A run that was stopped has ended as it should, and its workers may go; one that lost its parent will be started again.
+    if (!(cause instanceof CommanderError) || cause.code === ORPHANED) await machines?.abandon();
     throw cause;
   } finally {
     await machines?.close();
@@ -201,7 +201,7 @@ async function runWith(
 ): Promise<void> {
   const root = resume === null ? runsFolder : dirname(resume.folder);
   const dashboard = flags.dashboard === true ? await openBeside(root) : null;
-  const { signal, exitCode, release } = stopSignal(
+  const { signal, exitCode, isOrphaned, release } = stopSignal(
     () => console.error("Stopping after this step. Press Ctrl-C again to stop at once."),
     flags.supervised,
   );
@@ -226,8 +226,10 @@ async function runWith(
     release();
     await dashboard?.close();
   }
-  if (exitCode() !== 0) throw new CommanderError(exitCode(), "reroll.stopped", "");
+  if (exitCode() !== 0) throw new CommanderError(exitCode(), isOrphaned() ? ORPHANED : "reroll.stopped", "");
 }
+
+const ORPHANED = "reroll.orphaned";
 
 async function openBeside(root: string) {
   const { openDashboardBesideRun } = await import("../open-dashboard.ts");

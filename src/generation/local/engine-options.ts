@@ -1,7 +1,9 @@
 /** The sizes of an engine, and what they are when nobody says. */
+import type { Tokenizer } from "../../chat/tokenizer/tokenizer.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
-import { blockBytes } from "./paged-cache.ts";
+import { blockBytes, shapeHere } from "./paged-cache.ts";
+import type { OtherRanks } from "./split/other-ranks.ts";
 
 /** Tokens in a cache block. */
 export const defaultBlockSize = 16;
@@ -34,6 +36,16 @@ export interface EngineOptions {
   readonly reprefills?: boolean;
 }
 
+/** What an engine in this thread is made with, beside its model. */
+export interface LocalEngineOptions extends EngineOptions {
+  /** For stop strings and formats. */
+  readonly tokenizer?: Tokenizer;
+  /** The version of the first weights. Default 0. */
+  readonly version?: number;
+  /** The ranks that have the other parts of the model, where it is split. */
+  readonly others?: OtherRanks | undefined;
+}
+
 export function resolveOptions(model: CausalLm, options: EngineOptions): Required<EngineOptions> {
   const isOnGpu = model.embedding.device.startsWith("cuda");
   const contextLength = options.contextLength ?? Math.min(4096, model.config.maxPositions);
@@ -41,7 +53,7 @@ export function resolveOptions(model: CausalLm, options: EngineOptions): Require
   const blockSize = options.blockSize ?? defaultBlockSize;
   const blocksPerContext = Math.ceil(contextLength / blockSize);
   const { dtype, device } = model.embedding;
-  const affordable = Math.floor((isOnGpu ? 20e9 : 1e9) / blockBytes(model.config, blockSize, dtype, device));
+  const affordable = Math.floor((isOnGpu ? 20e9 : 1e9) / blockBytes(shapeHere(model), blockSize, dtype, device));
   const numBlocks =
     options.numBlocks ?? Math.max(blocksPerContext, Math.min(affordable, maxRunning * blocksPerContext));
   const maxQueued = options.maxQueued ?? 16_384;

@@ -39,8 +39,10 @@ export class ThreadedEngine implements Engine {
     const keep = (status: EngineStatus) => {
       this.#lastStatus = status;
     };
-    // Lasts as long as the thread; how that ends is told to whoever asks for something.
-    host.ask.watch(oneWay(keep)).catch(() => {});
+    // Lasts as long as the engine; how that ends is told to whoever asks for something.
+    host.ask.watch(oneWay(keep)).catch((cause: unknown) => {
+      if (cause instanceof RerollError && cause.code === "ENGINE_BROKEN") void host.end(cause);
+    });
   }
 
   readonly generate = async (request: GenerateRequest): Promise<Generation> => {
@@ -87,6 +89,11 @@ export class ThreadedEngine implements Engine {
    */
   updateWeights(version: number, weights: ReadonlyMap<string, Tensor>): Promise<void> {
     return this.#host.ask.updateWeights(version, weights);
+  }
+
+  /** The same from a Hugging Face folder, which holds all weights of the model and no others, as a trainer of this project writes them. */
+  loadWeights(version: number, folder: string): Promise<void> {
+    return this.#host.ask.loadWeights(version, folder);
   }
 
   /**
