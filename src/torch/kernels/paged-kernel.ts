@@ -165,7 +165,7 @@ function cutFor(rows: number, maxTokens: number, headSize: number): DecodeCut {
 
 const maxSplits = 64;
 
-/** Of a large GPU. */
+/** How many processors a large GPU has. */
 const numProcessors = 132;
 
 function workspace(B: number, H: number, G: number, K: number, splits: number, device: Device) {
