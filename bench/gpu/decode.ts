@@ -5,7 +5,6 @@
  * Usage: sh run.sh decode [--hf bench/python/hf_generate.py] [--out file.json] [--only 256] [--tokens 128]
  */
 import { execFileSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { LocalEngine } from "../../src/generation/local/local-engine.ts";
 import { uniformAt } from "../../src/generation/local/uniform.ts";
@@ -13,9 +12,10 @@ import { packedLayout } from "../../src/models/causal-lm/token-layout.ts";
 import { tokenLogprobs } from "../../src/models/causal-lm/token-logprobs.ts";
 import { noGrad } from "../../src/torch/autograd.ts";
 import { tensor } from "../../src/torch/create.ts";
-import { cudaProperties, cudaSynchronize } from "../../src/torch/cuda.ts";
+import { cudaSynchronize } from "../../src/torch/cuda.ts";
 import { tensorScope } from "../../src/torch/scope.ts";
 import { createQwenShape, qwenShape } from "./qwen-shape.ts";
+import { rowReport } from "./row-report.ts";
 
 const { values } = parseArgs({
   options: {
@@ -26,7 +26,7 @@ const { values } = parseArgs({
   },
 });
 const model = createQwenShape({ device: "cuda", dtype: "bfloat16" });
-const results: Record<string, unknown>[] = [];
+const report = rowReport("gpu-decode", values.out, { shape: qwenShape });
 
 if (values.only === undefined) await compareSteps();
 for (const B of values.only === undefined ? [64, 256] : [Number(values.only)]) await measureDecode(B);
@@ -35,21 +35,6 @@ if (values.only === undefined) {
   await measureGroup();
 }
 if (values.hf !== undefined) for (const B of [64, 256]) measureHuggingFace(values.hf, B);
-
-/** Prints a result, and writes all so far: a later one may take longer than there is time. */
-function report(result: Record<string, unknown>): void {
-  results.push(result);
-  console.log(JSON.stringify(result));
-  if (values.out === undefined) return;
-  const file = {
-    name: "gpu-decode",
-    date: new Date().toISOString(),
-    device: cudaProperties(),
-    shape: qwenShape,
-    results,
-  };
-  writeFileSync(values.out, `${JSON.stringify(file, null, 2)}\n`);
-}
 
 function promptOf(length: number, seed: number): number[] {
   return Array.from({ length }, (_, i) => Math.floor(uniformAt(seed, i) * qwenShape.vocab_size));
