@@ -135,14 +135,15 @@ function engineSource(
   { modelFolder, placement }: Pick<EngineParts, "modelFolder" | "placement">,
   device: string,
 ) {
-  const { maxRunning, maxStepTokens } = config.engine;
+  const { maxRunning, maxStepTokens, cacheQuantization } = config.engine;
+  const quantization = config.engine.quantization ?? config.model.quantization;
   const { contextLength, maxInFlight } = config.rollout;
   return {
     folder: modelFolder,
     tokenizerFolder: modelFolder,
     device,
     dtype: placement.dtype,
-    ...(config.model.quantization !== null && { quantization: config.model.quantization }),
+    ...(quantization !== null && { quantization }),
     numThreads: placement.engineThreads,
     options: {
       contextLength,
@@ -152,6 +153,7 @@ function engineSource(
       seed: config.seed,
       isSteady: true,
       reprefills: config.rollout.reprefill,
+      cacheQuantization,
     },
   };
 }

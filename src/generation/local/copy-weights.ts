@@ -3,7 +3,7 @@ import { RerollError } from "../../errors/reroll-error.ts";
 import { takeAdapters } from "../../models/causal-lm/adapter-weights.ts";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
 import { isQuantized } from "../../models/causal-lm/quantize-model.ts";
-import { namedWeights } from "../../models/causal-lm/weight-names.ts";
+import { namedWeights, writeWeight } from "../../models/causal-lm/weight-names.ts";
 import { noGrad } from "../../torch/autograd.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
@@ -20,9 +20,10 @@ export function copyWeights(model: CausalLm, weights: ReadonlyMap<string, Tensor
   }
   tensorScope(() =>
     noGrad(() => {
-      const targets = namedWeights(model).map(({ name, parameter, viewOf }) => ({
-        name,
-        target: viewOf(parameter.detach()),
+      const targets = namedWeights(model).map((weight) => ({
+        name: weight.name,
+        weight,
+        target: weight.viewOf(weight.parameter.detach()),
       }));
       const known = new Set(targets.map(({ name }) => name));
       const unknown = [...weights.keys()].filter((name) => !known.has(name));
@@ -30,7 +31,7 @@ export function copyWeights(model: CausalLm, weights: ReadonlyMap<string, Tensor
       const missing = targets.filter(({ name }) => !weights.has(name));
       if (missing.length > 0) throw mismatch(`got no weight "${missing[0]!.name}"`, missing.length);
       for (const { name, target } of targets) expectShape(name, weights.get(name)!.shape, target.shape);
-      for (const { name, target } of targets) target.copy_(weights.get(name)!);
+      for (const { name, weight } of targets) writeWeight(weight, weights.get(name)!);
     }),
   );
 }

@@ -8,7 +8,7 @@ import { RerollError } from "../../errors/reroll-error.ts";
 import { adapterPaths } from "../../models/causal-lm/adapter-weights.ts";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
 import { loadCausalLm } from "../../models/causal-lm/load-causal-lm.ts";
-import { isQuantized } from "../../models/causal-lm/quantize-model.ts";
+import { isInFp8, isQuantized } from "../../models/causal-lm/quantize-model.ts";
 import { namedWeights } from "../../models/causal-lm/weight-names.ts";
 import { native } from "../../torch/binding.ts";
 import { keep, tensorScope } from "../../torch/scope.ts";
@@ -102,7 +102,7 @@ class HostedEngine implements EngineHost {
 
   /** Memory of the engine's own for weights that come, all or some, where they are what it has; null elsewhere. Computes nothing until `endUpdate`. */
   beginUpdate(facts: readonly WeightFacts[]): ReadonlyMap<string, Tensor> | null {
-    if (isQuantized(this.#model)) return null;
+    if (isQuantized(this.#model) || isInFp8(this.#model)) return null;
     const own = new Map(
       namedWeights(this.#model).map(({ name, parameter, viewOf }) => [
         name,

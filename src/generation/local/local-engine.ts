@@ -13,9 +13,10 @@
 import type { Tokenizer } from "../../chat/tokenizer/tokenizer.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
+import { modelBytes } from "../../models/causal-lm/quantize-model.ts";
 import { tensor } from "../../torch/create.ts";
 import { emptyCudaCache } from "../../torch/cuda.ts";
-import { bytesIn, devicePeakBytes } from "../../torch/memory.ts";
+import { devicePeakBytes } from "../../torch/memory.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { checkRequest } from "../check-request.ts";
 import { type Guide, Guides } from "../constraint/guides.ts";
@@ -92,7 +93,7 @@ export class LocalEngine implements Engine {
     options: EngineOptions & { readonly tokenizer?: Tokenizer; readonly version?: number } = {},
   ) {
     this.#model = model;
-    this.#weightBytes = bytesIn(model.parameters());
+    this.#weightBytes = modelBytes(model);
     this.#tokenizer = options.tokenizer;
     this.#options = resolveOptions(model, options);
     this.#version = options.version ?? 0;
@@ -101,7 +102,7 @@ export class LocalEngine implements Engine {
     this.#pool = new BlockPool(numBlocks, blockSize);
     const numStates = model.config.features.linearAttention === null ? 0 : numStateSlots(maxRunning);
     const states = numStates === 0 ? null : new BlockPool(numStates, 1);
-    this.#cache = new PagedCache(model.config, { numBlocks, blockSize, numStates, dtype, device });
+    this.#cache = new PagedCache(model.config, { ...this.#options, numStates, dtype, device });
     this.#scheduler = new Scheduler(
       this.#pool,
       new SessionCache(this.#pool, states),
