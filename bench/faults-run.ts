@@ -1,53 +1,27 @@
 /**
- * The run that `faults.ts` disturbs and `soak.ts` watches: a nano model learns a game of one reply, asynchronously, with two engines and the
- * environment in processes of their own. Every group is recorded, so that what was trained on can be counted.
+ * The run that `faults.ts` disturbs and `soak.ts` watches: a nano model learns a game of two replies, asynchronously, with two engines in
+ * processes of their own. Every group is recorded, so that what was trained on can be counted. Both give it the game on servers of
+ * `reroll serve-environments`, which take this file too.
  */
-import { type ChildProcess, spawn } from "node:child_process";
-import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import { defineRun, type EnvFactory } from "reroll";
 
-/** The process of the environment. One that is gone fails the samples that it was asked about, and the next call starts another. */
-class GameServer {
-  readonly #waiting = new Map<number, { resolve: (reward: number) => void; reject: (error: Error) => void }>();
-  #child: ChildProcess | null = null;
-  #numAsked = 0;
-
-  ask(text: string): Promise<number> {
-    this.#child ??= this.#start();
-    const id = this.#numAsked++;
-    this.#child.stdin!.write(`${JSON.stringify({ id, text })}\n`);
-    return new Promise((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
-  }
-
-  #start(): ChildProcess {
-    const file = fileURLToPath(new URL("faults-env.mjs", import.meta.url));
-    const child = spawn(process.execPath, [file], { stdio: ["pipe", "pipe", "inherit"] });
-    child.stdin!.on("error", () => {});
-    createInterface({ input: child.stdout! }).on("line", (line) => {
-      const { id, reward } = JSON.parse(line) as { id: number; reward: number };
-      this.#waiting.get(id)?.resolve(reward);
-      this.#waiting.delete(id);
-    });
-    child.once("exit", (_, signal) => {
-      this.#child = null;
-      for (const { reject } of this.#waiting.values()) reject(new Error(`The game's process was ended by ${signal}.`));
-      this.#waiting.clear();
-    });
-    return child;
-  }
-}
-
-const server = new GameServer();
-
-/** Two words, and every letter pays: at best "yes yes", or more letters of whatever else the vocabulary has. */
+/** Two replies of two words, and every letter pays: at best "yes yes", or more letters of whatever else the vocabulary has. */
 const wordGame: EnvFactory = {
   words: { words: ["yes", "no", "so", "?"], endWords: [] },
   makePrompt: (seed) => ({ id: `game/${seed}`, domain: "game", seed, messages: [], truth: null, extra: {} }),
-  makeEnv: () => ({
-    start: () => ({ instructions: [], observation: { messages: [{ role: "user", content: "so ?" }] } }),
-    step: async ({ text }) => ({ kind: "terminated", reward: await server.ask(text), metrics: {} }),
-  }),
+  makeEnv: () => {
+    let numLetters = 0;
+    let numReplies = 0;
+    return {
+      start: () => ({ instructions: [], observation: { messages: [{ role: "user", content: "so ?" }] } }),
+      step: ({ text }) => {
+        numLetters += text.length;
+        return ++numReplies < 2
+          ? { kind: "continues", reward: 0, observation: { messages: [{ role: "user", content: "?" }] }, metrics: {} }
+          : { kind: "terminated", reward: numLetters, metrics: {} };
+      },
+    };
+  },
 };
 
 export const run = defineRun({
@@ -55,7 +29,7 @@ export const run = defineRun({
   device: "cpu",
   model: { preset: "nano" },
   envs: { game: { type: "custom", ...wordGame } },
-  rollout: { groupsPerStep: 4, groupSize: 4, maxInFlight: 32, contextLength: 16, sampling: { maxTokens: 2 } },
+  rollout: { groupsPerStep: 4, groupSize: 4, maxInFlight: 32, contextLength: 32, sampling: { maxTokens: 2 } },
   training: { optimizer: { lr: 2e-4 }, threads: 1 },
   engine: { threads: 1 },
   placement: { engine: { count: 2, workers: "processes" } },

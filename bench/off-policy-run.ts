@@ -69,7 +69,7 @@ export async function runOffPolicy(
   seed: number,
 ): Promise<OffPolicyResult> {
   const folder = mkdtempSync(join(tmpdir(), "reroll-off-policy-"));
-  const modelFolder = makeModel(folder, settings, seed);
+  const modelFolder = await makeModel(folder, settings, seed);
   const host = await makeTrainer(modelFolder, algorithm, settings, seed);
   const models = [loadCausalLm(modelFolder), loadCausalLm(modelFolder)] as const;
   const [engine, judge] = [new LocalEngine(models[0], place), new LocalEngine(models[1], place)];
@@ -143,7 +143,7 @@ async function train(
   return { points, metrics };
 }
 
-function makeModel(folder: string, { task }: OffPolicySettings, seed: number): string {
+function makeModel(folder: string, { task }: OffPolicySettings, seed: number): Promise<string> {
   const model = { path: null, preset: "nano", dtype: "float32", lora: null, quantization: null } as const;
   return prepareModel({ model, seed }, [sortDigits(task)], folder);
 }

@@ -33,7 +33,7 @@ import { printTable, writeResult } from "./report.ts";
 import type { MemoryRank } from "./strategy-memory-rank.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "strategy-memory-"));
-const tokenizerFolder = prepareModel(exampleConfig(), [buildEnv({ type: "frozen-lake" })], folder);
+const tokenizerFolder = await prepareModel(exampleConfig(), [buildEnv({ type: "frozen-lake" })], folder);
 const modelFolder = join(folder, "model");
 const config = {
   ...tinyConfig("qwen3"),

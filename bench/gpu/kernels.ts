@@ -87,9 +87,17 @@ function checkScores(dtype: DType): void {
   const expected = slope
     .scatter(1, targets.unsqueeze(1), slope.gather(1, targets.unsqueeze(1)).add(column(gl)))
     .div(temperature);
-  const gradient = z.clone();
-  scoreGradientKernel_(gradient, targets, logZ, entropy, gl, ge, temperature);
-  report("score gradient", dtype, gradient, expected, 1e-5);
+  const rows = [targets, logZ, entropy, gl, ge] as const;
+  report("score gradient", dtype, scoreGradientKernel_(z.clone(), rows, temperature), expected, 1e-5);
+  if (dtype !== "float32") return;
+  for (const narrow of ["bfloat16", "float16"] as const)
+    report(
+      "narrowed score gradient",
+      narrow,
+      scoreGradientKernel_(z.clone(), rows, temperature, narrow),
+      expected,
+      1e-5,
+    );
 }
 
 /** Achieved bandwidth at the sizes of a real step. */
@@ -105,7 +113,11 @@ function timeAll(): void {
   time("swiglu forward", bytes(gateUp, grad), () => swigluKernel(gateUp));
   time("swiglu backward", bytes(gateUp, gateUp, grad), () => swigluBackwardKernel(grad, gateUp));
   time("score statistics", bytes(z), () => scoreStatisticsKernel(z, targets, 1));
-  time("score gradient", bytes(z, z), () => scoreGradientKernel_(z, targets, logZ, entropy, logprob, entropy, 1));
+  const rows = [targets, logZ, entropy, logprob, entropy] as const;
+  time("score gradient", bytes(z, z), () => scoreGradientKernel_(z, rows, 1));
+  const wide = z.to("float32");
+  time("wide score statistics", 2 * bytes(z), () => scoreStatisticsKernel(wide, targets, 1));
+  time("narrowed score gradient", 3 * bytes(z), () => scoreGradientKernel_(wide, rows, 1, "bfloat16"));
   time("rotate q", bytes(qkv) * (14 / 18) * 2, () => rotateKernel(qkv.narrow(1, 0, 14), angle, angle, 1));
 }
 

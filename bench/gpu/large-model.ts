@@ -5,7 +5,7 @@
  * Weights are random, drawn on the GPU and written as a Hugging Face folder: speed and memory do not depend on their values. `--tokenizer` is a folder
  * whose tokenizer is borrowed. Tokens are those of rows that are trained on, prompts included.
  *
- * npm run bundle -- bench/gpu/large-model.ts && sh pack/run.sh large-model --tokenizer <folder> [--moments 8-bit] [--offload] [--out file]
+ * npm run bundle -- bench/gpu/large-model.ts && sh pack/run.sh large-model --tokenizer <folder> [--moments 8-bit] [--offload] [--write] [--out file]
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -35,6 +35,8 @@ const { values } = parseArgs({
     "max-tokens": { type: "string", default: "512" },
     moments: { type: "string", default: "8-bit" },
     offload: { type: "boolean", default: false },
+    /** Only writes the weights, for a later call. */
+    write: { type: "boolean", default: false },
     sleep: { type: "string" },
     microbatch: { type: "string", default: "16384" },
     out: { type: "string" },
@@ -61,6 +63,7 @@ const normal_ = op("aten::normal_");
 const fill_ = op("aten::fill_.Scalar");
 
 if (!existsSync(join(values.folder, "config.json"))) writeModel(values.folder, values.tokenizer);
+if (values.write) process.exit(0);
 const result = { ...(await measure()), shape, options: values, machine: describeMachine() };
 console.log(JSON.stringify({ ...result, shape: undefined, machine: undefined }));
 if (values.out !== undefined) writeFileSync(values.out, `${JSON.stringify(result, null, 2)}\n`);
@@ -158,7 +161,7 @@ async function measure() {
   await Promise.race([training, done]);
   rmSync(folder, { recursive: true, force: true });
   // In the first step graphs are recorded and allocators grow.
-  const counted = steps.slice(1);
+  const counted = steps.length === 1 ? steps : steps.slice(1);
   const sum = (pick: (step: (typeof steps)[number]) => number) =>
     counted.reduce((total, step) => total + pick(step), 0);
   const total = (stage: string) => sum((step) => step.seconds[stage] ?? 0);

@@ -100,7 +100,7 @@ async function measure(name: string) {
   const facts = {
     ...{ model: modelShape(config.model), isOnGpu, dtype: isOnGpu ? ("bfloat16" as const) : ("float32" as const) },
     needsReference: recipe.needs.includes("referenceLogprobs_BT"),
-    ...{ hasCritic: recipe.hasCritic, isEngineLent: hasLentEngines(config), roles: roleShapes(config) },
+    ...{ hasCritic: recipe.hasCritic, isEngineLent: hasLentEngines(config, isOnGpu), roles: roleShapes(config) },
   };
   const [planned] = deviceMemory(config, facts, placeRun(config));
   // The allocator knows of a device once something was on it.

@@ -5,7 +5,7 @@
  * share a GPU wait for each other. `--eps` is AdamW's: with 1e-3 updates are as exact as gradients are; with the usual 1e-8 a gradient of 1e-9
  * that is off by half moves its weight by half a learning rate, so that weights differ by about that wherever gradients are next to nothing.
  *
- * npm run bundle -- bench/gpu/strategies.ts && sh pack/run.sh strategies [--ranks 2] [--only dense] [--eps 1e-8]
+ * npm run bundle -- bench/gpu/strategies.ts && sh pack/run.sh strategies [--ranks 2] [--only dense] [--part 1/3] [--eps 1e-8]
  */
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -22,12 +22,15 @@ const { values } = parseArgs({
     ranks: { type: "string", default: "2" },
     device: { type: "string", default: "cuda:0" },
     only: { type: "string", default: "" },
+    part: { type: "string", default: "1/1" },
     eps: { type: "string", default: "1e-3" },
     out: { type: "string" },
   },
 });
 const ranks = Number(values.ranks);
 const { device } = values;
+// Most of a case is the start of its processes: parts of them run beside each other.
+const [part, numParts] = values.part.split("/").map(Number) as [number, number];
 const sizes = {
   width: 256,
   mlpWidth: 512,
@@ -95,7 +98,9 @@ for (const { name, config } of models.filter((one) => one.name.includes(values.o
     return { ...source, training, modelFolder, reference, critic: source.critic && { ...source.critic, modelFolder } };
   };
   const alone: Outcome = await train(sourceFor({ ranks: 1, strategy: {} }));
-  for (const strategy of name === "experts" ? [{ zero: 1, expert: ranks }, ...strategies] : strategies) {
+  const all =
+    name === "experts" ? [{ zero: 1, expert: ranks }, { expert: 2, context: ranks / 2 }, ...strategies] : strategies;
+  for (const strategy of all.filter((_, i) => i % numParts === part - 1)) {
     const start = performance.now();
     const label = `${name} ${isLora ? "lora" : "full, critic"} ranks ${ranks} ${JSON.stringify(strategy)}`;
     const apart = distance(alone, await train(sourceFor({ ranks, strategy })));

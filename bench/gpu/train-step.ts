@@ -1,6 +1,6 @@
 /**
  * A training step (forward, loss, backward, clip, AdamW) of the Qwen2.5-0.5B shape on one GPU, beside Hugging Face
- * transformers in the same run.
+ * transformers in the same run. Each form has a process of its own: its peak is nobody else's.
  *
  * Usage: sh run.sh train-step [--rows 16] [--length 1024] [--steps 10] [--only packed] [--hf bench/python/hf_train_step.py] [--out file.json]
  */
@@ -26,6 +26,8 @@ const { values } = parseArgs({
     hf: { type: "string" },
     compiled: { type: "boolean", default: false },
     only: { type: "string", default: "" },
+    /** Measures this form here, and prints it: what the others are started with. */
+    form: { type: "string" },
     out: { type: "string" },
   },
 });
@@ -48,9 +50,13 @@ const forms: Readonly<Record<string, () => Omit<Measured, "name">>> = {
   "reroll, recomputed": () => measureOurs({ recompute: true }),
   "reroll, forward log-probs only": measureForward,
 };
-const rows: Measured[] = Object.entries(forms)
-  .filter(([name]) => name.includes(values.only))
-  .map(([name, measure]) => ({ name, ...measure() }));
+if (values.form !== undefined) {
+  console.log(JSON.stringify(forms[values.form]!()));
+  process.exit(0);
+}
+const rows: Measured[] = Object.keys(forms)
+  .filter((name) => name.includes(values.only))
+  .map((name) => ({ name, ...inProcess(name) }));
 if (values.hf !== undefined) {
   for (const mode of values.compiled ? ["eager", "compiled"] : ["eager"])
     rows.push(measureHuggingFace(values.hf, mode));
@@ -72,6 +78,20 @@ if (values.out !== undefined) {
     rows,
   };
   writeFileSync(values.out, `${JSON.stringify(result, null, 2)}\n`);
+}
+
+function inProcess(form: string): Omit<Measured, "name"> {
+  const args = [
+    process.argv[1]!,
+    "--form",
+    form,
+    ...["rows", "length", "steps"].flatMap((key) => [`--${key}`, values[key as "rows"]]),
+  ];
+  const output = execFileSync(process.execPath, [...process.execArgv, ...args], {
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  return JSON.parse(output.trim().split("\n").at(-1)!) as Omit<Measured, "name">;
 }
 
 interface Variant {

@@ -62,6 +62,19 @@ napi_value synchronize(Arguments&) {
   return nullptr;
 }
 
+// As PyTorch writes it: 8-4-4-4-12 hexadecimal digits.
+std::string uuidOf(const cudaDeviceProp& properties) {
+  static const char* digits = "0123456789abcdef";
+  std::string text;
+  for (size_t i = 0; i < sizeof(properties.uuid.bytes); i++) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    const auto byte = static_cast<unsigned char>(properties.uuid.bytes[i]);
+    text += digits[byte >> 4];
+    text += digits[byte & 15];
+  }
+  return text;
+}
+
 napi_value deviceProperties(Arguments& args) {
   const cudaDeviceProp* properties = at::cuda::getDeviceProperties(deviceAt(args, 0));
   napi_value result;
@@ -74,6 +87,7 @@ napi_value deviceProperties(Arguments& args) {
   set("numProcessors", properties->multiProcessorCount);
   set("computeMajor", properties->major);
   set("computeMinor", properties->minor);
+  setProperty(args.state, result, "uuid", toJs(args.state, uuidOf(*properties)));
   return result;
 }
 
@@ -99,6 +113,31 @@ napi_value resetPeak(Arguments& args) {
 napi_value emptyCache(Arguments&) {
   c10::cuda::CUDACachingAllocator::emptyCache();
   return nullptr;
+}
+
+// cudaShareMemory(tensor): { handle, offsetBytes }, by which another process reads the tensor's memory in place. The
+// handle is that of CUDA where the allocator took the memory by cudaMalloc, whatever libtorch puts before it.
+napi_value shareMemory(Arguments& args) {
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 6)
+  const at::Tensor& tensor = args.tensor(0, "tensor");
+  if (!tensor.is_cuda() || !tensor.is_contiguous()) {
+    throw Failure("INVALID_ARGUMENT", "argument 'tensor' must be contiguous and on a CUDA device.");
+  }
+  const auto shared = c10::cuda::CUDACachingAllocator::shareIpcHandle(tensor.storage().mutable_data());
+  constexpr size_t kPrefix = 2;  // a version of libtorch's and the kind of memory
+  const bool isPlain = shared.handle.size() == kPrefix + sizeof(cudaIpcMemHandle_t) && shared.handle[1] == 'c';
+  const std::string handle = isPlain ? shared.handle.substr(kPrefix) : shared.handle;
+  std::vector<int64_t> bytes;
+  for (const char one : handle) bytes.push_back(static_cast<unsigned char>(one));
+  napi_value result;
+  napi_create_object(args.state.env, &result);
+  setProperty(args.state, result, "handle", toJs(args.state, at::IntArrayRef(bytes)));
+  const auto offset = static_cast<double>(shared.offset) + static_cast<double>(tensor.storage_offset()) * tensor.element_size();
+  setProperty(args.state, result, "offsetBytes", toJs(args.state, offset));
+  return result;
+#else
+  throw Failure("UNSUPPORTED_FEATURE", "memory for other processes needs libtorch 2.6 or later: this is " TORCH_VERSION ".");
+#endif
 }
 
 napi_value createStream(Arguments& args) {
@@ -212,6 +251,7 @@ std::vector<Export> cudaExports() {
           {"cudaMemory", memory},
           {"cudaResetPeak", resetPeak},
           {"cudaEmptyCache", emptyCache},
+          {"cudaShareMemory", shareMemory},
           {"cudaCreateStream", createStream},
           {"cudaCurrentStream", currentStream},
           {"cudaSetStream", setStream},

@@ -4,10 +4,13 @@ import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
 import { loadTokenizer } from "../chat/tokenizer/load-tokenizer.ts";
 import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
+import { RerollError } from "../errors/reroll-error.ts";
 import { startThreadedEngine, type ThreadedEngine } from "../generation/local/threaded-engine.ts";
+import { splitProblem } from "../models/causal-lm/model-spread.ts";
+import { readShape } from "../run/check-files.ts";
 import { wholeModel } from "../run/export-model.ts";
 import { openModel } from "../run/find-model.ts";
-import { isCudaAvailable } from "../torch/cuda.ts";
+import { cudaDeviceCount, isCudaAvailable } from "../torch/cuda.ts";
 import { openHub } from "./open-hub.ts";
 
 /** Choices of the command line. */
@@ -20,6 +23,9 @@ export interface LoadServedOptions {
   readonly tokenizer?: string;
   /** The device to run on. Default: cuda if there is one. */
   readonly device?: string;
+  /** Devices that split the model, or that have some of its experts each, from `device` on. Default 1. */
+  readonly tensor?: number;
+  readonly expert?: number;
   /** The number format of the weights. Default: as in the files. */
   readonly dtype?: "float32" | "bfloat16" | "float16";
   /** Maximum number of tokens in a prompt and its reply. */
@@ -55,9 +61,11 @@ async function loadWhole(folder: string, options: LoadServedOptions): Promise<Om
   const tokenizerFolder = options.tokenizer === undefined ? folder : resolve(options.tokenizer);
   const tokenizer = await loadTokenizer(tokenizerFolder);
   const { dtype, context: contextLength, maxRunning, maxQueued } = options;
+  const device = options.device ?? (isCudaAvailable() ? "cuda" : "cpu");
+  const split = splitOver(device, folder, options);
   const engine = await startThreadedEngine({
-    ...{ folder, tokenizerFolder },
-    device: options.device ?? (isCudaAvailable() ? "cuda" : "cpu"),
+    ...{ folder, tokenizerFolder, split },
+    device: split?.devices[0] ?? device,
     ...(dtype === undefined ? {} : { dtype }),
     options: {
       ...(contextLength === undefined ? {} : { contextLength }),
@@ -66,4 +74,26 @@ async function loadWhole(folder: string, options: LoadServedOptions): Promise<Om
     },
   });
   return { engine, tokenizer };
+}
+
+/** How the model is split over devices from this one on; undefined where it is not. */
+function splitOver(device: string, folder: string, { tensor = 1, expert = 1 }: LoadServedOptions) {
+  const numRanks = Math.max(tensor, expert);
+  if (numRanks === 1) return undefined;
+  if (tensor > 1 && expert > 1 && tensor !== expert)
+    throw new RerollError(
+      "INVALID_OPTION",
+      `--tensor is ${tensor} and --expert ${expert}: both are over the same devices. Give both ${numRanks}, or leave one of them out.`,
+    );
+  const counts = { tensor, expert, context: 1, pipeline: 1 };
+  const problem = splitProblem(readShape(folder, "model"), counts, "--");
+  if (problem !== null) throw new RerollError("INVALID_OPTION", problem);
+  const first = Number(device.split(":")[1] ?? 0);
+  if (device !== "cpu" && first + numRanks > cudaDeviceCount())
+    throw new RerollError(
+      "NO_DEVICE",
+      `${numRanks} devices from ${device} on are more than this machine has: it has ${cudaDeviceCount()} CUDA devices.`,
+    );
+  const devices = Array.from({ length: numRanks }, (_, rank) => (device === "cpu" ? device : `cuda:${first + rank}`));
+  return { tensor, expert, devices };
 }

@@ -9,6 +9,8 @@ interface StopSignal {
   readonly signal: AbortSignal;
   /** 128 and the number of the signal, as shells count; 0 where none came. */
   readonly exitCode: () => number;
+  /** Whether nobody asked, and the parent of a supervised process is gone. */
+  readonly isOrphaned: () => boolean;
   readonly release: () => void;
 }
 
@@ -19,6 +21,7 @@ interface StopSignal {
 export function stopSignal(onFirst: () => void, isSupervised = false): StopSignal {
   const controller = new AbortController();
   let exitCode = 0;
+  let isOrphaned = false;
   const stop = (name: NodeJS.Signals) => {
     // The parent ends a process that it asks a second time.
     if (controller.signal.aborted && isSupervised) return;
@@ -32,11 +35,15 @@ export function stopSignal(onFirst: () => void, isSupervised = false): StopSigna
     controller.abort();
   };
   const listen = isSupervised ? () => {} : stop;
-  const stopListening = isSupervised ? onParentStop(stop) : () => {};
+  const hear = (name: NodeJS.Signals | null) => {
+    isOrphaned = name === null && !controller.signal.aborted;
+    stop(name ?? "SIGTERM");
+  };
+  const stopListening = isSupervised ? onParentStop(hear) : () => {};
   const release = () => {
     stopListening();
     for (const name of SIGNALS) process.off(name, listen);
   };
   for (const name of SIGNALS) process.on(name, listen);
-  return { signal: controller.signal, exitCode: () => exitCode, release };
+  return { signal: controller.signal, exitCode: () => exitCode, isOrphaned: () => isOrphaned, release };
 }

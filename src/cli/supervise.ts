@@ -1,26 +1,18 @@
 /**
  * A small parent that starts a command again when it dies: `--restarts`.
  *
- * In: the words of the command. It runs in a process of its own, with this terminal. When that fails or is killed, it is started again, from
- * the latest checkpoint of its run where there is one. When it ends well, is refused, or is stopped by a signal, so does this one, with the
- * same exit code. A process that gives no sign of life for ten minutes is killed. It gives up when so many restarts in a row have brought the
- * run no further.
+ * The command runs in a process of its own, with this terminal. When that fails or is killed, it is started again, in the
+ * folder of its run, from the latest checkpoint or from the beginning where there is none. When it ends well, is refused, or is stopped by a
+ * signal, so does this one, with the same exit code. A process that gives no sign of life for ten minutes is killed. It gives up when so many
+ * restarts in a row have brought the run no further.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { constants } from "node:os";
 import { CommanderError } from "commander";
 import { RerollError } from "../errors/reroll-error.ts";
-import { isResumable, latestStep } from "../run/resumable.ts";
+import { latestStep } from "../run/resumable.ts";
 import { ownProgram } from "./own-program.ts";
 import { ALIVE_MS, type StopWord, type Word } from "./supervised.ts";
-
-interface SuperviseOptions {
-  /** The words after `reroll`, with `--restarts`. */
-  readonly words: readonly string[];
-  /** Restarts in a row without progress, after which it gives up. */
-  readonly maxRestarts: number;
-  readonly report: (text: string) => void;
-}
 
 /** Waits before the first, second, ... restart in a row without progress, in seconds; the last of them from then on. */
 const DELAYS_S = [0, 1, 2, 4, 8, 16, 32, 60];
@@ -28,8 +20,14 @@ const DELAYS_S = [0, 1, 2, 4, 8, 16, 32, 60];
 /** Ten minutes: a process runs code of users, which may block it for a while. */
 const MAX_SILENT_BEATS = 60;
 
-/** Resolves when the command has ended well. Rejects with the exit code of a command that was stopped or refused, or when it gives up. */
-export async function supervise({ words, maxRestarts, report }: SuperviseOptions): Promise<void> {
+/**
+ * Runs the command that this process was started with. Resolves when it has ended well; rejects with the exit code of a command that was stopped
+ * or refused, or when it gives up.
+ *
+ * @param maxRestarts restarts in a row without progress, after which it gives up
+ */
+export async function superviseThis(maxRestarts: number): Promise<void> {
+  const words = process.argv.slice(2);
   const stop = new StopRequest();
   let folder: string | null = null;
   let furthest = -1;
@@ -40,13 +38,13 @@ export async function supervise({ words, maxRestarts, report }: SuperviseOptions
       if (life.code === 0) return;
       folder = life.folder ?? folder;
       const reached = folder === null ? -1 : latestStep(folder);
-      numInVain = life.hasJoined || reached > furthest ? 1 : numInVain + 1;
+      numInVain = life.wasUp || reached > furthest ? 1 : numInVain + 1;
       furthest = Math.max(furthest, reached);
       if (stop.signal !== null) throw new CommanderError(exitCodeOf(stop.signal), "reroll.stopped", "");
       if (life.code === REFUSED) throw new CommanderError(REFUSED, "reroll.refused", "");
       if (numInVain > maxRestarts || life.isFinal) throw givenUp(life, numInVain - 1);
       const delayS = DELAYS_S[Math.min(numInVain, DELAYS_S.length) - 1]!;
-      report(`${life.how}. Starting it again${delayS === 0 ? "" : ` in ${delayS} seconds`}.`);
+      console.error(`${life.how}. Starting it again${delayS === 0 ? "" : ` in ${delayS} seconds`}.`);
       await stop.sleep(1000 * delayS);
       if (stop.signal !== null) throw new CommanderError(exitCodeOf(stop.signal), "reroll.stopped", "");
     }
@@ -63,9 +61,10 @@ interface Life {
   readonly code: number | null;
   /** A sentence without its end: "The process was ended by SIGKILL". */
   readonly how: string;
-  /** The folder of its run; null for a worker, and where it did not come that far. */
+  /** The folder of its run; null for a worker or a server, and where it did not come that far. */
   readonly folder: string | null;
-  readonly hasJoined: boolean;
+  /** Whether it is a worker that had joined, or a server that had listened. */
+  readonly wasUp: boolean;
   /** Whether there is no use in another one: a worker that has waited for its controller for as long as it was told. */
   readonly isFinal: boolean;
 }
@@ -75,13 +74,13 @@ async function live(words: readonly string[], stop: StopRequest): Promise<Life> 
   const [program, ...first] = ownProgram();
   const child = spawn(program!, [...first, ...words], { stdio: ["inherit", "inherit", "inherit", "ipc"] });
   let folder: string | null = null;
-  let [isWorker, hasJoined, isHung] = [false, false, false];
+  let [isWorker, wasUp, isHung] = [false, false, false];
   let numSilentBeats = 0;
   child.on("message", (word: Word) => {
     numSilentBeats = 0;
     if (word.kind === "run") folder = word.folder;
     if (word.kind === "joining") isWorker = true;
-    if (word.kind === "joined") hasJoined = true;
+    if (word.kind === "joined" || word.kind === "listening") wasUp = true;
   });
   const beat = setInterval(() => {
     isHung = ++numSilentBeats > MAX_SILENT_BEATS;
@@ -97,19 +96,18 @@ async function live(words: readonly string[], stop: StopRequest): Promise<Life> 
   stop.passTo(null);
   const silence = `The process gave no sign of life for ${(MAX_SILENT_BEATS * ALIVE_MS) / 1000} seconds and was ended`;
   const ending = signal === null ? `The process ended with code ${code}` : `The process was ended by ${signal}`;
-  const isFinal = code === 1 && isWorker && !hasJoined;
-  return { code, how: isHung ? silence : ending, folder, hasJoined, isFinal };
+  const isFinal = code === 1 && isWorker && !wasUp;
+  return { code, how: isHung ? silence : ending, folder, wasUp, isFinal };
 }
 
-/** The words of the next process: those that were given, but from where the run is. */
+/** The words of the next process: those that were given, but in the folder of the run where that is known. */
 function wordsOf(given: readonly string[], folder: string | null): readonly string[] {
-  const isResumed = folder !== null && isResumable(folder);
-  const left = isResumed ? ["--restarts", "--resume", "--resume-from"] : ["--restarts"];
+  const left = folder === null ? ["--restarts"] : ["--restarts", "--resume", "--resume-from"];
   const kept = given.filter((word, i) => {
     const isValue = left.includes(given[i - 1] ?? "");
     return !isValue && !left.some((flag) => word === flag || word.startsWith(`${flag}=`));
   });
-  return [...kept, "--supervised", ...(isResumed ? ["--resume", folder] : [])];
+  return [...kept, "--supervised", ...(folder === null ? [] : ["--again", folder])];
 }
 
 function givenUp({ how }: Life, numInVain: number): RerollError {

@@ -9,7 +9,9 @@ export type Word =
   /** The run is open in this folder. */
   | { readonly kind: "run"; readonly folder: string }
   /** It is a worker, which looks for its controller, and then one that has joined. */
-  | { readonly kind: "joining" | "joined" };
+  | { readonly kind: "joining" | "joined" }
+  /** It is a server, and answers. */
+  | { readonly kind: "listening" };
 
 /** What the parent tells it. */
 export interface StopWord {
@@ -25,24 +27,38 @@ export function tellParent(word: Word): void {
   if (process.connected === true) process.send!(word);
 }
 
-/** Gives signs of life until it is called off. */
+/** Whether somebody hears when the parent is gone, and ends what there is to end. */
+let isHeard = false;
+
+/** Gives signs of life until it is called off. A command that loses its parent before it has begun with anything ends at once. */
 export function showLife(): () => void {
+  const orphaned = () => {
+    if (!isHeard) process.exit(1);
+  };
+  process.on("disconnect", orphaned);
+  if (process.connected !== true) orphaned();
   tellParent({ kind: "alive" });
   const timer = setInterval(() => tellParent({ kind: "alive" }), ALIVE_MS).unref();
-  return () => clearInterval(timer);
+  return () => {
+    clearInterval(timer);
+    process.off("disconnect", orphaned);
+  };
 }
 
 /**
- * Calls when the parent says stop, with the signal that it got, and when the parent is gone. Signals that come to this process itself are
+ * Calls when the parent says stop, with the signal that it got, and with null when the parent is gone. Signals that come to this process itself are
  * left to the parent, which a terminal or a scheduler sends them to as well.
  */
-export function onParentStop(stop: (signal: NodeJS.Signals) => void): () => void {
+export function onParentStop(stop: (signal: NodeJS.Signals | null) => void): () => void {
   const hear = (word: StopWord) => {
     if (word.kind === "stop") stop(word.signal);
   };
-  const orphaned = () => stop("SIGTERM");
+  const orphaned = () => stop(null);
+  isHeard = true;
   process.on("message", hear);
   process.on("disconnect", orphaned);
+  // Gone before anybody listened.
+  if (process.connected !== true) orphaned();
   return () => {
     process.off("message", hear);
     process.off("disconnect", orphaned);

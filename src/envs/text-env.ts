@@ -78,6 +78,8 @@ export interface EnvFactory {
   readonly fetchPrompt?: (seed: number) => Promise<Prompt>;
   /** All words that observations and replies consist of, where they are few: a tokenizer for a small model is made of them. */
   readonly words?: EnvWords;
+  /** The same for an environment on another machine; null where it has no such list. */
+  readonly fetchWords?: () => Promise<EnvWords | null>;
   /** Set where episodes live in threads of their own already, or on another machine: see `runInThreads`. */
   readonly runsInThreads?: boolean;
   /** Frees what all episodes share, such as worker threads or connections. */

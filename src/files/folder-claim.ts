@@ -15,6 +15,9 @@ import { setTimeout } from "node:timers/promises";
 import { RerollError } from "../errors/reroll-error.ts";
 import { replaceText } from "./replace-file.ts";
 
+/** The folder of claims in the folder that they are for. */
+export const CLAIMS = ".claims";
+
 /** A folder that is this process's own until it is released. */
 export interface FolderClaim {
   release(): Promise<void>;
@@ -26,7 +29,7 @@ export interface FolderClaim {
  * @param job the scheduler's name for what this process belongs to; empty where there is no scheduler
  */
 export async function claimFolder(folder: string, job = ""): Promise<FolderClaim> {
-  const place = join(folder, ".claims");
+  const place = join(folder, CLAIMS);
   await mkdir(place, { recursive: true });
   const own = randomUUID();
   const files = { claim: join(place, `${own}.claim`), held: join(place, `${own}.held`) };

@@ -3,11 +3,13 @@
  * or what is there now, never half of it.
  *
  * What is written goes to a draft beside its place, `<path>.writing`, is flushed to disk and renamed. A draft that a
- * crash has left behind is overwritten by the next writer; there must be one writer of a path at a time.
+ * crash has left behind is overwritten by the next writer; there must be one writer of a path at a time. A full disk is a
+ * DISK_FULL that names the folder.
  */
 import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 import { open, readdir, rename, rm, stat } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
+import { RerollError } from "../errors/reroll-error.ts";
 
 /** Writes a file piece by piece, blocking the thread, which is meant for threads that write weights. */
 export function replaceFileSync(path: string, fill: (append: (bytes: Uint8Array) => void) => void): void {
@@ -23,6 +25,8 @@ export function replaceFileSync(path: string, fill: (append: (bytes: Uint8Array)
     }
     renameSync(draft, path);
     isComplete = true;
+  } catch (cause) {
+    throw isDiskFull(cause) ? diskFull(path, cause) : cause;
   } finally {
     if (!isComplete) rmSync(draft, { force: true });
   }
@@ -58,6 +62,8 @@ export async function replacePath(path: string, write: (draft: string) => void |
     await rename(draft, path);
     await flush(dirname(path));
     isComplete = true;
+  } catch (cause) {
+    throw isDiskFull(cause) ? diskFull(path, cause) : cause;
   } finally {
     if (!isComplete) await rm(draft, { recursive: true, force: true });
   }
@@ -65,6 +71,20 @@ export async function replacePath(path: string, write: (draft: string) => void |
 
 function draftOf(path: string): string {
   return `${path}.writing`;
+}
+
+/** Also what a file in a draft was refused with: the draft goes, and the folder that it was to be in stays to be named. */
+function isDiskFull(cause: unknown): boolean {
+  return ["ENOSPC", "EDQUOT", "DISK_FULL"].includes((cause as NodeJS.ErrnoException).code ?? "");
+}
+
+function diskFull(path: string, cause: unknown): RerollError {
+  return new RerollError(
+    "DISK_FULL",
+    `The disk of ${dirname(path)} has no room for ${basename(path)}. Make room there and run the command again; a run that has a checkpoint goes on with --resume.`,
+    { path },
+    { cause },
+  );
 }
 
 /** Waits until a file, or the list of names in a folder, is on disk. */

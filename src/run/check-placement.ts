@@ -24,6 +24,7 @@ const CHECKS: readonly Check[] = [
     trainer.devices !== null && listDevices(trainer.devices).length > training.ranks
       ? `placement.trainer.devices has ${listDevices(trainer.devices).length} devices for ${training.ranks} ranks: got ${JSON.stringify(trainer.devices)}. Set training.ranks to the number of devices, or list fewer.`
       : null,
+  checkEngineSplit,
   (config, { type, needs }) =>
     isPlaced(config, "reference") && !needs.includes("referenceLogprobs_BT")
       ? `placement.reference is set, and ${type} with these options measures no KL, so there is no reference. Leave placement.reference out, or set algorithm.klLoss or klReward.`
@@ -86,4 +87,27 @@ function checkWorkers({ placement, training }: RunConfig, role: RoleName): strin
   const partners = Math.max(tensor * context, context * expert);
   if (numWorkers === 1 || (numWorkers % (tensor * context) === 0 && numWorkers % (context * expert) === 0)) return null;
   return `placement.${role} has ${numWorkers} workers, which training.strategy spreads in groups of ${partners}. Give it one worker, ${partners}, or a multiple of it.`;
+}
+
+/** Whether engines that are split over devices go with the rest of the run. */
+function checkEngineSplit({ placement, model, exact, engine: { remote } }: RunConfig): string | null {
+  const { tensor, expert, devices, workers } = placement.engine;
+  const numRanks = Math.max(tensor, expert);
+  if (numRanks === 1) return null;
+  const [key, given] = tensor > 1 ? ["tensor", tensor] : ["expert", expert];
+  const split = `placement.engine.${key} is ${given}`;
+  if (tensor > 1 && expert > 1 && tensor !== expert)
+    return `placement.engine has tensor ${tensor} and expert ${expert}: both are over the same devices. Set both to ${numRanks}, or one of them to 1.`;
+  if (remote !== null)
+    return `${split}, and engine.remote is set: the run has no engines of its own. Leave one of them out, and start the servers as they are to be split.`;
+  if (workers === "threads")
+    return `${split}, and placement.engine.workers is "threads": the ranks of an engine are processes. Leave workers out.`;
+  if (model.quantization !== null)
+    return `${split}, and model.quantization is ${JSON.stringify(model.quantization)}: quantized weights are not split. Leave one of them out.`;
+  if (exact)
+    return `${split}, and exact is true: sums over devices are added up in another order than the trainer's. Leave one of them out.`;
+  const listed = devices === null ? numRanks : listDevices(devices).length;
+  if (listed % numRanks !== 0 && numRanks % listed !== 0)
+    return `placement.engine.devices has ${listed} devices for engines of ${numRanks} each: got ${JSON.stringify(devices)}. List a multiple of ${numRanks}.`;
+  return null;
 }

@@ -7,7 +7,7 @@ import type { RunConfig } from "./run-config.ts";
  * @param correction how to set a correction, as in "algorithm.correction to ..."
  */
 export function checkQuantizedEngine(config: RunConfig, recipe: Recipe, correction: string): string | null {
-  const { engine, model, exact } = config;
+  const { engine, model, exact, placement } = config;
   const asked = (["quantization", "cacheQuantization"] as const).filter((key) => engine[key] !== null);
   const [key] = asked;
   if (key === undefined) return null;
@@ -15,6 +15,10 @@ export function checkQuantizedEngine(config: RunConfig, recipe: Recipe, correcti
     [
       engine.remote !== null,
       "engine.remote is set: a server decides itself what it computes in. Leave one of them out",
+    ],
+    [
+      placement.engine.tensor * placement.engine.expert > 1,
+      "placement.engine splits engines over devices: those in 8-bit floats are not split. Leave one of them out",
     ],
     [exact, "exact is true: the engine's log-probs cannot equal the trainer's then. Leave one of them out"],
     [

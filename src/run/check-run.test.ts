@@ -163,15 +163,14 @@ test("a strategy that its ranks cannot keep is refused, with what would do", () 
 });
 
 test.each([
-  ['device="cpu"', /^exact is true, and device is "cpu".* Set device to "cuda", or leave exact out\.$/],
-  ["model.dtype=float32", /^exact is true, and model.dtype is "float32"/],
-  ['model.lora={"rank":4}', /^exact is true, and model.lora is set/],
-  ["training.ranks=2", /^exact is true, and training.ranks is 2/],
-  ["placement.engine.workers=processes", /^exact is true, and placement.engine.workers is "processes"/],
-])("exact kernels are refused where engine and trainer cannot share them: %s", (set, says) => {
-  expect(() => check("exact=true")).not.toThrow();
-  expect(() => check(set, "exact=false")).not.toThrow();
-  expect(() => check(set, "exact=true")).toThrow(says);
+  [['device="cpu"'], /^exact is true, and device is "cpu".* Set device to "cuda", or leave exact out\.$/],
+  [["model.dtype=float32"], /^exact is true, and model.dtype is "float32"/],
+  [['model.lora={"rank":4}'], /^exact is true, and model.lora is set/],
+  [split({ tensor: 2 }, 2), /^exact is true, and training.strategy splits layers or rows/],
+])("exact kernels are refused where engine and trainer cannot share their order: %s", (sets, says) => {
+  expect(() => check("exact=true", ...split({ zero: 3 }, 2))).not.toThrow();
+  expect(() => check(...sets, "exact=false")).not.toThrow();
+  expect(() => check(...sets, "exact=true")).toThrow(says);
 });
 
 test("experts that a model does not have are not dealt out", () => {

@@ -16,6 +16,7 @@ import { checkStrategy, onlyDataParallel } from "../training/strategy/strategy-o
 import { checkDistillation, checkReflection } from "./check-distillation.ts";
 import { checkPlacement } from "./check-placement.ts";
 import { checkQuantizedEngine } from "./check-quantized-engine.ts";
+import { engineSplitProblem } from "./engine-shares.ts";
 import { trainedPlayers } from "./player-options.ts";
 import type { RunConfig } from "./run-config.ts";
 import { MAX_UNCORRECTED, stalenessBounds } from "./staleness-bound.ts";
@@ -91,6 +92,12 @@ export function checkModel(config: TrainedRun): void {
 /** Throws for the first of the models that trainers hold which cannot be split as `training.strategy` says. */
 export function checkSplit({ training }: TrainedRun, shapes: readonly (CausalLmConfig | null)[]): void {
   const problem = first(shapes, (shape) => (shape === null ? null : splitProblem(shape, training.strategy)));
+  if (problem !== null) throw new RerollError("CONTRADICTORY_OPTIONS", problem);
+}
+
+/** Throws where the engines of a run cannot be split as `placement.engine` says. */
+export function checkEngineSplit(config: Pick<RunConfig, "placement">, shape: CausalLmConfig): void {
+  const problem = engineSplitProblem(config, shape);
   if (problem !== null) throw new RerollError("CONTRADICTORY_OPTIONS", problem);
 }
 
@@ -190,7 +197,12 @@ const CHECKS: readonly Check[] = [
     if (remote === null) return null;
     const { kind, weights } = remote;
     const able = kindsThatTake(weights.type).map((one) => JSON.stringify(one));
-    const what = { files: "new weights", adapters: "adapters", broadcast: "weights by broadcast" }[weights.type];
+    const what = {
+      files: "new weights",
+      adapters: "adapters",
+      broadcast: "weights by broadcast",
+      "same-gpu": "weights on the trainer's GPU",
+    }[weights.type];
     return kindsThatTake(weights.type).includes(kind)
       ? null
       : `engine.remote.kind ${JSON.stringify(kind)} cannot be given ${what}. Use ${able.join(" or ")}, set engine.remote.weights to another way, or leave engine.remote out to sample in this process.`;
@@ -226,7 +238,7 @@ const CHECKS: readonly Check[] = [
 ];
 
 /** The engine must compute with the very weights and kernels of the trainer. */
-function checkExact({ exact, device, model, engine, placement, training }: RunConfig): string | null {
+function checkExact({ exact, device, model, engine, training }: RunConfig): string | null {
   if (!exact) return null;
   const problems: readonly (readonly [isSo: boolean, why: string])[] = [
     [
@@ -243,12 +255,8 @@ function checkExact({ exact, device, model, engine, placement, training }: RunCo
     ],
     [engine.remote !== null, "engine.remote is set: a server has its own kernels. Leave one of them out"],
     [
-      training.ranks > 1,
-      `training.ranks is ${training.ranks}, and several ranks add up in an order of their own. Set it to 1`,
-    ],
-    [
-      placement.engine.workers === "processes",
-      'placement.engine.workers is "processes": exact kernels are turned on for one process. Set it to "threads"',
+      training.strategy.tensor * training.strategy.context * training.strategy.expert > 1,
+      "training.strategy splits layers or rows, whose parts are added up in an order of their own. Leave tensor, context and expert out; zero and pipeline compute a token as one rank does",
     ],
   ];
   const found = problems.find(([isSo]) => isSo);

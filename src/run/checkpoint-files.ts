@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { createReadStream, existsSync } from "node:fs";
-import { readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { readdir, readFile, stat } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { z } from "zod";
 import { RerollError } from "../errors/reroll-error.ts";
@@ -20,7 +20,7 @@ export async function writeManifest(folder: string): Promise<void> {
   for (const path of await filesIn(folder)) {
     entries.push([relative(folder, path), { bytes: (await stat(path)).size, sha256: await hashOf(path) }]);
   }
-  await writeFile(join(folder, MANIFEST), `${JSON.stringify(Object.fromEntries(entries), null, 2)}\n`);
+  await replaceText(join(folder, MANIFEST), `${JSON.stringify(Object.fromEntries(entries), null, 2)}\n`);
 }
 
 /** Writes JSON that holds its own hash and that of the manifest in its folder, if any; under its name only when it is complete. */

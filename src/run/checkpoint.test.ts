@@ -1,4 +1,14 @@
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -212,6 +222,30 @@ test("a checkpoint that cannot be written fails the next one, and leaves the one
   expect(readdirSync(join(root, "checkpoints"))).toEqual(["step-000001"]);
   weight.dispose();
 });
+
+test.skipIf(!existsSync("/dev/full"))(
+  "a full disk is told with the folder that has no room, also by the thread that writes",
+  async () => {
+    const weight = tensor([1]);
+    const checkpoints = new Checkpoints(root, 3);
+    const crowded: SavedTrainer = {
+      ...heldTrainer(weight),
+      saveState: async (folder) => {
+        mkdirSync(folder);
+        symlinkSync("/dev/full", join(folder, "s.bin.writing"));
+        return new Map([[join(folder, "s.bin"), { bytes: new Uint8Array(3) }]]);
+      },
+    };
+    await checkpoints.save(crowded, stateAt(1));
+    await expect(checkpoints.settled()).rejects.toMatchObject({
+      code: "DISK_FULL",
+      message: `The disk of ${join(root, "checkpoints")} has no room for step-000001. Make room there and run the command again; a run that has a checkpoint goes on with --resume.`,
+    });
+    await checkpoints.close();
+    expect(readdirSync(join(root, "checkpoints"))).toEqual([]);
+    weight.dispose();
+  },
+);
 
 test("what does not fit into the memory that is free is written at once", () => {
   const [first, second] = [tensor([1, 2]), tensor([3, 4])];

@@ -16,7 +16,7 @@ const place = (...more: string[]) => {
   const config = exampleConfig(...sets, ...more);
   return {
     config,
-    devices: deviceMemory(config, { ...facts, isEngineLent: hasLentEngines(config) }, placeRun(config, 4)),
+    devices: deviceMemory(config, { ...facts, isEngineLent: hasLentEngines(config, true) }, placeRun(config, 4)),
   };
 };
 const ownersOn = ({ devices }: ReturnType<typeof place>) =>
@@ -31,6 +31,28 @@ test("every role is counted on the device that its placement gives it", () => {
     ["cuda:3", ["critic"]],
     ["cuda:1", ["engine"]],
   ]);
+});
+
+test("each device of a split engine is counted with its part, and an engine that does not fit is refused with the split after which it would", () => {
+  const engineOn = (...more: string[]) =>
+    place('placement.engine.devices="1-2"', ...more).devices.map(({ device, parts }) => [
+      device,
+      parts.filter(({ owner }) => owner === "engine").reduce((sum, { bytes }) => sum + bytes, 0),
+    ]);
+  const [[, none], [, whole], [second]] = engineOn() as [[string, number], [string, number], [string, number]];
+  expect([none, second]).toEqual([0, "cuda:2"]);
+  const [, ...split] = engineOn("placement.engine.tensor=2") as [string, number][];
+  expect(split.map(([device]) => device)).toEqual(["cuda:1", "cuda:2"]);
+  for (const [, bytes] of split) expect(bytes / whole).toBeCloseTo(0.5, 2);
+  const { config, devices } = place(
+    ...['placement.engine.devices="1-2"', 'algorithm={"type":"grpo"}', "training.recompute=true"],
+    ...["rollout.contextLength=2048", "rollout.maxInFlight=256", "training.maxTokensPerMicrobatch=2048"],
+  );
+  const engines = peakBytes(devices[1]!.parts, true);
+  const machine = { device: "cuda", dtype: "bfloat16", memoryBytes: engines - 1, places: placeRun(config, 4) } as const;
+  const plan = () => planRun(config, buildRecipe(config.algorithm as never), machine, model);
+  expect(plan).toThrow(/^This run needs about .*, and cuda:1 has .*: engine weights .*, engine KV cache .*/);
+  expect(plan).toThrow(/It fits with placement\.engine\.tensor: 2\.$/);
 });
 
 test("what sleeps is not counted beside what works while it sleeps", () => {

@@ -4,7 +4,7 @@
  * The device of the trainer's first rank comes first: it has the trainer, every role that is with it, and what else is placed there.
  */
 import { type MemoryFacts, type MemoryPart, measuringMemory, microbatchTokens, NO_ROLES } from "./estimate-memory.ts";
-import { deviceName, type Placement } from "./machine.ts";
+import { deviceName, engineDevices, type Placement } from "./machine.ts";
 import { estimateRankMemory, roleStrategy } from "./rank-memory.ts";
 import type { RunConfig } from "./run-config.ts";
 
@@ -29,6 +29,7 @@ export function deviceMemory(config: RunConfig, facts: MemoryFacts, places: Role
     const parts = apartMemory(role, config, facts, place.devices.length);
     return place.devices.map((device) => ({ device, parts }));
   });
+  const engines = places.engines.flatMap(engineDevices);
   const engineParts = ofRank.filter(({ owner }) => owner === "engine");
   const partsOn = (device: string): readonly MemoryPart[] => {
     const numRanks = places.trainerDevices.filter(at(device)).length;
@@ -43,14 +44,14 @@ export function deviceMemory(config: RunConfig, facts: MemoryFacts, places: Role
         ...facts,
         roles: { ...roles, rewardModels: roles.rewardModels.filter((model) => at(device)(model.device)) },
       }).filter(({ owner }) => owner === "reward model"),
-      ...places.engines.filter((engine) => at(device)(engine.device)).flatMap(() => engineParts),
+      ...engines.filter(at(device)).flatMap(() => engineParts),
     ];
   };
   const devices = [
     ...places.trainerDevices,
     ...apart.map(({ device }) => device),
     ...roles.rewardModels.map(({ device }) => device),
-    ...places.engines.map(({ device }) => device),
+    ...engines,
   ].filter((device, i, all) => all.findIndex(at(device)) === i);
   return devices.map((device) => ({ device, parts: partsOn(device) })).filter(({ parts }) => parts.length > 0);
 }

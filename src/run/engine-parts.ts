@@ -30,8 +30,9 @@ export interface OpenedEngines {
   readonly places: readonly Pick<WorkerFacts, "name" | "runsIn" | "device">[];
   readonly seats: readonly Seat[];
   readonly syncFrom: (trainer: Trainer) => EngineSync;
-  /** See RunEngine.rest. */
+  /** See RunEngine. */
   rest?(sleeps: boolean): Promise<void>;
+  goOn?(): Promise<void>;
   readonly statements: readonly string[];
   /** Frees what the seats themselves do not. */
   close?(): Promise<void>;

@@ -1,35 +1,37 @@
 /** The process of an engine: one that answers its owner, and takes its weights from a group that the owner has joined too. */
 
+import { RerollError } from "../errors/reroll-error.ts";
 import type { EngineHost, EngineSource } from "../generation/local/engine-host.ts";
 import { engineLine } from "../generation/local/engine-host.ts";
 import { openHostedEngine } from "../generation/local/hosted-engine.ts";
-import type { Backend, ProcessGroup } from "../torch/distributed/process-group.ts";
-import { joinGroup, openStore } from "../torch/distributed/rendezvous.ts";
-import { receiveWeights } from "../weight-sync/broadcast-sync.ts";
-import { hostInWorker } from "../workers/host-in-process.ts";
+import type { OtherRanks } from "../generation/local/split/other-ranks.ts";
+import type { WeightCuts } from "../models/causal-lm/weight-cuts.ts";
+import { useExactKernels } from "../torch/exact.ts";
+import { hostInWorker, leaveSignalsToOwner } from "../workers/host-in-process.ts";
+import type { EngineRankProcess } from "./engine-rank-process.ts";
+import { type WeightGroup, WeightMember } from "./weight-member.ts";
 
-/** Where the owner and its engines meet. */
-interface WeightGroup {
-  readonly port: number;
-  readonly name: string;
-  readonly rank: number;
-  readonly worldSize: number;
-  readonly backend: Backend;
-  readonly timeoutMs: number;
-}
-
-/** An engine in a process, as its owner calls it. Tensors do not cross: weights come through the group. */
-export interface EngineProcess extends Omit<EngineHost, "updateWeights" | "shareWeights" | "hold"> {
-  /** Resolves when all members are there. Leaves the group that it was in. */
-  join(group: WeightGroup): Promise<void>;
+/** An engine in a process, as its owner calls it. Tensors do not cross: weights come through groups, one for each part of the model. */
+export interface EngineProcess extends Omit<EngineHost, "updateWeights" | "loadWeights" | "shareWeights"> {
+  /** The part of the model that each rank has. One where it is not split. */
+  parts(): Promise<readonly WeightCuts[]>;
+  /** Each rank joins the group of its part. Resolves when all members are there. Leaves the groups that they were in. */
+  join(groups: readonly WeightGroup[]): Promise<void>;
   /** Takes the version that the owner sends next. */
   receive(): Promise<void>;
 }
 
-async function openProcess(source: EngineSource): Promise<EngineProcess> {
-  const engine = await openHostedEngine(source);
-  const { device = "cpu" } = source;
-  let group: ProcessGroup | null = null;
+/** What the process of an engine is started with. */
+export interface ProcessSource extends EngineSource {
+  /** Whether it computes with exact kernels, which are turned on for a process: see useExactKernels. */
+  readonly isExact: boolean;
+}
+
+async function openProcess(source: ProcessSource): Promise<EngineProcess> {
+  if (source.isExact) useExactKernels();
+  const engine = await openHostedEngine(source, new URL("engine-rank-process", import.meta.url));
+  const member = new WeightMember(source.device);
+  const ranks = (engine.others as OtherRanks<EngineRankProcess> | null)?.ranks ?? [];
   return {
     describe: () => engine.describe(),
     watch: (onStatus) => engine.watch(onStatus),
@@ -39,22 +41,35 @@ async function openProcess(source: EngineSource): Promise<EngineProcess> {
     resume: () => engine.resume(),
     abortAll: () => engine.abortAll(),
     sleep: () => engine.sleep(),
-    join: async ({ port, ...membership }) => {
-      group?.dispose();
-      group = null;
-      const store = await openStore({ type: "tcp", host: "127.0.0.1", port, isServer: false });
-      group = await joinGroup({ store, ...membership, device });
-      store.dispose();
+    hold: () => engine.hold(),
+    release: () => engine.release(),
+    parts: async () => [engine.cuts, ...(await Promise.all(ranks.map(({ ask }) => ask.part())))],
+    join: async ([own, ...others]) => {
+      await Promise.all([member.join(own!), ...ranks.map(({ ask }, i) => ask.join(others[i]!))]);
     },
-    receive: async () => void (await receiveWeights(group!, engine, device)),
+    receive: async () => {
+      if (ranks.length === 0) return member.receive(engine);
+      // No rank writes weights while another one still computes with them.
+      await engine.hold();
+      expectAll(await Promise.allSettled([member.receive(engine), ...ranks.map(({ ask }) => ask.receive())]));
+      await engine.release();
+    },
     close: async () => {
-      group?.dispose();
+      member.leave();
       await engine.close();
     },
   };
 }
 
-// A terminal sends its signals to everybody; what becomes of the run is its owner's to decide.
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
+/** Where several ranks fail, the one that is lost says more than those that miss it. */
+function expectAll(settled: readonly PromiseSettledResult<void>[]): void {
+  const reasons = settled.flatMap((one) => (one.status === "rejected" ? [one.reason as unknown] : []));
+  if (reasons.length > 0) throw reasons.find(isBroken) ?? reasons[0];
+}
 
+function isBroken(reason: unknown): boolean {
+  return reason instanceof RerollError && reason.code === "ENGINE_BROKEN";
+}
+
+leaveSignalsToOwner();
 await hostInWorker(openProcess, engineLine(setImmediate));

@@ -10,6 +10,7 @@ import { CausalLm } from "../models/causal-lm/causal-lm.ts";
 import type { CausalLmConfig } from "../models/causal-lm/config.ts";
 import { loraSites } from "../models/causal-lm/lora.ts";
 import type { OptimizerOptions } from "../training/trainer-options.ts";
+import { cachedShape, weightShare } from "./engine-shares.ts";
 import { pastIntervals } from "./player-options.ts";
 import type { RunConfig } from "./run-config.ts";
 
@@ -82,6 +83,7 @@ export function estimateMemory(config: RunConfig, facts: MemoryFacts): MemoryPar
     (teacher) => teacher.type === "self" && teacher.weights === "start",
   );
   // The weights that a run starts from are loaded once, whether as a reference or as a teacher.
+  const engineShare = weightShare(expertShare(model), placement.engine);
   const hasOwnStart = teachesItself && config.model.lora === null && !(needsReference && config.reference === null);
   return [
     ...trainerMemory(config, facts, microbatchTokens(config)).map((one) =>
@@ -117,12 +119,12 @@ export function estimateMemory(config: RunConfig, facts: MemoryFacts): MemoryPar
     })),
     ...(config.engine.remote === null
       ? [
-          ...(facts.isEngineLent === true ? [] : [part("engine", "weights", engineBytes(config, facts))]),
+          ...(facts.isEngineLent === true ? [] : [part("engine", "weights", engineBytes(config, facts) * engineShare)]),
           ...cacheParts("engine", config, facts, "rollout"),
         ]
       : []),
     ...pastIntervals(config.players).flatMap(() => [
-      part("past version", "weights", weights),
+      part("past version", "weights", weights * engineShare),
       ...cacheParts("past version", config, facts),
     ]),
   ];
@@ -195,6 +197,13 @@ export function countParameters(config: CausalLmConfig): number {
     countOnShapes(config, (model) => model.parameters().reduce((sum, { numel }) => sum + numel, 0));
   counted.set(config, count);
   return count;
+}
+
+/** The share of a model's parameters that is in its experts. */
+export function expertShare(model: CausalLmConfig): number {
+  const { experts } = model.features;
+  if (experts === null) return 0;
+  return (3 * experts.numExperts * experts.width * model.width * model.numLayers) / countParameters(model);
 }
 
 /** A plan asks for the same shape many times. */
@@ -286,7 +295,8 @@ function cacheParts(
 /** Full contexts of all running sequences, at most 20 GB on a GPU or 1 GB on the CPU: see engine-options.ts. */
 function cacheBytes(config: RunConfig, { model, dtype, isOnGpu }: MemoryFacts): number {
   const { cacheQuantization } = config.engine;
-  const perToken = blockBytes(model, 1, { dtype, device: isOnGpu ? "cuda" : "cpu", cacheQuantization });
+  const place = { dtype, device: isOnGpu ? "cuda" : "cpu", cacheQuantization };
+  const perToken = blockBytes(cachedShape(model, config.placement.engine), 1, place);
   const context = config.rollout.contextLength * perToken;
   return Math.max(context, Math.min(isOnGpu ? 20e9 : 1e9, numRunning(config) * context));
 }

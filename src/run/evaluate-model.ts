@@ -131,12 +131,14 @@ function sayTo(report: (text: string) => void): (cause: unknown) => void {
 }
 
 function startEngine(config: RunConfig, folder: string) {
-  const { device, dtype, engineThreads } = placeRun(config);
+  const { device, dtype, engineThreads, engines } = placeRun(config);
+  const split = engines[0]?.split;
   const { contextLength, maxInFlight } = config.rollout;
   return startThreadedEngine({
     folder,
     tokenizerFolder: folder,
-    device,
+    device: split?.devices[0] ?? device,
+    split,
     dtype,
     numThreads: engineThreads,
     options: { contextLength, maxRunning: config.engine.maxRunning ?? Math.min(256, maxInFlight), seed: config.seed },

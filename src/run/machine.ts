@@ -1,6 +1,7 @@
 /** What this machine offers a run: its device, and how its cores are shared between engine and trainer. */
 import { availableParallelism } from "node:os";
 import { RerollError } from "../errors/reroll-error.ts";
+import type { EngineSplit } from "../generation/local/split/join-ranks.ts";
 import { cudaDeviceCount } from "../torch/cuda.ts";
 import type { RolePlace } from "../training/roles/start-roles.ts";
 import { listDevices } from "./placement-options.ts";
@@ -25,9 +26,17 @@ export interface Placement {
 }
 
 /** Where an engine runs. */
-interface EnginePlace {
+export interface EnginePlace {
+  /** The device of its first rank. */
   readonly device: string;
   readonly workers: "threads" | "processes";
+  /** How its model is split over devices. Absent: it is all on one. */
+  readonly split?: EngineSplit;
+}
+
+/** The devices of an engine: one, or that of each rank. */
+export function engineDevices({ device, split }: Pick<EnginePlace, "device" | "split">): readonly string[] {
+  return split?.devices ?? [device];
 }
 
 type TrainerPlacement = Pick<Placement, "device" | "trainerDevices" | "dtype" | "trainingThreads">;
@@ -38,13 +47,13 @@ export function placeRun(config: RunConfig, numGpus = cudaDeviceCount()): Placem
   const share = config.loop.type === "sync" ? cores : Math.max(1, Math.floor(cores / 2));
   const placement = placeTrainer(config, share, numGpus);
   const engines = placeEngines(config, placement, numGpus);
-  const engineThreads = config.engine.threads ?? Math.max(1, Math.floor(share / engines.length));
+  const engineThreads = config.engine.threads ?? Math.max(1, Math.floor(share / engines.flatMap(engineDevices).length));
   const roles = {
     reference: placeRole("reference", config, placement, numGpus),
     critic: placeRole("critic", config, placement, numGpus),
     rewardDevices: rewardDevices(config, numGpus),
   };
-  if (config.exact) expectExactPlace(placement.device, [...engines, roles.reference, roles.critic]);
+  if (config.exact && !placement.device.startsWith("cuda")) throw noExactPlace();
   return { ...placement, engines, engineThreads, ...roles };
 }
 
@@ -80,30 +89,38 @@ function sameDevices(some: readonly string[], others: readonly string[]): boolea
   return names(some) === names(others);
 }
 
-function expectExactPlace(device: string, places: readonly (Pick<EnginePlace, "workers"> | null)[]): void {
-  const isOne = places.every((place) => place === null || place.workers === "threads");
-  if (device.startsWith("cuda") && isOne) return;
-  throw new RerollError(
+function noExactPlace(): RerollError {
+  return new RerollError(
     "NO_DEVICE",
-    device.startsWith("cuda")
-      ? 'exact is true, and engines or other roles on GPUs of their own run in processes of their own. Set workers to "threads" in placement.engine, reference and critic, or leave exact out.'
-      : "exact is true, and this machine has no CUDA device: exact kernels are for a GPU. Leave exact out; in float32 on the CPU the engine and the trainer differ by rounding alone.",
+    "exact is true, and this machine has no CUDA device: exact kernels are for a GPU. Leave exact out; in float32 on the CPU the engine and the trainer differ by rounding alone.",
   );
 }
 
-/** Engines take their devices in turn; without any of their own they share that of the trainer. */
+/** Engines take their devices in turn; without any of their own they share that of the trainer, or where they are split those of its ranks. */
 function placeEngines(
   { placement }: RunConfig,
   { device: trainerDevice, trainerDevices }: TrainerPlacement,
   numGpus: number,
 ): readonly EnginePlace[] {
-  const { devices, count, workers } = placement.engine;
-  const own = devices === null ? [trainerDevice] : cudaDevices("placement.engine.devices", devices, numGpus);
+  const { devices, count, workers, tensor, expert } = placement.engine;
+  const numRanks = Math.max(tensor, expert);
+  const shared = numRanks === 1 ? [trainerDevice] : [...new Set(trainerDevices.map(deviceName))];
+  if (devices === null && shared[0] !== "cpu" && shared.length < numRanks) throw tooFewDevices(numRanks, shared.length);
+  const own = devices === null ? shared : cudaDevices("placement.engine.devices", devices, numGpus);
   const isTrainers = (device: string) => trainerDevices.some((one) => deviceName(one) === deviceName(device));
-  return Array.from({ length: count ?? own.length }, (_, i) => {
-    const device = own[i % own.length]!;
+  return Array.from({ length: count ?? Math.max(1, Math.floor(own.length / numRanks)) }, (_, i) => {
+    const ranks = Array.from({ length: numRanks }, (_, rank) => own[(i * numRanks + rank) % own.length]!);
+    const device = ranks[0]!;
+    if (numRanks > 1) return { device, workers: "processes", split: { tensor, expert, devices: ranks } };
     return { device, workers: workers ?? (isTrainers(device) ? "threads" : "processes") };
   });
+}
+
+function tooFewDevices(numRanks: number, numShared: number): RerollError {
+  return new RerollError(
+    "NO_DEVICE",
+    `placement.engine splits the model over ${numRanks} devices, and the trainer has ${numShared}. List those of the engine, as in placement.engine: { devices: "0-${numRanks - 1}" }.`,
+  );
 }
 
 /** A GPU by its number: "cuda" is the first one. */

@@ -1,4 +1,5 @@
 /** Changes to a run that save memory, those that cost the least first, and the nearest ones after which it fits. Pure. */
+import { listDevices } from "./placement-options.ts";
 import type { RunConfig } from "./run-config.ts";
 
 /** A change in the words of a run file; null where it changes nothing or does not go with the rest. */
@@ -25,6 +26,18 @@ const sleepOf =
     return { words: `placement.${role}.sleep: true`, config: changed };
   };
 
+/** Splits engines over devices that they have already: whether the model can be split so is for whoever asks. */
+const splitOf =
+  (tensor: 2 | 4 | 8): Change =>
+  (config) => {
+    const { engine } = config.placement;
+    const numDevices = engine.devices === null ? 0 : listDevices(engine.devices).length;
+    if (engine.tensor * engine.expert > 1 || engine.workers === "threads" || numDevices % tensor !== 0) return null;
+    if (numDevices === 0 || config.model.quantization !== null || config.engine.remote !== null) return null;
+    const changed = { ...config.placement, engine: { ...engine, tensor } };
+    return { words: `placement.engine.tensor: ${tensor}`, config: { ...config, placement: changed } };
+  };
+
 const changes: readonly Change[] = [
   (config) =>
     config.training.recompute
@@ -34,6 +47,9 @@ const changes: readonly Change[] = [
   zeroOf(2),
   sleepOf("reference"),
   sleepOf("critic"),
+  splitOf(2),
+  splitOf(4),
+  splitOf(8),
   zeroOf(3),
   (config) => {
     const { optimizer, strategy } = config.training;

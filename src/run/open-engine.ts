@@ -17,10 +17,12 @@ export interface RunEngine {
   readonly pool: ServedEngine;
   readonly syncFrom: (trainer: Trainer) => WeightSync;
   /**
-   * Call it before a training step. Engines that read the trainer's own weights draw nothing until the next publication; with `sleeps`, those on its
-   * device free their caches.
+   * Call it before a training step. Engines that take turns with the trainer draw nothing until `goOn`, or until the next publication where they read
+   * its own weights; with `sleeps`, those on its device free their caches.
    */
   rest(sleeps: boolean): Promise<void>;
+  /** Call it after a training step. */
+  goOn(): Promise<void>;
   /** Each of them, as it is now. */
   workers(): readonly WorkerFacts[];
   /** Sentences about the engines for the person who runs it. */
@@ -31,7 +33,7 @@ export interface RunEngine {
 export async function openEngine(config: RunConfig, parts: EngineParts): Promise<RunEngine> {
   const servers = remoteServers(config);
   const opened = servers.length === 0 ? openLocalEngines(config, parts) : openRemoteEngines(config, servers, parts);
-  const { seats, places, syncFrom, statements, rest, close } = await opened;
+  const { seats, places, syncFrom, statements, rest, goOn, close } = await opened;
   const pool = new EnginePool(seats, { seed: config.seed });
   /** The version that the trainer's weights are; null once it trains on. */
   let published: number | null = null;
@@ -65,6 +67,7 @@ export async function openEngine(config: RunConfig, parts: EngineParts): Promise
       return { publish: turns.publish };
     },
     rest: turns.rest,
+    goOn: async () => goOn?.(),
     workers: () => places.map((place, i) => ({ ...place, ...engineMemory(seats[i]!) })),
     statements,
     close: async () => {

@@ -11,7 +11,7 @@ import { createSharedMemorySync, type SharedMemoryParts } from "../weight-sync/s
 import type { WeightSync } from "../weight-sync/weight-sync.ts";
 import { EngineGroup, type ProcessEngine, startEngineProcess } from "./engine-group.ts";
 import { type EngineParts, type OpenedEngines, openAll } from "./engine-parts.ts";
-import { deviceName } from "./machine.ts";
+import { deviceName, type EnginePlace, engineDevices } from "./machine.ts";
 import type { RunConfig } from "./run-config.ts";
 import { sharesWeights } from "./shares-weights.ts";
 
@@ -19,43 +19,55 @@ export async function openLocalEngines(config: RunConfig, parts: EngineParts): P
   const { placement, clock, report, log } = parts;
   const places = placement.engines.map((engine, i) => ({
     ...engine,
-    name: `Engine ${i + 1} on ${engine.device}`,
+    name: `Engine ${i + 1} on ${placeName(engine)}`,
     worker: `engine ${i + 1}`,
   }));
+  const isOnGpu = placement.device.startsWith("cuda");
+  const isLender = (device: string) =>
+    sharesWeights(config, isOnGpu) && deviceName(device) === deviceName(placement.device);
   const open = <Held extends ServedEngine>(
     workers: "threads" | "processes",
     start: (source: ReturnType<typeof engineSource>) => Promise<Held>,
   ) =>
     places
       .filter((place) => place.workers === workers)
-      .map(({ name, worker, device }) => {
-        const source = engineSource(config, parts, device);
+      .map(({ name, worker, ...place }) => {
+        const source = {
+          ...engineSource(config, parts, place),
+          isBorrower: workers === "threads" && isLender(place.device),
+        };
         return Seat.open<Held>({ name, worker, open: () => start(source), bringsWeights: false, report, log });
       });
   const threads = open<ThreadedEngine>("threads", startThreadedEngine);
   const threadPlaces = places.filter(({ workers }) => workers === "threads");
-  const processes = open<ProcessEngine>("processes", startEngineProcess);
+  const processes = open<ProcessEngine>("processes", (source) =>
+    startEngineProcess({ ...source, isExact: config.exact }),
+  );
   const seats = await openAll<Seat>([...threads, ...processes]);
   const threadSeats = await Promise.all(threads);
-  const isLent = (_: unknown, i: number) =>
-    sharesWeights(config) && deviceName(threadPlaces[i]!.device) === deviceName(placement.device);
-  const lent = threadSeats.filter(isLent);
+  const lent = threadSeats.filter((_, i) => isLender(threadPlaces[i]!.device));
   const copied = threadSeats.filter((seat) => !lent.includes(seat));
+  const processSeats = await Promise.all(processes);
+  const ordered = [...threadPlaces, ...places.filter(({ workers }) => workers === "processes")];
+  const trainers = new Set(placement.trainerDevices.map(deviceName));
+  const isBeside = (_: unknown, i: number) =>
+    isOnGpu && engineDevices(ordered[i]!).some((device) => trainers.has(deviceName(device)));
+  const beside = [...threadSeats, ...processSeats].filter(isBeside).filter((seat) => !lent.some((one) => one === seat));
   const group =
     processes.length === 0
       ? null
-      : await EngineGroup.open(await Promise.all(processes), {
-          devices: [placement.device, ...places.map(({ device }) => device)],
+      : await EngineGroup.open(processSeats, {
+          devices: [placement.device, ...places.flatMap(engineDevices)],
           sent: sendsAdapters(config, parts) ? "adapters" : "merged",
           clock,
         });
-  const ordered = [...threadPlaces, ...places.filter(({ workers }) => workers === "processes")];
+  const isSplit = places.some(({ split }) => split !== undefined);
   return {
     seats,
-    places: ordered.map(({ worker, device, workers }) => ({
+    places: ordered.map(({ worker, workers, ...place }) => ({
       name: worker,
       runsIn: workers === "threads" ? "thread" : "process",
-      device,
+      device: placeName(place),
     })),
     syncFrom: (trainer) => {
       const withWeights: SharedMemoryParts["withWeights"] = (use) => trainer.withWeights(use);
@@ -81,10 +93,12 @@ export async function openLocalEngines(config: RunConfig, parts: EngineParts): P
       };
     },
     rest: async (sleeps) => {
-      await Promise.all(lent.map((seat) => seat.ask((engine) => engine.hold())));
-      // Only threads share the trainer's device by default; those that do not lose nothing, since new weights empty their caches anyway.
-      if (sleeps) await Promise.all(threadSeats.map((seat) => seat.ask((engine) => engine.sleep())));
+      await Promise.all([...lent, ...beside].map((seat) => seat.ask((engine) => engine.hold())));
+      // Threads share the trainer's device by default, and so do split engines; those that do not lose nothing, since new weights empty their caches anyway.
+      const sleepers: readonly Seat<ThreadedEngine | ProcessEngine>[] = isSplit ? processSeats : threadSeats;
+      if (sleeps) await Promise.all(sleepers.map((seat) => seat.ask((engine) => engine.sleep())));
     },
+    goOn: async () => void (await Promise.all(beside.map((seat) => seat.ask((engine) => engine.release())))),
     statements: seats.flatMap(({ name, engine }) => {
       const decoding = engine?.status().decoding;
       return decoding === undefined ? [] : [`${name} decodes ${decoding}.`];
@@ -93,13 +107,17 @@ export async function openLocalEngines(config: RunConfig, parts: EngineParts): P
   };
 }
 
-/** An engine in a thread of its own, with the options of the run. */
+/** An engine in a thread of its own, with the options of the run, where its first engine is. */
 export function startRunEngine(
   config: RunConfig,
   parts: Pick<EngineParts, "modelFolder" | "placement">,
-  device: string,
 ): Promise<ThreadedEngine> {
-  return startThreadedEngine(engineSource(config, parts, device));
+  return startThreadedEngine(engineSource(config, parts, parts.placement.engines[0]!));
+}
+
+/** As in "cuda:0", or "cuda:0, cuda:1". */
+function placeName(place: Pick<EnginePlace, "device" | "split">): string {
+  return engineDevices(place).join(", ");
 }
 
 /** Engines add adapters to the weights of their files, which are those that the trainer began with. */
@@ -133,7 +151,7 @@ function weightTarget(seat: Seat<ThreadedEngine>): SharedMemoryParts["engines"][
 function engineSource(
   config: RunConfig,
   { modelFolder, placement }: Pick<EngineParts, "modelFolder" | "placement">,
-  device: string,
+  { device, split }: Pick<EnginePlace, "device" | "split">,
 ) {
   const { maxRunning, maxStepTokens, cacheQuantization } = config.engine;
   const quantization = config.engine.quantization ?? config.model.quantization;
@@ -142,6 +160,7 @@ function engineSource(
     folder: modelFolder,
     tokenizerFolder: modelFolder,
     device,
+    split,
     dtype: placement.dtype,
     ...(quantization !== null && { quantization }),
     numThreads: placement.engineThreads,

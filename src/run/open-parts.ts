@@ -10,6 +10,7 @@ import { useExactKernels } from "../torch/exact.ts";
 import type { RunTracker } from "../tracking/run-tracker.ts";
 import type { Trainer } from "../training/trainer.ts";
 import { buildEpisodes, buildWorld, type RunWorld } from "./build-rollout.ts";
+import { openAll } from "./engine-parts.ts";
 import { placeRun } from "./machine.ts";
 import { openAgent } from "./open-agent.ts";
 import { openEngine, type RunEngine } from "./open-engine.ts";
@@ -76,7 +77,7 @@ export async function openParts(
         log: options.tracker.work,
       }),
     );
-    const modelFolder = prepareModel(config, Object.values(world.envs), folder);
+    const modelFolder = await prepareModel(config, Object.values(world.envs), folder);
     const tokenizer = await loadTokenizer(modelFolder);
     const { distillation } = config;
     const teachers = distillation === null ? null : keep(await openTeachers(distillation, config, tokenizer));
@@ -104,13 +105,15 @@ export async function openParts(
       report,
       log: options.tracker.work,
     };
-    const engine = keep(await openEngine(config, place));
-    const startEngine = () => startRunEngine(config, place, placement.engines[0]!.device);
+    const trainerPlace = { start, modelFolder, placement, places, log: options.tracker.work };
+    const [engineOpening, trainerOpening] = [openEngine(config, place), openTrainer(config, recipe, trainerPlace)];
+    await openAll<RunEngine | Trainer>([engineOpening, trainerOpening.then((opened) => opened.trainer)]);
+    const engine = keep(await engineOpening);
+    const { trainer, workers: trainerWorkers } = await trainerOpening;
+    keep(trainer);
+    const startEngine = () => startRunEngine(config, place);
     const past = keep(
       await PastVersions.open({ intervals: pastIntervals(config.players), startEngine, runFolder: folder, clock }),
-    );
-    const trainer = keep(
-      await openTrainer(config, recipe, { start, modelFolder, placement, places, log: options.tracker.work }),
     );
     const shared = { engine: engine.pool, past, tokenizer, world, clock, onError, onOverruled };
     const agent = config.agent === null ? null : keep(await openAgent(config, config.agent, shared));
@@ -129,7 +132,7 @@ export async function openParts(
     const episodesAt = agent?.episodesAt ?? ((temperature: number) => playEnvs(temperature));
     const workers = async () => [
       ...engine.workers(),
-      ...(await trainer.workers()),
+      ...(await trainerWorkers()),
       ...(await world.rewardModels.workers()),
     ];
     return { world, tokenizer, engine, past, trainer, workers, episodesAt, trainingEpisodes, close };

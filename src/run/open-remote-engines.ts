@@ -4,16 +4,18 @@ import { join } from "node:path";
 import { RerollError } from "../errors/reroll-error.ts";
 import { Seat } from "../generation/pool/seat.ts";
 import { connectRemote, type RemoteEngine } from "../generation/remote/connect-remote.ts";
-import { dialectOf } from "../generation/remote/dialects.ts";
+import { dialectOf, type RemoteKind } from "../generation/remote/dialects.ts";
 import { HttpClient } from "../generation/remote/http-client.ts";
 import { type GivenWeights, RemoteWeights } from "../generation/remote/remote-weights.ts";
 import type { RetryOptions } from "../generation/remote/retry.ts";
 import { servedRemote } from "../generation/remote/served-remote.ts";
 import { createFileSync } from "../weight-sync/file-sync.ts";
 import { type EngineParts, type OpenedEngines, openAll } from "./engine-parts.ts";
-import type { BroadcastOptions } from "./remote-options.ts";
+import type { SendingOptions } from "./remote-options.ts";
 import type { RemoteServer, RunConfig } from "./run-config.ts";
-import { BroadcastWeights, ServerGroup } from "./server-group.ts";
+import { SameGpu } from "./same-gpu.ts";
+import { SentWeights, sendingSync, type Transport } from "./sent-weights.ts";
+import { ServerGroup } from "./server-group.ts";
 
 /** One to two minutes in all: the time of a server that is restarted, with its model to load. */
 const PATIENCE = { maxAttempts: 14 };
@@ -32,8 +34,8 @@ export async function openRemoteEngines(
   const patience = servers.length > 1 ? HASTE : PATIENCE;
   const { weights } = config.engine.remote!;
   const opened =
-    weights.type === "broadcast"
-      ? await openBroadcast(config, servers, parts, { patience, weights })
+    weights.type === "broadcast" || weights.type === "same-gpu"
+      ? await openSending(config, servers, parts, { patience, weights })
       : await openFromFiles(config, servers, parts, { patience, way: weights.type });
   return withMemory(opened, servers);
 }
@@ -117,28 +119,21 @@ async function openFromFiles(
   };
 }
 
-/** Servers that receive every version in a process group. */
-async function openBroadcast(
+/** Servers that are handed every version while the trainer lends it. */
+async function openSending(
   config: RunConfig,
   servers: readonly RemoteServer[],
   { clock, report, placement, log }: EngineParts,
-  { patience, weights: options }: { readonly patience: RetryOptions; readonly weights: BroadcastOptions },
+  { patience, weights: options }: { readonly patience: RetryOptions; readonly weights: SendingOptions },
 ): Promise<OpenedEngines> {
   const { kind } = config.engine.remote!;
   const routes = dialectOf(kind).weights!;
-  const device = placement.trainerDevices[0] ?? "cpu";
-  const backend = options.backend ?? (device.startsWith("cuda") ? "nccl" : "gloo");
-  if (routes.group!.meets === "nccl-id" && backend !== "nccl") {
-    throw new RerollError(
-      "INVALID_OPTION",
-      `engine.remote.weights is "broadcast", and the trainer on ${device} sends by ${backend}: ${kind} receives by nccl alone. Set device to a GPU, or engine.remote.weights to "files".`,
-    );
-  }
+  const transport = openTransport(options, { kind, device: placement.trainerDevices[0] ?? "cpu" });
   const connections = await openAll(
     servers.map(async (server) => {
       const http = new HttpClient({ ...placeOf(server), timeoutMs: RECEIVE_MS, maxConnections: 2 });
-      const weights = Object.assign(new BroadcastWeights(randomUUID(), http.url), { http });
-      return connect(config, server, patience, weights, async () => routes.check?.(http, "broadcast"));
+      const weights = Object.assign(new SentWeights(randomUUID(), http.url), { http });
+      return connect(config, server, patience, weights, async () => routes.check?.(http, options.type));
     }),
   );
   const seats = await Promise.all(
@@ -150,19 +145,40 @@ async function openBroadcast(
       return Seat.open({ name: `The engine at ${url}`, open, bringsWeights: false, report, log, worker: workerOf(i) });
     }),
   );
-  const members = connections.map(({ weights }, i) => ({ http: weights.http, routes, seat: seats[i]!, weights }));
-  const group = new ServerGroup(members, { ...options, backend, device, clock });
+  const lines = connections.map(({ weights }, i) => ({ http: weights.http, routes, seat: seats[i]!, weights }));
   return {
     seats,
     places: connections.map(placeOfServer),
-    syncFrom: (trainer) => group.syncFrom(trainer),
+    syncFrom: (trainer) => sendingSync(transport, lines, trainer, clock),
     statements: connections.flatMap(statementsOf),
     close: async () => {
-      group.close();
+      await transport.close();
       await Promise.all(connections.map((connection) => connection.close()));
-      for (const { http } of members) http.close();
+      for (const { http } of lines) http.close();
     },
   };
+}
+
+function openTransport(
+  options: SendingOptions,
+  { kind, device }: { readonly kind: RemoteKind; readonly device: string },
+): Transport {
+  const isOnGpu = device.startsWith("cuda");
+  if (options.type === "same-gpu") {
+    if (isOnGpu) return new SameGpu();
+    throw new RerollError(
+      "INVALID_OPTION",
+      `engine.remote.weights is "same-gpu", and the trainer is on ${device}. Set device to the GPU that ${kind} runs on, or engine.remote.weights to "files".`,
+    );
+  }
+  const backend = options.backend ?? (isOnGpu ? "nccl" : "gloo");
+  if (dialectOf(kind).weights!.group!.meets === "nccl-id" && backend !== "nccl") {
+    throw new RerollError(
+      "INVALID_OPTION",
+      `engine.remote.weights is "broadcast", and the trainer on ${device} sends by ${backend}: ${kind} receives by nccl alone. Set device to a GPU, or engine.remote.weights to "files".`,
+    );
+  }
+  return new ServerGroup({ ...options, backend, device });
 }
 
 interface Connection<Weights> {

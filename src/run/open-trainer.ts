@@ -30,8 +30,9 @@ interface TrainerPlace {
   readonly log: WorkLog;
 }
 
-/** A trainer, and the workers that it is made of. */
-interface OpenedTrainer extends Trainer {
+/** A trainer that asks the roles apart from it by itself, and the workers that all of it is made of. */
+interface OpenedTrainer {
+  readonly trainer: Trainer;
   /** Each of them, as it is now. */
   workers(): Promise<readonly WorkerFacts[]>;
 }
@@ -40,32 +41,24 @@ interface OpenedTrainer extends Trainer {
 export async function openTrainer(config: RunConfig, recipe: Recipe, place: TrainerPlace): Promise<OpenedTrainer> {
   const { placement, places, log } = place;
   const source = trainerSource(config, recipe, place);
-  const apart = rolesApart(recipe, placement);
-  const isShared = apart.length === 2 && isSamePlace(apart[0]!.place, apart[1]!.place);
-  const groups = isShared ? [apart] : apart.map((role) => [role]);
-  const starting = groups.map((group) => startRoles(roleSource(config, source, group, place), group[0]!.place));
-  // A trainer and workers of roles have nothing in common but that they can be closed.
-  const [started, ...others] = await openAll<Trainer | Roles>([startTrainer(source, places), ...starting]);
+  const groups = groupRoles(rolesApart(recipe, placement));
+  const starting = startTrainer(source, places);
+  const rolesStarting = groups.map((group) => startRoles(roleSource(config, source, group, place), group.place));
+  await openAll<Trainer | Roles>([starting, ...rolesStarting]);
   const ranks = rankWorkers(config.training, placement, places);
-  const trainer = loggedTrainer(started as Trainer, ranks, log);
-  const clusters = groups.map((group, i) => {
-    const workers = roleWorkers(
-      group.map(({ name }) => name),
-      group[0]!.place,
-    );
-    return { group, workers, roles: loggedRoles(others[i] as Roles, workers, log) };
+  const trainer = loggedTrainer(await starting, ranks, log);
+  const others = (await Promise.all(rolesStarting)).map((started, i) => {
+    const { names, place: rolePlace } = groups[i]!;
+    const workers = roleWorkers(names, rolePlace);
+    return { names, workers, roles: loggedRoles(started, workers, log) };
   });
-  const rolesOf = (name: RoleName) =>
-    clusters.find(({ group }) => group.some((one) => one.name === name))?.roles ?? null;
-  const whole =
-    clusters.length === 0
-      ? trainer
-      : withRoles(trainer, { reference: rolesOf("reference"), critic: rolesOf("critic") });
+  const rolesOf = (name: RoleName) => others.find(({ names }) => names.includes(name))?.roles ?? null;
+  const apart = { reference: rolesOf("reference"), critic: rolesOf("critic") };
   const workers = async () => {
-    const asked = [withMemory(ranks, trainer), ...clusters.map((one) => withMemory(one.workers, one.roles))];
+    const asked = [withMemory(ranks, trainer), ...others.map((one) => withMemory(one.workers, one.roles))];
     return (await Promise.all(asked)).flat();
   };
-  return { ...whole, workers };
+  return { trainer: others.length === 0 ? trainer : withRoles(trainer, apart), workers };
 }
 
 /** Whether something starts from the policy as one whole model, adapters added in. */
@@ -90,8 +83,20 @@ function rolesApart({ needs, hasCritic }: Recipe, { reference, critic }: Placeme
   ];
 }
 
-function isSamePlace(one: RolePlace, other: RolePlace): boolean {
-  return one.workers === other.workers && one.devices.join() === other.devices.join();
+/** Roles that share workers. */
+interface RoleGroup {
+  readonly names: readonly RoleName[];
+  readonly place: RolePlace;
+}
+
+/** Roles in the same place share their workers. */
+function groupRoles(roles: readonly ApartRole[]): readonly RoleGroup[] {
+  const keyOf = ({ place: { workers, devices } }: ApartRole) => [workers, ...devices].join();
+  const firsts = roles.filter((role, i) => roles.findIndex((one) => keyOf(one) === keyOf(role)) === i);
+  return firsts.map((first) => ({
+    names: roles.filter((role) => keyOf(role) === keyOf(first)).map(({ name }) => name),
+    place: first.place,
+  }));
 }
 
 function trainerSource(config: RunConfig, recipe: Recipe, { start, modelFolder, placement }: TrainerPlace) {
@@ -128,6 +133,7 @@ function trainerSource(config: RunConfig, recipe: Recipe, { start, modelFolder, 
     length: { numUpdates: perStep * config.loop.steps, updatesPerRolloutStep: perStep },
     temperature: config.rollout.sampling.temperature,
     seed: config.seed,
+    isExact: config.exact,
     numThreads: placement.trainingThreads,
   };
   return source;
@@ -149,20 +155,20 @@ function sleepingParts({ trainer, reference, critic }: RunConfig["placement"]) {
 function roleSource(
   config: RunConfig,
   { device, dtype, algorithm, temperature, numThreads }: TrainerSource,
-  roles: readonly ApartRole[],
+  { names, place }: RoleGroup,
   { start }: TrainerPlace,
 ): RoleSource {
-  const has = (name: RoleName) => roles.some((role) => role.name === name);
   const { reference, critic } = config.placement;
   const isOnGpu = device.startsWith("cuda");
   return {
     ...{ device, dtype, algorithm, temperature },
-    reference: has("reference") ? (config.reference ?? start.wholeFolder) : null,
-    critic: has("critic") ? criticSource(config, start) : null,
-    training: { ...config.training, strategy: roleStrategy(config.training.strategy, roles[0]!.place.devices.length) },
+    reference: names.includes("reference") ? (config.reference ?? start.wholeFolder) : null,
+    critic: names.includes("critic") ? criticSource(config, start) : null,
+    training: { ...config.training, strategy: roleStrategy(config.training.strategy, place.devices.length) },
     numScores: readShape(start.modelFolder, "model.path").vocabSize,
     referenceSleeps: isOnGpu && reference.sleep,
     criticSleeps: isOnGpu && critic.sleep,
+    isExact: config.exact,
     ...(numThreads !== undefined && { numThreads }),
   };
 }

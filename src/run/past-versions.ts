@@ -10,7 +10,6 @@ import { join } from "node:path";
 import type { Clock } from "../flow/clock.ts";
 import type { Engine } from "../generation/engine.ts";
 import type { ThreadedEngine } from "../generation/local/threaded-engine.ts";
-import { updateWeightsFrom } from "../generation/local/weights-from-folder.ts";
 import type { Trainer } from "../training/trainer.ts";
 import { createFileSync } from "../weight-sync/file-sync.ts";
 import type { WeightSync } from "../weight-sync/weight-sync.ts";
@@ -69,7 +68,7 @@ export class PastVersions {
         const metrics = await sync.publish(version);
         for (const past of this.#versions) {
           if (past.version !== null && intervalOf(past, version) <= intervalOf(past, past.version)) continue;
-          const loadWeights = (folder: string) => updateWeightsFrom(past.engine, folder, version);
+          const loadWeights = (folder: string) => past.engine.loadWeights(version, folder);
           const saveModel = (folder: string) => trainer.saveMerged(folder);
           const { folder } = past;
           const files = { saveModel, folder, targets: [{ loadWeights }], numKept: 1, clock: this.#clock };
@@ -104,7 +103,7 @@ export class PastVersions {
       const [name] = (await readdir(past.folder)).filter((one) => /^v\d+$/.test(one));
       if (name === undefined) continue;
       past.version = Number(name.slice(1));
-      await updateWeightsFrom(past.engine, join(past.folder, name), past.version);
+      await past.engine.loadWeights(past.version, join(past.folder, name));
     }
   }
 

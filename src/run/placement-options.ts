@@ -92,7 +92,23 @@ export const placementOptions = z
           .positive()
           .nullable()
           .default(null)
-          .describe("Number of engines that share the requests. null: one per device that engines have."),
+          .describe(
+            "Number of engines that share the requests. null: as many as the devices that engines have are enough for.",
+          ),
+        tensor: z
+          .int()
+          .positive()
+          .default(1)
+          .describe(
+            "Devices that split the model of one engine: heads and their cache, MLPs, experts and the vocabulary. For models that do not fit one device.",
+          ),
+        expert: z
+          .int()
+          .positive()
+          .default(1)
+          .describe(
+            "Devices that have some of the experts each, of a mixture of experts in one engine. With tensor they are the same devices, and the two are equal: heads are split, and experts dealt out.",
+          ),
         sleep: z
           .boolean()
           .nullable()

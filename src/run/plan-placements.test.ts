@@ -84,3 +84,18 @@ test("what fits nowhere is refused with its role, its need and the nearest chang
   );
   expect(() => plan(1, 12)).toThrow("Take a smaller model, a shorter rollout.contextLength, or GPUs with more memory.");
 });
+
+test("an engine that does not fit one GPU is split over the fewest that are enough, and whole ones come first where they fit", () => {
+  const lora = ["training.recompute=true", 'model.lora={"rank":16}'];
+  expect(plan(8, 80, ...lora).map(({ keys }) => keys.includes("tensor"))).not.toContain(true);
+  const [apart] = plan(8, 30, ...lora).filter(({ keys }) => keys.startsWith("training.ranks 4"));
+  expect(apart!.keys).toMatch(/^training\.ranks 4.*, placement\.engine\.devices "4-7", tensor 2$/);
+  const sum = (bytes: readonly number[]) => bytes.reduce((total, one) => total + one, 0);
+  const engine = apart!.devices[1]!.parts;
+  // Half of 7.6 billion parameters in bfloat16, and of the cache of 256 contexts: 28 layers of 4 heads, of which 2 are here, of 128 keys and values.
+  expect(sum(engine.filter(({ what }) => what === "weights").map(({ bytes }) => bytes)) / 7.6e9).toBeCloseTo(1, 1);
+  expect(sum(engine.filter(({ what }) => what === "KV cache").map(({ bytes }) => bytes))).toBe(
+    256 * 2048 * 28 * 2 * 2 * 128 * 2,
+  );
+  expect(() => plan(1, 80, "placement.engine.tensor=2")).toThrow(/^1 GPUs cannot be dealt out to .* engines of 2/);
+});

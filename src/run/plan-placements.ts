@@ -4,6 +4,7 @@
  * Refuses a run that fits in none of them, with the role that needs the most and the nearest change after which it would fit.
  */
 import { RerollError } from "../errors/reroll-error.ts";
+import { engineSplitProblem, ranksOf } from "./engine-shares.ts";
 import { type MemoryFacts, type MemoryPart, microbatchTokens, peakBytes } from "./estimate-memory.ts";
 import { nearestChange } from "./memory-changes.ts";
 import { size } from "./plan-run.ts";
@@ -47,7 +48,9 @@ export function planPlacements(
   pool: GpuPool,
   expected: ExpectedTokens,
 ): readonly PlacedRun[] {
-  const fitting = allPlacements(config, facts, pool, expected).filter((placed) => fits(placed, pool));
+  const all = allPlacements(config, facts, pool, expected);
+  if (all.length === 0) throw nowhere(config, pool);
+  const fitting = all.filter((placed) => fits(placed, pool));
   if (fitting.length === 0) throw nothingFits(config, facts, pool, expected);
   return fitting.toSorted((a, b) => a.stepSeconds - b.stepSeconds);
 }
@@ -74,12 +77,37 @@ function allPlacements(
 ): readonly PlacedRun[] {
   const { numGpus } = pool;
   const { tensor, context, expert, pipeline } = config.training.strategy;
-  const canSpread = (numTrainers: number) => numTrainers % (tensor * context * expert * pipeline) === 0;
+  const numRanks = ranksOf(config.placement.engine);
+  const canSpread = (numTrainers: number) =>
+    numTrainers % (tensor * context * expert * pipeline) === 0 &&
+    (numTrainers === numGpus ? numGpus : numGpus - numTrainers) % numRanks === 0;
   return [numGpus, ...powersBelow(numGpus)].filter(canSpread).map((numTrainers) => {
     const isApart = numTrainers < numGpus;
-    const tries = strategiesFor(config, numTrainers).map((run) => placeOn(run, facts, pool, { expected, isApart }));
+    const numEngineGpus = isApart ? numGpus - numTrainers : numGpus;
+    const runs = strategiesFor(config, numTrainers);
+    // Whole engines first: split ones decode slower.
+    const split = splitsFor(config, facts, numEngineGpus).flatMap((engine) =>
+      runs.map((run) => ({ ...run, placement: { ...run.placement, engine } })),
+    );
+    const tries = split.map((run) => placeOn(run, facts, pool, { expected, isApart }));
     return tries.find((placed) => fits(placed, pool)) ?? tries.at(-1)!;
   });
+}
+
+/** How engines are split: as the run file says, or where it says nothing also over the fewest GPUs that work. */
+function splitsFor(
+  config: RunConfig,
+  { model }: MemoryFacts,
+  numGpus: number,
+): readonly RunConfig["placement"]["engine"][] {
+  const { engine } = config.placement;
+  if (ranksOf(engine) > 1 || config.engine.remote !== null || config.model.quantization !== null || config.exact)
+    return [engine];
+  const split = [2, 4, 8]
+    .filter((tensor) => numGpus % tensor === 0)
+    .map((tensor) => ({ ...engine, tensor, workers: null }))
+    .filter((one) => engineSplitProblem({ placement: { ...config.placement, engine: one } }, model) === null);
+  return [engine, ...split];
 }
 
 /** The run with its strategy, or where it has none with each that shards, those that cost the least first. */
@@ -102,11 +130,12 @@ function placeOn(
   { expected, isApart }: { readonly expected: ExpectedTokens; readonly isApart: boolean },
 ): PlacedRun {
   const { ranks, strategy } = config.training;
-  const isEngineLent = numGpus === 1 && sharesWeights(config);
+  const isEngineLent = numGpus === 1 && sharesWeights(config, true);
   const parts = estimateRankMemory(config, { ...facts, isEngineLent });
   const takesTurns = config.loop.type === "sync";
-  const numEngines = isApart ? numGpus - ranks : numGpus;
-  const place = { numTrainers: ranks, numEngines, isApart, isGathered: strategy.zero === 3 };
+  const ranksPerEngine = ranksOf(config.placement.engine);
+  const numEngines = (isApart ? numGpus - ranks : numGpus) / ranksPerEngine;
+  const place = { numTrainers: ranks, numEngines, ranksPerEngine, isApart, isGathered: strategy.zero === 3 };
   const seconds = stepSeconds(facts.model, workOf(config, facts, expected), place);
   const { rollout, train, sync } = seconds;
   // On one set of GPUs, what runs at the same time shares them.
@@ -120,13 +149,18 @@ function placeOn(
   const ofTrainer = parts.filter((part) => !isEngine(part));
   const engineDevices = range(isApart ? ranks : 0, numGpus);
   return {
-    keys: `training.ranks ${ranks}${strategyWords(strategy)}, placement.engine.devices ${JSON.stringify(engineDevices)}`,
+    keys: `training.ranks ${ranks}${strategyWords(strategy)}, placement.engine.devices ${JSON.stringify(engineDevices)}${splitWords(config.placement.engine)}`,
     devices: isApart
       ? [device(0, ranks, ofTrainer), device(ranks, numGpus, parts.filter(isEngine))]
       : [device(0, numGpus, parts)],
     seconds,
     stepSeconds: busy + sync,
   };
+}
+
+/** As in ", tensor 2". */
+function splitWords({ tensor, expert }: RunConfig["placement"]["engine"]): string {
+  return `${tensor > 1 ? `, tensor ${tensor}` : ""}${expert > 1 ? `, expert ${expert}` : ""}`;
 }
 
 /** As in " with strategy { zero: 2 }". */
@@ -171,6 +205,14 @@ function workOf(config: RunConfig, facts: MemoryFacts, expected: ExpectedTokens)
 
 function fits({ devices }: PlacedRun, { memoryBytes }: GpuPool): boolean {
   return devices.every(({ bytes }) => bytes <= memoryBytes);
+}
+
+function nowhere({ training: { strategy }, placement }: RunConfig, { numGpus }: GpuPool): RerollError {
+  const { tensor, context, expert, pipeline } = strategy;
+  return new RerollError(
+    "NO_DEVICE",
+    `${numGpus} GPUs cannot be dealt out to ranks in groups of ${tensor * context * expert * pipeline} (training.strategy) and engines of ${ranksOf(placement.engine)} (placement.engine). Plan for another number with --gpus, or lower tensor and the others.`,
+  );
 }
 
 function nothingFits(config: RunConfig, facts: MemoryFacts, pool: GpuPool, expected: ExpectedTokens): RerollError {

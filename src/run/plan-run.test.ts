@@ -87,18 +87,18 @@ test("quantized weights are named with what an export merges into", () => {
   expect(planRun(exampleConfig(), grpo, machine, nano).lines.join()).not.toContain("export --merge");
 });
 
-test("an asynchronous run whose engine shares the trainer's GPU is told that taking turns is faster", () => {
+test("an asynchronous run whose engine shares the trainer's GPU is told that they take turns on it", () => {
   const gpu = { device: "cuda", dtype: "bfloat16", memoryBytes: 140e9 } as const;
   const linesOf = (machine: Parameters<typeof planRun>[2], ...settings: string[]) =>
     planRun(exampleConfig(...settings), grpo, machine, nano).lines.join();
   const asynchronous = 'loop={"type":"async"}';
-  expect(linesOf(gpu, asynchronous)).toContain("slower than loop.type sync");
+  expect(linesOf(gpu, asynchronous)).toContain("they take turns on it");
   for (const other of [
     linesOf(gpu),
     linesOf(machine, asynchronous),
     linesOf(gpu, asynchronous, 'placement.engine.devices="1"'),
   ])
-    expect(other).not.toContain("slower than loop.type sync");
+    expect(other).not.toContain("they take turns on it");
 });
 
 test("on a GPU the plan says which way the engine decodes, and why it is not the fast one", () => {

@@ -5,11 +5,12 @@
  */
 import type { Recipe } from "../algorithms/recipe-runner/recipe.ts";
 import { RerollError } from "../errors/reroll-error.ts";
-import { decodeProblem, decodingWords } from "../generation/local/decode-path.ts";
+import { decodeProblem, decodingWords, splitDecoding } from "../generation/local/decode-path.ts";
 import { defaultBlockSize } from "../generation/local/engine-options.ts";
 import type { CausalLmConfig } from "../models/causal-lm/config.ts";
 import { stepArithmetic } from "./batch-arithmetic.ts";
 import { deviceMemory, isOnEveryRank, type RolePlaces } from "./device-memory.ts";
+import { engineSplitProblem, ranksOf, splitEngines } from "./engine-shares.ts";
 import {
   countParameters,
   type MemoryPart,
@@ -60,13 +61,17 @@ export function planRun(
   const isOnGpu = machine.device.startsWith("cuda");
   expectContext(config, model);
   const { dtype } = machine;
-  const isEngineLent = hasLentEngines(config);
+  const isEngineLent = hasLentEngines(config, isOnGpu);
   const places = machine.places ?? onOne(machine);
   const facts = { model, dtype, isOnGpu, needsReference, hasCritic, isEngineLent, roles };
   // In a synchronous run the engine gives its cache back while the trainer works, where memory would be short otherwise.
   const takesTurns = config.loop.type === "sync" && config.placement.engine.sleep !== false;
+  const placesOf = ({ placement: { engine } }: RunConfig) => ({
+    ...places,
+    engines: splitEngines(places.engines, engine),
+  });
   const devicesOf = (run: RunConfig) =>
-    deviceMemory(run, facts, places).map((one) => ({ ...one, bytes: peakBytes(one.parts, takesTurns) }));
+    deviceMemory(run, facts, placesOf(run)).map((one) => ({ ...one, bytes: peakBytes(one.parts, takesTurns) }));
   const [first, ...others] = devicesOf(config);
   const { parts: memory, bytes: totalBytes } = first!;
   // Beside GPUs, what is on the host is not counted.
@@ -74,11 +79,11 @@ export function planRun(
     device.startsWith("cuda") === isOnGpu && bytes > machine.memoryBytes;
   const tooFull = [first!, ...others].find(isTooFull);
   if (tooFull !== undefined) {
-    const fits = (run: RunConfig) => !devicesOf(run).some(isTooFull);
+    const fits = (run: RunConfig) => engineSplitProblem(run, model) === null && !devicesOf(run).some(isTooFull);
     const over = { totalBytes: tooFull.bytes, nearest: nearestChange(config, fits) };
     throw tooLarge(config, { ...machine, device: tooFull.device }, tooFull.parts, over);
   }
-  const decoding = config.engine.remote === null ? decodingOf(model, machine) : null;
+  const decoding = config.engine.remote === null ? decodingOf(config, model, machine) : null;
   return {
     lines: [
       ...batchLines(config, numEpochs),
@@ -97,8 +102,12 @@ export function planRun(
   };
 }
 
-function decodingOf(model: CausalLmConfig, { device, dtype }: Machine): string | null {
-  return decodingWords(device, decodeProblem(model, { dtype, device, blockSize: defaultBlockSize }));
+function decodingOf({ placement }: RunConfig, model: CausalLmConfig, { device, dtype }: Machine): string | null {
+  const problem =
+    ranksOf(placement.engine) > 1
+      ? splitDecoding
+      : decodeProblem(model, { dtype, device, blockSize: defaultBlockSize });
+  return decodingWords(device, problem);
 }
 
 function engineLines({ quantization, cacheQuantization }: RunConfig["engine"]): string[] {
@@ -117,12 +126,12 @@ function quantizationLines(quantization: RunConfig["model"]["quantization"]): st
       ];
 }
 
-/** On one GPU, engine and trainer slow each other: see "Whether to be asynchronous" in docs/guides/off-policy.md. */
+/** On one GPU, engine and trainer take turns: see "Whether to be asynchronous" in docs/guides/off-policy.md. */
 function overlapLines({ loop, engine, placement }: RunConfig, isOnGpu: boolean): string[] {
   const isShared = isOnGpu && engine.remote === null && placement.engine.devices === null;
   return loop.type === "async" && isShared
     ? [
-        "asynchronous with the engine on the trainer's GPU: slower than loop.type sync (0.7 to 0.9 times as fast where it was measured), unless environments or rewards keep it waiting",
+        "asynchronous with the engine on the trainer's GPU: they take turns on it, so that what is saved over loop.type sync is the time that it waits for environments, rewards and the last replies of a step",
       ]
     : [];
 }

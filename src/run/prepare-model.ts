@@ -14,16 +14,16 @@ import type { RunConfig } from "./run-config.ts";
 const VOCABULARY_STEP = 16;
 
 /** The folder of the first weights. A preset is written to `<run folder>/model`; the same seed writes the same bytes. */
-export function prepareModel(
+export async function prepareModel(
   { model, seed }: Pick<RunConfig, "model" | "seed">,
   envs: readonly EnvFactory[],
   runFolder: string,
-): string {
+): Promise<string> {
   if (model.path !== null && model.preset === null) return model.path;
   if (model.preset === null || model.path !== null) {
     throw new RerollError("INVALID_OPTION", "model needs one of path and preset, and not both.");
   }
-  const files = presetTokenizer(envs);
+  const files = await presetTokenizer(envs);
   const { vocabularySize } = createTokenizer(files, "model.preset");
   const folder = join(runFolder, "model");
   const created = createPreset(model.preset, Math.ceil(vocabularySize / VOCABULARY_STEP) * VOCABULARY_STEP, seed);
@@ -37,12 +37,13 @@ export async function modelTokenizer(
   { path }: Pick<RunConfig["model"], "path">,
   envs: readonly EnvFactory[],
 ): Promise<Tokenizer> {
-  return path === null ? createTokenizer(presetTokenizer(envs), "model.preset") : loadTokenizer(path);
+  return path === null ? createTokenizer(await presetTokenizer(envs), "model.preset") : loadTokenizer(path);
 }
 
 /** Whole words where all environments say theirs, else bytes. */
-function presetTokenizer(envs: readonly EnvFactory[]): ReadonlyMap<string, Uint8Array> {
-  const lists = envs.flatMap(({ words }) => (words === undefined ? [] : [words]));
+async function presetTokenizer(envs: readonly EnvFactory[]): Promise<ReadonlyMap<string, Uint8Array>> {
+  const asked = await Promise.all(envs.map(({ words, fetchWords }) => words ?? fetchWords?.()));
+  const lists = asked.filter((list) => list !== undefined && list !== null);
   if (lists.length === 0 || lists.length < envs.length) return byteTokenizerFiles();
   const words = [...new Set(lists.flatMap((list) => list.words))];
   return wordTokenizerFiles({ words, endWords: [...new Set(lists.flatMap((list) => list.endWords))] });

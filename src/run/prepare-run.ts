@@ -11,7 +11,7 @@ import { cudaProperties } from "../torch/cuda.ts";
 import { parseOverride } from "./apply-overrides.ts";
 import { checkFiles } from "./check-files.ts";
 import { checkPackages } from "./check-packages.ts";
-import { checkRun, checkSplit } from "./check-run.ts";
+import { checkEngineSplit, checkRun, checkSplit } from "./check-run.ts";
 import { checkVocabularies } from "./check-vocabulary.ts";
 import { checkWeights } from "./check-weights.ts";
 import type { RoleShapes } from "./estimate-memory.ts";
@@ -39,6 +39,7 @@ export async function prepareRun(
   const { shape, roles, ...resolved } = await checkedRun(raw, sets, environment, paths);
   const { config, recipe } = resolved;
   checkSplit(config, [shape, roles.reference, roles.critic]);
+  checkEngineSplit(config, shape);
   if (paths.pending.size === 0) {
     checkWeights(config);
     await checkVocabularies(config);

@@ -7,6 +7,7 @@ import type { CausalLmConfig } from "../models/causal-lm/config.ts";
 import {
   countParameters,
   estimateMemory,
+  expertShare,
   type MemoryFacts,
   type MemoryPart,
   residualShare,
@@ -24,7 +25,9 @@ export function estimateRankMemory(config: RunConfig, facts: MemoryFacts): Memor
   const weights = parts.find(({ owner, what }) => owner === "trainer" && what === "weights")!.bytes;
   if (!isGathered) return own;
   // Engines in processes are sent a layer at a time, and what is in none at once.
-  const share = config.placement.engine.workers === "processes" ? largestPart(facts.model) : 1;
+  const { workers, tensor: engineTensor, expert: engineExpert } = config.placement.engine;
+  const inProcesses = workers === "processes" || engineTensor * engineExpert > 1;
+  const share = inProcesses ? largestPart(facts.model) : 1;
   const bytes = weights * share;
   return [...own, { owner: "trainer", what: "weights gathered for engines", bytes, phase: "training" }];
 }
@@ -62,11 +65,8 @@ export function rankParts(
   // Without a GPU the host is where everything is.
   const strategy = isOnGpu ? asked : { ...asked, offload: "none" as const };
   const replicas = ranks / (tensor * pipeline);
-  const all = countParameters(model);
   const { outside, layer } = partsOf(model);
-  const { experts } = model.features;
-  const inExperts =
-    experts === null ? 0 : (3 * experts.numExperts * experts.width * model.width * model.numLayers) / all;
+  const inExperts = expertShare(model);
   const staged =
     pipeline === 1 ? 1 : Math.ceil(model.numLayers / pipeline) * layer + outside / (model.tieEmbeddings ? 1 : 2);
   const held = ((1 - inExperts + inExperts / asked.expert) * staged) / tensor;

@@ -6,6 +6,7 @@ import { remoteKinds } from "../generation/remote/dialects.ts";
 const weightsOptions = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("files") }),
   z.strictObject({ type: z.literal("adapters") }),
+  z.strictObject({ type: z.literal("same-gpu") }),
   z.strictObject({
     type: z.literal("broadcast"),
     host: z
@@ -42,9 +43,12 @@ export const remoteOptions = z.strictObject({
   weights: weightsOptions
     .prefault({ type: "files" })
     .describe(
-      "How new weights reach the servers: as whole models in the run folder (files), as adapters there (adapters, of a LoRA run), or tensor by tensor in a process group (broadcast).",
+      "How new weights reach the servers: as whole models in the run folder (files), as adapters there (adapters, of a LoRA run), tensor by tensor in a process group (broadcast), or from the trainer's memory on the GPU that it shares with them (same-gpu).",
     ),
 });
 
+/** How new weights are handed to servers while the trainer lends them. */
+export type SendingOptions = Extract<z.output<typeof weightsOptions>, { type: "broadcast" | "same-gpu" }>;
+
 /** How new weights are broadcast to servers. */
-export type BroadcastOptions = Extract<z.output<typeof weightsOptions>, { type: "broadcast" }>;
+export type BroadcastOptions = Extract<SendingOptions, { type: "broadcast" }>;

@@ -3,8 +3,8 @@
  *
  * Whatever happens, `run.json` says finished, failed or interrupted. A new run that is refused before its first step leaves no folder.
  */
-import { mkdir, rm } from "node:fs/promises";
-import { relative, resolve } from "node:path";
+import { mkdir, rm, stat } from "node:fs/promises";
+import { dirname, relative, resolve } from "node:path";
 import { remember } from "../errors/redact-text.ts";
 import { isRefusal } from "../errors/refusals.ts";
 import { RerollError } from "../errors/reroll-error.ts";
@@ -28,7 +28,7 @@ import { hasForeignCode } from "./foreign-code.ts";
 import { modelDigest } from "./model-digest.ts";
 import { tryTeachers } from "./open-teachers.ts";
 import type { PreparedRun } from "./prepare-run.ts";
-import { hasCheckpoint } from "./resumable.ts";
+import { hasCheckpoint, isResumable } from "./resumable.ts";
 import { compareConfigs, expectSameModel, keptSets } from "./resume-run.ts";
 import type { RunConfig } from "./run-config.ts";
 import { maxSampledStaleness } from "./staleness-bound.ts";
@@ -44,6 +44,8 @@ export interface RunTrainingOptions {
   readonly resume?: string;
   /** The step of the checkpoint to go on from. Default: the latest one that is undamaged. */
   readonly resumeFrom?: number;
+  /** Whether a run that is to be resumed begins again, in its folder, where it has nothing to go on from. Default: it is refused. */
+  readonly mayBegin?: boolean;
   /** All `--set` words that made the config. The run keeps them, without secrets. */
   readonly sets?: readonly string[];
   /** Version of reroll, for `run.json`. */
@@ -55,7 +57,7 @@ export interface RunTrainingOptions {
   readonly command: string;
   /** Workers of other machines, where the run has some. */
   readonly machines?: Machines;
-  /** Told where the run is as soon as its folder is open. */
+  /** Told where the run is as soon as it has a folder. */
   readonly onFolder?: (folder: string) => void;
   /** How the run is shown. Absent: in the terminal; null: nowhere. */
   readonly console?: ConsoleOptions | null;
@@ -128,7 +130,6 @@ export async function trackRun<Result>(
   const sinks = sinksOf(run.config, options.environment);
   const job = jobOf(options.environment);
   const { folder, startStep, statements } = await openFolder({ ...run, folder: { ...run.folder, job } }, options);
-  options.onFolder?.(folder.path);
   const next = (status: RunStatus) => nextCommands(run, options, relative("", folder.path), status);
   // Passed on between two steps only: an abort in the middle of one would lose what was sampled for it.
   const stop = new AbortController();
@@ -205,7 +206,7 @@ export async function newFolder(root: string, name: string): Promise<string> {
 
 async function makeRoot(root: string): Promise<void> {
   try {
-    await mkdir(root, { recursive: true });
+    await makeFolder(resolve(root));
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new RerollError(
@@ -215,6 +216,25 @@ async function makeRoot(root: string): Promise<void> {
       { cause },
     );
   }
+}
+
+/** Not with `recursive`: under /proc, where a folder is there and takes no other, Node would try that for ever. */
+async function makeFolder(path: string): Promise<void> {
+  if (await isFolder(path)) return;
+  await makeFolder(dirname(path));
+  try {
+    await mkdir(path);
+  } catch (cause) {
+    // Another process may have come first.
+    if (!(await isFolder(path))) throw cause;
+  }
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  return stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
 }
 
 interface OpenedFolder {
@@ -227,14 +247,24 @@ interface OpenedFolder {
 
 async function openFolder(run: TrackedRun, options: RunTrainingOptions): Promise<OpenedFolder> {
   const { config, numSteps, recipe, model, decoding = null } = run;
+  const { resume, mayBegin = false, onFolder = () => {} } = options;
   const sets = keptSets(options.sets ?? [], config);
-  if (options.resume !== undefined) return reopenFolder(run, options.resume, options.resumeFrom, sets);
+  const beginsAgain = resume !== undefined && mayBegin && !isResumable(resume);
+  if (resume !== undefined && !beginsAgain) {
+    const opened = await reopenFolder(run, resume, options.resumeFrom, sets);
+    onFolder(opened.folder.path);
+    return opened;
+  }
   const { name, seed, tracking } = config;
   const digest = run.modelPath ? await modelDigest(run.modelPath) : null;
   const facts = { name, numSteps, recipe, model, modelDigest: digest, decoding };
   const plan = { ...facts, tags: tracking.tags, seed, version: options.version, sets };
-  const path = await newFolder(tracking.folder, name);
-  return { folder: await RunFolder.create(path, plan, config, run.folder), startStep: 0, statements: [] };
+  const path = resolve(resume ?? (await newFolder(tracking.folder, name)));
+  // At once: a process that is killed from here on has left this folder behind, and the next one begins in it.
+  onFolder(path);
+  const folder = await RunFolder.create(path, plan, config, { ...run.folder, replaces: beginsAgain });
+  const statements = beginsAgain ? ["The run had no checkpoint yet and begins again."] : [];
+  return { folder, startStep: 0, statements };
 }
 
 /** Nothing in the folder is touched before it is ours alone and the config has been found to fit. */

@@ -64,6 +64,13 @@ function routesOf(world: RunWorld, sessions: EnvSessions): readonly ServiceRoute
       },
     },
     {
+      ...{ method: "GET", path: "/v1/environments/:env/words" },
+      handle: async ({ env = "" }) => {
+        const { words, fetchWords } = world.envs[nameOf(env, names)]!;
+        return words ?? (await fetchWords?.()) ?? null;
+      },
+    },
+    {
       ...{ method: "POST", path: "/v1/sessions" },
       handle: async (_, body) => {
         const { id, env, prompt, seed } = expectBody(session, body);

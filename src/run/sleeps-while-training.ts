@@ -25,7 +25,7 @@ export function sleepsWhileTraining(config: RunConfig, recipe: Recipe): boolean 
     dtype,
     needsReference: recipe.needs.includes("referenceLogprobs_BT"),
     hasCritic: recipe.hasCritic,
-    isEngineLent: hasLentEngines(config),
+    isEngineLent: hasLentEngines(config, device.startsWith("cuda")),
     roles: roleShapes(config),
   });
   return peakBytes(memory, false) > MAX_AWAKE * memoryBytes;

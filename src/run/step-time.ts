@@ -57,12 +57,14 @@ interface StepPlace {
   readonly numTrainers: number;
   readonly numEngines: number;
   readonly isApart: boolean;
+  /** GPUs that the model of an engine is split over. Default 1. */
+  readonly ranksPerEngine?: number;
   /** Whether weights are gathered within passes. Default false. */
   readonly isGathered?: boolean;
 }
 
 export function stepSeconds(model: CausalLmConfig, work: StepWork, place: StepPlace): StepSeconds {
-  const { numTrainers, numEngines, isApart, isGathered = false } = place;
+  const { numTrainers, numEngines, isApart, isGathered = false, ranksPerEngine = 1 } = place;
   const tokens = work.trajectories * (work.promptTokens + work.replyTokens);
   const perTrainer = tokens / numTrainers;
   const numPasses = Math.ceil(perTrainer / work.microbatchTokens);
@@ -74,7 +76,7 @@ export function stepSeconds(model: CausalLmConfig, work: StepWork, place: StepPl
   const numMoves = (3 * work.numTrained + work.numMeasured) * numPasses;
   const gathered = isGathered ? (numMoves * bytes) / LINK_BANDWIDTH : 0;
   return {
-    rollout: rolloutSeconds(model, work, numEngines),
+    rollout: rolloutSeconds(model, work, numEngines, ranksPerEngine),
     train: trained + measured + gathered + work.trajectories * HOST_PER_TRAJECTORY.train,
     sync: isApart ? bytes / LINK_BANDWIDTH : (2 * bytes) / DECODE_BANDWIDTH,
   };
@@ -94,21 +96,23 @@ export function forwardSeconds(model: CausalLmConfig, tokens: number): number {
   return (tokens * 2 * computedParameters(model)) / (PEAK_FLOPS * SHARES.forward);
 }
 
-/** One step that draws a token for each sequence. */
-export function decodeSeconds(model: CausalLmConfig, numSequences: number, context: number): number {
+/** One step that draws a token for each sequence. On several GPUs each reads its part, and layers are launched operator by operator. */
+export function decodeSeconds(model: CausalLmConfig, numSequences: number, context: number, numRanks = 1): number {
   const cachePerToken = 4 * model.numLayers * model.numKeyValueHeads * model.headSize;
   const bytes = 2 * computedParameters(model) + numSequences * context * cachePerToken;
-  return bytes / DECODE_BANDWIDTH + model.numLayers * SECONDS_PER_LAYER;
+  const perLayer = numRanks === 1 ? SECONDS_PER_LAYER : HOST_PER_LAYER.forward;
+  return bytes / (numRanks * DECODE_BANDWIDTH) + model.numLayers * perLayer;
 }
 
-function rolloutSeconds(model: CausalLmConfig, work: StepWork, numEngines: number): number {
+function rolloutSeconds(model: CausalLmConfig, work: StepWork, numEngines: number, numRanks: number): number {
   const { trajectories, groupSize, promptTokens, replyTokens, maxRunning } = work;
   const perEngine = trajectories / numEngines;
   const running = Math.max(1, Math.min(maxRunning, perEngine));
-  const decode = (perEngine / running) * replyTokens * decodeSeconds(model, running, promptTokens + replyTokens / 2);
+  const step = decodeSeconds(model, running, promptTokens + replyTokens / 2, numRanks);
+  const decode = (perEngine / running) * replyTokens * step;
   // The samples of a prompt pay for it once.
   const prompts = Math.max(1, perEngine / groupSize);
-  const prefill = (prompts * promptTokens * 2 * computedParameters(model)) / (PEAK_FLOPS * SHARES.prefill);
+  const prefill = (prompts * promptTokens * 2 * computedParameters(model)) / (numRanks * PEAK_FLOPS * SHARES.prefill);
   const told = trajectories * replyTokens * HOST_PER_TOKEN;
   return trajectories * HOST_PER_TRAJECTORY.rollout + prefill + Math.max(decode, told);
 }

@@ -102,10 +102,11 @@ async function train(config: RunConfig, recipe: Recipe, options: TrainOptions, p
         experience,
         trainer: {
           step: async (batch, stepOptions) => {
-            // Rollout and training take turns, and the new weights would empty the caches anyway.
+            // Where rollout and training take turns, the new weights would empty the caches anyway.
             const sampling = engine.workers();
             await Promise.all([engine.rest(sleeps), world.rewardModels.rest()]);
-            const report = await expectProgress(await trainer.step(batch, stepOptions), batch.samples, folder);
+            const trained = await trainer.step(batch, stepOptions).finally(() => engine.goOn());
+            const report = await expectProgress(trained, batch.samples, folder);
             // Engines as they were before they rested: that is what the device had to hold.
             const names = new Set(sampling.map(({ name }) => name));
             const workers = [...sampling, ...(await parts.workers()).filter(({ name }) => !names.has(name))];

@@ -6,6 +6,7 @@ import type { Roles } from "../training/roles/role-host.ts";
 import type { RolePlace } from "../training/roles/start-roles.ts";
 import type { Trainer } from "../training/trainer.ts";
 import { oneWay } from "../workers/luggage.ts";
+import { withMethods } from "../workers/with-methods.ts";
 import type { Placement } from "./machine.ts";
 import type { RunConfig } from "./run-config.ts";
 
@@ -35,10 +36,7 @@ export function roleWorkers(names: readonly string[], { devices, workers }: Role
 
 /** A trainer that tells what its ranks do. */
 export function loggedTrainer(trainer: Trainer, ranks: readonly WorkerPlace[], log: WorkLog): Trainer {
-  const { withWeights, eachWeights, withParameters, saveModel, saveMerged, saveState, loadState, memory, close } =
-    trainer;
-  return {
-    ...{ withWeights, eachWeights, withParameters, saveModel, saveMerged, saveState, loadState, memory, close },
+  return withMethods(trainer, {
     step: (batch, options) => {
       const phases = new Map<number, "measure" | "update">();
       const onPhase = oneWay((phase: "measure" | "update" | null, rank: number) => {
@@ -54,7 +52,7 @@ export function loggedTrainer(trainer: Trainer, ranks: readonly WorkerPlace[], l
         for (const rank of phases.keys()) onPhase(null, rank);
       });
     },
-  };
+  });
 }
 
 /** Roles whose workers tell what they do, all of them at once. */
@@ -67,13 +65,11 @@ export function loggedRoles(roles: Roles, places: readonly WorkerPlace[], log: W
       for (const { name } of places) log.end(name, stage);
     },
   };
-  const { teach, apply, report, saveState, loadState, memory, close } = roles;
-  return {
-    ...{ teach, apply, report, saveState, loadState, memory, close },
+  return withMethods(roles, {
     measureReference: (rows) => logged(all, "", "measure", () => roles.measureReference(rows)),
     measureValues: (rows) => logged(all, "", "measure", () => roles.measureValues(rows)),
     update: (rows) => logged(all, "", "update", () => roles.update(rows)),
-  };
+  });
 }
 
 /** Workers with what they say they hold, in the same order. */

@@ -51,12 +51,16 @@ export class ServiceClient {
   }
 
   async #attempt(method: string, path: string, body: unknown, signal: AbortSignal | undefined) {
-    const limit = AbortSignal.timeout(this.#timeoutMs);
+    // Taken back when the answer is there: AbortSignal.timeout would keep each of many calls in memory until its time is up.
+    const attempt = new AbortController();
+    const end = () => attempt.abort();
+    const timer = setTimeout(end, this.#timeoutMs);
+    signal?.addEventListener("abort", end, { once: true });
     try {
       const response = await fetch(this.url + path, {
         ...{ method, headers: this.#headers },
         ...(body !== undefined && { body: JSON.stringify(body) }),
-        signal: signal === undefined ? limit : AbortSignal.any([signal, limit]),
+        signal: attempt.signal,
       });
       const text = await response.text();
       if (RETRIED.has(response.status)) return { fault: `it answered ${response.status}` };
@@ -65,8 +69,11 @@ export class ServiceClient {
     } catch (cause) {
       if (cause instanceof RerollError) throw cause;
       signal?.throwIfAborted();
-      if (limit.aborted) return { fault: `it did not answer within ${this.#timeoutMs} ms` };
+      if (attempt.signal.aborted) return { fault: `it did not answer within ${this.#timeoutMs} ms` };
       return { fault: reasonOf(cause) };
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", end);
     }
   }
 }

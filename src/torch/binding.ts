@@ -33,6 +33,16 @@ export interface CudaProperties {
   readonly numProcessors: number;
   readonly computeMajor: number;
   readonly computeMinor: number;
+  /** Names the device itself, alike in every process: 8-4-4-4-12 hexadecimal digits. */
+  readonly uuid: string;
+}
+
+/** Where another process finds the memory of a tensor on the same device. */
+export interface SharedCudaMemory {
+  /** Bytes that CUDA opens the allocation by. */
+  readonly handle: readonly number[];
+  /** Where the tensor begins in it. */
+  readonly offsetBytes: number;
 }
 
 /** Bytes on a CUDA device: in tensors now, the peak since the last reset, and held by the allocator. */
@@ -143,6 +153,7 @@ interface Native {
   cudaMemory(index?: number): CudaMemory;
   cudaResetPeak(index?: number): void;
   cudaEmptyCache(): void;
+  cudaShareMemory(tensor: Handle): SharedCudaMemory;
   cudaCreateStream(isHighPriority: boolean): Handle;
   cudaCurrentStream(): Handle;
   cudaSetStream(stream: Handle): void;

@@ -1,8 +1,9 @@
 /** CUDA: devices, memory, streams, events, and graphs that replay recorded work. Nothing here exists without a GPU. */
 import { RerollError } from "../errors/reroll-error.ts";
-import { type CudaMemory, type CudaProperties, native } from "./binding.ts";
+import { type CudaMemory, type CudaProperties, native, type SharedCudaMemory } from "./binding.ts";
 import { setupCommand } from "./find-addon.ts";
 import { ObjectHandle } from "./operator.ts";
+import type { Tensor } from "./tensor.ts";
 
 /** Whether this build and this machine have a CUDA device. */
 export function isCudaAvailable(): boolean {
@@ -39,6 +40,14 @@ export function resetCudaPeak(index?: number): void {
 /** Gives memory that no tensor uses back to the device. */
 export function emptyCudaCache(): void {
   cuda().cudaEmptyCache();
+}
+
+/**
+ * How another process on the same device reads a contiguous tensor in place. The tensor must live, and not change, until that process is done;
+ * what computes it must have ended (`cudaSynchronize`).
+ */
+export function shareCudaMemory(tensor: Tensor): SharedCudaMemory {
+  return cuda().cudaShareMemory(tensor.handle);
 }
 
 /** A queue of work. Work on different streams may run at the same time. */

@@ -263,14 +263,14 @@ export function scoreStatistics(
 }
 
 /** Gradients that arrive at the log-probabilities and entropies of rows; null where nothing depends on them. */
-interface ScoreGradients {
+export interface ScoreGradients {
   readonly logprob: Tensor | null;
   readonly entropy: Tensor | null;
 }
 
 /**
- * The gradient of the scores, in their type: gradLogprob (onehot - p) - gradEntropy p (log p + H), over the
- * temperature. Reuses the scores' memory where it can: do not use them afterwards.
+ * The gradient of the scores: gradLogprob (onehot - p) - gradEntropy p (log p + H), over the temperature. In the type of the scores, unless
+ * another is asked for. Reuses the scores' memory where it can: do not use them afterwards.
  */
 export function scoreGradient_(
   z_SV: Tensor,
@@ -278,14 +278,16 @@ export function scoreGradient_(
   { logNormalizer, entropy }: Omit<ScoreStatistics, "logprob">,
   grads: ScoreGradients,
   temperature: number,
+  dtype = z_SV.dtype,
 ): Tensor {
   if (isKernelRow(z_SV)) {
     const none = grads.logprob !== null && grads.entropy !== null ? null : zerosLike(logNormalizer);
     const gradLogprob = (grads.logprob ?? none!).contiguous();
     const gradEntropy = (grads.entropy ?? none!).contiguous();
-    scoreGradientKernel_(z_SV, targets_S, logNormalizer, entropy, gradLogprob, gradEntropy, temperature);
-    return z_SV;
+    const row = [targets_S, logNormalizer, entropy, gradLogprob, gradEntropy] as const;
+    return scoreGradientKernel_(z_SV, row, temperature, dtype);
   }
+  if (grads.logprob === null && grads.entropy === null) return zerosLike(z_SV).to(dtype);
   const column = (x: Tensor) => x.unsqueeze(1);
   const logp = tempered(z_SV, temperature).sub(column(logNormalizer));
   const p = logp.exp();
@@ -295,7 +297,7 @@ export function scoreGradient_(
     slope === null ? column(grads.logprob!) : grads.logprob === null ? slope : slope.add_(column(grads.logprob));
   const gradient = p.mul_(sum).mul_(-1);
   if (grads.logprob !== null) ops.scatterAdd_(gradient, 1, column(targets_S), column(grads.logprob));
-  return gradient.div_(temperature).to(z_SV.dtype);
+  return gradient.div_(temperature).to(dtype);
 }
 
 function isKernelRow(z_SV: Tensor): boolean {

@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { appendFile, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { appendFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
@@ -52,6 +52,23 @@ test("a folder that holds a run is not written into", async () => {
   const folder = await RunFolder.create(join(root, "first"), plan, {});
   await folder.close();
   await expect(RunFolder.create(join(root, "first"), plan, {})).rejects.toThrow(/already holds a run\. Resume it/);
+});
+
+test("a run that has no checkpoint is replaced where that is asked for, and keeps its log; one that has a checkpoint is not", async () => {
+  const path = join(root, "first");
+  const before = await RunFolder.create(path, plan, {});
+  before.appendMetrics({ step: 1, timeMs: 1, kind: "train", metrics: { a: 1 } });
+  before.appendLog("It began.");
+  await before.close();
+  await mkdir(join(path, "checkpoints/step-000005.writing"));
+  const after = await RunFolder.create(path, { ...plan, seed: 8 }, {}, { replaces: true });
+  expect((await readRun(path))?.info.seed).toBe(8);
+  expect((await readRun(path))?.metrics).toEqual([]);
+  expect(await readdir(join(path, "checkpoints"))).toEqual([]);
+  expect(await readFile(join(path, "log.txt"), "utf8")).toContain("It began.");
+  await after.close();
+  await mkdir(join(path, "checkpoints/step-000005"));
+  await expect(RunFolder.create(path, plan, {}, { replaces: true })).rejects.toThrow(/already holds a run/);
 });
 
 test("resuming forgets what was written after the step, and repairs a torn line", async () => {

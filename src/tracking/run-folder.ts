@@ -1,8 +1,9 @@
 /**
  * The folder of a run, on the writing side: `runs/<name>/` with everything that is known of it.
  *
- * `create` starts one and refuses to write into an old one; `openForResume` goes on with one as it was at a step, and forgets what
- * was written after it. From then until `close` no other process can open the folder. Lines are appended in the background; only trajectories and `run.json` are waited for.
+ * `create` starts one and refuses to write into an old one, unless it is to replace one without a checkpoint; `openForResume` goes on with one
+ * as it was at a step, and forgets what was written after it. From then until `close` no other process can open the folder. Lines are appended
+ * in the background; only trajectories and `run.json` are waited for.
  */
 
 import { randomUUID } from "node:crypto";
@@ -12,7 +13,7 @@ import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { redact } from "../errors/redact.ts";
 import { RerollError } from "../errors/reroll-error.ts";
-import { claimFolder, type FolderClaim } from "../files/folder-claim.ts";
+import { CLAIMS, claimFolder, type FolderClaim } from "../files/folder-claim.ts";
 import { replaceText } from "../files/replace-file.ts";
 import type { WorkerFacts } from "../flow/worker-facts.ts";
 import { keepJsonLines } from "./json-lines.ts";
@@ -42,6 +43,8 @@ export interface FolderOptions {
   readonly flushMs?: number;
   /** The scheduler's name for the job that writes it: one that is started again elsewhere may go on. Default: none. */
   readonly job?: string;
+  /** Whether a new run takes the place of one that has come to nothing: all that it left but its log is removed. Default false. */
+  readonly replaces?: boolean;
 }
 
 /** The one writer of a run's folder. */
@@ -61,7 +64,14 @@ export class RunFolder {
     this.path = path;
     this.#claim = claim;
     this.#info = info;
-    this.#options = { trajectoryInterval: 1, maxTrajectoryGroups: 32, flushMs: 1000, job: "", ...options };
+    this.#options = {
+      trajectoryInterval: 1,
+      maxTrajectoryGroups: 32,
+      flushMs: 1000,
+      job: "",
+      replaces: false,
+      ...options,
+    };
     const lineFile = (name: string) => new LineFile(join(path, name), this.#options.flushMs);
     this.#metrics = lineFile(runFiles.metrics);
     this.#spans = lineFile(runFiles.spans);
@@ -82,6 +92,7 @@ export class RunFolder {
     options: FolderOptions,
     claim: FolderClaim,
   ): Promise<RunFolder> {
+    if (options.replaces === true && (await isWorthNothing(path))) await clear(path);
     if (await isThere(join(path, runFiles.info))) {
       throw new RerollError(
         "RUN_EXISTS",
@@ -258,6 +269,18 @@ async function expectRun(path: string): Promise<RunInfo> {
 
 function startOf(): Pick<RunInfo, "status" | "error" | "pid" | "host" | "endedAt"> {
   return { status: "running", error: null, pid: process.pid, host: hostname(), endedAt: null };
+}
+
+/** Without a checkpoint, whole or damaged. Asked again here, where no other process can write one. */
+async function isWorthNothing(folder: string): Promise<boolean> {
+  const names = await readdir(join(folder, runFiles.checkpoints)).catch(() => []);
+  return names.every((name) => name.endsWith(".writing"));
+}
+
+/** The claim is ours, and the log tells what happened. */
+async function clear(folder: string): Promise<void> {
+  const names = (await readdir(folder)).filter((name) => name !== CLAIMS && name !== runFiles.log);
+  await Promise.all(names.map((name) => rm(join(folder, name), { recursive: true })));
 }
 
 async function removeTrajectoriesAfter(folder: string, step: number): Promise<void> {

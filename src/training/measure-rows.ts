@@ -2,6 +2,7 @@
 
 import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
 import { modelLogprobs } from "../models/causal-lm/model-logprobs.ts";
+import type { Foresight } from "../models/causal-lm/token-logprobs.ts";
 import type { ValueHead } from "../models/causal-lm/value-head.ts";
 import { noGrad } from "../torch/autograd.ts";
 import { cat, tensor, zeros } from "../torch/create.ts";
@@ -20,6 +21,8 @@ interface PolicyOptions {
    * probability from tokens that are there. Default: all.
    */
   readonly numScores?: number;
+  /** See foresee-loss.ts. Default: gradients are awaited. */
+  readonly foresee?: Foresight | undefined;
 }
 
 export interface MeasuredPolicy {

@@ -8,6 +8,7 @@
 
 import { readCorrectionMetrics } from "../algorithms/corrections/correction-metrics.ts";
 import type { Measured, Recipe, RecipeState } from "../algorithms/recipe-runner/recipe.ts";
+import { isTokenLocal } from "../algorithms/recipe-runner/token-local.ts";
 import { globalDenominators } from "../algorithms/reduce.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { CorrectionMetrics } from "../flow/batch-statistics.ts";
@@ -127,6 +128,7 @@ export interface TokenTrainerState {
 export class TokenTrainer {
   readonly #parts: TokenTrainerParts;
   readonly #strategy: Strategy;
+  readonly #foresees: boolean;
   /** Updates in which only a critic learns; -1 without one. */
   readonly #warmupUpdates: number;
   #state: TokenTrainerState;
@@ -134,6 +136,7 @@ export class TokenTrainer {
   constructor(parts: TokenTrainerParts) {
     this.#parts = parts;
     this.#strategy = parts.strategy ?? alone;
+    this.#foresees = isTokenLocal(parts.recipe);
     this.#state = { numSteps: 0, numUpdates: 0, numSkippedInRow: 0, recipe: parts.recipe.initialState };
     const { recipe, reference, critic, elsewhere } = parts;
     this.#warmupUpdates = critic?.warmupUpdates ?? elsewhere?.criticWarmupUpdates ?? -1;
@@ -339,7 +342,7 @@ export class TokenTrainer {
     const { parts, numOwn } = passesOf(strategy, grid, trained, limits);
     const seen: Tensor[] = [];
     const update = { grid, taught, scored, denominators, reading, sums, seen };
-    await strategy.runPasses(updatePasses(this.#parts, update, parts, numOwn));
+    await strategy.runPasses(updatePasses({ ...this.#parts, foresees: this.#foresees }, update, parts, numOwn));
     if (lessons !== null) {
       const learning = { ...options, ...this.#parts.lessons! };
       learnLessons(lessons, model, learning, strategy, sums);

@@ -56,6 +56,8 @@ export interface TrainerSource {
   /** The temperature the tokens were sampled with. */
   readonly temperature: number;
   readonly seed: number;
+  /** Whether kernels add up in an order that does not depend on what else is in a batch: see useExactKernels. Absent: they do not. */
+  readonly isExact?: boolean;
   /** Threads of one operator. */
   readonly numThreads?: number;
   /** Which of several trainers that share each batch this is; absent for the only one. */

@@ -1,4 +1,5 @@
 /** The worker of a threaded trainer: a TrainerHost that answers its owner, one call at a time. */
+import { useExactKernels } from "../torch/exact.ts";
 import { setNumThreads } from "../torch/memory.ts";
 import { hostInWorker } from "../workers/host-in-process.ts";
 import { inTurn } from "../workers/in-turn.ts";
@@ -8,6 +9,7 @@ import type { TrainerSource } from "./trainer-source.ts";
 
 async function openTrainer(source: TrainerSource): Promise<TrainerHost> {
   if (source.numThreads !== undefined) setNumThreads(source.numThreads);
+  if (source.isExact) useExactKernels();
   return inTurn(await TrainerHost.create(source));
 }
 

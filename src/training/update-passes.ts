@@ -6,6 +6,7 @@ import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
 import { keep } from "../torch/scope.ts";
 import type { Tensor } from "../torch/tensor.ts";
 import { entropyOf, prefixed } from "./batch-metrics.ts";
+import { foreseeLoss } from "./foresee-loss.ts";
 import { type Critic, policyOf, valuesOf } from "./measure-rows.ts";
 import type { MetricSums } from "./metric-sums.ts";
 import type { PassOutput, UpdatePass } from "./strategy/strategy.ts";
@@ -17,6 +18,8 @@ import type { TrainerReading } from "./trainer-reading.ts";
 interface LearningParts {
   readonly model: CausalLm;
   readonly recipe: Recipe;
+  /** Whether the recipe's loss can be foreseen: see isTokenLocal. */
+  readonly foresees: boolean;
   readonly critic: Critic | null;
   readonly teaching?: TeachingParts;
   readonly options: { readonly temperature: number; readonly recompute: boolean };
@@ -55,16 +58,17 @@ function forwardOf({ model, critic, options }: LearningParts, packed: PackedToke
 }
 
 function lossOf(
-  { model, recipe, critic, teaching, options }: LearningParts,
+  { model, recipe, foresees, critic, teaching, options }: LearningParts,
   { grid, taught, scored, denominators, reading, sums, seen }: UpdateBatch,
   part: readonly number[],
   { packed, policy_SD, critic_SD }: PassOutput,
 ): Tensor {
-  const policy = policyOf(model, packed, policy_SD, options);
+  const rows = lossRows(scored, part, critic);
+  const foresee = foresees ? foreseeLoss(recipe, rows, denominators, packed) : undefined;
+  const policy = policyOf(model, packed, policy_SD, { ...options, foresee });
   reading.add(part, policy);
   if (recipe.correctsInLoss) seen.push(keep(policy.logprobs_BT.detach()));
   const values = critic && valuesOf(critic.head, packed, critic_SD!);
-  const rows = lossRows(scored, part, critic);
   const pass = { rows: part, packed, hidden_ND: policy.hidden_ND };
   const apart = teaching && taught && rowDivergences(grid, taught, pass, teaching, { ...options, policy: model });
   const { loss, terms, metrics } = recipe.loss(

@@ -183,7 +183,7 @@ function defineTuningFile(data: Row) {
 test("a template that ends replies with a token that sampling does not stop at is spoken of", async () => {
   const root = mkdtempSync(join(tmpdir(), "reroll-tuning-ends-"));
   try {
-    prepareModel(
+    await prepareModel(
       { model: { preset: "nano", path: null, dtype: "auto", lora: null, quantization: null }, seed: 1 },
       [],
       root,

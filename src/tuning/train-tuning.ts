@@ -35,7 +35,7 @@ export async function trainTuning(run: PreparedTuning, open: OpenRun, clock: Clo
   const checkpoints = new Checkpoints(open.folder, config.checkpoint.keep);
   const saved = open.isResumed ? await checkpoints.latest() : null;
   if (saved !== null) expectSameData(saved.state.rollout, data.train.digest);
-  const modelFolder = prepareModel(config, [], open.folder);
+  const modelFolder = await prepareModel(config, [], open.folder);
   const places = await rankPlaces(config.training, open.machines, open.folder, [modelFolder]);
   const trainer = await openTuningTrainer(config, modelFolder, numSteps, places);
   try {

@@ -1,5 +1,6 @@
 /**
- * Engines in other processes: rank 0 of a group trains and sends, every other rank has an engine and receives.
+ * Engines in other processes: rank 0 of a group trains and sends, every other rank has an engine and receives. Where engines are split over ranks,
+ * there is a group for each part of the model, and the ranks that have it get no more.
  *
  * The group is for weights alone, since every rank must make the same calls in the same order. `publish` waits for the
  * slowest engine to have the new version. Weights come in parts, a layer each as a trainer gives them. Beside the weights, each side holds one bucket: a receiver that can be held writes them to their
@@ -7,10 +8,11 @@
  */
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Clock } from "../flow/clock.ts";
+import { cutWeights, type WeightCuts } from "../models/causal-lm/weight-cuts.ts";
 import { empty } from "../torch/create.ts";
 import type { ProcessGroup } from "../torch/distributed/process-group.ts";
 import { bytesOf, type Device } from "../torch/dtype.ts";
-import { keep } from "../torch/scope.ts";
+import { keep, tensorScope } from "../torch/scope.ts";
 import type { Tensor } from "../torch/tensor.ts";
 import type { WeightTarget } from "./shared-memory-sync.ts";
 import {
@@ -34,9 +36,16 @@ const BUCKET_BYTES = 64 * 2 ** 20;
 interface BroadcastParts {
   /** Runs a function on the trainer's weights, some at a time, while no step runs. */
   readonly eachWeights: (use: (weights: ReadonlyMap<string, Tensor>) => Promise<void>) => Promise<void>;
-  /** The process group, of which this process is rank 0. */
-  readonly group: ProcessGroup;
+  readonly receivers: readonly Receivers[];
   readonly clock: Clock;
+}
+
+/** Engines, or the ranks of split ones, that have the same part of the model. */
+export interface Receivers {
+  /** Their process group, of which this process is rank 0. */
+  readonly group: ProcessGroup;
+  /** The part. Default: all of it. */
+  readonly cuts?: WeightCuts;
 }
 
 interface BroadcastSync extends WeightSync {
@@ -44,26 +53,45 @@ interface BroadcastSync extends WeightSync {
   close(): Promise<void>;
 }
 
-export function createBroadcastSync({ eachWeights, group, clock }: BroadcastParts): BroadcastSync {
+export function createBroadcastSync({ eachWeights, receivers, clock }: BroadcastParts): BroadcastSync {
   let device: Device = "cpu";
+  // Where one fails, what the others are sent is still read: it ends before the weights may go.
+  const toAll = async <Result>(send: (to: Receivers) => Promise<Result>): Promise<readonly Result[]> => {
+    const sent = receivers.map(send);
+    await Promise.allSettled(sent);
+    return Promise.all(sent);
+  };
   return {
     publish: async (version) => {
       const startedMs = clock();
       let numBytes = 0;
       await eachWeights(async (weights) => {
         device = weights.values().next().value?.device ?? device;
-        const list = listWeights(weights);
-        await sendHeader(group, { kind: "weights", numListBytes: list.length }, device);
-        await sendList(group, list, device);
-        await sendValues(group, [...weights.values()], BUCKET_BYTES);
-        for (const { numel, dtype } of weights.values()) numBytes += numel * bytesOf(dtype);
+        await toAll(async ({ group, cuts }) => {
+          const parts = tensorScope(() => (cuts === undefined ? weights : cutWeights(weights, cuts)));
+          try {
+            await sendWeights(group, parts, device);
+            for (const { numel, dtype } of parts.values()) numBytes += (group.worldSize - 1) * numel * bytesOf(dtype);
+          } finally {
+            for (const [name, part] of parts) if (part !== weights.get(name)) part.dispose();
+          }
+        });
       });
-      await sendHeader(group, { kind: "version", version }, device);
-      if (!(await agreeOn(group, true, device))) throw refused(version);
-      return { "sync/ms": clock() - startedMs, "sync/bytes": numBytes * (group.worldSize - 1) };
+      await toAll(({ group }) => sendHeader(group, { kind: "version", version }, device));
+      const taken = await toAll(({ group }) => agreeOn(group, true, device));
+      if (!taken.every(Boolean)) throw refused(version);
+      return { "sync/ms": clock() - startedMs, "sync/bytes": numBytes };
     },
-    close: () => sendHeader(group, { kind: "end" }, device),
+    close: async () => void (await toAll(({ group }) => sendHeader(group, { kind: "end" }, device))),
   };
+}
+
+/** Sends some of the weights. */
+async function sendWeights(group: ProcessGroup, weights: ReadonlyMap<string, Tensor>, device: Device): Promise<void> {
+  const list = listWeights(weights);
+  await sendHeader(group, { kind: "weights", numListBytes: list.length }, device);
+  await sendList(group, list, device);
+  await sendValues(group, [...weights.values()], BUCKET_BYTES);
 }
 
 /**

@@ -13,6 +13,11 @@ export function hostInWorker<Source>(
   return isMainThread ? hostInProcess(build, options) : hostInThread(build, options);
 }
 
+/** A terminal, and whoever ends a whole group of processes, signals everybody: what becomes of this one is its owner's to decide. */
+export function leaveSignalsToOwner(): void {
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
+}
+
 /**
  * Builds the object from the first message of the parent, and answers for it until the parent is gone, with which this process ends too.
  * The parent learns why where it cannot be built. The last statement of a worker's module.

@@ -12,9 +12,9 @@ const here = (name: string) => join(folder, name);
 const shared = fileURLToPath(new URL("../../../shared/data/", import.meta.url));
 const tiny = ["--set", "rollout.contextLength=1024", "--set", "rollout.sampling.maxTokens=4"];
 
-beforeAll(() => {
+beforeAll(async () => {
   const model = { path: null, preset: "nano", dtype: "auto", lora: null, quantization: null } as const;
-  prepareModel({ model, seed: 1 }, [], folder);
+  await prepareModel({ model, seed: 1 }, [], folder);
   const questions = Array.from({ length: 6 }, (_, i) => ({ question: `What is ${i} + 1?`, answer: `#### ${i + 1}` }));
   writeFileSync(here("gsm8k.jsonl"), questions.map((row) => JSON.stringify(row)).join("\n"));
 });

@@ -17,6 +17,26 @@ need() {
   command -v "$1" > /dev/null || skip "$1 is not here ($2)"
 }
 
+# wait_for <what> <seconds> <command>...: the command until it succeeds. Limits are for busy machines: idle ones need a tenth.
+wait_for() {
+  local what="$1" end=$((SECONDS + $2))
+  shift 2
+  until "$@"; do
+    if ((SECONDS > end)); then
+      echo "failed: $what took too long"
+      tail -n 40 "$work"/*.log "$work"/slurm/log/*.log 2> /dev/null || true
+      exit 1
+    fi
+    sleep 1
+  done
+}
+
+reroll() { node "$main" "$@"; }
+# A scheduler that is too busy to answer is asked again.
+has_ended() { [[ "$(reroll status 2> /dev/null | awk -v name="$1" '$1 == name { print $NF }')" =~ finished|failed|stopped|unknown ]]; }
+is_stopped() { reroll status 2> /dev/null | grep -q "^$1 .* stopped$"; }
+has_begun() { reroll logs "$1" 2> /dev/null | grep -q "step 1/"; }
+
 [ -f "$main" ] || skip "there is no dist (npm run setup)"
 
 expect_finished() {

@@ -4,23 +4,24 @@ source "$(dirname "$0")/common.sh"
 need ray 'pip install "ray[default]"'
 export RAY_TMPDIR="$work/ray"
 mkdir -p "$RAY_TMPDIR"
+# Ray takes a node that is silent for seconds for dead, and an agent that does not register in half a minute for broken. On a busy machine neither is.
+export RAY_health_check_timeout_ms=120000 RAY_health_check_failure_threshold=20 RAY_health_check_initial_delay_ms=60000
+export RAY_raylet_start_wait_time_s=300 RAY_worker_register_timeout_seconds=600 RAY_agent_register_timeout_ms=600000 RAY_gcs_server_request_timeout_seconds=300
 # In the foreground of shells of their own, to be ended by number: ray stop would end those of others too.
 ray start --block --head --port=6399 --num-cpus=1 --dashboard-host=127.0.0.1 --dashboard-port=8299 --disable-usage-stats --temp-dir "$RAY_TMPDIR" > "$work/head.log" 2>&1 &
 head=$!
-trap 'kill $head ${second:-}; wait $head ${second:-}; rm -rf "$work"' EXIT
-until curl --silent --fail --output /dev/null http://127.0.0.1:8299/api/version; do sleep 1; done
+trap 'kill $head ${second:-} || true; wait $head ${second:-} || true; rm -rf "$work"' EXIT
+wait_for "Ray's dashboard" 600 curl --silent --fail --output /dev/null http://127.0.0.1:8299/api/version
 ray start --block --address=127.0.0.1:6399 --num-cpus=1 --disable-usage-stats > "$work/second.log" 2>&1 &
 second=$!
-reroll() { node "$main" "$@"; }
-state() { reroll status | awk '$1 == "frozen-lake" { print $NF }'; }
 reroll submit "${quickstart[@]}" --to ray --nodes 2 --option address=http://127.0.0.1:8299 "${short[@]}"
-until [[ "$(state)" =~ finished|failed|stopped|unknown ]]; do sleep 3; done
+wait_for "the end of the job" 1200 has_ended frozen-lake
 reroll logs frozen-lake
 reroll status
 expect_finished frozen-lake
 # A job that is stopped.
 reroll submit "${quickstart[@]}" --to ray --nodes 2 --option address=http://127.0.0.1:8299 --name stopped --set warmStart=null
-until reroll logs stopped | grep -q "step 1/"; do sleep 2; done
+wait_for "the first step of the second job" 1200 has_begun stopped
 reroll stop stopped
-until reroll status | grep -q "^stopped .* stopped$"; do sleep 2; done
+wait_for "the end of the second job" 300 is_stopped stopped
 echo "ok: the second job was stopped"

@@ -34,24 +34,27 @@ if [ ! -S /run/munge/munge.socket.2 ]; then
   ownMunge=1
 fi
 end() {
-  for file in "$work"/slurm/*.pid; do [ -f "$file" ] && kill "$(cat "$file")" || true; done
+  local pid pids
+  pids="$(cat "$work"/slurm/*.pid 2> /dev/null || true)"
+  for pid in $pids; do kill "$pid" || true; done
+  # They write their state on the way out.
+  for pid in $pids; do timeout 30 tail --pid="$pid" -f /dev/null || true; done
   [ -z "$ownMunge" ] || kill "$(cat /run/munge/munged.pid)" || true
 }
 trap 'end; rm -rf "$work"' EXIT
 slurmctld
 slurmd -N n0
 slurmd -N n1
-until [ "$(sinfo --noheader --format '%D %t' | tr -d '\n')" = "2 idle" ]; do sleep 1; done
-reroll() { node "$main" "$@"; }
-state() { reroll status | awk '$1 == "frozen-lake" { print $NF }'; }
+are_idle() { [ "$(sinfo --noheader --format '%D %t' 2> /dev/null | tr -d '\n')" = "2 idle" ]; }
+wait_for "two idle nodes" 300 are_idle
 reroll submit "${quickstart[@]}" --to slurm --nodes 2 "${short[@]}"
-until [[ "$(state)" =~ finished|failed|stopped ]]; do sleep 2; done
+wait_for "the end of the job" 1200 has_ended frozen-lake
 reroll logs frozen-lake
 reroll status
 expect_finished frozen-lake
 # A job that is stopped.
 reroll submit "${quickstart[@]}" --to slurm --nodes 2 --name stopped --set warmStart=null
-until reroll logs stopped | grep -q "step 1/"; do sleep 1; done
+wait_for "the first step of the second job" 1200 has_begun stopped
 reroll stop stopped
-until reroll status | grep -q "^stopped .* stopped$"; do sleep 1; done
+wait_for "the end of the second job" 300 is_stopped stopped
 echo "ok: the second job was stopped"

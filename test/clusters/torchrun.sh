@@ -4,7 +4,7 @@ source "$(dirname "$0")/common.sh"
 need torchrun "it comes with torch: pip install torch"
 export REROLL_TOKEN="$(openssl rand -hex 16)"
 node_of() {
-  torchrun --no-python --nnodes 2 --node-rank "$1" --nproc-per-node 1 --master-addr 127.0.0.1 --master-port 29630 --max-restarts 1 \
+  torchrun --no_python --nnodes 2 --node_rank "$1" --nproc_per_node 1 --master_addr 127.0.0.1 --master_port 29630 --max_restarts 1 \
     node "$main" train "${quickstart[@]}" --resume auto "${short[@]}"
 }
 node_of 1 &

@@ -5,6 +5,8 @@ import { createServer } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import { openenv } from "../../src/envs/openenv/openenv.ts";
+import { seedPrompt } from "../../src/envs/seed-prompt.ts";
+import type { Prompt } from "../../src/flow/prompt.ts";
 import { trainSmall } from "../runs/small-run.ts";
 
 const closing: (() => void)[] = [];
@@ -162,6 +164,123 @@ test("a server that is gone fails the episode, and says where it was", async () 
   await env.end?.();
 });
 
+interface Rpc {
+  readonly jsonrpc: string;
+  readonly id: number;
+  readonly method: string;
+  readonly params: Readonly<Record<string, unknown>>;
+}
+
+/** The tool side of a server with room for `most` sessions: JSON-RPC over HTTP, as `http_server.py` answers it. */
+async function startTools(most: number) {
+  const sessions = new Set<string>();
+  const seen = { most: 0, created: 0 };
+  const answer = ({ method, params }: Rpc): object => {
+    const failed = (code: number, message: string, data?: object) => ({
+      error: { code, message, ...(data && { data }) },
+    });
+    if (method === "openenv/session/create") {
+      if (sessions.size >= most) return failed(-32000, "full", { active_sessions: sessions.size, max_sessions: most });
+      const id = `s${++seen.created}`;
+      sessions.add(id);
+      seen.most = Math.max(seen.most, sessions.size);
+      return { result: { session_id: id } };
+    }
+    const session = String(params.session_id);
+    if (!sessions.has(session)) return failed(-32602, `Unknown session_id: ${session}`);
+    if (method === "openenv/session/close") {
+      sessions.delete(session);
+      return { result: { session_id: session, closed: true } };
+    }
+    if (method === "tools/list")
+      return {
+        result: { tools: [{ name: "echo", description: "Says it again.", inputSchema: { type: "object" } }] },
+      };
+    if (method !== "tools/call") return failed(-32601, `Method not found: ${method}`);
+    const { message } = params.arguments as { readonly message?: unknown };
+    if (typeof message !== "string") return failed(-32603, "message is required");
+    return { result: { content: [{ type: "text", text: message }], is_error: false } };
+  };
+  const server = createServer(async (request, response) => {
+    let body = "";
+    for await (const chunk of request) body += chunk;
+    const rpc = JSON.parse(body) as Rpc;
+    expect([request.method, request.url, rpc.jsonrpc]).toEqual(["POST", "/mcp", "2.0"]);
+    response.end(JSON.stringify({ jsonrpc: "2.0", id: rpc.id, ...answer(rpc) }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  closing.push(
+    () => void server.closeAllConnections(),
+    () => void server.close(),
+  );
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return { url, seen, sessions, forget: () => sessions.clear() };
+}
+
+const call = (args: object) => reply(`<tool_call>\n${JSON.stringify({ name: "echo", arguments: args })}\n</tool_call>`);
+
+const sayHi: Prompt = { ...seedPrompt("openenv", 1), messages: [{ role: "user", content: "Say hi." }] };
+
+/** What every server with an echo must do. */
+async function playTools(url: string): Promise<void> {
+  const { makeEnv, makePrompt } = openenv.build(openenv.options.parse({ url, protocol: "mcp" }));
+  expect(makePrompt).toBeUndefined();
+  const env = await makeEnv(sayHi, 1);
+  expect(await env.start(signal)).toMatchObject({
+    observation: { messages: [{ role: "user", content: "Say hi." }] },
+    tools: [{ type: "function", function: { name: "echo", description: "Says it again." } }],
+  });
+  expect(await env.step(call({ message: "hi" }), signal)).toMatchObject({
+    kind: "continues",
+    observation: { messages: [{ role: "tool", name: "echo", content: "hi" }] },
+  });
+  // Arguments that the tool does not take are for the model to read.
+  expect(await env.step(call({}), signal)).toMatchObject({
+    kind: "continues",
+    observation: { messages: [{ role: "tool", content: expect.stringMatching(/^Error: .*message/s) }] },
+  });
+  expect(await env.step(reply("hi"), signal)).toMatchObject({ kind: "terminated", reward: 0 });
+  await env.end?.();
+}
+
+/** Tasks from data, tools from the server, rewards from the run. */
+const toolRun = (url: string) => ({
+  ...run(url),
+  rollout: { ...run(url).rollout, contextLength: 1024 },
+  envs: { default: { type: "openenv", url, protocol: "mcp", maxTurns: 2 } },
+  data: { type: "rows", rows: [{ prompt: "Say a." }, { prompt: "Say b." }] },
+  rewards: { default: { type: "length", curve: { shape: "target", target: 2, tolerance: 4 } } },
+});
+
+test("the tools of an OpenEnv server are called over MCP, in a session per episode, and a run trains with them", async () => {
+  const server = await startTools(3);
+  await playTools(server.url);
+  const { trajectories } = await trainSmall(toolRun(server.url));
+  expect(trajectories).toHaveLength(16);
+  expect(trajectories.every(({ end }) => end.kind !== "failed")).toBe(true);
+  expect(server.seen).toEqual({ most: 3, created: 17 });
+  expect(server.sessions.size).toBe(0);
+});
+
+test("a server of tools that starts again fails the episode; one that is no OpenEnv server says where it was asked", async () => {
+  const server = await startTools(1);
+  const build = (url: string) => openenv.build(openenv.options.parse({ url, protocol: "mcp" }));
+  const env = await build(server.url).makeEnv(sayHi, 1);
+  await env.start(signal);
+  server.forget();
+  await expect(env.step(call({ message: "hi" }), signal)).rejects.toMatchObject({
+    code: "ENV_FAILED",
+    message: `The environment at ${server.url}/mcp failed: it has started again and lost the episode`,
+  });
+  await env.end?.();
+  for (const close of closing.splice(0)) close();
+  const gone = await build(server.url).makeEnv(sayHi, 1);
+  await expect(gone.start(signal)).rejects.toMatchObject({
+    code: "SERVICE_LOST",
+    message: expect.stringContaining(`${server.url}/mcp did not answer openenv/session/create`),
+  });
+});
+
 const python = process.env.REROLL_OPENENV_PYTHON ?? "python3";
 const hasOpenEnv = spawnSync(python, ["-c", "import openenv.core.env_server"]).status === 0;
 const why = hasOpenEnv ? "" : " (skipped: Python has no openenv)";
@@ -186,6 +305,8 @@ test.skipIf(!hasOpenEnv)(
     expect(JSON.stringify(called)).toContain("hi");
     expect(await env.step(reply("Done."), signal)).toMatchObject({ kind: "terminated" });
     await env.end?.();
+    await playTools(tools);
+    expect((await trainSmall(toolRun(tools))).trajectories.every(({ end }) => end.kind !== "failed")).toBe(true);
   },
 );
 

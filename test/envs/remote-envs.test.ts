@@ -1,24 +1,12 @@
 /** Environments and rewards on other machines: a run that has them there ends as one that has them here, whatever is lost on the way. */
-import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { createServer, request, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { remoteEnv } from "../../src/envs/remote/remote-env.ts";
 import { resolveRun } from "../../src/run/resolve-run.ts";
 import { serveWorld } from "../../src/run/serve-world.ts";
 import type { RunningService } from "../../src/services/start-service.ts";
 import { type SmallRun, trainSmall } from "../runs/small-run.ts";
-
-let folder: string;
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), "reroll-remote-envs-"));
-  for (const file of ["config.json", "model.safetensors"]) cpSync(`fixtures/hf-tiny/qwen3/${file}`, join(folder, file));
-  for (const file of ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json"])
-    cpSync(`fixtures/tokenizer/${file}`, join(folder, file));
-});
-afterAll(() => rmSync(folder, { recursive: true }));
 
 const lake = { type: "frozen-lake", prompt: "compact", maxTurns: 3, answerTags: null };
 const rewards = { default: { type: "length", curve: { shape: "cosine", maxTokens: 8 } } };
@@ -28,7 +16,7 @@ const world = { envs: { lake }, rewards };
 
 function trained(changes: Record<string, unknown>): Promise<SmallRun> {
   return trainSmall({
-    ...{ model: { path: folder }, envs: { lake }, rewards, loop: { type: "sync", steps: 2 } },
+    ...{ model: { preset: "nano" }, envs: { lake }, rewards, loop: { type: "sync", steps: 2 } },
     rollout: { groupsPerStep: 2, groupSize: 4, contextLength: 128, sampling: { maxTokens: 4 } },
     training: { optimizer: { lr: 1e-3 }, threads: 1 },
     engine: { threads: 1 },
@@ -70,7 +58,7 @@ async function lossyLine(
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, server, numLost: () => numLost };
 }
 
-test("a run ends with the same weights, to the bit, with its environment and rewards elsewhere and every ninth answer lost", async () => {
+test("a run from a preset has the same words and ends with the same weights, to the bit, with its environment and rewards elsewhere and every ninth answer lost", async () => {
   const here = await trained({});
   const service = await serve();
   const line = await lossyLine(service.url, 9);

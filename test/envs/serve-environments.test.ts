@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { processTree } from "../../bench/process-tree.ts";
 import { callReroll } from "../cli/call-reroll.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "reroll-serve-envs-"));
@@ -18,19 +19,26 @@ writeFileSync(
   }),
 );
 
-test("it says where it listens, needs its key, and ends with a signal", async () => {
+test("it says where it listens, needs its key, is started again when it is killed, and ends with a signal", async () => {
   const words = ["serve-environments", runFile, "--port", "0", "--api-key", "secret", "--set", "envs.lake.maxTurns=4"];
-  const child = spawn(process.execPath, ["dist/cli/main.js", ...words], { stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(process.execPath, ["dist/cli/main.js", ...words, "--restarts", "1"], {
+    stdio: ["ignore", "pipe", "ignore"],
+  });
   const ended = new Promise<number | null>((resolve) => child.on("exit", resolve));
   let said = "";
-  const url = await new Promise<string>((resolve, reject) => {
-    child.stdout.on("data", (chunk: Buffer) => {
-      said += chunk.toString();
-      const found = /listening on (\S+)/.exec(said)?.[1];
-      if (found !== undefined) resolve(found);
+  const listening = () =>
+    new Promise<string>((resolve, reject) => {
+      child.stdout.on("data", (chunk: Buffer) => {
+        said += chunk.toString();
+        const found = /listening on (\S+)/.exec(said)?.[1];
+        if (found !== undefined) resolve(found);
+      });
+      void ended.then((code) => reject(new Error(`it ended with ${code}: ${said}`)));
     });
-    void ended.then((code) => reject(new Error(`it ended with ${code}: ${said}`)));
-  });
+  await listening();
+  said = "";
+  process.kill(processTree(child.pid!).find(({ command }) => command.includes("--supervised"))!.pid, "SIGKILL");
+  const url = await listening();
   expect(said).toContain("environments: lake; rewards: none");
   expect((await fetch(`${url}/v1/environments`)).status).toBe(401);
   const answer = await fetch(`${url}/v1/environments`, { headers: { authorization: "Bearer secret" } });

@@ -1,5 +1,6 @@
 /** A run whose processes are killed goes on by itself. Fifty kills and links that are cut: bench/faults.ts. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -19,13 +20,15 @@ const train = (name: string) => ["train", runFile, "--set", `tracking.folder=${r
 test("a run whose rank, engine and controller are killed goes on by itself, and ends with what it would have been without", async () => {
   const child = startReroll([...train("killed"), "--restarts", "3"], { cwd: root });
   const ended = ending(child);
-  const kills = ["--supervised", "trainer-worker", "engine-process"];
+  // The first before there is a checkpoint, the others each in another life of the run, or at another step of it.
+  const kills = ["--supervised", "--supervised", "trainer-worker", "engine-process"];
   const hit: number[] = [];
   for (const [i, part] of kills.entries()) {
-    // Each in another life of the run, or at another step of it.
     const victim = () =>
       processTree(child.pid!).find(({ command, pid }) => command.includes(part) && !hit.includes(pid));
-    const isDue = () => latestStep(join(root, "killed")) >= 2 * (i + 1) && victim() !== undefined;
+    const hasCome = () =>
+      i === 0 ? existsSync(join(root, "killed/run.json")) : latestStep(join(root, "killed")) >= 2 * i;
+    const isDue = () => hasCome() && victim() !== undefined;
     await vi.waitFor(() => expect(isDue()).toBe(true), { timeout: 150_000, interval: 10 });
     const { pid } = victim()!;
     hit.push(pid);
@@ -37,7 +40,9 @@ test("a run whose rank, engine and controller are killed goes on by itself, and 
   expect(code, stderr).toBe(0);
   expect(stderr).toContain("The process ended with code 1. Starting it again.");
   expect(stderr).toContain("The process was ended by SIGKILL. Starting it again.");
+  expect(stdout).toContain("The run had no checkpoint yet and begins again.");
   expect(stdout).toContain("Engine 1 on cpu is back, and is given the weights.");
+  expect(readdirSync(root)).toEqual(["killed"]);
 
   const whole = await callReroll(...train("whole"));
   expect(whole.code, whole.stderr).toBe(0);
@@ -69,19 +74,61 @@ test("a run that cannot go on is given up, and one that was refused is not tried
   );
 }, 240_000);
 
-test("a signal reaches the run through its parent, once: it stops after the step under way, with a checkpoint", async () => {
-  const child = startReroll([...train("stopped"), "--set", "loop.steps=100000", "--restarts", "3"], { cwd: root });
-  const ended = ending(child);
-  await vi.waitFor(() => expect(latestStep(join(root, "stopped"))).toBeGreaterThan(0), {
-    timeout: 150_000,
-    interval: 10,
-  });
+test("a run whose parent is killed saves a checkpoint and ends, --resume auto goes on with it, and a signal to the parent stops it, once", async () => {
+  const words = [...train("stopped"), "--set", "loop.steps=100000", "--resume", "auto", "--restarts", "3"];
+  const folder = join(root, "stopped");
+  const start = async () => {
+    const before = latestStep(folder);
+    const child = startReroll(words, { cwd: root });
+    const ended = ending(child);
+    await vi.waitFor(() => expect(latestStep(folder)).toBeGreaterThan(before), { timeout: 150_000, interval: 10 });
+    return { child, ended };
+  };
+  const lastOf = () => {
+    const { status } = JSON.parse(readFileSync(join(folder, "run.json"), "utf8"));
+    const lines = readFileSync(join(folder, "metrics.jsonl"), "utf8").trim().split("\n");
+    return [status, JSON.parse(lines.at(-1)!).step];
+  };
+  const first = await start();
+  first.child.kill("SIGKILL");
+  // Its output ends with the last process that holds it: nothing that it started lives on.
+  await first.ended;
+  expect(lastOf()).toEqual(["interrupted", latestStep(folder)]);
+
+  const second = await start();
   // As a terminal does, to all processes of the group: the run itself leaves it to its parent.
-  for (const { pid } of processTree(child.pid!)) process.kill(pid, "SIGINT");
-  const { code, stderr } = await ended;
+  for (const { pid } of processTree(second.child.pid!)) process.kill(pid, "SIGINT");
+  const { code, stdout, stderr } = await second.ended;
   expect(code, stderr).toBe(130);
+  expect(stdout).toMatch(/Going on from step \d+\./);
   expect(stderr).toContain("Stopping after this step.");
-  const { status } = JSON.parse(readFileSync(join(root, "stopped/run.json"), "utf8"));
-  const lines = readFileSync(join(root, "stopped/metrics.jsonl"), "utf8").trim().split("\n");
-  expect([status, JSON.parse(lines.at(-1)!).step]).toEqual(["interrupted", latestStep(join(root, "stopped"))]);
+  expect(lastOf()).toEqual(["interrupted", latestStep(folder)]);
 }, 240_000);
+
+const isRoot = process.getuid?.() === 0;
+
+test.skipIf(!isRoot)(
+  "a disk that is too full for a checkpoint fails the run, and names the folder (needs root, to mount one)",
+  async () => {
+    const disk = mkdtempSync(join(root, "disk-"));
+    execFileSync("mount", ["-t", "tmpfs", "-o", "size=1m", "none", disk]);
+    try {
+      const here = [
+        "--set",
+        `tracking.folder=${disk}`,
+        "--set",
+        "training.ranks=1",
+        "--set",
+        "placement.engine.workers=threads",
+      ];
+      const { code, stderr } = await callReroll(...train("full"), ...here);
+      expect(code).toBe(1);
+      expect(stderr).toContain(
+        `The disk of ${join(disk, "full/checkpoints")} has no room for step-000000. Make room there and run the command again`,
+      );
+    } finally {
+      execFileSync("umount", [disk]);
+    }
+  },
+  60_000,
+);

@@ -65,6 +65,8 @@ test("without a correction such an engine is refused, and so is what it cannot g
   );
   const remote = { kind: "reroll", url: "http://127.0.0.1:1" };
   expect(await problemOf(run({ ...fp8, remote }, 1))).toContain("engine.remote is set");
+  const split = { placement: { engine: { tensor: 2 } } };
+  expect(await problemOf(run(fp8, 1, split))).toContain("placement.engine splits engines");
   const quantized = { model: { preset: "nano", lora: { rank: 4 }, quantization: "nf4" } };
   expect(await problemOf(run(fp8, 1, quantized))).toContain('model.quantization is "nf4", which the engine');
   expect(await problemOf(run({ cacheQuantization: "fp8" }, 1, quantized))).toBeNull();

@@ -20,7 +20,11 @@ interface Models {
 }
 
 async function writeModels(root: string): Promise<Models> {
-  const policy = prepareModel({ model: { preset: "nano", path: null } as never, seed: 1 }, [buildEnv(envs.lake)], root);
+  const policy = await prepareModel(
+    { model: { preset: "nano", path: null } as never, seed: 1 },
+    [buildEnv(envs.lake)],
+    root,
+  );
   const { files, vocabularySize } = await loadTokenizer(policy);
   const padded = 16 * Math.ceil(vocabularySize / 16);
   return {

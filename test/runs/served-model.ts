@@ -3,7 +3,6 @@ import { randomUUID } from "node:crypto";
 import { type AddressInfo, connect, createServer as createLine, type Socket } from "node:net";
 import { loadTokenizer } from "../../src/chat/tokenizer/load-tokenizer.ts";
 import { startThreadedEngine } from "../../src/generation/local/threaded-engine.ts";
-import { updateWeightsFrom } from "../../src/generation/local/weights-from-folder.ts";
 import { createServer } from "../../src/generation/server/create-server.ts";
 
 export interface ServedModel {
@@ -24,7 +23,7 @@ export async function serveModel(folder: string, root: string, contextLength: nu
     {
       ...{ engine, tokenizer: await loadTokenizer(folder), modelName: "tiny", clock: Date.now, newId: randomUUID },
       onError: () => {},
-      weights: { root, load: (place, version) => updateWeightsFrom(engine, place, version) },
+      weights: { root, load: (place, version) => engine.loadWeights(version, place) },
     },
     { apiKey: "secret" },
   );

@@ -2,7 +2,7 @@
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { type SmallRun, trainSmall } from "./small-run.ts";
 import { type StandIn, standInSglang, standInVllm } from "./stand-in-servers.ts";
 
@@ -73,7 +73,7 @@ test("a vLLM without its routes for training is refused before the first step, w
 });
 
 test("a run on SGLang that is sent weights in a process group ends with the weights of a run here, to the bit", async () => {
-  await using(await standInSglang(folder, { contextLength }), async ({ url, calls }) => {
+  await using(await standInSglang(folder, { contextLength }), async ({ url, calls, conversation }) => {
     const weights = { type: "broadcast", group: "mine" };
     const placement = { engine: { sleep: true } };
     const there = await trainSmall({ ...runWith({ kind: "sglang", url, weights }), placement });
@@ -88,9 +88,38 @@ test("a run on SGLang that is sent weights in a process group ends with the weig
       ...update,
       ...rest,
       ...update,
+      "/destroy_weights_update_group",
     ]);
     expect(there.metrics.at(-1)!["sync/bytes"]).toBe(4 * here.weights.length);
+    // Fields as in `io_struct.py` and `sampling_params.py` of SGLang 0.5.23, compared by hand.
+    await expect(conversation()).toMatchFileSnapshot("expected/sglang-conversation.txt");
   });
+});
+
+test("a server that stops answering while it is given weights fails the run within a minute, by its name", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  try {
+    const silence = { silent: "/pause_generation", onSilence: () => void vi.advanceTimersByTimeAsync(60_000) };
+    await using(await standInSglang(folder, { contextLength, ...silence }), async ({ url }) => {
+      const weights = { type: "broadcast" };
+      await expect(trainSmall(runWith({ kind: "sglang", url, weights }))).rejects.toThrow(
+        `${url} was asked to stop for version 0 and has not answered for 60 s. Look at its log, and start it again.`,
+      );
+    });
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+test("weights on a shared GPU are refused where the trainer has none, and of servers that cannot read them", async () => {
+  const weights = { type: "same-gpu" };
+  const url = "http://127.0.0.1:9";
+  await expect(trainSmall(runWith({ kind: "vllm", url, weights }))).rejects.toThrow(
+    'engine.remote.weights is "same-gpu", and the trainer is on cpu. Set device to the GPU that vllm runs on',
+  );
+  await expect(trainSmall(runWith({ kind: "sglang", url, weights }))).rejects.toThrow(
+    `engine.remote.kind "sglang" cannot be given weights on the trainer's GPU. Use "vllm"`,
+  );
 });
 
 test("servers are given a LoRA run's adapters alone, by a name for each version, and one that lost them gets them again", async () => {

@@ -6,7 +6,6 @@ import { readFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
 import { join } from "node:path";
 import { startThreadedEngine, type ThreadedEngine } from "../../src/generation/local/threaded-engine.ts";
-import { updateWeightsFrom } from "../../src/generation/local/weights-from-folder.ts";
 import { resolveCheckpoint } from "../../src/models/formats/resolve-checkpoint.ts";
 import { MappedCheckpoint } from "../../src/models/formats/tensor-files.ts";
 import { empty, tensor } from "../../src/torch/create.ts";
@@ -20,6 +19,8 @@ import { type Body, type FakeServer, type Handler, startFakeSglang, startFakeVll
 export interface StandIn extends FakeServer {
   /** The control routes that were asked, oldest first. */
   readonly calls: readonly string[];
+  /** The same with what they were asked, a line each, without what differs from run to run; then the last request for tokens. */
+  conversation(): string;
   /** Forgets every weight that it was given, as a server does that starts again. */
   startAgain(): Promise<void>;
   readonly adapters: {
@@ -35,6 +36,9 @@ interface StandInOptions {
   readonly contextLength: number;
   /** Routes that this server has not got. */
   readonly without?: readonly string[];
+  /** A route that never answers; `onSilence` is told when it is asked. */
+  readonly silent?: string;
+  readonly onSilence?: () => void;
 }
 
 export async function standInVllm(folder: string, options: StandInOptions): Promise<StandIn> {
@@ -58,7 +62,7 @@ export async function standInVllm(folder: string, options: StandInOptions): Prom
         if (method !== "reload_weights") throw new Error(`no method ${String(method)}`);
         // Half-loaded weights must not be drawn with.
         if (!line.isPaused()) throw new Error("reload_weights while it draws");
-        await updateWeightsFrom(engine(), (kwargs as { weights_path: string }).weights_path, ++version);
+        await engine().loadWeights(++version, (kwargs as { weights_path: string }).weights_path);
         return { results: [null] };
       }),
       ...route("/v1/load_lora_adapter", line.loadAdapter),
@@ -73,6 +77,8 @@ export async function standInSglang(folder: string, options: StandInOptions): Pr
   const line = await openLine(folder, options);
   const { route, engine } = line;
   const groups = new Map<string, ProcessGroup>();
+  // Of the process, as in torch.distributed: a name stays taken when its group is gone.
+  const names = new Set<string>();
   let weightVersion = "default";
   let version = 0;
   const server = await startFakeSglang(
@@ -90,7 +96,8 @@ export async function standInSglang(folder: string, options: StandInOptions): Pr
       }),
       ...route("/init_weights_update_group", async (body) => {
         const name = String(body.group_name);
-        if (groups.has(name)) return { success: false, message: `The group ${name} exists.` };
+        if (names.has(name)) return { success: false, message: `The group name ${name} has already been created.` };
+        names.add(name);
         const [host, port] = [String(body.master_address), Number(body.master_port)];
         const store = await openStore({ type: "tcp", host, port, isServer: false });
         const membership = {
@@ -101,6 +108,13 @@ export async function standInSglang(folder: string, options: StandInOptions): Pr
         const foreign = { prefix: pythonGroupPrefix(name, "gloo") };
         groups.set(name, await joinGroup({ store, name, ...membership, foreign, timeoutMs: 20_000 }));
         return { success: true, message: "Succeeded to initialize custom process group." };
+      }),
+      ...route("/destroy_weights_update_group", async ({ group_name: name }) => {
+        const group = groups.get(String(name));
+        if (group === undefined) return { success: false, message: "The group to be destroyed does not exist." };
+        group.dispose();
+        groups.delete(String(name));
+        return { success: true, message: "Succeeded to destroy custom process group." };
       }),
       ...route("/update_weights_from_distributed", async (body) => {
         const group = groups.get(String(body.group_name));
@@ -134,13 +148,15 @@ export async function standInSglang(folder: string, options: StandInOptions): Pr
 }
 
 /** An engine that can be paused: replies under way end with what they have, later ones wait. */
-async function openLine(folder: string, { contextLength, without = [] }: StandInOptions) {
+async function openLine(folder: string, { contextLength, without = [], silent, onSilence }: StandInOptions) {
   const start = () =>
     startThreadedEngine({
       ...{ folder, tokenizerFolder: folder, numThreads: 1, options: { contextLength, isSteady: true } },
     });
   let engine: ThreadedEngine = await start();
+  let starting: Promise<void> = Promise.resolve();
   const calls: string[] = [];
+  const said: string[] = [];
   const loaded: string[] = [];
   let names: string[] = [];
   let paused: { readonly until: Promise<void>; readonly end: () => void } | null = null;
@@ -148,6 +164,9 @@ async function openLine(folder: string, { contextLength, without = [] }: StandIn
     if (without.includes(path)) return {};
     const handle: Handler = async (body, response) => {
       calls.push(path);
+      said.push(lineOf(path, body));
+      if (path === silent) return onSilence?.();
+      await starting;
       await reply(response, () => answer(body));
     };
     return { [path]: handle };
@@ -184,6 +203,7 @@ async function openLine(folder: string, { contextLength, without = [] }: StandIn
     drawing: {
       status: () => engine.status(),
       generate: async (request: Parameters<ThreadedEngine["generate"]>[0]) => {
+        await starting;
         await paused?.until;
         return engine.generate(request);
       },
@@ -191,6 +211,10 @@ async function openLine(folder: string, { contextLength, without = [] }: StandIn
     standIn: (server: FakeServer, forget = () => {}): StandIn => ({
       ...server,
       calls,
+      conversation: () => {
+        const last = server.bodies.filter((body) => "sampling_params" in body).at(-1) ?? {};
+        return [...said, lineOf("/generate", last), ""].join("\n");
+      },
       adapters: {
         loaded,
         kept: () => names,
@@ -199,10 +223,14 @@ async function openLine(folder: string, { contextLength, without = [] }: StandIn
         },
       },
       startAgain: async () => {
-        await engine.close();
-        engine = await start();
-        forget();
         server.dropConnections();
+        forget();
+        const ended = engine;
+        // What is asked meanwhile waits, as at a port that is not served yet.
+        starting = ended.close().then(async () => {
+          engine = await start();
+        });
+        await starting;
       },
       close: async () => {
         forget();
@@ -242,4 +270,15 @@ async function reply(response: ServerResponse, answer: () => Promise<object>): P
     // What the server was asked wrongly, and what it could not do.
     (cause: Error) => write(cause instanceof TypeError ? 400 : 500, { error: { message: cause.message } }),
   );
+}
+
+/** Long lists are cut, and what is drawn anew for every run is named instead. */
+function lineOf(path: string, body: Body): string {
+  const cut = (key: string, value: unknown): unknown => {
+    if (["rid", "session_id", "input_ids", "sampling_seed", "master_port"].includes(key)) return `<${key}>`;
+    if (Array.isArray(value) && value.length > 4) return [...value.slice(0, 2), `... ${value.length} in all`];
+    return value;
+  };
+  const text = JSON.stringify(body, cut);
+  return `${path} ${text.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, "<run>").replace(/(mine)-[0-9a-f]{8}/g, "$1-<id>")}`;
 }

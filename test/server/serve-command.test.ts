@@ -97,9 +97,9 @@ function serveWords(root: string, port: number): readonly string[] {
   return ["serve", folder, "--port", String(port), ...words];
 }
 
-test("one server trains with runs of other processes: a run, the same one resumed, and another after it", async () => {
+test("one server, whose model is split over two processes, trains with runs of others: a run, the same one resumed, and another after it", async () => {
   const root = mkdtempSync(join(tmpdir(), "reroll-remote-runs-"));
-  const server = start(FROM_DIST, serveWords(root, 0));
+  const server = start(FROM_DIST, [...serveWords(root, 0), "--tensor", "2"]);
   const url = await listening(server);
   const every = { checkpoint: { every: 1 } };
   const health = async () => (await (await fetch(`${url}/health`)).json()) as { run: string };
@@ -116,6 +116,18 @@ test("one server trains with runs of other processes: a run, the same one resume
   server.child.kill("SIGINT");
   expect(await server.ended).toBe(0);
   rmSync(root, { recursive: true });
+});
+
+test("a model that cannot be split as asked is refused before it is loaded", async () => {
+  const refused = await callReroll("serve", folder, "--port", "0", "--device", "cpu", "--tensor", "3");
+  expect(refused).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("--tensor must divide the parts of the model: got 3, and it has 4 heads. Use 2."),
+  });
+  const dense = await callReroll("serve", folder, "--port", "0", "--device", "cpu", "--expert", "2");
+  expect(dense.stderr).toContain(
+    "--expert is 2, and experts cannot be dealt out to as many ranks: the model has none.",
+  );
 });
 
 test("a server that is killed and started again gets the weights of the run before any of its tokens are trained on", async () => {

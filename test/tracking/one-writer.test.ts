@@ -1,7 +1,7 @@
 /** Two processes never write to one run folder, and one that was killed does not keep others out. */
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface, type Interface } from "node:readline";
@@ -60,3 +60,13 @@ test("runs that start at the same moment under one name get folders of their own
   expect(readdirSync(root)).toHaveLength(16);
   rmSync(root, { recursive: true });
 });
+
+test.skipIf(!existsSync("/proc"))(
+  "a folder where none can be made is refused at once, also where the system would have it tried for ever",
+  async () => {
+    await expect(newFolder("/proc/runs/all", "first")).rejects.toMatchObject({
+      code: "RUN_FOLDER_WRITE",
+      message: expect.stringContaining('tracking.folder is "/proc/runs/all", which cannot be made: ENOENT'),
+    });
+  },
+);

@@ -64,7 +64,7 @@ async function open(
     training: { optimizer: { lr: 3e-3, eps: 1e-4 }, maxTokensPerMicrobatch: maxTokens },
   });
   const { config, data } = await prepareTuning(file, [], {});
-  const modelFolder = prepareModel(config, [], mkdtempSync(join(root, "run-")));
+  const modelFolder = await prepareModel(config, [], mkdtempSync(join(root, "run-")));
   const { optimizer, schedule } = config.training;
   const host = await TuningHost.create({
     modelFolder,

@@ -16,7 +16,7 @@ import { exampleConfig } from "../cli/example-run.ts";
 import { batchOf } from "./token-batches.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "ranks-"));
-const modelFolder = prepareModel(exampleConfig(), [buildEnv({ type: "frozen-lake" })], folder);
+const modelFolder = await prepareModel(exampleConfig(), [buildEnv({ type: "frozen-lake" })], folder);
 // An epsilon above the rounding of gradients: AdamW divides by their size.
 const optimizer = { lr: 1e-3, eps: 1e-3 };
 const training = trainingOptions.parse({ optimizer });

@@ -18,7 +18,8 @@ import { TokenTrainer } from "../../src/training/token-trainer.ts";
 /** mixed: groups of several sizes and lengths. lopsided: of two groups only one has loss tokens. single: one group. */
 export type BatchName = "mixed" | "lopsided" | "single";
 
-interface RecipeCase {
+/** A recipe and what shows it. */
+export interface RecipeCase {
   readonly name: string;
   readonly choice: RecipeChoice;
   readonly minibatchTrajectories: number;
@@ -78,8 +79,11 @@ const plainCases = (Object.keys(recipes) as RecipeName[])
     return { name: type, choice: { type, ...required } as RecipeChoice, minibatchTrajectories: 0, batch: "mixed" };
   });
 
+/** Every recipe, those that look at the whole batch in some way of their own more than once. */
+export const recipeCases = [...specialCases, ...plainCases];
+
 /** Scoring sees the whole batch on every rank: one strategy for each recipe, drawn by its name, and every second one on a mixture of experts. */
-export const trainingCases: readonly TrainingCase[] = [...specialCases, ...plainCases].map((one, i) => {
+export const trainingCases: readonly TrainingCase[] = recipeCases.map((one, i) => {
   const family = i % 2 === 0 ? "qwen3" : "qwen3_moe";
   const ways: readonly TwoRanks[] = family === "qwen3" ? waysOfTwo : waysWithExperts;
   const spread = i === 0 ? "group" : ways[new Random(deriveSeed(3, one.name)).integer(ways.length)]!;

@@ -18,7 +18,6 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { loadTokenizer } from "../../src/chat/tokenizer/load-tokenizer.ts";
 import { startThreadedEngine, type ThreadedEngine } from "../../src/generation/local/threaded-engine.ts";
-import { updateWeightsFrom } from "../../src/generation/local/weights-from-folder.ts";
 import { connectRemote } from "../../src/generation/remote/connect-remote.ts";
 import { RemoteWeights } from "../../src/generation/remote/remote-weights.ts";
 import { createServer } from "../../src/generation/server/create-server.ts";
@@ -125,7 +124,7 @@ async function startReroll(): Promise<{ engine: ThreadedEngine; url: string }> {
     {
       ...{ engine, tokenizer: await loadTokenizer("fixtures/tokenizer"), modelName: "tiny", clock: Date.now },
       ...{ newId: randomUUID, onError: () => {} },
-      weights: { root: folder, load: (place, version) => updateWeightsFrom(engine, place, version) },
+      weights: { root: folder, load: (place, version) => engine.loadWeights(version, place) },
     },
     { apiKey: "secret" },
   );

@@ -1,35 +1,35 @@
 /** `reroll serve-environments`: the environments and rewards of a run file behind an address, until SIGINT or SIGTERM. */
+import { once } from "node:events";
 import { resolve } from "node:path";
 import { Command, Option } from "commander";
-import { expectUsableKey } from "../../services/bearer-key.ts";
-import { checkAddress } from "../check-address.ts";
 import { several, wholeNumber } from "../flag-values.ts";
-import { readKey } from "../read-key.ts";
+import { checkListenFlags, type ListenFlags, withListenFlags } from "../listen-flags.ts";
+import { stopSignal } from "../stop-signal.ts";
+import { superviseThis } from "../supervise.ts";
+import { showLife, tellParent } from "../supervised.ts";
 
-interface ServeEnvironmentsFlags {
+interface ServeEnvironmentsFlags extends ListenFlags {
   readonly set: readonly string[];
-  readonly port: number;
-  readonly host: string;
-  readonly apiKey?: string;
-  readonly apiKeyFile?: string;
   readonly idle: number;
+  readonly restarts?: number;
+  readonly supervised?: boolean;
 }
 
 /** The command, for the program to add. */
-export const serveEnvironmentsCommand = new Command("serve-environments")
-  .description("Serve the environments and rewards of a run file to runs on other machines.")
-  .argument("<run>", "run file; only its envs and rewards are looked at")
-  .option("--set <key=value>", "a value in place of the file's; may be given several times", several, [])
-  .option("--port <n>", "port to listen on; 0 takes a free one", wholeNumber(0, 65535), 8700)
-  .option("--host <address>", "address to listen on; one that other machines reach needs an API key", "127.0.0.1")
-  .option("--api-key <key>", "what runs must send as bearer token")
-  .addOption(
-    new Option(
-      "--api-key-file <file>",
-      "file that holds the API key, to keep it out of the list of processes",
-    ).conflicts("apiKey"),
-  )
+export const serveEnvironmentsCommand = withListenFlags(
+  new Command("serve-environments")
+    .description("Serve the environments and rewards of a run file to runs on other machines.")
+    .argument("<run>", "run file; only its envs and rewards are looked at")
+    .option("--set <key=value>", "a value in place of the file's; may be given several times", several, []),
+  { port: 8700, guests: "runs" },
+)
   .option("--idle <seconds>", "how long an episode is kept that nobody asks anything of", wholeNumber(1), 900)
+  .option(
+    "--restarts <n>",
+    "start again whenever it fails or is killed; give up after n restarts in a row that did not come to listen",
+    wholeNumber(1),
+  )
+  .addOption(new Option("--supervised").hideHelp())
   .addHelpText(
     "after",
     `
@@ -40,10 +40,18 @@ Examples:
   .action(runServeEnvironments);
 
 async function runServeEnvironments(runFile: string, flags: ServeEnvironmentsFlags): Promise<void> {
-  const { host, port, idle } = flags;
-  const apiKey = readKey(flags);
-  if (apiKey !== undefined) expectUsableKey(apiKey);
-  await checkAddress({ host, port, hasKey: apiKey !== undefined });
+  if (flags.restarts !== undefined) return superviseThis(flags.restarts);
+  const rest = flags.supervised === true ? showLife() : () => {};
+  try {
+    await serveUntilStopped(runFile, flags);
+  } finally {
+    rest();
+  }
+}
+
+async function serveUntilStopped(runFile: string, flags: ServeEnvironmentsFlags): Promise<void> {
+  const { host, port, idle, supervised } = flags;
+  const apiKey = await checkListenFlags(flags);
   const [{ loadRunFile }, { resolveRun }, { parseOverride }, { serveWorld }] = await Promise.all([
     import("../../run/load-run-file.ts"),
     import("../../run/resolve-run.ts"),
@@ -58,8 +66,9 @@ async function runServeEnvironments(runFile: string, flags: ServeEnvironmentsFla
   const names = Object.keys(config.envs).join(", ") || "none";
   console.log(`environments: ${names}; rewards: ${Object.keys(config.rewards).join(", ") || "none"}`);
   console.log(`listening on ${url}`);
-  await new Promise<void>((stop) => {
-    for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop());
-  });
+  const { signal, release } = stopSignal(() => {}, supervised);
+  tellParent({ kind: "listening" });
+  if (!signal.aborted) await once(signal, "abort");
+  release();
   await close();
 }

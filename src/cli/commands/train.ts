@@ -12,6 +12,7 @@ import { type Address, address, type LinkFlags, openMachines, withLinkFlags, wor
 import { type Environment, openRunFile } from "../open-run-file.ts";
 import { readVersion } from "../read-version.ts";
 import { stopSignal } from "../stop-signal.ts";
+import { superviseThis } from "../supervise.ts";
 import { showLife, tellParent } from "../supervised.ts";
 
 interface TrainFlags extends LinkFlags {
@@ -26,6 +27,8 @@ interface TrainFlags extends LinkFlags {
   readonly workers?: number;
   readonly restarts?: number;
   readonly supervised?: boolean;
+  /** The folder of a run whose process has died: it goes on there, from the beginning where it has no checkpoint. */
+  readonly again?: string;
 }
 
 /** The command, for the program to add. */
@@ -46,6 +49,7 @@ export const trainCommand = withLinkFlags(
       wholeNumber(1),
     )
     .addOption(new Option("--supervised").hideHelp())
+    .addOption(new Option("--again <folder>").hideHelp())
     .option("--dashboard", "show the run on a web page while it goes on")
     .option("--explain", "print every key with its value and where it comes from, and train nothing")
     .option("--plan", "check everything, print batch arithmetic and memory, and train nothing")
@@ -70,11 +74,8 @@ stopped. Under torchrun, srun or mpirun the process with rank 0 runs the run, an
 /** One process of several does what its rank says. */
 async function runTrain(path: string, flags: TrainFlags): Promise<void> {
   const environment = environmentOf(flags);
-  if (flags.restarts !== undefined && flags.explain !== true && flags.plan !== true) {
-    const { supervise } = await import("../supervise.ts");
-    const report = (text: string) => console.error(text);
-    return supervise({ words: process.argv.slice(2), maxRestarts: flags.restarts, report });
-  }
+  if (flags.restarts !== undefined && flags.explain !== true && flags.plan !== true)
+    return superviseThis(flags.restarts);
   const rest = flags.supervised === true ? showLife() : () => {};
   try {
     await trainRank(path, flags, environment);
@@ -92,8 +93,8 @@ async function trainRank(path: string, flags: TrainFlags, environment: Environme
   try {
     await trainHere(path, flags, environment, machines);
   } catch (cause) {
-    // A run that was stopped has ended as it should.
-    if (!(cause instanceof CommanderError)) await machines?.abandon();
+    // A run that was stopped has ended as it should, and its workers may go; one that lost its parent will be started again.
+    if (!(cause instanceof CommanderError) || cause.code === ORPHANED) await machines?.abandon();
     throw cause;
   } finally {
     await machines?.close();
@@ -142,13 +143,13 @@ async function trainHere(
   }
 }
 
-/** The newest run of the name that the file gives, where it is not finished and has something to go on from. */
+/** The newest run of the name that the file gives, where it is not finished. */
 async function findRun(raw: RawRun, sets: readonly string[], environment: Environment): Promise<Resume | null> {
   const { resolve: settle } = await openRunFile(raw, sets, environment, {});
   const { name, tracking } = (await settle()).config;
   const { findUnfinishedRun } = await import("../../run/find-unfinished-run.ts");
   const folder = await findUnfinishedRun(tracking.folder, name);
-  return folder === null ? null : { folder };
+  return folder === null ? null : { folder, mayBegin: true };
 }
 
 /** What the command line asks for. */
@@ -166,9 +167,12 @@ interface Asked {
 interface Resume {
   readonly folder: string;
   readonly step?: number;
+  /** Whether a run without a checkpoint begins again in its folder. Default: it is refused. */
+  readonly mayBegin?: boolean;
 }
 
-function resumeOf({ resume: folder, resumeFrom }: TrainFlags): Resume | null {
+function resumeOf({ resume: folder, resumeFrom, again }: TrainFlags): Resume | null {
+  if (again !== undefined) return { folder: again, mayBegin: true };
   if (resumeFrom === undefined) return folder === undefined ? null : { folder };
   if (folder !== undefined && /^\d+$/.test(resumeFrom)) return { folder, step: Number(resumeFrom) };
   const checkpoint = resolve(resumeFrom);
@@ -197,7 +201,7 @@ async function runWith(
 ): Promise<void> {
   const root = resume === null ? runsFolder : dirname(resume.folder);
   const dashboard = flags.dashboard === true ? await openBeside(root) : null;
-  const { signal, exitCode, release } = stopSignal(
+  const { signal, exitCode, isOrphaned, release } = stopSignal(
     () => console.error("Stopping after this step. Press Ctrl-C again to stop at once."),
     flags.supervised,
   );
@@ -206,6 +210,7 @@ async function runWith(
       signal,
       ...(resume !== null && { resume: resume.folder }),
       ...(resume?.step !== undefined && { resumeFrom: resume.step }),
+      ...(resume?.mayBegin === true && { mayBegin: true }),
       sets,
       version: readVersion(),
       environment,
@@ -221,8 +226,10 @@ async function runWith(
     release();
     await dashboard?.close();
   }
-  if (exitCode() !== 0) throw new CommanderError(exitCode(), "reroll.stopped", "");
+  if (exitCode() !== 0) throw new CommanderError(exitCode(), isOrphaned() ? ORPHANED : "reroll.stopped", "");
 }
+
+const ORPHANED = "reroll.orphaned";
 
 async function openBeside(root: string) {
   const { openDashboardBesideRun } = await import("../open-dashboard.ts");

@@ -2,6 +2,7 @@
 import { Command, Option } from "commander";
 import { device, wholeNumber } from "../flag-values.ts";
 import { type Address, address, type LinkFlags, withLinkFlags, workFor } from "../machine-flags.ts";
+import { superviseThis } from "../supervise.ts";
 
 interface WorkerFlags extends LinkFlags {
   readonly join: Address;
@@ -32,11 +33,7 @@ Examples:
 A worker has one rank. A machine with several GPUs starts several, each with a --device of its own.`,
   )
   .action(async (flags: WorkerFlags) => {
-    if (flags.restarts !== undefined) {
-      const { supervise } = await import("../supervise.ts");
-      const report = (text: string) => console.error(text);
-      return supervise({ words: process.argv.slice(2), maxRestarts: flags.restarts, report });
-    }
+    if (flags.restarts !== undefined) return superviseThis(flags.restarts);
     return workFor(
       {
         ...flags.join,

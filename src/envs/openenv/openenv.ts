@@ -1,5 +1,6 @@
 /**
- * Environments that speak OpenEnv: one WebSocket at `/ws` per episode, with `reset` and `step` messages in JSON.
+ * Environments that speak OpenEnv: one WebSocket at `/ws` per episode, with `reset` and `step` messages in JSON; or the tools of the server alone
+ * (`mcp-episode.ts`).
  *
  * Messages as in `env_server/types.py` and `http_server.py` of meta-pytorch/OpenEnv, tried with openenv 0.10 from PyPI. A server that is full
  * says so, and is asked again. A socket that breaks loses its episode: what the environment drew chance from is not known here, so it cannot be
@@ -17,15 +18,22 @@ import { episodeEnded } from "../episode-ended.ts";
 import { seedPrompt } from "../seed-prompt.ts";
 import type { EnvDefinition, EnvStep, Opening, Reply, TextEnv } from "../text-env.ts";
 import { brokenCall, parseObject, readCalls } from "../tool-use/tool-use-env.ts";
+import { FULL_MS, McpEpisode } from "./mcp-episode.ts";
 
 const options = z.strictObject({
-  url: address().describe("Address of the server, without /ws."),
+  url: address().describe("Address of the server, without /ws or /mcp."),
   apiKey: secret().nullable().default(null).describe("API key of the server, sent as a bearer token."),
+  protocol: z
+    .enum(["ws", "mcp"])
+    .default("ws")
+    .describe(
+      "What the server is spoken to by: its own messages, with tasks and rewards (ws), or the tools that it offers to agents (mcp), where prompts come from data and reward functions judge the answer.",
+    ),
   actions: z
     .enum(["text", "json", "tools"])
     .default("text")
     .describe(
-      "How a reply becomes an action: its text in one field (text), the JSON object it holds (json), or the tool that it calls (tools, of MCP environments).",
+      "With ws, how a reply becomes an action: its text in one field (text), the JSON object it holds (json), or the tool that it calls (tools, of MCP environments).",
     ),
   field: z.string().min(1).default("message").describe("Field of an action that takes the text of a reply."),
   shows: z
@@ -43,11 +51,18 @@ type OpenEnvOptions = z.output<typeof options>;
 export const openenv: EnvDefinition<typeof options> = {
   type: "openenv",
   options,
-  build: (given) => ({
-    runsInThreads: true,
-    makePrompt: (seed) => seedPrompt("openenv", seed),
-    makeEnv: (prompt, seed) => new OpenEnv(prompt, seed, given),
-  }),
+  build: (given) => {
+    if (given.protocol === "ws") {
+      return {
+        runsInThreads: true,
+        makePrompt: (seed) => seedPrompt("openenv", seed),
+        makeEnv: (prompt, seed) => new OpenEnv(prompt, seed, given),
+      };
+    }
+    const { url, apiKey, system, maxTurns } = given;
+    const options = { url: url.reveal(), apiKey: apiKey?.reveal(), maxTurns, ...(system !== null && { system }) };
+    return { runsInThreads: true, makeEnv: (prompt) => new McpEpisode(prompt, options) };
+  },
 };
 
 const answerSchema = z.object({
@@ -61,9 +76,6 @@ type Answer = z.output<typeof answerSchema>;
 const toolsSchema = z.array(
   z.looseObject({ name: z.string(), description: z.string().nullish(), input_schema: z.unknown().optional() }),
 );
-
-/** Waits for a place at a server that is full. */
-const FULL_MS = [100, 300, 1000, 3000];
 
 class OpenEnv implements TextEnv {
   readonly #prompt: Prompt;

@@ -42,15 +42,24 @@ export async function callTool(
   { signal, timeoutMs }: { readonly signal: AbortSignal; readonly timeoutMs: number },
 ): Promise<ToolResult> {
   signal.throwIfAborted();
-  const timeout = AbortSignal.timeout(timeoutMs);
-  const either = AbortSignal.any([signal, timeout]);
-  const tooLong: ToolResult = { kind: "error", text: `${tool.name} took longer than ${timeoutMs} ms.` };
+  const call = new AbortController();
+  let isTooLong = false;
+  const timer = setTimeout(() => {
+    isTooLong = true;
+    call.abort();
+  }, timeoutMs);
+  const end = () => call.abort(signal.reason);
+  signal.addEventListener("abort", end, { once: true });
   try {
-    return await Promise.race([tool.call(given, either), rejectOnAbort(either)]);
+    return await Promise.race([tool.call(given, call.signal), rejectOnAbort(call.signal)]);
   } catch (error) {
     signal.throwIfAborted();
-    if (timeout.aborted) return tooLong;
+    if (isTooLong) return { kind: "error", text: `${tool.name} took longer than ${timeoutMs} ms.` };
     throw error;
+  } finally {
+    // Taken back: AbortSignal.timeout would keep each of many calls in memory until its time is up.
+    clearTimeout(timer);
+    signal.removeEventListener("abort", end);
   }
 }
 

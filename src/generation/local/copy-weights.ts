@@ -5,6 +5,7 @@ import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
 import { isQuantized } from "../../models/causal-lm/quantize-model.ts";
 import { namedWeights, writeWeight } from "../../models/causal-lm/weight-names.ts";
 import { noGrad } from "../../torch/autograd.ts";
+import { partFor } from "../../torch/distributed/split.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 
@@ -20,18 +21,19 @@ export function copyWeights(model: CausalLm, weights: ReadonlyMap<string, Tensor
   }
   tensorScope(() =>
     noGrad(() => {
-      const targets = namedWeights(model).map((weight) => ({
-        name: weight.name,
-        weight,
-        target: weight.viewOf(weight.parameter.detach()),
-      }));
-      const known = new Set(targets.map(({ name }) => name));
+      const all = namedWeights(model);
+      const targets = all.flatMap((weight) => {
+        const { name, parameter, viewOf, isElsewhere = false } = weight;
+        return isElsewhere ? [] : [{ name, weight, target: viewOf(parameter.detach()), shard: parameter.shard }];
+      });
+      const known = new Set(all.map(({ name }) => name));
       const unknown = [...weights.keys()].filter((name) => !known.has(name));
       if (unknown.length > 0) throw mismatch(`has no weight "${unknown[0]}"`, unknown.length);
       const missing = targets.filter(({ name }) => !weights.has(name));
       if (missing.length > 0) throw mismatch(`got no weight "${missing[0]!.name}"`, missing.length);
-      for (const { name, target } of targets) expectShape(name, weights.get(name)!.shape, target.shape);
-      for (const { name, weight } of targets) writeWeight(weight, weights.get(name)!);
+      const partOf = ({ name, target, shard }: (typeof targets)[number]) => partFor(target, weights.get(name)!, shard);
+      for (const one of targets) expectShape(one.name, partOf(one).shape, one.target.shape);
+      for (const one of targets) writeWeight(one.weight, partOf(one));
     }),
   );
 }

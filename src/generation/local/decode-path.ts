@@ -72,6 +72,9 @@ export function decodeProblem(config: CausalLmConfig, { dtype, device, blockSize
   return linearAttention === null ? null : deltaProblem(linearAttention);
 }
 
+/** The problem of an engine that is split over ranks. */
+export const splitDecoding = "it is split over ranks, whose sums within a layer are not recorded";
+
 /** How an engine with this problem decodes, in words that follow "decodes"; null on the CPU, where there is but one way. */
 export function decodingWords(device: string, problem: string | null): string | null {
   if (!device.startsWith("cuda")) return null;

@@ -8,6 +8,7 @@ import { tensorCarrier } from "../../workers/tensor-carrier.ts";
 import type { RequestLimits } from "../check-request.ts";
 import type { Engine, EngineStatus } from "../engine.ts";
 import type { EngineOptions } from "./engine-options.ts";
+import type { EngineSplit } from "./split/join-ranks.ts";
 
 /** Where the thread gets its model from. */
 export interface EngineSource {
@@ -15,6 +16,8 @@ export interface EngineSource {
   readonly folder: string;
   /** Default "cpu". */
   readonly device?: string;
+  /** The ranks that the model is split over, of which this is the first, on the device of the first. Absent: it is all on one device. */
+  readonly split?: EngineSplit | undefined;
   /** Default: the type that the model's config states. */
   readonly dtype?: "float32" | "bfloat16" | "float16";
   /**
@@ -26,6 +29,8 @@ export interface EngineSource {
   readonly tokenizerFolder?: string;
   /** The version of the first weights. Default 0. */
   readonly version?: number;
+  /** Whether a trainer shares its weights before the first request: what reads them is prepared then. Default false. */
+  readonly isBorrower?: boolean;
   readonly options?: EngineOptions;
   /** Threads of one operator in the engine's thread. Default: libtorch's own choice. */
   readonly numThreads?: number;
@@ -47,16 +52,19 @@ export interface EngineDescription {
 /** An engine whose status is told as it changes, since asking for it would take a turn of the engine's thread. */
 export interface EngineHost extends Required<Omit<Engine, "status">> {
   describe(): Promise<EngineDescription>;
-  /** Calls back after every step, with what came of it or within 100 ms, until the engine is closed. */
+  /** Calls back after every step, with what came of it or within 100 ms, until the engine is closed. Rejects with ENGINE_BROKEN where it can never answer again. */
   watch(onStatus: (status: EngineStatus) => void): Promise<void>;
   /** Gives the memory of the cache back until the next request. */
   sleep(): Promise<void>;
   /** New weights by their Hugging Face names, all of them, or the adapters that change those of its files. They are copied before it resolves. */
   updateWeights(version: number, weights: ReadonlyMap<string, Tensor>): Promise<void>;
+  /** The same from a Hugging Face folder, which holds all weights of the model and no others, as a trainer of this project writes them. */
+  loadWeights(version: number, folder: string): Promise<void>;
   /** Reads a trainer's parameters where they are from now on. The trainer changes them only while this engine is held. */
   shareWeights(version: number, parameters: ReadonlyMap<string, Tensor>): Promise<void>;
-  /** Computes nothing more until weights are shared again. */
+  /** Computes nothing more until it is released, or weights are shared again. */
   hold(): Promise<void>;
+  release(): Promise<void>;
 }
 
 /** How both sides treat what crosses: tensors keep their memory, and messages of one turn travel together. */

@@ -1,8 +1,10 @@
 /** The sizes of an engine, and what they are when nobody says. */
+import type { Tokenizer } from "../../chat/tokenizer/tokenizer.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
 import { expectFp8 } from "../../torch/fp8.ts";
-import { blockBytes } from "./paged-cache.ts";
+import { blockBytes, shapeHere } from "./paged-cache.ts";
+import type { OtherRanks } from "./split/other-ranks.ts";
 
 /** Tokens in a cache block. */
 export const defaultBlockSize = 16;
@@ -40,6 +42,16 @@ export interface EngineOptions {
   readonly cacheQuantization?: "fp8" | null;
 }
 
+/** What an engine in this thread is made with, beside its model. */
+export interface LocalEngineOptions extends EngineOptions {
+  /** For stop strings and formats. */
+  readonly tokenizer?: Tokenizer;
+  /** The version of the first weights. Default 0. */
+  readonly version?: number;
+  /** The ranks that have the other parts of the model, where it is split. */
+  readonly others?: OtherRanks | undefined;
+}
+
 export function resolveOptions(model: CausalLm, options: EngineOptions): Required<EngineOptions> {
   const isOnGpu = model.embedding.device.startsWith("cuda");
   const contextLength = options.contextLength ?? Math.min(4096, model.config.maxPositions);
@@ -49,7 +61,7 @@ export function resolveOptions(model: CausalLm, options: EngineOptions): Require
   const { dtype, device } = model.embedding;
   const { cacheQuantization = null } = options;
   if (cacheQuantization !== null) expectFp8(device, "cacheQuantization");
-  const perBlock = blockBytes(model.config, blockSize, { dtype, device, cacheQuantization });
+  const perBlock = blockBytes(shapeHere(model), blockSize, { dtype, device, cacheQuantization });
   const affordable = Math.floor((isOnGpu ? 20e9 : 1e9) / perBlock);
   const numBlocks =
     options.numBlocks ?? Math.max(blocksPerContext, Math.min(affordable, maxRunning * blocksPerContext));

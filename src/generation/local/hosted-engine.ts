@@ -4,14 +4,13 @@
  * What happens in one step goes out as one message, so that the owner's event loop wakes once per step and not once per token.
  */
 import { loadTokenizer } from "../../chat/tokenizer/load-tokenizer.ts";
-import { RerollError } from "../../errors/reroll-error.ts";
 import { adapterPaths } from "../../models/causal-lm/adapter-weights.ts";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
 import { loadCausalLm } from "../../models/causal-lm/load-causal-lm.ts";
-import { isInFp8, isQuantized } from "../../models/causal-lm/quantize-model.ts";
-import { namedWeights } from "../../models/causal-lm/weight-names.ts";
+import { isQuantized } from "../../models/causal-lm/quantize-model.ts";
+import { type WeightCuts, weightCuts } from "../../models/causal-lm/weight-cuts.ts";
 import { native } from "../../torch/binding.ts";
-import { keep, tensorScope } from "../../torch/scope.ts";
+import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { EngineStatus } from "../engine.ts";
 import type { GenerateRequest, Generation, SampledTokens } from "../generate.ts";
@@ -20,6 +19,9 @@ import { copyWeights } from "./copy-weights.ts";
 import type { EngineDescription, EngineHost, EngineSource, WeightFacts } from "./engine-host.ts";
 import { LocalEngine } from "./local-engine.ts";
 import { mergeAdapters } from "./merge-adapters.ts";
+import { OtherRanks } from "./split/other-ranks.ts";
+import { WeightPlaces } from "./weight-places.ts";
+import { withFolderWeights } from "./weights-from-folder.ts";
 
 /** How old the status can be that the owner sees, while nothing else is said. */
 const STATUS_INTERVAL_MS = 100;
@@ -32,15 +34,17 @@ class HostedEngine implements EngineHost {
   #stopWatching: () => void = () => {};
   #isReporting = false;
   #reportedSteps = 0;
-  /** Weights that have not come yet, of the version that comes in parts. */
-  #missing: Set<string>;
+  readonly #places: WeightPlaces;
+  /** The ranks that have parts of the model beside this one; null where it is all here. */
+  readonly others: OtherRanks | null;
 
   /** @param folder where the model is from */
-  constructor(model: CausalLm, engine: LocalEngine, folder: string) {
+  constructor(model: CausalLm, engine: LocalEngine, folder: string, others: OtherRanks | null) {
     this.#folder = folder;
     this.#model = model;
     this.#engine = engine;
-    this.#missing = this.#weightNames();
+    this.#places = new WeightPlaces(model);
+    this.others = others;
   }
 
   async describe(): Promise<EngineDescription> {
@@ -51,11 +55,12 @@ class HostedEngine implements EngineHost {
   watch(onStatus: (status: EngineStatus) => void): Promise<void> {
     this.#tellStatus = onStatus;
     const timer = setInterval(() => this.#reportProgress(), STATUS_INTERVAL_MS).unref();
-    return new Promise((resolve) => {
+    return new Promise((resolve, reject) => {
       this.#stopWatching = () => {
         clearInterval(timer);
         resolve();
       };
+      void this.others?.broken.then(reject);
     });
   }
 
@@ -100,43 +105,36 @@ class HostedEngine implements EngineHost {
     tensorScope(() => this.#engine.updateWeights(version, apply));
   }
 
-  /** Memory of the engine's own for weights that come, all or some, where they are what it has; null elsewhere. Computes nothing until `endUpdate`. */
-  beginUpdate(facts: readonly WeightFacts[]): ReadonlyMap<string, Tensor> | null {
-    if (isQuantized(this.#model) || isInFp8(this.#model)) return null;
-    const own = new Map(
-      namedWeights(this.#model).map(({ name, parameter, viewOf }) => [
-        name,
-        keep(tensorScope(() => viewOf(parameter.detach()))),
-      ]),
-    );
-    const isOwn = ({ name, dtype, shape }: WeightFacts) => {
-      const place = own.get(name);
-      return place !== undefined && place.dtype === dtype && `${place.shape}` === `${shape}`;
-    };
-    const isTaken = facts.every(isOwn);
-    if (isTaken) this.#engine.hold();
-    const wanted = new Set(isTaken ? facts.map(({ name }) => name) : []);
-    for (const [name, place] of own) if (!wanted.has(name)) place.dispose();
-    for (const name of wanted) this.#missing.delete(name);
-    return isTaken ? new Map(facts.map(({ name }) => [name, own.get(name)!])) : null;
+  async loadWeights(version: number, folder: string): Promise<void> {
+    this.#reportSoon();
+    const take = (model: CausalLm) => withFolderWeights(folder, (weights) => copyWeights(model, weights));
+    const load = () => this.#engine.updateWeights(version, take);
+    if (this.others === null) {
+      load();
+      return;
+    }
+    this.#engine.hold();
+    await this.others.loadWeights(folder, load).finally(() => this.#engine.release());
   }
 
-  /** Goes on with the weights that have come. */
+  /** Memory for weights that come: see WeightPlaces. Computes nothing from then on until `endUpdate`. */
+  beginUpdate(facts: readonly WeightFacts[]): ReadonlyMap<string, Tensor> | null {
+    const places = this.#places.begin(facts);
+    if (places !== null) this.#engine.hold();
+    return places;
+  }
+
+  /** Goes on with the weights that have come: at once, or where ranks have parts of them with `release`, when all have theirs. */
   endUpdate(version: number): void {
     this.#reportSoon();
-    const [missing] = this.#missing;
-    if (missing !== undefined)
-      throw new RerollError(
-        "WEIGHTS_MISMATCH",
-        `Version ${version} came without ${missing}, which the engine's model has.`,
-      );
-    this.#missing = this.#weightNames();
+    this.#places.end(version);
     this.#engine.updateWeights(version, () => {});
-    this.#engine.release();
+    if (this.others === null) this.#engine.release();
   }
 
-  #weightNames(): Set<string> {
-    return new Set(namedWeights(this.#model).map(({ name }) => name));
+  /** The part of each weight that is here. */
+  get cuts(): WeightCuts {
+    return weightCuts(this.#model);
   }
 
   async shareWeights(version: number, parameters: ReadonlyMap<string, Tensor>): Promise<void> {
@@ -148,9 +146,14 @@ class HostedEngine implements EngineHost {
     this.#engine.hold();
   }
 
+  async release(): Promise<void> {
+    this.#engine.release();
+  }
+
   async close(): Promise<void> {
     this.#reportSoon();
     await this.#engine.close();
+    await this.others?.close();
     this.#model.dispose();
     this.#stopWatching();
   }
@@ -179,13 +182,26 @@ class HostedEngine implements EngineHost {
   }
 }
 
-/** Loads the model and starts the engine on it. */
-export async function openHostedEngine(source: EngineSource): Promise<HostedEngine> {
-  const { device = "cpu", dtype, quantization, tokenizerFolder, version = 0, options = {}, numThreads } = source;
+/**
+ * Loads the model and starts the engine on it, and on the other ranks where it is split.
+ *
+ * @param rankModule hosts one of those
+ */
+export async function openHostedEngine(
+  source: EngineSource,
+  rankModule = new URL("engine-rank-worker", import.meta.url),
+): Promise<HostedEngine> {
+  const { device = "cpu", dtype, quantization, tokenizerFolder, version = 0, options = {}, numThreads, split } = source;
   if (numThreads !== undefined) native.setNumThreads(numThreads);
-  const model = loadCausalLm(source.folder, { device, quantization, ...(dtype === undefined ? {} : { dtype }) });
+  const others = split === undefined ? null : await OtherRanks.start(source, split, rankModule);
+  const model = loadCausalLm(source.folder, {
+    ...{ device, quantization },
+    ...(dtype !== undefined && { dtype }),
+    ...(others !== null && { spread: others.spread }),
+  });
   const loaded = tokenizerFolder === undefined ? {} : { tokenizer: await loadTokenizer(tokenizerFolder) };
-  const engine = new LocalEngine(model, { ...options, ...loaded, version });
-  engine.prepare();
-  return new HostedEngine(model, engine, source.folder);
+  await others?.ready;
+  const engine = new LocalEngine(model, { ...options, ...loaded, version, others: others ?? undefined });
+  if (source.isBorrower !== true) engine.prepare();
+  return new HostedEngine(model, engine, source.folder, others);
 }

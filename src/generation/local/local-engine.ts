@@ -15,7 +15,6 @@ import { RerollError } from "../../errors/reroll-error.ts";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
 import { modelBytes } from "../../models/causal-lm/quantize-model.ts";
 import { tensor } from "../../torch/create.ts";
-import { emptyCudaCache } from "../../torch/cuda.ts";
 import { devicePeakBytes } from "../../torch/memory.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { checkRequest } from "../check-request.ts";
@@ -27,10 +26,9 @@ import type { LaunchedStep } from "./decode-graphs.ts";
 import { deliverTokens } from "./deliver-tokens.ts";
 import { notFinite, stuck } from "./draw-failures.ts";
 import { drawRequest, isPlainDecode } from "./draw-request.ts";
-import { type EngineOptions, resolveOptions } from "./engine-options.ts";
+import { type EngineOptions, type LocalEngineOptions, resolveOptions } from "./engine-options.ts";
 import { ModelRunner } from "./model-runner.ts";
-import { numStateSlots, PagedCache } from "./paged-cache.ts";
-import { promptLogprobs } from "./prompt-logprobs.ts";
+import { cacheOf, numStateSlots, type PagedCache } from "./paged-cache.ts";
 import { type DrawResult, drawResult, launchDraws } from "./sampler.ts";
 import { type CacheCopy, type Piece, Scheduler } from "./scheduler.ts";
 import { Sequence } from "./sequence.ts";
@@ -88,21 +86,16 @@ export class LocalEngine implements Engine {
   #isLooping = false;
 
   /** The engine reads the model's weights where they are; the model stays the caller's. */
-  constructor(
-    model: CausalLm,
-    options: EngineOptions & { readonly tokenizer?: Tokenizer; readonly version?: number } = {},
-  ) {
+  constructor(model: CausalLm, options: LocalEngineOptions = {}) {
     this.#model = model;
     this.#weightBytes = modelBytes(model);
     this.#tokenizer = options.tokenizer;
     this.#options = resolveOptions(model, options);
     this.#version = options.version ?? 0;
     const { numBlocks, blockSize, contextLength, maxRunning, maxStepTokens, isSteady, reprefills } = this.#options;
-    const { dtype, device } = model.embedding;
     this.#pool = new BlockPool(numBlocks, blockSize);
-    const numStates = model.config.features.linearAttention === null ? 0 : numStateSlots(maxRunning);
-    const states = numStates === 0 ? null : new BlockPool(numStates, 1);
-    this.#cache = new PagedCache(model.config, { ...this.#options, numStates, dtype, device });
+    this.#cache = cacheOf(model, this.#options);
+    const states = this.#cache.hasStates ? new BlockPool(numStateSlots(maxRunning), 1) : null;
     this.#scheduler = new Scheduler(
       this.#pool,
       new SessionCache(this.#pool, states),
@@ -111,7 +104,7 @@ export class LocalEngine implements Engine {
       states,
     );
     this.#guides = options.tokenizer && new Guides(options.tokenizer, model.config.vocabSize);
-    this.#runner = new ModelRunner(model, this.#cache, { maxRunning, contextLength, isSteady });
+    this.#runner = new ModelRunner(model, this.#cache, { maxRunning, contextLength, isSteady, others: options.others });
   }
 
   /** Does now what the first step of every batch size would have to do, and its requests to wait for. */
@@ -170,7 +163,7 @@ export class LocalEngine implements Engine {
     checkRequest({ promptIds, sampling: { maxTokens: 1 } }, { contextLength, vocabSize: this.#model.config.vocabSize });
     if (this.#isHeld) await new Promise<void>((resolve) => this.#onRelease.push(resolve));
     if (this.#isClosed) throw new RerollError("ENGINE_CLOSED", "This engine is closed.");
-    return promptLogprobs(this.#model, promptIds);
+    return this.#runner.scorePrompt(promptIds);
   };
 
   pause(): Promise<void> {
@@ -204,7 +197,10 @@ export class LocalEngine implements Engine {
    */
   shareWeights(version: number, adopt: (model: CausalLm) => void): void {
     this.updateWeights(version, adopt);
-    if (!this.#isLent) this.#runner.forget();
+    if (!this.#isLent) {
+      this.#runner.forget();
+      this.#runner.prepare();
+    }
     this.#isLent = true;
     this.release();
   }
@@ -232,9 +228,7 @@ export class LocalEngine implements Engine {
     this.#ahead = null;
     this.#readUnread();
     this.#scheduler.forgetCaches();
-    this.#runner.forget();
-    this.#cache.dispose();
-    if (this.#cache.device.startsWith("cuda")) emptyCudaCache();
+    this.#runner.sleep();
   }
 
   abortAll(): Promise<void> {
@@ -288,7 +282,7 @@ export class LocalEngine implements Engine {
   }
 
   get #mayStep(): boolean {
-    return !this.#isPaused && !this.#isHeld && !this.#isClosed;
+    return !this.#isPaused && !this.#isHeld && !this.#isClosed && !this.#runner.isBroken;
   }
 
   /** Steps while there is work, one at a time, letting the event loop run in between. */
@@ -318,7 +312,7 @@ export class LocalEngine implements Engine {
     const failure = sequences.length > 0 ? this.#compute(ahead, pieces, sequences) : null;
     const isPrompt = this.#unread.at(-1) !== unread;
     this.#readUnread(isPrompt && this.#runner.canLaunch && this.#scheduler.hasPrompts ? 1 : 0);
-    if (failure !== null) this.#failAll(sequences, failure.cause);
+    if (failure !== null && !this.#runner.isBroken) this.#failAll(sequences, failure.cause);
     return sequences.length > 0 || unread !== undefined;
   }
 
@@ -419,7 +413,7 @@ export class LocalEngine implements Engine {
       for (const sequence of [piece.sequence, ...followers]) rows.push({ sequence, row });
     }
     // All at once: a copy is a few operators per layer, however many blocks it moves.
-    this.#cache.copy(blocks, stateRows);
+    this.#runner.copy(blocks, stateRows);
     if (scores === null) return () => new Map();
     const read = launchDraws(
       pickRows(

@@ -10,6 +10,7 @@ import { namedWeights, writeWeight } from "../../models/causal-lm/weight-names.t
 import { resolveCheckpoint } from "../../models/formats/resolve-checkpoint.ts";
 import { MappedCheckpoint } from "../../models/formats/tensor-files.ts";
 import { noGrad } from "../../torch/autograd.ts";
+import { partFor } from "../../torch/distributed/split.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 
@@ -38,7 +39,8 @@ export function mergeAdapters(model: CausalLm, folder: string, adapters: Readonl
             return found;
           };
           const [a, b] = [part("lora_A.weight"), part("lora_B.weight")].map((one) => one.toDevice(device));
-          writeWeight(weight, withAdapter(base, { a: a!, b: b!, scale: part("lora_scale").item() }));
+          const merged = withAdapter(base, { a: a!, b: b!, scale: part("lora_scale").item() });
+          writeWeight(weight, partFor(weight.viewOf(weight.parameter.detach()), merged, weight.parameter.shard));
         }),
       );
   } finally {

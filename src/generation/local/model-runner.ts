@@ -7,18 +7,22 @@ import { RerollError } from "../../errors/reroll-error.ts";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
 import type { CausalLmConfig } from "../../models/causal-lm/config.ts";
 import { type DecoderFeatures, usedFeatures } from "../../models/causal-lm/decoder-features.ts";
-import { inferenceMode } from "../../torch/autograd.ts";
+import { inferenceMode, noGrad } from "../../torch/autograd.ts";
 import { cat, tensor } from "../../torch/create.ts";
+import { emptyCudaCache } from "../../torch/cuda.ts";
 import { isExact, minExactRows } from "../../torch/exact.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { promptForward } from "./decode-forward.ts";
 import { DecodeGraphs, type LaunchedStep } from "./decode-graphs.ts";
-import { decodeProblem, decodingWords } from "./decode-path.ts";
+import { decodeProblem, decodingWords, splitDecoding } from "./decode-path.ts";
 import type { PagedCache } from "./paged-cache.ts";
-import { piecesLayout } from "./paged-layout.ts";
-import type { Piece } from "./scheduler.ts";
+import { piecesLayout, type StepPiece } from "./paged-layout.ts";
+import { promptLogprobs } from "./prompt-logprobs.ts";
+import type { CacheCopy, Piece } from "./scheduler.ts";
 import type { Sequence } from "./sequence.ts";
+import type { OtherRanks } from "./split/other-ranks.ts";
+import { wholeScores } from "./split/whole-scores.ts";
 import { numSteadyRows } from "./steady-rows.ts";
 
 interface RunnerLimits {
@@ -26,6 +30,8 @@ interface RunnerLimits {
   readonly contextLength: number;
   /** Whether steps on the CPU are filled up, so that their size does not change what they compute. */
   readonly isSteady: boolean;
+  /** The ranks that the engine is split over, beside this one, where this is the first. Absent: there are none, or this is another one. */
+  readonly others?: OtherRanks | undefined;
 }
 
 export class ModelRunner {
@@ -33,6 +39,9 @@ export class ModelRunner {
   readonly #cache: PagedCache;
   readonly #graphs: DecodeGraphs | null;
   readonly #isSteady: boolean;
+  readonly #others: OtherRanks | undefined;
+  /** Where the model is split, gradients are off only: threads of a process group may not write to tensors of inference. */
+  readonly #withoutGradients: <Result>(body: () => Result) => Result;
   /** How it decodes: see decodingWords. */
   readonly decoding: string | null;
 
@@ -40,7 +49,10 @@ export class ModelRunner {
     this.#model = model;
     this.#cache = cache;
     this.#isSteady = limits.isSteady && cache.device === "cpu";
-    const problem = decodeProblem(model.config, cache);
+    this.#others = limits.others;
+    const splitProblem = splitWords(model);
+    this.#withoutGradients = splitProblem === null ? inferenceMode : noGrad;
+    const problem = splitProblem ?? decodeProblem(model.config, cache);
     this.decoding = decodingWords(cache.device, problem);
     this.#graphs = problem === null ? new DecodeGraphs(model, cache, limits) : null;
     if (isExact()) expectExactModel(model.config, this.#graphs !== null);
@@ -52,7 +64,7 @@ export class ModelRunner {
    */
   run<Result>(pieces: readonly Piece[], use: (scores: Tensor | null, ending: readonly Piece[]) => Result): Result {
     return tensorScope(() =>
-      inferenceMode(() => {
+      this.#withoutGradients(() => {
         const isSingle = (piece: Piece) => this.#graphs !== null && piece.numTokens === 1 && piece.isLast;
         const single = pieces.filter(isSingle);
         const others = pieces.filter((piece) => !isSingle(piece));
@@ -60,7 +72,9 @@ export class ModelRunner {
         if (single.length > 0) parts.push(this.#graphs!.scores(single.map(({ sequence }) => sequence)));
         const ending = [...single, ...others.filter((piece) => piece.isLast)];
         if (others.length > 0) {
-          const scores = this.#runPieces(others);
+          const ids = tokensOf(others);
+          const compute = () => this.runPieces(others, ids);
+          const scores = this.#others === undefined ? compute() : this.#others.step(others, ids, compute);
           if (scores !== null) parts.push(scores);
         }
         return use(parts.length > 1 ? cat(parts, 0) : (parts[0] ?? null), ending);
@@ -85,18 +99,31 @@ export class ModelRunner {
     return { ...step, draw: (masks) => inScope(() => step.draw(masks)) };
   }
 
-  #runPieces(pieces: readonly Piece[]): Tensor | null {
+  /** The log-probs of a prompt's tokens: see promptLogprobs. */
+  scorePrompt(promptIds: Int32Array): Float32Array {
+    const compute = () => promptLogprobs(this.#model, promptIds);
+    return this.#others === undefined ? compute() : this.#others.score(promptIds, compute);
+  }
+
+  /** Copies in the cache what others need, once a step has computed it. */
+  copy(blocks: readonly CacheCopy[], stateRows: readonly CacheCopy[]): void {
+    this.#cache.copy(blocks, stateRows);
+    this.#others?.copy(blocks, stateRows);
+  }
+
+  /** Whether nothing more can be computed: see OtherRanks. */
+  get isBroken(): boolean {
+    return this.#others?.isBroken === true;
+  }
+
+  /** The scores after pieces of these tokens, end to end: what `run` does on each rank. Null where no piece ends, and on ranks that draw nothing. */
+  runPieces(pieces: readonly StepPiece[], tokens: Int32Array): Tensor | null {
     return tensorScope(() => {
       const { device } = this.#cache;
-      const numTokens = pieces.reduce((sum, piece) => sum + piece.numTokens, 0);
-      const numRows = this.#steadyRows(numTokens, this.#model.config.width);
+      const { count: numRanks } = this.#model.spread.tensor;
+      const numRows = this.#steadyRows(tokens.length, this.#model.config.width / numRanks);
       const ids = new Int32Array(numRows);
-      let filled = 0;
-      for (const { sequence, numTokens } of pieces) {
-        const { tokens, numComputed } = sequence;
-        ids.set(tokens.subarray(numComputed, numComputed + numTokens), filled);
-        filled += numTokens;
-      }
+      ids.set(tokens);
       const ids_S = tensor(ids, [numRows], { device, dtype: "int64" });
       const layout = piecesLayout(pieces, this.#cache, { numTokens: numRows, isSteady: this.#isSteady });
       const hidden_SD =
@@ -110,10 +137,10 @@ export class ModelRunner {
         if (isLast) ends.push(start - 1);
       }
       if (ends.length === 0) return null;
-      const numScores = this.#steadyRows(ends.length, this.#model.config.vocabSize);
+      const numScores = this.#steadyRows(ends.length, this.#model.config.vocabSize / numRanks);
       const picked = [...ends, ...new Array<number>(numScores - ends.length).fill(0)];
       const last = tensor(Int32Array.from(picked), [numScores], { device, dtype: "int64" });
-      return this.#model.logits(hidden_SD.indexSelect(0, last)).narrow(0, 0, ends.length);
+      return wholeScores(this.#model, hidden_SD.indexSelect(0, last))?.narrow(0, 0, ends.length) ?? null;
     });
   }
 
@@ -138,10 +165,35 @@ export class ModelRunner {
     this.#graphs?.forget();
   }
 
+  /** Gives the memory of the cache back, and of the caches of other ranks. */
+  sleep(): void {
+    this.forget();
+    this.#cache.dispose();
+    this.#others?.sleep();
+    if (this.#cache.device.startsWith("cuda")) emptyCudaCache();
+  }
+
   /** Frees the recorded graphs; the model and the cache belong to others. */
   dispose(): void {
     this.#graphs?.dispose();
   }
+}
+
+/** The tokens of pieces, end to end. */
+function tokensOf(pieces: readonly Piece[]): Int32Array {
+  const ids = new Int32Array(pieces.reduce((sum, { numTokens }) => sum + numTokens, 0));
+  let filled = 0;
+  for (const { sequence, numTokens } of pieces) {
+    const { tokens, numComputed } = sequence;
+    ids.set(tokens.subarray(numComputed, numComputed + numTokens), filled);
+    filled += numTokens;
+  }
+  return ids;
+}
+
+/** Why a model that is split is not decoded through CUDA graphs; null for one that is all here. */
+function splitWords({ spread: { tensor, expert } }: CausalLm): string | null {
+  return tensor.count * expert.count === 1 ? null : splitDecoding;
 }
 
 /** What attention and MLPs may be for exact kernels: one sum over all that came before, and products of whole matrices. */

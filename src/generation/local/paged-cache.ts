@@ -7,6 +7,7 @@
  */
 import { invariant } from "../../errors/reroll-error.ts";
 import { keepsState, numCachedValues, stateBytes, stateShapes } from "../../models/causal-lm/cached-values.ts";
+import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
 import type { CausalLmConfig } from "../../models/causal-lm/config.ts";
 import { tensor, zeros } from "../../torch/create.ts";
 import { bytesOf, type Device, type DType } from "../../torch/dtype.ts";
@@ -176,6 +177,23 @@ export class PagedCache {
     for (const layer of this.#memory?.states ?? []) for (const one of Object.values(layer ?? {})) one.dispose();
     this.#memory = null;
   }
+}
+
+/** The cache of an engine, or of one of the ranks that an engine is split over. */
+export function cacheOf(
+  model: CausalLm,
+  options: Pick<PagedCacheOptions, "numBlocks" | "blockSize" | "cacheQuantization"> & { readonly maxRunning: number },
+): PagedCache {
+  const { dtype, device } = model.embedding;
+  const numStates = model.config.features.linearAttention === null ? 0 : numStateSlots(options.maxRunning);
+  return new PagedCache(shapeHere(model), { ...options, numStates, dtype, device });
+}
+
+/** The shape of a model with the heads that this rank has of it. */
+export function shapeHere({ config, spread: { tensor } }: CausalLm): CausalLmConfig {
+  if (tensor.count === 1) return config;
+  const { numHeads, numKeyValueHeads } = config;
+  return { ...config, numHeads: numHeads / tensor.count, numKeyValueHeads: numKeyValueHeads / tensor.count };
 }
 
 /** Bytes that one block takes in all layers. */

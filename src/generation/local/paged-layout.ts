@@ -14,7 +14,19 @@ import type { Tensor } from "../../torch/tensor.ts";
 import { storedHeads, storeFp8 } from "./cached-heads.ts";
 import type { PagedCache } from "./paged-cache.ts";
 import { scanOver } from "./piece-states.ts";
-import type { Piece } from "./scheduler.ts";
+import type { Sequence } from "./sequence.ts";
+
+/** Part of a step, by what the cache has to know of it: a Piece, or what another rank was told of one. */
+export interface StepPiece {
+  readonly sequence: CachedSequence;
+  readonly numTokens: number;
+  readonly isLast: boolean;
+}
+
+/** How far a sequence is computed, and where its cache is. */
+export type CachedSequence = Readonly<
+  Pick<Sequence, "numComputed" | "blocks" | "stateSlot" | "stateSource" | "stateMark">
+>;
 
 interface PiecesOptions {
   /** Up to this many follow tokens that mean nothing. Default 0. */
@@ -28,7 +40,7 @@ interface PiecesOptions {
  * to the scratch block.
  */
 export function piecesLayout(
-  pieces: readonly Piece[],
+  pieces: readonly StepPiece[],
   cache: PagedCache,
   { numTokens = 0, isSteady = false }: PiecesOptions = {},
 ): TokenLayout {
@@ -93,7 +105,7 @@ function writeSlots(
 
 type Attend = (layer: number, q_SHK: Tensor, k_SGK: Tensor, v_SGK: Tensor, kind: AttentionKind) => Tensor;
 
-function attentionOver(pieces: readonly Piece[], cache: PagedCache, positions_S: Tensor, rows_S: Tensor): Attend {
+function attentionOver(pieces: readonly StepPiece[], cache: PagedCache, positions_S: Tensor, rows_S: Tensor): Attend {
   const { device } = cache;
   const isSimple = device === "cpu" && cache.dtype === "float32";
   if (isSimple) {

@@ -10,13 +10,12 @@ import { tensor, zeros } from "../../torch/create.ts";
 import type { Device } from "../../torch/dtype.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { type PagedCache, stateRow } from "./paged-cache.ts";
-import type { Piece } from "./scheduler.ts";
-import type { Sequence } from "./sequence.ts";
+import type { CachedSequence, StepPiece } from "./paged-layout.ts";
 import { steadyMultiple } from "./steady-rows.ts";
 
 /** The row of the state that the token at this position of a sequence goes on from. */
 export function stateBefore(
-  sequence: Sequence,
+  sequence: CachedSequence,
   position: number,
   { emptyState }: Pick<PagedCache, "emptyState">,
 ): number {
@@ -26,13 +25,13 @@ export function stateBefore(
 }
 
 /** The row of the state that the token at this position leaves. */
-export function stateAfter({ stateSlot }: Sequence, position: number): number {
+export function stateAfter({ stateSlot }: CachedSequence, position: number): number {
   return stateRow(slotOf(stateSlot), position + 1);
 }
 
 /** The scan of a layout of these pieces, end to end, and tokens that mean nothing up to `size`. */
 export function scanOver(
-  pieces: readonly Piece[],
+  pieces: readonly StepPiece[],
   cache: PagedCache,
   size: number,
   isSteady: boolean,
@@ -68,7 +67,7 @@ interface Part {
 }
 
 /** The first parts of all pieces, then the second ones, and so on: each reads what the one before it leaves. */
-function roundsOf(pieces: readonly Piece[], cache: PagedCache, isSteady: boolean): Part[][] {
+function roundsOf(pieces: readonly StepPiece[], cache: PagedCache, isSteady: boolean): Part[][] {
   const rounds: Part[][] = [];
   let start = 0;
   for (const { sequence, numTokens } of pieces) {

@@ -1,7 +1,7 @@
 /** What a model says about the tokens of a prompt: one forward pass, beside the cache. */
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
+import { modelLogprobs } from "../../models/causal-lm/model-logprobs.ts";
 import { packedLayout } from "../../models/causal-lm/token-layout.ts";
-import { tokenLogprobs } from "../../models/causal-lm/token-logprobs.ts";
 import { noGrad } from "../../torch/autograd.ts";
 import { tensor } from "../../torch/create.ts";
 import { tensorScope } from "../../torch/scope.ts";
@@ -17,9 +17,7 @@ export function promptLogprobs(model: CausalLm, promptIds: Int32Array): Float32A
       const ids_S = tensor(promptIds, [length], { dtype: "int64", device });
       const hidden_SD = model.forward(ids_S, packedLayout([length], device));
       const before_SD = hidden_SD.narrow(0, 0, length - 1);
-      const { logprobs_S } = tokenLogprobs(before_SD, model.head, ids_S.narrow(0, 1, length - 1), {
-        softCap: model.softCap,
-      });
+      const { logprobs_S } = modelLogprobs(model, before_SD, ids_S.narrow(0, 1, length - 1), { temperature: 1 });
       logprobs.set(logprobs_S.toFloat32Array(), 1);
       return logprobs;
     }),

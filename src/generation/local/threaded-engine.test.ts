@@ -55,6 +55,32 @@ test("what is refused there is refused here, with its code and message", async (
   });
 });
 
+test("a held thread ends the step under way, and draws the same tokens when it is released as without a pause", async () => {
+  const request = { promptIds: prompt, sampling: { maxTokens: 200, seed: 5 } };
+  const expected = await engine.generate(request);
+  let numTokens = 0;
+  let begin = () => {};
+  const hasBegun = new Promise<void>((resolve) => {
+    begin = resolve;
+  });
+  const result = engine.generate({
+    ...request,
+    onTokens: ({ tokenIds }) => {
+      numTokens += tokenIds.length;
+      begin();
+    },
+  });
+  await hasBegun;
+  await engine.hold();
+  const numHeld = numTokens;
+  expect(numHeld).toBeLessThan(200);
+  // Answers to later calls: the thread would have stepped in between.
+  for (let i = 0; i < 20; i++) await engine.hold();
+  expect(numTokens).toBe(numHeld);
+  await engine.release();
+  expect(await result).toEqual(expected);
+});
+
 test("status is that of the thread, with its counters", async () => {
   const before = engine.status().counters.finished;
   await engine.generate({ promptIds: prompt, sampling: { maxTokens: 2 } });

@@ -39,8 +39,10 @@ export class ThreadedEngine implements Engine {
     const keep = (status: EngineStatus) => {
       this.#lastStatus = status;
     };
-    // Lasts as long as the thread; how that ends is told to whoever asks for something.
-    host.ask.watch(oneWay(keep)).catch(() => {});
+    // Lasts as long as the engine; how that ends is told to whoever asks for something.
+    host.ask.watch(oneWay(keep)).catch((cause: unknown) => {
+      if (cause instanceof RerollError && cause.code === "ENGINE_BROKEN") void host.end(cause);
+    });
   }
 
   readonly generate = async (request: GenerateRequest): Promise<Generation> => {
@@ -89,6 +91,11 @@ export class ThreadedEngine implements Engine {
     return this.#host.ask.updateWeights(version, weights);
   }
 
+  /** The same from a Hugging Face folder, which holds all weights of the model and no others, as a trainer of this project writes them. */
+  loadWeights(version: number, folder: string): Promise<void> {
+    return this.#host.ask.loadWeights(version, folder);
+  }
+
   /**
    * Reads the parameters of a trainer where they are, in place of a copy, and draws with them as this version. The trainer may change them only
    * while the engine is held; sharing them again as the next version lets it go on.
@@ -97,9 +104,14 @@ export class ThreadedEngine implements Engine {
     return this.#host.ask.shareWeights(version, parameters);
   }
 
-  /** Computes nothing more until weights are shared again. Requests wait. */
+  /** Computes nothing more, from the end of the step under way, until it is released or weights are shared again. Requests wait. */
   hold(): Promise<void> {
     return this.#host.ask.hold();
+  }
+
+  /** Goes on after `hold`. */
+  release(): Promise<void> {
+    return this.#host.ask.release();
   }
 
   /** Gives the memory of the cache back until the next request. Requests under way compute their keys and values again. */

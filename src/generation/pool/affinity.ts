@@ -11,8 +11,8 @@ import type { Seat } from "./seat.ts";
 /** A group of the default size stays whole; beyond that many requests more than the idlest engine has, a prompt is computed again. */
 const MAX_LEAD = 8;
 
-/** Far more than run at the same time: entries that nobody asks for again fall out. */
-const MAX_REMEMBERED = 65_536;
+/** Several times what an engine has under way: entries that nobody asks for again fall out. */
+const REMEMBERED_PER_ENGINE = 2048;
 
 export class Affinity {
   readonly #seats: readonly Seat[];
@@ -26,14 +26,14 @@ export class Affinity {
   /** The seat for a request; undefined while none serves. */
   choose({ sessionId, promptIds }: GenerateRequest): Seat | undefined {
     const known = sessionId === undefined ? undefined : this.#bySession.get(sessionId);
-    if (sessionId !== undefined && known?.isServing) return remember(this.#bySession, sessionId, known);
+    if (sessionId !== undefined && known?.isServing) return this.#remember(this.#bySession, sessionId, known);
     const idlest = this.#idlest();
     if (idlest === undefined) return undefined;
     const key = promptKey(promptIds);
     const owner = this.#byPrompt.get(key);
     const seat = owner?.isServing && owner.load - idlest.load < MAX_LEAD ? owner : idlest;
-    if (sessionId !== undefined) remember(this.#bySession, sessionId, seat);
-    return remember(this.#byPrompt, key, seat);
+    if (sessionId !== undefined) this.#remember(this.#bySession, sessionId, seat);
+    return this.#remember(this.#byPrompt, key, seat);
   }
 
   /** Looks at all of them for every request: a microsecond for a thousand, where nothing is allocated. */
@@ -42,14 +42,14 @@ export class Affinity {
     for (const seat of this.#seats) if (seat.isServing && (least === undefined || seat.load < least.load)) least = seat;
     return least;
   }
-}
 
-/** Insertion order is the order of last use. */
-function remember(map: Map<string, Seat>, key: string, seat: Seat): Seat {
-  map.delete(key);
-  map.set(key, seat);
-  if (map.size > MAX_REMEMBERED) map.delete(map.keys().next().value!);
-  return seat;
+  /** Insertion order is the order of last use. */
+  #remember(map: Map<string, Seat>, key: string, seat: Seat): Seat {
+    map.delete(key);
+    map.set(key, seat);
+    if (map.size > REMEMBERED_PER_ENGINE * this.#seats.length) map.delete(map.keys().next().value!);
+    return seat;
+  }
 }
 
 function promptKey(promptIds: ArrayLike<number>): string {

@@ -19,7 +19,7 @@ export const remoteKinds = Object.keys(dialects) as [RemoteKind, ...RemoteKind[]
 
 /** The kinds that can be given weights this way while they run, as training needs it. */
 export function kindsThatTake(way: WeightWay): readonly RemoteKind[] {
-  const part = { files: "loadFolder", broadcast: "group", adapters: "adapters" } as const;
+  const part = { files: "loadFolder", broadcast: "group", "same-gpu": "sameGpu", adapters: "adapters" } as const;
   return remoteKinds.filter((kind) => dialectOf(kind).weights?.[part[way]] !== undefined);
 }
 

@@ -16,6 +16,15 @@ export const sglangWeights: WeightRoutes = {
     const body = { model_path: folder, weight_version: `${run}/${version}`, flush_cache: true };
     await askRoute(http, "/update_weights_from_disk", { body });
   },
+  update: {
+    // Replies that stay would have tokens of two versions, and SGLang says one per reply.
+    begin: async (http) => {
+      await askRoute(http, "/pause_generation", { body: { mode: "abort" }, remedy: OLD });
+    },
+    end: async (http) => {
+      await askRoute(http, "/continue_generation", { body: {} });
+    },
+  },
   group: {
     meets: "c10d",
     numRanks: async (http) => {
@@ -29,9 +38,8 @@ export const sglangWeights: WeightRoutes = {
         remedy: OLD,
       });
     },
-    // Replies that stay would have tokens of two versions, and SGLang says one per reply.
-    begin: async (http) => {
-      await askRoute(http, "/pause_generation", { body: { mode: "abort" }, remedy: OLD });
+    leave: async (http, group) => {
+      await askRoute(http, "/destroy_weights_update_group", { body: { group_name: group }, remedy: OLD });
     },
     receive: async (http, group, facts, { run, version }) => {
       const listed = {
@@ -41,9 +49,6 @@ export const sglangWeights: WeightRoutes = {
       };
       const body = { ...listed, group_name: group, flush_cache: true, weight_version: `${run}/${version}` };
       await askRoute(http, "/update_weights_from_distributed", { body, remedy: OLD });
-    },
-    end: async (http) => {
-      await askRoute(http, "/continue_generation", { body: {} });
     },
   },
   adapters: {

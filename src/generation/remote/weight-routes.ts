@@ -1,13 +1,14 @@
 /**
  * How a kind of server is given weights: what a dialect says about it, and how its routes are asked.
  *
- * There are three ways, and a server may have any of them: it reads the weights of a folder, it receives them in a process group that the
- * trainer sends to, or it loads adapters beside the weights that it has.
+ * There are four ways, and a server may have any of them: it reads the weights of a folder, it receives them in a process group that the
+ * trainer sends to, it reads them from the trainer's memory on the GPU that both share, or it loads adapters beside the weights that it has.
  */
 import { z } from "zod";
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { HttpClient } from "./http-client.ts";
 import { refuseStatus } from "./remote-fault.ts";
+import type { SharedWeight } from "./vllm-pickles.ts";
 
 /** Weights as they are announced to a server: versions are counted per run. */
 export interface AnnouncedWeights {
@@ -24,7 +25,7 @@ export interface WeightsInFolder extends AnnouncedWeights {
 }
 
 /** The ways in which a server may be given weights. */
-export type WeightWay = "files" | "broadcast" | "adapters";
+export type WeightWay = "files" | "broadcast" | "same-gpu" | "adapters";
 
 export interface WeightRoutes {
   /** Throws where the server has not got what this way needs, and says what to do. Called once, before anything is sampled. */
@@ -33,7 +34,10 @@ export interface WeightRoutes {
   readonly tellsRun: boolean;
   /** Makes it load the weights of a folder. */
   loadFolder?(http: HttpClient, weights: WeightsInFolder): Promise<void>;
+  /** Around what `group` and `sameGpu` do. */
+  readonly update?: UpdateRoutes;
   readonly group?: GroupRoutes;
+  readonly sameGpu?: SameGpuRoutes;
   readonly adapters?: AdapterRoutes;
   readonly memory?: MemoryRoutes;
 }
@@ -62,12 +66,27 @@ interface GroupRoutes {
   numRanks(http: HttpClient): Promise<number>;
   /** Resolves when the trainer has joined as well. */
   join(http: HttpClient, place: GroupPlace): Promise<void>;
-  /** Ends replies under way, with the tokens that they have, and draws no more. */
-  begin(http: HttpClient): Promise<void>;
+  /** Gives the group up. Absent where the next one takes its place. */
+  leave?(http: HttpClient, group: string): Promise<void>;
   /** Resolves when every weight has been broadcast, one after another in this order. */
   receive(http: HttpClient, group: string, facts: readonly WeightFacts[], weights: AnnouncedWeights): Promise<void>;
+}
+
+interface UpdateRoutes {
+  /** Ends replies under way, with the tokens that they have, and draws no more. */
+  begin(http: HttpClient): Promise<void>;
   /** Draws again, with the new weights. */
   end(http: HttpClient, weights: AnnouncedWeights): Promise<void>;
+}
+
+/** One weight, and where it lies on the GPU. */
+interface WeightPlace extends SharedWeight {
+  readonly name: string;
+}
+
+interface SameGpuRoutes {
+  /** Resolves when the server has read every weight from its place on the GPU of this id. */
+  read(http: HttpClient, uuid: string, places: readonly WeightPlace[]): Promise<void>;
 }
 
 interface AdapterRoutes {

@@ -26,21 +26,29 @@ export class Experts extends Module {
   /** The width of this rank's part of every expert. */
   readonly #width: number;
   readonly #ranks: Collective;
-  /** The ranks that have experts, and which of them are here. */
+  /** The ranks that have experts, whether all have the same tokens, and which experts are here. */
   readonly #holders: Collective;
+  readonly #sharesTokens: boolean;
   readonly #here: { readonly start: number; readonly length: number };
 
   constructor(
     width: number,
     config: ExpertsConfig,
     place: TensorOptions,
-    { tensor: ranks, expert }: Pick<ModelSpread, "tensor" | "expert"> = wholeModel,
+    {
+      tensor: splitters,
+      expert,
+      sharesTokens = false,
+    }: Pick<ModelSpread, "tensor" | "expert" | "sharesTokens"> = wholeModel,
   ) {
     super();
     const { numExperts } = config;
+    // Experts that are dealt out are whole.
+    const ranks = expert.count > 1 ? wholeModel.tensor : splitters;
     this.#config = config;
     this.#ranks = ranks;
     this.#holders = expert;
+    this.#sharesTokens = sharesTokens;
     this.#here = rangeOf(numExperts, expert.index, expert.count);
     this.#width = evenShare(config.width, ranks.count);
     this.router = createParameter([numExperts, width], empty, place);
@@ -64,8 +72,7 @@ export class Experts extends Module {
     const counts = ops.bincount(experts_SE.flatten(), null, this.#config.numExperts).toArray();
     const sorted = x_SD.indexSelect(0, order.floorDivide(E));
     const [, rank] = order.sort();
-    const made =
-      this.#holders.count === 1 ? cat(this.#runExperts(sorted, counts)) : this.#sendToExperts(sorted, counts);
+    const made = this.#make(sorted, counts);
     return this.#mixed(x_SD, made.indexSelect(0, rank).view(S, E, x_SD.size(1)), weights_SE);
   }
 
@@ -136,6 +143,24 @@ export class Experts extends Module {
     ];
   }
 
+  /** What the experts make of tokens that lie by expert. */
+  #make(sorted: Tensor, counts: readonly number[]): Tensor {
+    if (this.#holders.count === 1) return cat(this.#runExperts(sorted, counts));
+    return this.#sharesTokens ? this.#runOwn(sorted, counts) : this.#sendToExperts(sorted, counts);
+  }
+
+  /** What the experts that are here make of their tokens, and zeros for those of the others: the ranks' results add up. */
+  #runOwn(sorted: Tensor, counts: readonly number[]): Tensor {
+    const { start, length } = this.#here;
+    const own = counts.slice(start, start + length);
+    const sum = (list: readonly number[]) => list.reduce((total, count) => total + count, 0);
+    const [before, here] = [sum(counts.slice(0, start)), sum(own)];
+    const { dtype, device } = sorted;
+    const nothing = (numRows: number) => zeros([numRows, sorted.size(1)], { dtype, device });
+    const made = this.#runExperts(sorted.narrow(0, before, here), own);
+    return cat([nothing(before), ...made, nothing(sorted.size(0) - before - here)]);
+  }
+
   /** The same where experts are on several ranks: tokens go to the rank of their expert, and what it made of them comes back. */
   #sendToExperts(sorted: Tensor, counts: readonly number[]): Tensor {
     const ranks = this.#holders;
@@ -193,7 +218,8 @@ export class Experts extends Module {
 
   /** What the experts of each token made, by their weights, and the shared one. */
   #mixed(x_SD: Tensor, made_SED: Tensor, weights_SE: Tensor): Tensor {
-    const mixed_SD = sumOver(this.#ranks, made_SED.mul(weights_SE.unsqueeze(2)).sum(1));
+    const ranks = this.#sharesTokens && this.#holders.count > 1 ? this.#holders : this.#ranks;
+    const mixed_SD = sumOver(ranks, made_SED.mul(weights_SE.unsqueeze(2)).sum(1));
     return this.shared === null ? mixed_SD : mixed_SD.add(this.shared.forward(x_SD));
   }
 

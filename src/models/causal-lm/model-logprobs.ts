@@ -6,12 +6,14 @@ import type { Tensor } from "../../torch/tensor.ts";
 import type { CausalLm } from "./causal-lm.ts";
 import { chunkFor } from "./score-chunks.ts";
 import { splitTokenLogprobs } from "./split-token-logprobs.ts";
-import { type TokenLogprobs, tokenLogprobs } from "./token-logprobs.ts";
+import { type Foresight, type TokenLogprobs, tokenLogprobs } from "./token-logprobs.ts";
 
 interface ModelLogprobOptions {
   readonly temperature: number;
   /** Scores that count, from the first. Default: all. */
   readonly numScores?: number;
+  /** See TokenLogprobOptions; where ranks share the tokens or the vocabulary, gradients are awaited all the same. */
+  readonly foresee?: Foresight | undefined;
 }
 
 /** As `tokenLogprobs`. Of several ranks that have all hidden states, each takes its share of the tokens, and all get those of the others. */
@@ -19,7 +21,7 @@ export function modelLogprobs(
   model: CausalLm,
   hidden_ND: Tensor,
   targets_N: Tensor,
-  { temperature, numScores = Infinity }: ModelLogprobOptions,
+  { temperature, numScores = Infinity, foresee }: ModelLogprobOptions,
 ): TokenLogprobs {
   const { tensor, context } = model.spread;
   const { start, length } = rangeOf(model.config.vocabSize, tensor.index, tensor.count);
@@ -27,9 +29,10 @@ export function modelLogprobs(
   const head = numRows < length ? model.head.narrow(0, 0, numRows) : model.head;
   const N = hidden_ND.size(0);
   const [hidden, targets] = [ownRows(context, hidden_ND), ownRows(context, targets_N)];
+  const whole = { temperature, softCap: model.softCap, ...(foresee && context.count === 1 && { foresee }) };
   const { logprobs_S, entropy_S } =
     tensor.count === 1
-      ? tokenLogprobs(hidden, head, targets, { temperature, softCap: model.softCap })
+      ? tokenLogprobs(hidden, head, targets, whole)
       : splitTokenLogprobs(hidden, head, targets, { temperature, ranks: tensor, start, chunkTokens: chunkOf(model) });
   return { logprobs_S: allRows(context, logprobs_S, N), entropy_S: allRows(context, entropy_S, N) };
 }

@@ -13,6 +13,8 @@ export interface ModelSpread {
   readonly context: Collective;
   /** The ranks that have some of the experts each, of every layer. They have tokens of their own, which they send to where the experts are. */
   readonly expert: Collective;
+  /** Whether the ranks that have experts have the same tokens instead, as those of an engine do: each computes what its experts make of them. Default false. */
+  readonly sharesTokens?: boolean;
   /** The ranks that have consecutive layers each. The first has the embedding, the last one the output matrix. */
   readonly stages: Stages;
 }
@@ -47,7 +49,7 @@ const splittable: ReadonlySet<string> = new Set<keyof DecoderFeatures>([
 ]);
 
 /** Why experts cannot be dealt out to this many ranks; null where they can. */
-function expertProblem({ experts }: DecoderFeatures, count: number): string | null {
+function expertProblem({ experts }: DecoderFeatures, count: number, prefix: string): string | null {
   if (count === 1 || (experts !== null && !experts.hasBias && experts.numExperts >= count)) return null;
   const why =
     experts === null
@@ -55,7 +57,7 @@ function expertProblem({ experts }: DecoderFeatures, count: number): string | nu
       : experts.hasBias
         ? "they have biases, which are not dealt out"
         : `there are ${experts.numExperts}`;
-  return `training.strategy.expert is ${count}, and experts cannot be dealt out to as many ranks: ${why}. Set it to ${experts === null || experts.hasBias ? 1 : `${experts.numExperts} or less`}.`;
+  return `${prefix}expert is ${count}, and experts cannot be dealt out to as many ranks: ${why}. Set it to ${experts === null || experts.hasBias ? 1 : `${experts.numExperts} or less`}.`;
 }
 
 /** How many ranks split a model, by what each of them has of it. */
@@ -66,36 +68,40 @@ export interface SplitCounts {
   readonly pipeline: number;
 }
 
-/** Why a model cannot be split over this many ranks, as a sentence about `training.strategy`; null where it can. */
+/**
+ * Why a model cannot be split over this many ranks, as a sentence about what the user typed; null where it can.
+ *
+ * @param prefix what stands before the name of a count where the user typed it, as in "training.strategy." or "--"
+ */
 export function splitProblem(
   { features, ...sizes }: Sizes,
   { tensor, context, expert, pipeline }: SplitCounts,
+  prefix = "training.strategy.",
 ): string | null {
   if (sizes.numLayers < pipeline)
-    return `training.strategy.pipeline must be at most the number of layers: got ${pipeline}, and the model has ${sizes.numLayers}. Every stage needs one.`;
-  const problem = expertProblem(features, expert);
+    return `${prefix}pipeline must be at most the number of layers: got ${pipeline}, and the model has ${sizes.numLayers}. Every stage needs one.`;
+  const problem = expertProblem(features, expert, prefix);
   if (problem !== null || (tensor === 1 && context === 1)) return problem;
   const { experts } = features;
   const odd = usedFeatures(features).filter((name) => !splittable.has(name));
   if (experts !== null && (experts.hasBias || experts.sharedWidth !== null))
     odd.push("experts with biases or a shared one");
   if (odd.length > 0)
-    return `training.strategy splits the model, and one of this family cannot be split over ranks: it uses ${odd.join(", ")}. Set tensor and context to 1; zero and offload work with every family.`;
+    return `${prefix}${tensor > 1 ? "tensor" : "context"} splits the model, and one of this family cannot be split over ranks: it uses ${odd.join(", ")}. ${prefix === "training.strategy." ? "Set tensor and context to 1; zero and offload work with every family." : `Set it to 1${experts === null ? "." : ", and deal out the experts alone with expert."}`}`;
   const parts = [
     { size: sizes.numHeads, what: "heads" },
     { size: sizes.numKeyValueHeads, what: "heads of keys and values" },
-    experts === null
-      ? { size: sizes.mlpWidth, what: "columns in its MLPs" }
-      : { size: experts.width, what: "columns in its experts" },
+    ...(experts === null ? [{ size: sizes.mlpWidth, what: "columns in its MLPs" }] : []),
+    ...(experts !== null && expert === 1 ? [{ size: experts.width, what: "columns in its experts" }] : []),
   ];
   const uneven = parts.find(({ size }) => size % tensor !== 0);
   if (uneven !== undefined)
-    return `training.strategy.tensor must divide the parts of the model: got ${tensor}, and it has ${uneven.size} ${uneven.what}. Use ${largestDivisor(parts, tensor)}.`;
+    return `${prefix}tensor must divide the parts of the model: got ${tensor}, and it has ${uneven.size} ${uneven.what}. Use ${largestDivisor(parts, tensor)}.`;
   const numHeads = sizes.numHeads / tensor;
   const numKeyValueHeads = sizes.numKeyValueHeads / tensor;
   return numHeads % (numKeyValueHeads * repeatsOf(numKeyValueHeads, context)) === 0
     ? null
-    : `training.strategy.context must deal out the heads of the model evenly: got ${context}, and each rank has ${numHeads}, with ${numKeyValueHeads} of keys and values. Use a divisor of both.`;
+    : `${prefix}context must deal out the heads of the model evenly: got ${context}, and each rank has ${numHeads}, with ${numKeyValueHeads} of keys and values. Use a divisor of both.`;
 }
 
 type Sizes = Pick<CausalLmConfig, "features" | "numHeads" | "numKeyValueHeads" | "mlpWidth" | "numLayers">;

@@ -18,7 +18,7 @@ export function expectChunks(temperature: number, chunkTokens: number): void {
 }
 
 /** Takes one chunk out of a tensor with a row per token. */
-type Part = (x: Tensor) => Tensor;
+export type Part = (x: Tensor) => Tensor;
 
 /** Turns gradients of scores, a chunk at a time, into gradients of the hidden states and the output matrix. */
 export class ScoreGradientSums {

@@ -5,7 +5,7 @@ import { memoryStats, resetPeakMemory } from "../../torch/memory.ts";
 import { Generator } from "../../torch/random.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
-import { tokenLogprobs, weightedCrossEntropy } from "./token-logprobs.ts";
+import { type Foresight, tokenLogprobs, weightedCrossEntropy } from "./token-logprobs.ts";
 
 const S = 11;
 const V = 13;
@@ -81,6 +81,79 @@ describe.each([1, 0.7, 2.5])("at temperature %f", (temperature) => {
       const scaled = (loss: Tensor) => gradients([loss.mul(3)], [hidden, head]);
       const expectedGrads = scaled(expected);
       scaled(got.loss).forEach((grad, i) => void expectNear(grad!, expectedGrads[i]!));
+    });
+  });
+});
+
+describe("gradients that were foreseen", () => {
+  /** sum(a exp(log p)) + sum(b H^2): what arrives at a token depends on that token. */
+  const local =
+    (a: Tensor, b: Tensor) =>
+    ({ logprobs_S, entropy_S }: { logprobs_S: Tensor; entropy_S: Tensor }) =>
+      logprobs_S.exp().mul(a).sum().add(entropy_S.square().mul(b).sum());
+  const foresight =
+    (a: Tensor, b: Tensor, calls: number[] = []): Foresight =>
+    ({ logprob, entropy }, part) => {
+      calls.push(logprob.numel);
+      return { logprob: logprob.exp().mul(part(a)), entropy: entropy.mul(2).mul(part(b)) };
+    };
+
+  test.each([2, 4, 11])("are those of two passes to the bit, in chunks of %i", (chunkTokens) => {
+    tensorScope(() => {
+      const { hidden, head, targets, a, b } = inputs();
+      const calls: number[] = [];
+      const gradientsWith = (foresee?: Foresight) => {
+        const options = { temperature: 0.7, softCap: 5, chunkTokens, ...(foresee && { foresee }) };
+        return gradients([local(a, b)(tokenLogprobs(hidden, head, targets, options))], [hidden, head]);
+      };
+      const got = gradientsWith(foresight(a, b, calls)).map((gradient) => gradient!.toArray());
+      expect(got).toEqual(gradientsWith().map((gradient) => gradient!.toArray()));
+      expect(calls.reduce((sum, count) => sum + count, 0)).toBe(S);
+    });
+  });
+
+  test("are taken as they are: the backward pass makes no scores", () => {
+    tensorScope(() => {
+      const hidden = randn([64, 4]);
+      const targets = randint(0, 4096, [64]);
+      hidden.requiresGrad = true;
+      const backwardBytes = (weight: number) => {
+        const foresee: Foresight = ({ logprob }) => ({ logprob: logprob.exp().mul(weight), entropy: null });
+        const loss = tokenLogprobs(hidden, randn([4096, 4]), targets, { foresee })
+          .logprobs_S.exp()
+          .mul(2)
+          .sum();
+        const { liveBytes } = memoryStats();
+        resetPeakMemory();
+        loss.backward();
+        return memoryStats().peakBytes - liveBytes;
+      };
+      // The scores are 1 MiB.
+      expect(backwardBytes(3)).toBeGreaterThan(1e6);
+      expect(backwardBytes(2)).toBeLessThan(1e5);
+    });
+  });
+
+  test("change nothing where they were wrong", () => {
+    tensorScope(() => {
+      const { hidden, head, targets, a, b } = inputs();
+      const gradientsWith = (options: { foresee?: Foresight }) =>
+        gradients([local(a, b)(tokenLogprobs(hidden, head, targets, options))], [hidden, head]).map((one) =>
+          one!.toArray(),
+        );
+      const right = gradientsWith({});
+      expect(gradientsWith({ foresee: foresight(a.mul(2), b) })).toEqual(right);
+      expect(gradientsWith({ foresee: foresight(a, b.mul(2)) })).toEqual(right);
+      expect(gradientsWith({ foresee: () => ({ logprob: null, entropy: null }) })).toEqual(right);
+    });
+  });
+
+  test("cost nothing without gradient", () => {
+    tensorScope(() => {
+      const { hidden, head, targets, a, b } = inputs();
+      const calls: number[] = [];
+      noGrad(() => tokenLogprobs(hidden, head, targets, { foresee: foresight(a, b, calls) }));
+      expect(calls).toEqual([]);
     });
   });
 });

@@ -2,14 +2,14 @@
  * Log-probabilities and entropy of chosen tokens, without ever holding the scores of all tokens.
  *
  * The scores [S, V] of a batch can be many times the size of the model. They are computed a few tokens at a time, and
- * again in the backward pass, so the peak is one chunk of them.
+ * again in the backward pass unless their gradients are known or foreseen, so the peak is one chunk of them.
  */
 import { applyFunction, isGradEnabled } from "../../torch/autograd.ts";
 import { cat } from "../../torch/create.ts";
-import { type ScoreStatistics, scoreGradient_, scoreStatistics } from "../../torch/fused.ts";
+import { type ScoreGradients, type ScoreStatistics, scoreGradient_, scoreStatistics } from "../../torch/fused.ts";
 import { op } from "../../torch/operator.ts";
 import type { Tensor } from "../../torch/tensor.ts";
-import { defaultChunk, expectChunks, mapChunks, ScoreGradientSums } from "./score-chunks.ts";
+import { defaultChunk, expectChunks, mapChunks, type Part, ScoreGradientSums } from "./score-chunks.ts";
 import { hasWideScores, softCapped, softCapSlope, tokenScores } from "./token-scores.ts";
 
 export interface TokenLogprobOptions {
@@ -19,7 +19,16 @@ export interface TokenLogprobOptions {
   readonly chunkTokens?: number;
   /** Scores are bent to stay within this before they are divided: see softCapped. Default null, which bends nothing. */
   readonly softCap?: number | null;
+  /**
+   * The gradients that will arrive at the log-probabilities and entropies of a chunk, from those of that chunk. Then the gradient of
+   * the scores is computed with them, in one pass. A foresight that turns out wrong costs time and changes nothing: the backward pass
+   * compares, and computes again. Default: gradients are awaited.
+   */
+  readonly foresee?: Foresight;
 }
+
+/** From log-probabilities and entropies of some tokens to their gradients. `part` takes these tokens out of a tensor of all. */
+export type Foresight = (statistics: Omit<ScoreStatistics, "logNormalizer">, part: Part) => ScoreGradients;
 
 /** One value per token, float32. */
 export interface TokenLogprobs {
@@ -33,24 +42,50 @@ export function tokenLogprobs(
   hidden_SD: Tensor,
   head_VD: Tensor,
   targets_S: Tensor,
-  { temperature = 1, chunkTokens = defaultChunk(head_VD), softCap = null }: TokenLogprobOptions = {},
+  { temperature = 1, chunkTokens = defaultChunk(head_VD), softCap = null, foresee }: TokenLogprobOptions = {},
 ): TokenLogprobs {
   expectChunks(temperature, chunkTokens);
+  const isTrained = isGradEnabled() && (hidden_SD.requiresGrad || head_VD.requiresGrad);
+  const foresight = isTrained ? foresee : undefined;
+  // What is kept for the backward pass is held already: a chunk of wide scores is to take no more room than one of 16 bits.
+  const isHalved = foresight !== undefined && hasWideScores(hidden_SD);
+  /** Which of the gradients that were foreseen there are: those of hidden states, output matrix, log-probabilities and entropies. */
+  let isForeseen: readonly boolean[] = [];
   const [logprobs_S, entropy_S] = applyFunction(
     {
       forward: ([hidden, head]) => {
-        const parts = mapChunks(hidden!.size(0), chunkTokens, (part) =>
-          scoreStatistics(softCapped(tokenScores(part(hidden!), head!), softCap), part(targets_S), temperature),
-        );
-        const join = (key: keyof ScoreStatistics) => cat(parts.map((statistics) => statistics[key]));
+        const sums = foresight && new ScoreGradientSums(hidden!, head!, head_VD.requiresGrad);
+        const parts = mapChunks(hidden!.size(0), isHalved ? Math.ceil(chunkTokens / 2) : chunkTokens, (part) => {
+          const z = softCapped(tokenScores(part(hidden!), head!), softCap);
+          const statistics = scoreStatistics(z, part(targets_S), temperature);
+          const grads = foresight?.(statistics, part) ?? unknown;
+          if (sums !== undefined) {
+            const slope = softCapSlope(z, softCap);
+            const gradient = scoreGradient_(z, part(targets_S), statistics, grads, temperature, hidden!.dtype);
+            sums.add(part, slope === null ? gradient : gradient.mul_(slope));
+          }
+          return { statistics, grads };
+        });
+        const join = (key: keyof ScoreStatistics) => cat(parts.map(({ statistics }) => statistics[key]));
+        const foreseen = [
+          ...(sums?.results() ?? []),
+          joinKnown(parts.map(({ grads }) => grads.logprob)),
+          joinKnown(parts.map(({ grads }) => grads.entropy)),
+        ];
+        isForeseen = foreseen.map((gradient) => gradient !== null);
         const entropy = join("entropy");
         return {
           outputs: [join("logprob"), entropy],
-          saved: [hidden!, head!, targets_S, join("logNormalizer"), entropy],
+          saved: [hidden!, head!, targets_S, join("logNormalizer"), entropy, ...foreseen.filter((one) => one !== null)],
         };
       },
       backward: ([gradLogprob = null, gradEntropy = null], saved) => {
-        const [hidden, head, targets, logNormalizer, entropy] = saved as [Tensor, Tensor, Tensor, Tensor, Tensor];
+        const [hidden, head, targets, logNormalizer, entropy, ...known] = saved as TrainedScores;
+        if (foresight !== undefined) {
+          const foreseen = isForeseen.map((isKnown) => (isKnown ? known.shift()! : null));
+          const [gradHidden = null, gradHead = null, logprob = null, ofEntropy = null] = foreseen;
+          if (isEqual(logprob, gradLogprob) && isEqual(ofEntropy, gradEntropy)) return [gradHidden, gradHead];
+        }
         const sums = new ScoreGradientSums(hidden, head, head_VD.requiresGrad);
         mapChunks(hidden.size(0), chunkTokens, (part) => {
           const grads = { logprob: gradLogprob && part(gradLogprob), entropy: gradEntropy && part(gradEntropy) };
@@ -69,6 +104,20 @@ export function tokenLogprobs(
     [hidden_SD, head_VD],
   );
   return { logprobs_S: logprobs_S!, entropy_S: entropy_S! };
+}
+
+type TrainedScores = [Tensor, Tensor, Tensor, Tensor, Tensor, ...Tensor[]];
+
+const unknown: ScoreGradients = { logprob: null, entropy: null };
+
+function joinKnown(parts: readonly (Tensor | null)[]): Tensor | null {
+  const known = parts.filter((part) => part !== null);
+  return known.length === parts.length ? cat(known) : null;
+}
+
+/** Whether what was foreseen is what came, to the bit. Waits for the device. */
+function isEqual(foreseen: Tensor | null, came: Tensor | null): boolean {
+  return foreseen === null || came === null ? foreseen === came : ops.equal(foreseen, came);
 }
 
 /**
@@ -114,4 +163,4 @@ export function weightedCrossEntropy(
   return { loss: loss!, logprobs_S: logprobs_S! };
 }
 
-const ops = { linear: op("aten::linear") } as const;
+const ops = { equal: op("aten::equal"), linear: op("aten::linear") } as const;

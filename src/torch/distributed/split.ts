@@ -36,18 +36,27 @@ export function partOf(whole: Tensor, { ranks, dim, sizes }: Cut): Tensor {
 }
 
 /** What belongs in a place that holds this rank's part of one of the things of a split: `whole` is cut where the place is smaller. */
-export function partFor(place: Tensor, whole: Tensor, shard: Split | null): Tensor {
+export function partFor(place: Tensor, whole: Tensor, shard: Cut | null): Tensor {
   const dim = place.shape.findIndex((size, i) => size !== whole.shape[i]);
   if (shard === null || dim < 0 || place.shape.length !== whole.shape.length) return whole;
   return partOf(whole, { ranks: shard.ranks, dim, sizes: [whole.size(dim)] });
 }
 
-/** The whole of such a place, where `numDims` is how many dimensions the split parameter has. Call it on all ranks. */
-export function wholeFor(place: Tensor, numDims: number, { ranks, dim, sizes }: Split): Tensor {
-  const own = dim - (numDims - place.shape.length);
+/** How the whole of such a place is cut, where `numDims` is how many dimensions the split parameter has. */
+export function cutFor<Ranks extends Cut["ranks"]>(
+  { shape }: Pick<Tensor, "shape">,
+  numDims: number,
+  { ranks, dim, sizes }: Cut & { readonly ranks: Ranks },
+): Cut & { readonly ranks: Ranks } {
+  const own = dim - (numDims - shape.length);
   // Only the vocabulary is cut unevenly, and it has its parameter for itself.
-  const size = sizes.length === 1 ? sizes[0]! : place.size(own) * ranks.count;
-  return wholeOf(place, { ranks, dim: own, sizes: [size] });
+  const size = sizes.length === 1 ? sizes[0]! : shape[own]! * ranks.count;
+  return { ranks, dim: own, sizes: [size] };
+}
+
+/** The whole of such a place. Call it on all ranks. */
+export function wholeFor(place: Tensor, numDims: number, split: Split): Tensor {
+  return wholeOf(place, cutFor(place, numDims, split));
 }
 
 /** The whole of a tensor that each rank has its part of, on all ranks. Call it on all of them. */

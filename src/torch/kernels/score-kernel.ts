@@ -3,6 +3,7 @@
  * the gradient of the scores in one more, in place and in the scores' own type. A block works on one row.
  */
 import { empty } from "../create.ts";
+import { op } from "../operator.ts";
 import type { Tensor } from "../tensor.ts";
 import { cudaKernel } from "./cuda-kernel.ts";
 
@@ -17,28 +18,33 @@ export function scoreStatisticsKernel(z_SV: Tensor, targets_S: Tensor, temperatu
   return outputs;
 }
 
-/** Overwrites scores with gradLogprob (onehot - p) - gradEntropy p (log p + H), over the temperature. */
+/** What the gradient of a row of scores is made of: its target, and per row log Z, entropy and the gradients that arrive. */
+type RowGradients = readonly [
+  targets_S: Tensor,
+  logZ_S: Tensor,
+  entropy_S: Tensor,
+  ofLogprob_S: Tensor,
+  ofEntropy_S: Tensor,
+];
+
+/**
+ * Overwrites scores with gradLogprob (onehot - p) - gradEntropy p (log p + H), over the temperature. Float32 scores can give a gradient in
+ * 16 bits: it then lies in the first half of each row's memory, and its rows are as far apart as they were.
+ */
 export function scoreGradientKernel_(
   z_SV: Tensor,
-  targets_S: Tensor,
-  logNormalizer_S: Tensor,
-  entropy_S: Tensor,
-  gradLogprob_S: Tensor,
-  gradEntropy_S: Tensor,
+  rows: RowGradients,
   temperature: number,
-): void {
+  dtype = z_SV.dtype,
+): Tensor {
   const [S, V] = z_SV.shape as [number, number];
-  gradient(z_SV.dtype, { blocks: S, threads }, [
-    z_SV,
-    targets_S,
-    logNormalizer_S,
-    entropy_S,
-    gradLogprob_S,
-    gradEntropy_S,
-    { int: V },
-    { float: 1 / temperature },
-  ]);
+  const isNarrowed = z_SV.dtype === "float32" && dtype !== "float32";
+  const run = isNarrowed ? narrowedGradient : gradient;
+  run(isNarrowed ? dtype : z_SV.dtype, { blocks: S, threads }, [z_SV, ...rows, { int: V }, { float: 1 / temperature }]);
+  return isNarrowed ? viewAs(z_SV, dtype).narrow(1, 0, V) : z_SV;
 }
+
+const viewAs = op("aten::view.dtype");
 
 const statistics = cudaKernel(
   "score_statistics",
@@ -102,6 +108,38 @@ extern "C" __global__ void __launch_bounds__(512) score_gradient(
       p.x[k] = store(d * scale);
     }
     packs[i] = p;
+  }
+}`,
+);
+
+const narrowedGradient = cudaKernel(
+  "narrowed_score_gradient",
+  `
+struct alignas(16) Wide { float x[8]; };
+extern "C" __global__ void __launch_bounds__(512) narrowed_score_gradient(
+    float* scores, const long long* targets, const float* logNormalizer, const float* entropy, const float* gradLogprob,
+    const float* gradEntropy, int V, float scale) {
+  const Wide* wide = (const Wide*)(scores + (size_t)blockIdx.x * V);
+  Pack* packs = (Pack*)(scores + (size_t)blockIdx.x * V);
+  float logZ = logNormalizer[blockIdx.x], H = entropy[blockIdx.x];
+  float gl = gradLogprob[blockIdx.x], ge = gradEntropy[blockIdx.x];
+  int target = (int)targets[blockIdx.x];
+  for (int start = 0; start < V / 8; start += blockDim.x) {
+    int i = start + threadIdx.x;
+    Pack p;
+    if (i < V / 8) {
+      Wide z = wide[i];
+#pragma unroll
+      for (int k = 0; k < 8; k++) {
+        float logp = z.x[k] * scale - logZ;
+        float d = -__expf(logp) * (gl + ge * (logp + H));
+        if (i * 8 + k == target) d += gl;
+        p.x[k] = store(d * scale);
+      }
+    }
+    // What is written now lies over scores of this round and of earlier ones, which every thread has read.
+    __syncthreads();
+    if (i < V / 8) packs[i] = p;
   }
 }`,
 );

@@ -23,6 +23,8 @@ export interface RoleSource {
   readonly referenceSleeps: boolean;
   /** Whether the critic is in host memory between steps. */
   readonly criticSleeps: boolean;
+  /** See TrainerSource. */
+  readonly isExact?: boolean;
   readonly numThreads?: number;
   /** Which of several workers that share these roles this is; absent for the only one. */
   readonly rank?: RankSource;

@@ -5,6 +5,7 @@ import type { Remote } from "../../workers/remote.ts";
 import type { Start } from "../../workers/start.ts";
 import { startInProcess } from "../../workers/start-in-process.ts";
 import { startInThread } from "../../workers/start-in-thread.ts";
+import { withMethods } from "../../workers/with-methods.ts";
 import { onAll, startRanks } from "../ranked-trainer.ts";
 import type { Trainer } from "../trainer.ts";
 import type { OtherRoles } from "./other-roles.ts";
@@ -59,8 +60,7 @@ interface ApartRoles {
 /** A trainer with its other roles, as one: they measure while it does, and its state is that of all. */
 export function withRoles(trainer: Trainer, { reference, critic }: ApartRoles): Trainer {
   const roles = [...new Set([reference, critic])].filter((one) => one !== null);
-  return {
-    ...pick(trainer),
+  return withMethods(trainer, {
     step: (batch, options) => trainer.step(batch, { ...options, others: askIn(batch, { reference, critic }) }),
     // Another process cannot lend what it has: the critic writes at once.
     saveState: async (folder, maxHeldBytes) => {
@@ -69,13 +69,7 @@ export function withRoles(trainer: Trainer, { reference, critic }: ApartRoles): 
     },
     loadState: async (folder) => void (await Promise.all([trainer.loadState(folder), critic?.loadState(folder)])),
     close: async () => void (await Promise.all([trainer.close(), ...roles.map((one) => one.close())])),
-  };
-}
-
-/** What does not concern the others. A trainer in a worker has every method there is, and none to list. */
-function pick(trainer: Trainer): Omit<Trainer, "step" | "saveState" | "loadState" | "close"> {
-  const { withWeights, eachWeights, withParameters, saveModel, saveMerged, memory } = trainer;
-  return { withWeights, eachWeights, withParameters, saveModel, saveMerged, memory };
+  });
 }
 
 /** Asks at once, so that others compute while the trainer does. */

@@ -34,7 +34,7 @@ async function send(): Promise<void> {
       const all = [...weights];
       for (const part of [all.slice(0, 3), all.slice(3)]) await use(new Map(part));
     },
-    group,
+    receivers: [{ group }],
     clock: () => performance.now(),
   });
   report(await sync.publish(1));

@@ -1,0 +1,158 @@
+/**
+ * Weights that are handed to servers elsewhere while the trainer lends them: who gets them, what a server was given last, and what becomes of
+ * one that does not take them.
+ *
+ * A server that is lost takes nobody with it: the others are sent the same version again. One that comes back serves from the next version.
+ */
+import { RerollError } from "../errors/reroll-error.ts";
+import type { Metrics } from "../flow/metrics.ts";
+import type { Seat } from "../generation/pool/seat.ts";
+import type { HttpClient } from "../generation/remote/http-client.ts";
+import { Lifeline } from "../generation/remote/lifeline.ts";
+import type { GivenWeights } from "../generation/remote/remote-weights.ts";
+import { type AnnouncedWeights, askRoute, type WeightRoutes } from "../generation/remote/weight-routes.ts";
+import type { Trainer } from "../training/trainer.ts";
+import type { WeightSync } from "../weight-sync/weight-sync.ts";
+
+/**
+ * The longest wait for a server that was asked to join, to stop or to go on, and for each weight. Servers answer in seconds, and one that does not may
+ * hold the trainer's GPU with it.
+ */
+export const STALL_MS = 60_000;
+
+/** A server, as weights are sent to it. */
+export interface SendingLine {
+  readonly http: HttpClient;
+  readonly routes: WeightRoutes;
+  readonly seat: Seat;
+  readonly weights: SentWeights;
+}
+
+/** What a server was sent last. It cannot be sent again before the next publication, since the trainer lends weights only then. */
+export class SentWeights implements GivenWeights {
+  readonly #run: string;
+  readonly #url: string;
+  readonly adapter = undefined;
+  announced: AnnouncedWeights | null = null;
+  numLoads = 0;
+  #line: Lifeline | null = null;
+
+  constructor(run: string, url: string) {
+    this.#run = run;
+    this.#url = url;
+  }
+
+  get isLost(): boolean {
+    return this.#line?.isCut ?? false;
+  }
+
+  /** What the server is about to be sent. One that ends from now on is noticed, where it does not itself say whose weights it has. */
+  async begin(version: number, tellsRun: boolean): Promise<AnnouncedWeights> {
+    if (!tellsRun && (this.#line === null || this.#line.isCut)) this.#line = await Lifeline.open(this.#url);
+    return { run: this.#run, version };
+  }
+
+  took(weights: AnnouncedWeights): void {
+    this.announced = weights;
+    this.numLoads++;
+  }
+
+  async restore(numLoads = this.numLoads): Promise<void> {
+    if (numLoads !== this.numLoads) return;
+    // As of a server that does not answer: its requests go on elsewhere.
+    throw new RerollError(
+      "REMOTE_UNAVAILABLE",
+      `${this.#url} has started again and lost the weights of this run. It serves from the next version on.`,
+    );
+  }
+
+  close(): void {
+    this.#line?.close();
+  }
+}
+
+/** How a version reaches the servers that are there. */
+export interface Transport {
+  /** Resolves with the bytes that were received in all. */
+  send(trainer: Trainer, version: number, members: readonly SendingLine[]): Promise<number>;
+  /** Forgets what may be half-way, after a failure. */
+  reset(): void;
+  close(): Promise<void>;
+}
+
+export function sendingSync(
+  transport: Transport,
+  servers: readonly SendingLine[],
+  trainer: Trainer,
+  clock: () => number,
+): WeightSync {
+  const publish = async (version: number): Promise<Metrics> => {
+    const startedMs = clock();
+    for (;;) {
+      const members = servers.filter(({ seat }) => seat.engine !== null);
+      if (members.length === 0) return { "sync/ms": 0, "sync/bytes": 0 };
+      try {
+        const numBytes = await transport.send(trainer, version, members);
+        return { "sync/ms": clock() - startedMs, "sync/bytes": numBytes };
+      } catch (cause) {
+        transport.reset();
+        await Promise.all(members.map(loseIfGone));
+        if (members.every(({ seat }) => seat.engine !== null)) throw cause;
+      }
+    }
+  };
+  return { publish };
+}
+
+/** Has servers stop, take what `hand` gives each of them, and go on with it. */
+export async function handToServers(
+  members: readonly SendingLine[],
+  version: number,
+  hand: (announced: readonly AnnouncedWeights[]) => Promise<void>,
+): Promise<void> {
+  const announced = await Promise.all(members.map(({ weights, routes }) => weights.begin(version, routes.tellsRun)));
+  await Promise.all(
+    members.map(({ http, routes }) => answered(http, `stop for version ${version}`, routes.update!.begin(http))),
+  );
+  await hand(announced);
+  await Promise.all(
+    members.map(({ http, routes, seat, weights }, i) =>
+      seat.give(async () => {
+        await answered(http, `go on with version ${version}`, routes.update!.end(http, announced[i]!));
+        weights.took(announced[i]!);
+      }),
+    ),
+  );
+}
+
+/** Rejects with SYNC_FAILED, which names the server, where it does not answer within the limit. */
+export async function answered<Answer>(
+  { url }: { readonly url: string },
+  what: string,
+  answer: Promise<Answer>,
+): Promise<Answer> {
+  return within(
+    answer,
+    `${url} was asked to ${what} and has not answered for ${STALL_MS / 1000} s. Look at its log, and start it again.`,
+  );
+}
+
+/** Rejects with SYNC_FAILED and these words where it takes longer than the limit; what it waits for then is let go. */
+export async function within<Result>(work: Promise<Result>, words: string): Promise<Result> {
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new RerollError("SYNC_FAILED", words)), STALL_MS);
+  });
+  work.catch(() => {});
+  try {
+    return await Promise.race([work, limit]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function loseIfGone({ seat, http }: SendingLine): Promise<void> {
+  await seat.ask(
+    async () => void (await answered(http, "say its models", askRoute(http, "/v1/models", { method: "GET" }))),
+  );
+}
