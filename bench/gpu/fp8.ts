@@ -128,8 +128,8 @@ function checkCache(H: number, G: number, K: number): void {
   storeFp8(coded, 0, { q_SHK: k, k_SGK: k, v_SGK: v }, { slots_S: slots, wideSlots_S: slots.to("int64") });
   const stored = storedHeads(coded, 0, slots.to("int64"));
   const rounded = [fp8Rounded(k), fp8Rounded(v)] as const;
-  plain.keysOf(0).keySlots.copy_(rounded[0]);
-  plain.keysOf(0).valueSlots.copy_(rounded[1]);
+  plain.keysOf(0).keySlots.narrow(0, 0, numSlots).copy_(rounded[0]);
+  plain.keysOf(0).valueSlots.narrow(0, 0, numSlots).copy_(rounded[1]);
   const positions = [0, 15, 16, 333, 639];
   const rows = {
     positions_B: tensor(Int32Array.from(positions), [B], { device: "cuda" }),

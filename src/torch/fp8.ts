@@ -6,7 +6,6 @@
  */
 import { RerollError } from "../errors/reroll-error.ts";
 import { native } from "./binding.ts";
-import { tensor } from "./create.ts";
 import { cudaProperties, isCudaAvailable } from "./cuda.ts";
 import type { Device } from "./dtype.ts";
 import { fp8RowsKernel } from "./kernels/fp8-kernel.ts";
@@ -61,8 +60,8 @@ function fp8Scales(x: Tensor): Tensor {
 /** The nearest 8-bit float, halves to even. Below 2^-6 steps stay as wide as they are there. */
 function roundUnits(x: Tensor): Tensor {
   const [, exponents] = ops.frexp(x);
-  const steps = ops.ldexp(tensor(1, { device: x.device }), exponents.clamp(minExponent).sub(numMantissaBits));
-  return x.div(steps).round().mul(steps).clamp(-maxFp8, maxFp8);
+  const steps = exponents.clamp(minExponent).sub(numMantissaBits);
+  return ops.ldexp(ops.ldexp(x, steps.neg()).round(), steps).clamp(-maxFp8, maxFp8);
 }
 
 // As frexp counts: a number is its mantissa, at least 1/2 and below 1, times 2 to the exponent.
