@@ -81,8 +81,8 @@ function measureLoss(recipe: Recipe, scored: ScoredBatch) {
         const indices = Array.from({ length: shape.rowsPerMicrobatch }, (_, i) => start + i);
         const rows = selectRows(scored, indices);
         const outputs = {
-          policyLogprobs_BT: leaf(rows.anchorLogprobs_BT),
-          entropies_BT: leaf(rows.anchorLogprobs_BT.neg()),
+          policyLogprobs_BT: leaf(rows.anchorLogprobs_BT!),
+          entropies_BT: leaf(rows.anchorLogprobs_BT!.neg()),
           values_BT: leaf(rows.advantages_BT),
         };
         recipe.loss({ rows, ...outputs }, scored.denominators).loss.backward();

@@ -1,20 +1,53 @@
 #!/bin/sh
-# Brings every number of one GPU up to date: our side and Hugging Face's in the same run, one JSON file each.
-# Usage, on the GPU machine: sh all.sh <bundle> <folder for results> [model folder]
-#   <bundle> is what `npm run bundle` made of kernels, masked-draws, decode, steps, prefill, exact, fp8 and train-step: see bench/README.md.
-#   The model folder is a real chat model, SmolLM2-135M-Instruct in ours, for the gap between engine and trainer.
-set -e
+# Brings the numbers of one GPU up to date in one go, peers in the same run: a file of results and a log for each script, and a table at the end.
+# Usage: sh bench/gpu/all.sh <bundle> <folder for results> [model folder]
+#   <bundle>: what `npm run bundle` made of bench/gpu/{kernels,masked-draws,decode,steps,prefill,exact,fp8,train-step,trainer-step,loop,summary}.ts, or "." for
+#     the sources of this checkout. A script that fails or runs longer than its limit is named at the end, and the others go on.
+#   The model folder is a real chat model, SmolLM2-135M-Instruct in ours: for the gap between engine and trainer, and the whole loop.
+#   ONLY="train-step loop" runs those alone. LIMIT=300: seconds that each may take. PEERS=no leaves Python out.
+# Without a GPU only scripts that have a tiny form run, to see that they do.
 bundle=$1
 out=$2
-model=$3
-python="$(dirname "$0")/../python"
+model=${3:-}
+limit=${LIMIT:-300}
+here=$(dirname "$0")
+python="$here/../python"
 mkdir -p "$out"
-sh "$bundle/run.sh" kernels
-sh "$bundle/run.sh" masked-draws
-sh "$bundle/run.sh" decode --hf "$python/hf_generate.py" --out "$out/gpu-decode.json"
-sh "$bundle/run.sh" steps --out "$out/gpu-steps.json"
-sh "$bundle/run.sh" prefill --out "$out/gpu-prefill.json"
-sh "$bundle/run.sh" exact --out "$out/gpu-exact-shape.json"
-[ -z "$model" ] || sh "$bundle/run.sh" exact --model "$model" --out "$out/gpu-exact.json"
-if [ -z "$model" ]; then sh "$bundle/run.sh" fp8 --parts check,steps --out "$out/gpu-fp8.json"; else sh "$bundle/run.sh" fp8 --model "$model" --out "$out/gpu-fp8.json"; fi
-sh "$bundle/run.sh" train-step --hf "$python/hf_train_step.py" --compiled --out "$out/gpu-train-step.json"
+everything="kernels masked-draws decode steps prefill exact-shape exact fp8 train-step train-step-7B trainer-step loop"
+[ -e /dev/nvidia0 ] || everything="train-step trainer-step loop"
+failed=""
+
+# go <name> <script> [arguments]: runs a script unless others were asked for.
+go() {
+  name=$1
+  script=$2
+  shift 2
+  case " ${ONLY:-$everything} " in *" $name "*) ;; *) return ;; esac
+  printf '%s ' "$name"
+  started=$(date +%s)
+  if [ -f "$bundle/run.sh" ]; then
+    timeout -s KILL "$limit" sh "$bundle/run.sh" "$script" "$@" > "$out/$name.log" 2>&1
+  else
+    timeout -s KILL "$limit" node --import tsx "$here/$script.ts" "$@" > "$out/$name.log" 2>&1
+  fi || failed="$failed $name"
+  echo "$(($(date +%s) - started)) s"
+}
+
+# peers <arguments>: those that start the Python side, unless it is left out.
+peers() { [ "${PEERS:-yes}" = no ] || [ ! -e /dev/nvidia0 ] || echo "$@"; }
+
+go kernels kernels
+go masked-draws masked-draws
+go decode decode $(peers --hf "$python/hf_generate.py") --out "$out/gpu-decode.json"
+go steps steps --out "$out/gpu-steps.json"
+go prefill prefill --out "$out/gpu-prefill.json"
+go exact-shape exact --out "$out/gpu-exact-shape.json"
+[ -z "$model" ] || go exact exact --model "$model" --out "$out/gpu-exact.json"
+go fp8 fp8 $([ -z "$model" ] && echo --parts check,steps || echo --model "$model") --out "$out/gpu-fp8.json"
+go train-step train-step $(peers --hf "$python/hf_train_step.py" --compiled) --out "$out/gpu-train-step.json"
+go train-step-7B train-step --shape 7B --moments 8-bit --steps 4 --only recomputed --out "$out/gpu-train-step-7B.json"
+[ -z "$model" ] || go trainer-step trainer-step --tokenizer "$model" $([ -e /dev/nvidia0 ] || echo --small) --out "$out/gpu-trainer-step.json"
+[ -z "$model" ] || go loop loop --model "$model" --out "$out/gpu-loop.json"
+everything=summary ONLY=summary go summary summary "$out"
+cat "$out/summary.log"
+[ -z "$failed" ] || { echo "failed, or took longer than $limit s:$failed (see the logs in $out)"; exit 1; }

@@ -15,8 +15,11 @@ import type { GreedyOutcome } from "./token-sample.ts";
 export interface TokenBatch {
   /** Log-probs under the distribution that the tokens were drawn from. */
   readonly samplerLogprobs_BT: Tensor;
-  /** Log-probs that the trainer recomputes before the first update. Bypass mode does without them. */
-  readonly anchorLogprobs_BT?: Tensor;
+  /**
+   * Log-probs that the trainer recomputes before the first update. Bypass mode does without them. null: the policy of the loss itself is the
+   * anchor, as in the only update of a rollout, for recipes whose scores do not read them (`Recipe.scoresAnchor`).
+   */
+  readonly anchorLogprobs_BT?: Tensor | null;
   readonly referenceLogprobs_BT?: Tensor;
   /** The critic's value before each token, at the time of the rollout. */
   readonly values_BT?: Tensor;
@@ -87,8 +90,8 @@ export type GroupKey = number | string;
 /** Scored rows, all of a batch or some: constants that the loss reads. */
 export interface ScoredRows {
   readonly samplerLogprobs_BT: Tensor;
-  /** Log-probs that the ratio is taken against; the sampler's in bypass mode. */
-  readonly anchorLogprobs_BT: Tensor;
+  /** Log-probs that the ratio is taken against; the sampler's in bypass mode. null: those of the policy, held fixed. */
+  readonly anchorLogprobs_BT: Tensor | null;
   readonly referenceLogprobs_BT: Tensor | null;
   readonly advantages_BT: Tensor;
   /** The critic's targets, and its predictions at the time of the rollout. */
@@ -158,7 +161,7 @@ export function selectRows(scored: ScoredRows, rows: readonly number[]): ScoredR
   const pickOrNull = (values: Tensor | null): Tensor | null => values && pick(values);
   return {
     samplerLogprobs_BT: pick(scored.samplerLogprobs_BT),
-    anchorLogprobs_BT: pick(scored.anchorLogprobs_BT),
+    anchorLogprobs_BT: pickOrNull(scored.anchorLogprobs_BT),
     referenceLogprobs_BT: pickOrNull(scored.referenceLogprobs_BT),
     advantages_BT: pick(scored.advantages_BT),
     returns_BT: pickOrNull(scored.returns_BT),

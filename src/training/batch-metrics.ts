@@ -9,10 +9,14 @@ import type { MeasuredPolicy } from "./measure-rows.ts";
 
 /** How far the trainer's log-probs are from the sampler's: the health of the whole loop in one number. */
 export function samplerGap(
-  { anchorLogprobs_BT, samplerLogprobs_BT, lossMask_BT }: TokenBatch,
+  {
+    anchorLogprobs_BT,
+    samplerLogprobs_BT,
+    lossMask_BT,
+  }: Pick<TokenBatch, "anchorLogprobs_BT" | "samplerLogprobs_BT" | "lossMask_BT">,
   onOldCache_BT: Tensor | null,
 ): CorrectionMetrics {
-  if (anchorLogprobs_BT === undefined) return {};
+  if (!anchorLogprobs_BT) return {};
   const gap_BT = anchorLogprobs_BT.sub(samplerLogprobs_BT).abs().where(lossMask_BT, 0);
   return {
     "train/sampler_gap": maskedMean(gap_BT, lossMask_BT),

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { buildRecipe, type RecipeChoice } from "../algorithms/recipes/table.ts";
 import type { TokenBatch } from "../flow/token-batch.ts";
 import { gradients } from "../torch/autograd.ts";
@@ -6,19 +6,25 @@ import { ones, randn, tensor } from "../torch/create.ts";
 import { Generator } from "../torch/random.ts";
 import { tensorScope } from "../torch/scope.ts";
 import type { Tensor } from "../torch/tensor.ts";
-import { foreseeLoss } from "./foresee-loss.ts";
+import { LossForesight } from "./foresee-loss.ts";
 import { toGrid } from "./token-rows.ts";
 
 const [numRows, numColumns] = [4, 5];
 const entropy = { type: "fixed", coefficient: 0.02 } as const;
 
-test.each<RecipeChoice>([
+describe.each<RecipeChoice>([
   { type: "grpo", klLoss: { coefficient: 0.1 }, entropy },
   { type: "dapo" },
   { type: "cispo" },
   { type: "decoupled-ppo", reduction: { type: "prompt-mean" } },
   { type: "grpo", bypass: { loss: "reinforce" }, correction: { importance: { level: "token", threshold: 2 } } },
-])("the gradients of $type are foreseen to the bit, three tokens at a time", (choice) => {
+])("the gradients of $type", (choice) => {
+  test("are foreseen to the bit, three tokens at a time", () => expectForeseen(choice, false));
+
+  test("are those that come where the policy is its own anchor", () => expectForeseen(choice, true));
+});
+
+function expectForeseen(choice: RecipeChoice, isOwnAnchor: boolean): void {
   tensorScope(() => {
     const generator = new Generator(3);
     const like = (x: Tensor, spread: number) => x.add(randn([numRows, numColumns], { generator }).mul(spread));
@@ -33,7 +39,8 @@ test.each<RecipeChoice>([
       isTruncated: [false, false, false, false],
     };
     const recipe = buildRecipe(choice);
-    const rows = recipe.score(batch);
+    const scored = recipe.score(batch);
+    const rows = isOwnAnchor ? { ...scored, anchorLogprobs_BT: null } : scored;
     const N = numRows * numColumns;
     const cells_N = tensor(
       Int32Array.from({ length: N }, (_, i) => i),
@@ -49,7 +56,7 @@ test.each<RecipeChoice>([
     const { loss } = recipe.loss({ rows, ...seen }, rows.denominators);
     const arrived = gradients([loss], [logprobs_N, entropies_N]).map((gradient) => gradient?.toArray() ?? null);
 
-    const foresee = foreseeLoss(recipe, rows, rows.denominators, { cells_N, numRows, numColumns });
+    const foresee = new LossForesight(recipe).of(rows, rows.denominators, { cells_N, numRows, numColumns })!;
     const parts = [0, 3, 6, 9, 12, 15, 18].map((start) => {
       const part = (x: Tensor) => x.detach().narrow(0, start, Math.min(3, N - start));
       return foresee({ logprob: part(logprobs_N), entropy: part(entropies_N) }, part);
@@ -60,4 +67,4 @@ test.each<RecipeChoice>([
     expect(foreseen).toEqual(arrived);
     expect(arrived[0]!.some((value) => value !== 0)).toBe(true);
   });
-});
+}

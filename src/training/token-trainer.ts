@@ -8,7 +8,6 @@
 
 import { readCorrectionMetrics } from "../algorithms/corrections/correction-metrics.ts";
 import type { Measured, Recipe, RecipeState } from "../algorithms/recipe-runner/recipe.ts";
-import { isTokenLocal } from "../algorithms/recipe-runner/token-local.ts";
 import { globalDenominators } from "../algorithms/reduce.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { CorrectionMetrics } from "../flow/batch-statistics.ts";
@@ -23,10 +22,12 @@ import { applySchedule, type Schedule } from "../torch/optim/schedule.ts";
 import { keep, tensorScope } from "../torch/scope.ts";
 import type { Tensor } from "../torch/tensor.ts";
 import { samplerGap, stalenessOf, tdErrorsOf } from "./batch-metrics.ts";
+import { LossForesight } from "./foresee-loss.ts";
 import { type LessonOptions, type LessonRows, learnLessons, lessonsOf, openLessons } from "./lessons.ts";
 import { type Critic, joinParts, measureAll, measurePolicy, measureValues } from "./measure-rows.ts";
 import { MetricSums } from "./metric-sums.ts";
 import { minibatchesOf } from "./minibatches.ts";
+import { isOwnAnchor, lateMetrics, type SampledTokens } from "./own-anchor.ts";
 import {
   type CriticLearning,
   measuredElsewhere,
@@ -42,7 +43,7 @@ import type { Strategy } from "./strategy/strategy.ts";
 import { measureAs, measureTeachers, type Teacher, type TeachingParts, teacherGrid } from "./teaching.ts";
 import { type Grid, gridConstants, gridOf, type RowTokens } from "./token-rows.ts";
 import { type SampleNumbers, TrainerReading } from "./trainer-reading.ts";
-import { updatePasses } from "./update-passes.ts";
+import { isSeen, updatePasses } from "./update-passes.ts";
 
 export interface TokenTrainerParts {
   readonly model: CausalLm;
@@ -128,7 +129,7 @@ export interface TokenTrainerState {
 export class TokenTrainer {
   readonly #parts: TokenTrainerParts;
   readonly #strategy: Strategy;
-  readonly #foresees: boolean;
+  readonly #foresight: LossForesight;
   /** Updates in which only a critic learns; -1 without one. */
   readonly #warmupUpdates: number;
   #state: TokenTrainerState;
@@ -136,7 +137,7 @@ export class TokenTrainer {
   constructor(parts: TokenTrainerParts) {
     this.#parts = parts;
     this.#strategy = parts.strategy ?? alone;
-    this.#foresees = isTokenLocal(parts.recipe);
+    this.#foresight = new LossForesight(parts.recipe);
     this.#state = { numSteps: 0, numUpdates: 0, numSkippedInRow: 0, recipe: parts.recipe.initialState };
     const { recipe, reference, critic, elsewhere } = parts;
     this.#warmupUpdates = critic?.warmupUpdates ?? elsewhere?.criticWarmupUpdates ?? -1;
@@ -160,23 +161,24 @@ export class TokenTrainer {
     const rows = this.#shareRows(gridOf(batch.samples), numbersOf);
     this.#observe(batch);
     const lessons = openLessons(batch, this.#parts.lessons);
+    const updates = this.#planUpdates(rows.grid);
+    const isAnchored = !isOwnAnchor(this.#parts.recipe, this.#parts.teaching, updates.length);
     onPhase?.("measure", 0);
-    const scored = await this.#score(rows, batch.version, others);
+    const { scored, sampled } = await this.#score(rows, batch.version, others, isAnchored);
+    const late: CorrectionMetrics[] = [];
     onPhase?.("update", 0);
     try {
       await others.critic?.teach(valueTargets(scored));
       const sums = new MetricSums();
       const { recipe } = this.#parts;
-      for (let epoch = 0; epoch < recipe.numEpochs; epoch++) {
-        const minibatches = minibatchesOf(rows.grid, { ...this.#parts.options, numSteps: this.#state.numSteps, epoch });
-        for (const [i, minibatch] of minibatches.entries()) {
-          const place = { index: epoch * minibatches.length + i, count: recipe.numEpochs * minibatches.length };
-          const share = { ...rows, lessons: lessonsOf(lessons, place), otherCritic: others.critic };
-          await this.#update(share, scored, minibatch, this.#factorAt(place), sums);
-        }
+      for (const [index, minibatch] of updates.entries()) {
+        const place = { index, count: updates.length };
+        const share = { ...rows, lessons: lessonsOf(lessons, place), otherCritic: others.critic, sampled, late };
+        await this.#update(share, scored, minibatch, this.#factorAt(place), sums);
       }
       const state = recipe.stateMetrics(this.#state.recipe);
-      const own = { ...state, ...readCorrectionMetrics(scored.metrics), ...(await sums.read(this.#strategy)) };
+      const found = readCorrectionMetrics(Object.assign({}, scored.metrics, ...late));
+      const own = { ...state, ...found, ...(await sums.read(this.#strategy)) };
       const metrics = others.critic === undefined ? own : withCriticMetrics(own, await others.critic.report());
       this.#advance(metrics, countTrajectories(batch));
       const numUpdates = this.#state.numUpdates - before;
@@ -191,7 +193,17 @@ export class TokenTrainer {
       onPhase?.(null, 0);
       rows.reading.dispose();
       disposeScored(scored);
+      for (const value of [...Object.values(sampled), ...late.flatMap(Object.values<Tensor>)]) value?.dispose();
     }
+  }
+
+  /** The rows of each update of a step. */
+  #planUpdates(grid: Grid): readonly (readonly number[])[] {
+    const { recipe, options } = this.#parts;
+    const { numSteps } = this.#state;
+    return Array.from({ length: recipe.numEpochs }, (_, epoch) =>
+      minibatchesOf(grid, { ...options, numSteps, epoch }),
+    ).flat();
   }
 
   /** Replays were seen when they were fresh. */
@@ -210,11 +222,16 @@ export class TokenTrainer {
   }
 
   /** Everything that must see the whole rollout, before the weights change. */
-  async #score(rows: StepRows, version: number, others: OtherRoles): Promise<ScoredBatch> {
+  async #score(
+    rows: StepRows,
+    version: number,
+    others: OtherRoles,
+    isAnchored: boolean,
+  ): Promise<{ readonly scored: ScoredBatch; readonly sampled: SampledTokens }> {
     const { recipe, model } = this.#parts;
     const { grid } = rows;
-    const { teacherLogprobs_BT, ...measured } = await this.#measure(rows, others);
-    const scored = noGrad(() =>
+    const { teacherLogprobs_BT, ...measured } = await this.#measure(rows, others, isAnchored);
+    const whole = noGrad(() =>
       tensorScope(() => {
         const { device } = model;
         const { lossMask_BT, samplerLogprobs_BT, rewards_BT, versions_BT, onOldCache_BT } = gridConstants(grid, device);
@@ -223,6 +240,7 @@ export class TokenTrainer {
           samplerLogprobs_BT,
           rewards_BT,
           ...measured,
+          ...(!isAnchored && { anchorLogprobs_BT: null }),
           ...weightsOf(grid, device),
           ...greedyOf(grid),
           groupOf: grid.samples.map(({ group }) => group),
@@ -234,17 +252,16 @@ export class TokenTrainer {
           versions: { versions_BT, current: version },
           ...this.#teachingOf(teacherLogprobs_BT),
         };
-        const whole = recipe.score(batch, this.#state.recipe);
-        return keepScored({
-          ...whole,
-          metrics: { ...whole.metrics, ...samplerGap(batch, onOldCache_BT), ...stalenessOf(batch) },
-        });
+        const scored = recipe.score(batch, this.#state.recipe);
+        const metrics = { ...scored.metrics, ...samplerGap(batch, onOldCache_BT), ...stalenessOf(batch) };
+        const sampled = { lossMask_BT: lossMask_BT.clone(), onOldCache_BT };
+        return { scored: keepScored({ ...scored, metrics }), sampled: keep(sampled) };
       }),
     );
-    const held = new Set(tensorsOf(scored));
-    for (const values of Object.values(measured)) if (!held.has(values)) values.dispose();
+    const held = new Set(tensorsOf(whole.scored));
+    for (const values of Object.values(measured)) if (values && !held.has(values)) values.dispose();
     teacherLogprobs_BT?.dispose();
-    return scored;
+    return whole;
   }
 
   #teachingOf(measured_BT: Tensor | undefined): Pick<TokenBatch, "teaching"> {
@@ -256,16 +273,24 @@ export class TokenTrainer {
   }
 
   /** What the recipe needs from models, for all rows. Every rank measures its own; all get those of the others. */
-  async #measure({ grid, shares, own, reading }: StepRows, others: OtherRoles): Promise<MeasuredRows> {
+  async #measure(
+    { grid, shares, own, reading }: StepRows,
+    others: OtherRoles,
+    isAnchored: boolean,
+  ): Promise<MeasuredRows> {
     const { recipe, model } = this.#parts;
+    const isNeeded = (name: "anchorLogprobs_BT" | "referenceLogprobs_BT") =>
+      recipe.needs.includes(name) && (isAnchored || name !== "anchorLogprobs_BT");
     const { maxTokensPerMicrobatch: maxTokens } = this.#parts.options;
     const { parts } = passesOf(this.#strategy, grid, shares, { kind: "measure", maxTokens });
     const measured: MeasuredRows =
-      parts.length === 0 ? {} : noGrad(() => tensorScope(() => keep(this.#measureOwn(grid, [...own], parts, reading))));
+      parts.length === 0
+        ? {}
+        : noGrad(() => tensorScope(() => keep(this.#measureOwn(grid, [...own], parts, reading, isAnchored))));
     const { device } = model;
     const given = await measuredElsewhere(others, grid, device);
     const names: readonly (keyof MeasuredRows)[] = [
-      ...(["anchorLogprobs_BT", "referenceLogprobs_BT"] as const).filter((name) => recipe.needs.includes(name)),
+      ...(["anchorLogprobs_BT", "referenceLogprobs_BT"] as const).filter(isNeeded),
       ...(recipe.hasCritic ? (["values_BT", "bootstrapValues_B"] as const) : []),
       ...(this.#parts.teaching?.form === "advantage" ? (["teacherLogprobs_BT"] as const) : []),
     ];
@@ -279,7 +304,13 @@ export class TokenTrainer {
   }
 
   /** Log-probs of the anchor and the reference, values of the critic. */
-  #measureOwn(grid: Grid, own: readonly number[], parts: StepRows["shares"], reading: TrainerReading): MeasuredRows {
+  #measureOwn(
+    grid: Grid,
+    own: readonly number[],
+    parts: StepRows["shares"],
+    reading: TrainerReading,
+    isAnchored: boolean,
+  ): MeasuredRows {
     const { recipe, model, reference, critic, teaching, options } = this.#parts;
     const { device } = model;
     const { temperature, maxTokensPerMicrobatch: maxTokens } = options;
@@ -296,7 +327,7 @@ export class TokenTrainer {
         ? null
         : measureAll(grid, own, parts, device, (packed) => ({ ...measureValues(critic, packed) }));
     return {
-      ...(needs.has("anchorLogprobs_BT") && { anchorLogprobs_BT: logprobsOf(model, reading) }),
+      ...(needs.has("anchorLogprobs_BT") && isAnchored && { anchorLogprobs_BT: logprobsOf(model, reading) }),
       ...(needs.has("referenceLogprobs_BT") &&
         reference !== null && {
           referenceLogprobs_BT: measureAs(model, reference, logprobsOf),
@@ -317,7 +348,7 @@ export class TokenTrainer {
   }
 
   async #update(
-    { grid, seen: taught, shares, reading, lessons, otherCritic }: UpdateRows,
+    { grid, seen: taught, shares, reading, lessons, otherCritic, sampled, late }: UpdateRows,
     scored: ScoredBatch,
     rows: readonly number[],
     factor: number,
@@ -342,17 +373,19 @@ export class TokenTrainer {
     const { parts, numOwn } = passesOf(strategy, grid, trained, limits);
     const seen: Tensor[] = [];
     const update = { grid, taught, scored, denominators, reading, sums, seen };
-    await strategy.runPasses(updatePasses({ ...this.#parts, foresees: this.#foresees }, update, parts, numOwn));
+    await strategy.runPasses(updatePasses({ ...this.#parts, foresight: this.#foresight }, update, parts, numOwn));
     if (lessons !== null) {
       const learning = { ...options, ...this.#parts.lessons! };
       learnLessons(lessons, model, learning, strategy, sums);
     }
     await strategy.reduceGradients();
-    if (recipe.correctsInLoss) {
+    if (isSeen(recipe, scored)) {
       const policyLogprobs_BT = await this.#joinSeen(grid, trained, rows, { parts: parts.slice(0, numOwn), seen });
-      tensorScope(() =>
-        sums.addUpdate(recipe.correctionMetrics({ rows: selectRows(scored, rows), policyLogprobs_BT })),
-      );
+      if (scored.anchorLogprobs_BT === null) late.push(lateMetrics(recipe, scored, rows, policyLogprobs_BT, sampled));
+      else
+        tensorScope(() =>
+          sums.addUpdate(recipe.correctionMetrics({ rows: selectRows(scored, rows), policyLogprobs_BT })),
+        );
       policyLogprobs_BT.dispose();
     }
     const isOwnFinite = tensorScope(() => {
@@ -444,6 +477,9 @@ interface UpdateRows extends StepRows {
   readonly lessons: LessonRows | null;
   /** One that is elsewhere, for the rank that speaks to it. */
   readonly otherCritic: CriticLearning | undefined;
+  readonly sampled: SampledTokens;
+  /** Takes metrics that could not be found before the update. */
+  readonly late: CorrectionMetrics[];
 }
 
 interface MeasuredRows

@@ -6,7 +6,7 @@ import type { CausalLm } from "../models/causal-lm/causal-lm.ts";
 import { keep } from "../torch/scope.ts";
 import type { Tensor } from "../torch/tensor.ts";
 import { entropyOf, prefixed } from "./batch-metrics.ts";
-import { foreseeLoss } from "./foresee-loss.ts";
+import type { LossForesight } from "./foresee-loss.ts";
 import { type Critic, policyOf, valuesOf } from "./measure-rows.ts";
 import type { MetricSums } from "./metric-sums.ts";
 import type { PassOutput, UpdatePass } from "./strategy/strategy.ts";
@@ -18,8 +18,7 @@ import type { TrainerReading } from "./trainer-reading.ts";
 interface LearningParts {
   readonly model: CausalLm;
   readonly recipe: Recipe;
-  /** Whether the recipe's loss can be foreseen: see isTokenLocal. */
-  readonly foresees: boolean;
+  readonly foresight: LossForesight;
   readonly critic: Critic | null;
   readonly teaching?: TeachingParts;
   readonly options: { readonly temperature: number; readonly recompute: boolean };
@@ -34,8 +33,13 @@ interface UpdateBatch {
   readonly denominators: ReturnType<typeof globalDenominators>;
   readonly reading: TrainerReading;
   readonly sums: MetricSums;
-  /** The log-probs of each part, for recipes that correct in the loss. Whoever made the list frees them. */
+  /** The log-probs of each part, where `isSeen`. Whoever made the list frees them. */
   readonly seen: Tensor[];
+}
+
+/** Whether something is told of all that the policy says in an update. */
+export function isSeen({ correctsInLoss }: Recipe, { anchorLogprobs_BT }: ScoredBatch): boolean {
+  return correctsInLoss || anchorLogprobs_BT === null;
 }
 
 /** A pass for each part of the rows; those after the first `numOwn` count for nothing. */
@@ -58,16 +62,16 @@ function forwardOf({ model, critic, options }: LearningParts, packed: PackedToke
 }
 
 function lossOf(
-  { model, recipe, foresees, critic, teaching, options }: LearningParts,
+  { model, recipe, foresight, critic, teaching, options }: LearningParts,
   { grid, taught, scored, denominators, reading, sums, seen }: UpdateBatch,
   part: readonly number[],
   { packed, policy_SD, critic_SD }: PassOutput,
 ): Tensor {
   const rows = lossRows(scored, part, critic);
-  const foresee = foresees ? foreseeLoss(recipe, rows, denominators, packed) : undefined;
+  const foresee = foresight.of(rows, denominators, packed);
   const policy = policyOf(model, packed, policy_SD, { ...options, foresee });
   reading.add(part, policy);
-  if (recipe.correctsInLoss) seen.push(keep(policy.logprobs_BT.detach()));
+  if (isSeen(recipe, scored)) seen.push(keep(policy.logprobs_BT.detach()));
   const values = critic && valuesOf(critic.head, packed, critic_SD!);
   const pass = { rows: part, packed, hidden_ND: policy.hidden_ND };
   const apart = teaching && taught && rowDivergences(grid, taught, pass, teaching, { ...options, policy: model });

@@ -183,7 +183,7 @@ function expectForkless(recipe: Recipe, rollout: RandomRollout, shuffle: number)
 }
 
 function onPolicy({ batch, outputs }: RandomRollout): RandomRollout {
-  const policyLogprobs_BT = batch.anchorLogprobs_BT.clone();
+  const policyLogprobs_BT = batch.anchorLogprobs_BT!.clone();
   policyLogprobs_BT.requiresGrad = true;
   return { batch, outputs: { ...outputs, policyLogprobs_BT } };
 }

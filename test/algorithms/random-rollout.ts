@@ -98,7 +98,7 @@ export function reorder({ batch, outputs }: RandomRollout, order: readonly numbe
   return {
     batch: {
       samplerLogprobs_BT: pick(batch.samplerLogprobs_BT),
-      anchorLogprobs_BT: pick(batch.anchorLogprobs_BT),
+      anchorLogprobs_BT: pick(batch.anchorLogprobs_BT!),
       referenceLogprobs_BT: pick(batch.referenceLogprobs_BT),
       values_BT: pick(batch.values_BT),
       bootstrapValues_B: pick(batch.bootstrapValues_B),
@@ -155,7 +155,7 @@ export function fork(
   return {
     batch: {
       samplerLogprobs_BT: move(batch.samplerLogprobs_BT),
-      anchorLogprobs_BT: move(batch.anchorLogprobs_BT),
+      anchorLogprobs_BT: move(batch.anchorLogprobs_BT!),
       referenceLogprobs_BT: move(batch.referenceLogprobs_BT),
       values_BT: move(batch.values_BT),
       bootstrapValues_B: pick(batch.bootstrapValues_B).where(isLast_B, 99),

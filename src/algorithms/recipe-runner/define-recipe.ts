@@ -40,7 +40,11 @@ export function defineRecipe<Schema extends z.ZodObject>(
 
 function createRecipe(options: CommonOptions & { readonly type: string }, pieces: RecipePieces): Recipe {
   const correction = options.correction && resolveCorrection(options.correction);
-  const plan: RecipePlan = { type: options.type, options, pieces, correction, needs: needsOf(options, pieces) };
+  const plan: RecipePlan = {
+    ...{ type: options.type, options, pieces, correction },
+    needs: needsOf(options, pieces),
+    scoresAnchor: scoresAnchor(options, pieces),
+  };
   const initialState = startState(options);
   return {
     type: options.type,
@@ -48,6 +52,7 @@ function createRecipe(options: CommonOptions & { readonly type: string }, pieces
     needsEntropies: options.entropy !== null,
     hasCritic: pieces.critic !== undefined,
     correctsSampler: correctsSampler(options, pieces),
+    scoresAnchor: plan.scoresAnchor,
     numEpochs: options.numEpochs,
     initialState,
     score: (batch, state = initialState) => scoreBatch(plan, batch, state),
@@ -71,6 +76,13 @@ function correctsSampler({ correction, bypass, outliers }: CommonOptions, { poli
   const weighs = correction !== null && correction.importance !== null && isWeighted;
   const rejects = correction !== null && Object.keys(correction.rejections).length > 0;
   return weighs || rejects || (bypass.loss === "recipe" && policy.weighsSampler === "bypass");
+}
+
+function scoresAnchor(options: CommonOptions, { policy }: RecipePieces): boolean {
+  const { correction, outliers, offPolicySequences, klReward } = options;
+  return (
+    [correction, outliers, offPolicySequences, klReward].some((one) => one !== null) || policy.select !== undefined
+  );
 }
 
 function needsOf(options: CommonOptions, pieces: RecipePieces): BatchInput[] {

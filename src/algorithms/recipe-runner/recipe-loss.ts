@@ -64,7 +64,7 @@ export function lossCorrectionMetrics(
   plan: RecipePlan,
   update: Pick<Microbatch, "rows" | "policyLogprobs_BT">,
 ): CorrectionMetrics {
-  if (!correctsInLoss(plan)) return {};
+  if (!correctsInLoss(plan) && update.rows.anchorLogprobs_BT !== null) return {};
   if (plan.correction !== null) return correct(plan, update).metrics;
   const { samplerLogprobs_BT, lossMask_BT } = update.rows;
   return uncorrectedMetrics({ policyLogprobs_BT: update.policyLogprobs_BT, samplerLogprobs_BT, lossMask_BT });
@@ -113,6 +113,7 @@ function policyTerm(
 ): Term {
   const inputs: PolicyPieceInputs = {
     ...fixedInputs(rows),
+    anchorLogprobs_BT: rows.anchorLogprobs_BT ?? policyLogprobs_BT.detach(),
     policyLogprobs_BT,
     lossMask_BT,
     ...(weights_BT && { weights_BT }),
@@ -124,9 +125,8 @@ function policyTerm(
 }
 
 function fixedInputs(rows: ScoredRows) {
-  const { anchorLogprobs_BT, samplerLogprobs_BT, advantages_BT, rewards_B, selected_BT, segments_BT } = rows;
+  const { samplerLogprobs_BT, advantages_BT, rewards_B, selected_BT, segments_BT } = rows;
   return {
-    anchorLogprobs_BT,
     samplerLogprobs_BT,
     advantages_BT,
     rewards_B,

@@ -9,4 +9,6 @@ export interface RecipePlan {
   readonly pieces: RecipePieces;
   readonly correction: RolloutCorrection | null;
   readonly needs: readonly BatchInput[];
+  /** See Recipe. */
+  readonly scoresAnchor: boolean;
 }

@@ -30,6 +30,11 @@ export interface Recipe {
    * out tokens they disagree about. A clip range around the sampler is not such a correction.
    */
   readonly correctsSampler: boolean;
+  /**
+   * Whether `score` makes anything of the anchor's log-probs but hand them on: weights, masks or rewards. Where it does not, and a rollout is one
+   * update, the policy can be its own anchor, and need not be measured before.
+   */
+  readonly scoresAnchor: boolean;
   /** Passes over each rollout. */
   readonly numEpochs: number;
   readonly initialState: RecipeState;
@@ -46,7 +51,7 @@ export interface Recipe {
   readonly correctsInLoss: boolean;
   /**
    * How far the policy was from the sampler and what the correction did, from all rows of an update and what the policy said of
-   * them: extremes and spreads of parts do not add up. Empty for recipes that correct when they score.
+   * them: extremes and spreads of parts do not add up. Empty where that was found when they were scored.
    */
   readonly correctionMetrics: (update: Pick<Microbatch, "rows" | "policyLogprobs_BT">) => CorrectionMetrics;
   /** The state with what new trajectories earned, for the batch that holds them and all after it. Call it before `score`. */

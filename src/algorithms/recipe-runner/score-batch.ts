@@ -60,7 +60,6 @@ function score(plan: RecipePlan, batch: TokenBatch, state: RecipeState): ScoredB
   const taught = teach(batch.teaching, { anchorLogprobs_BT, lossMask_BT });
   const advantages_BT = finishAdvantages(plan, estimate.advantages_BT, lossMask_BT, taught);
   const kept_BT = dropSequences(plan, batch, advantages_BT, lossMask_BT);
-  const chosen = { policyLogprobs_BT: anchorLogprobs_BT, anchorLogprobs_BT, advantages_BT, lossMask_BT: kept_BT };
   return {
     samplerLogprobs_BT,
     anchorLogprobs_BT,
@@ -73,7 +72,7 @@ function score(plan: RecipePlan, batch: TokenBatch, state: RecipeState): ScoredB
     numSampled_B: batch.lossMask_BT.sum(1),
     rowWeights_B: batch.rowWeights_B ?? null,
     rewards_B: joined.spread(rawRewards_M),
-    selected_BT: pieces.policy.select?.(chosen) ?? null,
+    selected_BT: selectTokens(plan, { anchorLogprobs_BT, advantages_BT, lossMask_BT: kept_BT }),
     segments_BT: pieces.policy.usesSegments ? runsOf(batch.lossMask_BT) : null,
     groupOf,
     trajectoryOf,
@@ -94,6 +93,14 @@ function score(plan: RecipePlan, batch: TokenBatch, state: RecipeState): ScoredB
   };
 }
 
+function selectTokens(
+  { pieces: { policy } }: RecipePlan,
+  { anchorLogprobs_BT, ...others }: Pick<ScoredBatch, "anchorLogprobs_BT" | "advantages_BT" | "lossMask_BT">,
+): Tensor | null {
+  if (policy.select === undefined || anchorLogprobs_BT === null) return null;
+  return policy.select({ policyLogprobs_BT: anchorLogprobs_BT, anchorLogprobs_BT, ...others });
+}
+
 /** How much of what trajectories earned the critic knew beforehand. Without differences there is nothing to know: NaN. */
 function criticMetrics({ returns_BT }: Estimate, { values_BT }: TokenBatch, kept_BT: Tensor): Record<string, Tensor> {
   if (returns_BT === undefined || values_BT === undefined) return {};
@@ -102,8 +109,8 @@ function criticMetrics({ returns_BT }: Estimate, { values_BT }: TokenBatch, kept
   return { "value/explained_variance": all.sub(left).div(all).maskedFill(all.eq(0), Number.NaN) };
 }
 
-/** The log-probs that the ratio is taken against. */
-function anchorOf({ options }: RecipePlan, { anchorLogprobs_BT, samplerLogprobs_BT }: TokenBatch): Tensor {
+/** The log-probs that the ratio is taken against; null where those are the policy's own. */
+function anchorOf({ options }: RecipePlan, { anchorLogprobs_BT, samplerLogprobs_BT }: TokenBatch): Tensor | null {
   return options.bypass === null && anchorLogprobs_BT !== undefined ? anchorLogprobs_BT : samplerLogprobs_BT;
 }
 
@@ -156,7 +163,7 @@ function maskRows({ options }: RecipePlan, batch: TokenBatch, joined: JoinedRows
     const bounds = { currentVersion: versions.current, maxStaleness: staleness.max, scope: staleness.scope };
     mask_BT = stalenessMask({ versions_BT: versions.versions_BT, lossMask_BT: mask_BT }, bounds);
   }
-  if (outliers !== null && anchorLogprobs_BT !== undefined) {
+  if (outliers !== null && anchorLogprobs_BT) {
     const inputs = { policyLogprobs_BT: anchorLogprobs_BT, samplerLogprobs_BT, lossMask_BT: mask_BT };
     mask_BT = outlierMask(inputs, outliers);
   }
@@ -230,10 +237,11 @@ function penalize(
 ): { rewards_BT: Tensor; metrics: CorrectionMetrics } {
   const { klReward } = plan.options;
   const { referenceLogprobs_BT } = batch;
-  if (klReward === null || state.klReward === null || referenceLogprobs_BT === undefined) {
+  const anchor_BT = anchorOf(plan, batch);
+  if (klReward === null || state.klReward === null || referenceLogprobs_BT === undefined || anchor_BT === null) {
     return { rewards_BT, metrics: {} };
   }
-  const kl_BT = klEstimate(anchorOf(plan, batch), referenceLogprobs_BT, parseKlEstimator(klReward.estimator));
+  const kl_BT = klEstimate(anchor_BT, referenceLogprobs_BT, parseKlEstimator(klReward.estimator));
   return {
     rewards_BT: penalizeRewards(rewards_BT, kl_BT, lossMask_BT, state.klReward.coefficient),
     metrics: { "score/reference_kl": maskedMean(joined.join(kl_BT), joined.join(lossMask_BT), 1).mean() },
@@ -252,7 +260,7 @@ function correct({ options, correction }: RecipePlan, batch: TokenBatch, mask_BT
   const { anchorLogprobs_BT, samplerLogprobs_BT } = batch;
   const untouched = { weights_BT: null, lossMask_BT: mask_BT, meanWeight: null, metrics: {} };
   const isLater = options.bypass !== null && !correction?.importance?.isSelfNormalized;
-  if (anchorLogprobs_BT === undefined || isLater) return untouched;
+  if (!anchorLogprobs_BT || isLater) return untouched;
   const inputs = { policyLogprobs_BT: anchorLogprobs_BT, samplerLogprobs_BT, lossMask_BT: mask_BT };
   if (correction === null) return { ...untouched, metrics: uncorrectedMetrics(inputs) };
   const corrected = correctRollout(inputs, correction);
@@ -269,10 +277,10 @@ interface Taught {
 
 function teach(
   teaching: Teaching | undefined,
-  { anchorLogprobs_BT, lossMask_BT }: { readonly anchorLogprobs_BT: Tensor; readonly lossMask_BT: Tensor },
+  { anchorLogprobs_BT, lossMask_BT }: Pick<ScoredBatch, "anchorLogprobs_BT" | "lossMask_BT">,
 ): Taught {
   const { teacherLogprobs = null, coefficient = 0, keepsRewards = true } = teaching ?? {};
-  if (teacherLogprobs === null) return { advantages_BT: null, keepsRewards, metrics: {} };
+  if (teacherLogprobs === null || anchorLogprobs_BT === null) return { advantages_BT: null, keepsRewards, metrics: {} };
   const { ofTeacher_BT } = teacherLogprobs;
   const inputs = { policyLogprobs_BT: anchorLogprobs_BT, teacherLogprobs_BT: ofTeacher_BT, lossMask_BT };
   const measured_BT = liveTokens(lossMask_BT, [ofTeacher_BT]);
@@ -295,7 +303,7 @@ function finishAdvantages({ options }: RecipePlan, estimated_BT: Tensor, lossMas
 
 function dropSequences({ options }: RecipePlan, batch: TokenBatch, advantages_BT: Tensor, lossMask_BT: Tensor): Tensor {
   const { anchorLogprobs_BT, samplerLogprobs_BT } = batch;
-  if (options.offPolicySequences === null || anchorLogprobs_BT === undefined) return lossMask_BT;
+  if (options.offPolicySequences === null || !anchorLogprobs_BT) return lossMask_BT;
   const inputs = { policyLogprobs_BT: anchorLogprobs_BT, samplerLogprobs_BT, advantages_BT, lossMask_BT };
   return offPolicySequenceMask(inputs, options.offPolicySequences);
 }
@@ -311,8 +319,9 @@ const MEANING: Readonly<Record<BatchInput, string>> = {
   stateOf: "the state that each row started from",
 };
 
-function expectInputs({ type, needs }: RecipePlan, batch: TokenBatch): void {
-  const missing = needs.find((name) => batch[name] === undefined);
+function expectInputs({ type, needs, scoresAnchor }: RecipePlan, batch: TokenBatch): void {
+  const isScored = scoresAnchor || batch.teaching?.teacherLogprobs;
+  const missing = needs.find((name) => batch[name] === undefined || (isScored && batch[name] === null));
   if (missing !== undefined) {
     throw new RerollError(
       "MISSING_ARGUMENT",

@@ -437,17 +437,40 @@ describe("errors", () => {
     expect(buildRecipe({ type: "cispo", clipHigh: 0.28 }).type).toBe("cispo");
   });
 
+  test("an anchor that is the policy itself changes no score, and is refused where scores read it", () => {
+    const batch = exampleBatch([1, 0, 1, 0], { referenceLogprobs_BT: full([4, 3], -2, float64) });
+    const off = { ...batch, anchorLogprobs_BT: full([4, 3], -1.3, float64) };
+    const scoresOf = (choice: RecipeChoice, given: TokenBatch) => {
+      const { advantages_BT, lossMask_BT, denominators } = buildRecipe(choice).score(given);
+      return [advantages_BT.toArray(), lossMask_BT.toArray(), denominators];
+    };
+    for (const type of ["grpo", "dapo", "gspo", "rloo", "cispo"] as const)
+      expect(scoresOf({ type }, { ...batch, anchorLogprobs_BT: null })).toEqual(scoresOf({ type }, off));
+    const readers: RecipeChoice[] = [
+      { type: "clip-cov" },
+      { type: "grpo", klReward: { coefficient: 0.1 } },
+      { type: "grpo", correction: { importance: { level: "token", threshold: 2 } } },
+      { type: "grpo", outliers: { of: "ratio", low: 0.5, high: 2 } },
+    ];
+    for (const choice of readers) {
+      expect(buildRecipe(choice).scoresAnchor).toBe(true);
+      expect(() => buildRecipe(choice).score({ ...batch, anchorLogprobs_BT: null })).toThrow(
+        /^anchorLogprobs_BT is missing from the batch/,
+      );
+    }
+  });
+
   test("a missing input is named with its meaning", () => {
     const { anchorLogprobs_BT: _, ...batch } = exampleBatch([1, 0, 1, 0]);
     expect(() => buildRecipe({ type: "remax" }).score(exampleBatch([1, 0, 1, 0]))).toThrow(
       /^greedyOf is missing from the batch: remax with these options needs the reward, the length and the end of the greedy reply/,
     );
     expect(() => buildRecipe({ type: "grpo" }).score(batch)).toThrow(/^anchorLogprobs_BT is missing/);
-    expect(buildRecipe({ type: "grpo", bypass: {} }).score(batch).anchorLogprobs_BT.toArray()[0]).toBe(-1);
+    expect(buildRecipe({ type: "grpo", bypass: {} }).score(batch).anchorLogprobs_BT!.toArray()[0]).toBe(-1);
     const recipe = buildRecipe({ type: "grpo", entropy: { type: "fixed", coefficient: 0.01 } });
     const scored = recipe.score(exampleBatch([1, 0, 1, 0]));
     expect(() =>
-      recipe.loss({ rows: scored, policyLogprobs_BT: scored.anchorLogprobs_BT }, scored.denominators),
+      recipe.loss({ rows: scored, policyLogprobs_BT: scored.anchorLogprobs_BT! }, scored.denominators),
     ).toThrow(/^entropies_BT is missing from the microbatch/);
   });
 });

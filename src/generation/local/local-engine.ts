@@ -197,10 +197,7 @@ export class LocalEngine implements Engine {
    */
   shareWeights(version: number, adopt: (model: CausalLm) => void): void {
     this.updateWeights(version, adopt);
-    if (!this.#isLent) {
-      this.#runner.forget();
-      this.#runner.prepare();
-    }
+    if (!this.#isLent) this.#runner.prepareAgain();
     this.#isLent = true;
     this.release();
   }

@@ -87,6 +87,12 @@ export class ModelRunner {
     tensorScope(() => inferenceMode(() => this.#graphs?.recordAll()));
   }
 
+  /** Records it anew, where other weights are read from now on. */
+  prepareAgain(): void {
+    this.forget();
+    this.prepare();
+  }
+
   /** Whether steps of single tokens can be launched and read later. */
   get canLaunch(): boolean {
     return this.#graphs?.canDraw === true;

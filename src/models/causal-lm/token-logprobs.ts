@@ -47,15 +47,15 @@ export function tokenLogprobs(
   expectChunks(temperature, chunkTokens);
   const isTrained = isGradEnabled() && (hidden_SD.requiresGrad || head_VD.requiresGrad);
   const foresight = isTrained ? foresee : undefined;
-  // What is kept for the backward pass is held already: a chunk of wide scores is to take no more room than one of 16 bits.
-  const isHalved = foresight !== undefined && hasWideScores(hidden_SD);
+  // Where wide scores come on top of everything that the backward pass needs, a chunk of them takes a quarter more room than one of 16 bits, not twice as much.
+  const isCut = foresight !== undefined && hasWideScores(hidden_SD);
   /** Which of the gradients that were foreseen there are: those of hidden states, output matrix, log-probabilities and entropies. */
   let isForeseen: readonly boolean[] = [];
   const [logprobs_S, entropy_S] = applyFunction(
     {
       forward: ([hidden, head]) => {
         const sums = foresight && new ScoreGradientSums(hidden!, head!, head_VD.requiresGrad);
-        const parts = mapChunks(hidden!.size(0), isHalved ? Math.ceil(chunkTokens / 2) : chunkTokens, (part) => {
+        const parts = mapChunks(hidden!.size(0), isCut ? Math.ceil((5 * chunkTokens) / 8) : chunkTokens, (part) => {
           const z = softCapped(tokenScores(part(hidden!), head!), softCap);
           const statistics = scoreStatistics(z, part(targets_S), temperature);
           const grads = foresight?.(statistics, part) ?? unknown;

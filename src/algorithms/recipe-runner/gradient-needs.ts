@@ -1,10 +1,9 @@
 /**
- * Whether the gradient that a loss sends to a token depends on what the policy says of that token alone.
+ * What must be known of the policy before the gradient is that a loss sends to a token.
  *
- * Then it is known as soon as the token's log-probability is, and scores over the vocabulary need not be computed a second time for it. It is
- * the loss itself that is asked: a few tokens go through it, what the policy says of one of them changes, by little and by much, and the
- * gradients of the others must stay what they were, to the bit. Ratios, clips, KL and entropy of tokens pass; ratios of sequences and
- * rejections of rows do not.
+ * Where that is nothing, or what the policy says of that token alone, scores over the vocabulary need not be computed a second time for it. It is
+ * the loss itself that is asked: a few tokens go through it, what the policy says of one of them changes, by little and by much, and gradients
+ * are compared to the bit. Ratios, clips, KL and entropy of tokens need the token; ratios of sequences and rejections of rows need others.
  */
 import type { Denominators } from "../../flow/batch-statistics.ts";
 import type { ScoredRows } from "../../flow/token-batch.ts";
@@ -16,15 +15,23 @@ import type { Recipe } from "./recipe.ts";
 /** By how much the log-probability of the first token is moved: within a clip range, out of it, and as far as anything goes. */
 const CHANGES = [0.01, -0.5, 4, -60];
 
-export function isTokenLocal(recipe: Pick<Recipe, "loss">): boolean {
+/** Nothing, the log-probability and entropy of the token itself, or those of other tokens as well. */
+export type GradientNeeds = "nothing" | "token" | "others";
+
+/** For steps in which the policy is its own anchor, or not. */
+export function gradientNeeds(recipe: Pick<Recipe, "loss">, isOwnAnchor: boolean): GradientNeeds {
   return tensorScope(() => {
-    const plain = gradientsOf(recipe, 0);
-    return CHANGES.every((change) => gradientsOf(recipe, change).every((value, i) => Object.is(value, plain[i])));
+    const plain = gradientsOf(recipe, isOwnAnchor, 0);
+    const changed = CHANGES.map((change) => gradientsOf(recipe, isOwnAnchor, change));
+    const isSame = (isAsked: (place: number) => boolean) =>
+      changed.every((all) => all.every((value, i) => !isAsked(i % NUM_TOKENS) || Object.is(value, plain[i])));
+    if (!isSame((place) => place > 0)) return "others";
+    return isSame((place) => place === 0) ? "nothing" : "token";
   });
 }
 
-/** The gradients at log-probabilities and entropies of all tokens but the first. */
-function gradientsOf({ loss }: Pick<Recipe, "loss">, change: number): number[] {
+/** The gradients at the log-probabilities, and then at the entropies, of all tokens. */
+function gradientsOf({ loss }: Pick<Recipe, "loss">, isOwnAnchor: boolean, change: number): number[] {
   return enableGrad(() => {
     const policyLogprobs_BT = tensor([
       [-1 + change, -0.4, -2.1],
@@ -36,12 +43,13 @@ function gradientsOf({ loss }: Pick<Recipe, "loss">, change: number): number[] {
     ]);
     policyLogprobs_BT.requiresGrad = true;
     entropies_BT.requiresGrad = true;
-    const parts = loss({ rows: exampleRows(), policyLogprobs_BT, entropies_BT }, denominators);
-    return gradients([parts.loss], [policyLogprobs_BT, entropies_BT]).flatMap((gradient) =>
-      gradient === null ? [] : gradient.toArray().slice(1),
-    );
+    const rows = { ...exampleRows(), ...(isOwnAnchor && { anchorLogprobs_BT: null }) };
+    const parts = loss({ rows, policyLogprobs_BT, entropies_BT }, denominators);
+    return gradients([parts.loss], [policyLogprobs_BT, entropies_BT]).flatMap((gradient) => gradient?.toArray() ?? []);
   });
 }
+
+const NUM_TOKENS = 6;
 
 /** Two replies of three tokens, without a critic: its term says nothing of the policy. */
 function exampleRows(): ScoredRows {
