@@ -119,9 +119,7 @@ export function estimateMemory(config: RunConfig, facts: MemoryFacts): MemoryPar
     })),
     ...(config.engine.remote === null
       ? [
-          ...(facts.isEngineLent === true
-            ? []
-            : [part("engine", "weights", baseBytes(model, dtype, config.model.quantization) * engineShare)]),
+          ...(facts.isEngineLent === true ? [] : [part("engine", "weights", engineBytes(config, facts) * engineShare)]),
           ...cacheParts("engine", config, facts, "rollout"),
         ]
       : []),
@@ -173,19 +171,25 @@ export function weightsOf(
   return part(owner, "weights", countParameters(shape) * bytesPer(dtype));
 }
 
+/** The weights of an engine that has its own. In 8-bit floats they take less where the device has those. */
+function engineBytes({ engine, model }: RunConfig, { model: shape, dtype, isOnGpu }: MemoryFacts): number {
+  const quantization = engine.quantization === null ? model.quantization : isOnGpu ? engine.quantization : null;
+  return baseBytes(shape, dtype, quantization);
+}
+
 /** The weights of a model whose linear layers may be quantized: then a bit over 8 or 4 bits each, with their scales. */
 function baseBytes(
   shape: CausalLmConfig,
   dtype: MemoryFacts["dtype"],
-  quantization: RunConfig["model"]["quantization"],
+  quantization: RunConfig["model"]["quantization"] | "fp8",
 ): number {
   const all = countParameters(shape) * bytesPer(dtype);
   if (quantization === null) return all;
   const linear = countOnShapes(shape, (model) =>
     loraSites(model, "all-linear").reduce((sum, { part, inputWidth }) => sum + part.width * inputWidth, 0),
   );
-  // A float32 scale for every 32 values.
-  const bytesPerValue = (quantization === "int8" ? 1 : 0.5) + 4 / 32;
+  // A float32 scale for every 32 values; for every row, which is next to nothing, in 8-bit floats.
+  const bytesPerValue = quantization === "fp8" ? 1 : (quantization === "int8" ? 1 : 0.5) + 4 / 32;
   return all - linear * (bytesPer(dtype) - bytesPerValue);
 }
 
@@ -298,7 +302,9 @@ function cacheParts(
 
 /** Full contexts of all running sequences, at most 20 GB on a GPU or 1 GB on the CPU: see engine-options.ts. */
 function cacheBytes(config: RunConfig, { model, dtype, isOnGpu }: MemoryFacts): number {
-  const perToken = blockBytes(cachedShape(model, config.placement.engine), 1, dtype, isOnGpu ? "cuda" : "cpu");
+  const { cacheQuantization } = config.engine;
+  const place = { dtype, device: isOnGpu ? "cuda" : "cpu", cacheQuantization };
+  const perToken = blockBytes(cachedShape(model, config.placement.engine), 1, place);
   const context = config.rollout.contextLength * perToken;
   return Math.max(context, Math.min(isOnGpu ? 20e9 : 1e9, numRunning(config) * context));
 }

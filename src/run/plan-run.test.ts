@@ -45,6 +45,21 @@ const hybrid = parseConfig(
   "config.json",
 );
 
+test("an engine in 8-bit floats is counted: a byte a weight, and keys and values with a scale of four bytes for every head", () => {
+  const gpu = { device: "cuda", dtype: "bfloat16", memoryBytes: 140e9 } as const;
+  const partsWith = (...overrides: string[]) =>
+    planRun(exampleConfig("rollout.contextLength=1024", "engine.maxRunning=64", ...overrides), grpo, gpu, qwen).memory;
+  const engine = (what: string, ...overrides: string[]) =>
+    partsWith(...overrides).find((part) => part.owner === "engine" && part.what === what)?.bytes;
+  // The trainer's weights are lent to an engine that computes with them as they are.
+  expect(engine("weights")).toBeUndefined();
+  // 24 layers of [896 -> 1152], [896 -> 896], [896 -> 9728] and [4864 -> 896] in one byte each, in place of two.
+  const linear = 24 * (896 * 1152 + 896 * 896 + 896 * 9728 + 4864 * 896);
+  expect(engine("weights", "engine.quantization=fp8")).toBe(2 * countParameters(qwen) - linear);
+  expect(engine("KV cache")).toBe(64 * 1024 * 24 * 2 * 2 * 128);
+  expect(engine("KV cache", "engine.cacheQuantization=fp8")).toBe(64 * 1024 * 24 * 2 * 2 * (64 + 4));
+});
+
 test("the plan says the batch arithmetic in words", () => {
   const config = exampleConfig(
     "rollout.groupsPerStep=512",

@@ -94,6 +94,7 @@ export function planRun(
     lines: [
       ...batchLines(config, numEpochs),
       ...quantizationLines(config.model.quantization),
+      ...engineLines(config.engine),
       ...overlapLines(config, isOnGpu),
       ...(decoding === null ? [] : [`the engine decodes ${decoding}`]),
       ...memoryLines(model, machine, memory, totalBytes),
@@ -135,6 +136,14 @@ function decodingOf({ placement }: RunConfig, model: CausalLmConfig, { device, d
       ? splitDecoding
       : decodeProblem(model, { dtype, device, blockSize: defaultBlockSize });
   return decodingWords(device, problem);
+}
+
+function engineLines({ quantization, cacheQuantization }: RunConfig["engine"]): string[] {
+  const held = [
+    ...(quantization === null ? [] : ["linear layers"]),
+    ...(cacheQuantization === null ? [] : ["keys and values"]),
+  ];
+  return held.length === 0 ? [] : [`the engine holds its ${held.join(", and its ")} in 8-bit floats`];
 }
 
 function quantizationLines(quantization: RunConfig["model"]["quantization"]): string[] {

@@ -399,6 +399,20 @@ export const runConfig = z.strictObject({
         .nullable()
         .default(null)
         .describe("Maximum number of tokens that one step of the engine computes. null: the engine's own default."),
+      quantization: z
+        .enum(["fp8"])
+        .nullable()
+        .default(null)
+        .describe(
+          "Hold the engine's linear layers in 8-bit floats, made anew of every version of the weights. Its log-probs then differ from the trainer's, so the run needs a correction. null: as the trainer has them.",
+        ),
+      cacheQuantization: z
+        .enum(["fp8"])
+        .nullable()
+        .default(null)
+        .describe(
+          "Hold the engine's keys and values in 8-bit floats, in half of the memory on a GPU. The run needs a correction then, too. null: in the type of the model.",
+        ),
       remote: remoteOptions
         .nullable()
         .default(null)
