@@ -2,7 +2,7 @@
  * The curves of a recipe: run folders of several seeds in, a picture for the documentation and bench/results/<recipe>.json out.
  *
  * Usage: npm run bench -- run-curves word-problems "one NVIDIA H200" runs/seed-1 runs/seed-2 runs/seed-3
- * A .json file of earlier results in place of a folder adds its runs.
+ * A .json file of earlier results in place of a folder adds its runs; alone it is drawn again.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -28,7 +28,13 @@ const recipes: Readonly<Record<string, Recipe>> = {
   "calculator-agent": { metric: "reward/mean", title: "An agent learns to use its calculator" },
   "three-domains": {
     metric: "reward/mean",
-    domains: { "word problems": "reward/math", functions: "reward/code", rules: "reward/ifeval" },
+    domains: {
+      "word problems": "reward/math",
+      functions: "reward/code",
+      "rules kept": "reward/general/ifeval",
+      "judge's verdict": "reward/general/judge",
+      "rules and judge": "reward/general",
+    },
     title: "SmolLM2-135M-Instruct learns three domains at once",
   },
 };
@@ -89,7 +95,11 @@ function readRun(folder: string) {
   };
 }
 const newest = folders.findLast((path) => !path.endsWith(".json")) ?? folders[0]!;
-const date = new Date(Number(JSON.parse(readFileSync(join(newest, "metrics.jsonl"), "utf8").split("\n")[0]!).timeMs));
+const date = newest.endsWith(".json")
+  ? (JSON.parse(readFileSync(newest, "utf8")) as { date: string }).date
+  : new Date(
+      (JSON.parse(readFileSync(join(newest, "metrics.jsonl"), "utf8").split("\n")[0]!) as MetricLine).timeMs,
+    ).toISOString();
 
 for (const [i, { minutes, validation }] of runs.entries()) {
   const [first, last] = [validation[0]!.solved, validation.at(-1)!.solved];
@@ -104,7 +114,7 @@ writePicture();
 
 function writeJson(): void {
   const file = new URL(`results/${name}.json`, import.meta.url);
-  writeFileSync(file, `${JSON.stringify({ name, date: date.toISOString(), machine, runs }, null, 2)}\n`);
+  writeFileSync(file, `${JSON.stringify({ name, date, machine, runs }, null, 2)}\n`);
 }
 
 /** Means with the range over runs. */

@@ -82,10 +82,15 @@ export function writeRuns(name: string, runs: readonly SeededRun[]): void {
   writeResult(name, { date, machine, runs: runs.map(({ machine: _, date: __, ...run }) => run) });
 }
 
-/** The mean of runs step by step, with the lowest and the highest. */
+/** The mean of runs step by step, with the lowest and the highest. Runs that were cut short count as far as they went. */
 export function curveOf(name: string, runs: readonly SeededRun[]): Curve {
-  const xs = runs[0]?.points.map(({ x }) => x) ?? [];
-  return { name, points: xs.map((x, i) => ({ x, ...spreadOf(runs.map(({ points }) => points[i]!.y)) })) };
+  const xs = longestOf(runs).map(({ x }) => x);
+  const values = (i: number) => runs.flatMap(({ points }) => points[i]?.y ?? []);
+  return { name, points: xs.map((x, i) => ({ x, ...spreadOf(values(i)) })) };
+}
+
+function longestOf(runs: readonly SeededRun[]): SeededRun["points"] {
+  return runs.map(({ points }) => points).reduce((a, b) => (b.length > a.length ? b : a), []);
 }
 
 /** What a run had after a third of its evaluations. */

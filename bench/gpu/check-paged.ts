@@ -95,7 +95,11 @@ function checkHeads(
         ] as const)
       : []),
   ] as const) {
-    const attend = pagedDecode({ positions_B, table_BM }, { numHeads: H, numGroups: G, headSize: K }, { warps, span });
+    const attend = pagedDecode(
+      { positions_B, table_BM },
+      { numHeads: H, numGroups: G, headSize: K },
+      { cut: { warps, span } },
+    );
     const out = attend({ q_BHK: q, k_BGK: k, v_BGK: v }, { keys, values }, rotation, kind);
     const stored = (x: Tensor) => x.flatten(0, 1).indexSelect(0, slots_B);
     report(`stored k ${H}/${G}x${K}`, dtype, stored(keys), turned(k), 1e-6);

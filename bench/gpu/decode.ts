@@ -1,8 +1,8 @@
 /**
- * Generation with the Qwen2.5-0.5B shape on one GPU, through the engine: tokens per second at a cache of about 1,024
+ * Generation with the shapes of Qwen2.5 on one GPU, through the engine: tokens per second at a cache of about 1,024
  * tokens, a long tail of lengths, a group of samples of one prompt, and Hugging Face `generate` in the same run.
  *
- * Usage: sh run.sh decode [--hf bench/python/hf_generate.py] [--out file.json] [--only 256] [--tokens 128]
+ * Usage: sh run.sh decode [--hf bench/python/hf_generate.py] [--out file.json] [--only 64,256] [--shape 0.5B] [--prompt 896] [--tokens 128]
  */
 import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
@@ -15,7 +15,7 @@ import { noGrad } from "../../src/torch/autograd.ts";
 import { tensor } from "../../src/torch/create.ts";
 import { cudaProperties, cudaSynchronize } from "../../src/torch/cuda.ts";
 import { tensorScope } from "../../src/torch/scope.ts";
-import { createQwenShape, qwenShape } from "./qwen-shape.ts";
+import { createShape, qwenShape, shapes } from "./qwen-shape.ts";
 
 const { values } = parseArgs({
   options: {
@@ -23,13 +23,17 @@ const { values } = parseArgs({
     out: { type: "string" },
     tokens: { type: "string", default: "128" },
     only: { type: "string" },
+    shape: { type: "string", default: "0.5B" },
+    prompt: { type: "string", default: "896" },
   },
 });
-const model = createQwenShape({ device: "cuda", dtype: "bfloat16" });
+const shape = shapes[values.shape as keyof typeof shapes];
+const promptLength = Number(values.prompt);
+const model = createShape(shape, { device: "cuda", dtype: "bfloat16" });
 const results: Record<string, unknown>[] = [];
 
 if (values.only === undefined) await compareSteps();
-for (const B of values.only === undefined ? [64, 256] : [Number(values.only)]) await measureDecode(B);
+for (const B of (values.only ?? "64,256").split(",").map(Number)) await measureDecode(B);
 if (values.only === undefined) {
   await measureLongTail();
   await measureGroup();
@@ -45,19 +49,20 @@ function report(result: Record<string, unknown>): void {
     name: "gpu-decode",
     date: new Date().toISOString(),
     device: cudaProperties(),
-    shape: qwenShape,
+    shape,
     results,
   };
   writeFileSync(values.out, `${JSON.stringify(file, null, 2)}\n`);
 }
 
 function promptOf(length: number, seed: number): number[] {
-  return Array.from({ length }, (_, i) => Math.floor(uniformAt(seed, i) * qwenShape.vocab_size));
+  return Array.from({ length }, (_, i) => Math.floor(uniformAt(seed, i) * shape.vocab_size));
 }
 
-/** B sequences from 896 to 1,024 tokens of cache: tokens from when all run to when the first ends. The median of three. */
+/** B sequences, by default from 896 to 1,024 tokens of cache: tokens from when all run to when the first ends. The median of three. */
 async function measureDecode(B: number): Promise<void> {
-  const engine = new LocalEngine(model, { contextLength: 1024 + 16, maxRunning: B, maxStepTokens: 32_768 });
+  const contextLength = promptLength + Number(values.tokens) + 16;
+  const engine = new LocalEngine(model, { contextLength, maxRunning: B, maxStepTokens: 32_768 });
   const run = async (numTokens: number) => {
     let started = 0;
     let begin = 0;
@@ -68,7 +73,7 @@ async function measureDecode(B: number): Promise<void> {
     const generations = await Promise.all(
       Array.from({ length: B }, (_, i) =>
         engine.generate({
-          promptIds: promptOf(896, i),
+          promptIds: promptOf(promptLength, i),
           sampling: { maxTokens: numTokens, seed: i },
           onTokens: () => {
             lengths[i]!++;
@@ -92,10 +97,11 @@ async function measureDecode(B: number): Promise<void> {
   const gap = logprobGap(
     generations
       .slice(0, 8)
-      .map(({ tokenIds, modelLogprobs }, i) => ({ prompt: promptOf(896, i), tokenIds, modelLogprobs })),
+      .map(({ tokenIds, modelLogprobs }, i) => ({ prompt: promptOf(promptLength, i), tokenIds, modelLogprobs })),
   );
   report({
     what: "decode",
+    shape: values.shape,
     B,
     tokensPerSecond: Math.round(tokensPerSecond),
     msPerStep: (B * 1000) / tokensPerSecond,

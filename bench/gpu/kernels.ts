@@ -13,6 +13,7 @@ import { manualSeed } from "../../src/torch/random.ts";
 import { tensorScope } from "../../src/torch/scope.ts";
 import type { Tensor } from "../../src/torch/tensor.ts";
 import { checkPaged } from "./check-paged.ts";
+import { checkProducts } from "./check-products.ts";
 import { checkStore } from "./check-store.ts";
 
 const device = "cuda";
@@ -26,6 +27,7 @@ for (const dtype of ["float32", "bfloat16", "float16"] as const) {
   tensorScope(() => checkScores(dtype));
   tensorScope(() => checkPaged(dtype, report));
   tensorScope(() => checkStore(dtype, report));
+  tensorScope(() => checkProducts(dtype, report));
 }
 tensorScope(timeAll);
 console.log(worst <= 1 ? "kernels agree with their composed forms" : "KERNELS DIFFER");

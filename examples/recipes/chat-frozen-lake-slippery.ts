@@ -2,9 +2,9 @@
  * FrozenLake on slippery ice: a step goes where it was meant to in one of three, and to either side else.
  *
  * Trains     SmolLM2-135M-Instruct or any other small chat model with GiGPO, after a few supervised steps on random play
- * Hardware   one GPU; five minutes on an H200 shared with three other runs
- * Expect     on 500 maps of layouts that are never trained on, greedy: 20 % crossed after the warm start, 42 % after 120 steps (one seed;
- *            another has 31 % after 80, docs/results.md). Random play crosses 23 % within 16 steps, and the best play there is about 63 %
+ * Hardware   one GPU; five to six minutes on an H200 shared with five other runs
+ * Expect     on 500 maps of layouts that are never trained on, greedy: 20 to 22 % crossed after the warm start, 40 to 43 % after 80 to 100 steps
+ *            (three seeds, docs/results.md). Random play crosses 23 % within 16 steps, and the best play there is about 63 %
  * Command    reroll train examples/recipes/chat-frozen-lake-slippery.ts --set model.path=models/SmolLM2-135M-Instruct
  */
 import { defineRun } from "reroll";

@@ -3,8 +3,8 @@
  *
  * Trains     SmolLM2-135M-Instruct or any other small chat model with GiGPO, after supervised steps on shortest solutions of rooms
  *            for training: random play solves so few of these rooms that rewards alone have nothing to begin with
- * Hardware   one GPU; three minutes for 15 steps on an H200 shared with four other runs
- * Expect     on 500 unseen rooms, greedy: 13 % solved after the warm start, 19 % after 15 steps (one seed, docs/results.md)
+ * Hardware   one GPU; four minutes for 20 steps on an H200 shared with five other runs
+ * Expect     on 500 unseen rooms, greedy: 14 to 15 % solved after the warm start, 22 % after 20 steps (two seeds, docs/results.md)
  * Command    reroll train examples/recipes/chat-sokoban-two-boxes.ts --set model.path=models/SmolLM2-135M-Instruct
  */
 import { defineRun } from "reroll";

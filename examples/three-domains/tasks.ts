@@ -1,5 +1,6 @@
 /**
- * Tasks of two domains beside word problems: small functions with tests, and requests with rules that a program checks.
+ * Tasks of two domains beside word problems: small functions with tests, and requests with rules that a program checks and a subject
+ * that a judge is asked about.
  *
  * Held-out functions have other names and numbers, held-out requests other subjects and lengths, than those of training.
  */
@@ -66,12 +67,30 @@ export function functionTasks(part: Part, count: number) {
   });
 }
 
+/** What requests are about: the words that a text is told apart by, each one token of many models. */
 const subjects = {
-  training: "rain, bread, the moon, a bicycle, winter, the sea, a library, honey, trains, a garden, music".split(", "),
-  "held-out": "a lighthouse, coffee, the desert, a bridge, autumn, football".split(", "),
+  training:
+    "rain, bread, the moon, winter, the sea, a library, music, a forest, fire, a school, fish, gold, a castle, a market, birds, salt, glass, books".split(
+      ", ",
+    ),
+  "held-out": "a river, a bridge, a hospital, a museum, rice, cats, money, sleep".split(", "),
 };
 
-const rules: readonly { readonly says: string; readonly id: string; readonly values: (n: number) => Values }[] = [
+const MIN_WORDS = 8;
+
+interface Rule {
+  readonly says: string;
+  readonly id: string;
+  readonly values: (n: number) => Values;
+}
+
+const atLeast: Rule = {
+  says: `Use at least ${MIN_WORDS} words.`,
+  id: "length_constraints:number_words",
+  values: () => ({ relation: "at least", num_words: MIN_WORDS }),
+};
+
+const rules: readonly Rule[] = [
   {
     says: "Use at most {n} words.",
     id: "length_constraints:number_words",
@@ -89,18 +108,36 @@ const rules: readonly { readonly says: string; readonly id: string; readonly val
 
 type Values = Record<string, string | number>;
 
-/** Requests with two rules each, as rows of IFEval. */
+/** Requests for a few words about a subject with two rules each: the truth holds the rules as IFEval has them, and the subject. */
 export function ruledTasks(part: Part, count: number) {
   return Array.from({ length: count }, (_, i) => {
     const n = (part === "training" ? 12 : 15) + 6 * (i % 3);
     const first = i % rules.length;
     const second = (first + 1 + (Math.floor(i / rules.length) % (rules.length - 1))) % rules.length;
-    const two = [rules[first]!, rules[second]!];
-    const subject = subjects[part][Math.floor(i / 20) % subjects[part].length];
+    const chosen = [atLeast, rules[first]!, rules[second]!];
+    const subject = subjects[part][Math.floor(i / 20) % subjects[part].length]!;
     return {
-      prompt: [`Tell me about ${subject}.`, ...two.map(({ says }) => says.replace("{n}", String(n)))].join(" "),
-      instruction_id_list: two.map(({ id }) => id),
-      kwargs: two.map(({ values }) => values(n)),
+      question: [`Tell me about ${subject}.`, ...chosen.map(({ says }) => says.replace("{n}", String(n)))].join(" "),
+      truth: {
+        instruction_id_list: chosen.map(({ id }) => id),
+        kwargs: chosen.map(({ values }) => values(n)),
+        subject: subject.replace(/^(a|the) /, ""),
+      },
     };
   });
 }
+
+/** What a judge that need not be large is asked about such a reply: the subject, which `nothing` is where it has none. */
+export const subjectQuestion = {
+  question: "You name the subject of a text with one word.",
+  examples: [
+    { reply: "A dog is a loyal animal that barks and likes to run after balls.", answer: "dogs" },
+    { reply: "that is all.", answer: "nothing" },
+    { reply: "milk is curdled and ripens in a cellar for months", answer: "cheese" },
+    { reply: "Hello, I am happy to help you.", answer: "nothing" },
+    { reply: "it tells the time with two hands and ticks on the wall", answer: "clock" },
+    { reply: "the queen and the knights stand on black and white squares", answer: "chess" },
+    { reply: "we put on boots and climb to the snowy top", answer: "mountain" },
+  ],
+  contrary: ["nothing", "none"],
+};

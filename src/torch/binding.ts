@@ -176,6 +176,7 @@ interface Native {
     grid: readonly number[],
     block: readonly number[],
     sharedBytes: number,
+    overlaps: boolean,
     kinds: string,
     values: readonly number[],
   ): void;

@@ -101,7 +101,9 @@ export function exactDecode(
   const { device } = positions_S;
   const still = { cos_SK: ones(shape, { device }), sin_SK: zeros(shape, { device }) };
   const usual = { window: null, scale: null, softCap: null, sinks_H: null };
-  const attend = pagedDecode({ positions_B: positions_S, table_BM: table_SM }, heads, steadyCut(heads.headSize));
+  const attend = pagedDecode({ positions_B: positions_S, table_BM: table_SM }, heads, {
+    cut: steadyCut(heads.headSize),
+  });
   return (news, paged, logMass_HB) => attend(news, paged, still, usual, logMass_HB);
 }
 

@@ -13,10 +13,16 @@ import { silentTracker } from "../../src/tracking/run-tracker.ts";
 import { prepareTuning } from "../../src/tuning/prepare-tuning.ts";
 import { trainTuning } from "../../src/tuning/train-tuning.ts";
 import { writeRewardModel } from "../rewards/write-reward-model.ts";
+import { startServer } from "../server/start-server.ts";
 
 const recipes = fileURLToPath(new URL("../../examples/recipes/", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "reroll-recipes-"));
-afterAll(() => rmSync(folder, { recursive: true }));
+/** Says the same word of every reply. */
+const judge = await startServer({ reply: () => "nothing", server: { acceptsAnyModel: true } });
+afterAll(async () => {
+  await judge.close();
+  rmSync(folder, { recursive: true });
+});
 
 const small = [
   "device=cpu",
@@ -99,7 +105,10 @@ const changes: Readonly<Record<string, readonly string[]>> = {
   "reflection.ts": [...preset, `data.path=${files.gsm8k}`],
   "self-play.ts": ["warmStart.steps=2"],
   "rollout-correction.ts": ["warmStart.steps=2", "validation.prompts=4"],
-  "three-domains.ts": [...preset, "validation.prompts=4"],
+  "three-domains.ts": [
+    ...[...preset, "validation.prompts=4"],
+    `rewards.general.parts.1.reward.baseUrl=${judge.url}/v1`,
+  ],
   // Pages are long in bytes.
   "webshop.ts": [
     ...[...shortPlay, "rollout.contextLength=4096"],

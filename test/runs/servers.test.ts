@@ -111,6 +111,16 @@ test("a server that stops answering while it is given weights fails the run with
   }
 });
 
+test("a trainer that cannot join the group fails the run at once, though the server would wait for it", async () => {
+  const silent = "/init_weights_update_group";
+  await using(await standInSglang(folder, { contextLength, silent }), async ({ url }) => {
+    const weights = { type: "broadcast", backend: "nccl" };
+    await expect(trainSmall(runWith({ kind: "sglang", url, weights }))).rejects.toThrow(
+      /joinGroup: .*(nccl|CUDA device)/,
+    );
+  });
+});
+
 test("weights on a shared GPU are refused where the trainer has none, and of servers that cannot read them", async () => {
   const weights = { type: "same-gpu" };
   const url = "http://127.0.0.1:9";

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { native } from "../../src/torch/binding.ts";
 import { tensor, zeros } from "../../src/torch/create.ts";
 import { DataParallel } from "../../src/torch/distributed/data-parallel.ts";
@@ -13,6 +13,15 @@ import { Parameter } from "../../src/torch/nn/module.ts";
 const hasNccl = availableBackends().includes("nccl") && native.cudaDeviceCount() > 0;
 const device = "cuda:0";
 
+test("a group over NCCL takes the device of a run file, which may have no number, for the first", async () => {
+  const asked = vi.spyOn(native, "joinGroup").mockRejectedValue(new Error("asked"));
+  const store = await openStore({ type: "local" });
+  await expect(joinGroup({ store, backend: "nccl", rank: 0, worldSize: 1, device: "cuda" })).rejects.toThrow("asked");
+  expect(asked.mock.calls[0]).toContain("cuda:0");
+  asked.mockRestore();
+  store.dispose();
+});
+
 describe.skipIf(!hasNccl)("one rank on one GPU", () => {
   let folder: string;
   let group: ProcessGroup;
@@ -20,7 +29,8 @@ describe.skipIf(!hasNccl)("one rank on one GPU", () => {
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), "reroll-nccl-"));
     const store = await openStore({ type: "file", path: join(folder, "store"), worldSize: 1 });
-    group = await joinGroup({ store, backend: "nccl", rank: 0, worldSize: 1, device, timeoutMs: 20_000 });
+    // As run files name the device.
+    group = await joinGroup({ store, backend: "nccl", rank: 0, worldSize: 1, device: "cuda", timeoutMs: 20_000 });
   });
   afterAll(() => {
     group?.dispose();

@@ -2,11 +2,12 @@
  * The decoder in the engine on a GPU, for prompts and for one new token per row, in shapes that a graph can record: what
  * CausalLm.forward computes, in fewer and larger kernels.
  *
- * Rotation, cache and attention of new tokens are one kernel, and sum and norm between two parts are another where the norms allow it.
+ * Rotation, cache and attention of new tokens are one kernel, and sum and norm between two parts are another where the norms allow it. Few
+ * rows of models without further parts go through kernels that overlap: see chained-layers.ts.
  * Nothing is read back from the device.
  */
 import { invariant } from "../../errors/reroll-error.ts";
-import { Attention } from "../../models/causal-lm/attention.ts";
+import { Attention, type GatedHeads } from "../../models/causal-lm/attention.ts";
 import type { CausalLm, DecoderLayer } from "../../models/causal-lm/causal-lm.ts";
 import type { Experts } from "../../models/causal-lm/experts.ts";
 import type { GatedDeltaNet } from "../../models/causal-lm/gated-delta-net.ts";
@@ -22,6 +23,7 @@ import type { RMSNorm } from "../../torch/nn/rms-norm.ts";
 import { hasOp, op } from "../../torch/operator.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
+import { canChain, runChainedLayers } from "./chained-layers.ts";
 import type { PagedCache } from "./paged-cache.ts";
 
 /** The tokens of a step, on the device, int32. */
@@ -35,17 +37,35 @@ interface DecodeTokens {
   readonly stateTo_B: Tensor;
 }
 
-/** The scores of the token after each row's, [B, V]. The new keys and values, and the new states, are in the cache then. */
-export function decodeForward(model: CausalLm, rotary: ModelRotary, tokens: DecodeTokens, cache: PagedCache): Tensor {
+/**
+ * The scores of the token after each row's, [B, V]. The new keys and values, and the new states, are in the cache then. `isChain` says which
+ * kernels compute the layers; both give the same up to the rounding of 16 bits.
+ */
+export function decodeForward(
+  model: CausalLm,
+  rotary: ModelRotary,
+  tokens: DecodeTokens,
+  cache: PagedCache,
+  isChain = canChain(model, tokens.ids_B.size(0)),
+): Tensor {
   const { ids_B, positions_B, table_BM } = tokens;
   const { features } = model.config;
   const { numHeads, numGroups, headSize, storedSize } = cache.heads;
   const rotations = rotary.rotationsAt(positions_B, table_BM.size(1) * cache.blockSize - 1);
-  const attend = pagedDecode({ positions_B, table_BM }, { numHeads, numGroups, headSize: storedSize });
+  const attend = pagedDecode(
+    { positions_B, table_BM },
+    { numHeads, numGroups, headSize: storedSize },
+    { overlaps: isChain },
+  );
   const isPartial = features.rotarySize !== null || features.unrotatedLayers !== null || storedSize !== headSize;
   const still = isPartial ? stillRotation(ids_B.size(0), storedSize, ids_B.device) : rotations.whole;
   const parts = { attend, rotations, still, tokens, cache };
-  return model.logits(runLayers(model, ids_B, (layer, x_BD, i) => mixed(layer, x_BD, i, parts)));
+  const hidden_BD = isChain
+    ? runChainedLayers(model, model.embed(ids_B), (attention, qkv_BN, i) => {
+        return attendedHeads(attention, attention.headsOf(qkv_BN), i, parts);
+      })
+    : runLayers(model, ids_B, (layer, x_BD, i) => mixed(layer, x_BD, i, parts));
+  return model.logits(hidden_BD);
 }
 
 /** The hidden states of the tokens of prompts, [S, D]. For models without experts. */
@@ -130,10 +150,18 @@ function mixed({ attention }: DecoderLayer, x_BD: Tensor, index: number, parts: 
 }
 
 function attended(attention: Attention, x_BD: Tensor, index: number, parts: StepParts): Tensor {
-  const { attend, rotations, still, cache } = parts;
+  return product(attention.output, attendedHeads(attention, attention.heads(x_BD), index, parts));
+}
+
+/** What attention gives to its output projection, [B, H K]. */
+function attendedHeads(
+  attention: Attention,
+  { gate_SHK, ...heads }: GatedHeads,
+  index: number,
+  { attend, rotations, still, cache }: StepParts,
+): Tensor {
   const { headSize, storedSize } = cache.heads;
   const rotation = attention.rotationOf(rotations);
-  const { gate_SHK, ...heads } = attention.heads(x_BD);
   // The kernel turns whole heads. Where a part of each is turned, it is before.
   const isWhole = rotation !== null && 2 * rotation.cos_SK.size(1) === storedSize;
   const { q_SHK, k_SGK, v_SGK } = isWhole ? heads : rotateHeads(heads, rotation);
@@ -141,7 +169,7 @@ function attended(attention: Attention, x_BD: Tensor, index: number, parts: Step
   const news = { q_BHK: padded(q_SHK), k_BGK: padded(k_SGK), v_BGK: padded(v_SGK) };
   const kind = { ...attention.kind, scale: attention.kind.scale ?? headSize ** -0.5 };
   const mixed_BHK = attend(news, cache.keysOf(index), isWhole ? rotation : still, kind).narrow(2, 0, headSize);
-  return product(attention.output, gated(mixed_BHK, gate_SHK).flatten(1));
+  return gated(mixed_BHK, gate_SHK).flatten(1);
 }
 
 function remembered(attention: GatedDeltaNet, x_BD: Tensor, index: number, { tokens, cache }: StepParts): Tensor {

@@ -17,7 +17,7 @@ import { empty, pinned, zeros, zerosLike } from "../../torch/create.ts";
 import { CudaEvent, CudaGraph, cudaSynchronize } from "../../torch/cuda.ts";
 import { isExact, minExactRows } from "../../torch/exact.ts";
 import { canSample, maskedSampleKernel, sampleKernel } from "../../torch/kernels/sample-kernel.ts";
-import { startTokensKernel } from "../../torch/kernels/token-kernel.ts";
+import { copyKernel, startTokensKernel } from "../../torch/kernels/token-kernel.ts";
 import { keep, tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { decodeForward } from "./decode-forward.ts";
@@ -129,12 +129,12 @@ export class DecodeGraphs {
   launch(sequences: readonly Sequence[], from: readonly number[] | null): LaunchedStep {
     const step = this.#stepFor(sequences.length);
     const { output_4B, done } = this.#start(step, sequences, from);
-    output_4B.narrow(0, 0, 3).copy_(step.drawn_3B!, { nonBlocking: true });
+    copyKernel(output_4B.narrow(0, 0, 3), step.drawn_3B!);
     done.record();
     let isMasked = false;
     const draw = (masks: readonly (Int32Array | null)[]) => {
       isMasked = true;
-      output_4B.copy_(this.#drawMasked(step, masks), { nonBlocking: true });
+      copyKernel(output_4B, this.#drawMasked(step, masks));
       done.record();
     };
     const read = () => {
@@ -179,7 +179,7 @@ export class DecodeGraphs {
     slot!.done.synchronize();
     this.#fill(step, sequences, from);
     slot!.input.writeFrom(step.values);
-    step.input.copy_(slot!.input, { nonBlocking: true });
+    copyKernel(step.input, slot!.input);
     step.graph.replay();
     return slot!;
   }

@@ -14,6 +14,11 @@ import { Projection } from "./projection.ts";
 import type { Rotation, Rotations } from "./rotary.ts";
 import type { AttentionKind, Heads, TokenLayout } from "./token-layout.ts";
 
+/** Queries, keys and values, and the gate on what comes of them; null where the model has none. */
+export interface GatedHeads extends Heads {
+  readonly gate_SHK: Tensor | null;
+}
+
 export class Attention extends Module {
   readonly qkv: Projection;
   readonly output: Projection;
@@ -87,15 +92,20 @@ export class Attention extends Module {
   }
 
   /** Queries, keys and values, before rotation, and the gate on what comes of them. */
-  heads(x_SD: Tensor): Heads & { readonly gate_SHK: Tensor | null } {
+  heads(x_SD: Tensor): GatedHeads {
+    return this.headsOf(this.qkv.forward(x_SD));
+  }
+
+  /** The same of what the projection of x gives. */
+  headsOf(qkv_SN: Tensor): GatedHeads {
     const { headSize: K, features } = this.#config;
     const [H, G] = [this.#numHeads, this.#numKeyValueHeads];
-    const S = x_SD.size(0);
     const numQueries = features.hasAttentionGate ? 2 * H : H;
-    const [queries, k, v] = this.qkv
-      .forward(x_SD)
-      .view(S, numQueries + 2 * G, K)
-      .splitSizes([numQueries, G, G], 1) as [Tensor, Tensor, Tensor];
+    const [queries, k, v] = qkv_SN.view(qkv_SN.size(0), numQueries + 2 * G, K).splitSizes([numQueries, G, G], 1) as [
+      Tensor,
+      Tensor,
+      Tensor,
+    ];
     // The gate of a head stands behind its query.
     const [q, gate] = features.hasAttentionGate ? halves(queries, H) : [queries, null];
     return {

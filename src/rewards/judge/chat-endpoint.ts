@@ -30,14 +30,20 @@ interface ChatEndpointOptions {
 }
 
 export interface EndpointMessage {
-  readonly role: "system" | "user";
+  readonly role: "system" | "user" | "assistant";
   readonly content: string;
+}
+
+/** One of the likeliest first tokens of a reply. */
+export interface FirstToken {
+  readonly token: string;
+  readonly logprob: number;
 }
 
 /** Asks until `read` gives something; undefined from `read` means that the reply is not as asked for. */
 type AskEndpoint = <T>(
   messages: readonly EndpointMessage[],
-  read: (text: string) => T | undefined,
+  read: (text: string, firstTokens: readonly FirstToken[]) => T | undefined,
   signal: AbortSignal,
 ) => Promise<T>;
 
@@ -47,7 +53,7 @@ export function createChatEndpoint(options: ChatEndpointOptions): AskEndpoint {
       options.budget.spendCall();
       const answer = await callOnce(options, messages, signal);
       if (answer.kind === "text") {
-        const found = read(answer.text);
+        const found = read(answer.text, answer.firstTokens);
         if (found !== undefined) return found;
       }
       const problem = answer.kind === "text" ? unreadable(answer.text) : answer.error;
@@ -62,12 +68,19 @@ export function createChatEndpoint(options: ChatEndpointOptions): AskEndpoint {
 }
 
 type Answer =
-  | { readonly kind: "text"; readonly text: string }
+  | { readonly kind: "text"; readonly text: string; readonly firstTokens: readonly FirstToken[] }
   | { readonly kind: "retry"; readonly error: RerollError; readonly retryAfterMs: number }
   | { readonly kind: "final"; readonly error: RerollError };
 
+const tokenSchema = z.object({
+  top_logprobs: z.array(z.object({ token: z.string(), logprob: z.number() })),
+});
+const choiceSchema = z.object({
+  message: z.object({ content: z.string() }),
+  logprobs: z.object({ content: z.array(tokenSchema).nullish() }).nullish(),
+});
 const replySchema = z.object({
-  choices: z.array(z.object({ message: z.object({ content: z.string() }) })).min(1),
+  choices: z.array(choiceSchema).min(1),
   usage: z.object({ total_tokens: z.number().nonnegative() }).nullish(),
 });
 
@@ -123,9 +136,9 @@ function readReply(url: string, text: string, requestLength: number, budget: Bud
     );
   }
   const { choices, usage } = parsed.data;
-  const content = choices[0]?.message.content ?? "";
-  budget.spendTokens(usage?.total_tokens ?? estimateTokens(requestLength + content.length));
-  return { kind: "text", text: content };
+  const { message, logprobs } = choices[0]!;
+  budget.spendTokens(usage?.total_tokens ?? estimateTokens(requestLength + message.content.length));
+  return { kind: "text", text: message.content, firstTokens: logprobs?.content?.[0]?.top_logprobs ?? [] };
 }
 
 function refusal(url: string, response: Response, text: string): Answer {

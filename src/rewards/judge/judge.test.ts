@@ -59,6 +59,39 @@ test.each([
   expect(server!.requests.map(firstOf).sort()).toEqual(["mine", "theirs"]);
 });
 
+const word = { mode: "word", question: "What is it about?", contrary: ["nothing"] } as const;
+const saying = (masses: Readonly<Record<string, number>>): FakeAnswer => {
+  const top_logprobs = Object.entries(masses).map(([token, mass]) => ({ token, logprob: Math.log(mass) }));
+  const logprobs = { content: [{ token: "x", logprob: 0, top_logprobs }] };
+  return { raw: JSON.stringify({ choices: [{ message: { content: "x" }, logprobs }] }) };
+};
+
+test("a word is judged by its probability against the contrary, and the same reply anew for another truth", async () => {
+  const reward = await judgeOver(() => saying({ cats: 0.3, nothing: 0.1 }), { ...word, truthKey: "subject" });
+  const scoreFor = async (subject: string) => (await reward.score(rewardInput("they purr", { subject }), never)).value;
+  expect(await scoreFor("cats")).toBeCloseTo(0.75, 12);
+  expect(await scoreFor("rain")).toBe(0);
+  expect(await scoreFor("cats")).toBeCloseTo(0.75, 12);
+  expect(server!.requests).toHaveLength(2);
+  expect(server!.requests[0]!.body).toMatchObject({ max_tokens: 1, logprobs: true, top_logprobs: 20 });
+});
+
+test("answers of the options stand in for the truth", async () => {
+  const yesNo = { mode: "word", question: "Is it polite?", answers: ["Yes"], contrary: ["No"] } as const;
+  const reward = await judgeOver(() => saying({ Yes: 0.2, No: 0.6 }), yesNo);
+  expect((await reward.score(rewardInput("so"), never)).value).toBeCloseTo(0.25, 12);
+});
+
+test("a server that gives no log-probs cannot judge words, and is not asked again", async () => {
+  const reward = await judgeOver(() => good, word);
+  await expect(reward.score(rewardInput("so", "cats"), never)).rejects.toThrow('answered without "logprobs"');
+  expect(server!.requests).toHaveLength(1);
+});
+
+test("mode word without its question is refused", async () => {
+  await expect(judgeOver(() => good, { mode: "word" })).rejects.toThrow('Mode \\"word\\" needs a question');
+});
+
 test.each<{ name: string; fault: FakeAnswer }>([
   { name: "429", fault: { status: 429 } },
   { name: "500", fault: { status: 500, body: "oops" } },

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { pairQuestion, referenceQuestion, rubricQuestion, showConversation } from "./questions.ts";
+import { pairQuestion, referenceQuestion, rubricQuestion, showConversation, wordQuestion } from "./questions.ts";
 
 const rubric = rubricQuestion("user: so?", "so", "Be right.");
 const reference = referenceQuestion("user: so?", "so", "yes", "");
@@ -59,4 +59,34 @@ test("a conversation shows every speaker, tool calls and texts in parts", () => 
       { role: "tool", content: "3" },
     ]),
   ).toBe('user: a\n\nassistant:  [{"name":"add","arguments":"{}"}]\n\ntool: 3');
+});
+
+const subject = wordQuestion("they purr", {
+  question: "What is it about?",
+  examples: [{ reply: "it rains", answer: "rain" }],
+  answers: ["cats"],
+  contrary: ["nothing"],
+});
+const tokens = (masses: Readonly<Record<string, number>>) =>
+  Object.entries(masses).map(([token, mass]) => ({ token, logprob: Math.log(mass) }));
+
+test.each([
+  { masses: { cats: 0.3, nothing: 0.1, dogs: 0.5 }, verdict: 0.75 },
+  { masses: { " Cat": 0.1, cats: 0.2, no: 0.1 }, verdict: 0.75 },
+  { masses: { nothing: 0.9, dogs: 0.1 }, verdict: 0 },
+  { masses: { cats: 0.01, dogs: 0.9 }, verdict: 1 },
+  { masses: { c: 0.5, catsup: 0.2 }, verdict: 0 },
+])("the word that begins with one of $masses gives $verdict", ({ masses, verdict }) => {
+  expect(subject.read("", tokens(masses))).toBeCloseTo(verdict, 12);
+});
+
+test("a question about a word shows examples as turns, with every reply between marks of its own", () => {
+  expect(subject.messages.map(({ role }) => role)).toEqual(["system", "user", "assistant", "user"]);
+  expect(subject.messages[0]!.content).toBe("What is it about?");
+  expect(subject.messages[2]!.content).toBe("rain");
+  const [example, asked] = [subject.messages[1]!, subject.messages[3]!].map(
+    ({ content }) => /^<<<REPLY (\w+)>>>\n(.*)\n<<<END REPLY \1>>>$/.exec(content)!,
+  );
+  expect([example![2], asked![2]]).toEqual(["it rains", "they purr"]);
+  expect(example![1]).not.toBe(asked![1]);
 });

@@ -143,7 +143,7 @@ export async function joinGroup(options: JoinOptions): Promise<ProcessGroup> {
     timeoutMs,
     "host" in listenAt ? listenAt.host : "",
     "networkInterface" in listenAt ? listenAt.networkInterface : "",
-    backend === "nccl" ? device : "",
+    backend === "nccl" ? indexed(device) : "",
     foreign.prefix,
     foreign.isLazy ?? false,
   );
@@ -163,6 +163,11 @@ export function pythonGroupPrefix(name: string, backend: Backend): string {
 /** The backends that the addon was built with. */
 export function availableBackends(): string[] {
   return native.distributedBackends();
+}
+
+/** NCCL wants the number of a device; "cuda" alone is the first. */
+function indexed(device: Device): string {
+  return device === "cuda" ? "cuda:0" : device;
 }
 
 function isLoopback(host: string): boolean {

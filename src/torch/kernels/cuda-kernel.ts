@@ -9,13 +9,24 @@ import { native } from "../binding.ts";
 import type { DType } from "../dtype.ts";
 import type { Tensor } from "../tensor.ts";
 
-/** An argument of a kernel: tensors by address, and numbers of a stated type. */
-type KernelArgument = Tensor | { readonly int: number } | { readonly float: number };
+/** An argument of a kernel: tensors by address, numbers of a stated type, and matrices as the copy engine reads them. */
+type KernelArgument =
+  | Tensor
+  | { readonly int: number }
+  | { readonly float: number }
+  | { readonly tilesOf: Tensor; readonly rows: number };
 
 /** The number of blocks, and of threads in each. */
 interface LaunchShape {
   readonly blocks: number;
   readonly threads: number;
+  /** Shared memory of a block beside what the source declares. */
+  readonly sharedBytes?: number;
+  /**
+   * The kernel may start before the one in front of it has ended, so that what it does before `awaitPrevious` runs beside that one. It must
+   * not write before that, nor read what the kernels before it write.
+   */
+  readonly overlaps?: boolean;
 }
 
 /** A kernel for tensors of any floating type, compiled on first use for each. `name` is its function in the source. */
@@ -24,17 +35,25 @@ export function cudaKernel(
   source: string,
 ): (dtype: DType, shape: LaunchShape, args: readonly KernelArgument[]) => void {
   const compiled = new Map<DType, number>();
-  return (dtype, { blocks, threads }, args) => {
+  return (dtype, { blocks, threads, sharedBytes = 0, overlaps = false }, args) => {
     if (blocks === 0) return;
     let handle = compiled.get(dtype);
     if (handle === undefined) {
       handle = native.compileKernel(`${preludeFor(dtype)}\n${source}`, name);
       compiled.set(dtype, handle);
     }
-    const kinds = args.map((arg) => ("int" in arg ? "i" : "float" in arg ? "f" : "t")).join("");
-    const values = args.map((arg) => ("int" in arg ? arg.int : "float" in arg ? arg.float : arg.handle));
-    native.launchKernel(handle, [blocks, 1, 1], [threads, 1, 1], 0, kinds, values);
+    const parts = args.map(nativeArgument);
+    const kinds = parts.map((part) => part.kinds).join("");
+    const values = parts.flatMap((part) => part.values);
+    native.launchKernel(handle, [blocks, 1, 1], [threads, 1, 1], sharedBytes, overlaps, kinds, values);
   };
+}
+
+function nativeArgument(arg: KernelArgument): { readonly kinds: string; readonly values: readonly number[] } {
+  if ("int" in arg) return { kinds: "i", values: [arg.int] };
+  if ("float" in arg) return { kinds: "f", values: [arg.float] };
+  if ("tilesOf" in arg) return { kinds: "mr", values: [arg.tilesOf.handle, arg.rows] };
+  return { kinds: "t", values: [arg.handle] };
 }
 
 /** Whether the kernels can work on this tensor. */
@@ -64,5 +83,16 @@ function preludeFor(dtype: DType): string {
   if (element === undefined) throw new RerollError("CUDA_KERNEL", `There are no kernels for ${dtype}.`);
   return `${element}
 // Eight elements at a time: one 16-byte access for 16-bit types, two for float32.
-struct alignas(16) Pack { T x[8]; };`;
+struct alignas(16) Pack { T x[8]; };
+// For kernels that overlap: the next one may take its place now; all that the ones before have written is there.
+__device__ __forceinline__ void letNextStart() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+__device__ __forceinline__ void awaitPrevious() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}`;
 }

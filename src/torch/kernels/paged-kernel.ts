@@ -83,11 +83,17 @@ export function steadyCut(headSize: number): DecodeCut {
   return { warps, span: 512 * warps };
 }
 
-/** Prepares a step. `cut` is chosen by the sizes unless it is given. */
+/** Choices of a step: how rows are cut, by the sizes unless it is given, and whether the kernel starts beside the one before it. */
+interface DecodeChoices {
+  readonly cut?: DecodeCut;
+  readonly overlaps?: boolean;
+}
+
+/** Prepares a step. */
 export function pagedDecode(
   { positions_B, table_BM }: DecodeRows,
   { numHeads: H, numGroups, headSize: K }: DecodeHeads,
-  cut?: DecodeCut,
+  { cut, overlaps = false }: DecodeChoices = {},
 ): PagedDecode {
   const [B, M] = table_BM.shape as [number, number];
   const { device } = positions_B;
@@ -103,13 +109,8 @@ export function pagedDecode(
     const bend = softCap === null ? Math.LOG2E : softCap * Math.LOG2E;
     const factor = (scale ?? K ** -0.5) * (softCap === null ? Math.LOG2E : 1 / softCap);
     const has = { window: window !== null, softCap: softCap !== null, sinks: sinks_H !== null };
-    kernelFor(
-      K,
-      H / G,
-      repeats,
-      warps,
-      has,
-    )(dtype, { blocks: B * G * splits, threads: 32 * warps }, [
+    const launch = { blocks: B * G * splits, threads: 32 * warps, overlaps };
+    kernelFor({ headSize: K, perGroup: H / G, repeats, warps, isSpread: B * G <= numProcessors, has })(dtype, launch, [
       ...[q_BHK, k_BGK, v_BGK, cos_SK, sin_SK, positions_B, table_BM, keys, values, out_BHK, partial, stats, arrivals],
       sinks_H ?? stats,
       logMass_HB ?? stats,
@@ -149,18 +150,23 @@ interface DecodeCut {
 
 /**
  * As many warps as a large GPU keeps busy (16 on each of 132 processors; half as many where heads are twice as wide and a warp
- * takes twice the registers). Many rows get few warps each, few rows many; only very few rows are cut in spans.
+ * takes twice the registers). Many rows get few warps each, few rows many; only very few rows are cut in spans. A row gets no more than 8:
+ * with three buffers each they ask for as much at a time as 16, and leave room for the kernels before and after.
  */
 function cutFor(rows: number, maxTokens: number, headSize: number): DecodeCut {
   const most = 1024 / headSize;
+  const isLong = (warps: number) => maxTokens > maxSplits * 512 * warps;
   let warps = 4;
-  while (warps < most && (rows * warps < 128 * most || maxTokens > maxSplits * 512 * warps)) warps *= 2;
+  while (warps < most && ((warps < 8 && rows * warps < 128 * most) || isLong(warps))) warps *= 2;
   const minSpan = rows > 32 ? 1024 : 256;
-  const splits = Math.max(1, Math.min(maxSplits, Math.floor(132 / rows), Math.ceil(maxTokens / minSpan)));
+  const splits = Math.max(1, Math.min(maxSplits, Math.floor(numProcessors / rows), Math.ceil(maxTokens / minSpan)));
   return { warps, span: Math.min(512 * warps, 16 * Math.ceil(maxTokens / splits / 16)) };
 }
 
 const maxSplits = 64;
+
+/** Of a large GPU. */
+const numProcessors = 132;
 
 function workspace(B: number, H: number, G: number, K: number, splits: number, device: Device) {
   const size = splits > 1 ? B * H * splits : 1;
@@ -173,17 +179,23 @@ function workspace(B: number, H: number, G: number, K: number, splits: number, d
 
 const kernels = new Map<string, ReturnType<typeof cudaKernel>>();
 
-function kernelFor(
-  headSize: number,
-  perGroup: number,
-  repeats: number,
-  warps: number,
-  has: { readonly window: boolean; readonly softCap: boolean; readonly sinks: boolean },
-): ReturnType<typeof cudaKernel> {
+interface KernelShape {
+  readonly headSize: number;
+  readonly perGroup: number;
+  readonly repeats: number;
+  readonly warps: number;
+  /** Whether a block has a processor for itself, and with it registers for a third buffer. */
+  readonly isSpread: boolean;
+  readonly has: { readonly window: boolean; readonly softCap: boolean; readonly sinks: boolean };
+}
+
+function kernelFor(shape: KernelShape): ReturnType<typeof cudaKernel> {
+  const { headSize, perGroup, repeats, warps, isSpread, has } = shape;
+  const resident = isSpread ? 1 : Math.max(1, (headSize === 64 ? 16 : 8) / warps);
+  const buffers = headSize > 128 ? 1 : isSpread && headSize === 64 && warps === 8 ? 3 : 2;
   const constants = `
 constexpr int HEAD = ${headSize}, GROUP = ${perGroup}, REPEATS = ${repeats}, WARPS = ${warps}, SPLITS = ${maxSplits};
-constexpr int KSTEPS = HEAD / 16, TILES = HEAD / 8, THREADS = WARPS * 32, RESIDENT = (HEAD == 64 ? 16 : 8) / WARPS;
-constexpr int BUFFERS = HEAD > 128 ? 1 : 2;
+constexpr int KSTEPS = HEAD / 16, TILES = HEAD / 8, THREADS = WARPS * 32, RESIDENT = ${resident}, BUFFERS = ${buffers};
 constexpr bool HAS_WINDOW = ${has.window}, HAS_CAP = ${has.softCap}, HAS_SINKS = ${has.sinks};`;
   let kernel = kernels.get(constants);
   if (kernel === undefined) {
@@ -199,7 +211,7 @@ constexpr bool HAS_WINDOW = ${has.window}, HAS_CAP = ${has.softCap}, HAS_SINKS =
 // holds the eight from quarter * 8 on, and of every 64 dimensions of four values the eight from row * 8 on. Scores come out
 // as (query head `row`, keys of `quarter`), which is how the product with the values wants them; sums come out as
 // (dimensions of `row`, query heads of `quarter`).
-// The next block of keys and values is on its way while the present one is used, unless heads are so wide that the registers
+// The next blocks of keys and values are on their way while the present one is used, unless heads are so wide that the registers
 // hold one alone.
 const source = `
 __device__ __forceinline__ void multiply(float* c, unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
@@ -229,6 +241,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) paged_attend(con
     const float* cosine, const float* sine, const int* positions, const int* table, T* keys, T* values, T* out,
     float* partial, float* stats, int* arrivals, const T* sinks, float* logMass, int strideQ, int strideK, int strideV, int G,
     int M, int splits, int span, int window, int numLogMasses, float scale, float bend) {
+  letNextStart();
   int split = blockIdx.x % splits, g = (blockIdx.x / splits) % G, b = blockIdx.x / (splits * G), kv = g / REPEATS;
   int warp = threadIdx.x / 32, lane = threadIdx.x % 32, row = lane / 4, quarter = lane % 4;
   const int* blocks = table + (size_t)b * M;
@@ -251,7 +264,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) paged_attend(con
     for (int i = 0; i < 4; i++) stream<64>(tile.v[i], values + first + ((i / 2) * 8 + quarter * 2 + i % 2) * stride + row * 8);
   };
   int turns = count > warp ? (count - warp + WARPS - 1) / WARPS : 0;
-  if (turns > 0) fetch(tiles[0], 0);
+#pragma unroll
+  for (int j = 0; j < BUFFERS; j++) if (j < turns) fetch(tiles[j], j);
+  // What is in the cache has been there since the step before. The heads are new.
+  awaitPrevious();
 
   // The new key and value: into the cache for later steps, and beside it for this one.
   __shared__ alignas(16) T lastKey[HEAD], lastValue[HEAD];
@@ -336,13 +352,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) paged_attend(con
                __byte_perm(tile.v[2][t], tile.v[3][t], 0x5410), __byte_perm(tile.v[2][t], tile.v[3][t], 0x7632), b0, b1);
     }
   };
+#pragma unroll 1
   for (int turn = 0; turn < turns; turn += BUFFERS) {
-    if (BUFFERS == 1 && turn > 0) fetch(tiles[0], turn);
-    if (BUFFERS == 2 && turn + 1 < turns) fetch(tiles[BUFFERS - 1], turn + 1);
-    use(tiles[0], turn);
-    if (BUFFERS == 1 || turn + 1 >= turns) continue;
-    if (turn + 2 < turns) fetch(tiles[0], turn + 2);
-    use(tiles[BUFFERS - 1], turn + 1);
+#pragma unroll
+    for (int j = 0; j < BUFFERS; j++) {
+      if (turn + j >= turns) break;
+      use(tiles[j], turn + j);
+      if (turn + j + BUFFERS < turns) fetch(tiles[j], turn + j + BUFFERS);
+    }
   }
 
   mass += __shfl_xor_sync(~0u, mass, 1);

@@ -1,4 +1,4 @@
-/** The tokens that a decode step starts from: known ones, or those that the step before has drawn on the device. */
+/** What stands around a decode step: its input and output between host and device, and the tokens that it starts from. */
 import { empty } from "../create.ts";
 import type { Tensor } from "../tensor.ts";
 import { cudaKernel } from "./cuda-kernel.ts";
@@ -19,5 +19,25 @@ const kernel = cudaKernel(
 extern "C" __global__ void start_tokens(const int* known, const int* from, const int* drawn, int* ids, int B) {
   int b = blockIdx.x * blockDim.x + threadIdx.x;
   if (b < B) ids[b] = from[b] < 0 ? known[b] : drawn[from[b]];
+}`,
+);
+
+/**
+ * Copies as many values as `to` has, of 32 bits each and contiguous; either side may be pinned memory of the host. For a few kilobytes between
+ * two kernels: the copy engine would have to be waited for before and after.
+ */
+export function copyKernel(to: Tensor, from: Tensor): void {
+  const count = to.numel;
+  copy("float32", { blocks: Math.ceil(count / copyThreads), threads: copyThreads }, [from, to, { int: count }]);
+}
+
+const copyThreads = 256;
+
+const copy = cudaKernel(
+  "copy_words",
+  `
+extern "C" __global__ void copy_words(const int* from, int* to, int count) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < count) to[i] = from[i];
 }`,
 );
