@@ -107,6 +107,7 @@ async function measure(loop: string, waitMs: number) {
           stages: spent,
         });
         staleness.push(metrics["train/staleness"] ?? 0);
+        console.error(`${loop}, ${waitMs} ms, step ${step}: ${done.at(-1)!.seconds.toFixed(2)} s`);
         lastMs = clock();
         spent = {};
         if (step === steps) setImmediate(isDone);
