@@ -1,7 +1,7 @@
 #!/bin/sh
 # Brings the numbers of one GPU up to date in one go, peers in the same run: a file of results and a log for each script, and a table at the end.
 # Usage: sh bench/gpu/all.sh <bundle> <folder for results> [model folder]
-#   <bundle>: what `npm run bundle` made of bench/gpu/{kernels,masked-draws,decode,steps,prefill,exact,train-step,trainer-step,loop,summary}.ts, or "." for
+#   <bundle>: what `npm run bundle` made of bench/gpu/{kernels,masked-draws,decode,steps,prefill,exact,fp8,train-step,trainer-step,loop,summary}.ts, or "." for
 #     the sources of this checkout. A script that fails or runs longer than its limit is named at the end, and the others go on.
 #   The model folder is a real chat model, SmolLM2-135M-Instruct in ours: for the gap between engine and trainer, and the whole loop.
 #   ONLY="train-step loop" runs those alone. LIMIT=300: seconds that each may take. PEERS=no leaves Python out.
@@ -13,7 +13,7 @@ limit=${LIMIT:-300}
 here=$(dirname "$0")
 python="$here/../python"
 mkdir -p "$out"
-everything="kernels masked-draws decode steps prefill exact-shape exact train-step train-step-7B trainer-step loop"
+everything="kernels masked-draws decode steps prefill exact-shape exact fp8 train-step train-step-7B trainer-step loop"
 [ -e /dev/nvidia0 ] || everything="train-step trainer-step loop"
 failed=""
 
@@ -43,6 +43,7 @@ go steps steps --out "$out/gpu-steps.json"
 go prefill prefill --out "$out/gpu-prefill.json"
 go exact-shape exact --out "$out/gpu-exact-shape.json"
 [ -z "$model" ] || go exact exact --model "$model" --out "$out/gpu-exact.json"
+go fp8 fp8 $([ -z "$model" ] && echo --parts check,steps || echo --model "$model") --out "$out/gpu-fp8.json"
 go train-step train-step $(peers --hf "$python/hf_train_step.py" --compiled) --out "$out/gpu-train-step.json"
 go train-step-7B train-step --shape 7B --moments 8-bit --steps 4 --only recomputed --out "$out/gpu-train-step-7B.json"
 [ -z "$model" ] || go trainer-step trainer-step --tokenizer "$model" $([ -e /dev/nvidia0 ] || echo --small) --out "$out/gpu-trainer-step.json"

@@ -5,7 +5,7 @@
  * Usage: sh run.sh checkpoint [--device cuda] [--preset small] [--saves 4] [--out file.json]. Without a preset the shape of Qwen2.5-0.5B, in
  * bfloat16 on a GPU and float32 elsewhere, with AdamW and its float32 copy of the weights.
  */
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -19,6 +19,7 @@ import { startTuning } from "../../src/training/start-trainer.ts";
 import type { TuningTrainer } from "../../src/training/trainer.ts";
 import { trainingOptions } from "../../src/training/trainer-options.ts";
 import { createQwenShape } from "./qwen-shape.ts";
+import { rowReport } from "./row-report.ts";
 
 const { values } = parseArgs({
   options: {
@@ -32,7 +33,7 @@ const { values } = parseArgs({
 const { device } = values;
 const dtype = device.startsWith("cuda") ? "bfloat16" : "float32";
 const folder = mkdtempSync(join(tmpdir(), "reroll-checkpoint-"));
-const results: Record<string, unknown>[] = [];
+const report = rowReport("checkpoint", values.out, { on: device, shape: values.preset ?? "qwen2.5-0.5b" });
 try {
   await measure();
 } finally {
@@ -132,18 +133,4 @@ async function median(count: number, work: () => Promise<unknown>): Promise<numb
 function bytesIn(place: string): number {
   const entries = readdirSync(place, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
   return entries.reduce((sum, entry) => sum + statSync(join(entry.parentPath, entry.name)).size, 0);
-}
-
-function report(result: Record<string, unknown>): void {
-  results.push(result);
-  console.log(JSON.stringify(result));
-  if (values.out === undefined) return;
-  const file = {
-    name: "checkpoint",
-    date: new Date().toISOString(),
-    device,
-    shape: values.preset ?? "qwen2.5-0.5b",
-    results,
-  };
-  writeFileSync(values.out, `${JSON.stringify(file, null, 2)}\n`);
 }

@@ -5,7 +5,6 @@
  * Usage: sh run.sh decode [--hf bench/python/hf_generate.py] [--out file.json] [--only 64,256] [--shape 0.5B] [--prompt 896] [--tokens 128]
  */
 import { execFileSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { LocalEngine } from "../../src/generation/local/local-engine.ts";
 import { uniformAt } from "../../src/generation/local/uniform.ts";
@@ -13,9 +12,10 @@ import { packedLayout } from "../../src/models/causal-lm/token-layout.ts";
 import { tokenLogprobs } from "../../src/models/causal-lm/token-logprobs.ts";
 import { noGrad } from "../../src/torch/autograd.ts";
 import { tensor } from "../../src/torch/create.ts";
-import { cudaProperties, cudaSynchronize } from "../../src/torch/cuda.ts";
+import { cudaSynchronize } from "../../src/torch/cuda.ts";
 import { tensorScope } from "../../src/torch/scope.ts";
 import { createShape, qwenShape, shapes } from "./qwen-shape.ts";
+import { rowReport } from "./row-report.ts";
 
 const { values } = parseArgs({
   options: {
@@ -30,7 +30,7 @@ const { values } = parseArgs({
 const shape = shapes[values.shape as keyof typeof shapes];
 const promptLength = Number(values.prompt);
 const model = createShape(shape, { device: "cuda", dtype: "bfloat16" });
-const results: Record<string, unknown>[] = [];
+const report = rowReport("gpu-decode", values.out, { shape });
 
 if (values.only === undefined) await compareSteps();
 for (const B of (values.only ?? "64,256").split(",").map(Number)) await measureDecode(B);
@@ -39,21 +39,6 @@ if (values.only === undefined) {
   await measureGroup();
 }
 if (values.hf !== undefined) for (const B of [64, 256]) measureHuggingFace(values.hf, B);
-
-/** Prints a result, and writes all so far: a later one may take longer than there is time. */
-function report(result: Record<string, unknown>): void {
-  results.push(result);
-  console.log(JSON.stringify(result));
-  if (values.out === undefined) return;
-  const file = {
-    name: "gpu-decode",
-    date: new Date().toISOString(),
-    device: cudaProperties(),
-    shape,
-    results,
-  };
-  writeFileSync(values.out, `${JSON.stringify(file, null, 2)}\n`);
-}
 
 function promptOf(length: number, seed: number): number[] {
   return Array.from({ length }, (_, i) => Math.floor(uniformAt(seed, i) * shape.vocab_size));

@@ -4,7 +4,6 @@
  *
  * Usage: sh run.sh exact [--model folder] [--out file.json]. Without a model the shape of Qwen2.5-0.5B with random weights.
  */
-import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { LocalEngine } from "../../src/generation/local/local-engine.ts";
 import { uniformAt } from "../../src/generation/local/uniform.ts";
@@ -14,11 +13,12 @@ import { packedLayout } from "../../src/models/causal-lm/token-layout.ts";
 import { tokenLogprobs } from "../../src/models/causal-lm/token-logprobs.ts";
 import { noGrad } from "../../src/torch/autograd.ts";
 import { full, randn, tensor } from "../../src/torch/create.ts";
-import { cudaMemory, cudaProperties, cudaSynchronize, resetCudaPeak } from "../../src/torch/cuda.ts";
+import { cudaMemory, cudaSynchronize, resetCudaPeak } from "../../src/torch/cuda.ts";
 import { useExactKernels } from "../../src/torch/exact.ts";
 import { tensorScope } from "../../src/torch/scope.ts";
 import type { Tensor } from "../../src/torch/tensor.ts";
 import { createQwenShape } from "./qwen-shape.ts";
+import { rowReport } from "./row-report.ts";
 
 const { values } = parseArgs({ options: { model: { type: "string" }, out: { type: "string" } } });
 const device = "cuda";
@@ -27,27 +27,13 @@ const model =
     ? createQwenShape({ device, dtype: "bfloat16" })
     : loadCausalLm(values.model, { device, dtype: "bfloat16" });
 const { vocabSize } = model.config;
-const results: Record<string, unknown>[] = [];
+const report = rowReport("gpu-exact", values.out, { model: values.model });
 
 for (const kernels of ["usual", "exact"] as const) {
   if (kernels === "exact") useExactKernels();
   report({ kernels, what: "rows that change with the number of rows", ...countUnsteady(model) });
   report({ kernels, what: "gap", ...(await measureGap()) });
   report({ kernels, what: "training step, packed, policy-gradient form", ...measureStep() });
-}
-
-function report(result: Record<string, unknown>): void {
-  results.push(result);
-  console.log(JSON.stringify(result));
-  if (values.out === undefined) return;
-  const file = {
-    name: "gpu-exact",
-    date: new Date().toISOString(),
-    device: cudaProperties(),
-    model: values.model,
-    results,
-  };
-  writeFileSync(values.out, `${JSON.stringify(file, null, 2)}\n`);
 }
 
 /** Of every product of a layer and of the scores: how many numbers of a few rows differ from those of the same rows among many. */

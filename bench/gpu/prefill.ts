@@ -4,39 +4,25 @@
  *
  * Usage: sh run.sh prefill [--out file.json]
  */
-import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { LocalEngine } from "../../src/generation/local/local-engine.ts";
 import { uniformAt } from "../../src/generation/local/uniform.ts";
 import { packedLayout } from "../../src/models/causal-lm/token-layout.ts";
 import { inferenceMode } from "../../src/torch/autograd.ts";
 import { randint } from "../../src/torch/create.ts";
-import { cudaProperties, cudaSynchronize } from "../../src/torch/cuda.ts";
+import { cudaSynchronize } from "../../src/torch/cuda.ts";
 import { tensorScope } from "../../src/torch/scope.ts";
 import { createQwenShape, qwenShape } from "./qwen-shape.ts";
+import { rowReport } from "./row-report.ts";
 
 const { values } = parseArgs({ options: { out: { type: "string" } } });
 const [B, T] = [256, 1024];
 const model = createQwenShape({ device: "cuda", dtype: "bfloat16" });
-const results: Record<string, unknown>[] = [];
+const report = rowReport("gpu-prefill", values.out, { shape: qwenShape });
 let numPrompts = 0;
 
 for (const maxStepTokens of [8192, 32_768]) await measureEngine(maxStepTokens);
 for (const numTokens of [8192, 32_768]) measureForward(numTokens);
-
-function report(result: Record<string, unknown>): void {
-  results.push(result);
-  console.log(JSON.stringify(result));
-  if (values.out === undefined) return;
-  const file = {
-    name: "gpu-prefill",
-    date: new Date().toISOString(),
-    device: cudaProperties(),
-    shape: qwenShape,
-    results,
-  };
-  writeFileSync(values.out, `${JSON.stringify(file, null, 2)}\n`);
-}
 
 /** The median of three, after one that warms up. */
 async function measureEngine(maxStepTokens: number): Promise<void> {

@@ -1,8 +1,8 @@
 /**
- * Does LoRA over quantized weights learn as LoRA over whole ones does? One arm of one seed: a pretrained chat model is asked for stories with
- * three given words (word-task.ts).
+ * Does LoRA over quantized weights learn as LoRA over whole ones does, and training with an engine in 8-bit floats as with one that has the
+ * trainer's weights? One arm of one seed: a pretrained chat model is asked for stories with three given words (word-task.ts).
  *
- * In: --model <folder> --quantization none|int8|int4|nf4 --seed 1 [--steps 40]. Out: one line of JSON with the share of the words of
+ * In: --model <folder> --quantization none|int8|int4|nf4 [--engine none|weights|cache|both] [--rank 16, 0 for all parameters] --seed 1 [--steps 40]. Out: one line of JSON with the share of the words of
  * held-out stories before, halfway and after, the reward of every step, and the gap between sampler and trainer.
  * Usage: npm run bundle -- bench/gpu/quantized-learning.ts, then sh run.sh quantized-learning ... on the GPU machine.
  */
@@ -20,6 +20,8 @@ const { values } = parseArgs({
   options: {
     model: { type: "string" },
     quantization: { type: "string", default: "none" },
+    engine: { type: "string", default: "none" },
+    rank: { type: "string", default: "16" },
     seed: { type: "string", default: "1" },
     steps: { type: "string", default: "40" },
     groups: { type: "string", default: "16" },
@@ -35,12 +37,13 @@ const rows = (part: "training" | "validation", count: number) => ({
   type: "rows",
   rows: wordRows(part, count, part === "training" ? 1 : 2),
 });
+const isOneOf = (word: string, words: readonly string[]) => words.includes(word);
 const config = runConfig.parse({
   name: "quantized-learning",
   seed: Number(values.seed),
   model: {
     path: values.model,
-    lora: { rank: 16 },
+    lora: values.rank === "0" ? null : { rank: Number(values.rank) },
     quantization: values.quantization === "none" ? null : values.quantization,
   },
   data: rows("training", 4096),
@@ -52,8 +55,15 @@ const config = runConfig.parse({
     contextLength: 256,
     sampling: { maxTokens: 96 },
   },
-  engine: { maxRunning: groups * groupSize },
-  algorithm: { type: "grpo" },
+  engine: {
+    maxRunning: groups * groupSize,
+    quantization: isOneOf(values.engine, ["weights", "both"]) ? "fp8" : null,
+    cacheQuantization: isOneOf(values.engine, ["cache", "both"]) ? "fp8" : null,
+  },
+  algorithm: {
+    type: "grpo",
+    ...(values.engine !== "none" && { correction: { importance: { level: "token", threshold: 2 } } }),
+  },
   training: { optimizer: { lr: Number(values.lr) }, schedule: { warmup: 3, unit: "rollout-steps" } },
   loop: { type: "sync", steps },
   validation: {
@@ -88,6 +98,8 @@ const column = (name: string) => trained.map((metrics) => metrics[name] ?? Numbe
 console.log(
   JSON.stringify({
     quantization: values.quantization,
+    engine: values.engine,
+    rank: values.rank,
     seed: config.seed,
     steps,
     repliesPerStep: groups * groupSize,

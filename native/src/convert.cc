@@ -2,6 +2,7 @@
 
 #include <c10/core/Layout.h>
 #include <c10/core/MemoryFormat.h>
+#include <torch/csrc/api/include/torch/version.h>
 
 #include <algorithm>
 #include <cmath>
@@ -31,6 +32,9 @@ constexpr NamedScalarType kScalarTypes[] = {
     {"bool", at::kBool},
     {"complex64", at::kComplexFloat},
     {"complex128", at::kComplexDouble},
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 1)
+    {"float8_e4m3fn", at::kFloat8_e4m3fn},
+#endif
 };
 
 // Kernels multiply sizes, counts and positions without looking for overflow. No memory has room for more than this.

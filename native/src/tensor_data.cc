@@ -1,5 +1,6 @@
 // What a tensor is (shape, dtype, device) and its values as typed arrays.
 #include <ATen/Parallel.h>
+#include <torch/csrc/api/include/torch/version.h>
 
 #include <cstring>
 
@@ -57,6 +58,9 @@ bool holds(napi_typedarray_type array, at::ScalarType type) {
       return array == napi_int8_array;
     case at::kByte:
     case at::kBool:
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 1)
+    case at::kFloat8_e4m3fn:
+#endif
       return array == napi_uint8_array;
     default:
       return false;

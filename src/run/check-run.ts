@@ -15,6 +15,7 @@ import { splitProblem } from "../models/causal-lm/model-spread.ts";
 import { checkStrategy, onlyDataParallel } from "../training/strategy/strategy-options.ts";
 import { checkDistillation, checkReflection } from "./check-distillation.ts";
 import { checkPlacement } from "./check-placement.ts";
+import { checkQuantizedEngine } from "./check-quantized-engine.ts";
 import { engineSplitProblem } from "./engine-shares.ts";
 import { trainedPlayers } from "./player-options.ts";
 import type { RunConfig } from "./run-config.ts";
@@ -219,6 +220,7 @@ const CHECKS: readonly Check[] = [
       ? "rollout.reprefill is true, and engine.remote is set: a server decides itself what becomes of its running sequences. Set reprefill to false, or leave engine.remote out."
       : null,
   checkExact,
+  (config, recipe) => checkQuantizedEngine(config, recipe, correctionAdvice(config)),
   checkSyncInterval,
   checkStaleness,
   ({ rollout, loop }) =>

@@ -2,8 +2,8 @@
  * What a run needs in memory, part by part, from the shape of its model. Pure.
  *
  * Numbers are bytes. Counted is what has a known size; the scores of attention over long rows, where there is no flash
- * kernel, and what Node and libtorch need themselves are not. What a layer keeps is fitted to one measurement, a
- * training step of Qwen2.5-0.5B on an H200: within 10 % of its peak, also with `training.recompute` (`npm run bench -- plan`).
+ * kernel, and what Node and libtorch need themselves are not. What a layer keeps is fitted to a training step of Qwen2.5-0.5B on an
+ * H200, and with `training.recompute` to that and to GRPO of a 7B shape: within 7 % of their peaks (`npm run bench -- plan`).
  */
 import { blockBytes, numStateSlots, stateSlotBytes } from "../generation/local/paged-cache.ts";
 import { CausalLm } from "../models/causal-lm/causal-lm.ts";
@@ -119,9 +119,7 @@ export function estimateMemory(config: RunConfig, facts: MemoryFacts): MemoryPar
     })),
     ...(config.engine.remote === null
       ? [
-          ...(facts.isEngineLent === true
-            ? []
-            : [part("engine", "weights", baseBytes(model, dtype, config.model.quantization) * engineShare)]),
+          ...(facts.isEngineLent === true ? [] : [part("engine", "weights", engineBytes(config, facts) * engineShare)]),
           ...cacheParts("engine", config, facts, "rollout"),
         ]
       : []),
@@ -151,13 +149,16 @@ export function trainerMemory(
   const all = countParameters(model);
   const { lora, quantization } = config.model;
   const trained = lora === null ? all : countLora(model, lora.rank);
-  const { optimizer } = config.training;
+  const { optimizer, recompute } = config.training;
+  const logits = 2 * chunkBytes(facts, numTokens);
+  // Scores are gone before the first layer is computed again: only what they take beyond that counts.
+  const again = recompute ? Math.min(logits, layerAgainBytes(facts, numTokens)) : 0;
   return [
     part("trainer", "weights", baseBytes(model, dtype, quantization) + (lora === null ? 0 : trained * width)),
     part("trainer", "gradients", trained * width),
     part("trainer", "optimizer", trained * optimizerBytes(dtype, optimizer)),
     part("trainer", "activations of a microbatch", activationBytes(config, facts, numTokens), "training"),
-    part("trainer", "a chunk of logits", 2 * chunkBytes(facts, numTokens), "training"),
+    part("trainer", "a chunk of logits", logits - again, "training"),
   ];
 }
 
@@ -170,19 +171,25 @@ export function weightsOf(
   return part(owner, "weights", countParameters(shape) * bytesPer(dtype));
 }
 
+/** The weights of an engine that has its own. In 8-bit floats they take less where the device has those. */
+function engineBytes({ engine, model }: RunConfig, { model: shape, dtype, isOnGpu }: MemoryFacts): number {
+  const quantization = engine.quantization === null ? model.quantization : isOnGpu ? engine.quantization : null;
+  return baseBytes(shape, dtype, quantization);
+}
+
 /** The weights of a model whose linear layers may be quantized: then a bit over 8 or 4 bits each, with their scales. */
 function baseBytes(
   shape: CausalLmConfig,
   dtype: MemoryFacts["dtype"],
-  quantization: RunConfig["model"]["quantization"],
+  quantization: RunConfig["model"]["quantization"] | "fp8",
 ): number {
   const all = countParameters(shape) * bytesPer(dtype);
   if (quantization === null) return all;
   const linear = countOnShapes(shape, (model) =>
     loraSites(model, "all-linear").reduce((sum, { part, inputWidth }) => sum + part.width * inputWidth, 0),
   );
-  // A float32 scale for every 32 values.
-  const bytesPerValue = (quantization === "int8" ? 1 : 0.5) + 4 / 32;
+  // A float32 scale for every 32 values; for every row, which is next to nothing, in 8-bit floats.
+  const bytesPerValue = quantization === "fp8" ? 1 : (quantization === "int8" ? 1 : 0.5) + 4 / 32;
   return all - linear * (bytesPer(dtype) - bytesPerValue);
 }
 
@@ -249,11 +256,16 @@ function activationBytes(
 ): number {
   const { width: D, numLayers, mlpWidth, features } = model;
   const { experts, hasGeluGate, hasMlpBias } = features;
-  const layer = layerValues(model);
+  // With recompute, each layer keeps its input, and one at a time is computed again.
+  if (training.recompute)
+    return numTokens * numLayers * D * bytesPer(dtype) + layerAgainBytes({ model, dtype }, numTokens);
   const isMadeAgain = isOnGpu && lora === null && experts === null && !hasGeluGate && !hasMlpBias;
-  // With recompute, each layer keeps its input, and one at a time is computed again, beside the gradients of what it computes.
-  const kept = training.recompute ? numLayers * D + 4 * layer : numLayers * (layer - (isMadeAgain ? mlpWidth : 0));
-  return numTokens * kept * bytesPer(dtype);
+  return numTokens * numLayers * (layerValues(model) - (isMadeAgain ? mlpWidth : 0)) * bytesPer(dtype);
+}
+
+/** A layer that is computed again: what its graph keeps, and the gradients of that. Fitted: see the head of this file. */
+function layerAgainBytes({ model, dtype }: Pick<MemoryFacts, "model" | "dtype">, numTokens: number): number {
+  return 3.5 * numTokens * layerValues(model) * bytesPer(dtype);
 }
 
 /** Values that the graph of a layer keeps per token. */
@@ -290,7 +302,9 @@ function cacheParts(
 
 /** Full contexts of all running sequences, at most 20 GB on a GPU or 1 GB on the CPU: see engine-options.ts. */
 function cacheBytes(config: RunConfig, { model, dtype, isOnGpu }: MemoryFacts): number {
-  const perToken = blockBytes(cachedShape(model, config.placement.engine), 1, dtype, isOnGpu ? "cuda" : "cpu");
+  const { cacheQuantization } = config.engine;
+  const place = { dtype, device: isOnGpu ? "cuda" : "cpu", cacheQuantization };
+  const perToken = blockBytes(cachedShape(model, config.placement.engine), 1, place);
   const context = config.rollout.contextLength * perToken;
   return Math.max(context, Math.min(isOnGpu ? 20e9 : 1e9, numRunning(config) * context));
 }

@@ -153,7 +153,8 @@ function engineSource(
   { modelFolder, placement }: Pick<EngineParts, "modelFolder" | "placement">,
   { device, split }: Pick<EnginePlace, "device" | "split">,
 ) {
-  const { maxRunning, maxStepTokens } = config.engine;
+  const { maxRunning, maxStepTokens, cacheQuantization } = config.engine;
+  const quantization = config.engine.quantization ?? config.model.quantization;
   const { contextLength, maxInFlight } = config.rollout;
   return {
     folder: modelFolder,
@@ -161,7 +162,7 @@ function engineSource(
     device,
     split,
     dtype: placement.dtype,
-    ...(config.model.quantization !== null && { quantization: config.model.quantization }),
+    ...(quantization !== null && { quantization }),
     numThreads: placement.engineThreads,
     options: {
       contextLength,
@@ -171,6 +172,7 @@ function engineSource(
       seed: config.seed,
       isSteady: true,
       reprefills: config.rollout.reprefill,
+      cacheQuantization,
     },
   };
 }

@@ -280,7 +280,7 @@ export const runConfig = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      "On a GPU, compute in an order that does not depend on what else is in a batch, so that the engine's log-probabilities equal the trainer's to the bit. Costs speed.",
+      "On a GPU, compute in an order that does not depend on what else is in a batch: the engine's log-probabilities equal the trainer's to the bit, and a synchronous run draws the same tokens every time. Costs speed.",
     ),
   model: modelOptions,
   envs: z.record(z.string(), typed).default({}).describe("Environments by domain, each as { type, ...options }."),
@@ -399,6 +399,20 @@ export const runConfig = z.strictObject({
         .nullable()
         .default(null)
         .describe("Maximum number of tokens that one step of the engine computes. null: the engine's own default."),
+      quantization: z
+        .enum(["fp8"])
+        .nullable()
+        .default(null)
+        .describe(
+          "Hold the engine's linear layers in 8-bit floats, made anew of every version of the weights. Its log-probs then differ from the trainer's, so the run needs a correction. null: as the trainer has them.",
+        ),
+      cacheQuantization: z
+        .enum(["fp8"])
+        .nullable()
+        .default(null)
+        .describe(
+          "Hold the engine's keys and values in 8-bit floats, in half of the memory on a GPU. The run needs a correction then, too. null: in the type of the model.",
+        ),
       remote: remoteOptions
         .nullable()
         .default(null)

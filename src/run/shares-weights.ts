@@ -14,7 +14,7 @@ function takesTurns({ loop }: Pick<RunConfig, "loop">, isOnGpu: boolean): boolea
 
 /**
  * Whether engines read the weights of a trainer on their device, which then holds them once: they take turns, every step publishes its
- * weights, and what is trained is what is sampled with, without adapters to add in or parts that are elsewhere. Engines that draw while the
+ * weights, and what is trained is what is sampled with, without adapters to add in, fewer bits or parts that are elsewhere. Engines that draw while the
  * trainer works, or with weights from before the last step, need a copy.
  */
 export function sharesWeights(config: SharingRun, isOnGpu: boolean): boolean {
@@ -22,7 +22,8 @@ export function sharesWeights(config: SharingRun, isOnGpu: boolean): boolean {
   const { zero, tensor, expert, pipeline } = training.strategy;
   const isWhole = zero < 3 && tensor * expert * pipeline === 1;
   const isCurrent = loop.type === "sync" || loop.syncInterval === 1;
-  return takesTurns(config, isOnGpu) && isCurrent && engine.remote === null && model.lora === null && isWhole;
+  const isAlike = model.lora === null && engine.quantization === null && isWhole;
+  return takesTurns(config, isOnGpu) && isCurrent && engine.remote === null && isAlike;
 }
 
 /** Whether all engines of a run are on that device, so that there are no other weights. */

@@ -14,7 +14,9 @@ export type DType =
   | "uint8"
   | "bool"
   | "complex64"
-  | "complex128";
+  | "complex128"
+  /** A sign, four bits of exponent and three of mantissa; in libtorch 2.1 and later. See fp8.ts. */
+  | "float8_e4m3fn";
 
 /** The device of a tensor: `cpu`, `cuda`, `cuda:1`. */
 export type Device = string;
@@ -78,6 +80,7 @@ export function arrayFor(dtype: DType, numel: number): TensorData {
       return new Int8Array(numel);
     case "uint8":
     case "bool":
+    case "float8_e4m3fn":
       return new Uint8Array(numel);
     case "complex64":
       return new Float32Array(2 * numel);

@@ -3,7 +3,7 @@ import { RerollError } from "../../errors/reroll-error.ts";
 import { takeAdapters } from "../../models/causal-lm/adapter-weights.ts";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
 import { isQuantized } from "../../models/causal-lm/quantize-model.ts";
-import { namedWeights } from "../../models/causal-lm/weight-names.ts";
+import { namedWeights, writeWeight } from "../../models/causal-lm/weight-names.ts";
 import { noGrad } from "../../torch/autograd.ts";
 import { partFor } from "../../torch/distributed/split.ts";
 import { tensorScope } from "../../torch/scope.ts";
@@ -22,9 +22,10 @@ export function copyWeights(model: CausalLm, weights: ReadonlyMap<string, Tensor
   tensorScope(() =>
     noGrad(() => {
       const all = namedWeights(model);
-      const targets = all.flatMap(({ name, parameter, viewOf, isElsewhere = false }) =>
-        isElsewhere ? [] : [{ name, target: viewOf(parameter.detach()), shard: parameter.shard }],
-      );
+      const targets = all.flatMap((weight) => {
+        const { name, parameter, viewOf, isElsewhere = false } = weight;
+        return isElsewhere ? [] : [{ name, weight, target: viewOf(parameter.detach()), shard: parameter.shard }];
+      });
       const known = new Set(all.map(({ name }) => name));
       const unknown = [...weights.keys()].filter((name) => !known.has(name));
       if (unknown.length > 0) throw mismatch(`has no weight "${unknown[0]}"`, unknown.length);
@@ -32,7 +33,7 @@ export function copyWeights(model: CausalLm, weights: ReadonlyMap<string, Tensor
       if (missing.length > 0) throw mismatch(`got no weight "${missing[0]!.name}"`, missing.length);
       const partOf = ({ name, target, shard }: (typeof targets)[number]) => partFor(target, weights.get(name)!, shard);
       for (const one of targets) expectShape(one.name, partOf(one).shape, one.target.shape);
-      for (const one of targets) one.target.copy_(partOf(one));
+      for (const one of targets) writeWeight(one.weight, partOf(one));
     }),
   );
 }

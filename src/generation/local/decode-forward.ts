@@ -18,11 +18,19 @@ import { rotateHeads, type TokenLayout } from "../../models/causal-lm/token-layo
 import { ones, zeros } from "../../torch/create.ts";
 import { deltaKernel } from "../../torch/kernels/delta-kernel.ts";
 import { addNormKernel_ } from "../../torch/kernels/norm-kernel.ts";
-import { type PagedDecode, padHeads, pagedDecode } from "../../torch/kernels/paged-kernel.ts";
+import { pagedFp8Decode } from "../../torch/kernels/paged-fp8-kernel.ts";
+import {
+  type DecodeHeads,
+  type DecodeRows,
+  type PagedDecode,
+  padHeads,
+  pagedDecode,
+} from "../../torch/kernels/paged-kernel.ts";
 import type { RMSNorm } from "../../torch/nn/rms-norm.ts";
 import { hasOp, op } from "../../torch/operator.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
+import { fp8KeysOf } from "./cached-heads.ts";
 import { canChain, runChainedLayers } from "./chained-layers.ts";
 import type { PagedCache } from "./paged-cache.ts";
 
@@ -46,17 +54,14 @@ export function decodeForward(
   rotary: ModelRotary,
   tokens: DecodeTokens,
   cache: PagedCache,
-  isChain = canChain(model, tokens.ids_B.size(0)),
+  isChain = cache.format === "plain" && canChain(model, tokens.ids_B.size(0)),
 ): Tensor {
   const { ids_B, positions_B, table_BM } = tokens;
   const { features } = model.config;
   const { numHeads, numGroups, headSize, storedSize } = cache.heads;
   const rotations = rotary.rotationsAt(positions_B, table_BM.size(1) * cache.blockSize - 1);
-  const attend = pagedDecode(
-    { positions_B, table_BM },
-    { numHeads, numGroups, headSize: storedSize },
-    { overlaps: isChain },
-  );
+  const heads = { numHeads, numGroups, headSize: storedSize };
+  const attend = attendOver(cache, { positions_B, table_BM }, heads, isChain);
   const isPartial = features.rotarySize !== null || features.unrotatedLayers !== null || storedSize !== headSize;
   const still = isPartial ? stillRotation(ids_B.size(0), storedSize, ids_B.device) : rotations.whole;
   const parts = { attend, rotations, still, tokens, cache };
@@ -79,9 +84,24 @@ export function promptForward(model: CausalLm, rotary: ModelRotary, ids_S: Tenso
   });
 }
 
+/** Attention of new tokens over what a layer of the cache has. */
+type Attend = (layer: number, ...rest: OtherArguments<PagedDecode>) => Tensor;
+type OtherArguments<Decode> = Decode extends (heads: infer New, paged: never, ...rest: infer Rest) => Tensor
+  ? [New, ...Rest]
+  : never;
+
+function attendOver(cache: PagedCache, rows: DecodeRows, heads: DecodeHeads, overlaps: boolean): Attend {
+  if (cache.format === "codes") {
+    const attend = pagedFp8Decode(rows, heads);
+    return (layer, news, ...rest) => attend(news, fp8KeysOf(cache, layer), ...rest);
+  }
+  const attend = pagedDecode(rows, heads, { overlaps });
+  return (layer, news, ...rest) => attend(news, cache.keysOf(layer), ...rest);
+}
+
 /** What all layers of a step share. */
 interface StepParts {
-  readonly attend: PagedDecode;
+  readonly attend: Attend;
   readonly rotations: Rotations;
   /** A rotation that turns nothing, where a layer needs it. */
   readonly still: Rotation;
@@ -168,7 +188,7 @@ function attendedHeads(
   const padded = (x: Tensor) => padHeads(x, storedSize);
   const news = { q_BHK: padded(q_SHK), k_BGK: padded(k_SGK), v_BGK: padded(v_SGK) };
   const kind = { ...attention.kind, scale: attention.kind.scale ?? headSize ** -0.5 };
-  const mixed_BHK = attend(news, cache.keysOf(index), isWhole ? rotation : still, kind).narrow(2, 0, headSize);
+  const mixed_BHK = attend(index, news, isWhole ? rotation : still, kind).narrow(2, 0, headSize);
   return gated(mixed_BHK, gate_SHK).flatten(1);
 }
 

@@ -20,8 +20,11 @@ export interface EngineSource {
   readonly split?: EngineSplit | undefined;
   /** Default: the type that the model's config states. */
   readonly dtype?: "float32" | "bfloat16" | "float16";
-  /** Holds the linear layers in fewer bits: then new weights are adapters, and the rest stays. Default: as they are. */
-  readonly quantization?: Quantization;
+  /**
+   * Holds the linear layers in fewer bits: then new weights are adapters, and the rest stays. "fp8" holds those of new weights in 8-bit
+   * floats. Default: as they are.
+   */
+  readonly quantization?: Quantization | "fp8";
   /** The folder of the tokenizer, for stop strings; absent for an engine without. */
   readonly tokenizerFolder?: string;
   /** The version of the first weights. Default 0. */

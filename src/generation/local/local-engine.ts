@@ -13,8 +13,9 @@
 import type { Tokenizer } from "../../chat/tokenizer/tokenizer.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
+import { modelBytes } from "../../models/causal-lm/quantize-model.ts";
 import { tensor } from "../../torch/create.ts";
-import { bytesIn, devicePeakBytes } from "../../torch/memory.ts";
+import { devicePeakBytes } from "../../torch/memory.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { checkRequest } from "../check-request.ts";
 import { type Guide, Guides } from "../constraint/guides.ts";
@@ -87,7 +88,7 @@ export class LocalEngine implements Engine {
   /** The engine reads the model's weights where they are; the model stays the caller's. */
   constructor(model: CausalLm, options: LocalEngineOptions = {}) {
     this.#model = model;
-    this.#weightBytes = bytesIn(model.parameters());
+    this.#weightBytes = modelBytes(model);
     this.#tokenizer = options.tokenizer;
     this.#options = resolveOptions(model, options);
     this.#version = options.version ?? 0;

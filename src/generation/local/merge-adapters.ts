@@ -6,7 +6,7 @@ import { invariant, RerollError } from "../../errors/reroll-error.ts";
 import { adapterPaths } from "../../models/causal-lm/adapter-weights.ts";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
 import { withAdapter } from "../../models/causal-lm/lora.ts";
-import { namedWeights } from "../../models/causal-lm/weight-names.ts";
+import { namedWeights, writeWeight } from "../../models/causal-lm/weight-names.ts";
 import { resolveCheckpoint } from "../../models/formats/resolve-checkpoint.ts";
 import { MappedCheckpoint } from "../../models/formats/tensor-files.ts";
 import { noGrad } from "../../torch/autograd.ts";
@@ -29,17 +29,18 @@ export function mergeAdapters(model: CausalLm, folder: string, adapters: Readonl
     for (const path of paths)
       noGrad(() =>
         tensorScope(() => {
-          const { parameter, viewOf } = places.get(`${path}.weight`)!;
-          const target = viewOf(parameter.detach());
-          const base = files.read(`${path}.weight`).to(target.dtype).toDevice(target.device);
+          const weight = places.get(`${path}.weight`)!;
+          const { dtype } = weight.parameter;
+          const { device } = model.embedding;
+          const base = files.read(`${path}.weight`).to(dtype).toDevice(device);
           const part = (name: string) => {
             const found = adapters.get(`${path}.${name}`);
             invariant(found !== undefined, `an adapter came without ${name}`);
             return found;
           };
-          const [a, b] = [part("lora_A.weight"), part("lora_B.weight")].map((one) => one.toDevice(target.device));
+          const [a, b] = [part("lora_A.weight"), part("lora_B.weight")].map((one) => one.toDevice(device));
           const merged = withAdapter(base, { a: a!, b: b!, scale: part("lora_scale").item() });
-          target.copy_(partFor(target, merged, parameter.shard));
+          writeWeight(weight, partFor(weight.viewOf(weight.parameter.detach()), merged, weight.parameter.shard));
         }),
       );
   } finally {

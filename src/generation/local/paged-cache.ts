@@ -18,14 +18,21 @@ import { keep, tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { CacheCopy } from "./scheduler.ts";
 
-/** Keys and values of one layer, [blocks, blockSize, G, K]. */
+/** Keys and values of one layer, [blocks, blockSize, G, K]; codes of them where the cache has 8-bit floats. */
 interface LayerCache {
   readonly keys: Tensor;
   readonly values: Tensor;
   /** Views of the same, a token per row: [blocks * blockSize, G, K]. */
   readonly keySlots: Tensor;
   readonly valueSlots: Tensor;
+  /** The scales of 8-bit floats, [blocks, G, blockSize]; null where there are none. */
+  readonly scales: { readonly keyScales: Tensor; readonly valueScales: Tensor } | null;
 }
+
+/**
+ * How keys and values are held: as they are; rounded to 8-bit floats, on the CPU, which takes no less memory; or as the codes of those.
+ */
+type CacheFormat = "plain" | "rounded" | "codes";
 
 /** States of one layer of linear attention, a row each: [rows, P, C] and [rows, H, K, W]. */
 interface LayerStates {
@@ -40,6 +47,8 @@ interface PagedCacheOptions {
   readonly numStates?: number;
   readonly dtype: DType;
   readonly device: Device;
+  /** Holds keys and values in 8-bit floats. Default: as they are. */
+  readonly cacheQuantization?: "fp8" | null;
 }
 
 interface Memory {
@@ -52,7 +61,9 @@ export class PagedCache {
   readonly #make: () => Memory;
   #memory: Memory | null = null;
   readonly blockSize: number;
+  /** The type that is computed in. */
   readonly dtype: DType;
+  readonly format: CacheFormat;
   readonly device: Device;
   /** Where rows that fill up a batch write: its content means nothing. */
   readonly scratchBlock: number;
@@ -73,7 +84,8 @@ export class PagedCache {
   };
 
   constructor(config: CausalLmConfig, options: PagedCacheOptions) {
-    const { numBlocks, blockSize, numStates = 0, dtype, device } = options;
+    const { numBlocks, blockSize, numStates = 0, dtype, device, cacheQuantization = null } = options;
+    this.format = formatOf(cacheQuantization, device);
     this.blockSize = blockSize;
     this.dtype = dtype;
     this.device = device;
@@ -83,7 +95,11 @@ export class PagedCache {
     const { numHeads, numKeyValueHeads: numGroups, headSize } = config;
     const storedSize = storedHeadSize(headSize, dtype, device);
     this.heads = { numHeads, numGroups, headSize, storedSize };
-    const blocks = () => zeros([numBlocks + 1, blockSize, numGroups, storedSize], { dtype, device });
+    const blocks = () =>
+      zeros([numBlocks + 1, blockSize, numGroups, storedSize], { dtype: storedType(this.format, dtype), device });
+    const scales = () => zeros([numBlocks + 1, numGroups, blockSize], { device });
+    const keysAndValues = () =>
+      withSlots(blocks(), blocks(), this.format === "codes" ? { keyScales: scales(), valueScales: scales() } : null);
     const shapes = stateShapes(config);
     this.hasStates = shapes !== null;
     this.stateWidths = shapes === null ? [] : [shapes.window[1]!, shapes.memory[0]!];
@@ -91,7 +107,7 @@ export class PagedCache {
       zeros([2 * numStates + 2, ...shape], { dtype: type, device });
     const layers = Array.from({ length: config.numLayers }, (_, layer) => keepsState(config, layer));
     this.#make = () => ({
-      keys: layers.map((isLinear) => (isLinear ? null : withSlots(blocks(), blocks()))),
+      keys: layers.map((isLinear) => (isLinear ? null : keysAndValues())),
       states: layers.map((isLinear) => {
         if (!isLinear || shapes === null) return null;
         return keep({ windows: states(shapes.window, dtype), memories: states(shapes.memory, "float32") });
@@ -123,7 +139,7 @@ export class PagedCache {
   get bytes(): number {
     const { keys = [], states = [] } = this.#memory ?? {};
     return bytesIn([
-      ...keys.flatMap((layer) => (layer === null ? [] : [layer.keys, layer.values])),
+      ...keys.flatMap(ownMemory),
       ...states.flatMap((layer) => (layer === null ? [] : [layer.windows, layer.memories])),
     ]);
   }
@@ -135,10 +151,7 @@ export class PagedCache {
 
   /** Copies whole blocks, and rows of states, in all layers. */
   copy(blocks: readonly CacheCopy[], stateRows: readonly CacheCopy[]): void {
-    this.#copyIn(
-      blocks,
-      this.#held.keys.flatMap((layer) => (layer === null ? [] : [layer.keys, layer.values])),
-    );
+    this.#copyIn(blocks, this.#held.keys.flatMap(ownMemory));
     this.#copyIn(
       stateRows,
       this.#held.states.flatMap((layer) => (layer === null ? [] : [layer.windows, layer.memories])),
@@ -158,9 +171,10 @@ export class PagedCache {
 
   /** Gives its memory back. What it held is lost. */
   dispose(): void {
-    for (const layer of [...(this.#memory?.keys ?? []), ...(this.#memory?.states ?? [])]) {
-      for (const one of Object.values(layer ?? {})) one.dispose();
+    for (const { scales, ...own } of (this.#memory?.keys ?? []).filter((layer) => layer !== null)) {
+      for (const one of Object.values({ ...own, ...scales })) one.dispose();
     }
+    for (const layer of this.#memory?.states ?? []) for (const one of Object.values(layer ?? {})) one.dispose();
     this.#memory = null;
   }
 }
@@ -168,15 +182,11 @@ export class PagedCache {
 /** The cache of an engine, or of one of the ranks that an engine is split over. */
 export function cacheOf(
   model: CausalLm,
-  {
-    numBlocks,
-    blockSize,
-    maxRunning,
-  }: { readonly numBlocks: number; readonly blockSize: number; readonly maxRunning: number },
+  options: Pick<PagedCacheOptions, "numBlocks" | "blockSize" | "cacheQuantization"> & { readonly maxRunning: number },
 ): PagedCache {
   const { dtype, device } = model.embedding;
-  const numStates = model.config.features.linearAttention === null ? 0 : numStateSlots(maxRunning);
-  return new PagedCache(shapeHere(model), { numBlocks, blockSize, numStates, dtype, device });
+  const numStates = model.config.features.linearAttention === null ? 0 : numStateSlots(options.maxRunning);
+  return new PagedCache(shapeHere(model), { ...options, numStates, dtype, device });
 }
 
 /** The shape of a model with the heads that this rank has of it. */
@@ -187,8 +197,24 @@ export function shapeHere({ config, spread: { tensor } }: CausalLm): CausalLmCon
 }
 
 /** Bytes that one block takes in all layers. */
-export function blockBytes(config: CausalLmConfig, blockSize: number, dtype: DType, device: Device): number {
-  return numCachedValues(config, storedHeadSize(config.headSize, dtype, device)) * blockSize * bytesOf(dtype);
+export function blockBytes(
+  config: CausalLmConfig,
+  blockSize: number,
+  { dtype, device, cacheQuantization = null }: Pick<PagedCacheOptions, "dtype" | "device" | "cacheQuantization">,
+): number {
+  const headSize = storedHeadSize(config.headSize, dtype, device);
+  const isCoded = formatOf(cacheQuantization, device) === "codes";
+  // A float32 scale for every key and value.
+  return numCachedValues(config, headSize) * blockSize * (isCoded ? 1 + 4 / headSize : bytesOf(dtype));
+}
+
+function formatOf(quantization: "fp8" | null, device: Device): CacheFormat {
+  if (quantization === null) return "plain";
+  return device.startsWith("cuda") ? "codes" : "rounded";
+}
+
+function storedType(format: CacheFormat, dtype: DType): DType {
+  return format === "codes" ? "uint8" : dtype;
 }
 
 /** Bytes of a slot for a sequence's state, in all layers. */
@@ -211,6 +237,11 @@ export function storedHeadSize(headSize: number, dtype: DType, device: Device): 
   return device.startsWith("cuda") && bytesOf(dtype) === 2 && !isExact() ? paddedHeadSize(headSize) : headSize;
 }
 
-function withSlots(keys: Tensor, values: Tensor): LayerCache {
-  return keep({ keys, values, keySlots: keys.flatten(0, 1), valueSlots: values.flatten(0, 1) });
+function withSlots(keys: Tensor, values: Tensor, scales: LayerCache["scales"]): LayerCache {
+  return keep({ keys, values, keySlots: keys.flatten(0, 1), valueSlots: values.flatten(0, 1), scales });
+}
+
+/** What a layer's memory is, without views of it. */
+function ownMemory(layer: LayerCache | null): Tensor[] {
+  return layer === null ? [] : [layer.keys, layer.values, ...Object.values(layer.scales ?? {})];
 }

@@ -11,6 +11,7 @@ import { padHeads } from "../../torch/kernels/paged-kernel.ts";
 import { canStore, storeKernel } from "../../torch/kernels/store-kernel.ts";
 import { pagedAttention } from "../../torch/paged-attention.ts";
 import type { Tensor } from "../../torch/tensor.ts";
+import { storedHeads, storeFp8 } from "./cached-heads.ts";
 import type { PagedCache } from "./paged-cache.ts";
 import { scanOver } from "./piece-states.ts";
 import type { Sequence } from "./sequence.ts";
@@ -69,6 +70,10 @@ export function piecesLayout(
     maxPosition,
     attend: (layer, heads, rotation, kind) => {
       const { keySlots, valueSlots } = cache.keysOf(layer);
+      if (cache.format !== "plain") {
+        const { q_SHK, k_SGK, v_SGK } = storeFp8(cache, layer, rotateHeads(heads, rotation), { slots_S, wideSlots_S });
+        return attend(layer, q_SHK, k_SGK, v_SGK, kind);
+      }
       const isWhole = rotation !== null && 2 * rotation.cos_SK.size(1) === stored.storedSize;
       if (isWhole && !isExact() && hasKernels(heads.q_SHK) && canStore(heads)) {
         const { q_SHK, k_SGK } = storeKernel(heads, rotation, { keySlots, valueSlots, slots_S });
@@ -132,9 +137,9 @@ function attentionOver(pieces: readonly StepPiece[], cache: PagedCache, position
   });
   const slots_C = tensor(slots, [slots.length], { device, dtype: "int64" });
   return (layer, q_SHK, _k, _v, kind) => {
-    const { keySlots, valueSlots } = cache.keysOf(layer);
-    const stored = (slots: Tensor) => slots.indexSelect(0, slots_C).narrow(2, 0, q_SHK.size(2));
-    return packedAttention(q_SHK, stored(keySlots), stored(valueSlots), { ...queries, keys, ...kind });
+    const { k_CGK, v_CGK } = storedHeads(cache, layer, slots_C);
+    const own = (heads_CGK: Tensor) => heads_CGK.narrow(2, 0, q_SHK.size(2));
+    return packedAttention(q_SHK, own(k_CGK), own(v_CGK), { ...queries, keys, ...kind });
   };
 }
 

@@ -1,7 +1,7 @@
 /** The memory of an engine's own weights, for new ones that are written there as they come. */
 import { RerollError } from "../../errors/reroll-error.ts";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
-import { isQuantized } from "../../models/causal-lm/quantize-model.ts";
+import { isInFp8, isQuantized } from "../../models/causal-lm/quantize-model.ts";
 import { namedWeights } from "../../models/causal-lm/weight-names.ts";
 import { keep, tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
@@ -19,7 +19,7 @@ export class WeightPlaces {
 
   /** Memory for weights like these, all or some, which the caller disposes of; null where the model has other ones. */
   begin(facts: readonly WeightFacts[]): ReadonlyMap<string, Tensor> | null {
-    if (isQuantized(this.#model)) return null;
+    if (isQuantized(this.#model) || isInFp8(this.#model)) return null;
     const own = new Map(
       this.#weights().map(({ name, parameter, viewOf }) => [name, keep(tensorScope(() => viewOf(parameter.detach())))]),
     );

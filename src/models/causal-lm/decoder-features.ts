@@ -184,6 +184,8 @@ export interface LayerWeight {
   readonly viewOf: (whole: Tensor) => Tensor;
   /** The values of the parameter, where they are not its own: see Projection.quantize. */
   readonly valuesOf?: () => Tensor;
+  /** Puts values in their place, where that is not the parameter: see Fp8Matrix. */
+  readonly write?: (values: Tensor) => void;
   /** Whether another rank has it: `viewOf` is then of the whole parameter, and not of what is here. Default false. */
   readonly isElsewhere?: boolean;
 }

@@ -29,8 +29,11 @@ export interface LoadOptions {
   readonly dtype?: DType;
   /** How the model is spread over ranks, of which this one loads its part. Default: all of it is here. */
   readonly spread?: ModelSpread;
-  /** Holds the linear layers in fewer bits, frozen, for LoRA and for sampling. The weights are read on the CPU first. Default: as they are. */
-  readonly quantization?: Quantization | undefined;
+  /**
+   * Holds the linear layers in fewer bits, for LoRA over them and for sampling; "fp8" for sampling alone. The weights are read on the CPU
+   * first. Default: as they are.
+   */
+  readonly quantization?: Quantization | "fp8" | undefined;
 }
 
 /** Loads a model: a Hugging Face folder (config.json and safetensors), or a .gguf file. */

@@ -13,6 +13,7 @@ import { Module, type Parameter } from "../../torch/nn/module.ts";
 import { op } from "../../torch/operator.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { LayerPart, LayerWeight } from "./decoder-features.ts";
+import { Fp8Matrix } from "./fp8-matrix.ts";
 import { splitAlong } from "./model-spread.ts";
 import { type Quantization, QuantizedMatrix } from "./quantized-matrix.ts";
 
@@ -62,8 +63,8 @@ interface ProjectionRanks {
 export class Projection extends Module {
   /** Shape alone, on the device "meta", where the weight is quantized. */
   weight: Parameter;
-  /** The weight in fewer bits, where it is: frozen, in place of `weight`. */
-  quantized: QuantizedMatrix | null = null;
+  /** The weight in fewer bits, where it is, in place of `weight`: frozen, or written anew by every publication of weights. */
+  quantized: QuantizedMatrix | Fp8Matrix | null = null;
   readonly bias: Parameter | null;
   /** The width of its input here; known also while the weight itself is elsewhere. */
   readonly inputWidth: number;
@@ -111,10 +112,11 @@ export class Projection extends Module {
     return this.adapters.length === 0 ? y : y.add_(this.#adapterOutput(x));
   }
 
-  /** Replaces the weight by one of fewer bits on a device. It is frozen from then on. */
-  quantize(quantization: Quantization, device: Device): void {
+  /** Replaces the weight by one of fewer bits on a device. It is not trained from then on. */
+  quantize(quantization: Quantization | "fp8", device: Device): void {
     const { weight } = this;
-    this.quantized = new QuantizedMatrix(weight, quantization, device);
+    this.quantized =
+      quantization === "fp8" ? new Fp8Matrix(weight, device) : new QuantizedMatrix(weight, quantization, device);
     this.weight = createParameter(weight.shape, empty, { device: "meta", dtype: weight.dtype });
     this.weight.requiresGrad = false;
     weight.dispose();
@@ -130,10 +132,16 @@ export class Projection extends Module {
     this.quantized?.dispose();
   }
 
-  #quantizedForward(x: Tensor, quantized: QuantizedMatrix): Tensor {
-    const y = quantized.linear(x);
-    const biased = this.bias === null ? y : y.add(this.bias);
+  #quantizedForward(x: Tensor, quantized: QuantizedMatrix | Fp8Matrix): Tensor {
+    const biased = this.#quantizedProduct(x, quantized);
     return this.adapters.length === 0 ? biased : biased.add(this.#adapterOutput(x).to(biased.dtype));
+  }
+
+  #quantizedProduct(x: Tensor, quantized: QuantizedMatrix | Fp8Matrix): Tensor {
+    const { bias, ranks } = this;
+    if (quantized instanceof Fp8Matrix && ranks.input.count === 1) return quantized.linear(x, bias);
+    const y = sumOver(ranks.input, quantized.linear(x, null));
+    return bias === null ? y : y.add(bias);
   }
 
   /** The rows of the output that belong to a part. */
@@ -149,11 +157,14 @@ export class Projection extends Module {
 
   /** The parts as checkpoints store them. */
   weights(): LayerWeight[] {
-    const { weight, bias } = this;
+    const { weight, bias, quantized } = this;
     return this.parts.flatMap(({ name: part }) => {
       const { start, width } = this.rangeOf(part);
       const viewOf = (whole: Tensor) => whole.narrow(0, start, width);
-      const own: LayerWeight = { part, kind: "weight", parameter: weight, viewOf, valuesOf: () => this.values };
+      const own: LayerWeight = {
+        ...{ part, kind: "weight", parameter: weight, viewOf, valuesOf: () => this.values },
+        ...(quantized instanceof Fp8Matrix && { write: (values: Tensor) => quantized.write(start, values) }),
+      };
       return bias === null ? [own] : [own, { part, kind: "bias", parameter: bias, viewOf }];
     });
   }

@@ -23,6 +23,8 @@ export interface NamedWeight {
   readonly viewOf: (whole: Tensor) => Tensor;
   /** The values of the parameter, where they are not its own: see Projection.quantize. */
   readonly valuesOf?: () => Tensor;
+  /** Puts values in their place, where that is not the parameter: see Fp8Matrix. */
+  readonly write?: (values: Tensor) => void;
   /** Whether another rank has it: see LayerWeight. */
   readonly isElsewhere?: boolean;
 }
@@ -30,6 +32,12 @@ export interface NamedWeight {
 /** The values of a weight: a view of its parameter, or a copy where the model holds them in fewer bits. */
 export function weightValues({ parameter, viewOf, valuesOf }: NamedWeight): Tensor {
   return viewOf(valuesOf?.() ?? parameter.detach());
+}
+
+/** Puts new values of a weight in their place. Call it under `noGrad`. */
+export function writeWeight({ parameter, viewOf, write }: NamedWeight, values: Tensor): void {
+  if (write === undefined) viewOf(parameter.detach()).copy_(values);
+  else write(values);
 }
 
 /** Every weight a checkpoint of this model has. */

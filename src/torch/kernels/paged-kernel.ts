@@ -25,7 +25,7 @@ interface NewHeads {
 }
 
 /** The inputs of a step that all layers share. */
-interface DecodeRows {
+export interface DecodeRows {
   /** The position of the new token of each row, [B], int32: it sees this many tokens and itself. */
   readonly positions_B: Tensor;
   /** Blocks of each row, [B, M], int32. */
@@ -69,9 +69,9 @@ const pad = op("aten::constant_pad_nd");
  * Attention of one new token per row, layer after layer: stores its keys and values and returns [B, H, K]. `logMass_HB`, where given,
  * gets the logarithm of the sum of each head's exponentiated scores, float32.
  */
-export type PagedDecode = (
+export type PagedDecode<Paged = PagedKeys> = (
   heads: NewHeads,
-  paged: PagedKeys,
+  paged: Paged,
   rotation: RowRotation,
   kind: DecodeKind,
   logMass_HB?: Tensor,
@@ -129,13 +129,13 @@ export function pagedDecode(
 }
 
 /** A block takes up to 8 query heads. Where more share a key head, several blocks do, and each reads it. */
-function repeatsOf(perGroup: number): number {
+export function repeatsOf(perGroup: number): number {
   let repeats = 1;
   while (perGroup / repeats > 8 || perGroup % repeats !== 0) repeats++;
   return repeats;
 }
 
-interface DecodeHeads {
+export interface DecodeHeads {
   readonly numHeads: number;
   readonly numGroups: number;
   readonly headSize: number;
@@ -153,7 +153,7 @@ interface DecodeCut {
  * takes twice the registers). Many rows get few warps each, few rows many; only very few rows are cut in spans. A row gets no more than 8:
  * with three buffers each they ask for as much at a time as 16, and leave room for the kernels before and after.
  */
-function cutFor(rows: number, maxTokens: number, headSize: number): DecodeCut {
+export function cutFor(rows: number, maxTokens: number, headSize: number): DecodeCut {
   const most = 1024 / headSize;
   const isLong = (warps: number) => maxTokens > maxSplits * 512 * warps;
   let warps = 4;
@@ -163,12 +163,13 @@ function cutFor(rows: number, maxTokens: number, headSize: number): DecodeCut {
   return { warps, span: Math.min(512 * warps, 16 * Math.ceil(maxTokens / splits / 16)) };
 }
 
-const maxSplits = 64;
+export const maxSplits = 64;
 
-/** Of a large GPU. */
+/** How many processors a large GPU has. */
 const numProcessors = 132;
 
-function workspace(B: number, H: number, G: number, K: number, splits: number, device: Device) {
+/** Where spans leave their sums until they are joined. */
+export function workspace(B: number, H: number, G: number, K: number, splits: number, device: Device) {
   const size = splits > 1 ? B * H * splits : 1;
   return {
     partial: empty([size, K], { device }),
