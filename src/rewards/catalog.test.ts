@@ -14,7 +14,7 @@ test.each([
     message: "reward.leters is not an option. Did you mean letters? Known are: letters",
   },
   { choice: { type: "choice", letters: 3 }, message: "reward.letters is not valid: got 3" },
-  { choice: { type: "judge" }, message: "reward.mode must be one of rubric, reference, pairwise: got nothing" },
+  { choice: { type: "judge" }, message: "reward.mode must be one of rubric, reference, pairwise, word: got nothing" },
   {
     choice: { type: "length", curve: { shape: "target", target: 5, tolerence: 3 } },
     message: "reward.curve.tolerence is not an option. Did you mean tolerance?",

@@ -62,8 +62,21 @@ export function isOnEveryRank({ owner, what }: MemoryPart): boolean {
   return owner === "trainer" || owner === "critic" || owner === "reference" || owner === "teacher";
 }
 
+/** The roles of a run that are with its trainer and could have devices of their own. */
+export function movableRoles(
+  { model, reference, algorithm }: RunConfig,
+  { needsReference, hasCritic }: Pick<MemoryFacts, "needsReference" | "hasCritic">,
+): readonly ("reference" | "critic")[] {
+  return [
+    // The base of adapters is the policy without them, and takes nothing.
+    ...(needsReference && (reference !== null || model.lora === null) ? (["reference"] as const) : []),
+    // In bypass mode a critic needs what the policy says within each update.
+    ...(hasCritic && !("bypass" in algorithm && algorithm.bypass) ? (["critic"] as const) : []),
+  ];
+}
+
 /** What one of the workers of a role apart from the trainer takes. */
-function apartMemory(
+export function apartMemory(
   role: "reference" | "critic",
   config: RunConfig,
   facts: MemoryFacts,

@@ -2,8 +2,8 @@
  * What a run needs in memory, part by part, from the shape of its model. Pure.
  *
  * Numbers are bytes. Counted is what has a known size; the scores of attention over long rows, where there is no flash
- * kernel, and what Node and libtorch need themselves are not. What a layer keeps is fitted to one measurement, a
- * training step of Qwen2.5-0.5B on an H200: within 10 % of its peak, also with `training.recompute` (`npm run bench -- plan`).
+ * kernel, and what Node and libtorch need themselves are not. What a layer keeps is fitted to a training step of Qwen2.5-0.5B on an
+ * H200, and with `training.recompute` to that and to GRPO of a 7B shape: within 7 % of their peaks (`npm run bench -- plan`).
  */
 import { blockBytes, numStateSlots, stateSlotBytes } from "../generation/local/paged-cache.ts";
 import { CausalLm } from "../models/causal-lm/causal-lm.ts";
@@ -149,13 +149,16 @@ export function trainerMemory(
   const all = countParameters(model);
   const { lora, quantization } = config.model;
   const trained = lora === null ? all : countLora(model, lora.rank);
-  const { optimizer } = config.training;
+  const { optimizer, recompute } = config.training;
+  const logits = 2 * chunkBytes(facts, numTokens);
+  // Scores are gone before the first layer is computed again: only what they take beyond that counts.
+  const again = recompute ? Math.min(logits, layerAgainBytes(facts, numTokens)) : 0;
   return [
     part("trainer", "weights", baseBytes(model, dtype, quantization) + (lora === null ? 0 : trained * width)),
     part("trainer", "gradients", trained * width),
     part("trainer", "optimizer", trained * optimizerBytes(dtype, optimizer)),
     part("trainer", "activations of a microbatch", activationBytes(config, facts, numTokens), "training"),
-    part("trainer", "a chunk of logits", 2 * chunkBytes(facts, numTokens), "training"),
+    part("trainer", "a chunk of logits", logits - again, "training"),
   ];
 }
 
@@ -253,11 +256,16 @@ function activationBytes(
 ): number {
   const { width: D, numLayers, mlpWidth, features } = model;
   const { experts, hasGeluGate, hasMlpBias } = features;
-  const layer = layerValues(model);
+  // With recompute, each layer keeps its input, and one at a time is computed again.
+  if (training.recompute)
+    return numTokens * numLayers * D * bytesPer(dtype) + layerAgainBytes({ model, dtype }, numTokens);
   const isMadeAgain = isOnGpu && lora === null && experts === null && !hasGeluGate && !hasMlpBias;
-  // With recompute, each layer keeps its input, and one at a time is computed again, beside the gradients of what it computes.
-  const kept = training.recompute ? numLayers * D + 4 * layer : numLayers * (layer - (isMadeAgain ? mlpWidth : 0));
-  return numTokens * kept * bytesPer(dtype);
+  return numTokens * numLayers * (layerValues(model) - (isMadeAgain ? mlpWidth : 0)) * bytesPer(dtype);
+}
+
+/** A layer that is computed again: what its graph keeps, and the gradients of that. Fitted: see the head of this file. */
+function layerAgainBytes({ model, dtype }: Pick<MemoryFacts, "model" | "dtype">, numTokens: number): number {
+  return 3.5 * numTokens * layerValues(model) * bytesPer(dtype);
 }
 
 /** Values that the graph of a layer keeps per token. */

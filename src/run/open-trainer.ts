@@ -14,6 +14,7 @@ import { readShape } from "./check-files.ts";
 import { openAll } from "./engine-parts.ts";
 import type { Placement } from "./machine.ts";
 import { teacherSources } from "./open-teachers.ts";
+import { policySource } from "./policy-source.ts";
 import { roleStrategy } from "./rank-memory.ts";
 import type { RunConfig } from "./run-config.ts";
 import type { StartingWeights } from "./starting-weights.ts";
@@ -42,8 +43,10 @@ export async function openTrainer(config: RunConfig, recipe: Recipe, place: Trai
   const { placement, places, log } = place;
   const source = trainerSource(config, recipe, place);
   const groups = groupRoles(rolesApart(recipe, placement));
+  // Before the first of them starts: what throws here leaves nothing behind.
+  const roleSources = groups.map((group) => roleSource(config, source, group, place));
   const starting = startTrainer(source, places);
-  const rolesStarting = groups.map((group) => startRoles(roleSource(config, source, group, place), group.place));
+  const rolesStarting = groups.map((group, i) => startRoles(roleSources[i]!, group.place));
   await openAll<Trainer | Roles>([starting, ...rolesStarting]);
   const ranks = rankWorkers(config.training, placement, places);
   const trainer = loggedTrainer(await starting, ranks, log);
@@ -108,11 +111,7 @@ function trainerSource(config: RunConfig, recipe: Recipe, { start, modelFolder, 
   const source: TrainerSource = {
     modelFolder: start.modelFolder,
     tokenizerFolder: modelFolder,
-    device: placement.device,
-    devices: placement.trainerDevices,
-    dtype: placement.dtype,
-    quantization: config.model.quantization ?? undefined,
-    lora: config.model.lora,
+    ...policySource(config, placement),
     ...(start.adapters !== undefined && { adapters: start.adapters }),
     reference: needsReference ? (config.reference ?? ownReference) : null,
     critic: recipe.hasCritic && !isApart.has("critic") ? criticSource(config, start) : null,
@@ -129,12 +128,9 @@ function trainerSource(config: RunConfig, recipe: Recipe, { start, modelFolder, 
     }),
     // As plain data: a recipe holds functions, and is put together again in the thread.
     algorithm: config.algorithm as RecipeChoice,
-    training: config.training,
     length: { numUpdates: perStep * config.loop.steps, updatesPerRolloutStep: perStep },
     temperature: config.rollout.sampling.temperature,
-    seed: config.seed,
     isExact: config.exact,
-    numThreads: placement.trainingThreads,
   };
   return source;
 }

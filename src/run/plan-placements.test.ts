@@ -85,6 +85,35 @@ test("what fits nowhere is refused with its role, its need and the nearest chang
   expect(() => plan(1, 12)).toThrow("Take a smaller model, a shorter rollout.contextLength, or GPUs with more memory.");
 });
 
+test("where the trainer does not fit with its critic and reference, they get a GPU of their own", () => {
+  const roles = { ...facts, needsReference: true, hasCritic: true };
+  const ppo = ['algorithm={"type":"ppo","klLoss":{"coefficient":0.1}}', "training.recompute=true"];
+  const place = (gigabytes: number, ...more: string[]) =>
+    planPlacements(
+      exampleConfig(...sets, ...ppo, ...more),
+      roles,
+      { numGpus: 4, memoryBytes: gigabytes * 1e9 },
+      tokens,
+    );
+  const isApart = ({ keys }: { readonly keys: string }) => keys.includes("placement.critic");
+  // Everything of one rank: 16 bytes per parameter for the policy and for the critic, 2 for the reference.
+  expect(place(400).some(isApart)).toBe(false);
+  const apart = place(180, 'training.optimizer.moments="8-bit"', 'critic.optimizer.moments="8-bit"').filter(isApart);
+  expect(apart.map(({ keys }) => keys)).toEqual([
+    'training.ranks 1, placement.engine.devices "2-3", placement.reference.devices "1", placement.critic.devices "1"',
+    'training.ranks 2, placement.engine.devices "3", placement.reference.devices "2", placement.critic.devices "2"',
+  ]);
+  // One GPU of roles is what both wait for: the other is worth more to the engines.
+  expect(apart[0]!.seconds.train).toBe(apart[1]!.seconds.train);
+  expect(apart[1]!.devices.map(({ devices, parts }) => [devices, ...new Set(parts.map(({ owner }) => owner))])).toEqual(
+    [
+      ["GPUs 0-1", "trainer"],
+      ["GPUs 2", "reference", "critic"],
+      ["GPUs 3", "engine"],
+    ],
+  );
+});
+
 test("an engine that does not fit one GPU is split over the fewest that are enough, and whole ones come first where they fit", () => {
   const lora = ["training.recompute=true", 'model.lora={"rank":16}'];
   expect(plan(8, 80, ...lora).map(({ keys }) => keys.includes("tensor"))).not.toContain(true);

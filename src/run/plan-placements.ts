@@ -4,6 +4,7 @@
  * Refuses a run that fits in none of them, with the role that needs the most and the nearest change after which it would fit.
  */
 import { RerollError } from "../errors/reroll-error.ts";
+import { apartMemory, movableRoles } from "./device-memory.ts";
 import { engineSplitProblem, ranksOf } from "./engine-shares.ts";
 import { type MemoryFacts, type MemoryPart, microbatchTokens, peakBytes } from "./estimate-memory.ts";
 import { nearestChange } from "./memory-changes.ts";
@@ -81,17 +82,40 @@ function allPlacements(
   const canSpread = (numTrainers: number) =>
     numTrainers % (tensor * context * expert * pipeline) === 0 &&
     (numTrainers === numGpus ? numGpus : numGpus - numTrainers) % numRanks === 0;
-  return [numGpus, ...powersBelow(numGpus)].filter(canSpread).map((numTrainers) => {
-    const isApart = numTrainers < numGpus;
-    const numEngineGpus = isApart ? numGpus - numTrainers : numGpus;
+  return [numGpus, ...powersBelow(numGpus)].filter(canSpread).flatMap((numTrainers) => {
     const runs = strategiesFor(config, numTrainers);
-    // Whole engines first: split ones decode slower.
-    const split = splitsFor(config, facts, numEngineGpus).flatMap((engine) =>
-      runs.map((run) => ({ ...run, placement: { ...run.placement, engine } })),
-    );
-    const tries = split.map((run) => placeOn(run, facts, pool, { expected, isApart }));
-    return tries.find((placed) => fits(placed, pool)) ?? tries.at(-1)!;
+    const triesWith = (apart: ApartRoles | null) => {
+      const numEngineGpus = numGpus - numTrainers - (apart?.numGpus ?? 0) || numTrainers;
+      // Whole engines first: split ones decode slower.
+      const engines = splitsFor(config, facts, numEngineGpus).filter((engine) => numEngineGpus % ranksOf(engine) === 0);
+      const split = engines.flatMap((engine) =>
+        runs.map((run) => ({ ...run, placement: { ...run.placement, engine } })),
+      );
+      return split.map((run) => placeOn(run, facts, pool, { expected, apart }));
+    };
+    const firstOf = (tries: readonly PlacedRun[]) => tries.find((placed) => fits(placed, pool)) ?? tries.at(-1);
+    const together = firstOf(triesWith(null))!;
+    if (fits(together, pool)) return [together];
+    // Roles that are in the trainer's way have devices of their own, as few as let all fit.
+    const elsewhere = firstOf(rolePlaces(config, facts, numGpus - numTrainers).flatMap(triesWith));
+    return elsewhere === undefined ? [together] : [together, elsewhere];
   });
+}
+
+/** Roles with devices of their own, and how many those are. */
+interface ApartRoles {
+  readonly names: readonly ("reference" | "critic")[];
+  readonly numGpus: number;
+}
+
+/** The roles that can leave the trainer, on one device, or on as many as the strategy spreads them over. */
+function rolePlaces(config: RunConfig, facts: MemoryFacts, numFree: number): readonly ApartRoles[] {
+  const names = movableRoles(config, facts);
+  if (names.length === 0) return [];
+  const { tensor, context, expert } = config.training.strategy;
+  const partners = Math.max(tensor * context, context * expert);
+  const counts = [1, 2, 4, 8].filter((count) => count <= numFree && (count === 1 || count % partners === 0));
+  return counts.map((numGpus) => ({ names, numGpus }));
 }
 
 /** How engines are split: as the run file says, or where it says nothing also over the fewest GPUs that work. */
@@ -122,40 +146,69 @@ function strategiesFor(config: RunConfig, ranks: number): readonly RunConfig[] {
   return [asked, ...sharded.map((one) => ({ ...config, training: one }))];
 }
 
-/** One placement: trainers on the first GPUs, and engines on the others, or on all where nothing is apart. */
+/** One placement: trainers on the first GPUs, then roles that are apart, and engines on the others, or with the trainers where there are none. */
 function placeOn(
   config: RunConfig,
   facts: MemoryFacts,
   { numGpus }: GpuPool,
-  { expected, isApart }: { readonly expected: ExpectedTokens; readonly isApart: boolean },
+  { expected, apart }: { readonly expected: ExpectedTokens; readonly apart: ApartRoles | null },
 ): PlacedRun {
   const { ranks, strategy } = config.training;
+  const numTaken = ranks + (apart?.numGpus ?? 0);
+  const isEngineApart = numTaken < numGpus;
   const isEngineLent = numGpus === 1 && sharesWeights(config, true);
-  const parts = estimateRankMemory(config, { ...facts, isEngineLent });
   const takesTurns = config.loop.type === "sync";
   const ranksPerEngine = ranksOf(config.placement.engine);
-  const numEngines = (isApart ? numGpus - ranks : numGpus) / ranksPerEngine;
-  const place = { numTrainers: ranks, numEngines, ranksPerEngine, isApart, isGathered: strategy.zero === 3 };
-  const seconds = stepSeconds(facts.model, workOf(config, facts, expected), place);
+  const numEngines = (isEngineApart ? numGpus - numTaken : ranks) / ranksPerEngine;
+  const isGathered = strategy.zero === 3;
+  const place = { numTrainers: ranks, numEngines, ranksPerEngine, isApart: isEngineApart, isGathered };
+  const seconds = phaseSeconds(config, facts, { expected, apart }, place);
   const { rollout, train, sync } = seconds;
   // On one set of GPUs, what runs at the same time shares them.
-  const busy = !takesTurns && isApart ? Math.max(rollout, train) : rollout + train;
-  const device = (from: number, to: number, own: readonly MemoryPart[]) => ({
+  const busy = !takesTurns && isEngineApart ? Math.max(rollout, train) : rollout + train;
+  const device = (from: number, to: number, parts: readonly MemoryPart[], isShared = false) => ({
     devices: `GPUs ${range(from, to)}`,
-    parts: own,
-    bytes: peakBytes(own, !isApart && takesTurns),
+    parts,
+    bytes: peakBytes(parts, isShared && takesTurns),
   });
+  const names: readonly string[] = apart?.names ?? [];
+  const parts = estimateRankMemory(config, { ...facts, isEngineLent }).filter(({ owner }) => !names.includes(owner));
   const isEngine = ({ owner }: MemoryPart) => owner === "engine";
-  const ofTrainer = parts.filter((part) => !isEngine(part));
-  const engineDevices = range(isApart ? ranks : 0, numGpus);
+  const ofRoles = apart?.names.flatMap((name) => apartMemory(name, config, facts, apart.numGpus)) ?? [];
+  const engineDevices = isEngineApart ? range(numTaken, numGpus) : range(0, ranks);
+  const roleKeys = names.map((name) => `, placement.${name}.devices ${JSON.stringify(range(ranks, numTaken))}`);
   return {
-    keys: `training.ranks ${ranks}${strategyWords(strategy)}, placement.engine.devices ${JSON.stringify(engineDevices)}${splitWords(config.placement.engine)}`,
-    devices: isApart
-      ? [device(0, ranks, ofTrainer), device(ranks, numGpus, parts.filter(isEngine))]
-      : [device(0, numGpus, parts)],
+    keys: `training.ranks ${ranks}${strategyWords(strategy)}, placement.engine.devices ${JSON.stringify(engineDevices)}${splitWords(config.placement.engine)}${roleKeys.join("")}`,
+    devices: [
+      isEngineApart
+        ? device(
+            0,
+            ranks,
+            parts.filter((part) => !isEngine(part)),
+          )
+        : device(0, ranks, parts, true),
+      ...(apart === null ? [] : [device(ranks, numTaken, ofRoles)]),
+      ...(isEngineApart ? [device(numTaken, numGpus, parts.filter(isEngine))] : []),
+    ],
     seconds,
     stepSeconds: busy + sync,
   };
+}
+
+/** Roles that are apart measure and learn while the trainer does. */
+function phaseSeconds(
+  config: RunConfig,
+  facts: MemoryFacts,
+  { expected, apart }: { readonly expected: ExpectedTokens; readonly apart: ApartRoles | null },
+  place: Parameters<typeof stepSeconds>[2],
+): StepSeconds {
+  const work = workOf(config, facts, expected);
+  if (apart === null) return stepSeconds(facts.model, work, place);
+  const others = { numMeasured: apart.names.length, numTrained: apart.names.includes("critic") ? 1 : 0 };
+  const own = { numMeasured: work.numMeasured - others.numMeasured, numTrained: work.numTrained - others.numTrained };
+  const seconds = stepSeconds(facts.model, { ...work, ...own }, place);
+  const elsewhere = stepSeconds(facts.model, { ...work, ...others }, { ...place, numTrainers: apart.numGpus });
+  return { ...seconds, train: Math.max(seconds.train, elsewhere.train) };
 }
 
 /** As in ", tensor 2". */

@@ -9,7 +9,7 @@ import { decodeProblem, decodingWords, splitDecoding } from "../generation/local
 import { defaultBlockSize } from "../generation/local/engine-options.ts";
 import type { CausalLmConfig } from "../models/causal-lm/config.ts";
 import { stepArithmetic } from "./batch-arithmetic.ts";
-import { deviceMemory, isOnEveryRank, type RolePlaces } from "./device-memory.ts";
+import { deviceMemory, isOnEveryRank, movableRoles, type RolePlaces } from "./device-memory.ts";
 import { engineSplitProblem, ranksOf, splitEngines } from "./engine-shares.ts";
 import {
   countParameters,
@@ -19,6 +19,7 @@ import {
   peakBytes,
   type RoleShapes,
 } from "./estimate-memory.ts";
+import { deviceName, engineDevices } from "./machine.ts";
 import { nearestChange } from "./memory-changes.ts";
 import type { RunConfig } from "./run-config.ts";
 import { hasLentEngines } from "./shares-weights.ts";
@@ -34,6 +35,8 @@ export interface Machine {
   readonly numRanksHere?: number;
   /** Where the roles of the run are. Default: all on this device. */
   readonly places?: RolePlaces;
+  /** GPUs of the machine. Default: none but those of the run. */
+  readonly numGpus?: number;
 }
 
 /** A run in words and numbers. */
@@ -66,12 +69,12 @@ export function planRun(
   const facts = { model, dtype, isOnGpu, needsReference, hasCritic, isEngineLent, roles };
   // In a synchronous run the engine gives its cache back while the trainer works, where memory would be short otherwise.
   const takesTurns = config.loop.type === "sync" && config.placement.engine.sleep !== false;
-  const placesOf = ({ placement: { engine } }: RunConfig) => ({
-    ...places,
-    engines: splitEngines(places.engines, engine),
+  const placesOf = ({ placement: { engine } }: RunConfig, at: RolePlaces) => ({
+    ...at,
+    engines: splitEngines(at.engines, engine),
   });
-  const devicesOf = (run: RunConfig) =>
-    deviceMemory(run, facts, placesOf(run)).map((one) => ({ ...one, bytes: peakBytes(one.parts, takesTurns) }));
+  const devicesOf = (run: RunConfig, at = places) =>
+    deviceMemory(run, facts, placesOf(run, at)).map((one) => ({ ...one, bytes: peakBytes(one.parts, takesTurns) }));
   const [first, ...others] = devicesOf(config);
   const { parts: memory, bytes: totalBytes } = first!;
   // Beside GPUs, what is on the host is not counted.
@@ -80,7 +83,10 @@ export function planRun(
   const tooFull = [first!, ...others].find(isTooFull);
   if (tooFull !== undefined) {
     const fits = (run: RunConfig) => engineSplitProblem(run, model) === null && !devicesOf(run).some(isTooFull);
-    const over = { totalBytes: tooFull.bytes, nearest: nearestChange(config, fits) };
+    const moved = movedRoles(movableRoles(config, facts), places, machine.numGpus ?? 0);
+    // A GPU that nothing is on costs the least.
+    const found = moved.find((one) => !devicesOf(config, one.places).some(isTooFull))?.words;
+    const over = { totalBytes: tooFull.bytes, nearest: found ?? nearestChange(config, fits) };
     throw tooLarge(config, { ...machine, device: tooFull.device }, tooFull.parts, over);
   }
   const decoding = config.engine.remote === null ? decodingOf(config, model, machine) : null;
@@ -100,6 +106,28 @@ export function planRun(
     totalBytes,
     decoding,
   };
+}
+
+/** Roles that are with the trainer on the first GPU that nothing is on: one, the other, both. */
+function movedRoles(
+  roles: readonly ("reference" | "critic")[],
+  places: RolePlaces,
+  numGpus: number,
+): readonly { readonly places: RolePlaces; readonly words: string }[] {
+  const taken = [
+    ...places.trainerDevices,
+    ...places.engines.flatMap(engineDevices),
+    ...(places.reference?.devices ?? []),
+    ...(places.critic?.devices ?? []),
+  ].map(deviceName);
+  const free = Array.from({ length: numGpus }, (_, i) => i).find((i) => !taken.includes(`cuda:${i}`));
+  const here = roles.filter((role) => places[role] === null);
+  if (free === undefined) return [];
+  const place = { devices: [`cuda:${free}`], workers: "processes" as const };
+  return [...here.map((role) => [role]), ...(here.length > 1 ? [here] : [])].map((names) => ({
+    places: { ...places, ...Object.fromEntries(names.map((name) => [name, place])) },
+    words: names.map((name) => `placement.${name}.devices: "${free}"`).join(" and "),
+  }));
 }
 
 function decodingOf({ placement }: RunConfig, model: CausalLmConfig, { device, dtype }: Machine): string | null {

@@ -7,7 +7,7 @@
 import { totalmem } from "node:os";
 import { constrainedMemory } from "node:process";
 import { expectSecrets } from "../errors/redact.ts";
-import { cudaProperties } from "../torch/cuda.ts";
+import { cudaDeviceCount, cudaProperties } from "../torch/cuda.ts";
 import { parseOverride } from "./apply-overrides.ts";
 import { checkFiles } from "./check-files.ts";
 import { checkPackages } from "./check-packages.ts";
@@ -45,7 +45,7 @@ export async function prepareRun(
     await checkVocabularies(config);
   }
   const places = placeRun(config);
-  const machine = { ...readMachine(places), places };
+  const machine = { ...readMachine(places), places, numGpus: cudaDeviceCount() };
   const plan = planRun(config, recipe, machine, shape, placedRewards(roles, places));
   return { ...resolved, plan: { ...plan, lines: [...paths.lines, ...plan.lines] } };
 }

@@ -280,7 +280,7 @@ export const runConfig = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      "On a GPU, compute in an order that does not depend on what else is in a batch, so that the engine's log-probabilities equal the trainer's to the bit. Costs speed.",
+      "On a GPU, compute in an order that does not depend on what else is in a batch: the engine's log-probabilities equal the trainer's to the bit, and a synchronous run draws the same tokens every time. Costs speed.",
     ),
   model: modelOptions,
   envs: z.record(z.string(), typed).default({}).describe("Environments by domain, each as { type, ...options }."),

@@ -20,6 +20,7 @@ import { startTuning } from "../training/start-trainer.ts";
 import type { RunWorld } from "./build-rollout.ts";
 import { Checkpoints } from "./checkpoint.ts";
 import type { Placement } from "./machine.ts";
+import { policySource } from "./policy-source.ts";
 import type { RunConfig } from "./run-config.ts";
 import { expectProgress } from "./stop-on-skips.ts";
 import { warmStartExamples } from "./warm-start.ts";
@@ -81,19 +82,12 @@ async function makeWarmStart(
   const source = {
     modelFolder,
     tokenizerFolder: modelFolder,
-    device: placement.device,
-    devices: placement.trainerDevices,
-    dtype: placement.dtype,
-    quantization: config.model.quantization ?? undefined,
-    lora: config.model.lora,
+    ...policySource(config, placement),
     objective: { type: "supervised", train: "last", chat: true } as const,
     reference: null,
-    training: config.training,
     optimizer: options.optimizer,
     schedule: options.schedule,
     numUpdates: options.steps,
-    seed: config.seed,
-    numThreads: placement.trainingThreads,
   };
   const trainer = await startTuning(source, parts.places);
   const { minutes } = config.checkpoint;

@@ -8,7 +8,6 @@
 
 import { readCorrectionMetrics } from "../algorithms/corrections/correction-metrics.ts";
 import type { Measured, Recipe, RecipeState } from "../algorithms/recipe-runner/recipe.ts";
-import { globalDenominators } from "../algorithms/reduce.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { CorrectionMetrics } from "../flow/batch-statistics.ts";
 import type { Metrics } from "../flow/metrics.ts";
@@ -37,13 +36,14 @@ import {
 } from "./roles/other-roles.ts";
 import { countTrajectories, greedyOf, rewardsOf, weightsOf } from "./sample-facts.ts";
 import { disposeScored, keepScored, tensorsOf } from "./scored-tensors.ts";
-import { gatherRows, intersect, passesOf, rowsByRank } from "./split-batch.ts";
+import { gatherRows, passesOf, rowsByRank } from "./split-batch.ts";
 import { alone } from "./strategy/alone.ts";
 import type { Strategy } from "./strategy/strategy.ts";
 import { measureAs, measureTeachers, type Teacher, type TeachingParts, teacherGrid } from "./teaching.ts";
 import { type Grid, gridConstants, gridOf, type RowTokens } from "./token-rows.ts";
 import { type SampleNumbers, TrainerReading } from "./trainer-reading.ts";
 import { isSeen, updatePasses } from "./update-passes.ts";
+import { clipCritic, updateDenominators, updateShares } from "./update-shares.ts";
 
 export interface TokenTrainerParts {
   readonly model: CausalLm;
@@ -363,14 +363,10 @@ export class TokenTrainer {
     applySchedule(optimizer, factor);
     optimizer.zeroGrad();
     critic?.optimizer.zeroGrad();
-    const denominators = tensorScope(() => {
-      const { lossMask_BT, groupOf, trajectoryOf } = selectRows(scored, rows);
-      return globalDenominators(lossMask_BT, groupOf, trajectoryOf);
-    });
-    const trained = shares.map((share) => intersect(rows, share));
+    const denominators = updateDenominators(() => selectRows(scored, rows));
     const lengthOf = (row: number) => Math.max(...[grid, taught ?? grid].map((of) => of.samples[row]!.tokenIds.length));
-    const limits = { kind: "update", maxTokens: options.maxTokensPerMicrobatch, lengthOf } as const;
-    const { parts, numOwn } = passesOf(strategy, grid, trained, limits);
+    const limits = { maxTokens: options.maxTokensPerMicrobatch, lengthOf };
+    const { trained, parts, numOwn } = updateShares(strategy, { grid, shares, rows, ...limits });
     const seen: Tensor[] = [];
     const update = { grid, taught, scored, denominators, reading, sums, seen };
     await strategy.runPasses(updatePasses({ ...this.#parts, foresight: this.#foresight }, update, parts, numOwn));
@@ -415,11 +411,7 @@ export class TokenTrainer {
     const strategy = this.#strategy;
     const norm = strategy.clipGradients(model.trainableParameters(), options.maxGradNorm);
     if (critic === null) return { "train/grad_norm": norm };
-    const parameters = [...critic.model.trainableParameters(), ...critic.head.trainableParameters()];
-    return {
-      "train/grad_norm": norm,
-      "train/critic_grad_norm": strategy.clipGradients(parameters, options.maxGradNorm),
-    };
+    return { "train/grad_norm": norm, "train/critic_grad_norm": clipCritic(strategy, critic, options.maxGradNorm) };
   }
 
   /** What the policy said of all rows of an update, on all ranks; `seen` is freed. */

@@ -14,6 +14,7 @@ import { runTuningLoop } from "../loops/tuning-loop.ts";
 import { deriveSeed } from "../random/random.ts";
 import { type Checkpoint, Checkpoints } from "../run/checkpoint.ts";
 import { placeTrainer } from "../run/machine.ts";
+import { policySource } from "../run/policy-source.ts";
 import { prepareModel } from "../run/prepare-model.ts";
 import { rankPlaces } from "../run/rank-places.ts";
 import { RunProgress } from "../run/run-progress.ts";
@@ -53,23 +54,16 @@ export function openTuningTrainer(
   numSteps: number,
   places?: RankPlaces,
 ): Promise<TuningTrainer> {
-  const { device, dtype, trainingThreads } = placeTrainer(config);
   const { optimizer, schedule } = config.training;
   const source = {
     modelFolder,
     tokenizerFolder: modelFolder,
-    device,
-    dtype,
-    quantization: config.model.quantization ?? undefined,
-    lora: config.model.lora,
+    ...policySource(config, placeTrainer(config)),
     objective: config.objective,
     reference: config.reference,
-    training: config.training,
     optimizer,
     schedule,
     numUpdates: numSteps,
-    seed: config.seed,
-    numThreads: trainingThreads,
   };
   return startTuning(source, places);
 }

@@ -26,7 +26,7 @@ type Attend = (attention: Attention, qkv_BN: Tensor, index: number) => Tensor;
 
 /** With more rows than this, products compute longer than they fetch, and the library's are better at that. */
 const maxRows = 64;
-/** Of layers that the second-level cache holds, more rows gain from the chain. */
+/** Layers that the second-level cache holds gain from the chain with more rows too. */
 const small = { layerBytes: 40e6, maxRows: 256 } as const;
 
 /** Whether a step of this many rows is a chain. Models with parts that it has no kernel for, and larger steps, go the usual way. */

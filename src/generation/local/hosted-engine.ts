@@ -72,6 +72,8 @@ class HostedEngine implements EngineHost {
     try {
       return await this.#engine.generate(onTokens === undefined ? request : { ...request, onTokens: tell });
     } finally {
+      // Now as well: a message that was posted before this step may already have asked for the way out, on which the reply then goes too.
+      this.#reportProgress();
       this.#reportSoon();
     }
   };

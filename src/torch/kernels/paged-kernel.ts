@@ -165,7 +165,7 @@ export function cutFor(rows: number, maxTokens: number, headSize: number): Decod
 
 export const maxSplits = 64;
 
-/** Processors of a large GPU. */
+/** How many processors a large GPU has. */
 const numProcessors = 132;
 
 /** Where spans leave their sums until they are joined. */

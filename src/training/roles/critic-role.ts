@@ -5,7 +5,6 @@
  * its weights are those of a critic that learns beside the policy.
  */
 import type { Recipe } from "../../algorithms/recipe-runner/recipe.ts";
-import { globalDenominators } from "../../algorithms/reduce.ts";
 import { invariant } from "../../errors/reroll-error.ts";
 import type { Metrics } from "../../flow/metrics.ts";
 import type { ValueRows } from "../../flow/token-batch.ts";
@@ -16,10 +15,11 @@ import { keep, tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { measureAll, measureValues, valuesOf } from "../measure-rows.ts";
 import { MetricSums } from "../metric-sums.ts";
-import { gatherRows, intersect, passesOf, rowsByRank } from "../split-batch.ts";
+import { gatherRows, passesOf, rowsByRank } from "../split-batch.ts";
 import type { StrategyBuilder } from "../strategy/strategy.ts";
 import { type Grid, gridOf, packTokens, type RowTokens } from "../token-rows.ts";
 import type { TrainedCritic } from "../token-trainer.ts";
+import { clipCritic, updateDenominators, updateShares } from "../update-shares.ts";
 import type { CriticLearning, GridValues, ValueTargets } from "./other-roles.ts";
 import type { RoleSource } from "./role-source.ts";
 
@@ -87,13 +87,9 @@ export class CriticRole implements CriticLearning {
     const strategy = this.#strategy;
     const { model, head, optimizer } = this.#critic;
     optimizer.zeroGrad();
-    const denominators = tensorScope(() => {
-      const { lossMask_BT, groupOf, trajectoryOf } = this.#rows(rows);
-      return globalDenominators(lossMask_BT, groupOf, trajectoryOf);
-    });
-    const trained = shares.map((share) => intersect(rows, share));
-    const limits = { kind: "update", maxTokens: training.maxTokensPerMicrobatch } as const;
-    const { parts, numOwn } = passesOf(strategy, grid, trained, limits);
+    const denominators = updateDenominators(() => this.#rows(rows));
+    const limits = { maxTokens: training.maxTokensPerMicrobatch };
+    const { parts, numOwn } = updateShares(strategy, { grid, shares, rows, ...limits });
     for (const [i, part] of parts.entries()) {
       tensorScope(() => {
         const packed = packTokens(grid, part, device);
@@ -107,8 +103,7 @@ export class CriticRole implements CriticLearning {
     }
     await strategy.reduceGradients();
     const isOwnFinite = tensorScope(() => {
-      const parameters = [...model.trainableParameters(), ...head.trainableParameters()];
-      const norms = { "train/critic_grad_norm": strategy.clipGradients(parameters, training.maxGradNorm) };
+      const norms = { "train/critic_grad_norm": clipCritic(strategy, this.#critic, training.maxGradNorm) };
       sums.addUpdate(norms);
       return sums.isFinite(norms);
     });
