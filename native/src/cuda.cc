@@ -132,11 +132,13 @@ napi_value shareMemory(Arguments& args) {
   napi_value result;
   napi_create_object(args.state.env, &result);
   setProperty(args.state, result, "handle", toJs(args.state, at::IntArrayRef(bytes)));
-  const auto offset = static_cast<double>(shared.offset) + static_cast<double>(tensor.storage_offset()) * tensor.element_size();
+  const auto offset =
+      static_cast<double>(shared.offset) + static_cast<double>(tensor.storage_offset()) * tensor.element_size();
   setProperty(args.state, result, "offsetBytes", toJs(args.state, offset));
   return result;
 #else
-  throw Failure("UNSUPPORTED_FEATURE", "memory for other processes needs libtorch 2.6 or later: this is " TORCH_VERSION ".");
+  throw Failure("UNSUPPORTED_FEATURE",
+                "memory for other processes needs libtorch 2.6 or later: this is " TORCH_VERSION ".");
 #endif
 }
 

@@ -88,7 +88,8 @@ napi_value compileKernel(Arguments& args) {
   const std::string name = args.string(1, "name");
   const cudaDeviceProp* properties = at::cuda::getCurrentDeviceProperties();
   // The "a" lets a kernel use what only this generation of processors has.
-  const std::string architecture = "--gpu-architecture=sm_" + std::to_string(properties->major * 10 + properties->minor) +
+  const std::string architecture = "--gpu-architecture=sm_" +
+                                   std::to_string(properties->major * 10 + properties->minor) +
                                    (properties->major == 9 ? "a" : "");
   const char* options[] = {architecture.c_str(), "--std=c++17"};
   nvrtcProgram program;
@@ -112,8 +113,8 @@ napi_value compileKernel(Arguments& args) {
   return toJs(args.state, args.state.insertObject(std::move(kernel)));
 }
 
-// How the copy engine reads a matrix of 16-bit floats, [rows, columns]: tiles of `tileRows` rows and 64 columns, which is 128
-// bytes, their 16-byte pieces swizzled as the tensor cores want them.
+// How the copy engine reads a matrix of 16-bit floats, [rows, columns]: tiles of `tileRows` rows and 64 columns, which
+// is 128 bytes, their 16-byte pieces swizzled as the tensor cores want them.
 CUtensorMap tilesOf(const at::Tensor& matrix, uint32_t tileRows) {
   const bool isHalf = matrix.scalar_type() == at::kHalf;
   if (matrix.dim() != 2 || !matrix.is_contiguous() || !(isHalf || matrix.scalar_type() == at::kBFloat16)) {
@@ -125,17 +126,17 @@ CUtensorMap tilesOf(const at::Tensor& matrix, uint32_t tileRows) {
   const cuuint32_t tile[] = {64, tileRows};
   const cuuint32_t steps[] = {1, 1};
   checkDriver(nvrtc().cuTensorMapEncodeTiled(
-                  &map, isHalf ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, matrix.data_ptr(),
-                  sizes, rowBytes, tile, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                  CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+                  &map, isHalf ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2,
+                  matrix.data_ptr(), sizes, rowBytes, tile, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                  CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
               "describe a matrix to the copy engine");
   return map;
 }
 
-// launchKernel(kernel, grid, block, sharedBytes, overlaps, kinds, values): one letter per value, t tensor, i int32, l int64,
-// f float32, m the tiles of a matrix, r the rows of such a tile, which comes after its m and is no argument of its own. A tensor
-// is passed as the address of its first element. A kernel that overlaps starts before the one in front of it has ended, and
-// waits for it by itself.
+// launchKernel(kernel, grid, block, sharedBytes, overlaps, kinds, values): one letter per value, t tensor, i int32, l
+// int64, f float32, m the tiles of a matrix, r the rows of such a tile, which comes after its m and is no argument of
+// its own. A tensor is passed as the address of its first element. A kernel that overlaps starts before the one in
+// front of it has ended, and waits for it by itself.
 napi_value launchKernel(Arguments& args) {
   auto kernel = std::static_pointer_cast<KernelObject>(args.state.object(args.number(0, "kernel"), "CudaKernel"));
   const std::vector<int64_t> grid = args.integers(1, "grid");
@@ -171,7 +172,8 @@ napi_value launchKernel(Arguments& args) {
           slot.pointer = tensor.data_ptr();
           break;
         }
-        if (i + 1 == kinds.size() || kinds[i + 1] != 'r') throw Failure("INVALID_ARGUMENT", "an m needs an r after it.");
+        if (i + 1 == kinds.size() || kinds[i + 1] != 'r')
+          throw Failure("INVALID_ARGUMENT", "an m needs an r after it.");
         slot.map = tilesOf(tensor, static_cast<uint32_t>(values[++i]));
         break;
       }
@@ -189,8 +191,9 @@ napi_value launchKernel(Arguments& args) {
     }
   }
   if (sharedBytes > kernel->sharedBytes) {
-    checkDriver(nvrtc().cuFuncSetAttribute(kernel->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, sharedBytes),
-                "give the kernel its shared memory");
+    checkDriver(
+        nvrtc().cuFuncSetAttribute(kernel->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, sharedBytes),
+        "give the kernel its shared memory");
     kernel->sharedBytes = sharedBytes;
   }
   const bool overlaps = args.boolean(4, "overlaps");
