@@ -28,6 +28,12 @@ export function engineSplitProblem({ placement }: Pick<RunConfig, "placement">, 
   return splitProblem(model, { tensor, expert, context: 1, pipeline: 1 }, "placement.engine.");
 }
 
+/** Whether what else a run asks of its engines goes with splitting them. */
+export function maySplit({ engine, model, exact }: Pick<RunConfig, "engine" | "model" | "exact">): boolean {
+  const isQuantized = model.quantization !== null || engine.quantization !== null || engine.cacheQuantization !== null;
+  return !isQuantized && engine.remote === null && !exact;
+}
+
 /** Engines on the same devices, split another way. */
 export function splitEngines(engines: readonly EnginePlace[], counts: EngineCounts): readonly EnginePlace[] {
   const numRanks = ranksOf(counts);

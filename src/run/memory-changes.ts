@@ -1,4 +1,5 @@
 /** Changes to a run that save memory, those that cost the least first, and the nearest ones after which it fits. Pure. */
+import { maySplit } from "./engine-shares.ts";
 import { listDevices } from "./placement-options.ts";
 import type { RunConfig } from "./run-config.ts";
 
@@ -33,7 +34,7 @@ const splitOf =
     const { engine } = config.placement;
     const numDevices = engine.devices === null ? 0 : listDevices(engine.devices).length;
     if (engine.tensor * engine.expert > 1 || engine.workers === "threads" || numDevices % tensor !== 0) return null;
-    if (numDevices === 0 || config.model.quantization !== null || config.engine.remote !== null) return null;
+    if (numDevices === 0 || !maySplit(config)) return null;
     const changed = { ...config.placement, engine: { ...engine, tensor } };
     return { words: `placement.engine.tensor: ${tensor}`, config: { ...config, placement: changed } };
   };

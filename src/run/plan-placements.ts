@@ -5,7 +5,7 @@
  */
 import { RerollError } from "../errors/reroll-error.ts";
 import { apartMemory, movableRoles } from "./device-memory.ts";
-import { engineSplitProblem, ranksOf } from "./engine-shares.ts";
+import { engineSplitProblem, maySplit, ranksOf } from "./engine-shares.ts";
 import { type MemoryFacts, type MemoryPart, microbatchTokens, peakBytes } from "./estimate-memory.ts";
 import { nearestChange } from "./memory-changes.ts";
 import { size } from "./plan-run.ts";
@@ -125,8 +125,7 @@ function splitsFor(
   numGpus: number,
 ): readonly RunConfig["placement"]["engine"][] {
   const { engine } = config.placement;
-  if (ranksOf(engine) > 1 || config.engine.remote !== null || config.model.quantization !== null || config.exact)
-    return [engine];
+  if (ranksOf(engine) > 1 || !maySplit(config)) return [engine];
   const split = [2, 4, 8]
     .filter((tensor) => numGpus % tensor === 0)
     .map((tensor) => ({ ...engine, tensor, workers: null }))
