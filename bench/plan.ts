@@ -17,7 +17,13 @@ interface Measured {
   readonly B: number;
   readonly T: number;
   readonly rows: readonly { readonly name: string; readonly msPerStep: number; readonly peakGB: number }[];
-  readonly results: readonly { readonly what: string; readonly B?: number; readonly msPerStep?: number }[];
+  readonly results: readonly {
+    readonly what: string;
+    readonly B?: number;
+    readonly msPerStep?: number;
+    /** Absent: those of today. */
+    readonly kernels?: string;
+  }[];
 }
 
 interface LargeModel {
@@ -91,7 +97,7 @@ const times = [
   ],
   ["forward log-probs, ms", forwardSeconds(model, tokens), row("forward log-probs only").msPerStep],
   ...decoding.results
-    .filter(({ what }) => what === "decode")
+    .filter(({ what, kernels }) => what === "decode" && kernels === undefined)
     .map(({ B, msPerStep }) => [
       `decode step of ${B} sequences at 1,024, ms`,
       decodeSeconds(model, B!, 1024),

@@ -29,8 +29,9 @@ test("passes and decode steps of Qwen2.5-0.5B take as long as an H200 took", () 
   expectNear(1000 * trainSeconds(model, B * T, { hasAdapters: false, recomputes: false }), ms("packed"));
   expectNear(1000 * trainSeconds(model, B * T, { hasAdapters: false, recomputes: true }), ms("recomputed"));
   expectNear(1000 * forwardSeconds(model, B * T), ms("forward log-probs only"));
-  for (const { what, B: count, msPerStep } of read("gpu-decode").results)
-    if (what === "decode") expectNear(1000 * decodeSeconds(model, count, 1024), msPerStep);
+  // Rows that name their kernels are of kernels of before.
+  for (const { what, kernels, B: count, msPerStep } of read("gpu-decode").results)
+    if (what === "decode" && kernels === undefined) expectNear(1000 * decodeSeconds(model, count, 1024), msPerStep);
 });
 
 test("a GRPO step of the shape of Qwen2.5-7B, which nothing was fitted to, takes as long as it took", () => {
