@@ -81,8 +81,7 @@ class HostedEngine implements EngineHost {
   readonly scorePrompt = (promptIds: Int32Array): Promise<Float32Array> => this.#engine.scorePrompt(promptIds);
 
   pause(): Promise<void> {
-    this.#reportSoon();
-    return this.#engine.pause();
+    return this.#told(() => this.#engine.pause());
   }
 
   resume(): void {
@@ -90,33 +89,27 @@ class HostedEngine implements EngineHost {
   }
 
   abortAll(): Promise<void> {
-    this.#reportSoon();
-    return this.#engine.abortAll();
+    return this.#told(() => this.#engine.abortAll());
   }
 
-  async sleep(): Promise<void> {
-    this.#reportSoon();
-    this.#engine.sleep();
+  sleep(): Promise<void> {
+    return this.#told(() => this.#engine.sleep());
   }
 
   async updateWeights(version: number, weights: ReadonlyMap<string, Tensor>): Promise<void> {
-    this.#reportSoon();
     const areAdapters = !isQuantized(this.#model) && adapterPaths(weights).length > 0;
     const apply = (model: CausalLm) =>
       areAdapters ? mergeAdapters(model, this.#folder, weights) : copyWeights(model, weights);
-    tensorScope(() => this.#engine.updateWeights(version, apply));
+    await this.#told(() => tensorScope(() => this.#engine.updateWeights(version, apply)));
   }
 
-  async loadWeights(version: number, folder: string): Promise<void> {
-    this.#reportSoon();
+  loadWeights(version: number, folder: string): Promise<void> {
     const take = (model: CausalLm) => withFolderWeights(folder, (weights) => copyWeights(model, weights));
     const load = () => this.#engine.updateWeights(version, take);
-    if (this.others === null) {
-      load();
-      return;
-    }
+    const { others } = this;
+    if (others === null) return this.#told(load);
     this.#engine.hold();
-    await this.others.loadWeights(folder, load).finally(() => this.#engine.release());
+    return this.#told(() => others.loadWeights(folder, load).finally(() => this.#engine.release()));
   }
 
   /** Memory for weights that come: see WeightPlaces. Computes nothing from then on until `endUpdate`. */
@@ -128,10 +121,10 @@ class HostedEngine implements EngineHost {
 
   /** Goes on with the weights that have come: at once, or where ranks have parts of them with `release`, when all have theirs. */
   endUpdate(version: number): void {
-    this.#reportSoon();
     this.#places.end(version);
     this.#engine.updateWeights(version, () => {});
     if (this.others === null) this.#engine.release();
+    this.#report();
   }
 
   /** The part of each weight that is here. */
@@ -139,9 +132,9 @@ class HostedEngine implements EngineHost {
     return weightCuts(this.#model);
   }
 
-  async shareWeights(version: number, parameters: ReadonlyMap<string, Tensor>): Promise<void> {
-    this.#reportSoon();
-    tensorScope(() => this.#engine.shareWeights(version, (model) => adoptWeights(model, parameters)));
+  shareWeights(version: number, parameters: ReadonlyMap<string, Tensor>): Promise<void> {
+    const share = () => this.#engine.shareWeights(version, (model) => adoptWeights(model, parameters));
+    return this.#told(() => tensorScope(share));
   }
 
   async hold(): Promise<void> {
@@ -153,17 +146,22 @@ class HostedEngine implements EngineHost {
   }
 
   async close(): Promise<void> {
-    this.#reportSoon();
-    await this.#engine.close();
+    await this.#told(() => this.#engine.close());
     await this.others?.close();
     this.#model.dispose();
     this.#stopWatching();
   }
 
-  /**
-   * Tells the status at the end of this turn of the event loop, before the messages of the turn go out: it is asked for before the
-   * first of them is posted, and travels with them.
-   */
+  /** Tells the status before what has changed it is answered: whoever waited for the answer sees it. */
+  async #told<Result>(change: () => Result | Promise<Result>): Promise<Result> {
+    try {
+      return await change();
+    } finally {
+      this.#report();
+    }
+  }
+
+  /** Tells the status at the end of this turn of the event loop, once for all tokens of the turn. */
   #reportSoon(): void {
     if (this.#isReporting) return;
     this.#isReporting = true;
