@@ -43,7 +43,7 @@ function parseValue(text: string, name: string): unknown {
     if (!/^[[{"]/.test(text)) return text;
     throw new RerollError(
       "INVALID_OVERRIDE",
-      `--set ${name} starts with ${text[0]} and is not JSON. Put the whole word into single quotes, so that the shell leaves it as it is.`,
+      `--set ${name} starts with ${text[0]} and is not JSON, where keys are in double quotes. Put the whole word into single quotes, so that the shell leaves it as it is.`,
     );
   }
 }
