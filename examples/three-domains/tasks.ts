@@ -139,5 +139,4 @@ export const subjectQuestion = {
     { reply: "the queen and the knights stand on black and white squares", answer: "chess" },
     { reply: "we put on boots and climb to the snowy top", answer: "mountain" },
   ],
-  contrary: ["nothing", "none"],
 };

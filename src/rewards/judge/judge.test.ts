@@ -66,12 +66,12 @@ const saying = (masses: Readonly<Record<string, number>>): FakeAnswer => {
   return { raw: JSON.stringify({ choices: [{ message: { content: "x" }, logprobs }] }) };
 };
 
-test("a word is judged by its probability against the contrary, and the same reply anew for another truth", async () => {
-  const reward = await judgeOver(() => saying({ cats: 0.3, nothing: 0.1 }), { ...word, truthKey: "subject" });
+test("a word is judged by its probability, and the same reply anew for another truth", async () => {
+  const reward = await judgeOver(() => saying({ cats: 0.3, nothing: 0.6 }), { ...word, truthKey: "subject" });
   const scoreFor = async (subject: string) => (await reward.score(rewardInput("they purr", { subject }), never)).value;
-  expect(await scoreFor("cats")).toBeCloseTo(0.75, 12);
+  expect(await scoreFor("cats")).toBeCloseTo(0.3, 12);
   expect(await scoreFor("rain")).toBe(0);
-  expect(await scoreFor("cats")).toBeCloseTo(0.75, 12);
+  expect(await scoreFor("cats")).toBeCloseTo(0.3, 12);
   expect(server!.requests).toHaveLength(2);
   expect(server!.requests[0]!.body).toMatchObject({ max_tokens: 1, logprobs: true, top_logprobs: 20 });
 });
@@ -79,13 +79,21 @@ test("a word is judged by its probability against the contrary, and the same rep
 test("answers of the options stand in for the truth", async () => {
   const yesNo = { mode: "word", question: "Is it polite?", answers: ["Yes"], contrary: ["No"] } as const;
   const reward = await judgeOver(() => saying({ Yes: 0.2, No: 0.6 }), yesNo);
-  expect((await reward.score(rewardInput("so"), never)).value).toBeCloseTo(0.25, 12);
+  expect((await reward.score(rewardInput("so"), never)).value).toBeCloseTo(0.2, 12);
 });
 
 test("a server that gives no log-probs cannot judge words, and is not asked again", async () => {
   const reward = await judgeOver(() => good, word);
   await expect(reward.score(rewardInput("so", "cats"), never)).rejects.toThrow('answered without "logprobs"');
   expect(server!.requests).toHaveLength(1);
+});
+
+test("right and contrary words that begin alike are refused, and a truth among the contrary words is left out of them", async () => {
+  const alike = { ...word, answers: ["Yes"], contrary: [" yes."] };
+  await expect(judgeOver(() => good, alike)).rejects.toThrow("no first token tells them apart");
+  const reward = await judgeOver(() => saying({ food: 0.9, sport: 0.1 }), { ...word, contrary: ["food", "sport"] });
+  expect((await reward.score(rewardInput("so", "food"), never)).value).toBeCloseTo(0.9, 12);
+  await expect(reward.score(rewardInput("so", "sports"), never)).rejects.toMatchObject({ code: "INVALID_TRUTH" });
 });
 
 test("mode word without its question is refused", async () => {

@@ -7,6 +7,7 @@
  * fail; beyond its budget it fails with BUDGET_SPENT. Neither is ever a 0.
  */
 import { z } from "zod";
+import { RerollError } from "../../errors/reroll-error.ts";
 import { address, secret, secretFields, secretRecord } from "../../errors/secret.ts";
 import { createBoundedPool } from "../bounded-pool.ts";
 import { finalAnswer } from "../final-answer.ts";
@@ -23,6 +24,7 @@ import {
   wordQuestion,
 } from "./questions.ts";
 import { openVerdictCache, verdictKey } from "./verdict-cache.ts";
+import { overlapOf, withoutRight } from "./word-verdict.ts";
 
 const count = z.number().int().positive();
 
@@ -57,7 +59,11 @@ const options = z
     answers: words
       .optional()
       .describe('For mode "word": the answers that speak for a reply. Default: the truth of the prompt.'),
-    contrary: words.optional().describe('For mode "word": the answers that speak against a reply.'),
+    contrary: words
+      .optional()
+      .describe(
+        'For mode "word": the answers that speak against a reply. With them, a judge that mostly answers something else makes the reward fail. Default: any other word.',
+      ),
     temperature: z.number().nonnegative().default(0).describe("Sampling temperature of the judge."),
     maxReplyTokens: count.default(1024).describe("Most tokens that the judge may write."),
     body: secretFields().prefault({}).describe("Further fields of the request, as the server names them."),
@@ -74,10 +80,14 @@ const options = z
       .describe("A JSONL file that keeps verdicts from run to run. Default: memory only."),
     truthKey,
   })
-  .refine(({ mode, question, contrary }) => mode !== "word" || (question !== undefined && contrary !== undefined), {
-    error:
-      'Mode "word" needs a question for the judge, and the contrary answers: question: "Is the reply polite? Answer Yes or No.", contrary: ["No"].',
+  .refine(({ mode, question }) => mode !== "word" || question !== undefined, {
+    error: 'Mode "word" needs a question for the judge, such as question: "Is the reply polite? Answer Yes or No.".',
     path: ["question"],
+  })
+  .refine(({ answers = [], contrary = [] }) => overlapOf({ answers, contrary }) === undefined, {
+    error:
+      "A word of answers and one of contrary are equal, or one begins the other: no first token tells them apart. Choose other words.",
+    path: ["contrary"],
   });
 
 export const judge: RewardDefinition<typeof options> = {
@@ -107,8 +117,11 @@ export const judge: RewardDefinition<typeof options> = {
       const reply = finalAnswer(input.reply);
       if (mode === "word") {
         const { answers = truthTexts("judge", input.prompt, chosen.truthKey), examples, contrary = [] } = chosen;
+        const words = withoutRight({ answers, contrary });
+        const overlap = overlapOf(words);
+        if (overlap !== undefined) throw overlapping(overlap);
         const question = chosen.question!;
-        return { value: await verdictOn(wordQuestion(reply, { question, examples, answers, contrary }), signal) };
+        return { value: await verdictOn(wordQuestion(reply, { question, examples, ...words }), signal) };
       }
       if (mode === "rubric") return { value: await verdictOn(rubricQuestion(conversation, reply, rubric), signal) };
       const reference = truthTexts("judge", input.prompt, chosen.truthKey).join("\nor: ");
@@ -124,6 +137,13 @@ export const judge: RewardDefinition<typeof options> = {
     return { name: "judge", cost: "network", score, close: () => cache.flush() };
   },
 };
+
+function overlapping([right, wrong]: readonly [string, string]): RerollError {
+  return new RerollError(
+    "INVALID_TRUTH",
+    `The truth ${JSON.stringify(right)} and the contrary answer ${JSON.stringify(wrong)} begin alike: no first token tells them apart. Choose other words.`,
+  );
+}
 
 /** What the last reply answers. */
 function withoutReply({ messages, prompt }: RewardInput): RewardInput["messages"] {

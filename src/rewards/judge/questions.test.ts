@@ -67,18 +67,6 @@ const subject = wordQuestion("they purr", {
   answers: ["cats"],
   contrary: ["nothing"],
 });
-const tokens = (masses: Readonly<Record<string, number>>) =>
-  Object.entries(masses).map(([token, mass]) => ({ token, logprob: Math.log(mass) }));
-
-test.each([
-  { masses: { cats: 0.3, nothing: 0.1, dogs: 0.5 }, verdict: 0.75 },
-  { masses: { " Cat": 0.1, cats: 0.2, no: 0.1 }, verdict: 0.75 },
-  { masses: { nothing: 0.9, dogs: 0.1 }, verdict: 0 },
-  { masses: { cats: 0.01, dogs: 0.9 }, verdict: 1 },
-  { masses: { c: 0.5, catsup: 0.2 }, verdict: 0 },
-])("the word that begins with one of $masses gives $verdict", ({ masses, verdict }) => {
-  expect(subject.read("", tokens(masses))).toBeCloseTo(verdict, 12);
-});
 
 test("a question about a word shows examples as turns, with every reply between marks of its own", () => {
   expect(subject.messages.map(({ role }) => role)).toEqual(["system", "user", "assistant", "user"]);

@@ -6,16 +6,16 @@
  * with a single word, the verdict is what its first token may be.
  */
 import { createHash } from "node:crypto";
-import { RerollError } from "../../errors/reroll-error.ts";
 import type { ChatMessage } from "../../flow/chat-message.ts";
 import type { EndpointMessage, FirstToken } from "./chat-endpoint.ts";
+import { type JudgeWords, wordVerdict } from "./word-verdict.ts";
 
 /** A question, and the reader of its verdict. Verdicts are between 0 and 1. */
 export interface JudgeQuestion {
   readonly messages: readonly EndpointMessage[];
   readonly read: (text: string, firstTokens?: readonly FirstToken[]) => number | undefined;
   /** What the verdict depends on beside the messages. */
-  readonly words?: readonly (readonly string[])[];
+  readonly words?: JudgeWords;
 }
 
 /** How good a reply is by a rubric: 0 to 10, read as 0 to 1. */
@@ -75,19 +75,12 @@ interface AnsweredReply {
 }
 
 /** The question about a reply whose answer is one of a few words, with replies that have been answered. */
-interface WordQuestion {
+interface WordQuestion extends JudgeWords {
   readonly question: string;
   readonly examples: readonly AnsweredReply[];
-  /** Words that speak for the reply. */
-  readonly answers: readonly string[];
-  /** Words that speak against it. */
-  readonly contrary: readonly string[];
 }
 
-/**
- * How likely the judge is to answer with one of the right words rather than with a contrary one, by the tokens that its answer may begin
- * with. 0 where no right word is among them.
- */
+/** How likely the judge is to answer with one of the right words, by the tokens that its answer may begin with. */
 export function wordQuestion(reply: string, { question, examples, answers, contrary }: WordQuestion): JudgeQuestion {
   const turns = examples.flatMap((example) => [
     { role: "user" as const, content: fenced({ REPLY: example.reply }).text },
@@ -99,30 +92,9 @@ export function wordQuestion(reply: string, { question, examples, answers, contr
       ...turns,
       { role: "user", content: fenced({ REPLY: reply }).text },
     ],
-    words: [answers, contrary],
-    read: (_, firstTokens = []) => {
-      const massOf = (words: readonly string[]) =>
-        firstTokens
-          .filter(({ token }) => words.some((word) => begins(word, token)))
-          .reduce((sum, { logprob }) => sum + Math.exp(logprob), 0);
-      if (firstTokens.length === 0) throw withoutLogprobs();
-      const right = massOf(answers);
-      return right === 0 ? 0 : right / (right + massOf(contrary));
-    },
+    words: { answers, contrary },
+    read: (_, firstTokens = []) => wordVerdict({ answers, contrary }, firstTokens),
   };
-}
-
-function withoutLogprobs(): RerollError {
-  return new RerollError(
-    "JUDGE_UNREADABLE",
-    'The judge\'s server answered without "logprobs", which mode "word" reads. Use a server that gives them, or another mode.',
-  );
-}
-
-/** Whether a word can begin with a token. One letter is too little to tell words apart, unless it is the whole word. */
-function begins(word: string, token: string): boolean {
-  const [start, whole] = [token.trim().toLowerCase(), word.toLowerCase()];
-  return start === whole || (start.length > 1 && whole.startsWith(start));
 }
 
 /** A conversation as text, one message after the other. */
