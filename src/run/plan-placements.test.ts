@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { exampleConfig } from "../../test/cli/example-run.ts";
+import type { RerollError } from "../errors/reroll-error.ts";
 import { parseConfig } from "../models/causal-lm/config.ts";
 import { peakBytes } from "./estimate-memory.ts";
 import { placementLines, planPlacements } from "./plan-placements.ts";
@@ -77,12 +78,31 @@ test("ranks shard as little as lets them fit", () => {
 
 test("what fits nowhere is refused with its role, its need and the nearest change that would fit", () => {
   expect(() => plan(1, 170)).toThrow(
-    /fits in no placement on 1 GPUs of 170\.0 GB: a device needs \d\d\d\.\d GB, most of it the trainer with .* It fits with training\.recompute: true\./,
+    /fits in no placement on 1 GPUs of 170\.0 GB: a device needs \d\d\d\.\d GB in the placement that needs the least, most of it the trainer with .* It fits with training\.recompute: true\./,
   );
   expect(() => plan(1, 80)).toThrow(
     'It fits with training.recompute: true with training.strategy.offload: "optimizer".',
   );
   expect(() => plan(1, 12)).toThrow("Take a smaller model, a shorter rollout.contextLength, or GPUs with more memory.");
+});
+
+test("a refusal names one need however large the GPUs are, and GPUs of that size are enough", () => {
+  const roles = { ...facts, needsReference: true, hasCritic: true };
+  const config = exampleConfig(...sets, 'algorithm={"type":"ppo","klLoss":{"coefficient":0.1}}');
+  for (const numGpus of [1, 2, 8]) {
+    const place = (memoryBytes: number) => planPlacements(config, roles, { numGpus, memoryBytes }, tokens);
+    const refusal = (memoryBytes: number) => {
+      try {
+        place(memoryBytes);
+      } catch (error) {
+        return (error as RerollError).details as { readonly role: string; readonly bytes: number };
+      }
+      return null;
+    };
+    const { role, bytes } = refusal(1e9)!;
+    for (const share of [0.1, 0.3, 0.5, 0.7, 0.9, 0.999]) expect(refusal(share * bytes)).toMatchObject({ role, bytes });
+    expect(place(bytes)).not.toHaveLength(0);
+  }
 });
 
 test("where the trainer does not fit with its critic and reference, they get a GPU of their own", () => {

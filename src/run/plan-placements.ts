@@ -51,8 +51,8 @@ export function planPlacements(
 ): readonly PlacedRun[] {
   const all = allPlacements(config, facts, pool, expected);
   if (all.length === 0) throw nowhere(config, pool);
-  const fitting = all.filter((placed) => fits(placed, pool));
-  if (fitting.length === 0) throw nothingFits(config, facts, pool, expected);
+  const fitting = all.flatMap((tries) => firstFitting(tries, pool));
+  if (fitting.length === 0) throw nothingFits(config, facts, pool, { expected, all });
   return fitting.toSorted((a, b) => a.stepSeconds - b.stepSeconds);
 }
 
@@ -70,12 +70,24 @@ export function placementLines(placements: readonly PlacedRun[], { memoryBytes }
   ]);
 }
 
+/** Placements with as many trainers, those that cost the least first, with the other roles beside the trainer or elsewhere. */
+interface Tries {
+  readonly together: readonly PlacedRun[];
+  readonly elsewhere: readonly PlacedRun[];
+}
+
+function firstFitting({ together, elsewhere }: Tries, pool: GpuPool): readonly PlacedRun[] {
+  const found = [...together, ...elsewhere].find((placed) => fits(placed, pool));
+  return found === undefined ? [] : [found];
+}
+
+/** By the number of trainers. How much memory a GPU has does not matter here. */
 function allPlacements(
   config: RunConfig,
   facts: MemoryFacts,
   pool: GpuPool,
   expected: ExpectedTokens,
-): readonly PlacedRun[] {
+): readonly Tries[] {
   const { numGpus } = pool;
   const { tensor, context, expert, pipeline } = config.training.strategy;
   const numRanks = ranksOf(config.placement.engine);
@@ -93,12 +105,11 @@ function allPlacements(
       );
       return split.map((run) => placeOn(run, facts, pool, { expected, apart }));
     };
-    const firstOf = (tries: readonly PlacedRun[]) => tries.find((placed) => fits(placed, pool)) ?? tries.at(-1);
-    const together = firstOf(triesWith(null))!;
-    if (fits(together, pool)) return [together];
-    // Roles that are in the trainer's way have devices of their own, as few as let all fit.
-    const elsewhere = firstOf(rolePlaces(config, facts, numGpus - numTrainers).flatMap(triesWith));
-    return elsewhere === undefined ? [together] : [together, elsewhere];
+    return {
+      together: triesWith(null),
+      // Roles that are in the trainer's way have devices of their own, as few as let all fit.
+      elsewhere: rolePlaces(config, facts, numGpus - numTrainers).flatMap(triesWith),
+    };
   });
 }
 
@@ -267,22 +278,28 @@ function nowhere({ training: { strategy }, placement }: RunConfig, { numGpus }: 
   );
 }
 
-function nothingFits(config: RunConfig, facts: MemoryFacts, pool: GpuPool, expected: ExpectedTokens): RerollError {
-  const [placed] = allPlacements(config, facts, pool, expected)
-    .flatMap(({ devices }) => devices)
-    .filter(({ bytes }) => bytes > pool.memoryBytes)
+/** Names the largest device of the placement that needs the least, so that GPUs of that size are enough. */
+function nothingFits(
+  config: RunConfig,
+  facts: MemoryFacts,
+  pool: GpuPool,
+  { expected, all }: { readonly expected: ExpectedTokens; readonly all: readonly Tries[] },
+): RerollError {
+  const [largest] = all
+    .flatMap(({ together, elsewhere }) => [...together, ...elsewhere])
+    .map(({ devices }) => devices.toSorted((a, b) => b.bytes - a.bytes)[0]!)
     .toSorted((a, b) => a.bytes - b.bytes);
-  const [role, bytes] = rolesOf(placed!.parts)[0]!;
+  const [role, bytes] = rolesOf(largest!.parts)[0]!;
   const nearest = nearestChange(config, (changed) =>
-    allPlacements(changed, facts, pool, expected).some((one) => fits(one, pool)),
+    allPlacements(changed, facts, pool, expected).some((tries) => firstFitting(tries, pool).length > 0),
   );
   return new RerollError(
     "NOT_ENOUGH_MEMORY",
-    `This run fits in no placement on ${pool.numGpus} GPUs of ${size(pool.memoryBytes)}: a device needs ${size(placed!.bytes)}, most of it the ${role} with ${size(bytes)}. ` +
+    `This run fits in no placement on ${pool.numGpus} GPUs of ${size(pool.memoryBytes)}: a device needs ${size(largest!.bytes)} in the placement that needs the least, most of it the ${role} with ${size(bytes)}. ` +
       (nearest === null
         ? "Take a smaller model, a shorter rollout.contextLength, or GPUs with more memory."
         : `It fits with ${nearest}.`),
-    { role, bytes: placed!.bytes, memoryBytes: pool.memoryBytes },
+    { role, bytes: largest!.bytes, memoryBytes: pool.memoryBytes },
   );
 }
 

@@ -33,6 +33,10 @@ test("a correction in the loss needs the token as long as no token rejects anoth
   );
 });
 
+test("ratios of sequences that only replies without a reward have are found as well", () => {
+  expect(needsOf({ type: "topr", level: "sequence" })).toBe("others");
+});
+
 test("a loss that reads the other tokens of its row needs them, however little it makes of them", () => {
   const plain = buildRecipe({ type: "grpo" });
   const coupled: Parameters<typeof gradientNeeds>[0] = {

@@ -12,7 +12,10 @@ import { full, ones, tensor } from "../../torch/create.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Recipe } from "./recipe.ts";
 
-/** By how much the log-probability of the first token is moved: within a clip range, out of it, and as far as anything goes. */
+/** The first token of either reply: one with a reward and one without, since losses treat them differently. */
+const MOVED = [0, 3];
+
+/** By how much the log-probability of such a token is moved: within a clip range, out of it, and as far as anything goes. */
 const CHANGES = [0.01, -0.5, 4, -60];
 
 /** Nothing, the log-probability and entropy of the token itself, or those of other tokens as well. */
@@ -21,26 +24,33 @@ export type GradientNeeds = "nothing" | "token" | "others";
 /** For steps in which the policy is its own anchor, or not. */
 export function gradientNeeds(recipe: Pick<Recipe, "loss">, isOwnAnchor: boolean): GradientNeeds {
   return tensorScope(() => {
-    const plain = gradientsOf(recipe, isOwnAnchor, 0);
-    const changed = CHANGES.map((change) => gradientsOf(recipe, isOwnAnchor, change));
-    const isSame = (isAsked: (place: number) => boolean) =>
-      changed.every((all) => all.every((value, i) => !isAsked(i % NUM_TOKENS) || Object.is(value, plain[i])));
-    if (!isSame((place) => place > 0)) return "others";
-    return isSame((place) => place === 0) ? "nothing" : "token";
+    const plain = gradientsOf(recipe, isOwnAnchor, { place: 0, by: 0 });
+    const differs = MOVED.flatMap((place) =>
+      CHANGES.flatMap((by) =>
+        gradientsOf(recipe, isOwnAnchor, { place, by }).flatMap((value, i) =>
+          Object.is(value, plain[i]) ? [] : [i % NUM_TOKENS === place ? "token" : "others"],
+        ),
+      ),
+    );
+    if (differs.includes("others")) return "others";
+    return differs.includes("token") ? "token" : "nothing";
   });
 }
 
+interface Move {
+  readonly place: number;
+  readonly by: number;
+}
+
 /** The gradients at the log-probabilities, and then at the entropies, of all tokens. */
-function gradientsOf({ loss }: Pick<Recipe, "loss">, isOwnAnchor: boolean, change: number): number[] {
+function gradientsOf({ loss }: Pick<Recipe, "loss">, isOwnAnchor: boolean, { place, by }: Move): number[] {
   return enableGrad(() => {
-    const policyLogprobs_BT = tensor([
-      [-1 + change, -0.4, -2.1],
-      [-0.7, -1.6, -3],
-    ]);
-    const entropies_BT = tensor([
-      [1.5 - change / 100, 0.8, 2],
-      [1, 2.5, 0.3],
-    ]);
+    const moved = (values: readonly number[], change: number) => {
+      const all = values.map((value, i) => (i === place ? value + change : value));
+      return tensor([all.slice(0, 3), all.slice(3)]);
+    };
+    const policyLogprobs_BT = moved([-1, -0.4, -2.1, -0.7, -1.6, -3], by);
+    const entropies_BT = moved([1.5, 0.8, 2, 1, 2.5, 0.3], -by / 100);
     policyLogprobs_BT.requiresGrad = true;
     entropies_BT.requiresGrad = true;
     const rows = { ...exampleRows(), ...(isOwnAnchor && { anchorLogprobs_BT: null }) };
