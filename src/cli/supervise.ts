@@ -17,6 +17,9 @@ import { ALIVE_MS, type StopWord, type Word } from "./supervised.ts";
 /** Waits before the first, second, ... restart in a row without progress, in seconds; the last of them from then on. */
 const DELAYS_S = [0, 1, 2, 4, 8, 16, 32, 60];
 
+/** How long a worker or a server must have been up to have come further: one that dies at its first request has not. */
+const LONG_UP_MS = 60_000;
+
 /** Ten minutes: a process runs code of users, which may block it for a while. */
 const MAX_SILENT_BEATS = 60;
 
@@ -38,7 +41,7 @@ export async function superviseThis(maxRestarts: number): Promise<void> {
       if (life.code === 0) return;
       folder = life.folder ?? folder;
       const reached = folder === null ? -1 : latestStep(folder);
-      numInVain = life.wasUp || reached > furthest ? 1 : numInVain + 1;
+      numInVain = life.wasLongUp || reached > furthest ? 1 : numInVain + 1;
       furthest = Math.max(furthest, reached);
       if (stop.signal !== null) throw new CommanderError(exitCodeOf(stop.signal), "reroll.stopped", "");
       if (life.code === REFUSED) throw new CommanderError(REFUSED, "reroll.refused", "");
@@ -63,8 +66,8 @@ interface Life {
   readonly how: string;
   /** The folder of its run; null for a worker or a server, and where it did not come that far. */
   readonly folder: string | null;
-  /** Whether it is a worker that had joined, or a server that had listened. */
-  readonly wasUp: boolean;
+  /** Whether it is a worker that had joined, or a server that had listened, and stayed so for a while. */
+  readonly wasLongUp: boolean;
   /** Whether there is no use in another one: a worker that has waited for its controller for as long as it was told. */
   readonly isFinal: boolean;
 }
@@ -76,11 +79,15 @@ async function live(words: readonly string[], stop: StopRequest): Promise<Life> 
   let folder: string | null = null;
   let [isWorker, wasUp, isHung] = [false, false, false];
   let numSilentBeats = 0;
+  let upSinceMs = Number.POSITIVE_INFINITY;
   child.on("message", (word: Word) => {
     numSilentBeats = 0;
     if (word.kind === "run") folder = word.folder;
     if (word.kind === "joining") isWorker = true;
-    if (word.kind === "joined" || word.kind === "listening") wasUp = true;
+    if (word.kind === "joined" || word.kind === "listening") {
+      wasUp = true;
+      upSinceMs = Math.min(upSinceMs, performance.now());
+    }
   });
   const beat = setInterval(() => {
     isHung = ++numSilentBeats > MAX_SILENT_BEATS;
@@ -97,7 +104,13 @@ async function live(words: readonly string[], stop: StopRequest): Promise<Life> 
   const silence = `The process gave no sign of life for ${(MAX_SILENT_BEATS * ALIVE_MS) / 1000} seconds and was ended`;
   const ending = signal === null ? `The process ended with code ${code}` : `The process was ended by ${signal}`;
   const isFinal = code === 1 && isWorker && !wasUp;
-  return { code, how: isHung ? silence : ending, folder, wasUp, isFinal };
+  return {
+    code,
+    how: isHung ? silence : ending,
+    folder,
+    wasLongUp: performance.now() - upSinceMs > LONG_UP_MS,
+    isFinal,
+  };
 }
 
 /** The words of the next process: those that were given, but in the folder of the run where that is known. */

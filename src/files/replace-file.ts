@@ -74,11 +74,11 @@ function draftOf(path: string): string {
 }
 
 /** Also what a file in a draft was refused with: the draft goes, and the folder that it was to be in stays to be named. */
-function isDiskFull(cause: unknown): boolean {
+export function isDiskFull(cause: unknown): boolean {
   return ["ENOSPC", "EDQUOT", "DISK_FULL"].includes((cause as NodeJS.ErrnoException).code ?? "");
 }
 
-function diskFull(path: string, cause: unknown): RerollError {
+export function diskFull(path: string, cause: unknown): RerollError {
   return new RerollError(
     "DISK_FULL",
     `The disk of ${dirname(path)} has no room for ${basename(path)}. Make room there and run the command again; a run that has a checkpoint goes on with --resume.`,

@@ -7,6 +7,7 @@
  */
 import { appendFile } from "node:fs/promises";
 import { RerollError } from "../errors/reroll-error.ts";
+import { diskFull, isDiskFull } from "../files/replace-file.ts";
 
 /** Characters after which lines are written without waiting for the clock. */
 const MANY_CHARACTERS = 1 << 18;
@@ -54,12 +55,7 @@ export class LineFile {
     this.#writing = this.#writing
       .then(() => appendFile(this.#path, text))
       .catch((cause: Error) => {
-        this.#error ??= new RerollError(
-          "RUN_FOLDER_WRITE",
-          `Cannot write ${this.#path}: ${cause.message}. Make room or correct its permissions, then resume the run.`,
-          { path: this.#path },
-          { cause },
-        );
+        this.#error ??= isDiskFull(cause) ? diskFull(this.#path, cause) : unwritable(this.#path, cause);
       });
     return this.#writing;
   }
@@ -67,4 +63,9 @@ export class LineFile {
   #throwError(): void {
     if (this.#error !== null) throw this.#error;
   }
+}
+
+function unwritable(path: string, cause: Error): RerollError {
+  const message = `Cannot write ${path}: ${cause.message}. Correct its permissions, then resume the run.`;
+  return new RerollError("RUN_FOLDER_WRITE", message, { path }, { cause });
 }

@@ -3,7 +3,9 @@
  *
  * The run is found again by its tag `reroll.run_id`, so that a resumed run goes on in the same place.
  */
+
 import { z } from "zod";
+import { withTimeLimit } from "../errors/time-limit.ts";
 import { type DeliveryOptions, DeliveryQueue } from "./delivery-queue.ts";
 import { flattenConfig } from "./flatten-config.ts";
 import type { OpenSink, SinkContext } from "./metric-sink.ts";
@@ -67,7 +69,7 @@ class MlflowClient {
     if (this.#runId === null) return;
     const word = { running: "RUNNING", finished: "FINISHED", failed: "FAILED", interrupted: "KILLED" }[status];
     const body = { run_id: this.#runId, status: word, end_time: Date.now() };
-    await this.#post("runs/update", body, AbortSignal.timeout(5000));
+    await withTimeLimit(5000, undefined, (signal) => this.#post("runs/update", body, signal));
   }
 
   async #openRun(signal: AbortSignal): Promise<string> {

@@ -1,5 +1,6 @@
 /** JSON over HTTP for sinks: a request that ends in time, and errors that say whether it makes sense to ask again. */
 import { splitAddress } from "../errors/secret.ts";
+import { withTimeLimit } from "../errors/time-limit.ts";
 import { DeliveryRefused } from "./delivery-queue.ts";
 
 /** One request. */
@@ -19,13 +20,15 @@ const TIMEOUT_MS = 30_000;
 export async function requestJson(request: JsonRequest): Promise<unknown> {
   const { method = "POST", headers, body, isOptional = false, signal } = request;
   const { url, headers: credentials } = splitAddress(request.url);
-  const response = await fetch(url, {
-    method,
-    headers: { "content-type": "application/json", ...credentials, ...headers },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-    signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+  const { response, text } = await withTimeLimit(TIMEOUT_MS, signal, async (limited) => {
+    const response = await fetch(url, {
+      method,
+      headers: { "content-type": "application/json", ...credentials, ...headers },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+      signal: limited,
+    });
+    return { response, text: await response.text() };
   });
-  const text = await response.text();
   if (response.ok) return text === "" ? null : JSON.parse(text);
   if (response.status === 404 && isOptional) return null;
   const problem = `${response.status} from ${new URL(url).host}: ${text.slice(0, 200)}`;

@@ -183,7 +183,8 @@ class Tracker implements OpenRunTracker {
   };
 
   setWorkers(workers: readonly WorkerFacts[]): void {
-    this.#folder.setWorkers(workers).catch((cause: unknown) => this.warn("workers", String(cause)));
+    // The next flush rejects with it, and ends the run.
+    this.#folder.setWorkers(workers).catch(() => {});
   }
 
   warn(code: string, given: string, link?: string): void {
@@ -203,8 +204,9 @@ class Tracker implements OpenRunTracker {
     const error = reason === undefined ? undefined : redactText(reason);
     const endedAt = status === "running" ? null : new Date(this.#clock()).toISOString();
     this.#state = { ...this.#state, status, error: error ?? null };
-    this.#folder.appendLog(error === undefined ? status : `${status}: ${error}`);
+    // First: the log may be what cannot be written.
     await this.#folder.setInfo({ status, error: error ?? null, endedAt });
+    this.#folder.appendLog(error === undefined ? status : `${status}: ${error}`);
   }
 
   async flush(): Promise<void> {

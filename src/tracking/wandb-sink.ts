@@ -5,7 +5,9 @@
  * mutation `upsertBucket` to open or find the run, and `file_stream` to append lines to its history. A line has a number, so a batch
  * that is sent twice is there once. The run is found again by its id, and goes on after the lines that the server has.
  */
+
 import { z } from "zod";
+import { withTimeLimit } from "../errors/time-limit.ts";
 import { type DeliveryOptions, DeliveryQueue, DeliveryRefused } from "./delivery-queue.ts";
 import type { OpenSink, SinkContext } from "./metric-sink.ts";
 import { requestJson } from "./post-json.ts";
@@ -84,7 +86,8 @@ class WandbClient {
   async finish(status: RunStatus): Promise<void> {
     if (this.#run === null) return;
     const exitcode = status === "finished" ? 0 : 1;
-    await this.#post(this.#run.path, { complete: true, exitcode }, AbortSignal.timeout(5000));
+    const { path } = this.#run;
+    await withTimeLimit(5000, undefined, (signal) => this.#post(path, { complete: true, exitcode }, signal));
   }
 
   async #open(signal: AbortSignal): Promise<OpenRun> {

@@ -262,6 +262,23 @@ test("the tools of an OpenEnv server are called over MCP, in a session per episo
   expect(server.sessions.size).toBe(0);
 });
 
+test("an answer to another request over MCP is refused", async () => {
+  const server = createServer((request, response) => {
+    request.resume();
+    response.end(JSON.stringify({ jsonrpc: "2.0", id: 999, result: { session_id: "another" } }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { makeEnv } = openenv.build(openenv.options.parse({ url, protocol: "mcp" }));
+  const env = await makeEnv(sayHi, 1);
+  await expect(env.start(new AbortController().signal)).rejects.toMatchObject({
+    code: "ENV_FAILED",
+    message: expect.stringContaining("it answered openenv/session/create with"),
+  });
+  server.closeAllConnections();
+  server.close();
+});
+
 test("a server of tools that starts again fails the episode; one that is no OpenEnv server says where it was asked", async () => {
   const server = await startTools(1);
   const build = (url: string) => openenv.build(openenv.options.parse({ url, protocol: "mcp" }));

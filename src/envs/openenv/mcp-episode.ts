@@ -9,6 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { invariant, RerollError } from "../../errors/reroll-error.ts";
 import { splitAddress } from "../../errors/secret.ts";
+import { withTimeLimit } from "../../errors/time-limit.ts";
 import type { Prompt } from "../../flow/prompt.ts";
 import type { EnvStep, Opening, Reply, TextEnv } from "../text-env.ts";
 import type { Tool, ToolResult } from "../tool-use/tool.ts";
@@ -54,9 +55,8 @@ export class McpEpisode implements TextEnv {
   }
 
   async start(signal: AbortSignal): Promise<Opening> {
-    const limited = AbortSignal.any([signal, AbortSignal.timeout(LIFECYCLE_MS)]);
     this.#session = await this.#createSession(signal);
-    const tools = await this.#listTools(limited);
+    const tools = await withTimeLimit(LIFECYCLE_MS, signal, (limited) => this.#listTools(limited));
     const { system, maxTurns } = this.#options;
     this.#conversation = new ToolUseEnv(this.#prompt, tools, { ...LIMITS, maxTurns, ...(system && { system }) });
     return this.#conversation.start();
@@ -72,14 +72,17 @@ export class McpEpisode implements TextEnv {
     const params = { session_id: this.#session };
     this.#session = null;
     // A server that is gone has no session left.
-    await this.#ask("openenv/session/close", params, AbortSignal.timeout(LIFECYCLE_MS)).catch(() => {});
+    await withTimeLimit(LIFECYCLE_MS, undefined, (limited) =>
+      this.#ask("openenv/session/close", params, limited),
+    ).catch(() => {});
   }
 
   /** A full server refuses; it is asked again until the episode is given up. */
   async #createSession(signal: AbortSignal): Promise<string> {
     for (let attempt = 0; ; attempt++) {
-      const limited = AbortSignal.any([signal, AbortSignal.timeout(LIFECYCLE_MS)]);
-      const answer = await this.#ask("openenv/session/create", {}, limited);
+      const answer = await withTimeLimit(LIFECYCLE_MS, signal, (limited) =>
+        this.#ask("openenv/session/create", {}, limited),
+      );
       if (!("error" in answer)) return sessionSchema.parse(answer.result).session_id;
       if (answer.error.data?.max_sessions === undefined) throw this.#failed(answer.error.message);
       await sleep(FULL_MS[Math.min(attempt, FULL_MS.length - 1)], undefined, { signal });
@@ -109,7 +112,8 @@ export class McpEpisode implements TextEnv {
   }
 
   async #ask(method: string, params: object, signal: AbortSignal): Promise<Answer> {
-    const body = JSON.stringify({ jsonrpc: "2.0", id: ++this.#numRequests, method, params });
+    const id = ++this.#numRequests;
+    const body = JSON.stringify({ jsonrpc: "2.0", id, method, params });
     let text: string;
     try {
       const response = await fetch(this.#url, { method: "POST", headers: this.#headers, body, signal });
@@ -121,7 +125,9 @@ export class McpEpisode implements TextEnv {
       throw this.#lost(method, cause);
     }
     const answer = answerSchema.safeParse(tryJson(text));
-    if (answer.success) return answer.data;
+    // A server that could not read a request answers with an error that has no id.
+    const isOurs = answer.success && (answer.data.id === id || ("error" in answer.data && answer.data.id == null));
+    if (isOurs) return answer.data;
     throw this.#failed(`it answered ${method} with ${text.slice(0, 200)}`);
   }
 
@@ -136,11 +142,14 @@ export class McpEpisode implements TextEnv {
   }
 }
 
+const requestId = z.union([z.number(), z.string()]).nullish();
+
 const answerSchema = z.union([
   z.object({
+    id: requestId,
     error: z.object({ message: z.string(), data: z.looseObject({ max_sessions: z.number().optional() }).nullish() }),
   }),
-  z.object({ result: z.unknown() }),
+  z.object({ id: requestId, result: z.unknown() }),
 ]);
 
 type Answer = z.output<typeof answerSchema>;
