@@ -270,7 +270,7 @@ test("an answer to another request over MCP is refused", async () => {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const { makeEnv } = openenv.build(openenv.options.parse({ url, protocol: "mcp" }));
-  const env = makeEnv({ id: "p", messages: [{ role: "user", content: "hi" }], metadata: {} } as unknown as Prompt);
+  const env = await makeEnv(sayHi, 1);
   await expect(env.start(new AbortController().signal)).rejects.toMatchObject({
     code: "ENV_FAILED",
     message: expect.stringContaining("it answered openenv/session/create with"),
