@@ -75,14 +75,13 @@ type Reached = Pick<JoinOptions, "host" | "port" | "ca" | "timeoutMs" | "report"
 
 /** Whatever starts both starts them in any order: a controller that is not there yet is waited for. */
 async function reach({ host, port, ca, timeoutMs, report }: Reached): Promise<Socket> {
-  const deadline = performance.now() + timeoutMs;
+  const limit = AbortSignal.timeout(timeoutMs);
   for (let number = 1; ; number++) {
     try {
       return await open(host, port, ca);
     } catch (cause) {
       const { message, code } = cause as Error & { readonly code?: string };
-      if (!NOT_YET.includes(code ?? "") || performance.now() > deadline)
-        throw unreachable(host, port, message, timeoutMs);
+      if (!NOT_YET.includes(code ?? "") || limit.aborted) throw unreachable(host, port, message, timeoutMs);
       if (number === NUM_QUIET_TRIES) report(`Waiting for the controller at ${host}:${port}: ${message}.`);
       await setTimeout(TRY_AGAIN_MS);
     }
