@@ -22,7 +22,7 @@ test.each(["a", "=1", "a..b=1", ".a=1", "__proto__.x=1"])("%s is refused with an
 
 test("broken JSON is refused and not taken for a text", () => {
   expect(() => parseOverride("rollout.filter.meanReward=[0.1,")).toThrow(
-    /rollout\.filter\.meanReward starts with \[ and is not JSON\./,
+    /rollout\.filter\.meanReward starts with \[ and is not JSON, where keys are in double quotes\./,
   );
 });
 

@@ -131,7 +131,16 @@ test("a step with more to plan than fits a message is computed as well; and an e
 
 function rankProcesses(): readonly number[] {
   const tasks = `/proc/${process.pid}/task`;
-  const children = readdirSync(tasks).flatMap((task) => readFileSync(`${tasks}/${task}/children`, "utf8").split(" "));
-  const isRank = (pid: string) => readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("rank-worker");
+  const children = readdirSync(tasks).flatMap((task) => readGone(`${tasks}/${task}/children`).split(" "));
+  const isRank = (pid: string) => readGone(`/proc/${pid}/cmdline`).includes("rank-worker");
   return children.filter((pid) => pid.trim() !== "" && isRank(pid)).map(Number);
+}
+
+/** A thread or process that was just listed may have ended since: there is nothing of it. */
+function readGone(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
 }
