@@ -169,6 +169,9 @@ napi_value item(Arguments& args) {
 napi_value setNumThreads(Arguments& args) {
   const int64_t count = args.integer(0, "count");
   if (count < 1 || count > 4096) throw Failure("INVALID_ARGUMENT", "the number of threads must be 1 to 4096.");
+  // A thread takes the number that was set last, by whichever thread, when it first asks: have it ask before it gets
+  // its own.
+  at::get_num_threads();
   at::set_num_threads(static_cast<int>(count));
   return nullptr;
 }

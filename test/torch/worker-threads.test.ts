@@ -27,6 +27,17 @@ test("four threads compute at once, each with its own scopes", async () => {
   }
 });
 
+test("a worker keeps the number of threads that it has set, whatever another thread sets", async () => {
+  const before = native.numThreads();
+  const worker = startWorker("own-threads.ts", { count: 1 });
+  expect(await nextMessage<string>(worker)).toBe("set");
+  native.setNumThreads(3);
+  worker.postMessage("go on");
+  expect(await nextMessage<number>(worker)).toBe(1);
+  native.setNumThreads(before);
+  await worker.terminate();
+});
+
 test("a tensor of a worker is received without a copy, and outlives the worker", async () => {
   const worker = startWorker("send-and-exit.ts");
   const exit = exitOf(worker);
