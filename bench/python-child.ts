@@ -7,8 +7,8 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
-/** The interpreter that has Debian's python3-torch, whose libtorch the addon is built against on such machines. */
-const interpreter = "/usr/bin/python3";
+/** BENCH_PYTHON, or the interpreter that has Debian's python3-torch, whose libtorch the addon is built against on such machines. */
+const interpreter = process.env.BENCH_PYTHON ?? "/usr/bin/python3";
 
 // The addon has changed the environment of this process already, so the default takes the variables away.
 const openMpWaiting = {
