@@ -6,6 +6,7 @@
 
 import { totalmem } from "node:os";
 import { constrainedMemory } from "node:process";
+import { readAll } from "../data/read-all.ts";
 import { expectSecrets } from "../errors/redact.ts";
 import { cudaDeviceCount, cudaProperties } from "../torch/cuda.ts";
 import { parseOverride } from "./apply-overrides.ts";
@@ -47,7 +48,18 @@ export async function prepareRun(
   const places = placeRun(config);
   const machine = { ...readMachine(places), places, numGpus: cudaDeviceCount() };
   const plan = planRun(config, recipe, machine, shape, placedRewards(roles, places));
-  return { ...resolved, plan: { ...plan, lines: [...paths.lines, ...plan.lines] } };
+  const found = hub.isPlan === true && paths.pending.size === 0 ? await readData(config) : [];
+  return { ...resolved, plan: { ...plan, lines: [...paths.lines, ...found, ...plan.lines] } };
+}
+
+/** What a plan says about the data that a run would read at its start. */
+async function readData({ data, validation, warmStart }: RunConfig): Promise<readonly string[]> {
+  const parts = [
+    ...(data === null ? [] : [readAll(data, "data")]),
+    ...(validation?.data ? [readAll(validation.data, "validation.data")] : []),
+    ...(warmStart?.type === "data" ? [readAll(warmStart.data, "warmStart.data")] : []),
+  ];
+  return [...new Set((await Promise.all(parts)).flat())];
 }
 
 /** Reward models where the placement puts them, in turn, or where they say themselves. */
