@@ -95,16 +95,16 @@ export class LocalEngine implements Engine {
     const { numBlocks, blockSize, contextLength, maxRunning, maxStepTokens, isSteady, reprefills } = this.#options;
     this.#pool = new BlockPool(numBlocks, blockSize);
     this.#cache = cacheOf(model, this.#options);
+    this.#runner = new ModelRunner(model, this.#cache, { maxRunning, contextLength, isSteady, others: options.others });
     const states = this.#cache.hasStates ? new BlockPool(numStateSlots(maxRunning), 1) : null;
     this.#scheduler = new Scheduler(
       this.#pool,
       new SessionCache(this.#pool, states),
-      { maxRunning, maxStepTokens, reprefills },
+      { maxRunning, maxStepTokens, reprefills, gathersPrompts: this.#runner.canLaunch },
       this.#version,
       states,
     );
     this.#guides = options.tokenizer && new Guides(options.tokenizer, model.config.vocabSize);
-    this.#runner = new ModelRunner(model, this.#cache, { maxRunning, contextLength, isSteady, others: options.others });
   }
 
   /** Does now what the first step of every batch size would have to do, and its requests to wait for. */

@@ -46,6 +46,34 @@ test("a step ahead is reserved for those that run, and only while nobody else co
   engine.expectNothingHeld();
 });
 
+test("prompts that come one by one are gathered while many decode, and start as soon as enough of them wait", () => {
+  const sizes = { numBlocks: 100, blockSize: 4, maxRunning: 64, maxStepTokens: 1000, gathersPrompts: true };
+  const engine = new FakeEngine(sizes);
+  const running = Array.from({ length: 40 }, (_, i) => engine.add([i]));
+  expect(engine.step()).toHaveLength(40);
+  // Three are a sixteenth of forty, two are not.
+  const [first, second] = [engine.add([90]), engine.add([91])];
+  expect([engine.scheduler.hasPrompts, engine.scheduler.reserveAhead(running, 0)]).toEqual([false, true]);
+  expect(engine.step()).toHaveLength(40);
+  const third = engine.add([92]);
+  expect([engine.scheduler.hasPrompts, engine.scheduler.reserveAhead(running, 0)]).toEqual([true, false]);
+  expect(engine.step().slice(40)).toEqual([first, second, third].map((sequence) => [sequence, 1]));
+});
+
+test("a prompt that is gathered waits for sixteen steps at most, and not at all where nothing runs", () => {
+  const sizes = { numBlocks: 2000, blockSize: 4, maxRunning: 64, maxStepTokens: 1000, gathersPrompts: true };
+  const engine = new FakeEngine(sizes);
+  engine.add([0]);
+  expect(engine.step()).toHaveLength(1);
+  for (let i = 1; i < 40; i++) engine.add([i]);
+  expect(engine.step()).toHaveLength(40);
+  // Steps in which nobody waits do not count.
+  for (let i = 0; i < 20; i++) engine.step();
+  engine.add([90]);
+  const numTogether = Array.from({ length: 18 }, () => engine.step().length);
+  expect(numTogether).toEqual([...Array.from({ length: 16 }, () => 40), 41, 41]);
+});
+
 test("no more sequences run at a time than are allowed", () => {
   const engine = new FakeEngine({ numBlocks: 16, blockSize: 4, maxRunning: 2, maxStepTokens: 100 });
   const [first, second, third] = [engine.add([1]), engine.add([2]), engine.add([3])];
@@ -304,6 +332,7 @@ interface Sizes {
   readonly maxRunning: number;
   readonly maxStepTokens: number;
   readonly reprefills?: boolean;
+  readonly gathersPrompts?: boolean;
   /** Slots for states. Default 0: the model has none. */
   readonly numStates?: number;
 }
@@ -320,10 +349,12 @@ class FakeEngine {
   readonly #stateRows: { version: number; prefix: string }[] = [];
   readonly #computed = new Map<Sequence, number>();
 
-  constructor({ numBlocks, blockSize, maxRunning, maxStepTokens, reprefills = false, numStates = 0 }: Sizes) {
+  constructor(sizes: Sizes) {
+    const { numBlocks, blockSize, maxRunning, maxStepTokens, reprefills = false, numStates = 0 } = sizes;
+    const { gathersPrompts = false } = sizes;
     this.pool = new BlockPool(numBlocks, blockSize);
     this.states = numStates === 0 ? null : new BlockPool(numStates, 1);
-    const limits = { maxRunning, maxStepTokens, reprefills };
+    const limits = { maxRunning, maxStepTokens, reprefills, gathersPrompts };
     this.scheduler = new Scheduler(this.pool, new SessionCache(this.pool, this.states), limits, 0, this.states);
   }
 

@@ -20,7 +20,16 @@ interface SchedulerLimits {
   readonly maxStepTokens: number;
   /** Whether new weights make running sequences compute their keys and values again. */
   readonly reprefills: boolean;
+  /** Whether prompts that come one by one are gathered while others decode: see GATHERED_SHARE. Default false. */
+  readonly gathersPrompts?: boolean;
 }
+
+/**
+ * On a GPU a step with prompts takes several times as long as one that only decodes, for each that runs. So prompts wait until they are this
+ * share of those that run, but no longer than this many steps.
+ */
+const GATHERED_SHARE = 1 / 16;
+const GATHERED_STEPS = 16;
 
 /** Part of a step: the next `numTokens` uncomputed tokens of a sequence. */
 export interface Piece {
@@ -57,6 +66,8 @@ export class Scheduler {
   readonly #sessions: SessionCache;
   readonly #limits: SchedulerLimits;
   #version: number;
+  /** Steps that went by while prompts were being gathered. */
+  #numGatheringSteps = 0;
 
   constructor(
     pool: BlockPool,
@@ -84,9 +95,17 @@ export class Scheduler {
 
   /** Whether there are prompts, or rests of prompts, that the next step could compute. */
   get hasPrompts(): boolean {
-    if (this.#waiting.length > 0 && this.#running.size < this.#limits.maxRunning) return true;
+    if (this.#startsPrompts()) return true;
     for (const sequence of this.#running) if (sequence.numPending > 1) return true;
     return false;
+  }
+
+  /** Whether prompts wait that are to start now, beside this many. */
+  #startsPrompts(numRunning = this.#running.size): boolean {
+    const { gathersPrompts = false, maxRunning } = this.#limits;
+    if (this.#waiting.length === 0 || numRunning >= maxRunning) return false;
+    if (!gathersPrompts || this.#numGatheringSteps >= GATHERED_STEPS) return true;
+    return this.#waiting.length >= GATHERED_SHARE * numRunning;
   }
 
   add(sequence: Sequence): void {
@@ -107,7 +126,9 @@ export class Scheduler {
       pieces.push(this.#pieceOf(sequence, numTokens));
       budget -= numTokens;
     }
-    while (budget > 0 && this.#running.size < this.#limits.maxRunning) {
+    const startsPrompts = this.#startsPrompts();
+    this.#numGatheringSteps = startsPrompts ? 0 : this.#numGatheringSteps + (this.#waiting.length > 0 ? 1 : 0);
+    while (startsPrompts && budget > 0 && this.#running.size < this.#limits.maxRunning) {
       const sequence = this.#nextWaiting();
       if (sequence === undefined) break;
       this.#adoptCache(sequence);
@@ -144,9 +165,9 @@ export class Scheduler {
    * place, or a block has to be taken from someone.
    */
   reserveAhead(sequences: readonly Sequence[], numEnding: number): boolean {
-    const isFull = sequences.length === this.#limits.maxRunning;
     if (sequences.length === 0 || this.#running.size !== sequences.length + numEnding) return false;
-    if (!isFull && this.numWaiting > 0) return false;
+    if (this.#startsPrompts(sequences.length)) return false;
+    if (this.#waiting.length > 0) this.#numGatheringSteps++;
     return sequences.every((sequence) => this.#reserveIdle(sequence, sequence.length + 1));
   }
 
