@@ -59,7 +59,7 @@ async function measure(loop: string, waitMs: number) {
     seed: 1,
     model: { path: values.model! },
     data: { type: "rows", rows: wordRows("training", groupsPerStep * steps, 1), shuffle: false, name: "words" },
-    rewards: { default: { type: "custom", name: "judge", cost: "model", score: judge(waitMs) } },
+    rewards: { default: { type: "custom", name: "judge", cost: "cpu", score: judge(waitMs) } },
     rollout: {
       ...{ groupsPerStep, groupSize, contextLength: maxTokens + 64, sampling: { maxTokens } },
       // Those that wait for their reward count as well.
