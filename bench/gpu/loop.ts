@@ -5,7 +5,8 @@
  * seconds from the start of the run to the first sample and to the end of the first step, the median of the steps after the second, and where
  * the time of those goes. A judge of 3,000 ms takes 1.5 to 4.5 seconds, by the length of the reply.
  *
- * Usage: sh run.sh loop --model <folder> [--steps 8] [--waits 0,3000] [--loops sync,async] [--max-tokens 320] [--out file]. Without a GPU: a few short replies.
+ * Usage: sh run.sh loop --model <folder> [--steps 8] [--waits 0,3000] [--loops sync,async] [--max-tokens 320] [--pass-tokens 16384] [--out file].
+ * Without a GPU: a few short replies.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -26,6 +27,7 @@ const { values } = parseArgs({
     waits: { type: "string", default: "" },
     loops: { type: "string", default: "sync,async" },
     "max-tokens": { type: "string", default: "320" },
+    "pass-tokens": { type: "string", default: "16384" },
     out: { type: "string" },
   },
 });
@@ -48,7 +50,8 @@ for (const waitMs of waits) {
 }
 if (values.out !== undefined) {
   const device = isOnGpu ? cudaProperties() : "cpu";
-  const task = { groupsPerStep, groupSize, maxTokens, model: values.model.split("/").at(-1) };
+  const passTokens = Number(values["pass-tokens"]);
+  const task = { groupsPerStep, groupSize, maxTokens, passTokens, model: values.model.split("/").at(-1) };
   const result = { name: "gpu-loop", date: new Date().toISOString(), machine: describeMachine(), device, task, cases };
   writeFileSync(values.out, `${JSON.stringify(result, null, 2)}\n`);
 }
@@ -67,7 +70,7 @@ async function measure(loop: string, waitMs: number) {
     },
     engine: { maxRunning: groupsPerStep * groupSize },
     algorithm: { type: "grpo" },
-    training: { optimizer: { lr: 1e-6 } },
+    training: { optimizer: { lr: 1e-6 }, maxTokensPerMicrobatch: Number(values["pass-tokens"]) },
     loop: { type: loop, steps, ...(loop === "async" && waitMs > 0 && { maxStaleness: 2 }) },
     checkpoint: { every: 0, minutes: null },
   });
