@@ -6,6 +6,7 @@
  * without validations, checkpoints and the time until the first step begins, on both sides.
  *
  * Usage: npm run bench -- beside-trl "one NVIDIA H200" trl.json runs/words-1 runs/words-2 runs/words-3
+ * A file of earlier results adds the runs of both sides that it holds.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,7 +17,7 @@ import { meanOf, spreadOf } from "./seeded-runs.ts";
 const [machine, ...paths] = process.argv.slice(2);
 const trlFiles = paths.filter((path) => path.endsWith(".json"));
 const folders = paths.filter((path) => !path.endsWith(".json"));
-if (machine === undefined || trlFiles.length === 0 || folders.length === 0) {
+if (machine === undefined || trlFiles.length === 0) {
   console.error('Usage: npm run bench -- beside-trl "<machine>" <trl.json> ... <run folder> ...');
   process.exit(2);
 }
@@ -33,6 +34,11 @@ interface TrlFile {
   readonly scores: Readonly<Record<string, number>>;
 }
 
+interface EarlierResults {
+  readonly trl: readonly (readonly Point[])[];
+  readonly reroll: readonly (readonly Point[])[];
+}
+
 interface MetricLine {
   readonly step: number;
   readonly timeMs: number;
@@ -40,9 +46,11 @@ interface MetricLine {
   readonly metrics: Readonly<Record<string, number>>;
 }
 
-const trl = trlFiles.map((file) => readTrl(JSON.parse(readFileSync(file, "utf8")) as TrlFile));
-const reroll = folders.map(readRun);
-const checkpoints = trl.flatMap((points) => points.filter(({ step }) => step > 0));
+const files = trlFiles.map((file) => JSON.parse(readFileSync(file, "utf8")) as TrlFile | EarlierResults);
+const trl = files.flatMap((file) => ("trl" in file ? file.trl : [readTrl(file)]));
+const reroll = [...files.flatMap((file) => ("trl" in file ? file.reroll : [])), ...folders.map(readRun)];
+const start = reroll[0]![0]!.solved;
+const checkpoints = trl.flatMap((points) => points.filter(({ step, solved }) => step > 0 && solved > start));
 const rows = checkpoints.map(({ solved: target, seconds: theirs }) => {
   const ours = reroll.map((points) => secondsTo(points, target));
   const reached = ours.filter((seconds) => seconds !== null);
@@ -50,7 +58,7 @@ const rows = checkpoints.map(({ solved: target, seconds: theirs }) => {
 });
 printTable(
   "Seconds of steps to what a checkpoint of TRL solves",
-  ["solved", "TRL", ...folders.map((_, i) => `reroll, seed ${i + 1}`), "times"],
+  ["solved", "TRL", ...reroll.map((_, i) => `reroll, seed ${i + 1}`), "times"],
   rows.map(({ target, theirs, ours, times }) => [
     ...[`${(100 * target).toFixed(1)} %`, theirs.toFixed(1), ...ours.map((one) => one?.toFixed(1) ?? "not reached")],
     times?.toFixed(1) ?? "",
