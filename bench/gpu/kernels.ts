@@ -1,7 +1,7 @@
 /**
  * Our CUDA kernels against their composed forms, on random values: the largest difference, and the time of each.
  *
- * Usage: npm run bundle -- bench/gpu/kernels.ts, then sh run.sh kernels on the GPU machine.
+ * Usage: npm run bundle -- bench/gpu/kernels.ts, then sh run.sh kernels [--training] on the GPU machine. With --training only those of a training step.
  */
 import { emptyLike, randint, randn } from "../../src/torch/create.ts";
 import { CudaEvent, cudaProperties, cudaSynchronize } from "../../src/torch/cuda.ts";
@@ -15,21 +15,26 @@ import type { Tensor } from "../../src/torch/tensor.ts";
 import { checkPaged } from "./check-paged.ts";
 import { checkProducts } from "./check-products.ts";
 import { checkStore } from "./check-store.ts";
+import { checkTraining, timeTraining } from "./check-training.ts";
 
 const device = "cuda";
 manualSeed(0);
 console.log(cudaProperties());
 
 let worst = 0;
+const isTraining = process.argv.includes("--training");
 for (const dtype of ["float32", "bfloat16", "float16"] as const) {
   tensorScope(() => checkSwiglu(dtype));
-  tensorScope(() => checkRotate(dtype));
   tensorScope(() => checkScores(dtype));
+  tensorScope(() => checkTraining(dtype, report));
+  if (isTraining) continue;
+  tensorScope(() => checkRotate(dtype));
   tensorScope(() => checkPaged(dtype, report));
   tensorScope(() => checkStore(dtype, report));
   tensorScope(() => checkProducts(dtype, report));
 }
-tensorScope(timeAll);
+if (!isTraining) tensorScope(timeAll);
+tensorScope(() => timeTraining(time));
 console.log(worst <= 1 ? "kernels agree with their composed forms" : "KERNELS DIFFER");
 process.exit(worst <= 1 ? 0 : 1);
 

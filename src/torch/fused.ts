@@ -12,6 +12,7 @@ import { hasKernels } from "./kernels/cuda-kernel.ts";
 import { isRotatable, rotateKernel } from "./kernels/rotate-kernel.ts";
 import { sampledLogprobKernel } from "./kernels/sample-kernel.ts";
 import { scoreGradientKernel_, scoreStatisticsKernel } from "./kernels/score-kernel.ts";
+import { fitsScoreRow, scoreRowKernel_ } from "./kernels/score-row-kernel.ts";
 import { swigluBackwardKernel, swigluKernel } from "./kernels/swiglu-kernel.ts";
 import { hasOp, op } from "./operator.ts";
 import type { Tensor } from "./tensor.ts";
@@ -298,6 +299,28 @@ export function scoreGradient_(
   const gradient = p.mul_(sum).mul_(-1);
   if (grads.logprob !== null) ops.scatterAdd_(gradient, 1, column(targets_S), column(grads.logprob));
   return gradient.div_(temperature).to(dtype);
+}
+
+/** Whether `scoreRow_` takes these scores. */
+export function canScoreRow(z_SV: Tensor): boolean {
+  return isKernelRow(z_SV) && fitsScoreRow(z_SV.size(1), z_SV.dtype) && !isExact();
+}
+
+/**
+ * scoreStatistics and scoreGradient_ in one pass, for a loss that looks at log-probabilities alone: `gradLogprob_S` is what arrives there, or null for
+ * ones. The scores are overwritten.
+ */
+export function scoreRow_(
+  z_SV: Tensor,
+  targets_S: Tensor,
+  gradLogprob_S: Tensor | null,
+  temperature: number,
+  dtype = z_SV.dtype,
+): { readonly statistics: ScoreStatistics; readonly gradient: Tensor } {
+  const weights_S = gradLogprob_S?.contiguous() ?? null;
+  const { gradient_SV, statistics } = scoreRowKernel_(z_SV, targets_S, weights_S, temperature, dtype);
+  const [logprob, entropy, logNormalizer] = statistics;
+  return { statistics: { logprob, entropy, logNormalizer }, gradient: gradient_SV };
 }
 
 function isKernelRow(z_SV: Tensor): boolean {

@@ -61,6 +61,14 @@ export function hasKernels(tensor: Tensor): boolean {
   return native.builtWithCuda && tensor.device.startsWith("cuda") && tensor.dtype in elementTypes;
 }
 
+/** Multiprocessors of the device, for kernels of as many blocks as run at a time. */
+export function numProcessors(): number {
+  processors ??= native.cudaDeviceProperties().numProcessors;
+  return processors;
+}
+
+let processors: number | undefined;
+
 const elementTypes: Readonly<Partial<Record<DType, string>>> = {
   float32: `
 typedef float T;
