@@ -1,10 +1,13 @@
 /** The kernels of a training step against composed forms in float64, and their bandwidth at the sizes of Qwen2.5-0.5B. */
-import { randint, randn, zeros } from "../../src/torch/create.ts";
+import { noGrad } from "../../src/torch/autograd.ts";
+import { full, randint, randn, zeros } from "../../src/torch/create.ts";
 import type { DType } from "../../src/torch/dtype.ts";
 import { joinHeadsKernel, turnHeadsKernel_ } from "../../src/torch/kernels/heads-kernel.ts";
 import { residualNormBackwardKernel, residualNormKernel } from "../../src/torch/kernels/residual-norm-kernel.ts";
 import { scoreRowKernel_ } from "../../src/torch/kernels/score-row-kernel.ts";
 import { swigluBackwardKernel, swigluKernel } from "../../src/torch/kernels/swiglu-kernel.ts";
+import { Parameter } from "../../src/torch/nn/module.ts";
+import { AdamW } from "../../src/torch/optim/adamw.ts";
 import { tensorScope } from "../../src/torch/scope.ts";
 import type { Tensor } from "../../src/torch/tensor.ts";
 
@@ -19,7 +22,30 @@ export function checkTraining(dtype: DType, report: Report): void {
     { H: 28, G: 4, K: 128 },
   ])
     tensorScope(() => checkHeads(sizes, dtype, report));
+  tensorScope(() => checkAdamW(dtype, report));
   for (const V of [1512, 151936]) tensorScope(() => checkRows(V, dtype, report));
+}
+
+/** Three steps beside those of float32 on the CPU. Codes may differ by one where a number lies between two. */
+function checkAdamW(dtype: DType, report: Report): void {
+  const shape = [1024, 1024];
+  for (const moments of ["full", "8-bit"] as const)
+    for (const masterWeights of [false, true]) {
+      const values = randn(shape).to(dtype);
+      const gradients = Array.from({ length: 3 }, () => randn(shape).to(dtype));
+      const run = (place: string, type: DType, factor: number) =>
+        noGrad(() => {
+          const parameter = new Parameter(values.to(type).clone().toDevice(place));
+          const optimizer = new AdamW(new Map([["w", parameter]]), { lr: 0.01, masterWeights, moments });
+          for (const gradient of gradients) {
+            parameter.grad = gradient.to(type).mul(factor).toDevice(place);
+            optimizer.step(factor === 1 ? full([], 0.25, { device: place }) : null);
+          }
+          return parameter.detach().toDevice(device);
+        });
+      const expected = run("cpu", "float32", 0.25).to("float64");
+      report(`adamw, ${moments}${masterWeights ? ", copied" : ""}`, dtype, run(device, dtype, 1), expected, 5e-4);
+    }
 }
 
 function checkNorm(D: number, dtype: DType, report: Report): void {

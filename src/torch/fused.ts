@@ -6,7 +6,7 @@
 import { RerollError } from "../errors/reroll-error.ts";
 import { applyFunction } from "./autograd.ts";
 import { causalMask, composedAttention } from "./composed-attention.ts";
-import { cat, emptyLike, full, zerosLike } from "./create.ts";
+import { cat, empty, emptyLike, full, zerosLike } from "./create.ts";
 import { isExact } from "./exact.ts";
 import { hasKernels } from "./kernels/cuda-kernel.ts";
 import { isRotatable, rotateKernel } from "./kernels/rotate-kernel.ts";
@@ -169,17 +169,21 @@ const swigluFunction = {
 
 /**
  * swiglu(gateUp) weight', for weight [D, I]. Where the kernels run, silu(gate) * up is made again in the backward pass, on the way to the
- * gradient of [gate | up], and not kept: a third less memory for an MLP.
+ * gradient of [gate | up], and not kept: a third less memory for an MLP. Where nobody reads the result, only its gradient counts, and it is not
+ * computed there.
  */
-export function swigluLinear(gateUp: Tensor, weight: Tensor): Tensor {
+export function swigluLinear(gateUp: Tensor, weight: Tensor, isRead = true): Tensor {
   if (!isPackable(gateUp)) return ops.linear(swiglu(gateUp), weight);
   const isTrained = weight.requiresGrad;
   return applyFunction(
     {
-      forward: ([gateUp, weight]) => ({
-        outputs: [ops.linear(swigluKernel(gateUp!), weight!)],
-        saved: [gateUp!, weight!],
-      }),
+      forward: ([gateUp, weight]) => {
+        const { dtype, device } = gateUp!;
+        const result = isRead
+          ? ops.linear(swigluKernel(gateUp!), weight!)
+          : empty([gateUp!.size(0), weight!.size(0)], { dtype, device });
+        return { outputs: [result], saved: [gateUp!, weight!] };
+      },
       backward: ([grad], [gateUp, weight]) => {
         const gradInner = grad!.mm(weight!);
         if (!isTrained) return [swigluBackwardKernel(gradInner, gateUp!), null];

@@ -17,8 +17,7 @@ export interface NormedStream {
  * its gradients on the way.
  */
 export function residualNorm(x: Tensor, delta: Tensor | null, weight: Tensor, eps: number): NormedStream {
-  const isKernel = [x, ...(delta === null ? [] : [delta])].every(isKernelRow) && weight.dtype === x.dtype && !isExact();
-  if (!isKernel) {
+  if (!isKernelRow(x, delta, weight) || isExact()) {
     const sum = delta === null ? x : x.add(delta);
     return { sum, normed: rmsNorm(sum, weight, eps) };
   }
@@ -46,6 +45,9 @@ export function residualNorm(x: Tensor, delta: Tensor | null, weight: Tensor, ep
   return { sum: sum!, normed: normed! };
 }
 
-function isKernelRow(x: Tensor): boolean {
-  return hasKernels(x) && x.shape.length === 2 && x.isContiguous && canNormRows(x.size(1));
+function isKernelRow(x: Tensor, delta: Tensor | null, weight: Tensor): boolean {
+  if (!hasKernels(x) || !x.isContiguous || delta?.isContiguous === false) return false;
+  const { shape, dtype } = x;
+  const isOneType = weight.dtype === dtype && (delta === null || delta.dtype === dtype);
+  return isOneType && shape.length === 2 && canNormRows(shape[1]!);
 }

@@ -26,7 +26,7 @@ export function turnedHeads(
     {
       forward: ([qkv]) => {
         turnHeadsKernel_(qkv!, cos_SK, sin_SK, sizes);
-        const outputs = qkv!.view(qkv!.size(0), H + 2 * G, K).splitSizes([H, G, G], 1);
+        const outputs = qkv!.view(-1, H + 2 * G, K).splitSizes([H, G, G], 1);
         return { outputs, saved: [cos_SK, sin_SK] };
       },
       backward: ([gradQ, gradK, gradV], [cos, sin]) => {

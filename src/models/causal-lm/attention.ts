@@ -74,7 +74,7 @@ export class Attention extends Module {
     const rotation = this.rotationOf(rotations);
     if (rotation !== null && this.#canTurnInPlace(x_SD, layout, rotation)) {
       const mixed_SHK = layout.attend(layer, this.#turned(x_SD, rotation), null, this.kind);
-      return this.output.forward(mixed_SHK.reshape(x_SD.size(0), -1));
+      return this.output.forward(mixed_SHK.reshape(-1, this.#numHeads * this.#config.headSize));
     }
     const { gate_SHK, q_SHK, k_SGK, v_SGK } = this.heads(x_SD);
     const gather = (own: Tensor) => headsOf(this.#context, own, layout.numTokens);
@@ -89,7 +89,7 @@ export class Attention extends Module {
   #canTurnInPlace(x_SD: Tensor, { takesViews = false }: TokenLayout, { cos_SK }: Rotation): boolean {
     const { headSize, features } = this.#config;
     const isPlain = this.queryNorm === null && !features.hasAttentionGate && !features.hasNeighborRotation;
-    const isWhole = this.#context.count === 1 && 2 * cos_SK.size(1) === headSize && this.qkv.isWholeProduct;
+    const isWhole = this.#context.count === 1 && 2 * cos_SK.shape[1]! === headSize && this.qkv.isWholeProduct;
     return takesViews && isPlain && isWhole && canTurn(x_SD, this.#sizes);
   }
 

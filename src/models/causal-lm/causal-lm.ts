@@ -15,6 +15,7 @@ import { Module, type Parameter } from "../../torch/nn/module.ts";
 import type { RMSNorm } from "../../torch/nn/rms-norm.ts";
 import { op } from "../../torch/operator.ts";
 import type { Generator } from "../../torch/random.ts";
+import { isRepeating } from "../../torch/recompute.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { Attention } from "./attention.ts";
@@ -206,9 +207,16 @@ export class DecoderLayer extends Module {
       return normedStream(this.postAttentionNorm, sum, this.attentionOutputNorm?.forward(mixed_SD) ?? mixed_SD);
     });
     return tensorScope(() => {
-      const made_SD = this.mlp.forward(attended.normed);
+      const made_SD = this.#made(attended.normed);
       return attended.sum.add(this.mlpOutputNorm?.forward(made_SD) ?? made_SD);
     });
+  }
+
+  #made(normed_SD: Tensor): Tensor {
+    const { mlp, mlpOutputNorm } = this;
+    return mlp instanceof Mlp
+      ? mlp.forward(normed_SD, mlpOutputNorm !== null || !isRepeating())
+      : mlp.forward(normed_SD);
   }
 
   /** Every weight of the layer, in the order in which checkpoints are written. */

@@ -22,7 +22,7 @@ import { hasWideScores, softCapped, softCapSlope, tokenScores } from "./token-sc
 export interface TokenLogprobOptions {
   /** Scores are divided by this first. Default 1. */
   readonly temperature?: number;
-  /** Tokens per chunk. Default: what keeps a chunk of scores, in the type of the weights, at 64 MB on the CPU and 1 GB on a GPU. */
+  /** Tokens per chunk. Default: what keeps a chunk of scores, in the type of the weights, at 64 MB on the CPU and 2.5 GB on a GPU. */
   readonly chunkTokens?: number;
   /** Scores are bent to stay within this before they are divided: see softCapped. Default null, which bends nothing. */
   readonly softCap?: number | null;
@@ -60,7 +60,7 @@ export function tokenLogprobs(
   expectChunks(temperature, chunkTokens);
   const isTrained = isGradEnabled() && (hidden_SD.requiresGrad || head_VD.requiresGrad);
   const foresight = isTrained ? foresee : undefined;
-  // Where wide scores come on top of everything that the backward pass needs, a chunk of them takes a quarter more room than one of 16 bits, not twice as much.
+  // Where wide scores come on top of everything that the backward pass needs, a chunk of them takes a third more room than one of 16 bits, not twice as much.
   const isCut = foresight !== undefined && hasWideScores(hidden_SD);
   /** Which of the gradients that were foreseen there are: those of hidden states, output matrix, log-probabilities and entropies. */
   let isForeseen: readonly boolean[] = [];
@@ -68,7 +68,7 @@ export function tokenLogprobs(
     {
       forward: ([hidden, head]) => {
         const sums = foresight && new ScoreGradientSums(hidden!, head!, head_VD.requiresGrad);
-        const parts = mapChunks(hidden!.size(0), isCut ? Math.ceil((5 * chunkTokens) / 8) : chunkTokens, (part) => {
+        const parts = mapChunks(hidden!.size(0), isCut ? Math.ceil((2 * chunkTokens) / 3) : chunkTokens, (part) => {
           const scores = () => softCapped(tokenScores(part(hidden!), head!), softCap);
           let z = scores();
           const slope = sums === undefined ? null : softCapSlope(z, softCap);

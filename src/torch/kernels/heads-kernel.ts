@@ -22,10 +22,11 @@ export function canTurnHeads({ H, G, K }: HeadSizes): boolean {
 /** Turns queries and keys of [S, (H + 2 G) K] in place. cos and sin are [S, K/2] in float32. */
 export function turnHeadsKernel_(qkv_SN: Tensor, cos_SK: Tensor, sin_SK: Tensor, { H, G, K }: HeadSizes): void {
   const half = K / 16;
-  const total = qkv_SN.size(0) * (H + G) * half;
+  const [S, N] = qkv_SN.shape as [number, number];
+  const total = S * (H + G) * half;
   turn(qkv_SN.dtype, { blocks: Math.ceil(total / 256), threads: 256 }, [
     ...[qkv_SN, cos_SK, sin_SK],
-    ...[{ int: total }, { int: H + G }, { int: half }, { int: qkv_SN.size(1) / 8 }],
+    ...[{ int: total }, { int: H + G }, { int: half }, { int: N / 8 }],
   ]);
 }
 
@@ -42,11 +43,11 @@ export function joinHeadsKernel(
 ): [gradient_SN: Tensor, sums_N: Tensor | null] {
   const [q] = gradients;
   const { dtype, device } = q;
-  const S = q.size(0);
+  const S = q.shape[0]!;
   const N = (H + 2 * G) * K;
   const pairs = N / 16;
   const tokensPerBlock = Math.floor(512 / pairs);
-  const blocks = Math.min(Math.ceil(S / tokensPerBlock), 4 * numProcessors());
+  const blocks = Math.min(Math.ceil(S / tokensPerBlock), 2 * numProcessors());
   const gradient_SN = empty([S, N], { dtype, device });
   const parts_PN = hasSums ? empty([blocks, N], { device }) : null;
   join(dtype, { blocks, threads: pairs * tokensPerBlock, sharedBytes: tokensPerBlock * N * 4 }, [

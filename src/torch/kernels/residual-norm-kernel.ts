@@ -17,8 +17,8 @@ export interface RowPlan {
 }
 
 const plans: { readonly forward: RowPlan; readonly backward: RowPlan } = {
-  forward: { columns: 1024, threads: 256, blocks: 2 },
-  backward: { columns: 1024, threads: 128, blocks: 3 },
+  forward: { columns: 1024, threads: 128, blocks: 3 },
+  backward: { columns: 512, threads: 256, blocks: 2 },
 };
 
 /** Whether the kernels fit rows of this width. */

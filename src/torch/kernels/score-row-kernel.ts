@@ -16,7 +16,7 @@ export interface ScoreRowPlan {
   readonly pieces: number;
 }
 
-const usual: ScoreRowPlan = { threads: 512, pieces: 10 };
+const usual: ScoreRowPlan = { threads: 1024, pieces: 10 };
 
 /** How a row is divided: blocks of its cluster, and pieces per thread. */
 function divide(V: number, bytes: number, { threads, pieces }: ScoreRowPlan) {
