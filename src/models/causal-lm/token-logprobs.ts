@@ -60,8 +60,8 @@ export function tokenLogprobs(
   expectChunks(temperature, chunkTokens);
   const isTrained = isGradEnabled() && (hidden_SD.requiresGrad || head_VD.requiresGrad);
   const foresight = isTrained ? foresee : undefined;
-  // Where wide scores come on top of everything that the backward pass needs, a chunk of them takes a third more room than one of 16 bits, not twice as much.
-  const isCut = foresight !== undefined && hasWideScores(hidden_SD);
+  // A chunk of wide scores takes a third more room than one of 16 bits, not twice as much.
+  const isCut = hasWideScores(hidden_SD);
   /** Which of the gradients that were foreseen there are: those of hidden states, output matrix, log-probabilities and entropies. */
   let isForeseen: readonly boolean[] = [];
   const [logprobs_S, entropy_S] = applyFunction(

@@ -10,7 +10,7 @@ import { columnSumsKernel } from "./column-sums-kernel.ts";
 import { cudaKernel, numProcessors } from "./cuda-kernel.ts";
 
 /** Columns of a row that a warp holds at most, threads of a block, and blocks that run at a time on a multiprocessor. */
-export interface RowPlan {
+interface RowPlan {
   readonly columns: number;
   readonly threads: number;
   readonly blocks: number;

@@ -11,7 +11,7 @@ import type { Tensor } from "../tensor.ts";
 import { cudaKernel } from "./cuda-kernel.ts";
 
 /** Threads of a block, and pieces of 16 bytes that each of them holds where a larger cluster could take the row instead. */
-export interface ScoreRowPlan {
+interface ScoreRowPlan {
   readonly threads: number;
   readonly pieces: number;
 }
