@@ -13,11 +13,11 @@ await hostInWorker<TrainerSource>(async (source): Promise<MemoryRank> => {
   const before = memoryStats().liveBytes;
   const { trainer, strategy } = await buildTrainer(source);
   let live = 0;
-  const { clipGradients } = strategy;
+  const { boundGradients } = strategy;
   Object.assign(strategy, {
-    clipGradients: (...args: Parameters<typeof clipGradients>) => {
+    boundGradients: (...args: Parameters<typeof boundGradients>) => {
       live = memoryStats().liveBytes - before;
-      return clipGradients(...args);
+      return boundGradients(...args);
     },
   });
   return {

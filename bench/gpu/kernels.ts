@@ -1,10 +1,10 @@
 /**
  * Our CUDA kernels against their composed forms, on random values: the largest difference, and the time of each.
  *
- * Usage: npm run bundle -- bench/gpu/kernels.ts, then sh run.sh kernels on the GPU machine.
+ * Usage: npm run bundle -- bench/gpu/kernels.ts, then sh run.sh kernels [--training] on the GPU machine. With --training only those of a training step.
  */
 import { emptyLike, randint, randn } from "../../src/torch/create.ts";
-import { CudaEvent, cudaProperties, cudaSynchronize } from "../../src/torch/cuda.ts";
+import { CudaEvent, CudaGraph, cudaProperties, cudaSynchronize } from "../../src/torch/cuda.ts";
 import type { DType } from "../../src/torch/dtype.ts";
 import { rotateKernel } from "../../src/torch/kernels/rotate-kernel.ts";
 import { scoreGradientKernel_, scoreStatisticsKernel } from "../../src/torch/kernels/score-kernel.ts";
@@ -15,21 +15,26 @@ import type { Tensor } from "../../src/torch/tensor.ts";
 import { checkPaged } from "./check-paged.ts";
 import { checkProducts } from "./check-products.ts";
 import { checkStore } from "./check-store.ts";
+import { checkTraining, timeTraining } from "./check-training.ts";
 
 const device = "cuda";
 manualSeed(0);
 console.log(cudaProperties());
 
 let worst = 0;
+const isTraining = process.argv.includes("--training");
 for (const dtype of ["float32", "bfloat16", "float16"] as const) {
   tensorScope(() => checkSwiglu(dtype));
-  tensorScope(() => checkRotate(dtype));
   tensorScope(() => checkScores(dtype));
+  tensorScope(() => checkTraining(dtype, report));
+  if (isTraining) continue;
+  tensorScope(() => checkRotate(dtype));
   tensorScope(() => checkPaged(dtype, report));
   tensorScope(() => checkStore(dtype, report));
   tensorScope(() => checkProducts(dtype, report));
 }
-tensorScope(timeAll);
+if (!isTraining) tensorScope(timeAll);
+tensorScope(() => timeTraining(time));
 console.log(worst <= 1 ? "kernels agree with their composed forms" : "KERNELS DIFFER");
 process.exit(worst <= 1 ? 0 : 1);
 
@@ -123,13 +128,19 @@ function timeAll(): void {
   time("rotate q", bytes(qkv) * (14 / 18) * 2, () => rotateKernel(qkv.narrow(1, 0, 14), angle, angle, 1));
 }
 
+/** The time of a recorded run: launches take the host longer than some of these kernels take the GPU. */
 function time(name: string, bytes: number, run: () => unknown): void {
   const repeats = 20;
   tensorScope(run);
+  const graph = new CudaGraph();
+  graph.capture(() => {
+    for (let i = 0; i < repeats; i++) tensorScope(run);
+  });
+  graph.replay();
   const [start, end] = [new CudaEvent({ hasTiming: true }), new CudaEvent({ hasTiming: true })];
   cudaSynchronize();
   start.record();
-  for (let i = 0; i < repeats; i++) tensorScope(run);
+  graph.replay();
   end.record();
   cudaSynchronize();
   const ms = end.elapsedSince(start) / repeats;

@@ -23,7 +23,7 @@ import {
   resetCudaPeak,
 } from "../../src/torch/cuda.ts";
 import { AdamW } from "../../src/torch/optim/adamw.ts";
-import { clipGradNorm } from "../../src/torch/optim/clip-grad-norm.ts";
+import { boundGradNorm } from "../../src/torch/optim/clip-grad-norm.ts";
 import type { MomentFormat } from "../../src/torch/optim/moment.ts";
 import { manualSeed } from "../../src/torch/random.ts";
 import { tensorScope } from "../../src/torch/scope.ts";
@@ -153,8 +153,7 @@ function measureOurs({ recompute = false, isPacked = false, policy }: Variant): 
       const loss =
         policyLoss?.(hidden, model.head, targets) ?? weightedCrossEntropy(hidden, model.head, targets, weights).loss;
       loss.backward();
-      clipGradNorm(model.parameters(), 1);
-      optimizer.step();
+      optimizer.step(boundGradNorm(model.parameters(), 1).factor);
       optimizer.zeroGrad();
       return loss.detach();
     });

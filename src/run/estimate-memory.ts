@@ -9,6 +9,7 @@ import { blockBytes, numStateSlots, stateSlotBytes } from "../generation/local/p
 import { CausalLm } from "../models/causal-lm/causal-lm.ts";
 import type { CausalLmConfig } from "../models/causal-lm/config.ts";
 import { loraSites } from "../models/causal-lm/lora.ts";
+import { chunkBytes } from "../models/causal-lm/score-chunks.ts";
 import type { OptimizerOptions } from "../training/trainer-options.ts";
 import { cachedShape, weightShare } from "./engine-shares.ts";
 import { pastIntervals } from "./player-options.ts";
@@ -135,7 +136,7 @@ export function measuringMemory(
   facts: Pick<MemoryFacts, "model" | "dtype" | "isOnGpu">,
   numTokens: number,
 ): MemoryPart {
-  return part("reference", "a chunk of logits", 2 * chunkBytes(facts, numTokens), "measuring");
+  return part("reference", "a chunk of logits", scoreBytes(facts, numTokens), "measuring");
 }
 
 /** What one trainer takes for a policy, by the tokens of a forward and backward pass. */
@@ -150,7 +151,7 @@ export function trainerMemory(
   const { lora, quantization } = config.model;
   const trained = lora === null ? all : countLora(model, lora.rank);
   const { optimizer, recompute } = config.training;
-  const logits = 2 * chunkBytes(facts, numTokens);
+  const logits = scoreBytes(facts, numTokens);
   // Scores are gone before the first layer is computed again: only what they take beyond that counts.
   const again = recompute ? Math.min(logits, layerAgainBytes(facts, numTokens)) : 0;
   return [
@@ -280,12 +281,13 @@ export function residualShare(model: CausalLmConfig): number {
   return (4 * model.width) / layerValues(model);
 }
 
-/** Scores are computed for as many tokens as 64 MB on the CPU or 1 GB on a GPU hold: see token-logprobs.ts. */
-function chunkBytes(
+/** Scores are computed for as many tokens as a chunk has room for, see score-chunks.ts: on a GPU in float32, of fewer tokens, and on the CPU with a copy. */
+function scoreBytes(
   { model, dtype, isOnGpu }: Pick<MemoryFacts, "model" | "dtype" | "isOnGpu">,
   numTokens: number,
 ): number {
-  return Math.min(isOnGpu ? 1e9 : 64e6, numTokens * model.vocabSize * bytesPer(dtype));
+  const chunk = Math.min(isOnGpu ? chunkBytes.gpu : chunkBytes.cpu, numTokens * model.vocabSize * bytesPer(dtype));
+  return (isOnGpu ? 4 / 3 : 2) * chunk;
 }
 
 /** What an engine keeps of the tokens it has seen. */

@@ -6,12 +6,13 @@
 import { RerollError } from "../errors/reroll-error.ts";
 import { applyFunction } from "./autograd.ts";
 import { causalMask, composedAttention } from "./composed-attention.ts";
-import { cat, emptyLike, full, zerosLike } from "./create.ts";
+import { cat, empty, emptyLike, full, zerosLike } from "./create.ts";
 import { isExact } from "./exact.ts";
 import { hasKernels } from "./kernels/cuda-kernel.ts";
 import { isRotatable, rotateKernel } from "./kernels/rotate-kernel.ts";
 import { sampledLogprobKernel } from "./kernels/sample-kernel.ts";
 import { scoreGradientKernel_, scoreStatisticsKernel } from "./kernels/score-kernel.ts";
+import { fitsScoreRow, scoreRowKernel_ } from "./kernels/score-row-kernel.ts";
 import { swigluBackwardKernel, swigluKernel } from "./kernels/swiglu-kernel.ts";
 import { hasOp, op } from "./operator.ts";
 import type { Tensor } from "./tensor.ts";
@@ -168,17 +169,21 @@ const swigluFunction = {
 
 /**
  * swiglu(gateUp) weight', for weight [D, I]. Where the kernels run, silu(gate) * up is made again in the backward pass, on the way to the
- * gradient of [gate | up], and not kept: a third less memory for an MLP.
+ * gradient of [gate | up], and not kept: a third less memory for an MLP. Where nobody reads the result, only its gradient counts, and it is not
+ * computed there.
  */
-export function swigluLinear(gateUp: Tensor, weight: Tensor): Tensor {
+export function swigluLinear(gateUp: Tensor, weight: Tensor, isRead = true): Tensor {
   if (!isPackable(gateUp)) return ops.linear(swiglu(gateUp), weight);
   const isTrained = weight.requiresGrad;
   return applyFunction(
     {
-      forward: ([gateUp, weight]) => ({
-        outputs: [ops.linear(swigluKernel(gateUp!), weight!)],
-        saved: [gateUp!, weight!],
-      }),
+      forward: ([gateUp, weight]) => {
+        const { dtype, device } = gateUp!;
+        const result = isRead
+          ? ops.linear(swigluKernel(gateUp!), weight!)
+          : empty([gateUp!.size(0), weight!.size(0)], { dtype, device });
+        return { outputs: [result], saved: [gateUp!, weight!] };
+      },
       backward: ([grad], [gateUp, weight]) => {
         const gradInner = grad!.mm(weight!);
         if (!isTrained) return [swigluBackwardKernel(gradInner, gateUp!), null];
@@ -298,6 +303,28 @@ export function scoreGradient_(
   const gradient = p.mul_(sum).mul_(-1);
   if (grads.logprob !== null) ops.scatterAdd_(gradient, 1, column(targets_S), column(grads.logprob));
   return gradient.div_(temperature).to(dtype);
+}
+
+/** Whether `scoreRow_` takes these scores. */
+export function canScoreRow(z_SV: Tensor): boolean {
+  return isKernelRow(z_SV) && fitsScoreRow(z_SV.size(1), z_SV.dtype) && !isExact();
+}
+
+/**
+ * scoreStatistics and scoreGradient_ in one pass, for a loss that looks at log-probabilities alone: `gradLogprob_S` is what arrives there, or null for
+ * ones. The scores are overwritten.
+ */
+export function scoreRow_(
+  z_SV: Tensor,
+  targets_S: Tensor,
+  gradLogprob_S: Tensor | null,
+  temperature: number,
+  dtype = z_SV.dtype,
+): { readonly statistics: ScoreStatistics; readonly gradient: Tensor } {
+  const weights_S = gradLogprob_S?.contiguous() ?? null;
+  const { gradient_SV, statistics } = scoreRowKernel_(z_SV, targets_S, weights_S, temperature, dtype);
+  const [logprob, entropy, logNormalizer] = statistics;
+  return { statistics: { logprob, entropy, logNormalizer }, gradient: gradient_SV };
 }
 
 function isKernelRow(z_SV: Tensor): boolean {

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { noGrad } from "./autograd.ts";
 import { ones, tensor } from "./create.ts";
 import { memoryStats, resetPeakMemory } from "./memory.ts";
-import { recompute } from "./recompute.ts";
+import { isRepeating, recompute } from "./recompute.ts";
 import { tensorScope } from "./scope.ts";
 import type { Tensor } from "./tensor.ts";
 
@@ -82,4 +82,19 @@ test("an error in the second run travels unchanged", () => {
     [],
   );
   expect(() => y.backward()).toThrow(thrown);
+});
+
+test("a run knows whether it is made again", () => {
+  const seen: boolean[] = [];
+  const x = parameter(2);
+  const y = recompute(
+    (value) => {
+      seen.push(isRepeating());
+      return value.exp();
+    },
+    x,
+    [],
+  );
+  y.backward();
+  expect([...seen, isRepeating()]).toEqual([false, true, false]);
 });

@@ -17,11 +17,28 @@ export function recompute(run: (x: Tensor) => Tensor, x: Tensor, parameters: rea
         tensorScope(() => {
           const start = input!.detach();
           start.requiresGrad = true;
-          const again = enableGrad(() => run(start));
+          const again = enableGrad(() => repeating(() => run(start)));
           return gradients([again], [start, ...parameters], { gradOutputs: [gradOut!] });
         }),
     },
     [x, ...parameters],
   );
   return out!;
+}
+
+let isAgain = false;
+
+/** Whether a run is being made again, for the sake of gradients. Nobody reads its result: what only that needs can be left out. */
+export function isRepeating(): boolean {
+  return isAgain;
+}
+
+function repeating<Result>(body: () => Result): Result {
+  const before = isAgain;
+  isAgain = true;
+  try {
+    return body();
+  } finally {
+    isAgain = before;
+  }
 }

@@ -86,14 +86,16 @@ export class ExampleTrainer {
       sums.add(metrics, { "train/loss": loss.detach() });
     });
     await strategy.reduceGradients();
-    const isOwnFinite = tensorScope(() => {
-      const norms = { "train/grad_norm": strategy.clipGradients(trainable, options.maxGradNorm) };
+    const { isOwnFinite, factor } = tensorScope(() => {
+      const { norm, factor } = strategy.boundGradients(trainable, options.maxGradNorm);
+      const norms = { "train/grad_norm": norm };
       sums.addUpdate(norms);
-      return sums.isFinite(norms);
+      return { isOwnFinite: sums.isFinite(norms), factor };
     });
     // Ranks see the losses of their own examples; an update is made by all of them or by none.
     const isSound = await strategy.agree(isOwnFinite);
-    if (isSound) optimizer.step();
+    if (isSound) optimizer.step(factor);
+    factor?.dispose();
     sums.endUpdate(isSound ? "made" : "skipped", optimizer.groups[0]?.lr ?? 0);
     optimizer.zeroGrad();
     const numSkippedInRow = isSound ? 0 : this.#state.numSkippedInRow + 1;

@@ -65,6 +65,9 @@ function expectForeseen(choice: RecipeChoice, isOwnAnchor: boolean): void {
       parts[0]![name] === null ? null : parts.flatMap((part) => part[name]!.toArray()),
     );
     expect(foreseen).toEqual(arrived);
+    const whole = (x: Tensor) => x;
+    const ahead = foresee.ahead?.(whole) ?? null;
+    if (ahead !== null) expect([ahead.logprob, ahead.entropy].map((all) => all?.toArray() ?? null)).toEqual(arrived);
     expect(arrived[0]!.some((value) => value !== 0)).toBe(true);
   });
 }

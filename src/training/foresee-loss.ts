@@ -20,6 +20,8 @@ export class LossForesight {
   readonly #recipe: Pick<Recipe, "loss">;
   /** Found at the first use of each kind of step: with the policy as its own anchor, and without. */
   readonly #needs = new Map<boolean, GradientNeeds>();
+  /** Whether entropies had a gradient when it was last computed. */
+  #sparesEntropy = false;
 
   constructor(recipe: Pick<Recipe, "loss">) {
     this.#recipe = recipe;
@@ -30,12 +32,22 @@ export class LossForesight {
     const needs = this.#needsOf(rows.anchorLogprobs_BT === null);
     if (needs === "others") return undefined;
     const gradientsAt = lossGradients(this.#recipe, rows, denominators, tokens);
-    if (needs === "token")
-      return ({ logprob, entropy }, part) => gradientsAt({ logprob, entropy }, part(tokens.cells_N));
+    if (needs === "token") {
+      const foresee: Foresight = ({ logprob, entropy }, part) => {
+        const grads = gradientsAt({ logprob, entropy }, part(tokens.cells_N));
+        this.#sparesEntropy = grads.entropy === null;
+        return grads;
+      };
+      return Object.assign(foresee, { sparesEntropy: this.#sparesEntropy });
+    }
     const { cells_N } = tokens;
     const nothing = zerosLike(cells_N).to(rows.advantages_BT.dtype);
     const all = gradientsAt({ logprob: nothing, entropy: nothing }, cells_N);
-    return (_, part) => ({ logprob: all.logprob && part(all.logprob), entropy: all.entropy && part(all.entropy) });
+    const ahead: Foresight["ahead"] = (part) => ({
+      logprob: all.logprob && part(all.logprob),
+      entropy: all.entropy && part(all.entropy),
+    });
+    return Object.assign<Foresight, Pick<Foresight, "ahead">>((_, part) => ahead(part), { ahead });
   }
 
   #needsOf(isOwnAnchor: boolean): GradientNeeds {

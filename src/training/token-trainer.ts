@@ -43,7 +43,7 @@ import { measureAs, measureTeachers, type Teacher, type TeachingParts, teacherGr
 import { type Grid, gridConstants, gridOf, type RowTokens } from "./token-rows.ts";
 import { type SampleNumbers, TrainerReading } from "./trainer-reading.ts";
 import { isSeen, updatePasses } from "./update-passes.ts";
-import { clipCritic, updateDenominators, updateShares } from "./update-shares.ts";
+import { boundCritic, updateDenominators, updateShares } from "./update-shares.ts";
 
 export interface TokenTrainerParts {
   readonly model: CausalLm;
@@ -384,20 +384,22 @@ export class TokenTrainer {
         );
       policyLogprobs_BT.dispose();
     }
-    const isOwnFinite = tensorScope(() => {
-      const norms = this.#clipGradients();
+    const { isOwnFinite, factors } = tensorScope(() => {
+      const { norms, factors } = this.#boundGradients();
       sums.addUpdate(norms);
-      return sums.isFinite(norms);
+      return { isOwnFinite: sums.isFinite(norms), factors };
     });
     // Ranks see the losses of their own rows; an update is made by all of them or by none.
     const isCriticSound = (await criticUpdate) ?? true;
     const isSound = await strategy.agree(isOwnFinite && isCriticSound);
     await otherCritic?.apply(isSound ? "made" : "skipped", factor);
     if (isSound) {
-      if (numUpdates >= this.#warmupUpdates) optimizer.step();
+      if (numUpdates >= this.#warmupUpdates) optimizer.step(factors.policy);
       if (critic !== null) applySchedule(critic.optimizer, factor);
-      critic?.optimizer.step();
+      critic?.optimizer.step(factors.critic);
     }
+    factors.policy?.dispose();
+    factors.critic?.dispose();
     sums.endUpdate(isSound ? "made" : "skipped", optimizer.groups[0]?.lr ?? 0);
     optimizer.zeroGrad();
     critic?.optimizer.zeroGrad();
@@ -405,13 +407,17 @@ export class TokenTrainer {
     this.#state = { ...this.#state, numUpdates: numUpdates + 1, numSkippedInRow };
   }
 
-  /** Gives the norms from before. */
-  #clipGradients(): CorrectionMetrics {
+  /** Gives the norms from before, and the factors that the optimizers take along. */
+  #boundGradients() {
     const { model, critic, options } = this.#parts;
     const strategy = this.#strategy;
-    const norm = strategy.clipGradients(model.trainableParameters(), options.maxGradNorm);
-    if (critic === null) return { "train/grad_norm": norm };
-    return { "train/grad_norm": norm, "train/critic_grad_norm": clipCritic(strategy, critic, options.maxGradNorm) };
+    const policy = strategy.boundGradients(model.trainableParameters(), options.maxGradNorm);
+    const values = critic && boundCritic(strategy, critic, options.maxGradNorm);
+    const norms: CorrectionMetrics = {
+      "train/grad_norm": policy.norm,
+      ...(values && { "train/critic_grad_norm": values.norm }),
+    };
+    return { norms, factors: { policy: policy.factor, critic: values?.factor ?? null } };
   }
 
   /** What the policy said of all rows of an update, on all ranks; `seen` is freed. */

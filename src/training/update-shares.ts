@@ -1,8 +1,8 @@
 /** What an update of a policy and one of a critic apart from it have in common: denominators, passes, and the norm of a critic's gradients. */
 import { globalDenominators } from "../algorithms/reduce.ts";
 import type { ValueRows } from "../flow/token-batch.ts";
+import type { GradientBound } from "../torch/optim/clip-grad-norm.ts";
 import { tensorScope } from "../torch/scope.ts";
-import type { Tensor } from "../torch/tensor.ts";
 import type { Critic } from "./measure-rows.ts";
 import { intersect, passesOf } from "./split-batch.ts";
 import type { Strategy } from "./strategy/strategy.ts";
@@ -34,7 +34,7 @@ export function updateDenominators(
   });
 }
 
-/** Gives the norm from before. */
-export function clipCritic(strategy: Strategy, { model, head }: Critic, maxGradNorm: number): Tensor {
-  return strategy.clipGradients([...model.trainableParameters(), ...head.trainableParameters()], maxGradNorm);
+/** See Strategy.boundGradients. */
+export function boundCritic(strategy: Strategy, { model, head }: Critic, maxGradNorm: number): GradientBound {
+  return strategy.boundGradients([...model.trainableParameters(), ...head.trainableParameters()], maxGradNorm);
 }

@@ -6,6 +6,7 @@ import { createParameter } from "../../torch/nn/initialize.ts";
 import { Module, type Parameter } from "../../torch/nn/module.ts";
 import type { RMSNorm } from "../../torch/nn/rms-norm.ts";
 import type { Tensor } from "../../torch/tensor.ts";
+import { canTurn, turnedHeads } from "../../torch/turned-heads.ts";
 import type { CausalLmConfig } from "./config.ts";
 import { type LayerWeight, wholeWeight } from "./decoder-features.ts";
 import { createNorm, optionalNorm } from "./decoder-norm.ts";
@@ -70,14 +71,38 @@ export class Attention extends Module {
   }
 
   forward(x_SD: Tensor, layer: number, layout: TokenLayout, rotations: Rotations): Tensor {
+    const rotation = this.rotationOf(rotations);
+    if (rotation !== null && this.#canTurnInPlace(x_SD, layout, rotation)) {
+      const mixed_SHK = layout.attend(layer, this.#turned(x_SD, rotation), null, this.kind);
+      return this.output.forward(mixed_SHK.reshape(-1, this.#numHeads * this.#config.headSize));
+    }
     const { gate_SHK, q_SHK, k_SGK, v_SGK } = this.heads(x_SD);
     const gather = (own: Tensor) => headsOf(this.#context, own, layout.numTokens);
     const repeat = (own: Tensor) => (this.#numRepeats === 1 ? own : own.repeatInterleave(this.#numRepeats, 1));
     const heads = { q_SHK: gather(q_SHK), k_SGK: gather(repeat(k_SGK)), v_SGK: gather(repeat(v_SGK)) };
-    const rotation = this.rotationOf(rotations);
     const mixed_SHK = rowsOf(this.#context, layout.attend(layer, heads, rotation, this.kind), layout.numTokens);
     const gated_SHK = gate_SHK === null ? mixed_SHK : mixed_SHK.mul(gate_SHK.sigmoid());
     return this.output.forward(gated_SHK.reshape(x_SD.size(0), -1));
+  }
+
+  /** Whether heads are the projection itself, with queries and keys turned, and nothing else. */
+  #canTurnInPlace(x_SD: Tensor, { takesViews = false }: TokenLayout, { cos_SK }: Rotation): boolean {
+    const { headSize, features } = this.#config;
+    const isPlain = this.queryNorm === null && !features.hasAttentionGate && !features.hasNeighborRotation;
+    const isWhole = this.#context.count === 1 && 2 * cos_SK.shape[1]! === headSize && this.qkv.isWholeProduct;
+    return takesViews && isPlain && isWhole && canTurn(x_SD, this.#sizes);
+  }
+
+  #turned(x_SD: Tensor, { cos_SK, sin_SK }: Rotation): Heads {
+    const { bias } = this.qkv;
+    const trained = bias?.requiresGrad === true ? bias : null;
+    const qkv_SN = this.qkv.forwardHoldingBias(x_SD);
+    const [q_SHK, k_SGK, v_SGK] = turnedHeads(qkv_SN, trained, cos_SK, sin_SK, this.#sizes);
+    return { q_SHK, k_SGK, v_SGK };
+  }
+
+  get #sizes() {
+    return { H: this.#numHeads, G: this.#numKeyValueHeads, K: this.#config.headSize };
   }
 
   /** The one of a pass's rotations that this layer takes; null where it rotates nothing. */

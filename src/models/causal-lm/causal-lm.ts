@@ -15,12 +15,13 @@ import { Module, type Parameter } from "../../torch/nn/module.ts";
 import type { RMSNorm } from "../../torch/nn/rms-norm.ts";
 import { op } from "../../torch/operator.ts";
 import type { Generator } from "../../torch/random.ts";
+import { isRepeating } from "../../torch/recompute.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { Attention } from "./attention.ts";
 import type { CausalLmConfig } from "./config.ts";
 import type { DecoderFeatures, LayerWeight } from "./decoder-features.ts";
-import { createNorm, optionalNorm } from "./decoder-norm.ts";
+import { createNorm, normedStream, optionalNorm } from "./decoder-norm.ts";
 import { Experts } from "./experts.ts";
 import { GatedDeltaNet } from "./gated-delta-net.ts";
 import { type LayerRunner, residentLayers } from "./layer-runner.ts";
@@ -200,14 +201,22 @@ export class DecoderLayer extends Module {
 
   forward(x_SD: Tensor, layer: number, layout: TokenLayout, rotations: Rotations): Tensor {
     // Scopes free at once what the graph does not keep; without a graph that is everything but the result.
-    const attended_SD = tensorScope(() => {
-      const mixed_SD = this.attention.forward(this.inputNorm?.forward(x_SD) ?? x_SD, layer, layout, rotations);
-      return x_SD.add(this.attentionOutputNorm?.forward(mixed_SD) ?? mixed_SD);
+    const attended = tensorScope(() => {
+      const { sum, normed } = normedStream(this.inputNorm, x_SD, null);
+      const mixed_SD = this.attention.forward(normed, layer, layout, rotations);
+      return normedStream(this.postAttentionNorm, sum, this.attentionOutputNorm?.forward(mixed_SD) ?? mixed_SD);
     });
     return tensorScope(() => {
-      const made_SD = this.mlp.forward(this.postAttentionNorm?.forward(attended_SD) ?? attended_SD);
-      return attended_SD.add(this.mlpOutputNorm?.forward(made_SD) ?? made_SD);
+      const made_SD = this.#made(attended.normed);
+      return attended.sum.add(this.mlpOutputNorm?.forward(made_SD) ?? made_SD);
     });
+  }
+
+  #made(normed_SD: Tensor): Tensor {
+    const { mlp, mlpOutputNorm } = this;
+    return mlp instanceof Mlp
+      ? mlp.forward(normed_SD, mlpOutputNorm !== null || !isRepeating())
+      : mlp.forward(normed_SD);
   }
 
   /** Every weight of the layer, in the order in which checkpoints are written. */

@@ -38,9 +38,12 @@ export class Mlp extends Module {
     this.#gate = hasGeluGate ? geglu : swiglu;
   }
 
-  forward(x_SD: Tensor): Tensor {
+  /** Where nobody reads the result (see isRepeating), only its gradient is right. */
+  forward(x_SD: Tensor, isRead = true): Tensor {
     const isPlain = this.#gate === swiglu && this.down.isPlain;
-    return isPlain ? swigluLinear(this.gateUp.forward(x_SD), this.down.weight) : this.down.forward(this.inner(x_SD));
+    return isPlain
+      ? swigluLinear(this.gateUp.forward(x_SD), this.down.weight, isRead)
+      : this.down.forward(this.inner(x_SD));
   }
 
   /** What goes into the last projection. */

@@ -106,6 +106,16 @@ export class Projection extends Module {
     return this.bias === null ? y : y.add(this.bias);
   }
 
+  /** The same, and the bias gets no gradient from it: whoever goes on with the result knows a shorter way to that. */
+  forwardHoldingBias(x: Tensor): Tensor {
+    return this.#product(x, this.bias?.detach() ?? null);
+  }
+
+  /** Whether `forwardHoldingBias` is all that it does. */
+  get isWholeProduct(): boolean {
+    return this.quantized === null && this.ranks.input.count === 1;
+  }
+
   #product(x: Tensor, bias: Tensor | null): Tensor {
     const y = ops.linear(x, this.weight, bias);
     // In place: the product keeps nothing of its result, and the sum is rounded once to the type of the base.

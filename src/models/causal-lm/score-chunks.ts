@@ -26,6 +26,9 @@ export class ScoreGradientSums {
   readonly #head: Tensor;
   readonly #gradHidden: Tensor;
   readonly #gradHead: Tensor | null;
+  /** Whether products add themselves to wider sums, which saves writing and reading them in 16 bits. */
+  readonly #isWide: boolean;
+  #isEmpty = true;
 
   constructor(hidden: Tensor, head: Tensor, isHeadTrained: boolean) {
     this.#hidden = hidden;
@@ -33,17 +36,24 @@ export class ScoreGradientSums {
     this.#gradHidden = empty(hidden.shape, { dtype: hidden.dtype, device: hidden.device });
     // Added up in float32: sums of many 16-bit parts lose digits.
     const dtype = head.dtype === "float64" ? "float64" : "float32";
-    this.#gradHead = isHeadTrained ? zeros(head.shape, { dtype, device: head.device }) : null;
+    this.#isWide = hasWideScores(hidden) && ["aten::mm.dtype_out", "aten::addmm.dtype_out"].every(hasOp);
+    // The first product overwrites what is there; without any token there is none.
+    const make = this.#isWide && hidden.size(0) > 0 ? empty : zeros;
+    this.#gradHead = isHeadTrained ? make(head.shape, { dtype, device: head.device }) : null;
   }
 
-  add(part: Part, gradScores: Tensor): void {
-    part(this.#gradHidden).copy_(gradScores.mm(this.#head));
+  /** `factors_S`, where given, are still to be multiplied with the rows of the gradient. */
+  add(part: Part, gradScores: Tensor, factors_S: Tensor | null = null): void {
+    const scaled = (rows: Tensor) => (factors_S === null ? rows : rows.mul(factors_S.unsqueeze(1)));
+    const gradHidden = part(this.#gradHidden);
+    if (this.#isWide && factors_S === null) ops.mmInto(gradScores, this.#head, gradHidden);
+    else gradHidden.copy_(scaled(gradScores.mm(this.#head)));
     if (this.#gradHead === null) return;
-    const [scores, hidden] = [gradScores.t(), part(this.#hidden)];
-    // The product itself can add to wider sums, which saves writing and reading it in 16 bits.
-    if (hasWideScores(hidden) && hasOp("aten::addmm.dtype_out"))
-      ops.addmmInto(this.#gradHead, scores, hidden, "float32", 1, 1, this.#gradHead);
-    else this.#gradHead.add_(scores.mm(hidden));
+    const [scores, hidden] = [gradScores.t(), scaled(part(this.#hidden)).to(this.#hidden.dtype)];
+    if (!this.#isWide) this.#gradHead.add_(scores.mm(hidden));
+    else if (this.#isEmpty) ops.wideMmInto(scores, hidden, "float32", this.#gradHead);
+    else ops.addmmInto(this.#gradHead, scores, hidden, "float32", 1, 1, this.#gradHead);
+    this.#isEmpty = false;
   }
 
   results(): [gradHidden: Tensor, gradHead: Tensor | null] {
@@ -61,7 +71,10 @@ export function mapChunks<Result>(total: number, size: number, body: (part: Part
   });
 }
 
-/** Tokens per chunk that keep its scores at 64 MB on the CPU and 1 GB on a GPU. */
+/** Bytes of scores that a chunk has room for. On a GPU the sums of a large output matrix are read and written with every chunk: few are better. */
+export const chunkBytes = { cpu: 64e6, gpu: 2.5e9 } as const;
+
+/** Tokens per chunk that keep its scores at 64 MB on the CPU and 2.5 GB on a GPU. */
 export function defaultChunk(head_VD: Tensor): number {
   return chunkFor({ device: head_VD.device, bytesPerToken: bytesOf(head_VD.dtype) * head_VD.size(0) });
 }
@@ -74,8 +87,12 @@ export function chunkFor({
   readonly device: Device;
   readonly bytesPerToken: number;
 }): number {
-  const bytes = device === "cpu" ? 64e6 : 1e9;
+  const bytes = device === "cpu" ? chunkBytes.cpu : chunkBytes.gpu;
   return Math.max(1, Math.floor(bytes / bytesPerToken));
 }
 
-const ops = { addmmInto: op("aten::addmm.dtype_out") } as const;
+const ops = {
+  mmInto: op("aten::mm.out"),
+  wideMmInto: op("aten::mm.dtype_out"),
+  addmmInto: op("aten::addmm.dtype_out"),
+} as const;

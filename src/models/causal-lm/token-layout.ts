@@ -37,6 +37,8 @@ export interface TokenLayout {
   /** The position of every token in its sequence, int64. */
   readonly positions_S: Tensor;
   readonly maxPosition: number;
+  /** Whether `attend` takes heads that lie within wider rows. Default false. */
+  readonly takesViews?: boolean;
   /** Rotation and attention of one layer: [S, H, K]. */
   attend(layer: number, heads: Heads, rotation: Rotation | null, kind: AttentionKind): Tensor;
   /** What linear attention makes of the tokens of this pass, [S, X] to [S, Y]. */
@@ -72,6 +74,7 @@ export function paddedLayout(B: number, T: number, device: Device = "cpu"): Toke
       .expand(B, T)
       .reshape(B * T),
     maxPosition: T - 1,
+    takesViews: true,
     attend: (_layer, heads, rotation, kind) => {
       const { q_SHK, k_SGK, v_SGK } = rotateHeads(heads, rotation);
       const rows = (x: Tensor) => x.view(B, T, x.size(1), x.size(2)).transpose(1, 2);
@@ -107,6 +110,7 @@ export function packedLayout(lengths: readonly number[], device: Device = "cpu")
     numTokens,
     positions_S: tensor(positions, [numTokens], { device, dtype: "int64" }),
     maxPosition: maxLength - 1,
+    takesViews: exact === null,
     attend: (_layer, heads, rotation, kind) => {
       const { q_SHK, k_SGK, v_SGK } = rotateHeads(heads, rotation);
       const isUsual = Object.values(kind).every((value) => value === null);

@@ -6,7 +6,14 @@
  */
 import { applyFunction, isGradEnabled } from "../../torch/autograd.ts";
 import { cat } from "../../torch/create.ts";
-import { type ScoreGradients, type ScoreStatistics, scoreGradient_, scoreStatistics } from "../../torch/fused.ts";
+import {
+  canScoreRow,
+  type ScoreGradients,
+  type ScoreStatistics,
+  scoreGradient_,
+  scoreRow_,
+  scoreStatistics,
+} from "../../torch/fused.ts";
 import { op } from "../../torch/operator.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { defaultChunk, expectChunks, mapChunks, type Part, ScoreGradientSums } from "./score-chunks.ts";
@@ -15,7 +22,7 @@ import { hasWideScores, softCapped, softCapSlope, tokenScores } from "./token-sc
 export interface TokenLogprobOptions {
   /** Scores are divided by this first. Default 1. */
   readonly temperature?: number;
-  /** Tokens per chunk. Default: what keeps a chunk of scores, in the type of the weights, at 64 MB on the CPU and 1 GB on a GPU. */
+  /** Tokens per chunk. Default: what keeps a chunk of scores, in the type of the weights, at 64 MB on the CPU and 2.5 GB on a GPU. */
   readonly chunkTokens?: number;
   /** Scores are bent to stay within this before they are divided: see softCapped. Default null, which bends nothing. */
   readonly softCap?: number | null;
@@ -28,7 +35,13 @@ export interface TokenLogprobOptions {
 }
 
 /** From log-probabilities and entropies of some tokens to their gradients. `part` takes these tokens out of a tensor of all. */
-export type Foresight = (statistics: Omit<ScoreStatistics, "logNormalizer">, part: Part) => ScoreGradients;
+export interface Foresight {
+  (statistics: Omit<ScoreStatistics, "logNormalizer">, part: Part): ScoreGradients;
+  /** The same where it takes no statistics. */
+  readonly ahead?: (part: Part) => ScoreGradients;
+  /** Whether entropies get no gradient. Where that turns out wrong, scores are computed again. Default: nobody knows. */
+  readonly sparesEntropy?: boolean;
+}
 
 /** One value per token, float32. */
 export interface TokenLogprobs {
@@ -47,23 +60,35 @@ export function tokenLogprobs(
   expectChunks(temperature, chunkTokens);
   const isTrained = isGradEnabled() && (hidden_SD.requiresGrad || head_VD.requiresGrad);
   const foresight = isTrained ? foresee : undefined;
-  // Where wide scores come on top of everything that the backward pass needs, a chunk of them takes a quarter more room than one of 16 bits, not twice as much.
-  const isCut = foresight !== undefined && hasWideScores(hidden_SD);
+  // A chunk of wide scores takes a third more room than one of 16 bits, not twice as much.
+  const isCut = hasWideScores(hidden_SD);
   /** Which of the gradients that were foreseen there are: those of hidden states, output matrix, log-probabilities and entropies. */
   let isForeseen: readonly boolean[] = [];
   const [logprobs_S, entropy_S] = applyFunction(
     {
       forward: ([hidden, head]) => {
         const sums = foresight && new ScoreGradientSums(hidden!, head!, head_VD.requiresGrad);
-        const parts = mapChunks(hidden!.size(0), isCut ? Math.ceil((5 * chunkTokens) / 8) : chunkTokens, (part) => {
-          const z = softCapped(tokenScores(part(hidden!), head!), softCap);
+        const parts = mapChunks(hidden!.size(0), isCut ? Math.ceil((2 * chunkTokens) / 3) : chunkTokens, (part) => {
+          const scores = () => softCapped(tokenScores(part(hidden!), head!), softCap);
+          let z = scores();
+          const slope = sums === undefined ? null : softCapSlope(z, softCap);
+          const bent = (gradient: Tensor) => (slope === null ? gradient : gradient.mul_(slope));
+          const ahead = foresight?.ahead?.(part) ?? null;
+          const isPlain = ahead === null ? foresight?.sparesEntropy === true : ahead.entropy === null;
+          if (sums !== undefined && isPlain && canScoreRow(z)) {
+            const weights = ahead?.logprob ?? null;
+            const { statistics, gradient } = scoreRow_(z, part(targets_S), weights, temperature, hidden!.dtype);
+            const grads = ahead ?? foresight!(statistics, part);
+            if (grads.logprob !== null && grads.entropy === null) {
+              sums.add(part, bent(gradient), weights === null ? grads.logprob : null);
+              return { statistics, grads };
+            }
+            z = scores();
+          }
           const statistics = scoreStatistics(z, part(targets_S), temperature);
           const grads = foresight?.(statistics, part) ?? unknown;
-          if (sums !== undefined) {
-            const slope = softCapSlope(z, softCap);
-            const gradient = scoreGradient_(z, part(targets_S), statistics, grads, temperature, hidden!.dtype);
-            sums.add(part, slope === null ? gradient : gradient.mul_(slope));
-          }
+          if (sums !== undefined)
+            sums.add(part, bent(scoreGradient_(z, part(targets_S), statistics, grads, temperature, hidden!.dtype)));
           return { statistics, grads };
         });
         const join = (key: keyof ScoreStatistics) => cat(parts.map(({ statistics }) => statistics[key]));
@@ -141,12 +166,15 @@ export function weightedCrossEntropy(
         const parts = mapChunks(hidden!.size(0), chunkTokens, (part) => {
           const z = softCapped(ops.linear(part(hidden!), head!), softCap);
           const slope = softCapSlope(z, softCap);
-          const statistics = scoreStatistics(z, part(targets_S), temperature, { hasEntropy: false });
+          const bent = (gradient: Tensor) => (slope === null ? gradient : gradient.mul_(slope));
           const grads = { logprob: part(weights_S).neg(), entropy: null };
-          if (sums !== null) {
-            const gradient = scoreGradient_(z, part(targets_S), statistics, grads, temperature);
-            sums.add(part, slope === null ? gradient : gradient.mul_(slope));
+          if (sums !== null && canScoreRow(z)) {
+            const { statistics, gradient } = scoreRow_(z, part(targets_S), grads.logprob, temperature);
+            sums.add(part, bent(gradient));
+            return statistics.logprob;
           }
+          const statistics = scoreStatistics(z, part(targets_S), temperature, { hasEntropy: false });
+          if (sums !== null) sums.add(part, bent(scoreGradient_(z, part(targets_S), statistics, grads, temperature)));
           return statistics.logprob;
         });
         logprobs_S = cat(parts);

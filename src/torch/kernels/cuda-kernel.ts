@@ -42,24 +42,39 @@ export function cudaKernel(
       handle = native.compileKernel(`${preludeFor(dtype)}\n${source}`, name);
       compiled.set(dtype, handle);
     }
-    const parts = args.map(nativeArgument);
-    const kinds = parts.map((part) => part.kinds).join("");
-    const values = parts.flatMap((part) => part.values);
+    let kinds = "";
+    const values: number[] = [];
+    for (const arg of args) {
+      if ("int" in arg) {
+        kinds += "i";
+        values.push(arg.int);
+      } else if ("float" in arg) {
+        kinds += "f";
+        values.push(arg.float);
+      } else if ("tilesOf" in arg) {
+        kinds += "mr";
+        values.push(arg.tilesOf.handle, arg.rows);
+      } else {
+        kinds += "t";
+        values.push(arg.handle);
+      }
+    }
     native.launchKernel(handle, [blocks, 1, 1], [threads, 1, 1], sharedBytes, overlaps, kinds, values);
   };
-}
-
-function nativeArgument(arg: KernelArgument): { readonly kinds: string; readonly values: readonly number[] } {
-  if ("int" in arg) return { kinds: "i", values: [arg.int] };
-  if ("float" in arg) return { kinds: "f", values: [arg.float] };
-  if ("tilesOf" in arg) return { kinds: "mr", values: [arg.tilesOf.handle, arg.rows] };
-  return { kinds: "t", values: [arg.handle] };
 }
 
 /** Whether the kernels can work on this tensor. */
 export function hasKernels(tensor: Tensor): boolean {
   return native.builtWithCuda && tensor.device.startsWith("cuda") && tensor.dtype in elementTypes;
 }
+
+/** Multiprocessors of the device, for kernels of as many blocks as run at a time. */
+export function numProcessors(): number {
+  processors ??= native.cudaDeviceProperties().numProcessors;
+  return processors;
+}
+
+let processors: number | undefined;
 
 const elementTypes: Readonly<Partial<Record<DType, string>>> = {
   float32: `

@@ -30,6 +30,17 @@ describe("one step", () => {
     expectClose(w, [0.9, 1.1]);
   });
 
+  test("a factor is multiplied with the gradient, which stays as it is", () => {
+    const step = (gradients: number[], factor: number | null) => {
+      const w = parameterOf([1, 2]);
+      const optimizer = new AdamW(new Map([["w", w]]), { lr: 0.1, eps: 1 });
+      setGradient(w, gradients);
+      optimizer.step(factor === null ? null : tensor(factor));
+      return [...w.toArray(), ...w.grad!.toArray()];
+    };
+    expect(step([4, -2], 0.5)).toEqual([...step([2, -1], null).slice(0, 2), 4, -2]);
+  });
+
   test("weight decay shrinks the weight and does not enter the moments", () => {
     const w = parameterOf([1]);
     setGradient(w, [2]);

@@ -3,14 +3,17 @@
  */
 import { noGrad } from "../autograd.ts";
 import type { Device } from "../dtype.ts";
+import { adamwKernel_, type CodedMoment, codedAdamwKernel_ } from "../kernels/adamw-kernel.ts";
+import { hasKernels } from "../kernels/cuda-kernel.ts";
 import { bytesIn } from "../memory.ts";
 import type { Parameter } from "../nn/module.ts";
 import { op } from "../operator.ts";
 import { keep, tensorScope } from "../scope.ts";
 import type { Tensor } from "../tensor.ts";
 import { type AdamWSettings, adamwUpdate } from "./adamw-update.ts";
-import { bucketsOf, type Update, updatesOf } from "./buckets.ts";
+import { bucketsOf, scaledUpdates, type Update, updatesOf } from "./buckets.ts";
 import { copyAll } from "./copy-all.ts";
+import { BLOCK } from "./dynamic-codes.ts";
 import { expectSetting } from "./expect-setting.ts";
 import { createMoment, type Moment, type MomentFormat } from "./moment.ts";
 import type { Optimizer, OptimizerState } from "./optimizer.ts";
@@ -50,11 +53,13 @@ export class AdamW implements Optimizer {
     for (const group of this.groups) expectValid(group);
   }
 
-  step(): void {
+  step(factor: Tensor | null = null): void {
     for (const group of this.groups) {
       const stepGroup = () => {
         const updates = updatesOf(group.parameters.values(), (parameter) => this.#stateOf(parameter));
-        for (const bucket of bucketsOf(updates, (state) => state.step)) updateBucket(bucket, group);
+        const others = updates.filter((update) => !updateAlone(update, factor, group));
+        for (const bucket of bucketsOf(others, (state) => state.step))
+          updateBucket(scaledUpdates(bucket, factor), group);
       };
       noGrad(() => tensorScope(stepGroup));
     }
@@ -171,6 +176,44 @@ interface AdamWState {
   readonly secondMoment: Moment;
   /** The float32 weight of a 16-bit parameter, or null where the parameter itself is updated. */
   readonly master: Tensor | null;
+}
+
+/**
+ * Tensors of at least this many elements have a kernel of their own, which reads and writes each of them once. Smaller ones go through libtorch together: a launch
+ * takes longer than they do.
+ */
+const MIN_ALONE = 2 ** 20;
+
+/** The update in one kernel, where there is one for it; else false, and nothing was done. */
+function updateAlone(update: Update<AdamWState>, factor: Tensor | null, settings: AdamWSettings): boolean {
+  const { parameter, gradient, state } = update;
+  const { numel } = parameter;
+  if (numel < MIN_ALONE || numel % BLOCK !== 0 || !hasKernels(parameter)) return false;
+  const { master } = state;
+  const moments = [state.firstMoment, state.secondMoment].map(({ parts }) => ({
+    codes: parts.get("")!,
+    scales: parts.get("Scale") ?? null,
+  })) as [MomentParts, MomentParts];
+  const tensors = [parameter, gradient, master ?? parameter, moments[0].codes];
+  const isHere = tensors.every((one) => one.isContiguous && one.device === parameter.device);
+  if (!isHere || gradient.dtype !== parameter.dtype) return false;
+  const step = { factor, step: state.step + 1 };
+  const weights = { parameter, gradient, master };
+  if (isCoded(moments)) codedAdamwKernel_(weights, moments, step, settings);
+  else if (moments[0].codes.dtype === (master ?? parameter).dtype)
+    adamwKernel_(weights, [moments[0].codes, moments[1].codes], step, settings);
+  else return false;
+  state.step++;
+  return true;
+}
+
+interface MomentParts {
+  readonly codes: Tensor;
+  readonly scales: Tensor | null;
+}
+
+function isCoded(moments: readonly [MomentParts, MomentParts]): moments is [CodedMoment, CodedMoment] {
+  return moments.every(({ scales }) => scales !== null);
 }
 
 function updateBucket(bucket: readonly Update<AdamWState>[], settings: AdamWSettings): void {

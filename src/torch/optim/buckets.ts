@@ -2,6 +2,7 @@
  * Updates of many tensors at once: parameters of one device, type and count of updates go into one call.
  */
 import type { Parameter } from "../nn/module.ts";
+import { hasOp, op } from "../operator.ts";
 import type { Tensor } from "../tensor.ts";
 
 /** A parameter with its gradient and what the optimizer knows of it. */
@@ -52,3 +53,20 @@ export function bucketsOf<State>(
   }
   return buckets;
 }
+
+/** The same updates with gradients times the factor, where there is one: of one device and type, as those of a bucket are. */
+export function scaledUpdates<State>(
+  bucket: readonly Update<State>[],
+  factor: Tensor | null,
+): readonly Update<State>[] {
+  const first = bucket[0]?.gradient;
+  if (factor === null || first === undefined) return bucket;
+  const gradients = bucket.map(({ gradient }) => gradient);
+  const converted = factor.to(first.dtype).toDevice(first.device);
+  const scaled = hasOp("aten::_foreach_mul.Tensor")
+    ? ops.mul(gradients, converted)
+    : gradients.map((gradient) => gradient.mul(converted));
+  return bucket.map((update, i) => ({ ...update, gradient: scaled[i]! }));
+}
+
+const ops = { mul: op("aten::_foreach_mul.Tensor") } as const;

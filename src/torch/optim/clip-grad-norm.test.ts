@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { tensor } from "../create.ts";
 import type { DType } from "../dtype.ts";
 import { Parameter } from "../nn/module.ts";
-import { clipGradNorm } from "./clip-grad-norm.ts";
+import { boundGradNorm, clipGradNorm } from "./clip-grad-norm.ts";
 
 function withGradient(values: number[], dtype: DType = "float32"): Parameter {
   const parameter = new Parameter(tensor(values, { dtype }));
@@ -62,4 +62,12 @@ test("a norm that is not finite throws when asked to, and leaves the gradients",
 
 test("the maximum must be above zero", () => {
   expect(() => clipGradNorm([], 0)).toThrow("maxNorm must be above 0: got 0.");
+});
+
+test("on the CPU gradients are bound at once, and no factor is left", () => {
+  const a = withGradient([3]);
+  const b = withGradient([0, 4]);
+  const { norm, factor } = boundGradNorm([a, b], 1);
+  expect([norm.item(), factor]).toEqual([5, null]);
+  expect(a.grad!.item()).toBeCloseTo(0.6, 5);
 });

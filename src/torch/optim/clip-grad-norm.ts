@@ -32,13 +32,37 @@ export function clipGradNorm(
     const norm = globalNorm(buckets);
     if (errorIfNonFinite) expectFinite(norm);
     if (maxNorm !== Number.POSITIVE_INFINITY) {
-      // The small term is PyTorch's: it keeps the factor finite when all gradients are zero.
-      const factor = norm.add(1e-6).reciprocal().mul(maxNorm).clamp(null, 1);
+      const factor = factorOf(norm, maxNorm);
       for (const bucket of buckets) scale(bucket, factor);
     }
     return norm;
   };
   return noGrad(() => tensorScope(clip));
+}
+
+/** The norm of gradients, and what they are still to be multiplied with for it to stay within bounds: one element in float32; null for nothing. */
+export interface GradientBound {
+  readonly norm: Tensor;
+  readonly factor: Tensor | null;
+}
+
+/**
+ * As clipGradNorm, but on a GPU gradients stay as they are: `Optimizer.step` takes the factor, which saves reading and writing them once more. Elsewhere they
+ * are scaled at once, and no factor is left.
+ */
+export function boundGradNorm(parameters: Iterable<Parameter>, maxNorm: number): GradientBound {
+  const all = [...parameters];
+  const isOnGpu = all.every(
+    ({ grad, device, dtype }) => grad === null || (device.startsWith("cuda") && dtype !== "float64"),
+  );
+  if (!isOnGpu || maxNorm === Number.POSITIVE_INFINITY) return { norm: clipGradNorm(all, maxNorm), factor: null };
+  const norm = clipGradNorm(all, Number.POSITIVE_INFINITY);
+  return noGrad(() => tensorScope(() => ({ norm, factor: factorOf(norm, maxNorm) })));
+}
+
+/** The small term is PyTorch's: it keeps the factor finite when all gradients are zero. */
+function factorOf(norm: Tensor, maxNorm: number): Tensor {
+  return norm.add(1e-6).reciprocal().mul(maxNorm).clamp(null, 1);
 }
 
 /** Gradients of one device and type: what one operator call takes. */

@@ -6,8 +6,11 @@ import type { OptimizerGroup } from "./parameter-group.ts";
 export interface Optimizer {
   /** `lr` of a group may be set at any time; the next step uses it. */
   readonly groups: readonly OptimizerGroup[];
-  /** Updates every parameter that has a gradient. The others, and their state, stay as they are. */
-  step(): void;
+  /**
+   * Updates every parameter that has a gradient. The others, and their state, stay as they are. `factor`, one element in float32, is multiplied with
+   * all gradients first, which themselves may stay as they are: see boundGradNorm.
+   */
+  step(factor?: Tensor | null): void;
   /** Drops the gradients; the next backward makes new ones. */
   zeroGrad(): void;
   stateDict(): OptimizerState;

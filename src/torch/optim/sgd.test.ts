@@ -20,6 +20,13 @@ test("sgd steps against the gradient", () => {
   expect(run({ lr: 0.5 }, [1]).w.item()).toBe(0.5);
 });
 
+test("a factor is multiplied with the gradient", () => {
+  const { w, optimizer } = run({ lr: 0.5 }, []);
+  w.grad = tensor([4]);
+  optimizer.step(tensor(0.25));
+  expect(w.item()).toBe(0.5);
+});
+
 test("weight decay is part of the gradient", () => {
   // 1 - 0.5 * (1 + 0.5 * 1)
   expect(run({ lr: 0.5, weightDecay: 0.5 }, [1]).w.item()).toBe(0.25);

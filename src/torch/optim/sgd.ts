@@ -5,7 +5,7 @@ import type { Parameter } from "../nn/module.ts";
 import { op } from "../operator.ts";
 import { keep, tensorScope } from "../scope.ts";
 import type { Tensor } from "../tensor.ts";
-import { bucketsOf, type Update, updatesOf } from "./buckets.ts";
+import { bucketsOf, scaledUpdates, type Update, updatesOf } from "./buckets.ts";
 import { expectSetting } from "./expect-setting.ts";
 import type { Optimizer, OptimizerState } from "./optimizer.ts";
 import { type OptimizerGroup, type ParameterGroups, resolveGroups } from "./parameter-group.ts";
@@ -40,12 +40,12 @@ export class SGD implements Optimizer {
     for (const group of this.groups) expectValid(group);
   }
 
-  step(): void {
+  step(factor: Tensor | null = null): void {
     for (const group of this.groups) {
       const stepGroup = () => {
         const updates = updatesOf(group.parameters.values(), (parameter) => this.#velocities.get(parameter) ?? null);
         const buckets = bucketsOf(updates, (velocity) => (velocity === null ? "first" : "later"));
-        for (const bucket of buckets) this.#updateBucket(bucket, group);
+        for (const bucket of buckets) this.#updateBucket(scaledUpdates(bucket, factor), group);
       };
       noGrad(() => tensorScope(stepGroup));
     }

@@ -19,7 +19,7 @@ import { gatherRows, passesOf, rowsByRank } from "../split-batch.ts";
 import type { StrategyBuilder } from "../strategy/strategy.ts";
 import { type Grid, gridOf, packTokens, type RowTokens } from "../token-rows.ts";
 import type { TrainedCritic } from "../token-trainer.ts";
-import { clipCritic, updateDenominators, updateShares } from "../update-shares.ts";
+import { boundCritic, updateDenominators, updateShares } from "../update-shares.ts";
 import type { CriticLearning, GridValues, ValueTargets } from "./other-roles.ts";
 import type { RoleSource } from "./role-source.ts";
 
@@ -33,6 +33,8 @@ interface CriticStep {
 
 export class CriticRole implements CriticLearning {
   readonly #critic: TrainedCritic;
+  /** What the gradients of the update under way are still to be multiplied with. */
+  #factor: Tensor | null = null;
   readonly #recipe: Recipe;
   readonly #strategy: StrategyBuilder;
   readonly #source: Pick<RoleSource, "device" | "training">;
@@ -103,7 +105,9 @@ export class CriticRole implements CriticLearning {
     }
     await strategy.reduceGradients();
     const isOwnFinite = tensorScope(() => {
-      const norms = { "train/critic_grad_norm": clipCritic(strategy, this.#critic, training.maxGradNorm) };
+      const { norm, factor } = boundCritic(strategy, this.#critic, training.maxGradNorm);
+      const norms = { "train/critic_grad_norm": norm };
+      this.#factor = keep(factor);
       sums.addUpdate(norms);
       return sums.isFinite(norms);
     });
@@ -114,8 +118,10 @@ export class CriticRole implements CriticLearning {
     const { optimizer } = this.#critic;
     if (outcome === "made") {
       applySchedule(optimizer, factor);
-      optimizer.step();
+      optimizer.step(this.#factor);
     }
+    this.#factor?.dispose();
+    this.#factor = null;
     this.#current().sums.endUpdate(outcome, optimizer.groups[0]?.lr ?? 0);
     optimizer.zeroGrad();
   }

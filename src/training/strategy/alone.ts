@@ -1,6 +1,6 @@
 /** One rank: it has every row, every weight and every gradient. */
 import { wholeModel } from "../../models/causal-lm/model-spread.ts";
-import { clipGradNorm } from "../../torch/optim/clip-grad-norm.ts";
+import { boundGradNorm } from "../../torch/optim/clip-grad-norm.ts";
 import { eachPass, type Strategy } from "./strategy.ts";
 
 export const alone: Strategy = {
@@ -16,5 +16,5 @@ export const alone: Strategy = {
   runPasses: async (passes) => eachPass(passes, (loss) => loss.backward()),
   backward: (loss) => loss.backward(),
   reduceGradients: async () => {},
-  clipGradients: (parameters, maxNorm) => clipGradNorm(parameters, maxNorm),
+  boundGradients: boundGradNorm,
 };

@@ -5,6 +5,7 @@ import type { Collective } from "../../torch/distributed/collective.ts";
 import type { TensorPart } from "../../torch/distributed/tensor-part.ts";
 import type { Parameter } from "../../torch/nn/module.ts";
 import { op } from "../../torch/operator.ts";
+import type { GradientBound } from "../../torch/optim/clip-grad-norm.ts";
 import type { Optimizer, OptimizerState } from "../../torch/optim/optimizer.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
@@ -48,8 +49,8 @@ export interface ParameterSet {
   has(parameter: Parameter): boolean;
   /** Makes the gradients those of all ranks. */
   reduce(): Promise<void>;
-  /** As `Strategy.clipGradients`, for parameters of this set. */
-  clip(parameters: readonly Parameter[], maxNorm: number): Tensor;
+  /** As `Strategy.boundGradients`, for parameters of this set. */
+  bound(parameters: readonly Parameter[], maxNorm: number): GradientBound;
   /** What this rank has to save. Call it in a `tensorScope`. */
   parts(): StateParts;
   /** Makes the state equal to a saved one, on this rank's part of it. Parameters that it does not name stay as they are. */

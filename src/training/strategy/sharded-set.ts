@@ -11,6 +11,7 @@ import { noGrad } from "../../torch/autograd.ts";
 import { empty, tensor } from "../../torch/create.ts";
 import { Collective } from "../../torch/distributed/collective.ts";
 import { Parameter } from "../../torch/nn/module.ts";
+import type { GradientBound } from "../../torch/optim/clip-grad-norm.ts";
 import type { Optimizer } from "../../torch/optim/optimizer.ts";
 import type { NamedParameters } from "../../torch/optim/parameter-group.ts";
 import { keep, tensorScope } from "../../torch/scope.ts";
@@ -129,14 +130,15 @@ export class ShardedSet implements ParameterSet {
     });
   }
 
-  clip(some: readonly Parameter[], maxNorm: number): Tensor {
+  bound(some: readonly Parameter[], maxNorm: number): GradientBound {
     const wanted = new Set(some);
     const slices = [...this.#slices].filter(([name]) => wanted.has(this.#parameters.get(name)!)).map(([, one]) => one);
     const isCounted = ({ unit }: OwnedSlice) => unit.isSplit || this.#mesh.tensor.index === 0;
     const gradients = (list: readonly OwnedSlice[]) => list.flatMap(({ parameter }) => parameter.grad ?? []);
     const ranks = [this.#replicas, this.#mesh.tensor, this.#mesh.stages.ranks];
     const { device } = this.#options;
-    return tensorScope(() => clipOver(ranks, gradients(slices.filter(isCounted)), gradients(slices), maxNorm, device));
+    const counted = gradients(slices.filter(isCounted));
+    return tensorScope(() => ({ norm: clipOver(ranks, counted, gradients(slices), maxNorm, device), factor: null }));
   }
 
   parts(): StateParts {

@@ -50,7 +50,7 @@ export function spreadStrategy(
     reduceGradients: async () => {
       for (const set of sets) await set.reduce();
     },
-    clipGradients: (parameters, maxNorm) => setOf(parameters).clip(parameters, maxNorm),
+    boundGradients: (parameters, maxNorm) => setOf(parameters).bound(parameters, maxNorm),
     optimize: async (model, named, build) => {
       const parameters = new Map([...named].filter(([, parameter]) => isHere(parameter)));
       const isWhole = zero === 0 && offload === "none";

@@ -11,6 +11,7 @@
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
 import type { ModelSpread } from "../../models/causal-lm/model-spread.ts";
 import type { Parameter } from "../../torch/nn/module.ts";
+import type { GradientBound } from "../../torch/optim/clip-grad-norm.ts";
 import type { Optimizer } from "../../torch/optim/optimizer.ts";
 import type { NamedParameters } from "../../torch/optim/parameter-group.ts";
 import { tensorScope } from "../../torch/scope.ts";
@@ -45,8 +46,11 @@ export interface Strategy {
   backward(loss: Tensor): void;
   /** Makes every gradient the sum over all ranks, where this rank keeps it. Call it after the last pass of an update. */
   reduceGradients(): Promise<void>;
-  /** Scales the gradients of these parameters so that their norm, taken over all ranks, is at most `maxNorm`. Gives the norm from before. */
-  clipGradients(parameters: readonly Parameter[], maxNorm: number): Tensor;
+  /**
+   * Bounds the gradients of these parameters so that their norm, taken over all ranks, is at most `maxNorm`. Gives the norm from before, and the factor that
+   * their optimizer is still to take along, if there is one.
+   */
+  boundGradients(parameters: readonly Parameter[], maxNorm: number): GradientBound;
 }
 
 /** One forward pass of an update, and the loss of what comes out of it. Nothing of it may outlive the backward pass, unless it is kept. */

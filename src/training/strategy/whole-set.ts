@@ -4,7 +4,7 @@ import { DataParallel } from "../../torch/distributed/data-parallel.ts";
 import { cutOf, type Split } from "../../torch/distributed/split.ts";
 import type { TensorPart } from "../../torch/distributed/tensor-part.ts";
 import type { Parameter } from "../../torch/nn/module.ts";
-import { clipGradNorm } from "../../torch/optim/clip-grad-norm.ts";
+import { boundGradNorm } from "../../torch/optim/clip-grad-norm.ts";
 import type { NamedParameters } from "../../torch/optim/parameter-group.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
@@ -38,14 +38,17 @@ export async function createWholeSet(
       for (const parameter of tensor.count === 1 ? [] : trained.values())
         if (parameter.shard === null) tensorScope(() => parameter.grad && tensor.reduce_(parameter.grad));
     },
-    clip: (some, maxNorm) => {
-      if (splitters.count * stages.count === 1) return clipGradNorm(some, maxNorm);
+    bound: (some, maxNorm) => {
+      if (splitters.count * stages.count === 1) return boundGradNorm(some, maxNorm);
       const gradients = (list: readonly Parameter[]) => list.flatMap(({ grad }) => grad ?? []);
       const counted = some.filter(
         ({ shard, isAtBothEnds }) => (shard !== null || splitters.index === 0) && (stages.isFirst || !isAtBothEnds),
       );
       const ranks = [splitters, stages.ranks];
-      return tensorScope(() => clipOver(ranks, gradients(counted), gradients(some), maxNorm, device));
+      return tensorScope(() => ({
+        norm: clipOver(ranks, gradients(counted), gradients(some), maxNorm, device),
+        factor: null,
+      }));
     },
     parts: () => {
       const { tensors, numbers } = optimizer.stateDict();

@@ -1,0 +1,161 @@
+/** The kernels of a training step against composed forms in float64, and their bandwidth at the sizes of Qwen2.5-0.5B. */
+import { noGrad } from "../../src/torch/autograd.ts";
+import { full, randint, randn, zeros } from "../../src/torch/create.ts";
+import type { DType } from "../../src/torch/dtype.ts";
+import { joinHeadsKernel, turnHeadsKernel_ } from "../../src/torch/kernels/heads-kernel.ts";
+import { residualNormBackwardKernel, residualNormKernel } from "../../src/torch/kernels/residual-norm-kernel.ts";
+import { scoreRowKernel_ } from "../../src/torch/kernels/score-row-kernel.ts";
+import { swigluBackwardKernel, swigluKernel } from "../../src/torch/kernels/swiglu-kernel.ts";
+import { Parameter } from "../../src/torch/nn/module.ts";
+import { AdamW } from "../../src/torch/optim/adamw.ts";
+import { tensorScope } from "../../src/torch/scope.ts";
+import type { Tensor } from "../../src/torch/tensor.ts";
+
+const device = "cuda";
+
+type Report = (name: string, dtype: DType, got: Tensor, expected: Tensor, tolerance: number) => void;
+
+export function checkTraining(dtype: DType, report: Report): void {
+  for (const D of [576, 896, 3584]) tensorScope(() => checkNorm(D, dtype, report));
+  for (const sizes of [
+    { H: 14, G: 2, K: 64 },
+    { H: 28, G: 4, K: 128 },
+  ])
+    tensorScope(() => checkHeads(sizes, dtype, report));
+  tensorScope(() => checkAdamW(dtype, report));
+  for (const V of [1512, 151936]) tensorScope(() => checkRows(V, dtype, report));
+}
+
+/**
+ * Three steps beside the same on the CPU. With codes those are of float32: in 16 bits they would be made of rounded moments. Codes may differ by one where a number lies
+ * between two, and weights in 16 bits by a rounding per step.
+ */
+function checkAdamW(dtype: DType, report: Report): void {
+  const shape = [1024, 1024];
+  for (const moments of ["full", "8-bit"] as const)
+    for (const masterWeights of [false, true]) {
+      const values = randn(shape).to(dtype);
+      const gradients = Array.from({ length: 3 }, () => randn(shape).to(dtype));
+      const run = (place: string, type: DType, factor: number) =>
+        noGrad(() => {
+          const parameter = new Parameter(values.to(type).clone().toDevice(place));
+          const optimizer = new AdamW(new Map([["w", parameter]]), { lr: 0.01, masterWeights, moments });
+          for (const gradient of gradients) {
+            parameter.grad = gradient.to(type).mul(factor).toDevice(place);
+            optimizer.step(factor === 1 ? full([], 0.25, { device: place }) : null);
+          }
+          return parameter.detach().toDevice(device);
+        });
+      const expected = run("cpu", moments === "full" ? dtype : "float32", 0.25).to("float64");
+      const roundings = { bfloat16: 4e-3, float16: 1e-3 }[dtype as "bfloat16"] ?? 5e-4;
+      const name = `adamw, ${moments}${masterWeights ? ", copied" : ""}`;
+      report(name, dtype, run(device, dtype, 1), expected, masterWeights ? 5e-4 : roundings);
+    }
+}
+
+function checkNorm(D: number, dtype: DType, report: Report): void {
+  const [S, eps] = [1111, 1e-5];
+  const make = (...shape: number[]) => randn(shape, { device }).to(dtype);
+  const [x, delta, weight] = [make(S, D), make(S, D), make(D)];
+  const [gradNormed, gradSum] = [make(S, D), make(S, D)];
+  for (const added of [delta, null]) {
+    const [sum, normed] = residualNormKernel(x, added, weight, eps);
+    const wide = sum.to("float64");
+    const scale = wide.square().mean(-1, true).add(eps).rsqrt();
+    const [w, dy] = [weight.to("float64"), gradNormed.to("float64")];
+    report(`sum ${D}`, dtype, sum, added === null ? x.to("float64") : x.to("float64").add(delta.to("float64")), 1e-6);
+    report(`norm ${D}`, dtype, normed, wide.mul(scale).mul(w), 1e-5);
+    const pull = dy.mul(w).mul(wide).mean(-1, true).mul(scale.pow(3));
+    const dx = dy.mul(w).mul(scale).sub(wide.mul(pull));
+    const dw = dy.mul(wide).mul(scale).sum(0);
+    for (const stream of [gradSum, null]) {
+      const [gx, gw] = residualNormBackwardKernel(gradNormed, stream, sum, weight, eps);
+      report(`norm d x ${D}`, dtype, gx, stream === null ? dx : dx.add(stream.to("float64")), 1e-5);
+      report(`norm d w ${D}`, dtype, gw, dw, 1e-5);
+    }
+  }
+}
+
+function checkHeads(sizes: { H: number; G: number; K: number }, dtype: DType, report: Report): void {
+  const { H, G, K } = sizes;
+  const S = 777;
+  const qkv = randn([S, (H + 2 * G) * K], { device }).to(dtype);
+  const angle = randn([S, K / 2], { device }).mul(3);
+  const [cos, sin] = [angle.cos(), angle.sin()];
+  const turned = (x: Tensor, sign: number) => {
+    const [a, b] = x.to("float64").chunk(2, -1) as [Tensor, Tensor];
+    const [c, s] = [cos.to("float64").unsqueeze(1), sin.to("float64").mul(sign).unsqueeze(1)];
+    return [a.mul(c).sub(b.mul(s)), b.mul(c).add(a.mul(s))] as const;
+  };
+  const before = qkv.view(S, H + 2 * G, K).clone();
+  turnHeadsKernel_(qkv, cos, sin, sizes);
+  const after = qkv.view(S, H + 2 * G, K);
+  for (const [i, half] of turned(before.narrow(1, 0, H + G), 1).entries())
+    report("turned heads", dtype, after.narrow(1, 0, H + G).narrow(2, (i * K) / 2, K / 2), half, 1e-6);
+  const values = (x: Tensor) => x.narrow(1, H + G, G);
+  report("values", dtype, values(after), values(before).to("float64"), 1e-12);
+  const grads = [H, G, G].map((heads) => randn([S, heads, K], { device }).to(dtype)) as [Tensor, Tensor, Tensor];
+  const [gradient, sums] = joinHeadsKernel(grads, cos, sin, sizes, true);
+  const expected = zeros([S, H + 2 * G, K], { device, dtype: "float64" });
+  for (const [i, grad] of [grads[0], grads[1]].entries())
+    for (const [j, half] of turned(grad, -1).entries())
+      expected
+        .narrow(1, i * H, grad.size(1))
+        .narrow(2, (j * K) / 2, K / 2)
+        .copy_(half);
+  values(expected).copy_(grads[2].to("float64"));
+  report("joined heads", dtype, gradient, expected.view(S, -1), 1e-6);
+  report("bias gradient", dtype, sums!, gradient.to("float64").sum(0), 1e-5);
+}
+
+function checkRows(V: number, dtype: DType, report: Report): void {
+  const [S, temperature] = [37, 0.7];
+  const z = randn([S, V], { device }).mul(4).to(dtype);
+  const targets = randint(0, V, [S], { device });
+  const logp = z.to("float64").div(temperature).logSoftmax(-1);
+  const weights = randn([S], { device });
+  const column = targets.unsqueeze(1);
+  const unit = logp.exp().neg();
+  const onTarget = unit.scatter(1, column, unit.gather(1, column).add(1)).div(temperature);
+  const narrow = dtype === "float32" ? (["float32", "bfloat16", "float16"] as const) : [dtype];
+  for (const type of narrow)
+    for (const given of [weights, null]) {
+      const { gradient_SV, statistics } = scoreRowKernel_(z.clone(), targets, given, temperature, type);
+      const [logprob, entropy, logZ] = statistics;
+      const logprobs = logp.gather(1, column).squeeze(1);
+      report(`row logprob ${V}`, "float32", logprob, logprobs, 1e-5);
+      report(`row entropy ${V}`, "float32", entropy, logp.exp().mul(logp).sum(-1).neg(), 1e-5);
+      report(`row log Z ${V}`, "float32", logZ, z.to("float64").div(temperature).logSumExp(-1), 1e-5);
+      const expected = given === null ? onTarget : onTarget.mul(weights.to("float64").unsqueeze(1));
+      report(`row gradient ${V}`, type, gradient_SV, expected, 1e-5);
+      const others = (x: Tensor) => x.to("float64").scatter(1, column, zeros([S, 1], { device, dtype: "float64" }));
+      report(`row gradient, others ${V}`, type, others(gradient_SV), others(expected), 1e-5);
+    }
+}
+
+export function timeTraining(time: (name: string, bytes: number, run: () => unknown) => void): void {
+  const [S, D, V] = [16384, 896, 151936];
+  const make = (...shape: number[]) => randn(shape, { device, dtype: "bfloat16" });
+  const bytes = (...tensors: Tensor[]) => tensors.reduce((sum, t) => sum + 2 * t.numel, 0);
+  const [x, delta, grad, weight] = [make(S, D), make(S, D), make(S, D), make(D)];
+  time("norm", bytes(x, x), () => residualNormKernel(x, null, weight, 1e-6));
+  time("sum and norm", bytes(x, x, x, x), () => residualNormKernel(x, delta, weight, 1e-6));
+  time("sum and norm, back", bytes(x, x, x, x), () => residualNormBackwardKernel(grad, delta, x, weight, 1e-6));
+  tensorScope(() => {
+    const sizes = { H: 14, G: 2, K: 64 };
+    const qkv = make(S, 18 * 64);
+    const angle = randn([S, 32], { device });
+    const grads = [make(S, 14, 64), make(S, 2, 64), make(S, 2, 64)] as const;
+    time("turn heads", (32 / 18) * bytes(qkv), () => turnHeadsKernel_(qkv, angle, angle, sizes));
+    time("join heads", 2 * bytes(qkv), () => joinHeadsKernel(grads, angle, angle, sizes, true));
+  });
+  tensorScope(() => {
+    const [gateUp, inner, again] = [make(S, 9728), make(S, 4864), make(S, 4864)];
+    time("swiglu", bytes(gateUp, inner), () => swigluKernel(gateUp));
+    time("swiglu, back", bytes(gateUp, gateUp, inner, inner), () => swigluBackwardKernel(inner, gateUp, again));
+  });
+  const [narrow, targets] = [make(4096, V), randint(0, V, [4096], { device })];
+  time("score rows", bytes(narrow, narrow), () => scoreRowKernel_(narrow, targets, null, 1, "bfloat16"));
+  const wide = narrow.to("float32");
+  time("wide score rows", 3 * bytes(narrow), () => scoreRowKernel_(wide, targets, null, 1, "bfloat16"));
+}
