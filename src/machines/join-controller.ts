@@ -6,7 +6,7 @@ import { RerollError } from "../errors/reroll-error.ts";
 import { Frames, type Heartbeat } from "../workers/frames.ts";
 import { Peer } from "../workers/peer.ts";
 import { socketTransport } from "../workers/socket-transport.ts";
-import { introduce, type WorkerFacts } from "./handshake.ts";
+import { ANSWER_MS, introduce, type WorkerFacts } from "./handshake.ts";
 import { ThreadingHost } from "./machine-host.ts";
 
 export interface JoinOptions {
@@ -15,7 +15,7 @@ export interface JoinOptions {
   readonly token: string;
   /** Certificates to trust, as text, where the controller uses TLS. */
   readonly ca?: string;
-  /** The time to keep trying to reach the controller. */
+  /** The time to keep trying to reach the controller. What is reached has as long to answer, and at most 10 seconds. */
   readonly timeoutMs: number;
   readonly heartbeat?: Heartbeat;
   readonly facts: WorkerFacts;
@@ -58,7 +58,7 @@ async function meet(place: Reached, facts: WorkerFacts, token: string): Promise<
   for (let number = 1; ; number++) {
     const frames = new Frames(await reach(place));
     try {
-      await introduce(frames, facts, token);
+      await introduce(frames, facts, token, Math.min(ANSWER_MS, place.timeoutMs));
       return frames;
     } catch (cause) {
       const isDropped = cause instanceof RerollError && cause.details.isDropped === true;
@@ -78,7 +78,7 @@ async function reach({ host, port, ca, timeoutMs, report }: Reached): Promise<So
   const limit = AbortSignal.timeout(timeoutMs);
   for (let number = 1; ; number++) {
     try {
-      return await open(host, port, ca);
+      return await open({ host, port, ca, connectMs: Math.min(CONNECT_MS, timeoutMs) });
     } catch (cause) {
       const { message, code } = cause as Error & { readonly code?: string };
       if (!NOT_YET.includes(code ?? "") || limit.aborted) throw unreachable(host, port, message, timeoutMs);
@@ -94,7 +94,12 @@ const CONNECT_MS = 5000;
 /** What a controller that is still to be started looks like. */
 const NOT_YET = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "ETIMEDOUT", "ECONNRESET"];
 
-function open(host: string, port: number, ca: string | undefined): Promise<Socket> {
+interface Attempt extends Pick<JoinOptions, "host" | "port"> {
+  readonly ca: string | undefined;
+  readonly connectMs: number;
+}
+
+function open({ host, port, ca, connectMs }: Attempt): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket =
       ca === undefined
@@ -102,8 +107,8 @@ function open(host: string, port: number, ca: string | undefined): Promise<Socke
         : connectTls({ host, port, ca }, () => resolve(socket));
     socket.once("error", reject);
     // The system itself tries for two minutes, and says nothing about a machine that does not answer.
-    socket.setTimeout(CONNECT_MS, () =>
-      socket.destroy(Object.assign(new Error(`no answer for ${CONNECT_MS / 1000} seconds`), { code: "ETIMEDOUT" })),
+    socket.setTimeout(connectMs, () =>
+      socket.destroy(Object.assign(new Error(`no answer for ${connectMs / 1000} seconds`), { code: "ETIMEDOUT" })),
     );
     socket.once("connect", () => socket.setTimeout(0));
   });
