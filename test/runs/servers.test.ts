@@ -81,6 +81,7 @@ test("a run on SGLang that is sent weights in a process group ends with the weig
     const update = ["/pause_generation", "/update_weights_from_distributed", "/continue_generation"];
     const rest = ["/release_memory_occupation", "/resume_memory_occupation"];
     expect(calls).toEqual([
+      "/continue_generation",
       "/server_info",
       "/init_weights_update_group",
       ...update,
@@ -93,6 +94,41 @@ test("a run on SGLang that is sent weights in a process group ends with the weig
     expect(there.metrics.at(-1)!["sync/bytes"]).toBe(4 * here.weights.length);
     // Fields as in `io_struct.py` and `sampling_params.py` of SGLang 0.5.23, compared by hand.
     await expect(conversation()).toMatchFileSnapshot("expected/sglang-conversation.txt");
+  });
+});
+
+test("servers that a killed run has left stopped, half-way through an update, serve the next one", async () => {
+  await using(await standInVllm(folder, { contextLength }), async ({ url }) => {
+    await fetch(`${url}/pause?mode=abort`, { method: "POST" });
+    const there = await trainSmall(runWith({ kind: "vllm", url }));
+    expect(digestOf(there.weights)).toBe(digestOf(here.weights));
+  });
+  await using(await standInSglang(folder, { contextLength }), async ({ url }) => {
+    await fetch(`${url}/pause_generation`, { method: "POST", body: JSON.stringify({ mode: "abort" }) });
+    const there = await trainSmall(runWith({ kind: "sglang", url, weights: { type: "broadcast" } }));
+    expect(digestOf(there.weights)).toBe(digestOf(here.weights));
+  });
+});
+
+test("a server that dies while weights are sent leaves the others: they give up the old group and get the version in a new one", async () => {
+  let dying: StandIn | null = null;
+  const death = { silent: "/update_weights_from_distributed", onSilence: () => void dying!.close() };
+  dying = await standInSglang(folder, { contextLength, ...death });
+  await using(await standInSglang(folder, { contextLength }), async ({ url, calls }) => {
+    const remote = { kind: "sglang", url: [url, dying.url], weights: { type: "broadcast" } };
+    const there = await trainSmall(runWith(remote));
+    expect(digestOf(there.weights)).toBe(digestOf(here.weights));
+    const update = ["/pause_generation", "/update_weights_from_distributed"];
+    const join = ["/server_info", "/init_weights_update_group"];
+    expect(calls).toEqual([
+      "/continue_generation",
+      ...join,
+      ...update,
+      "/destroy_weights_update_group",
+      ...join,
+      ...[1, 2, 3].flatMap(() => [...update, "/continue_generation"]),
+      "/destroy_weights_update_group",
+    ]);
   });
 });
 
