@@ -25,15 +25,24 @@ const options = z.strictObject({
     .default(null)
     .describe("Name of the environment in the run file that the servers were started with. null: the only one there."),
   apiKey: secret().nullable().default(null).describe("API key of the servers, sent as a bearer token."),
-  timeoutSeconds: z.number().positive().default(300).describe("How long one attempt at a call may take."),
+  timeoutSeconds: z
+    .number()
+    .positive()
+    .default(300)
+    .describe("How long one attempt at a call of an episode may take. Words and prompts have at most 30 seconds."),
 });
 
 /** An episode that lost this many servers does not look for another one. */
 const MAX_MOVES = 3;
 
+/** How long one attempt at words or a prompt may take, which no episode has to be played for: a server that is silent for so long is hung. */
+const ASK_SECONDS = 30;
+
 /** A server, and how many episodes of this run live there. */
 interface EnvServer {
   readonly client: ServiceClient;
+  /** For words and prompts. */
+  readonly asking: ServiceClient;
   load: number;
 }
 
@@ -41,12 +50,15 @@ export const remoteEnv: EnvDefinition<typeof options> = {
   type: "remote",
   options,
   build: ({ url, env, apiKey, timeoutSeconds }) => {
-    const servers = (Array.isArray(url) ? url : [url]).map(
-      (one): EnvServer => ({
-        client: new ServiceClient({ url: one.reveal(), apiKey: apiKey?.reveal(), timeoutMs: 1000 * timeoutSeconds }),
+    const servers = (Array.isArray(url) ? url : [url]).map((one): EnvServer => {
+      const clientFor = (seconds: number) =>
+        new ServiceClient({ url: one.reveal(), apiKey: apiKey?.reveal(), timeoutMs: 1000 * seconds });
+      return {
+        client: clientFor(timeoutSeconds),
+        asking: clientFor(Math.min(timeoutSeconds, ASK_SECONDS)),
         load: 0,
-      }),
-    );
+      };
+    });
     const pick = (lost: ReadonlySet<EnvServer>) =>
       servers
         .filter((one) => !lost.has(one) || lost.size === servers.length)
@@ -56,7 +68,7 @@ export const remoteEnv: EnvDefinition<typeof options> = {
       for (;;) {
         const server = pick(lost);
         try {
-          return await server.client.call(method, `/v1/environments/${env ?? "-"}/${what}`, body);
+          return await server.asking.call(method, `/v1/environments/${env ?? "-"}/${what}`, body);
         } catch (cause) {
           if (!isServiceLost(cause) || lost.has(server)) throw cause;
           lost.add(server);
