@@ -77,7 +77,7 @@ test("a server that takes connections and says nothing is given up when its time
     async (url) => {
       await expect(connectRemote({ kind: "vllm", url, startMs: 200 })).rejects.toMatchObject({
         code: "REMOTE_UNAVAILABLE",
-        message: `vLLM did not answer in 1 attempt. The last one: ${url} cannot be reached: no answer for 200 ms.`,
+        message: expect.stringContaining(`The last one: ${url} cannot be reached: no answer for 200 ms.`),
       });
     },
   );

@@ -101,10 +101,11 @@ export async function readFacts(dialect: Dialect, options: StartOptions): Promis
   const delayOf = createRetryDelays(startMs === undefined ? options : { ...options, maxAttempts: Infinity });
   const timeoutMs = Math.min(FACTS_MS, startMs ?? FACTS_MS);
   const http = new HttpClient({ url, timeoutMs, maxConnections: 1, ...(apiKey !== undefined && { apiKey }) });
-  const endMs = performance.now() + (startMs ?? Infinity);
+  const limit = new AbortController();
+  const end = startMs === undefined ? undefined : setTimeout(() => limit.abort(), startMs);
   let reason = "";
-  const limit = startMs === undefined ? "" : ` for up to ${startMs / 1000} seconds`;
-  const words = setTimeout(() => report?.(`Waiting for ${dialect.title} at ${http.url}${limit}.${reason}`), QUIET_MS);
+  const until = startMs === undefined ? "" : ` for up to ${startMs / 1000} seconds`;
+  const words = setTimeout(() => report?.(`Waiting for ${dialect.title} at ${http.url}${until}.${reason}`), QUIET_MS);
   try {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -112,12 +113,13 @@ export async function readFacts(dialect: Dialect, options: StartOptions): Promis
       } catch (cause) {
         if (!isRemoteFault(cause)) throw cause;
         const delayMs = delayOf(attempt, retryAfterOf(cause));
-        if (delayMs === undefined || performance.now() + delayMs > endMs) throw unavailable(dialect, attempt, cause);
+        if (delayMs === undefined || limit.signal.aborted) throw unavailable(dialect, attempt, cause);
         reason = ` ${cause.message}`;
-        await sleep(delayMs);
+        await sleepUnlessAborted(delayMs, limit.signal);
       }
     }
   } finally {
+    clearTimeout(end);
     clearTimeout(words);
     http.close();
   }
