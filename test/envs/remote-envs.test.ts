@@ -105,6 +105,34 @@ test("an episode goes on at another server, or at one that started again, where 
   await Promise.all([again.close(), second.close()]);
 });
 
+test("an episode outlives servers that are not there yet, and gives up on one that loses it again and again", async () => {
+  let numOpened = 0;
+  let losesCalls = false;
+  const server = createServer((incoming, outgoing) => {
+    const isLost = incoming.url === "/v1/sessions" ? ++numOpened <= 6 : losesCalls;
+    const answer = isLost ? { error: { code: "ENV_SESSION_LOST", message: "not here" } } : { answer: { seen: "all" } };
+    incoming.resume();
+    outgoing.writeHead(isLost ? 404 : 200).end(JSON.stringify(answer));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  try {
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const { makeEnv } = remoteEnv.build(remoteEnv.options.parse({ url }));
+    const env = await makeEnv(promptOf(7), 3);
+    expect(numOpened).toBe(7);
+    const { signal } = new AbortController();
+    expect(await env.start(signal)).toEqual({ seen: "all" });
+    losesCalls = true;
+    await expect(env.step({ text: "Left", isCut: false }, signal)).rejects.toThrow(
+      'The episode of prompt "7" lost its session in the environment "-" 4 times',
+    );
+    expect(numOpened).toBe(10);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
 test("what an environment elsewhere throws fails its own trajectories, with its words, and is no reward of 0", async () => {
   const broken = {
     makeEnv: () => ({ start: () => Promise.reject(new Error("no dice today")), step: () => Promise.reject() }),

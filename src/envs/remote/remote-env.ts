@@ -32,8 +32,11 @@ const options = z.strictObject({
     .describe("How long one attempt at a call of an episode may take. Words and prompts have at most 30 seconds."),
 });
 
-/** An episode that lost this many servers does not look for another one. */
+/** An episode that lost this many servers may be the cause, and does not look for another one. */
 const MAX_MOVES = 3;
+
+/** Servers that could not be reached in the first place are tried for longer than a call of the environment may take, which ends it before. */
+const MAX_UNREACHED = 12;
 
 /** How long one attempt at words or a prompt may take, which no episode has to be played for: a server that is silent for so long is hung. */
 const ASK_SECONDS = 30;
@@ -95,7 +98,8 @@ interface RemoteEpisode {
 function makeRemoteEnv(episode: RemoteEpisode): Promise<TextEnv> {
   const { env, prompt, seed, pick } = episode;
   const lost = new Set<EnvServer>();
-  let numLosses = 0;
+  let [numMoves, numUnreached] = [0, 0];
+  let isEntered = false;
   return makeMovingEnv({
     name: env,
     enter: async (signal) => {
@@ -103,12 +107,16 @@ function makeRemoteEnv(episode: RemoteEpisode): Promise<TextEnv> {
       // Until it turns out otherwise: an episode that loses it looks elsewhere first.
       lost.add(server);
       const place = new SessionPlace(server);
+      isEntered = false;
       await place.open({ env, prompt, seed }, signal);
+      isEntered = true;
       return place;
     },
     expectLoss: (cause) => {
       if (!isLost(cause)) throw cause;
-      if (++numLosses > MAX_MOVES) throw sessionLost(episode, cause);
+      if (isEntered) numMoves++;
+      else numUnreached++;
+      if (numMoves > MAX_MOVES || numUnreached > MAX_UNREACHED) throw sessionLost(episode, numMoves, cause);
     },
   });
 }
@@ -167,11 +175,11 @@ function isLost(cause: unknown): boolean {
   return isServiceLost(cause) || (cause instanceof RerollError && cause.code === "ENV_SESSION_LOST");
 }
 
-function sessionLost({ env, prompt }: RemoteEpisode, cause: unknown): RerollError {
+function sessionLost({ env, prompt }: RemoteEpisode, numMoves: number, cause: unknown): RerollError {
   const reason = cause instanceof Error ? cause.message : String(cause);
   return new RerollError(
     "ENV_SESSION_LOST",
-    `The episode of prompt "${prompt.id}" lost its session in the environment "${env}" ${MAX_MOVES + 1} times. The last time: ${reason}`,
+    `The episode of prompt "${prompt.id}" lost its session in the environment "${env}" ${numMoves} times, and there is no other server for it. The last one: ${reason}`,
     { env },
     { cause },
   );
