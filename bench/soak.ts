@@ -1,12 +1,12 @@
 /**
- * Whether a run keeps its memory, files and threads for as long as it goes on: the heaps of each of its processes, a server of environments among
- * them, after garbage was collected in all their threads, every minute; resident memory, open files and threads every second, since memory rises again soon after a collection.
+ * Whether a run keeps its memory, files and threads for as long as it goes on. Every minute garbage is collected in all threads of its processes, a
+ * server of environments among them, and the heaps are looked at; resident memory, which rises again soon after, open files and threads every second.
  *
  * npm run bench -- soak [minutes]
- * Resident memory goes up and down with the garbage of nine threads, by more in a minute than the bar allows in an hour, and connections come and
- * go. What a process never lets go of raises what it comes down to, so resident memory is judged by the least of each five minutes, open files and
+ * Memory goes up and down by more in a minute than the bar allows in an hour, with what is under way and with compiled code that comes and goes, and so do
+ * connections. What a process never lets go of raises what it comes down to: memory is judged by the least of each five minutes, open files and
  * threads by the least of each quarter of the run.
- * Bar: over the second half, open files and threads do not grow, and heaps and the least resident memory of no process by more than 2 % an hour.
+ * Bar: over the second half, open files and threads do not grow, and heaps and resident memory of no process by more than 2 % an hour.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -120,7 +120,7 @@ function report(isLast: boolean): void {
       return one === undefined ? [] : [{ hours, ...one }];
     });
     const resident = leastOf(seen.map(({ hours, residentBytes }) => [hours, residentBytes]));
-    const heap = heapsOf(pid).filter(([hours]) => hours > halfTime);
+    const heap = leastOf(heapsOf(pid).filter(([hours]) => hours > halfTime));
     return {
       role: roleOf(command),
       residentBytes: [resident[0]![1], resident.at(-1)![1]],

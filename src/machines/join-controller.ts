@@ -1,6 +1,6 @@
 /** The worker's side: finds its controller, and does what that asks until it is let go. */
 import { connect, type Socket } from "node:net";
-import { setTimeout } from "node:timers/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import { connect as connectTls } from "node:tls";
 import { RerollError } from "../errors/reroll-error.ts";
 import { Frames, type Heartbeat } from "../workers/frames.ts";
@@ -64,7 +64,7 @@ async function meet(place: Reached, facts: WorkerFacts, token: string): Promise<
       const isDropped = cause instanceof RerollError && cause.details.isDropped === true;
       await frames.close();
       if (!isDropped || number >= MAX_DROPPED) throw cause;
-      await setTimeout(TRY_AGAIN_MS);
+      await sleep(TRY_AGAIN_MS);
     }
   }
 }
@@ -76,19 +76,26 @@ type Reached = Pick<JoinOptions, "host" | "port" | "ca" | "timeoutMs" | "report"
 /** Whatever starts both starts them in any order: a controller that is not there yet is waited for. */
 async function reach({ host, port, ca, timeoutMs, report }: Reached): Promise<Socket> {
   const limit = AbortSignal.timeout(timeoutMs);
-  for (let number = 1; ; number++) {
-    try {
-      return await open({ host, port, ca, connectMs: Math.min(CONNECT_MS, timeoutMs) });
-    } catch (cause) {
-      const { message, code } = cause as Error & { readonly code?: string };
-      if (!NOT_YET.includes(code ?? "") || limit.aborted) throw unreachable(host, port, message, timeoutMs);
-      if (number === NUM_QUIET_TRIES) report(`Waiting for the controller at ${host}:${port}: ${message}.`);
-      await setTimeout(TRY_AGAIN_MS);
+  let reason = "";
+  const waiting = `Waiting for the controller at ${host}:${port} for up to ${timeoutMs / 1000} seconds`;
+  const words = setTimeout(() => report(`${waiting}${reason}.`), QUIET_MS);
+  try {
+    for (;;) {
+      try {
+        return await open({ host, port, ca, connectMs: Math.min(CONNECT_MS, timeoutMs) });
+      } catch (cause) {
+        const { message, code } = cause as Error & { readonly code?: string };
+        if (!NOT_YET.includes(code ?? "") || limit.aborted) throw unreachable(host, port, message, timeoutMs);
+        reason = `: ${message}`;
+        await sleep(TRY_AGAIN_MS);
+      }
     }
+  } finally {
+    clearTimeout(words);
   }
 }
 
-const NUM_QUIET_TRIES = 20;
+const QUIET_MS = 1000;
 const CONNECT_MS = 5000;
 
 /** What a controller that is still to be started looks like. */

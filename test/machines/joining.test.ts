@@ -128,6 +128,21 @@ test("a controller that is not there is given up after a while, and a program th
   });
 });
 
+test("a worker says whom it waits for and how long, and joins when the controller is there", async () => {
+  const { machines: first } = await listen();
+  const { port } = first;
+  await first.close();
+  const said: string[] = [];
+  const report = (text: string) => void said.push(text);
+  const working = joinController({ host: "127.0.0.1", port, token, facts, timeoutMs: 60_000, report });
+  await expect.poll(() => said.length, { timeout: 30_000 }).toBe(1);
+  expect(said[0]).toMatch(`Waiting for the controller at 127.0.0.1:${port} for up to 60 seconds: connect ECONNREFUSED`);
+  const { machines } = await listen({ port });
+  await machines.all();
+  await machines.close();
+  await working;
+});
+
 test("a program that takes the connection and says nothing is given as long as a controller that is not there", async () => {
   const taken: Socket[] = [];
   const server = createServer((socket) => void taken.push(socket));
