@@ -1,15 +1,16 @@
 /**
- * Whether a run keeps its memory, files and threads for as long as it goes on: the resident memory, open files and threads of each of its
- * processes, a server of environments among them, looked at every ten seconds.
+ * Whether a run keeps its memory, files and threads for as long as it goes on. Every minute garbage is collected in all threads of its processes, a
+ * server of environments among them, and the heaps are looked at; resident memory, which rises again soon after, open files and threads every second.
  *
  * npm run bench -- soak [minutes]
- * Resident memory goes up and down with the garbage of nine threads, by more in a minute than the bar allows in an hour. What a process holds on
- * to is what it comes down to, so beside the trend of all looks there is that of the least of each five minutes.
- * Bar: over the second half, open files and threads do not grow, and the least resident memory of no process by more than 2 % an hour.
+ * Memory goes up and down by more in a minute than the bar allows in an hour, with what is under way and with compiled code that comes and goes, and so do
+ * connections. What a process never lets go of raises what it comes down to: memory is judged by the least of each five minutes, open files and
+ * threads by the least of each quarter of the run.
+ * Bar: over the second half, open files and threads do not grow, and heaps and resident memory of no process by more than 2 % an hour.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -20,7 +21,7 @@ import { printTable, writeResult } from "./report.ts";
 
 const minutes = Number(process.argv[2] ?? 60);
 const maxGrowthPerHour = 0.02;
-const everyMs = 10_000;
+const everyMs = 1000;
 const windowMinutes = 5;
 
 interface Look {
@@ -29,10 +30,15 @@ interface Look {
 }
 
 const folder = mkdtempSync(join(tmpdir(), "reroll-soak-"));
+const heaps = join(folder, "heaps");
+mkdirSync(heaps);
+const preload = fileURLToPath(new URL("collects-each-minute.cjs", import.meta.url));
+const env = { ...process.env, REROLL_HEAPS: heaps, NODE_OPTIONS: `--require=${JSON.stringify(preload)}` };
 const main = fileURLToPath(new URL("../dist/cli/main.js", import.meta.url));
 const runFile = fileURLToPath(new URL("faults-run.ts", import.meta.url));
 const server = spawn(process.execPath, [main, "serve-environments", runFile, "--port", "0"], {
   stdio: ["ignore", "pipe", "inherit"],
+  env,
 });
 const url = await addressOf(server);
 const sets = [
@@ -43,14 +49,14 @@ const sets = [
   "checkpoint.every=20",
 ];
 const words = ["train", runFile, "--restarts", "1", ...sets.flatMap((set) => ["--set", set])];
-const child = spawn(process.execPath, [main, ...words], { stdio: ["ignore", "ignore", "inherit"] });
+const child = spawn(process.execPath, [main, ...words], { stdio: ["ignore", "ignore", "inherit"], env });
 const looks: Look[] = [];
-const start = performance.now();
-const hoursNow = () => (performance.now() - start) / 3_600_000;
+const start = Date.now();
+const hoursNow = () => (Date.now() - start) / 3_600_000;
 while (hoursNow() < minutes / 60 && child.exitCode === null) {
   await setTimeout(everyMs);
   looks.push({ hours: hoursNow(), facts: [child, server].flatMap(({ pid }) => processTree(pid!)) });
-  if (looks.length % 6 === 0) report(false);
+  if (looks.length % 60 === 0) report(false);
 }
 const steps = readFileSync(join(folder, "faults/metrics.jsonl"), "utf8").trim().split("\n").length;
 child.kill("SIGTERM");
@@ -88,57 +94,80 @@ function leastOf(points: readonly (readonly [number, number])[]): (readonly [num
   return [...least.values()];
 }
 
-/** The largest of the first half and of the second: connections come and go. */
-function most(values: readonly number[]): readonly [number, number] {
+/** The least of the first half and of the second. */
+function leastOfHalves(values: readonly number[]): readonly [number, number] {
   const middle = Math.ceil(values.length / 2);
-  return [Math.max(...values.slice(0, middle)), Math.max(...values.slice(middle))];
+  return [Math.min(...values.slice(0, middle)), Math.min(...values.slice(middle))];
+}
+
+/** The heaps of all threads of a process together, after each collection, by the time since the start in hours. */
+function heapsOf(pid: number): readonly (readonly [number, number])[] {
+  const sums = new Map<number, number>();
+  for (const name of readdirSync(heaps).filter((one) => one.startsWith(`${pid}-`))) {
+    for (const line of readFileSync(join(heaps, name), "utf8").trim().split("\n")) {
+      const { minute, heapBytes } = JSON.parse(line) as { minute: number; heapBytes: number };
+      sums.set(minute, (sums.get(minute) ?? 0) + heapBytes);
+    }
+  }
+  return [...sums].sort(([a], [b]) => a - b).map(([minute, bytes]) => [minute / 60 - start / 3_600_000, bytes]);
 }
 
 function report(isLast: boolean): void {
-  const later = looks.filter(({ hours }) => hours > looks.at(-1)!.hours / 2);
+  const halfTime = looks.at(-1)!.hours / 2;
   const processes = looks.at(-1)!.facts.map(({ pid, command }) => {
-    const seen = later.flatMap(({ hours, facts }) => {
-      const one = facts.find((fact) => fact.pid === pid);
+    const seen = looks.flatMap(({ hours, facts }) => {
+      const one = hours > halfTime ? facts.find((fact) => fact.pid === pid) : undefined;
       return one === undefined ? [] : [{ hours, ...one }];
     });
-    const first = seen[0]!;
-    const last = seen.at(-1)!;
-    const points = seen.map(({ hours, residentBytes }) => [hours, residentBytes] as const);
-    const least = leastOf(points);
+    const resident = leastOf(seen.map(({ hours, residentBytes }) => [hours, residentBytes]));
+    const heap = leastOf(heapsOf(pid).filter(([hours]) => hours > halfTime));
     return {
       role: roleOf(command),
-      numLooks: seen.length,
-      residentBytes: last.residentBytes,
-      growthPerHour: slope(points) / first.residentBytes,
-      leastGrowthPerHour: slope(least) / least[0]![1],
-      leastBytes: [least[0]![1], least.at(-1)![1]],
-      numFiles: most(seen.map(({ numFiles }) => numFiles)),
-      numThreads: most(seen.map(({ numThreads }) => numThreads)),
+      residentBytes: [resident[0]![1], resident.at(-1)![1]],
+      residentGrowthPerHour: slope(resident) / resident[0]![1],
+      heapBytes: heap.length < 2 ? null : [heap[0]![1], heap.at(-1)![1]],
+      heapGrowthPerHour: heap.length < 2 ? null : slope(heap) / heap[0]![1],
+      numFiles: leastOfHalves(seen.map(({ numFiles }) => numFiles)),
+      numThreads: leastOfHalves(seen.map(({ numThreads }) => numThreads)),
     };
   });
-  const headers = ["process", "resident MB", "growth per hour", "of the least", "open files", "threads"];
-  const rows = processes.map(({ role, residentBytes, growthPerHour, leastGrowthPerHour, numFiles, numThreads }) => [
-    role,
-    (residentBytes / 1e6).toFixed(1),
-    `${(100 * growthPerHour).toFixed(2)} %`,
-    `${(100 * leastGrowthPerHour).toFixed(2)} %`,
-    numFiles.join(" to "),
-    numThreads.join(" to "),
+  const headers = ["process", "heaps MB", "growth per hour", "resident MB", "growth per hour", "open files", "threads"];
+  const megabytes = (values: readonly number[] | null) =>
+    values === null ? "-" : values.map((bytes) => (bytes / 1e6).toFixed(1)).join(" to ");
+  const percent = (rate: number | null) => (rate === null ? "-" : `${(100 * rate).toFixed(2)} %`);
+  const rows = processes.map((one) => [
+    one.role,
+    megabytes(one.heapBytes),
+    percent(one.heapGrowthPerHour),
+    megabytes(one.residentBytes),
+    percent(one.residentGrowthPerHour),
+    one.numFiles.join(" to "),
+    one.numThreads.join(" to "),
   ]);
   printTable(`After ${(60 * looks.at(-1)!.hours).toFixed(1)} minutes, over the second half`, headers, rows);
   if (!isLast) return;
   const isFlat = processes.every(
-    ({ leastGrowthPerHour, numFiles, numThreads }) =>
-      leastGrowthPerHour < maxGrowthPerHour && numFiles[1] <= numFiles[0] && numThreads[1] <= numThreads[0],
+    ({ residentGrowthPerHour, heapGrowthPerHour, numFiles, numThreads }) =>
+      residentGrowthPerHour < maxGrowthPerHour &&
+      (heapGrowthPerHour ?? 0) < maxGrowthPerHour &&
+      numFiles[1] <= numFiles[0] &&
+      numThreads[1] <= numThreads[0],
   );
   console.log(`${steps} steps; exit code ${code}; ${isFlat ? "flat" : "NOT flat"}.`);
-  const curve = looks
-    .filter((_, i) => i % 6 === 0)
-    .map(({ hours, facts }) => ({
-      minutes: Number((60 * hours).toFixed(1)),
-      residentMB: facts.map(({ command, residentBytes }) => [roleOf(command), Math.round(residentBytes / 1e6)]),
-    }));
-  writeResult("soak", { minutes, steps, maxGrowthPerHour, isFlat, processes, curve });
+  const rounded = (points: readonly (readonly [number, number])[]) =>
+    points.map(([hours, bytes]) => [Number((60 * hours).toFixed(1)), Number((bytes / 1e6).toFixed(2))]);
+  const curves = looks.at(-1)!.facts.map(({ pid, command }) => ({
+    role: roleOf(command),
+    heapMB: rounded(heapsOf(pid)),
+    leastResidentMB: rounded(
+      leastOf(
+        looks.flatMap(({ hours, facts }) =>
+          facts.filter((fact) => fact.pid === pid).map(({ residentBytes }) => [hours, residentBytes] as const),
+        ),
+      ),
+    ),
+  }));
+  writeResult("soak", { minutes, steps, exitCode: code, maxGrowthPerHour, isFlat, processes, curves });
 }
 
 function roleOf(command: string): string {

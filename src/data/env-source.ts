@@ -53,6 +53,8 @@ async function promptOf(name: string, makePrompt: EnvSourceOptions["makePrompt"]
     const prompt: unknown = await makePrompt(seed);
     if (isPrompt(prompt)) return prompt;
   } catch (cause) {
+    // The prompt is not to blame.
+    if (cause instanceof RerollError && cause.code === "SERVICE_LOST") throw cause;
     throw failed(cause instanceof Error ? cause.message : String(cause), cause);
   }
   throw failed("what it returned is no prompt. Return an object with id, domain, seed, messages, truth and extra.");

@@ -26,18 +26,27 @@ export interface WorkerFacts {
   readonly timeMs: number;
 }
 
-/** A worker's side. Rejects with the reason where the controller refuses, or is not to be trusted. */
-export async function introduce(frames: Frames, facts: WorkerFacts, token: string): Promise<void> {
+/**
+ * A worker's side. Rejects with the reason where the controller refuses, or is not to be trusted.
+ *
+ * @param answerMs the time that one message may take
+ */
+export async function introduce(
+  frames: Frames,
+  facts: WorkerFacts,
+  token: string,
+  answerMs = ANSWER_MS,
+): Promise<void> {
   const nonce = randomBytes(NONCE_BYTES).toString("hex");
   send(frames, { ...facts, nonce });
-  const challenge = await receive(frames, challengeSchema);
+  const challenge = await receive(frames, challengeSchema, answerMs);
   if (!isProof(challenge.proof, token, `controller ${nonce} ${challenge.nonce}`)) {
     const error = otherToken();
     send(frames, refusal(error));
     throw error;
   }
   send(frames, { proof: proofOf(token, `worker ${nonce} ${challenge.nonce}`) });
-  await receive(frames, welcomeSchema);
+  await receive(frames, welcomeSchema, answerMs);
 }
 
 /**
@@ -51,10 +60,10 @@ export async function receiveWorker(
   admit: (facts: WorkerFacts) => void,
 ): Promise<WorkerFacts> {
   try {
-    const { nonce: theirs, ...facts } = await receive(frames, helloSchema);
+    const { nonce: theirs, ...facts } = await receive(frames, helloSchema, ANSWER_MS);
     const nonce = randomBytes(NONCE_BYTES).toString("hex");
     send(frames, { nonce, proof: proofOf(token, `controller ${theirs} ${nonce}`) });
-    const { proof } = await receive(frames, proofSchema);
+    const { proof } = await receive(frames, proofSchema, ANSWER_MS);
     if (!isProof(proof, token, `worker ${theirs} ${nonce}`)) throw otherToken();
     admit(facts);
     send(frames, { isWelcome: true });
@@ -79,8 +88,8 @@ export function expectToken(token: string | undefined): string {
 const NONCE_BYTES = 16;
 const MIN_TOKEN = 16;
 
-/** The time that one message of the handshake may take. */
-const ANSWER_MS = 10_000;
+/** The longest time that one message of the handshake may take. */
+export const ANSWER_MS = 10_000;
 
 const nonce = z.string().length(2 * NONCE_BYTES);
 const helloSchema = z.strictObject({
@@ -107,8 +116,8 @@ function refusal({ code, message }: RerollError): object {
 }
 
 /** The next message. Rejects where it is a refusal, is no such message, or does not come. */
-async function receive<Message>(frames: Frames, schema: z.ZodType<Message>): Promise<Message> {
-  const frame = await nextFrame(frames);
+async function receive<Message>(frames: Frames, schema: z.ZodType<Message>, answerMs: number): Promise<Message> {
+  const frame = await nextFrame(frames, answerMs);
   const json = parseJson(frame);
   const { data: refused } = refusalSchema.safeParse(json);
   if (refused !== undefined) throw new RerollError(refused.code as ErrorCode, refused.refused);
@@ -117,9 +126,9 @@ async function receive<Message>(frames: Frames, schema: z.ZodType<Message>): Pro
   return data;
 }
 
-function nextFrame(frames: Frames): Promise<Buffer> {
+function nextFrame(frames: Frames, answerMs: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const limit = setTimeout(() => reject(stranger(`did not answer for ${ANSWER_MS / 1000} seconds`)), ANSWER_MS);
+    const limit = setTimeout(() => reject(stranger(`did not answer for ${answerMs / 1000} seconds`)), answerMs);
     frames.onEnd((how) => {
       clearTimeout(limit);
       reject(stranger(how, { isDropped: true }));

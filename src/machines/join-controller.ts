@@ -1,12 +1,12 @@
 /** The worker's side: finds its controller, and does what that asks until it is let go. */
 import { connect, type Socket } from "node:net";
-import { setTimeout } from "node:timers/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import { connect as connectTls } from "node:tls";
 import { RerollError } from "../errors/reroll-error.ts";
 import { Frames, type Heartbeat } from "../workers/frames.ts";
 import { Peer } from "../workers/peer.ts";
 import { socketTransport } from "../workers/socket-transport.ts";
-import { introduce, type WorkerFacts } from "./handshake.ts";
+import { ANSWER_MS, introduce, type WorkerFacts } from "./handshake.ts";
 import { ThreadingHost } from "./machine-host.ts";
 
 export interface JoinOptions {
@@ -15,7 +15,7 @@ export interface JoinOptions {
   readonly token: string;
   /** Certificates to trust, as text, where the controller uses TLS. */
   readonly ca?: string;
-  /** The time to keep trying to reach the controller. */
+  /** The time to keep trying to reach the controller. What is reached has as long to answer, and at most 10 seconds. */
   readonly timeoutMs: number;
   readonly heartbeat?: Heartbeat;
   readonly facts: WorkerFacts;
@@ -58,13 +58,13 @@ async function meet(place: Reached, facts: WorkerFacts, token: string): Promise<
   for (let number = 1; ; number++) {
     const frames = new Frames(await reach(place));
     try {
-      await introduce(frames, facts, token);
+      await introduce(frames, facts, token, Math.min(ANSWER_MS, place.timeoutMs));
       return frames;
     } catch (cause) {
       const isDropped = cause instanceof RerollError && cause.details.isDropped === true;
       await frames.close();
       if (!isDropped || number >= MAX_DROPPED) throw cause;
-      await setTimeout(TRY_AGAIN_MS);
+      await sleep(TRY_AGAIN_MS);
     }
   }
 }
@@ -76,25 +76,37 @@ type Reached = Pick<JoinOptions, "host" | "port" | "ca" | "timeoutMs" | "report"
 /** Whatever starts both starts them in any order: a controller that is not there yet is waited for. */
 async function reach({ host, port, ca, timeoutMs, report }: Reached): Promise<Socket> {
   const limit = AbortSignal.timeout(timeoutMs);
-  for (let number = 1; ; number++) {
-    try {
-      return await open(host, port, ca);
-    } catch (cause) {
-      const { message, code } = cause as Error & { readonly code?: string };
-      if (!NOT_YET.includes(code ?? "") || limit.aborted) throw unreachable(host, port, message, timeoutMs);
-      if (number === NUM_QUIET_TRIES) report(`Waiting for the controller at ${host}:${port}: ${message}.`);
-      await setTimeout(TRY_AGAIN_MS);
+  let reason = "";
+  const waiting = `Waiting for the controller at ${host}:${port} for up to ${timeoutMs / 1000} seconds`;
+  const words = setTimeout(() => report(`${waiting}${reason}.`), QUIET_MS);
+  try {
+    for (;;) {
+      try {
+        return await open({ host, port, ca, connectMs: Math.min(CONNECT_MS, timeoutMs) });
+      } catch (cause) {
+        const { message, code } = cause as Error & { readonly code?: string };
+        if (!NOT_YET.includes(code ?? "") || limit.aborted) throw unreachable(host, port, message, timeoutMs);
+        reason = `: ${message}`;
+        await sleep(TRY_AGAIN_MS);
+      }
     }
+  } finally {
+    clearTimeout(words);
   }
 }
 
-const NUM_QUIET_TRIES = 20;
+const QUIET_MS = 1000;
 const CONNECT_MS = 5000;
 
 /** What a controller that is still to be started looks like. */
 const NOT_YET = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "ETIMEDOUT", "ECONNRESET"];
 
-function open(host: string, port: number, ca: string | undefined): Promise<Socket> {
+interface Attempt extends Pick<JoinOptions, "host" | "port"> {
+  readonly ca: string | undefined;
+  readonly connectMs: number;
+}
+
+function open({ host, port, ca, connectMs }: Attempt): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket =
       ca === undefined
@@ -102,8 +114,8 @@ function open(host: string, port: number, ca: string | undefined): Promise<Socke
         : connectTls({ host, port, ca }, () => resolve(socket));
     socket.once("error", reject);
     // The system itself tries for two minutes, and says nothing about a machine that does not answer.
-    socket.setTimeout(CONNECT_MS, () =>
-      socket.destroy(Object.assign(new Error(`no answer for ${CONNECT_MS / 1000} seconds`), { code: "ETIMEDOUT" })),
+    socket.setTimeout(connectMs, () =>
+      socket.destroy(Object.assign(new Error(`no answer for ${connectMs / 1000} seconds`), { code: "ETIMEDOUT" })),
     );
     socket.once("connect", () => socket.setTimeout(0));
   });

@@ -60,9 +60,13 @@ export class FailureCount {
 const VARYING = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|\d+/g;
 
 function hopeless(what: string, count: number, error: RerollError): RerollError {
+  const remedy =
+    error.code === "ENGINE_BROKEN"
+      ? "See why engines are lost, and resume the run."
+      : "Nothing can be learned from this; correct the agent, environment or reward of the run file.";
   return new RerollError(
     "ROLLOUT_FAILING",
-    `${what}, the last one with: ${error.message.replace(/[.]?$/, ".")} Nothing can be learned from this; correct the agent, environment or reward of the run file.`,
+    `${what}, the last one with: ${error.message.replace(/[.]?$/, ".")} ${remedy}`,
     { count },
     { cause: error },
   );

@@ -27,6 +27,7 @@ import { createReflectingRunner } from "../rollout/reflection.ts";
 import { type DomainSource, RolloutScheduler, type SchedulerParts } from "../rollout/rollout-scheduler.ts";
 import { isModule } from "./load-run-file.ts";
 import type { RunTeachers } from "./open-teachers.ts";
+import { patientPrompts } from "./patient-prompts.ts";
 import { RewardModels } from "./reward-models.ts";
 import type { RunConfig } from "./run-config.ts";
 import { envOfRunFile, type RunFilePlace, rewardOfRunFile, runFilePartsModule } from "./run-file-parts.ts";
@@ -63,7 +64,7 @@ export async function buildWorld(config: RunConfig, clock: Clock, options: World
   const envs = Object.fromEntries(
     Object.entries(config.envs).map(([domain, choice]) => [domain, inDomain(domain, buildEnv(choice))]),
   );
-  const prompts: Record<string, PromptMaker> = mapPrompts(envs);
+  const prompts: Record<string, PromptMaker> = mapPrompts(envs, { clock, report });
   const hosted = Object.entries(config.envs).map(([domain, choice]) => {
     const env = envs[domain]!;
     if (choice.type === "custom") {
@@ -166,9 +167,15 @@ function inDomain(domain: string, { makePrompt, fetchPrompt, ...factory }: EnvFa
 }
 
 /** Who makes the prompts of each domain: its environment, here or where it is. */
-function mapPrompts(envs: Readonly<Record<string, EnvFactory>>): Record<string, PromptMaker> {
+function mapPrompts(
+  envs: Readonly<Record<string, EnvFactory>>,
+  told: { readonly clock: Clock; readonly report: WorldOptions["report"] },
+): Record<string, PromptMaker> {
   return Object.fromEntries(
-    Object.entries(envs).map(([domain, env]) => [domain, env.fetchPrompt ? { makePrompt: env.fetchPrompt } : env]),
+    Object.entries(envs).map(([domain, env]) => [
+      domain,
+      env.fetchPrompt ? patientPrompts(domain, env.fetchPrompt, told) : env,
+    ]),
   );
 }
 

@@ -77,7 +77,9 @@ export async function openParts(
         log: options.tracker.work,
       }),
     );
-    const modelFolder = await prepareModel(config, Object.values(world.envs), folder);
+    const modelFolder = await prepareModel(config, Object.values(world.envs), folder, (text) =>
+      options.tracker.note(text),
+    );
     const tokenizer = await loadTokenizer(modelFolder);
     const { distillation } = config;
     const teachers = distillation === null ? null : keep(await openTeachers(distillation, config, tokenizer));

@@ -23,6 +23,9 @@ const PATIENCE = { maxAttempts: 14 };
 /** Where other servers can go on with a reply, one that does not answer is asked once more. */
 const HASTE = { maxAttempts: 2 };
 
+/** How long a server that does not answer yet is waited for at the start. */
+const START_MS = 120_000;
+
 /** How long a server may take to receive all weights. */
 const RECEIVE_MS = 600_000;
 
@@ -85,7 +88,7 @@ async function openFromFiles(
     servers.map(async (server) => {
       // Of this process and not of the run: one that goes on from a checkpoint is new to the server.
       const weights = new RemoteWeights({ ...placeOf(server), ...patience, run: randomUUID(), way });
-      return connect(config, server, patience, weights, () => weights.check());
+      return connect(config, server, { ...patience, report }, weights, () => weights.check());
     }),
   );
   const seats = await Promise.all(
@@ -133,7 +136,7 @@ async function openSending(
     servers.map(async (server) => {
       const http = new HttpClient({ ...placeOf(server), timeoutMs: RECEIVE_MS, maxConnections: 2 });
       const weights = Object.assign(new SentWeights(randomUUID(), http.url), { http });
-      return connect(config, server, patience, weights, async () => routes.check?.(http, options.type));
+      return connect(config, server, { ...patience, report }, weights, async () => routes.check?.(http, options.type));
     }),
   );
   const seats = await Promise.all(
@@ -193,14 +196,14 @@ interface Connection<Weights> {
 async function connect<Weights extends GivenWeights & { close(): void }>(
   { rollout }: RunConfig,
   server: RemoteServer,
-  patience: RetryOptions,
+  patience: RetryOptions & { readonly report: (text: string) => void },
   weights: Weights,
   checkWeights: () => Promise<void>,
 ): Promise<Connection<Weights>> {
   try {
-    const remote = await connectRemote({ ...placeOf(server), ...patience, weights });
+    const place = { ...placeOf(server), ...patience, startMs: START_MS };
+    const remote = await connectRemote({ ...place, weights, prepare: checkWeights });
     remote.expectTrainable(rollout.sampling);
-    await checkWeights();
     const close = async () => {
       weights.close();
       remote.close();

@@ -13,17 +13,28 @@ import type { RunConfig } from "./run-config.ts";
 /** A multiple of this is a good size for matrices; ids beyond the vocabulary are never sampled more than they are trained. */
 const VOCABULARY_STEP = 16;
 
-/** The folder of the first weights. A preset is written to `<run folder>/model`; the same seed writes the same bytes. */
+const QUIET_MS = 1000;
+
+/**
+ * The folder of the first weights. A preset is written to `<run folder>/model`; the same seed writes the same bytes.
+ *
+ * @param report told what is waited for, where that takes more than a second
+ */
 export async function prepareModel(
   { model, seed }: Pick<RunConfig, "model" | "seed">,
   envs: readonly EnvFactory[],
   runFolder: string,
+  report: (text: string) => void = () => {},
 ): Promise<string> {
   if (model.path !== null && model.preset === null) return model.path;
   if (model.preset === null || model.path !== null) {
     throw new RerollError("INVALID_OPTION", "model needs one of path and preset, and not both.");
   }
-  const files = await presetTokenizer(envs);
+  const waiting = setTimeout(
+    () => report("Waiting for servers of environments to tell their words, for up to three minutes each."),
+    QUIET_MS,
+  );
+  const files = await presetTokenizer(envs).finally(() => clearTimeout(waiting));
   const { vocabularySize } = createTokenizer(files, "model.preset");
   const folder = join(runFolder, "model");
   const created = createPreset(model.preset, Math.ceil(vocabularySize / VOCABULARY_STEP) * VOCABULARY_STEP, seed);

@@ -32,7 +32,7 @@ import { hasCheckpoint, isResumable } from "./resumable.ts";
 import { compareConfigs, expectSameModel, keptSets } from "./resume-run.ts";
 import type { RunConfig } from "./run-config.ts";
 import { maxSampledStaleness } from "./staleness-bound.ts";
-import { type TrainResult, trainRun } from "./train-run.ts";
+import { type Opening, type TrainResult, trainRun } from "./train-run.ts";
 import { stepsDone } from "./warm-start-progress.ts";
 import { startWatchdog } from "./watchdog.ts";
 
@@ -80,7 +80,9 @@ export async function runTraining({ config, plan }: PreparedRun, options: RunTra
     limits: { maxStaleness: maxSampledStaleness(config), maxReplyTokens: config.rollout.sampling.maxTokens },
     folder: { trajectoryInterval: config.tracking.trajectoriesEvery, maxTrajectoryGroups: config.tracking.maxGroups },
   };
-  return trackRun(run, options, (open) => trainRun(config, { ...open, clock: runClock, runFile: options.runFile }));
+  return trackRun(run, options, (open, opening) =>
+    trainRun(config, { ...open, opening, clock: runClock, runFile: options.runFile }),
+  );
 }
 
 /** A run of any kind, as its folder and its tracker see it. */
@@ -114,7 +116,7 @@ export interface TrackedRun {
 export interface OpenRun {
   readonly folder: string;
   readonly tracker: RunTracker;
-  /** Aborted only between two steps. */
+  /** Aborted only between two steps, and before the first while parts of the run are being opened. */
   readonly signal: AbortSignal;
   /** Whether to resume from the latest checkpoint in the folder. */
   readonly isResumed: boolean;
@@ -125,7 +127,7 @@ export interface OpenRun {
 export async function trackRun<Result>(
   run: TrackedRun,
   options: RunTrainingOptions,
-  train: (open: OpenRun) => Promise<Result>,
+  train: (open: OpenRun, opening: Opening) => Promise<Result>,
 ): Promise<Result> {
   const sinks = sinksOf(run.config, options.environment);
   const job = jobOf(options.environment);
@@ -138,6 +140,18 @@ export async function trackRun<Result>(
   const onStep = () => {
     hasSteps = true;
     if (options.signal.aborted) stop.abort();
+  };
+  const opening: Opening = async (parts) => {
+    let end = () => {};
+    const stopped = new Promise<never>((_, reject) => {
+      end = () => {
+        if (hasSteps) return;
+        stop.abort();
+        reject(stop.signal.reason);
+      };
+    });
+    options.signal.addEventListener("abort", end);
+    return Promise.race([parts, stopped]).finally(() => options.signal.removeEventListener("abort", end));
   };
   const tracker = openRunTracker({
     folder,
@@ -157,13 +171,14 @@ export async function trackRun<Result>(
     maxBlockedMs === undefined ? null : startWatchdog({ folder: folder.path, limitMs: maxBlockedMs, report });
   try {
     for (const line of [...run.lines, ...statements]) tracker.note(line);
-    const training = train({
+    const open: OpenRun = {
       folder: folder.path,
       tracker,
       signal: stop.signal,
       isResumed: options.resume !== undefined,
       ...(options.machines !== undefined && { machines: options.machines }),
-    });
+    };
+    const training = train(open, opening);
     // A machine that is lost ends the run at once, and not when its rank is asked the next time.
     const lost = options.machines === undefined ? [] : [options.machines.lost];
     const result = await Promise.race([training, guard.broken, ...lost]);

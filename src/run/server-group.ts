@@ -25,7 +25,8 @@ interface ServerGroupParts extends BroadcastOptions {
 
 export class ServerGroup implements Transport {
   readonly #parts: ServerGroupParts;
-  #members: readonly SendingLine[] = [];
+  /** Who was told to join, under which name. They have not left yet, whatever became of the group. */
+  #joined: { readonly name: string; readonly members: readonly SendingLine[] } | null = null;
   #stores: readonly Store[] = [];
   #group: ProcessGroup | null = null;
 
@@ -60,27 +61,28 @@ export class ServerGroup implements Transport {
   reset(): void {
     this.#group?.dispose();
     this.#group = null;
-    this.#members = [];
     for (const store of this.#stores) store.dispose();
     this.#stores = [];
   }
 
   /** Leaves the group, as servers do that are still there: they keep what they are not told to give up. */
   async close(): Promise<void> {
-    const [group, members] = [this.#group, this.#members];
     this.reset();
-    if (group === null) return;
+    if (this.#joined === null) return;
+    const { name, members } = this.#joined;
+    this.#joined = null;
     await Promise.allSettled(
       members
-        .filter(({ weights }) => !weights.isLost)
+        .filter(({ weights, seat }) => !weights.isLost && seat.engine !== null)
         .map(async ({ http, routes }) => {
-          await answered(http, "leave the group", routes.group!.leave?.(http, group.name) ?? Promise.resolve());
+          await answered(http, "leave the group", routes.group!.leave?.(http, name) ?? Promise.resolve());
         }),
     );
   }
 
   async #groupOf(members: readonly SendingLine[]): Promise<ProcessGroup> {
-    const isSame = members.length === this.#members.length && members.every((one, i) => one === this.#members[i]);
+    const joined = this.#joined?.members ?? [];
+    const isSame = members.length === joined.length && members.every((one, i) => one === joined[i]);
     const haveStayed = members.every(({ weights }) => !weights.isLost);
     if (this.#group !== null && isSame && haveStayed) return this.#group;
     await this.close();
@@ -93,8 +95,9 @@ export class ServerGroup implements Transport {
     const name = `${group}-${randomUUID().slice(0, 8)}`;
     const store = await openStore({ type: "tcp", host, port, isServer: true, timeoutMs: STALL_MS });
     this.#stores = [store];
+    this.#joined = { name, members };
     const own = this.#join(members[0]!, store, { name, backend, worldSize });
-    const joined = members.map(({ http, routes }, i) => {
+    const joining = members.map(({ http, routes }, i) => {
       const rankOffset = numRanks.slice(0, i).reduce((sum, one) => sum + one, 1);
       const place = { name, host, port: store.port!, backend, rankOffset, worldSize };
       return answered(http, `join the group at ${host}:${store.port}`, routes.group!.join(http, place));
@@ -108,10 +111,9 @@ export class ServerGroup implements Transport {
       ).catch((cause: unknown) => {
         throw sharedDevice(cause, urls) ?? cause;
       }),
-      ...joined,
+      ...joining,
     ]);
     this.#group = made;
-    this.#members = members;
     return made;
   }
 

@@ -29,6 +29,8 @@ interface TrainOptions {
   readonly folder: string;
   readonly tracker: RunTracker;
   readonly signal: AbortSignal;
+  /** Default: whatever is opened is waited for. */
+  readonly opening?: Opening;
   readonly clock: Clock;
   /** The run file, for threads that load it for themselves. Absent for configs that come from elsewhere. */
   readonly runFile?: string;
@@ -37,6 +39,9 @@ interface TrainOptions {
   /** Workers of other machines, where the run has some. */
   readonly machines?: Machines;
 }
+
+/** Waits for the parts of a run. Rejects at once where the run is stopped before its first step: nothing is lost with what is half open. */
+export type Opening = <Parts>(parts: Promise<Parts>) => Promise<Parts>;
 
 export interface TrainResult {
   readonly position: LoopPosition;
@@ -51,7 +56,16 @@ export async function trainRun(config: RunConfig, options: TrainOptions): Promis
   const onError = (cause: unknown) => options.tracker.note(`The endpoint of the agent failed: ${String(cause)}`);
   const recipe = buildRecipe(config.algorithm as RecipeChoice);
   const onOverruled = (message: string) => options.tracker.note(`The agent's endpoint: ${message}`);
-  const parts = await openParts(config, recipe, { ...options, onError, onOverruled });
+  const { opening = (parts) => parts } = options;
+  const opened = openParts(config, recipe, { ...options, onError, onOverruled });
+  const parts = await opening(opened).catch((cause: unknown) => {
+    // Parts that come after the run was stopped are closed when they are there, and nobody waits for that.
+    void opened.then(
+      (late) => late.close(),
+      () => {},
+    );
+    throw cause;
+  });
   try {
     return await train(config, recipe, options, parts);
   } finally {

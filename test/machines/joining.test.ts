@@ -35,7 +35,7 @@ async function listen(changes: Partial<Listening> = {}): Promise<{ machines: Mac
 
 function joinAs(machines: Machines, worker: Partial<WorkerFacts> = {}, changes: { token?: string; ca?: string } = {}) {
   const { port } = machines;
-  const place = { host: "127.0.0.1", port, token, timeoutMs: 1000, report: () => {} };
+  const place = { host: "127.0.0.1", port, token, timeoutMs: 10_000, report: () => {} };
   return joinController({ ...place, ...changes, facts: { ...facts, ...worker } });
 }
 
@@ -126,6 +126,35 @@ test("a controller that is not there is given up after a while, and a program th
     code: "JOIN_TIMEOUT",
     message: expect.stringContaining(`The controller at 127.0.0.1:${port} could not be reached within 0.3 seconds`),
   });
+});
+
+test("a worker says whom it waits for and how long, and joins when the controller is there", async () => {
+  const { machines: first } = await listen();
+  const { port } = first;
+  await first.close();
+  const said: string[] = [];
+  const report = (text: string) => void said.push(text);
+  const working = joinController({ host: "127.0.0.1", port, token, facts, timeoutMs: 60_000, report });
+  await expect.poll(() => said.length, { timeout: 30_000 }).toBe(1);
+  expect(said[0]).toMatch(`Waiting for the controller at 127.0.0.1:${port} for up to 60 seconds: connect ECONNREFUSED`);
+  const { machines } = await listen({ port });
+  await machines.all();
+  await machines.close();
+  await working;
+});
+
+test("a program that takes the connection and says nothing is given as long as a controller that is not there", async () => {
+  const taken: Socket[] = [];
+  const server = createServer((socket) => void taken.push(socket));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as { port: number };
+  const place = { host: "127.0.0.1", port, token, facts, timeoutMs: 300, report: () => {} };
+  await expect(joinController(place)).rejects.toMatchObject({
+    code: "JOIN_REFUSED",
+    message: expect.stringContaining("The other side did not answer for 0.3 seconds when it was asked who it is."),
+  });
+  for (const socket of taken) socket.destroy();
+  await new Promise((resolve) => server.close(resolve));
 });
 
 test("a machine that gives no sign of life is lost, and one that ends is lost at once", async () => {

@@ -2,7 +2,7 @@
 import OpenAI from "openai";
 import { expect, test } from "vitest";
 import type { AgentCall, AgentEndpoint, RunAgent } from "../../src/rollout/agent-call.ts";
-import { trainSmall } from "./small-run.ts";
+import { digestOf, trainSmall } from "./small-run.ts";
 
 const rows = ["a color", "an animal", "a city"].map((what) => ({ prompt: `Name ${what}.`, answer: "" }));
 
@@ -146,7 +146,7 @@ test("a past player keeps its weights for so many steps and takes up the run's, 
   expect(whole.plan.join()).toMatch(/past version: weights .+, KV cache /);
   const resumed = await trainSmall(run, 3);
   expect(resumed.metrics).toEqual(whole.metrics);
-  expect(resumed.weights).toEqual(whole.weights);
+  expect(digestOf(resumed.weights)).toBe(digestOf(whole.weights));
 });
 
 test("players without an agent, and players of whom none is trained, are refused before the run starts", async () => {

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { byteTokenizerFiles } from "../../src/chat/tokenizer/byte-tokenizer.ts";
 import { prepareRun } from "../../src/run/prepare-run.ts";
 import { writeRewardModel } from "../rewards/write-reward-model.ts";
-import { type SmallRun, trainSmall } from "./small-run.ts";
+import { digestOf, type SmallRun, trainSmall } from "./small-run.ts";
 
 let folder: string;
 let run: Record<string, unknown>;
@@ -32,7 +32,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 /** Sums of losses are added up in another order where a part of the loss is computed elsewhere. */
 function expectSameRun({ weights, metrics, trajectories }: SmallRun): void {
-  expect(weights).toEqual(together.weights);
+  expect(digestOf(weights)).toBe(digestOf(together.weights));
   expect(trajectories.map(({ reward }) => reward)).toEqual(together.trajectories.map(({ reward }) => reward));
   for (const [i, values] of together.metrics.entries()) {
     expect(Object.keys(metrics[i]!).toSorted()).toEqual(Object.keys(values).toSorted());
@@ -74,7 +74,7 @@ test("a LoRA run has its reference apart with the numbers of its own base", asyn
     ...{ algorithm: { type: "grpo", klLoss: { coefficient: 0.1 } }, rewards: {}, checkpoint: { every: 0 } },
   };
   const [here, there] = [await trainSmall(lora), await trainSmall({ ...lora, placement: { reference: apart } })];
-  expect(there.weights).toEqual(here.weights);
+  expect(digestOf(there.weights)).toBe(digestOf(here.weights));
 });
 
 test.each<[string, Record<string, unknown>, RegExp]>([

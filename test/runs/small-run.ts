@@ -1,4 +1,5 @@
 /** A small run from a run file, start to end: its metrics without times, what was recorded of its rollouts, and its weights. */
+import { createHash } from "node:crypto";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -75,4 +76,9 @@ export function readWeights(folder: string): Float32Array {
     return [...new Float32Array(Uint8Array.from(bytes.subarray(start)).buffer)];
   });
   return Float32Array.from(all);
+}
+
+/** The same text for weights that are the same to the bit. A test that compares the numbers themselves prints all of them when it fails. */
+export function digestOf(weights: Float32Array): string {
+  return createHash("sha256").update(weights).digest("hex");
 }

@@ -25,15 +25,27 @@ const options = z.strictObject({
     .default(null)
     .describe("Name of the environment in the run file that the servers were started with. null: the only one there."),
   apiKey: secret().nullable().default(null).describe("API key of the servers, sent as a bearer token."),
-  timeoutSeconds: z.number().positive().default(300).describe("How long one attempt at a call may take."),
+  timeoutSeconds: z
+    .number()
+    .positive()
+    .default(300)
+    .describe("How long one attempt at a call of an episode may take. Words and prompts have at most 30 seconds."),
 });
 
-/** An episode that lost this many servers does not look for another one. */
+/** An episode that lost this many servers may be the cause, and does not look for another one. */
 const MAX_MOVES = 3;
+
+/** Servers that could not be reached in the first place are tried for longer than a call of the environment may take, which ends it before. */
+const MAX_UNREACHED = 12;
+
+/** How long one attempt at words or a prompt may take, which no episode has to be played for: a server that is silent for so long is hung. */
+const ASK_SECONDS = 30;
 
 /** A server, and how many episodes of this run live there. */
 interface EnvServer {
   readonly client: ServiceClient;
+  /** For words and prompts. */
+  readonly asking: ServiceClient;
   load: number;
 }
 
@@ -41,12 +53,15 @@ export const remoteEnv: EnvDefinition<typeof options> = {
   type: "remote",
   options,
   build: ({ url, env, apiKey, timeoutSeconds }) => {
-    const servers = (Array.isArray(url) ? url : [url]).map(
-      (one): EnvServer => ({
-        client: new ServiceClient({ url: one.reveal(), apiKey: apiKey?.reveal(), timeoutMs: 1000 * timeoutSeconds }),
+    const servers = (Array.isArray(url) ? url : [url]).map((one): EnvServer => {
+      const clientFor = (seconds: number) =>
+        new ServiceClient({ url: one.reveal(), apiKey: apiKey?.reveal(), timeoutMs: 1000 * seconds });
+      return {
+        client: clientFor(timeoutSeconds),
+        asking: clientFor(Math.min(timeoutSeconds, ASK_SECONDS)),
         load: 0,
-      }),
-    );
+      };
+    });
     const pick = (lost: ReadonlySet<EnvServer>) =>
       servers
         .filter((one) => !lost.has(one) || lost.size === servers.length)
@@ -56,7 +71,7 @@ export const remoteEnv: EnvDefinition<typeof options> = {
       for (;;) {
         const server = pick(lost);
         try {
-          return await server.client.call(method, `/v1/environments/${env ?? "-"}/${what}`, body);
+          return await server.asking.call(method, `/v1/environments/${env ?? "-"}/${what}`, body);
         } catch (cause) {
           if (!isServiceLost(cause) || lost.has(server)) throw cause;
           lost.add(server);
@@ -83,7 +98,8 @@ interface RemoteEpisode {
 function makeRemoteEnv(episode: RemoteEpisode): Promise<TextEnv> {
   const { env, prompt, seed, pick } = episode;
   const lost = new Set<EnvServer>();
-  let numLosses = 0;
+  let [numMoves, numUnreached] = [0, 0];
+  let isEntered = false;
   return makeMovingEnv({
     name: env,
     enter: async (signal) => {
@@ -91,12 +107,16 @@ function makeRemoteEnv(episode: RemoteEpisode): Promise<TextEnv> {
       // Until it turns out otherwise: an episode that loses it looks elsewhere first.
       lost.add(server);
       const place = new SessionPlace(server);
+      isEntered = false;
       await place.open({ env, prompt, seed }, signal);
+      isEntered = true;
       return place;
     },
     expectLoss: (cause) => {
       if (!isLost(cause)) throw cause;
-      if (++numLosses > MAX_MOVES) throw sessionLost(episode, cause);
+      if (isEntered) numMoves++;
+      else numUnreached++;
+      if (numMoves > MAX_MOVES || numUnreached > MAX_UNREACHED) throw sessionLost(episode, numMoves, cause);
     },
   });
 }
@@ -155,11 +175,11 @@ function isLost(cause: unknown): boolean {
   return isServiceLost(cause) || (cause instanceof RerollError && cause.code === "ENV_SESSION_LOST");
 }
 
-function sessionLost({ env, prompt }: RemoteEpisode, cause: unknown): RerollError {
+function sessionLost({ env, prompt }: RemoteEpisode, numMoves: number, cause: unknown): RerollError {
   const reason = cause instanceof Error ? cause.message : String(cause);
   return new RerollError(
     "ENV_SESSION_LOST",
-    `The episode of prompt "${prompt.id}" lost its session in the environment "${env}" ${MAX_MOVES + 1} times. The last time: ${reason}`,
+    `The episode of prompt "${prompt.id}" lost its session in the environment "${env}" ${numMoves} times, and there is no other server for it. The last one: ${reason}`,
     { env },
     { cause },
   );

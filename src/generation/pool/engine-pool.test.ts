@@ -243,7 +243,10 @@ test("when the only engine is lost, replies wait until it is back and has the we
   expect(await costly).toMatchObject({ finish: { kind: "failed", error: { code: "ENGINE_BROKEN" } } });
 });
 
-test("replies fail once engines that are lost could not be opened three times, and go on elsewhere where a server is back", async () => {
+test.each([
+  ["an engine of this machine", "three times", false, 6000],
+  ["a server", "16 times", true, 6000 + 13 * 30_000],
+])("replies fail once %s that is lost could not be opened %s", async (_, __, bringsWeights, patienceMs) => {
   vi.useFakeTimers();
   try {
     let isGone = false;
@@ -252,17 +255,25 @@ test("replies fail once engines that are lost could not be opened three times, a
       if (isGone) throw new RerollError("NO_DEVICE", "there is no memory left");
       return engine;
     };
-    const seat = await Seat.open({ name: "engine", open, bringsWeights: false });
+    const seat = await Seat.open({ name: "engine", open, bringsWeights });
     await seat.give(async () => {});
+    let hasEnded = false;
     const failing = new EnginePool([seat], { seed: 1 }).generate(ask([1]));
     isGone = true;
     engine.die();
-    await vi.advanceTimersByTimeAsync(6000);
+    void failing.then(() => {
+      hasEnded = true;
+    });
+    await vi.advanceTimersByTimeAsync(patienceMs - 1000);
+    expect(hasEnded).toBe(false);
+    await vi.advanceTimersByTimeAsync(1000);
     expect(await failing).toMatchObject({ finish: { kind: "failed", error: { code: "ENGINE_BROKEN" } } });
   } finally {
     vi.useRealTimers();
   }
+});
 
+test("replies go on elsewhere where a server is back", async () => {
   const returning = await openPool(2, true);
   const waiting = returning.pool.generate(ask([1]));
   await turn();

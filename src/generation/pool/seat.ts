@@ -32,6 +32,9 @@ const REOPEN_DELAYS_MS = [0, 1000, 5000, 30_000];
 /** An engine that has failed so often since it last served is no longer counted on, though it is still tried. */
 const MAX_FAILURES = 3;
 
+/** The same for a server elsewhere, which somebody may have to start again: with others beside it, seven minutes. */
+const MAX_SERVER_FAILURES = 16;
+
 export class Seat<Held extends ServedEngine = ServedEngine> {
   readonly #source: SeatSource<Held>;
   #engine: Held | null;
@@ -78,7 +81,11 @@ export class Seat<Held extends ServedEngine = ServedEngine> {
   get canReturn(): boolean {
     if (this.#isServing) return true;
     if (this.#isClosed || isTaken(this.#lostBy)) return false;
-    return this.#source.bringsWeights || this.#numFailures < MAX_FAILURES;
+    return this.#numFailures < this.#maxFailures;
+  }
+
+  get #maxFailures(): number {
+    return this.#source.bringsWeights ? MAX_SERVER_FAILURES : MAX_FAILURES;
   }
 
   /** Why the engine was lost; null while there is one. */
@@ -191,7 +198,7 @@ export class Seat<Held extends ServedEngine = ServedEngine> {
   }
 
   #fail(): void {
-    if (++this.#numFailures === MAX_FAILURES) this.onChange();
+    if (++this.#numFailures === this.#maxFailures) this.onChange();
   }
 
   #sleep(delayMs: number): Promise<void> {

@@ -1,3 +1,5 @@
+import { createServer, type RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type RunningServer, startServer } from "../../../test/server/start-server.ts";
 import { connectRemote, type RemoteEngine, type RemoteOptions } from "./connect-remote.ts";
@@ -38,4 +40,45 @@ test("an unknown kind and an address that is none are refused at once", async ()
   for (const url of ["127.0.0.1:8000", "ftp://host", "", "http//x"]) {
     await expect(connectRemote({ kind: "reroll", url })).rejects.toThrow(`url must be like http://127.0.0.1:8000: got`);
   }
+});
+
+/** The address of a server that answers as given, for as long as `use` takes. */
+async function serving(answer: RequestListener, use: (url: string) => Promise<void>): Promise<void> {
+  const server = createServer(answer);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  try {
+    await use(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  } finally {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  }
+}
+
+test("a server that is still starting is waited for, and what is waited for is said once", async () => {
+  const said: string[] = [];
+  const models = { data: [{ id: "one", max_model_len: 64 }] };
+  const answer: RequestListener = ({ url }, response) => {
+    // Ready as soon as somebody was told of the wait; then it turns out to be of little use.
+    if (said.length === 0) response.writeHead(503).end();
+    else if (url === "/v1/models") response.end(JSON.stringify(models));
+    else response.writeHead(400).end("no tokens here");
+  };
+  await serving(answer, async (url) => {
+    const patience = { startMs: 60_000, retryDelayMs: 10, maxRetryDelayMs: 10 };
+    const report = (text: string) => void said.push(text);
+    await expect(connectRemote({ kind: "vllm", url, ...patience, report })).rejects.toThrow("no tokens here");
+    expect(said).toEqual([expect.stringMatching(`^Waiting for vLLM at ${url} for up to 60 seconds. ${url}.* 503`)]);
+  });
+});
+
+test("a server that takes connections and says nothing is given up when its time is over", async () => {
+  await serving(
+    () => {},
+    async (url) => {
+      await expect(connectRemote({ kind: "vllm", url, startMs: 200 })).rejects.toMatchObject({
+        code: "REMOTE_UNAVAILABLE",
+        message: expect.stringContaining(`The last one: ${url} cannot be reached: no answer for 200 ms.`),
+      });
+    },
+  );
 });

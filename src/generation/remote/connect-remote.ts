@@ -26,13 +26,8 @@ import type { GivenWeights } from "./remote-weights.ts";
 import { createRetryDelays, type RetryOptions } from "./retry.ts";
 import { isSinkFailure, TokenSink } from "./token-sink.ts";
 
-export interface RemoteOptions extends RetryOptions {
+export interface RemoteOptions extends StartOptions {
   readonly kind: RemoteKind;
-  /** Such as http://127.0.0.1:8000. A path /v1 at its end is left out. */
-  readonly url: string;
-  readonly apiKey?: string;
-  /** Default: the first model of the server. */
-  readonly model?: string;
   /** The version of the weights there, for servers that do not say it. Asked for every request. Default: what `weights` has published, or 0. */
   readonly version?: () => number;
   /** Where the server gets its weights from. Tokens of any others are not taken: a server that has lost these is given them again first. */
@@ -41,6 +36,8 @@ export interface RemoteOptions extends RetryOptions {
   readonly timeoutMs?: number;
   /** Requests beyond these wait. Default 256. */
   readonly maxConnections?: number;
+  /** Called when the server answers, before it is tried out. What it throws ends the attempt to connect. */
+  readonly prepare?: () => Promise<void>;
   /** What must be there. Default: what training needs, which is token ids in and out and sampler log-probs. */
   readonly required?: readonly CapabilityName[];
 }
@@ -62,7 +59,8 @@ export async function connectRemote(options: RemoteOptions): Promise<RemoteEngin
   const dialect = dialectOf(options.kind);
   const http = new HttpClient({ url, timeoutMs, maxConnections, ...(apiKey !== undefined && { apiKey }) });
   try {
-    const facts = await readFacts(dialect, http, options);
+    const facts = await readFacts(dialect, options);
+    await options.prepare?.();
     const generateAs = (meaning: LogprobMeaning) => createGenerate({ dialect, http, facts, meaning, options });
     const meaning = await findMeaning(dialect.meanings, generateAs);
     const generate = generateAs(meaning);
@@ -79,22 +77,51 @@ export async function connectRemote(options: RemoteOptions): Promise<RemoteEngin
   }
 }
 
-/** What a server says about itself. One that is starting up gets the same patience as one that is busy. */
-export async function readFacts(
-  dialect: Dialect,
-  http: HttpClient,
-  options: RetryOptions & { readonly model?: string },
-): Promise<RemoteFacts> {
-  const delayOf = createRetryDelays(options);
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await dialect.readFacts(http, options.model);
-    } catch (cause) {
-      if (!isRemoteFault(cause)) throw cause;
-      const delayMs = delayOf(attempt, retryAfterOf(cause));
-      if (delayMs === undefined) throw unavailable(dialect, attempt, cause);
-      await sleep(delayMs);
+/** How a server is found. */
+export interface StartOptions extends RetryOptions {
+  /** Such as http://127.0.0.1:8000. A path /v1 at its end is left out. */
+  readonly url: string;
+  readonly apiKey?: string;
+  /** Default: the first model of the server. */
+  readonly model?: string;
+  /** How long one that does not answer yet is asked again. Default: as often as for a reply. */
+  readonly startMs?: number;
+  /** Told what is waited for, where that takes more than a second. */
+  readonly report?: (text: string) => void;
+}
+
+/** What it says about itself costs a server nothing: one that is silent for so long is hung. */
+const FACTS_MS = 10_000;
+
+const QUIET_MS = 1000;
+
+/** What a server says about itself. */
+export async function readFacts(dialect: Dialect, options: StartOptions): Promise<RemoteFacts> {
+  const { url, apiKey, model, startMs, report } = options;
+  const delayOf = createRetryDelays(startMs === undefined ? options : { ...options, maxAttempts: Infinity });
+  const timeoutMs = Math.min(FACTS_MS, startMs ?? FACTS_MS);
+  const http = new HttpClient({ url, timeoutMs, maxConnections: 1, ...(apiKey !== undefined && { apiKey }) });
+  const limit = new AbortController();
+  const end = startMs === undefined ? undefined : setTimeout(() => limit.abort(), startMs);
+  let reason = "";
+  const until = startMs === undefined ? "" : ` for up to ${startMs / 1000} seconds`;
+  const words = setTimeout(() => report?.(`Waiting for ${dialect.title} at ${http.url}${until}.${reason}`), QUIET_MS);
+  try {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await dialect.readFacts(http, model);
+      } catch (cause) {
+        if (!isRemoteFault(cause)) throw cause;
+        const delayMs = delayOf(attempt, retryAfterOf(cause));
+        if (delayMs === undefined || limit.signal.aborted) throw unavailable(dialect, attempt, cause);
+        reason = ` ${cause.message}`;
+        await sleepUnlessAborted(delayMs, limit.signal);
+      }
     }
+  } finally {
+    clearTimeout(end);
+    clearTimeout(words);
+    http.close();
   }
 }
 

@@ -7,18 +7,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Tokenizer } from "../../chat/tokenizer/tokenizer.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
-import { readFacts, unavailable } from "./connect-remote.ts";
+import { readFacts, type StartOptions, unavailable } from "./connect-remote.ts";
 import type { PromptScores } from "./dialect.ts";
 import { dialectOf, type RemoteKind } from "./dialects.ts";
 import { HttpClient } from "./http-client.ts";
 import { isRemoteFault, retryAfterOf } from "./remote-fault.ts";
-import { createRetryDelays, type RetryOptions } from "./retry.ts";
+import { createRetryDelays } from "./retry.ts";
 
-interface TeacherOptions extends RetryOptions {
+interface TeacherOptions extends StartOptions {
   readonly kind: RemoteKind;
-  /** Such as http://127.0.0.1:8000. A path /v1 at its end is left out. */
-  readonly url: string;
-  readonly apiKey?: string;
   /** The tokenizer of the model that is taught. */
   readonly tokenizer: Tokenizer;
   /** Tokens that a prompt may have. */
@@ -45,7 +42,7 @@ export async function connectTeacher(options: TeacherOptions): Promise<RemoteTea
     );
   const http = new HttpClient({ url, timeoutMs: 300_000, maxConnections: 64, ...(apiKey !== undefined && { apiKey }) });
   try {
-    const facts = await readFacts(dialect, http, options);
+    const facts = await readFacts(dialect, options);
     const delayOf = createRetryDelays(options);
     const ask = async (promptIds: Int32Array, signal: AbortSignal | undefined): Promise<PromptScores> => {
       for (let attempt = 1; ; attempt++) {

@@ -11,6 +11,9 @@ const LORA = "Start SGLang with --enable-lora: adapters are only taken then.";
 
 export const sglangWeights: WeightRoutes = {
   tellsRun: true,
+  check: async (http, way) => {
+    if (way === "broadcast") await askRoute(http, "/continue_generation", { body: {}, remedy: OLD });
+  },
   loadFolder: async (http, { folder, run, version }) => {
     // What was computed with the old weights is of no use: the cache goes.
     const body = { model_path: folder, weight_version: `${run}/${version}`, flush_cache: true };

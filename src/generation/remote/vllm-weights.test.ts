@@ -12,7 +12,7 @@ afterEach(() => {
 });
 
 /** A server that notes what it is asked, and fails one route the first time as vLLM does: with a status, and no reason. */
-async function listen(failing = "") {
+async function listen(failing = "", answer = {}) {
   let hasFailed = false;
   const asked: { readonly path: string; readonly body: unknown }[] = [];
   const server = createServer(async (request, response) => {
@@ -21,7 +21,7 @@ async function listen(failing = "") {
     asked.push({ path, body: body === "" ? null : JSON.parse(body) });
     const isFailing = path === failing && !hasFailed;
     hasFailed ||= isFailing;
-    response.writeHead(isFailing ? 500 : 200).end(isFailing ? "Internal Server Error" : "{}");
+    response.writeHead(isFailing ? 500 : 200).end(isFailing ? "Internal Server Error" : JSON.stringify(answer));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -74,6 +74,21 @@ test("an update that a killed run has left open is ended before the next one beg
     "/finish_weight_update",
     "/start_weight_update",
   ]);
+});
+
+test("a vLLM that could not load a folder draws nothing until it has loaded one", async () => {
+  const { http, asked } = await listen("/collective_rpc");
+  const load = () => vllmWeights.loadFolder!(http, { folder: "/v1", run: "r", version: 1, begins: true });
+  await expect(load()).rejects.toThrow("/collective_rpc answered 500");
+  expect(asked.map(({ path }) => path)).toEqual(["/pause?mode=abort", "/collective_rpc"]);
+  await load();
+  expect(asked.map(({ path }) => path).slice(2)).toEqual(["/pause?mode=abort", "/collective_rpc", "/resume"]);
+});
+
+test("a vLLM that a killed run has left stopped is told to go on before it is tried out", async () => {
+  const { http, asked } = await listen("", { is_paused: true });
+  await vllmWeights.check!(http, "files");
+  expect(asked.map(({ path }) => path)).toEqual(["/is_paused", "/resume"]);
 });
 
 test("a vLLM that cannot read memory is refused at the start, with what to start it with", async () => {

@@ -22,17 +22,18 @@ const SHARING =
 export const vllmWeights: WeightRoutes = {
   tellsRun: false,
   check: async (http, way) => {
-    if (way !== "adapters") await askRoute(http, "/is_paused", { method: "GET", remedy: DEV_MODE });
+    if (way !== "adapters") {
+      const answer = await askRoute(http, "/is_paused", { method: "GET", remedy: DEV_MODE });
+      if (answer.is_paused === true) await askRoute(http, "/resume");
+    }
     if (way === "same-gpu") await expectSharing(http);
   },
   loadFolder: async (http, { folder }) => {
     await askRoute(http, "/pause?mode=abort", { remedy: DEV_MODE });
-    try {
-      const body = { method: "reload_weights", kwargs: { weights_path: folder } };
-      await askRoute(http, "/collective_rpc", { body, remedy: DEV_MODE });
-    } finally {
-      await askRoute(http, "/resume");
-    }
+    const body = { method: "reload_weights", kwargs: { weights_path: folder } };
+    // Where this fails nobody knows what the weights are: nothing is drawn with them until a later attempt has worked.
+    await askRoute(http, "/collective_rpc", { body, remedy: DEV_MODE });
+    await askRoute(http, "/resume");
   },
   update: {
     begin: async (http) => {

@@ -28,7 +28,10 @@ export interface WeightsInFolder extends AnnouncedWeights {
 export type WeightWay = "files" | "broadcast" | "same-gpu" | "adapters";
 
 export interface WeightRoutes {
-  /** Throws where the server has not got what this way needs, and says what to do. Called once, before anything is sampled. */
+  /**
+   * Throws where the server has not got what this way needs, and says what to do. Called once, before anything is sampled: a server that a killed run
+   * has stopped while it gave it weights is told to go on.
+   */
   check?(http: HttpClient, way: WeightWay): Promise<void>;
   /** Whether replies say whose weights the server has. Where they do not, a server that starts again is noticed by its line. */
   readonly tellsRun: boolean;
