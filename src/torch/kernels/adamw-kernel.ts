@@ -24,7 +24,7 @@ export interface CodedMoment {
   readonly scales: Tensor;
 }
 
-/** The factor is multiplied with the gradient, one element in float32; null is 1. `step` counts from 1. */
+/** The factor is multiplied with the gradient, one element in float32; null is 1. Both are rounded to the type of the gradient, as where gradients are scaled in memory. `step` counts from 1. */
 interface Step {
   readonly factor: Tensor | null;
   readonly step: number;
@@ -121,11 +121,11 @@ extern "C" __global__ void __launch_bounds__(256) adamw(Weights* weight, Pack* p
   Settings s = {keep, beta1, rest1, beta2, rest2, rate, spread, eps};
   Weights w = weight[i], m = first[i], v = second[i];
   Pack g = gradient[i];
-  float scale = hasFactor ? *factor : 1.0f;
+  float scale = hasFactor ? load(store(*factor)) : 1.0f;
 #pragma unroll
   for (int k = 0; k < 8; k++) {
     float value = loadWide(w.x[k]), mean = loadWide(m.x[k]), square = loadWide(v.x[k]);
-    advance(value, load(g.x[k]) * scale, mean, square, s);
+    advance(value, load(store(load(g.x[k]) * scale)), mean, square, s);
     w.x[k] = storeWide(value);
     m.x[k] = storeWide(mean);
     v.x[k] = storeWide(square);
@@ -164,7 +164,7 @@ extern "C" __global__ void __launch_bounds__(256) coded_adamw(
   __syncthreads();
   Settings s = {keep, beta1, rest1, beta2, rest2, rate, spread, eps};
   int lane = threadIdx.x % 32;
-  float scale = hasFactor ? *factor : 1.0f;
+  float scale = hasFactor ? load(store(*factor)) : 1.0f;
   for (int block = blockIdx.x * 8 + threadIdx.x / 32; block < numBlocks; block += gridDim.x * 8) {
     size_t i = (size_t)block * 32 + lane;
     Weights w = weight[i];
@@ -176,7 +176,7 @@ extern "C" __global__ void __launch_bounds__(256) coded_adamw(
       mean[k] = values[codeAt(firstCodes, k)] * firstScale;
       root[k] = values[512 + codeAt(secondCodes, k)] * secondScale;
       float value = loadWide(w.x[k]), square = root[k] * root[k];
-      advance(value, load(g.x[k]) * scale, mean[k], square, s);
+      advance(value, load(store(load(g.x[k]) * scale)), mean[k], square, s);
       root[k] = sqrtf(square);
       top = fmaxf(top, fabsf(mean[k]));
       topRoot = fmaxf(topRoot, root[k]);
