@@ -4,7 +4,9 @@ import { cat, empty, rand, randn, tensor, zeros } from "../../src/torch/create.t
 import type { DType } from "../../src/torch/dtype.ts";
 import { rmsNorm } from "../../src/torch/fused.ts";
 import { addNormKernel_ } from "../../src/torch/kernels/norm-kernel.ts";
-import { pagedDecode } from "../../src/torch/kernels/paged-kernel.ts";
+import { type PagedDecode, pagedDecode } from "../../src/torch/kernels/paged-kernel.ts";
+import { pagedStream } from "../../src/torch/kernels/paged-stream-kernel.ts";
+import { hasProductKernels } from "../../src/torch/kernels/product-kernel.ts";
 import { sampleKernel } from "../../src/torch/kernels/sample-kernel.ts";
 import { pagedAttentionReference } from "../../src/torch/paged-attention.ts";
 import type { Tensor } from "../../src/torch/tensor.ts";
@@ -77,6 +79,20 @@ function checkHeads(
     numQueries: 1,
     length,
   }));
+  const rows = { positions_B, table_BM };
+  const heads = { numHeads: H, numGroups: G, headSize: K };
+  const compare = (name: string, attend: PagedDecode) => {
+    const out = attend({ q_BHK: q, k_BGK: k, v_BGK: v }, { keys, values }, rotation, kind);
+    const stored = (x: Tensor) => x.flatten(0, 1).indexSelect(0, slots_B);
+    report(`stored k ${H}/${G}x${K}`, dtype, stored(keys), turned(k), 1e-6);
+    report("stored v", dtype, stored(values), v.to("float64"), 1e-7);
+    const rotated = turned(q).to(dtype).to("float32");
+    const expected = pagedAttentionReference(rotated, keys.to("float32"), values.to("float32"), runs, {
+      ...kind,
+      sinks_H: kind.sinks_H?.to("float32") ?? null,
+    });
+    report(`${name}${kindName(kind)}`, dtype, out, expected.to("float64"), 2e-5);
+  };
   // One span for everything, and several that are joined.
   for (const [warps, span] of [
     [4, 2048],
@@ -95,22 +111,20 @@ function checkHeads(
         ] as const)
       : []),
   ] as const) {
-    const attend = pagedDecode(
-      { positions_B, table_BM },
-      { numHeads: H, numGroups: G, headSize: K },
-      { cut: { warps, span } },
-    );
-    const out = attend({ q_BHK: q, k_BGK: k, v_BGK: v }, { keys, values }, rotation, kind);
-    const stored = (x: Tensor) => x.flatten(0, 1).indexSelect(0, slots_B);
-    report(`stored k ${H}/${G}x${K}`, dtype, stored(keys), turned(k), 1e-6);
-    report("stored v", dtype, stored(values), v.to("float64"), 1e-7);
-    const rotated = turned(q).to(dtype).to("float32");
-    const expected = pagedAttentionReference(rotated, keys.to("float32"), values.to("float32"), runs, {
-      ...kind,
-      sinks_H: kind.sinks_H?.to("float32") ?? null,
-    });
-    report(`${warps} warps, span ${span}${kindName(kind)}`, dtype, out, expected.to("float64"), 2e-5);
+    const attend = pagedDecode(rows, heads, { cut: { warps, span } });
+    compare(`${warps} warps, span ${span}`, attend);
   }
+  // One block after another through the rings of few warps, and rows that are cut and joined.
+  if (K > 128 || !hasProductKernels()) return;
+  for (const [warps, depth, span] of [
+    [4, 2, 2048],
+    [4, 2, 16],
+    [8, 2, 128],
+  ] as const)
+    compare(
+      `stream, ${warps} warps, span ${span}`,
+      pagedStream(rows, heads, { warps, depth, resident: 1, span }, false),
+    );
 }
 
 function kindName({ window, softCap, sinks_H }: AttentionKind): string {

@@ -1,13 +1,15 @@
 /** The products of a decode step and what comes after them, against their composed forms, on random values. For 16-bit types on Hopper GPUs. */
-import { ones, randn } from "../../src/torch/create.ts";
+import { arange, ones, randn } from "../../src/torch/create.ts";
 import type { DType } from "../../src/torch/dtype.ts";
 import {
+  embedNorm,
   endNorm,
   gatedProduct,
   hasProductKernels,
   numSquares,
   residualProduct_,
   scaledProduct,
+  scoresProduct,
   startNorm,
 } from "../../src/torch/kernels/product-kernel.ts";
 import type { Tensor } from "../../src/torch/tensor.ts";
@@ -55,6 +57,17 @@ function checkChain(dtype: DType, report: Report, rows: number, D: number, I: nu
     expectedNorm.matmul(wide(qkv).t()).add(wide(bias_N)),
     tolerance,
   );
+  if (rows <= 64)
+    report(name("scores"), dtype, scoresProduct(before, qkv), expectedNorm.matmul(wide(qkv).t()), tolerance);
+  // Rows of the matrix for the MLP, from the last on.
+  const ids_B = arange(0, rows, { device })
+    .neg()
+    .add(2 * I - 1)
+    .to("int32");
+  const { x_BD: embedded_BD, norm } = embedNorm(ids_B, gateUp, weight_D, eps, numSquares(down, rows));
+  const expected = wide(gateUp).indexSelect(0, ids_B);
+  report(name("embedded"), dtype, embedded_BD, expected, 1e-7);
+  report(name("embedded norm"), dtype, endNorm(embedded_BD, norm, weight_D), normed(expected), tolerance);
   const inner = gatedProduct(before, gateUp);
   const [gate, up] = expectedNorm.matmul(wide(gateUp).t()).chunk(2, -1) as [Tensor, Tensor];
   report(name("gated"), dtype, inner, gate.mul(gate.sigmoid()).mul(up), tolerance);

@@ -8,6 +8,7 @@ import type { CausalLm, DecoderLayer } from "../../models/causal-lm/causal-lm.ts
 import { Mlp } from "../../models/causal-lm/mlp.ts";
 import type { Projection } from "../../models/causal-lm/projection.ts";
 import {
+  embedNorm,
   endNorm,
   fitsProduct,
   gatedProduct,
@@ -15,6 +16,7 @@ import {
   numSquares,
   residualProduct_,
   scaledProduct,
+  scoresProduct,
   startNorm,
 } from "../../torch/kernels/product-kernel.ts";
 import type { RMSNorm } from "../../torch/nn/rms-norm.ts";
@@ -58,12 +60,14 @@ function isChainable({ weight, bias, adapters, quantized, ranks, parts }: Projec
   );
 }
 
-/** The layers of decodeForward for models and rows of which canChain is true: the normed hidden states, [B, D]. */
-export function runChainedLayers({ layers, norm, config }: CausalLm, x_BD: Tensor, attend: Attend): Tensor {
+/** What decodeForward gives for models and rows of which canChain is true: the scores of the token after each row's, [B, V]. */
+export function chainedScores(model: CausalLm, ids_B: Tensor, attend: Attend): Tensor {
+  const { layers, norm, config } = model;
   const { normEps: eps } = config;
-  const numParts = numSquares(chainOf(layers[0]!).down.weight, x_BD.size(0));
+  const numParts = numSquares(chainOf(layers[0]!).down.weight, ids_B.size(0));
   const normAfter = (i: number) => ({ weight: (layers[i + 1]?.inputNorm ?? norm).weight, eps });
-  let before = startNorm(x_BD, chainOf(layers[0]!).inputNorm.weight, eps, numParts);
+  const { x_BD, norm: first } = started(model, ids_B, numParts);
+  let before = first;
   layers.forEach((layer, i) => {
     const { attention, postAttentionNorm, gateUp, down } = chainOf(layer);
     before = tensorScope(() => {
@@ -76,7 +80,17 @@ export function runChainedLayers({ layers, norm, config }: CausalLm, x_BD: Tenso
       return residualProduct_(x_BD, gatedProduct(between, gateUp.weight), down.weight, normAfter(i));
     });
   });
-  return endNorm(x_BD, before, norm.weight);
+  const isHeadChained = ids_B.size(0) <= maxRows && model.softCap === null && fitsProduct(model.head);
+  return isHeadChained ? scoresProduct(before, model.head) : model.logits(endNorm(x_BD, before, norm.weight));
+}
+
+/** Embedded tokens, and the first norm of them. */
+function started(model: CausalLm, ids_B: Tensor, numParts: number): ReturnType<typeof embedNorm> {
+  const { weight } = chainOf(model.layers[0]!).inputNorm;
+  const { normEps, features } = model.config;
+  if (features.embeddingScale === null) return embedNorm(ids_B, model.embedding, weight, normEps, numParts);
+  const x_BD = model.embed(ids_B);
+  return { x_BD, norm: startNorm(x_BD, weight, normEps, numParts) };
 }
 
 interface ChainedLayer {

@@ -25,13 +25,16 @@ import {
   type PagedDecode,
   padHeads,
   pagedDecode,
+  repeatsOf,
 } from "../../torch/kernels/paged-kernel.ts";
+import { pagedStream, streamCutFor } from "../../torch/kernels/paged-stream-kernel.ts";
+import { hasProductKernels } from "../../torch/kernels/product-kernel.ts";
 import type { RMSNorm } from "../../torch/nn/rms-norm.ts";
 import { hasOp, op } from "../../torch/operator.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { fp8KeysOf } from "./cached-heads.ts";
-import { canChain, runChainedLayers } from "./chained-layers.ts";
+import { canChain, chainedScores } from "./chained-layers.ts";
 import type { PagedCache } from "./paged-cache.ts";
 
 /** The tokens of a step, on the device, int32. */
@@ -65,12 +68,11 @@ export function decodeForward(
   const isPartial = features.rotarySize !== null || features.unrotatedLayers !== null || storedSize !== headSize;
   const still = isPartial ? stillRotation(ids_B.size(0), storedSize, ids_B.device) : rotations.whole;
   const parts = { attend, rotations, still, tokens, cache };
-  const hidden_BD = isChain
-    ? runChainedLayers(model, model.embed(ids_B), (attention, qkv_BN, i) => {
-        return attendedHeads(attention, attention.headsOf(qkv_BN), i, parts);
-      })
-    : runLayers(model, ids_B, (layer, x_BD, i) => mixed(layer, x_BD, i, parts));
-  return model.logits(hidden_BD);
+  if (isChain)
+    return chainedScores(model, ids_B, (attention, qkv_BN, i) => {
+      return attendedHeads(attention, attention.headsOf(qkv_BN), i, parts);
+    });
+  return model.logits(runLayers(model, ids_B, (layer, x_BD, i) => mixed(layer, x_BD, i, parts)));
 }
 
 /** The hidden states of the tokens of prompts, [S, D]. For models without experts. */
@@ -95,8 +97,16 @@ function attendOver(cache: PagedCache, rows: DecodeRows, heads: DecodeHeads, ove
     const attend = pagedFp8Decode(rows, heads);
     return (layer, news, ...rest) => attend(news, fp8KeysOf(cache, layer), ...rest);
   }
-  const attend = pagedDecode(rows, heads, { overlaps });
+  const attend = plainAttention(rows, heads, overlaps);
   return (layer, news, ...rest) => attend(news, cache.keysOf(layer), ...rest);
+}
+
+/** The kernel for this many rows. */
+function plainAttention(rows: DecodeRows, heads: DecodeHeads, overlaps: boolean): PagedDecode {
+  const [B, M] = rows.table_BM.shape as [number, number];
+  const numRows = B * heads.numGroups * repeatsOf(heads.numHeads / heads.numGroups);
+  const cut = hasProductKernels() ? streamCutFor(numRows, 16 * M, heads.headSize) : null;
+  return cut === null ? pagedDecode(rows, heads, { overlaps }) : pagedStream(rows, heads, cut, overlaps);
 }
 
 /** What all layers of a step share. */
@@ -209,7 +219,7 @@ function stillRotation(B: number, headSize: number, device: Tensor["device"]): R
 }
 
 /** Products of more rows fill the device without being cut. */
-const maxCutRows = 1024;
+const maxCutRows = 256;
 
 /**
  * A linear map as addNormKernel_ takes it: cut along its inner dimension where it can be. The parts run at the same time, and

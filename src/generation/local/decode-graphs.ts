@@ -17,7 +17,7 @@ import { empty, pinned, zeros, zerosLike } from "../../torch/create.ts";
 import { CudaEvent, CudaGraph, cudaSynchronize } from "../../torch/cuda.ts";
 import { isExact, minExactRows } from "../../torch/exact.ts";
 import { canSample, maskedSampleKernel, sampleKernel } from "../../torch/kernels/sample-kernel.ts";
-import { copyKernel, startTokensKernel } from "../../torch/kernels/token-kernel.ts";
+import { copyKernel, deliverKernel, receiveKernel } from "../../torch/kernels/token-kernel.ts";
 import { keep, tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { decodeForward } from "./decode-forward.ts";
@@ -46,7 +46,15 @@ interface DrawnRows {
   readonly drawLogprobs: Float32Array;
 }
 
-/** Memory that the device copies from and to on its own. A step uses one, the next the other. */
+/** Memory of the host that a step reads and writes by itself: one uses the first, the next the other. */
+interface StepEnds {
+  readonly inputs_2N: Tensor;
+  readonly outputs_24B: Tensor;
+  /** Which of the two is next, on the device: every step turns it. */
+  readonly turn: Tensor;
+}
+
+/** One of the two. */
 interface Slot {
   readonly input: Tensor;
   readonly output_4B: Tensor;
@@ -60,7 +68,8 @@ interface RecordedStep {
   readonly input: Tensor;
   readonly scores_BV: Tensor;
   readonly drawn_3B: Tensor | null;
-  readonly slots: [next: Slot, other: Slot];
+  readonly ends: StepEnds;
+  readonly slots: [other: Slot, next: Slot];
   /** The input as the host prepares it, and the block lists that its table shows. */
   readonly values: Int32Array;
   readonly floats: Float32Array;
@@ -129,7 +138,6 @@ export class DecodeGraphs {
   launch(sequences: readonly Sequence[], from: readonly number[] | null): LaunchedStep {
     const step = this.#stepFor(sequences.length);
     const { output_4B, done } = this.#start(step, sequences, from);
-    copyKernel(output_4B.narrow(0, 0, 3), step.drawn_3B!);
     done.record();
     let isMasked = false;
     const draw = (masks: readonly (Int32Array | null)[]) => {
@@ -150,8 +158,8 @@ export class DecodeGraphs {
   /** Frees every recorded step: the memory that they read and write is about to go. */
   forget(): void {
     if (this.#recorded.size > 0) cudaSynchronize();
-    for (const { graph, input, scores_BV, drawn_3B, slots } of this.#recorded.values()) {
-      for (const one of [graph, input, scores_BV]) one.dispose();
+    for (const { graph, input, scores_BV, drawn_3B, ends, slots } of this.#recorded.values()) {
+      for (const one of [graph, input, scores_BV, ...Object.values(ends)]) one.dispose();
       drawn_3B?.dispose();
       for (const slot of slots) for (const one of Object.values(slot)) one.dispose();
     }
@@ -179,7 +187,6 @@ export class DecodeGraphs {
     slot!.done.synchronize();
     this.#fill(step, sequences, from);
     slot!.input.writeFrom(step.values);
-    copyKernel(step.input, slot!.input);
     step.graph.replay();
     return slot!;
   }
@@ -238,22 +245,26 @@ export class DecodeGraphs {
     const M = this.#tableWidth;
     const values = new Int32Array(B * (columns.table + M));
     for (let row = 0; row < B; row++) this.#fillEmpty(values, row, B);
-    const slot = () => ({
-      input: keep(pinned([values.length], "int32")).writeFrom(values),
-      output_4B: keep(pinned([4, B], "float32")),
+    const ends = keep({
+      inputs_2N: pinned([2, values.length], "int32"),
+      outputs_24B: pinned([2, 4, B], "float32"),
+      turn: zeros([1], { dtype: "int32", device }),
+    });
+    const slot = (index: number) => ({
+      input: keep(ends.inputs_2N.select(0, index)).writeFrom(values),
+      output_4B: keep(ends.outputs_24B.select(0, index)),
       done: new CudaEvent(),
     });
-    const slots: [Slot, Slot] = [slot(), slot()];
+    const slots: [Slot, Slot] = [slot(1), slot(0)];
     const input = keep(empty([values.length], { dtype: "int32", device }));
-    input.copy_(slots[0].input);
     // Once outside the graph: kernels are compiled and libraries make their workspaces at first use. What the step before
     // has drawn stays as it is: the step that this one is recorded for may start from it.
-    tensorScope(() => this.#compute(input, B, zerosLike(this.#drawn)));
+    tensorScope(() => this.#compute(input, B, zerosLike(this.#drawn), { ...ends, turn: zerosLike(ends.turn) }));
     const graph = new CudaGraph();
     // Graphs run one at a time: with one pool for all, they take together little more than the largest.
     const [first] = this.#recorded.values();
     const computed = graph.capture(
-      () => tensorScope(() => this.#compute(input, B, this.#drawn)),
+      () => tensorScope(() => this.#compute(input, B, this.#drawn, ends)),
       first === undefined ? {} : { shareMemoryWith: first.graph },
     );
     return {
@@ -261,6 +272,7 @@ export class DecodeGraphs {
       graph,
       input,
       ...keep(computed),
+      ends,
       slots,
       values,
       floats: new Float32Array(values.buffer),
@@ -269,9 +281,15 @@ export class DecodeGraphs {
   }
 
   /** A step from the tokens in `drawn` or in the input; the next tokens go to `drawn`. */
-  #compute(input: Tensor, B: number, drawn: Tensor): { readonly scores_BV: Tensor; readonly drawn_3B: Tensor | null } {
+  #compute(
+    input: Tensor,
+    B: number,
+    drawn: Tensor,
+    ends: StepEnds,
+  ): { readonly scores_BV: Tensor; readonly drawn_3B: Tensor | null } {
     const column = (index: number) => input.narrow(0, index * B, B);
-    const ids_B = startTokensKernel(column(columns.token), column(columns.from), drawn);
+    const { inputs_2N, outputs_24B, turn } = ends;
+    const ids_B = receiveKernel(input, inputs_2N, turn, drawn, B);
     const table_BM = input.narrow(0, columns.table * B, B * this.#tableWidth).view(B, this.#tableWidth);
     const states = { stateFrom_B: column(columns.stateFrom), stateTo_B: column(columns.stateTo) };
     const tokens = { ids_B, positions_B: column(columns.position), table_BM, ...states };
@@ -281,6 +299,7 @@ export class DecodeGraphs {
     const drawn_3B = this.canDraw
       ? sampleKernel(scores_BV, column(columns.temperature), column(columns.uniform), drawn)
       : null;
+    deliverKernel(outputs_24B, turn, drawn_3B);
     return { scores_BV, drawn_3B };
   }
 }

@@ -166,7 +166,7 @@ export function cutFor(rows: number, maxTokens: number, headSize: number): Decod
 export const maxSplits = 64;
 
 /** How many processors a large GPU has. */
-const numProcessors = 132;
+export const numProcessors = 132;
 
 /** Where spans leave their sums until they are joined. */
 export function workspace(B: number, H: number, G: number, K: number, splits: number, device: Device) {

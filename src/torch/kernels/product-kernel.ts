@@ -9,7 +9,14 @@ import { empty, emptyLike } from "../create.ts";
 import { cudaProperties } from "../cuda.ts";
 import type { Tensor } from "../tensor.ts";
 import { cudaKernel } from "./cuda-kernel.ts";
-import { type ProductKind, type ProductPlan, type ProductSizes, planProduct, stepWidth } from "./product-plan.ts";
+import {
+  type ProductKind,
+  type ProductPlan,
+  type ProductSizes,
+  planProduct,
+  rowsOfTile,
+  stepWidth,
+} from "./product-plan.ts";
 import { productSource } from "./product-source.ts";
 
 /** The residual stream before a norm: x times the norm's weight, [B, D], and sums of squares of x that add up to a row's, [P, B], float32. */
@@ -51,6 +58,27 @@ export function startNorm(x_BD: Tensor, weight_D: Tensor, eps: number, numParts:
   return norm;
 }
 
+/** Rows of an embedding, [B, D], and what startNorm leaves of them, in one pass. Ids are int32. */
+export function embedNorm(
+  ids_B: Tensor,
+  embedding_VD: Tensor,
+  weight_D: Tensor,
+  eps: number,
+  numParts: number,
+): { readonly x_BD: Tensor; readonly norm: UnscaledNorm } {
+  const [B, D] = [ids_B.size(0), embedding_VD.size(1)];
+  const { dtype, device } = embedding_VD;
+  const x_BD = empty([B, D], { dtype, device });
+  const norm = { scaled_BD: emptyLike(x_BD), squares_PB: empty([numParts, B], { device }), eps };
+  embed(dtype, { blocks: B, threads: 128, overlaps: true }, [
+    ...[embedding_VD, weight_D, norm.scaled_BD, norm.squares_PB],
+    { int: numParts },
+    { int: D / 8 },
+    ...[ids_B, x_BD],
+  ]);
+  return { x_BD, norm };
+}
+
 /** The norm itself, [B, D]: x / sqrt(mean(x^2) + eps) * weight. */
 export function endNorm(x_BD: Tensor, { squares_PB, eps }: UnscaledNorm, weight_D: Tensor): Tensor {
   const [B, D] = x_BD.shape as [number, number];
@@ -74,11 +102,17 @@ export function gatedProduct(norm: UnscaledNorm, weight_ND: Tensor): Tensor {
   return normProduct("gated", norm, weight_ND, null);
 }
 
-function normProduct(kind: "scaled" | "gated", norm: UnscaledNorm, weight_ND: Tensor, bias_N: Tensor | null): Tensor {
+/** norm(x) w' with its float32 sums as they are: [B, V]. */
+export function scoresProduct(norm: UnscaledNorm, weight_VD: Tensor): Tensor {
+  return normProduct("scores", norm, weight_VD, null);
+}
+
+function normProduct(kind: ProductKind, norm: UnscaledNorm, weight_ND: Tensor, bias_N: Tensor | null): Tensor {
   const { scaled_BD, squares_PB, eps } = norm;
   const [B, D] = scaled_BD.shape as [number, number];
   const N = weight_ND.size(0);
-  const { dtype, device } = scaled_BD;
+  const { device } = scaled_BD;
+  const dtype = kind === "scores" ? "float32" : scaled_BD.dtype;
   const out = empty([B, kind === "gated" ? N / 2 : N], { dtype, device });
   const own = [bias_N ?? out, out, squares_PB, { float: eps }, { int: D }];
   launch(kind, scaled_BD, weight_ND, own, squares_PB.size(0), bias_N !== null);
@@ -112,22 +146,24 @@ function launch(
   const [rows, inputs] = x_BI.shape as [number, number];
   const sizes = { inputs, outputs: weight_NI.size(0), rows };
   const plan = planProduct(kind, sizes);
-  const { columns, groups, splits, numTiles, numRowTiles, sharedBytes } = plan;
-  const xRows = Math.min(64 * groups, 8 * Math.ceil(rows / 8));
-  const blocks = numTiles * numRowTiles * splits;
+  const { columns, groups, splits, tilesAtOnce, numRowTiles, stageRows, stages, sharedBytes } = plan;
+  const xRows = rowsOfTile(groups, rows);
+  const shape = { blocks: tilesAtOnce * numRowTiles * splits, threads: 128 * groups + 32, sharedBytes, overlaps: true };
   kernelFor(
     kind,
     sizes,
     plan,
     numParts,
     hasBias,
-  )(x_BI.dtype, { blocks, threads: 128 * groups + 32, sharedBytes, overlaps: true }, [
+  )(x_BI.dtype, shape, [
     { tilesOf: x_BI, rows: xRows },
     { tilesOf: weight_NI, rows: columns },
     ...own,
     { int: rows },
     { int: numRowTiles },
     { int: xRows },
+    { int: stageRows },
+    { int: stages },
   ]);
 }
 
@@ -150,18 +186,28 @@ function kernelFor(
   return kernel;
 }
 
-const start = cudaKernel(
-  "start_norm",
-  `
-extern "C" __global__ void start_norm(const Pack* x, const Pack* weight, Pack* scaled, float* squares, int parts, int packs) {
+const startSource = `
+extern "C" __global__ void start_norm(const Pack* from, const Pack* weight, Pack* scaled, float* squares, int parts, int packs
+#ifdef EMBEDS
+                                      , const int* ids, Pack* x
+#endif
+) {
   letNextStart();
   awaitPrevious();
   float sum = 0.0f;
+#ifdef EMBEDS
+  from += (size_t)ids[blockIdx.x] * packs;
+#else
+  from += (size_t)blockIdx.x * packs;
+#endif
   for (int i = threadIdx.x; i < packs; i += blockDim.x) {
-    Pack a = x[(size_t)blockIdx.x * packs + i], w = weight[i], y;
+    Pack a = from[i], w = weight[i], y;
 #pragma unroll
     for (int k = 0; k < 8; k++) { float value = load(a.x[k]); sum += value * value; y.x[k] = store(value * load(w.x[k])); }
     scaled[(size_t)blockIdx.x * packs + i] = y;
+#ifdef EMBEDS
+    x[(size_t)blockIdx.x * packs + i] = a;
+#endif
   }
   __shared__ float warps[4];
   for (int step = 16; step > 0; step >>= 1) sum += __shfl_xor_sync(~0u, sum, step);
@@ -169,8 +215,10 @@ extern "C" __global__ void start_norm(const Pack* x, const Pack* weight, Pack* s
   __syncthreads();
   float total = warps[0] + warps[1] + warps[2] + warps[3];
   for (int p = threadIdx.x; p < parts; p += blockDim.x) squares[(size_t)p * gridDim.x + blockIdx.x] = p == 0 ? total : 0.0f;
-}`,
-);
+}`;
+
+const start = cudaKernel("start_norm", startSource);
+const embed = cudaKernel("start_norm", `#define EMBEDS\n${startSource}`);
 
 const end = cudaKernel(
   "end_norm",

@@ -1,21 +1,22 @@
 import { expect, test } from "vitest";
 import { type ProductKind, type ProductSizes, planProduct } from "./product-plan.ts";
 
-/** Width, MLP, joint queries, keys and values, and heads of Qwen2.5 and others. */
+/** Width, MLP, joint queries, keys and values, heads and vocabulary of Qwen2.5 and others. */
 const models = [
-  { D: 576, I: 1536, N: 960, HK: 576 },
-  { D: 896, I: 4864, N: 1152, HK: 896 },
-  { D: 1536, I: 8960, N: 2048, HK: 1536 },
-  { D: 3584, I: 18944, N: 4608, HK: 3584 },
-  { D: 64, I: 64, N: 192, HK: 64 },
+  { D: 576, I: 1536, N: 960, HK: 576, V: 49152 },
+  { D: 896, I: 4864, N: 1152, HK: 896, V: 151936 },
+  { D: 1536, I: 8960, N: 2048, HK: 1536, V: 151936 },
+  { D: 3584, I: 18944, N: 4608, HK: 3584, V: 152064 },
+  { D: 64, I: 64, N: 192, HK: 64, V: 512 },
 ] as const;
 
-function products({ D, I, N, HK }: (typeof models)[number], rows: number): [ProductKind, ProductSizes][] {
+function products({ D, I, N, HK, V }: (typeof models)[number], rows: number): [ProductKind, ProductSizes][] {
   return [
     ["scaled", { inputs: D, outputs: N, rows }],
     ["residual", { inputs: HK, outputs: D, rows }],
     ["gated", { inputs: D, outputs: 2 * I, rows }],
     ["residual", { inputs: I, outputs: D, rows }],
+    ["scores", { inputs: D, outputs: V, rows }],
   ];
 }
 
@@ -26,8 +27,28 @@ test("the products of Qwen2.5-0.5B are divided as was measured to be fastest", (
     [32, 4, 4],
     [80, 1, 6],
     [64, 8, 7],
+    [144, 1, 7],
   ]);
-  expect(plans.map(({ numTiles, splits }) => numTiles * splits)).toEqual([96, 112, 122, 112]);
+  expect(plans.map(({ tilesAtOnce, splits }) => tilesAtOnce * splits)).toEqual([96, 112, 122, 112, 132]);
+});
+
+test("blocks with many steps have a processor for themselves, and rows of x take no more of it than they need", () => {
+  const plans = (rows: number) => products(models[3], rows).map(([kind, sizes]) => planProduct(kind, sizes));
+  expect(plans(1).map(({ stageRows, stages }) => [stageRows, stages])).toEqual([
+    [8, 16],
+    [8, 16],
+    [8, 10],
+    [8, 16],
+    [8, 10],
+  ]);
+  expect(plans(1).map(({ tilesAtOnce, numTiles }) => numTiles / tilesAtOnce)).toEqual([1, 1, 2, 1, 8]);
+  // Two blocks of gate and up share a processor where there are more rows.
+  expect(plans(64).map(({ sharedBytes }) => Math.floor(sharedBytes / 1024))).toEqual([200, 200, 105, 200, 200]);
+});
+
+test("gate and up of more than 128 rows are multiplied with 256 at a time", () => {
+  const plan = (rows: number) => planProduct("gated", { inputs: 896, outputs: 9728, rows });
+  expect([plan(128).groups, plan(129).groups, plan(256).numRowTiles]).toEqual([2, 4, 1]);
 });
 
 test("all counts of rows up to 64 are divided alike, and all above: a kernel serves many batch sizes", () => {
@@ -54,7 +75,12 @@ test.each([1, 64, 65, 256])(
       expect(plan.sharedBytes).toBeLessThanOrEqual(227 * 1024);
       // Each block of a cluster sums as many rows, and whole warps of four rows each.
       expect((64 * plan.groups) % (4 * plan.splits)).toBe(0);
-      expect(plan.stages).toBeLessThanOrEqual(Math.ceil(sizes.inputs / 64 / plan.splits));
+      const turns = Math.ceil(plan.numTiles / plan.tilesAtOnce);
+      expect(plan.stages).toBeLessThanOrEqual(turns * Math.ceil(sizes.inputs / 64 / plan.splits));
+      // What the tensor cores read behind the last stage is there.
+      const ring = plan.sharedBytes - 1024 - plan.sumBytes;
+      const lastStage = (plan.stages - 1) * (plan.stageRows + plan.tile);
+      expect((lastStage + Math.max(64 * plan.groups, plan.stageRows + plan.tile)) * 128).toBeLessThanOrEqual(ring);
       expect(plan.splits).toBeLessThanOrEqual(sizes.inputs / 64);
     }
   },

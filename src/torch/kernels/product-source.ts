@@ -1,18 +1,18 @@
 /** The source of the products of product-kernel.ts, for Hopper GPUs (compute capability 9). */
-import { type ProductKind, type ProductPlan, type ProductSizes, stepWidth } from "./product-plan.ts";
+import { maxStages, type ProductKind, type ProductPlan, type ProductSizes, stepWidth } from "./product-plan.ts";
 
 /** CUDA source of one product, divided as planned. `numParts` sums of squares make a row's norm, where it is scaled by that. */
 export function productSource(
   kind: ProductKind,
   { inputs, outputs }: ProductSizes,
-  { tile, splits, stages, groups, columns }: ProductPlan,
+  { tile, splits, groups, columns, numTiles, sumBytes }: ProductPlan,
   numParts: number,
   hasBias: boolean,
 ): string {
   return `
-constexpr int INPUTS = ${inputs}, OUTPUTS = ${kind === "gated" ? outputs / 2 : outputs}, TILE = ${tile}, COLUMNS = ${columns};
-constexpr int STEPS = ${inputs / stepWidth}, STAGES = ${stages}, SPLITS = ${splits}, GROUPS = ${groups}, PARTS = ${numParts};
-constexpr int ROWS = 64 * GROUPS, WORKERS = 128 * GROUPS, THREADS = WORKERS + 32, STAGE = (ROWS + TILE) * 128;
+constexpr int OUTPUTS = ${kind === "gated" ? outputs / 2 : outputs}, TILE = ${tile}, COLUMNS = ${columns}, NUM_TILES = ${numTiles};
+constexpr int STEPS = ${inputs / stepWidth}, SPLITS = ${splits}, GROUPS = ${groups}, PARTS = ${numParts}, SUM_BYTES = ${sumBytes};
+constexpr int ROWS = 64 * GROUPS, WORKERS = 128 * GROUPS, THREADS = WORKERS + 32, MAX_STAGES = ${maxStages};
 constexpr bool HAS_BIAS = ${hasBias};
 #define ${kind.toUpperCase()}
 #define CLUSTER ${splits}
@@ -36,6 +36,11 @@ __device__ __forceinline__ void multiply(float* acc, unsigned long long a, unsig
 
 const helpers = `
 struct alignas(64) Tiles { char description[128]; };
+#ifdef SCORES
+typedef float Out;
+#else
+typedef T Out;
+#endif
 __device__ __forceinline__ void initBarrier(unsigned barrier, int count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(barrier), "r"(count) : "memory");
 }
@@ -52,6 +57,11 @@ __device__ __forceinline__ void await(unsigned barrier, int parity) {
 __device__ __forceinline__ void copyTile(unsigned to, const Tiles* from, int column, int row, unsigned barrier) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
                :: "r"(to), "l"(from), "r"(column), "r"(row), "r"(barrier) : "memory");
+}
+// Weights, which nobody needs again soon: the second-level cache gives up their place first.
+__device__ __forceinline__ void copyWeightTile(unsigned to, const Tiles* from, int column, int row, unsigned barrier, unsigned long long policy) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%2, %3}], [%4], %5;"
+               :: "r"(to), "l"(from), "r"(column), "r"(row), "r"(barrier), "l"(policy) : "memory");
 }
 // A tile for the tensor cores: lines of 128 bytes, swizzled, eight of them 1024 bytes apart from the next eight.
 __device__ __forceinline__ unsigned long long tileAt(unsigned address) {
@@ -72,7 +82,8 @@ __device__ __forceinline__ void awaitCluster() {
 
 // One thread copies, four or eight warps multiply. Weights of the first stages are copied while the kernel before this one still runs;
 // what that one writes is waited for. Where a tile is split, every block of the cluster adds up some of the rows, and gets the others'
-// parts of them into its shared memory.
+// parts of them into its shared memory; where it is not, a block takes tiles in turn, and those of the next are on their way while it
+// writes one. A stage has as many rows of x as there are: the tensor cores read on behind them, into rows of the result that nobody takes.
 const body = `
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 #if CLUSTER > 1
@@ -82,53 +93,62 @@ product(const __grid_constant__ Tiles x, const __grid_constant__ Tiles w,
 #ifdef RESIDUAL
         T* residual, const T* normWeight, T* scaled, float* ownSquares,
 #else
-        const T* bias, T* out, const float* squares, float eps, int normWidth,
+        const T* bias, Out* out, const float* squares, float eps, int normWidth,
 #endif
-        int numRows, int numRowTiles, int xRows) {
+        int numRows, int numRowTiles, int xRows, int stageRows, int stages) {
   extern __shared__ char raw[];
-  unsigned rawAt = (unsigned)__cvta_generic_to_shared(raw), base = (rawAt + 1023) & ~1023u, sumsAt = base + STAGES * STAGE;
+  unsigned rawAt = (unsigned)__cvta_generic_to_shared(raw), sumsAt = (rawAt + 1023) & ~1023u, base = sumsAt + SUM_BYTES;
+#ifndef RESIDUAL
   __shared__ float factors[ROWS];
-  __shared__ alignas(8) unsigned long long barriers[2 * STAGES];
-  unsigned filled = (unsigned)__cvta_generic_to_shared(barriers), used = filled + 8 * STAGES;
-  int rank = blockIdx.x % SPLITS, rowTile = blockIdx.x / SPLITS % numRowTiles, tile = blockIdx.x / SPLITS / numRowTiles;
-  int warp = threadIdx.x / 32, lane = threadIdx.x % 32, row0 = rowTile * ROWS;
-  int first = rank * STEPS / SPLITS, count = (rank + 1) * STEPS / SPLITS - first;
+#endif
+  __shared__ alignas(8) unsigned long long barriers[2 * MAX_STAGES];
+  unsigned filled = (unsigned)__cvta_generic_to_shared(barriers), used = filled + 8 * MAX_STAGES;
+  int rank = blockIdx.x % SPLITS, job = blockIdx.x / SPLITS, rowTile = job % numRowTiles, tile = job / numRowTiles;
+  int tileStride = gridDim.x / SPLITS / numRowTiles, numJobs = (NUM_TILES - tile + tileStride - 1) / tileStride;
+  int warp = threadIdx.x / 32, lane = threadIdx.x % 32, row0 = rowTile * ROWS, stageBytes = (stageRows + TILE) * 128;
+  int first = rank * STEPS / SPLITS, count = (rank + 1) * STEPS / SPLITS - first, total = numJobs * count;
   bool isCopier = threadIdx.x == WORKERS, isWorker = warp < WORKERS / 32;
 #if CLUSTER > 1
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 #endif
-  auto copyWeights = [&](int step) {
-    int stage = step % STAGES, column = (first + step) * 64;
-    unsigned to = base + stage * STAGE + ROWS * 128;
+  auto release = [&](int stage) { if (lane == 0) arrive(used + 8 * stage); };
+  unsigned long long policy;
+  asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  auto columnOf = [&](int step) { return (first + (SPLITS > 1 ? step : step % STEPS)) * 64; };
+  auto tileOf = [&](int step) { return tile + (SPLITS > 1 ? 0 : step / STEPS * tileStride); };
+  auto copyWeights = [&](int step, int stage) {
+    int column = columnOf(step), place = tileOf(step) * COLUMNS;
+    unsigned to = base + stage * stageBytes + stageRows * 128;
     expectBytes(filled + 8 * stage, (xRows + TILE) * 128);
-    copyTile(to, &w, column, tile * COLUMNS, filled + 8 * stage);
+    copyWeightTile(to, &w, column, place, filled + 8 * stage, policy);
 #ifdef GATED
-    copyTile(to + COLUMNS * 128, &w, column, OUTPUTS + tile * COLUMNS, filled + 8 * stage);
+    copyWeightTile(to + COLUMNS * 128, &w, column, OUTPUTS + place, filled + 8 * stage, policy);
 #endif
   };
-  auto copyRows = [&](int step) {
-    int stage = step % STAGES;
-    copyTile(base + stage * STAGE, &x, (first + step) * 64, row0, filled + 8 * stage);
+  auto copyRows = [&](int step, int stage) {
+    copyTile(base + stage * stageBytes, &x, columnOf(step), row0, filled + 8 * stage);
   };
   if (isCopier) {
     asm volatile("prefetch.tensormap [%0];" :: "l"(&w) : "memory");
     asm volatile("prefetch.tensormap [%0];" :: "l"(&x) : "memory");
-    for (int stage = 0; stage < STAGES; stage++) { initBarrier(filled + 8 * stage, 1); initBarrier(used + 8 * stage, WORKERS / 32); }
+    for (int stage = 0; stage < stages; stage++) { initBarrier(filled + 8 * stage, 1); initBarrier(used + 8 * stage, WORKERS / 32); }
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-    for (int step = 0; step < STAGES && step < count; step++) copyWeights(step);
+    for (int step = 0; step < stages && step < total; step++) copyWeights(step, step);
   }
   __syncthreads();
   letNextStart();
   awaitPrevious();
   if (isCopier) {
-    for (int step = 0; step < STAGES && step < count; step++) copyRows(step);
-    for (int step = STAGES; step < count; step++) {
-      await(used + 8 * (step % STAGES), (step / STAGES - 1) & 1);
-      copyWeights(step);
-      copyRows(step);
+    for (int step = 0; step < stages && step < total; step++) copyRows(step, step);
+    for (int step = stages, stage = 0, parity = 0; step < total; step++) {
+      await(used + 8 * stage, parity);
+      copyWeights(step, stage);
+      copyRows(step, stage);
+      if (++stage == stages) { stage = 0; parity ^= 1; }
     }
   }
+  __syncwarp();
 #ifdef RESIDUAL
   // Eight lanes have a row of the tile, each every eighth group of four columns. What the sum is added to is on its way meanwhile.
   constexpr int OWN = ROWS / SPLITS, GROUPS_OF_FOUR = (COLUMNS / 4 + 7) / 8, TURNS = (OWN + WORKERS / 8 - 1) / (WORKERS / 8);
@@ -148,59 +168,73 @@ product(const __grid_constant__ Tiles x, const __grid_constant__ Tiles w,
   }
 #endif
   float acc[TILE / 2];
-  if (isWorker) {
-#ifndef RESIDUAL
-    for (int r = threadIdx.x; r < ROWS && row0 + r < numRows; r += WORKERS) {
-      float parts[PARTS], total = 0.0f;
-#pragma unroll
-      for (int i = 0; i < PARTS; i++) parts[i] = __ldcg(squares + (size_t)i * numRows + row0 + r);
-#pragma unroll
-      for (int i = 0; i < PARTS; i++) total += parts[i];
-      factors[r] = rsqrtf(total / normWidth + eps);
-    }
-#endif
+  int stage = 0, parity = 0;
+  auto multiplyTile = [&]() {
 #pragma unroll 1
-    for (int step = 0; step < count; step++) {
-      int stage = step % STAGES;
-      await(filled + 8 * stage, step / STAGES & 1);
-      unsigned a = base + stage * STAGE + warp / 4 * 8192, b = base + stage * STAGE + ROWS * 128;
+    for (int step = 0, before = 0; step < count; step++) {
+      await(filled + 8 * stage, parity);
+      unsigned a = base + stage * stageBytes + warp / 4 * 8192, b = base + stage * stageBytes + stageRows * 128;
       asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
       for (int k = 0; k < 4; k++) multiply(acc, tileAt(a + k * 32), tileAt(b + k * 32), step + k);
       asm volatile("wgmma.commit_group.sync.aligned;\\nwgmma.wait_group.sync.aligned 1;" ::: "memory");
       // The step before this one is through: its stage can be filled again.
-      if (step > 0 && lane == 0) arrive(used + 8 * ((step - 1) % STAGES));
+      if (step > 0) release(before);
+      before = stage;
+      if (++stage == stages) { stage = 0; parity ^= 1; }
     }
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    release(stage == 0 ? stages - 1 : stage - 1);
+  };
+#ifndef RESIDUAL
+  if (isWorker) {
+    for (int r = threadIdx.x; r < ROWS && row0 + r < numRows; r += WORKERS) {
+      float parts[PARTS], sum = 0.0f;
+#pragma unroll
+      for (int i = 0; i < PARTS; i++) parts[i] = __ldcg(squares + (size_t)i * numRows + row0 + r);
+#pragma unroll
+      for (int i = 0; i < PARTS; i++) sum += parts[i];
+      factors[r] = rsqrtf(sum / normWidth + eps);
+    }
   }
-  __syncthreads();
+#endif
   // A thread has two rows, and of every eight columns two.
   int r0 = warp / 4 * 64 + warp % 4 * 16 + lane / 4, c0 = lane % 4 * 2;
 #if !defined(RESIDUAL) && CLUSTER == 1
   if (!isWorker) return;
+  asm volatile("bar.sync 1, %0;" :: "n"(WORKERS) : "memory");
+#pragma unroll 1
+  for (; tile < NUM_TILES; tile += tileStride) {
+    multiplyTile();
 #pragma unroll
-  for (int half = 0; half < 2; half++) {
-    int r = r0 + half * 8;
-    if (row0 + r >= numRows) continue;
-    float factor = factors[r];
+    for (int half = 0; half < 2; half++) {
+      int r = r0 + half * 8;
+      if (row0 + r >= numRows) continue;
+      float factor = factors[r];
 #pragma unroll
-    for (int j = 0; j < COLUMNS / 8; j++) {
-      int n = tile * COLUMNS + j * 8 + c0;
-      if (n >= OUTPUTS) continue;
-      const float* two = acc + j * 4 + half * 2;
-      float y0 = two[0] * factor, y1 = two[1] * factor;
+      for (int j = 0; j < COLUMNS / 8; j++) {
+        int n = tile * COLUMNS + j * 8 + c0;
+        if (n >= OUTPUTS) continue;
+        const float* two = acc + j * 4 + half * 2;
+        float y0 = two[0] * factor, y1 = two[1] * factor;
 #ifdef GATED
-      const float* up = two + COLUMNS / 2;
-      y0 = load(store(y0)); y1 = load(store(y1));
-      y0 = y0 / (1.0f + __expf(-y0)) * load(store(up[0] * factor));
-      y1 = y1 / (1.0f + __expf(-y1)) * load(store(up[1] * factor));
+        const float* up = two + COLUMNS / 2;
+        y0 = load(store(y0)); y1 = load(store(y1));
+        y0 = y0 / (1.0f + __expf(-y0)) * load(store(up[0] * factor));
+        y1 = y1 / (1.0f + __expf(-y1)) * load(store(up[1] * factor));
 #else
-      if (HAS_BIAS) { y0 += load(bias[n]); y1 += load(bias[n + 1]); }
+        if (HAS_BIAS) { y0 += load(bias[n]); y1 += load(bias[n + 1]); }
 #endif
-      *(unsigned*)(out + (size_t)(row0 + r) * OUTPUTS + n) = pair(y0, y1);
+#ifdef SCORES
+        *(float2*)(out + (size_t)(row0 + r) * OUTPUTS + n) = make_float2(y0, y1);
+#else
+        *(unsigned*)(out + (size_t)(row0 + r) * OUTPUTS + n) = pair(y0, y1);
+#endif
+      }
     }
   }
 #else
+  if (isWorker) multiplyTile();
 #if CLUSTER > 1
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 #endif

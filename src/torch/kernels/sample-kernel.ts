@@ -1,7 +1,8 @@
-/** Draws a token per row of scores in one pass: by temperature, and by masks of what may be drawn. A block works on one row. */
+/** Draws a token per row of scores in one pass: by temperature, and by masks of what may be drawn. 1,024 threads work on one row. */
 import { empty } from "../create.ts";
 import type { Tensor } from "../tensor.ts";
 import { cudaKernel } from "./cuda-kernel.ts";
+import { hasProductKernels } from "./product-kernel.ts";
 
 /** What rows may draw. */
 export interface RowMasks {
@@ -36,7 +37,8 @@ export function maskedSampleKernel(
 ): Tensor {
   const [B, V] = z_BV.shape as [number, number];
   const out_4B = empty([4, B], { device: z_BV.device });
-  maskedKernel(z_BV.dtype, { blocks: B, threads: 1024 }, [
+  const blocks = blocksPerRow(B);
+  kernelFor(blocks, true)(z_BV.dtype, launchShape(B, blocks), [
     z_BV,
     temperatures_B,
     uniforms_B,
@@ -65,7 +67,8 @@ function launch(
 ): Tensor {
   const [B, V] = z_BV.shape as [number, number];
   const out_3B = empty([3, B], { device: z_BV.device });
-  kernel(z_BV.dtype, { blocks: B, threads: 1024 }, [
+  const blocks = blocksPerRow(B);
+  kernelFor(blocks, false)(z_BV.dtype, launchShape(B, blocks), [
     z_BV,
     temperatures_B,
     uniforms_B,
@@ -88,15 +91,47 @@ export function canSample(vocabSize: number): boolean {
 }
 
 const source = `
-extern "C" __global__ void __launch_bounds__(1024) sample(const T* scores, const float* temperatures, const float* uniforms,
+constexpr int THREADS = 1024 / CLUSTER;
+// Waits for all threads of a row.
+__device__ __forceinline__ void awaitRow() {
+#if CLUSTER > 1
+  asm volatile("barrier.cluster.arrive.release.aligned;\\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+#else
+  __syncthreads();
+#endif
+}
+// Leaves a value in the shared memory of every block of the row.
+template <typename V> __device__ __forceinline__ void give(V* place, V value) {
+#if CLUSTER > 1
+#pragma unroll
+  for (int rank = 0; rank < CLUSTER; rank++) {
+    unsigned there;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"((unsigned)__cvta_generic_to_shared(place)), "r"(rank));
+    asm volatile("st.shared::cluster.b32 [%0], %1;" :: "r"(there), "r"(*(unsigned*)&value) : "memory");
+  }
+#else
+  *place = value;
+#endif
+}
+extern "C" __global__ void __launch_bounds__(THREADS)
+#if CLUSTER > 1
+__cluster_dims__(CLUSTER, 1, 1)
+#endif
+sample(const T* scores, const float* temperatures, const float* uniforms,
                                                           float* out, int* drawn, int V, int B, int isGiven
 #ifdef MASKED
                                                           , const unsigned char* masks, const int* maskOf
 #endif
 ) {
-  const T* row = scores + (size_t)blockIdx.x * V;
+  letNextStart();
+#if CLUSTER > 1
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+#endif
+  int b = blockIdx.x / CLUSTER, thread = blockIdx.x % CLUSTER * THREADS + threadIdx.x;
+  const T* row = scores + (size_t)b * V;
   const Pack* packs = (const Pack*)row;
-  float temperature = temperatures[blockIdx.x];
+  awaitPrevious();
+  float temperature = temperatures[b];
   bool isGreedy = temperature == 0.0f;
   float inverse = isGreedy ? 1.0f : 1.0f / temperature;
   // Per thread: best score and its place, and masses relative to that best, tempered and plain.
@@ -106,7 +141,7 @@ extern "C" __global__ void __launch_bounds__(1024) sample(const T* scores, const
   bool isPlain = inverse == 1.0f;
 #ifdef MASKED
   // A byte of the mask for a pack of scores. The best of what it allows, and tempered masses relative to that.
-  const unsigned char* bits = maskOf[blockIdx.x] < 0 ? nullptr : masks + (size_t)maskOf[blockIdx.x] * ((V + 31) / 32 * 4);
+  const unsigned char* bits = maskOf[b] < 0 ? nullptr : masks + (size_t)maskOf[b] * ((V + 31) / 32 * 4);
   float allowedTop = -3.0e38f, allowedMass = 0.0f;
   int allowedPlace = 0;
 #endif
@@ -153,7 +188,7 @@ extern "C" __global__ void __launch_bounds__(1024) sample(const T* scores, const
 #endif
   // Several loads on their way at a time: a row has few threads for its length.
   constexpr int AHEAD = 4;
-  int numPacks = V / 8, i = threadIdx.x;
+  int numPacks = V / 8, i = thread;
   for (; i + (AHEAD - 1) * 1024 < numPacks; i += AHEAD * 1024) {
     Pack p[AHEAD];
     unsigned allowed[AHEAD];
@@ -164,13 +199,15 @@ extern "C" __global__ void __launch_bounds__(1024) sample(const T* scores, const
   }
   for (; i < numPacks; i += 1024) take(packs[i], allowedAt(i), i);
   if (isPlain) tempered = plain;
+  // A place for each warp of the row.
   __shared__ float warpTop[32], warpSum[32], warpPlain[32];
-  __shared__ int warpPlace[32];
-  __shared__ int anyBad;
-  int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  if (threadIdx.x == 0) anyBad = 0;
-  __syncthreads();
-  if (isBad) anyBad = 1;
+  __shared__ int warpPlace[32], warpBad[32], warpOwners[32];
+  int lane = thread % 32, warp = thread / 32;
+#if CLUSTER > 1
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+#endif
+  int isWarpBad = __any_sync(~0u, isBad);
+  if (lane == 0) give(warpBad + warp, isWarpBad);
   // The best of all threads, the first where several are equal.
   auto findBest = [&](float& best, int& bestPlace) {
     for (int step = 16; step > 0; step >>= 1) {
@@ -178,8 +215,8 @@ extern "C" __global__ void __launch_bounds__(1024) sample(const T* scores, const
       int otherPlace = __shfl_xor_sync(~0u, bestPlace, step);
       if (other > best || (other == best && otherPlace < bestPlace)) { best = other; bestPlace = otherPlace; }
     }
-    if (lane == 0) { warpTop[warp] = best; warpPlace[warp] = bestPlace; }
-    __syncthreads();
+    if (lane == 0) { give(warpTop + warp, best); give(warpPlace + warp, bestPlace); }
+    awaitRow();
     best = warpTop[0]; bestPlace = warpPlace[0];
     for (int w = 1; w < 32; w++) {
       if (warpTop[w] > best || (warpTop[w] == best && warpPlace[w] < bestPlace)) { best = warpTop[w]; bestPlace = warpPlace[w]; }
@@ -198,8 +235,8 @@ extern "C" __global__ void __launch_bounds__(1024) sample(const T* scores, const
       float earlier = __shfl_up_sync(~0u, scan, step);
       if (lane >= step) scan += earlier;
     }
-    if (lane == 31) warpSum[warp] = scan;
-    __syncthreads();
+    if (lane == 31) give(warpSum + warp, scan);
+    awaitRow();
     offset = 0.0f, total = 0.0f;
     for (int w = 0; w < 32; w++) {
       if (w < warp) offset += warpSum[w];
@@ -208,7 +245,7 @@ extern "C" __global__ void __launch_bounds__(1024) sample(const T* scores, const
   };
   float plainSum = plain, plainTotal = 0.0f;
   for (int step = 16; step > 0; step >>= 1) plainSum += __shfl_xor_sync(~0u, plainSum, step);
-  if (lane == 0) warpPlain[warp] = plainSum;
+  if (lane == 0) give(warpPlain + warp, plainSum);
   addUp(tempered);
   for (int w = 0; w < 32; w++) plainTotal += warpPlain[w];
   float wholeBest = best, wholeTotal = total;
@@ -217,17 +254,19 @@ extern "C" __global__ void __launch_bounds__(1024) sample(const T* scores, const
   if (bits != nullptr) {
     top = allowedTop; place = allowedPlace;
     best = top; bestPlace = place;
-    __syncthreads();
+    awaitRow();
     findBest(best, bestPlace);
     addUp(allowedMass * __expf((top - best) * inverse));
     isEmpty = !(total > 0.0f);
   }
 #endif
-  float* token = out + blockIdx.x;
+  int anyBad = 0;
+  for (int w = 0; w < 32; w++) anyBad |= warpBad[w];
+  float* token = out + b;
   // Scores relative to the best of the row, and what was drawn with.
   auto write = [&](int chosen) {
     float z = load(row[chosen]);
-    drawn[blockIdx.x] = chosen;
+    drawn[b] = chosen;
     token[0] = chosen;
     token[B] = isGreedy ? 0.0f : fmaf(z - wholeBest, inverse, -logf(wholeTotal));
     token[2 * B] = z - wholeBest - logf(plainTotal);
@@ -236,27 +275,31 @@ extern "C" __global__ void __launch_bounds__(1024) sample(const T* scores, const
 #endif
   };
   if (anyBad || isEmpty) {
-    if (threadIdx.x == 0) { token[0] = -1.0f; token[B] = __int_as_float(0x7fc00000); if (!isGiven) drawn[blockIdx.x] = 0; }
+    if (thread == 0) { token[0] = -1.0f; token[B] = __int_as_float(0x7fc00000); if (!isGiven) drawn[b] = 0; }
     return;
   }
   if (isGreedy) {
-    if (threadIdx.x == 0) write(bestPlace);
+    if (thread == 0) write(bestPlace);
     return;
   }
   if (isGiven) {
-    if (threadIdx.x == 0) {
-      float z = load(row[drawn[blockIdx.x]]) - best;
+    if (thread == 0) {
+      float z = load(row[drawn[b]]) - best;
       token[B] = fmaf(z, inverse, -logf(total));
     }
     return;
   }
-  float goal = uniforms[blockIdx.x] * total;
+  float goal = uniforms[b] * total;
   // The end of one thread is the start of the next, to the bit: every goal has one owner, except one that was rounded up
   // to the total, which the best token takes.
   float before = __shfl_up_sync(~0u, scan, 1);
   float from = lane == 0 ? offset : offset + before, to = offset + scan;
   bool isMine = goal >= from && goal < to;
-  int owners = __syncthreads_count(isMine);
+  unsigned warpMine = __ballot_sync(~0u, isMine);
+  if (lane == 0) give(warpOwners + warp, (int)warpMine);
+  awaitRow();
+  int owners = 0;
+  for (int w = 0; w < 32; w++) owners |= warpOwners[w];
   if (owners == 0) isMine = bestPlace == place && top == best;
   unsigned mine = __ballot_sync(~0u, isMine);
   if (mine == 0) return;
@@ -265,7 +308,7 @@ extern "C" __global__ void __launch_bounds__(1024) sample(const T* scores, const
   int owner = __ffs(mine) - 1, first = warp * 32 + owner;
   int chosen = __shfl_sync(~0u, place, owner);
   float left = __shfl_sync(~0u, goal - from, owner);
-  for (int base = first; base < numPacks && owners > 0; base += 32 * 1024) {
+  for (int base = first; base < numPacks && owners != 0; base += 32 * 1024) {
     int at = base + lane * 1024;
     unsigned allowed = at < numPacks ? 0xffu : 0u;
 #ifdef MASKED
@@ -299,5 +342,23 @@ extern "C" __global__ void __launch_bounds__(1024) sample(const T* scores, const
   if (lane == owner) write(chosen);
 }`;
 
-const kernel = cudaKernel("sample", source);
-const maskedKernel = cudaKernel("sample", `#define MASKED\n${source}`);
+/** Few rows are a cluster of eight blocks each on Hopper GPUs, so that more processors have a part; more are a block each. Both draw the same, to the bit. */
+function blocksPerRow(numRows: number): number {
+  return numRows <= 16 && hasProductKernels() ? 8 : 1;
+}
+
+function launchShape(numRows: number, blocks: number) {
+  return { blocks: numRows * blocks, threads: 1024 / blocks, overlaps: blocks > 1 };
+}
+
+const kernels = new Map<string, ReturnType<typeof cudaKernel>>();
+
+function kernelFor(blocks: number, isMasked: boolean): ReturnType<typeof cudaKernel> {
+  const constants = `#define CLUSTER ${blocks}\n${isMasked ? "#define MASKED" : ""}`;
+  let kernel = kernels.get(constants);
+  if (kernel === undefined) {
+    kernel = cudaKernel("sample", constants + source);
+    kernels.set(constants, kernel);
+  }
+  return kernel;
+}
