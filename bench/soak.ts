@@ -3,9 +3,9 @@
  * server of environments among them, and the heaps are looked at; resident memory, which rises again soon after, open files and threads every second.
  *
  * npm run bench -- soak [minutes]
- * Memory goes up and down by more in a minute than the bar allows in an hour, with what is under way and with compiled code that comes and goes, and so do
- * connections. What a process never lets go of raises what it comes down to: memory is judged by the least of each five minutes, open files and
- * threads by the least of each quarter of the run.
+ * Resident memory goes up and down by more in a minute than the bar allows in an hour, and connections come and go. What a process never lets go of
+ * raises what it comes down to: resident memory is judged by the least of each five minutes, open files and threads by the least of each quarter of
+ * the run, and heaps by the trend of all looks, since they are looked at after a collection only.
  * Bar: over the second half, open files and threads do not grow, and heaps and resident memory of no process by more than 2 % an hour.
  */
 import { type ChildProcess, spawn } from "node:child_process";
@@ -120,7 +120,7 @@ function report(isLast: boolean): void {
       return one === undefined ? [] : [{ hours, ...one }];
     });
     const resident = leastOf(seen.map(({ hours, residentBytes }) => [hours, residentBytes]));
-    const heap = leastOf(heapsOf(pid).filter(([hours]) => hours > halfTime));
+    const heap = heapsOf(pid).filter(([hours]) => hours > halfTime);
     return {
       role: roleOf(command),
       residentBytes: [resident[0]![1], resident.at(-1)![1]],
