@@ -41,13 +41,13 @@ function checkAdamW(dtype: DType, report: Report): void {
           const parameter = new Parameter(values.to(type).clone().toDevice(place));
           const optimizer = new AdamW(new Map([["w", parameter]]), { lr: 0.01, masterWeights, moments });
           for (const gradient of gradients) {
-            parameter.grad = gradient.to(type).mul(factor).toDevice(place);
+            parameter.grad = gradient.mul(factor).to(type).toDevice(place);
             optimizer.step(factor === 1 ? full([], 0.25, { device: place }) : null);
           }
           return parameter.detach().toDevice(device);
         });
       const expected = run("cpu", moments === "full" ? dtype : "float32", 0.25).to("float64");
-      const roundings = { bfloat16: 4e-3, float16: 1e-3 }[dtype as "bfloat16"] ?? 5e-4;
+      const roundings = { bfloat16: 3 * 2 ** -8, float16: 3 * 2 ** -11 }[dtype as "bfloat16"] ?? 5e-4;
       const name = `adamw, ${moments}${masterWeights ? ", copied" : ""}`;
       report(name, dtype, run(device, dtype, 1), expected, masterWeights ? 5e-4 : roundings);
     }
