@@ -68,7 +68,7 @@ function launch(
   const [B, V] = z_BV.shape as [number, number];
   const out_3B = empty([3, B], { device: z_BV.device });
   const blocks = blocksPerRow(B);
-  kernelFor(blocks, false)(z_BV.dtype, launchShape(B, blocks), [
+  kernelFor(blocks, false)(z_BV.dtype, { ...launchShape(B, blocks), overlaps: blocks > 1 }, [
     z_BV,
     temperatures_B,
     uniforms_B,
@@ -348,7 +348,7 @@ function blocksPerRow(numRows: number): number {
 }
 
 function launchShape(numRows: number, blocks: number) {
-  return { blocks: numRows * blocks, threads: 1024 / blocks, overlaps: blocks > 1 };
+  return { blocks: numRows * blocks, threads: 1024 / blocks };
 }
 
 const kernels = new Map<string, ReturnType<typeof cudaKernel>>();
