@@ -10,6 +10,7 @@ import { RerollError } from "../errors/reroll-error.ts";
 import type { DType, TensorData } from "./dtype.ts";
 import { addonMissing, findAddon, setupCommand } from "./find-addon.ts";
 import { findLoadedLibtorch, libtorchMismatch } from "./loaded-libtorch.ts";
+import { openblasCore } from "./openblas-core.ts";
 
 /** An operator as the addon gives it: `results` has a letter per result, T tensor, L tensors, O object, V other. */
 export interface NativeOperator {
@@ -234,6 +235,8 @@ export let native: Native = new Proxy({} as Native, {
   },
 });
 
+const CPUINFO = "/proc/cpuinfo";
+
 function load(): Native {
   const folder = findAddon();
   if (folder === null) throw addonMissing();
@@ -245,6 +248,8 @@ function load(): Native {
     const environment: { setIfUnset(name: string, value: string): void } = require(join(folder, "environment.node"));
     environment.setIfUnset("OMP_WAIT_POLICY", "passive");
     environment.setIfUnset("GOMP_SPINCOUNT", "0");
+    const core = existsSync(CPUINFO) ? openblasCore(readFileSync(CPUINFO, "utf8")) : null;
+    if (core !== null) environment.setIfUnset("OPENBLAS_CORETYPE", core);
     const loaded: Native = require(addon);
     loaded.setErrorFactory((code, message) => new RerollError(toErrorCode(code), message));
     expectSameLibtorch(folder);
