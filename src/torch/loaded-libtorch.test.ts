@@ -25,6 +25,14 @@ test("the libtorch of the record fits, also through links", () => {
   expect(libtorchMismatch({ version: "2.11.0", libDir }, loadedFrom("here"))).toBe(null);
 });
 
+test("a folder of links to the library fits, as Debian's python3-torch has one", () => {
+  const libDir = join(root, "links");
+  mkdirSync(libDir);
+  symlinkSync("../here/libtorch_cpu.so.2.11", join(libDir, "libtorch_cpu.so"));
+  expect(libtorchMismatch({ version: "2.11.0", libDir, librarySize: 5 }, loadedFrom("here"))).toBe(null);
+  expect(libtorchMismatch({ version: "2.11.0", libDir }, loadedFrom("there"))).toContain("was loaded");
+});
+
 test("a libtorch in another folder does not fit, and both are named", () => {
   const built = { version: "2.11.0", libDir: join(root, "here") };
   expect(libtorchMismatch(built, loadedFrom("there"))).toBe(

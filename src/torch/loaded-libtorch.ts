@@ -6,7 +6,7 @@
  * classes have other layouts. LD_LIBRARY_PATH and an upgrade in place are the usual reasons.
  */
 import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 
 /** The libtorch that the addon was built against. Records of older setups have no librarySize. */
 interface BuiltAgainst {
@@ -31,12 +31,18 @@ export function findLoadedLibtorch(maps = "/proc/self/maps"): LoadedLibtorch | n
 
 /** A description of the difference, or null if both are the same. */
 export function libtorchMismatch(built: BuiltAgainst, loaded: LoadedLibtorch): string | null {
-  const builtFolder = existsSync(built.libDir) ? realpathSync(built.libDir) : built.libDir;
-  if (dirname(realpathSync(loaded.path)) !== builtFolder) {
+  if (dirname(realpathSync(loaded.path)) !== folderOf(built.libDir)) {
     return `the addon was built against libtorch ${built.version} in ${built.libDir}, but ${loaded.path} was loaded`;
   }
   if (built.librarySize !== undefined && built.librarySize !== loaded.size) {
     return `${loaded.path} has changed since the addon was built against it (libtorch ${built.version}, ${built.librarySize} bytes; now ${loaded.size})`;
   }
   return null;
+}
+
+/** The folder with the library itself: Debian's python3-torch has links to it in a folder of its own. */
+function folderOf(libDir: string): string {
+  const library = join(libDir, "libtorch_cpu.so");
+  if (existsSync(library)) return dirname(realpathSync(library));
+  return existsSync(libDir) ? realpathSync(libDir) : libDir;
 }
