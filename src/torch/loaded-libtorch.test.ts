@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { native } from "./binding.ts";
 import { findLoadedLibtorch, libtorchMismatch } from "./loaded-libtorch.ts";
-import "./binding.ts";
 
 let root: string;
 beforeEach(() => {
@@ -57,5 +57,6 @@ test("the library is found among the files of a process, with spaces in its path
 });
 
 test.runIf(process.platform === "linux")("this process has one libtorch, and loading the addon accepted it", () => {
+  expect(native.torchVersion).toMatch(/^\d/);
   expect(findLoadedLibtorch()?.path).toMatch(/libtorch_cpu\.so/);
 });
