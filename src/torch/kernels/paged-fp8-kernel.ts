@@ -17,6 +17,7 @@ import {
   repeatsOf,
   workspace,
 } from "./paged-kernel.ts";
+import { joinSpans } from "./paged-parts.ts";
 
 /** Keys and values of one layer as codes, [blocks, 16, G, K], and their scales, [blocks, G, 16]. */
 export interface PagedFp8Keys {
@@ -308,24 +309,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) paged_fp8_attend
   __syncthreads();
   if (!isLast) return;
   __threadfence();
-  for (int i = threadIdx.x; i < GROUP * used; i += THREADS) {
-    const float* mark = stats + ((first + i / used) * splits + i % used) * 2;
-    spanTops[i / used][i % used] = fetchOne(mark);
-    spanMasses[i / used][i % used] = fetchOne(mark + 1);
-  }
-  __syncthreads();
-  for (int i = threadIdx.x; i < GROUP * HEAD; i += THREADS) {
-    int r = i / HEAD, d = i % HEAD;
-    const float* parts = partial + (first + r) * splits * HEAD + d;
-    float best = sinkOf(r), total = 0.0f, value = 0.0f;
-    for (int j = 0; j < used; j++) best = fmaxf(best, spanTops[r][j]);
-#pragma unroll 4
-    for (int j = 0; j < used; j++) {
-      float share = exp2f(spanTops[r][j] - best);
-      total += spanMasses[r][j] * share;
-      value += fetchOne(parts + j * HEAD) * share;
-    }
-    if (HAS_SINKS) total += exp2f(sinkOf(r) - best);
-    out[(first + r) * HEAD + d] = store(value / total);
-  }
+${joinSpans("fetchOne")}
 }`;

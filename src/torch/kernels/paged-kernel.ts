@@ -10,6 +10,7 @@ import type { Device } from "../dtype.ts";
 import { op } from "../operator.ts";
 import type { Tensor } from "../tensor.ts";
 import { cudaKernel } from "./cuda-kernel.ts";
+import { addWeights, joinSpans, turnedQuery } from "./paged-parts.ts";
 
 /** Keys and values of one layer, [blocks, blockSize, G, K]. */
 interface PagedKeys {
@@ -214,6 +215,9 @@ constexpr bool HAS_WINDOW = ${has.window}, HAS_CAP = ${has.softCap}, HAS_SINKS =
 // (dimensions of `row`, query heads of `quarter`).
 // The next blocks of keys and values are on their way while the present one is used, unless heads are so wide that the registers
 // hold one alone.
+const keepLogMass = `
+    if (d == 0 && numLogMasses > 0) logMass[(size_t)(g * GROUP + r) * numLogMasses + b] = (best + log2f(total)) * 0.6931471806f;`;
+
 const source = `
 __device__ __forceinline__ void multiply(float* c, unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
   asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." ELEMENT "." ELEMENT ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
@@ -290,21 +294,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) paged_attend(con
       }
     }
   }
-  unsigned query[2 * KSTEPS];
-#pragma unroll
-  for (int i = 0; i < 2 * KSTEPS; i++) query[i] = 0;
-  if (row < GROUP) {
-    read<32>(query, newQ + (size_t)b * strideQ + (g * GROUP + row) * HEAD + quarter * 8);
-    // Dimension d turns with d + HEAD/2.
-#pragma unroll
-    for (int i = 0; i < KSTEPS; i++) {
-      int angle = i / 4 * 32 + quarter * 8 + i % 4 * 2;
-      float2 cc = *(const float2*)(c + angle), ss = *(const float2*)(s + angle);
-      unsigned x = query[i], y = query[i + KSTEPS];
-      query[i] = pair(load((T)x) * cc.x - load((T)y) * ss.x, load((T)(x >> 16)) * cc.y - load((T)(y >> 16)) * ss.y);
-      query[i + KSTEPS] = pair(load((T)y) * cc.x + load((T)x) * ss.x, load((T)(y >> 16)) * cc.y + load((T)(x >> 16)) * ss.y);
-    }
-  }
+${turnedQuery}
   __syncthreads();
 
   float sum[TILES / 2][4], top = -1.0e30f, mass = 0.0f;
@@ -334,24 +324,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) paged_attend(con
       weight[i] = isSeen(base + (i / 2) * 8 + quarter * 2 + i % 2) ? value : -1.0e30f;
       best = fmaxf(best, weight[i]);
     }
-    best = fmaxf(best, __shfl_xor_sync(~0u, best, 1));
-    best = fmaxf(best, __shfl_xor_sync(~0u, best, 2));
-    float fade = exp2f(top - best);
-    top = best;
-    mass *= fade;
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-      weight[i] = isSeen(base + (i / 2) * 8 + quarter * 2 + i % 2) ? exp2f(weight[i] - best) : 0.0f;
-      mass += weight[i];
-    }
-    unsigned b0 = pair(weight[0], weight[1]), b1 = pair(weight[2], weight[3]);
-    float fadeA = __shfl_sync(~0u, fade, quarter * 8), fadeB = __shfl_sync(~0u, fade, quarter * 8 + 4);
-#pragma unroll
-    for (int t = 0; t < TILES / 2; t++) {
-      sum[t][0] *= fadeA; sum[t][1] *= fadeB; sum[t][2] *= fadeA; sum[t][3] *= fadeB;
-      multiply(sum[t], __byte_perm(tile.v[0][t], tile.v[1][t], 0x5410), __byte_perm(tile.v[0][t], tile.v[1][t], 0x7632),
-               __byte_perm(tile.v[2][t], tile.v[3][t], 0x5410), __byte_perm(tile.v[2][t], tile.v[3][t], 0x7632), b0, b1);
-    }
+${addWeights("tile.v")}
   };
 #pragma unroll 1
   for (int turn = 0; turn < turns; turn += BUFFERS) {
@@ -418,25 +391,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) paged_attend(con
   __syncthreads();
   if (!isLast) return;
   __threadfence();
-  for (int i = threadIdx.x; i < GROUP * used; i += THREADS) {
-    const float* mark = stats + ((first + i / used) * splits + i % used) * 2;
-    spanTops[i / used][i % used] = fetchOne(mark);
-    spanMasses[i / used][i % used] = fetchOne(mark + 1);
-  }
-  __syncthreads();
-  for (int i = threadIdx.x; i < GROUP * HEAD; i += THREADS) {
-    int r = i / HEAD, d = i % HEAD;
-    const float* parts = partial + (first + r) * splits * HEAD + d;
-    float best = sinkOf(r), total = 0.0f, value = 0.0f;
-    for (int j = 0; j < used; j++) best = fmaxf(best, spanTops[r][j]);
-#pragma unroll 4
-    for (int j = 0; j < used; j++) {
-      float share = exp2f(spanTops[r][j] - best);
-      total += spanMasses[r][j] * share;
-      value += fetchOne(parts + j * HEAD) * share;
-    }
-    if (HAS_SINKS) total += exp2f(sinkOf(r) - best);
-    out[(first + r) * HEAD + d] = store(value / total);
-    if (d == 0 && numLogMasses > 0) logMass[(size_t)(g * GROUP + r) * numLogMasses + b] = (best + log2f(total)) * 0.6931471806f;
-  }
+${joinSpans("fetchOne", keepLogMass)}
 }`;

@@ -1,0 +1,63 @@
+/** What the kernels of decode attention have in common, as text: CUDA that runs inside of them, with the names that they use. */
+
+/** The queries of a group of heads, turned by the angles of their position: `query`. Dimension d turns with d + HEAD/2. */
+export const turnedQuery = `
+  unsigned query[2 * KSTEPS];
+#pragma unroll
+  for (int i = 0; i < 2 * KSTEPS; i++) query[i] = 0;
+  if (row < GROUP) {
+    read<32>(query, newQ + (size_t)b * strideQ + (g * GROUP + row) * HEAD + quarter * 8);
+    // Dimension d turns with d + HEAD/2.
+#pragma unroll
+    for (int i = 0; i < KSTEPS; i++) {
+      int angle = i / 4 * 32 + quarter * 8 + i % 4 * 2;
+      float2 cc = *(const float2*)(c + angle), ss = *(const float2*)(s + angle);
+      unsigned x = query[i], y = query[i + KSTEPS];
+      query[i] = pair(load((T)x) * cc.x - load((T)y) * ss.x, load((T)(x >> 16)) * cc.y - load((T)(y >> 16)) * ss.y);
+      query[i + KSTEPS] = pair(load((T)y) * cc.x + load((T)x) * ss.x, load((T)(y >> 16)) * cc.y + load((T)(x >> 16)) * ss.y);
+    }
+  }`;
+
+/** Takes the weights of a tile into `sum`, `top` and `mass`. `values` names its values, [4][TILES / 2]. */
+export const addWeights = (values: string) => `
+  best = fmaxf(best, __shfl_xor_sync(~0u, best, 1));
+  best = fmaxf(best, __shfl_xor_sync(~0u, best, 2));
+  float fade = exp2f(top - best);
+  top = best;
+  mass *= fade;
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    weight[i] = isSeen(base + (i / 2) * 8 + quarter * 2 + i % 2) ? exp2f(weight[i] - best) : 0.0f;
+    mass += weight[i];
+  }
+  unsigned b0 = pair(weight[0], weight[1]), b1 = pair(weight[2], weight[3]);
+  float fadeA = __shfl_sync(~0u, fade, quarter * 8), fadeB = __shfl_sync(~0u, fade, quarter * 8 + 4);
+#pragma unroll
+  for (int t = 0; t < TILES / 2; t++) {
+    sum[t][0] *= fadeA; sum[t][1] *= fadeB; sum[t][2] *= fadeA; sum[t][3] *= fadeB;
+    multiply(sum[t], __byte_perm(${values}[0][t], ${values}[1][t], 0x5410), __byte_perm(${values}[0][t], ${values}[1][t], 0x7632),
+             __byte_perm(${values}[2][t], ${values}[3][t], 0x5410), __byte_perm(${values}[2][t], ${values}[3][t], 0x7632), b0, b1);
+  }`;
+
+/** The spans of a row as one, by the block that is last: reads what the others wrote by `fetch`. What is done beside storing a value is `also`. */
+export const joinSpans = (fetch: string, also = "") => `
+  for (int i = threadIdx.x; i < GROUP * used; i += THREADS) {
+    const float* mark = stats + ((first + i / used) * splits + i % used) * 2;
+    spanTops[i / used][i % used] = ${fetch}(mark);
+    spanMasses[i / used][i % used] = ${fetch}(mark + 1);
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < GROUP * HEAD; i += THREADS) {
+    int r = i / HEAD, d = i % HEAD;
+    const float* parts = partial + (first + r) * splits * HEAD + d;
+    float best = sinkOf(r), total = 0.0f, value = 0.0f;
+    for (int j = 0; j < used; j++) best = fmaxf(best, spanTops[r][j]);
+#pragma unroll 4
+    for (int j = 0; j < used; j++) {
+      float share = exp2f(spanTops[r][j] - best);
+      total += spanMasses[r][j] * share;
+      value += ${fetch}(parts + j * HEAD) * share;
+    }
+    if (HAS_SINKS) total += exp2f(sinkOf(r) - best);
+    out[(first + r) * HEAD + d] = store(value / total);${also}
+  }`;
