@@ -77,7 +77,10 @@ interface WorkerPlace extends Address {
   readonly device?: string;
 }
 
-/** Works for a controller until it lets this process go. A first signal is left to the controller, a second ends this process. */
+/**
+ * Works for a controller until it lets this process go. A first signal is left to the controller, a second ends this process. One that has lost
+ * the parent that watches it ends at once: another one is started in its place, and the controller would turn that away.
+ */
 export async function workFor(
   { host, port, rank, ...place }: WorkerPlace,
   flags: LinkFlags,
@@ -89,14 +92,19 @@ export async function workFor(
     import("../torch/cuda.ts"),
   ]);
   const { tlsCert, tlsCa = tlsCert } = flags;
-  const { release } = stopSignal(
-    () => console.error("The controller decides when this worker ends. Press Ctrl-C again to end it at once."),
-    flags.supervised,
-  );
+  let leave: (error: RerollError) => void = () => {};
+  const orphaned = new Promise<never>((_, reject) => {
+    leave = reject;
+  });
+  orphaned.catch(() => {});
+  const { release } = stopSignal((isOrphaned) => {
+    if (isOrphaned) leave(new RerollError("PARENT_LOST", "The process that watched this worker is gone."));
+    else console.error("The controller decides when this worker ends. Press Ctrl-C again to end it at once.");
+  }, flags.supervised);
   const rest = flags.supervised === true ? showLife() : () => {};
   tellParent({ kind: "joining" });
   try {
-    await joinController({
+    const working = joinController({
       host,
       port,
       token,
@@ -114,6 +122,7 @@ export async function workFor(
       report: (text) => console.error(text),
       onJoined: () => tellParent({ kind: "joined" }),
     });
+    await Promise.race([working, orphaned]);
   } finally {
     rest();
     release();

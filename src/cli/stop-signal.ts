@@ -18,7 +18,7 @@ interface StopSignal {
  * A signal that SIGINT, SIGTERM and SIGHUP give; the next of them ends the process. It goes on listening after the first, because
  * parts of the terminal end a process that nobody listens for. A supervised process leaves signals to its parent, and stops when that says so.
  */
-export function stopSignal(onFirst: () => void, isSupervised = false): StopSignal {
+export function stopSignal(onFirst: (isOrphaned: boolean) => void, isSupervised = false): StopSignal {
   const controller = new AbortController();
   let exitCode = 0;
   let isOrphaned = false;
@@ -31,7 +31,7 @@ export function stopSignal(onFirst: () => void, isSupervised = false): StopSigna
       return;
     }
     exitCode = 128 + constants.signals[name];
-    onFirst();
+    onFirst(isOrphaned);
     controller.abort();
   };
   const listen = isSupervised ? () => {} : stop;

@@ -4,12 +4,14 @@
  * The command runs in a process of its own, with this terminal. When that fails or is killed, it is started again, in the
  * folder of its run, from the latest checkpoint or from the beginning where there is none. When it ends well, is refused, or is stopped by a
  * signal, so does this one, with the same exit code. A process that gives no sign of life for ten minutes is killed. It gives up when so many
- * restarts in a row have brought the run no further.
+ * restarts in a row have brought the run no further. Where a launcher would leave it behind, it ends with that, and its child at once: what the
+ * launcher starts next must not meet it.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { constants } from "node:os";
 import { CommanderError } from "commander";
 import { RerollError } from "../errors/reroll-error.ts";
+import { isLeftBehind } from "../machines/launch.ts";
 import { latestStep } from "../run/resumable.ts";
 import { ownProgram } from "./own-program.ts";
 import { ALIVE_MS, type StopWord, type Word } from "./supervised.ts";
@@ -43,13 +45,13 @@ export async function superviseThis(maxRestarts: number): Promise<void> {
       const reached = folder === null ? -1 : latestStep(folder);
       numInVain = life.wasLongUp || reached > furthest ? 1 : numInVain + 1;
       furthest = Math.max(furthest, reached);
-      if (stop.signal !== null) throw new CommanderError(exitCodeOf(stop.signal), "reroll.stopped", "");
+      stop.throwIfStopped();
       if (life.code === REFUSED) throw new CommanderError(REFUSED, "reroll.refused", "");
       if (numInVain > maxRestarts || life.isFinal) throw givenUp(life, numInVain - 1);
       const delayS = DELAYS_S[Math.min(numInVain, DELAYS_S.length) - 1]!;
       console.error(`${life.how}. Starting it again${delayS === 0 ? "" : ` in ${delayS} seconds`}.`);
       await stop.sleep(1000 * delayS);
-      if (stop.signal !== null) throw new CommanderError(exitCodeOf(stop.signal), "reroll.stopped", "");
+      stop.throwIfStopped();
     }
   } finally {
     stop.release();
@@ -132,15 +134,32 @@ function givenUp({ how }: Life, numInVain: number): RerollError {
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
-/** Signals to this process, passed on to its child: the first asks it to stop, the second ends it. */
+/** A look at the parent of this process, which is another one as soon as the first is gone. */
+const LOOK_MS = 1000;
+
+/** Signals to this process, passed on to its child: the first asks it to stop, the second ends it, and so does the end of a launcher. */
 class StopRequest {
+  readonly #watch: NodeJS.Timeout | undefined;
   #child: ChildProcess | null = null;
   #wake = () => {};
   /** The first signal that came; null before. */
-  signal: NodeJS.Signals | null = null;
+  #signal: NodeJS.Signals | null = null;
+  /** Whether the launcher that started this process is gone. */
+  #isLeft = false;
 
   constructor() {
     for (const name of SIGNALS) process.on(name, this.#receive);
+    if (!isLeftBehind(process.env)) return;
+    const parent = process.ppid;
+    this.#watch = setInterval(() => {
+      if (process.ppid !== parent) this.#leave();
+    }, LOOK_MS).unref();
+  }
+
+  /** Throws with the exit code of whoever was asked to stop. */
+  throwIfStopped(): void {
+    if (this.#isLeft) throw new RerollError("PARENT_LOST", "What started this process is gone, and so it ends too.");
+    if (this.#signal !== null) throw new CommanderError(exitCodeOf(this.#signal), "reroll.stopped", "");
   }
 
   passTo(child: ChildProcess | null): void {
@@ -158,13 +177,20 @@ class StopRequest {
   }
 
   release(): void {
+    clearInterval(this.#watch);
     for (const name of SIGNALS) process.off(name, this.#receive);
   }
 
+  #leave(): void {
+    this.#isLeft = true;
+    this.#child?.kill("SIGKILL");
+    this.#wake();
+  }
+
   readonly #receive = (name: NodeJS.Signals): void => {
-    if (this.signal !== null) this.#child?.kill("SIGKILL");
+    if (this.#signal !== null) this.#child?.kill("SIGKILL");
     else if (this.#child?.connected) this.#child.send({ kind: "stop", signal: name } satisfies StopWord);
-    this.signal = name;
+    this.#signal = name;
     this.#wake();
   };
 }

@@ -26,6 +26,7 @@ const areas = {
     RUN_FOLDER_WRITE: "The folder of the run cannot be written to.",
     RUN_INTERRUPTED: "The run was stopped before its first step.",
     RESTARTS_SPENT: "A run was started again as often as --restarts allows, and came no further.",
+    PARENT_LOST: "The process that started a run or a worker, or watched it, is gone.",
     RUN_BROKEN: "The thread of a control run ended without a result.",
     TRAJECTORY_NOT_FOUND: "The step of a run has no trajectory with this id.",
     CORRUPT_RECORD: "A record of a TensorBoard file has a wrong checksum.",
@@ -222,7 +223,9 @@ const areas = {
     GROUP_BROKEN: "The process group cannot be used after an earlier failure.",
   },
   "Several machines": {
-    JOIN_REFUSED: "A worker may not join the controller: another version, another clock, or a rank that is taken.",
+    JOIN_REFUSED:
+      "A worker may not join the controller: another version, another clock, or a rank that the run does not have.",
+    RANK_TAKEN: "A worker may not join yet: another one has its rank, or all that the run needs are there.",
     JOIN_TIMEOUT: "The controller could not be reached in time, or not all workers joined it.",
     MACHINE_LOST: "The worker of another machine ended, or gave no sign of life.",
     CONTROLLER_LOST: "The controller that a worker belongs to ended, or gave no sign of life.",

@@ -53,9 +53,15 @@ export async function joinController({
     throw new RerollError("CONTROLLER_LOST", `The controller at ${host}:${port} ${how}. Its own output says why.`);
 }
 
-/** A controller that is just ending may still take a connection, and drop it: the next one is looked for. */
+/**
+ * A controller that is just ending may still take a connection, and drop it: the next one is looked for. One that has this rank already may
+ * be about to find out that its worker is gone, which takes half a minute behind a cut link: it is asked again.
+ */
 async function meet(place: Reached, facts: WorkerFacts, token: string): Promise<Frames> {
-  for (let number = 1; ; number++) {
+  const limit = AbortSignal.timeout(place.timeoutMs);
+  let hasSaid = false;
+  let numDropped = 0;
+  for (;;) {
     const frames = new Frames(await reach(place));
     try {
       await introduce(frames, facts, token, Math.min(ANSWER_MS, place.timeoutMs));
@@ -63,13 +69,20 @@ async function meet(place: Reached, facts: WorkerFacts, token: string): Promise<
     } catch (cause) {
       const isDropped = cause instanceof RerollError && cause.details.isDropped === true;
       await frames.close();
-      if (!isDropped || number >= MAX_DROPPED) throw cause;
+      if (cause instanceof RerollError && cause.code === "RANK_TAKEN" && !limit.aborted) {
+        if (!hasSaid) place.report(`${cause.message} Asking again for up to ${place.timeoutMs / 1000} seconds.`);
+        hasSaid = true;
+        await sleep(Math.min(ASK_AGAIN_MS, place.timeoutMs));
+        continue;
+      }
+      if (!isDropped || ++numDropped >= MAX_DROPPED) throw cause;
       await sleep(TRY_AGAIN_MS);
     }
   }
 }
 
 const MAX_DROPPED = 4;
+const ASK_AGAIN_MS = 1000;
 
 type Reached = Pick<JoinOptions, "host" | "port" | "ca" | "timeoutMs" | "report">;
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { firstNode, readLaunch } from "./launch.ts";
+import { firstNode, isLeftBehind, jobOf, readLaunch } from "./launch.ts";
 
 const torchrun = {
   RANK: "3",
@@ -38,6 +38,18 @@ test("mpirun has names of its own too", () => {
 
 test("the first node of a list is read as Slurm writes lists", () => {
   expect(["n0", "n[0-1]", "n[003,7-9]-ib,m[1-2]", "a,b"].map(firstNode)).toEqual(["n0", "n0", "n003-ib", "a"]);
+});
+
+test("a job that may be started again has a name: that of Slurm, or what the driver of a job of Ray says", () => {
+  expect(jobOf({})).toBe("");
+  expect(jobOf({ SLURM_CLUSTER_NAME: "a", SLURM_JOB_ID: "7" })).toBe("slurm a 7");
+  expect(jobOf({ REROLL_JOB: "ray /shared/jobs/lake" })).toBe("ray /shared/jobs/lake");
+});
+
+test("torchrun and the actors of Ray leave behind what they have started; a shell may end as it likes", () => {
+  expect(isLeftBehind({ ...torchrun, TORCHELASTIC_RUN_ID: "none" })).toBe(true);
+  expect(isLeftBehind({ REROLL_JOB: "ray /shared/jobs/lake" })).toBe(true);
+  expect(isLeftBehind({ RANK: "0", WORLD_SIZE: "2", SLURM_JOB_ID: "7" })).toBe(false);
 });
 
 test("one process alone is no launch, and numbers that cannot be are refused by name", () => {

@@ -68,9 +68,20 @@ export function readLaunch(environment: Environment): Launch | null {
   };
 }
 
-/** The job of Slurm that this process belongs to; empty without one. Slurm runs a job once at a time, also where it starts it again. */
-export function jobOf({ SLURM_CLUSTER_NAME: cluster = "", SLURM_JOB_ID: id }: Environment): string {
-  return id === undefined ? "" : `slurm ${cluster} ${id}`;
+/**
+ * The job that this process belongs to; empty without one. A job runs once at a time, also where it is started again: Slurm sees to that, and
+ * the driver of a job of Ray, which says so in REROLL_JOB.
+ */
+export function jobOf({ REROLL_JOB: job, SLURM_CLUSTER_NAME: cluster = "", SLURM_JOB_ID: id }: Environment): string {
+  return job ?? (id === undefined ? "" : `slurm ${cluster} ${id}`);
+}
+
+/**
+ * Whether what started this process leaves it behind when it is killed itself, and starts another one in its next life: the agent of torchrun,
+ * the actor of a job of Ray.
+ */
+export function isLeftBehind({ TORCHELASTIC_RUN_ID: ofTorchrun, REROLL_JOB: job }: Environment): boolean {
+  return ofTorchrun !== undefined || job !== undefined;
 }
 
 /** torchrun serves a store of its own at MASTER_PORT, so the controller takes the next one. */

@@ -184,8 +184,9 @@ export class Machines {
       this.#onChange();
     } catch (cause) {
       const reason = `A worker at ${from} could not join: ${cause instanceof Error ? cause.message : String(cause)}`;
+      // Said once of each worker that asks again and again.
+      if (!this.#reported.includes(reason)) report(reason);
       this.#reported.push(reason);
-      report(reason);
       await frames.close();
     }
   }
@@ -193,8 +194,8 @@ export class Machines {
   /** Throws where a worker may not join. */
   #admit({ version, rank, host, timeMs }: WorkerFacts): void {
     const { version: own, numWorkers, now } = this.#options;
-    const refuse = (text: string) => {
-      throw new RerollError("JOIN_REFUSED", text);
+    const refuse = (text: string, code: "JOIN_REFUSED" | "RANK_TAKEN" = "JOIN_REFUSED") => {
+      throw new RerollError(code, text);
     };
     if (version !== own)
       refuse(
@@ -205,16 +206,21 @@ export class Machines {
       refuse(
         `The clock of ${host} is ${Math.abs(skew)} seconds ${skew > 0 ? "ahead of" : "behind"} that of the controller. At most ${MAX_SKEW_MS / 1000} are allowed: set the clocks, for instance with chrony.`,
       );
-    if (this.#joined.length >= numWorkers)
-      refuse(`All ${numWorkers} workers of the run are there. Raise training.ranks to use more.`);
-    if (rank === null) return;
+    if (rank === null) {
+      if (this.#joined.length >= numWorkers)
+        refuse(`All ${numWorkers} workers of the run are there. Raise training.ranks to use more.`, "RANK_TAKEN");
+      return;
+    }
     if (rank === 0 || rank > numWorkers)
       refuse(
         `The worker on ${host} has rank ${rank}; workers of this run have the ranks 1 to ${numWorkers}. Is WORLD_SIZE the same everywhere?`,
       );
     const twin = this.#joined.find(({ facts }) => facts.rank === rank);
     if (twin !== undefined)
-      refuse(`Rank ${rank} is there already: ${twin.machine.name}. Give every process a rank of its own.`);
+      refuse(
+        `Rank ${rank} is there already: ${twin.machine.name}. Give every process a rank of its own.`,
+        "RANK_TAKEN",
+      );
   }
 
   #incomplete(): RerollError {

@@ -21,12 +21,17 @@ export interface RerollOptions {
 }
 
 /** Starts a command. */
-export function startReroll(words: readonly string[], { cwd, env }: RerollOptions): ChildProcess {
-  return spawn(process.execPath, [main, ...words], {
-    cwd,
-    env: { ...process.env, ...env },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
+export function startReroll(words: readonly string[], options: RerollOptions): ChildProcess {
+  return start(process.execPath, [main, ...words], options);
+}
+
+/** Starts a shell as the parent of a command, in which `$REROLL` is how the command is started. */
+export function startShell(line: string, { cwd, env }: RerollOptions): ChildProcess {
+  return start("sh", ["-c", line], { cwd, env: { ...env, REROLL: `${process.execPath} ${main}` } });
+}
+
+function start(program: string, words: readonly string[], { cwd, env }: RerollOptions): ChildProcess {
+  return spawn(program, [...words], { cwd, env: { ...process.env, ...env }, stdio: ["ignore", "pipe", "pipe"] });
 }
 
 /** Runs a command to its end. */

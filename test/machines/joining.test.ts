@@ -33,7 +33,9 @@ async function listen(changes: Partial<Listening> = {}): Promise<{ machines: Mac
   return { machines, said };
 }
 
-function joinAs(machines: Machines, worker: Partial<WorkerFacts> = {}, changes: { token?: string; ca?: string } = {}) {
+type Joining = Parameters<typeof joinController>[0];
+
+function joinAs(machines: Machines, worker: Partial<WorkerFacts> = {}, changes: Partial<Joining> = {}) {
   const { port } = machines;
   const place = { host: "127.0.0.1", port, token, timeoutMs: 10_000, report: () => {} };
   return joinController({ ...place, ...changes, facts: { ...facts, ...worker } });
@@ -74,20 +76,44 @@ test("a worker with another token is turned away, and both sides say so", async 
   await expect.poll(() => said.join()).toContain("could not join: Worker and controller have different tokens.");
 });
 
-test("of two workers with one rank the second is refused", async () => {
-  const { machines } = await listen({ numWorkers: 2 });
-  const first = joinAs(machines, { rank: 1 });
-  await new Promise<void>((resolve) => {
-    // The first is there as soon as a second of its rank is refused.
-    const again = (): void =>
-      void joinAs(machines, { rank: 1, pid: 8 }).catch((error: Error) => {
-        expect(error.message).toContain("Rank 1 is there already: n1 (process 7).");
-        resolve();
-      });
-    setImmediate(again);
+test("of two workers with one rank the second is told at once, and given up where the first stays", async () => {
+  const { machines, said } = await listen({ numWorkers: 2 });
+  let first: Promise<void> = Promise.resolve();
+  await new Promise<void>((onJoined) => {
+    first = joinAs(machines, { rank: 1 }, { onJoined });
   });
+  const told: string[] = [];
+  const second = joinAs(machines, { rank: 1, pid: 8 }, { timeoutMs: 200, report: (text) => void told.push(text) });
+  await expect(second).rejects.toMatchObject({
+    code: "RANK_TAKEN",
+    message: "Rank 1 is there already: n1 (process 7). Give every process a rank of its own.",
+  });
+  expect(told).toEqual([
+    "Rank 1 is there already: n1 (process 7). Give every process a rank of its own. Asking again for up to 0.2 seconds.",
+  ]);
+  // It has asked more than once.
+  expect(said.filter((text) => text.includes("Rank 1 is there already"))).toHaveLength(1);
   await machines.close();
   await first;
+});
+
+test("a worker that was started again before its controller knows that the first is gone joins the next controller", async () => {
+  const { machines } = await listen();
+  const { port } = machines;
+  const lost = joinAs(machines, { rank: 1 });
+  await machines.all();
+  let hasAsked: () => void = () => {};
+  const asked = new Promise<void>((resolve) => {
+    hasAsked = resolve;
+  });
+  const working = joinAs(machines, { rank: 1, pid: 8 }, { report: hasAsked });
+  await asked;
+  await machines.abandon();
+  await expect(lost).rejects.toMatchObject({ code: "CONTROLLER_LOST" });
+  const next = await listen({ port });
+  expect(await next.machines.all()).toMatchObject([{ name: "n1 (process 8)" }]);
+  await next.machines.close();
+  await working;
 });
 
 test("a run waits only so long, and then says who came and who was refused", async () => {
