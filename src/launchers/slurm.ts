@@ -1,4 +1,7 @@
-/** Slurm: an sbatch file, one task for each GPU, started with srun. */
+/**
+ * Slurm: an sbatch file, one task for each GPU, started with srun. Where a node fails, Slurm itself requeues the job; where the step is killed and
+ * its nodes live, the file starts it again. What a run can do about its own failures it has done by then.
+ */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Job, JobState, Launcher, SubmittedJob } from "./launcher.ts";
@@ -65,12 +68,25 @@ export MASTER_PORT=$((20000 + SLURM_JOB_ID % 20000))
 export REROLL_TOKEN="$(cat ${shellWord(tokenFile(job))})"
 
 rm -f ${shellWord(endFile(job))}
-srun --kill-on-bad-exit=1 ${shellLine([...job.program, "train", job.runFile, ...job.words])}
-code=$?
+lives=0
+while true; do
+  SECONDS=0
+  srun --kill-on-bad-exit=1 ${shellLine([...job.program, "train", job.runFile, ...job.words])}
+  code=$?
+  # 0 is the end, 1 and 2 are failures that would come again, and 130 is Ctrl-C. What is left was killed.
+  if [ $code -lt 128 ] || [ $code = 130 ]; then break; fi
+  if [ $SECONDS -gt 600 ]; then lives=0; fi
+  lives=$((lives + 1))
+  if [ $lives -gt ${MAX_LIVES} ]; then break; fi
+  echo "The processes of the job were killed (exit code $code). Starting all of them again."
+done
 echo $code > ${shellWord(endFile(job))}
 exit $code
 `;
 }
+
+/** Kills in a row, with less than ten minutes between them, after which the job has failed. */
+const MAX_LIVES = 5;
 
 function logFile({ folder }: Pick<Job, "folder">): string {
   return join(folder, "log.txt");
