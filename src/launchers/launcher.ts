@@ -19,6 +19,8 @@ export interface Job {
   /** The words after it: `--resume auto ...`. */
   readonly words: readonly string[];
   readonly workingFolder: string;
+  /** REROLL_HOME of whoever submits it, for a launcher that does not pass variables on. */
+  readonly home?: string;
   /** Where files of the job are, on storage that all machines share. */
   readonly folder: string;
   /** What the processes of the run know each other by. */

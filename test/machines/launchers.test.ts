@@ -1,4 +1,5 @@
 /** What is handed to schedulers, word for word, and the conversation with them; the schedulers themselves are in test/clusters. */
+import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
@@ -125,6 +126,43 @@ test("a job of Slurm is submitted, listed, read and stopped", async () => {
   rmSync(join(folder, "jobs"), { recursive: true });
 });
 
+/** Runs a script whose programs are fakes: `program` fails with one code after the other, and then ends well. Resolves with what was printed. */
+function runWithFake(script: string, program: string, codes: readonly number[]): { code: number; printed: string } {
+  const bin = mkdtempSync(join(folder, "fakes-"));
+  writeFileSync(join(bin, "codes"), `${[...codes, 0].join("\n")}\n`);
+  const lines = [
+    "#!/bin/sh",
+    `cd ${bin}`,
+    "cat > /dev/null",
+    'echo "life $(wc -l < codes)"',
+    "code=$(head -n 1 codes)",
+  ];
+  writeFileSync(join(bin, program), [...lines, "sed -i 1d codes", "exit $code", ""].join("\n"), { mode: 0o755 });
+  const file = join(bin, "script");
+  writeFileSync(file, script);
+  const env = { ...process.env, PATH: `${bin}:/usr/bin:/bin`, SLURM_JOB_ID: "7" };
+  const { status, stdout } = spawnSync("bash", [file], { env, encoding: "utf8" });
+  return { code: status ?? -1, printed: stdout };
+}
+
+test("a step of Slurm that was killed is started again five times in a row, one that has failed or was stopped is not", async () => {
+  const bin = fakePrograms(["sbatch"]);
+  writeFileSync(join(bin, "sbatch.answer"), "4711\n");
+  await submit("--to", "slurm", "--nodes", "2");
+  const job = join(folder, "jobs/lake-no-1");
+  const lives = (codes: readonly number[]) => {
+    const { code, printed } = runWithFake(readFileSync(join(job, "job.sbatch"), "utf8"), "srun", codes);
+    return [code, printed.match(/life/g)?.length, readFileSync(join(job, "exit-code"), "utf8").trim()];
+  };
+  expect(lives([])).toEqual([0, 1, "0"]);
+  expect(lives([137, 143])).toEqual([0, 3, "0"]);
+  expect(lives([1])).toEqual([1, 1, "1"]);
+  expect(lives([2])).toEqual([2, 1, "2"]);
+  expect(lives([130])).toEqual([130, 1, "130"]);
+  expect(lives([137, 137, 137, 137, 137, 137])).toEqual([137, 6, "137"]);
+  rmSync(join(folder, "jobs"), { recursive: true });
+});
+
 test("a job of Kubernetes is a secret and a job set", async () => {
   const bin = fakePrograms(["kubectl"]);
   const options = ["--option", "image=a", "--option", "claim=work", "--option", "namespace=lab"];
@@ -168,7 +206,11 @@ test("a job of Ray goes through its Jobs API", async () => {
   const { port } = server.address() as { readonly port: number };
   const address = `address=http://127.0.0.1:${port}`;
   expect((await submit("--to", "ray", "--nodes", "2", "--option", address)).code).toBe(0);
-  expect(entrypoint).toMatch(/^python3 - <<'DRIVER'\nimport os[\s\S]*\nDRIVER\n$/);
+  expect(entrypoint).toMatch(/\npython3 - <<'DRIVER'\nimport os[\s\S]*\nDRIVER\n/);
+  // A driver that is killed is started again; one that ends by itself is not.
+  expect(runWithFake(entrypoint, "python3", [137, 137])).toMatchObject({ code: 0 });
+  expect(runWithFake(entrypoint, "python3", [137, 1])).toMatchObject({ code: 1 });
+  expect(runWithFake(entrypoint, "python3", [137, 137, 137, 137, 137, 137])).toMatchObject({ code: 137 });
   expect((await callReroll("status")).stdout).toMatch(/^lake-no-1 {2}ray raysubmit_1 .* running\n$/);
   expect((await callReroll("logs", "lake-no-1")).stdout).toBe("step 1/2\n");
   expect((await callReroll("stop", "lake-no-1")).code).toBe(0);

@@ -89,12 +89,14 @@ async function runSubmit(path: string, flags: SubmitFlags): Promise<void> {
   const sets = [...(flags.set ?? []), ...(flags.name === undefined ? [] : [`name=${JSON.stringify(flags.name)}`])];
   const { nodes: numNodes, gpus: gpusPerNode } = flags;
   const name = await checkedName(path, sets, numProcesses({ numNodes, gpusPerNode }));
+  const home = process.env.REROLL_HOME;
   const job: Omit<Job, "folder"> = {
     ...{ name, numNodes, gpusPerNode },
     program: ownProgram(),
     runFile: relative("", path),
     words: ["--resume", "auto", "--restarts", `${RESTARTS}`, ...sets.flatMap((set) => ["--set", set])],
     workingFolder: process.cwd(),
+    ...(home !== undefined && { home: resolve(home) }),
     token: randomBytes(16).toString("hex"),
     options: flags.option ?? {},
   };
