@@ -17,6 +17,8 @@ export interface JoinOptions {
   readonly ca?: string;
   /** The time to keep trying to reach the controller. What is reached has as long to answer, and at most 10 seconds. */
   readonly timeoutMs: number;
+  /** The longest time for one answer. Default 10 seconds. */
+  readonly answerMs?: number;
   readonly heartbeat?: Heartbeat;
   readonly facts: WorkerFacts;
   readonly report: (text: string) => void;
@@ -54,8 +56,9 @@ export async function joinController({
 }
 
 /**
- * A controller that is just ending may still take a connection, and drop it: the next one is looked for. One that has this rank already may
- * be about to find out that its worker is gone, which takes half a minute behind a cut link: it is asked again.
+ * A controller that is just ending may still take a connection, and drop it: the next one is looked for. One that is silent may be loading, on a
+ * machine that is busy, and one that has this rank already may be about to find out that its worker is gone, which takes half a minute behind a
+ * cut link: both are asked again.
  */
 async function meet(place: Reached, facts: WorkerFacts, token: string): Promise<Frames> {
   const limit = AbortSignal.timeout(place.timeoutMs);
@@ -64,12 +67,12 @@ async function meet(place: Reached, facts: WorkerFacts, token: string): Promise<
   for (;;) {
     const frames = new Frames(await reach(place));
     try {
-      await introduce(frames, facts, token, Math.min(ANSWER_MS, place.timeoutMs));
+      await introduce(frames, facts, token, Math.min(place.answerMs ?? ANSWER_MS, place.timeoutMs));
       return frames;
     } catch (cause) {
       const isDropped = cause instanceof RerollError && cause.details.isDropped === true;
       await frames.close();
-      if (cause instanceof RerollError && cause.code === "RANK_TAKEN" && !limit.aborted) {
+      if (isForNow(cause) && !limit.aborted) {
         if (!hasSaid) place.report(`${cause.message} Asking again for up to ${place.timeoutMs / 1000} seconds.`);
         hasSaid = true;
         await sleep(Math.min(ASK_AGAIN_MS, place.timeoutMs));
@@ -81,10 +84,15 @@ async function meet(place: Reached, facts: WorkerFacts, token: string): Promise<
   }
 }
 
+/** Whether the same controller may answer otherwise in a while. */
+function isForNow(cause: unknown): cause is RerollError {
+  return cause instanceof RerollError && (cause.code === "RANK_TAKEN" || cause.details.isSilent === true);
+}
+
 const MAX_DROPPED = 4;
 const ASK_AGAIN_MS = 1000;
 
-type Reached = Pick<JoinOptions, "host" | "port" | "ca" | "timeoutMs" | "report">;
+type Reached = Pick<JoinOptions, "host" | "port" | "ca" | "timeoutMs" | "answerMs" | "report">;
 
 /** Whatever starts both starts them in any order: a controller that is not there yet is waited for. */
 async function reach({ host, port, ca, timeoutMs, report }: Reached): Promise<Socket> {

@@ -183,6 +183,32 @@ test("a program that takes the connection and says nothing is given as long as a
   await new Promise((resolve) => server.close(resolve));
 });
 
+test("a controller that is too busy to answer is asked again", async () => {
+  // The first connection is taken by a program that says nothing, as one that is loading.
+  const taken: Socket[] = [];
+  const busy = createServer((socket) => void taken.push(socket));
+  await new Promise<void>((resolve) => busy.listen(0, "127.0.0.1", resolve));
+  const { port } = busy.address() as { port: number };
+  const told: string[] = [];
+  let hasSaid: () => void = () => {};
+  const said = new Promise<void>((resolve) => {
+    hasSaid = resolve;
+  });
+  const report = (text: string) => {
+    told.push(text);
+    hasSaid();
+  };
+  const working = joinController({ host: "127.0.0.1", port, token, facts, answerMs: 50, timeoutMs: 60_000, report });
+  await said;
+  for (const socket of taken) socket.destroy();
+  await new Promise((resolve) => busy.close(resolve));
+  const next = await listen({ port });
+  await next.machines.all();
+  await next.machines.close();
+  await working;
+  expect(told[0]).toMatch(/^The other side did not answer for 0\.05 seconds .* Asking again for up to 60 seconds\.$/);
+});
+
 test("a machine that gives no sign of life is lost, and one that ends is lost at once", async () => {
   const { machines } = await listen({ heartbeat: { everyMs: 20, maxSilentBeats: 3 } });
   const frames = new Frames(await open(machines.port));
