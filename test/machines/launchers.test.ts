@@ -207,14 +207,14 @@ test("a job of Ray goes through its Jobs API", async () => {
   const address = `address=http://127.0.0.1:${port}`;
   expect((await submit("--to", "ray", "--nodes", "2", "--option", address)).code).toBe(0);
   expect(entrypoint).toMatch(/\npython3 - <<'DRIVER'\nimport os[\s\S]*\nDRIVER\n/);
-  // A driver that is killed is started again; one that ends by itself is not.
-  expect(runWithFake(entrypoint, "python3", [137, 137])).toMatchObject({ code: 0 });
-  expect(runWithFake(entrypoint, "python3", [137, 1])).toMatchObject({ code: 1 });
-  expect(runWithFake(entrypoint, "python3", [137, 137, 137, 137, 137, 137])).toMatchObject({ code: 137 });
   expect((await callReroll("status")).stdout).toMatch(/^lake-no-1 {2}ray raysubmit_1 .* running\n$/);
   expect((await callReroll("logs", "lake-no-1")).stdout).toBe("step 1/2\n");
   expect((await callReroll("stop", "lake-no-1")).code).toBe(0);
   await new Promise((resolve) => server.close(resolve));
   expect((await callReroll("status")).stdout).toContain(`Ray cannot be reached at http://127.0.0.1:${port}`);
+  // A driver that is killed is started again; one that ends by itself is not.
+  expect(runWithFake(entrypoint, "python3", [137, 137])).toMatchObject({ code: 0 });
+  expect(runWithFake(entrypoint, "python3", [137, 1])).toMatchObject({ code: 1 });
+  expect(runWithFake(entrypoint, "python3", [137, 137, 137, 137, 137, 137])).toMatchObject({ code: 137 });
   mkdirSync(join(folder, "jobs"), { recursive: true });
 });
