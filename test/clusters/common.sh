@@ -8,6 +8,9 @@ export REROLL_HOME="$work"
 quickstart=("$root/examples/recipes/frozen-lake.ts")
 short=(--set loop.steps=2 --set warmStart.steps=2 --set validation=null --set rollout.groupsPerStep=16)
 
+# A run that parts of are killed: long enough for it, with checkpoints that it goes on from.
+lasting=(--set loop.steps=6 --set checkpoint.every=1 --set warmStart.steps=2 --set validation=null --set rollout.groupsPerStep=4 --set training.minibatch=0)
+
 skip() {
   echo "skipped: $*"
   exit 0
@@ -43,6 +46,46 @@ expect_finished() {
   grep -q '"status": *"finished"' "$work/runs/$1/run.json" || { cat "$work/runs/$1/run.json"; echo "failed: $1 did not finish"; exit 1; }
   [ -d "$work/runs/$1/checkpoints/step-000002" ] || { echo "failed: $1 has no checkpoint of step 2"; exit 1; }
   echo "ok: $1 finished"
+}
+
+# has_reached <run> <step>: whether it has a checkpoint of that step or a later one.
+has_reached() {
+  local last
+  last="$(ls "$work/runs/$1/checkpoints" 2> /dev/null | sed -n 's/^step-0*\([0-9]\+\)$/\1/p' | sort -n | tail -1)"
+  ((${last:-0} >= $2))
+}
+
+# processes_of <run> [<rank> <watching|watched>]: all processes of reroll train, or of one rank the parent of --restarts or its child.
+processes_of() {
+  local pid words
+  for pid in $(pgrep -f "$main train .*$1" || true); do
+    words="$(tr '\0' ' ' 2> /dev/null < "/proc/$pid/cmdline")" || continue
+    # Not the launchers, which have the same words.
+    [[ "${words%% *}" == *node ]] || continue
+    if (($# > 1)); then
+      tr '\0' '\n' 2> /dev/null < "/proc/$pid/environ" | grep -qE "^(RANK|SLURM_PROCID)=$2$" || continue
+      if [[ "$words" == *" --supervised"* ]]; then [ "$3" = watched ] || continue; else [ "$3" = watching ] || continue; fi
+    fi
+    echo "$pid"
+  done
+}
+has_process() { [ -n "$(processes_of "$@")" ]; }
+has_none() { ! has_process "$@"; }
+
+kill_process() {
+  wait_for "the process of rank $2 of $1" 300 has_process "$@"
+  echo "kill -9: rank $2 of $1, the process that is $3"
+  kill -9 $(processes_of "$@")
+}
+
+# expect_survived <run> <run that nothing happened to>: finished, every step there once, and the same weights to the bit.
+expect_survived() {
+  local steps
+  grep -q '"status": *"finished"' "$work/runs/$1/run.json" || { cat "$work/runs/$1/run.json"; echo "failed: $1 did not finish"; exit 1; }
+  steps="$(grep '"kind":"train"' "$work/runs/$1/metrics.jsonl" | sed 's/^{"step":\([0-9]*\),.*/\1/' | tr '\n' ' ')"
+  [ "$steps" = "1 2 3 4 5 6 " ] || { echo "failed: $1 has the steps $steps"; exit 1; }
+  cmp "$work/runs/$1/checkpoints/step-000006/model/model.safetensors" "$work/runs/$2/checkpoints/step-000006/model/model.safetensors"
+  echo "ok: $1 has every step once, and the weights of $2 to the bit"
 }
 
 # The largest difference between the weights of two runs.

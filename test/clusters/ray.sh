@@ -1,5 +1,5 @@
 #!/bin/bash
-# A Ray cluster of two nodes on this machine, and a job on both: bash test/clusters/ray.sh
+# A Ray cluster of two nodes on this machine, and jobs on both, one with parts that are killed: bash test/clusters/ray.sh
 source "$(dirname "$0")/common.sh"
 need ray 'pip install "ray[default]"'
 export RAY_TMPDIR="$work/ray"
@@ -12,16 +12,37 @@ ray start --block --head --port=6399 --num-cpus=1 --dashboard-host=127.0.0.1 --d
 head=$!
 trap 'kill $head ${second:-} || true; wait $head ${second:-} || true; rm -rf "$work"' EXIT
 wait_for "Ray's dashboard" 600 curl --silent --fail --output /dev/null http://127.0.0.1:8299/api/version
-ray start --block --address=127.0.0.1:6399 --num-cpus=1 --disable-usage-stats > "$work/second.log" 2>&1 &
-second=$!
+second_node() {
+  ray start --block --address=127.0.0.1:6399 --num-cpus=1 --disable-usage-stats >> "$work/second.log" 2>&1 &
+  second=$!
+}
+second_node
 reroll submit "${quickstart[@]}" --to ray --nodes 2 --option address=http://127.0.0.1:8299 "${short[@]}"
 wait_for "the end of the job" 1200 has_ended frozen-lake
 reroll logs frozen-lake
 reroll status
 expect_finished frozen-lake
+# A rank is killed, then a node, and then the driver.
+submit() { reroll submit "${quickstart[@]}" --to ray --nodes 2 --option address=http://127.0.0.1:8299 "$@"; }
+submit --name whole "${lasting[@]}"
+wait_for "the end of the job" 1200 has_ended whole
+submit --name killed "${lasting[@]}"
+wait_for "a checkpoint" 1200 has_reached killed 1
+kill_process killed 1 watching
+wait_for "the next checkpoint" 1200 has_reached killed 2
+echo "kill -9: the raylet of the second node, which is started again"
+kill -9 $(pgrep -P "$second" raylet)
+wait "$second" || true
+second_node
+wait_for "the next checkpoint" 1200 has_reached killed 3
+echo "kill -9: the driver"
+kill -9 $(pgrep -x -f "python3 -" --session 0,$(ps -o sid= -p "$head") || pgrep -f "^python3 -$")
+wait_for "the end of the job" 1200 has_ended killed
+expect_survived killed whole
 # A job that is stopped.
-reroll submit "${quickstart[@]}" --to ray --nodes 2 --option address=http://127.0.0.1:8299 --name stopped --set warmStart=null
+submit --name stopped --set warmStart=null
 wait_for "the first step of the second job" 1200 has_begun stopped
 reroll stop stopped
 wait_for "the end of the second job" 300 is_stopped stopped
+wait_for "the end of its processes" 60 has_none stopped
 echo "ok: the second job was stopped"

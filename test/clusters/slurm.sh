@@ -1,5 +1,5 @@
 #!/bin/bash
-# A Slurm cluster of two nodes on this machine, and a job on both: as root, bash test/clusters/slurm.sh
+# A Slurm cluster of two nodes on this machine, and jobs on both, one with parts that are killed: as root, bash test/clusters/slurm.sh
 source "$(dirname "$0")/common.sh"
 need sbatch "apt-get install slurm-wlm munge"
 need munged "apt-get install slurm-wlm munge"
@@ -52,9 +52,28 @@ wait_for "the end of the job" 1200 has_ended frozen-lake
 reroll logs frozen-lake
 reroll status
 expect_finished frozen-lake
+# A task is killed, and later a node fails: Slurm puts the job back into its queue.
+reroll submit "${quickstart[@]}" --to slurm --nodes 2 --name whole "${lasting[@]}"
+reroll submit "${quickstart[@]}" --to slurm --nodes 2 --name killed "${lasting[@]}"
+wait_for "a checkpoint" 1200 has_reached killed 1
+kill_process killed 1 watching
+wait_for "the next checkpoint" 1200 has_reached killed 2
+job="$(squeue --noheader --name killed --format %A)"
+echo "node n1 fails"
+scontrol update nodename=n1 state=down reason=test
+is_waiting() { reroll status | grep -q "^killed .* waiting$"; }
+wait_for "the job to be queued again" 300 is_waiting
+scontrol update nodename=n1 state=resume 2> /dev/null || true
+# Slurm lets a job wait for two minutes before it begins again.
+wait_for "an earlier beginning" 120 scontrol update "jobid=$job" starttime=now
+wait_for "the end of the job" 1200 has_ended killed
+expect_survived killed whole
+reroll status
+[ "$(reroll status | awk '$1 == "killed" { print $NF }')" = finished ]
 # A job that is stopped.
 reroll submit "${quickstart[@]}" --to slurm --nodes 2 --name stopped --set warmStart=null
 wait_for "the first step of the second job" 1200 has_begun stopped
 reroll stop stopped
 wait_for "the end of the second job" 300 is_stopped stopped
+wait_for "the end of its processes" 60 has_none stopped
 echo "ok: the second job was stopped"
