@@ -1,6 +1,7 @@
 /**
- * Loaded into every thread of a run by NODE_OPTIONS=--require: collects garbage at each full minute of the clock, and appends what is left to a file
- * per thread of the folder in REROLL_HEAPS. The timer keeps nothing alive.
+ * Loaded into every thread of a run by NODE_OPTIONS=--require: collects garbage at each full minute of the clock, and appends what is left, what V8
+ * keeps for the heap of the thread, and what the process has in memory, to a file per thread of the folder in REROLL_HEAPS. The timer keeps nothing
+ * alive.
  */
 const { appendFileSync } = require("node:fs");
 const { join } = require("node:path");
@@ -18,8 +19,9 @@ if (folder !== undefined) {
     // Two, because the first runs finalizers that let go of more.
     collect();
     collect();
-    const { heapUsed, external } = process.memoryUsage();
-    const line = { minute: Math.round(Date.now() / everyMs), heapBytes: heapUsed + external };
+    const { heapUsed, external, heapTotal, rss } = process.memoryUsage();
+    const minute = Math.round(Date.now() / everyMs);
+    const line = { minute, heapBytes: heapUsed + external, keptBytes: heapTotal, residentBytes: rss };
     appendFileSync(join(folder, `${process.pid}-${threadId}.jsonl`), `${JSON.stringify(line)}\n`);
     wait();
   };
