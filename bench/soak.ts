@@ -130,37 +130,47 @@ function leastOfHalves(values: readonly number[]): readonly [number, number] {
   return [Math.min(...values.slice(0, middle)), Math.min(...values.slice(middle))];
 }
 
+/** By the time since the start in hours. */
 type Points = readonly (readonly [number, number])[];
 
-/**
- * What the threads of a process have left after each collection, by the time since the start in hours: their heaps together, and what is resident
- * beside what V8 keeps for heaps, when the last of them has collected.
- */
-function leftOf(pid: number): { readonly heap: Points; readonly beside: Points } {
-  const minutes = new Map<number, { heap: number; kept: number; resident: number }>();
-  for (const name of readdirSync(heaps).filter((one) => one.startsWith(`${pid}-`))) {
-    for (const line of readFileSync(join(heaps, name), "utf8").trim().split("\n")) {
-      const { minute, heapBytes, keptBytes, residentBytes } = JSON.parse(line) as CollectedLine;
-      const sum = minutes.get(minute) ?? { heap: 0, kept: 0, resident: Infinity };
-      minutes.set(minute, {
-        heap: sum.heap + heapBytes,
-        kept: sum.kept + keptBytes,
-        resident: Math.min(sum.resident, residentBytes),
-      });
-    }
+/** A line of `collects-each-minute.cjs`: of a collection, or of half a minute later. */
+type CollectedLine = { readonly minute: number } & (
+  | { readonly heapBytes: number }
+  | { readonly keptBytes: number; readonly residentBytes: number }
+);
+
+/** The heaps of all threads of a process together, after each collection. */
+function heapsOf(pid: number): Points {
+  const sums = new Map<number, number>();
+  for (const line of linesOf(pid)) {
+    if ("heapBytes" in line) sums.set(line.minute, (sums.get(line.minute) ?? 0) + line.heapBytes);
   }
-  const sorted = [...minutes].sort(([a], [b]) => a - b);
-  const points = (pick: (one: { heap: number; kept: number; resident: number }) => number): Points =>
-    sorted.map(([minute, one]) => [minute / 60 - start / 3_600_000, pick(one)]);
-  return { heap: points((one) => one.heap), beside: points((one) => one.resident - one.kept) };
+  return inOrder(sums);
 }
 
-/** A line of `collects-each-minute.cjs`. */
-interface CollectedLine {
-  readonly minute: number;
-  readonly heapBytes: number;
-  readonly keptBytes: number;
-  readonly residentBytes: number;
+/** What a process has in memory beside what V8 keeps for the heaps of its threads, between two collections. */
+function besideHeapsOf(pid: number): Points {
+  const kept = new Map<number, number>();
+  const resident = new Map<number, number>();
+  for (const line of linesOf(pid)) {
+    if ("heapBytes" in line) continue;
+    kept.set(line.minute + 0.5, (kept.get(line.minute + 0.5) ?? 0) + line.keptBytes);
+    resident.set(line.minute + 0.5, line.residentBytes);
+  }
+  return inOrder(new Map([...resident].map(([minute, bytes]) => [minute, bytes - kept.get(minute)!])));
+}
+
+function linesOf(pid: number): CollectedLine[] {
+  const names = readdirSync(heaps).filter((one) => one.startsWith(`${pid}-`));
+  const lines = names.flatMap((name) => readFileSync(join(heaps, name), "utf8").trim().split("\n"));
+  return lines.map((line) => JSON.parse(line) as CollectedLine);
+}
+
+/** Values by minute of the clock, by the time since the start. */
+function inOrder(values: ReadonlyMap<number, number>): Points {
+  return [...values]
+    .sort(([a], [b]) => a - b)
+    .map(([minute, value]) => [minute / 60 - start / 3_600_000, value] as const);
 }
 
 function report(isLast: boolean): void {
@@ -171,9 +181,9 @@ function report(isLast: boolean): void {
       return one === undefined ? [] : [{ hours, ...one }];
     });
     const resident = leastOf(seen.map(({ hours, residentBytes }) => [hours, residentBytes]));
-    const left = leftOf(pid);
-    const heap = trendOf(left.heap.filter(([hours]) => hours > halfTime));
-    const beside = trendOf(left.beside.filter(([hours]) => hours > halfTime));
+    const isLate = ([hours]: Points[number]) => hours > halfTime;
+    const heap = trendOf(heapsOf(pid).filter(isLate));
+    const beside = trendOf(besideHeapsOf(pid).filter(isLate));
     return {
       role: roleOf(command),
       residentBytes: [resident[0]![1], resident.at(-1)![1]],
@@ -234,8 +244,8 @@ function report(isLast: boolean): void {
     points.map(([hours, bytes]) => [Number((60 * hours).toFixed(1)), Number((bytes / 1e6).toFixed(2))]);
   const curves = looks.at(-1)!.facts.map(({ pid, command }) => ({
     role: roleOf(command),
-    heapMB: rounded(leftOf(pid).heap),
-    besideHeapsMB: rounded(leftOf(pid).beside),
+    heapMB: rounded(heapsOf(pid)),
+    besideHeapsMB: rounded(besideHeapsOf(pid)),
     leastResidentMB: rounded(
       leastOf(
         looks.flatMap(({ hours, facts }) =>
