@@ -1,10 +1,11 @@
 /**
  * Loaded into every thread of a run by NODE_OPTIONS=--require: collects garbage at each full minute of the clock, and appends what is left to a file
- * per thread of the folder in REROLL_HEAPS. The timer keeps nothing alive.
+ * per thread of the folder in REROLL_HEAPS. Half a minute later, when V8 has given back what it had no more use for, it appends what V8 still keeps
+ * for the heap of the thread, and what the process has in memory. The timers keep nothing alive.
  */
 const { appendFileSync } = require("node:fs");
 const { join } = require("node:path");
-const { setFlagsFromString } = require("node:v8");
+const { getHeapStatistics, setFlagsFromString } = require("node:v8");
 const { runInNewContext } = require("node:vm");
 const { threadId } = require("node:worker_threads");
 
@@ -13,15 +14,25 @@ const folder = process.env.REROLL_HEAPS;
 if (folder !== undefined) {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc");
-  const wait = () => setTimeout(look, everyMs - (Date.now() % everyMs)).unref();
-  const look = () => {
+  /** Does something `offsetMs` after every full minute, and writes down what it returns. */
+  const eachMinute = (offsetMs, look) => {
+    const wait = () => setTimeout(write, everyMs - ((Date.now() - offsetMs) % everyMs)).unref();
+    const write = () => {
+      const line = { minute: Math.round((Date.now() - offsetMs) / everyMs), ...look() };
+      appendFileSync(join(folder, `${process.pid}-${threadId}.jsonl`), `${JSON.stringify(line)}\n`);
+      wait();
+    };
+    wait();
+  };
+  eachMinute(0, () => {
     // Two, because the first runs finalizers that let go of more.
     collect();
     collect();
     const { heapUsed, external } = process.memoryUsage();
-    const line = { minute: Math.round(Date.now() / everyMs), heapBytes: heapUsed + external };
-    appendFileSync(join(folder, `${process.pid}-${threadId}.jsonl`), `${JSON.stringify(line)}\n`);
-    wait();
-  };
-  wait();
+    return { heapBytes: heapUsed + external };
+  });
+  eachMinute(everyMs / 2, () => ({
+    keptBytes: getHeapStatistics().total_physical_size,
+    residentBytes: process.memoryUsage.rss(),
+  }));
 }

@@ -3,10 +3,14 @@
  * server of environments among them, and the heaps are looked at; resident memory, which rises again soon after, open files and threads every second.
  *
  * npm run bench -- soak [minutes]
- * Resident memory goes up and down by more in a minute than the bar allows in an hour, and connections come and go. What a process never lets go of
- * raises what it comes down to: resident memory is judged by the least of each five minutes, open files and threads by the least of each quarter of
- * the run, and heaps by the trend of all looks, since they are looked at after a collection only.
- * Bar: over the second half, open files and threads do not grow, and heaps and resident memory of no process by more than 2 % an hour.
+ * Resident memory goes up and down by more in a minute than the bar allows in an hour. What a process never lets go of raises what it comes down to:
+ * resident memory is judged by the least of each five minutes, open files and threads by the least of each quarter of the run, and heaps by the trend
+ * of all looks, since they are looked at after a collection only. Most of the ups and downs are pages that V8 keeps for its heaps: what is resident
+ * beside them is shown too, with its trend.
+ * Connections to the server of environments come and go with the calls. How few a quarter of an hour has seen is chance, but they have a bound: one for
+ * each episode under way, and one for prompts. Those that are never closed add to those in use, and break it.
+ * Bar: over the second half, threads and open files without those connections do not grow, and heaps and resident memory of no process by more than 2 %
+ * an hour; over all of the run, there are never more connections than their bound.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -16,17 +20,21 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { type ProcessFacts, processTree } from "./process-tree.ts";
+import { connectionsOf, openFiles, type ProcessFacts, processTree } from "./process-tree.ts";
 import { printTable, writeResult } from "./report.ts";
 
 const minutes = Number(process.argv[2] ?? 60);
 const maxGrowthPerHour = 0.02;
 const everyMs = 1000;
 const windowMinutes = 5;
+const maxInFlight = 32;
+const maxConnections = maxInFlight + 1;
 
 interface Look {
   readonly hours: number;
   readonly facts: readonly ProcessFacts[];
+  /** To the server of environments. */
+  readonly numConnections: number;
 }
 
 const folder = mkdtempSync(join(tmpdir(), "reroll-soak-"));
@@ -44,6 +52,7 @@ const url = await addressOf(server);
 const sets = [
   `tracking.folder=${folder}`,
   `envs.game=${JSON.stringify({ type: "remote", url })}`,
+  `rollout.maxInFlight=${maxInFlight}`,
   "loop.steps=100000000",
   "tracking.trajectoriesEvery=50",
   "checkpoint.every=20",
@@ -52,10 +61,11 @@ const words = ["train", runFile, "--restarts", "1", ...sets.flatMap((set) => ["-
 const child = spawn(process.execPath, [main, ...words], { stdio: ["ignore", "ignore", "inherit"], env });
 const looks: Look[] = [];
 const start = Date.now();
+const port = Number(new URL(url).port);
 const hoursNow = () => (Date.now() - start) / 3_600_000;
 while (hoursNow() < minutes / 60 && child.exitCode === null) {
   await setTimeout(everyMs);
-  looks.push({ hours: hoursNow(), facts: [child, server].flatMap(({ pid }) => processTree(pid!)) });
+  looks.push(look());
   if (looks.length % 60 === 0) report(false);
 }
 const steps = readFileSync(join(folder, "faults/metrics.jsonl"), "utf8").trim().split("\n").length;
@@ -64,6 +74,19 @@ const [code] = await once(child, "exit");
 server.kill("SIGTERM");
 report(true);
 rmSync(folder, { recursive: true });
+
+/** Files are listed before connections: one that is opened in between is in neither, and one that is closed counts as a file for once. */
+function look(): Look {
+  const tree = [child, server]
+    .flatMap(({ pid }) => processTree(pid!))
+    .map((one) => ({ ...one, files: openFiles(one.pid) }));
+  const { count, links } = connectionsOf(port);
+  const facts = tree.map(({ files, ...one }) => ({
+    ...one,
+    numFiles: files.filter((file) => !links.has(file)).length,
+  }));
+  return { hours: hoursNow(), facts, numConnections: count };
+}
 
 /** Where a server says that it listens. */
 async function addressOf({ stdout }: ChildProcess): Promise<string> {
@@ -75,7 +98,7 @@ async function addressOf({ stdout }: ChildProcess): Promise<string> {
 }
 
 /** The slope of a line through points, by least squares. */
-function slope(points: readonly (readonly [number, number])[]): number {
+function slope(points: Points): number {
   const mean = (pick: (point: readonly [number, number]) => number) =>
     points.reduce((sum, point) => sum + pick(point), 0) / points.length;
   const [x, y] = [mean(([at]) => at), mean(([, value]) => value)];
@@ -83,8 +106,15 @@ function slope(points: readonly (readonly [number, number])[]): number {
   return over / points.reduce((sum, [at]) => sum + (at - x) ** 2, 0);
 }
 
+/** The first and the last value, and by what part of the first they rise in an hour. Null for fewer than two. */
+function trendOf(points: Points): { readonly ends: readonly [number, number]; readonly perHour: number } | null {
+  if (points.length < 2) return null;
+  const [first, last] = [points[0]![1], points.at(-1)![1]];
+  return { ends: [first, last], perHour: slope(points) / first };
+}
+
 /** The least value of each window of time. */
-function leastOf(points: readonly (readonly [number, number])[]): (readonly [number, number])[] {
+function leastOf(points: Points): (readonly [number, number])[] {
   const least = new Map<number, readonly [number, number]>();
   for (const point of points) {
     const window = Math.floor((60 * point[0]) / windowMinutes);
@@ -100,16 +130,47 @@ function leastOfHalves(values: readonly number[]): readonly [number, number] {
   return [Math.min(...values.slice(0, middle)), Math.min(...values.slice(middle))];
 }
 
-/** The heaps of all threads of a process together, after each collection, by the time since the start in hours. */
-function heapsOf(pid: number): readonly (readonly [number, number])[] {
+/** By the time since the start in hours. */
+type Points = readonly (readonly [number, number])[];
+
+/** A line of `collects-each-minute.cjs`: of a collection, or of half a minute later. */
+type CollectedLine = { readonly minute: number } & (
+  | { readonly heapBytes: number }
+  | { readonly keptBytes: number; readonly residentBytes: number }
+);
+
+/** The heaps of all threads of a process together, after each collection. */
+function heapsOf(pid: number): Points {
   const sums = new Map<number, number>();
-  for (const name of readdirSync(heaps).filter((one) => one.startsWith(`${pid}-`))) {
-    for (const line of readFileSync(join(heaps, name), "utf8").trim().split("\n")) {
-      const { minute, heapBytes } = JSON.parse(line) as { minute: number; heapBytes: number };
-      sums.set(minute, (sums.get(minute) ?? 0) + heapBytes);
-    }
+  for (const line of linesOf(pid)) {
+    if ("heapBytes" in line) sums.set(line.minute, (sums.get(line.minute) ?? 0) + line.heapBytes);
   }
-  return [...sums].sort(([a], [b]) => a - b).map(([minute, bytes]) => [minute / 60 - start / 3_600_000, bytes]);
+  return inOrder(sums);
+}
+
+/** What a process has in memory beside what V8 keeps for the heaps of its threads, between two collections. */
+function besideHeapsOf(pid: number): Points {
+  const kept = new Map<number, number>();
+  const resident = new Map<number, number>();
+  for (const line of linesOf(pid)) {
+    if ("heapBytes" in line) continue;
+    kept.set(line.minute + 0.5, (kept.get(line.minute + 0.5) ?? 0) + line.keptBytes);
+    resident.set(line.minute + 0.5, line.residentBytes);
+  }
+  return inOrder(new Map([...resident].map(([minute, bytes]) => [minute, bytes - kept.get(minute)!])));
+}
+
+function linesOf(pid: number): CollectedLine[] {
+  const names = readdirSync(heaps).filter((one) => one.startsWith(`${pid}-`));
+  const lines = names.flatMap((name) => readFileSync(join(heaps, name), "utf8").trim().split("\n"));
+  return lines.map((line) => JSON.parse(line) as CollectedLine);
+}
+
+/** Values by minute of the clock, by the time since the start. */
+function inOrder(values: ReadonlyMap<number, number>): Points {
+  return [...values]
+    .sort(([a], [b]) => a - b)
+    .map(([minute, value]) => [minute / 60 - start / 3_600_000, value] as const);
 }
 
 function report(isLast: boolean): void {
@@ -120,18 +181,33 @@ function report(isLast: boolean): void {
       return one === undefined ? [] : [{ hours, ...one }];
     });
     const resident = leastOf(seen.map(({ hours, residentBytes }) => [hours, residentBytes]));
-    const heap = heapsOf(pid).filter(([hours]) => hours > halfTime);
+    const isLate = ([hours]: Points[number]) => hours > halfTime;
+    const heap = trendOf(heapsOf(pid).filter(isLate));
+    const beside = trendOf(besideHeapsOf(pid).filter(isLate));
     return {
       role: roleOf(command),
       residentBytes: [resident[0]![1], resident.at(-1)![1]],
       residentGrowthPerHour: slope(resident) / resident[0]![1],
-      heapBytes: heap.length < 2 ? null : [heap[0]![1], heap.at(-1)![1]],
-      heapGrowthPerHour: heap.length < 2 ? null : slope(heap) / heap[0]![1],
+      heapBytes: heap?.ends ?? null,
+      heapGrowthPerHour: heap?.perHour ?? null,
+      besideHeapsBytes: beside?.ends ?? null,
+      besideHeapsGrowthPerHour: beside?.perHour ?? null,
       numFiles: leastOfHalves(seen.map(({ numFiles }) => numFiles)),
       numThreads: leastOfHalves(seen.map(({ numThreads }) => numThreads)),
     };
   });
-  const headers = ["process", "heaps MB", "growth per hour", "resident MB", "growth per hour", "open files", "threads"];
+  const growth = "growth per hour";
+  const headers = [
+    "process",
+    "heaps MB",
+    growth,
+    "resident MB",
+    growth,
+    "beside heaps MB",
+    growth,
+    "open files",
+    "threads",
+  ];
   const megabytes = (values: readonly number[] | null) =>
     values === null ? "-" : values.map((bytes) => (bytes / 1e6).toFixed(1)).join(" to ");
   const percent = (rate: number | null) => (rate === null ? "-" : `${(100 * rate).toFixed(2)} %`);
@@ -141,24 +217,35 @@ function report(isLast: boolean): void {
     percent(one.heapGrowthPerHour),
     megabytes(one.residentBytes),
     percent(one.residentGrowthPerHour),
+    megabytes(one.besideHeapsBytes),
+    percent(one.besideHeapsGrowthPerHour),
     one.numFiles.join(" to "),
     one.numThreads.join(" to "),
   ]);
   printTable(`After ${(60 * looks.at(-1)!.hours).toFixed(1)} minutes, over the second half`, headers, rows);
+  const connections = {
+    most: Math.max(...looks.map(({ numConnections }) => numConnections)),
+    leastOfQuarters: leastOfHalves(looks.filter(({ hours }) => hours > halfTime).map((one) => one.numConnections)),
+    bound: maxConnections,
+  };
+  console.log(`Connections to the server of environments: ${JSON.stringify(connections)}`);
   if (!isLast) return;
-  const isFlat = processes.every(
-    ({ residentGrowthPerHour, heapGrowthPerHour, numFiles, numThreads }) =>
-      residentGrowthPerHour < maxGrowthPerHour &&
-      (heapGrowthPerHour ?? 0) < maxGrowthPerHour &&
-      numFiles[1] <= numFiles[0] &&
-      numThreads[1] <= numThreads[0],
-  );
+  const isFlat =
+    connections.most <= connections.bound &&
+    processes.every(
+      ({ residentGrowthPerHour, heapGrowthPerHour, numFiles, numThreads }) =>
+        residentGrowthPerHour < maxGrowthPerHour &&
+        (heapGrowthPerHour ?? 0) < maxGrowthPerHour &&
+        numFiles[1] <= numFiles[0] &&
+        numThreads[1] <= numThreads[0],
+    );
   console.log(`${steps} steps; exit code ${code}; ${isFlat ? "flat" : "NOT flat"}.`);
-  const rounded = (points: readonly (readonly [number, number])[]) =>
+  const rounded = (points: Points) =>
     points.map(([hours, bytes]) => [Number((60 * hours).toFixed(1)), Number((bytes / 1e6).toFixed(2))]);
   const curves = looks.at(-1)!.facts.map(({ pid, command }) => ({
     role: roleOf(command),
     heapMB: rounded(heapsOf(pid)),
+    besideHeapsMB: rounded(besideHeapsOf(pid)),
     leastResidentMB: rounded(
       leastOf(
         looks.flatMap(({ hours, facts }) =>
@@ -167,7 +254,7 @@ function report(isLast: boolean): void {
       ),
     ),
   }));
-  writeResult("soak", { minutes, steps, exitCode: code, maxGrowthPerHour, isFlat, processes, curves });
+  writeResult("soak", { minutes, steps, exitCode: code, maxGrowthPerHour, isFlat, connections, processes, curves });
 }
 
 function roleOf(command: string): string {

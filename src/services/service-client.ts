@@ -4,10 +4,12 @@
  * Every call must be one that may be asked twice: a reply that is lost on its way is asked for again. Waits for: the service, up to
  * `timeoutMs` per attempt; a signal ends it at once.
  */
+import type { IncomingMessage } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ErrorCode, isErrorCode } from "../errors/error-codes.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { splitAddress } from "../errors/secret.ts";
+import { HttpConnections } from "./http-connections.ts";
 
 interface ServiceOptions {
   readonly url: string;
@@ -26,11 +28,13 @@ export class ServiceClient {
   readonly url: string;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #timeoutMs: number;
+  readonly #connections: HttpConnections;
 
   constructor({ url, apiKey, timeoutMs }: ServiceOptions) {
     const address = splitAddress(url);
     this.url = address.url.replace(/\/+$/, "");
     this.#timeoutMs = timeoutMs;
+    this.#connections = new HttpConnections({ url: this.url });
     this.#headers = {
       "content-type": "application/json",
       ...address.headers,
@@ -57,20 +61,20 @@ export class ServiceClient {
     const timer = setTimeout(end, this.#timeoutMs);
     signal?.addEventListener("abort", end, { once: true });
     try {
-      const response = await fetch(this.url + path, {
-        ...{ method, headers: this.#headers },
+      const response = await this.#connections.send({
+        ...{ method, path, headers: this.#headers, signal: attempt.signal },
         ...(body !== undefined && { body: JSON.stringify(body) }),
-        signal: attempt.signal,
       });
-      const text = await response.text();
-      if (RETRIED.has(response.status)) return { fault: `it answered ${response.status}` };
-      if (!response.ok) throw toldError(this.url, response.status, text);
+      const text = await textOf(response);
+      const status = response.statusCode ?? 0;
+      if (RETRIED.has(status)) return { fault: `it answered ${status}` };
+      if (status < 200 || status > 299) throw toldError(this.url, status, text);
       return { value: text === "" ? undefined : (JSON.parse(text) as unknown) };
     } catch (cause) {
       if (cause instanceof RerollError) throw cause;
       signal?.throwIfAborted();
       if (attempt.signal.aborted) return { fault: `it did not answer within ${this.#timeoutMs} ms` };
-      return { fault: reasonOf(cause) };
+      return { fault: cause instanceof Error ? cause.message : String(cause) };
     } finally {
       clearTimeout(timer);
       signal?.removeEventListener("abort", end);
@@ -89,10 +93,10 @@ function lost(url: string, reason: string, attempts: number): RerollError {
   });
 }
 
-/** What fetch says about a broken connection lies below what it throws. */
-function reasonOf(cause: unknown): string {
-  const inner = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause;
-  return inner instanceof Error ? inner.message : String(inner);
+async function textOf(response: IncomingMessage): Promise<string> {
+  let text = "";
+  for await (const chunk of response.setEncoding("utf8")) text += chunk;
+  return text;
 }
 
 function toldError(url: string, status: number, text: string): RerollError {

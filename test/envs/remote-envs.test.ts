@@ -36,12 +36,17 @@ function serve(raw: Record<string, unknown> = world, port = 0): Promise<RunningS
   });
 }
 
+interface Line {
+  readonly url: string;
+  readonly server: Server;
+  numLost(): number;
+  /** How many connections to it were open at the same time, at most. */
+  mostOpen(): number;
+}
+
 /** A line to a server that loses every n-th answer after the server has given it. */
-async function lossyLine(
-  target: string,
-  every: number,
-): Promise<{ readonly url: string; readonly server: Server; numLost(): number }> {
-  let [numAnswers, numLost] = [0, 0];
+async function lossyLine(target: string, every: number): Promise<Line> {
+  let [numAnswers, numLost, numOpen, mostOpen] = [0, 0, 0, 0];
   const server = createServer((incoming, outgoing) => {
     const { method, headers, url } = incoming;
     const onward = request(new URL(url!, target), { ...(method && { method }), headers }, (answer) => {
@@ -54,8 +59,13 @@ async function lossyLine(
     onward.on("error", () => outgoing.destroy());
     incoming.pipe(onward);
   });
+  server.on("connection", (socket) => {
+    mostOpen = Math.max(mostOpen, ++numOpen);
+    socket.on("close", () => numOpen--);
+  });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, server, numLost: () => numLost };
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return { url, server, numLost: () => numLost, mostOpen: () => mostOpen };
 }
 
 test("a run from a preset has the same words and ends with the same weights, to the bit, with its environment and rewards elsewhere and every ninth answer lost", async () => {
@@ -74,6 +84,20 @@ test("a run from a preset has the same words and ends with the same weights, to 
       here.trajectories.map(({ turns }) => turns.length),
     );
     expect(here.trajectories.some(({ turns }) => turns.length > 1)).toBe(true);
+  } finally {
+    line.server.closeAllConnections();
+    line.server.close();
+    await service.close();
+  }
+});
+
+test("a run has no more connections to its server of environments than episodes under way, and one for prompts", async () => {
+  const service = await serve({ envs: { lake } });
+  const line = await lossyLine(service.url, Infinity);
+  try {
+    const rollout = { groupsPerStep: 4, groupSize: 4, contextLength: 128, sampling: { maxTokens: 2 }, maxInFlight: 8 };
+    await trained({ envs: { lake: { type: "remote", url: line.url, apiKey: "secret" } }, rewards: {}, rollout });
+    expect(line.mostOpen()).toBeLessThanOrEqual(8 + 1);
   } finally {
     line.server.closeAllConnections();
     line.server.close();

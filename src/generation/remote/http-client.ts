@@ -1,15 +1,14 @@
 /**
  * HTTP for remote engines, over connections that stay open.
  *
- * Built on node:http because global fetch gives up after five minutes without a header, and a long reply takes longer.
  * Waits for: a free connection, and the server; no byte for `timeoutMs` counts as a broken connection. A connection that
  * breaks in any way is a REMOTE_FAULT, and who asked may try again.
  */
-import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
-import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
+import type { IncomingMessage } from "node:http";
 import { redactText } from "../../errors/redact-text.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
 import { splitAddress } from "../../errors/secret.ts";
+import { HttpConnections } from "../../services/http-connections.ts";
 import { remoteFault } from "./remote-fault.ts";
 
 interface HttpClientOptions {
@@ -32,7 +31,7 @@ interface HttpRequest {
 export class HttpClient {
   readonly url: string;
   readonly #headers: Readonly<Record<string, string>>;
-  readonly #agent: HttpAgent | HttpsAgent;
+  readonly #connections: HttpConnections;
   readonly #timeoutMs: number;
 
   constructor({ url, apiKey, timeoutMs, maxConnections }: HttpClientOptions) {
@@ -50,26 +49,23 @@ export class HttpClient {
       ...address.headers,
       ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
     };
-    const options = { keepAlive: true, maxSockets: maxConnections };
-    this.#agent = this.url.startsWith("https:") ? new HttpsAgent(options) : new HttpAgent(options);
+    this.#connections = new HttpConnections({ url: this.url, maxConnections });
   }
 
   /** Resolves with the head of the answer, whatever its status. Its body must be read or discarded. */
   async send({ method, path, body, signal }: HttpRequest): Promise<HttpResponse> {
-    const request = this.#agent instanceof HttpsAgent ? httpsRequest : httpRequest;
-    const options = { method, agent: this.#agent, headers: this.#headers, timeout: this.#timeoutMs };
-    const message = await new Promise<IncomingMessage>((resolve, reject) => {
-      const sent = request(this.url + path, { ...options, ...(signal && { signal }) }, resolve);
-      sent.on("timeout", () => sent.destroy(new Error(`no answer for ${this.#timeoutMs} ms`)));
-      sent.on("error", (cause) => reject(remoteFault(`${this.url} cannot be reached: ${cause.message}`, { cause })));
-      sent.end(body && JSON.stringify(body));
-    });
+    const request = { method, path, headers: this.#headers, silenceMs: this.#timeoutMs, signal };
+    const message = await this.#connections
+      .send({ ...request, ...(body && { body: JSON.stringify(body) }) })
+      .catch((cause: Error) =>
+        Promise.reject(remoteFault(`${this.url} cannot be reached: ${cause.message}`, { cause })),
+      );
     return new HttpResponse(this.url + path, message);
   }
 
   /** Closes all connections; what still runs on them breaks. */
   close(): void {
-    this.#agent.destroy();
+    this.#connections.close();
   }
 }
 
