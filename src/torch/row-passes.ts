@@ -58,7 +58,7 @@ export function storeRows_(into: Tensor, slots_S: Tensor, x: Tensor): void {
 }
 
 /** Per row, in float64. */
-export interface SampledRows {
+interface SampledRows {
   /** -1 for a row with NaN, whose log-probabilities are NaN. */
   readonly tokens: Float64Array;
   /** At the temperature; 0 where that is 0. */
