@@ -21,7 +21,7 @@ napi_value initialize(napi_env env, napi_value exports) {
   for (const auto& functions :
        {allocatorExports(), autogradExports(), cudaExports(), cudaKernelExports(), customFunctionExports(),
         distributedExports(), mappedFileExports(), operatorExports(), pagedAttentionExports(), parcelExports(),
-        randomExports(), stateExports(), tensorDataExports()}) {
+        randomExports(), rowPassExports(), sampleRowExports(), stateExports(), tensorDataExports()}) {
     exportFunctions(*state, exports, functions);
   }
   setProperty(*state, exports, "torchVersion", toJs(*state, std::string(TORCH_VERSION)));

@@ -95,6 +95,8 @@ std::vector<Export> operatorExports();
 std::vector<Export> pagedAttentionExports();
 std::vector<Export> parcelExports();
 std::vector<Export> randomExports();
+std::vector<Export> rowPassExports();
+std::vector<Export> sampleRowExports();
 std::vector<Export> stateExports();
 std::vector<Export> tensorDataExports();
 

@@ -82,6 +82,7 @@ export interface CustomFunction {
  * `forward` reaches through its closure. The backward pass must run on the thread that ran this call.
  */
 export function applyFunction({ forward, backward: run }: CustomFunction, inputs: readonly Tensor[]): Tensor[] {
+  if (!native.isGradEnabled()) return [...forward(inputs).outputs];
   const { outputs, saved } = noGrad(() => forward(inputs));
   const handles = native.customFunction(handlesOf(inputs), handlesOf(outputs), handlesOf(saved), (gradOutputs, kept) =>
     // The addon has entered a scope around this callback and takes the results out before it leaves it.

@@ -146,6 +146,24 @@ interface Native {
     softCap: number,
     sinks: number | null,
   ): Handle;
+  areRows(tensors: readonly Handle[]): boolean;
+  residualNorm(
+    x: Handle,
+    delta: Handle | null,
+    weight: Handle,
+    eps: number,
+  ): [sum: Handle | null, normed: Handle, means: Handle];
+  residualNormBackward(
+    grad: Handle,
+    gradSum: Handle | null,
+    x: Handle,
+    weight: Handle,
+    means: Handle,
+    eps: number,
+  ): [grad: Handle, gradWeight: Handle];
+  rotateRows(x: Handle, cos: Handle, sin: Handle, sign: 1 | -1): Handle;
+  storeRows(x: Handle, slots: Handle, into: Handle): void;
+  sampleRows(scores: Handle, temperatures: Float64Array, uniforms: Float64Array, out: Float64Array): void;
 
   cudaDeviceCount(): number;
   cudaSetDevice(index: number): void;

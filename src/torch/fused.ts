@@ -15,10 +15,12 @@ import { scoreGradientKernel_, scoreStatisticsKernel } from "./kernels/score-ker
 import { fitsScoreRow, scoreRowKernel_ } from "./kernels/score-row-kernel.ts";
 import { swigluBackwardKernel, swigluKernel } from "./kernels/swiglu-kernel.ts";
 import { hasOp, op } from "./operator.ts";
+import { areRows, residualNormRows, rotateRows } from "./row-passes.ts";
 import type { Tensor } from "./tensor.ts";
 
 /** x / sqrt(mean(x^2) + eps) * weight over the last dimension, computed in float32. */
 export function rmsNorm(x: Tensor, weight: Tensor, eps: number): Tensor {
+  if (areRows([x, weight])) return residualNormRows(x, null, weight, eps).normed;
   if (hasOp("aten::rms_norm")) return ops.rmsNorm(x, weight.shape, weight, eps);
   const x32 = x.dtype === "float64" ? x : x.to("float32");
   const scale = x32.square().mean(-1, true).add(eps).rsqrt();
@@ -227,6 +229,7 @@ const rotateFunction = {
 
 function rotated(x: Tensor, cos_SK: Tensor, sin_SK: Tensor, sign: 1 | -1): Tensor {
   if (hasKernels(x) && isRotatable(x)) return rotateKernel(x, cos_SK, sin_SK, sign);
+  if (areRows([x, cos_SK, sin_SK])) return rotateRows(x, cos_SK, sin_SK, sign);
   const cos = cos_SK.to(x.dtype).unsqueeze(1);
   const sin = sin_SK.to(x.dtype).unsqueeze(1).mul(sign);
   const [a, b] = x.chunk(2, -1);

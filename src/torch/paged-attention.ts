@@ -32,7 +32,7 @@ export function pagedAttention(
 ): Tensor {
   return new Tensor(
     native.pagedAttention(
-      q_SHK.contiguous().handle,
+      q_SHK.handle,
       keys.handle,
       values.handle,
       table_RM.handle,

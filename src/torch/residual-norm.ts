@@ -1,9 +1,10 @@
-/** Residual sum and norm: what stands between two parts of a decoder. On a GPU either direction is one pass over memory. */
+/** Residual sum and norm: what stands between two parts of a decoder. On a GPU either direction is one pass over memory; on the CPU see row-passes.ts. */
 import { applyFunction } from "./autograd.ts";
 import { isExact } from "./exact.ts";
 import { rmsNorm } from "./fused.ts";
 import { hasKernels } from "./kernels/cuda-kernel.ts";
 import { canNormRows, residualNormBackwardKernel, residualNormKernel } from "./kernels/residual-norm-kernel.ts";
+import { areRows, residualNormRows } from "./row-passes.ts";
 import type { Tensor } from "./tensor.ts";
 
 /** The residual stream, and its norm for the part that comes next. */
@@ -17,6 +18,7 @@ export interface NormedStream {
  * its gradients on the way.
  */
 export function residualNorm(x: Tensor, delta: Tensor | null, weight: Tensor, eps: number): NormedStream {
+  if (areRows(delta === null ? [x, weight] : [x, delta, weight])) return residualNormRows(x, delta, weight, eps);
   if (!isKernelRow(x, delta, weight) || isExact()) {
     const sum = delta === null ? x : x.add(delta);
     return { sum, normed: rmsNorm(sum, weight, eps) };

@@ -130,7 +130,7 @@ export class ModelRunner {
       const numRows = this.#steadyRows(tokens.length, this.#model.config.width / numRanks);
       const ids = new Int32Array(numRows);
       ids.set(tokens);
-      const ids_S = tensor(ids, [numRows], { device, dtype: "int64" });
+      const ids_S = tensor(ids, [numRows], { device });
       const layout = piecesLayout(pieces, this.#cache, { numTokens: numRows, isSteady: this.#isSteady });
       const hidden_SD =
         this.#graphs !== null && !isExact() && this.#model.config.features.experts === null
@@ -144,8 +144,11 @@ export class ModelRunner {
       }
       if (ends.length === 0) return null;
       const numScores = this.#steadyRows(ends.length, this.#model.config.vocabSize / numRanks);
-      const picked = [...ends, ...new Array<number>(numScores - ends.length).fill(0)];
-      const last = tensor(Int32Array.from(picked), [numScores], { device, dtype: "int64" });
+      // Where every token ends a piece, the rows are those of the step.
+      if (ends.length === numRows && numScores === numRows) return wholeScores(this.#model, hidden_SD);
+      const picked = new Int32Array(numScores);
+      picked.set(ends);
+      const last = tensor(picked, [numScores], { device });
       return wholeScores(this.#model, hidden_SD.indexSelect(0, last))?.narrow(0, 0, ends.length) ?? null;
     });
   }

@@ -10,6 +10,7 @@ import { hasKernels } from "../../torch/kernels/cuda-kernel.ts";
 import { padHeads } from "../../torch/kernels/paged-kernel.ts";
 import { canStore, storeKernel } from "../../torch/kernels/store-kernel.ts";
 import { pagedAttention } from "../../torch/paged-attention.ts";
+import { storeRows_ } from "../../torch/row-passes.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { storedHeads, storeFp8 } from "./cached-heads.ts";
 import type { PagedCache } from "./paged-cache.ts";
@@ -62,11 +63,12 @@ export function piecesLayout(
   const int32 = (values: Int32Array) => tensor(values, [values.length], { device });
   const positions_S = int32(positions);
   const slots_S = int32(slots);
-  const wideSlots_S = slots_S.to("int64");
+  const storesRows = isSimple(cache) && cache.format === "plain";
+  const wideSlots_S = storesRows ? slots_S : slots_S.to("int64");
   const attend = attentionOver(pieces, cache, positions_S, int32(rows));
   return {
     numTokens: size,
-    positions_S: positions_S.to("int64"),
+    positions_S,
     maxPosition,
     attend: (layer, heads, rotation, kind) => {
       const { keySlots, valueSlots } = cache.keysOf(layer);
@@ -80,8 +82,13 @@ export function piecesLayout(
         return attend(layer, q_SHK, k_SGK, heads.v_SGK, kind);
       }
       const { q_SHK, k_SGK, v_SGK } = rotateHeads(heads, rotation);
-      keySlots.indexCopy_(0, wideSlots_S, padHeads(k_SGK, stored.storedSize));
-      valueSlots.indexCopy_(0, wideSlots_S, padHeads(v_SGK, stored.storedSize));
+      for (const [into, rows_SGK] of [
+        [keySlots, k_SGK],
+        [valueSlots, v_SGK],
+      ] as const) {
+        if (storesRows) storeRows_(into, slots_S, rows_SGK);
+        else into.indexCopy_(0, wideSlots_S, padHeads(rows_SGK, stored.storedSize));
+      }
       return attend(layer, q_SHK, k_SGK, v_SGK, kind);
     },
     scan: scanOver(pieces, cache, size, isSteady),
@@ -103,12 +110,16 @@ function writeSlots(
   }
 }
 
+/** Whether attention reads the cache where it lies: see pagedAttention. */
+function isSimple({ device, dtype }: PagedCache): boolean {
+  return device === "cpu" && dtype === "float32";
+}
+
 type Attend = (layer: number, q_SHK: Tensor, k_SGK: Tensor, v_SGK: Tensor, kind: AttentionKind) => Tensor;
 
 function attentionOver(pieces: readonly StepPiece[], cache: PagedCache, positions_S: Tensor, rows_S: Tensor): Attend {
   const { device } = cache;
-  const isSimple = device === "cpu" && cache.dtype === "float32";
-  if (isSimple) {
+  if (isSimple(cache)) {
     const table_RM = blockTable([...pieces.map(({ sequence }) => sequence.blocks), [cache.scratchBlock]]);
     return (layer, q_SHK, _k, _v, kind) => {
       const { keys, values } = cache.keysOf(layer);

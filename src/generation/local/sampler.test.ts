@@ -1,8 +1,12 @@
+import fc from "fast-check";
 import { expect, test } from "vitest";
-import { tensor } from "../../torch/create.ts";
+import { randn, tensor } from "../../torch/create.ts";
+import { Generator } from "../../torch/random.ts";
+import { sampleRows } from "../../torch/row-passes.ts";
+import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { Sampling } from "../generate.ts";
-import { type DrawRequest, launchDraws } from "./sampler.ts";
+import { type DrawRequest, draw, launchDraws } from "./sampler.ts";
 import { uniformAt } from "./uniform.ts";
 
 const drawTokens = (...draws: Parameters<typeof launchDraws>) => launchDraws(...draws)();
@@ -204,3 +208,37 @@ function softmax(values: readonly number[]): number[] {
   const total = masses.reduce((sum, mass) => sum + mass, 0);
   return masses.map((mass) => mass / total);
 }
+
+const draws = fc.record({
+  rows: fc.integer({ min: 1, max: 6 }),
+  vocabulary: fc.integer({ min: 1, max: 300 }),
+  spread: fc.constantFrom(0.01, 1, 30, 1000),
+  temperature: fc.constantFrom(0, 0.3, 1, 1.7),
+  seed: fc.integer({ min: 0, max: 1000 }),
+});
+
+test("a pass over scores draws what operators draw, with the same log-probabilities", () => {
+  fc.assert(
+    fc.property(draws, ({ rows, vocabulary, spread, temperature, seed }) => {
+      tensorScope(() => {
+        const generator = new Generator(seed);
+        const scores_BV = randn([rows, vocabulary], { generator }).mul(spread);
+        generator.dispose();
+        const uniforms = Float64Array.from({ length: rows }, (_, row) => ((row * 7919 + seed * 104729) % 1000) / 1000);
+        const pass = sampleRows(scores_BV, new Float64Array(rows).fill(temperature), uniforms);
+        const of = { tokens: new Int32Array(), promptLength: 0, mask: null, numTopLogprobs: 0 };
+        const valuesOf = draw(
+          scores_BV,
+          Array.from(uniforms, (uniform) => ({ ...of, sampling: { maxTokens: 1, temperature }, uniform })),
+        );
+        for (let row = 0; row < rows; row++) {
+          const [token, samplerLogprob, modelLogprob] = valuesOf(row);
+          expect(pass.tokens[row]).toBe(token);
+          expect(pass.samplerLogprobs[row]).toBeCloseTo(samplerLogprob, 10);
+          expect(pass.modelLogprobs[row]).toBeCloseTo(modelLogprob, 10);
+        }
+      });
+    }),
+    { numRuns: 200, seed: 1 },
+  );
+});

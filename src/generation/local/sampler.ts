@@ -15,6 +15,7 @@ import {
   sampleKernel,
 } from "../../torch/kernels/sample-kernel.ts";
 import { op } from "../../torch/operator.ts";
+import { areRows, sampleRows } from "../../torch/row-passes.ts";
 import { keep } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { Sampling, TokenLogprob } from "../generate.ts";
@@ -113,12 +114,27 @@ function rowMasks(requests: readonly DrawRequest[], scores_BV: Tensor): RowMasks
   };
 }
 
+/** Rows that are drawn by temperature alone go through one pass over the scores, whatever their neighbours ask for; the others through `draw`. */
 function drawAtOnce(scores_BV: Tensor, requests: readonly DrawRequest[]): () => RowValues {
-  const values = draw(scores_BV, requests);
-  return () => values;
+  const isPassed = requests.map(({ sampling, mask }) => mask === null && isTemperatureOnly(sampling));
+  const hasPass = isPassed.includes(true) && areRows([scores_BV]);
+  const passed = hasPass ? drawRows(scores_BV, requests) : null;
+  const values = passed !== null && !isPassed.includes(false) ? passed : draw(scores_BV, requests);
+  return () => (row) => (passed !== null && isPassed[row] ? passed(row) : values(row));
 }
 
-function draw(scores_BV: Tensor, requests: readonly DrawRequest[]): RowValues {
+/** What `draw` gives by temperature alone. */
+function drawRows(scores_BV: Tensor, requests: readonly DrawRequest[]): RowValues {
+  const { tokens, samplerLogprobs, modelLogprobs } = sampleRows(
+    scores_BV,
+    Float64Array.from(requests, ({ sampling }) => sampling.temperature ?? 1),
+    Float64Array.from(requests, ({ uniform }) => uniform),
+  );
+  return (row) => [tokens[row]!, samplerLogprobs[row]!, modelLogprobs[row]!, samplerLogprobs[row]!];
+}
+
+/** What is drawn, by operators: everything that requests may ask for. */
+export function draw(scores_BV: Tensor, requests: readonly DrawRequest[]): RowValues {
   const B = requests.length;
   const { device } = scores_BV;
   const column = (pick: (request: DrawRequest) => number) =>

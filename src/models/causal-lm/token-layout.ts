@@ -34,7 +34,7 @@ export interface AttentionKind {
 
 export interface TokenLayout {
   readonly numTokens: number;
-  /** The position of every token in its sequence, int64. */
+  /** The position of every token in its sequence, int32 or int64. */
   readonly positions_S: Tensor;
   readonly maxPosition: number;
   /** Whether `attend` takes heads that lie within wider rows. Default false. */
