@@ -51,7 +51,7 @@ function listSources(root) {
 }
 
 function sourcesHash(root) {
-  const settings = ["tsconfig.json", "tsconfig.build.json", "package-lock.json"];
+  const settings = ["tsconfig.json", "tsconfig.build.json", "package-lock.json", "scripts/setup/bundle-workers.mjs"];
   const files = [...settings, ...listSources(root).map((file) => `src/${file}`)];
   return hashInputs(
     root,
