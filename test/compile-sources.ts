@@ -15,9 +15,9 @@ const RECORD = join(root, "build/stamps/compiled-sources.json");
 type Compiled = readonly [hash: string, writtenMs: number];
 
 // Plain JavaScript, because it runs before anything is installed; so it is loaded without types.
-const { compileReason, forgetCompiled } = await import(
-  new URL("../scripts/setup/compile-typescript.mjs", import.meta.url).href
-);
+const scripts = new URL("../scripts/setup/", import.meta.url).href;
+const { bundleWorkers } = await import(`${scripts}bundle-workers.mjs`);
+const { compileReason, forgetCompiled } = await import(`${scripts}compile-typescript.mjs`);
 
 export async function setup(): Promise<void> {
   if (!existsSync(join(root, "dist"))) throw new Error("There is no dist. Run: npm run setup");
@@ -33,6 +33,7 @@ export async function setup(): Promise<void> {
   if (compileReason(root) !== null) {
     forgetCompiled(root);
     await compile(changed);
+    await bundleWorkers(root);
   }
   for (const { file, text } of changed) known[file] = [hashOf(text), writtenAt(file)];
   mkdirSync(dirname(RECORD), { recursive: true });

@@ -14,7 +14,7 @@ import type { TuningExample } from "../../src/flow/tuning-example.ts";
 import { createPreset, type PresetName } from "../../src/models/causal-lm/presets.ts";
 import { saveCausalLm } from "../../src/models/causal-lm/save-causal-lm.ts";
 import { Checkpoints, type LoopState } from "../../src/run/checkpoint.ts";
-import { writeManifest } from "../../src/run/checkpoint-files.ts";
+import { writeManifest } from "../../src/run/manifest.ts";
 import { startTuning } from "../../src/training/start-trainer.ts";
 import type { TuningTrainer } from "../../src/training/trainer.ts";
 import { trainingOptions } from "../../src/training/trainer-options.ts";

@@ -1,9 +1,10 @@
 /**
- * Compiles src into dist with tsc.
+ * Compiles src into dist with tsc, and bundles the workers.
  */
 import { chmodSync, existsSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
+import { bundleWorkers, removeBundles } from "./bundle-workers.mjs";
 import { runCommand } from "./run-command.mjs";
 import { clearStamp, hashInputs, listFiles, stampMatches, writeStamp } from "./stamp.mjs";
 
@@ -32,13 +33,15 @@ export async function compileTypescript(root, { log }) {
     cwd: root,
   });
   removeLeftovers(root);
+  await bundleWorkers(root);
   // npm does this for a package that it installs; here it makes the command run from a checkout.
   if (existsSync(join(root, COMMAND))) chmodSync(join(root, COMMAND), 0o755);
   writeStamp(stamp, hash);
 }
 
-/** To be called by whoever else writes to dist: the next compile makes all of it. */
+/** To be called by whoever else writes to dist: the next compile makes all of it. Until then there are no bundles. */
 export function forgetCompiled(root) {
+  removeBundles(root);
   clearStamp(join(root, STAMP));
   rmSync(join(root, INCREMENTAL_STATE), { force: true });
 }
@@ -48,7 +51,7 @@ function listSources(root) {
 }
 
 function sourcesHash(root) {
-  const settings = ["tsconfig.json", "tsconfig.build.json", "package-lock.json"];
+  const settings = ["tsconfig.json", "tsconfig.build.json", "package-lock.json", "scripts/setup/bundle-workers.mjs"];
   const files = [...settings, ...listSources(root).map((file) => `src/${file}`)];
   return hashInputs(
     root,

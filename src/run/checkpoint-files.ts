@@ -3,25 +3,15 @@
  * own and that of the manifest beside it.
  */
 import { createHash } from "node:crypto";
-import { createReadStream, existsSync } from "node:fs";
-import { readdir, readFile, stat } from "node:fs/promises";
-import { dirname, join, relative } from "node:path";
+import { existsSync } from "node:fs";
+import { readFile, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { z } from "zod";
 import { RerollError } from "../errors/reroll-error.ts";
 import { replaceText } from "../files/replace-file.ts";
-
-const MANIFEST = "manifest.json";
+import { hashOf, MANIFEST } from "./manifest.ts";
 
 const manifestSchema = z.record(z.string(), z.object({ bytes: z.number(), sha256: z.string() }));
-
-/** Writes the manifest of a folder whose files are complete. */
-export async function writeManifest(folder: string): Promise<void> {
-  const entries: [string, { readonly bytes: number; readonly sha256: string }][] = [];
-  for (const path of await filesIn(folder)) {
-    entries.push([relative(folder, path), { bytes: (await stat(path)).size, sha256: await hashOf(path) }]);
-  }
-  await replaceText(join(folder, MANIFEST), `${JSON.stringify(Object.fromEntries(entries), null, 2)}\n`);
-}
 
 /** Writes JSON that holds its own hash and that of the manifest in its folder, if any; under its name only when it is complete. */
 export async function writeChecked(path: string, value: object): Promise<void> {
@@ -85,21 +75,6 @@ async function damageByManifest(folder: string, file: string, hash: string | und
 
 function readManifest(folder: string): Promise<string | null> {
   return readFile(join(folder, MANIFEST), "utf8").catch(() => null);
-}
-
-async function filesIn(folder: string): Promise<string[]> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-  return entries
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name))
-    .sort();
-}
-
-/** Reads in pieces: weights may be larger than the memory that is left, and other work goes on in between. */
-async function hashOf(path: string): Promise<string> {
-  const hash = createHash("sha256");
-  for await (const piece of createReadStream(path, { highWaterMark: 1 << 20 })) hash.update(piece);
-  return hash.digest("hex");
 }
 
 function sha256(text: string): string {

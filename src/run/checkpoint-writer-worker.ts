@@ -2,7 +2,7 @@
 import { type HeldFiles, writeHeld } from "../models/formats/file-sink.ts";
 import { hostInThread } from "../workers/host-in-thread.ts";
 import { tensorCarrier } from "../workers/tensor-carrier.ts";
-import { writeManifest } from "./checkpoint-files.ts";
+import { writeManifest } from "./manifest.ts";
 
 /** What the thread does. */
 export interface CheckpointWriter {

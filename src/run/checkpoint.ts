@@ -21,8 +21,9 @@ import type { Trainer } from "../training/trainer.ts";
 import type { Remote } from "../workers/remote.ts";
 import { startInThread } from "../workers/start-in-thread.ts";
 import { tensorCarrier } from "../workers/tensor-carrier.ts";
-import { damageOf, readChecked, writeChecked, writeManifest } from "./checkpoint-files.ts";
+import { damageOf, readChecked, writeChecked } from "./checkpoint-files.ts";
 import type { CheckpointWriter } from "./checkpoint-writer-worker.ts";
+import { writeManifest } from "./manifest.ts";
 
 /** Everything beside the trainer's own state. */
 export interface LoopState extends LoopPosition {

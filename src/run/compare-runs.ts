@@ -2,7 +2,7 @@
 
 import type { ReadRun } from "../tracking/read-run.ts";
 import type { MetricRecord, RunInfo } from "../tracking/run-record.ts";
-import { leavesOf } from "./resolve-run.ts";
+import { leavesOf } from "./leaves-of.ts";
 import { textTable } from "./text-table.ts";
 
 /** How far a run has come. */

@@ -1,6 +1,7 @@
 /** `--explain`: every key of a settled run, its value, and where that comes from. */
 import { redact } from "../errors/redact.ts";
-import { leavesOf, type Origin, type Origins } from "./resolve-run.ts";
+import { leavesOf } from "./leaves-of.ts";
+import type { Origin, Origins } from "./resolve-run.ts";
 
 /** One line per key, in three columns. */
 export function explainRun({ config, origins }: { readonly config: object; readonly origins: Origins }): string {

@@ -7,11 +7,11 @@
 import { readFileSync } from "node:fs";
 import { register } from "node:module";
 import { pathToFileURL } from "node:url";
-import { register as registerTypeScript } from "tsx/esm/api";
 
 /** Imports a module natively. Rejects with what Node or the module throws. */
 export async function importModule(path: string): Promise<Record<string, unknown>> {
-  prepare();
+  prepared ??= prepare();
+  await prepared;
   const { load } = await import(/* @vite-ignore */ NATIVE_IMPORT);
   return load(pathToFileURL(path).href);
 }
@@ -27,13 +27,12 @@ export async function entryPointsWith(name: string): Promise<readonly string[]> 
 /** An import that no bundler or test runner has rewritten. */
 const NATIVE_IMPORT = "data:text/javascript,export const load = (url) => import(url);";
 
-let isPrepared = false;
+let prepared: Promise<void> | undefined;
 
 /** Hooks stay for the life of the process: files may import later. The last one registered is asked first. */
-function prepare(): void {
-  if (isPrepared) return;
-  isPrepared = true;
-  registerTypeScript();
+async function prepare(): Promise<void> {
+  const tsx = await import("tsx/esm/api");
+  tsx.register();
   register(`data:text/javascript,${encodeURIComponent(HOOKS)}`, { data: { entries: entryPoints() } });
 }
 

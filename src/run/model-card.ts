@@ -9,7 +9,7 @@ import { snapshotOrigin } from "../hub/hub-cache.ts";
 import { parseHubName } from "../hub/hub-name.ts";
 import type { ReadRun } from "../tracking/read-run.ts";
 import type { MetricRecord } from "../tracking/run-record.ts";
-import { leavesOf } from "./resolve-run.ts";
+import { leavesOf } from "./leaves-of.ts";
 
 interface CardOptions {
   /** The repository that the card is for, as in owner/name. */

@@ -4,7 +4,6 @@ import { ChatFormat } from "../chat/conversation.ts";
 import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
 import type { Clock } from "../flow/clock.ts";
 import type { ServedEngine } from "../generation/engine.ts";
-import { createServer } from "../generation/server/create-server.ts";
 import type { RunAgent } from "../rollout/agent-call.ts";
 import { createAgentEpisodes } from "../rollout/agent-episode.ts";
 import type { RunEpisode } from "../rollout/episode.ts";
@@ -41,6 +40,8 @@ interface OpenedAgent {
  */
 export async function openAgent(config: RunConfig, runAgent: RunAgent, parts: AgentParts): Promise<OpenedAgent> {
   const { engine, past, tokenizer, world, clock, onError, onOverruled } = parts;
+  // Most runs have no agent, and a server is much to load.
+  const { createServer } = await import("../generation/server/create-server.ts");
   const { sampling, limits, context, maxInFlight, maxTurns } = config.rollout;
   const newId = () => randomUUID();
   const serverParts = { tokenizer, modelName: config.name, clock: Date.now, newId, onError };

@@ -9,6 +9,7 @@ import { parseOptions } from "../errors/parse-options.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { readLaunch } from "../machines/launch.ts";
 import { applyOverrides, type Override } from "./apply-overrides.ts";
+import { leavesOf } from "./leaves-of.ts";
 import type { RawRun } from "./load-run-file.ts";
 import { expectCurrentKeys } from "./renamed-keys.ts";
 import { resolveParts } from "./resolve-parts.ts";
@@ -84,20 +85,6 @@ export function joinRun(
     ...overrides.map(({ path }) => [path.join("."), "--set"] as const),
   ]);
   return { written, origins };
-}
-
-/** A key with its value. */
-interface Leaf {
-  readonly key: string;
-  readonly value: unknown;
-}
-
-/** Every value that is no object, with its dotted path. Lists are values, and so are objects that hold functions. */
-export function leavesOf(value: object, prefix = ""): Leaf[] {
-  return Object.entries(value).flatMap(([name, inner]) => {
-    const key = `${prefix}${name}`;
-    return isPlain(inner) && Object.keys(inner).length > 0 ? leavesOf(inner, `${key}.`) : [{ key, value: inner }];
-  });
 }
 
 /** The values that environment variables give. */

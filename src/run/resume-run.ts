@@ -7,8 +7,8 @@ import { redact } from "../errors/redact.ts";
 import { SECRET } from "../errors/redact-text.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { type Override, parseOverride } from "./apply-overrides.ts";
+import { leavesOf } from "./leaves-of.ts";
 import { modelDigest } from "./model-digest.ts";
-import { leavesOf } from "./resolve-run.ts";
 
 /** The words of a run and those of the command line, in order: later ones win. Throws where a secret has to be given again. */
 export function joinSets(kept: readonly string[], given: readonly string[]): readonly string[] {

@@ -69,9 +69,11 @@ function sampleOf({ prompt, reply, logprobs, reward, group, trajectory }: Sample
 
 /** Replies of one token; the reward is 1 where it is the prompt's last token plus one. */
 function play(model: CausalLm, numGroups: number, groupSize: number, random: Random): TokenSample[] {
+  const prompts = [1, 2, 3].map((last) => [0, last]);
+  const known = prompts.map((prompt) => nextLogprobs(model, prompt));
   return Array.from({ length: numGroups }, (_, group) => {
-    const prompt = [0, 1 + random.integer(3)];
-    const logprobs = nextLogprobs(model, prompt);
+    const which = random.integer(prompts.length);
+    const [prompt, logprobs] = [prompts[which]!, known[which]!];
     return Array.from({ length: groupSize }, (_, i) => {
       const reply = drawFrom(logprobs, random);
       const reward = reply === prompt[1]! + 1 ? 1 : 0;

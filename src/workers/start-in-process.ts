@@ -2,6 +2,7 @@
 import { fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import type { Heartbeat } from "./frames.ts";
+import { ownModule } from "./own-module.ts";
 import { LIFE_STDIO } from "./process-life.ts";
 import { childTransport } from "./process-transport.ts";
 import { Remote } from "./remote.ts";
@@ -25,11 +26,9 @@ export function startInProcess<Host extends object>(
   source: unknown,
   { lost, carrier, wrap = (line) => line, env = {}, heartbeat }: StartInProcessOptions,
 ): Remote<Host> {
-  // A checkout is TypeScript, the package is JavaScript.
-  const isTypeScript = import.meta.url.endsWith(".ts");
-  const file = fileURLToPath(`${module.href}${isTypeScript ? ".ts" : ".js"}`);
+  const file = fileURLToPath(ownModule(module));
   const child = fork(file, {
-    execArgv: isTypeScript ? ["--import", import.meta.resolve("tsx")] : [],
+    execArgv: file.endsWith(".ts") ? ["--import", import.meta.resolve("tsx")] : [],
     serialization: "advanced",
     stdio: [...LIFE_STDIO],
     env: { ...process.env, ...env },

@@ -1,5 +1,6 @@
-/** Starts a worker thread from a module of ours, which is TypeScript in a checkout and JavaScript in the package. */
+/** Starts a worker thread from a module of ours. */
 import { Worker, type WorkerOptions } from "node:worker_threads";
+import { ownModule } from "./own-module.ts";
 
 export interface StartOptions extends Pick<WorkerOptions, "env" | "stdin" | "resourceLimits"> {
   /** Load TypeScript in the thread even where our own modules are JavaScript: it imports a user's file. */
@@ -12,9 +13,8 @@ export interface StartOptions extends Pick<WorkerOptions, "env" | "stdin" | "res
  */
 export function startWorker(module: URL, workerData: unknown, options: StartOptions = {}): Worker {
   const { needsTypeScript = false, ...settings } = options;
-  const isTypeScript = import.meta.url.endsWith(".ts");
-  const file = new URL(`${module.href}${isTypeScript ? ".ts" : ".js"}`);
-  if (!isTypeScript && !needsTypeScript) return new Worker(file, { ...settings, workerData });
+  const file = ownModule(module);
+  if (!file.href.endsWith(".ts") && !needsTypeScript) return new Worker(file, { ...settings, workerData });
   // Node 20 loads TypeScript in a thread only through tsx, which the thread has to ask for.
   const tsx = JSON.stringify(import.meta.resolve("tsx/esm/api"));
   const first = `import(${tsx}).then(({ register }) => { register(); return import(${JSON.stringify(file)}); });`;
