@@ -163,6 +163,38 @@ test("a step of Slurm that was killed is started again five times in a row, one 
   rmSync(join(folder, "jobs"), { recursive: true });
 });
 
+const hasPython = spawnSync("python3", ["--version"]).status === 0;
+
+test.skipIf(!hasPython)(
+  "the driver of a job of Ray starts all ranks again when one was killed, and not when one has failed",
+  async () => {
+    const driver = (await submit("--to", "ray", "--nodes", "2", "--dry-run")).stdout;
+    const drive = (rank: string) => {
+      const place = mkdtempSync(join(folder, "driver-"));
+      const rankFile = join(place, "rank.sh");
+      writeFileSync(rankFile, `echo "$RANK of $WORLD_SIZE for $REROLL_JOB" >> ${place}/said\n${rank}\n`);
+      const words = driver
+        .replace(/^WORDS = .*$/m, `WORDS = ["sh", "${rankFile}"]`)
+        .replace("time.sleep(1)", "time.sleep(0.01)");
+      writeFileSync(join(place, "driver.py"), words);
+      const env = { ...process.env, PYTHONPATH: fileURLToPath(new URL("fake-ray", import.meta.url)) };
+      const run = spawnSync("python3", ["-B", join(place, "driver.py")], { env, encoding: "utf8" });
+      return {
+        code: run.status,
+        said: readFileSync(join(place, "said"), "utf8").split("\n").length - 1,
+        stderr: run.stderr,
+      };
+    };
+    // The first life of rank 1 is killed.
+    const killed = drive('[ $RANK = 1 ] && [ ! -e "$0.killed" ] && touch "$0.killed" && kill -9 $$\nexit 0');
+    expect(killed, killed.stderr).toMatchObject({ code: 0, said: 4 });
+    expect(killed.stderr).toContain("Starting all of them again.");
+    expect(drive("exit 2")).toMatchObject({ code: 2, said: 2, stderr: "" });
+    expect(drive("kill -9 $$")).toMatchObject({ code: 137, said: 12 });
+  },
+  120_000,
+);
+
 test("a job of Kubernetes is a secret and a job set", async () => {
   const bin = fakePrograms(["kubectl"]);
   const options = ["--option", "image=a", "--option", "claim=work", "--option", "namespace=lab"];
