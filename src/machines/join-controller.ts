@@ -18,7 +18,9 @@ export interface JoinOptions {
   /** The time to keep trying to reach the controller. What is reached has as long to answer, and at most 10 seconds. */
   readonly timeoutMs: number;
   readonly heartbeat?: Heartbeat;
-  readonly facts: WorkerFacts;
+  readonly facts: Omit<WorkerFacts, "timeMs">;
+  /** Its clock, in milliseconds since 1970. The controller is told the time at which it was reached, which may be long after the start. */
+  readonly now: () => number;
   readonly report: (text: string) => void;
   /** Told when the controller has let it join. */
   readonly onJoined?: () => void;
@@ -35,12 +37,13 @@ export async function joinController({
   port,
   token,
   facts,
+  now,
   report,
   heartbeat = HEARTBEAT,
   onJoined,
   ...options
 }: JoinOptions): Promise<void> {
-  const frames = await meet({ host, port, report, ...options }, facts, token);
+  const frames = await meet({ host, port, report, ...options }, () => ({ ...facts, timeMs: now() }), token);
   report(`Joined the controller at ${host}:${port}.`);
   onJoined?.();
   const machine = new ThreadingHost();
@@ -54,11 +57,11 @@ export async function joinController({
 }
 
 /** A controller that is just ending may still take a connection, and drop it: the next one is looked for. */
-async function meet(place: Reached, facts: WorkerFacts, token: string): Promise<Frames> {
+async function meet(place: Reached, facts: () => WorkerFacts, token: string): Promise<Frames> {
   for (let number = 1; ; number++) {
     const frames = new Frames(await reach(place));
     try {
-      await introduce(frames, facts, token, Math.min(ANSWER_MS, place.timeoutMs));
+      await introduce(frames, facts(), token, Math.min(ANSWER_MS, place.timeoutMs));
       return frames;
     } catch (cause) {
       const isDropped = cause instanceof RerollError && cause.details.isDropped === true;
