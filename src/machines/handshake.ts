@@ -128,7 +128,10 @@ async function receive<Message>(frames: Frames, schema: z.ZodType<Message>, answ
 
 function nextFrame(frames: Frames, answerMs: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const limit = setTimeout(() => reject(stranger(`did not answer for ${answerMs / 1000} seconds`)), answerMs);
+    const limit = setTimeout(
+      () => reject(stranger(`did not answer for ${answerMs / 1000} seconds`, { isSilent: true })),
+      answerMs,
+    );
     frames.onEnd((how) => {
       clearTimeout(limit);
       reject(stranger(how, { isDropped: true }));
@@ -149,7 +152,10 @@ function parseJson(frame: Buffer): unknown {
   }
 }
 
-function stranger(how: string, details: { readonly isDropped?: boolean } = {}): RerollError {
+function stranger(
+  how: string,
+  details: { readonly isDropped?: boolean; readonly isSilent?: boolean } = {},
+): RerollError {
   return new RerollError(
     "JOIN_REFUSED",
     `The other side ${how} when it was asked who it is. Is it reroll, and does it use TLS as this side does?`,

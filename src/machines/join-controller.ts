@@ -15,7 +15,7 @@ export interface JoinOptions {
   readonly token: string;
   /** Certificates to trust, as text, where the controller uses TLS. */
   readonly ca?: string;
-  /** The time to keep trying to reach the controller. What is reached has as long to answer, and at most 10 seconds. */
+  /** The time to keep trying to reach the controller. What is reached has as long to answer, and is asked again after 10 seconds. */
   readonly timeoutMs: number;
   readonly heartbeat?: Heartbeat;
   readonly facts: Omit<WorkerFacts, "timeMs">;
@@ -56,9 +56,13 @@ export async function joinController({
     throw new RerollError("CONTROLLER_LOST", `The controller at ${host}:${port} ${how}. Its own output says why.`);
 }
 
-/** A controller that is just ending may still take a connection, and drop it: the next one is looked for. */
+/**
+ * A controller that is just ending may still take a connection, and drop it: the next one is looked for. One that loads its model for the first
+ * time may not answer for a while: it is asked again for as long as one that is not there.
+ */
 async function meet(place: Reached, facts: () => WorkerFacts, token: string): Promise<Frames> {
-  for (let number = 1; ; number++) {
+  const endMs = performance.now() + place.timeoutMs;
+  for (let number = 1; ; ) {
     const frames = new Frames(await reach(place));
     try {
       await introduce(frames, facts(), token, Math.min(ANSWER_MS, place.timeoutMs));
@@ -66,7 +70,8 @@ async function meet(place: Reached, facts: () => WorkerFacts, token: string): Pr
     } catch (cause) {
       const isDropped = cause instanceof RerollError && cause.details.isDropped === true;
       await frames.close();
-      if (!isDropped || number >= MAX_DROPPED) throw cause;
+      if (cause instanceof RerollError && cause.details.isSilent === true && performance.now() < endMs) continue;
+      if (!isDropped || number++ >= MAX_DROPPED) throw cause;
       await sleep(TRY_AGAIN_MS);
     }
   }

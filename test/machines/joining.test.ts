@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { introduce, type WorkerFacts } from "../../src/machines/handshake.ts";
 import { joinController } from "../../src/machines/join-controller.ts";
 import { ThreadingHost } from "../../src/machines/machine-host.ts";
@@ -17,6 +17,7 @@ const facts: WorkerFacts = {
 };
 const opened: Machines[] = [];
 afterEach(async () => {
+  vi.useRealTimers();
   await Promise.all(opened.splice(0).map((machines) => machines.close()));
 });
 
@@ -157,6 +158,28 @@ test("a program that takes the connection and says nothing is given as long as a
     code: "JOIN_REFUSED",
     message: expect.stringContaining("The other side did not answer for 0.3 seconds when it was asked who it is."),
   });
+  for (const socket of taken) socket.destroy();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+test("a controller that takes the connection and is too busy to answer is asked again", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  const { machines } = await listen({ timeoutMs: 60_000 });
+  const taken: Socket[] = [];
+  // The first connection is never answered; the next one is that of the controller.
+  const server = createServer((socket) => {
+    taken.push(socket);
+    if (taken.length === 1) socket.once("data", () => vi.advanceTimersByTime(10_000));
+    else socket.pipe(connect(machines.port, "127.0.0.1")).pipe(socket);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as { port: number };
+  const place = { host: "127.0.0.1", port, token, facts, now: () => facts.timeMs, timeoutMs: 60_000, report: () => {} };
+  const working = joinController(place);
+  await machines.all();
+  await machines.close();
+  await working;
+  expect(taken.length).toBe(2);
   for (const socket of taken) socket.destroy();
   await new Promise((resolve) => server.close(resolve));
 });

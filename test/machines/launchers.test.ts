@@ -146,9 +146,7 @@ test("a job of Kubernetes is a secret and a job set", async () => {
   await callReroll("stop", "lake-no-1");
   const asked = readFileSync(join(bin, "asked"), "utf8");
   expect(asked).toContain("--selector jobset.sigs.k8s.io/jobset-name=lake-no-1 --prefix --ignore-errors");
-  expect(asked).toContain(
-    "kubectl delete --namespace lab --ignore-not-found jobset/lake-no-1 secret/lake-no-1-token",
-  );
+  expect(asked).toContain("kubectl delete --namespace lab --ignore-not-found jobset/lake-no-1 secret/lake-no-1-token");
   rmSync(join(folder, "jobs"), { recursive: true });
 });
 

@@ -49,15 +49,22 @@ test.each([
   [0, 1, ["1 0 lake-node-0-0.lake"]],
   [2, 0, ["0 0 10.0.0.0", "1 1 10.0.0.0"]],
   [2, 1, ["2 0 lake-node-0-0.lake", "3 1 lake-node-0-0.lake"]],
-])("with %i GPUs, pod %i starts its ranks; the controller listens at the address of its pod", async (gpus, index, ranks) => {
-  const pod = await startPod(gpus, index, 'echo "$RANK $LOCAL_RANK $MASTER_ADDR"');
-  const [printed] = await Promise.all([text(pod.stdout!), once(pod, "exit")]);
-  expect(printed.trim().split("\n").sort()).toEqual(ranks);
-});
+])(
+  "with %i GPUs, pod %i starts its ranks; the controller listens at the address of its pod",
+  async (gpus, index, ranks) => {
+    const pod = await startPod(gpus, index, 'echo "$RANK $LOCAL_RANK $MASTER_ADDR"');
+    const [printed] = await Promise.all([text(pod.stdout!), once(pod, "exit")]);
+    expect(printed.trim().split("\n").sort()).toEqual(ranks);
+  },
+);
 
 test("a pod that is stopped stops its processes, and ends after them", async () => {
   // Each says that it is there, and once more when it has been asked to stop; it takes a while to.
-  const pod = await startPod(2, 0, 'trap "sleep 0.2; echo stopped; exit 0" TERM\necho there\nwhile :; do sleep 0.05; done');
+  const pod = await startPod(
+    2,
+    0,
+    'trap "sleep 0.2; echo stopped; exit 0" TERM\necho there\nwhile :; do sleep 0.05; done',
+  );
   let printed = "";
   pod.stdout!.on("data", (bytes: Buffer) => {
     printed += bytes;
