@@ -117,8 +117,8 @@ export async function workFor(
         pid: process.pid,
         device: place.device ?? deviceOf(place.localRank, cudaDeviceCount()),
         numCores: Math.max(1, Math.floor(availableParallelism() / place.localWorldSize)),
-        timeMs: Date.now(),
       },
+      now: Date.now,
       report: (text) => console.error(text),
       onJoined: () => tellParent({ kind: "joined" }),
     });

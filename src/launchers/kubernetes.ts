@@ -3,12 +3,12 @@
  *
  * The token is a secret of its own, which the manifest names and does not hold.
  */
-import { isAbsolute } from "node:path";
+import { basename, isAbsolute } from "node:path";
 import { stringify } from "yaml";
 import { z } from "zod";
 import { parseOptions } from "../errors/parse-options.ts";
 import { RerollError } from "../errors/reroll-error.ts";
-import { type Job, type JobState, type Launcher, numProcesses, type SubmittedJob } from "./launcher.ts";
+import { type Job, type JobState, type Launcher, numProcesses } from "./launcher.ts";
 import { runProgram } from "./run-program.ts";
 import { shellLine } from "./shell-words.ts";
 
@@ -29,17 +29,28 @@ export const kubernetes: Launcher = {
   describe: (job) => stringify(manifestOf(job), { lineWidth: 0 }),
   submit: async (job) => {
     const { namespace } = optionsOf(job);
+    const id = idOf(job);
     const secret = {
       apiVersion: "v1",
       kind: "Secret",
-      metadata: { name: secretName(job) },
+      metadata: { name: secretName(id) },
       stringData: { token: job.token },
     };
-    const apply = (manifest: object) =>
-      runProgram("kubectl", ["apply", "--namespace", namespace, "--filename", "-"], stringify(manifest));
-    await apply(secret);
-    await apply(manifestOf(job));
-    return job.name;
+    // Not applied: that would change the job of somebody else that has this name.
+    const create = (manifest: object) =>
+      runProgram("kubectl", ["create", "--namespace", namespace, "--filename", "-"], stringify(manifest)).catch(
+        (cause: Error) => {
+          throw cause.message.includes("(AlreadyExists)") ? isThere(id, namespace, cause) : cause;
+        },
+      );
+    await create(secret);
+    try {
+      await create(manifestOf(job));
+    } catch (cause) {
+      await runProgram("kubectl", ["delete", "--namespace", namespace, `secret/${secretName(id)}`]);
+      throw cause;
+    }
+    return id;
   },
   stateOf: async (job) => {
     const { namespace } = optionsOf(job);
@@ -56,13 +67,15 @@ export const kubernetes: Launcher = {
       namespace,
       ...selected,
       "--prefix",
+      // A pod that has not begun has no log, and those of the others are printed all the same.
+      "--ignore-errors",
       "--tail=-1",
       "--max-log-requests=1000",
     ]);
   },
   stop: async (job) => {
     const { namespace } = optionsOf(job);
-    const what = [`jobset/${job.id}`, `secret/${secretName(job)}`];
+    const what = [`jobset/${job.id}`, `secret/${secretName(job.id)}`];
     await runProgram("kubectl", ["delete", "--namespace", namespace, "--ignore-not-found", ...what]);
   },
 };
@@ -71,7 +84,7 @@ const jobSetSchema = z.looseObject({
   status: z
     .looseObject({
       terminalState: z.string().optional(),
-      replicatedJobsStatus: z.array(z.looseObject({ active: z.number().optional() })).optional(),
+      replicatedJobsStatus: z.array(z.looseObject({ ready: z.number().optional() })).optional(),
     })
     .optional(),
 });
@@ -79,21 +92,37 @@ const jobSetSchema = z.looseObject({
 function stateFrom({ status }: z.output<typeof jobSetSchema>): JobState {
   if (status?.terminalState === "Completed") return "finished";
   if (status?.terminalState === "Failed") return "failed";
-  return status?.replicatedJobsStatus?.some(({ active = 0 }) => active > 0) === true ? "running" : "waiting";
+  // Pods that wait for a node or an image are active, too.
+  return status?.replicatedJobsStatus?.some(({ ready = 0 }) => ready > 0) === true ? "running" : "waiting";
 }
 
 function optionsOf({ options }: Pick<Job, "options">): z.output<typeof optionsSchema> {
   return parseOptions(optionsSchema, options, "--option");
 }
 
-function secretName({ name }: Pick<SubmittedJob, "name">): string {
-  return `${name}-token`;
+/** Jobs of one name are as many folders. */
+function idOf({ folder }: Pick<Job, "folder">): string {
+  return basename(folder);
+}
+
+function secretName(id: string): string {
+  return `${id}-token`;
+}
+
+function isThere(id: string, namespace: string, cause: Error): RerollError {
+  return new RerollError(
+    "SCHEDULER_FAILED",
+    `There is a job ${id} in the namespace ${namespace} already, which was not submitted from here. Give this one another --name.`,
+    { id, namespace },
+    { cause },
+  );
 }
 
 const PORT = 29500;
 
 function manifestOf(job: Job): object {
-  const { name, numNodes, gpusPerNode } = job;
+  const { numNodes, gpusPerNode } = job;
+  const id = idOf(job);
   expectInside(job);
   const { image, claim, mount, restarts } = optionsOf(job);
   const container = {
@@ -103,10 +132,11 @@ function manifestOf(job: Job): object {
     workingDir: mount,
     env: [
       // The first pod, by the name that the service gives it.
-      { name: "MASTER_ADDR", value: `${name}-node-0-0.${name}` },
+      { name: "MASTER_ADDR", value: `${id}-node-0-0.${id}` },
+      { name: "POD_IP", valueFrom: { fieldRef: { fieldPath: "status.podIP" } } },
       { name: "MASTER_PORT", value: `${PORT}` },
       { name: "WORLD_SIZE", value: `${numProcesses(job)}` },
-      { name: "REROLL_TOKEN", valueFrom: { secretKeyRef: { name: secretName(job), key: "token" } } },
+      { name: "REROLL_TOKEN", valueFrom: { secretKeyRef: { name: secretName(id), key: "token" } } },
     ],
     ...(gpusPerNode > 0 && { resources: { limits: { "nvidia.com/gpu": gpusPerNode } } }),
     volumeMounts: [
@@ -118,9 +148,9 @@ function manifestOf(job: Job): object {
   return {
     apiVersion: "jobset.x-k8s.io/v1alpha2",
     kind: "JobSet",
-    metadata: { name },
+    metadata: { name: id },
     spec: {
-      network: { enableDNSHostnames: true, subdomain: name, publishNotReadyAddresses: true },
+      network: { enableDNSHostnames: true, subdomain: id, publishNotReadyAddresses: true },
       failurePolicy: { maxRestarts: restarts },
       replicatedJobs: [
         {
@@ -159,11 +189,19 @@ function expectInside({ runFile, workingFolder }: Job): void {
   );
 }
 
-/** One process for each GPU of a pod; the number of the pod is that of its completion. The image has reroll installed. */
+/**
+ * One process for each GPU of a pod; the number of the pod is that of its completion. The image has reroll installed.
+ *
+ * The first pod listens at its address: its name may not be known yet, or still lead to the pod that was in its place before. The first process of
+ * a container gets no signal that it does not ask for, so a shell that waits for others passes them on.
+ */
 function scriptOf({ gpusPerNode, runFile, words }: Job): string {
   const line = shellLine(["reroll", "train", runFile, ...words]);
-  if (gpusPerNode <= 1) return `RANK=$JOB_COMPLETION_INDEX LOCAL_RANK=0 exec ${line}`;
-  return `for local in $(seq 0 ${gpusPerNode - 1}); do
+  const place = '[ "$JOB_COMPLETION_INDEX" != 0 ] || export MASTER_ADDR=$POD_IP';
+  if (gpusPerNode <= 1) return `${place}\nRANK=$JOB_COMPLETION_INDEX LOCAL_RANK=0 exec ${line}`;
+  return `${place}
+trap 'trap "" TERM; kill $processes; wait; exit 143' TERM
+for local in $(seq 0 ${gpusPerNode - 1}); do
   RANK=$((JOB_COMPLETION_INDEX * ${gpusPerNode} + local)) LOCAL_RANK=$local LOCAL_WORLD_SIZE=${gpusPerNode} ${line} &
   processes="$processes $!"
 done

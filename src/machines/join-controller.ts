@@ -15,12 +15,14 @@ export interface JoinOptions {
   readonly token: string;
   /** Certificates to trust, as text, where the controller uses TLS. */
   readonly ca?: string;
-  /** The time to keep trying to reach the controller. What is reached has as long to answer, and at most 10 seconds. */
+  /** The time to keep trying to reach the controller. What is reached has as long to answer, and is asked again after 10 seconds. */
   readonly timeoutMs: number;
   /** The longest time for one answer. Default 10 seconds. */
   readonly answerMs?: number;
   readonly heartbeat?: Heartbeat;
-  readonly facts: WorkerFacts;
+  readonly facts: Omit<WorkerFacts, "timeMs">;
+  /** Its clock, in milliseconds since 1970. The controller is told the time at which it was reached, which may be long after the start. */
+  readonly now: () => number;
   readonly report: (text: string) => void;
   /** Told when the controller has let it join. */
   readonly onJoined?: () => void;
@@ -37,12 +39,13 @@ export async function joinController({
   port,
   token,
   facts,
+  now,
   report,
   heartbeat = HEARTBEAT,
   onJoined,
   ...options
 }: JoinOptions): Promise<void> {
-  const frames = await meet({ host, port, report, ...options }, facts, token);
+  const frames = await meet({ host, port, report, ...options }, () => ({ ...facts, timeMs: now() }), token);
   report(`Joined the controller at ${host}:${port}.`);
   onJoined?.();
   const machine = new ThreadingHost();
@@ -60,14 +63,14 @@ export async function joinController({
  * machine that is busy, and one that has this rank already may be about to find out that its worker is gone, which takes half a minute behind a
  * cut link: both are asked again.
  */
-async function meet(place: Reached, facts: WorkerFacts, token: string): Promise<Frames> {
+async function meet(place: Reached, facts: () => WorkerFacts, token: string): Promise<Frames> {
   const limit = AbortSignal.timeout(place.timeoutMs);
   let hasSaid = false;
   let numDropped = 0;
   for (;;) {
     const frames = new Frames(await reach(place));
     try {
-      await introduce(frames, facts, token, Math.min(place.answerMs ?? ANSWER_MS, place.timeoutMs));
+      await introduce(frames, facts(), token, Math.min(place.answerMs ?? ANSWER_MS, place.timeoutMs));
       return frames;
     } catch (cause) {
       const isDropped = cause instanceof RerollError && cause.details.isDropped === true;

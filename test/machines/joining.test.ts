@@ -38,7 +38,8 @@ type Joining = Parameters<typeof joinController>[0];
 function joinAs(machines: Machines, worker: Partial<WorkerFacts> = {}, changes: Partial<Joining> = {}) {
   const { port } = machines;
   const place = { host: "127.0.0.1", port, token, timeoutMs: 10_000, report: () => {} };
-  return joinController({ ...place, ...changes, facts: { ...facts, ...worker } });
+  const { timeMs, ...others } = { ...facts, ...worker };
+  return joinController({ ...place, ...changes, facts: others, now: () => timeMs });
 }
 
 test("a worker joins, and is let go when the run is over", async () => {
@@ -142,7 +143,7 @@ test("a second controller at the same place, and one on the wrong machine, canno
 });
 
 test("a controller that is not there is given up after a while, and a program that is none is told apart", async () => {
-  const place = { host: "127.0.0.1", token, facts, timeoutMs: 300, report: () => {} };
+  const place = { host: "127.0.0.1", token, facts, now: () => facts.timeMs, timeoutMs: 300, report: () => {} };
   const server = createServer((socket) => void socket.resume().end("HTTP/1.1 400 Bad Request\r\n\r\n"));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as { port: number };
@@ -154,15 +155,18 @@ test("a controller that is not there is given up after a while, and a program th
   });
 });
 
-test("a worker says whom it waits for and how long, and joins when the controller is there", async () => {
+test("a worker says whom it waits for and how long, and joins when the controller is there, with the time of then", async () => {
   const { machines: first } = await listen();
   const { port } = first;
   await first.close();
   const said: string[] = [];
   const report = (text: string) => void said.push(text);
-  const working = joinController({ host: "127.0.0.1", port, token, facts, timeoutMs: 60_000, report });
+  let timeMs = 1_000_000 - 90_000;
+  const place = { host: "127.0.0.1", port, token, timeoutMs: 60_000 };
+  const working = joinController({ ...place, facts, now: () => timeMs, report });
   await expect.poll(() => said.length, { timeout: 30_000 }).toBe(1);
   expect(said[0]).toMatch(`Waiting for the controller at 127.0.0.1:${port} for up to 60 seconds: connect ECONNREFUSED`);
+  timeMs = 1_000_000;
   const { machines } = await listen({ port });
   await machines.all();
   await machines.close();
@@ -174,7 +178,7 @@ test("a program that takes the connection and says nothing is given as long as a
   const server = createServer((socket) => void taken.push(socket));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as { port: number };
-  const place = { host: "127.0.0.1", port, token, facts, timeoutMs: 300, report: () => {} };
+  const place = { host: "127.0.0.1", port, token, facts, now: () => facts.timeMs, timeoutMs: 300, report: () => {} };
   await expect(joinController(place)).rejects.toMatchObject({
     code: "JOIN_REFUSED",
     message: expect.stringContaining("The other side did not answer for 0.3 seconds when it was asked who it is."),
@@ -198,7 +202,7 @@ test("a controller that is too busy to answer is asked again", async () => {
     told.push(text);
     hasSaid();
   };
-  const working = joinController({ host: "127.0.0.1", port, token, facts, answerMs: 50, timeoutMs: 60_000, report });
+  const working = joinController({ host: "127.0.0.1", port, token, facts, now: () => facts.timeMs, answerMs: 50, timeoutMs: 60_000, report });
   await said;
   for (const socket of taken) socket.destroy();
   await new Promise((resolve) => busy.close(resolve));

@@ -90,7 +90,7 @@ function fakePrograms(names: readonly string[]): string {
   for (const name of names) {
     writeFileSync(
       join(bin, name),
-      `#!/bin/sh\necho "${name} $@" >> ${bin}/asked\n[ -e ${bin}/${name}.answer ] && /bin/cat ${bin}/${name}.answer\n[ "$3" = "-" ] || [ "$5" = "-" ] && /bin/cat >> ${bin}/given\nexit 0\n`,
+      `#!/bin/sh\necho "${name} $@" >> ${bin}/asked\n[ -e ${bin}/${name}.answer ] && /bin/cat ${bin}/${name}.answer\n[ "$3" = "-" ] || [ "$5" = "-" ] && /bin/cat >> ${bin}/given\n[ -e ${bin}/${name}.error ] && [ "$1" = create ] && /bin/cat ${bin}/${name}.error >&2 && exit 1\nexit 0\n`,
     );
     chmodSync(join(bin, name), 0o755);
   }
@@ -204,7 +204,7 @@ test("a job of Kubernetes is a secret and a job set", async () => {
   expect(given).toContain("kind: JobSet");
   const answers = {
     waiting: { status: {} },
-    running: { status: { replicatedJobsStatus: [{ name: "node", active: 1 }] } },
+    running: { status: { replicatedJobsStatus: [{ name: "node", active: 1, ready: 1 }] } },
     finished: { status: { terminalState: "Completed" } },
     failed: { status: { terminalState: "Failed" } },
   };
@@ -212,10 +212,37 @@ test("a job of Kubernetes is a secret and a job set", async () => {
     writeFileSync(join(bin, "kubectl.answer"), JSON.stringify(answer));
     expect((await callReroll("status")).stdout.trim().split(/\s+/).at(-1)).toBe(state);
   }
+  await callReroll("logs", "lake-no-1");
   await callReroll("stop", "lake-no-1");
-  expect(readFileSync(join(bin, "asked"), "utf8")).toContain(
-    "kubectl delete --namespace lab --ignore-not-found jobset/lake-no-1 secret/lake-no-1-token",
-  );
+  const asked = readFileSync(join(bin, "asked"), "utf8");
+  expect(asked).toContain("--selector jobset.sigs.k8s.io/jobset-name=lake-no-1 --prefix --ignore-errors");
+  expect(asked).toContain("kubectl delete --namespace lab --ignore-not-found jobset/lake-no-1 secret/lake-no-1-token");
+  rmSync(join(folder, "jobs"), { recursive: true });
+});
+
+test("a job set whose pods wait for a node is active, and the job is waiting", async () => {
+  const bin = fakePrograms(["kubectl"]);
+  await submit("--to", "kubernetes", "--nodes", "2", "--option", "image=a", "--option", "claim=work");
+  const status = { replicatedJobsStatus: [{ name: "node", active: 1, failed: 0, ready: 0, succeeded: 0 }] };
+  writeFileSync(join(bin, "kubectl.answer"), JSON.stringify({ status }));
+  expect((await callReroll("status")).stdout).toMatch(/waiting\n$/);
+  rmSync(join(folder, "jobs"), { recursive: true });
+});
+
+test("a second job of one name has a job set of its own, and one of others is left alone", async () => {
+  const bin = fakePrograms(["kubectl"]);
+  const words = ["--to", "kubernetes", "--option", "image=a", "--option", "claim=work"];
+  await submit(...words);
+  expect((await submit(...words)).stdout).toContain("submitted to kubernetes as lake-no-1-2\n");
+  const given = readFileSync(join(bin, "given"), "utf8");
+  expect(given).toContain("kind: JobSet\nmetadata:\n  name: lake-no-1-2\n");
+  expect(given).toContain("value: lake-no-1-2-node-0-0.lake-no-1-2\n");
+  const reason = 'error when creating "STDIN": secrets "lake-no-1-3-token" already exists';
+  writeFileSync(join(bin, "kubectl.error"), `Error from server (AlreadyExists): ${reason}\n`);
+  const { code, stderr } = await submit(...words);
+  expect(code).toBe(1);
+  expect(stderr).toContain("There is a job lake-no-1-3 in the namespace default already");
+  expect(existsSync(join(folder, "jobs/lake-no-1-3"))).toBe(false);
   rmSync(join(folder, "jobs"), { recursive: true });
 });
 
