@@ -202,7 +202,16 @@ test("a controller that is too busy to answer is asked again", async () => {
     told.push(text);
     hasSaid();
   };
-  const working = joinController({ host: "127.0.0.1", port, token, facts, now: () => facts.timeMs, answerMs: 50, timeoutMs: 60_000, report });
+  const working = joinController({
+    host: "127.0.0.1",
+    port,
+    token,
+    facts,
+    now: () => facts.timeMs,
+    answerMs: 50,
+    timeoutMs: 60_000,
+    report,
+  });
   await said;
   for (const socket of taken) socket.destroy();
   await new Promise((resolve) => busy.close(resolve));
