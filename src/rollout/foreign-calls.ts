@@ -127,7 +127,8 @@ export function guardForeignCalls(report: (text: string) => void, hasForeignCode
   };
 }
 
-const OWN_FOLDER = new URL("../", import.meta.url);
+/** Where source maps are on, as for run files in TypeScript, frames of a checkout name the sources that it was compiled from. */
+const OWN_FOLDERS = [new URL("../", import.meta.url), new URL("../../src/", import.meta.url)];
 
 /** Whether the error was thrown by a file of ours. What an exit that was refused throws is not. */
 function isOurs(cause: unknown): boolean {
@@ -137,7 +138,7 @@ function isOurs(cause: unknown): boolean {
 }
 
 function isOwnFrame(frame: string): boolean {
-  return frame.includes(OWN_FOLDER.href) || frame.includes(OWN_FOLDER.pathname);
+  return OWN_FOLDERS.some(({ href, pathname }) => frame.includes(href) || frame.includes(pathname));
 }
 
 /** Code of Node and what a debugger runs are nobody's. */

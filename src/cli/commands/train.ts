@@ -121,6 +121,8 @@ async function trainHere(
 ): Promise<void> {
   const given = [...(flags.set ?? []), ...(flags.name === undefined ? [] : [`name=${JSON.stringify(flags.name)}`])];
   // Only now: what is imported here loads libtorch, which `--help` and a wrong flag need not wait for.
+  // And before the run file: hooks for its TypeScript make every module that is loaded after them cost twice as much.
+  await import("../../run/run-training.ts");
   const { loadRunFile } = await import("../../run/load-run-file.ts");
   const raw = await loadRunFile(path);
   const resume = flags.resume === "auto" ? await findRun(raw, given, environment) : resumeOf(flags);
