@@ -86,15 +86,14 @@ REROLL_CLONES void attendHeads(const Job& job, int64_t token, int64_t firstGroup
   const float* q = job.q + (token * job.numHeads + firstHead) * K;
   const int64_t width = (endGroup - firstGroup) * K;
   const float* keys = job.k + firstGroup * K;
-  forKeys(
-      job, table, start, end, keys, width, [&](int64_t j, const float* k) __attribute__((always_inline)) {
-        float* score = scores + j - start;
-        for (int64_t head = 0; head < numHeads; k += K) {
-          for (const int64_t next = head + perGroup; head < next; head++) {
-            score[head * length] = dot(q + head * K, k, K) * job.scale;
-          }
-        }
-      });
+  forKeys(job, table, start, end, keys, width, [&](int64_t j, const float* k) __attribute__((always_inline)) {
+    float* score = scores + j - start;
+    for (int64_t head = 0; head < numHeads; k += K) {
+      for (const int64_t next = head + perGroup; head < next; head++) {
+        score[head * length] = dot(q + head * K, k, K) * job.scale;
+      }
+    }
+  });
   for (int64_t head = 0; head < numHeads; head++) {
     float* row = scores + head * length;
     for (int64_t j = 0; job.softCap != 0 && j < length; j++) row[j] = job.softCap * std::tanh(row[j] / job.softCap);
@@ -111,18 +110,17 @@ REROLL_CLONES void attendHeads(const Job& job, int64_t token, int64_t firstGroup
   float* out = job.out + (token * job.numHeads + firstHead) * K;
   std::fill(out, out + numHeads * K, 0.0f);
   const float* values = job.v + firstGroup * K;
-  forKeys(
-      job, table, start, end, values, width, [&](int64_t j, const float* v) __attribute__((always_inline)) {
-        const float* weight = scores + j - start;
-        for (int64_t head = 0; head < numHeads; v += K) {
-          for (const int64_t next = head + perGroup; head < next; head++) {
-            const float share = weight[head * length];
-            float* sum = out + head * K;
+  forKeys(job, table, start, end, values, width, [&](int64_t j, const float* v) __attribute__((always_inline)) {
+    const float* weight = scores + j - start;
+    for (int64_t head = 0; head < numHeads; v += K) {
+      for (const int64_t next = head + perGroup; head < next; head++) {
+        const float share = weight[head * length];
+        float* sum = out + head * K;
 #pragma omp simd
-            for (int64_t d = 0; d < K; d++) sum[d] += share * v[d];
-          }
-        }
-      });
+        for (int64_t d = 0; d < K; d++) sum[d] += share * v[d];
+      }
+    }
+  });
 }
 
 // Threads are worth their start from this many products on.
