@@ -141,23 +141,21 @@ type CollectedLine = { readonly minute: number } & (
 
 /** The heaps of all threads of a process together, after each collection. */
 function heapsOf(pid: number): Points {
-  const sums = new Map<number, number>();
-  for (const line of linesOf(pid)) {
-    if ("heapBytes" in line) sums.set(line.minute, (sums.get(line.minute) ?? 0) + line.heapBytes);
-  }
-  return inOrder(sums);
+  return wholeMinutes(
+    linesOf(pid).flatMap((line) => ("heapBytes" in line ? [{ minute: line.minute, bytes: line.heapBytes }] : [])),
+  ).map(([hours, threads]) => [hours, sum(threads)]);
 }
 
 /** What a process has in memory beside what V8 keeps for the heaps of its threads, between two collections. */
 function besideHeapsOf(pid: number): Points {
-  const kept = new Map<number, number>();
-  const resident = new Map<number, number>();
-  for (const line of linesOf(pid)) {
-    if ("heapBytes" in line) continue;
-    kept.set(line.minute + 0.5, (kept.get(line.minute + 0.5) ?? 0) + line.keptBytes);
-    resident.set(line.minute + 0.5, line.residentBytes);
-  }
-  return inOrder(new Map([...resident].map(([minute, bytes]) => [minute, bytes - kept.get(minute)!])));
+  const between = linesOf(pid).flatMap((line) => ("heapBytes" in line ? [] : [{ ...line, minute: line.minute + 0.5 }]));
+  const resident = wholeMinutes(between.map(({ minute, residentBytes }) => ({ minute, bytes: residentBytes })));
+  const kept = wholeMinutes(between.map(({ minute, keptBytes }) => ({ minute, bytes: keptBytes })));
+  return resident.map(([hours, threads], i) => [hours, Math.min(...threads) - sum(kept[i]![1])]);
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
 }
 
 function linesOf(pid: number): CollectedLine[] {
@@ -166,11 +164,17 @@ function linesOf(pid: number): CollectedLine[] {
   return lines.map((line) => JSON.parse(line) as CollectedLine);
 }
 
-/** Values by minute of the clock, by the time since the start. */
-function inOrder(values: ReadonlyMap<number, number>): Points {
-  return [...values]
+/** What each thread has written, by the time since the start. Minutes that a thread is late for are left out: their sum would lack it. */
+function wholeMinutes(
+  lines: readonly { readonly minute: number; readonly bytes: number }[],
+): (readonly [number, readonly number[]])[] {
+  const minutes = new Map<number, number[]>();
+  for (const { minute, bytes } of lines) minutes.set(minute, [...(minutes.get(minute) ?? []), bytes]);
+  const numThreads = Math.max(0, ...[...minutes.values()].map(({ length }) => length));
+  return [...minutes]
+    .filter(([, threads]) => threads.length === numThreads)
     .sort(([a], [b]) => a - b)
-    .map(([minute, value]) => [minute / 60 - start / 3_600_000, value] as const);
+    .map(([minute, threads]) => [minute / 60 - start / 3_600_000, threads] as const);
 }
 
 function report(isLast: boolean): void {
