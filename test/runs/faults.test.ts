@@ -23,15 +23,17 @@ test("a run whose rank, engine and controller are killed goes on by itself, and 
   // The first before there is a checkpoint, the others each in another life of the run, or at another step of it.
   const kills = ["--supervised", "--supervised", "trainer-worker", "engine-process"];
   const hit: number[] = [];
+  const step = () => latestStep(join(root, "killed"));
+  let lastStep = 0;
   for (const [i, part] of kills.entries()) {
     const victim = () =>
       processTree(child.pid!).find(({ command, pid }) => command.includes(part) && !hit.includes(pid));
-    const hasCome = () =>
-      i === 0 ? existsSync(join(root, "killed/run.json")) : latestStep(join(root, "killed")) >= 2 * i;
+    const hasCome = () => (i === 0 ? existsSync(join(root, "killed/run.json")) : step() >= 2 * i && step() > lastStep);
     const isDue = () => hasCome() && victim() !== undefined;
     await vi.waitFor(() => expect(isDue()).toBe(true), { timeout: 150_000, interval: 10 });
     const { pid } = victim()!;
     hit.push(pid);
+    lastStep = step();
     process.kill(pid, "SIGKILL");
     // A process that is gone was noticed by whoever has to.
     await vi.waitFor(() => expect(processTree(pid)).toEqual([]), { timeout: 60_000, interval: 10 });
