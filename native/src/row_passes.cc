@@ -37,7 +37,7 @@ struct Rows {
 
 bool hasRows(const at::Tensor& tensor) {
   return isFloatOnCpu(tensor) && tensor.dim() >= 1 && tensor.dim() <= 3 && tensor.size(-1) > 0 &&
-         (tensor.stride(-1) == 1 || tensor.size(-1) == 1);
+         (tensor.stride(-1) == 1 || tensor.size(-1) == 1 || tensor.numel() == 0);
 }
 
 Rows rowsOf(const at::Tensor& tensor, const char* what) {
@@ -61,7 +61,9 @@ const float* vectorOf(const at::Tensor& tensor, int64_t size, const char* what) 
 
 void forTokens(const Rows& rows, const std::function<void(int64_t, int64_t)>& body) {
   constexpr int64_t kGrain = 32768;  // values: what libtorch gives a thread
-  at::parallel_for(0, rows.outer, std::max<int64_t>(1, kGrain / (rows.inner * rows.width)), body);
+  const int64_t numValues = rows.inner * rows.width;
+  if (numValues == 0) return;
+  at::parallel_for(0, rows.outer, std::max<int64_t>(1, kGrain / numValues), body);
 }
 
 REROLL_CLONES void addSquares(const Rows& x, const Rows* delta, const Rows* sum, const Rows& squares, int64_t begin,

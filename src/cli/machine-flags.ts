@@ -1,7 +1,7 @@
 /** The flags by which processes on several machines find each other, and what a process does with them: listen, or join. */
 import { readFileSync } from "node:fs";
 import { availableParallelism, hostname } from "node:os";
-import { type Command, InvalidArgumentError } from "commander";
+import { type Command, CommanderError, InvalidArgumentError } from "commander";
 import { remember } from "../errors/redact-text.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { expectToken } from "../machines/handshake.ts";
@@ -78,8 +78,8 @@ interface WorkerPlace extends Address {
 }
 
 /**
- * Works for a controller until it lets this process go. A first signal is left to the controller, a second ends this process. One that has lost
- * the parent that watches it ends at once: another one is started in its place, and the controller would turn that away.
+ * Works for a controller until it lets this process go. A first signal is left to the controller once that has let it join, a second ends this
+ * process. One that has lost the parent that watches it ends at once: another one is started in its place, and the controller would turn that away.
  */
 export async function workFor(
   { host, port, rank, ...place }: WorkerPlace,
@@ -92,13 +92,15 @@ export async function workFor(
     import("../torch/cuda.ts"),
   ]);
   const { tlsCert, tlsCa = tlsCert } = flags;
-  let leave: (error: RerollError) => void = () => {};
-  const orphaned = new Promise<never>((_, reject) => {
+  let leave: (error: Error) => void = () => {};
+  let hasJoined = false;
+  const left = new Promise<never>((_, reject) => {
     leave = reject;
   });
-  orphaned.catch(() => {});
-  const { release } = stopSignal((isOrphaned) => {
+  left.catch(() => {});
+  const { release, exitCode } = stopSignal((isOrphaned) => {
     if (isOrphaned) leave(new RerollError("PARENT_LOST", "The process that watched this worker is gone."));
+    else if (!hasJoined) leave(new CommanderError(exitCode(), "reroll.stopped", ""));
     else console.error("The controller decides when this worker ends. Press Ctrl-C again to end it at once.");
   }, flags.supervised);
   const rest = flags.supervised === true ? showLife() : () => {};
@@ -120,9 +122,12 @@ export async function workFor(
       },
       now: Date.now,
       report: (text) => console.error(text),
-      onJoined: () => tellParent({ kind: "joined" }),
+      onJoined: () => {
+        hasJoined = true;
+        tellParent({ kind: "joined" });
+      },
     });
-    await Promise.race([working, orphaned]);
+    await Promise.race([working, left]);
   } finally {
     rest();
     release();

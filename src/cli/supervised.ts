@@ -24,7 +24,8 @@ export const ALIVE_MS = 10_000;
 
 /** Tells the parent something, where there is one. */
 export function tellParent(word: Word): void {
-  if (process.connected === true) process.send!(word);
+  // A parent that has just died is noticed as a disconnect; an error without a callback would end this process.
+  if (process.connected === true) process.send!(word, () => {});
 }
 
 /** Whether somebody hears when the parent is gone, and ends what there is to end. */

@@ -196,7 +196,8 @@ function expectInside({ runFile, workingFolder }: Job): void {
  * a container gets no signal that it does not ask for, so a shell that waits for others passes them on.
  */
 function scriptOf({ gpusPerNode, runFile, words }: Job): string {
-  const line = shellLine(["reroll", "train", runFile, ...words]);
+  // Kubernetes puts variables of the container in the place of $(NAME), whatever a shell would make of it, and takes $$ for $.
+  const line = shellLine(["reroll", "train", runFile, ...words]).replaceAll("$", () => "$$");
   const place = '[ "$JOB_COMPLETION_INDEX" != 0 ] || export MASTER_ADDR=$POD_IP';
   if (gpusPerNode <= 1) return `${place}\nRANK=$JOB_COMPLETION_INDEX LOCAL_RANK=0 exec ${line}`;
   return `${place}

@@ -4,6 +4,7 @@
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { RerollError } from "../errors/reroll-error.ts";
 import type { Job, JobState, Launcher, SubmittedJob } from "./launcher.ts";
 import { runProgram } from "./run-program.ts";
 import { shellLine, shellWord } from "./shell-words.ts";
@@ -52,10 +53,12 @@ function sbatchFile(job: Job): string {
     "ntasks-per-node": `${Math.max(1, gpusPerNode)}`,
     ...(gpusPerNode > 0 && { "gpus-per-node": `${gpusPerNode}` }),
     chdir: workingFolder,
-    output: logFile(job),
+    // Slurm takes what follows a % for the number of the job, and the like.
+    output: logFile(job).replaceAll("%", "%%"),
     "open-mode": "append",
     ...options,
   };
+  for (const [key, value] of Object.entries(settings)) expectPlain(key, value);
   return `#!/bin/bash
 ${Object.entries(settings)
   .map(([key, value]) => `#SBATCH --${key}${value === "" ? "" : `=${shellWord(value)}`}`)
@@ -83,6 +86,15 @@ done
 echo $code > ${shellWord(endFile(job))}
 exit $code
 `;
+}
+
+/** Slurm reads these lines by rules of its own, in which a line break or a backslash cannot be quoted as for a shell. */
+function expectPlain(key: string, value: string): void {
+  if (!/[\\\p{Cc}]/u.test(key + value)) return;
+  throw new RerollError(
+    "INVALID_OPTION",
+    `--option ${key} must be without line breaks and backslashes, which Slurm would take for something else: got ${JSON.stringify(value)}.`,
+  );
 }
 
 /** Kills in a row, with less than ten minutes between them, after which the job has failed. */

@@ -208,7 +208,10 @@ export class Machines {
       );
     if (rank === null) {
       if (this.#joined.length >= numWorkers)
-        refuse(`All ${numWorkers} workers of the run are there. Raise training.ranks to use more.`, "RANK_TAKEN");
+        refuse(
+          `The run has as many workers as it was started for: ${numWorkers}. --workers says how many.`,
+          "RANK_TAKEN",
+        );
       return;
     }
     if (rank === 0 || rank > numWorkers)

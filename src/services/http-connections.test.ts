@@ -37,3 +37,25 @@ test("a connection is closed when nobody has used it for a while, and not while 
   await once(opened[0]!, "close");
   expect(opened.length).toBe(1);
 });
+
+test("a request that waits for a connection ends with its signal, and is not sent after the connections were closed", async () => {
+  const asked: (string | undefined)[] = [];
+  const { url } = await serve(({ url: path }) => void asked.push(path));
+  const connections = new HttpConnections({ url, maxConnections: 1 });
+  const send = (path: string, signal?: AbortSignal) => connections.send({ method: "GET", path, headers: {}, signal });
+  const first = send("/first");
+  const aborting = new AbortController();
+  const second = send("/second", aborting.signal);
+  const third = send("/third");
+  aborting.abort();
+  await expect(second).rejects.toThrow("The operation was aborted");
+  await expect.poll(() => asked).toEqual(["/first"]);
+  connections.close();
+  await expect(first).rejects.toThrow();
+  await expect(third).rejects.toThrow("the connections were closed");
+  // Whoever is let in later would be asked by now.
+  const next = new HttpConnections({ url });
+  void next.send({ method: "GET", path: "/next", headers: {} }).catch(() => {});
+  await expect.poll(() => asked).toEqual(["/first", "/next"]);
+  next.close();
+});

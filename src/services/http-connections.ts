@@ -30,6 +30,8 @@ export class HttpConnections {
   readonly #url: string;
   readonly #request: typeof httpRequest;
   readonly #agent: HttpAgent | HttpsAgent;
+  /** Ends each request that has no answer yet. */
+  readonly #unanswered = new Set<(reason: Error) => void>();
 
   constructor({ url, maxConnections = Infinity, idleMs = 4000 }: ConnectionsOptions) {
     this.#url = url;
@@ -48,14 +50,27 @@ export class HttpConnections {
     return new Promise((resolve, reject) => {
       const options = { method, headers, agent: this.#agent, timeout: silenceMs, ...(signal && { signal }) };
       const sent = this.#request(this.#url + path, options, resolve);
-      sent.on("timeout", () => sent.destroy(new Error(`no answer for ${silenceMs} ms`)));
+      // One that still waits for a connection hears of nothing by itself, and must not be sent later.
+      const end = (reason: Error) => {
+        sent.destroy(reason);
+        reject(reason);
+      };
+      const abort = () => end(new Error("The operation was aborted"));
+      this.#unanswered.add(end);
+      signal?.addEventListener("abort", abort, { once: true });
+      sent.once("close", () => {
+        this.#unanswered.delete(end);
+        signal?.removeEventListener("abort", abort);
+      });
+      sent.on("timeout", () => end(new Error(`no answer for ${silenceMs} ms`)));
       sent.on("error", reject);
       sent.end(body);
     });
   }
 
-  /** Closes all connections; what still runs on them breaks. */
+  /** Closes all connections; what still runs on them breaks, and what waits for one is not sent. */
   close(): void {
+    for (const end of this.#unanswered) end(new Error("the connections were closed"));
     this.#agent.destroy();
   }
 }

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { cat, randn, tensor, zeros } from "./create.ts";
+import { gradients } from "./autograd.ts";
+import { cat, ones, randn, tensor, zeros } from "./create.ts";
 import { rmsNorm, rotate } from "./fused.ts";
 import { Generator } from "./random.ts";
 import { residualNorm } from "./residual-norm.ts";
@@ -118,6 +119,31 @@ test.each<[string, Tensor]>([
   ["a number", tensor(1)],
 ])("%s is left to operators", (_what, x) => {
   expect(areRows([x])).toBe(false);
+});
+
+test.each([
+  [3, 0, 4],
+  [0, 2, 4],
+  [0, 4],
+])("a tensor without values, %j, is normed and turned to one", (...shape) => {
+  const x = zeros(shape);
+  x.requiresGrad = true;
+  rmsNorm(x, ones([4]), 1e-6)
+    .sum()
+    .backward();
+  expect(x.grad!.shape).toEqual(shape);
+  if (shape.length === 3) expect(rotate(x, zeros([shape[0]!, 2]), zeros([shape[0]!, 2])).shape).toEqual(shape);
+});
+
+test("a norm refuses to be part of a gradient of gradients, which would lack it", () => {
+  const x = randn([2, 4]);
+  x.requiresGrad = true;
+  const loss = rmsNorm(x, ones([4]), 1e-6)
+    .square()
+    .sum();
+  expect(() => gradients([loss], [x], { createGraph: true })).toThrow(
+    /createGraph does not go through a norm on the CPU/,
+  );
 });
 
 test("weights of another width are an error", () => {

@@ -3,7 +3,8 @@
  * products. A row is the last dimension; it lies in one piece, and rows may lie anywhere. Whoever has a composed form asks `areRows` first:
  * residual-norm.ts, fused.ts and the engine's paged-layout.ts.
  */
-import { applyFunction } from "./autograd.ts";
+import { RerollError } from "../errors/reroll-error.ts";
+import { applyFunction, isGradEnabled } from "./autograd.ts";
 import { native } from "./binding.ts";
 import { Tensor } from "./tensor.ts";
 
@@ -27,6 +28,7 @@ export function residualNormRows(
         return { outputs: [stream, new Tensor(normed)], saved: [stream, weight!, new Tensor(means)] };
       },
       backward: ([gradSum = null, gradNormed = null], [sum, weight, means]) => {
+        expectNoGraph();
         const others = delta === null ? [] : [null];
         if (gradNormed === null) return [gradSum, null, ...others.map(() => gradSum)];
         const [gradient, gradWeight] = native
@@ -45,6 +47,15 @@ export function residualNormRows(
     delta === null ? [x, weight] : [x, weight, delta],
   );
   return { sum: sum!, normed: normed! };
+}
+
+/** A gradient that is computed in one call has none itself: better no number than a wrong one. */
+function expectNoGraph(): void {
+  if (!isGradEnabled()) return;
+  throw new RerollError(
+    "INVALID_ARGUMENT",
+    "createGraph does not go through a norm on the CPU: its gradient is one call, which has no gradient. Compose the norm of operators where gradients of gradients are needed.",
+  );
 }
 
 /** Heads turned by the angles of their tokens, or back: x is [S, H, K], cos and sin are [S, K/2]. */

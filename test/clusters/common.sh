@@ -62,6 +62,8 @@ processes_of() {
     words="$(tr '\0' ' ' 2> /dev/null < "/proc/$pid/cmdline")" || continue
     # Not the launchers, which have the same words.
     [[ "${words%% *}" == *node ]] || continue
+    # Nor the runs of another script of these, which have the same names.
+    tr '\0' '\n' 2> /dev/null < "/proc/$pid/environ" | grep -qxF "REROLL_HOME=$work" || continue
     if (($# > 1)); then
       tr '\0' '\n' 2> /dev/null < "/proc/$pid/environ" | grep -qE "^(RANK|SLURM_PROCID)=$2$" || continue
       if [[ "$words" == *" --supervised"* ]]; then [ "$3" = watched ] || continue; else [ "$3" = watching ] || continue; fi

@@ -62,6 +62,24 @@ test.each([
   expect(existsSync(join(folder, "jobs"))).toBe(false);
 });
 
+test("words that a scheduler would read otherwise reach the run as they are, or are refused", async () => {
+  const kubernetes = ["--option", "image=a", "--option", "claim=b", "--set", 'model.path="a$$b $(POD_IP)"'];
+  const pods = await submit("--to", "kubernetes", "--nodes", "2", "--dry-run", ...kubernetes);
+  expect(pods.stdout).toContain("'model.path=\"a$$$$b $$(POD_IP)\"'");
+  for (const comment of ["x\necho y", "a\\b"]) {
+    const { code, stderr } = await submit(
+      "--to",
+      "slurm",
+      "--nodes",
+      "2",
+      "--dry-run",
+      "--option",
+      `comment=${comment}`,
+    );
+    expect([code, stderr]).toEqual([2, expect.stringContaining("--option comment must be without line breaks")]);
+  }
+});
+
 test("options that a scheduler does not have, and run files that do not fit, are refused before anything is submitted", async () => {
   const kubernetes = await submit("--to", "kubernetes", "--option", "image=a");
   expect(kubernetes).toMatchObject({

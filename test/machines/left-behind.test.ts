@@ -51,3 +51,13 @@ test("where torchrun is killed, what it has started ends too", async () => {
   await expect(machines.lost).rejects.toMatchObject({ code: "MACHINE_LOST" });
   expect((await ended).stderr).toContain("What started this process is gone, and so it ends too.");
 });
+
+test("a worker that waits for its controller ends with the first signal", async () => {
+  const words = ["worker", "--join", "127.0.0.1:1", "--join-timeout", "100", "--restarts", "3"];
+  const worker = startReroll(words, { cwd: folder, env: { REROLL_TOKEN: token } });
+  const ended = ending(worker);
+  worker.stderr!.on("data", (chunk: Buffer) => {
+    if (`${chunk}`.includes("Waiting for the controller")) worker.kill("SIGTERM");
+  });
+  expect(await ended).toMatchObject({ code: 143 });
+});
