@@ -25,16 +25,17 @@ export function connectionsOf(port: number): PortConnections {
     readFileSync(`/proc/net/${table}`, "utf8").trim().split("\n").slice(1),
   );
   const links = new Set<string>();
-  let count = 0;
+  const callers = new Set<string>();
   for (const line of lines) {
     const [, local = "", remote = "", state, , , , , , inode = "0"] = line.trim().split(/\s+/);
     const isAt = (address: string) => Number.parseInt(address.split(":")[1]!, 16) === port;
     // What no process holds any more has no inode, and what listens is no connection.
     if (inode === "0" || state === "0A" || !(isAt(local) || isAt(remote))) continue;
     links.add(`socket:[${inode}]`);
-    if (isAt(remote)) count++;
+    // The table is read in pieces, and may show a connection twice.
+    if (isAt(remote)) callers.add(inode);
   }
-  return { count, links };
+  return { count: callers.size, links };
 }
 
 /** Where the open files of a process lead, as links of the kernel. A process that has ended has none. */
