@@ -61,7 +61,7 @@ export async function joinController({
  * time may not answer for a while: it is asked again for as long as one that is not there.
  */
 async function meet(place: Reached, facts: () => WorkerFacts, token: string): Promise<Frames> {
-  const endMs = performance.now() + place.timeoutMs;
+  const limit = AbortSignal.timeout(place.timeoutMs);
   for (let number = 1; ; ) {
     const frames = new Frames(await reach(place));
     try {
@@ -70,7 +70,7 @@ async function meet(place: Reached, facts: () => WorkerFacts, token: string): Pr
     } catch (cause) {
       const isDropped = cause instanceof RerollError && cause.details.isDropped === true;
       await frames.close();
-      if (cause instanceof RerollError && cause.details.isSilent === true && performance.now() < endMs) continue;
+      if (cause instanceof RerollError && cause.details.isSilent === true && !limit.aborted) continue;
       if (!isDropped || number++ >= MAX_DROPPED) throw cause;
       await sleep(TRY_AGAIN_MS);
     }
