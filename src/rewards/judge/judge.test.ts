@@ -220,6 +220,7 @@ test("a judge that is called off stops, in a call and in a wait", async () => {
     const reward = await judgeOver(() => fault, { timeoutMs: 60_000 });
     const stop = new AbortController();
     const scoring = reward.score(rewardInput("so"), stop.signal);
+    await expect.poll(() => server!.requests, { timeout: 60_000 }).toHaveLength(1);
     setTimeout(() => stop.abort(), 50);
     await expect(scoring).rejects.toThrow(/abort/i);
     expect(server!.requests).toHaveLength(1);
