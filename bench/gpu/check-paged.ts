@@ -24,6 +24,7 @@ export function checkPaged(dtype: DType, report: Report): void {
     [14, 2, 64, plain],
     [16, 8, 128, plain],
     [4, 4, 64, plain],
+    [9, 3, 64, plain],
     [32, 4, 128, plain],
     [32, 2, 128, plain],
     [8, 4, 256, plain],
@@ -116,14 +117,16 @@ function checkHeads(
   }
   // One block after another through the rings of few warps, and rows that are cut and joined.
   if (K > 128 || !hasProductKernels()) return;
-  for (const [warps, depth, span] of [
+  for (const [warps, team, span] of [
+    [4, 4, 2048],
     [4, 2, 2048],
-    [4, 2, 16],
-    [8, 2, 128],
+    [4, 1, 2048],
+    [4, 4, 16],
+    [8, 8, 128],
   ] as const)
     compare(
-      `stream, ${warps} warps, span ${span}`,
-      pagedStream(rows, heads, { warps, depth, resident: 1, span }, false),
+      `stream, teams of ${team} of ${warps} warps, span ${span}`,
+      pagedStream(rows, heads, { warps, team, depth: 2, resident: 1, span }, false),
     );
 }
 

@@ -1,4 +1,4 @@
-/** The shapes of Qwen2.5, with random weights: speed does not depend on their values. */
+/** The shapes of Qwen2.5, and of SmolLM2-135M, with random weights: speed does not depend on their values. */
 import { CausalLm } from "../../src/models/causal-lm/causal-lm.ts";
 import { parseConfig } from "../../src/models/causal-lm/config.ts";
 import { noGrad } from "../../src/torch/autograd.ts";
@@ -23,6 +23,16 @@ export const qwenShape = {
 
 /** The shapes by their number of parameters. */
 export const shapes = {
+  "135M": {
+    ...qwenShape,
+    model_type: "llama",
+    vocab_size: 49152,
+    hidden_size: 576,
+    intermediate_size: 1536,
+    num_hidden_layers: 30,
+    num_attention_heads: 9,
+    num_key_value_heads: 3,
+  },
   "0.5B": qwenShape,
   "1.5B": {
     ...qwenShape,

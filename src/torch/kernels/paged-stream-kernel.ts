@@ -3,7 +3,8 @@
  * memory, and a fixed number of blocks take rows in turn.
  *
  * Every warp has a ring of tiles of its own, 16 keys and their values each. What it has read it asks for anew at once, also across the
- * end of a row: while sums of one row are joined, keys and values of the next are on their way.
+ * end of a row: while sums of one row are joined, keys and values of the next are on their way. A row is walked by a team of warps, which
+ * joins its sums; many short rows have a warp each, since a team would join more often than it reads.
  */
 import { empty } from "../create.ts";
 import type { Tensor } from "../tensor.ts";
@@ -20,8 +21,10 @@ import {
 import { addWeights, joinSpans, turnedQuery } from "./paged-parts.ts";
 
 /** How a step is divided: over the warps of a block, and over the blocks that a processor holds at a time. */
-interface StreamCut {
+export interface StreamCut {
   readonly warps: number;
+  /** Warps that walk a row together: all of a block, or some where no row is cut. */
+  readonly team: number;
   /** Tiles of a warp's ring. */
   readonly depth: number;
   readonly resident: number;
@@ -39,15 +42,29 @@ const minRows = 64;
 export function streamCutFor(rows: number, maxTokens: number, headSize: number): StreamCut | null {
   if (rows < minRows || headSize > 128) return null;
   const span = Math.max(Math.min(maxSpan, maxTokens), 16 * Math.ceil(maxTokens / maxSplits / 16));
-  if (rows <= numProcessors) return { warps: 8, depth: 256 / headSize, resident: 1, span };
-  return { warps: 4, depth: headSize === 64 ? 6 : 2, resident: 2, span };
+  if (rows <= numProcessors) return { warps: 8, team: 8, depth: 256 / headSize, resident: 1, span };
+  const whole = { warps: 4, team: 4, depth: headSize === 64 ? 6 : 2, resident: 2, span };
+  // Where rows are cut, blocks join them.
+  if (span < maxTokens) return whole;
+  const pairs = { ...whole, team: 2 };
+  const more = { ...pairs, depth: 4, resident: 3 };
+  return fullest(rows, headSize === 64 ? [more, pairs, whole] : [pairs, whole]);
+}
+
+/** The division that leaves fewest warps without a row in its last round; of those alike the first. */
+function fullest(rows: number, cuts: readonly StreamCut[]): StreamCut {
+  const shareOf = ({ warps, team, resident }: StreamCut) => {
+    const atOnce = (numProcessors * resident * warps) / team;
+    return rows / (atOnce * Math.ceil(rows / atOnce));
+  };
+  return cuts.reduce((best, cut) => (shareOf(cut) > shareOf(best) + 0.01 ? cut : best));
 }
 
 /** Prepares a step. */
 export function pagedStream(
   { positions_B, table_BM }: DecodeRows,
   { numHeads: H, numGroups, headSize: K }: DecodeHeads,
-  { warps, depth, resident, span }: StreamCut,
+  { warps, team, depth, resident, span }: StreamCut,
   overlaps: boolean,
 ): PagedDecode {
   const [B, M] = table_BM.shape as [number, number];
@@ -57,7 +74,7 @@ export function pagedStream(
   const splits = Math.ceil((M * 16) / span);
   const { partial, stats, arrivals } = workspace(B, H, G, K, splits, device);
   const numItems = B * G * splits;
-  const blocks = Math.min(numItems, resident * numProcessors);
+  const blocks = Math.min(Math.ceil((numItems * team) / warps), resident * numProcessors);
   const sharedBytes = 1024 + warps * depth * 64 * K;
   return ({ q_BHK, k_BGK, v_BGK }, { keys, values }, { cos_SK, sin_SK }, { window, scale, softCap, sinks_H }) => {
     const { dtype } = q_BHK;
@@ -66,7 +83,7 @@ export function pagedStream(
     const factor = (scale ?? K ** -0.5) * (softCap === null ? Math.LOG2E : 1 / softCap);
     const lines = (x: Tensor) => x.view(-1, numGroups * K);
     kernelFor(`
-constexpr int HEAD = ${K}, GROUP = ${H / G}, REPEATS = ${repeats}, WARPS = ${warps}, DEPTH = ${depth}, RESIDENT = ${resident}, SPLITS = ${maxSplits};
+constexpr int HEAD = ${K}, GROUP = ${H / G}, REPEATS = ${repeats}, WARPS = ${warps}, TEAM = ${team}, DEPTH = ${depth}, RESIDENT = ${resident}, SPLITS = ${maxSplits};
 constexpr bool HAS_WINDOW = ${window !== null}, HAS_CAP = ${softCap !== null}, HAS_SINKS = ${sinks_H !== null};`)(
       dtype,
       { blocks, threads: 32 * warps, sharedBytes, overlaps },
@@ -105,7 +122,7 @@ function kernelFor(constants: string): ReturnType<typeof cudaKernel> {
 // from quarter * 8 on, and of every 64 dimensions of four values the eight from row * 8 on. A tile has lines of 128 bytes, 64 dimensions
 // of 16 tokens, in which the copy engine has exchanged pieces of 16 bytes so that few threads meet in a bank.
 const source = `
-constexpr int KSTEPS = HEAD / 16, TILES = HEAD / 8, THREADS = WARPS * 32, LINES = 2048, TILE = HEAD * 64;
+constexpr int KSTEPS = HEAD / 16, TILES = HEAD / 8, TEAMS = WARPS / TEAM, THREADS = TEAM * 32, HELD = TEAMS == 1 ? SPLITS : 1, LINES = 2048, TILE = HEAD * 64;
 struct alignas(64) Tiles { char description[128]; };
 __device__ __forceinline__ void multiply(float* c, unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
   asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." ELEMENT "." ELEMENT ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
@@ -132,22 +149,29 @@ __device__ __forceinline__ void copyTile(unsigned to, const Tiles* from, int col
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%2, %3}], [%4], %5;"
                :: "r"(to), "l"(from), "r"(column), "r"(row), "r"(barrier), "l"(policy) : "memory");
 }
-// Tokens of a row that one block walks at a time.
+// Tokens of a row that one team walks at a time.
 struct Span { int b, g, last, start, end, oldest, turns; };
 
-extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) paged_stream(const __grid_constant__ Tiles keyTiles,
+extern "C" __global__ void __launch_bounds__(WARPS * 32, RESIDENT) paged_stream(const __grid_constant__ Tiles keyTiles,
     const __grid_constant__ Tiles valueTiles, const T* newQ, const T* newK, const T* newV, const float* cosine, const float* sine,
     const int* positions, const int* table, T* keys, T* values, T* out, float* partial, float* stats, int* arrivals, const T* sinks,
     int strideQ, int strideK, int strideV, int G, int M, int splits, int span, int numItems, int window, float scale, float bend) {
   extern __shared__ char raw[];
   __shared__ alignas(8) unsigned long long barriers[WARPS * DEPTH];
-  __shared__ alignas(16) T lastKey[HEAD], lastValue[HEAD];
+  __shared__ alignas(16) T lastKeys[TEAMS][HEAD], lastValues[TEAMS][HEAD];
   __shared__ float sums[WARPS][8][HEAD + 4];
   __shared__ float tops[WARPS][8], masses[WARPS][8];
   __shared__ bool isLast;
-  __shared__ float spanTops[GROUP][SPLITS], spanMasses[GROUP][SPLITS];
+  __shared__ float spanTops[GROUP][HELD], spanMasses[GROUP][HELD];
   letNextStart();
   int warp = threadIdx.x / 32, lane = threadIdx.x % 32, row = lane / 4, quarter = lane % 4;
+  int team = warp / TEAM, member = warp % TEAM, thread = threadIdx.x % THREADS, numTeams = gridDim.x * TEAMS;
+  T *lastKey = lastKeys[team], *lastValue = lastValues[team];
+  auto meet = [&]() {
+    if (TEAMS == 1) __syncthreads();
+    else if (TEAM == 1) __syncwarp();
+    else asm volatile("bar.sync %0, %1;" :: "r"(team + 1), "n"(THREADS) : "memory");
+  };
   unsigned ring = (((unsigned)__cvta_generic_to_shared(raw) + 1023) & ~1023u) + warp * DEPTH * TILE;
   unsigned filled = (unsigned)__cvta_generic_to_shared(barriers + warp * DEPTH);
   if (lane == 0) {
@@ -165,10 +189,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) paged_stream(con
   // The next item that has tokens, from this one on: 32 are looked at together.
   auto seek = [&](int item) {
     if (splits == 1) return item;
-    for (; item < numItems; item += 32 * gridDim.x) {
-      int one = item + lane * gridDim.x;
+    for (; item < numItems; item += 32 * numTeams) {
+      int one = item + lane * numTeams;
       unsigned some = __ballot_sync(~0u, one < numItems && one / pairs * span <= positions[one / G % (pairs / G)]);
-      if (some != 0) return item + (__ffs(some) - 1) * (int)gridDim.x;
+      if (some != 0) return item + (__ffs(some) - 1) * numTeams;
     }
     return numItems;
   };
@@ -182,23 +206,23 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) paged_stream(con
     it.oldest = HAS_WINDOW ? max(0, it.last + 1 - window) : 0;
     if (HAS_WINDOW) it.start = max(it.start, it.oldest / 16 * 16);
     int count = (it.end - it.start + 15) / 16;
-    it.turns = count > warp ? (count - warp + WARPS - 1) / WARPS : 0;
+    it.turns = count > member ? (count - member + TEAM - 1) / TEAM : 0;
     return it;
   };
   // What this warp asks for next: turn after turn of a span, whose next 32 blocks its lanes hold, and then the next that has some for it.
-  int aheadItem = blockIdx.x, aheadTurn = 0, aheadTurns = 0, aheadColumn = 0, mine = 0;
+  int aheadItem = blockIdx.x * TEAMS + team, aheadTurn = 0, aheadTurns = 0, aheadColumn = 0, mine = 0;
   const int* blocks = table;
   const int* blocksEnd = table;
   auto hold = [&]() {
-    const int* at = blocks + (aheadTurn + lane) * WARPS;
+    const int* at = blocks + (aheadTurn + lane) * TEAM;
     mine = at < blocksEnd ? *at : 0;
   };
   auto openNext = [&]() {
     aheadTurn = 0;
     aheadTurns = 0;
-    for (; aheadTurns == 0 && (aheadItem = seek(aheadItem)) < numItems; aheadItem += gridDim.x) {
+    for (; aheadTurns == 0 && (aheadItem = seek(aheadItem)) < numItems; aheadItem += numTeams) {
       Span it = open(aheadItem);
-      blocks = table + (size_t)it.b * M + it.start / 16 + warp;
+      blocks = table + (size_t)it.b * M + it.start / 16 + member;
       blocksEnd = table + (size_t)(it.b + 1) * M;
       aheadTurns = it.turns;
       aheadColumn = it.g / REPEATS * HEAD;
@@ -227,7 +251,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) paged_stream(con
 
   int H = G * GROUP, slot = 0, parity = 0;
   size_t stride = (size_t)(G / REPEATS) * HEAD;
-  for (int item = seek(blockIdx.x); item < numItems; item = seek(item + gridDim.x)) {
+  for (int item = seek(blockIdx.x * TEAMS + team); item < numItems; item = seek(item + numTeams)) {
     Span it = open(item);
     int split = item / pairs, b = it.b, g = it.g, kv = g / REPEATS, last = it.last, end = it.end;
     // The new key and value: into the cache for later steps, and beside it for this one.
@@ -235,7 +259,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) paged_stream(con
     const float* s = sine + (size_t)b * (HEAD / 2);
     if (last < end) {
       size_t place = ((size_t)table[(size_t)b * M + last / 16] * 16 + last % 16) * stride + kv * HEAD;
-      for (int i = threadIdx.x; i < HEAD; i += THREADS) {
+      for (int i = thread; i < HEAD; i += THREADS) {
         int d = i % (HEAD / 2), e = d + HEAD / 2;
         if (i < HEAD / 2) {
           const T* from = newK + (size_t)b * strideK + kv * HEAD;
@@ -250,7 +274,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) paged_stream(con
       }
     }
 ${turnedQuery}
-    __syncthreads();
+    meet();
 
     float sum[TILES / 2][4], top = -1.0e30f, mass = 0.0f;
 #pragma unroll
@@ -276,7 +300,7 @@ ${turnedQuery}
       ask(slot);
       if (++slot == DEPTH) { slot = 0; parity ^= 1; }
 
-      int base = it.start + (warp + turn * WARPS) * 16;
+      int base = it.start + (member + turn * TEAM) * 16;
       if (base + 16 > last) {
 #pragma unroll
         for (int u = 0; u < 2; u++) if (base + u * 8 + row == last) read<32>(key[u], lastKey + quarter * 8);
@@ -309,18 +333,18 @@ ${addWeights("value")}
       for (int i = 0; i < 4; i++) sums[warp][quarter * 2 + i % 2][t / 4 * 64 + row * 8 + t % 4 * 2 + i / 2] = sum[t][i];
     }
     if (quarter == 0) { tops[warp][row] = top; masses[warp][row] = mass; }
-    __syncthreads();
+    meet();
     int used = last / span + 1;
     size_t first = (size_t)b * H + g * GROUP;
     // A sink takes its share of attention and gives no value.
     auto sinkOf = [&](int r) { return HAS_SINKS ? load(sinks[g * GROUP + r]) * 1.44269504f : -1.0e30f; };
-    for (int i = threadIdx.x; i < GROUP * HEAD; i += THREADS) {
+    for (int i = thread; i < GROUP * HEAD; i += THREADS) {
       int r = i / HEAD, d = i % HEAD;
       float best = used == 1 ? sinkOf(r) : -1.0e30f, total = 0.0f, value = 0.0f;
 #pragma unroll
-      for (int w = 0; w < WARPS; w++) best = fmaxf(best, tops[w][r]);
+      for (int w = team * TEAM; w < (team + 1) * TEAM; w++) best = fmaxf(best, tops[w][r]);
 #pragma unroll
-      for (int w = 0; w < WARPS; w++) {
+      for (int w = team * TEAM; w < (team + 1) * TEAM; w++) {
         float share = exp2f(tops[w][r] - best);
         total += masses[w][r] * share;
         value += sums[w][r][d] * share;
@@ -334,7 +358,7 @@ ${addWeights("value")}
         if (d == 0) { stats[place * 2] = best; stats[place * 2 + 1] = total; }
       }
     }
-    if (used == 1) continue;
+    if (TEAMS > 1 || used == 1) continue;
 
     __threadfence();
     __syncthreads();
