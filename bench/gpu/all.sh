@@ -1,8 +1,9 @@
 #!/bin/sh
 # Brings the numbers of one GPU up to date in one go, peers in the same run: a file of results and a log for each script, and a table at the end.
 # Usage: sh bench/gpu/all.sh <bundle> <folder for results> [model folder]
-#   <bundle>: what `npm run bundle` made of bench/gpu/{kernels,masked-draws,decode,steps,prefill,exact,fp8,train-step,trainer-step,loop,summary}.ts, or "." for
+#   <bundle>: what `npm run bundle` made of bench/gpu/{kernels,masked-draws,attention,decode,steps,prefill,exact,fp8,train-step,trainer-step,loop,summary}.ts, or "." for
 #     the sources of this checkout. A script that fails or runs longer than its limit is named at the end, and the others go on.
+#   VLLM=env.sh runs vLLM beside decoding and prompts: a file that makes it known to python3.
 #   The model folder is a real chat model, SmolLM2-135M-Instruct in ours: for the gap between engine and trainer, and the whole loop.
 #   ONLY="train-step loop" runs those alone. LIMIT=300: seconds that each may take. PEERS=no leaves Python out.
 # Without a GPU only scripts that have a tiny form run, to see that they do.
@@ -13,7 +14,7 @@ limit=${LIMIT:-300}
 here=$(dirname "$0")
 python="$here/../python"
 mkdir -p "$out"
-everything="kernels masked-draws decode steps prefill exact-shape exact fp8 train-step train-step-7B trainer-step loop"
+everything="kernels masked-draws attention decode decode-7B decode-7B-many vllm vllm-7B steps prefill exact-shape exact fp8 train-step train-step-7B trainer-step loop"
 [ -e /dev/nvidia0 ] || everything="train-step trainer-step loop"
 failed=""
 
@@ -36,9 +37,28 @@ go() {
 # peers <arguments>: those that start the Python side, unless it is left out.
 peers() { [ "${PEERS:-yes}" = no ] || [ ! -e /dev/nvidia0 ] || echo "$@"; }
 
+# vllm <name> <shape>: the same shape through vLLM.
+vllm() {
+  case " ${ONLY:-$everything} " in *" $1 "*) ;; *) return ;; esac
+  [ -n "${VLLM:-}" ] || return 0
+  printf '%s ' "$1"
+  started=$(date +%s)
+  (
+    . "$VLLM"
+    timeout -s KILL "$limit" python3 "$python/vllm_decode.py" "$(mktemp -d)" "$2" > "$out/$1.log" 2> "$out/$1.errors.log"
+  ) || failed="$failed $1"
+  echo "$(($(date +%s) - started)) s"
+  grep '^{' "$out/$1.log"
+}
+
 go kernels kernels
 go masked-draws masked-draws
+go attention attention --out "$out/gpu-attention.json"
 go decode decode $(peers --hf "$python/hf_generate.py") --out "$out/gpu-decode.json"
+vllm vllm 0.5B
+go decode-7B decode --shape 7B --only 1,16,64,256 --out "$out/gpu-decode-7B.json"
+go decode-7B-many decode --shape 7B --only 1024 --prompt 256 --tokens 48 --out "$out/gpu-decode-7B-many.json"
+vllm vllm-7B 7B
 go steps steps --out "$out/gpu-steps.json"
 go prefill prefill --out "$out/gpu-prefill.json"
 go exact-shape exact --out "$out/gpu-exact-shape.json"

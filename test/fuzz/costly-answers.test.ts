@@ -3,10 +3,11 @@ import { expect, test } from "vitest";
 import { evaluateArithmetic } from "../../src/envs/arithmetic/evaluate-arithmetic.ts";
 import { compareAnswers } from "../../src/rewards/math/compare-answers.ts";
 import { isUnfinished } from "../../src/rewards/math/unfinished.ts";
+import { processorMsOf } from "./fuzz.ts";
 import { hostileText } from "./hostile-texts.ts";
 
 const OPTIONS = { roundedDigits: 5, percentIsFraction: false };
-/** Most take a millisecond; this is for machines under load. The costliest took a minute before. */
+/** Processor time. Most take a millisecond; this is for slow machines. The costliest took a minute before. */
 const MAX_MS = 1_000;
 
 const ANSWERS = [
@@ -19,11 +20,7 @@ const ANSWERS = [
 const EXPRESSIONS = ["1/97^499+1/89^499+", "9^999/7^999+", "(9^900)/(7^900)-", "1.5^900*", "1/7^999+", "2^", "(", "-"];
 
 function expectQuick(texts: readonly string[], work: (text: string) => unknown): void {
-  const slow = texts.filter((text) => {
-    const start = performance.now();
-    work(text);
-    return performance.now() - start > MAX_MS;
-  });
+  const slow = texts.filter((text) => processorMsOf(() => work(text)) > MAX_MS);
   expect(slow).toEqual([]);
 }
 
