@@ -14,7 +14,7 @@ limit=${LIMIT:-300}
 here=$(dirname "$0")
 python="$here/../python"
 mkdir -p "$out"
-everything="kernels masked-draws attention decode decode-7B decode-7B-many vllm vllm-7B steps prefill exact-shape exact fp8 train-step train-step-7B trainer-step loop"
+everything="kernels masked-draws attention decode vllm decode-7B decode-7B-many vllm-7B prefill exact-shape exact train-step train-step-7B trainer-step loop fp8 steps"
 [ -e /dev/nvidia0 ] || everything="train-step trainer-step loop"
 failed=""
 
@@ -59,15 +59,15 @@ vllm vllm 0.5B
 go decode-7B decode --shape 7B --only 1,16,64,256 --out "$out/gpu-decode-7B.json"
 go decode-7B-many decode --shape 7B --only 1024 --prompt 256 --tokens 48 --out "$out/gpu-decode-7B-many.json"
 vllm vllm-7B 7B
-go steps steps --out "$out/gpu-steps.json"
 go prefill prefill --out "$out/gpu-prefill.json"
 go exact-shape exact --out "$out/gpu-exact-shape.json"
 [ -z "$model" ] || go exact exact --model "$model" --out "$out/gpu-exact.json"
-go fp8 fp8 $([ -z "$model" ] && echo --parts check,steps || echo --model "$model") --out "$out/gpu-fp8.json"
 go train-step train-step $(peers --hf "$python/hf_train_step.py" --compiled) --out "$out/gpu-train-step.json"
 go train-step-7B train-step --shape 7B --moments 8-bit --steps 4 --only recomputed --out "$out/gpu-train-step-7B.json"
 [ -z "$model" ] || go trainer-step trainer-step --tokenizer "$model" $([ -e /dev/nvidia0 ] || echo --small) --out "$out/gpu-trainer-step.json"
 [ -z "$model" ] || go loop loop --model "$model" --out "$out/gpu-loop.json"
+go fp8 fp8 $([ -z "$model" ] && echo --parts check,steps || echo --model "$model") --out "$out/gpu-fp8.json"
+go steps steps --out "$out/gpu-steps.json"
 everything=summary ONLY=summary go summary summary "$out"
 cat "$out/summary.log"
 [ -z "$failed" ] || { echo "failed, or took longer than $limit s:$failed (see the logs in $out)"; exit 1; }
