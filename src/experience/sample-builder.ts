@@ -149,13 +149,12 @@ function joinTurns(
   place: Pick<TokenSample, "group" | "trajectory" | "domain" | "greedy">,
 ): TokenSample {
   const last = run.at(-1)!;
-  const tokenIds = joinIds([last.promptIds, last.reply.tokenIds]);
-  const { length } = tokenIds;
-  const lossMask = new Uint8Array(length);
-  const samplerLogprobs = new Float32Array(length);
-  const versions = new Int32Array(length).fill(-1);
-  const rewards = new Float32Array(length);
-  const onOldCache = new Uint8Array(length);
+  const start = last.promptIds.length;
+  const { tokenIds, samplerLogprobs, versions, rewards, lossMask } = rowArrays(start + last.reply.tokenIds.length);
+  tokenIds.set(last.promptIds);
+  tokenIds.set(last.reply.tokenIds, start);
+  versions.fill(-1);
+  let onOldCache: Uint8Array | undefined;
   for (const turn of run) {
     const { promptIds, reply } = turn;
     const start = promptIds.length;
@@ -163,9 +162,11 @@ function joinTurns(
     lossMask.fill(1, start, stop);
     samplerLogprobs.set(reply.samplerLogprobs, start);
     versions.set(reply.versions, start);
-    reply.cacheVersions.forEach((version, i) => {
-      onOldCache[start + i] = version < reply.versions[i]! ? 1 : 0;
-    });
+    for (let i = 0; i < reply.versions.length; i++) {
+      if (reply.cacheVersions[i]! >= reply.versions[i]!) continue;
+      onOldCache ??= new Uint8Array(tokenIds.length);
+      onOldCache[start + i] = 1;
+    }
     rewards[stop - 1] = rewardOf.get(turn)!;
   }
   const turn = turns.indexOf(run[0]!);
@@ -175,7 +176,7 @@ function joinTurns(
     lossMask,
     samplerLogprobs,
     versions,
-    ...(onOldCache.includes(1) && { onOldCache }),
+    ...(onOldCache !== undefined && { onOldCache }),
     rewards,
     turn,
     stateKey: run[0]!.stateKey ?? `turn ${turn}`,
@@ -183,8 +184,20 @@ function joinTurns(
   };
 }
 
+/** Arrays of a row over one piece of memory: see tokenArrays. */
+function rowArrays(length: number) {
+  const memory = new ArrayBuffer(17 * length);
+  return {
+    tokenIds: new Int32Array(memory, 0, length),
+    samplerLogprobs: new Float32Array(memory, 4 * length, length),
+    versions: new Int32Array(memory, 8 * length, length),
+    rewards: new Float32Array(memory, 12 * length, length),
+    lossMask: new Uint8Array(memory, 16 * length, length),
+  };
+}
+
 function count(mask: Uint8Array): number {
   let total = 0;
-  for (const value of mask) total += value;
+  for (let i = 0; i < mask.length; i++) total += mask[i]!;
   return total;
 }

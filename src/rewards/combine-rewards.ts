@@ -78,7 +78,7 @@ async function scoreTogether(
   if (parts.every(({ reward }) => reward.cost === "instant")) {
     return Promise.all(parts.map((part) => scorePart(part, input, outer)));
   }
-  const { signal, abort, unlink } = linkedAbort([outer]);
+  const { signal, abort, unlink } = linkedAbort(outer);
   try {
     return await Promise.all(parts.map((part) => scorePart(part, input, signal)));
   } finally {

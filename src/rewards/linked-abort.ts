@@ -17,20 +17,16 @@ export interface LinkedAbort {
 /** One for all: without a reason every abort would make an error with a stack of its own, and every reward ends in an abort. */
 const CALLED_OFF = new RerollError("ABORTED", "The scoring was called off.");
 
-export function linkedAbort(outers: readonly AbortSignal[]): LinkedAbort {
+export function linkedAbort(outer: AbortSignal): LinkedAbort {
   const controller = new AbortController();
   const abort = () => controller.abort(CALLED_OFF);
-  for (const outer of outers) {
-    // Thousands of trajectories share the signal of a run, and each listener is removed again: no leak to warn of.
-    setMaxListeners(0, outer);
-    if (outer.aborted) abort();
-    else outer.addEventListener("abort", abort, { once: true });
-  }
+  // Thousands of trajectories share the signal of a run, and each listener is removed again: no leak to warn of.
+  setMaxListeners(0, outer);
+  if (outer.aborted) abort();
+  else outer.addEventListener("abort", abort, { once: true });
   return {
     signal: controller.signal,
     abort,
-    unlink: () => {
-      for (const outer of outers) outer.removeEventListener("abort", abort);
-    },
+    unlink: () => outer.removeEventListener("abort", abort),
   };
 }

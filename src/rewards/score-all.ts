@@ -72,7 +72,9 @@ export function createScorer({ reward, limits = {}, clock }: ScorerOptions): Sco
     model: lane("model"),
     network: lane("network"),
   };
-  const closing = new AbortController();
+  let isClosed = false;
+  // Not by a signal that all follow: to take one of a thousand listeners away again, Node looks through all of them.
+  const running = new Set<LinkedAbort>();
 
   return {
     score: async (input, signal) => {
@@ -80,7 +82,9 @@ export function createScorer({ reward, limits = {}, clock }: ScorerOptions): Sco
       if (chosen instanceof RerollError) return { kind: "failed", error: chosen, elapsedMs: 0 };
       const { name, cost } = chosen;
       const { pool, timeoutMs } = lanes[cost];
-      const stop = linkedAbort([signal, closing.signal]);
+      const stop = linkedAbort(signal);
+      if (isClosed) stop.abort();
+      running.add(stop);
       let startedMs = clock();
       try {
         const given = await pool.run(() => {
@@ -102,6 +106,7 @@ export function createScorer({ reward, limits = {}, clock }: ScorerOptions): Sco
         return { kind: "failed", error, elapsedMs: clock() - startedMs };
       } finally {
         stop.unlink();
+        running.delete(stop);
       }
     },
     answersOf: (prompt) => {
@@ -109,7 +114,8 @@ export function createScorer({ reward, limits = {}, clock }: ScorerOptions): Sco
       return chosen instanceof RerollError ? undefined : chosen.answers;
     },
     close: async () => {
-      closing.abort();
+      isClosed = true;
+      for (const stop of running) stop.abort();
       await Promise.all(route.rewards.map((each) => each.close?.()));
     },
   };

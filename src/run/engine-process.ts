@@ -12,7 +12,8 @@ import type { EngineRankProcess } from "./engine-rank-process.ts";
 import { type WeightGroup, WeightMember } from "./weight-member.ts";
 
 /** An engine in a process, as its owner calls it. Tensors do not cross: weights come through groups, one for each part of the model. */
-export interface EngineProcess extends Omit<EngineHost, "updateWeights" | "loadWeights" | "shareWeights"> {
+export interface EngineProcess
+  extends Omit<EngineHost, "updateWeights" | "loadWeights" | "shareWeights" | "renewWeights"> {
   /** The part of the model that each rank has. One where it is not split. */
   parts(): Promise<readonly WeightCuts[]>;
   /** Each rank joins the group of its part. Resolves when all members are there. Leaves the groups that they were in. */

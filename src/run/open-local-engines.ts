@@ -4,9 +4,8 @@ import type { Metrics } from "../flow/metrics.ts";
 import type { ServedEngine } from "../generation/engine.ts";
 import { startThreadedEngine, type ThreadedEngine } from "../generation/local/threaded-engine.ts";
 import { Seat } from "../generation/pool/seat.ts";
-import type { Tensor } from "../torch/tensor.ts";
 import type { Trainer } from "../training/trainer.ts";
-import { createLentWeightsSync } from "../weight-sync/lent-weights-sync.ts";
+import { createLentWeightsSync, type WeightBorrower } from "../weight-sync/lent-weights-sync.ts";
 import { createSharedMemorySync, type SharedMemoryParts } from "../weight-sync/shared-memory-sync.ts";
 import type { WeightSync } from "../weight-sync/weight-sync.ts";
 import { EngineGroup, type ProcessEngine, startEngineProcess } from "./engine-group.ts";
@@ -70,11 +69,12 @@ export async function openLocalEngines(config: RunConfig, parts: EngineParts): P
       device: placeName(place),
     })),
     syncFrom: (trainer) => {
+      const lend = lender(trainer, clock);
       const withWeights: SharedMemoryParts["withWeights"] = (use) => trainer.withWeights(use);
       const threadSyncs = (isMeant: (seat: Seat) => boolean) => {
         const [borrowers, copiers] = [lent.filter(isMeant), copied.filter(isMeant)];
         return [
-          ...(borrowers.length > 0 ? [lentSync(trainer, borrowers, clock)] : []),
+          ...(borrowers.length > 0 ? [lend(borrowers)] : []),
           ...(copiers.length > 0
             ? [createSharedMemorySync({ withWeights, engines: copiers.map(weightTarget), clock })]
             : []),
@@ -135,13 +135,25 @@ async function publishAll(syncs: readonly WeightSync[], version: number): Promis
   return sum;
 }
 
-/** Engines that read the trainer's weights where they are. */
-function lentSync(trainer: Trainer, seats: readonly Seat<ThreadedEngine>[], clock: Clock): WeightSync {
-  const engines = seats.map((seat) => ({
-    shareWeights: (version: number, parameters: ReadonlyMap<string, Tensor>) =>
-      seat.give((engine) => engine.shareWeights(version, parameters)),
-  }));
-  return createLentWeightsSync({ withParameters: (use) => trainer.withParameters(use), engines, clock });
+/** Lends engines the weights of a trainer, which they read where they are. */
+function lender(trainer: Trainer, clock: Clock): (seats: readonly Seat<ThreadedEngine>[]) => WeightSync {
+  // Engines and not seats: one that was opened again has weights of its own.
+  const borrowers = new WeakSet<ThreadedEngine>();
+  const borrower = (seat: Seat<ThreadedEngine>): WeightBorrower => ({
+    isBorrowing: () => seat.engine !== null && borrowers.has(seat.engine),
+    shareWeights: (version, parameters) =>
+      seat.give(async (engine) => {
+        await engine.shareWeights(version, parameters);
+        borrowers.add(engine);
+      }),
+    renewWeights: (version) => seat.give((engine) => engine.renewWeights(version)),
+  });
+  return (seats) =>
+    createLentWeightsSync({
+      withParameters: (use) => trainer.withParameters(use),
+      engines: seats.map(borrower),
+      clock,
+    });
 }
 
 function weightTarget(seat: Seat<ThreadedEngine>): SharedMemoryParts["engines"][number] {

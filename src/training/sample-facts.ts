@@ -9,8 +9,9 @@ import type { Device } from "../torch/dtype.ts";
 export function rewardsOf(samples: readonly TokenSample[]): readonly EarnedReward[] {
   const earned = new Map<number, EarnedReward>();
   for (const { trajectory, domain = "", rewards } of samples) {
-    const before = earned.get(trajectory)?.reward ?? 0;
-    earned.set(trajectory, { domain, reward: rewards.reduce((sum, reward) => sum + reward, before) });
+    let reward = earned.get(trajectory)?.reward ?? 0;
+    for (let i = 0; i < rewards.length; i++) reward += rewards[i]!;
+    earned.set(trajectory, { domain, reward });
   }
   return [...earned.values()];
 }

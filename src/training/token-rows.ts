@@ -78,12 +78,10 @@ export function gridConstants(grid: Grid, device: Device): GridConstants {
   const { samples, starts, numColumns } = grid;
   const fill = <Values extends Float32Array | Int32Array | Uint8Array>(
     values: Values,
-    pick: (sample: TokenSample) => ArrayLike<number>,
+    pick: (sample: TokenSample) => Values,
   ): Values => {
     samples.forEach((sample, row) => {
-      const from = pick(sample);
-      const start = starts[row]!;
-      for (let i = start; i < from.length; i++) values[row * numColumns + i - start] = from[i]!;
+      values.set(pick(sample).subarray(starts[row]!), row * numColumns);
     });
     return values;
   };

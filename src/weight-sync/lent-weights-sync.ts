@@ -1,29 +1,40 @@
-/** Engine and trainer on one device: the engine reads the trainer's own parameters, so that only the version is told. */
+/**
+ * Engine and trainer on one device: the engine reads the trainer's own parameters, so that only the version is told.
+ *
+ * An engine is lent the parameters once, since a trainer that lends them changes them where they are. Handing hundreds of tensors to another
+ * thread takes longer than everything else of a step's publication.
+ */
 import type { Clock } from "../flow/clock.ts";
 import type { Tensor } from "../torch/tensor.ts";
 import type { WeightSync } from "./weight-sync.ts";
 
 interface LentWeightsParts {
   /** Runs a function on the trainer's own parameters, while no step runs. */
-  readonly withParameters: <Result>(
-    use: (parameters: ReadonlyMap<string, Tensor>) => Promise<Result>,
-  ) => Promise<Result>;
+  readonly withParameters: (use: (parameters: ReadonlyMap<string, Tensor>) => Promise<void>) => Promise<void>;
   readonly engines: readonly WeightBorrower[];
   readonly clock: Clock;
 }
 
 /** An engine that draws with weights of a trainer's, and that is held before they change. */
-interface WeightBorrower {
+export interface WeightBorrower {
+  /** Whether it was lent the parameters of this trainer before. */
+  isBorrowing(): boolean;
   shareWeights(version: number, parameters: ReadonlyMap<string, Tensor>): Promise<void>;
+  /** The same once it has them. */
+  renewWeights(version: number): Promise<void>;
 }
 
 export function createLentWeightsSync({ withParameters, engines, clock }: LentWeightsParts): WeightSync {
   return {
-    publish: (version) =>
-      withParameters(async (parameters) => {
-        const startedMs = clock();
-        await Promise.all(engines.map((engine) => engine.shareWeights(version, parameters)));
-        return { "sync/ms": clock() - startedMs, "sync/bytes": 0 };
-      }),
+    publish: async (version) => {
+      const startedMs = clock();
+      const borrowing = engines.filter((engine) => engine.isBorrowing());
+      const others = engines.filter((engine) => !borrowing.includes(engine));
+      const share = (parameters: ReadonlyMap<string, Tensor>) =>
+        Promise.all(others.map((engine) => engine.shareWeights(version, parameters)));
+      if (others.length > 0) await withParameters(async (parameters) => void (await share(parameters)));
+      await Promise.all(borrowing.map((engine) => engine.renewWeights(version)));
+      return { "sync/ms": clock() - startedMs, "sync/bytes": 0 };
+    },
   };
 }

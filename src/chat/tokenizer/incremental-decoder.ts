@@ -8,7 +8,7 @@
  */
 
 import { RerollError } from "../../errors/reroll-error.ts";
-import type { DecodePlan, DecodeStage, Emit } from "./decoding/decode-stage.ts";
+import type { DecodePlan, DecodeStage, Emit, PlainTokens } from "./decoding/decode-stage.ts";
 
 /** The part of a tokenizer that a decoder needs. */
 export interface DecodeSource {
@@ -23,6 +23,9 @@ export interface DecodeOptions {
   readonly skipSpecialTokens?: boolean;
 }
 
+/** The texts of tokens that stand for themselves, by id, for each vocabulary in use; null for tokens that do not. Most do, and come again and again. */
+const plainTexts = new WeakMap<DecodeSource, (string | null)[]>();
+
 /**
  * @example
  * const decoder = new IncrementalDecoder(tokenizer);
@@ -34,6 +37,9 @@ export class IncrementalDecoder {
   readonly #skipSpecialTokens: boolean;
   readonly #stages: readonly DecodeStage[];
   readonly #first: Emit;
+  /** Of a single stage that has them; null for others. */
+  readonly #plain: PlainTokens | null;
+  readonly #plainTexts: (string | null)[];
   #text = "";
 
   constructor(source: DecodeSource, { skipSpecialTokens = false }: DecodeOptions = {}) {
@@ -44,6 +50,9 @@ export class IncrementalDecoder {
     });
     this.#stages = stages;
     this.#first = first;
+    this.#plain = (stages.length === 1 ? stages[0]?.plain : undefined) ?? null;
+    this.#plainTexts = plainTexts.get(source) ?? [];
+    plainTexts.set(source, this.#plainTexts);
   }
 
   /** Takes the next id or ids and returns the text they make certain, often "". */
@@ -61,10 +70,20 @@ export class IncrementalDecoder {
 
   /** Ids past the end of the vocabulary decode to nothing: models pad their vocabulary, and a young policy samples there. */
   #pushId(id: number): void {
+    const plain = this.#plainTexts[id];
+    if (typeof plain === "string" && this.#plain?.isWhole) this.#text += plain;
+    else this.#pushThrough(id);
+  }
+
+  #pushThrough(id: number): void {
     if (!Number.isInteger(id) || id < 0) throw invalidId(id);
     if (this.#skipSpecialTokens && this.#source.specialIds.has(id)) return;
     const token = this.#source.tokenOf(id);
-    if (token !== undefined) this.#first(token);
+    if (token === undefined) return;
+    if (this.#plain !== null && this.#plainTexts[id] === undefined) {
+      this.#plainTexts[id] = this.#source.specialIds.has(id) ? null : this.#plain.textOf(token);
+    }
+    this.#first(token);
   }
 
   #takeText(): string {

@@ -62,7 +62,9 @@ export interface EngineHost extends Required<Omit<Engine, "status">> {
   loadWeights(version: number, folder: string): Promise<void>;
   /** Reads a trainer's parameters where they are from now on. The trainer changes them only while this engine is held. */
   shareWeights(version: number, parameters: ReadonlyMap<string, Tensor>): Promise<void>;
-  /** Computes nothing more until it is released, or weights are shared again. */
+  /** Draws with the parameters that it shares as this version, from now on: the trainer has changed them where they are. */
+  renewWeights(version: number): Promise<void>;
+  /** Computes nothing more until it is released, or weights are shared or renewed. */
   hold(): Promise<void>;
   release(): Promise<void>;
 }

@@ -137,6 +137,10 @@ class HostedEngine implements EngineHost {
     return this.#told(() => tensorScope(share));
   }
 
+  renewWeights(version: number): Promise<void> {
+    return this.#told(() => this.#engine.shareWeights(version, () => {}));
+  }
+
   async hold(): Promise<void> {
     this.#engine.hold();
   }
@@ -172,7 +176,7 @@ class HostedEngine implements EngineHost {
   }
 
   #reportProgress(): void {
-    if (this.#engine.status().counters.steps !== this.#reportedSteps) this.#report();
+    if (this.#engine.numSteps !== this.#reportedSteps) this.#report();
   }
 
   #report(): void {

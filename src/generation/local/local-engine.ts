@@ -233,6 +233,11 @@ export class LocalEngine implements Engine {
     return Promise.resolve();
   }
 
+  /** Steps so far: what has changed since the last status can be asked for at little cost. */
+  get numSteps(): number {
+    return this.#counters.steps;
+  }
+
   status(): EngineStatus {
     const { maxQueued, contextLength, numBlocks } = this.#options;
     return {

@@ -60,6 +60,8 @@ interface Memory {
 export class PagedCache {
   readonly #make: () => Memory;
   #memory: Memory | null = null;
+  /** What that takes. */
+  #bytes = 0;
   readonly blockSize: number;
   /** The type that is computed in. */
   readonly dtype: DType;
@@ -135,27 +137,22 @@ export class PagedCache {
     return this.#memory;
   }
 
-  /** What it takes now. */
+  /** What it takes now. Every status of an engine asks for it. */
   get bytes(): number {
-    const { keys = [], states = [] } = this.#memory ?? {};
-    return bytesIn([
-      ...keys.flatMap(ownMemory),
-      ...states.flatMap((layer) => (layer === null ? [] : [layer.windows, layer.memories])),
-    ]);
+    return this.#bytes;
   }
 
   /** Takes its memory again after `dispose`. Does nothing while it has it. */
   allocate(): void {
-    this.#memory ??= this.#make();
+    if (this.#memory !== null) return;
+    this.#memory = this.#make();
+    this.#bytes = bytesIn([...this.#held.keys.flatMap(ownMemory), ...this.#held.states.flatMap(ownStates)]);
   }
 
   /** Copies whole blocks, and rows of states, in all layers. */
   copy(blocks: readonly CacheCopy[], stateRows: readonly CacheCopy[]): void {
     this.#copyIn(blocks, this.#held.keys.flatMap(ownMemory));
-    this.#copyIn(
-      stateRows,
-      this.#held.states.flatMap((layer) => (layer === null ? [] : [layer.windows, layer.memories])),
-    );
+    this.#copyIn(stateRows, this.#held.states.flatMap(ownStates));
   }
 
   #copyIn(copies: readonly CacheCopy[], tensors: readonly Tensor[]): void {
@@ -176,6 +173,7 @@ export class PagedCache {
     }
     for (const layer of this.#memory?.states ?? []) for (const one of Object.values(layer ?? {})) one.dispose();
     this.#memory = null;
+    this.#bytes = 0;
   }
 }
 
@@ -244,4 +242,8 @@ function withSlots(keys: Tensor, values: Tensor, scales: LayerCache["scales"]): 
 /** What a layer's memory is, without views of it. */
 function ownMemory(layer: LayerCache | null): Tensor[] {
   return layer === null ? [] : [layer.keys, layer.values, ...Object.values(layer.scales ?? {})];
+}
+
+function ownStates(layer: LayerStates | null): Tensor[] {
+  return layer === null ? [] : [layer.windows, layer.memories];
 }

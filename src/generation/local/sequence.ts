@@ -1,4 +1,5 @@
 /** One request on its way through the engine: its tokens, how far they are computed, and where their cache is. */
+import { tokenArrays } from "../../flow/sampled-tokens.ts";
 import type { Guide } from "../constraint/guides.ts";
 import type { GenerateRequest, SampledTokens, Sampling, TokenLogprob, Usage } from "../generate.ts";
 import { type PrefixKey, prefixKey } from "./block-pool.ts";
@@ -114,14 +115,13 @@ export class Sequence {
   /** A copy of what was drawn, from this token of the reply on. */
   sampledFrom(start: number): SampledTokens {
     const end = this.numDrawn;
-    const tokens = {
-      tokenIds: this.#buffer.slice(this.promptLength + start, this.length),
-      samplerLogprobs: this.#samplerLogprobs.slice(start, end),
-      drawLogprobs: this.#drawLogprobs.slice(start, end),
-      modelLogprobs: this.#modelLogprobs.slice(start, end),
-      versions: this.#versions.slice(start, end),
-      cacheVersions: this.#cacheVersions.slice(start, end),
-    };
+    const tokens = tokenArrays(end - start);
+    tokens.tokenIds.set(this.#buffer.subarray(this.promptLength + start, this.length));
+    tokens.samplerLogprobs.set(this.#samplerLogprobs.subarray(start, end));
+    tokens.drawLogprobs.set(this.#drawLogprobs.subarray(start, end));
+    tokens.modelLogprobs.set(this.#modelLogprobs.subarray(start, end));
+    tokens.versions.set(this.#versions.subarray(start, end));
+    tokens.cacheVersions.set(this.#cacheVersions.subarray(start, end));
     return this.numTopLogprobs > 0 ? { ...tokens, topLogprobs: this.#topLogprobs.slice(start) } : tokens;
   }
 

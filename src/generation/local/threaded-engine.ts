@@ -104,7 +104,12 @@ export class ThreadedEngine implements Engine {
     return this.#host.ask.shareWeights(version, parameters);
   }
 
-  /** Computes nothing more, from the end of the step under way, until it is released or weights are shared again. Requests wait. */
+  /** Goes on with weights that it shares, which the trainer has changed, as this version. */
+  renewWeights(version: number): Promise<void> {
+    return this.#host.ask.renewWeights(version);
+  }
+
+  /** Computes nothing more, from the end of the step under way, until it is released or weights are shared or renewed. Requests wait. */
   hold(): Promise<void> {
     return this.#host.ask.hold();
   }

@@ -92,7 +92,7 @@ async function callOnce(
   const { url: target, headers } = splitAddress(endpointOf(options.baseUrl.reveal()));
   const url = endpointOf(String(options.baseUrl));
   const request = JSON.stringify({ ...options.body, messages });
-  const { signal, abort, unlink } = linkedAbort([outer]);
+  const { signal, abort, unlink } = linkedAbort(outer);
   const timer = setTimeout(abort, options.timeoutMs);
   try {
     const allHeaders = { ...headers, ...headersOf(options) };

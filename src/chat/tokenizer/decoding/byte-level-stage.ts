@@ -11,11 +11,14 @@ import { Utf8Stream } from "./utf8-stream.ts";
 export function byteLevelStage(emit: Emit): DecodeStage {
   const utf8 = new Utf8Stream();
   return {
-    push: (piece) => {
-      const plain = utf8.isWhole ? plainTextOf(piece) : null;
-      emit(plain ?? utf8.push(bytesOfToken(piece)));
-    },
+    push: (piece) => emit(utf8.push(bytesOfToken(piece))),
     flush: () => emit(utf8.flush()),
+    plain: {
+      get isWhole() {
+        return utf8.isWhole;
+      },
+      textOf: plainTextOf,
+    },
   };
 }
 
@@ -38,17 +41,10 @@ const utf8Encoder = new TextEncoder();
 const byteOfCode = Int16Array.from({ length: 0x200 }, () => -1);
 for (const [byte, character] of byteLevelAlphabet().entries()) byteOfCode[character.charCodeAt(0)] = byte;
 
-/** Grows to the size of the vocabularies in use. */
-const plainTexts = new Map<string, string | null>();
-
-/** The text of a token of ASCII bytes, null for others. Most tokens are, and come again and again. */
+/** The text of a token of ASCII bytes, null for others. */
 function plainTextOf(token: string): string | null {
-  const known = plainTexts.get(token);
-  if (known !== undefined) return known;
   const bytes = bytesOfToken(token);
-  const plain = bytes.every((byte) => byte < 0x80) ? String.fromCharCode(...bytes) : null;
-  plainTexts.set(token, plain);
-  return plain;
+  return bytes.every((byte) => byte < 0x80) ? String.fromCharCode(...bytes) : null;
 }
 
 function bytesOfToken(token: string): Uint8Array {

@@ -13,6 +13,16 @@ export interface DecodeStage {
   push(piece: string): void;
   /** Emits what was held back. The stage is then as new. */
   flush(): void;
+  /** For stages whose tokens mostly stand for themselves: those texts, which may be emitted without them while nothing is held back. */
+  readonly plain?: PlainTokens;
+}
+
+/** Tokens whose text does not depend on their neighbours. */
+export interface PlainTokens {
+  /** Whether nothing is held back. */
+  readonly isWhole: boolean;
+  /** The text that a token has whatever comes before or after it; null for one that has none. */
+  textOf(token: string): string | null;
 }
 
 /** Starts a stage that writes to `emit`. */
