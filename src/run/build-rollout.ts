@@ -1,7 +1,5 @@
 /** From config to the parts of rollout: environments, rewards, prompts, and the scheduler over them. */
 
-import { existsSync } from "node:fs";
-import { resolve } from "node:path";
 import { ChatFormat } from "../chat/conversation.ts";
 import type { Tokenizer } from "../chat/tokenizer/tokenizer.ts";
 import { buildSource, type PromptMaker } from "../data/build-source.ts";
@@ -25,7 +23,7 @@ import { createEpisodeRunner, type EpisodeParts, type RunEpisode } from "../roll
 import { allFilters, dropEqualRewards, type GroupFilter, keepDifficulty } from "../rollout/group-filter.ts";
 import { createReflectingRunner } from "../rollout/reflection.ts";
 import { type DomainSource, RolloutScheduler, type SchedulerParts } from "../rollout/rollout-scheduler.ts";
-import { isModule } from "./load-run-file.ts";
+import { loadableModule } from "./foreign-code.ts";
 import type { RunTeachers } from "./open-teachers.ts";
 import { patientPrompts } from "./patient-prompts.ts";
 import { RewardModels } from "./reward-models.ts";
@@ -59,8 +57,7 @@ interface WorldOptions {
 
 export async function buildWorld(config: RunConfig, clock: Clock, options: WorldOptions = {}): Promise<RunWorld> {
   const { runFile, report, log } = options;
-  // A run that was made in code has the name of a file and no file.
-  const loadable = runFile !== undefined && isModule(runFile) && existsSync(runFile) ? resolve(runFile) : null;
+  const loadable = loadableModule(runFile);
   const envs = Object.fromEntries(
     Object.entries(config.envs).map(([domain, choice]) => [domain, inDomain(domain, buildEnv(choice))]),
   );

@@ -11,7 +11,7 @@ import { buildEpisodes, buildWorld } from "./build-rollout.ts";
 import { type EvalReport, evalReport } from "./evaluation/eval-report.ts";
 import { wholeModel } from "./export-model.ts";
 import type { FoundModel } from "./find-model.ts";
-import { hasForeignCode } from "./foreign-code.ts";
+import { callsForeignCodeHere, hasForeignCode } from "./foreign-code.ts";
 import { HubPaths } from "./hub-paths.ts";
 import { placeRun } from "./machine.ts";
 import { openAgent } from "./open-agent.ts";
@@ -53,10 +53,9 @@ export async function evaluateModel(
   options: EvaluateOptions,
 ): Promise<EvalReport> {
   const { report } = options;
-  const isGuarded = hasForeignCode(config);
-  const guard = guardForeignCalls(report, isGuarded);
+  const guard = guardForeignCalls(report, callsForeignCodeHere(config, options.runFile));
   const limitMs = 1000 * config.rollout.limits.episodeSeconds;
-  const watchdog = isGuarded ? startWatchdog({ folder: null, limitMs, report }) : null;
+  const watchdog = hasForeignCode(config) ? startWatchdog({ folder: null, limitMs, report }) : null;
   try {
     return await Promise.race([evaluate(model, config, options), guard.broken]);
   } finally {

@@ -24,7 +24,7 @@ import { openRunTracker, type RunTracker } from "../tracking/run-tracker.ts";
 import { tensorboardSink } from "../tracking/tensorboard-sink.ts";
 import { wandbSink } from "../tracking/wandb-sink.ts";
 import { Checkpoints } from "./checkpoint.ts";
-import { hasForeignCode } from "./foreign-code.ts";
+import { callsForeignCodeHere, hasForeignCode } from "./foreign-code.ts";
 import { modelDigest } from "./model-digest.ts";
 import { tryTeachers } from "./open-teachers.ts";
 import type { PreparedRun } from "./prepare-run.ts";
@@ -75,6 +75,7 @@ export async function runTraining({ config, plan }: PreparedRun, options: RunTra
     modelPath: config.model.path,
     ...{ isEvaluable: true, isExportable: true },
     ...(hasForeignCode(config) && { maxBlockedMs: 1000 * config.rollout.limits.episodeSeconds }),
+    callsForeignCode: callsForeignCodeHere(config, options.runFile),
     lines: plan.lines,
     decoding: plan.decoding,
     limits: { maxStaleness: maxSampledStaleness(config), maxReplyTokens: config.rollout.sampling.maxTokens },
@@ -101,8 +102,10 @@ export interface TrackedRun {
   readonly isEvaluable: boolean;
   /** Whether `reroll export` can write it for other tools. */
   readonly isExportable: boolean;
-  /** How long a function of the run file may block this thread before the run has failed. Absent: none is called in it. */
+  /** How long code of the run file may block this thread before the run has failed. Absent: it brings none. */
   readonly maxBlockedMs?: number;
+  /** Whether code of the run file is called in this thread, so that what it throws later has to be traced to its calls. Default false. */
+  readonly callsForeignCode?: boolean;
   /** Limits that the health of the run is judged by. */
   readonly limits?: HealthLimits;
   /** Lines shown before the first step. */
@@ -165,8 +168,8 @@ export async function trackRun<Result>(
     onStep,
   });
   const report = (text: string) => tracker.note(text);
-  const { maxBlockedMs } = run;
-  const guard = guardForeignCalls(report, maxBlockedMs !== undefined);
+  const { maxBlockedMs, callsForeignCode = false } = run;
+  const guard = guardForeignCalls(report, callsForeignCode);
   const watchdog =
     maxBlockedMs === undefined ? null : startWatchdog({ folder: folder.path, limitMs: maxBlockedMs, report });
   try {

@@ -53,8 +53,7 @@ export class ThreadedEngine implements Engine {
     try {
       const generation = await this.#host.ask.generate({
         promptIds: moved(Int32Array.from(promptIds)),
-        // What cannot be cloned must be refused now, and not when the message is sent.
-        ...structuredClone(rest),
+        ...clonable(rest),
         ...(stream?.part ?? (signal !== undefined && { signal })),
       });
       return { ...generation, finish: stream?.failure() ?? generation.finish };
@@ -138,6 +137,17 @@ export class ThreadedEngine implements Engine {
   #expectRunning(): void {
     if (this.#host.ended !== null) throw this.#host.ended;
   }
+}
+
+/** What cannot be cloned must be refused now, and not when the message is sent. Looking is cheaper than cloning, and most requests are numbers and words. */
+function clonable<Part extends Pick<GenerateRequest, "sampling">>(part: Part): Part {
+  const isFlat = (value: unknown) =>
+    Array.isArray(value) ? value.every(isPrimitive) : isPrimitive(value) || value === part.sampling;
+  return [...Object.values(part), ...Object.values(part.sampling)].every(isFlat) ? part : structuredClone(part);
+}
+
+function isPrimitive(value: unknown): boolean {
+  return value === null || !["object", "function", "symbol"].includes(typeof value);
 }
 
 /** The part of a request that streams: a callback that throws ends its own request, as one of this thread does. */

@@ -25,6 +25,8 @@ export class Affinity {
 
   /** The seat for a request; undefined while none serves. */
   choose({ sessionId, promptIds }: GenerateRequest): Seat | undefined {
+    // Nothing to choose, and nothing to remember.
+    if (this.#seats.length === 1) return this.#idlest();
     const known = sessionId === undefined ? undefined : this.#bySession.get(sessionId);
     if (sessionId !== undefined && known?.isServing) return this.#remember(this.#bySession, sessionId, known);
     const idlest = this.#idlest();
