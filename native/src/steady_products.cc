@@ -94,7 +94,8 @@ template <int64_t columns>
 inline __attribute__((always_inline)) void tiles(const Product& job, int64_t row, int64_t endRow, int64_t column,
                                                  int64_t from, int64_t size) {
   for (; row + kRows <= endRow; row += kRows) tile<kRows, columns>(job, row, column, from, size);
-  for (; row < endRow; row++) tile<1, columns>(job, row, column, from, size);
+  if (row + 2 == endRow) tile<2, columns>(job, row, column, from, size);
+  if (row + 1 == endRow) tile<1, columns>(job, row, column, from, size);
 }
 
 REROLL_CLONES void multiplyColumns(const Product& job, int64_t begin, int64_t end) {
