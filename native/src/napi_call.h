@@ -98,6 +98,7 @@ std::vector<Export> randomExports();
 std::vector<Export> rowPassExports();
 std::vector<Export> sampleRowExports();
 std::vector<Export> stateExports();
+std::vector<Export> steadyProductExports();
 std::vector<Export> tensorDataExports();
 
 }  // namespace reroll

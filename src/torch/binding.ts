@@ -147,6 +147,8 @@ interface Native {
     sinks: number | null,
   ): Handle;
   areRows(tensors: readonly Handle[]): boolean;
+  steadyLinear(x: Handle, weight: Handle, bias: Handle | null): Handle | null;
+  openblasCore(): string | null;
   residualNorm(
     x: Handle,
     delta: Handle | null,

@@ -16,6 +16,7 @@ import { fitsScoreRow, scoreRowKernel_ } from "./kernels/score-row-kernel.ts";
 import { swigluBackwardKernel, swigluKernel } from "./kernels/swiglu-kernel.ts";
 import { hasOp, op } from "./operator.ts";
 import { areRows, residualNormRows, rotateRows } from "./row-passes.ts";
+import { linear } from "./steady-products.ts";
 import type { Tensor } from "./tensor.ts";
 
 /** x / sqrt(mean(x^2) + eps) * weight over the last dimension, computed in float32. */
@@ -175,14 +176,14 @@ const swigluFunction = {
  * computed there.
  */
 export function swigluLinear(gateUp: Tensor, weight: Tensor, isRead = true): Tensor {
-  if (!isPackable(gateUp)) return ops.linear(swiglu(gateUp), weight);
+  if (!isPackable(gateUp)) return linear(swiglu(gateUp), weight);
   const isTrained = weight.requiresGrad;
   return applyFunction(
     {
       forward: ([gateUp, weight]) => {
         const { dtype, device } = gateUp!;
         const result = isRead
-          ? ops.linear(swigluKernel(gateUp!), weight!)
+          ? linear(swigluKernel(gateUp!), weight!)
           : empty([gateUp!.size(0), weight!.size(0)], { dtype, device });
         return { outputs: [result], saved: [gateUp!, weight!] };
       },
@@ -382,7 +383,6 @@ function varlenFlash(
 const ops = {
   rmsNorm: op("aten::rms_norm"),
   attention: op("aten::scaled_dot_product_attention", { isUnchecked: true }),
-  linear: op("aten::linear"),
   varlenFlash: op("aten::_flash_attention_forward"),
   gelu: op("aten::gelu"),
   mulInto: op("aten::mul.out"),

@@ -12,6 +12,7 @@ import { cat, tensor } from "../../torch/create.ts";
 import { emptyCudaCache } from "../../torch/cuda.ts";
 import { isExact, minExactRows } from "../../torch/exact.ts";
 import { tensorScope } from "../../torch/scope.ts";
+import { steadyProducts } from "../../torch/steady-products.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { promptForward } from "./decode-forward.ts";
 import { DecodeGraphs, type LaunchedStep } from "./decode-graphs.ts";
@@ -124,6 +125,11 @@ export class ModelRunner {
 
   /** The scores after pieces of these tokens, end to end: what `run` does on each rank. Null where no piece ends, and on ranks that draw nothing. */
   runPieces(pieces: readonly StepPiece[], tokens: Int32Array): Tensor | null {
+    const compute = () => this.#scoresAfter(pieces, tokens);
+    return this.#isSteady ? steadyProducts(compute) : compute();
+  }
+
+  #scoresAfter(pieces: readonly StepPiece[], tokens: Int32Array): Tensor | null {
     return tensorScope(() => {
       const { device } = this.#cache;
       const { count: numRanks } = this.#model.spread.tensor;

@@ -3,7 +3,8 @@
  *
  * OpenBLAS multiplies a single row, and results of at most 1200 numbers, by kernels that add in another order than its large
  * one. A step of a steady engine is filled up beyond that: a token's log-probability then follows from its own sequence alone,
- * to the bit, whatever the engine happens to batch it with, and a run with one seed gives the same numbers every time.
+ * to the bit, whatever the engine happens to batch it with, and a run with one seed gives the same numbers every time. That holds for
+ * OpenBLAS's kernels for AVX-512; others mix the rows of large products as well, and steady-products.ts takes their place.
  */
 
 /** The largest result that the kernels for small products take (OpenBLAS, `sgemm_small_matrix_permit` for AVX-512). */

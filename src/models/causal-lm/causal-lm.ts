@@ -256,7 +256,4 @@ function expectTokens(ids_S: Tensor, { numTokens }: TokenLayout): void {
   );
 }
 
-const ops = {
-  embedding: op("aten::embedding"),
-  linear: op("aten::linear"),
-} as const;
+const ops = { embedding: op("aten::embedding") } as const;

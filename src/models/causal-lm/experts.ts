@@ -7,6 +7,7 @@ import { createParameter } from "../../torch/nn/initialize.ts";
 import { Module, type Parameter } from "../../torch/nn/module.ts";
 import { op } from "../../torch/operator.ts";
 import { tensorScope } from "../../torch/scope.ts";
+import { linear } from "../../torch/steady-products.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { type ExpertsConfig, type LayerPart, type LayerWeight, wholeWeight } from "./decoder-features.ts";
 import { Mlp } from "./mlp.ts";
@@ -201,7 +202,7 @@ export class Experts extends Module {
       .map((input, expert) => ({ input, expert }))
       .filter(({ expert }) => counts[expert] !== 0)
       .map(({ input, expert: e }) =>
-        ops.linear(this.#gate(ops.linear(input, gateUps[e]!, gateUpBiases[e])), downs[e]!, downBiases[e]),
+        linear(this.#gate(linear(input, gateUps[e]!, gateUpBiases[e])), downs[e]!, downBiases[e]),
       );
   }
 
@@ -230,7 +231,7 @@ export class Experts extends Module {
 
   /** The experts of each token and their weights: softmax over all, the best few, scaled to sum to 1 if the model says so. */
   #route(x_SD: Tensor): { weights_SE: Tensor; experts_SE: Tensor } {
-    const probabilities = ops.linear(x_SD, this.router, this.routerBias).to("float32").softmax(-1);
+    const probabilities = linear(x_SD, this.router, this.routerBias).to("float32").softmax(-1);
     const [top, experts_SE] = probabilities.topk(this.#config.numActive);
     const scaled = this.#config.normalizeWeights ? top.div(top.sum(-1, true)) : top;
     return { weights_SE: scaled.to(x_SD.dtype), experts_SE };
@@ -285,7 +286,6 @@ function clampedSwiglu(gateUp: Tensor, { limit, alpha }: { readonly limit: numbe
 }
 
 const ops = {
-  linear: op("aten::linear"),
   bincount: op("aten::bincount"),
   unbind: op("aten::unbind.int"),
   atMost: op("aten::clamp_max"),

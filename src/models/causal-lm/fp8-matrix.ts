@@ -10,6 +10,7 @@ import { type Fp8Rows, fp8Product, fp8Rounded, fp8Rows, hasFp8 } from "../../tor
 import { bytesIn } from "../../torch/memory.ts";
 import { op } from "../../torch/operator.ts";
 import { keep, tensorScope } from "../../torch/scope.ts";
+import { linear } from "../../torch/steady-products.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 
 export class Fp8Matrix {
@@ -61,7 +62,7 @@ export class Fp8Matrix {
   /** x W' + bias for x of [S, in]. */
   linear(x: Tensor, bias: Tensor | null): Tensor {
     return this.#rows === null
-      ? ops.linear(fp8Rounded(x), this.#values!, bias)
+      ? linear(fp8Rounded(x), this.#values!, bias)
       : fp8Product(fp8Rows(x), this.#rows, bias, this.dtype);
   }
 
@@ -79,4 +80,4 @@ export function fitsFp8([rows, columns]: readonly number[]): boolean {
   return rows! % 16 === 0 && columns! % 16 === 0;
 }
 
-const ops = { linear: op("aten::linear"), viewAs: op("aten::view.dtype") } as const;
+const ops = { viewAs: op("aten::view.dtype") } as const;

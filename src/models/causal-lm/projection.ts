@@ -10,7 +10,7 @@ import { sumOver } from "../../torch/distributed/collective-functions.ts";
 import type { Device } from "../../torch/dtype.ts";
 import { createParameter } from "../../torch/nn/initialize.ts";
 import { Module, type Parameter } from "../../torch/nn/module.ts";
-import { op } from "../../torch/operator.ts";
+import { linear } from "../../torch/steady-products.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { LayerPart, LayerWeight } from "./decoder-features.ts";
 import { Fp8Matrix } from "./fp8-matrix.ts";
@@ -50,7 +50,7 @@ export class LoraAdapter extends Module {
 
   /** The change of the part for x in the type of the adapter. */
   forward(x: Tensor): Tensor {
-    return ops.linear(ops.linear(x, this.a).mul(this.scale), this.b);
+    return linear(linear(x, this.a).mul(this.scale), this.b);
   }
 }
 
@@ -117,7 +117,7 @@ export class Projection extends Module {
   }
 
   #product(x: Tensor, bias: Tensor | null): Tensor {
-    const y = ops.linear(x, this.weight, bias);
+    const y = linear(x, this.weight, bias);
     // In place: the product keeps nothing of its result, and the sum is rounded once to the type of the base.
     return this.adapters.length === 0 ? y : y.add_(this.#adapterOutput(x));
   }
@@ -189,5 +189,3 @@ export class Projection extends Module {
     return deltas.length === 1 ? deltas[0]! : cat(deltas, -1);
   }
 }
-
-const ops = { linear: op("aten::linear") } as const;

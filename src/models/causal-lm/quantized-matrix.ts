@@ -10,6 +10,7 @@ import { tensor } from "../../torch/create.ts";
 import type { Device, DType } from "../../torch/dtype.ts";
 import { op } from "../../torch/operator.ts";
 import { keep, tensorScope } from "../../torch/scope.ts";
+import { linear } from "../../torch/steady-products.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 
 /**
@@ -91,7 +92,7 @@ export class QuantizedMatrix {
   linear(x: Tensor): Tensor {
     const [y] = applyFunction(
       {
-        forward: ([input]) => ({ outputs: [tensorScope(() => ops.linear(input!, this.expand()))], saved: [] }),
+        forward: ([input]) => ({ outputs: [tensorScope(() => linear(input!, this.expand()))], saved: [] }),
         backward: ([grad]) => [tensorScope(() => grad!.matmul(this.expand()))],
       },
       [x],
@@ -146,4 +147,4 @@ function pairTable(levels: readonly number[]): Tensor {
   return tensor(levels.flatMap((first) => levels.map((second) => [first, second])));
 }
 
-const ops = { linear: op("aten::linear"), bucketize: op("aten::bucketize.Tensor") } as const;
+const ops = { bucketize: op("aten::bucketize.Tensor") } as const;

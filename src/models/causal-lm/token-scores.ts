@@ -6,11 +6,12 @@
  * the sums as they are.
  */
 import { hasOp, op } from "../../torch/operator.ts";
+import { linear } from "../../torch/steady-products.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 
 /** hidden head', [S, V]: in float32 where `hasWideScores`, else in the type of its inputs. No gradient flows through wide scores. */
 export function tokenScores(hidden_SD: Tensor, head_VD: Tensor): Tensor {
-  return hasWideScores(hidden_SD) ? ops.mm(hidden_SD, head_VD.t(), "float32") : ops.linear(hidden_SD, head_VD);
+  return hasWideScores(hidden_SD) ? ops.mm(hidden_SD, head_VD.t(), "float32") : linear(hidden_SD, head_VD);
 }
 
 /** Scores bent to stay within a cap: cap tanh(score / cap). Null leaves them. */
@@ -28,4 +29,4 @@ export function hasWideScores({ dtype, device }: Tensor): boolean {
   return device.startsWith("cuda") && /^b?float16$/.test(dtype) && hasOp("aten::mm.dtype");
 }
 
-const ops = { linear: op("aten::linear"), mm: op("aten::mm.dtype") } as const;
+const ops = { mm: op("aten::mm.dtype") } as const;

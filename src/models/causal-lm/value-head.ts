@@ -5,9 +5,9 @@ import { zeros } from "../../torch/create.ts";
 import type { Device } from "../../torch/dtype.ts";
 import { createParameter, initialize } from "../../torch/nn/initialize.ts";
 import { Module, type Parameter } from "../../torch/nn/module.ts";
-import { op } from "../../torch/operator.ts";
 import type { Generator } from "../../torch/random.ts";
 import { tensorScope } from "../../torch/scope.ts";
+import { linear } from "../../torch/steady-products.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { type FileSink, toDisk } from "../formats/file-sink.ts";
 import { resolveCheckpoint } from "../formats/resolve-checkpoint.ts";
@@ -66,4 +66,3 @@ export function loadValueHead(head: ValueHead, folder: string): void {
 }
 
 const prefix = "value_head.";
-const linear = op("aten::linear");

@@ -3,10 +3,18 @@ import { packedLayout } from "../../models/causal-lm/token-layout.ts";
 import { noGrad } from "../../torch/autograd.ts";
 import { cat, tensor } from "../../torch/create.ts";
 import { tensorScope } from "../../torch/scope.ts";
+import { steadyProducts } from "../../torch/steady-products.ts";
 import type { RewardModel } from "./load-reward-model.ts";
 
-/** The head's value of the last token of each conversation. They are packed end to end, so none is padded. */
-export function scoreConversations({ decoder, head }: RewardModel, conversations: readonly Int32Array[]): number[] {
+/**
+ * The head's value of the last token of each conversation. They are packed end to end, so none is padded, and products are steady: which of them
+ * come together is a matter of time.
+ */
+export function scoreConversations(model: RewardModel, conversations: readonly Int32Array[]): number[] {
+  return steadyProducts(() => scored(model, conversations));
+}
+
+function scored({ decoder, head }: RewardModel, conversations: readonly Int32Array[]): number[] {
   const { device } = decoder.embedding;
   return tensorScope(() =>
     noGrad(() => {
