@@ -4,6 +4,7 @@
  * OpenBLAS promises that of none of its kernels. Those for AVX-512 keep it all the same once products are not small, which steps are filled up for
  * (the engine's steady-rows.ts). Those for AVX2, which most processors have, give rows that are left over from twelve to other code, and with
  * several threads divide a product by its number of rows. Where they, or any others of OpenBLAS, are in use, the addon multiplies in place of them.
+ * Rows that nobody fills up, those of one expert, it always multiplies.
  */
 import { isGradEnabled } from "./autograd.ts";
 import { native } from "./binding.ts";
@@ -28,15 +29,20 @@ export function steadyProducts<Result>(body: () => Result): Result {
   }
 }
 
-/** x weight' + bias over the last dimension of x. */
+/** x weight' + bias over the last dimension of x, which has the rows of a whole step. */
 export function linear(x: Tensor, weight: Tensor, bias: Tensor | null = null): Tensor {
-  return (isWanted ? steadyLinear(x, weight, bias) : null) ?? ops.linear(x, weight, bias);
+  mustMultiply ??= mixesRows(native.openblasCore());
+  return (mustMultiply ? steadyLinear(x, weight, bias) : null) ?? ops.linear(x, weight, bias);
 }
 
-/** Null where libtorch's own product is to be taken. */
+/** The same for any number of rows. */
+export function linearOfFew(x: Tensor, weight: Tensor, bias: Tensor | null = null): Tensor {
+  return steadyLinear(x, weight, bias) ?? ops.linear(x, weight, bias);
+}
+
+/** The addon's product. Null where libtorch's own is to be taken. */
 function steadyLinear(x: Tensor, weight: Tensor, bias: Tensor | null): Tensor | null {
-  mustMultiply ??= mixesRows(native.openblasCore());
-  if (!mustMultiply || isGradEnabled()) return null;
+  if (!isWanted || isGradEnabled()) return null;
   const product = native.steadyLinear(x.handle, weight.handle, bias?.handle ?? null);
   return product === null ? null : new Tensor(product);
 }

@@ -7,7 +7,7 @@ import { createParameter } from "../../torch/nn/initialize.ts";
 import { Module, type Parameter } from "../../torch/nn/module.ts";
 import { op } from "../../torch/operator.ts";
 import { tensorScope } from "../../torch/scope.ts";
-import { linear } from "../../torch/steady-products.ts";
+import { linear, linearOfFew } from "../../torch/steady-products.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { type ExpertsConfig, type LayerPart, type LayerWeight, wholeWeight } from "./decoder-features.ts";
 import { Mlp } from "./mlp.ts";
@@ -202,7 +202,7 @@ export class Experts extends Module {
       .map((input, expert) => ({ input, expert }))
       .filter(({ expert }) => counts[expert] !== 0)
       .map(({ input, expert: e }) =>
-        linear(this.#gate(linear(input, gateUps[e]!, gateUpBiases[e])), downs[e]!, downBiases[e]),
+        linearOfFew(this.#gate(linearOfFew(input, gateUps[e]!, gateUpBiases[e])), downs[e]!, downBiases[e]),
       );
   }
 
