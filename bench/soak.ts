@@ -9,12 +9,14 @@
  * beside them is shown too, with its trend.
  * Connections to the server of environments come and go with the calls. How few a quarter of an hour has seen is chance, but they have a bound: one for
  * each episode under way, and one for prompts. Those that are never closed add to those in use, and break it.
+ * Memory follows the speed of a run, so steps are counted by the minute. Where a minute of the second half has less than a fifth of the usual steps, the
+ * machine was at a standstill, and nothing is said of memory.
  * Bar: over the second half, threads and open files without those connections do not grow, and heaps and resident memory of no process by more than 2 %
  * an hour; over all of the run, there are never more connections than their bound.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -22,6 +24,7 @@ import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { connectionsOf, openFiles, type ProcessFacts, processTree } from "./process-tree.ts";
 import { printTable, writeResult } from "./report.ts";
+import { summarize } from "./statistics.ts";
 
 const minutes = Number(process.argv[2] ?? 60);
 const maxGrowthPerHour = 0.02;
@@ -60,20 +63,29 @@ const sets = [
 const words = ["train", runFile, "--restarts", "1", ...sets.flatMap((set) => ["--set", set])];
 const child = spawn(process.execPath, [main, ...words], { stdio: ["ignore", "ignore", "inherit"], env });
 const looks: Look[] = [];
+/** After each minute. */
+const stepsSoFar: number[] = [0];
 const start = Date.now();
 const port = Number(new URL(url).port);
 const hoursNow = () => (Date.now() - start) / 3_600_000;
 while (hoursNow() < minutes / 60 && child.exitCode === null) {
   await setTimeout(everyMs);
   looks.push(look());
-  if (looks.length % 60 === 0) report(false);
+  if (60 * hoursNow() < stepsSoFar.length) continue;
+  stepsSoFar.push(countSteps());
+  report(false);
 }
-const steps = readFileSync(join(folder, "faults/metrics.jsonl"), "utf8").trim().split("\n").length;
+const steps = countSteps();
 child.kill("SIGTERM");
 const [code] = await once(child, "exit");
 server.kill("SIGTERM");
 report(true);
 rmSync(folder, { recursive: true });
+
+function countSteps(): number {
+  const file = join(folder, "faults/metrics.jsonl");
+  return existsSync(file) ? readFileSync(file, "utf8").trim().split("\n").length : 0;
+}
 
 /** Files are listed before connections: one that is opened in between is in neither, and one that is closed counts as a file for once. */
 function look(): Look {
@@ -243,7 +255,11 @@ function report(isLast: boolean): void {
         numFiles[1] <= numFiles[0] &&
         numThreads[1] <= numThreads[0],
     );
-  console.log(`${steps} steps; exit code ${code}; ${isFlat ? "flat" : "NOT flat"}.`);
+  const stepsPerMinute = stepsSoFar.slice(1).map((count, minute) => count - stepsSoFar[minute]!);
+  const late = stepsPerMinute.slice(stepsPerMinute.length / 2);
+  const stoodStill = late.some((count) => count < summarize(late).median / 5);
+  const judgement = stoodStill ? "the run came to a standstill" : isFlat ? "flat" : "NOT flat";
+  console.log(`${steps} steps; exit code ${code}; ${judgement}.`);
   const rounded = (points: Points) =>
     points.map(([hours, bytes]) => [Number((60 * hours).toFixed(1)), Number((bytes / 1e6).toFixed(2))]);
   const curves = looks.at(-1)!.facts.map(({ pid, command }) => ({
@@ -258,7 +274,8 @@ function report(isLast: boolean): void {
       ),
     ),
   }));
-  writeResult("soak", { minutes, steps, exitCode: code, maxGrowthPerHour, isFlat, connections, processes, curves });
+  const run = { minutes, steps, stepsPerMinute, exitCode: code };
+  writeResult("soak", { ...run, maxGrowthPerHour, stoodStill, isFlat, connections, processes, curves });
 }
 
 function roleOf(command: string): string {

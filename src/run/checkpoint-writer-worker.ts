@@ -1,5 +1,9 @@
-/** The thread that writes checkpoints while training goes on: files in memory in, files on disk and their manifest out. */
+/**
+ * The thread that writes checkpoints while training goes on: files in memory in, files on disk and their manifest out. Nobody waits for it, so that
+ * it also gives back what the process has freed.
+ */
 import { type HeldFiles, writeHeld } from "../models/formats/file-sink.ts";
+import { trimMemory } from "../torch/memory.ts";
 import { hostInThread } from "../workers/host-in-thread.ts";
 import { tensorCarrier } from "../workers/tensor-carrier.ts";
 import { writeManifest } from "./manifest.ts";
@@ -14,6 +18,7 @@ const writer: CheckpointWriter = {
   write: async (folder, files) => {
     writeHeld(files);
     await writeManifest(folder);
+    trimMemory();
   },
 };
 

@@ -73,6 +73,7 @@ interface Native {
   releaseObject(object: Handle): void;
   memoryStats(): MemoryStats;
   resetPeakMemory(): void;
+  trimMemory(): void;
 
   shape(tensor: Handle): number[];
   strides(tensor: Handle): number[];

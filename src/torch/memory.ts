@@ -13,6 +13,11 @@ export function resetPeakMemory(): void {
   native.resetPeakMemory();
 }
 
+/** Gives memory that was freed back to the system, of all threads of the process. Takes milliseconds: for a thread that nobody waits for. */
+export function trimMemory(): void {
+  native.trimMemory();
+}
+
 /** Threads that one operator may use. Default: the number of cores. */
 export function setNumThreads(count: number): void {
   native.setNumThreads(count);
