@@ -10,7 +10,8 @@ writeFileSync(file, "");
 
 const reward = { type: "custom", name: "mine", score: () => ({ value: 1 }) } as const;
 const rows = { type: "rows", rows: [{ question: "2 + 2", answer: "4" }] } as const;
-const configOf = (part: object) => resolveRun({ model: { preset: "nano" }, data: rows, training: { optimizer: { lr: 1e-3 } }, ...part }).config;
+const configOf = (part: object) =>
+  resolveRun({ model: { preset: "nano" }, data: rows, training: { optimizer: { lr: 1e-3 } }, ...part }).config;
 
 test("a custom reward is called in a thread where that can load the run file, and else in the run's own", () => {
   const config = configOf({ rewards: { default: reward } });
