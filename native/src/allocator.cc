@@ -119,7 +119,8 @@ napi_value resetPeakMemory(Arguments&) {
   return nullptr;
 }
 
-// Gives freed pages back to the system. glibc walks everything that was ever allocated for it: for a thread that nobody waits for.
+// Gives freed pages back to the system. glibc walks everything that was ever allocated for it: for a thread that nobody
+// waits for.
 napi_value trimMemory(Arguments&) {
 #ifdef __GLIBC__
   malloc_trim(0);
@@ -150,6 +151,8 @@ void installAllocator() {
   });
 }
 
-std::vector<Export> allocatorExports() { return {{"memoryStats", memoryStats}, {"resetPeakMemory", resetPeakMemory}, {"trimMemory", trimMemory}}; }
+std::vector<Export> allocatorExports() {
+  return {{"memoryStats", memoryStats}, {"resetPeakMemory", resetPeakMemory}, {"trimMemory", trimMemory}};
+}
 
 }  // namespace reroll
