@@ -3,7 +3,7 @@
  * has a process of its own: its peak is nobody else's.
  *
  * Usage: sh run.sh train-step [--shape 0.5B] [--rows 16] [--length 1024] [--steps 10] [--only packed,recomputed] [--moments 8-bit]
- *   [--hf bench/python/hf_train_step.py] [--compiled] [--out file.json]. Without a GPU: a tiny shape, to see that it runs.
+ *   [--hf bench/python/hf_train_step.py] [--compiled] [--usual-products] [--out file.json]. Without a GPU: a tiny shape, to see that it runs.
  */
 import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
@@ -28,6 +28,7 @@ import type { MomentFormat } from "../../src/torch/optim/moment.ts";
 import { manualSeed } from "../../src/torch/random.ts";
 import { tensorScope } from "../../src/torch/scope.ts";
 import type { Tensor } from "../../src/torch/tensor.ts";
+import { tuneProducts } from "../../src/torch/tuned-products.ts";
 import { LossForesight } from "../../src/training/foresee-loss.ts";
 import { toGrid } from "../../src/training/token-rows.ts";
 import { createShape, shapes } from "./qwen-shape.ts";
@@ -42,6 +43,8 @@ const { values } = parseArgs({
     compiled: { type: "boolean", default: false },
     only: { type: "string", default: "" },
     moments: { type: "string", default: "full" },
+    /** Products as libtorch makes them: see tuneProducts. */
+    "usual-products": { type: "boolean", default: false },
     /** Measures this form here, and prints it: what the others are started with. */
     form: { type: "string" },
     out: { type: "string" },
@@ -82,6 +85,7 @@ const forms: Readonly<Record<string, () => Omit<Measured, "name">>> = {
   "reroll, recomputed": () => measureOurs({ recompute: true }),
   "reroll, forward log-probs only": measureForward,
 };
+if (!values["usual-products"]) tuneProducts();
 if (values.form !== undefined) {
   console.log(JSON.stringify(forms[values.form]!()));
   process.exit(0);
@@ -119,6 +123,7 @@ function inProcess(form: string): Omit<Measured, "name"> {
     "--form",
     form,
     ...["shape", "moments", "rows", "length", "steps"].flatMap((key) => [`--${key}`, values[key as "rows"]]),
+    ...(values["usual-products"] ? ["--usual-products"] : []),
   ];
   const output = execFileSync(process.execPath, [...process.execArgv, ...args], {
     encoding: "utf8",

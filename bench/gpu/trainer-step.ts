@@ -15,6 +15,7 @@ import { saveCausalLm } from "../../src/models/causal-lm/save-causal-lm.ts";
 import { noGrad } from "../../src/torch/autograd.ts";
 import { cudaDeviceCount, cudaMemory, resetCudaPeak } from "../../src/torch/cuda.ts";
 import { op } from "../../src/torch/operator.ts";
+import { tuneProducts } from "../../src/torch/tuned-products.ts";
 import { TrainerHost } from "../../src/training/trainer-host.ts";
 import { trainingOptions } from "../../src/training/trainer-options.ts";
 import { qwenShape } from "./qwen-shape.ts";
@@ -48,6 +49,7 @@ if (!existsSync(join(values.folder, "config.json"))) {
 }
 const strategy = values.offload ? { strategy: { offload: "optimizer" } } : {};
 const training = trainingOptions.parse({ optimizer: { lr: 1e-6 }, maxTokensPerMicrobatch: 16_384, ...strategy });
+tuneProducts();
 const trainer = await TrainerHost.create({
   ...{ modelFolder: values.folder, tokenizerFolder: values.tokenizer, device, dtype, lora: null, reference: null },
   ...{ critic: null, algorithm: { type: "grpo" }, training, temperature: 1, seed: 1 },

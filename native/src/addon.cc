@@ -18,10 +18,11 @@ napi_value initialize(napi_env env, napi_value exports) {
     napi_throw_error(env, "INTERNAL", "reroll.node: could not set instance data");
     return nullptr;
   }
-  for (const auto& functions : {allocatorExports(), autogradExports(), cudaExports(), cudaKernelExports(),
-                                customFunctionExports(), distributedExports(), mappedFileExports(), operatorExports(),
-                                pagedAttentionExports(), parcelExports(), randomExports(), rowPassExports(),
-                                sampleRowExports(), stateExports(), steadyProductExports(), tensorDataExports()}) {
+  for (const auto& functions :
+       {allocatorExports(), autogradExports(), cudaExports(), cudaKernelExports(), customFunctionExports(),
+        distributedExports(), mappedFileExports(), operatorExports(), pagedAttentionExports(), parcelExports(),
+        randomExports(), rowPassExports(), sampleRowExports(), stateExports(), steadyProductExports(),
+        tensorDataExports(), tunedProductExports()}) {
     exportFunctions(*state, exports, functions);
   }
   setProperty(*state, exports, "torchVersion", toJs(*state, std::string(TORCH_VERSION)));

@@ -100,5 +100,6 @@ std::vector<Export> sampleRowExports();
 std::vector<Export> stateExports();
 std::vector<Export> steadyProductExports();
 std::vector<Export> tensorDataExports();
+std::vector<Export> tunedProductExports();
 
 }  // namespace reroll

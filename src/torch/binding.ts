@@ -192,6 +192,7 @@ interface Native {
   cudaReplayGraph(graph: Handle): void;
   cudaKeepProductsWhole(): void;
   cudaAreProductsWhole(): boolean;
+  cudaTuneProducts(): void;
   compileKernel(source: string, name: string): Handle;
   launchKernel(
     kernel: Handle,

@@ -9,7 +9,8 @@ quickstart=("$root/examples/recipes/frozen-lake.ts")
 short=(--set loop.steps=2 --set warmStart.steps=2 --set validation=null --set rollout.groupsPerStep=16)
 
 # A run that parts of are killed: long enough for it, with checkpoints that it goes on from.
-lasting=(--set loop.steps=6 --set checkpoint.every=1 --set warmStart.steps=2 --set validation=null --set rollout.groupsPerStep=4 --set training.minibatch=0)
+lasting_steps=12
+lasting=(--set loop.steps=$lasting_steps --set checkpoint.every=1 --set warmStart.steps=2 --set validation=null --set rollout.groupsPerStep=4 --set training.minibatch=0)
 
 skip() {
   echo "skipped: $*"
@@ -83,11 +84,12 @@ kill_process() {
 
 # expect_survived <run> <run that nothing happened to>: finished, every step there once, and the same weights to the bit.
 expect_survived() {
-  local steps
+  local steps last
+  last="checkpoints/step-$(printf %06d "$lasting_steps")/model/model.safetensors"
   grep -q '"status": *"finished"' "$work/runs/$1/run.json" || { cat "$work/runs/$1/run.json"; echo "failed: $1 did not finish"; exit 1; }
   steps="$(grep '"kind":"train"' "$work/runs/$1/metrics.jsonl" | sed 's/^{"step":\([0-9]*\),.*/\1/' | tr '\n' ' ')"
-  [ "$steps" = "1 2 3 4 5 6 " ] || { echo "failed: $1 has the steps $steps"; exit 1; }
-  cmp "$work/runs/$1/checkpoints/step-000006/model/model.safetensors" "$work/runs/$2/checkpoints/step-000006/model/model.safetensors"
+  [ "$steps" = "$(seq -s ' ' 1 "$lasting_steps") " ] || { echo "failed: $1 has the steps $steps"; exit 1; }
+  cmp "$work/runs/$1/$last" "$work/runs/$2/$last"
   echo "ok: $1 has every step once, and the weights of $2 to the bit"
 }
 

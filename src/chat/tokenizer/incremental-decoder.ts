@@ -37,7 +37,7 @@ export class IncrementalDecoder {
   readonly #skipSpecialTokens: boolean;
   readonly #stages: readonly DecodeStage[];
   readonly #first: Emit;
-  /** Of a single stage that has them; null for others. */
+  /** The texts that a single stage knows beforehand; null where there are several stages, or none are known. */
   readonly #plain: PlainTokens | null;
   readonly #plainTexts: (string | null)[];
   #text = "";
