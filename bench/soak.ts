@@ -8,7 +8,8 @@
  * of all looks, since they are looked at after a collection only. Most of the ups and downs are pages that V8 keeps for its heaps: what is resident
  * beside them is shown too, with its trend.
  * Connections to the server of environments come and go with the calls. How few a quarter of an hour has seen is chance, but they have a bound: one for
- * each episode under way, and one for prompts. Those that are never closed add to those in use, and break it.
+ * each episode under way, as many for episodes that became too old before they had begun, whose first call still runs, and one for prompts. Those that
+ * are never closed add to those in use, and break it.
  * Memory follows the speed of a run, so steps are counted by the minute. Where a minute of the second half has less than a fifth of the usual steps, the
  * machine was at a standstill, and nothing is said of memory.
  * Bar: over the second half, threads and open files without those connections do not grow, and heaps and resident memory of no process by more than 2 %
@@ -31,7 +32,7 @@ const maxGrowthPerHour = 0.02;
 const everyMs = 1000;
 const windowMinutes = 5;
 const maxInFlight = 32;
-const maxConnections = maxInFlight + 1;
+const maxConnections = 2 * maxInFlight + 1;
 
 interface Look {
   readonly hours: number;

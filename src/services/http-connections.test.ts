@@ -29,6 +29,14 @@ test("eight callers who ask again at once have eight connections to a service, h
   expect(opened.length).toBe(8);
 });
 
+test("a call has ended when its connection is free, also where the answer comes before all of the question was sent", async () => {
+  const { url, opened } = await serve((_, response) => response.end("{}"));
+  const client = new ServiceClient({ url, timeoutMs: 10_000 });
+  const question = "so ".repeat(1_000_000);
+  for (let i = 0; i < 5; i++) await client.call("POST", "/v1/sessions", { question });
+  expect(opened.length).toBe(1);
+});
+
 test("a connection is closed when nobody has used it for a while, and not while its answer is waited for", async () => {
   const { url, opened } = await serve((_, response) => setTimeout(() => response.end("late"), 200));
   const connections = new HttpConnections({ url, idleMs: 50 });

@@ -26,6 +26,12 @@ interface HttpRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
+interface Exchange {
+  readonly answer: Promise<IncomingMessage>;
+  /** Resolves when the connection can take another request, or is closed. */
+  readonly freed: Promise<void>;
+}
+
 export class HttpConnections {
   readonly #url: string;
   readonly #request: typeof httpRequest;
@@ -46,8 +52,26 @@ export class HttpConnections {
   }
 
   /** Resolves with the head of the answer, whatever its status. Its body must be read or discarded. */
-  send({ method, path, headers, body, silenceMs = 0, signal }: HttpRequest): Promise<IncomingMessage> {
-    return new Promise((resolve, reject) => {
+  send(request: HttpRequest): Promise<IncomingMessage> {
+    return this.#start(request).answer;
+  }
+
+  /** Resolves with all of the answer, whatever its status, once its connection is free: it may come before all of the question was sent. */
+  async exchange(request: HttpRequest): Promise<{ readonly status: number; readonly text: string }> {
+    const { answer, freed } = this.#start(request);
+    const response = await answer;
+    let text = "";
+    for await (const chunk of response.setEncoding("utf8")) text += chunk;
+    await freed;
+    return { status: response.statusCode ?? 0, text };
+  }
+
+  #start({ method, path, headers, body, silenceMs = 0, signal }: HttpRequest): Exchange {
+    let free = () => {};
+    const freed = new Promise<void>((resolve) => {
+      free = resolve;
+    });
+    const answer = new Promise<IncomingMessage>((resolve, reject) => {
       const options = { method, headers, agent: this.#agent, timeout: silenceMs, ...(signal && { signal }) };
       const sent = this.#request(this.#url + path, options, resolve);
       // One that still waits for a connection hears of nothing by itself, and must not be sent later.
@@ -59,6 +83,7 @@ export class HttpConnections {
       this.#unanswered.add(end);
       signal?.addEventListener("abort", abort, { once: true });
       sent.once("close", () => {
+        free();
         this.#unanswered.delete(end);
         signal?.removeEventListener("abort", abort);
       });
@@ -66,6 +91,7 @@ export class HttpConnections {
       sent.on("error", reject);
       sent.end(body);
     });
+    return { answer, freed };
   }
 
   /** Closes all connections; what still runs on them breaks, and what waits for one is not sent. */

@@ -4,7 +4,6 @@
  * Every call must be one that may be asked twice: a reply that is lost on its way is asked for again. Waits for: the service, up to
  * `timeoutMs` per attempt; a signal ends it at once.
  */
-import type { IncomingMessage } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ErrorCode, isErrorCode } from "../errors/error-codes.ts";
 import { RerollError } from "../errors/reroll-error.ts";
@@ -61,12 +60,10 @@ export class ServiceClient {
     const timer = setTimeout(end, this.#timeoutMs);
     signal?.addEventListener("abort", end, { once: true });
     try {
-      const response = await this.#connections.send({
+      const { status, text } = await this.#connections.exchange({
         ...{ method, path, headers: this.#headers, signal: attempt.signal },
         ...(body !== undefined && { body: JSON.stringify(body) }),
       });
-      const text = await textOf(response);
-      const status = response.statusCode ?? 0;
       if (RETRIED.has(status)) return { fault: `it answered ${status}` };
       if (status < 200 || status > 299) throw toldError(this.url, status, text);
       return { value: text === "" ? undefined : (JSON.parse(text) as unknown) };
@@ -91,12 +88,6 @@ function lost(url: string, reason: string, attempts: number): RerollError {
   return new RerollError("SERVICE_LOST", `${url} did not answer in ${attempts} attempts. The last one: ${reason}.`, {
     url,
   });
-}
-
-async function textOf(response: IncomingMessage): Promise<string> {
-  let text = "";
-  for await (const chunk of response.setEncoding("utf8")) text += chunk;
-  return text;
 }
 
 function toldError(url: string, status: number, text: string): RerollError {
