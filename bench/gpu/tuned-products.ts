@@ -96,17 +96,21 @@ function casesOf(model: string, { name, inputs, outputs, tokens, count, kind }: 
   const gradWeight = wide(grad.narrow(1, 0, some))
     .t()
     .mm(wide(x));
-  const cases = [
-    make("forward", () => (kind === "biased" ? ops.linear(x, weight, bias) : ops.linear(x, weight, null)), result),
-    make("gradient of the input", () => grad.mm(weight), gradInput),
-  ];
-  if (kind !== "scores") return [...cases, make("gradient of the weight", () => grad.t().mm(x), gradWeight)];
+  const input = make("gradient of the input", () => grad.mm(weight), gradInput);
+  if (kind !== "scores") {
+    return [
+      make("forward", () => (kind === "biased" ? ops.linear(x, weight, bias) : ops.linear(x, weight, null)), result),
+      input,
+      make("gradient of the weight", () => grad.t().mm(x), gradWeight),
+    ];
+  }
+  // Scores themselves are float32 products, which libtorch makes by itself.
   const sums_VD = empty([outputs, inputs], { device: "cuda", dtype: "float32" });
   const added_VD = empty([outputs, inputs], { device: "cuda", dtype: "float32" });
   const float32: DType = "float32";
   const write = (out: Tensor) => ops.wideMmInto(grad.t(), x, float32, out);
   return [
-    ...cases,
+    input,
     make("gradient of the weight in float32", () => write(sums_VD), gradWeight, 0, summed),
     // The first chunk of tokens writes the sums, and the others add to them.
     make(

@@ -18,6 +18,7 @@
 #include <ATen/cuda/CUDAEvent.h>
 #include <ATen/ops/addmm_cuda_dispatch.h>
 #include <ATen/ops/mm_cuda_dispatch.h>
+#include <c10/core/InferenceMode.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <cublasLt.h>
 #include <dlfcn.h>
@@ -36,43 +37,47 @@ namespace reroll {
 #ifndef REROLL_TUNES_PRODUCTS
 
 std::vector<Export> tunedProductExports() {
-  return {{"cudaTuneProducts", [](Arguments&) -> napi_value { return nullptr; }}};
+  return {{"cudaTuneProducts", [](Arguments& args) { return toJsBoolean(args.state, false); }}};
 }
 
 #else
 
 namespace {
 
-// A product of fewer operations takes less than 30 microseconds, and one of fewer tokens is a step of generation, whose
-// numbers do not depend on what was faster.
+// A product of fewer operations takes less than 30 microseconds.
 constexpr double kMinOperations = 2e10;
 constexpr int64_t kMinTokens = 2048;
+// What cuBLASLt takes for granted where it is not told otherwise, in bytes.
+constexpr uintptr_t kAlignment = 256;
 constexpr size_t kWorkspaceBytes = 32 << 20;
 constexpr int kMaxCandidates = 8;
 constexpr int kRounds = 3;
 // Another algorithm than cuBLAS's first choice has to be faster by more than measurements differ.
 constexpr float kWorthwhile = 0.98f;
 
-// The library that libtorch itself multiplies with: linking to it would tie the addon to one version of CUDA.
+// The library that libtorch itself multiplies with, which is loaded where libtorch has CUDA: linking to it would tie
+// the addon to one version.
 struct Library {
   // clang-format off
 #define REROLL_FUNCTIONS(_)                                                                                \
   _(cublasLtMatmul) _(cublasLtMatmulAlgoGetHeuristic) _(cublasLtMatmulDescCreate) _(cublasLtMatmulDescDestroy) \
   _(cublasLtMatmulDescSetAttribute) _(cublasLtMatmulPreferenceCreate) _(cublasLtMatmulPreferenceDestroy)   \
-  _(cublasLtMatmulPreferenceSetAttribute) _(cublasLtMatrixLayoutCreate) _(cublasLtMatrixLayoutDestroy)
+  _(cublasLtMatmulPreferenceSetAttribute) _(cublasLtMatrixLayoutCreate) _(cublasLtMatrixLayoutDestroy)     \
+  _(cublasLtGetVersion)
 // clang-format on
 #define REROLL_DECLARE(name) decltype(&::name) name;
   REROLL_FUNCTIONS(REROLL_DECLARE)
 
   Library() {
-    const std::string file = "libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR);
-    void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) throw Failure("CUDA_KERNEL", std::string("cannot load cuBLASLt: ") + dlerror());
-#define REROLL_FIND(name)                                         \
-  name = reinterpret_cast<decltype(name)>(dlsym(library, #name)); \
-  if (name == nullptr) throw Failure("CUDA_KERNEL", "cuBLASLt has no function " #name ".");
+#define REROLL_FIND(name)                                              \
+  name = reinterpret_cast<decltype(name)>(dlsym(RTLD_DEFAULT, #name)); \
+  if (name == nullptr) isUsable = false;
     REROLL_FUNCTIONS(REROLL_FIND)
+    // Structures may differ between major versions.
+    if (isUsable) isUsable = cublasLtGetVersion() / 10000 == CUBLAS_VER_MAJOR;
   }
+
+  bool isUsable = true;
 };
 
 const Library& lt() {
@@ -86,6 +91,10 @@ void check(cublasStatus_t status, const char* doing) {
                   std::string("cuBLASLt could not ") + doing + ": status " + std::to_string(status) + ".");
 }
 
+bool isAligned(const at::Tensor& tensor) {
+  return reinterpret_cast<uintptr_t>(tensor.const_data_ptr()) % kAlignment == 0;
+}
+
 // A matrix as BLAS sees it, column by column: the memory of a row-major one is its transpose.
 struct Operand {
   const at::Tensor& values;
@@ -93,7 +102,7 @@ struct Operand {
   int64_t leadingSize;
 
   static bool fits(const at::Tensor& matrix) {
-    if (reinterpret_cast<uintptr_t>(matrix.const_data_ptr()) % 16 != 0) return false;
+    if (!isAligned(matrix)) return false;
     const int64_t rows = matrix.size(0), columns = matrix.size(1), down = matrix.stride(0), across = matrix.stride(1);
     const int64_t leading = across == 1 ? down : down == 1 ? across : 0;
     return leading >= (across == 1 ? columns : rows) && leading % 8 == 0;
@@ -119,8 +128,9 @@ struct Product {
 };
 
 // Whether a product is to be computed here: it is large, cuBLASLt can read what it multiplies, and kernels need not be
-// exact.
+// exact. Engines are in inference mode: what they draw is not to depend on what was faster.
 bool isOurs(const at::Tensor& left, const at::Tensor& right) {
+  if (c10::InferenceMode::is_enabled()) return false;
   if (left.dim() != 2 || right.dim() != 2 || left.size(1) != right.size(0)) return false;
   const int64_t rows = left.size(0), inner = left.size(1), columns = right.size(1);
   // The gradient of a weight is a sum over tokens; in other products every row is one.
@@ -136,7 +146,7 @@ bool isOurs(const at::Tensor& left, const at::Tensor& right) {
 bool isOutputFit(const at::Tensor& out, const at::Tensor& left, const at::Tensor& right, at::ScalarType type) {
   return out.dim() == 2 && out.size(0) == left.size(0) && out.size(1) == right.size(1) && out.stride(1) == 1 &&
          out.stride(0) >= out.size(1) && out.stride(0) % 8 == 0 && out.scalar_type() == type &&
-         out.device() == left.device() && reinterpret_cast<uintptr_t>(out.const_data_ptr()) % 16 == 0;
+         out.device() == left.device() && isAligned(out);
 }
 
 // The eighth part of a power of two that a size is in: rollouts have another number of tokens every time.
@@ -281,13 +291,13 @@ bool isRecording() { return at::cuda::currentStreamCaptureStatusMayInitCtx() != 
 // Whether the product was computed here.
 bool multiply(const Product& product) {
   const c10::cuda::CUDAGuard guard(product.out.device());
-  const Call call(product);
   const Key key = keyOf(product);
   const std::lock_guard<std::mutex> lock(foundMutex);
   auto known = found.find(key);
+  // To try is to compute several times, which a graph would repeat, and which sums would not survive.
+  if (known == found.end() && (isRecording() || product.isAdded)) return false;
+  const Call call(product);
   if (known == found.end()) {
-    // To try is to compute several times, which a graph would repeat, and which sums would not survive.
-    if (isRecording() || product.isAdded) return false;
     const auto candidates = call.candidates();
     if (candidates.empty()) return false;
     known = found.emplace(key, fastestOf(call, candidates)).first;
@@ -328,7 +338,7 @@ at::Tensor addmm(const at::Tensor& added, const at::Tensor& left, const at::Tens
                  const at::Scalar& alpha) {
   const bool isBias = added.dim() == 1 && added.size(0) == right.size(1) && added.is_contiguous() &&
                       added.scalar_type() == left.scalar_type() && added.device() == left.device() && beta.equal(1) &&
-                      alpha.equal(1) && reinterpret_cast<uintptr_t>(added.const_data_ptr()) % 16 == 0;
+                      alpha.equal(1) && isAligned(added);
   at::Tensor out = isBias ? multiplied(left, right, &added) : at::Tensor();
   return out.defined() ? out : at::cuda::addmm(added, left, right, beta, alpha);
 }
@@ -344,10 +354,10 @@ struct Silent : c10::WarningHandler {
   void process(const c10::Warning&) override {}
 };
 
-// tuneProducts(): from now on, in all threads of the process and for as long as it lives.
-napi_value tuneProducts(Arguments&) {
+// tuneProducts(): from now on, in all threads of the process and for as long as it lives. Whether it does.
+napi_value tuneProducts(Arguments& args) {
   static const bool isTuning = [] {
-    lt();
+    if (!lt().isUsable) return false;
     // libtorch warns that its own kernels are replaced, which is the point.
     Silent silent;
     const c10::WarningUtils::WarningHandlerGuard guard(&silent);
@@ -359,8 +369,7 @@ napi_value tuneProducts(Arguments&) {
     library.impl("addmm.dtype_out", TORCH_FN(addmmWideOut));
     return true;
   }();
-  (void)isTuning;
-  return nullptr;
+  return toJsBoolean(args.state, isTuning);
 }
 
 }  // namespace

@@ -22,6 +22,14 @@ test("a custom reward is called in a thread where that can load the run file, an
   expect(here).toEqual([false, true, true, true]);
 });
 
+test("an environment that fetches its prompts is asked for them in the run's own thread", () => {
+  const env = { type: "custom", makeEnv: () => ({}) } as const;
+  const here = [env, { ...env, fetchPrompt: async () => ({}) }].map((game) =>
+    callsForeignCodeHere(configOf({ envs: { game } }), file),
+  );
+  expect(here).toEqual([false, true]);
+});
+
 test("an agent is called in the run's own thread wherever the run comes from", () => {
   const config = configOf({ agent: async () => 1 });
   expect(callsForeignCodeHere(config, file)).toBe(true);

@@ -19,11 +19,12 @@ export function loadableModule(runFile: string | undefined): string | null {
 
 /**
  * Whether any of those functions are called in the thread of the run itself. Custom environments and rewards have threads of their own where
- * those can load the run file; agents have not, nor have environments that a warm start plays, or that say that they need none.
+ * those can load the run file; agents have not, nor have environments that a warm start plays, or that say that they need none, nor has the function that an
+ * environment fetches its prompts with.
  */
 export function callsForeignCodeHere(config: RunConfig, runFile: string | undefined): boolean {
   if (config.agent !== null || loadableModule(runFile) === null) return hasForeignCode(config);
   const isHere = (env: RunConfig["envs"][string]) =>
-    env.type === "custom" && (env.runsInThreads === true || config.warmStart !== null);
+    env.type === "custom" && (env.runsInThreads === true || config.warmStart !== null || "fetchPrompt" in env);
   return Object.values(config.envs).some(isHere);
 }

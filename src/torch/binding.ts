@@ -192,7 +192,7 @@ interface Native {
   cudaReplayGraph(graph: Handle): void;
   cudaKeepProductsWhole(): void;
   cudaAreProductsWhole(): boolean;
-  cudaTuneProducts(): void;
+  cudaTuneProducts(): boolean;
   compileKernel(source: string, name: string): Handle;
   launchKernel(
     kernel: Handle,

@@ -50,5 +50,19 @@ test("an engine that was opened again is lent them again, and the others are not
   await sync.publish(0);
   engines[1]!.lose();
   await sync.publish(1);
-  expect(told.slice(2)).toEqual(["1 shares a as 1", "0 renews as 1"]);
+  expect(told.slice(2)).toEqual(["0 renews as 1", "1 shares a as 1"]);
+});
+
+test("an engine that is lost while another one is lent the parameters has been told before", async () => {
+  const { sync, engines, told } = lender(2);
+  await sync.publish(0);
+  engines[1]!.lose();
+  const { shareWeights } = engines[1]!;
+  engines[1]!.shareWeights = async (version, parameters) => {
+    engines[0]!.lose();
+    await shareWeights(version, parameters);
+  };
+  await sync.publish(1);
+  await sync.publish(2);
+  expect(told.slice(2)).toEqual(["0 renews as 1", "1 shares a as 1", "1 renews as 2", "0 shares a as 2"]);
 });

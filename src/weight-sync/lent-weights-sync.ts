@@ -30,10 +30,14 @@ export function createLentWeightsSync({ withParameters, engines, clock }: LentWe
       const startedMs = clock();
       const borrowing = engines.filter((engine) => engine.isBorrowing());
       const others = engines.filter((engine) => !borrowing.includes(engine));
-      const share = (parameters: ReadonlyMap<string, Tensor>) =>
-        Promise.all(others.map((engine) => engine.shareWeights(version, parameters)));
-      if (others.length > 0) await withParameters(async (parameters) => void (await share(parameters)));
-      await Promise.all(borrowing.map((engine) => engine.renewWeights(version)));
+      const share = async (parameters: ReadonlyMap<string, Tensor>) => {
+        await Promise.all(others.map((engine) => engine.shareWeights(version, parameters)));
+      };
+      // At once: who borrows now may be lost, and opened again with weights of its own, while the others are lent theirs.
+      await Promise.all([
+        ...borrowing.map((engine) => engine.renewWeights(version)),
+        ...(others.length > 0 ? [withParameters(share)] : []),
+      ]);
       return { "sync/ms": clock() - startedMs, "sync/bytes": 0 };
     },
   };

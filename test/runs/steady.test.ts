@@ -1,4 +1,4 @@
-/** Steady engines under each of OpenBLAS's kernels that this processor can run: what a request draws does not depend on what else runs. */
+/** Steady engines and reward models under each of OpenBLAS's kernels that this processor can run: nothing depends on what else runs. */
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
@@ -16,5 +16,5 @@ test.each(choices)("a request draws the same bits alone and among others, with k
   const chosen = kernels === null ? env : { ...env, OPENBLAS_CORETYPE: kernels };
   const { core, same } = JSON.parse(execFileSync(process.execPath, [child], { env: chosen, encoding: "utf8" }));
   if (kernels !== null && core !== null) expect(core).toBe(kernels);
-  expect(same).toEqual(["dense", "experts", "linear attention"]);
+  expect(same).toEqual(["dense", "experts", "linear attention", "reward model"]);
 });

@@ -126,7 +126,7 @@ export class ModelRunner {
   /** The scores after pieces of these tokens, end to end: what `run` does on each rank. Null where no piece ends, and on ranks that draw nothing. */
   runPieces(pieces: readonly StepPiece[], tokens: Int32Array): Tensor | null {
     const compute = () => this.#scoresAfter(pieces, tokens);
-    return this.#isSteady ? steadyProducts(compute) : compute();
+    return this.#isSteady ? steadyProducts("filled up", compute) : compute();
   }
 
   #scoresAfter(pieces: readonly StepPiece[], tokens: Int32Array): Tensor | null {

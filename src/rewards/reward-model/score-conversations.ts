@@ -10,11 +10,17 @@ import type { RewardModel } from "./load-reward-model.ts";
  * The head's value of the last token of each conversation. They are packed end to end, so none is padded, and products are steady: which of them
  * come together is a matter of time.
  */
-export function scoreConversations(model: RewardModel, conversations: readonly Int32Array[]): number[] {
-  return steadyProducts(() => scored(model, conversations));
+export function scoreConversations(
+  model: Pick<RewardModel, "decoder" | "head">,
+  conversations: readonly Int32Array[],
+): number[] {
+  return steadyProducts("any", () => scored(model, conversations));
 }
 
-function scored({ decoder, head }: RewardModel, conversations: readonly Int32Array[]): number[] {
+function scored(
+  { decoder, head }: Pick<RewardModel, "decoder" | "head">,
+  conversations: readonly Int32Array[],
+): number[] {
   const { device } = decoder.embedding;
   return tensorScope(() =>
     noGrad(() => {
