@@ -133,7 +133,15 @@ test("a job of Slurm is submitted, listed, read and stopped", async () => {
   expect(await status()).toBe("running");
   writeFileSync(join(job, "log.txt"), "step 1/2\n");
   expect((await callReroll("logs", "lake-no-1")).stdout).toBe("step 1/2\n");
-  rmSync(join(bin, "squeue.answer"));
+  // A scheduler that does not answer says nothing about the job; one that has forgotten it says that.
+  const failing = (words: string) => `#!/bin/sh\necho "slurm_load_jobs error: ${words}" >&2\nexit 1\n`;
+  writeFileSync(join(bin, "squeue"), failing("Unable to contact slurm controller (connect failure)"));
+  const silent = (await callReroll("status")).stdout;
+  expect(silent).toContain(
+    "? Slurm did not say how the job is doing, which may well run: squeue --noheader --jobs 4711",
+  );
+  expect(silent).toContain("Unable to contact slurm controller (connect failure)");
+  writeFileSync(join(bin, "squeue"), failing("Invalid job id specified"));
   expect(await status()).toBe("stopped");
   writeFileSync(join(job, "exit-code"), "1\n");
   expect(await status()).toBe("failed");
@@ -208,7 +216,9 @@ test.skipIf(!hasPython)(
     expect(killed, killed.stderr).toMatchObject({ code: 0, said: 4 });
     expect(killed.stderr).toContain("Starting all of them again.");
     expect(drive("exit 2")).toMatchObject({ code: 2, said: 2, stderr: "" });
-    expect(drive("kill -9 $$")).toMatchObject({ code: 137, said: 12 });
+    // Not as a driver that was killed, which the shell around it starts again.
+    expect(drive("kill -9 $$")).toMatchObject({ code: 1, said: 12 });
+    expect(drive("exit 137")).toMatchObject({ code: 1, said: 2 });
   },
   120_000,
 );
@@ -293,5 +303,18 @@ test("a job of Ray goes through its Jobs API", async () => {
   expect(runWithFake(entrypoint, "python3", [137, 137])).toMatchObject({ code: 0 });
   expect(runWithFake(entrypoint, "python3", [137, 1])).toMatchObject({ code: 1 });
   expect(runWithFake(entrypoint, "python3", [137, 137, 137, 137, 137, 137])).toMatchObject({ code: 137 });
+  if (hasPython) expect(livesOf(entrypoint)).toEqual({ code: 1, lives: 6 });
   mkdirSync(join(folder, "jobs"), { recursive: true });
-});
+}, 120_000);
+
+/** How often rank 0 of a job of Ray lives where every life is killed, the shell around the driver included. */
+function livesOf(entrypoint: string): { readonly code: number | null; readonly lives: number } {
+  const place = mkdtempSync(join(folder, "lives-"));
+  writeFileSync(join(place, "rank.sh"), `[ $RANK = 0 ] && echo life >> ${place}/lives\nkill -9 $$\n`);
+  const script = entrypoint
+    .replace(/^WORDS = .*$/m, `WORDS = ["sh", "${place}/rank.sh"]`)
+    .replace("time.sleep(1)", "time.sleep(0.01)");
+  const env = { ...process.env, PYTHONPATH: fileURLToPath(new URL("fake-ray", import.meta.url)) };
+  const { status } = spawnSync("bash", ["-c", script], { env: { ...env, PYTHONDONTWRITEBYTECODE: "1" } });
+  return { code: status, lives: readFileSync(join(place, "lives"), "utf8").split("\n").length - 1 };
+}
