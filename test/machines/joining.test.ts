@@ -187,6 +187,20 @@ test("a program that takes the connection and says nothing is given as long as a
   await new Promise((resolve) => server.close(resolve));
 });
 
+test("a program that takes the connection and does not answer with TLS is given as long as a controller that is not there", async () => {
+  const taken: Socket[] = [];
+  const server = createServer((socket) => void taken.push(socket.on("error", () => {})));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as { port: number };
+  const place = { host: "127.0.0.1", port, token, facts, now: () => facts.timeMs, timeoutMs: 300, report: () => {} };
+  await expect(joinController({ ...place, ca: "" })).rejects.toMatchObject({
+    code: "JOIN_TIMEOUT",
+    message: expect.stringContaining("could not be reached within 0.3 seconds: no answer for 0.3 seconds"),
+  });
+  for (const socket of taken) socket.destroy();
+  await new Promise((resolve) => server.close(resolve));
+});
+
 test("a controller that is too busy to answer is asked again", async () => {
   // The first connection is taken by a program that says nothing, as one that is loading.
   const taken: Socket[] = [];
