@@ -80,6 +80,24 @@ test("words that a scheduler would read otherwise reach the run as they are, or 
   }
 });
 
+test("certificates are passed on to every process, as paths that the machines share", async () => {
+  const files = { "--tls-cert": "cert.pem", "--tls-key": "key.pem", "--tls-ca": "ca.pem" };
+  const words = Object.entries(files).flatMap(([flag, file]) => [flag, join(folder, file)]);
+  const to = (scheduler: string, ...more: string[]) => submit("--to", scheduler, "--nodes", "2", "--dry-run", ...more);
+  const missing = await to("slurm", ...words);
+  expect(missing.code).toBe(2);
+  expect(missing.stderr).toContain("--tls-cert cert.pem does not exist. It takes a PEM file");
+  for (const file of Object.values(files)) writeFileSync(join(folder, file), "PEM");
+  const passed = "--restarts 5 --tls-cert cert.pem --tls-key key.pem --tls-ca ca.pem";
+  expect((await to("slurm", ...words)).stdout).toContain(passed);
+  expect((await to("ray", ...words)).stdout).toContain(passed.replaceAll(" ", '","'));
+  const pods = ["--option", "image=a", "--option", "claim=b"];
+  expect((await to("kubernetes", ...pods, ...words)).stdout).toContain(passed);
+  const outside = await to("kubernetes", ...pods, ...words, "--tls-ca", "/etc/hostname");
+  expect(outside.stderr).toContain("A file that the run is given must lie in the folder that it is submitted from");
+  expect((await to("slurm", "--tls-cert", "cert.pem")).stderr).toContain("--tls-cert and --tls-key go together");
+});
+
 test("options that a scheduler does not have, and run files that do not fit, are refused before anything is submitted", async () => {
   const kubernetes = await submit("--to", "kubernetes", "--option", "image=a");
   expect(kubernetes).toMatchObject({
