@@ -180,15 +180,16 @@ test("a worker that does not see the folder of the run ends it before a rank has
   expect(started).toEqual([]);
 });
 
-test("folders are compared before anything but their machine reads the model", async () => {
+test("folders are compared before the controller reads a tokenizer or a model from them", async () => {
   const port = await freePort();
   vi.stubEnv("REROLL_TOKEN", token);
   const running = callReroll("train", runFile, "--listen", `127.0.0.1:${port}`, "--workers", "1", "--name", "early");
-  // What is damaged now is not read yet.
-  await joinWith(port, async (_, __, [model]) => writeFileSync(join(model!, "tokenizer.json"), "{"));
+  // What is damaged now was not read yet, and ends the run before a rank has begun.
+  const started = await joinWith(port, async (_, __, [model]) => writeFileSync(join(model!, "tokenizer.json"), "{"));
   const ended = await running;
   vi.unstubAllEnvs();
   expect(ended.stderr).toContain("tokenizer.json");
+  expect(started).toEqual([]);
 });
 
 function checkpoints(root: string): string {
