@@ -229,6 +229,27 @@ test("a server that hangs loses its episodes to another one within 20 seconds, a
   }
 });
 
+test("an episode that is given up on counts until its server has answered, so that one that hangs does not look idle", async () => {
+  const service = await serve({ envs: { lake } });
+  const [hanging, good] = [await hangingLine(service.url), await hangingLine(service.url)];
+  try {
+    const { makeEnv } = remoteEnv.build(
+      remoteEnv.options.parse({ url: [hanging.url, good.url], apiKey: "secret", env: "lake" }),
+    );
+    const prompt = { ...promptOf(7), domain: "lake" };
+    const env = await makeEnv(prompt, 3);
+    hanging.hang();
+    void env.end?.();
+    await vi.waitFor(() => expect(hanging.taken).toHaveLength(2));
+    await makeEnv(prompt, 3);
+    expect(good.taken).toEqual(["/v1/sessions"]);
+  } finally {
+    hanging.close();
+    good.close();
+    await service.close();
+  }
+});
+
 test("a reward server that hangs loses its scores to another one, and the next ones begin there", async () => {
   const service = await serve();
   const [hanging, good] = [await hangingLine(service.url), await hangingLine(service.url)];
