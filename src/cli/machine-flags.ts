@@ -12,12 +12,16 @@ import { readVersion } from "./read-version.ts";
 import { stopSignal } from "./stop-signal.ts";
 import { showLife, tellParent } from "./supervised.ts";
 
-/** How processes reach each other. */
-export interface LinkFlags {
-  readonly joinTimeout: number;
+/** Files by which connections between processes are encrypted. */
+export interface TlsFlags {
   readonly tlsCert?: string;
   readonly tlsKey?: string;
   readonly tlsCa?: string;
+}
+
+/** How processes reach each other. */
+export interface LinkFlags extends TlsFlags {
+  readonly joinTimeout: number;
   /** Whether a parent watches this process. */
   readonly supervised?: boolean;
 }
@@ -30,8 +34,14 @@ export interface Address {
 
 /** Adds the flags to a command. */
 export function withLinkFlags(command: Command): Command {
+  return withTlsFlags(
+    command.option("--join-timeout <seconds>", "how long processes wait for each other", wholeNumber(1), 600),
+  );
+}
+
+/** Adds those of TLS. */
+export function withTlsFlags(command: Command): Command {
   return command
-    .option("--join-timeout <seconds>", "how long processes wait for each other", wholeNumber(1), 600)
     .option("--tls-cert <file>", "certificate of the controller: connections to it are encrypted")
     .option("--tls-key <file>", "key of that certificate")
     .option("--tls-ca <file>", "certificates that workers trust (default: the one of --tls-cert)");
@@ -50,11 +60,7 @@ export async function openMachines({ host, port, worldSize }: Launch, flags: Lin
   const token = tokenOf(process.env.REROLL_TOKEN);
   const { Machines } = await import("../machines/machines.ts");
   const { tlsCert: cert, tlsKey: key, joinTimeout } = flags;
-  if ((cert === undefined) !== (key === undefined))
-    throw new RerollError(
-      "INVALID_OPTION",
-      "--tls-cert and --tls-key go together: a certificate is of no use without its key.",
-    );
+  expectPair(flags);
   return Machines.listen({
     host,
     port,
@@ -67,6 +73,15 @@ export async function openMachines({ host, port, worldSize }: Launch, flags: Lin
     report: (text) => console.error(text),
     now: Date.now,
   });
+}
+
+/** Throws for a certificate without its key, and the other way round. */
+export function expectPair({ tlsCert, tlsKey }: TlsFlags): void {
+  if ((tlsCert === undefined) === (tlsKey === undefined)) return;
+  throw new RerollError(
+    "INVALID_OPTION",
+    "--tls-cert and --tls-key go together: a certificate is of no use without its key.",
+  );
 }
 
 /** What a worker is, where a launcher or a person says so. */

@@ -181,11 +181,13 @@ function manifestOf(job: Job): object {
 }
 
 /** The volume stands for the folder that was submitted from. */
-function expectInside({ runFile, workingFolder }: Job): void {
-  if (!isAbsolute(runFile) && !runFile.startsWith("..")) return;
+function expectInside({ runFile, files, workingFolder }: Job): void {
+  const outside = [runFile, ...files].find((file) => isAbsolute(file) || file.startsWith(".."));
+  if (outside === undefined) return;
+  const what = outside === runFile ? "The run file" : "A file that the run is given";
   throw new RerollError(
     "INVALID_OPTION",
-    `The run file must lie in the folder that it is submitted from, which is the volume of the pods: got ${runFile} in ${workingFolder}.`,
+    `${what} must lie in the folder that it is submitted from, which is the volume of the pods: got ${outside} in ${workingFolder}.`,
   );
 }
 
@@ -200,11 +202,16 @@ function scriptOf({ gpusPerNode, runFile, words }: Job): string {
   const line = shellLine(["reroll", "train", runFile, ...words]).replaceAll("$", () => "$$");
   const place = '[ "$JOB_COMPLETION_INDEX" != 0 ] || export MASTER_ADDR=$POD_IP';
   if (gpusPerNode <= 1) return `${place}\nRANK=$JOB_COMPLETION_INDEX LOCAL_RANK=0 exec ${line}`;
+  // Stopped between a start and the note of it, the shell would wait for a process that it does not stop; and what is a copy of the shell still, before
+  // it is a program of its own, hears of no signal.
   return `${place}
-trap 'trap "" TERM; kill $processes; wait; exit 143' TERM
+stop() { trap "" TERM; kill $processes; wait; exit 143; }
+trap 'stopped=1' TERM
 for local in $(seq 0 ${gpusPerNode - 1}); do
   RANK=$((JOB_COMPLETION_INDEX * ${gpusPerNode} + local)) LOCAL_RANK=$local LOCAL_WORLD_SIZE=${gpusPerNode} ${line} &
   processes="$processes $!"
 done
+trap stop TERM
+if [ -n "$stopped" ]; then sleep 1; stop; fi
 for process in $processes; do wait $process || exit 1; done`;
 }

@@ -16,6 +16,8 @@ export interface Job {
   readonly program: readonly string[];
   /** The run file, seen from the working folder. */
   readonly runFile: string;
+  /** Other files that its words name, seen from there too. */
+  readonly files: readonly string[];
   /** The words after it: `--resume auto ...`. */
   readonly words: readonly string[];
   readonly workingFolder: string;

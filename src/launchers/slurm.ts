@@ -19,8 +19,9 @@ export const slurm: Launcher = {
     return (await runProgram("sbatch", ["--parsable", file])).trim().split(";")[0]!;
   },
   stateOf: async (job) => {
-    // Slurm forgets jobs some minutes after they have ended, and then calls their numbers invalid.
-    const listed = await runProgram("squeue", ["--noheader", "--jobs", job.id, "--format", "%T"]).catch(() => "");
+    const listed = await runProgram("squeue", ["--noheader", "--jobs", job.id, "--format", "%T"]).catch(
+      expectForgotten,
+    );
     return STATES[listed.trim().split(/\s+/)[0] ?? ""] ?? endOf(job);
   },
   logsOf: async (job) => (existsSync(logFile(job)) ? readFileSync(logFile(job), "utf8") : ""),
@@ -37,6 +38,17 @@ const STATES: Readonly<Record<string, JobState>> = {
   SUSPENDED: "running",
   STOPPED: "running",
 };
+
+/** Nothing is listed for a job that Slurm has forgotten, some minutes after its end. Any other failure tells nothing about the job. */
+function expectForgotten(cause: Error): string {
+  if (cause.message.includes("Invalid job id")) return "";
+  throw new RerollError(
+    "SCHEDULER_FAILED",
+    `Slurm did not say how the job is doing, which may well run: ${cause.message}`,
+    {},
+    { cause },
+  );
+}
 
 /** The job itself says how it ended; one that was stopped had no time to. */
 function endOf(job: SubmittedJob): JobState {

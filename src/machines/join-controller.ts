@@ -141,7 +141,8 @@ function open({ host, port, ca, connectMs }: Attempt): Promise<Socket> {
     socket.setTimeout(connectMs, () =>
       socket.destroy(Object.assign(new Error(`no answer for ${connectMs / 1000} seconds`), { code: "ETIMEDOUT" })),
     );
-    socket.once("connect", () => socket.setTimeout(0));
+    // With TLS, whoever has taken the connection may still be silent.
+    socket.once(ca === undefined ? "connect" : "secureConnect", () => socket.setTimeout(0));
   });
 }
 

@@ -17,6 +17,7 @@ import { socketTransport } from "../workers/socket-transport.ts";
 import type { Start } from "../workers/start.ts";
 import type { Transport } from "../workers/transport.ts";
 import { receiveWorker, type WorkerFacts } from "./handshake.ts";
+import { LatestTexts } from "./latest-texts.ts";
 import { type MachineHost, moduleName } from "./machine-host.ts";
 
 /** A worker that has joined, as a place for one rank. */
@@ -57,6 +58,9 @@ const HEARTBEAT: Heartbeat = { everyMs: 5000, maxSilentBeats: 6 };
 /** Clocks that differ by more make a mess of the times of files and of the timeline. */
 const MAX_SKEW_MS = 60_000;
 
+/** Reasons of refusals that are said once; whoever scans ports for weeks finds no end of them. */
+const MAX_REFUSALS = 100;
+
 interface Joined {
   readonly facts: WorkerFacts;
   readonly remote: Remote<MachineHost>;
@@ -70,7 +74,7 @@ export class Machines {
   readonly #options: ListenOptions;
   readonly #server: Server;
   readonly #joined: Joined[] = [];
-  readonly #reported: string[] = [];
+  readonly #refusals = new LatestTexts(MAX_REFUSALS);
   #onChange = () => {};
   #lose: (error: RerollError) => void = () => {};
   #isClosing = false;
@@ -185,8 +189,7 @@ export class Machines {
     } catch (cause) {
       const reason = `A worker at ${from} could not join: ${cause instanceof Error ? cause.message : String(cause)}`;
       // Said once of each worker that asks again and again.
-      if (!this.#reported.includes(reason)) report(reason);
-      this.#reported.push(reason);
+      if (this.#refusals.add(reason)) report(reason);
       await frames.close();
     }
   }
@@ -230,7 +233,7 @@ export class Machines {
     const { numWorkers, timeoutMs } = this.#options;
     const here = this.#joined.map(({ machine }) => machine.name);
     const came = here.length === 0 ? "None came" : `There are ${here.join(", ")}`;
-    const refused = this.#reported.length === 0 ? "" : ` ${this.#reported.at(-1)}`;
+    const refused = this.#refusals.last === undefined ? "" : ` ${this.#refusals.last}`;
     return new RerollError(
       "JOIN_TIMEOUT",
       `${numWorkers} workers were expected at ${this.#place()} within ${timeoutMs / 1000} seconds. ${came}.${refused}`,

@@ -80,12 +80,13 @@ export async function openParts(
     const modelFolder = await prepareModel(config, Object.values(world.envs), folder, (text) =>
       options.tracker.note(text),
     );
+    // First of all that reads the model: ranks that do not see it are found out before teachers, engines and the others have begun.
+    const places = await rankPlaces(config.training, options.machines, folder, [modelFolder]);
     const tokenizer = await loadTokenizer(modelFolder);
     const { distillation } = config;
     const teachers = distillation === null ? null : keep(await openTeachers(distillation, config, tokenizer));
     const placement = placeRun(config);
     if (config.exact) useExactKernels();
-    const places = await rankPlaces(config.training, options.machines, folder, [modelFolder]);
     // Before anything else holds a model: a warm start has the memory of the machine to itself.
     const begun = {
       modelFolder,

@@ -21,7 +21,7 @@ async function serve(answer: RequestListener): Promise<{ readonly url: string; r
 
 test("eight callers who ask again at once have eight connections to a service, however often they ask", async () => {
   const { url, opened } = await serve((_, response) => setImmediate(() => response.end("{}")));
-  const client = new ServiceClient({ url, timeoutMs: 10_000 });
+  const client = new ServiceClient({ url, timeoutMs: 10_000, signPath: "/" });
   const ask = async () => {
     for (let i = 0; i < 50; i++) await client.call("POST", "/v1/sessions", { i });
   };
@@ -31,7 +31,7 @@ test("eight callers who ask again at once have eight connections to a service, h
 
 test("a call has ended when its connection is free, also where the answer comes before all of the question was sent", async () => {
   const { url, opened } = await serve((_, response) => response.end("{}"));
-  const client = new ServiceClient({ url, timeoutMs: 10_000 });
+  const client = new ServiceClient({ url, timeoutMs: 10_000, signPath: "/" });
   const question = "so ".repeat(1_000_000);
   for (let i = 0; i < 5; i++) await client.call("POST", "/v1/sessions", { question });
   expect(opened.length).toBe(1);

@@ -1,8 +1,9 @@
 /**
  * Calls to a service on another machine: JSON over HTTP, asked again where the way there was at fault.
  *
- * Every call must be one that may be asked twice: a reply that is lost on its way is asked for again. Waits for: the service, up to
- * `timeoutMs` per attempt; a signal ends it at once.
+ * Every call must be one that may be asked twice: a reply that is lost on its way is asked for again. How long a call takes does not tell whether
+ * anybody is at work on it, so while one is under way the service is asked for a sign of life, and is lost where it gives none. Waits for: the
+ * service, up to `timeoutMs` per attempt and twice `signMs` without a sign; a signal ends it at once.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ErrorCode, isErrorCode } from "../errors/error-codes.ts";
@@ -15,6 +16,10 @@ interface ServiceOptions {
   readonly apiKey?: string | undefined;
   /** How long one attempt may take. */
   readonly timeoutMs: number;
+  /** A path that the service answers at once, whatever else it does. */
+  readonly signPath: string;
+  /** How often a sign of life is asked for while a call is under way, and how long it may take. Default 10,000. */
+  readonly signMs?: number;
 }
 
 /** Waits before the second attempt and those after it: a service that starts again is there after a few seconds. */
@@ -23,16 +28,35 @@ const RETRY_MS = [100, 400, 1600, 3000, 3000];
 /** Answers of a proxy, or of a service that is starting up. */
 const RETRIED: ReadonlySet<number> = new Set([408, 429, 502, 503, 504]);
 
+/** What a proxy answers for a service that does not: no sign of its life. */
+const NO_SIGN: ReadonlySet<number> = new Set([502, 503, 504]);
+
+/** The parts in which the time for a sign of life is counted. */
+const BEATS = 10;
+
+/** How long a service that was lost is asked after the others, unless it answers before. */
+const LOST_MS = 60_000;
+
+let numLost = 0;
+
 export class ServiceClient {
   readonly url: string;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #timeoutMs: number;
+  readonly #signPath: string;
+  readonly #signMs: number;
   readonly #connections: HttpConnections;
+  /** The question for a sign of life that is under way. */
+  #sign: Promise<boolean> | null = null;
+  #lostAs = 0;
+  #forgetting: NodeJS.Timeout | undefined;
 
-  constructor({ url, apiKey, timeoutMs }: ServiceOptions) {
+  constructor({ url, apiKey, timeoutMs, signPath, signMs = 10_000 }: ServiceOptions) {
     const address = splitAddress(url);
     this.url = address.url.replace(/\/+$/, "");
     this.#timeoutMs = timeoutMs;
+    this.#signPath = signPath;
+    this.#signMs = signMs;
     this.#connections = new HttpConnections({ url: this.url });
     this.#headers = {
       "content-type": "application/json",
@@ -41,53 +65,107 @@ export class ServiceClient {
     };
   }
 
+  /** Greater the later it was lost, for whoever chooses among several. 0: it answers, as far as is known. */
+  get lostAs(): number {
+    return this.#lostAs;
+  }
+
   /** Rejects with SERVICE_LOST where it does not answer, and with the error that the service tells otherwise. */
   async call(method: "GET" | "POST" | "DELETE", path: string, body?: unknown, signal?: AbortSignal): Promise<unknown> {
-    for (let attempt = 0; ; attempt++) {
-      signal?.throwIfAborted();
-      const answer = await this.#attempt(method, path, body, signal);
-      if (!("fault" in answer)) return answer.value;
-      const delayMs = RETRY_MS[attempt];
-      if (delayMs === undefined) throw lost(this.url, answer.fault, attempt + 1);
-      await sleep(delayMs, undefined, signal && { signal });
+    const ending = new AbortController();
+    const end = () => ending.abort();
+    signal?.addEventListener("abort", end, { once: true });
+    let isSilent = false;
+    const watching = setInterval(async () => {
+      if (await this.#givesSign()) return;
+      isSilent = true;
+      end();
+    }, this.#signMs);
+    try {
+      for (let attempt = 0; ; attempt++) {
+        signal?.throwIfAborted();
+        const answer = await this.#attempt(method, path, body, ending.signal);
+        if (!("fault" in answer)) return answer.value;
+        signal?.throwIfAborted();
+        const delayMs = RETRY_MS[attempt];
+        // Cut short where the caller gives up, or the service turns out to be silent.
+        if (delayMs !== undefined) await sleep(delayMs, undefined, { signal: ending.signal }).catch(() => {});
+        if (isSilent) throw this.#lose(`gave no sign of life within ${this.#signMs} ms`, true);
+        if (delayMs === undefined)
+          throw this.#lose(`did not answer in ${attempt + 1} attempts. The last one: ${answer.fault}`);
+      }
+    } finally {
+      clearInterval(watching);
+      signal?.removeEventListener("abort", end);
     }
   }
 
-  async #attempt(method: string, path: string, body: unknown, signal: AbortSignal | undefined) {
+  async #attempt(method: string, path: string, body: unknown, ending: AbortSignal) {
     // Taken back when the answer is there: AbortSignal.timeout would keep each of many calls in memory until its time is up.
     const attempt = new AbortController();
     const end = () => attempt.abort();
     const timer = setTimeout(end, this.#timeoutMs);
-    signal?.addEventListener("abort", end, { once: true });
+    ending.addEventListener("abort", end, { once: true });
     try {
       const { status, text } = await this.#connections.exchange({
         ...{ method, path, headers: this.#headers, signal: attempt.signal },
         ...(body !== undefined && { body: JSON.stringify(body) }),
       });
       if (RETRIED.has(status)) return { fault: `it answered ${status}` };
+      this.#find();
       if (status < 200 || status > 299) throw toldError(this.url, status, text);
       return { value: text === "" ? undefined : (JSON.parse(text) as unknown) };
     } catch (cause) {
       if (cause instanceof RerollError) throw cause;
-      signal?.throwIfAborted();
       if (attempt.signal.aborted) return { fault: `it did not answer within ${this.#timeoutMs} ms` };
       return { fault: cause instanceof Error ? cause.message : String(cause) };
     } finally {
       clearTimeout(timer);
-      signal?.removeEventListener("abort", end);
+      ending.removeEventListener("abort", end);
     }
+  }
+
+  /** Calls that are under way at the same time share one question. */
+  #givesSign(): Promise<boolean> {
+    this.#sign ??= this.#askSign().finally(() => {
+      this.#sign = null;
+    });
+    return this.#sign;
+  }
+
+  async #askSign(): Promise<boolean> {
+    const limit = new AbortController();
+    // Of the beats that this process itself was halted for, one counts: what came meanwhile is read before the next.
+    let numBeats = 0;
+    const timer = setInterval(() => {
+      if (++numBeats === BEATS) limit.abort();
+    }, this.#signMs / BEATS);
+    const question = { method: "GET", path: this.#signPath, headers: this.#headers, signal: limit.signal };
+    try {
+      return !NO_SIGN.has((await this.#connections.exchange(question)).status);
+    } catch {
+      return false;
+    } finally {
+      clearInterval(timer);
+    }
+  }
+
+  #lose(reason: string, isSilent = false): RerollError {
+    this.#find();
+    this.#lostAs = ++numLost;
+    this.#forgetting = setTimeout(() => this.#find(), LOST_MS).unref();
+    return new RerollError("SERVICE_LOST", `${this.url} ${reason}.`, { url: this.url, isSilent });
+  }
+
+  #find(): void {
+    clearTimeout(this.#forgetting);
+    this.#lostAs = 0;
   }
 }
 
 /** Whether a service could not be reached, and not just refused something. */
 export function isServiceLost(cause: unknown): cause is RerollError {
   return cause instanceof RerollError && cause.code === "SERVICE_LOST";
-}
-
-function lost(url: string, reason: string, attempts: number): RerollError {
-  return new RerollError("SERVICE_LOST", `${url} did not answer in ${attempts} attempts. The last one: ${reason}.`, {
-    url,
-  });
 }
 
 function toldError(url: string, status: number, text: string): RerollError {

@@ -7,6 +7,7 @@ import { afterEach, expect, test } from "vitest";
 import { openenv } from "../../src/envs/openenv/openenv.ts";
 import { seedPrompt } from "../../src/envs/seed-prompt.ts";
 import type { Prompt } from "../../src/flow/prompt.ts";
+import { resolveRun } from "../../src/run/resolve-run.ts";
 import { trainSmall } from "../runs/small-run.ts";
 
 const closing: (() => void)[] = [];
@@ -342,3 +343,27 @@ async function startPython(kind: string): Promise<string> {
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }
+
+test("options of the server's own messages are refused where it is spoken to by MCP, which would ignore them", () => {
+  const resolve = (changes: object) =>
+    resolveRun(
+      {
+        ...{
+          model: { preset: "nano" },
+          training: { optimizer: { lr: 1e-3 } },
+          rewards: { default: { type: "exact" } },
+        },
+        data: { type: "rows", rows: [{ prompt: "?", answer: "!" }] },
+        envs: { default: { type: "openenv", url: "http://127.0.0.1:8000", ...changes } },
+      },
+      [],
+      {},
+    );
+  for (const [key, value] of Object.entries({ actions: "tools", field: "code", shows: "text" })) {
+    expect(() => resolve({ protocol: "mcp", [key]: value })).toThrow(
+      `envs.default.${key} is not valid: got "${value}". It goes with protocol "ws" alone, and protocol is "mcp", which shows the model tools and takes calls of them: leave ${key} out, or choose "ws".`,
+    );
+    expect(() => resolve({ protocol: "ws", [key]: value })).not.toThrow();
+  }
+  expect(() => resolve({ protocol: "mcp" })).not.toThrow();
+});

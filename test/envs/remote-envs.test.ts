@@ -1,11 +1,13 @@
 /** Environments and rewards on other machines: a run that has them there ends as one that has them here, whatever is lost on the way. */
 import { createServer, request, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { remoteEnv } from "../../src/envs/remote/remote-env.ts";
+import { remoteReward } from "../../src/rewards/remote-reward.ts";
 import { resolveRun } from "../../src/run/resolve-run.ts";
 import { serveWorld } from "../../src/run/serve-world.ts";
 import type { RunningService } from "../../src/services/start-service.ts";
+import { rewardInput } from "../rewards/reward-input.ts";
 import { digestOf, type SmallRun, trainSmall } from "../runs/small-run.ts";
 
 const lake = { type: "frozen-lake", prompt: "compact", maxTurns: 3, answerTags: null };
@@ -154,6 +156,121 @@ test("an episode outlives servers that are not there yet, and gives up on one th
   } finally {
     server.closeAllConnections();
     server.close();
+  }
+});
+
+/** A line to a server that can be hung: it takes what comes, and neither passes it on nor answers. */
+async function hangingLine(target: string) {
+  const taken: string[] = [];
+  let isHung = false;
+  const server = createServer((incoming, outgoing) => {
+    taken.push(incoming.url!);
+    if (isHung) return;
+    const { method, headers, url } = incoming;
+    const onward = request(new URL(url!, target), { ...(method && { method }), headers }, (answer) =>
+      answer.pipe(outgoing.writeHead(answer.statusCode!, answer.headers)),
+    );
+    incoming.pipe(onward);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    taken,
+    hang: () => {
+      isHung = true;
+    },
+    close: () => server.close().closeAllConnections(),
+  };
+}
+
+/** The time in which a silent server is found out, once it was asked something. */
+async function passSilence({ taken }: { readonly taken: readonly string[] }): Promise<void> {
+  const isAsked = () => taken.at(-1) === "/v1/environments";
+  vi.advanceTimersByTime(10_000);
+  await vi.waitFor(() => expect(isAsked()).toBe(true));
+  vi.advanceTimersByTime(10_000);
+}
+
+test("a server that hangs loses its episodes to another one within 20 seconds, and gets no new ones although it has the fewest", async () => {
+  const service = await serve({ envs: { lake } });
+  const [hanging, good] = [await hangingLine(service.url), await hangingLine(service.url)];
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval"] });
+  try {
+    const { makeEnv, fetchPrompt } = remoteEnv.build(
+      remoteEnv.options.parse({ url: [hanging.url, good.url], apiKey: "secret" }),
+    );
+    const { signal } = new AbortController();
+    const prompt = await fetchPrompt!(7);
+    const env = await makeEnv(prompt, 3);
+    const opening = await env.start(signal);
+    expect(good.taken).toEqual([]);
+    hanging.hang();
+    const numTaken = hanging.taken.length;
+    const step = env.step({ text: "Left", isCut: false }, signal);
+    await vi.waitFor(() => expect(hanging.taken.length).toBe(numTaken + 1));
+    await passSilence(hanging);
+    expect(await step).toMatchObject({ kind: "continues" });
+    // Opened, played to where it was, and asked what the other one did not answer.
+    expect(good.taken).toHaveLength(3);
+    const numAsked = hanging.taken.length;
+    const next = await makeEnv(prompt, 3);
+    expect(await next.start(signal)).toEqual(opening);
+    await fetchPrompt!(8);
+    expect(hanging.taken.length).toBe(numAsked);
+    // After a minute it may be back.
+    vi.advanceTimersByTime(60_000);
+    void Promise.resolve(makeEnv(prompt, 3)).catch(() => {});
+    await vi.waitFor(() => expect(hanging.taken.length).toBe(numAsked + 1));
+  } finally {
+    vi.useRealTimers();
+    hanging.close();
+    good.close();
+    await service.close();
+  }
+});
+
+test("an episode that is given up on counts until its server has answered, so that one that hangs does not look idle", async () => {
+  const service = await serve({ envs: { lake } });
+  const [hanging, good] = [await hangingLine(service.url), await hangingLine(service.url)];
+  try {
+    const { makeEnv } = remoteEnv.build(
+      remoteEnv.options.parse({ url: [hanging.url, good.url], apiKey: "secret", env: "lake" }),
+    );
+    const prompt = { ...promptOf(7), domain: "lake" };
+    const env = await makeEnv(prompt, 3);
+    hanging.hang();
+    void env.end?.();
+    await vi.waitFor(() => expect(hanging.taken).toHaveLength(2));
+    await makeEnv(prompt, 3);
+    expect(good.taken).toEqual(["/v1/sessions"]);
+  } finally {
+    hanging.close();
+    good.close();
+    await service.close();
+  }
+});
+
+test("a reward server that hangs loses its scores to another one, and the next ones begin there", async () => {
+  const service = await serve();
+  const [hanging, good] = [await hangingLine(service.url), await hangingLine(service.url)];
+  hanging.hang();
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval"] });
+  try {
+    const given = { url: [hanging.url, good.url], apiKey: "secret" };
+    const { score } = await remoteReward.build(remoteReward.options.parse(given), {});
+    const { signal } = new AbortController();
+    const input = rewardInput("Left");
+    const first = score(input, signal);
+    await vi.waitFor(() => expect(hanging.taken).toEqual(["/v1/scores"]));
+    await passSilence(hanging);
+    const { value } = await first;
+    for (let i = 0; i < 4; i++) expect(await score(input, signal)).toMatchObject({ value });
+    expect(hanging.taken).toEqual(["/v1/scores", "/v1/environments"]);
+  } finally {
+    vi.useRealTimers();
+    hanging.close();
+    good.close();
+    await service.close();
   }
 });
 

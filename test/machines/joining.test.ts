@@ -1,5 +1,4 @@
 /** A controller and its workers over real sockets: who may join, who may not and why, and how a silent one is found out. */
-import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
@@ -10,6 +9,7 @@ import { joinController } from "../../src/machines/join-controller.ts";
 import { ThreadingHost } from "../../src/machines/machine-host.ts";
 import { Machines } from "../../src/machines/machines.ts";
 import { Frames } from "../../src/workers/frames.ts";
+import { makeCertificate } from "./certificate.ts";
 
 const token = "a token of the tests";
 const facts: WorkerFacts = {
@@ -187,6 +187,20 @@ test("a program that takes the connection and says nothing is given as long as a
   await new Promise((resolve) => server.close(resolve));
 });
 
+test("a program that takes the connection and does not answer with TLS is given as long as a controller that is not there", async () => {
+  const taken: Socket[] = [];
+  const server = createServer((socket) => void taken.push(socket.on("error", () => {})));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as { port: number };
+  const place = { host: "127.0.0.1", port, token, facts, now: () => facts.timeMs, timeoutMs: 300, report: () => {} };
+  await expect(joinController({ ...place, ca: "" })).rejects.toMatchObject({
+    code: "JOIN_TIMEOUT",
+    message: expect.stringContaining("could not be reached within 0.3 seconds: no answer for 0.3 seconds"),
+  });
+  for (const socket of taken) socket.destroy();
+  await new Promise((resolve) => server.close(resolve));
+});
+
 test("a controller that is too busy to answer is asked again", async () => {
   // The first connection is taken by a program that says nothing, as one that is loading.
   const taken: Socket[] = [];
@@ -263,10 +277,7 @@ test("a folder that is not shared is found out before anything is loaded", async
 
 test("with a certificate the connection is encrypted, and a worker that does not trust it stays away", async () => {
   const folder = mkdtempSync(join(tmpdir(), "reroll-tls-"));
-  const [keyFile, certFile] = [join(folder, "key.pem"), join(folder, "cert.pem")];
-  const subject = ["-subj", "/CN=controller", "-addext", "subjectAltName=IP:127.0.0.1"];
-  const made = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"];
-  execFileSync("openssl", [...made, ...subject, "-keyout", keyFile, "-out", certFile], { stdio: "ignore" });
+  const { keyFile, certFile } = makeCertificate(folder);
   const [key, cert] = [keyFile, certFile].map((file) => readFileSync(file, "utf8")) as [string, string];
   rmSync(folder, { recursive: true });
   const { machines } = await listen({ tls: { key, cert } });

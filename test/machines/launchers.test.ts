@@ -80,6 +80,24 @@ test("words that a scheduler would read otherwise reach the run as they are, or 
   }
 });
 
+test("certificates are passed on to every process, as paths that the machines share", async () => {
+  const files = { "--tls-cert": "cert.pem", "--tls-key": "key.pem", "--tls-ca": "ca.pem" };
+  const words = Object.entries(files).flatMap(([flag, file]) => [flag, join(folder, file)]);
+  const to = (scheduler: string, ...more: string[]) => submit("--to", scheduler, "--nodes", "2", "--dry-run", ...more);
+  const missing = await to("slurm", ...words);
+  expect(missing.code).toBe(2);
+  expect(missing.stderr).toContain("--tls-cert cert.pem does not exist. It takes a PEM file");
+  for (const file of Object.values(files)) writeFileSync(join(folder, file), "PEM");
+  const passed = "--restarts 5 --tls-cert cert.pem --tls-key key.pem --tls-ca ca.pem";
+  expect((await to("slurm", ...words)).stdout).toContain(passed);
+  expect((await to("ray", ...words)).stdout).toContain(passed.replaceAll(" ", '","'));
+  const pods = ["--option", "image=a", "--option", "claim=b"];
+  expect((await to("kubernetes", ...pods, ...words)).stdout).toContain(passed);
+  const outside = await to("kubernetes", ...pods, ...words, "--tls-ca", "/etc/hostname");
+  expect(outside.stderr).toContain("A file that the run is given must lie in the folder that it is submitted from");
+  expect((await to("slurm", "--tls-cert", "cert.pem")).stderr).toContain("--tls-cert and --tls-key go together");
+});
+
 test("options that a scheduler does not have, and run files that do not fit, are refused before anything is submitted", async () => {
   const kubernetes = await submit("--to", "kubernetes", "--option", "image=a");
   expect(kubernetes).toMatchObject({
@@ -133,7 +151,15 @@ test("a job of Slurm is submitted, listed, read and stopped", async () => {
   expect(await status()).toBe("running");
   writeFileSync(join(job, "log.txt"), "step 1/2\n");
   expect((await callReroll("logs", "lake-no-1")).stdout).toBe("step 1/2\n");
-  rmSync(join(bin, "squeue.answer"));
+  // A scheduler that does not answer says nothing about the job; one that has forgotten it says that.
+  const failing = (words: string) => `#!/bin/sh\necho "slurm_load_jobs error: ${words}" >&2\nexit 1\n`;
+  writeFileSync(join(bin, "squeue"), failing("Unable to contact slurm controller (connect failure)"));
+  const silent = (await callReroll("status")).stdout;
+  expect(silent).toContain(
+    "? Slurm did not say how the job is doing, which may well run: squeue --noheader --jobs 4711",
+  );
+  expect(silent).toContain("Unable to contact slurm controller (connect failure)");
+  writeFileSync(join(bin, "squeue"), failing("Invalid job id specified"));
   expect(await status()).toBe("stopped");
   writeFileSync(join(job, "exit-code"), "1\n");
   expect(await status()).toBe("failed");
@@ -208,7 +234,9 @@ test.skipIf(!hasPython)(
     expect(killed, killed.stderr).toMatchObject({ code: 0, said: 4 });
     expect(killed.stderr).toContain("Starting all of them again.");
     expect(drive("exit 2")).toMatchObject({ code: 2, said: 2, stderr: "" });
-    expect(drive("kill -9 $$")).toMatchObject({ code: 137, said: 12 });
+    // Not as a driver that was killed, which the shell around it starts again.
+    expect(drive("kill -9 $$")).toMatchObject({ code: 1, said: 12 });
+    expect(drive("exit 137")).toMatchObject({ code: 1, said: 2 });
   },
   120_000,
 );
@@ -293,5 +321,18 @@ test("a job of Ray goes through its Jobs API", async () => {
   expect(runWithFake(entrypoint, "python3", [137, 137])).toMatchObject({ code: 0 });
   expect(runWithFake(entrypoint, "python3", [137, 1])).toMatchObject({ code: 1 });
   expect(runWithFake(entrypoint, "python3", [137, 137, 137, 137, 137, 137])).toMatchObject({ code: 137 });
+  if (hasPython) expect(livesOf(entrypoint)).toEqual({ code: 1, lives: 6 });
   mkdirSync(join(folder, "jobs"), { recursive: true });
-});
+}, 120_000);
+
+/** How often rank 0 of a job of Ray lives where every life is killed, the shell around the driver included. */
+function livesOf(entrypoint: string): { readonly code: number | null; readonly lives: number } {
+  const place = mkdtempSync(join(folder, "lives-"));
+  writeFileSync(join(place, "rank.sh"), `[ $RANK = 0 ] && echo life >> ${place}/lives\nkill -9 $$\n`);
+  const script = entrypoint
+    .replace(/^WORDS = .*$/m, `WORDS = ["sh", "${place}/rank.sh"]`)
+    .replace("time.sleep(1)", "time.sleep(0.01)");
+  const env = { ...process.env, PYTHONPATH: fileURLToPath(new URL("fake-ray", import.meta.url)) };
+  const { status } = spawnSync("bash", ["-c", script], { env: { ...env, PYTHONDONTWRITEBYTECODE: "1" } });
+  return { code: status, lives: readFileSync(join(place, "lives"), "utf8").split("\n").length - 1 };
+}

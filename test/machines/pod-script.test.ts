@@ -74,3 +74,11 @@ test("a pod that is stopped stops its processes, and ends after them", async () 
   expect(exitCode).toBe(143);
   expect(printed).toBe("there\nthere\nstopped\nstopped\n");
 });
+
+test("a pod that is stopped while it starts its processes stops all of them", async () => {
+  // The first process says so at once, before the shell has begun the second.
+  const pod = await startPod(2, 0, "[ $LOCAL_RANK = 1 ] || kill -TERM $PPID\nwhile :; do sleep 0.05; done");
+  // No output is left open: all have ended.
+  const [, [exitCode]] = await Promise.all([text(pod.stdout!), once(pod, "exit")]);
+  expect(exitCode).toBe(143);
+});

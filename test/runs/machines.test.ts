@@ -1,11 +1,19 @@
 /** Runs whose ranks are in several processes that find each other by address and token, as on several machines. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
+import { connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test, vi } from "vitest";
+import { readVersion } from "../../src/cli/read-version.ts";
+import { introduce } from "../../src/machines/handshake.ts";
+import { ThreadingHost } from "../../src/machines/machine-host.ts";
+import { Machines } from "../../src/machines/machines.ts";
+import { Frames } from "../../src/workers/frames.ts";
+import { Peer } from "../../src/workers/peer.ts";
+import { socketTransport } from "../../src/workers/socket-transport.ts";
 import { callReroll } from "../cli/call-reroll.ts";
 import { ending, startReroll } from "../cli/run-reroll.ts";
+import { makeCertificate } from "../machines/certificate.ts";
 import { readWeights } from "./small-run.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "reroll-machines-"));
@@ -98,6 +106,90 @@ test("ranks of the run file that no launcher has started are refused before anyt
     "training.strategy.in=machines",
   );
   expect(machines.stderr).toContain("no other machine can join. Start the run with --listen");
+});
+
+test("a worker joins over TLS, by the flags of both commands, and the run ends as any other", async () => {
+  const { certFile, keyFile } = makeCertificate(folder);
+  const port = await freePort();
+  const joining = ["--join", `127.0.0.1:${port}`, "--tls-ca", certFile];
+  const worker = startReroll(["worker", ...joining], { cwd: tmpdir(), env: { REROLL_TOKEN: token } });
+  const left = ending(worker);
+  vi.stubEnv("REROLL_TOKEN", token);
+  const listening = ["--listen", `127.0.0.1:${port}`, "--workers", "1", "--tls-cert", certFile, "--tls-key", keyFile];
+  const ended = await callReroll("train", runFile, ...listening, "--set", "loop.steps=1", "--name", "encrypted");
+  vi.unstubAllEnvs();
+  expect(ended.code, ended.stderr).toBe(0);
+  expect(await left).toMatchObject({ code: 0, stderr: expect.stringContaining("Joined the controller at") });
+});
+
+test("a worker with another token ends with what is wrong, and the controller says it too", async () => {
+  const said: string[] = [];
+  const machines = await Machines.listen({
+    ...{ host: "127.0.0.1", port: 0, token, version: readVersion(), numWorkers: 1, timeoutMs: 5000 },
+    ...{ report: (text: string) => void said.push(text), now: Date.now },
+  });
+  const place = `127.0.0.1:${machines.port}`;
+  const ended = await callReroll("worker", "--join", place, "--token", "another token than theirs");
+  expect(ended).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("Worker and controller have different tokens. REROLL_TOKEN must be the same"),
+  });
+  await expect.poll(() => said.join()).toContain("could not join: Worker and controller have different tokens.");
+  await machines.close();
+});
+
+type Enter = ThreadingHost["enter"];
+
+/** Joins a run as its only worker, and answers as it is told when it is asked whether it sees the folders of the run. */
+async function joinWith(port: number, enter: (...asked: [...Parameters<Enter>, Enter]) => Promise<void>) {
+  const started: string[] = [];
+  class Host extends ThreadingHost {
+    override enter(...asked: Parameters<Enter>): Promise<void> {
+      return enter(...asked, (...seen) => super.enter(...seen));
+    }
+    override host(_: number, module: string): Promise<string> {
+      started.push(module);
+      return Promise.resolve("ended");
+    }
+  }
+  const frames = new Frames(await vi.waitFor(() => openSocket(port), { timeout: 60_000 }));
+  const facts = { version: readVersion(), rank: null, host: "n1", pid: 7, device: "cpu", numCores: 1 };
+  await introduce(frames, { ...facts, timeMs: Date.now() }, token);
+  new Peer(socketTransport(frames, { everyMs: 5000, maxSilentBeats: 60 }), new Host()).announce();
+  return started;
+}
+
+function openSocket(port: number): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: "127.0.0.1", port }, () => resolve(socket));
+    socket.once("error", reject);
+  });
+}
+
+test("a worker that does not see the folder of the run ends it before a rank has begun", async () => {
+  const port = await freePort();
+  vi.stubEnv("REROLL_TOKEN", token);
+  const running = callReroll("train", runFile, "--listen", `127.0.0.1:${port}`, "--workers", "1", "--name", "unseen");
+  const started = await joinWith(port, (working, shared, folders, look) =>
+    look(working, { ...shared, folder: `${shared.folder}-elsewhere` }, folders),
+  );
+  const ended = await running;
+  vi.unstubAllEnvs();
+  expect(ended.code).toBe(1);
+  expect(ended.stderr).toContain("spread/unseen-elsewhere does not exist on the machine");
+  expect(started).toEqual([]);
+});
+
+test("folders are compared before the controller reads a tokenizer or a model from them", async () => {
+  const port = await freePort();
+  vi.stubEnv("REROLL_TOKEN", token);
+  const running = callReroll("train", runFile, "--listen", `127.0.0.1:${port}`, "--workers", "1", "--name", "early");
+  // What is damaged now was not read yet, and ends the run before a rank has begun.
+  const started = await joinWith(port, async (_, __, [model]) => writeFileSync(join(model!, "tokenizer.json"), "{"));
+  const ended = await running;
+  vi.unstubAllEnvs();
+  expect(ended.stderr).toContain("tokenizer.json");
+  expect(started).toEqual([]);
 });
 
 function checkpoints(root: string): string {

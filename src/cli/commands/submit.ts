@@ -1,8 +1,9 @@
 /** `reroll submit`: hands a run to Slurm, Kubernetes or Ray; `status`, `logs` and `stop` ask them about it. */
 import { randomBytes } from "node:crypto";
-import { rmSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { Command, InvalidArgumentError, Option } from "commander";
+import { RerollError } from "../../errors/reroll-error.ts";
 import { findJob, listJobs, storeJob } from "../../launchers/job-store.ts";
 import { type Job, numProcesses } from "../../launchers/launcher.ts";
 import { type LauncherName, launchers } from "../../launchers/table.ts";
@@ -10,9 +11,10 @@ import { defaultRunsFolder } from "../../run/runs-folder.ts";
 import { textTable } from "../../run/text-table.ts";
 import { commandName } from "../command-name.ts";
 import { several, wholeNumber } from "../flag-values.ts";
+import { expectPair, type TlsFlags, withTlsFlags } from "../machine-flags.ts";
 import { ownProgram } from "../own-program.ts";
 
-interface SubmitFlags {
+interface SubmitFlags extends TlsFlags {
   readonly to: LauncherName;
   readonly nodes: number;
   readonly gpus: number;
@@ -23,16 +25,18 @@ interface SubmitFlags {
 }
 
 /** The command, for the program to add. */
-export const submitCommand = new Command("submit")
-  .description("Hand a run to a scheduler, to be trained on several machines.")
-  .argument("<run file>", "run.ts, or YAML or JSON, at a path that the machines share")
-  .addOption(new Option("--to <scheduler>", "who starts it").choices(Object.keys(launchers)).makeOptionMandatory())
-  .option("--nodes <n>", "machines", wholeNumber(1), 1)
-  .option("--gpus <n>", "GPUs of each machine, a rank on each; 0: one rank on the CPU", wholeNumber(0), 0)
-  .option("--set <key=value>", "a value in place of the file's; may be given several times", several)
-  .option("--name <name>", "what the run and the job are called")
-  .option("--option <key=value>", "an option of the scheduler; may be given several times", keyAndValue)
-  .option("--dry-run", "print what would be submitted, and submit nothing")
+export const submitCommand = withTlsFlags(
+  new Command("submit")
+    .description("Hand a run to a scheduler, to be trained on several machines.")
+    .argument("<run file>", "run.ts, or YAML or JSON, at a path that the machines share")
+    .addOption(new Option("--to <scheduler>", "who starts it").choices(Object.keys(launchers)).makeOptionMandatory())
+    .option("--nodes <n>", "machines", wholeNumber(1), 1)
+    .option("--gpus <n>", "GPUs of each machine, a rank on each; 0: one rank on the CPU", wholeNumber(0), 0)
+    .option("--set <key=value>", "a value in place of the file's; may be given several times", several)
+    .option("--name <name>", "what the run and the job are called")
+    .option("--option <key=value>", "an option of the scheduler; may be given several times", keyAndValue)
+    .option("--dry-run", "print what would be submitted, and submit nothing"),
+)
   .addHelpText(
     "after",
     `
@@ -90,11 +94,16 @@ async function runSubmit(path: string, flags: SubmitFlags): Promise<void> {
   const { nodes: numNodes, gpus: gpusPerNode } = flags;
   const name = await checkedName(path, sets, numProcesses({ numNodes, gpusPerNode }));
   const home = process.env.REROLL_HOME;
+  const tls = tlsFilesOf(flags);
   const job: Omit<Job, "folder"> = {
     ...{ name, numNodes, gpusPerNode },
     program: ownProgram(),
     runFile: relative("", path),
-    words: ["--resume", "auto", "--restarts", `${RESTARTS}`, ...sets.flatMap((set) => ["--set", set])],
+    files: Object.values(tls),
+    words: [
+      ...["--resume", "auto", "--restarts", `${RESTARTS}`, ...sets.flatMap((set) => ["--set", set])],
+      ...Object.entries(tls).flat(),
+    ],
     workingFolder: process.cwd(),
     ...(home !== undefined && { home: resolve(home) }),
     token: randomBytes(16).toString("hex"),
@@ -119,6 +128,20 @@ async function runSubmit(path: string, flags: SubmitFlags): Promise<void> {
     rmSync(folder, { recursive: true });
     throw cause;
   }
+}
+
+/** The files of TLS by their flags, seen from the working folder. Each must be there, where the processes of the job will look for it. */
+function tlsFilesOf(flags: TlsFlags): Readonly<Record<string, string>> {
+  expectPair(flags);
+  const { tlsCert, tlsKey, tlsCa } = flags;
+  const given = Object.entries({ "--tls-cert": tlsCert, "--tls-key": tlsKey, "--tls-ca": tlsCa });
+  const files = given.flatMap(([flag, file]) => (file === undefined ? [] : [[flag, relative("", file)] as const]));
+  const missing = files.find(([, file]) => !existsSync(file));
+  if (missing === undefined) return Object.fromEntries(files);
+  throw new RerollError(
+    "FILE_INVALID",
+    `${missing.join(" ")} does not exist. It takes a PEM file, at a path that the machines share.`,
+  );
 }
 
 /** The name of the run, as schedulers take names. Throws for a run file that could not run on so many processes. */

@@ -20,31 +20,47 @@ import type { EnvDefinition, EnvStep, Opening, Reply, TextEnv } from "../text-en
 import { brokenCall, parseObject, readCalls } from "../tool-use/tool-use-env.ts";
 import { FULL_MS, McpEpisode } from "./mcp-episode.ts";
 
-const options = z.strictObject({
-  url: address().describe("Address of the server, without /ws or /mcp."),
-  apiKey: secret().nullable().default(null).describe("API key of the server, sent as a bearer token."),
-  protocol: z
-    .enum(["ws", "mcp"])
-    .default("ws")
-    .describe(
-      "What the server is spoken to by: its own messages, with tasks and rewards (ws), or the tools that it offers to agents (mcp), where prompts come from data and reward functions judge the answer.",
-    ),
-  actions: z
-    .enum(["text", "json", "tools"])
-    .default("text")
-    .describe(
-      "With ws, how a reply becomes an action: its text in one field (text), the JSON object it holds (json), or the tool that it calls (tools, of MCP environments).",
-    ),
-  field: z.string().min(1).default("message").describe("Field of an action that takes the text of a reply."),
-  shows: z
-    .string()
-    .min(1)
-    .nullable()
-    .default(null)
-    .describe("Field of an observation that the model sees. null: all of it, as JSON."),
-  system: z.string().min(1).nullable().default(null).describe("System message of every episode."),
-  maxTurns: z.int().positive().default(8).describe("Maximum number of replies before the episode is cut off."),
-});
+/** What turns replies into actions, and observations into messages: options of the server's own messages, as they are when left out. */
+const OF_WS = { actions: "text", field: "message", shows: null } as const;
+
+const options = z
+  .strictObject({
+    url: address().describe("Address of the server, without /ws or /mcp."),
+    apiKey: secret().nullable().default(null).describe("API key of the server, sent as a bearer token."),
+    protocol: z
+      .enum(["ws", "mcp"])
+      .default("ws")
+      .describe(
+        "What the server is spoken to by: its own messages, with tasks and rewards (ws), or the tools that it offers to agents (mcp), where prompts come from data and reward functions judge the answer.",
+      ),
+    actions: z
+      .enum(["text", "json", "tools"])
+      .default(OF_WS.actions)
+      .describe(
+        "With ws, how a reply becomes an action: its text in one field (text), the JSON object it holds (json), or the tool that it calls (tools, of MCP environments).",
+      ),
+    field: z
+      .string()
+      .min(1)
+      .default(OF_WS.field)
+      .describe("With ws, the field of an action that takes the text of a reply."),
+    shows: z
+      .string()
+      .min(1)
+      .nullable()
+      .default(OF_WS.shows)
+      .describe("With ws, the field of an observation that the model sees. null: all of it, as JSON."),
+    system: z.string().min(1).nullable().default(null).describe("System message of every episode."),
+    maxTurns: z.int().positive().default(8).describe("Maximum number of replies before the episode is cut off."),
+  })
+  .superRefine((given, { addIssue }) => {
+    if (given.protocol === "ws") return;
+    for (const [key, value] of Object.entries(OF_WS)) {
+      if (given[key as keyof typeof OF_WS] === value) continue;
+      const message = `It goes with protocol "ws" alone, and protocol is "mcp", which shows the model tools and takes calls of them: leave ${key} out, or choose "ws".`;
+      addIssue({ code: "custom", path: [key], message });
+    }
+  });
 
 type OpenEnvOptions = z.output<typeof options>;
 

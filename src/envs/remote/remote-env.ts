@@ -2,7 +2,8 @@
  * Environments on other machines: servers of `reroll serve-environments` make, step and end episodes.
  *
  * An episode has a session at the server with the fewest. A call has a number, and may be asked twice: a reply that was lost on its way is
- * asked for again, and steps nothing. When a server is lost, or has lost the session, the episode moves to another one.
+ * asked for again, and steps nothing. When a server is lost, or has lost the session, the episode moves to another one; others stay away from a
+ * server that was lost until it answers, or a minute has passed.
  */
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
@@ -29,7 +30,9 @@ const options = z.strictObject({
     .number()
     .positive()
     .default(300)
-    .describe("How long one attempt at a call of an episode may take. Words and prompts have at most 30 seconds."),
+    .describe(
+      "How long one attempt at a call of an episode may take. Words and prompts have at most 30 seconds. A server that gives no sign of life is given up after 20 seconds, whatever is said here.",
+    ),
 });
 
 /** An episode that lost this many servers may be the cause, and does not look for another one. */
@@ -38,8 +41,11 @@ const MAX_MOVES = 3;
 /** Servers that could not be reached in the first place are tried for longer than a call of the environment may take, which ends it before. */
 const MAX_UNREACHED = 12;
 
-/** How long one attempt at words or a prompt may take, which no episode has to be played for: a server that is silent for so long is hung. */
+/** How long one attempt at words or a prompt may take, which no episode has to be played for. */
 const ASK_SECONDS = 30;
+
+/** Answered at once, whatever the environments of a server are busy with. */
+const SIGN_PATH = "/v1/environments";
 
 /** A server, and how many episodes of this run live there. */
 interface EnvServer {
@@ -55,17 +61,21 @@ export const remoteEnv: EnvDefinition<typeof options> = {
   build: ({ url, env, apiKey, timeoutSeconds }) => {
     const servers = (Array.isArray(url) ? url : [url]).map((one): EnvServer => {
       const clientFor = (seconds: number) =>
-        new ServiceClient({ url: one.reveal(), apiKey: apiKey?.reveal(), timeoutMs: 1000 * seconds });
+        new ServiceClient({
+          ...{ url: one.reveal(), apiKey: apiKey?.reveal() },
+          ...{ timeoutMs: 1000 * seconds, signPath: SIGN_PATH },
+        });
       return {
         client: clientFor(timeoutSeconds),
         asking: clientFor(Math.min(timeoutSeconds, ASK_SECONDS)),
         load: 0,
       };
     });
-    const pick = (lost: ReadonlySet<EnvServer>) =>
-      servers
-        .filter((one) => !lost.has(one) || lost.size === servers.length)
-        .reduce((best, one) => (one.load < best.load ? one : best));
+    // Where none answers, the one that was lost first: it has had the most time to come back.
+    const pick = (lost: ReadonlySet<EnvServer>) => {
+      const ranks = (one: EnvServer) => [lostAs(one), Number(lost.has(one)), one.load] as const;
+      return servers.reduce((best, one) => (comesBefore(ranks(one), ranks(best)) ? one : best));
+    };
     const askAny = async (method: "GET" | "POST", what: string, body?: unknown) => {
       const lost = new Set<EnvServer>();
       for (;;) {
@@ -144,14 +154,17 @@ class SessionPlace implements EnvPlace {
     return (await this.#call(`/v1/sessions/${this.#id}/calls`, { number, reply }, signal)) as Shown<Opening | EnvStep>;
   }
 
+  /** Counts until the server has answered: one that is hung would look idle when its episodes are given up. */
   async leave(): Promise<void> {
     if (!this.isThere) return;
-    this.#forget();
+    this.isThere = false;
     try {
       await this.#server.client.call("DELETE", `/v1/sessions/${this.#id}`);
     } catch (cause) {
       // With its server the session is gone as well: nothing is left to free.
       if (!isLost(cause)) throw cause;
+    } finally {
+      this.#server.load--;
     }
   }
 
@@ -169,6 +182,16 @@ class SessionPlace implements EnvPlace {
     this.isThere = false;
     this.#server.load--;
   }
+}
+
+function lostAs({ client, asking }: EnvServer): number {
+  return Math.max(client.lostAs, asking.lostAs);
+}
+
+/** By the first number that differs. */
+function comesBefore(these: readonly number[], those: readonly number[]): boolean {
+  const i = these.findIndex((value, at) => value !== those[at]);
+  return i !== -1 && these[i]! < those[i]!;
 }
 
 function isLost(cause: unknown): boolean {

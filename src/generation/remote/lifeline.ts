@@ -7,6 +7,9 @@ import { connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { remoteFault } from "./remote-fault.ts";
 
+/** The system itself tries to connect for two minutes, and waits forever for a server that does not answer with TLS. */
+const CONNECT_MS = 10_000;
+
 /** How often the system asks a silent machine whether it is still there. */
 const PROBE_MS = 15_000;
 
@@ -16,7 +19,7 @@ export class Lifeline {
 
   private constructor(socket: Socket) {
     this.#socket = socket;
-    socket.setKeepAlive(true, PROBE_MS).unref();
+    socket.setTimeout(0).setKeepAlive(true, PROBE_MS).unref();
     socket.on("error", () => {});
     socket.on("close", () => {
       this.#isCut = true;
@@ -25,13 +28,14 @@ export class Lifeline {
   }
 
   /** Rejects with a REMOTE_FAULT where the server cannot be reached. */
-  static open(url: string): Promise<Lifeline> {
+  static open(url: string, connectMs = CONNECT_MS): Promise<Lifeline> {
     const { protocol, hostname, port } = new URL(url);
     const place = { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || (protocol === "https:" ? 443 : 80)) };
     return new Promise((resolve, reject) => {
       const isOpen = () => resolve(new Lifeline(socket));
       const socket =
         protocol === "https:" ? connectTls({ ...place, servername: place.host }, isOpen) : connect(place, isOpen);
+      socket.setTimeout(connectMs, () => socket.destroy(new Error(`no answer for ${connectMs / 1000} seconds`)));
       socket.once("error", (cause) => reject(remoteFault(`${url} cannot be reached: ${cause.message}`, { cause })));
     });
   }

@@ -74,4 +74,5 @@ while True:
     if code >= 0 or lives > 5:
         break
     print("Processes of the job were killed, or a node was lost. Starting all of them again.", file=sys.stderr, flush=True)
-sys.exit(code if code >= 0 else 128 - code)
+# Codes of kills are for a driver that was killed itself, which is started again.
+sys.exit(code if 0 <= code < 128 else 1)
