@@ -63,6 +63,8 @@ function withMemory(opened: OpenedEngines, servers: readonly RemoteServer[]): Op
           areAsleep = false;
           return sync.publish(version);
         },
+        // A server that has started again is awake, and so are the others between a publication and the next rest.
+        catchUp: async (version) => sync.catchUp?.(version),
       };
     },
     rest: async (sleeps) => {
@@ -98,7 +100,7 @@ async function openFromFiles(
         if (weights.announced !== null) await weights.restore();
         return servedRemote(remote, weights);
       };
-      return Seat.open({ name: `The engine at ${url}`, open, bringsWeights: true, report, log, worker: workerOf(i) });
+      return Seat.open({ ...seatOf(url, i), open, bringsWeights: true, report, log });
     }),
   );
   const targets = connections.map(({ weights }, i) => ({
@@ -145,7 +147,7 @@ async function openSending(
         await dialectOf(kind).readFacts(weights.http, undefined);
         return servedRemote(remote, weights);
       };
-      return Seat.open({ name: `The engine at ${url}`, open, bringsWeights: false, report, log, worker: workerOf(i) });
+      return Seat.open({ ...seatOf(url, i), open, bringsWeights: false, report, log });
     }),
   );
   const lines = connections.map(({ weights }, i) => ({ http: weights.http, routes, seat: seats[i]!, weights }));
@@ -217,6 +219,10 @@ async function connect<Weights extends GivenWeights & { close(): void }>(
 
 function placeOf({ kind, url, apiKey }: RemoteServer) {
   return { kind, url: url.reveal(), ...(apiKey !== null && { apiKey: apiKey.reveal() }) };
+}
+
+function seatOf(url: string, index: number) {
+  return { name: `The engine at ${url}`, worker: workerOf(index), isElsewhere: true };
 }
 
 /** The name of a server on the timeline. */

@@ -97,6 +97,24 @@ test("a run on SGLang that is sent weights in a process group ends with the weig
   });
 });
 
+test("a server that starts again while replies are drawn, and is the only one, is sent the weights once more at once", async () => {
+  await using(await standInSglang(folder, { contextLength }), async (server) => {
+    const { url, calls } = server;
+    const numUpdates = () => calls.filter((call) => call === "/update_weights_from_distributed").length;
+    // The first tokens of the second step: the next version needs replies of this one.
+    let isStruck = false;
+    const strike = () => {
+      if (isStruck || numUpdates() < 2) return;
+      isStruck = true;
+      void server.startAgain();
+    };
+    const there = await trainSmall(runWith({ kind: "sglang", url, weights: { type: "broadcast" } }), 0, strike);
+    expect(isStruck).toBe(true);
+    expect(digestOf(there.weights)).toBe(digestOf(here.weights));
+    expect(numUpdates()).toBe(4);
+  });
+});
+
 test("servers that a killed run has left stopped, half-way through an update, serve the next one", async () => {
   await using(await standInVllm(folder, { contextLength }), async ({ url }) => {
     await fetch(`${url}/pause?mode=abort`, { method: "POST" });

@@ -243,10 +243,13 @@ test("when the only engine is lost, replies wait until it is back and has the we
   expect(await costly).toMatchObject({ finish: { kind: "failed", error: { code: "ENGINE_BROKEN" } } });
 });
 
+const SERVER_MS = 6000 + 13 * 30_000;
+
 test.each([
-  ["an engine of this machine", "three times", false, 6000],
-  ["a server", "16 times", true, 6000 + 13 * 30_000],
-])("replies fail once %s that is lost could not be opened %s", async (_, __, bringsWeights, patienceMs) => {
+  ["an engine of this machine", "three times", { bringsWeights: false }, 6000],
+  ["a server", "16 times", { bringsWeights: true, isElsewhere: true }, SERVER_MS],
+  ["a server that is sent weights", "16 times", { bringsWeights: false, isElsewhere: true }, SERVER_MS],
+])("replies fail once %s that is lost could not be opened %s", async (_, __, source, patienceMs) => {
   vi.useFakeTimers();
   try {
     let isGone = false;
@@ -255,7 +258,7 @@ test.each([
       if (isGone) throw new RerollError("NO_DEVICE", "there is no memory left");
       return engine;
     };
-    const seat = await Seat.open({ name: "engine", open, bringsWeights });
+    const seat = await Seat.open({ name: "engine", open, ...source });
     await seat.give(async () => {});
     let hasEnded = false;
     const failing = new EnginePool([seat], { seed: 1 }).generate(ask([1]));

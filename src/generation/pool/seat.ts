@@ -18,6 +18,8 @@ interface SeatSource<Held extends ServedEngine> {
   open(): Promise<Held>;
   /** Whether an engine that was opened again already has the weights that were published last. */
   readonly bringsWeights: boolean;
+  /** Whether it is a server elsewhere, which somebody may have to start again. Default false. */
+  readonly isElsewhere?: boolean;
   /** Told when the engine is lost, when it is back, and why it could not be opened again. */
   readonly report?: (text: string) => void;
   /** Told when the engine generates and takes weights. */
@@ -85,7 +87,7 @@ export class Seat<Held extends ServedEngine = ServedEngine> {
   }
 
   get #maxFailures(): number {
-    return this.#source.bringsWeights ? MAX_SERVER_FAILURES : MAX_FAILURES;
+    return this.#source.isElsewhere ? MAX_SERVER_FAILURES : MAX_FAILURES;
   }
 
   /** Why the engine was lost; null while there is one. */
