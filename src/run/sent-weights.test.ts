@@ -4,9 +4,10 @@ import { afterEach, expect, test } from "vitest";
 import { RerollError } from "../errors/reroll-error.ts";
 import { Seat } from "../generation/pool/seat.ts";
 import { HttpClient } from "../generation/remote/http-client.ts";
+import type { WeightRoutes } from "../generation/remote/weight-routes.ts";
 import { createScriptedEngine } from "../testing/scripted-generate.ts";
 import type { Trainer } from "../training/trainer.ts";
-import { type SendingLine, SentWeights, sendingSync, type Transport } from "./sent-weights.ts";
+import { handToServers, type SendingLine, SentWeights, sendingSync, type Transport } from "./sent-weights.ts";
 
 const closing: (() => void)[] = [];
 afterEach(() => {
@@ -14,7 +15,7 @@ afterEach(() => {
 });
 
 /** Servers that answer what they are asked, and a transport that notes which version it was told to send to which of them, by number. */
-async function openLines(count: number) {
+async function openLines(count: number, routes: WeightRoutes = { tellsRun: true }) {
   const server = createServer((_, response) => void response.end("{}"));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -23,7 +24,7 @@ async function openLines(count: number) {
     const seat = await Seat.open({ name: "a server", open, bringsWeights: false, isElsewhere: true });
     const http = new HttpClient({ url, timeoutMs: 1000, maxConnections: 1 });
     closing.push(() => http.close());
-    return { http, routes: { tellsRun: true }, seat, weights: new SentWeights("run", url) };
+    return { http, routes, seat, weights: new SentWeights("run", url) };
   };
   const lines = await Promise.all(Array.from({ length: count }, openLine));
   closing.push(() => server.close());
@@ -41,7 +42,7 @@ async function openLines(count: number) {
     close: async () => {},
   };
   const sync = sendingSync(transport, lines, {} as Trainer, () => 0);
-  return { sync, seats: lines.map(({ seat }) => seat), sent, failures };
+  return { sync, lines, seats: lines.map(({ seat }) => seat), sent, failures };
 }
 
 const lose = (seat: Seat) => seat.ask(() => Promise.reject(new RerollError("REMOTE_UNAVAILABLE", "it is gone.")));
@@ -75,4 +76,21 @@ test("a server that is back and does not take the weights is lost once more, tho
     [3, [0]],
     [3, [0]],
   ]);
+});
+
+test("requests to a server whose replies do not say their version wait from before it stops until it goes on", async () => {
+  const order: string[] = [];
+  const note = (what: string) => async () => void order.push(what);
+  const update = { begin: note("stop"), end: note("go on") };
+  const { lines } = await openLines(1, { tellsRun: false, update });
+  const { weights } = lines[0]!;
+  closing.push(() => weights.close());
+  let asked: Promise<void> | undefined;
+  await handToServers(lines, 5, async () => {
+    asked = weights.gate
+      .whenOpen(undefined)
+      .then(() => void order.push(`asked of version ${weights.announced?.version}`));
+  });
+  await asked;
+  expect(order).toEqual(["stop", "go on", "asked of version 5"]);
 });

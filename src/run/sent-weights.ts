@@ -12,6 +12,7 @@ import type { HttpClient } from "../generation/remote/http-client.ts";
 import { Lifeline } from "../generation/remote/lifeline.ts";
 import type { GivenWeights } from "../generation/remote/remote-weights.ts";
 import { type AnnouncedWeights, askRoute, type WeightRoutes } from "../generation/remote/weight-routes.ts";
+import { WeightsGate } from "../generation/remote/weights-gate.ts";
 import type { Trainer } from "../training/trainer.ts";
 import type { EngineSync } from "./engine-parts.ts";
 
@@ -34,9 +35,11 @@ export class SentWeights implements GivenWeights {
   readonly #run: string;
   readonly #url: string;
   readonly adapter = undefined;
+  readonly gate = new WeightsGate();
   announced: AnnouncedWeights | null = null;
   numLoads = 0;
   #line: Lifeline | null = null;
+  #release: ((failure?: unknown) => void) | null = null;
 
   constructor(run: string, url: string) {
     this.#run = run;
@@ -47,15 +50,28 @@ export class SentWeights implements GivenWeights {
     return this.#line?.isCut ?? false;
   }
 
-  /** What the server is about to be sent. One that ends from now on is noticed, where it does not itself say whose weights it has. */
+  /**
+   * What the server is about to be sent. Where it does not itself say whose weights it has, one that ends from now on is noticed, and requests
+   * wait for the end of the change.
+   */
   async begin(version: number, tellsRun: boolean): Promise<AnnouncedWeights> {
-    if (!tellsRun && (this.#line === null || this.#line.isCut)) this.#line = await Lifeline.open(this.#url);
+    if (!tellsRun) {
+      if (this.#line === null || this.#line.isCut) this.#line = await Lifeline.open(this.#url);
+      this.#release ??= this.gate.hold();
+    }
     return { run: this.#run, version };
   }
 
   took(weights: AnnouncedWeights): void {
     this.announced = weights;
     this.numLoads++;
+    this.endChange();
+  }
+
+  /** The server has taken the weights, or is not waited for: with a failure, what waits for them fails. */
+  endChange(failure?: RerollError): void {
+    this.#release?.(failure);
+    this.#release = null;
   }
 
   async restore(numLoads = this.numLoads): Promise<void> {
@@ -89,17 +105,21 @@ export function sendingSync(
 ): Required<EngineSync> {
   const send = async (version: number, isMeant: (line: SendingLine) => boolean): Promise<Metrics> => {
     const startedMs = clock();
-    for (;;) {
-      const members = servers.filter((line) => line.seat.engine !== null && isMeant(line));
-      if (members.length === 0) return { "sync/ms": 0, "sync/bytes": 0 };
-      try {
-        const numBytes = await transport.send(trainer, version, members);
-        return { "sync/ms": clock() - startedMs, "sync/bytes": numBytes };
-      } catch (cause) {
-        transport.reset();
-        await Promise.all(members.map(loseIfGone));
-        if (members.every(({ seat }) => seat.engine !== null)) throw cause;
+    try {
+      for (;;) {
+        const members = servers.filter((line) => line.seat.engine !== null && isMeant(line));
+        if (members.length === 0) return { "sync/ms": 0, "sync/bytes": 0 };
+        try {
+          const numBytes = await transport.send(trainer, version, members);
+          return { "sync/ms": clock() - startedMs, "sync/bytes": numBytes };
+        } catch (cause) {
+          transport.reset();
+          await Promise.all(members.map(loseIfGone));
+          if (members.every(({ seat }) => seat.engine !== null)) throw cause;
+        }
       }
+    } finally {
+      for (const { weights, seat } of servers) weights.endChange(seat.lostBy ?? undefined);
     }
   };
   const isNew = ({ seat }: SendingLine) => !seat.isServing;

@@ -198,10 +198,16 @@ async function attemptOnce(parts: GenerateParts, request: GenerateRequest, sink:
   const { dialect, http, facts, meaning, options } = parts;
   const { signal } = request;
   const aborted = { kind: "ended", finish: { kind: "aborted" }, cachedTokens: 0 } as const;
-  if (signal?.aborted) return aborted;
   const { weights } = options;
+  try {
+    await weights?.gate.whenOpen(signal);
+  } catch (cause) {
+    return failedBy(notTaken(http.url, cause));
+  }
+  if (signal?.aborted) return aborted;
   const announced = weights?.announced;
   const numLoads = weights?.numLoads ?? 0;
+  const numChanges = weights?.gate.numChanges;
   try {
     if (weights?.isLost) throw weightsLost(http.url);
     const ending = await dialect.run({
@@ -210,18 +216,34 @@ async function attemptOnce(parts: GenerateParts, request: GenerateRequest, sink:
       version: options.version?.() ?? announced?.version ?? 0,
       // Adapters have the run in their name.
       run: weights?.adapter === undefined ? announced?.run : undefined,
-      push: (tokens) => sink.push(tokens),
+      push: (tokens) => {
+        const hasBegun = sink.position > 0 || tokens.tokenIds.length === 0;
+        if (!hasBegun && weights?.gate.numChanges !== numChanges) throw DRAWN_LATER;
+        sink.push(tokens);
+      },
       numTokens: () => sink.position,
     });
     return { kind: "ended", ...ending };
   } catch (cause) {
-    if (signal?.aborted) return aborted;
+    if (signal?.aborted || cause === DRAWN_LATER) return aborted;
     if (isRemoteFault(cause)) return { kind: "faulty", fault: cause };
     if (isWeightsLost(cause)) return restoreWeights(weights!, numLoads, cause);
     if (cause instanceof RerollError && cause.code === "REMOTE_TAKEN") return failedBy(cause);
     if (isSinkFailure(cause)) return failedBy(cause);
     throw cause;
   }
+}
+
+/**
+ * The first token of a reply came after a change of weights had begun, so it may be the new ones': the server got the request when it was stopped
+ * already. As if the server had broken the reply off. Tokens that follow others are the old ones', since a server that stops ends its replies.
+ */
+const DRAWN_LATER = new Error("drawn by later weights");
+
+/** Then the request goes on elsewhere. */
+function notTaken(url: string, cause: unknown): RerollError {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  return new RerollError("REMOTE_UNAVAILABLE", `${url} has not taken its new weights: ${reason}`, {}, { cause });
 }
 
 /** Then the request is tried again; where the weights cannot be restored, it has failed. */
