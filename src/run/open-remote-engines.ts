@@ -138,7 +138,11 @@ async function openSending(
     servers.map(async (server) => {
       const http = new HttpClient({ ...placeOf(server), timeoutMs: RECEIVE_MS, maxConnections: 2 });
       const weights = Object.assign(new SentWeights(randomUUID(), http.url), { http });
-      return connect(config, server, { ...patience, report }, weights, async () => routes.check?.(http, options.type));
+      const check = async () => routes.check?.(http, options.type);
+      return connect(config, server, { ...patience, report }, weights, check).catch((cause: unknown) => {
+        http.close();
+        throw cause;
+      });
     }),
   );
   const seats = await Promise.all(

@@ -55,6 +55,7 @@ export class RemoteWeights implements GivenWeights {
   #numLoads = 0;
   #loading: Promise<void> | null = null;
   #line: Lifeline | null = null;
+  #isClosed = false;
   /** Names of adapters that the server has, oldest first. */
   #adapters: string[] = [];
 
@@ -143,7 +144,9 @@ export class RemoteWeights implements GivenWeights {
     }
   }
 
+  /** What is being loaded is not asked for again. */
   close(): void {
+    this.#isClosed = true;
     this.#line?.close();
     this.#http.close();
   }
@@ -157,7 +160,7 @@ export class RemoteWeights implements GivenWeights {
         return;
       } catch (cause) {
         const delayMs = isRemoteFault(cause) ? delayOf(attempt, retryAfterOf(cause)) : undefined;
-        if (delayMs === undefined) throw cause;
+        if (delayMs === undefined || this.#isClosed) throw cause;
         await sleep(delayMs);
       }
     }

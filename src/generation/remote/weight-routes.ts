@@ -139,6 +139,11 @@ export async function askRoute(
   return answer;
 }
 
+/** Whether a server was asked for a route, with a remedy, that it has not got. */
+export function isMissing(cause: unknown): boolean {
+  return cause instanceof RerollError && cause.code === "REMOTE_INCAPABLE";
+}
+
 /** SGLang says in the body whether it worked, on some versions with status 200 either way. */
 const answerSchema = z.looseObject({ success: z.boolean().optional(), message: z.unknown().optional() });
 type Answer = Readonly<Record<string, unknown>>;
