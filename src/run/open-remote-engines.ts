@@ -149,6 +149,8 @@ async function openSending(
     connections.map(({ url, remote, weights }, i) => {
       const open = async () => {
         await dialectOf(kind).readFacts(weights.http, undefined);
+        // One that has started again knows nothing of what it was asked before.
+        if (weights.announced !== null) await routes.check?.(weights.http, options.type);
         return servedRemote(remote, weights);
       };
       return Seat.open({ ...seatOf(url, i), open, bringsWeights: false, report, log });

@@ -39,6 +39,7 @@ export class SentWeights implements GivenWeights {
   announced: AnnouncedWeights | null = null;
   numLoads = 0;
   #line: Lifeline | null = null;
+  #tellsRun = false;
   #release: ((failure?: unknown) => void) | null = null;
 
   constructor(run: string, url: string) {
@@ -47,18 +48,23 @@ export class SentWeights implements GivenWeights {
   }
 
   get isLost(): boolean {
+    // Replies that say whose weights drew them are the better witness: a line may be cut on its way.
+    return !this.#tellsRun && this.hasEnded;
+  }
+
+  /** Whether the server may have ended since it was last sent weights, and with it its place in a group. */
+  get hasEnded(): boolean {
     return this.#line?.isCut ?? false;
   }
 
   /**
-   * What the server is about to be sent. Where it does not itself say whose weights it has, one that ends from now on is noticed, and requests
-   * wait for the end of the change.
+   * What the server is about to be sent. One that ends from now on is noticed. Where it does not itself say whose weights it has, requests wait for
+   * the end of the change.
    */
   async begin(version: number, tellsRun: boolean): Promise<AnnouncedWeights> {
-    if (!tellsRun) {
-      if (this.#line === null || this.#line.isCut) this.#line = await Lifeline.open(this.#url);
-      this.#release ??= this.gate.hold();
-    }
+    this.#tellsRun = tellsRun;
+    if (this.#line === null || this.#line.isCut) this.#line = await Lifeline.open(this.#url);
+    if (!tellsRun) this.#release ??= this.gate.hold();
     return { run: this.#run, version };
   }
 

@@ -75,7 +75,7 @@ export class ServerGroup implements Transport {
     this.#joined = null;
     await Promise.allSettled(
       members
-        .filter(({ weights, seat }) => !weights.isLost && seat.engine !== null)
+        .filter(({ weights, seat }) => !weights.hasEnded && seat.engine !== null)
         .map(async ({ http, routes }) => {
           await answered(http, "leave the group", routes.group!.leave?.(http, name) ?? Promise.resolve());
         }),
@@ -87,7 +87,7 @@ export class ServerGroup implements Transport {
     const engines = members.map(({ seat }) => seat.engine);
     const joined = this.#joined?.engines ?? [];
     const isSame = engines.length === joined.length && engines.every((one, i) => one === joined[i]);
-    const haveStayed = members.every(({ weights }) => !weights.isLost);
+    const haveStayed = members.every(({ weights }) => !weights.hasEnded);
     if (this.#group !== null && isSame && haveStayed) return this.#group;
     await this.close();
     const { host, port, group, backend } = this.#parts;
