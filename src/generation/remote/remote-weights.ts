@@ -41,7 +41,7 @@ export interface GivenWeights {
   readonly isLost: boolean;
   /** Where requests wait while weights change, so that each is drawn by those that are announced when it is sent. */
   readonly gate: WeightsGate;
-  /** Resolves when the server has what was published last. Rejects where that has to wait for the next publication. */
+  /** Resolves when the server has what was published last. Rejects where the server has to be sent it: it then counts as lost. */
   restore(numLoads?: number): Promise<void>;
 }
 
