@@ -42,7 +42,11 @@ export async function openEngine(config: RunConfig, parts: EngineParts): Promise
   const turns = inTurn({
     publish: async (version: number) => {
       await anyOpen(seats);
-      const metrics = await sync!.publish(version);
+      let metrics = await sync!.publish(version);
+      if (haveCrashed(seats)) {
+        await anyOpen(seats);
+        metrics = await sync!.publish(version);
+      }
       // Engines that did not take the weights are out of the pool: those that serve all have this version.
       pool.expectServing(version);
       published = version;
@@ -80,6 +84,11 @@ export async function openEngine(config: RunConfig, parts: EngineParts): Promise
 function engineMemory({ engine }: Seat): WorkerMemory {
   const { memoryBytes = 0, peakBytes = null } = engine?.status() ?? {};
   return { roles: [{ role: "engine", bytes: memoryBytes, isAsleep: false }], peakBytes };
+}
+
+/** Whether every engine was found gone, as those are that ended while nothing was asked of them: one that is opened again takes the weights. */
+function haveCrashed(seats: readonly Seat[]): boolean {
+  return seats.every(({ engine, lostBy }) => engine === null && lostBy?.code === "ENGINE_BROKEN");
 }
 
 /** Where every engine is being opened again, waits for the first of them, or until none is expected any more. */

@@ -63,6 +63,8 @@ function withMemory(opened: OpenedEngines, servers: readonly RemoteServer[]): Op
           areAsleep = false;
           return sync.publish(version);
         },
+        // A server that has started again is awake, and so are the others between a publication and the next rest.
+        catchUp: async (version) => sync.catchUp?.(version),
       };
     },
     rest: async (sleeps) => {
@@ -98,7 +100,7 @@ async function openFromFiles(
         if (weights.announced !== null) await weights.restore();
         return servedRemote(remote, weights);
       };
-      return Seat.open({ name: `The engine at ${url}`, open, bringsWeights: true, report, log, worker: workerOf(i) });
+      return Seat.open({ ...seatOf(url, i), open, bringsWeights: true, report, log });
     }),
   );
   const targets = connections.map(({ weights }, i) => ({
@@ -136,16 +138,22 @@ async function openSending(
     servers.map(async (server) => {
       const http = new HttpClient({ ...placeOf(server), timeoutMs: RECEIVE_MS, maxConnections: 2 });
       const weights = Object.assign(new SentWeights(randomUUID(), http.url), { http });
-      return connect(config, server, { ...patience, report }, weights, async () => routes.check?.(http, options.type));
+      const check = async () => routes.check?.(http, options.type);
+      return connect(config, server, { ...patience, report }, weights, check).catch((cause: unknown) => {
+        http.close();
+        throw cause;
+      });
     }),
   );
   const seats = await Promise.all(
     connections.map(({ url, remote, weights }, i) => {
       const open = async () => {
         await dialectOf(kind).readFacts(weights.http, undefined);
+        // One that has started again knows nothing of what it was asked before.
+        if (weights.announced !== null) await routes.check?.(weights.http, options.type);
         return servedRemote(remote, weights);
       };
-      return Seat.open({ name: `The engine at ${url}`, open, bringsWeights: false, report, log, worker: workerOf(i) });
+      return Seat.open({ ...seatOf(url, i), open, bringsWeights: false, report, log });
     }),
   );
   const lines = connections.map(({ weights }, i) => ({ http: weights.http, routes, seat: seats[i]!, weights }));
@@ -217,6 +225,10 @@ async function connect<Weights extends GivenWeights & { close(): void }>(
 
 function placeOf({ kind, url, apiKey }: RemoteServer) {
   return { kind, url: url.reveal(), ...(apiKey !== null && { apiKey: apiKey.reveal() }) };
+}
+
+function seatOf(url: string, index: number) {
+  return { name: `The engine at ${url}`, worker: workerOf(index), isElsewhere: true };
 }
 
 /** The name of a server on the timeline. */

@@ -2,7 +2,8 @@
  * Weights that are handed to servers elsewhere while the trainer lends them: who gets them, what a server was given last, and what becomes of
  * one that does not take them.
  *
- * A server that is lost takes nobody with it: the others are sent the same version again. One that comes back serves from the next version.
+ * A server that is lost takes nobody with it: the others are sent the same version again. One that comes back is sent the version that was published
+ * last, where the trainer still has it, else the next one.
  */
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Metrics } from "../flow/metrics.ts";
@@ -11,8 +12,9 @@ import type { HttpClient } from "../generation/remote/http-client.ts";
 import { Lifeline } from "../generation/remote/lifeline.ts";
 import type { GivenWeights } from "../generation/remote/remote-weights.ts";
 import { type AnnouncedWeights, askRoute, type WeightRoutes } from "../generation/remote/weight-routes.ts";
+import { WeightsGate } from "../generation/remote/weights-gate.ts";
 import type { Trainer } from "../training/trainer.ts";
-import type { WeightSync } from "../weight-sync/weight-sync.ts";
+import type { EngineSync } from "./engine-parts.ts";
 
 /**
  * The longest wait for a server that was asked to join, to stop or to go on, and for each weight. Servers answer in seconds, and one that does not may
@@ -28,14 +30,17 @@ export interface SendingLine {
   readonly weights: SentWeights;
 }
 
-/** What a server was sent last. It cannot be sent again before the next publication, since the trainer lends weights only then. */
+/** What a server was sent last. It is not sent again from here: whoever has the trainer's weights does so when the server is back. */
 export class SentWeights implements GivenWeights {
   readonly #run: string;
   readonly #url: string;
   readonly adapter = undefined;
+  readonly gate = new WeightsGate();
   announced: AnnouncedWeights | null = null;
   numLoads = 0;
   #line: Lifeline | null = null;
+  #tellsRun = false;
+  #release: ((failure?: unknown) => void) | null = null;
 
   constructor(run: string, url: string) {
     this.#run = run;
@@ -43,18 +48,36 @@ export class SentWeights implements GivenWeights {
   }
 
   get isLost(): boolean {
+    // Replies that say whose weights drew them are the better witness: a line may be cut on its way.
+    return !this.#tellsRun && this.hasEnded;
+  }
+
+  /** Whether the server may have ended since it was last sent weights, and with it its place in a group. */
+  get hasEnded(): boolean {
     return this.#line?.isCut ?? false;
   }
 
-  /** What the server is about to be sent. One that ends from now on is noticed, where it does not itself say whose weights it has. */
+  /**
+   * What the server is about to be sent. One that ends from now on is noticed. Where it does not itself say whose weights it has, requests wait for
+   * the end of the change.
+   */
   async begin(version: number, tellsRun: boolean): Promise<AnnouncedWeights> {
-    if (!tellsRun && (this.#line === null || this.#line.isCut)) this.#line = await Lifeline.open(this.#url);
+    this.#tellsRun = tellsRun;
+    if (this.#line === null || this.#line.isCut) this.#line = await Lifeline.open(this.#url);
+    if (!tellsRun) this.#release ??= this.gate.hold();
     return { run: this.#run, version };
   }
 
   took(weights: AnnouncedWeights): void {
     this.announced = weights;
     this.numLoads++;
+    this.endChange();
+  }
+
+  /** The server has taken the weights, or is not waited for: with a failure, what waits for them fails. */
+  endChange(failure?: RerollError): void {
+    this.#release?.(failure);
+    this.#release = null;
   }
 
   async restore(numLoads = this.numLoads): Promise<void> {
@@ -62,7 +85,7 @@ export class SentWeights implements GivenWeights {
     // As of a server that does not answer: its requests go on elsewhere.
     throw new RerollError(
       "REMOTE_UNAVAILABLE",
-      `${this.#url} has started again and lost the weights of this run. It serves from the next version on.`,
+      `${this.#url} has started again and lost the weights of this run. It serves once it has been sent them again.`,
     );
   }
 
@@ -85,23 +108,36 @@ export function sendingSync(
   servers: readonly SendingLine[],
   trainer: Trainer,
   clock: () => number,
-): WeightSync {
-  const publish = async (version: number): Promise<Metrics> => {
+): Required<EngineSync> {
+  const send = async (version: number, isMeant: (line: SendingLine) => boolean): Promise<Metrics> => {
     const startedMs = clock();
-    for (;;) {
-      const members = servers.filter(({ seat }) => seat.engine !== null);
-      if (members.length === 0) return { "sync/ms": 0, "sync/bytes": 0 };
-      try {
-        const numBytes = await transport.send(trainer, version, members);
-        return { "sync/ms": clock() - startedMs, "sync/bytes": numBytes };
-      } catch (cause) {
-        transport.reset();
-        await Promise.all(members.map(loseIfGone));
-        if (members.every(({ seat }) => seat.engine !== null)) throw cause;
+    try {
+      for (;;) {
+        const members = servers.filter((line) => line.seat.engine !== null && isMeant(line));
+        if (members.length === 0) return { "sync/ms": 0, "sync/bytes": 0 };
+        try {
+          const numBytes = await transport.send(trainer, version, members);
+          return { "sync/ms": clock() - startedMs, "sync/bytes": numBytes };
+        } catch (cause) {
+          transport.reset();
+          await Promise.all(members.map(loseIfGone));
+          if (members.every(({ seat }) => seat.engine !== null)) throw cause;
+        }
       }
+    } finally {
+      for (const { weights, seat } of servers) weights.endChange(seat.lostBy ?? undefined);
     }
   };
-  return { publish };
+  const isNew = ({ seat }: SendingLine) => !seat.isServing;
+  return {
+    publish: (version) => send(version, () => true),
+    catchUp: async (version) => {
+      await send(version, isNew).catch(async (cause: unknown) => {
+        // Where no other serves, replies would wait for a publication that waits for them: it is lost once more, and sent them when it is back.
+        await Promise.all(servers.filter(isNew).map(({ seat }) => seat.ask(() => Promise.reject(cause))));
+      });
+    },
+  };
 }
 
 /** Has servers stop, take what `hand` gives each of them, and go on with it. */

@@ -1,8 +1,8 @@
 /**
  * The process group through which servers elsewhere get weights: the run is rank 0 and sends, every rank of every server receives.
  *
- * The group is made at the first publication, and anew whenever its members change. Waits for: servers to join, and each weight to be
- * received, `STALL_MS` each.
+ * The group is made at the first publication, and anew whenever its members change or one of them has come back. Waits for: servers to join,
+ * and each weight to be received, `STALL_MS` each.
  */
 import { randomUUID } from "node:crypto";
 import { RerollError } from "../errors/reroll-error.ts";
@@ -23,10 +23,12 @@ interface ServerGroupParts extends BroadcastOptions {
   readonly device: string;
 }
 
+type Engines = readonly SendingLine["seat"]["engine"][];
+
 export class ServerGroup implements Transport {
   readonly #parts: ServerGroupParts;
   /** Who was told to join, under which name. They have not left yet, whatever became of the group. */
-  #joined: { readonly name: string; readonly members: readonly SendingLine[] } | null = null;
+  #joined: { readonly name: string; readonly members: readonly SendingLine[]; readonly engines: Engines } | null = null;
   #stores: readonly Store[] = [];
   #group: ProcessGroup | null = null;
 
@@ -73,7 +75,7 @@ export class ServerGroup implements Transport {
     this.#joined = null;
     await Promise.allSettled(
       members
-        .filter(({ weights, seat }) => !weights.isLost && seat.engine !== null)
+        .filter(({ weights, seat }) => !weights.hasEnded && seat.engine !== null)
         .map(async ({ http, routes }) => {
           await answered(http, "leave the group", routes.group!.leave?.(http, name) ?? Promise.resolve());
         }),
@@ -81,9 +83,11 @@ export class ServerGroup implements Transport {
   }
 
   async #groupOf(members: readonly SendingLine[]): Promise<ProcessGroup> {
-    const joined = this.#joined?.members ?? [];
-    const isSame = members.length === joined.length && members.every((one, i) => one === joined[i]);
-    const haveStayed = members.every(({ weights }) => !weights.isLost);
+    // Engines and not servers: one that was lost and is back may have started again, and knows of no group.
+    const engines = members.map(({ seat }) => seat.engine);
+    const joined = this.#joined?.engines ?? [];
+    const isSame = engines.length === joined.length && engines.every((one, i) => one === joined[i]);
+    const haveStayed = members.every(({ weights }) => !weights.hasEnded);
     if (this.#group !== null && isSame && haveStayed) return this.#group;
     await this.close();
     const { host, port, group, backend } = this.#parts;
@@ -95,7 +99,7 @@ export class ServerGroup implements Transport {
     const name = `${group}-${randomUUID().slice(0, 8)}`;
     const store = await openStore({ type: "tcp", host, port, isServer: true, timeoutMs: STALL_MS });
     this.#stores = [store];
-    this.#joined = { name, members };
+    this.#joined = { name, members, engines };
     const own = this.#join(members[0]!, store, { name, backend, worldSize });
     const joining = members.map(({ http, routes }, i) => {
       const rankOffset = numRanks.slice(0, i).reduce((sum, one) => sum + one, 1);

@@ -3,6 +3,7 @@ import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import type { SampleEvent } from "../../src/flow/sample-event.ts";
 import { digestOf, type SmallRun, trainSmall } from "./small-run.ts";
 import { type StandIn, standInSglang, standInVllm } from "./stand-in-servers.ts";
 
@@ -94,6 +95,38 @@ test("a run on SGLang that is sent weights in a process group ends with the weig
     expect(there.metrics.at(-1)!["sync/bytes"]).toBe(4 * here.weights.length);
     // Fields as in `io_struct.py` and `sampling_params.py` of SGLang 0.5.23, compared by hand.
     await expect(conversation()).toMatchFileSnapshot("expected/sglang-conversation.txt");
+  });
+});
+
+test("a server that starts again while replies are drawn, and is the only one, is sent the weights once more at once", async () => {
+  await using(await standInSglang(folder, { contextLength }), async (server) => {
+    const { url, calls } = server;
+    const numUpdates = () => calls.filter((call) => call === "/update_weights_from_distributed").length;
+    // The first tokens of the second step: the next version needs replies of this one.
+    let isStruck = false;
+    const strike = () => {
+      if (isStruck || numUpdates() < 2) return;
+      isStruck = true;
+      void server.startAgain();
+    };
+    const there = await trainSmall(runWith({ kind: "sglang", url, weights: { type: "broadcast" } }), 0, strike);
+    expect(isStruck).toBe(true);
+    expect(digestOf(there.weights)).toBe(digestOf(here.weights));
+    expect(numUpdates()).toBe(4);
+  });
+});
+
+test("a server that starts again while the trainer works gets the next version in a new group", async () => {
+  await using(await standInSglang(folder, { contextLength }), async (server) => {
+    const { url, calls } = server;
+    let numComplete = 0;
+    const strike = ({ stage }: SampleEvent) => {
+      // The last of the eight samples of the first step: nothing is asked of the server until it is sent weights.
+      if (stage === "complete" && ++numComplete === 8) void server.startAgain();
+    };
+    const there = await trainSmall(runWith({ kind: "sglang", url, weights: { type: "broadcast" } }), 0, strike);
+    expect(digestOf(there.weights)).toBe(digestOf(here.weights));
+    expect(calls.filter((call) => call === "/init_weights_update_group")).toHaveLength(2);
   });
 });
 

@@ -243,10 +243,13 @@ test("when the only engine is lost, replies wait until it is back and has the we
   expect(await costly).toMatchObject({ finish: { kind: "failed", error: { code: "ENGINE_BROKEN" } } });
 });
 
+const SERVER_MS = 6000 + 13 * 30_000;
+
 test.each([
-  ["an engine of this machine", "three times", false, 6000],
-  ["a server", "16 times", true, 6000 + 13 * 30_000],
-])("replies fail once %s that is lost could not be opened %s", async (_, __, bringsWeights, patienceMs) => {
+  ["a lost engine of this machine", "three times", { bringsWeights: false }, 6000],
+  ["a lost server", "16 times", { bringsWeights: true, isElsewhere: true }, SERVER_MS],
+  ["a lost server that is sent weights", "16 times", { bringsWeights: false, isElsewhere: true }, SERVER_MS],
+])("replies fail once %s could not be opened again %s", async (_, __, source, patienceMs) => {
   vi.useFakeTimers();
   try {
     let isGone = false;
@@ -255,7 +258,7 @@ test.each([
       if (isGone) throw new RerollError("NO_DEVICE", "there is no memory left");
       return engine;
     };
-    const seat = await Seat.open({ name: "engine", open, bringsWeights });
+    const seat = await Seat.open({ name: "engine", open, ...source });
     await seat.give(async () => {});
     let hasEnded = false;
     const failing = new EnginePool([seat], { seed: 1 }).generate(ask([1]));
@@ -268,6 +271,37 @@ test.each([
     expect(hasEnded).toBe(false);
     await vi.advanceTimersByTimeAsync(1000);
     expect(await failing).toMatchObject({ finish: { kind: "failed", error: { code: "ENGINE_BROKEN" } } });
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+test("a pool that is closed waits a minute for an engine that is being opened, and one that comes later is closed", async () => {
+  vi.useFakeTimers();
+  try {
+    const engine = new CountingEngine();
+    const late = Object.assign(new CountingEngine(), { close: vi.fn(async () => {}) });
+    let come = () => {};
+    const coming = new Promise<CountingEngine>((resolve) => {
+      come = () => resolve(late);
+    });
+    const openings = [Promise.resolve(engine), coming];
+    const seat = await Seat.open({ name: "engine", open: () => openings.shift()!, bringsWeights: false });
+    await seat.give(async () => {});
+    await seat.ask(() => Promise.reject(new Error("it was killed")));
+    await vi.advanceTimersByTimeAsync(0);
+    let isClosed = false;
+    void new EnginePool([seat], { seed: 1 }).close().then(() => {
+      isClosed = true;
+    });
+    await vi.advanceTimersByTimeAsync(59_999);
+    expect(isClosed).toBe(false);
+    await vi.advanceTimersByTimeAsync(1);
+    expect([isClosed, late.close.mock.calls.length]).toEqual([true, 0]);
+    come();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(late.close.mock.calls.length).toBe(1);
+    expect(seat.engine).toBeNull();
   } finally {
     vi.useRealTimers();
   }

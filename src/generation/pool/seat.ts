@@ -18,6 +18,8 @@ interface SeatSource<Held extends ServedEngine> {
   open(): Promise<Held>;
   /** Whether an engine that was opened again already has the weights that were published last. */
   readonly bringsWeights: boolean;
+  /** Whether it is a server elsewhere, which somebody may have to start again. Default false. */
+  readonly isElsewhere?: boolean;
   /** Told when the engine is lost, when it is back, and why it could not be opened again. */
   readonly report?: (text: string) => void;
   /** Told when the engine generates and takes weights. */
@@ -34,6 +36,9 @@ const MAX_FAILURES = 3;
 
 /** The same for a server elsewhere, which somebody may have to start again: with others beside it, seven minutes. */
 const MAX_SERVER_FAILURES = 16;
+
+/** How long an engine that is being opened is waited for when the seat is closed, as workers of any kind are. */
+const CLOSING_MS = 60_000;
 
 export class Seat<Held extends ServedEngine = ServedEngine> {
   readonly #source: SeatSource<Held>;
@@ -85,7 +90,7 @@ export class Seat<Held extends ServedEngine = ServedEngine> {
   }
 
   get #maxFailures(): number {
-    return this.#source.bringsWeights ? MAX_SERVER_FAILURES : MAX_FAILURES;
+    return this.#source.isElsewhere ? MAX_SERVER_FAILURES : MAX_FAILURES;
   }
 
   /** Why the engine was lost; null while there is one. */
@@ -136,11 +141,17 @@ export class Seat<Held extends ServedEngine = ServedEngine> {
     return engine === this.#engine;
   }
 
+  /** Resolves when its engine is closed. One that is being opened is waited for within a limit; it is closed when it comes in any case. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#isServing = false;
     this.#wake();
-    await this.#reopening;
+    let timer: NodeJS.Timeout | undefined;
+    const limit = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, CLOSING_MS);
+    });
+    await Promise.race([this.#reopening, limit]);
+    clearTimeout(timer);
     await this.#engine?.close();
   }
 
@@ -182,13 +193,17 @@ export class Seat<Held extends ServedEngine = ServedEngine> {
     for (let attempt = 0; !this.#isClosed; attempt++) {
       await this.#sleep(REOPEN_DELAYS_MS[Math.min(this.#numFailures, REOPEN_DELAYS_MS.length - 1)]!);
       if (this.#isClosed) return;
+      let engine: Held;
       try {
-        this.#engine = await open();
+        engine = await open();
       } catch (cause) {
         if (attempt === 0) report?.(`${this.name} could not be opened again: ${asError(cause).message}`);
         this.#fail();
         continue;
       }
+      // Nobody may wait for it any more.
+      if (this.#isClosed) return void (await engine.close().catch(() => {}));
+      this.#engine = engine;
       this.#lostBy = null;
       report?.(`${this.name} is back${bringsWeights ? "." : ", and is given the weights."}`);
       if (bringsWeights) this.#serve();

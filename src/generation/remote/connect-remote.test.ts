@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type RunningServer, startServer } from "../../../test/server/start-server.ts";
 import { connectRemote, type RemoteEngine, type RemoteOptions } from "./connect-remote.ts";
+import { RemoteWeights } from "./remote-weights.ts";
 
 let running: RunningServer;
 let remote: RemoteEngine;
@@ -81,4 +82,30 @@ test("a server that takes connections and says nothing is given up when its time
       });
     },
   );
+});
+
+/** A vLLM that answers what it is asked but for one path, of which it says nothing. */
+const silentAbout =
+  (silent: string): RequestListener =>
+  ({ url }, response) => {
+    if (url === "/v1/models") response.end(JSON.stringify({ data: [{ id: "one", max_model_len: 64 }] }));
+    else if (url !== silent) response.end("{}");
+  };
+
+test.each([
+  ["/is_paused", "say whether it can be given weights"],
+  ["/v1/completions", "draw a token"],
+])("a server that says nothing at its trial is given up when its time is over: %s", async (path, question) => {
+  await serving(silentAbout(path), async (url) => {
+    const weights = new RemoteWeights({ kind: "vllm", url, run: "run" });
+    const said: string[] = [];
+    const report = (text: string) => void said.push(text);
+    const trial = connectRemote({ kind: "vllm", url, startMs: 1500, report, weights, prepare: () => weights.check() });
+    await expect(trial).rejects.toMatchObject({
+      code: "REMOTE_UNAVAILABLE",
+      message: `vLLM at ${url} was asked to ${question} and has not answered: all that it is asked at the start may take 1.5 s. Look at its log, and start it again.`,
+    });
+    expect(said).toEqual([`Waiting for vLLM at ${url} to ${question}.`]);
+    weights.close();
+  });
 });

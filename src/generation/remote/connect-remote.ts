@@ -25,6 +25,7 @@ import { isRemoteFault, retryAfterOf } from "./remote-fault.ts";
 import type { GivenWeights } from "./remote-weights.ts";
 import { createRetryDelays, type RetryOptions } from "./retry.ts";
 import { isSinkFailure, TokenSink } from "./token-sink.ts";
+import { QUIET_MS, Trial } from "./trial.ts";
 
 export interface RemoteOptions extends StartOptions {
   readonly kind: RemoteKind;
@@ -55,16 +56,20 @@ export interface RemoteEngine {
 
 /** Connects to a server and tries out what it can do. Throws when something that is required is not there. */
 export async function connectRemote(options: RemoteOptions): Promise<RemoteEngine> {
-  const { url, timeoutMs = 300_000, maxConnections = 256, apiKey, required = REQUIRED_FOR_TRAINING } = options;
+  const { url, timeoutMs = 300_000, maxConnections = 256, apiKey, required = REQUIRED_FOR_TRAINING, prepare } = options;
   const dialect = dialectOf(options.kind);
   const http = new HttpClient({ url, timeoutMs, maxConnections, ...(apiKey !== undefined && { apiKey }) });
+  const { title } = dialect;
+  const trial = new Trial({ title, url: http.url, limitMs: options.startMs, report: options.report });
   try {
     const facts = await readFacts(dialect, options);
-    await options.prepare?.();
+    if (prepare !== undefined) await trial.ask("say whether it can be given weights", prepare);
     const generateAs = (meaning: LogprobMeaning) => createGenerate({ dialect, http, facts, meaning, options });
-    const meaning = await findMeaning(dialect.meanings, generateAs);
+    const tryAs = (meaning: LogprobMeaning) => within(trial.signal, generateAs(meaning));
+    const meaning = await trial.ask("draw a token", () => findMeaning(dialect.meanings, tryAs));
+    const seed = await trial.ask("draw the same tokens twice", () => repeatsSeeds(tryAs(meaning)));
     const generate = generateAs(meaning);
-    const capabilities = { ...dialect.capabilities(meaning), seed: await repeatsSeeds(generate) };
+    const capabilities = { ...dialect.capabilities(meaning), seed };
     requireCapabilities(capabilities, required, http.url);
     return {
       ...{ generate, facts, capabilities, missing: missingOf(capabilities) },
@@ -74,7 +79,14 @@ export async function connectRemote(options: RemoteOptions): Promise<RemoteEngin
   } catch (cause) {
     http.close();
     throw cause;
+  } finally {
+    trial.end();
   }
+}
+
+/** The same, for requests that end with this signal. */
+function within(signal: AbortSignal, generate: Generate): Generate {
+  return (request) => generate({ ...request, signal });
 }
 
 /** How a server is found. */
@@ -84,7 +96,7 @@ export interface StartOptions extends RetryOptions {
   readonly apiKey?: string;
   /** Default: the first model of the server. */
   readonly model?: string;
-  /** How long one that does not answer yet is asked again. Default: as often as for a reply. */
+  /** How long one that does not answer yet is asked again, and the limit of its whole trial. Default: as often as for a reply, without a limit. */
   readonly startMs?: number;
   /** Told what is waited for, where that takes more than a second. */
   readonly report?: (text: string) => void;
@@ -92,8 +104,6 @@ export interface StartOptions extends RetryOptions {
 
 /** What it says about itself costs a server nothing: one that is silent for so long is hung. */
 const FACTS_MS = 10_000;
-
-const QUIET_MS = 1000;
 
 /** What a server says about itself. */
 export async function readFacts(dialect: Dialect, options: StartOptions): Promise<RemoteFacts> {
@@ -198,10 +208,16 @@ async function attemptOnce(parts: GenerateParts, request: GenerateRequest, sink:
   const { dialect, http, facts, meaning, options } = parts;
   const { signal } = request;
   const aborted = { kind: "ended", finish: { kind: "aborted" }, cachedTokens: 0 } as const;
-  if (signal?.aborted) return aborted;
   const { weights } = options;
+  try {
+    await weights?.gate.whenOpen(signal);
+  } catch (cause) {
+    return failedBy(notTaken(http.url, cause));
+  }
+  if (signal?.aborted) return aborted;
   const announced = weights?.announced;
   const numLoads = weights?.numLoads ?? 0;
+  const numChanges = weights?.gate.numChanges;
   try {
     if (weights?.isLost) throw weightsLost(http.url);
     const ending = await dialect.run({
@@ -210,18 +226,34 @@ async function attemptOnce(parts: GenerateParts, request: GenerateRequest, sink:
       version: options.version?.() ?? announced?.version ?? 0,
       // Adapters have the run in their name.
       run: weights?.adapter === undefined ? announced?.run : undefined,
-      push: (tokens) => sink.push(tokens),
+      push: (tokens) => {
+        const hasBegun = sink.position > 0 || tokens.tokenIds.length === 0;
+        if (!hasBegun && weights?.gate.numChanges !== numChanges) throw DRAWN_LATER;
+        sink.push(tokens);
+      },
       numTokens: () => sink.position,
     });
     return { kind: "ended", ...ending };
   } catch (cause) {
-    if (signal?.aborted) return aborted;
+    if (signal?.aborted || cause === DRAWN_LATER) return aborted;
     if (isRemoteFault(cause)) return { kind: "faulty", fault: cause };
     if (isWeightsLost(cause)) return restoreWeights(weights!, numLoads, cause);
     if (cause instanceof RerollError && cause.code === "REMOTE_TAKEN") return failedBy(cause);
     if (isSinkFailure(cause)) return failedBy(cause);
     throw cause;
   }
+}
+
+/**
+ * The first token of a reply came after a change of weights had begun, so it may be the new ones': the server got the request when it was stopped
+ * already. As if the server had broken the reply off. Tokens that follow others are the old ones', since a server that stops ends its replies.
+ */
+const DRAWN_LATER = new Error("drawn by later weights");
+
+/** Then the request goes on elsewhere. */
+function notTaken(url: string, cause: unknown): RerollError {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  return new RerollError("REMOTE_UNAVAILABLE", `${url} has not taken its new weights: ${reason}`, {}, { cause });
 }
 
 /** Then the request is tried again; where the weights cannot be restored, it has failed. */

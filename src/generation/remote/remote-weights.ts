@@ -14,6 +14,7 @@ import { Lifeline } from "./lifeline.ts";
 import { isRemoteFault, remoteFault, retryAfterOf } from "./remote-fault.ts";
 import { createRetryDelays, type RetryOptions } from "./retry.ts";
 import { type AnnouncedWeights, adapterName, type WeightRoutes, type WeightsInFolder } from "./weight-routes.ts";
+import { WeightsGate } from "./weights-gate.ts";
 
 interface RemoteWeightsOptions extends RetryOptions {
   readonly kind: RemoteKind;
@@ -38,12 +39,15 @@ export interface GivenWeights {
   readonly numLoads: number;
   /** Whether the server has ended since it was given weights, as far as can be told from here. */
   readonly isLost: boolean;
-  /** Resolves when the server has what was published last. Rejects where that has to wait for the next publication. */
+  /** Where requests wait while weights change, so that each is drawn by those that are announced when it is sent. */
+  readonly gate: WeightsGate;
+  /** Resolves when the server has what was published last. Rejects where the server has to be sent it: it then counts as lost. */
   restore(numLoads?: number): Promise<void>;
 }
 
 export class RemoteWeights implements GivenWeights {
   readonly run: string;
+  readonly gate = new WeightsGate();
   readonly #options: RemoteWeightsOptions;
   readonly #routes: WeightRoutes;
   readonly #http: HttpClient;
@@ -51,6 +55,7 @@ export class RemoteWeights implements GivenWeights {
   #numLoads = 0;
   #loading: Promise<void> | null = null;
   #line: Lifeline | null = null;
+  #isClosed = false;
   /** Names of adapters that the server has, oldest first. */
   #adapters: string[] = [];
 
@@ -98,11 +103,13 @@ export class RemoteWeights implements GivenWeights {
    */
   async loadWeights(folder: string, version: number): Promise<void> {
     await this.#loading?.catch(() => {});
-    try {
-      await this.#load(() => ({ folder, version }));
-    } finally {
-      this.#published = { folder, version };
-    }
+    await this.#changing(async () => {
+      try {
+        await this.#load(() => ({ folder, version }));
+      } finally {
+        this.#published = { folder, version };
+      }
+    });
   }
 
   /** Notes what a server that does not answer has missed: `restore` gives it these weights. */
@@ -112,10 +119,19 @@ export class RemoteWeights implements GivenWeights {
 
   restore(numLoads = this.#numLoads): Promise<void> {
     if (numLoads !== this.#numLoads) return Promise.resolve();
-    this.#loading ??= this.#restore().finally(() => {
+    this.#loading ??= this.#changing(() => this.#restore()).finally(() => {
       this.#loading = null;
     });
     return this.#loading;
+  }
+
+  #changing(change: () => Promise<void>): Promise<void> {
+    return this.#isTold ? change() : this.gate.during(change);
+  }
+
+  /** Whether replies tell what drew them: they say it, or were asked for by the name of adapters. */
+  get #isTold(): boolean {
+    return this.#routes.tellsRun || this.#options.way === "adapters";
   }
 
   async #restore(): Promise<void> {
@@ -128,7 +144,9 @@ export class RemoteWeights implements GivenWeights {
     }
   }
 
+  /** What is being loaded is not asked for again. */
   close(): void {
+    this.#isClosed = true;
     this.#line?.close();
     this.#http.close();
   }
@@ -142,7 +160,7 @@ export class RemoteWeights implements GivenWeights {
         return;
       } catch (cause) {
         const delayMs = isRemoteFault(cause) ? delayOf(attempt, retryAfterOf(cause)) : undefined;
-        if (delayMs === undefined) throw cause;
+        if (delayMs === undefined || this.#isClosed) throw cause;
         await sleep(delayMs);
       }
     }
@@ -150,7 +168,7 @@ export class RemoteWeights implements GivenWeights {
 
   /** A server that ends from here on is noticed, where it does not itself say whose weights it has. */
   async #watched(load: () => Promise<void>): Promise<void> {
-    if (this.#routes.tellsRun || this.#options.way === "adapters") return load();
+    if (this.#isTold) return load();
     if (this.#line === null || this.#line.isCut) this.#line = await Lifeline.open(this.#http.url);
     await load();
     if (this.#line.isCut) throw remoteFault(`${this.#http.url} ended while it loaded weights`);

@@ -4,7 +4,7 @@
  * What a server is told as `weight_version` it says with every reply, so that it tells whose weights it has.
  */
 import { z } from "zod";
-import { askRoute, type WeightRoutes } from "./weight-routes.ts";
+import { askRoute, isMissing, type WeightRoutes } from "./weight-routes.ts";
 
 const OLD = "Use a version of SGLang that has it.";
 const LORA = "Start SGLang with --enable-lora: adapters are only taken then.";
@@ -12,7 +12,10 @@ const LORA = "Start SGLang with --enable-lora: adapters are only taken then.";
 export const sglangWeights: WeightRoutes = {
   tellsRun: true,
   check: async (http, way) => {
-    if (way === "broadcast") await askRoute(http, "/continue_generation", { body: {}, remedy: OLD });
+    await askRoute(http, "/continue_generation", { body: {}, remedy: OLD }).catch((cause: unknown) => {
+      // One that cannot go on cannot have been stopped either.
+      if (way === "broadcast" || !isMissing(cause)) throw cause;
+    });
   },
   loadFolder: async (http, { folder, run, version }) => {
     // What was computed with the old weights is of no use: the cache goes.

@@ -85,10 +85,10 @@ test("a vLLM that could not load a folder draws nothing until it has loaded one"
   expect(asked.map(({ path }) => path).slice(2)).toEqual(["/pause?mode=abort", "/collective_rpc", "/resume"]);
 });
 
-test("a vLLM that a killed run has left stopped is told to go on before it is tried out", async () => {
+test("a vLLM that a killed run has left stopped is told to go on before it is tried out, however it gets its weights", async () => {
   const { http, asked } = await listen("", { is_paused: true });
-  await vllmWeights.check!(http, "files");
-  expect(asked.map(({ path }) => path)).toEqual(["/is_paused", "/resume"]);
+  for (const way of ["files", "adapters"] as const) await vllmWeights.check!(http, way);
+  expect(asked.map(({ path }) => path)).toEqual(["/is_paused", "/resume", "/is_paused", "/resume"]);
 });
 
 test("a vLLM that cannot read memory is refused at the start, with what to start it with", async () => {

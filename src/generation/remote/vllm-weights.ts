@@ -9,7 +9,7 @@ import { RerollError } from "../../errors/reroll-error.ts";
 import type { HttpClient } from "./http-client.ts";
 import { isRemoteFault } from "./remote-fault.ts";
 import { pickleSharedWeights } from "./vllm-pickles.ts";
-import { askRoute, type WeightRoutes } from "./weight-routes.ts";
+import { askRoute, isMissing, type WeightRoutes } from "./weight-routes.ts";
 
 const DEV_MODE =
   "Start vLLM with VLLM_SERVER_DEV_MODE=1 in its environment: its routes for training are only there then.";
@@ -22,10 +22,12 @@ const SHARING =
 export const vllmWeights: WeightRoutes = {
   tellsRun: false,
   check: async (http, way) => {
-    if (way !== "adapters") {
-      const answer = await askRoute(http, "/is_paused", { method: "GET", remedy: DEV_MODE });
-      if (answer.is_paused === true) await askRoute(http, "/resume");
-    }
+    const answer = await askRoute(http, "/is_paused", { method: "GET", remedy: DEV_MODE }).catch((cause: unknown) => {
+      // Adapters need none of these routes, and one that has not got them cannot have been stopped.
+      if (way === "adapters" && isMissing(cause)) return { is_paused: false };
+      throw cause;
+    });
+    if (answer.is_paused === true) await askRoute(http, "/resume");
     if (way === "same-gpu") await expectSharing(http);
   },
   loadFolder: async (http, { folder }) => {

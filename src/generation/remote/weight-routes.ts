@@ -33,7 +33,10 @@ export interface WeightRoutes {
    * has stopped while it gave it weights is told to go on.
    */
   check?(http: HttpClient, way: WeightWay): Promise<void>;
-  /** Whether replies say whose weights the server has. Where they do not, a server that starts again is noticed by its line. */
+  /**
+   * Whether replies say whose weights drew them, and which version. Where they do not, a server that starts again is noticed by its line, and no
+   * reply is asked for while weights change.
+   */
   readonly tellsRun: boolean;
   /** Makes it load the weights of a folder. */
   loadFolder?(http: HttpClient, weights: WeightsInFolder): Promise<void>;
@@ -134,6 +137,11 @@ export async function askRoute(
     throw new RerollError("REMOTE_REFUSED", `${http.url}${path} did not work: ${reason}`, { path });
   }
   return answer;
+}
+
+/** Whether a server was asked for a route, with a remedy, that it has not got. */
+export function isMissing(cause: unknown): boolean {
+  return cause instanceof RerollError && cause.code === "REMOTE_INCAPABLE";
 }
 
 /** SGLang says in the body whether it worked, on some versions with status 200 either way. */
