@@ -4,7 +4,7 @@
  *
  * npm run bench -- soak [minutes]
  * Resident memory goes up and down by more in a minute than the bar allows in an hour. What a process never lets go of raises what it comes down to:
- * resident memory is judged by the least of each five minutes, open files and threads by the least of each quarter of the run, and heaps by the trend
+ * resident memory is judged by the least of each whole five minutes, open files and threads by the least of each quarter of the run, and heaps by the trend
  * of all looks, since they are looked at after a collection only. Most of the ups and downs are pages that V8 keeps for its heaps: what is resident
  * beside them is shown too, with its trend.
  * Connections to the server of environments come and go with the calls. How few a quarter of an hour has seen is chance, but they have a bound: one for
@@ -126,13 +126,15 @@ function trendOf(points: Points): { readonly ends: readonly [number, number]; re
   return { ends: [first, last], perHour: slope(points) / first };
 }
 
-/** The least value of each window of time. */
-function leastOf(points: Points): (readonly [number, number])[] {
+/** The least value of each whole window of time from `from` on: what a part of one has come down to is chance. */
+function leastOf(points: Points, from: number): (readonly [number, number])[] {
+  const end = looks.at(-1)!.hours;
+  const numWhole = Math.floor((60 * (end - from)) / windowMinutes);
   const least = new Map<number, readonly [number, number]>();
   for (const point of points) {
-    const window = Math.floor((60 * point[0]) / windowMinutes);
+    const window = Math.floor((60 * (point[0] - from)) / windowMinutes);
     const known = least.get(window);
-    if (known === undefined || point[1] < known[1]) least.set(window, point);
+    if (window < numWhole && (known === undefined || point[1] < known[1])) least.set(window, point);
   }
   return [...least.values()];
 }
@@ -197,14 +199,19 @@ function report(isLast: boolean): void {
       const one = hours > halfTime ? facts.find((fact) => fact.pid === pid) : undefined;
       return one === undefined ? [] : [{ hours, ...one }];
     });
-    const resident = leastOf(seen.map(({ hours, residentBytes }) => [hours, residentBytes]));
+    const resident = trendOf(
+      leastOf(
+        seen.map(({ hours, residentBytes }) => [hours, residentBytes]),
+        halfTime,
+      ),
+    );
     const isLate = ([hours]: Points[number]) => hours > halfTime;
     const heap = trendOf(heapsOf(pid).filter(isLate));
     const beside = trendOf(besideHeapsOf(pid).filter(isLate));
     return {
       role: roleOf(command),
-      residentBytes: [resident[0]![1], resident.at(-1)![1]],
-      residentGrowthPerHour: slope(resident) / resident[0]![1],
+      residentBytes: resident?.ends ?? null,
+      residentGrowthPerHour: resident?.perHour ?? null,
       heapBytes: heap?.ends ?? null,
       heapGrowthPerHour: heap?.perHour ?? null,
       besideHeapsBytes: beside?.ends ?? null,
@@ -251,7 +258,7 @@ function report(isLast: boolean): void {
     connections.most <= connections.bound &&
     processes.every(
       ({ residentGrowthPerHour, heapGrowthPerHour, numFiles, numThreads }) =>
-        residentGrowthPerHour < maxGrowthPerHour &&
+        (residentGrowthPerHour ?? Number.POSITIVE_INFINITY) < maxGrowthPerHour &&
         (heapGrowthPerHour ?? 0) < maxGrowthPerHour &&
         numFiles[1] <= numFiles[0] &&
         numThreads[1] <= numThreads[0],
@@ -272,6 +279,7 @@ function report(isLast: boolean): void {
         looks.flatMap(({ hours, facts }) =>
           facts.filter((fact) => fact.pid === pid).map(({ residentBytes }) => [hours, residentBytes] as const),
         ),
+        0,
       ),
     ),
   }));

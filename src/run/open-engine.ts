@@ -21,8 +21,8 @@ export interface RunEngine {
    * its own weights; with `sleeps`, those on its device free their caches.
    */
   rest(sleeps: boolean): Promise<void>;
-  /** Call it after a training step. */
-  goOn(): Promise<void>;
+  /** Call it after a training step, with the version of the weights that it has left behind, published or not; null where it failed. */
+  goOn(version: number | null): Promise<void>;
   /** Each of them, as it is now. */
   workers(): readonly WorkerFacts[];
   /** Sentences about the engines for the person who runs it. */
@@ -35,8 +35,8 @@ export async function openEngine(config: RunConfig, parts: EngineParts): Promise
   const opened = servers.length === 0 ? openLocalEngines(config, parts) : openRemoteEngines(config, servers, parts);
   const { seats, places, syncFrom, statements, rest, goOn, close } = await opened;
   const pool = new EnginePool(seats, { seed: config.seed });
-  /** The version that the trainer's weights are; null once it trains on. */
-  let published: number | null = null;
+  /** The weights that the trainer has; null while it trains. */
+  let held: { readonly version: number; readonly isPublished: boolean } | null = null;
   let sync: EngineSync | null = null;
   // One after another: an engine that comes back is given weights that no step changes in the meantime.
   const turns = inTurn({
@@ -49,21 +49,30 @@ export async function openEngine(config: RunConfig, parts: EngineParts): Promise
       }
       // Engines that did not take the weights are out of the pool: those that serve all have this version.
       pool.expectServing(version);
-      published = version;
+      held = { version, isPublished: true };
       return metrics;
     },
     rest: async (sleeps: boolean) => {
-      published = null;
+      held = null;
       await rest?.(sleeps);
     },
+    goOn: async (version: number | null) => {
+      await goOn?.();
+      held = version === null ? null : { version, isPublished: false };
+    },
+    // Where the trainer has gone on since the last publication, the next one waits for replies, which an engine that serves draws: the others can wait for
+    // it. Where none serves, they get the weights that the trainer has by now.
     catchUp: async () => {
-      if (published !== null) await sync?.catchUp?.(published);
+      if (held === null || (!held.isPublished && isAnyServing())) return;
+      await sync?.catchUp?.(held.version);
+      held = { ...held, isPublished: isAnyServing() };
     },
   });
-  // Where the trainer has gone on already, the next publication gives it weights; where the trainer fails, its own calls say so.
-  for (const seat of seats)
-    seat.onOpened = () =>
-      void turns.catchUp().catch((cause: Error) => parts.report(`${seat.name} got no weights: ${cause.message}`));
+  const isAnyServing = () => seats.some(({ isServing }) => isServing);
+  // Where the trainer fails, its own calls say so.
+  const catchUp = () =>
+    void turns.catchUp().catch((cause: Error) => parts.report(`An engine that is back got no weights: ${cause.message}`));
+  for (const seat of seats) seat.onOutage = catchUp;
   return {
     pool,
     syncFrom: (trainer) => {
@@ -71,7 +80,11 @@ export async function openEngine(config: RunConfig, parts: EngineParts): Promise
       return { publish: turns.publish };
     },
     rest: turns.rest,
-    goOn: async () => goOn?.(),
+    goOn: async (version) => {
+      await turns.goOn(version);
+      // For engines that were opened again meanwhile.
+      if (!isAnyServing()) catchUp();
+    },
     workers: () => places.map((place, i) => ({ ...place, ...engineMemory(seats[i]!) })),
     statements,
     close: async () => {

@@ -10,7 +10,7 @@ import { cudaProperties, cudaSynchronize, shareCudaMemory } from "../torch/cuda.
 import { bytesOf } from "../torch/dtype.ts";
 import { keep, tensorScope } from "../torch/scope.ts";
 import type { Trainer } from "../training/trainer.ts";
-import { handToServers, type SendingLine, type Transport } from "./sent-weights.ts";
+import { answered, handToServers, type SendingLine, type Transport } from "./sent-weights.ts";
 
 export class SameGpu implements Transport {
   async send(trainer: Trainer, version: number, members: readonly SendingLine[]): Promise<number> {
@@ -29,7 +29,9 @@ export class SameGpu implements Transport {
           memory: shareCudaMemory(tensor),
         }));
         await handToServers(members, version, async () => {
-          await Promise.all(members.map(({ http, routes }) => routes.sameGpu!.read(http, uuid, places)));
+          const read = ({ http, routes }: SendingLine) =>
+            answered(http, `read version ${version}`, routes.sameGpu!.read(http, uuid, places));
+          await Promise.all(members.map(read));
         });
         const numBytes = lent.reduce((sum, { tensor }) => sum + tensor.numel * bytesOf(tensor.dtype), 0);
         return numBytes * members.length;

@@ -67,7 +67,7 @@ test("a server that is back and does not take the weights is lost once more, tho
   const { sync, seats, sent, failures } = await openLines(1);
   const [seat] = seats;
   await sync.publish(3);
-  seat!.onOpened = () => void sync.catchUp(3);
+  seat!.onOutage = () => void sync.catchUp(3);
   failures.push(new RerollError("SYNC_FAILED", "it does not join."));
   await lose(seat!);
   await expect.poll(() => seat!.isServing, { timeout: 5000 }).toBe(true);

@@ -17,7 +17,7 @@ import type { Trainer } from "../training/trainer.ts";
 import type { EngineSync } from "./engine-parts.ts";
 
 /**
- * The longest wait for a server that was asked to join, to stop or to go on, and for each weight. Servers answer in seconds, and one that does not may
+ * The longest wait for a server that was asked to join, to stop, to read all weights or to go on, and for each weight that is sent. Servers answer in seconds, and one that does not may
  * hold the trainer's GPU with it.
  */
 export const STALL_MS = 60_000;

@@ -119,7 +119,11 @@ async function train(config: RunConfig, recipe: Recipe, options: TrainOptions, p
             // Where rollout and training take turns, the new weights would empty the caches anyway.
             const sampling = engine.workers();
             await Promise.all([engine.rest(sleeps), world.rewardModels.rest()]);
-            const trained = await trainer.step(batch, stepOptions).finally(() => engine.goOn());
+            const trained = await trainer.step(batch, stepOptions).catch(async (cause: unknown) => {
+              await engine.goOn(null);
+              throw cause;
+            });
+            await engine.goOn(batch.version + 1);
             const report = await expectProgress(trained, batch.samples, folder);
             // Engines as they were before they rested: that is what the device had to hold.
             const names = new Set(sampling.map(({ name }) => name));

@@ -80,7 +80,7 @@ test("words that a scheduler would read otherwise reach the run as they are, or 
   }
 });
 
-test("certificates are passed on to every process, as paths that the machines share", async () => {
+test("certificates and the time to wait for each other are passed on to every process, files as paths that the machines share", async () => {
   const files = { "--tls-cert": "cert.pem", "--tls-key": "key.pem", "--tls-ca": "ca.pem" };
   const words = Object.entries(files).flatMap(([flag, file]) => [flag, join(folder, file)]);
   const to = (scheduler: string, ...more: string[]) => submit("--to", scheduler, "--nodes", "2", "--dry-run", ...more);
@@ -90,6 +90,7 @@ test("certificates are passed on to every process, as paths that the machines sh
   for (const file of Object.values(files)) writeFileSync(join(folder, file), "PEM");
   const passed = "--restarts 5 --tls-cert cert.pem --tls-key key.pem --tls-ca ca.pem";
   expect((await to("slurm", ...words)).stdout).toContain(passed);
+  expect((await to("slurm", ...words, "--join-timeout", "1800")).stdout).toContain(`${passed} --join-timeout 1800`);
   expect((await to("ray", ...words)).stdout).toContain(passed.replaceAll(" ", '","'));
   const pods = ["--option", "image=a", "--option", "claim=b"];
   expect((await to("kubernetes", ...pods, ...words)).stdout).toContain(passed);

@@ -68,11 +68,13 @@ const agent: RunAgent = async (prompt, { baseURL, apiKey, model, seed, signal })
   return { reward: (reply.choices[0]!.message.content ?? "").length % 2 };
 };
 
+const toRow = (what: string) => ({ prompt: `Name ${what}.`, answer: "" });
+
 /** Two steps of eight replies each. `strike` is called with the first of the second step. */
 async function trainAgent(changes: Record<string, unknown>, strike = () => {}) {
   let numCalls = 0;
   onCall = () => void (++numCalls === 9 && strike());
-  const rows = ["a color", "an animal"].map((what) => ({ prompt: `Name ${what}.`, answer: "" }));
+  const rows = ["a color", "an animal"].map(toRow);
   const trained = await trainSmall({
     ...{ agent, model: { path: folder }, data: { type: "rows", rows }, loop: { type: "sync", steps: 2 } },
     rollout: { groupsPerStep: 2, groupSize: 4, contextLength: 160, sampling: { maxTokens: 40 } },
@@ -114,6 +116,28 @@ test("an agent's run ends with the same weights when a process that samples for 
   expect(digestOf(apart.weights)).toBe(digestOf(weights));
   // Nothing is left behind, the engine that was started in the place of the lost one included.
   expect(engineProcesses()).toEqual([]);
+});
+
+test("the only engine, killed between two publications, goes on with the weights that the trainer has by then", async () => {
+  // One call at a time: with the twelfth the first step is under way or done, and the second one, which publishes, lacks replies.
+  let numCalls = 0;
+  onCall = () => {
+    if (++numCalls === 12) for (const pid of engineProcesses()) process.kill(pid, "SIGKILL");
+  };
+  const { metrics, trajectories } = await trainSmall({
+    ...{ agent, model: { path: folder }, data: { type: "rows", rows: ["a color", "an animal"].map(toRow) } },
+    loop: { type: "async", steps: 4, syncInterval: 2, maxStaleness: 2 },
+    rollout: {
+      ...{ groupsPerStep: 2, groupSize: 4, maxInFlight: 1, contextLength: 160, sampling: { maxTokens: 40 } },
+      limits: { generateSeconds: 20 },
+    },
+    placement: inProcess,
+    training: { optimizer: { lr: 1e-3 }, threads: 1 },
+    engine: { threads: 1 },
+  });
+  expect(metrics.map((one) => one["rollout/failed_share"])).toEqual([0, 0, 0, 0]);
+  const versions = trajectories.flatMap(({ turns }) => turns.flatMap(({ versions }) => versions));
+  expect([...new Set(versions)].sort()).toEqual([0, 1, 2]);
 });
 
 function engineProcesses(): readonly number[] {

@@ -20,6 +20,7 @@ interface SubmitFlags extends TlsFlags {
   readonly gpus: number;
   readonly set?: readonly string[];
   readonly name?: string;
+  readonly joinTimeout?: number;
   readonly option?: Readonly<Record<string, string>>;
   readonly dryRun?: boolean;
 }
@@ -34,6 +35,7 @@ export const submitCommand = withTlsFlags(
     .option("--gpus <n>", "GPUs of each machine, a rank on each; 0: one rank on the CPU", wholeNumber(0), 0)
     .option("--set <key=value>", "a value in place of the file's; may be given several times", several)
     .option("--name <name>", "what the run and the job are called")
+    .option("--join-timeout <seconds>", "how long processes wait for each other (default: 600)", wholeNumber(1))
     .option("--option <key=value>", "an option of the scheduler; may be given several times", keyAndValue)
     .option("--dry-run", "print what would be submitted, and submit nothing"),
 )
@@ -91,7 +93,7 @@ export const stopCommand = new Command("stop")
 
 async function runSubmit(path: string, flags: SubmitFlags): Promise<void> {
   const sets = [...(flags.set ?? []), ...(flags.name === undefined ? [] : [`name=${JSON.stringify(flags.name)}`])];
-  const { nodes: numNodes, gpus: gpusPerNode } = flags;
+  const { nodes: numNodes, gpus: gpusPerNode, joinTimeout } = flags;
   const name = await checkedName(path, sets, numProcesses({ numNodes, gpusPerNode }));
   const home = process.env.REROLL_HOME;
   const tls = tlsFilesOf(flags);
@@ -103,6 +105,7 @@ async function runSubmit(path: string, flags: SubmitFlags): Promise<void> {
     words: [
       ...["--resume", "auto", "--restarts", `${RESTARTS}`, ...sets.flatMap((set) => ["--set", set])],
       ...Object.entries(tls).flat(),
+      ...(joinTimeout === undefined ? [] : ["--join-timeout", `${joinTimeout}`]),
     ],
     workingFolder: process.cwd(),
     ...(home !== undefined && { home: resolve(home) }),

@@ -219,7 +219,8 @@ test("a version is that of all engines that serve: one that does not take it is 
 test("when the only engine is lost, replies wait until it is back and has the weights, and one that costs it again and again fails", async () => {
   const { pool, engines, seats, publish } = await openPool(1);
   let numOpened = 0;
-  seats[0]!.onOpened = () => {
+  seats[0]!.onOutage = () => {
+    if (seats[0]!.engine === null) return;
     numOpened++;
     void publish(1);
   };

@@ -56,8 +56,8 @@ export class Seat<Held extends ServedEngine = ServedEngine> {
   load = 0;
   /** Told whenever the seat serves again, and when it is no longer counted on. */
   onChange: () => void = () => {};
-  /** Told when the engine was opened again and has no weights yet. */
-  onOpened: () => void = () => {};
+  /** Told when the engine is lost, and when it was opened again and has no weights yet. */
+  onOutage: () => void = () => {};
 
   private constructor(source: SeatSource<Held>, engine: Held) {
     this.#source = source;
@@ -183,6 +183,7 @@ export class Seat<Held extends ServedEngine = ServedEngine> {
     this.#isServing = false;
     this.#source.report?.(`${this.name} is lost: ${reason.message} Its requests go on elsewhere.`);
     if (!isTaken(reason)) this.#reopening = this.#reopen(engine);
+    this.onOutage();
   }
 
   /** Never rejects: whoever needs the engine sees that it is not there. */
@@ -207,7 +208,7 @@ export class Seat<Held extends ServedEngine = ServedEngine> {
       this.#lostBy = null;
       report?.(`${this.name} is back${bringsWeights ? "." : ", and is given the weights."}`);
       if (bringsWeights) this.#serve();
-      else this.onOpened();
+      else this.onOutage();
       return;
     }
   }

@@ -3,7 +3,7 @@
  *
  * Servers leave a connection alone on which nothing was asked. One that is closed for another reason costs a reload of the weights.
  */
-import { connect, type Socket } from "node:net";
+import { connect, isIP, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { remoteFault } from "./remote-fault.ts";
 
@@ -34,7 +34,9 @@ export class Lifeline {
     return new Promise((resolve, reject) => {
       const isOpen = () => resolve(new Lifeline(socket));
       const socket =
-        protocol === "https:" ? connectTls({ ...place, servername: place.host }, isOpen) : connect(place, isOpen);
+        protocol === "https:"
+          ? connectTls({ ...place, ...(isIP(place.host) === 0 && { servername: place.host }) }, isOpen)
+          : connect(place, isOpen);
       socket.setTimeout(connectMs, () => socket.destroy(new Error(`no answer for ${connectMs / 1000} seconds`)));
       socket.once("error", (cause) => reject(remoteFault(`${url} cannot be reached: ${cause.message}`, { cause })));
     });
