@@ -17,7 +17,7 @@ async function elapsedMs({ read }: TextReader, text: string): Promise<number> {
 
 /** A machine under load is slow at times; what is slow by itself is slow every time. */
 async function isSlow(reader: TextReader, text: HostileText): Promise<boolean> {
-  for (let attempt = 0; attempt < 3; attempt++) {
+  for (let attempt = 0; attempt < 6; attempt++) {
     const long = await elapsedMs(reader, text(LONG));
     if (long < HARMLESS_MS || long < 8 * (await elapsedMs(reader, text(SHORT)))) return false;
   }

@@ -51,7 +51,13 @@ test("a pattern that never comes to an end on some replies scores the others mea
     expect(end.kind).not.toBe("failed");
     expect(reward.total).toBe(turns[0]!.replyText.startsWith("\\boxed") ? 1 : 0);
   }
-  // The first costly one is among the first twelve, and takes its whole second; what is sampled in its place comes after it.
-  const before = others.filter((one) => endedMs(one) < Math.min(...held.map(endedMs)));
-  expect(before.length).toBeGreaterThan(0.75 * others.length);
+  // The first costly one is among the first twelve, and takes its whole second: of the others, some begin after it and end before it, and nearly none
+  // waits for one like it. How many there are in that second depends on the machine.
+  const rewardMs = ({ timings }: TrajectoryRecord) => timings.rewardMs;
+  const first = held.reduce((a, b) => (endedMs(a) < endedMs(b) ? a : b));
+  const isMeanwhile = (one: TrajectoryRecord) =>
+    endedMs(one) - rewardMs(one) > endedMs(first) - rewardMs(first) && endedMs(one) < endedMs(first);
+  expect(others.some(isMeanwhile)).toBe(true);
+  const quick = others.filter((one) => rewardMs(one) < Math.min(...held.map(rewardMs)) / 2);
+  expect(quick.length).toBeGreaterThan(0.75 * others.length);
 }, 60_000);
