@@ -32,7 +32,10 @@ export const initCommand = new Command("init")
   .description("Make a new project: a run file, an environment or a reward, and how to train it.")
   .argument("[folder]", "where to write it")
   .addOption(new Option("--task <kind>", "what it is about").choices(TASKS))
-  .option("--model <model>", "a preset (nano, micro, mini, small) or a folder in Hugging Face layout")
+  .option(
+    "--model <model>",
+    "a preset (nano, micro, mini, small), a folder in Hugging Face layout, or a name on the Hub",
+  )
   .addHelpText(
     "after",
     `
@@ -64,7 +67,8 @@ async function runInit(
     (asks
       ? await answered(
           text({
-            message: "Which model? A preset (nano, micro, mini, small) or a folder in Hugging Face layout",
+            message:
+              "Which model? A preset (nano, micro, mini, small), a folder in Hugging Face layout, or a name on the Hub",
             initialValue: "nano",
           }),
         )
