@@ -52,7 +52,7 @@ async function runInit(
   givenFolder: string | undefined,
   { task: givenTask, model: givenModel }: InitFlags,
 ): Promise<void> {
-  const [{ createProject, projectName }, { scaffolds }] = await Promise.all([
+  const [{ createProject, modelFor, projectName }, { scaffolds }] = await Promise.all([
     import("../../run/init/create-project.ts"),
     import("../../run/init/project-files.ts"),
   ]);
@@ -78,7 +78,8 @@ async function runInit(
   const path = resolve(folder);
   const isInstalled = hasReroll(path);
   const dependency = rerollDependency(path, readVersion());
-  const files = createProject(path, { task, model, name: projectName(basename(path)), dependency });
+  const choices = { task, model: modelFor(path, model), name: projectName(basename(path)), dependency };
+  const files = createProject(path, choices);
   const where = relative("", path);
   const first = [...(where === "" ? [] : [`cd ${where}`]), ...(isInstalled ? [] : ["npm install"])];
   const steps = `Wrote ${files.join(", ")}.\nNext: ${[...first, "npx reroll train run.ts"].join(" && ")}`;
