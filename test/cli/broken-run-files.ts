@@ -93,7 +93,7 @@ export const brokenRunFiles: readonly BrokenRunFile[] = [
   changed("unknown-key", { rolout: {} }, "rolout is not an option", "Did you mean rollout?"),
   rollout("unknown-nested-key", { groupsize: 4 }, "rollout.groupsize", "Did you mean groupSize?"),
   rollout("deep-unknown-key", { sampling: { maxTokns: 16 } }, "rollout.sampling.maxTokns", "Did you mean maxTokens?"),
-  changed("model-missing", { model: undefined }, "model is missing", "It must be an object"),
+  changed("model-missing", { model: undefined }, "model is missing", 'as in { preset: "nano" }'),
   changed("model-empty", { model: {} }, "model names no weights", 'model.preset to "nano"'),
   changed("model-both", { model: { preset: "nano", path: "x" } }, "model.path and model.preset", "Leave one out"),
   changed(
