@@ -53,7 +53,7 @@ test.each([
   [{ path: 3 }, "a.path is not valid: got 3. It must be a text or a list."],
   [{ range: [1] }, "a.range is not valid: got [1]. It must have at least 2 items."],
   [{ list: [{ ratio: 0 }] }, "a.list.0.ratio is not valid: got 0. It must be more than 0."],
-  [{ parts: { x: {} } }, "a.parts.x.weight is not valid: got nothing. It must be a number."],
+  [{ parts: { x: {} } }, "a.parts.x.weight is missing. It must be a number."],
   [{ parts: [] }, "a.parts is not valid: got []. It must be an object."],
 ])("%j is refused", (value, expected) => {
   expect(message(value)).toBe(expected);

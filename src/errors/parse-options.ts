@@ -66,6 +66,7 @@ function wrongValue(schema: z.ZodType, value: unknown, issue: z.core.$ZodIssue, 
     return `${name} must be one of ${choices.join(", ")}: got ${show(got)}.${hint}`;
   }
   const meaning = meaningOf(schema, value, issue.path);
+  if (got === undefined) return `${name} is missing. ${allowedBy(issue)}.${meaning}`;
   const shown = isSecret(schema, value, issue.path) ? SECRET : show(got);
   return `${name} is not valid: got ${shown}. ${allowedBy(issue)}.${meaning}`;
 }
@@ -135,7 +136,9 @@ function meaningOf(schema: z.ZodType, value: unknown, path: readonly PropertyKey
   return found === undefined ? "" : ` Meaning: ${found}`;
 }
 
+/** As a person writes it: a key of the run file, or of a flag that takes key=value. */
 function nameOf(path: string, inner: readonly PropertyKey[]): string {
+  if (path.startsWith("--")) return [path, inner.map(String).join(".")].join(" ").trim();
   return [...(path === "" ? [] : [path]), ...inner.map(String)].join(".");
 }
 

@@ -282,7 +282,7 @@ function startOn(remote: Remote<MachineHost>, name: string): Start {
 function cannotListen(cause: Error & { readonly code?: string }, host: string, port: number): RerollError {
   const reasons: Readonly<Record<string, string>> = {
     EADDRINUSE: `port ${port} on ${host} is in use, perhaps by another controller. End that one, or choose another port`,
-    EADDRNOTAVAIL: `${host} is not an address of this machine. The process with rank 0 must run on the machine that MASTER_ADDR names`,
+    EADDRNOTAVAIL: `${host} is not an address of this machine. Give --listen one that is; under a launcher, the process with rank 0 must run on the machine that MASTER_ADDR names`,
     EACCES: `port ${port} needs more rights than this process has. Choose a port of 1024 or more`,
     ENOTFOUND: `the host name ${host} is not known. Use a name or an address that all machines know`,
   };

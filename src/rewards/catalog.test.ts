@@ -31,7 +31,7 @@ test.each([
     choice: { type: "combine", mode: "weighted", parts: [{ reward: { type: "exact" }, wieght: 1 }] },
     message: "reward.parts.0.wieght is not an option. Did you mean weight?",
   },
-  { choice: {}, message: "reward.type is not valid: got nothing" },
+  { choice: {}, message: "reward.type is missing" },
 ])("a wrong choice is told by its key: $choice", async ({ choice, message }) => {
   await expect(buildReward(choice as unknown as RewardChoice)).rejects.toThrow(message);
 });

@@ -60,7 +60,7 @@ export function readShape(path: string, key: string): CausalLmConfig {
       key,
       path,
       folder,
-      `It must be a folder in Hugging Face layout, with config.json, tokenizer.json and model.safetensors.${hubHint(path)}`,
+      `It must be a folder in Hugging Face layout, with config.json, tokenizer.json and model.safetensors, a .gguf file, or the name of a model on the Hub, as owner/name.${hubHint(path)}`,
     );
   }
   if (!existsSync(file)) throw missing(key, path, file, "The folder is there, but it holds no model.");

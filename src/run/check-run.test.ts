@@ -185,6 +185,17 @@ test("experts that a model does not have are not dealt out", () => {
   expect(() => checkSplit(run, [mixture, null])).not.toThrow();
 });
 
+test.each([
+  ["remote", 'envs.lake={"type":"remote","url":"http://10.0.0.5:8700"}'],
+  ["openenv", 'envs.lake={"type":"openenv","url":"http://10.0.0.5:8700"}'],
+])("a warm start by play is refused where the environment is elsewhere: %s", (type, env) => {
+  expect(() => check(env)).not.toThrow();
+  expect(() => check('warmStart={"type":"play"}')).not.toThrow();
+  expect(() => check(env, 'warmStart={"type":"play"}')).toThrow(
+    `warmStart.type is "play", and envs.lake is of type "${type}", which nobody but a model can play. Set warmStart to null`,
+  );
+});
+
 test("every stage has a layer", () => {
   const run = exampleConfig(...split({ pipeline: 4 }, 4));
   expect(() => checkSplit(run, [tinyConfig("qwen3")])).toThrow(

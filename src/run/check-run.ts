@@ -34,6 +34,9 @@ type Check = (config: RunConfig, recipe: Recipe) => string | null;
 /** Recipes that do not compare the trajectories of a prompt with each other, and so need no groups. */
 const WITHOUT_GROUPS: readonly string[] = ["ppo", "reinforce", "reinforce-pp", "remax"];
 
+/** Environments whose episodes are elsewhere, where no agent without a model plays. */
+const PLAYED_BY_MODELS: readonly string[] = ["remote", "openenv"];
+
 /** A run of any kind that trains a language model. */
 type TrainedRun = Pick<RunConfig, "model" | "device"> & {
   readonly training: Pick<RunConfig["training"], "ranks" | "strategy" | "optimizer">;
@@ -137,6 +140,12 @@ const CHECKS: readonly Check[] = [
     warmStart?.type === "play" && Object.keys(envs).length === 0
       ? 'warmStart.type is "play", and envs is empty: there is nothing to play. Add an environment, or use { type: "data" }.'
       : null,
+  ({ warmStart, envs }) => {
+    const away = Object.entries(envs).find(([, { type }]) => PLAYED_BY_MODELS.includes(type));
+    return warmStart?.type === "play" && away !== undefined
+      ? `warmStart.type is "play", and envs.${away[0]} is of type "${away[1].type}", which nobody but a model can play. Set warmStart to null or to { type: "data" }, or have the environment itself in this run.`
+      : null;
+  },
   checkRewards,
   (config) => checkDistillation(config, config.data === null ? [] : domainsOf(config.data)),
   checkReflection,

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { byteTokenizerFiles } from "../chat/tokenizer/byte-tokenizer.ts";
 import { loadCausalLm } from "../models/causal-lm/load-causal-lm.ts";
 import { addLora, loraAdapters } from "../models/causal-lm/lora.ts";
@@ -78,6 +78,12 @@ test("of a run the best checkpoint is taken, else the latest, or the one that is
 
 test("a path without weights is refused with what it should be", () => {
   expect(() => findModel(join(root, "gone"))).toThrow("does not exist");
+  vi.stubEnv("REROLL_HOME", root);
+  mkdirSync(join(root, "runs/first"), { recursive: true });
+  expect(() => findModel("first")).toThrow(
+    `first does not exist. Check the path. Did you mean the run ${join(root, "runs/first")}?`,
+  );
+  vi.unstubAllEnvs();
   expect(() => findModel(root)).toThrow("Give a model folder, a checkpoint, or a run folder.");
 });
 

@@ -4,6 +4,7 @@ import { dirname, join, resolve } from "node:path";
 import { RerollError } from "../errors/reroll-error.ts";
 import { parseHubName } from "../hub/hub-name.ts";
 import type { HubPaths } from "./hub-paths.ts";
+import { defaultRunsFolder } from "./runs-folder.ts";
 
 /** Weights on disk. */
 export interface FoundModel {
@@ -29,7 +30,7 @@ export function findModel(path: string, step?: number): FoundModel {
   if (!existsSync(folder))
     throw new RerollError(
       "CHECKPOINT_NOT_FOUND",
-      `${path} does not exist. Check the path.${parseHubName(path) === null ? "" : ` If the Hub is meant, write hf://${path}.`}`,
+      `${path} does not exist. Check the path.${runHint(path)}${parseHubName(path) === null ? "" : ` If the Hub is meant, write hf://${path}.`}`,
       { folder },
     );
   if (existsSync(join(folder, "checkpoints"))) return ofCheckpoint(chooseCheckpoint(path, folder, step), folder);
@@ -41,6 +42,12 @@ export function findModel(path: string, step?: number): FoundModel {
     `${path} holds no model: there is neither config.json, adapter_config.json, nor a folder of checkpoints. Give a model folder, a checkpoint, or a run folder.`,
     { folder },
   );
+}
+
+/** Said where a path is the name of a run. */
+function runHint(path: string): string {
+  const run = join(defaultRunsFolder(), path);
+  return existsSync(run) ? ` Did you mean the run ${run}?` : "";
 }
 
 /** Throws for weights that have no words: the policy of a control run. */

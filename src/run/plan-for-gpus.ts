@@ -26,6 +26,6 @@ export async function planForGpus(
   };
   return [
     ...placementLines(planPlacements(config, facts, pool, expected), pool),
-    `Times are for trajectories of ${expected.promptTokens} + ${expected.replyTokens} tokens, by figures measured on one H200 in bfloat16 (see src/run/step-time.ts); traffic between GPUs has not been measured. Memory per device is a peak.`,
+    `Times are for trajectories of ${expected.promptTokens} + ${expected.replyTokens} tokens, by figures measured on one H200 in bfloat16; traffic between GPUs has not been measured. Memory per device is a peak.`,
   ];
 }

@@ -282,7 +282,9 @@ export const runConfig = z.strictObject({
     .describe(
       "On a GPU, compute in an order that does not depend on what else is in a batch: the engine's log-probabilities equal the trainer's to the bit, and a synchronous run draws the same tokens every time. Costs speed.",
     ),
-  model: modelOptions,
+  model: modelOptions.describe(
+    'The model that is trained, as in { preset: "nano" } for a first run or { path: "Qwen/Qwen2.5-0.5B-Instruct" }.',
+  ),
   envs: z.record(z.string(), typed).default({}).describe("Environments by domain, each as { type, ...options }."),
   rewards: z
     .record(z.string(), typed)

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { nothingHeld } from "../models/formats/file-sink.ts";
 import { silentTracker } from "../tracking/run-tracker.ts";
 import type { LoopState } from "./checkpoint.ts";
-import { RunProgress } from "./run-progress.ts";
+import { goingOn, RunProgress } from "./run-progress.ts";
 
 /** Plays steps that take a minute each, and returns those that were saved. */
 async function savedSteps(checkpoint: { every: number; minutes: number | null }, numSteps: number): Promise<number[]> {
@@ -88,4 +88,11 @@ test("a validation that is not a number, or without the metric, is never the bes
   const { NaN: none, POSITIVE_INFINITY: endless } = Number;
   expect(await bestOf("loss", [none, 3, none, 2, endless], {})).toEqual({ best: { step: 3, value: 2 }, step: 4 });
   expect(await bestOf("reward/mean", [endless, none], {})).toEqual({ best: null, step: 1 });
+});
+
+test("a run that resumes at its last step says how to train on", () => {
+  expect(goingOn(3, 4)).toBe("Going on from step 3.");
+  expect(goingOn(4, 4)).toMatch(
+    /^Going on from step 4, the last one: loop.steps is 4, .* Set it higher to train on\.$/,
+  );
 });

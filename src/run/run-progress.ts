@@ -30,6 +30,12 @@ interface ProgressParts {
   readonly saved: Checkpoint | null;
 }
 
+/** Said when a run resumes. One that has reached its last step learns how to train on. */
+export function goingOn(step: number, numSteps: number): string {
+  if (step < numSteps) return `Going on from step ${step}.`;
+  return `Going on from step ${step}, the last one: loop.steps is ${numSteps}, so nothing is left to train. Set it higher to train on.`;
+}
+
 export class RunProgress implements LoopObserver {
   readonly #parts: ProgressParts;
   #best: LoopState["best"];

@@ -33,6 +33,11 @@ const call = z.object({
 
 export async function serveWorld(config: RunConfig, options: ServeWorldOptions): Promise<RunningService> {
   const { host, port, apiKey, idleMs, clock, runFile } = options;
+  if (Object.keys(config.envs).length + Object.keys(config.rewards).length === 0)
+    throw new RerollError(
+      "INVALID_OPTION",
+      "envs and rewards are both empty: there is nothing to serve. Name a run file that has an environment or a reward.",
+    );
   const world = await buildWorld(config, clock, { ...(runFile !== undefined && { runFile }) });
   const sessions = new EnvSessions({ makeEnv: world.makeEnv, idleMs, clock });
   const service = await startService(routesOf(world, sessions), { host, port, apiKey });

@@ -19,7 +19,7 @@ import { Checkpoints, type LoopState } from "./checkpoint.ts";
 import { openParts, type RunParts } from "./open-parts.ts";
 import { recordedParts } from "./recorded-parts.ts";
 import type { RunConfig } from "./run-config.ts";
-import { RunProgress } from "./run-progress.ts";
+import { goingOn, RunProgress } from "./run-progress.ts";
 import { sleepsWhileTraining } from "./sleeps-while-training.ts";
 import { expectProgress } from "./stop-on-skips.ts";
 import { memoryMetrics } from "./trainer-workers.ts";
@@ -96,7 +96,7 @@ async function train(config: RunConfig, recipe: Recipe, options: TrainOptions, p
       await past.restore(join(saved.folder, "state"));
       await scheduler.restore(saved.state.rollout);
       experience.restore(saved.state.replay);
-      tracker.note(`Going on from step ${saved.state.step}.`);
+      tracker.note(goingOn(saved.state.step, config.loop.steps));
     }
     const validating = parts.episodesAt(config.validation?.temperature ?? 0);
     const progress = new RunProgress({

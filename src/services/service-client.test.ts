@@ -52,6 +52,15 @@ test("a service that is slow and gives signs of life is waited for, and not aske
   expect([numAsked, numSigns]).toEqual([1, 2]);
 });
 
+test("a server that refuses the key is named", async () => {
+  const client = await clientOf((_, response) => {
+    response.writeHead(401).end(JSON.stringify({ error: { code: "KEY_INVALID", message: "The API key is wrong." } }));
+  }, 500);
+  await expect(client.call("POST", "/v1/scores")).rejects.toThrow(
+    /^http:\/\/127\.0\.0\.1:\d+ refused the run: The API key is wrong\.$/,
+  );
+});
+
 test("a caller that gives up is told its own reason, and not that the service is lost", async () => {
   const client = await clientOf(() => {}, 60_000);
   const giving = new AbortController();

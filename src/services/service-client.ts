@@ -170,7 +170,10 @@ export function isServiceLost(cause: unknown): cause is RerollError {
 
 function toldError(url: string, status: number, text: string): RerollError {
   const { code, message } = fieldsOf(text);
-  return new RerollError(code ?? "SERVICE_REFUSED", message ?? `${url} answered ${status}: ${text.slice(0, 200)}`, {
+  const words = message ?? `${url} answered ${status}: ${text.slice(0, 200)}`;
+  // Of several servers and keys, the run has to say which. Other errors are those of episodes, told as they were thrown.
+  const isKey = code === "KEY_INVALID" && message !== undefined;
+  return new RerollError(code ?? "SERVICE_REFUSED", isKey ? `${url} refused the run: ${words}` : words, {
     url,
     status,
   });

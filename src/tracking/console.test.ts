@@ -27,7 +27,7 @@ test("without a terminal there are lines, and a summary at the end", () => {
   expect(written).toEqual([
     "step 1/4\n",
     "hello\n",
-    "first finished\nsteps     1/4, 1 steps in 2 s\nreward    0.5 at first, 0.5 at last\nrun       runs/first\nnext      go on after finished\n",
+    "first finished\nsteps     1/4, 1 step in 2 s\nreward    0.5 at first, 0.5 at last\nrun       runs/first\nnext      go on after finished\n",
   ]);
 });
 
@@ -53,7 +53,7 @@ test("on a terminal the view is drawn over, lines that stay go above it, and it 
     const numWritten = written.length;
     vi.advanceTimersByTime(1000);
     expect(written).toHaveLength(numWritten);
-    expect(stripVTControlCharacters(written.at(-1) ?? "")).toContain("steps     1/4, 1 steps in 2 s");
+    expect(stripVTControlCharacters(written.at(-1) ?? "")).toContain("steps     1/4, 1 step in 2 s");
   } finally {
     vi.useRealTimers();
   }

@@ -65,7 +65,8 @@ export function renderSummary(
 ): string {
   const { status, step, numSteps, startStep, startedMs, rewards, bestValidation, numWarnings } = state;
   const paint = status === "finished" ? colors.green : status === "failed" ? colors.red : colors.yellow;
-  const took = `${step - startStep} steps in ${formatDuration(nowMs - startedMs)}`;
+  const numDone = step - startStep;
+  const took = `${numDone} ${numDone === 1 ? "step" : "steps"} in ${formatDuration(nowMs - startedMs)}`;
   const [first, last] = [rewards[0], rewards.at(-1)];
   const rows: readonly (readonly [string, string | null])[] = [
     ["error", state.error],

@@ -262,9 +262,13 @@ async function withClaim<Result>(
 async function expectRun(path: string): Promise<RunInfo> {
   const info = await readInfo(path);
   if (info !== undefined) return info;
-  throw new RerollError("RUN_NOT_FOUND", `${path} holds no run to resume: it has no readable ${runFiles.info}.`, {
-    path,
-  });
+  throw new RerollError(
+    "RUN_NOT_FOUND",
+    `${path} holds no run to resume: it has no readable ${runFiles.info}. "reroll runs" lists the runs there are.`,
+    {
+      path,
+    },
+  );
 }
 
 function startOf(): Pick<RunInfo, "status" | "error" | "pid" | "host" | "endedAt"> {

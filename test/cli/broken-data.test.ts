@@ -183,7 +183,7 @@ const brokenModels: readonly Broken[] = [
   ["a teacher of other words", taught({ type: "folder", path: other }), "default.path has another vocabulary"],
   ["a teacher that is cut off", taught({ type: "folder", path: damaged }), "default.path cannot be loaded"],
   ["no teacher", lake({ distillation: { teachers: {} } }), "distillation.teachers is empty"],
-  ["a teacher without a context", taught({ type: "self" }), "distillation.teachers.default.context is not valid"],
+  ["a teacher without a context", taught({ type: "self" }), "distillation.teachers.default.context is missing"],
   ["a server that says too little", taught({ type: "server", kind: "llama-cpp", url: "http://localhost:1" }), "kind"],
   [
     "a server asked for whole distributions",

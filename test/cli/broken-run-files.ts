@@ -93,7 +93,7 @@ export const brokenRunFiles: readonly BrokenRunFile[] = [
   changed("unknown-key", { rolout: {} }, "rolout is not an option", "Did you mean rollout?"),
   rollout("unknown-nested-key", { groupsize: 4 }, "rollout.groupsize", "Did you mean groupSize?"),
   rollout("deep-unknown-key", { sampling: { maxTokns: 16 } }, "rollout.sampling.maxTokns", "Did you mean maxTokens?"),
-  changed("model-missing", { model: undefined }, "model is not valid: got nothing", "It must be an object"),
+  changed("model-missing", { model: undefined }, "model is missing", 'as in { preset: "nano" }'),
   changed("model-empty", { model: {} }, "model names no weights", 'model.preset to "nano"'),
   changed("model-both", { model: { preset: "nano", path: "x" } }, "model.path and model.preset", "Leave one out"),
   changed(
@@ -102,7 +102,7 @@ export const brokenRunFiles: readonly BrokenRunFile[] = [
     "model.preset must be one of nano, micro",
     "Did you mean nano?",
   ),
-  changed("training-missing", { training: undefined }, "training is not valid: got nothing", "an object"),
+  changed("training-missing", { training: undefined }, "training is missing", "an object"),
   changed(
     "ranks-on-one-gpu",
     { device: "cuda:1", training: { ...exampleRun.training, ranks: 2 } },
@@ -127,7 +127,7 @@ export const brokenRunFiles: readonly BrokenRunFile[] = [
     'training.optimizer.moments is "8-bit", and training.strategy shares them out',
     'Set moments to "bfloat16"',
   ),
-  training("lr-missing", { optimizer: {} }, "training.optimizer.lr is not valid: got nothing", "Learning rate"),
+  training("lr-missing", { optimizer: {} }, "training.optimizer.lr is missing", "Learning rate"),
   training("lr-negative", { optimizer: { lr: -1 } }, "training.optimizer.lr is not valid: got -1", "more than 0"),
   training("lr-text", { optimizer: { lr: "fast" } }, 'training.optimizer.lr is not valid: got "fast"', "a number"),
   rollout(
@@ -155,7 +155,7 @@ export const brokenRunFiles: readonly BrokenRunFile[] = [
   rollout("pair", { filter: { meanReward: [0.1] } }, "rollout.filter.meanReward", "at least 2 items"),
   // Parts, by their catalogs.
   changed("env-type", { envs: { lake: { type: "frozen-lak" } } }, "envs.lake.type", "Did you mean frozen-lake?"),
-  changed("env-without-type", { envs: { lake: { size: 4 } } }, "envs.lake.type is not valid: got nothing", "a text"),
+  changed("env-without-type", { envs: { lake: { size: 4 } } }, "envs.lake.type is missing", "a text"),
   changed("env-option", { envs: { lake: { type: "frozen-lake", sise: 4 } } }, "envs.lake.sise", "Did you mean size?"),
   changed(
     "env-value",

@@ -70,6 +70,12 @@ async function lossyLine(target: string, every: number): Promise<Line> {
   return { url, server, numLost: () => numLost, mostOpen: () => mostOpen };
 }
 
+test("a run file without environments and rewards has nothing to serve", async () => {
+  await expect(serve({ data: { type: "rows", rows: [{ prompt: "1 + 1" }] } })).rejects.toThrow(
+    "envs and rewards are both empty: there is nothing to serve.",
+  );
+});
+
 test("a run from a preset has the same words and ends with the same weights, to the bit, with its environment and rewards elsewhere and every ninth answer lost", async () => {
   const here = await trained({});
   const service = await serve();

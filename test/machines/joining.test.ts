@@ -138,7 +138,7 @@ test("a second controller at the same place, and one on the wrong machine, canno
     message: expect.stringContaining("is in use, perhaps by another controller"),
   });
   await expect(listen({ host: "192.0.2.1" })).rejects.toThrow(
-    "192.0.2.1 is not an address of this machine. The process with rank 0 must run on the machine that MASTER_ADDR names.",
+    "192.0.2.1 is not an address of this machine. Give --listen one that is; under a launcher, the process with rank 0 must run on the machine that MASTER_ADDR names.",
   );
 });
 

@@ -103,7 +103,7 @@ test("options that a scheduler does not have, and run files that do not fit, are
   const kubernetes = await submit("--to", "kubernetes", "--option", "image=a");
   expect(kubernetes).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining("--option.claim is not valid: got nothing"),
+    stderr: expect.stringContaining("--option claim is missing. It must be a text."),
   });
   const unknown = await submit("--to", "ray", "--option", "adress=http://a");
   expect(unknown).toMatchObject({ code: 2, stderr: expect.stringContaining("address") });

@@ -32,7 +32,10 @@ export const initCommand = new Command("init")
   .description("Make a new project: a run file, an environment or a reward, and how to train it.")
   .argument("[folder]", "where to write it")
   .addOption(new Option("--task <kind>", "what it is about").choices(TASKS))
-  .option("--model <model>", "a preset (nano, micro, mini, small) or a folder in Hugging Face layout")
+  .option(
+    "--model <model>",
+    "a preset (nano, micro, mini, small), a folder in Hugging Face layout, or a name on the Hub",
+  )
   .addHelpText(
     "after",
     `
@@ -49,7 +52,7 @@ async function runInit(
   givenFolder: string | undefined,
   { task: givenTask, model: givenModel }: InitFlags,
 ): Promise<void> {
-  const [{ createProject, projectName }, { scaffolds }] = await Promise.all([
+  const [{ createProject, modelFor, projectName }, { scaffolds }] = await Promise.all([
     import("../../run/init/create-project.ts"),
     import("../../run/init/project-files.ts"),
   ]);
@@ -64,7 +67,8 @@ async function runInit(
     (asks
       ? await answered(
           text({
-            message: "Which model? A preset (nano, micro, mini, small) or a folder in Hugging Face layout",
+            message:
+              "Which model? A preset (nano, micro, mini, small), a folder in Hugging Face layout, or a name on the Hub",
             initialValue: "nano",
           }),
         )
@@ -74,7 +78,8 @@ async function runInit(
   const path = resolve(folder);
   const isInstalled = hasReroll(path);
   const dependency = rerollDependency(path, readVersion());
-  const files = createProject(path, { task, model, name: projectName(basename(path)), dependency });
+  const choices = { task, model: modelFor(path, model), name: projectName(basename(path)), dependency };
+  const files = createProject(path, choices);
   const where = relative("", path);
   const first = [...(where === "" ? [] : [`cd ${where}`]), ...(isInstalled ? [] : ["npm install"])];
   const steps = `Wrote ${files.join(", ")}.\nNext: ${[...first, "npx reroll train run.ts"].join(" && ")}`;

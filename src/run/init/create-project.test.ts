@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { checkRun } from "../check-run.ts";
 import { loadRunFile } from "../load-run-file.ts";
 import { resolveRun } from "../resolve-run.ts";
-import { createProject, projectName } from "./create-project.ts";
+import { createProject, modelFor, projectName } from "./create-project.ts";
 import { scaffolds, type TaskKind } from "./project-files.ts";
 
 let root: string;
@@ -43,6 +43,17 @@ test.each(languageTasks)(
     expect(text).not.toContain("warmStart");
   },
 );
+
+test.each([
+  ["my-agent", "./Qwen3-0.6B", "../Qwen3-0.6B"],
+  [".", "./Qwen3-0.6B", "./Qwen3-0.6B"],
+  ["my-agent", "src", "../src"],
+  ["my-agent", "/models/Qwen3-0.6B", "/models/Qwen3-0.6B"],
+  ["my-agent", "Qwen/Qwen3-0.6B", "Qwen/Qwen3-0.6B"],
+  ["my-agent", "nano", "nano"],
+])("a project in %s names the model %s as %s", (folder, model, named) => {
+  expect(modelFor(folder, model)).toBe(named);
+});
 
 test("nothing is written where a file would be overwritten", () => {
   writeFileSync(join(root, "run.ts"), "mine");

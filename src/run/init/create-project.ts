@@ -1,8 +1,9 @@
 /** Writes a new project. Refuses to overwrite anything; a package.json and a .gitignore that are there already are added to or kept. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { isAbsolute, join, relative, resolve } from "node:path";
 import { RerollError } from "../../errors/reroll-error.ts";
 import { addToPackage, type ProjectChoices, projectFiles } from "./project-files.ts";
+import { isPreset } from "./scaffold.ts";
 
 /** What a folder may have before: `npm install reroll` makes the first, git hosts make the others. */
 const MAY_BE_THERE = ["package.json", ".gitignore", "README.md"];
@@ -27,6 +28,14 @@ export function createProject(folder: string, choices: ProjectChoices): string[]
   const missing = files.filter(([name]) => !there.includes(name));
   for (const [name, text] of missing) writeFileSync(join(folder, name), text, { flag: "wx" });
   return [...(there.includes("package.json") ? ["package.json"] : []), ...missing.map(([name]) => name)];
+}
+
+/** The model as the run file has to name it: a path given from here is one from the project's folder, where the run is started. */
+export function modelFor(folder: string, model: string): string {
+  const isPath = !isPreset(model) && !isAbsolute(model) && (/^\.{1,2}(\/|$)/.test(model) || existsSync(model));
+  if (!isPath) return model;
+  const path = relative(resolve(folder), resolve(model));
+  return path.startsWith("..") ? path : `./${path}`;
 }
 
 /** A package name that npm accepts, from the name of a folder. */

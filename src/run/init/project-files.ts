@@ -94,7 +94,9 @@ function readme({ name, task, model }: ProjectChoices): string {
   const uses = isLanguageModel ? ` The model is \`${model}\`.` : "";
   const talk = isLanguageModel ? `npx reroll generate runs/${name}   # talk to it\n` : "";
   const expected =
-    isLanguageModel && !isPreset(model) ? "" : `\n\nWhat to expect, with seed 1 on two CPU cores: ${measured}.`;
+    isLanguageModel && !isPreset(model)
+      ? ""
+      : `\n\nWhat to expect, with seed 1 on two CPU cores: ${measured}. Processors round differently, so yours may be some percent off.`;
   return `# ${name}
 
 ${label}.${uses}
