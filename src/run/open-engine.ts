@@ -43,7 +43,7 @@ export async function openEngine(config: RunConfig, parts: EngineParts): Promise
     publish: async (version: number) => {
       await anyOpen(seats);
       let metrics = await sync!.publish(version);
-      if (haveCrashed(seats)) {
+      if (areAllGone(seats)) {
         await anyOpen(seats);
         metrics = await sync!.publish(version);
       }
@@ -71,7 +71,9 @@ export async function openEngine(config: RunConfig, parts: EngineParts): Promise
   const isAnyServing = () => seats.some(({ isServing }) => isServing);
   // Where the trainer fails, its own calls say so.
   const catchUp = () =>
-    void turns.catchUp().catch((cause: Error) => parts.report(`An engine that is back got no weights: ${cause.message}`));
+    void turns
+      .catchUp()
+      .catch((cause: Error) => parts.report(`An engine that is back got no weights: ${cause.message}`));
   for (const seat of seats) seat.onOutage = catchUp;
   return {
     pool,
@@ -100,9 +102,12 @@ function engineMemory({ engine }: Seat): WorkerMemory {
 }
 
 /** Whether every engine was found gone, as those are that ended while nothing was asked of them: one that is opened again takes the weights. */
-function haveCrashed(seats: readonly Seat[]): boolean {
-  return seats.every(({ engine, lostBy }) => engine === null && lostBy?.code === "ENGINE_BROKEN");
+function areAllGone(seats: readonly Seat[]): boolean {
+  return seats.every(({ engine, lostBy }) => engine === null && lostBy !== null && GONE.has(lostBy.code));
 }
+
+/** What an engine of the run, or a server, is lost by that does not answer at all; others have refused the weights. */
+const GONE: ReadonlySet<string> = new Set(["ENGINE_BROKEN", "REMOTE_FAULT", "REMOTE_UNAVAILABLE"]);
 
 /** Where every engine is being opened again, waits for the first of them, or until none is expected any more. */
 async function anyOpen(seats: readonly Seat[]): Promise<void> {

@@ -11,6 +11,8 @@ export interface ServedModel {
   numRequests(): number;
   /** Breaks every connection, and takes no new ones, when some reply has sent three more events. */
   cutDuringReply(): void;
+  /** Breaks every connection, and the next ones, so many of them. */
+  breakConnections(numMore: number): void;
   readonly isCut: () => boolean;
   close(): Promise<void>;
 }
@@ -30,7 +32,13 @@ export async function serveModel(folder: string, root: string, contextLength: nu
   const port = Number(new URL(await server.listen()).port);
   const sockets = new Set<Socket>();
   let numEvents = Number.NEGATIVE_INFINITY;
+  let numBroken = 0;
   const line = createLine((client) => {
+    if (numBroken > 0) {
+      numBroken--;
+      client.destroy();
+      return;
+    }
     const far = connect(port, "127.0.0.1");
     far.on("data", (chunk) => {
       numEvents += chunk.toString("latin1").split("data: {").length - 1;
@@ -47,15 +55,22 @@ export async function serveModel(folder: string, root: string, contextLength: nu
     }
   });
   await new Promise<void>((resolve) => line.listen(0, "127.0.0.1", resolve));
+  const breakAll = () => {
+    for (const socket of sockets) socket.destroy();
+  };
   const cut = () => {
     line.close();
-    for (const socket of sockets) socket.destroy();
+    breakAll();
   };
   return {
     url: `http://127.0.0.1:${(line.address() as AddressInfo).port}`,
     numRequests: () => engine.status().counters.requests,
     cutDuringReply: () => {
       numEvents = 0;
+    },
+    breakConnections: (numMore) => {
+      numBroken = numMore;
+      breakAll();
     },
     isCut: () => !line.listening,
     close: async () => {
