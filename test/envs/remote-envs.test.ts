@@ -293,6 +293,19 @@ test("what an environment elsewhere throws fails its own trajectories, with its 
   }
 });
 
+test("a prompt that JSON cannot hold fails by itself, and its server serves on", async () => {
+  const makePrompt = (seed: number) => ({ ...promptOf(seed), extra: { big: seed === 1 ? 1n : 1 } });
+  const makeEnv = () => ({ start: () => Promise.reject(), step: () => Promise.reject() });
+  const service = await serve({ envs: { dice: { type: "custom", makeEnv, makePrompt } }, rewards: {} });
+  try {
+    const { fetchPrompt } = remoteEnv.build(remoteEnv.options.parse({ url: service.url, apiKey: "secret" }));
+    await expect(fetchPrompt!(1)).rejects.toThrow("Do not know how to serialize a BigInt");
+    expect(await fetchPrompt!(2)).toMatchObject({ id: "2", extra: { big: 1 } });
+  } finally {
+    await service.close();
+  }
+});
+
 function promptOf(seed: number) {
   return { id: String(seed), domain: "dice", seed, messages: [{ role: "user", content: "?" }], truth: null, extra: {} };
 }
