@@ -274,6 +274,34 @@ test("a reward server that hangs loses its scores to another one, and the next o
   }
 });
 
+test("a score outlives a reward server that is lost for longer than one ask lasts, and gives up on one that stays away", async () => {
+  let [numAsked, numLost] = [0, 1];
+  const server = createServer((incoming, outgoing) => {
+    const isLost = ++numAsked <= numLost;
+    incoming.resume();
+    const answer = isLost ? { error: { code: "SERVICE_LOST", message: "not here" } } : { value: 1 };
+    outgoing.writeHead(isLost ? 422 : 200).end(JSON.stringify(answer));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  try {
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const { score } = await remoteReward.build(remoteReward.options.parse({ url }), {});
+    const { signal } = new AbortController();
+    // Nobody has answered yet: the address may be wrong.
+    await expect(score(rewardInput("Left"), signal)).rejects.toThrow("not here");
+    expect(await score(rewardInput("Left"), signal)).toMatchObject({ value: 1 });
+    numLost = numAsked + 3;
+    expect(await score(rewardInput("Left"), signal)).toMatchObject({ value: 1 });
+    expect(numAsked).toBe(1 + 1 + 4);
+    numLost = Infinity;
+    await expect(score(rewardInput("Left"), signal)).rejects.toThrow("not here");
+    expect(numAsked).toBe(6 + 14);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
 test("what an environment elsewhere throws fails its own trajectories, with its words, and is no reward of 0", async () => {
   const broken = {
     makeEnv: () => ({ start: () => Promise.reject(new Error("no dice today")), step: () => Promise.reject() }),
