@@ -1,5 +1,6 @@
 /** What a run samples with, and how it gets new weights: engines of its own, or servers elsewhere, as one pool. */
 import { setTimeout } from "node:timers/promises";
+import type { Metrics } from "../flow/metrics.ts";
 import type { WorkerFacts, WorkerMemory } from "../flow/worker-facts.ts";
 import type { ServedEngine } from "../generation/engine.ts";
 import { EnginePool } from "../generation/pool/engine-pool.ts";
@@ -41,12 +42,11 @@ export async function openEngine(config: RunConfig, parts: EngineParts): Promise
   // One after another: an engine that comes back is given weights that no step changes in the meantime.
   const turns = inTurn({
     publish: async (version: number) => {
-      await anyOpen(seats);
-      let metrics = await sync!.publish(version);
-      if (areAllGone(seats)) {
+      let metrics: Metrics;
+      do {
         await anyOpen(seats);
         metrics = await sync!.publish(version);
-      }
+      } while (areAllGone(seats));
       // Engines that did not take the weights are out of the pool: those that serve all have this version.
       pool.expectServing(version);
       held = { version, isPublished: true };
@@ -101,9 +101,10 @@ function engineMemory({ engine }: Seat): WorkerMemory {
   return { roles: [{ role: "engine", bytes: memoryBytes, isAsleep: false }], peakBytes };
 }
 
-/** Whether every engine was found gone, as those are that ended while nothing was asked of them: one that is opened again takes the weights. */
+/** Whether every engine was found gone, as those are that ended while nothing was asked of them, and one is expected back: it takes the weights. */
 function areAllGone(seats: readonly Seat[]): boolean {
-  return seats.every(({ engine, lostBy }) => engine === null && lostBy !== null && GONE.has(lostBy.code));
+  const isGone = ({ engine, lostBy }: Seat) => engine === null && lostBy !== null && GONE.has(lostBy.code);
+  return seats.every(isGone) && seats.some(({ canReturn }) => canReturn);
 }
 
 /** What an engine of the run, or a server, is lost by that does not answer at all; others have refused the weights. */

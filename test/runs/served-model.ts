@@ -11,8 +11,8 @@ export interface ServedModel {
   numRequests(): number;
   /** Breaks every connection, and takes no new ones, when some reply has sent three more events. */
   cutDuringReply(): void;
-  /** Breaks every connection, and the next ones, so many of them. */
-  breakConnections(numMore: number): void;
+  /** Breaks the connections on which weights are given to it, of those times from now on: 1 is the next. */
+  breakWeights(times: readonly number[]): void;
   readonly isCut: () => boolean;
   close(): Promise<void>;
 }
@@ -32,14 +32,12 @@ export async function serveModel(folder: string, root: string, contextLength: nu
   const port = Number(new URL(await server.listen()).port);
   const sockets = new Set<Socket>();
   let numEvents = Number.NEGATIVE_INFINITY;
-  let numBroken = 0;
+  let [numGiven, broken] = [0, [] as readonly number[]];
   const line = createLine((client) => {
-    if (numBroken > 0) {
-      numBroken--;
-      client.destroy();
-      return;
-    }
     const far = connect(port, "127.0.0.1");
+    client.on("data", (chunk) => {
+      if (chunk.includes("POST /v1/weights") && broken.includes(++numGiven)) client.destroy();
+    });
     far.on("data", (chunk) => {
       numEvents += chunk.toString("latin1").split("data: {").length - 1;
       if (numEvents >= 3) setImmediate(cut);
@@ -55,12 +53,9 @@ export async function serveModel(folder: string, root: string, contextLength: nu
     }
   });
   await new Promise<void>((resolve) => line.listen(0, "127.0.0.1", resolve));
-  const breakAll = () => {
-    for (const socket of sockets) socket.destroy();
-  };
   const cut = () => {
     line.close();
-    breakAll();
+    for (const socket of sockets) socket.destroy();
   };
   return {
     url: `http://127.0.0.1:${(line.address() as AddressInfo).port}`,
@@ -68,9 +63,8 @@ export async function serveModel(folder: string, root: string, contextLength: nu
     cutDuringReply: () => {
       numEvents = 0;
     },
-    breakConnections: (numMore) => {
-      numBroken = numMore;
-      breakAll();
+    breakWeights: (times) => {
+      [numGiven, broken] = [0, times];
     },
     isCut: () => !line.listening,
     close: async () => {
