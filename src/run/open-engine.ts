@@ -1,5 +1,6 @@
 /** What a run samples with, and how it gets new weights: engines of its own, or servers elsewhere, as one pool. */
 import { setTimeout } from "node:timers/promises";
+import type { Metrics } from "../flow/metrics.ts";
 import type { WorkerFacts, WorkerMemory } from "../flow/worker-facts.ts";
 import type { ServedEngine } from "../generation/engine.ts";
 import { EnginePool } from "../generation/pool/engine-pool.ts";
@@ -41,12 +42,11 @@ export async function openEngine(config: RunConfig, parts: EngineParts): Promise
   // One after another: an engine that comes back is given weights that no step changes in the meantime.
   const turns = inTurn({
     publish: async (version: number) => {
-      await anyOpen(seats);
-      let metrics = await sync!.publish(version);
-      if (haveCrashed(seats)) {
+      let metrics: Metrics;
+      do {
         await anyOpen(seats);
         metrics = await sync!.publish(version);
-      }
+      } while (areAllGone(seats));
       // Engines that did not take the weights are out of the pool: those that serve all have this version.
       pool.expectServing(version);
       held = { version, isPublished: true };
@@ -71,7 +71,9 @@ export async function openEngine(config: RunConfig, parts: EngineParts): Promise
   const isAnyServing = () => seats.some(({ isServing }) => isServing);
   // Where the trainer fails, its own calls say so.
   const catchUp = () =>
-    void turns.catchUp().catch((cause: Error) => parts.report(`An engine that is back got no weights: ${cause.message}`));
+    void turns
+      .catchUp()
+      .catch((cause: Error) => parts.report(`An engine that is back got no weights: ${cause.message}`));
   for (const seat of seats) seat.onOutage = catchUp;
   return {
     pool,
@@ -99,10 +101,14 @@ function engineMemory({ engine }: Seat): WorkerMemory {
   return { roles: [{ role: "engine", bytes: memoryBytes, isAsleep: false }], peakBytes };
 }
 
-/** Whether every engine was found gone, as those are that ended while nothing was asked of them: one that is opened again takes the weights. */
-function haveCrashed(seats: readonly Seat[]): boolean {
-  return seats.every(({ engine, lostBy }) => engine === null && lostBy?.code === "ENGINE_BROKEN");
+/** Whether every engine was found gone, as those are that ended while nothing was asked of them, and one is expected back: it takes the weights. */
+function areAllGone(seats: readonly Seat[]): boolean {
+  const isGone = ({ engine, lostBy }: Seat) => engine === null && lostBy !== null && GONE.has(lostBy.code);
+  return seats.every(isGone) && seats.some(({ canReturn }) => canReturn);
 }
+
+/** What an engine of the run, or a server, is lost by that does not answer at all; others have refused the weights. */
+const GONE: ReadonlySet<string> = new Set(["ENGINE_BROKEN", "REMOTE_FAULT", "REMOTE_UNAVAILABLE"]);
 
 /** Where every engine is being opened again, waits for the first of them, or until none is expected any more. */
 async function anyOpen(seats: readonly Seat[]): Promise<void> {

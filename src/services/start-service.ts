@@ -50,10 +50,10 @@ export async function startService(
       check(request.headers);
       const { handle, names } = routeOf(routes, request);
       const body = await readBody(request);
-      send(response, 200, await handle(names, body));
+      send(response, 200, toJson(await handle(names, body)));
     } catch (cause) {
       const error = cause instanceof RerollError ? cause : new RerollError("INTERNAL", String(cause), {}, { cause });
-      send(response, STATUS[error.code] ?? 422, { error: { code: error.code, message: error.message } });
+      send(response, STATUS[error.code] ?? 422, toJson({ error: { code: error.code, message: error.message } }));
     }
   });
   server.requestTimeout = 0;
@@ -106,8 +106,13 @@ async function readBody(request: IncomingMessage): Promise<unknown> {
   }
 }
 
-function send(response: ServerResponse, status: number, body: unknown): void {
+/** Foreign code may give what JSON cannot hold: its own call fails, with the words of JSON.stringify. */
+function toJson(answer: unknown): string {
+  return answer === undefined ? "" : JSON.stringify(answer);
+}
+
+function send(response: ServerResponse, status: number, text: string): void {
   response.on("error", () => {});
   response.writeHead(status, { "content-type": "application/json" });
-  response.end(body === undefined ? "" : JSON.stringify(body));
+  response.end(text);
 }

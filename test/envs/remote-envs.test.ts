@@ -280,6 +280,34 @@ test("a reward server that hangs loses its scores to another one, and the next o
   }
 });
 
+test("a score outlives a reward server that is lost for longer than one ask lasts, and gives up on one that stays away", async () => {
+  let [numAsked, numLost] = [0, 1];
+  const server = createServer((incoming, outgoing) => {
+    const isLost = ++numAsked <= numLost;
+    incoming.resume();
+    const answer = isLost ? { error: { code: "SERVICE_LOST", message: "not here" } } : { value: 1 };
+    outgoing.writeHead(isLost ? 422 : 200).end(JSON.stringify(answer));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  try {
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const { score } = await remoteReward.build(remoteReward.options.parse({ url }), {});
+    const { signal } = new AbortController();
+    // Nobody has answered yet: the address may be wrong.
+    await expect(score(rewardInput("Left"), signal)).rejects.toThrow("not here");
+    expect(await score(rewardInput("Left"), signal)).toMatchObject({ value: 1 });
+    numLost = numAsked + 3;
+    expect(await score(rewardInput("Left"), signal)).toMatchObject({ value: 1 });
+    expect(numAsked).toBe(1 + 1 + 4);
+    numLost = Infinity;
+    await expect(score(rewardInput("Left"), signal)).rejects.toThrow("not here");
+    expect(numAsked).toBe(6 + 14);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
 test("what an environment elsewhere throws fails its own trajectories, with its words, and is no reward of 0", async () => {
   const broken = {
     makeEnv: () => ({ start: () => Promise.reject(new Error("no dice today")), step: () => Promise.reject() }),
@@ -294,6 +322,19 @@ test("what an environment elsewhere throws fails its own trajectories, with its 
     await expect(promptWith({ env: "lake" })).rejects.toThrow(
       'This server has the environments "dice", and "lake" was asked for.',
     );
+  } finally {
+    await service.close();
+  }
+});
+
+test("a prompt that JSON cannot hold fails by itself, and its server serves on", async () => {
+  const makePrompt = (seed: number) => ({ ...promptOf(seed), extra: { big: seed === 1 ? 1n : 1 } });
+  const makeEnv = () => ({ start: () => Promise.reject(), step: () => Promise.reject() });
+  const service = await serve({ envs: { dice: { type: "custom", makeEnv, makePrompt } }, rewards: {} });
+  try {
+    const { fetchPrompt } = remoteEnv.build(remoteEnv.options.parse({ url: service.url, apiKey: "secret" }));
+    await expect(fetchPrompt!(1)).rejects.toThrow("Do not know how to serialize a BigInt");
+    expect(await fetchPrompt!(2)).toMatchObject({ id: "2", extra: { big: 1 } });
   } finally {
     await service.close();
   }

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import OpenAI from "openai";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import type { SampleEvent } from "../../src/flow/sample-event.ts";
 import type { RunAgent } from "../../src/rollout/agent-call.ts";
 import { serveModel } from "./served-model.ts";
 import { digestOf, type SmallRun, trainSmall } from "./small-run.ts";
@@ -99,6 +100,25 @@ test("an agent's run ends with the same weights when a server that samples for i
     const served = await trainAgent({ engine: { remote } }, () => servers[0]!.cutDuringReply());
     expect(servers.map(({ isCut }) => isCut())).toEqual([true, false]);
     expect(digestOf(served.weights)).toBe(digestOf(weights));
+  } finally {
+    await Promise.all(servers.map((server) => server.close()));
+  }
+});
+
+test("servers that are all gone when weights are published are waited for, also when they go once more", async () => {
+  const servers = await Promise.all([1, 2].map(() => serveModel(folder, tmpdir(), 64)));
+  const small = { ...run, model: { path: folder }, loop: { type: "sync", steps: 2 } };
+  const remote = { kind: "reroll", url: servers.map(({ url }) => url), apiKey: "secret" };
+  let numComplete = 0;
+  const strike = ({ stage }: SampleEvent) => {
+    // The last sample of the first step: the next that is asked of the servers is the publication. Both its attempts break, and once they are back, both of the next.
+    if (stage === "complete" && ++numComplete === 16) for (const server of servers) server.breakWeights([1, 2, 4, 5]);
+  };
+  try {
+    const here = await trainSmall(small);
+    const there = await trainSmall({ ...small, engine: { remote } }, 0, strike);
+    expect(numComplete).toBe(32);
+    expect(digestOf(there.weights)).toBe(digestOf(here.weights));
   } finally {
     await Promise.all(servers.map((server) => server.close()));
   }

@@ -11,6 +11,8 @@ export interface ServedModel {
   numRequests(): number;
   /** Breaks every connection, and takes no new ones, when some reply has sent three more events. */
   cutDuringReply(): void;
+  /** Breaks the connections on which weights are given to it, of those times from now on: 1 is the next. */
+  breakWeights(times: readonly number[]): void;
   readonly isCut: () => boolean;
   close(): Promise<void>;
 }
@@ -30,8 +32,12 @@ export async function serveModel(folder: string, root: string, contextLength: nu
   const port = Number(new URL(await server.listen()).port);
   const sockets = new Set<Socket>();
   let numEvents = Number.NEGATIVE_INFINITY;
+  let [numGiven, broken] = [0, [] as readonly number[]];
   const line = createLine((client) => {
     const far = connect(port, "127.0.0.1");
+    client.on("data", (chunk) => {
+      if (chunk.includes("POST /v1/weights") && broken.includes(++numGiven)) client.destroy();
+    });
     far.on("data", (chunk) => {
       numEvents += chunk.toString("latin1").split("data: {").length - 1;
       if (numEvents >= 3) setImmediate(cut);
@@ -56,6 +62,9 @@ export async function serveModel(folder: string, root: string, contextLength: nu
     numRequests: () => engine.status().counters.requests,
     cutDuringReply: () => {
       numEvents = 0;
+    },
+    breakWeights: (times) => {
+      [numGiven, broken] = [0, times];
     },
     isCut: () => !line.listening,
     close: async () => {
