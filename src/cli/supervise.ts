@@ -19,7 +19,7 @@ import { ALIVE_MS, type StopWord, type Word } from "./supervised.ts";
 /** Waits before the first, second, ... restart in a row without progress, in seconds; the last of them from then on. */
 const DELAYS_S = [0, 1, 2, 4, 8, 16, 32, 60];
 
-/** How long a worker or a server must have been up to have come further: one that dies at its first request has not. */
+/** How long a server must have been up to have come further: one that dies at its first request has not. */
 const LONG_UP_MS = 60_000;
 
 /** Ten minutes: a process runs code of users, which may block it for a while. */
@@ -43,7 +43,7 @@ export async function superviseThis(maxRestarts: number): Promise<void> {
       if (life.code === 0) return;
       folder = life.folder ?? folder;
       const reached = folder === null ? -1 : latestStep(folder);
-      numInVain = life.wasLongUp || reached > furthest ? 1 : numInVain + 1;
+      numInVain = life.hasServed || reached > furthest ? 1 : numInVain + 1;
       furthest = Math.max(furthest, reached);
       stop.throwIfStopped();
       if (life.code === REFUSED) throw new CommanderError(REFUSED, "reroll.refused", "");
@@ -68,8 +68,11 @@ interface Life {
   readonly how: string;
   /** The folder of its run; null for a worker or a server, and where it did not come that far. */
   readonly folder: string | null;
-  /** Whether it is a worker that had joined, or a server that had listened, and stayed so for a while. */
-  readonly wasLongUp: boolean;
+  /**
+   * Whether it is a worker that had joined, or a server that had listened for a while. A worker leaves it to the parent of its controller to give up:
+   * without a controller it ends when it has waited for one, and the run must not wait for a worker that waits longer and longer.
+   */
+  readonly hasServed: boolean;
   /** Whether there is no use in another one: a worker that has waited for its controller for as long as it was told. */
   readonly isFinal: boolean;
 }
@@ -110,7 +113,7 @@ async function live(words: readonly string[], stop: StopRequest): Promise<Life> 
     code,
     how: isHung ? silence : ending,
     folder,
-    wasLongUp: performance.now() - upSinceMs > LONG_UP_MS,
+    hasServed: isWorker ? wasUp : performance.now() - upSinceMs > LONG_UP_MS,
     isFinal,
   };
 }

@@ -1,5 +1,5 @@
-/** Workers whose parent is killed: they end, so that whoever is started in their place may join. */
-import { mkdtempSync, rmSync } from "node:fs";
+/** Workers that are killed join again, and those whose parent is killed end, so that whoever is started in their place may join. */
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, expect, test, vi } from "vitest";
@@ -18,8 +18,8 @@ afterEach(async () => {
   await Promise.all(opened.splice(0).map((machines) => machines.close()));
 });
 
-async function listen(): Promise<{ machines: Machines; words: string[] }> {
-  const place = { host: "127.0.0.1", port: 0, token, version: readVersion() };
+async function listen(port = 0): Promise<{ machines: Machines; words: string[] }> {
+  const place = { host: "127.0.0.1", port, token, version: readVersion() };
   const machines = await Machines.listen({
     ...{ ...place, numWorkers: 1, timeoutMs: 100_000, report: () => {}, now: Date.now },
   });
@@ -51,6 +51,30 @@ test("where torchrun is killed, what it has started ends too", async () => {
   await expect(machines.lost).rejects.toMatchObject({ code: "MACHINE_LOST" });
   expect((await ended).stderr).toContain("What started this process is gone, and so it ends too.");
 });
+
+test("a worker that had joined is started again at once, and as often as it takes", async () => {
+  const { machines, words } = await listen();
+  const parent = startReroll([...words.slice(0, -1), "1"], { cwd: folder, env: { REROLL_TOKEN: token } });
+  const ended = ending(parent);
+  let said = "";
+  parent.stderr!.on("data", (chunk: Buffer) => (said += `${chunk}`));
+  const { port } = machines;
+  let controller = machines;
+  for (let numKilled = 0; numKilled < 3; numKilled++) {
+    await vi.waitFor(() => expect(said.split("Joined the controller")).toHaveLength(numKilled + 2), 60_000);
+    for (const pid of childrenOf(parent.pid!)) process.kill(pid, "SIGKILL");
+    await expect(controller.lost).rejects.toMatchObject({ code: "MACHINE_LOST" });
+    await controller.close();
+    controller = (await listen(port)).machines;
+  }
+  await controller.all();
+  parent.kill("SIGKILL");
+  expect((await ended).stderr).not.toContain("Starting it again in");
+});
+
+function childrenOf(pid: number): readonly number[] {
+  return readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").map(Number);
+}
 
 test("a worker that waits for its controller ends with the first signal", async () => {
   const words = ["worker", "--join", "127.0.0.1:1", "--join-timeout", "100", "--restarts", "3"];
