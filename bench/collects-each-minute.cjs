@@ -16,10 +16,14 @@ if (folder !== undefined) {
   const collect = runInNewContext("gc");
   /** Does something `offsetMs` after every full minute, and writes down what it returns. */
   const eachMinute = (offsetMs, look) => {
+    let last = 0;
     const wait = () => setTimeout(write, everyMs - ((Date.now() - offsetMs) % everyMs)).unref();
     const write = () => {
-      const line = { minute: Math.round((Date.now() - offsetMs) / everyMs), ...look() };
-      appendFileSync(join(folder, `${process.pid}-${threadId}.jsonl`), `${JSON.stringify(line)}\n`);
+      const minute = Math.round((Date.now() - offsetMs) / everyMs);
+      // Timers may be a moment early, and come again at the full minute.
+      if (minute > last)
+        appendFileSync(join(folder, `${process.pid}-${threadId}.jsonl`), `${JSON.stringify({ minute, ...look() })}\n`);
+      last = minute;
       wait();
     };
     wait();

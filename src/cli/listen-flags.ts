@@ -40,7 +40,7 @@ export async function checkListenFlags({ host, port, ...flags }: ListenFlags): P
   else if (!isLoopback(host)) {
     throw new RerollError(
       "SERVER_UNPROTECTED",
-      `--host ${host} lets anyone who reaches this machine use the server. Add --api-key <key>, or leave --host out to serve this machine only.`,
+      `--host ${host} lets anyone who reaches this machine use the server. Add --api-key-file <file>, or leave --host out to serve this machine only.`,
       { host },
     );
   }

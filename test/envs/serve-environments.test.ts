@@ -51,5 +51,5 @@ test("it says where it listens, needs its key, is started again when it is kille
 test("an address that other machines reach needs a key", async () => {
   const { code, stderr } = await callReroll("serve-environments", "run.json", "--host", "0.0.0.0");
   expect(code).toBe(2);
-  expect(stderr).toContain("Add --api-key <key>");
+  expect(stderr).toContain("Add --api-key-file <file>");
 });
