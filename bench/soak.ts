@@ -63,6 +63,7 @@ const sets = [
 ];
 const words = ["train", runFile, "--restarts", "1", ...sets.flatMap((set) => ["--set", set])];
 const child = spawn(process.execPath, [main, ...words], { stdio: ["ignore", "ignore", "inherit"], env });
+const exited = once(child, "exit");
 const looks: Look[] = [];
 /** After each minute. */
 const stepsSoFar: number[] = [0];
@@ -78,7 +79,7 @@ while (hoursNow() < minutes / 60 && child.exitCode === null) {
 }
 const steps = countSteps();
 child.kill("SIGTERM");
-const [code] = await once(child, "exit");
+const [code] = await exited;
 server.kill("SIGTERM");
 report(true);
 rmSync(folder, { recursive: true });
