@@ -23,7 +23,7 @@ import { type ProcessFacts, processTree } from "./process-tree.ts";
 import { printTable, writeResult } from "./report.ts";
 import { countRecords } from "./run-records.ts";
 
-const [numKills, numSteps, seed] = [50, 600, 1].map((preset, i) => Number(process.argv[2 + i] ?? preset)) as [
+const [numKills, numSteps, seed] = [50, 2000, 1].map((preset, i) => Number(process.argv[2 + i] ?? preset)) as [
   number,
   number,
   number,
