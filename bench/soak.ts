@@ -4,9 +4,9 @@
  *
  * npm run bench -- soak [minutes]
  * Resident memory goes up and down by more in a minute than the bar allows in an hour. What a process never lets go of raises what it comes down to:
- * resident memory is judged by the least of each whole five minutes, open files and threads by the least of each quarter of the run, and heaps by the trend
- * of all looks, since they are looked at after a collection only. Most of the ups and downs are pages that V8 keeps for its heaps: what is resident
- * beside them is shown too, with its trend.
+ * resident memory is judged by the least of each whole five minutes, open files and threads by the least of each quarter of the run, and heaps by
+ * the trend of all looks, since they are looked at after a collection only. Most of the ups and downs are pages that V8 keeps for its heaps: what is
+ * resident beside them is shown too, with its trend.
  * Connections to the server of environments come and go with the calls. How few a quarter of an hour has seen is chance, but they have a bound: one for
  * each episode under way, as many for episodes that became too old before they had begun, whose first call still runs, and one for prompts. Those that
  * are never closed add to those in use, and break it.
@@ -72,7 +72,7 @@ const stepsSoFar: number[] = [0];
 const start = Date.now();
 const port = Number(new URL(url).port);
 const hoursNow = () => (Date.now() - start) / 3_600_000;
-while (hoursNow() < minutes / 60 && child.exitCode === null) {
+while (hoursNow() < minutes / 60 && child.exitCode === null && child.signalCode === null) {
   await setTimeout(everyMs);
   looks.push(look());
   if (60 * hoursNow() < stepsSoFar.length) continue;

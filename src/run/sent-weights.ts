@@ -3,7 +3,7 @@
  * one that does not take them.
  *
  * A server that is lost takes nobody with it: the others are sent the same version again. One that comes back is sent the version that was published
- * last, where the trainer still has it, else the next one.
+ * last, where the trainer still has it; else the next one, or what the trainer has by then where no other serves.
  */
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Metrics } from "../flow/metrics.ts";
@@ -17,8 +17,8 @@ import type { Trainer } from "../training/trainer.ts";
 import type { EngineSync } from "./engine-parts.ts";
 
 /**
- * The longest wait for a server that was asked to join, to stop, to read all weights or to go on, and for each weight that is sent. Servers answer in seconds, and one that does not may
- * hold the trainer's GPU with it.
+ * The longest wait for a server that was asked to join, to stop, to read all weights or to go on, and for each weight that is sent. Servers
+ * answer in seconds, and one that does not may hold the trainer's GPU with it.
  */
 export const STALL_MS = 60_000;
 
