@@ -51,20 +51,36 @@ const lineBytes = 2 * stepWidth;
 /** How many blocks run at the same time where they come in clusters of this size: processors stand in groups that no cluster leaves. */
 const capacities: Readonly<Record<number, number>> = { 1: 132, 2: 128, 4: 112, 8: 112 };
 
-/** The work that a cluster's exchange takes the time of, for each of its blocks. */
-const splitCost = 38;
+/** Pairs of up to 64 rows leave sixteen processors free, where the next kernel starts meanwhile. */
+const fewRowsCapacities = { ...capacities, 2: 116 };
+
+/** The work that a cluster's exchange takes the time of, for each of its blocks. Sums of a residual pass through shared memory in any case. */
+const splitCosts = { scaled: 38, gated: 38, scores: 38, residual: 30 } as const;
+
+/** The same for every block of up to 64 rows: a processor that has none copies for the next kernel already. */
+const blockCost = 3.6;
 
 const kilobyte = 1024;
 
-/** Shared memory that leaves room for the kernel before or after; blocks of a cluster are small before and after. */
-const sharedLimits = { whole: 112 * kilobyte, split: { 1: 140 * kilobyte, 2: 160 * kilobyte } } as const;
+/**
+ * Shared memory that leaves room for the kernel before or after; blocks of a cluster are small before and after. Where a processor has several
+ * blocks of gate and up, two have to fit.
+ */
+const sharedLimits = {
+  whole: { once: 168 * kilobyte, several: 112 * kilobyte },
+  split: { 1: 140 * kilobyte, 2: 160 * kilobyte },
+} as const;
 
 /** Shared memory of blocks with 256 rows, and of those with many steps: they have a processor for themselves. */
 const wideLimit = 216 * kilobyte;
 const longBytes = 200 * kilobyte;
 
-/** From this many steps on, weights on their way are worth more than room for other kernels. */
+/**
+ * From this many steps on, weights on their way are worth more than room for other kernels: of gate and up, and of blocks in clusters, which
+ * have 56 columns then or fewer steps of more.
+ */
 const longSteps = 28;
+const longColumns = 56;
 
 /** The most stages that a kernel has barriers for. */
 export const maxStages = 16;
@@ -78,21 +94,25 @@ export function planProduct(kind: ProductKind, sizes: ProductSizes): ProductPlan
   const groups = rows <= 64 ? 1 : rows > 128 && kind === "gated" ? 4 : 2;
   const isWhole = kind === "gated" || kind === "scores";
   // The sums of a tile stand in registers, of which 16 warps have fewer each.
-  const maxTile = !isWhole ? 80 : groups === 4 ? 112 : 144;
+  const maxTile = isWhole ? (groups === 4 ? 112 : 144) : groups === 1 ? 128 : 80;
   const numSteps = inputs / stepWidth;
+  const isFew = groups === 1;
+  // Eight lanes add four columns each to the residual stream.
+  const tileStep = kind === "gated" ? 16 : isFew && kind === "residual" ? 32 : 8;
   let best: { readonly division: Division; readonly stages: number } | undefined;
   let bestCost = Number.POSITIVE_INFINITY;
   for (const splits of isWhole ? [1] : [1, 2, 4, 8]) {
     const steps = Math.ceil(numSteps / splits);
     if (splits > 1 && steps < 4) continue;
-    for (let tile = 16; tile <= maxTile; tile += kind === "gated" ? 16 : 8) {
+    for (let tile = Math.max(16, tileStep); tile <= maxTile; tile += tileStep) {
       const division = { ...divided(kind, outputs, tile, groups, rows), splits, groups } as const;
       const stages = numStages(kind, division, steps);
       if (stages < Math.min(3, steps)) continue;
       const numRowTiles = groups === 4 ? 1 : groups;
-      const waves = Math.ceil((division.numTiles * numRowTiles * splits) / capacities[splits]!);
+      const blocks = division.numTiles * numRowTiles * splits;
+      const waves = Math.ceil(blocks / (isFew ? fewRowsCapacities : capacities)[splits]!);
       // Rows of x come from the second-level cache, those of the matrix from memory.
-      const cost = waves * steps * (tile + 32 * groups) + splitCost * splits;
+      const cost = waves * steps * (tile + 32 * groups) + splitCosts[kind] * splits + (isFew ? blockCost * blocks : 0);
       if (cost < bestCost) [best, bestCost] = [{ division, stages }, cost];
     }
   }
@@ -111,8 +131,10 @@ function sumBytesOf(kind: ProductKind, { tile, groups, splits }: Division): numb
 
 /** As many stages as there is room for beside other kernels. */
 function numStages(kind: ProductKind, division: Division, steps: number): number {
-  const { tile, groups, splits } = division;
-  const limit = groups === 4 ? wideLimit : splits === 1 ? sharedLimits.whole : sharedLimits.split[groups];
+  const { tile, groups, splits, numTiles, numRowTiles } = division;
+  const { whole, split } = sharedLimits;
+  const isOnce = kind === "gated" && groups === 1 && numTiles * numRowTiles <= capacities[1]!;
+  const limit = groups === 4 ? wideLimit : splits > 1 ? split[groups] : isOnce ? whole.once : whole.several;
   const room = limit - alignment - sumBytesOf(kind, division);
   return Math.min(steps, Math.floor(room / ((64 * groups + tile) * lineBytes)), 9);
 }
@@ -122,7 +144,7 @@ function staged(kind: ProductKind, { inputs, rows }: ProductSizes, division: Div
   const { tile, splits, groups, numTiles, numRowTiles } = division;
   const steps = Math.ceil(inputs / stepWidth / splits);
   const xRows = rowsOfTile(groups, rows);
-  const isLong = groups === 1 && steps >= longSteps;
+  const isLong = groups === 1 && (kind === "residual" ? steps * tile >= longSteps * longColumns : steps >= longSteps);
   const isInTurn = kind === "scores" || (kind === "gated" && isLong && xRows === 8);
   const isAlone = isInTurn || (isLong && kind !== "gated");
   const tilesAtOnce = isInTurn ? Math.min(numTiles, Math.floor(capacities[1]! / numRowTiles)) : numTiles;
