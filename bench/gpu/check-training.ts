@@ -4,6 +4,7 @@ import { full, randint, randn, zeros } from "../../src/torch/create.ts";
 import type { DType } from "../../src/torch/dtype.ts";
 import { joinHeadsKernel, turnHeadsKernel_ } from "../../src/torch/kernels/heads-kernel.ts";
 import { residualNormBackwardKernel, residualNormKernel } from "../../src/torch/kernels/residual-norm-kernel.ts";
+import { scaleKernel } from "../../src/torch/kernels/scale-kernel.ts";
 import { scoreRowKernel_ } from "../../src/torch/kernels/score-row-kernel.ts";
 import { swigluBackwardKernel, swigluKernel } from "../../src/torch/kernels/swiglu-kernel.ts";
 import { Parameter } from "../../src/torch/nn/module.ts";
@@ -23,6 +24,7 @@ export function checkTraining(dtype: DType, report: Report): void {
   ])
     tensorScope(() => checkHeads(sizes, dtype, report));
   tensorScope(() => checkAdamW(dtype, report));
+  tensorScope(() => checkScale(dtype, report));
   for (const V of [1512, 151936]) tensorScope(() => checkRows(V, dtype, report));
 }
 
@@ -51,6 +53,13 @@ function checkAdamW(dtype: DType, report: Report): void {
       const name = `adamw, ${moments}${masterWeights ? ", copied" : ""}`;
       report(name, dtype, run(device, dtype, 1), expected, masterWeights ? 5e-4 : roundings);
     }
+}
+
+function checkScale(dtype: DType, report: Report): void {
+  const wide = randn([333, 56], { device });
+  const factor = full([], 0.3, { device });
+  for (const x of [wide, wide.to(dtype)])
+    report(`scaled ${x.dtype}`, dtype, scaleKernel(x, factor, dtype), x.to("float64").mul(factor.to("float64")), 1e-6);
 }
 
 function checkNorm(D: number, dtype: DType, report: Report): void {
@@ -153,6 +162,10 @@ export function timeTraining(time: (name: string, bytes: number, run: () => unkn
     const [gateUp, inner, again] = [make(S, 9728), make(S, 4864), make(S, 4864)];
     time("swiglu", bytes(gateUp, inner), () => swigluKernel(gateUp));
     time("swiglu, back", bytes(gateUp, gateUp, inner, inner), () => swigluBackwardKernel(inner, gateUp, again));
+  });
+  tensorScope(() => {
+    const [sums, factor] = [randn([V, D], { device }), full([], 0.3, { device })];
+    time("sums narrowed and scaled", 6 * sums.numel, () => scaleKernel(sums, factor, "bfloat16"));
   });
   const [narrow, targets] = [make(4096, V), randint(0, V, [4096], { device })];
   time("score rows", bytes(narrow, narrow), () => scoreRowKernel_(narrow, targets, null, 1, "bfloat16"));

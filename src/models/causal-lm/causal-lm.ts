@@ -102,7 +102,8 @@ export class CausalLm extends Module {
       x_SD = this.runner.run(i, run, x_SD, { parameters: () => layer.trainableParameters(), ...options });
       if (stages.isFirst || offset > 0) before_SD.dispose();
     });
-    return stages.isLast ? allRows(context, this.norm.forward(x_SD), layout.numTokens) : stages.hand(x_SD);
+    if (!stages.isLast) return stages.hand(x_SD);
+    return allRows(context, normedStream(this.norm, x_SD, null).normed, layout.numTokens);
   }
 
   /** What the stage before made of this rank's tokens. */
