@@ -24,7 +24,7 @@ interface LaunchShape {
   readonly sharedBytes?: number;
   /**
    * The kernel may start before the one in front of it has ended, so that what it does before `awaitPrevious` runs beside that one. It must
-   * not write before that, nor read what the kernels before it write.
+   * not write before that, nor read what the kernels before it write. GPUs before Hopper cannot do it: there it waits for the whole of that one.
    */
   readonly overlaps?: boolean;
 }
@@ -59,7 +59,7 @@ export function cudaKernel(
         values.push(arg.handle);
       }
     }
-    native.launchKernel(handle, [blocks, 1, 1], [threads, 1, 1], sharedBytes, overlaps, kinds, values);
+    native.launchKernel(handle, [blocks, 1, 1], [threads, 1, 1], sharedBytes, overlaps && canOverlap(), kinds, values);
   };
 }
 
@@ -75,6 +75,13 @@ export function numProcessors(): number {
 }
 
 let processors: number | undefined;
+
+function canOverlap(): boolean {
+  overlapping ??= native.cudaDeviceProperties().computeMajor >= 9;
+  return overlapping;
+}
+
+let overlapping: boolean | undefined;
 
 const elementTypes: Readonly<Partial<Record<DType, string>>> = {
   float32: `

@@ -17,7 +17,7 @@ export function scaleKernel(x: Tensor, factor: Tensor, dtype: DType): Tensor {
   const out = empty(x.shape, { dtype, device: x.device });
   const packs = x.numel / 8;
   const run = x.dtype === dtype ? plain : narrowing;
-  run(dtype, { blocks: Math.ceil(packs / threads), threads }, [x, factor, out, { int: packs }]);
+  run(dtype, { blocks: Math.ceil(packs / threads), threads, overlaps: true }, [x, factor, out, { int: packs }]);
   return out;
 }
 
@@ -26,6 +26,7 @@ struct alignas(16) Values { W x[8]; };
 extern "C" __global__ void __launch_bounds__(256) scale(const Values* in, const float* factor, Pack* out, int packs) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= packs) return;
+  awaitPrevious();
   Values x = in[i];
   float by = *factor;
   Pack y;
