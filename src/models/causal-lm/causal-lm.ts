@@ -13,9 +13,9 @@ import type { Device } from "../../torch/dtype.ts";
 import { createParameter, initialize, reinitialize } from "../../torch/nn/initialize.ts";
 import { Module, type Parameter } from "../../torch/nn/module.ts";
 import type { RMSNorm } from "../../torch/nn/rms-norm.ts";
-import { op } from "../../torch/operator.ts";
 import type { Generator } from "../../torch/random.ts";
 import { isRepeating } from "../../torch/recompute.ts";
+import { rowsAt } from "../../torch/rows-at.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { Attention } from "./attention.ts";
@@ -129,11 +129,11 @@ export class CausalLm extends Module {
   /** The rows of the embedding, each from the rank that has it. */
   #look(ids_S: Tensor): Tensor {
     const { tensor: ranks } = this.spread;
-    if (ranks.count === 1) return ops.embedding(this.embedding, ids_S);
+    if (ranks.count === 1) return rowsAt(this.embedding, ids_S);
     const { start, length } = rangeOf(this.config.vocabSize, ranks.index, ranks.count);
     const places_S = ids_S.sub(start);
     const isHere_S = places_S.ge(0).logicalAnd(places_S.lt(length));
-    const found_SD = ops.embedding(this.embedding, places_S.clamp(0, length - 1));
+    const found_SD = rowsAt(this.embedding, places_S.clamp(0, length - 1));
     return sumOver(ranks, found_SD.mul(isHere_S.unsqueeze(1).to(found_SD.dtype)));
   }
 
@@ -256,5 +256,3 @@ function expectTokens(ids_S: Tensor, { numTokens }: TokenLayout): void {
     `ids has shape [${shape.join(", ")}] but the layout has ${numTokens} tokens. ids must be [${numTokens}], row after row.`,
   );
 }
-
-const ops = { embedding: op("aten::embedding") } as const;
