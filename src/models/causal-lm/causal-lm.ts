@@ -92,18 +92,28 @@ export class CausalLm extends Module {
     expectTokens(ids_S, layout);
     const { context, stages } = this.spread;
     this.runner.begin();
-    let x_SD = stages.isFirst ? this.embed(ownRows(context, ids_S)) : this.#taken(layout.numTokens);
+    const first_SD = stages.isFirst ? this.embed(ownRows(context, ids_S)) : this.#taken(layout.numTokens);
+    let stream: Stream = { x_SD: first_SD, made_SD: null };
     const rotations = noGrad(() => this.#rotary.rotationsAt(layout.positions_S, layout.maxPosition));
     const { start, length } = this.own;
+    // Whoever keeps weights elsewhere, or computes layers again, has one tensor between two of them.
+    const isPlain = this.runner === residentLayers && options.recompute !== true;
     this.layers.slice(start, start + length).forEach((layer, offset) => {
-      const before_SD = x_SD;
+      const before = stream;
       const i = start + offset;
-      const run = (x: Tensor) => tensorScope(() => layer.forward(x, i, layout, rotations));
-      x_SD = this.runner.run(i, run, x_SD, { parameters: () => layer.trainableParameters(), ...options });
-      if (stages.isFirst || offset > 0) before_SD.dispose();
+      const advance = (from: Stream) => tensorScope(() => layer.advance(from, i, layout, rotations));
+      if (isPlain) {
+        stream = advance(before);
+      } else {
+        const run = (x_SD: Tensor) => tensorScope(() => summed(advance({ x_SD, made_SD: null })));
+        const parameters = () => layer.trainableParameters();
+        stream = { x_SD: this.runner.run(i, run, before.x_SD, { parameters, ...options }), made_SD: null };
+      }
+      before.made_SD?.dispose();
+      if (stages.isFirst || offset > 0) before.x_SD.dispose();
     });
-    if (!stages.isLast) return stages.hand(x_SD);
-    return allRows(context, normedStream(this.norm, x_SD, null).normed, layout.numTokens);
+    if (!stages.isLast) return stages.hand(summed(stream));
+    return allRows(context, normedStream(this.norm, stream.x_SD, stream.made_SD).normed, layout.numTokens);
   }
 
   /** What the stage before made of this rank's tokens. */
@@ -174,6 +184,16 @@ function isLinearNorm(path: string): boolean {
   return path.endsWith("attention.norm.weight");
 }
 
+/** The residual stream between two layers, and what the first of them made, if that is still to be added: the norm of the next one adds it on the way. */
+interface Stream {
+  readonly x_SD: Tensor;
+  readonly made_SD: Tensor | null;
+}
+
+function summed({ x_SD, made_SD }: Stream): Tensor {
+  return made_SD === null ? x_SD : x_SD.add(made_SD);
+}
+
 /** One layer of the decoder: attention and MLP, each around a normalized copy of the residual stream. */
 export class DecoderLayer extends Module {
   readonly inputNorm: RMSNorm | null;
@@ -200,17 +220,18 @@ export class DecoderLayer extends Module {
     this.mlpOutputNorm = norm(hasOutputNorms);
   }
 
-  forward(x_SD: Tensor, layer: number, layout: TokenLayout, rotations: Rotations): Tensor {
+  advance({ x_SD, made_SD }: Stream, layer: number, layout: TokenLayout, rotations: Rotations): Stream {
     // Scopes free at once what the graph does not keep; without a graph that is everything but the result.
     const attended = tensorScope(() => {
-      const { sum, normed } = normedStream(this.inputNorm, x_SD, null);
+      const { sum, normed } = normedStream(this.inputNorm, x_SD, made_SD);
       const mixed_SD = this.attention.forward(normed, layer, layout, rotations);
       return normedStream(this.postAttentionNorm, sum, this.attentionOutputNorm?.forward(mixed_SD) ?? mixed_SD);
     });
-    return tensorScope(() => {
+    const made = tensorScope(() => {
       const made_SD = this.#made(attended.normed);
-      return attended.sum.add(this.mlpOutputNorm?.forward(made_SD) ?? made_SD);
+      return this.mlpOutputNorm?.forward(made_SD) ?? made_SD;
     });
+    return { x_SD: attended.sum, made_SD: made };
   }
 
   #made(normed_SD: Tensor): Tensor {
