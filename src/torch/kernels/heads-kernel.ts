@@ -106,6 +106,7 @@ extern "C" __global__ void __launch_bounds__(512) join_heads(
   float own[16];
 #pragma unroll
   for (int j = 0; j < 16; j++) own[j] = 0.0f;
+  letNextStart();
   awaitPrevious();
 #pragma unroll 2
   for (int token = blockIdx.x * slots + slot; token < S; token += gridDim.x * slots) {

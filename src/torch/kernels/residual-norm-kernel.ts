@@ -161,6 +161,7 @@ residual_norm_backward(const Pack* grad, const Pack* gradSum, const Pack* sum, c
   int group = threadIdx.x / LANES, lane = threadIdx.x % LANES, turn = 0;
   Pack w[HELD];
   float own[HELD][8];
+  letNextStart();
   awaitPrevious();
 #pragma unroll
   for (int h = 0; h < HELD; h++) {
