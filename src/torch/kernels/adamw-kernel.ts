@@ -119,7 +119,6 @@ extern "C" __global__ void __launch_bounds__(256) adamw(Weights* weight, Pack* p
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= packs) return;
   Settings s = {keep, beta1, rest1, beta2, rest2, rate, spread, eps};
-  letNextStart();
   awaitPrevious();
   Weights w = weight[i], m = first[i], v = second[i];
   Pack g = gradient[i];

@@ -106,7 +106,8 @@ function preludeFor(dtype: DType): string {
   return `${element}
 // Eight elements at a time: one 16-byte access for 16-bit types, two for float32.
 struct alignas(16) Pack { T x[8]; };
-// For kernels that overlap: the next one may take its place now; all that the ones before have written is there.
+// For kernels that overlap: the next one may take its place now; all that the ones before have written is there. Kernels that write weights do not let
+// the next one start: it may be one that reads weights before it waits.
 __device__ __forceinline__ void letNextStart() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
