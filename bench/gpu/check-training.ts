@@ -192,6 +192,11 @@ export function timeTraining(time: (name: string, bytes: number, run: () => unkn
   });
   const [narrow, targets] = [make(4096, V), randint(0, V, [4096], { device })];
   time("score rows", bytes(narrow, narrow), () => scoreRowKernel_(narrow, targets, null, 1, "bfloat16"));
+  // More blocks for a row, so that some compute while others read.
+  for (const threads of [512, 256])
+    time(`score rows, ${threads} threads`, bytes(narrow, narrow), () =>
+      scoreRowKernel_(narrow, targets, null, 1, "bfloat16", { threads, pieces: 10 }),
+    );
   const wide = narrow.to("float32");
   time("wide score rows", 3 * bytes(narrow), () => scoreRowKernel_(wide, targets, null, 1, "bfloat16"));
 }
