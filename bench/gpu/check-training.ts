@@ -2,12 +2,15 @@
 import { noGrad } from "../../src/torch/autograd.ts";
 import { full, randint, randn, zeros } from "../../src/torch/create.ts";
 import type { DType } from "../../src/torch/dtype.ts";
+import { embeddingGradientKernel } from "../../src/torch/kernels/embedding-kernel.ts";
 import { joinHeadsKernel, turnHeadsKernel_ } from "../../src/torch/kernels/heads-kernel.ts";
 import { residualNormBackwardKernel, residualNormKernel } from "../../src/torch/kernels/residual-norm-kernel.ts";
+import { scaleKernel } from "../../src/torch/kernels/scale-kernel.ts";
 import { scoreRowKernel_ } from "../../src/torch/kernels/score-row-kernel.ts";
 import { swigluBackwardKernel, swigluKernel } from "../../src/torch/kernels/swiglu-kernel.ts";
 import { Parameter } from "../../src/torch/nn/module.ts";
 import { AdamW } from "../../src/torch/optim/adamw.ts";
+import { tokensByRow } from "../../src/torch/rows-at.ts";
 import { tensorScope } from "../../src/torch/scope.ts";
 import type { Tensor } from "../../src/torch/tensor.ts";
 
@@ -23,6 +26,8 @@ export function checkTraining(dtype: DType, report: Report): void {
   ])
     tensorScope(() => checkHeads(sizes, dtype, report));
   tensorScope(() => checkAdamW(dtype, report));
+  tensorScope(() => checkScale(dtype, report));
+  for (const D of [56, 896, 3584]) tensorScope(() => checkEmbedding(D, dtype, report));
   for (const V of [1512, 151936]) tensorScope(() => checkRows(V, dtype, report));
 }
 
@@ -51,6 +56,29 @@ function checkAdamW(dtype: DType, report: Report): void {
       const name = `adamw, ${moments}${masterWeights ? ", copied" : ""}`;
       report(name, dtype, run(device, dtype, 1), expected, masterWeights ? 5e-4 : roundings);
     }
+}
+
+function checkScale(dtype: DType, report: Report): void {
+  const wide = randn([333, 56], { device });
+  const factor = full([], 0.3, { device });
+  for (const x of [wide, wide.to(dtype)])
+    report(`scaled ${x.dtype}`, dtype, scaleKernel(x, factor, dtype), x.to("float64").mul(factor.to("float64")), 1e-6);
+}
+
+/** Half of the tokens have one row, and most rows have no token. */
+function checkEmbedding(D: number, dtype: DType, report: Report): void {
+  const [S, V] = [1111, 3000];
+  const places = randint(0, V, [S], { device }).mul(randint(0, 2, [S], { device }));
+  const grad = randn([S, D], { device }).to(dtype);
+  const expected = oneHot(places, V).t().mm(grad.to("float64"));
+  const { order_S, starts } = tokensByRow(places, V);
+  report(`embedding d ${D}`, dtype, embeddingGradientKernel(grad, order_S, starts), expected, 1e-5);
+}
+
+/** [S, V] in float64: 1 where the token is. */
+function oneHot(places_S: Tensor, V: number): Tensor {
+  const zero = zeros([places_S.size(0), V], { device, dtype: "float64" });
+  return zero.scatter(1, places_S.unsqueeze(1), zero.narrow(1, 0, 1).add(1));
 }
 
 function checkNorm(D: number, dtype: DType, report: Report): void {
@@ -154,8 +182,21 @@ export function timeTraining(time: (name: string, bytes: number, run: () => unkn
     time("swiglu", bytes(gateUp, inner), () => swigluKernel(gateUp));
     time("swiglu, back", bytes(gateUp, gateUp, inner, inner), () => swigluBackwardKernel(inner, gateUp, again));
   });
+  tensorScope(() => {
+    const [sums, factor] = [randn([V, D], { device }), full([], 0.3, { device })];
+    const places = randint(0, V, [S], { device });
+    const { order_S, starts } = tokensByRow(places, V);
+    time("embedding, back", 2 * sums.numel, () => embeddingGradientKernel(x, order_S, starts));
+    time("tokens by row", 0, () => tokensByRow(places, V));
+    time("sums narrowed and scaled", 6 * sums.numel, () => scaleKernel(sums, factor, "bfloat16"));
+  });
   const [narrow, targets] = [make(4096, V), randint(0, V, [4096], { device })];
   time("score rows", bytes(narrow, narrow), () => scoreRowKernel_(narrow, targets, null, 1, "bfloat16"));
+  // More blocks for a row, so that some compute while others read.
+  for (const threads of [512, 256])
+    time(`score rows, ${threads} threads`, bytes(narrow, narrow), () =>
+      scoreRowKernel_(narrow, targets, null, 1, "bfloat16", { threads, pieces: 10 }),
+    );
   const wide = narrow.to("float32");
   time("wide score rows", 3 * bytes(narrow), () => scoreRowKernel_(wide, targets, null, 1, "bfloat16"));
 }

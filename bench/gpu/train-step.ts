@@ -15,10 +15,10 @@ import { tokenLogprobs, weightedCrossEntropy } from "../../src/models/causal-lm/
 import { noGrad } from "../../src/torch/autograd.ts";
 import { arange, full, randint, randn } from "../../src/torch/create.ts";
 import {
+  CudaEvent,
   cudaDeviceCount,
   cudaMemory,
   cudaProperties,
-  cudaSynchronize,
   emptyCudaCache,
   resetCudaPeak,
 } from "../../src/torch/cuda.ts";
@@ -163,16 +163,14 @@ function measureOurs({ recompute = false, isPacked = false, policy }: Variant): 
       return loss.detach();
     });
   for (let i = 0; i < 3; i++) step().dispose();
-  startClock();
-  const start = performance.now();
   let lastLoss = Number.NaN;
-  for (let i = 0; i < steps; i++) {
-    const loss = step();
-    if (i === steps - 1) lastLoss = loss.item();
-    loss.dispose();
-  }
-  if (isOnGpu) cudaSynchronize();
-  const msPerStep = (performance.now() - start) / steps;
+  const msPerStep = msOf(() => {
+    for (let i = 0; i < steps; i++) {
+      const loss = step();
+      if (i === steps - 1) lastLoss = loss.item();
+      loss.dispose();
+    }
+  });
   const peakGB = isOnGpu ? cudaMemory().peakBytes / 1e9 : 0;
   const embedded = shape.tie_word_embeddings ? 0 : model.embedding.numel;
   const computed = model.parameters().reduce((sum, { numel }) => sum + numel, 0) - embedded;
@@ -207,10 +205,22 @@ function grpoLoss(policy: NonNullable<Variant["policy"]>): (hidden: Tensor, head
   };
 }
 
-function startClock(): void {
-  if (!isOnGpu) return;
-  cudaSynchronize();
+/**
+ * Time of a step in a row of them: on a GPU from the end of the warm-up there to the end of the last one. A clock on the host would begin with
+ * a GPU that waits for the first launches, 2 ms of which steps in a row have none.
+ */
+function msOf(run: () => void): number {
+  if (!isOnGpu) {
+    const start = performance.now();
+    run();
+    return (performance.now() - start) / steps;
+  }
+  const [start, end] = [new CudaEvent({ hasTiming: true }), new CudaEvent({ hasTiming: true })];
   resetCudaPeak();
+  start.record();
+  run();
+  end.record().synchronize();
+  return end.elapsedSince(start) / steps;
 }
 
 function measureForward(): Omit<Measured, "name"> {
@@ -221,11 +231,9 @@ function measureForward(): Omit<Measured, "name"> {
       noGrad(() => tokenLogprobs(model.forward(ids, paddedLayout(B, T, device)), model.head, ids).logprobs_S.mean()),
     );
   run().dispose();
-  startClock();
-  const start = performance.now();
-  for (let i = 0; i < steps; i++) run().dispose();
-  if (isOnGpu) cudaSynchronize();
-  const msPerStep = (performance.now() - start) / steps;
+  const msPerStep = msOf(() => {
+    for (let i = 0; i < steps; i++) run().dispose();
+  });
   const peakGB = isOnGpu ? cudaMemory().peakBytes / 1e9 : 0;
   const lastLoss = -run().item();
   model.dispose();

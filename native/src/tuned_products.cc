@@ -2,7 +2,11 @@
 //
 // cuBLAS proposes several algorithms for a product and takes the one that it expects to be fastest; for the shapes of a
 // training step another one of them takes 5 to 20 % less time in every second case. Here they are tried, on the very
-// matrices of the first such product, and the fastest does it from then on. All of them add up in float32.
+// matrices of the first such product, beside what libtorch does by itself, and the fastest does it from then on. All of
+// them add up in float32.
+//
+// They are timed without a pause in between. A chip that multiplies without one is slowed down by the power it may
+// draw, and some algorithms that are ahead on a rested chip are then 10 % behind.
 //
 // libtorch's own operators are the ones that do it: mm and addmm on a GPU pass through here once tuneProducts was
 // called, forward and backward passes alike. What is too small for it to matter, recorded into a graph before its shape
@@ -27,8 +31,10 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #endif
 #endif
 
@@ -51,9 +57,15 @@ constexpr int64_t kMinTokens = 2048;
 constexpr uintptr_t kAlignment = 256;
 constexpr size_t kWorkspaceBytes = 32 << 20;
 constexpr int kMaxCandidates = 8;
-constexpr int kRounds = 3;
-// Another algorithm than cuBLAS's first choice has to be faster by more than measurements differ.
-constexpr float kWorthwhile = 0.98f;
+// How long an algorithm computes without a pause before it is another one's turn, in milliseconds, and how often then.
+constexpr float kTurnMs = 2;
+constexpr int kMaxRepeats = 50;
+// Odd, for the medians.
+constexpr int kRounds = 5;
+// What takes longer than the fastest by more than this in the first round is left out of the others.
+constexpr float kClearlyBehind = 1.06f;
+// Another algorithm than libtorch's has to be faster by more than medians of the same rounds differ.
+constexpr float kWorthwhile = 0.99f;
 
 // The library that libtorch itself multiplies with, which is loaded where libtorch has CUDA: linking to it would tie
 // the addon to one version.
@@ -264,74 +276,119 @@ class Call {
   at::Tensor workspace_;
 };
 
-// The fastest of the candidates, each run in turn so often. Leaves the result of one of them where it belongs.
-cublasLtMatmulAlgo_t fastestOf(const Call& call, const std::vector<cublasLtMatmulAlgo_t>& candidates) {
-  std::vector<float> least(candidates.size(), 1e30f);
-  at::cuda::CUDAEvent start(cudaEventDefault), end(cudaEventDefault);
-  for (int round = 0; round <= kRounds; round++) {
-    for (size_t i = 0; i < candidates.size(); i++) {
-      start.record();
-      if (call.run(candidates[i]) != CUBLAS_STATUS_SUCCESS) continue;
-      end.record();
-      end.synchronize();
-      // The first round loads the kernels.
-      if (round > 0) least[i] = std::min(least[i], start.elapsed_time(end));
-    }
+// Computes a product. False where an algorithm does not take it.
+using Way = std::function<bool()>;
+
+// How long each of these takes, in milliseconds: one after the other, each `repeats` times, without a pause.
+std::vector<float> timesOf(const std::vector<Way>& ways, const std::vector<size_t>& order, int repeats) {
+  // Launches get ahead of the GPU meanwhile, so that they are not what is measured.
+  ways[order[0]]();
+  std::vector<at::cuda::CUDAEvent> marks;
+  for (size_t i = 0; i <= order.size(); i++) marks.emplace_back(cudaEventDefault);
+  marks[0].record();
+  for (size_t i = 0; i < order.size(); i++) {
+    for (int repeat = 0; repeat < repeats; repeat++) ways[order[i]]();
+    marks[i + 1].record();
   }
-  const size_t best = std::min_element(least.begin(), least.end()) - least.begin();
-  return candidates[least[best] < kWorthwhile * least[0] ? best : 0];
+  marks.back().synchronize();
+  std::vector<float> times(ways.size(), 1e30f);
+  for (size_t i = 0; i < order.size(); i++) times[order[i]] = marks[i].elapsed_time(marks[i + 1]) / repeats;
+  return times;
 }
 
-// What was found, for all threads of the process.
+// The fastest of these, or the first one where none is clearly faster. Leaves the result of one of them where it
+// belongs.
+size_t fastestOf(const std::vector<Way>& ways) {
+  std::vector<size_t> order;
+  // The first run loads the kernels.
+  for (size_t i = 0; i < ways.size(); i++)
+    if (ways[i]()) order.push_back(i);
+  const float once = timesOf(ways, {0}, 1)[0];
+  const int repeats = std::clamp(static_cast<int>(kTurnMs / once), 2, kMaxRepeats);
+  std::vector<std::vector<float> > rounds(ways.size());
+  for (int round = 0; round < kRounds; round++) {
+    const std::vector<float> times = timesOf(ways, order, repeats);
+    for (const size_t i : order) rounds[i].push_back(times[i]);
+    if (round == 0) {
+      const float limit = kClearlyBehind * *std::min_element(times.begin(), times.end());
+      const auto isBehind = [&](size_t i) { return i > 0 && times[i] > limit; };
+      order.erase(std::remove_if(order.begin(), order.end(), isBehind), order.end());
+    }
+    // What follows a hungrier neighbor may be slower for it.
+    std::reverse(order.begin(), order.end());
+  }
+  const auto medianOf = [&](size_t i) {
+    std::sort(rounds[i].begin(), rounds[i].end());
+    return rounds[i][kRounds / 2];
+  };
+  const float usual = medianOf(0);
+  const auto fastest =
+      std::min_element(order.begin(), order.end(), [&](size_t i, size_t j) { return medianOf(i) < medianOf(j); });
+  return medianOf(*fastest) < kWorthwhile * usual ? *fastest : 0;
+}
+
+// What was found, for all threads of the process; nothing where libtorch is to do it.
+using Choice = std::optional<cublasLtMatmulAlgo_t>;
 std::mutex foundMutex;
-std::map<Key, cublasLtMatmulAlgo_t> found;
+std::map<Key, Choice> found;
+
+Choice choiceFor(const Call& call, const Way& usual) {
+  const auto candidates = call.candidates();
+  std::vector<Way> ways = {usual};
+  for (const auto& algorithm : candidates)
+    ways.push_back([&call, &algorithm] { return call.run(algorithm) == CUBLAS_STATUS_SUCCESS; });
+  const size_t fastest = fastestOf(ways);
+  return fastest == 0 ? Choice() : candidates[fastest - 1];
+}
 
 bool isRecording() { return at::cuda::currentStreamCaptureStatusMayInitCtx() != at::cuda::CaptureStatus::None; }
 
-// Whether the product was computed here.
-bool multiply(const Product& product) {
+// Whether the product was computed here. `usual` has libtorch compute it, into the same memory.
+bool multiply(const Product& product, const std::function<void()>& usual) {
   const c10::cuda::CUDAGuard guard(product.out.device());
   const Key key = keyOf(product);
   const std::lock_guard<std::mutex> lock(foundMutex);
   auto known = found.find(key);
   // To try is to compute several times, which a graph would repeat, and which sums would not survive.
   if (known == found.end() && (isRecording() || product.isAdded)) return false;
+  if (known != found.end() && !known->second) return false;
   const Call call(product);
   if (known == found.end()) {
-    const auto candidates = call.candidates();
-    if (candidates.empty()) return false;
-    known = found.emplace(key, fastestOf(call, candidates)).first;
+    const Way asUsual = [&] { return usual(), true; };
+    known = found.emplace(key, choiceFor(call, asUsual)).first;
   }
-  return call.run(known->second) == CUBLAS_STATUS_SUCCESS;
+  return known->second && call.run(*known->second) == CUBLAS_STATUS_SUCCESS;
 }
 
-bool multiplyInto(const at::Tensor& out, const at::Tensor& left, const at::Tensor& right, at::ScalarType type,
-                  bool isAdded = false) {
+// Whether the product is to be computed here, and was.
+bool multiplyInto(at::Tensor& out, const at::Tensor& left, const at::Tensor& right, at::ScalarType type,
+                  const std::function<void()>& usual, bool isAdded = false) {
   return isOurs(left, right) && isOutputFit(out, left, right, type) &&
-         multiply({out, Operand(left), Operand(right), nullptr, isAdded});
+         multiply({out, Operand(left), Operand(right), nullptr, isAdded}, usual);
 }
 
-// An undefined tensor where the product was not computed here.
-at::Tensor multiplied(const at::Tensor& left, const at::Tensor& right, const at::Tensor* bias) {
-  if (!isOurs(left, right)) return {};
-  at::Tensor out = at::empty({left.size(0), right.size(1)}, left.options());
-  const bool isDone =
-      isOutputFit(out, left, right, left.scalar_type()) && multiply({out, Operand(left), Operand(right), bias, false});
-  return isDone ? out : at::Tensor();
+at::Tensor emptyProduct(const at::Tensor& left, const at::Tensor& right) {
+  return at::empty({left.size(0), right.size(1)}, left.options());
 }
 
 at::Tensor mm(const at::Tensor& left, const at::Tensor& right) {
-  at::Tensor out = multiplied(left, right, nullptr);
-  return out.defined() ? out : at::cuda::mm(left, right);
+  if (!isOurs(left, right)) return at::cuda::mm(left, right);
+  at::Tensor out = emptyProduct(left, right);
+  const auto usual = [&] { at::cuda::mm_outf(left, right, out); };
+  if (!multiplyInto(out, left, right, left.scalar_type(), usual)) usual();
+  return out;
 }
 
 at::Tensor& mmOut(const at::Tensor& left, const at::Tensor& right, at::Tensor& out) {
-  return multiplyInto(out, left, right, left.scalar_type()) ? out : at::cuda::mm_outf(left, right, out);
+  const auto usual = [&] { at::cuda::mm_outf(left, right, out); };
+  if (!multiplyInto(out, left, right, left.scalar_type(), usual)) usual();
+  return out;
 }
 
 at::Tensor& mmWideOut(const at::Tensor& left, const at::Tensor& right, at::ScalarType type, at::Tensor& out) {
-  const bool isDone = type == at::kFloat && multiplyInto(out, left, right, type);
-  return isDone ? out : at::cuda::mm_outf(left, right, type, out);
+  const auto usual = [&] { at::cuda::mm_outf(left, right, type, out); };
+  if (type != at::kFloat || !multiplyInto(out, left, right, type, usual)) usual();
+  return out;
 }
 
 at::Tensor addmm(const at::Tensor& added, const at::Tensor& left, const at::Tensor& right, const at::Scalar& beta,
@@ -339,15 +396,21 @@ at::Tensor addmm(const at::Tensor& added, const at::Tensor& left, const at::Tens
   const bool isBias = added.dim() == 1 && added.size(0) == right.size(1) && added.is_contiguous() &&
                       added.scalar_type() == left.scalar_type() && added.device() == left.device() && beta.equal(1) &&
                       alpha.equal(1) && isAligned(added);
-  at::Tensor out = isBias ? multiplied(left, right, &added) : at::Tensor();
-  return out.defined() ? out : at::cuda::addmm(added, left, right, beta, alpha);
+  if (!isBias || !isOurs(left, right)) return at::cuda::addmm(added, left, right, beta, alpha);
+  at::Tensor out = emptyProduct(left, right);
+  const auto usual = [&] { at::cuda::addmm_outf(added, left, right, beta, alpha, out); };
+  const bool isDone = isOutputFit(out, left, right, left.scalar_type()) &&
+                      multiply({out, Operand(left), Operand(right), &added, false}, usual);
+  if (!isDone) usual();
+  return out;
 }
 
 at::Tensor& addmmWideOut(const at::Tensor& added, const at::Tensor& left, const at::Tensor& right, at::ScalarType type,
                          const at::Scalar& beta, const at::Scalar& alpha, at::Tensor& out) {
+  const auto usual = [&] { at::cuda::addmm_outf(added, left, right, type, beta, alpha, out); };
   const bool isSum = added.is_same(out) && beta.equal(1) && alpha.equal(1) && type == at::kFloat;
-  const bool isDone = isSum && multiplyInto(out, left, right, type, true);
-  return isDone ? out : at::cuda::addmm_outf(added, left, right, type, beta, alpha, out);
+  if (!isSum || !multiplyInto(out, left, right, type, usual, true)) usual();
+  return out;
 }
 
 struct Silent : c10::WarningHandler {

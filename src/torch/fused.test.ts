@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { ones, tensor, zeros } from "./create.ts";
-import { attention, packedAttention, swiglu, swigluLinear } from "./fused.ts";
+import { attention, packedAttention, scaledTo, swiglu, swigluLinear } from "./fused.ts";
+import { tensorScope } from "./scope.ts";
 
 test("swiglu needs two halves: silu(1) * 2 for [1 | 2], and an odd width is refused", () => {
   const pair = ones([1, 2]);
@@ -58,4 +59,12 @@ test("queries with more keys than themselves are the last of their sequence", ()
     window: 1,
   });
   expect(near.view(3).toArray()).toEqual([4, 9, 3]);
+});
+
+test("scaledTo is a product in the type that is asked for: 1.5 and -4 times a half", () => {
+  tensorScope(() => {
+    const scaled = scaledTo(tensor([1.5, -4]), tensor(0.5), "bfloat16");
+    expect(scaled.dtype).toBe("bfloat16");
+    expect(scaled.to("float32").toArray()).toEqual([0.75, -2]);
+  });
 });

@@ -7,10 +7,12 @@ import { RerollError } from "../errors/reroll-error.ts";
 import { applyFunction } from "./autograd.ts";
 import { causalMask, composedAttention } from "./composed-attention.ts";
 import { cat, empty, emptyLike, full, zerosLike } from "./create.ts";
+import type { DType } from "./dtype.ts";
 import { isExact } from "./exact.ts";
 import { hasKernels } from "./kernels/cuda-kernel.ts";
 import { isRotatable, rotateKernel } from "./kernels/rotate-kernel.ts";
 import { sampledLogprobKernel } from "./kernels/sample-kernel.ts";
+import { canScale, scaleKernel } from "./kernels/scale-kernel.ts";
 import { scoreGradientKernel_, scoreStatisticsKernel } from "./kernels/score-kernel.ts";
 import { fitsScoreRow, scoreRowKernel_ } from "./kernels/score-row-kernel.ts";
 import { swigluBackwardKernel, swigluKernel } from "./kernels/swiglu-kernel.ts";
@@ -235,6 +237,12 @@ function rotated(x: Tensor, cos_SK: Tensor, sin_SK: Tensor, sign: 1 | -1): Tenso
   const sin = sin_SK.to(x.dtype).unsqueeze(1).mul(sign);
   const [a, b] = x.chunk(2, -1);
   return cat([a!.mul(cos).sub_(b!.mul(sin)), b!.mul(cos).add_(a!.mul(sin))], -1);
+}
+
+/** x times a factor of one element, in the type `dtype`. */
+export function scaledTo(x: Tensor, factor: Tensor, dtype: DType): Tensor {
+  if (canScale(x, dtype)) return scaleKernel(x, factor.to("float32"), dtype);
+  return x.to(dtype).mul(factor.to(dtype));
 }
 
 /** What a loss needs to know about each row of scores, in float32 (float64 for float64 scores). */

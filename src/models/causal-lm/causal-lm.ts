@@ -13,9 +13,9 @@ import type { Device } from "../../torch/dtype.ts";
 import { createParameter, initialize, reinitialize } from "../../torch/nn/initialize.ts";
 import { Module, type Parameter } from "../../torch/nn/module.ts";
 import type { RMSNorm } from "../../torch/nn/rms-norm.ts";
-import { op } from "../../torch/operator.ts";
 import type { Generator } from "../../torch/random.ts";
 import { isRepeating } from "../../torch/recompute.ts";
+import { rowsAt } from "../../torch/rows-at.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { Attention } from "./attention.ts";
@@ -92,17 +92,28 @@ export class CausalLm extends Module {
     expectTokens(ids_S, layout);
     const { context, stages } = this.spread;
     this.runner.begin();
-    let x_SD = stages.isFirst ? this.embed(ownRows(context, ids_S)) : this.#taken(layout.numTokens);
+    const first_SD = stages.isFirst ? this.embed(ownRows(context, ids_S)) : this.#taken(layout.numTokens);
+    let stream: Stream = { x_SD: first_SD, made_SD: null };
     const rotations = noGrad(() => this.#rotary.rotationsAt(layout.positions_S, layout.maxPosition));
     const { start, length } = this.own;
+    // Whoever keeps weights elsewhere, or computes layers again, has one tensor between two of them.
+    const isPlain = this.runner === residentLayers && options.recompute !== true;
     this.layers.slice(start, start + length).forEach((layer, offset) => {
-      const before_SD = x_SD;
+      const before = stream;
       const i = start + offset;
-      const run = (x: Tensor) => tensorScope(() => layer.forward(x, i, layout, rotations));
-      x_SD = this.runner.run(i, run, x_SD, { parameters: () => layer.trainableParameters(), ...options });
-      if (stages.isFirst || offset > 0) before_SD.dispose();
+      const advance = (from: Stream) => tensorScope(() => layer.advance(from, i, layout, rotations));
+      if (isPlain) {
+        stream = advance(before);
+      } else {
+        const run = (x_SD: Tensor) => tensorScope(() => summed(advance({ x_SD, made_SD: null })));
+        const parameters = () => layer.trainableParameters();
+        stream = { x_SD: this.runner.run(i, run, before.x_SD, { parameters, ...options }), made_SD: null };
+      }
+      before.made_SD?.dispose();
+      if (stages.isFirst || offset > 0) before.x_SD.dispose();
     });
-    return stages.isLast ? allRows(context, this.norm.forward(x_SD), layout.numTokens) : stages.hand(x_SD);
+    if (!stages.isLast) return stages.hand(summed(stream));
+    return allRows(context, normedStream(this.norm, stream.x_SD, stream.made_SD).normed, layout.numTokens);
   }
 
   /** What the stage before made of this rank's tokens. */
@@ -128,11 +139,11 @@ export class CausalLm extends Module {
   /** The rows of the embedding, each from the rank that has it. */
   #look(ids_S: Tensor): Tensor {
     const { tensor: ranks } = this.spread;
-    if (ranks.count === 1) return ops.embedding(this.embedding, ids_S);
+    if (ranks.count === 1) return rowsAt(this.embedding, ids_S);
     const { start, length } = rangeOf(this.config.vocabSize, ranks.index, ranks.count);
     const places_S = ids_S.sub(start);
     const isHere_S = places_S.ge(0).logicalAnd(places_S.lt(length));
-    const found_SD = ops.embedding(this.embedding, places_S.clamp(0, length - 1));
+    const found_SD = rowsAt(this.embedding, places_S.clamp(0, length - 1));
     return sumOver(ranks, found_SD.mul(isHere_S.unsqueeze(1).to(found_SD.dtype)));
   }
 
@@ -173,6 +184,16 @@ function isLinearNorm(path: string): boolean {
   return path.endsWith("attention.norm.weight");
 }
 
+/** The residual stream between two layers, and what the first of them made, if that is still to be added: the norm of the next one adds it on the way. */
+interface Stream {
+  readonly x_SD: Tensor;
+  readonly made_SD: Tensor | null;
+}
+
+function summed({ x_SD, made_SD }: Stream): Tensor {
+  return made_SD === null ? x_SD : x_SD.add(made_SD);
+}
+
 /** One layer of the decoder: attention and MLP, each around a normalized copy of the residual stream. */
 export class DecoderLayer extends Module {
   readonly inputNorm: RMSNorm | null;
@@ -199,17 +220,18 @@ export class DecoderLayer extends Module {
     this.mlpOutputNorm = norm(hasOutputNorms);
   }
 
-  forward(x_SD: Tensor, layer: number, layout: TokenLayout, rotations: Rotations): Tensor {
+  advance({ x_SD, made_SD }: Stream, layer: number, layout: TokenLayout, rotations: Rotations): Stream {
     // Scopes free at once what the graph does not keep; without a graph that is everything but the result.
     const attended = tensorScope(() => {
-      const { sum, normed } = normedStream(this.inputNorm, x_SD, null);
+      const { sum, normed } = normedStream(this.inputNorm, x_SD, made_SD);
       const mixed_SD = this.attention.forward(normed, layer, layout, rotations);
       return normedStream(this.postAttentionNorm, sum, this.attentionOutputNorm?.forward(mixed_SD) ?? mixed_SD);
     });
-    return tensorScope(() => {
+    const made = tensorScope(() => {
       const made_SD = this.#made(attended.normed);
-      return attended.sum.add(this.mlpOutputNorm?.forward(made_SD) ?? made_SD);
+      return this.mlpOutputNorm?.forward(made_SD) ?? made_SD;
     });
+    return { x_SD: attended.sum, made_SD: made };
   }
 
   #made(normed_SD: Tensor): Tensor {
@@ -255,5 +277,3 @@ function expectTokens(ids_S: Tensor, { numTokens }: TokenLayout): void {
     `ids has shape [${shape.join(", ")}] but the layout has ${numTokens} tokens. ids must be [${numTokens}], row after row.`,
   );
 }
-
-const ops = { embedding: op("aten::embedding") } as const;

@@ -59,6 +59,11 @@ export class ScoreGradientSums {
   results(): [gradHidden: Tensor, gradHead: Tensor | null] {
     return [this.#gradHidden, this.#gradHead?.to(this.#head.dtype) ?? null];
   }
+
+  /** The same as it was added up: see `scaledTo`. */
+  wideResults(): [gradHidden: Tensor, gradHead: Tensor | null] {
+    return [this.#gradHidden, this.#gradHead];
+  }
 }
 
 /** Runs `body` on pieces of at most `size` tokens, as equal as they can be, freeing what each piece made. */

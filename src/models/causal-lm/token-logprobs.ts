@@ -10,6 +10,7 @@ import {
   canScoreRow,
   type ScoreGradients,
   type ScoreStatistics,
+  scaledTo,
   scoreGradient_,
   scoreRow_,
   scoreStatistics,
@@ -157,6 +158,7 @@ export function weightedCrossEntropy(
   { temperature = 1, chunkTokens = defaultChunk(head_VD), softCap = null }: TokenLogprobOptions = {},
 ): { readonly loss: Tensor; readonly logprobs_S: Tensor } {
   expectChunks(temperature, chunkTokens);
+  const { dtype } = hidden_SD;
   let logprobs_S: Tensor | null = null;
   const isTrained = isGradEnabled() && (hidden_SD.requiresGrad || head_VD.requiresGrad);
   const [loss] = applyFunction(
@@ -178,11 +180,11 @@ export function weightedCrossEntropy(
           return statistics.logprob;
         });
         logprobs_S = cat(parts);
-        const saved = sums?.results().filter((gradient) => gradient !== null) ?? [];
+        const saved = sums?.wideResults().filter((gradient) => gradient !== null) ?? [];
         return { outputs: [logprobs_S.mul(weights_S).sum().neg()], saved };
       },
       backward: ([grad], saved) => {
-        const [gradHidden, gradHead] = saved.map((gradient) => gradient.mul(grad!.to(gradient.dtype)));
+        const [gradHidden, gradHead] = saved.map((gradient) => scaledTo(gradient, grad!, dtype));
         return [gradHidden!, gradHead ?? null];
       },
     },

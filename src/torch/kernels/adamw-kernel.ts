@@ -39,7 +39,7 @@ export function adamwKernel_(
 ): void {
   const packs = parameter.numel / 8;
   const run = master === null ? plain.full : mastered.full;
-  run(parameter.dtype, { blocks: Math.ceil(packs / threads), threads }, [
+  run(parameter.dtype, { blocks: Math.ceil(packs / threads), threads, overlaps: true }, [
     ...[master ?? parameter, parameter, gradient, first, second],
     ...scalars(packs, parameter, step, settings),
   ]);
@@ -119,6 +119,7 @@ extern "C" __global__ void __launch_bounds__(256) adamw(Weights* weight, Pack* p
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= packs) return;
   Settings s = {keep, beta1, rest1, beta2, rest2, rate, spread, eps};
+  awaitPrevious();
   Weights w = weight[i], m = first[i], v = second[i];
   Pack g = gradient[i];
   float scale = hasFactor ? load(store(*factor)) : 1.0f;

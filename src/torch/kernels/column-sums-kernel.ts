@@ -8,7 +8,7 @@ import { cudaKernel } from "./cuda-kernel.ts";
 export function columnSumsKernel(parts_PD: Tensor, dtype: DType): Tensor {
   const [P, D] = parts_PD.shape as [number, number];
   const out_D = empty([D], { dtype, device: parts_PD.device });
-  kernel(dtype, { blocks: Math.ceil(D / 32), threads: 512 }, [parts_PD, out_D, { int: P }, { int: D }]);
+  kernel(dtype, { blocks: Math.ceil(D / 32), threads: 512, overlaps: true }, [parts_PD, out_D, { int: P }, { int: D }]);
   return out_D;
 }
 
@@ -18,6 +18,7 @@ const kernel = cudaKernel(
 extern "C" __global__ void __launch_bounds__(512) column_sums(const float* parts, T* out, int numRows, int D) {
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32, column = blockIdx.x * 32 + lane;
   float sum = 0.0f;
+  awaitPrevious();
   if (column < D)
 #pragma unroll 8
     for (int row = warp; row < numRows; row += 16) sum += parts[(size_t)row * D + column];

@@ -24,7 +24,7 @@ interface LaunchShape {
   readonly sharedBytes?: number;
   /**
    * The kernel may start before the one in front of it has ended, so that what it does before `awaitPrevious` runs beside that one. It must
-   * not write before that, nor read what the kernels before it write.
+   * not write before that, nor read what the kernels before it write. GPUs before Hopper cannot do it: there it waits for the whole of that one.
    */
   readonly overlaps?: boolean;
 }
@@ -59,7 +59,7 @@ export function cudaKernel(
         values.push(arg.handle);
       }
     }
-    native.launchKernel(handle, [blocks, 1, 1], [threads, 1, 1], sharedBytes, overlaps, kinds, values);
+    native.launchKernel(handle, [blocks, 1, 1], [threads, 1, 1], sharedBytes, overlaps && canOverlap(), kinds, values);
   };
 }
 
@@ -75,6 +75,13 @@ export function numProcessors(): number {
 }
 
 let processors: number | undefined;
+
+function canOverlap(): boolean {
+  overlapping ??= native.cudaDeviceProperties().computeMajor >= 9;
+  return overlapping;
+}
+
+let overlapping: boolean | undefined;
 
 const elementTypes: Readonly<Partial<Record<DType, string>>> = {
   float32: `
@@ -99,7 +106,8 @@ function preludeFor(dtype: DType): string {
   return `${element}
 // Eight elements at a time: one 16-byte access for 16-bit types, two for float32.
 struct alignas(16) Pack { T x[8]; };
-// For kernels that overlap: the next one may take its place now; all that the ones before have written is there.
+// For kernels that overlap: the next one may take its place now; all that the ones before have written is there. Kernels that write weights do not let
+// the next one start: it may be one that reads weights before it waits.
 __device__ __forceinline__ void letNextStart() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");

@@ -24,7 +24,7 @@ export function turnHeadsKernel_(qkv_SN: Tensor, cos_SK: Tensor, sin_SK: Tensor,
   const half = K / 16;
   const [S, N] = qkv_SN.shape as [number, number];
   const total = S * (H + G) * half;
-  turn(qkv_SN.dtype, { blocks: Math.ceil(total / 256), threads: 256 }, [
+  turn(qkv_SN.dtype, { blocks: Math.ceil(total / 256), threads: 256, overlaps: true }, [
     ...[qkv_SN, cos_SK, sin_SK],
     ...[{ int: total }, { int: H + G }, { int: half }, { int: N / 8 }],
   ]);
@@ -50,7 +50,8 @@ export function joinHeadsKernel(
   const blocks = Math.min(Math.ceil(S / tokensPerBlock), 2 * numProcessors());
   const gradient_SN = empty([S, N], { dtype, device });
   const parts_PN = hasSums ? empty([blocks, N], { device }) : null;
-  join(dtype, { blocks, threads: pairs * tokensPerBlock, sharedBytes: tokensPerBlock * N * 4 }, [
+  const launch = { blocks, threads: pairs * tokensPerBlock, sharedBytes: tokensPerBlock * N * 4, overlaps: true };
+  join(dtype, launch, [
     ...[...gradients, cos_SK, sin_SK, gradient_SN, parts_PN ?? gradient_SN],
     ...[...gradients].map(({ strides }) => ({ int: (strides[0] ?? 0) / 8 })),
     ...[{ int: S }, { int: H }, { int: G }, { int: K / 16 }, { int: hasSums ? 1 : 0 }],
@@ -82,6 +83,7 @@ extern "C" __global__ void turn_heads(Pack* x, const float4* cosine, const float
   if (i >= total) return;
   int k = i % half, head = (i / half) % heads, token = i / (half * heads), angle = (token * half + k) * 2;
   Pack* at = x + (size_t)token * stride + head * 2 * half + k;
+  awaitPrevious();
   Pack a = at[0], b = at[half];
   turned(a, b, cosine + angle, sine + angle, 1.0f);
   at[0] = a;
@@ -104,6 +106,8 @@ extern "C" __global__ void __launch_bounds__(512) join_heads(
   float own[16];
 #pragma unroll
   for (int j = 0; j < 16; j++) own[j] = 0.0f;
+  letNextStart();
+  awaitPrevious();
 #pragma unroll 2
   for (int token = blockIdx.x * slots + slot; token < S; token += gridDim.x * slots) {
     const Pack* at = from + (size_t)token * stride + place;

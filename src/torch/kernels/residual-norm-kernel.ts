@@ -38,7 +38,7 @@ export function residualNormKernel(
   const sum_SD = delta_SD === null ? x_SD : emptyLike(x_SD);
   const normed_SD = emptyLike(x_SD);
   const { run, rowsPerBlock } = kernelFor("residual_norm", D, plan);
-  run(x_SD.dtype, { blocks: Math.ceil(S / rowsPerBlock), threads: plan.threads }, [
+  run(x_SD.dtype, { blocks: Math.ceil(S / rowsPerBlock), threads: plan.threads, overlaps: true }, [
     ...[x_SD, delta_SD ?? x_SD, weight_D, sum_SD, normed_SD],
     ...[{ int: S }, { float: eps }, { int: delta_SD === null ? 0 : 1 }],
   ]);
@@ -60,7 +60,7 @@ export function residualNormBackwardKernel(
   const { run, rowsPerBlock } = kernelFor("residual_norm_backward", D, plan);
   const blocks = Math.min(Math.ceil(S / rowsPerBlock), plan.blocks * numProcessors());
   const parts_PD = empty([blocks, D], { device });
-  run(sum_SD.dtype, { blocks, threads: plan.threads }, [
+  run(sum_SD.dtype, { blocks, threads: plan.threads, overlaps: true }, [
     ...[gradNormed_SD, gradSum_SD ?? gradNormed_SD, sum_SD, weight_D, gradient_SD, parts_PD],
     ...[{ int: S }, { float: eps }, { int: gradSum_SD === null ? 0 : 1 }],
   ]);
@@ -120,6 +120,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) residual_norm(cons
   if (row >= numRows) return;
   size_t start = (size_t)row * PACKS + lane;
   Pack a[HELD], b[HELD], w[HELD];
+  awaitPrevious();
 #pragma unroll
   for (int h = 0; h < HELD; h++)
     if (isInside(lane, h)) {
@@ -160,6 +161,8 @@ residual_norm_backward(const Pack* grad, const Pack* gradSum, const Pack* sum, c
   int group = threadIdx.x / LANES, lane = threadIdx.x % LANES, turn = 0;
   Pack w[HELD];
   float own[HELD][8];
+  letNextStart();
+  awaitPrevious();
 #pragma unroll
   for (int h = 0; h < HELD; h++) {
     if (isInside(lane, h)) w[h] = weight[lane + h * LANES];

@@ -117,22 +117,26 @@ score_row(Z* scores, const long long* targets, const float* gradLogprob, float* 
   for (int i = 0; i < PIECES; i++)
     if (first + i * STRIDE < ALL) z[i] = ((const uint4*)start)[first + i * STRIDE];
   int target = (int)targets[row];
-  float chosen = first == 0 ? value(start[target]) : 0.0f, weight = (isWeighted ? gradLogprob[row] : 1.0f) * scale, factor = scale * LOG2E;
+  // One thread has the target among its scores.
+  bool isChosen = target / EACH % STRIDE == first;
+  float chosen = isChosen ? value(start[target]) : 0.0f, weight = (isWeighted ? gradLogprob[row] : 1.0f) * scale, factor = scale * LOG2E;
   Sums mine = {-3.0e38f, 0.0f, 0.0f};
 #pragma unroll
   for (int i = 0; i < PIECES; i++)
     if (first + i * STRIDE < ALL)
 #pragma unroll
-      for (int k = 0; k < EACH; k++) mine.top = fmaxf(mine.top, score(z[i], k) * factor);
+      for (int k = 0; k < EACH; k++) mine.top = fmaxf(mine.top, score(z[i], k));
+  mine.top = fmaxf(mine.top * factor, -3.0e38f);
 #pragma unroll
   for (int i = 0; i < PIECES; i++)
     if (first + i * STRIDE < ALL)
 #pragma unroll
       for (int k = 0; k < EACH; k++) {
-        float x = score(z[i], k) * factor, e = power(x - mine.top);
+        float x = score(z[i], k) * factor - mine.top, e = power(x);
         mine.mass += e;
         mine.moment += e * x;
       }
+  mine.moment += mine.top * mine.mass;
 #pragma unroll
   for (int step = 16; step > 0; step >>= 1)
     mine = join(mine, {__shfl_xor_sync(~0u, mine.top, step), __shfl_xor_sync(~0u, mine.mass, step),
@@ -168,19 +172,17 @@ score_row(Z* scores, const long long* targets, const float* gradLogprob, float* 
   float logZ = all.top + log2f(all.mass);
   if (first == 0) {
     logNormalizer[row] = logZ * LN2;
-    logprob[row] = chosen * scale - logZ * LN2;
     entropy[row] = (logZ - all.moment / all.mass) * LN2;
   }
 #pragma unroll
   for (int i = 0; i < PIECES; i++)
     if (first + i * STRIDE < ALL) {
       Narrow d;
-      int at = (first + i * STRIDE) * EACH;
 #pragma unroll
-      for (int k = 0; k < EACH; k++) {
-        float p = power(score(z[i], k) * factor - logZ);
-        d.x[k] = store(at + k == target ? weight - weight * p : -weight * p);
-      }
+      for (int k = 0; k < EACH; k++) d.x[k] = store(-weight * power(score(z[i], k) * factor - logZ));
       ((Narrow*)start)[first + i * STRIDE] = d;
     }
+  if (!isChosen) return;
+  logprob[row] = chosen * scale - logZ * LN2;
+  ((T*)start)[target] = store(weight - weight * power(chosen * factor - logZ));
 }`;

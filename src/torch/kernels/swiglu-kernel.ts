@@ -11,7 +11,7 @@ export function swigluKernel(gateUp_SI: Tensor): Tensor {
   const { dtype, device } = gateUp_SI;
   const out_SI = empty([S, width / 2], { dtype, device });
   const packs = (S * width) / 16;
-  forward(dtype, { blocks: Math.ceil(packs / threads), threads }, [
+  forward(dtype, { blocks: Math.ceil(packs / threads), threads, overlaps: true }, [
     gateUp_SI,
     out_SI,
     { int: packs },
@@ -26,7 +26,7 @@ export function swigluBackwardKernel(grad_SI: Tensor, gateUp_SI: Tensor, again_S
   const { dtype, device } = gateUp_SI;
   const gradGateUp_SI = empty([S, width], { dtype, device });
   const packs = (S * width) / 16;
-  backward(dtype, { blocks: Math.ceil(packs / threads), threads }, [
+  backward(dtype, { blocks: Math.ceil(packs / threads), threads, overlaps: true }, [
     grad_SI,
     gateUp_SI,
     gradGateUp_SI,
@@ -46,6 +46,7 @@ extern "C" __global__ void swiglu_forward(const Pack* in, Pack* out, int packs, 
   if (i >= packs) return;
   int row = i / perRow;
   size_t at = (size_t)row * perRow * 2 + (i - row * perRow);
+  awaitPrevious();
   Pack gate = in[at], up = in[at + perRow], y;
 #pragma unroll
   for (int k = 0; k < 8; k++) {
@@ -65,6 +66,7 @@ extern "C" __global__ void swiglu_backward(const Pack* grad, const Pack* in, Pac
   if (i >= packs) return;
   int row = i / perRow;
   size_t at = (size_t)row * perRow * 2 + (i - row * perRow);
+  awaitPrevious();
   Pack dy = grad[i], gate = in[at], up = in[at + perRow], dGate, dUp, y;
 #pragma unroll
   for (int k = 0; k < 8; k++) {
