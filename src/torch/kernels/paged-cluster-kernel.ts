@@ -9,7 +9,7 @@
 import { empty } from "../create.ts";
 import { cudaKernel } from "./cuda-kernel.ts";
 import { type DecodeHeads, type DecodeRows, type PagedDecode, repeatsOf } from "./paged-kernel.ts";
-import { addWeights, turnedQuery } from "./paged-parts.ts";
+import { addWeights, leaveSums, turnedQuery } from "./paged-parts.ts";
 
 /** How a row of key heads is divided: over the blocks of a cluster, and over the warps of each. */
 export interface ClusterCut {
@@ -240,21 +240,13 @@ ${addWeights("tile.v")}
   // The other blocks are there: their shared memory can be written to.
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
   if (quarter == 0) { tops[warp][row] = top; masses[warp][row] = mass; }
-  // Sixteen threads join a head of this block, 64 dimensions at a time, and send them to the block that has them. Of two neighboring groups
-  // of four dimensions the order is turned in every other pair, so that no two of eight threads meet in a bank.
+  // Sixteen threads join a head of this block, 64 dimensions at a time, and send them to the block that has them.
   int r = threadIdx.x / 16, column = threadIdx.x % 16;
   float best = -1.0e30f, total = 0.0f, share[WARPS];
 #pragma unroll
   for (int half = 0; half < HEAD / 64; half++) {
     if (half > 0) __syncthreads();
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-#pragma unroll
-      for (int j = 0; j < 2; j++) {
-        const float *x = sum[half * 4 + j * 2] + i, *y = sum[half * 4 + j * 2 + 1] + i;
-        sums[warp][quarter * 2 + i][row * 2 + (j ^ row % 2)] = make_float4(x[0], x[2], y[0], y[2]);
-      }
-    }
+${leaveSums("half", "0")}
     __syncthreads();
     if (r < GROUP) {
       if (half == 0) {

@@ -10,7 +10,7 @@ import type { Device } from "../dtype.ts";
 import { op } from "../operator.ts";
 import type { Tensor } from "../tensor.ts";
 import { cudaKernel } from "./cuda-kernel.ts";
-import { addWeights, joinSpans, turnedQuery } from "./paged-parts.ts";
+import { addWeights, joinSpans, leaveSums, turnedQuery } from "./paged-parts.ts";
 
 /** Keys and values of one layer, [blocks, blockSize, G, K]. */
 interface PagedKeys {
@@ -338,12 +338,11 @@ ${addWeights("tile.v")}
 
   mass += __shfl_xor_sync(~0u, mass, 1);
   mass += __shfl_xor_sync(~0u, mass, 2);
-  __shared__ float sums[WARPS][8][HEAD + 4];
+  __shared__ float4 sums[WARPS][8][HEAD / 4 + 1];
   __shared__ float tops[WARPS][8], masses[WARPS][8];
 #pragma unroll
-  for (int t = 0; t < TILES / 2; t++) {
-#pragma unroll
-    for (int i = 0; i < 4; i++) sums[warp][quarter * 2 + i % 2][t / 4 * 64 + row * 8 + t % 4 * 2 + i / 2] = sum[t][i];
+  for (int half = 0; half < HEAD / 64; half++) {
+${leaveSums("half", "half * 16")}
   }
   if (quarter == 0) { tops[warp][row] = top; masses[warp][row] = mass; }
   __syncthreads();
@@ -352,7 +351,7 @@ ${addWeights("tile.v")}
   // A sink takes its share of attention and gives no value.
   auto sinkOf = [&](int r) { return HAS_SINKS ? load(sinks[g * GROUP + r]) * 1.44269504f : -1.0e30f; };
   for (int i = threadIdx.x; i < GROUP * HEAD; i += THREADS) {
-    int r = i / HEAD, d = i % HEAD;
+    int r = i / HEAD, d = i % HEAD, at = (d / 4 ^ d / 8 % 2) * 4 + d % 4;
     float best = used == 1 ? sinkOf(r) : -1.0e30f, total = 0.0f, value = 0.0f;
 #pragma unroll
     for (int w = 0; w < WARPS; w++) best = fmaxf(best, tops[w][r]);
@@ -360,16 +359,16 @@ ${addWeights("tile.v")}
     for (int w = 0; w < WARPS; w++) {
       float share = exp2f(tops[w][r] - best);
       total += masses[w][r] * share;
-      value += sums[w][r][d] * share;
+      value += ((const float*)sums[w][r])[at] * share;
     }
     if (used == 1) {
       if (HAS_SINKS) total += exp2f(sinkOf(r) - best);
       out[(first + r) * HEAD + d] = store(value / total);
       if (d == 0 && numLogMasses > 0) logMass[(size_t)(g * GROUP + r) * numLogMasses + b] = (best + log2f(total)) * 0.6931471806f;
     } else {
-      size_t at = (first + r) * splits + split;
-      partial[at * HEAD + d] = value;
-      if (d == 0) { stats[at * 2] = best; stats[at * 2 + 1] = total; }
+      size_t place = (first + r) * splits + split;
+      partial[place * HEAD + d] = value;
+      if (d == 0) { stats[place * 2] = best; stats[place * 2 + 1] = total; }
     }
   }
   if (used == 1) return;

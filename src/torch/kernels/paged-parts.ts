@@ -39,6 +39,20 @@ export const addWeights = (values: string) => `
              __byte_perm(${values}[2][t], ${values}[3][t], 0x5410), __byte_perm(${values}[2][t], ${values}[3][t], 0x7632), b0, b1);
   }`;
 
+/**
+ * Leaves 64 dimensions of a warp's `sum`, those of `half`, in `sums` [WARPS][8][..], four to a place. Of two neighboring places the order
+ * is turned in every other pair, so that no two of eight threads meet in a bank: dimensions 4i to 4i + 3 are at i ^ i / 2 % 2.
+ */
+export const leaveSums = (half: string, firstPlace: string) => `
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+#pragma unroll
+      for (int j = 0; j < 2; j++) {
+        const float *x = sum[${half} * 4 + j * 2] + i, *y = sum[${half} * 4 + j * 2 + 1] + i;
+        sums[warp][quarter * 2 + i][${firstPlace} + row * 2 + (j ^ row % 2)] = make_float4(x[0], x[2], y[0], y[2]);
+      }
+    }`;
+
 /** The spans of a row as one, by the block that is last: reads what the others wrote by `fetch`. What is done beside storing a value is `also`. */
 export const joinSpans = (fetch: string, also = "") => `
   for (int i = threadIdx.x; i < GROUP * used; i += THREADS) {
