@@ -148,16 +148,25 @@ extern "C" __global__ void __launch_bounds__(BOUND, 1) __cluster_dims__(CLUSTER,
   int turns = count > place ? (count - place + STRIDE - 1) / STRIDE : 0;
   size_t stride = (size_t)(G / REPEATS) * HEAD;
   Tile tiles[DEPTH];
-  auto fetch = [&](Tile& tile, int turn) {
+  auto startOf = [&](int turn) {
     if (turn > 0 && turn % 32 == 0) mine = hold(turn);
-    size_t first = (size_t)__shfl_sync(~0u, mine, turn % 32) * 16 * stride + kv * HEAD;
+    return (size_t)__shfl_sync(~0u, mine, turn % 32) * 16 * stride + kv * HEAD;
+  };
+  auto fetchKeys = [&](Tile& tile, size_t start) {
 #pragma unroll
-    for (int u = 0; u < 2; u++) stream<32>(tile.k[u], keys + first + (u * 8 + row) * stride + quarter * 8);
+    for (int u = 0; u < 2; u++) stream<32>(tile.k[u], keys + start + (u * 8 + row) * stride + quarter * 8);
+  };
+  auto fetchValues = [&](Tile& tile, size_t start) {
 #pragma unroll
-    for (int i = 0; i < 4; i++) stream<64>(tile.v[i], values + first + ((i / 2) * 8 + quarter * 2 + i % 2) * stride + row * 8);
+    for (int i = 0; i < 4; i++) stream<64>(tile.v[i], values + start + ((i / 2) * 8 + quarter * 2 + i % 2) * stride + row * 8);
   };
 #pragma unroll
-  for (int j = 0; j < DEPTH; j++) if (j < turns) fetch(tiles[j], j);
+  for (int j = 0; j < DEPTH; j++) {
+    if (j >= turns) break;
+    size_t start = startOf(j);
+    fetchKeys(tiles[j], start);
+    fetchValues(tiles[j], start);
+  }
   // One warp of the cluster has the tile of the new token, and with it the new key and value: two neighbors of each half for every thread.
   int d = lane * 2, e = d + HEAD / 2;
   bool brings = (count - 1) % STRIDE == place && d < HEAD / 2;
@@ -215,6 +224,10 @@ ${turnedQuery}
       for (int k = 0; k < KSTEPS; k++)
         multiply(score[u][k % 2], query[2 * k], 0u, query[2 * k + 1], 0u, tile.k[u][2 * k], tile.k[u][2 * k + 1]);
     }
+    // What is used up is asked for anew at once, keys before their values.
+    bool hasNext = turn + DEPTH < turns;
+    size_t next = hasNext ? startOf(turn + DEPTH) : 0;
+    if (hasNext) fetchKeys(tile, next);
     float best = top, weight[4];
 #pragma unroll
     for (int i = 0; i < 4; i++) {
@@ -224,6 +237,7 @@ ${turnedQuery}
       best = fmaxf(best, weight[i]);
     }
 ${addWeights("tile.v")}
+    if (hasNext) fetchValues(tile, next);
   };
 #pragma unroll 1
   for (int turn = 0; turn < turns; turn += DEPTH) {
@@ -231,7 +245,6 @@ ${addWeights("tile.v")}
     for (int j = 0; j < DEPTH; j++) {
       if (turn + j >= turns) break;
       use(tiles[j], turn + j);
-      if (turn + j + DEPTH < turns) fetch(tiles[j], turn + j + DEPTH);
     }
   }
 
