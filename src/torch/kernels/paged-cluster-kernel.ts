@@ -9,7 +9,7 @@
 import { empty } from "../create.ts";
 import { cudaKernel } from "./cuda-kernel.ts";
 import { type DecodeHeads, type DecodeRows, type PagedDecode, repeatsOf } from "./paged-kernel.ts";
-import { addWeights, leaveSums, turnedQuery } from "./paged-parts.ts";
+import { addWeights, fragments, leaveSums, turnedQuery } from "./paged-parts.ts";
 
 /** How a row of key heads is divided: over the blocks of a cluster, and over the warps of each. */
 export interface ClusterCut {
@@ -93,34 +93,13 @@ constexpr int KSTEPS = HEAD / 16, TILES = HEAD / 8, THREADS = WARPS * 32, STRIDE
 constexpr int BOUND = DEPTH * HEAD > 128 ? THREADS : THREADS + 64;
 // Four numbers of the result are a piece; the blocks of a cluster have OWN each.
 constexpr int PIECES = GROUP * HEAD / 4, OWN = (PIECES + CLUSTER - 1) / CLUSTER;
-__device__ __forceinline__ void multiply(float* c, unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." ELEMENT "." ELEMENT ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-}
-__device__ __forceinline__ unsigned pair(float low, float high) {
-  unsigned packed;
-  asm("cvt.rn." ELEMENT "x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
-  return packed;
-}
-template <int STEP> __device__ __forceinline__ void read(unsigned* to, const T* from) {
-#pragma unroll
-  for (int i = 0; i < HEAD / STEP; i++) *(uint4*)(to + 4 * i) = *(const uint4*)(from + i * STEP);
-}
-// Keys and values pass through once: they need no place in the first-level cache. What this kernel itself writes is not read
-// from here.
-template <int STEP> __device__ __forceinline__ void stream(unsigned* to, const T* from) {
-#pragma unroll
-  for (int i = 0; i < HEAD / STEP; i++)
-    asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(to[4 * i]), "=r"(to[4 * i + 1]), "=r"(to[4 * i + 2]), "=r"(to[4 * i + 3]) : "l"(from + i * STEP));
-}
 // The address of what this block has here in the shared memory of another block of its cluster.
 __device__ __forceinline__ unsigned placeIn(int rank, const void* here) {
   unsigned there;
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"((unsigned)__cvta_generic_to_shared(here)), "r"(rank));
   return there;
 }
-struct Tile { unsigned k[2][2 * KSTEPS], v[4][TILES / 2]; };
+${fragments}
 
 extern "C" __global__ void __launch_bounds__(BOUND, 1) __cluster_dims__(CLUSTER, 1, 1) paged_cluster(const T* newQ,
     const T* newK, const T* newV, const float* cosine, const float* sine, const int* positions, const int* table, T* keys, T* values,

@@ -1,5 +1,30 @@
 /** What the kernels of decode attention have in common, as text: CUDA that runs inside of them, with the names that they use. */
 
+/** A block of 16 keys and their values as a warp has them, how they are read, and products with them. */
+export const fragments = `
+__device__ __forceinline__ void multiply(float* c, unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." ELEMENT "." ELEMENT ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+__device__ __forceinline__ unsigned pair(float low, float high) {
+  unsigned packed;
+  asm("cvt.rn." ELEMENT "x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+  return packed;
+}
+template <int STEP> __device__ __forceinline__ void read(unsigned* to, const T* from) {
+#pragma unroll
+  for (int i = 0; i < HEAD / STEP; i++) *(uint4*)(to + 4 * i) = *(const uint4*)(from + i * STEP);
+}
+// Keys and values pass through once: they need no place in the first-level cache. What this kernel itself writes is not read
+// from here.
+template <int STEP> __device__ __forceinline__ void stream(unsigned* to, const T* from) {
+#pragma unroll
+  for (int i = 0; i < HEAD / STEP; i++)
+    asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[4 * i]), "=r"(to[4 * i + 1]), "=r"(to[4 * i + 2]), "=r"(to[4 * i + 3]) : "l"(from + i * STEP));
+}
+struct Tile { unsigned k[2][2 * KSTEPS], v[4][TILES / 2]; };`;
+
 /** The queries of a group of heads, turned by the angles of their position: `query`. Dimension d turns with d + HEAD/2. */
 export const turnedQuery = `
   unsigned query[2 * KSTEPS];
