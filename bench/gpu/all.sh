@@ -1,7 +1,7 @@
 #!/bin/sh
 # Brings the numbers of one GPU up to date in one go, peers in the same run: a file of results and a log for each script, and a table at the end.
 # Usage: sh bench/gpu/all.sh <bundle> <folder for results> [model folder]
-#   <bundle>: what `npm run bundle` made of bench/gpu/{kernels,tuned-products,masked-draws,attention,decode,steps,prefill,exact,fp8,train-step,trainer-step,loop,summary}.ts, or "." for
+#   <bundle>: what `npm run bundle` made of bench/gpu/{kernels,tuned-products,masked-draws,attention,few-rows,decode,steps,prefill,exact,fp8,train-step,trainer-step,loop,summary}.ts, or "." for
 #     the sources of this checkout. A script that fails or runs longer than its limit is named at the end, and the others go on.
 #   VLLM=env.sh runs vLLM beside decoding and prompts: a file that makes it known to python3.
 #   The model folder is a real chat model, SmolLM2-135M-Instruct in ours: for the gap between engine and trainer, and the whole loop.
@@ -14,7 +14,7 @@ limit=${LIMIT:-300}
 here=$(dirname "$0")
 python="$here/../python"
 mkdir -p "$out"
-everything="kernels tuned-products masked-draws attention decode vllm decode-7B decode-7B-many vllm-7B prefill exact-shape exact train-step train-step-7B trainer-step loop fp8 steps"
+everything="kernels tuned-products masked-draws attention few-rows decode vllm decode-7B decode-7B-many vllm-7B prefill exact-shape exact train-step train-step-7B trainer-step loop fp8 steps"
 [ -e /dev/nvidia0 ] || everything="train-step trainer-step loop"
 failed=""
 
@@ -55,6 +55,7 @@ go kernels kernels
 go tuned-products tuned-products --out "$out/gpu-tuned-products.json"
 go masked-draws masked-draws
 go attention attention --out "$out/gpu-attention.json"
+go few-rows few-rows --out "$out/gpu-few-rows.json"
 go decode decode $(peers --hf "$python/hf_generate.py") --out "$out/gpu-decode.json"
 vllm vllm 0.5B
 go decode-7B decode --shape 7B --only 1,16,64,256 --out "$out/gpu-decode-7B.json"

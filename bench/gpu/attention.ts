@@ -7,9 +7,10 @@
 import { parseArgs } from "node:util";
 import { inferenceMode } from "../../src/torch/autograd.ts";
 import { randn, tensor } from "../../src/torch/create.ts";
-import { CudaEvent, CudaGraph, cudaSynchronize, emptyCudaCache } from "../../src/torch/cuda.ts";
+import { emptyCudaCache } from "../../src/torch/cuda.ts";
 import { pagedStream, type StreamCut, streamCutFor } from "../../src/torch/kernels/paged-stream-kernel.ts";
 import { tensorScope } from "../../src/torch/scope.ts";
+import { recordedMs } from "./recorded-time.ts";
 import { rowReport } from "./row-report.ts";
 
 const { values } = parseArgs({ options: { out: { type: "string" } } });
@@ -100,7 +101,7 @@ function measure({ shape, B, lengths, shared }: Case, cuts: readonly StreamCut[]
         );
       return q_BHK!.clone();
     };
-    microseconds[`team${cut.team}x${cut.resident}`] = timeOf(run);
+    microseconds[`team${cut.team}x${cut.resident}`] = +((1000 * recordedMs(run)) / repeats).toFixed(1);
   }
   const best = Math.min(...Object.values(microseconds));
   report({
@@ -111,21 +112,4 @@ function measure({ shape, B, lengths, shared }: Case, cuts: readonly StreamCut[]
     ...microseconds,
     terabytesPerSecond: +((numTokens * G * K * 4) / best / 1e6).toFixed(2),
   });
-}
-
-/** Microseconds of one of the kernels in a recording, by the median of nine. */
-function timeOf(run: () => ReturnType<typeof randn>): number {
-  const graph = new CudaGraph();
-  tensorScope(run);
-  graph.capture(() => tensorScope(run)).dispose();
-  const [start, end] = [new CudaEvent({ hasTiming: true }), new CudaEvent({ hasTiming: true })];
-  const times = Array.from({ length: 9 }, () => {
-    start.record();
-    graph.replay();
-    end.record();
-    cudaSynchronize();
-    return (1000 * end.elapsedSince(start)) / repeats;
-  });
-  for (const one of [graph, start, end]) one.dispose();
-  return +times.toSorted((a, b) => a - b)[4]!.toFixed(1);
 }

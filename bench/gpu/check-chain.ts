@@ -14,12 +14,13 @@ import type { CausalLm } from "../../src/models/causal-lm/causal-lm.ts";
 import { ModelRotary } from "../../src/models/causal-lm/rotary.ts";
 import { inferenceMode } from "../../src/torch/autograd.ts";
 import { arange, full, randint, zeros } from "../../src/torch/create.ts";
-import { CudaEvent, CudaGraph, cudaSynchronize, emptyCudaCache } from "../../src/torch/cuda.ts";
+import { emptyCudaCache } from "../../src/torch/cuda.ts";
 import { op } from "../../src/torch/operator.ts";
 import { manualSeed } from "../../src/torch/random.ts";
 import { tensorScope } from "../../src/torch/scope.ts";
 import type { Tensor } from "../../src/torch/tensor.ts";
 import { createShape, shapes } from "./qwen-shape.ts";
+import { recordedMs } from "./recorded-time.ts";
 
 const { values } = parseArgs({
   options: {
@@ -74,27 +75,13 @@ function check(name: string, model: CausalLm, B: number): void {
   // Rounding to 16 bits in every layer: as far apart as two orders of the same sums.
   const isAlike = isSame && meanGap < 0.03;
   isSound &&= isAlike;
-  const [usualMs, chainMs] = [timeOf(() => run(false)), timeOf(() => run(true))];
+  const [usualMs, chainMs] = [false, true].map((isChain) => +recordedMs(() => run(isChain)).toFixed(4)) as [
+    number,
+    number,
+  ];
   console.log(
     JSON.stringify({ name, B, length, meanGap, maxGap, isSame, isAlike, usualMs, chainMs, ratio: usualMs / chainMs }),
   );
   rotary.dispose();
   cache.dispose();
-}
-
-/** Milliseconds of a recorded step. */
-function timeOf(run: () => Tensor): number {
-  const graph = new CudaGraph();
-  graph.capture(() => tensorScope(run)).dispose();
-  const [start, end] = [new CudaEvent({ hasTiming: true }), new CudaEvent({ hasTiming: true })];
-  const repeats = 20;
-  graph.replay();
-  cudaSynchronize();
-  start.record();
-  for (let i = 0; i < repeats; i++) graph.replay();
-  end.record();
-  cudaSynchronize();
-  const ms = end.elapsedSince(start) / repeats;
-  for (const one of [graph, start, end]) one.dispose();
-  return +ms.toFixed(4);
 }

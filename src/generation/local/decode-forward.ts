@@ -18,6 +18,7 @@ import { rotateHeads, type TokenLayout } from "../../models/causal-lm/token-layo
 import { ones, zeros } from "../../torch/create.ts";
 import { deltaKernel } from "../../torch/kernels/delta-kernel.ts";
 import { addNormKernel_ } from "../../torch/kernels/norm-kernel.ts";
+import { clusterCutFor, pagedCluster } from "../../torch/kernels/paged-cluster-kernel.ts";
 import { pagedFp8Decode } from "../../torch/kernels/paged-fp8-kernel.ts";
 import {
   type DecodeHeads,
@@ -105,8 +106,12 @@ function attendOver(cache: PagedCache, rows: DecodeRows, heads: DecodeHeads, ove
 function plainAttention(rows: DecodeRows, heads: DecodeHeads, overlaps: boolean): PagedDecode {
   const [B, M] = rows.table_BM.shape as [number, number];
   const numRows = B * heads.numGroups * repeatsOf(heads.numHeads / heads.numGroups);
-  const cut = hasProductKernels() ? streamCutFor(numRows, 16 * M, heads.headSize) : null;
-  return cut === null ? pagedDecode(rows, heads, { overlaps }) : pagedStream(rows, heads, cut, overlaps);
+  if (!hasProductKernels()) return pagedDecode(rows, heads, { overlaps });
+  const sizes = [numRows, 16 * M, heads.headSize] as const;
+  const stream = streamCutFor(...sizes);
+  if (stream !== null) return pagedStream(rows, heads, stream, overlaps);
+  const cluster = clusterCutFor(...sizes);
+  return cluster === null ? pagedDecode(rows, heads, { overlaps }) : pagedCluster(rows, heads, cluster, overlaps);
 }
 
 /** What all layers of a step share. */

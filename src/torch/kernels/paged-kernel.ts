@@ -10,7 +10,7 @@ import type { Device } from "../dtype.ts";
 import { op } from "../operator.ts";
 import type { Tensor } from "../tensor.ts";
 import { cudaKernel } from "./cuda-kernel.ts";
-import { addWeights, joinSpans, turnedQuery } from "./paged-parts.ts";
+import { addWeights, fragments, joinSpans, leaveSums, turnedQuery } from "./paged-parts.ts";
 
 /** Keys and values of one layer, [blocks, blockSize, G, K]. */
 interface PagedKeys {
@@ -218,29 +218,7 @@ constexpr bool HAS_WINDOW = ${has.window}, HAS_CAP = ${has.softCap}, HAS_SINKS =
 const keepLogMass = `
     if (d == 0 && numLogMasses > 0) logMass[(size_t)(g * GROUP + r) * numLogMasses + b] = (best + log2f(total)) * 0.6931471806f;`;
 
-const source = `
-__device__ __forceinline__ void multiply(float* c, unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." ELEMENT "." ELEMENT ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-}
-__device__ __forceinline__ unsigned pair(float low, float high) {
-  unsigned packed;
-  asm("cvt.rn." ELEMENT "x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
-  return packed;
-}
-template <int STEP> __device__ __forceinline__ void read(unsigned* to, const T* from) {
-#pragma unroll
-  for (int i = 0; i < HEAD / STEP; i++) *(uint4*)(to + 4 * i) = *(const uint4*)(from + i * STEP);
-}
-// Keys and values pass through once: they need no place in the first-level cache. What this kernel itself writes is not read
-// from here.
-template <int STEP> __device__ __forceinline__ void stream(unsigned* to, const T* from) {
-#pragma unroll
-  for (int i = 0; i < HEAD / STEP; i++)
-    asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(to[4 * i]), "=r"(to[4 * i + 1]), "=r"(to[4 * i + 2]), "=r"(to[4 * i + 3]) : "l"(from + i * STEP));
-}
-struct Tile { unsigned k[2][2 * KSTEPS], v[4][TILES / 2]; };
+const source = `${fragments}
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) paged_attend(const T* newQ, const T* newK, const T* newV,
     const float* cosine, const float* sine, const int* positions, const int* table, T* keys, T* values, T* out,
@@ -338,12 +316,11 @@ ${addWeights("tile.v")}
 
   mass += __shfl_xor_sync(~0u, mass, 1);
   mass += __shfl_xor_sync(~0u, mass, 2);
-  __shared__ float sums[WARPS][8][HEAD + 4];
+  __shared__ float4 sums[WARPS][8][HEAD / 4 + 1];
   __shared__ float tops[WARPS][8], masses[WARPS][8];
 #pragma unroll
-  for (int t = 0; t < TILES / 2; t++) {
-#pragma unroll
-    for (int i = 0; i < 4; i++) sums[warp][quarter * 2 + i % 2][t / 4 * 64 + row * 8 + t % 4 * 2 + i / 2] = sum[t][i];
+  for (int half = 0; half < HEAD / 64; half++) {
+${leaveSums("half", "half * 16")}
   }
   if (quarter == 0) { tops[warp][row] = top; masses[warp][row] = mass; }
   __syncthreads();
@@ -352,7 +329,7 @@ ${addWeights("tile.v")}
   // A sink takes its share of attention and gives no value.
   auto sinkOf = [&](int r) { return HAS_SINKS ? load(sinks[g * GROUP + r]) * 1.44269504f : -1.0e30f; };
   for (int i = threadIdx.x; i < GROUP * HEAD; i += THREADS) {
-    int r = i / HEAD, d = i % HEAD;
+    int r = i / HEAD, d = i % HEAD, at = (d / 4 ^ d / 8 % 2) * 4 + d % 4;
     float best = used == 1 ? sinkOf(r) : -1.0e30f, total = 0.0f, value = 0.0f;
 #pragma unroll
     for (int w = 0; w < WARPS; w++) best = fmaxf(best, tops[w][r]);
@@ -360,16 +337,16 @@ ${addWeights("tile.v")}
     for (int w = 0; w < WARPS; w++) {
       float share = exp2f(tops[w][r] - best);
       total += masses[w][r] * share;
-      value += sums[w][r][d] * share;
+      value += ((const float*)sums[w][r])[at] * share;
     }
     if (used == 1) {
       if (HAS_SINKS) total += exp2f(sinkOf(r) - best);
       out[(first + r) * HEAD + d] = store(value / total);
       if (d == 0 && numLogMasses > 0) logMass[(size_t)(g * GROUP + r) * numLogMasses + b] = (best + log2f(total)) * 0.6931471806f;
     } else {
-      size_t at = (first + r) * splits + split;
-      partial[at * HEAD + d] = value;
-      if (d == 0) { stats[at * 2] = best; stats[at * 2 + 1] = total; }
+      size_t place = (first + r) * splits + split;
+      partial[place * HEAD + d] = value;
+      if (d == 0) { stats[place * 2] = best; stats[place * 2 + 1] = total; }
     }
   }
   if (used == 1) return;

@@ -18,7 +18,7 @@ import {
   repeatsOf,
   workspace,
 } from "./paged-kernel.ts";
-import { addWeights, joinSpans, turnedQuery } from "./paged-parts.ts";
+import { addWeights, joinSpans, leaveSums, turnedQuery } from "./paged-parts.ts";
 
 /** How a step is divided: over the warps of a block, and over the blocks that a processor holds at a time. */
 export interface StreamCut {
@@ -159,7 +159,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, RESIDENT) paged_stream(
   extern __shared__ char raw[];
   __shared__ alignas(8) unsigned long long barriers[WARPS * DEPTH];
   __shared__ alignas(16) T lastKeys[TEAMS][HEAD], lastValues[TEAMS][HEAD];
-  __shared__ float sums[WARPS][8][HEAD + 4];
+  __shared__ float4 sums[WARPS][8][HEAD / 4 + 1];
   __shared__ float tops[WARPS][8], masses[WARPS][8];
   __shared__ bool isLast;
   __shared__ float spanTops[GROUP][HELD], spanMasses[GROUP][HELD];
@@ -328,9 +328,8 @@ ${addWeights("value")}
     mass += __shfl_xor_sync(~0u, mass, 1);
     mass += __shfl_xor_sync(~0u, mass, 2);
 #pragma unroll
-    for (int t = 0; t < TILES / 2; t++) {
-#pragma unroll
-      for (int i = 0; i < 4; i++) sums[warp][quarter * 2 + i % 2][t / 4 * 64 + row * 8 + t % 4 * 2 + i / 2] = sum[t][i];
+    for (int half = 0; half < HEAD / 64; half++) {
+${leaveSums("half", "half * 16")}
     }
     if (quarter == 0) { tops[warp][row] = top; masses[warp][row] = mass; }
     meet();
@@ -339,7 +338,7 @@ ${addWeights("value")}
     // A sink takes its share of attention and gives no value.
     auto sinkOf = [&](int r) { return HAS_SINKS ? load(sinks[g * GROUP + r]) * 1.44269504f : -1.0e30f; };
     for (int i = thread; i < GROUP * HEAD; i += THREADS) {
-      int r = i / HEAD, d = i % HEAD;
+      int r = i / HEAD, d = i % HEAD, at = (d / 4 ^ d / 8 % 2) * 4 + d % 4;
       float best = used == 1 ? sinkOf(r) : -1.0e30f, total = 0.0f, value = 0.0f;
 #pragma unroll
       for (int w = team * TEAM; w < (team + 1) * TEAM; w++) best = fmaxf(best, tops[w][r]);
@@ -347,7 +346,7 @@ ${addWeights("value")}
       for (int w = team * TEAM; w < (team + 1) * TEAM; w++) {
         float share = exp2f(tops[w][r] - best);
         total += masses[w][r] * share;
-        value += sums[w][r][d] * share;
+        value += ((const float*)sums[w][r])[at] * share;
       }
       if (used == 1) {
         if (HAS_SINKS) total += exp2f(sinkOf(r) - best);

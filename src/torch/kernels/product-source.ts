@@ -243,6 +243,8 @@ product(const __grid_constant__ Tiles x, const __grid_constant__ Tiles w,
 #pragma unroll
     for (int half = 0; half < 2; half++) {
       int r = r0 + half * 8;
+      // Nobody takes the sums of rows that there are not.
+      if (row0 + r >= numRows) continue;
       unsigned here = sumsAt + ((rank * MINE + r % MINE) * PITCH + c0) * 4, there;
       asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(here), "r"(r / MINE));
 #pragma unroll
@@ -251,6 +253,7 @@ product(const __grid_constant__ Tiles x, const __grid_constant__ Tiles w,
                      :: "r"(there + j * 32), "f"(acc[j * 4 + half * 2]), "f"(acc[j * 4 + half * 2 + 1]) : "memory");
     }
   }
+  __syncwarp();
   awaitCluster();
   if (!isWorker) return;
   const float* sums = (const float*)(raw + (sumsAt - rawAt));
