@@ -11,6 +11,7 @@
  * What replies with a constraint may draw is known once the tokens before are read, and so while the step is at work: its scores are drawn
  * from again then, by masks. The first draw, part of the graph, is a hundredth of a step.
  */
+import { invariant } from "../../errors/reroll-error.ts";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
 import { ModelRotary } from "../../models/causal-lm/rotary.ts";
 import { empty, pinned, zeros, zerosLike } from "../../torch/create.ts";
@@ -173,12 +174,15 @@ export class DecodeGraphs {
     this.#masks?.dispose();
   }
 
-  #drawMasked({ B, input, scores_BV }: RecordedStep, masks: readonly (Int32Array | null)[]): Tensor {
+  /** Rows without a mask keep what the graph drew for them. */
+  #drawMasked({ B, input, scores_BV, drawn_3B }: RecordedStep, masks: readonly (Int32Array | null)[]): Tensor {
+    invariant(drawn_3B !== null, "a step that cannot draw was asked to draw by masks");
     this.#masks ??= new DeviceMasks(this.#sizes.at(-1)!, this.#model.config.vocabSize, this.#cache.device);
     const [temperatures_B, uniforms_B] = [columns.temperature, columns.uniform].map((index) =>
       input.narrow(0, index * B, B),
     ) as [Tensor, Tensor];
-    return maskedSampleKernel(scores_BV, temperatures_B, uniforms_B, this.#masks.upload(masks), this.#drawn);
+    const before = { plain_3B: drawn_3B, drawn_B: this.#drawn };
+    return maskedSampleKernel(scores_BV, temperatures_B, uniforms_B, this.#masks.upload(masks), before);
   }
 
   #start(step: RecordedStep, sequences: readonly Sequence[], from: readonly number[] | null): Slot {
@@ -297,7 +301,7 @@ export class DecodeGraphs {
       ? this.#model.logits(this.#model.forward(ids_B, exactRowsLayout(table_BM, tokens.positions_B, this.#cache)))
       : decodeForward(this.#model, this.rotary, tokens, this.#cache);
     const drawn_3B = this.canDraw
-      ? sampleKernel(scores_BV, column(columns.temperature), column(columns.uniform), drawn)
+      ? sampleKernel(scores_BV, column(columns.temperature), column(columns.uniform), { drawn_B: drawn })
       : null;
     deliverKernel(outputs_24B, turn, drawn_3B);
     return { scores_BV, drawn_3B };
