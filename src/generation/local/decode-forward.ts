@@ -29,6 +29,7 @@ import {
 } from "../../torch/kernels/paged-kernel.ts";
 import { pagedStream, streamCutFor } from "../../torch/kernels/paged-stream-kernel.ts";
 import { hasProductKernels } from "../../torch/kernels/product-kernel.ts";
+import type { StepScores } from "../../torch/kernels/score-tiles-kernel.ts";
 import type { RMSNorm } from "../../torch/nn/rms-norm.ts";
 import { hasOp, op } from "../../torch/operator.ts";
 import { tensorScope } from "../../torch/scope.ts";
@@ -38,7 +39,7 @@ import { canChain, chainedScores } from "./chained-layers.ts";
 import type { PagedCache } from "./paged-cache.ts";
 
 /** The tokens of a step, on the device, int32. */
-interface DecodeTokens {
+export interface DecodeTokens {
   readonly ids_B: Tensor;
   readonly positions_B: Tensor;
   /** The cache blocks of each row, [B, M]. */
@@ -46,10 +47,12 @@ interface DecodeTokens {
   /** The rows of states that each token reads and leaves, where the model has linear attention. */
   readonly stateFrom_B: Tensor;
   readonly stateTo_B: Tensor;
+  /** The temperatures of the draw after the step, [B], float32 by their bits. */
+  readonly temperatures_B: Tensor;
 }
 
 /**
- * The scores of the token after each row's, [B, V]. The new keys and values, and the new states, are in the cache then. `isChain` says which
+ * The scores of the token after each row's. The new keys and values, and the new states, are in the cache then. `isChain` says which
  * kernels compute the layers; both give the same up to the rounding of 16 bits.
  */
 export function decodeForward(
@@ -58,7 +61,7 @@ export function decodeForward(
   tokens: DecodeTokens,
   cache: PagedCache,
   isChain = cache.format === "plain" && canChain(model, tokens.ids_B.size(0)),
-): Tensor {
+): StepScores {
   const { ids_B, positions_B, table_BM } = tokens;
   const { features } = model.config;
   const { numHeads, numGroups, headSize, storedSize } = cache.heads;
@@ -69,10 +72,11 @@ export function decodeForward(
   const still = isPartial ? stillRotation(ids_B.size(0), storedSize, ids_B.device) : rotations.whole;
   const parts = { attend, rotations, still, tokens, cache };
   if (isChain)
-    return chainedScores(model, ids_B, (attention, qkv_BN, i) => {
+    return chainedScores(model, tokens, (attention, qkv_BN, i) => {
       return attendedHeads(attention, attention.headsOf(qkv_BN), i, parts);
     });
-  return model.logits(runLayers(model, ids_B, (layer, x_BD, i) => mixed(layer, x_BD, i, parts)));
+  const normed_BD = runLayers(model, ids_B, (layer, x_BD, i) => mixed(layer, x_BD, i, parts));
+  return { scores_BV: model.logits(normed_BD), tiles: null };
 }
 
 /** The hidden states of the tokens of prompts, [S, D]. For models without experts. */

@@ -18,10 +18,11 @@ import { empty, pinned, zeros, zerosLike } from "../../torch/create.ts";
 import { CudaEvent, CudaGraph, cudaSynchronize } from "../../torch/cuda.ts";
 import { isExact, minExactRows } from "../../torch/exact.ts";
 import { canSample, maskedSampleKernel, sampleKernel } from "../../torch/kernels/sample-kernel.ts";
+import type { StepScores } from "../../torch/kernels/score-tiles-kernel.ts";
 import { copyKernel, deliverKernel, receiveKernel } from "../../torch/kernels/token-kernel.ts";
 import { keep, tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
-import { decodeForward } from "./decode-forward.ts";
+import { type DecodeTokens, decodeForward } from "./decode-forward.ts";
 import { expectComputed } from "./decode-path.ts";
 import { DeviceMasks } from "./device-masks.ts";
 import type { PagedCache } from "./paged-cache.ts";
@@ -296,15 +297,21 @@ export class DecodeGraphs {
     const ids_B = receiveKernel(input, inputs_2N, turn, drawn, B);
     const table_BM = input.narrow(0, columns.table * B, B * this.#tableWidth).view(B, this.#tableWidth);
     const states = { stateFrom_B: column(columns.stateFrom), stateTo_B: column(columns.stateTo) };
-    const tokens = { ids_B, positions_B: column(columns.position), table_BM, ...states };
-    const scores_BV = isExact()
-      ? this.#model.logits(this.#model.forward(ids_B, exactRowsLayout(table_BM, tokens.positions_B, this.#cache)))
+    const temperatures_B = column(columns.temperature);
+    const tokens = { ids_B, positions_B: column(columns.position), table_BM, ...states, temperatures_B };
+    const { scores_BV, tiles } = isExact()
+      ? this.#exactScores(tokens)
       : decodeForward(this.#model, this.rotary, tokens, this.#cache);
     const drawn_3B = this.canDraw
-      ? sampleKernel(scores_BV, column(columns.temperature), column(columns.uniform), { drawn_B: drawn })
+      ? sampleKernel(scores_BV, temperatures_B, column(columns.uniform), { drawn_B: drawn, tiles })
       : null;
     deliverKernel(outputs_24B, turn, drawn_3B);
     return { scores_BV, drawn_3B };
+  }
+
+  #exactScores({ ids_B, table_BM, positions_B }: Pick<DecodeTokens, "ids_B" | "table_BM" | "positions_B">): StepScores {
+    const hidden_BD = this.#model.forward(ids_B, exactRowsLayout(table_BM, positions_B, this.#cache));
+    return { scores_BV: this.#model.logits(hidden_BD), tiles: null };
   }
 }
 

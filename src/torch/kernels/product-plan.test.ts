@@ -46,6 +46,13 @@ test("blocks with many steps have a processor for themselves, and rows of x take
   expect(plans(64).map(({ sharedBytes }) => Math.floor(sharedBytes / 1024))).toEqual([200, 200, 105, 200, 200]);
 });
 
+test("a thread of a draw, one of 256 for a row, holds no more than eight tiles of scores of a large vocabulary", () => {
+  const tilesEach = [...models, { D: 2048, V: 262144 }].map(({ D, V }) => {
+    return Math.ceil(planProduct("scores", { inputs: D, outputs: V, rows: 64 }).numTiles / 256);
+  });
+  expect(tilesEach).toEqual([2, 5, 5, 5, 1, 8]);
+});
+
 test("gate and up of more than 128 rows are multiplied with 256 at a time", () => {
   const plan = (rows: number) => planProduct("gated", { inputs: 896, outputs: 9728, rows });
   expect([plan(128).groups, plan(129).groups, plan(256).numRowTiles]).toEqual([2, 4, 1]);

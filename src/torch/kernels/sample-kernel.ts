@@ -12,7 +12,7 @@ interface DrawChoices {
   /** Gets the tokens as int32, 0 in place of -1. */
   readonly drawn_B?: Tensor;
   /** The tiles of these scores at these temperatures, where whoever made the scores left them. */
-  readonly tiles?: ScoreTiles;
+  readonly tiles?: ScoreTiles | null;
 }
 
 /**
@@ -24,9 +24,14 @@ export function sampleKernel(
   z_BV: Tensor,
   temperatures_B: Tensor,
   uniforms_B: Tensor,
-  { drawn_B = emptyTokens(z_BV), tiles = scoreTiles(z_BV, temperatures_B) }: DrawChoices = {},
+  { drawn_B = emptyTokens(z_BV), tiles = null }: DrawChoices = {},
 ): Tensor {
-  return draw(z_BV, tiles, { temperatures_B, uniforms_B, tokens_B: drawn_B }, false);
+  return draw(
+    z_BV,
+    tiles ?? scoreTiles(z_BV, temperatures_B),
+    { temperatures_B, uniforms_B, tokens_B: drawn_B },
+    false,
+  );
 }
 
 /**

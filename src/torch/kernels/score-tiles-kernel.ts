@@ -1,6 +1,7 @@
 /**
  * What a draw needs to know of each tile of a row of scores: the best one, and the sums of exponentiated scores relative to it. With that a
- * token is found in three short steps (the tile, then the token in it) and the row is read once, by as many processors as there are.
+ * token is found in two short steps (the tile, then the token in it) and the row is read once, by as many processors as there are. The last
+ * product of a chain leaves it too (product-source.ts), and then the row is not read at all.
  */
 import { empty } from "../create.ts";
 import type { Tensor } from "../tensor.ts";
@@ -23,6 +24,12 @@ export interface RowMasks {
   readonly masks_KW: Tensor;
   /** The mask of each row, int32; -1 where all tokens may be drawn. */
   readonly masks_B: Tensor;
+}
+
+/** The scores of a step, [B, V], and their tiles where the kernel that made them left those. */
+export interface StepScores {
+  readonly scores_BV: Tensor;
+  readonly tiles: ScoreTiles | null;
 }
 
 /** The tiles of scores that are in memory. V must be a multiple of 4. The sums of a row depend on its scores alone. */
