@@ -69,7 +69,10 @@ function check(name: string, model: CausalLm, B: number): void {
   };
   const uniforms_B = rand([B], { device });
   const rotary = new ModelRotary(config);
-  const step = (isChain: boolean) => decodeForward(model, rotary, tokens, cache, isChain);
+  const step = (isChain: boolean) => {
+    const rotations = rotary.rotationsAt(tokens.positions_B, length - 1);
+    return decodeForward(model, { ...tokens, rotations }, cache, isChain);
+  };
   const run = (isChain: boolean) => step(isChain).scores_BV;
   const draw = ({ scores_BV, tiles }: StepScores) =>
     sampleKernel(scores_BV, tokens.temperatures_B, uniforms_B, { tiles });

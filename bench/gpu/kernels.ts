@@ -14,6 +14,7 @@ import { manualSeed } from "../../src/torch/random.ts";
 import { tensorScope } from "../../src/torch/scope.ts";
 import type { Tensor } from "../../src/torch/tensor.ts";
 import { checkDraws } from "./check-draws.ts";
+import { checkEnds } from "./check-ends.ts";
 import { checkPaged } from "./check-paged.ts";
 import { checkProducts } from "./check-products.ts";
 import { checkStore } from "./check-store.ts";
@@ -36,6 +37,7 @@ for (const dtype of ["float32", "bfloat16", "float16"] as const) {
   tensorScope(() => checkDraws(dtype, report));
   tensorScope(() => checkProducts(dtype, report));
 }
+if (!isTraining) tensorScope(() => checkEnds(report));
 if (!isTraining) tensorScope(timeAll);
 tensorScope(() => timeTraining(time));
 console.log(worst <= 1 ? "kernels agree with their composed forms" : "KERNELS DIFFER");

@@ -47,6 +47,10 @@ export interface DecodeTokens {
   /** The rows of states that each token reads and leaves, where the model has linear attention. */
   readonly stateFrom_B: Tensor;
   readonly stateTo_B: Tensor;
+  /** The rotations of layers at these positions. */
+  readonly rotations: Rotations;
+  /** See DecodeRows. */
+  readonly arrivals_N?: Tensor;
   /** The temperatures of the draw after the step, [B], float32 by their bits. */
   readonly temperatures_B: Tensor;
 }
@@ -57,17 +61,15 @@ export interface DecodeTokens {
  */
 export function decodeForward(
   model: CausalLm,
-  rotary: ModelRotary,
   tokens: DecodeTokens,
   cache: PagedCache,
   isChain = cache.format === "plain" && canChain(model, tokens.ids_B.size(0)),
 ): StepScores {
-  const { ids_B, positions_B, table_BM } = tokens;
+  const { ids_B, rotations } = tokens;
   const { features } = model.config;
   const { numHeads, numGroups, headSize, storedSize } = cache.heads;
-  const rotations = rotary.rotationsAt(positions_B, table_BM.size(1) * cache.blockSize - 1);
   const heads = { numHeads, numGroups, headSize: storedSize };
-  const attend = attendOver(cache, { positions_B, table_BM }, heads, isChain);
+  const attend = attendOver(cache, tokens, heads, isChain);
   const isPartial = features.rotarySize !== null || features.unrotatedLayers !== null || storedSize !== headSize;
   const still = isPartial ? stillRotation(ids_B.size(0), storedSize, ids_B.device) : rotations.whole;
   const parts = { attend, rotations, still, tokens, cache };

@@ -101,6 +101,8 @@ export class DecodeGraphs {
   readonly #recorded = new Map<number, RecordedStep>();
   /** The tokens that the last step drew, int32. */
   readonly #drawn: Tensor;
+  /** Zeros between two kernels: see DecodeRows. */
+  readonly #arrivals: Tensor;
   /** Made for the first step that needs it. */
   #masks: DeviceMasks | undefined;
 
@@ -118,7 +120,9 @@ export class DecodeGraphs {
     const sizes = batchSizes(limits.maxRunning);
     const exactSizes = sizes.filter((size) => size >= minExactRows);
     this.#sizes = !isExact() ? sizes : exactSizes.length > 0 ? exactSizes : [minExactRows];
-    this.#drawn = keep(zeros([this.#sizes.at(-1)!], { dtype: "int32", device: cache.device }));
+    const [maxRows, options] = [this.#sizes.at(-1)!, { dtype: "int32", device: cache.device }] as const;
+    this.#drawn = keep(zeros([maxRows], options));
+    this.#arrivals = keep(zeros([maxRows * cache.heads.numHeads], options));
   }
 
   /** Records every size, the largest first: the others then find their memory in its pool. */
@@ -172,6 +176,7 @@ export class DecodeGraphs {
     this.forget();
     this.rotary.dispose();
     this.#drawn.dispose();
+    this.#arrivals.dispose();
     this.#masks?.dispose();
   }
 
@@ -294,14 +299,21 @@ export class DecodeGraphs {
   ): { readonly scores_BV: Tensor; readonly drawn_3B: Tensor | null } {
     const column = (index: number) => input.narrow(0, index * B, B);
     const { inputs_2N, outputs_24B, turn } = ends;
-    const ids_B = receiveKernel(input, inputs_2N, turn, drawn, B);
-    const table_BM = input.narrow(0, columns.table * B, B * this.#tableWidth).view(B, this.#tableWidth);
-    const states = { stateFrom_B: column(columns.stateFrom), stateTo_B: column(columns.stateTo) };
+    const tables = this.rotary.tablesFor(this.#tableWidth * this.#cache.blockSize - 1, this.#cache.device);
+    const lookup = { tables, positionsAt: columns.position * B };
+    const { ids_B, rotations } = receiveKernel(input, inputs_2N, turn, drawn, B, lookup);
+    const [whole, local = whole] = rotations;
     const temperatures_B = column(columns.temperature);
-    const tokens = { ids_B, positions_B: column(columns.position), table_BM, ...states, temperatures_B };
+    const tokens = {
+      ids_B,
+      positions_B: column(columns.position),
+      table_BM: input.narrow(0, columns.table * B, B * this.#tableWidth).view(B, this.#tableWidth),
+      ...{ stateFrom_B: column(columns.stateFrom), stateTo_B: column(columns.stateTo) },
+      ...{ rotations: { whole, local }, arrivals_N: this.#arrivals, temperatures_B },
+    };
     const { scores_BV, tiles } = isExact()
       ? this.#exactScores(tokens)
-      : decodeForward(this.#model, this.rotary, tokens, this.#cache);
+      : decodeForward(this.#model, tokens, this.#cache);
     const drawn_3B = this.canDraw
       ? sampleKernel(scores_BV, temperatures_B, column(columns.uniform), { drawn_B: drawn, tiles })
       : null;

@@ -203,8 +203,9 @@ extern "C" __global__ void start_norm(const Pack* from, const Pack* weight, Pack
                                       , const int* ids, Pack* x
 #endif
 ) {
-  letNextStart();
+  // The input of the step is there before the kernels behind this one start: attention reads where its keys are before it waits.
   awaitPrevious();
+  letNextStart();
   float sum = 0.0f;
 #ifdef EMBEDS
   from += (size_t)ids[blockIdx.x] * packs;
@@ -238,8 +239,9 @@ extern "C" __global__ void end_norm(const Pack* x, const Pack* weight, Pack* out
   letNextStart();
   awaitPrevious();
   float total = 0.0f;
-#pragma unroll 8
-  for (int i = 0; i < parts; i++) total += __ldcg(squares + (size_t)i * gridDim.x + blockIdx.x);
+  // Every warp adds them up, its lanes side by side.
+  for (int i = threadIdx.x % 32; i < parts; i += 32) total += __ldcg(squares + (size_t)i * gridDim.x + blockIdx.x);
+  for (int step = 16; step > 0; step >>= 1) total += __shfl_xor_sync(~0u, total, step);
   float factor = rsqrtf(total / (packs * 8) + eps);
   for (int i = threadIdx.x; i < packs; i += blockDim.x) {
     Pack a = x[(size_t)blockIdx.x * packs + i], w = weight[i], y;
