@@ -1,6 +1,6 @@
 /**
  * Decode steps through the chain of kernels that overlap, beside the same steps through one kernel after another, on one GPU: how far
- * apart their scores are, whether a step repeats to the bit, and the time of each.
+ * apart their scores are, whether a step and its draw repeat to the bit, and the time of each, without a draw and of the chain with one.
  *
  * Usage: sh run.sh check-chain [--shapes 0.5B,1.5B,7B] [--rows 1,5,64,100,256] [--length 1024] [--layers 24]
  *
@@ -13,8 +13,10 @@ import { PagedCache } from "../../src/generation/local/paged-cache.ts";
 import type { CausalLm } from "../../src/models/causal-lm/causal-lm.ts";
 import { ModelRotary } from "../../src/models/causal-lm/rotary.ts";
 import { inferenceMode } from "../../src/torch/autograd.ts";
-import { arange, full, randint, zeros } from "../../src/torch/create.ts";
+import { arange, full, ones, rand, randint, zeros } from "../../src/torch/create.ts";
 import { emptyCudaCache } from "../../src/torch/cuda.ts";
+import { sampleKernel } from "../../src/torch/kernels/sample-kernel.ts";
+import type { StepScores } from "../../src/torch/kernels/score-tiles-kernel.ts";
 import { op } from "../../src/torch/operator.ts";
 import { manualSeed } from "../../src/torch/random.ts";
 import { tensorScope } from "../../src/torch/scope.ts";
@@ -64,23 +66,44 @@ function check(name: string, model: CausalLm, B: number): void {
     table_BM: int(arange(0, B * M, { device })).view(B, M),
     stateFrom_B: zeros([B], { device, dtype: "int32" }),
     stateTo_B: zeros([B], { device, dtype: "int32" }),
+    temperatures_B: ones([B], { device }),
   };
+  const uniforms_B = rand([B], { device });
   const rotary = new ModelRotary(config);
-  const run = (isChain: boolean) => decodeForward(model, rotary, tokens, cache, isChain);
+  const step = (isChain: boolean) => {
+    const rotations = rotary.rotationsAt(tokens.positions_B, length - 1);
+    return decodeForward(model, { ...tokens, rotations }, cache, isChain);
+  };
+  const run = (isChain: boolean) => step(isChain).scores_BV;
+  const draw = ({ scores_BV, tiles }: StepScores) =>
+    sampleKernel(scores_BV, tokens.temperatures_B, uniforms_B, { tiles });
+  const [drawn, drawnAgain] = [draw(step(true)), draw(step(true))] as const;
   const [usual, chained, again] = [run(false), run(true), run(true)] as const;
   const wide = (x: Tensor) => x.to("float32").logSoftmax(-1);
   const gap = wide(chained).sub(wide(usual)).abs();
-  const isSame = chained.sub(again).abs().max().item() === 0;
+  const isRepeated = (one: Tensor, other: Tensor) => one.sub(other).abs().max().item() === 0;
+  const isSame = isRepeated(chained, again) && isRepeated(drawn, drawnAgain);
   const [meanGap, maxGap] = [gap.mean().item(), gap.max().item()];
   // Rounding to 16 bits in every layer: as far apart as two orders of the same sums.
   const isAlike = isSame && meanGap < 0.03;
   isSound &&= isAlike;
-  const [usualMs, chainMs] = [false, true].map((isChain) => +recordedMs(() => run(isChain)).toFixed(4)) as [
-    number,
-    number,
-  ];
+  const [usualMs, chainMs, drawnMs] = [() => run(false), () => run(true), () => draw(step(true))].map(
+    (work) => +recordedMs(work).toFixed(4),
+  ) as [number, number, number];
   console.log(
-    JSON.stringify({ name, B, length, meanGap, maxGap, isSame, isAlike, usualMs, chainMs, ratio: usualMs / chainMs }),
+    JSON.stringify({
+      name,
+      B,
+      length,
+      meanGap,
+      maxGap,
+      isSame,
+      isAlike,
+      usualMs,
+      chainMs,
+      drawnMs,
+      ratio: usualMs / chainMs,
+    }),
   );
   rotary.dispose();
   cache.dispose();

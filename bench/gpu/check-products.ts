@@ -1,5 +1,5 @@
 /** The products of a decode step and what comes after them, against their composed forms, on random values. For 16-bit types on Hopper GPUs. */
-import { arange, ones, randn } from "../../src/torch/create.ts";
+import { arange, ones, rand, randn } from "../../src/torch/create.ts";
 import type { DType } from "../../src/torch/dtype.ts";
 import {
   embedNorm,
@@ -12,7 +12,9 @@ import {
   scoresProduct,
   startNorm,
 } from "../../src/torch/kernels/product-kernel.ts";
+import { sampleKernel } from "../../src/torch/kernels/sample-kernel.ts";
 import type { Tensor } from "../../src/torch/tensor.ts";
+import { checkDraw, temperaturesOf } from "./check-draws.ts";
 
 /** Compares two tensors and prints the largest difference. */
 type Report = (name: string, dtype: DType, got: Tensor, expected: Tensor, tolerance: number) => void;
@@ -57,8 +59,7 @@ function checkChain(dtype: DType, report: Report, rows: number, D: number, I: nu
     expectedNorm.matmul(wide(qkv).t()).add(wide(bias_N)),
     tolerance,
   );
-  if (rows <= 64)
-    report(name("scores"), dtype, scoresProduct(before, qkv), expectedNorm.matmul(wide(qkv).t()), tolerance);
+  if (rows <= 64) checkScores(name("scores"), dtype, report, { before, expectedNorm, matrix });
   // Rows of the matrix for the MLP, from the last on.
   const ids_B = arange(0, rows, { device })
     .neg()
@@ -75,4 +76,33 @@ function checkChain(dtype: DType, report: Report, rows: number, D: number, I: nu
   const after = residualProduct_(x_BD, inner, down, { weight: weight_D, eps });
   report(name("residual"), dtype, x_BD, expected_BD, tolerance);
   report(name("norm"), dtype, endNorm(x_BD, after, weight_D), normed(expected_BD), tolerance);
+}
+
+interface ScoresInput {
+  readonly before: ReturnType<typeof startNorm>;
+  readonly expectedNorm: Tensor;
+  readonly matrix: (outputs: number, inputs: number) => Tensor;
+}
+
+/** Scores, and draws from the tiles that the product leaves: of one tile, of some, and of as many as a vocabulary has, the last one in part. */
+function checkScores(name: string, dtype: DType, report: Report, { before, expectedNorm, matrix }: ScoresInput): void {
+  const [B, D] = expectedNorm.shape as [number, number];
+  for (const V of [192, 1000, 20008]) {
+    const weight_VD = matrix(V, D);
+    const [temperatures_B, uniforms_B] = [temperaturesOf(B), rand([B], { device })];
+    const { scores_BV, tiles } = scoresProduct(before, weight_VD, temperatures_B);
+    const expected = expectedNorm.matmul(weight_VD.to("float64").t());
+    report(`${name} ${V}`, dtype, scores_BV, expected, { bfloat16: 0.012, float16: 0.0015 }[dtype as "bfloat16"] ?? 0);
+    const again = scoresProduct(before, weight_VD, temperatures_B);
+    const difference = again.tiles!.statistics.narrow(2, 0, 3).sub(tiles!.statistics.narrow(2, 0, 3));
+    report(
+      `${name} tiles again`,
+      "float32",
+      difference.add(1),
+      ones(difference.shape, { device, dtype: "float64" }),
+      1e-30,
+    );
+    const run = () => sampleKernel(scores_BV, temperatures_B, uniforms_B, { tiles });
+    checkDraw(`${name} draw`, { z_BV: scores_BV, temperatures_B, uniforms_B }, run, report);
+  }
 }

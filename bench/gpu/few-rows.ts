@@ -14,7 +14,7 @@ import { PagedCache } from "../../src/generation/local/paged-cache.ts";
 import type { CausalLm } from "../../src/models/causal-lm/causal-lm.ts";
 import { ModelRotary } from "../../src/models/causal-lm/rotary.ts";
 import { inferenceMode } from "../../src/torch/autograd.ts";
-import { arange, full, randint, randn, tensor, zeros } from "../../src/torch/create.ts";
+import { arange, full, ones, randint, randn, tensor, zeros } from "../../src/torch/create.ts";
 import { emptyCudaCache } from "../../src/torch/cuda.ts";
 import { type ClusterCut, clusterCutFor, pagedCluster } from "../../src/torch/kernels/paged-cluster-kernel.ts";
 import {
@@ -125,6 +125,7 @@ function compare(shape: string, model: CausalLm, B: number, length: number): voi
   const { numHeads, numGroups, headSize } = cache.heads;
   const heads = { numHeads, numGroups, headSize };
   const ids_B = randint(0, config.vocabSize, [B], { device }).to("int32");
+  const temperatures_B = ones([B], { device });
   const rotary = new ModelRotary(config);
   const rotate = (positions: Tensor) => rotary.rotationsAt(positions, M * blockSize - 1).whole;
   const qkv = randn([B, numHeads + 2 * numGroups, headSize], { device }).to(dtype);
@@ -148,11 +149,11 @@ function compare(shape: string, model: CausalLm, B: number, length: number): voi
     recordedMs(() => {
       const rotation = rotate(positions_B);
       const attend = way?.prepare({ positions_B, table_BM }, heads);
-      return chainedScores(model, ids_B, (attention, qkv_BN, i) => {
+      return chainedScores(model, { ids_B, temperatures_B }, (attention, qkv_BN, i) => {
         const { q_SHK, k_SGK, v_SGK } = attention.headsOf(qkv_BN);
         const news = { q_BHK: q_SHK, k_BGK: k_SGK, v_BGK: v_SGK };
         return attend?.(news, cache.keysOf(i), rotation, attention.kind).flatten(1) ?? empty_BN;
-      });
+      }).scores_BV;
     });
   const aloneMs = ({ prepare }: Way) => {
     const rotation = rotate(positions_B);

@@ -3,15 +3,18 @@
  *
  * Usage: npm run bundle -- bench/gpu/kernels.ts, then sh run.sh kernels [--training] on the GPU machine. With --training only those of a training step.
  */
-import { emptyLike, randint, randn } from "../../src/torch/create.ts";
+import { emptyLike, full, randint, randn } from "../../src/torch/create.ts";
 import { CudaEvent, CudaGraph, cudaProperties, cudaSynchronize } from "../../src/torch/cuda.ts";
 import type { DType } from "../../src/torch/dtype.ts";
 import { rotateKernel } from "../../src/torch/kernels/rotate-kernel.ts";
+import { sampleKernel } from "../../src/torch/kernels/sample-kernel.ts";
 import { scoreGradientKernel_, scoreStatisticsKernel } from "../../src/torch/kernels/score-kernel.ts";
 import { swigluBackwardKernel, swigluKernel } from "../../src/torch/kernels/swiglu-kernel.ts";
 import { manualSeed } from "../../src/torch/random.ts";
 import { tensorScope } from "../../src/torch/scope.ts";
 import type { Tensor } from "../../src/torch/tensor.ts";
+import { checkDraws } from "./check-draws.ts";
+import { checkEnds } from "./check-ends.ts";
 import { checkPaged } from "./check-paged.ts";
 import { checkProducts } from "./check-products.ts";
 import { checkStore } from "./check-store.ts";
@@ -31,8 +34,10 @@ for (const dtype of ["float32", "bfloat16", "float16"] as const) {
   tensorScope(() => checkRotate(dtype));
   tensorScope(() => checkPaged(dtype, report));
   tensorScope(() => checkStore(dtype, report));
+  tensorScope(() => checkDraws(dtype, report));
   tensorScope(() => checkProducts(dtype, report));
 }
+if (!isTraining) tensorScope(() => checkEnds(report));
 if (!isTraining) tensorScope(timeAll);
 tensorScope(() => timeTraining(time));
 console.log(worst <= 1 ? "kernels agree with their composed forms" : "KERNELS DIFFER");
@@ -114,6 +119,17 @@ function timeAll(): void {
   const z = randn([2048, 151936], { device, dtype: "bfloat16" });
   const targets = randint(0, 151936, [2048], { device });
   const [logprob, entropy, logZ] = scoreStatisticsKernel(z, targets, 1);
+  const column = (B: number, value: number) => full([B], value, { device });
+  for (const B of [1, 16, 64, 256]) {
+    const [scores, one_B, cool_B, half_B] = [
+      randn([B, 151936], { device }),
+      column(B, 1),
+      column(B, 0.7),
+      column(B, 0.5),
+    ];
+    time(`draw of ${B} rows`, 4 * scores.numel, () => sampleKernel(scores, one_B, half_B));
+    time(`draw of ${B} at 0.7`, 4 * scores.numel, () => sampleKernel(scores, cool_B, half_B));
+  }
   const qkv = randn([16384, 18, 64], { device, dtype: "bfloat16" });
   const angle = randn([16384, 32], { device });
   const bytes = (...tensors: Tensor[]) => tensors.reduce((sum, t) => sum + 2 * t.numel, 0);

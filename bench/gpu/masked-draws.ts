@@ -13,6 +13,7 @@ import { rand, randn, tensor } from "../../src/torch/create.ts";
 import { CudaEvent, cudaProperties, cudaSynchronize } from "../../src/torch/cuda.ts";
 import type { DType } from "../../src/torch/dtype.ts";
 import { maskedSampleKernel, sampleKernel } from "../../src/torch/kernels/sample-kernel.ts";
+import type { RowMasks } from "../../src/torch/kernels/score-tiles-kernel.ts";
 import { manualSeed } from "../../src/torch/random.ts";
 import { tensorScope } from "../../src/torch/scope.ts";
 import type { Tensor } from "../../src/torch/tensor.ts";
@@ -70,7 +71,9 @@ function checkLogprobs(dtype: DType, V: number): void {
   const uniforms_B = rand([B], { device });
   const masks = { masks_KW: tensor(words, [kinds.length, W], { device }), masks_B: tensor(masks_B, [B], { device }) };
   const drawn = maskedSampleKernel(z, temperatures_B, uniforms_B, masks).toArray();
-  const plain = sampleKernel(z, temperatures_B, uniforms_B).toArray();
+  const plain_3B = sampleKernel(z, temperatures_B, uniforms_B);
+  const plain = plain_3B.toArray();
+  checkKept(dtype, z, { temperatures_B, uniforms_B, plain_3B, drawn }, masks);
   let worst = 0;
   const logprobs = (row: number, temperature: number, isMasked: boolean) => {
     const row_V = z.select(0, row).to("float64").div(temperature);
@@ -109,6 +112,33 @@ function checkLogprobs(dtype: DType, V: number): void {
   }
   expect(`${dtype} ${V}: log-probs are off by ${worst}`, worst < TOLERANCE);
   console.log(`${dtype.padEnd(9)} ${String(V).padEnd(7)} largest error of a log-prob ${worst.toExponential(1)}`);
+}
+
+interface KeptRows {
+  readonly temperatures_B: Tensor;
+  readonly uniforms_B: Tensor;
+  readonly plain_3B: Tensor;
+  /** What the masked kernel draws where nothing was drawn before. */
+  readonly drawn: readonly number[];
+}
+
+/** After a draw of the same scores, rows with a mask are drawn as without it, and the others keep what they have. */
+function checkKept(dtype: DType, z: Tensor, rows: KeptRows, masks: RowMasks): void {
+  const { temperatures_B, uniforms_B, plain_3B, drawn } = rows;
+  const B = z.size(0);
+  const marked_3B = plain_3B.sub(1000);
+  const drawn_B = tensor(new Int32Array(B).fill(-7), [B], { device });
+  const kept = maskedSampleKernel(z, temperatures_B, uniforms_B, masks, { plain_3B: marked_3B, drawn_B }).toArray();
+  const [marked, tokens, places] = [marked_3B.toArray(), drawn_B.toArray(), masks.masks_B.toArray()];
+  for (let row = 0; row < B; row++) {
+    const isKept = places[row]! < 0;
+    // The log-probability that an unmasked row was drawn with is that at its temperature.
+    const parts = isKept ? [0, 1, 2, 1] : [0, 1, 2, 3];
+    const expected = parts.map((part) => (isKept ? marked : drawn)[part * B + row]!);
+    const isSame = expected.every((value, part) => Object.is(value, kept[part * B + row]) || expected[0] === -1);
+    const token = isKept ? -7 : Math.max(0, expected[0]!);
+    expect(`${dtype}: row ${row} is drawn after a draw without masks`, isSame && tokens[row] === token);
+  }
 }
 
 /** A million draws from what a mask leaves: the frequencies are those of the masked softmax. */

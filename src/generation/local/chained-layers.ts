@@ -19,6 +19,7 @@ import {
   scoresProduct,
   startNorm,
 } from "../../torch/kernels/product-kernel.ts";
+import type { StepScores } from "../../torch/kernels/score-tiles-kernel.ts";
 import type { RMSNorm } from "../../torch/nn/rms-norm.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
@@ -60,8 +61,14 @@ function isChainable({ weight, bias, adapters, quantized, ranks, parts }: Projec
   );
 }
 
-/** What decodeForward gives for models and rows of which canChain is true: the scores of the token after each row's, [B, V]. */
-export function chainedScores(model: CausalLm, ids_B: Tensor, attend: Attend): Tensor {
+/** The tokens of a step, int32, and the temperatures of the draw after it. */
+interface ChainedTokens {
+  readonly ids_B: Tensor;
+  readonly temperatures_B: Tensor;
+}
+
+/** What decodeForward gives for models and rows of which canChain is true. */
+export function chainedScores(model: CausalLm, { ids_B, temperatures_B }: ChainedTokens, attend: Attend): StepScores {
   const { layers, norm, config } = model;
   const { normEps: eps } = config;
   const numParts = numSquares(chainOf(layers[0]!).down.weight, ids_B.size(0));
@@ -81,7 +88,8 @@ export function chainedScores(model: CausalLm, ids_B: Tensor, attend: Attend): T
     });
   });
   const isHeadChained = ids_B.size(0) <= maxRows && model.softCap === null && fitsProduct(model.head);
-  return isHeadChained ? scoresProduct(before, model.head) : model.logits(endNorm(x_BD, before, norm.weight));
+  if (isHeadChained) return scoresProduct(before, model.head, temperatures_B);
+  return { scores_BV: model.logits(endNorm(x_BD, before, norm.weight)), tiles: null };
 }
 
 /** Embedded tokens, and the first norm of them. */

@@ -30,6 +30,7 @@ import {
 } from "../../torch/kernels/paged-kernel.ts";
 import { pagedStream, streamCutFor } from "../../torch/kernels/paged-stream-kernel.ts";
 import { hasProductKernels } from "../../torch/kernels/product-kernel.ts";
+import type { StepScores } from "../../torch/kernels/score-tiles-kernel.ts";
 import type { RMSNorm } from "../../torch/nn/rms-norm.ts";
 import { hasOp, op } from "../../torch/operator.ts";
 import { tensorScope } from "../../torch/scope.ts";
@@ -39,7 +40,7 @@ import { canChain, chainedScores } from "./chained-layers.ts";
 import type { PagedCache } from "./paged-cache.ts";
 
 /** The tokens of a step, on the device, int32. */
-interface DecodeTokens {
+export interface DecodeTokens {
   readonly ids_B: Tensor;
   readonly positions_B: Tensor;
   /** The cache blocks of each row, [B, M]. */
@@ -47,33 +48,38 @@ interface DecodeTokens {
   /** The rows of states that each token reads and leaves, where the model has linear attention. */
   readonly stateFrom_B: Tensor;
   readonly stateTo_B: Tensor;
+  /** The rotations of layers at these positions. */
+  readonly rotations: Rotations;
+  /** See DecodeRows. */
+  readonly arrivals_N?: Tensor;
+  /** The temperatures of the draw after the step, [B], float32 by their bits. */
+  readonly temperatures_B: Tensor;
 }
 
 /**
- * The scores of the token after each row's, [B, V]. The new keys and values, and the new states, are in the cache then. `isChain` says which
+ * The scores of the token after each row's. The new keys and values, and the new states, are in the cache then. `isChain` says which
  * kernels compute the layers; both give the same up to the rounding of 16 bits.
  */
 export function decodeForward(
   model: CausalLm,
-  rotary: ModelRotary,
   tokens: DecodeTokens,
   cache: PagedCache,
   isChain = cache.format === "plain" && canChain(model, tokens.ids_B.size(0)),
-): Tensor {
-  const { ids_B, positions_B, table_BM } = tokens;
+): StepScores {
+  const { ids_B, rotations } = tokens;
   const { features } = model.config;
   const { numHeads, numGroups, headSize, storedSize } = cache.heads;
-  const rotations = rotary.rotationsAt(positions_B, table_BM.size(1) * cache.blockSize - 1);
   const heads = { numHeads, numGroups, headSize: storedSize };
-  const attend = attendOver(cache, { positions_B, table_BM }, heads, isChain);
+  const attend = attendOver(cache, tokens, heads, isChain);
   const isPartial = features.rotarySize !== null || features.unrotatedLayers !== null || storedSize !== headSize;
   const still = isPartial ? stillRotation(ids_B.size(0), storedSize, ids_B.device) : rotations.whole;
   const parts = { attend, rotations, still, tokens, cache };
   if (isChain)
-    return chainedScores(model, ids_B, (attention, qkv_BN, i) => {
+    return chainedScores(model, tokens, (attention, qkv_BN, i) => {
       return attendedHeads(attention, attention.headsOf(qkv_BN), i, parts);
     });
-  return model.logits(runLayers(model, ids_B, (layer, x_BD, i) => mixed(layer, x_BD, i, parts)));
+  const normed_BD = runLayers(model, ids_B, (layer, x_BD, i) => mixed(layer, x_BD, i, parts));
+  return { scores_BV: model.logits(normed_BD), tiles: null };
 }
 
 /** The hidden states of the tokens of prompts, [S, D]. For models without experts. */

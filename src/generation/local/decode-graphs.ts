@@ -11,16 +11,18 @@
  * What replies with a constraint may draw is known once the tokens before are read, and so while the step is at work: its scores are drawn
  * from again then, by masks. The first draw, part of the graph, is a hundredth of a step.
  */
+import { invariant } from "../../errors/reroll-error.ts";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
 import { ModelRotary } from "../../models/causal-lm/rotary.ts";
 import { empty, pinned, zeros, zerosLike } from "../../torch/create.ts";
 import { CudaEvent, CudaGraph, cudaSynchronize } from "../../torch/cuda.ts";
 import { isExact, minExactRows } from "../../torch/exact.ts";
 import { canSample, maskedSampleKernel, sampleKernel } from "../../torch/kernels/sample-kernel.ts";
+import type { StepScores } from "../../torch/kernels/score-tiles-kernel.ts";
 import { copyKernel, deliverKernel, receiveKernel } from "../../torch/kernels/token-kernel.ts";
 import { keep, tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
-import { decodeForward } from "./decode-forward.ts";
+import { type DecodeTokens, decodeForward } from "./decode-forward.ts";
 import { expectComputed } from "./decode-path.ts";
 import { DeviceMasks } from "./device-masks.ts";
 import type { PagedCache } from "./paged-cache.ts";
@@ -99,6 +101,8 @@ export class DecodeGraphs {
   readonly #recorded = new Map<number, RecordedStep>();
   /** The tokens that the last step drew, int32. */
   readonly #drawn: Tensor;
+  /** Zeros between two kernels: see DecodeRows. */
+  readonly #arrivals: Tensor;
   /** Made for the first step that needs it. */
   #masks: DeviceMasks | undefined;
 
@@ -116,7 +120,9 @@ export class DecodeGraphs {
     const sizes = batchSizes(limits.maxRunning);
     const exactSizes = sizes.filter((size) => size >= minExactRows);
     this.#sizes = !isExact() ? sizes : exactSizes.length > 0 ? exactSizes : [minExactRows];
-    this.#drawn = keep(zeros([this.#sizes.at(-1)!], { dtype: "int32", device: cache.device }));
+    const [maxRows, options] = [this.#sizes.at(-1)!, { dtype: "int32", device: cache.device }] as const;
+    this.#drawn = keep(zeros([maxRows], options));
+    this.#arrivals = keep(zeros([maxRows * cache.heads.numHeads], options));
   }
 
   /** Records every size, the largest first: the others then find their memory in its pool. */
@@ -170,15 +176,19 @@ export class DecodeGraphs {
     this.forget();
     this.rotary.dispose();
     this.#drawn.dispose();
+    this.#arrivals.dispose();
     this.#masks?.dispose();
   }
 
-  #drawMasked({ B, input, scores_BV }: RecordedStep, masks: readonly (Int32Array | null)[]): Tensor {
+  /** Rows without a mask keep what the graph drew for them. */
+  #drawMasked({ B, input, scores_BV, drawn_3B }: RecordedStep, masks: readonly (Int32Array | null)[]): Tensor {
+    invariant(drawn_3B !== null, "a step that cannot draw was asked to draw by masks");
     this.#masks ??= new DeviceMasks(this.#sizes.at(-1)!, this.#model.config.vocabSize, this.#cache.device);
     const [temperatures_B, uniforms_B] = [columns.temperature, columns.uniform].map((index) =>
       input.narrow(0, index * B, B),
     ) as [Tensor, Tensor];
-    return maskedSampleKernel(scores_BV, temperatures_B, uniforms_B, this.#masks.upload(masks), this.#drawn);
+    const before = { plain_3B: drawn_3B, drawn_B: this.#drawn };
+    return maskedSampleKernel(scores_BV, temperatures_B, uniforms_B, this.#masks.upload(masks), before);
   }
 
   #start(step: RecordedStep, sequences: readonly Sequence[], from: readonly number[] | null): Slot {
@@ -289,18 +299,31 @@ export class DecodeGraphs {
   ): { readonly scores_BV: Tensor; readonly drawn_3B: Tensor | null } {
     const column = (index: number) => input.narrow(0, index * B, B);
     const { inputs_2N, outputs_24B, turn } = ends;
-    const ids_B = receiveKernel(input, inputs_2N, turn, drawn, B);
-    const table_BM = input.narrow(0, columns.table * B, B * this.#tableWidth).view(B, this.#tableWidth);
-    const states = { stateFrom_B: column(columns.stateFrom), stateTo_B: column(columns.stateTo) };
-    const tokens = { ids_B, positions_B: column(columns.position), table_BM, ...states };
-    const scores_BV = isExact()
-      ? this.#model.logits(this.#model.forward(ids_B, exactRowsLayout(table_BM, tokens.positions_B, this.#cache)))
-      : decodeForward(this.#model, this.rotary, tokens, this.#cache);
+    const tables = this.rotary.tablesFor(this.#tableWidth * this.#cache.blockSize - 1, this.#cache.device);
+    const lookup = { tables, positionsAt: columns.position * B };
+    const { ids_B, rotations } = receiveKernel(input, inputs_2N, turn, drawn, B, lookup);
+    const [whole, local = whole] = rotations;
+    const temperatures_B = column(columns.temperature);
+    const tokens = {
+      ids_B,
+      positions_B: column(columns.position),
+      table_BM: input.narrow(0, columns.table * B, B * this.#tableWidth).view(B, this.#tableWidth),
+      ...{ stateFrom_B: column(columns.stateFrom), stateTo_B: column(columns.stateTo) },
+      ...{ rotations: { whole, local }, arrivals_N: this.#arrivals, temperatures_B },
+    };
+    const { scores_BV, tiles } = isExact()
+      ? this.#exactScores(tokens)
+      : decodeForward(this.#model, tokens, this.#cache);
     const drawn_3B = this.canDraw
-      ? sampleKernel(scores_BV, column(columns.temperature), column(columns.uniform), drawn)
+      ? sampleKernel(scores_BV, temperatures_B, column(columns.uniform), { drawn_B: drawn, tiles })
       : null;
     deliverKernel(outputs_24B, turn, drawn_3B);
     return { scores_BV, drawn_3B };
+  }
+
+  #exactScores({ ids_B, table_BM, positions_B }: Pick<DecodeTokens, "ids_B" | "table_BM" | "positions_B">): StepScores {
+    const hidden_BD = this.#model.forward(ids_B, exactRowsLayout(table_BM, positions_B, this.#cache));
+    return { scores_BV: this.#model.logits(hidden_BD), tiles: null };
   }
 }
 

@@ -7,7 +7,7 @@
 import { empty, pinned } from "../../torch/create.ts";
 import { CudaEvent } from "../../torch/cuda.ts";
 import type { Device } from "../../torch/dtype.ts";
-import type { RowMasks } from "../../torch/kernels/sample-kernel.ts";
+import type { RowMasks } from "../../torch/kernels/score-tiles-kernel.ts";
 import { keep } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 

@@ -10,10 +10,10 @@ import { hasKernels } from "../../torch/kernels/cuda-kernel.ts";
 import {
   canSample,
   maskedSampleKernel,
-  type RowMasks,
   sampledLogprobKernel,
   sampleKernel,
 } from "../../torch/kernels/sample-kernel.ts";
+import type { RowMasks } from "../../torch/kernels/score-tiles-kernel.ts";
 import { op } from "../../torch/operator.ts";
 import { areRows, sampleRows } from "../../torch/row-passes.ts";
 import { keep } from "../../torch/scope.ts";

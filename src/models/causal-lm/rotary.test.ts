@@ -1,10 +1,11 @@
 import { describe, expect, test } from "vitest";
+import { tinyConfig } from "../../testing/tiny-model.ts";
 import { inferenceMode, noGrad } from "../../torch/autograd.ts";
 import { arange, tensor } from "../../torch/create.ts";
 import { memoryStats } from "../../torch/memory.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { RopeScaling } from "./rope-scaling.ts";
-import { RotaryTable, rotaryFrequencies } from "./rotary.ts";
+import { ModelRotary, RotaryTable, rotaryFrequencies } from "./rotary.ts";
 
 const plain = { type: "default" } as const;
 const yarn = {
@@ -142,5 +143,23 @@ describe("the table", () => {
       expect(x.grad!.toArray()[0]).toBeCloseTo(1 + Math.cos(1) + Math.cos(2) + Math.cos(3), 5);
     });
     table.dispose();
+  });
+
+  test("a model whose layers with a window turn by another angle has two tables, others one", () => {
+    const tables = (family: "llama" | "gemma3_text") => {
+      const config = tinyConfig(family);
+      const rotary = new ModelRotary({ ...config, headSize: 4, ropeTheta: 10000, ropeScaling: plain });
+      const sines = tensorScope(() =>
+        rotary.tablesFor(3, "cpu").map(({ sin_PK }) => sin_PK.select(0, 3).select(0, 1).item()),
+      );
+      rotary.dispose();
+      return { sines, localTheta: config.features.localRopeTheta };
+    };
+    // The second pair of four dimensions turns by position / sqrt(theta).
+    expect(tables("llama").sines).toEqual([expect.closeTo(Math.sin(0.03), 5)]);
+    const { sines, localTheta } = tables("gemma3_text");
+    expect(sines).toEqual(
+      [Math.sin(0.03), Math.sin(3 / Math.sqrt(localTheta!))].map((sine) => expect.closeTo(sine, 5)),
+    );
   });
 });

@@ -1,6 +1,7 @@
 /** Rotary position embedding: the angle of every position and pair, for the scalings that model families use. */
 import { RerollError } from "../../errors/reroll-error.ts";
 import { arange, tensor } from "../../torch/create.ts";
+import type { Device } from "../../torch/dtype.ts";
 import { op } from "../../torch/operator.ts";
 import { keep, tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
@@ -11,6 +12,12 @@ import type { RopeScaling } from "./rope-scaling.ts";
 export interface Rotation {
   readonly cos_SK: Tensor;
   readonly sin_SK: Tensor;
+}
+
+/** cos and sin of every position and pair, [P, K/2], in float32. */
+interface RotationTable {
+  readonly cos_PK: Tensor;
+  readonly sin_PK: Tensor;
 }
 
 /** The rotations of one forward pass: that of the model, and that of layers with a sliding window. */
@@ -44,6 +51,12 @@ export class ModelRotary {
     return { whole, local: this.#local?.rotationAt(positions_S, maxPosition) ?? whole };
   }
 
+  /** The tables that `rotationsAt` looks positions up in, that of the model first; one where all layers turn alike. */
+  tablesFor(maxPosition: number, device: Device): readonly [RotationTable, ...RotationTable[]] {
+    const whole = this.#whole.tableFor(maxPosition, device);
+    return this.#local === null ? [whole] : [whole, this.#local.tableFor(maxPosition, device)];
+  }
+
   /** Frees the tables; they are made again when they are needed. */
   dispose(): void {
     this.#whole.dispose();
@@ -56,7 +69,7 @@ export class RotaryTable {
   readonly #frequencies: Float32Array;
   readonly #scale: number;
   /** The last one is in use. On a GPU those it replaced stay: recorded work may still read them. */
-  readonly #tables: { readonly cos_PK: Tensor; readonly sin_PK: Tensor }[] = [];
+  readonly #tables: RotationTable[] = [];
 
   constructor(config: RotaryConfig) {
     this.#frequencies = rotaryFrequencies(config);
@@ -65,7 +78,7 @@ export class RotaryTable {
 
   /** The rotation of tokens at these positions. */
   rotationAt(positions_S: Tensor, maxPosition: number): Rotation {
-    const { cos_PK, sin_PK } = this.#tableFor(maxPosition, positions_S.device);
+    const { cos_PK, sin_PK } = this.tableFor(maxPosition, positions_S.device);
     return { cos_SK: cos_PK.indexSelect(0, positions_S), sin_SK: sin_PK.indexSelect(0, positions_S) };
   }
 
@@ -77,7 +90,8 @@ export class RotaryTable {
     }
   }
 
-  #tableFor(maxPosition: number, device: string): { readonly cos_PK: Tensor; readonly sin_PK: Tensor } {
+  /** The angles of positions up to this one, and of some behind it. */
+  tableFor(maxPosition: number, device: Device): RotationTable {
     const current = this.#tables.at(-1);
     if (current !== undefined && current.cos_PK.size(0) > maxPosition && current.cos_PK.device === device)
       return current;

@@ -29,7 +29,7 @@ export interface PagedFp8Keys {
 
 /** Prepares a step, as `pagedDecode` does. */
 export function pagedFp8Decode(
-  { positions_B, table_BM }: DecodeRows,
+  { positions_B, table_BM, arrivals_N }: DecodeRows,
   { numHeads: H, numGroups, headSize: K }: DecodeHeads,
 ): PagedDecode<PagedFp8Keys> {
   const [B, M] = table_BM.shape as [number, number];
@@ -38,7 +38,7 @@ export function pagedFp8Decode(
   const G = numGroups * repeats;
   const { warps, span } = cutFor(B * G, M * 16, K);
   const splits = Math.ceil((M * 16) / span);
-  const { partial, stats, arrivals } = workspace(B, H, G, K, splits, device);
+  const { partial, stats, arrivals } = workspace(B, H, G, K, splits, device, arrivals_N);
   return (heads, { keys, values, keyScales, valueScales }, { cos_SK, sin_SK }, { window, scale, softCap, sinks_H }) => {
     const { q_BHK, k_BGK, v_BGK } = heads;
     const { dtype } = q_BHK;

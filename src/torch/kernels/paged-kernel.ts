@@ -31,6 +31,8 @@ export interface DecodeRows {
   readonly positions_B: Tensor;
   /** Blocks of each row, [B, M], int32. */
   readonly table_BM: Tensor;
+  /** Zeros for each row of key heads, [B H] or more, int32: who joins spans puts them back. Filled for every step where they are not given. */
+  readonly arrivals_N?: Tensor;
 }
 
 /** The rotation of a layer: its cos and sin at the positions of the rows, [B, K/2], float32. */
@@ -92,7 +94,7 @@ interface DecodeChoices {
 
 /** Prepares a step. */
 export function pagedDecode(
-  { positions_B, table_BM }: DecodeRows,
+  { positions_B, table_BM, arrivals_N }: DecodeRows,
   { numHeads: H, numGroups, headSize: K }: DecodeHeads,
   { cut, overlaps = false }: DecodeChoices = {},
 ): PagedDecode {
@@ -102,7 +104,7 @@ export function pagedDecode(
   const G = numGroups * repeats;
   const { warps, span } = cut ?? cutFor(B * G, M * 16, K);
   const splits = Math.ceil((M * 16) / span);
-  const { partial, stats, arrivals } = workspace(B, H, G, K, splits, device);
+  const { partial, stats, arrivals } = workspace(B, H, G, K, splits, device, arrivals_N);
   return (heads, { keys, values }, { cos_SK, sin_SK }, { window, scale, softCap, sinks_H }, logMass_HB) => {
     const { q_BHK, k_BGK, v_BGK } = heads;
     const { dtype } = q_BHK;
@@ -169,13 +171,22 @@ export const maxSplits = 64;
 /** How many processors a large GPU has. */
 export const numProcessors = 132;
 
-/** Where spans leave their sums until they are joined. */
-export function workspace(B: number, H: number, G: number, K: number, splits: number, device: Device) {
+/** Where spans leave their sums until they are joined. Rows in one span have no use for it. */
+export function workspace(
+  B: number,
+  H: number,
+  G: number,
+  K: number,
+  splits: number,
+  device: Device,
+  arrivals_N?: Tensor,
+) {
+  const options = { device, dtype: "int32" } as const;
   const size = splits > 1 ? B * H * splits : 1;
   return {
     partial: empty([size, K], { device }),
     stats: empty([size, 2], { device }),
-    arrivals: zeros([B * G], { device, dtype: "int32" }),
+    arrivals: arrivals_N ?? (splits > 1 ? zeros([B * G], options) : empty([1], options)),
   };
 }
 

@@ -62,7 +62,7 @@ function fullest(rows: number, cuts: readonly StreamCut[]): StreamCut {
 
 /** Prepares a step. */
 export function pagedStream(
-  { positions_B, table_BM }: DecodeRows,
+  { positions_B, table_BM, arrivals_N }: DecodeRows,
   { numHeads: H, numGroups, headSize: K }: DecodeHeads,
   { warps, team, depth, resident, span }: StreamCut,
   overlaps: boolean,
@@ -72,7 +72,7 @@ export function pagedStream(
   const repeats = repeatsOf(H / numGroups);
   const G = numGroups * repeats;
   const splits = Math.ceil((M * 16) / span);
-  const { partial, stats, arrivals } = workspace(B, H, G, K, splits, device);
+  const { partial, stats, arrivals } = workspace(B, H, G, K, splits, device, arrivals_N);
   const numItems = B * G * splits;
   const blocks = Math.min(Math.ceil((numItems * team) / warps), resident * numProcessors);
   const sharedBytes = 1024 + warps * depth * 64 * K;

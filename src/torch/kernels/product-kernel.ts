@@ -18,6 +18,7 @@ import {
   stepWidth,
 } from "./product-plan.ts";
 import { productSource } from "./product-source.ts";
+import type { StepScores } from "./score-tiles-kernel.ts";
 
 /** The residual stream before a norm: x times the norm's weight, [B, D], and sums of squares of x that add up to a row's, [P, B], float32. */
 interface UnscaledNorm {
@@ -102,19 +103,29 @@ export function gatedProduct(norm: UnscaledNorm, weight_ND: Tensor): Tensor {
   return normProduct("gated", norm, weight_ND, null);
 }
 
-/** norm(x) w' with its float32 sums as they are: [B, V]. */
-export function scoresProduct(norm: UnscaledNorm, weight_VD: Tensor): Tensor {
-  return normProduct("scores", norm, weight_VD, null);
+/** norm(x) w' with its float32 sums as they are, [B, V], and their tiles for a draw at these temperatures. */
+export function scoresProduct(norm: UnscaledNorm, weight_VD: Tensor, temperatures_B: Tensor): StepScores {
+  const [B, D] = norm.scaled_BD.shape as [number, number];
+  const { numTiles, columns } = planProduct("scores", { inputs: D, outputs: weight_VD.size(0), rows: B });
+  const statistics = empty([B, numTiles, 4], { device: norm.scaled_BD.device });
+  const scores_BV = normProduct("scores", norm, weight_VD, null, [temperatures_B, statistics]);
+  return { scores_BV, tiles: { statistics, width: columns } };
 }
 
-function normProduct(kind: ProductKind, norm: UnscaledNorm, weight_ND: Tensor, bias_N: Tensor | null): Tensor {
+function normProduct(
+  kind: ProductKind,
+  norm: UnscaledNorm,
+  weight_ND: Tensor,
+  bias_N: Tensor | null,
+  further: readonly Tensor[] = [],
+): Tensor {
   const { scaled_BD, squares_PB, eps } = norm;
   const [B, D] = scaled_BD.shape as [number, number];
   const N = weight_ND.size(0);
   const { device } = scaled_BD;
   const dtype = kind === "scores" ? "float32" : scaled_BD.dtype;
   const out = empty([B, kind === "gated" ? N / 2 : N], { dtype, device });
-  const own = [bias_N ?? out, out, squares_PB, { float: eps }, { int: D }];
+  const own = [bias_N ?? out, out, squares_PB, { float: eps }, { int: D }, ...further];
   launch(kind, scaled_BD, weight_ND, own, squares_PB.size(0), bias_N !== null);
   return out;
 }
@@ -192,8 +203,9 @@ extern "C" __global__ void start_norm(const Pack* from, const Pack* weight, Pack
                                       , const int* ids, Pack* x
 #endif
 ) {
-  letNextStart();
+  // The input of the step is there before the kernels behind this one start: attention reads where its keys are before it waits.
   awaitPrevious();
+  letNextStart();
   float sum = 0.0f;
 #ifdef EMBEDS
   from += (size_t)ids[blockIdx.x] * packs;
@@ -227,8 +239,9 @@ extern "C" __global__ void end_norm(const Pack* x, const Pack* weight, Pack* out
   letNextStart();
   awaitPrevious();
   float total = 0.0f;
-#pragma unroll 8
-  for (int i = 0; i < parts; i++) total += __ldcg(squares + (size_t)i * gridDim.x + blockIdx.x);
+  // Every warp adds them up, its lanes side by side.
+  for (int i = threadIdx.x % 32; i < parts; i += 32) total += __ldcg(squares + (size_t)i * gridDim.x + blockIdx.x);
+  for (int step = 16; step > 0; step >>= 1) total += __shfl_xor_sync(~0u, total, step);
   float factor = rsqrtf(total / (packs * 8) + eps);
   for (int i = threadIdx.x; i < packs; i += blockDim.x) {
     Pack a = x[(size_t)blockIdx.x * packs + i], w = weight[i], y;

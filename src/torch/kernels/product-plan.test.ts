@@ -52,6 +52,13 @@ test("products of a 7B shape leave processors free, where the next kernel starts
   expect(plans.map(({ tile }) => tile)).toEqual([80, 128, 144, 128, 144]);
 });
 
+test("a thread of a draw, one of 256 for a row, holds no more than eight tiles of scores of a large vocabulary", () => {
+  const tilesEach = [...models, { D: 2048, V: 262144 }].map(({ D, V }) => {
+    return Math.ceil(planProduct("scores", { inputs: D, outputs: V, rows: 64 }).numTiles / 256);
+  });
+  expect(tilesEach).toEqual([2, 5, 5, 5, 1, 8]);
+});
+
 test("gate and up of more than 128 rows are multiplied with 256 at a time", () => {
   const plan = (rows: number) => planProduct("gated", { inputs: 896, outputs: 9728, rows });
   expect([plan(128).groups, plan(129).groups, plan(256).numRowTiles]).toEqual([2, 4, 1]);

@@ -52,7 +52,7 @@ const lineBytes = 2 * stepWidth;
 const capacities: Readonly<Record<number, number>> = { 1: 132, 2: 128, 4: 112, 8: 112 };
 
 /** Pairs of up to 64 rows leave sixteen processors free, where the next kernel starts meanwhile. */
-const fewRowsCapacities = { ...capacities, 2: 116 };
+const fewRowsCapacities: typeof capacities = { ...capacities, 2: 116 };
 
 /** The work that a cluster's exchange takes the time of, for each of its blocks. Sums of a residual pass through shared memory in any case. */
 const splitCosts = { scaled: 38, gated: 38, scores: 38, residual: 30 } as const;

@@ -80,6 +80,43 @@ __device__ __forceinline__ void awaitCluster() {
 #endif
 }`;
 
+// Scores go to memory as they are, and what score-tiles-kernel.ts leaves of each tile of a row is taken from registers. Four lanes have a row.
+const scoresEnd = `
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+      int row = row0 + r0 + half * 8;
+      bool isRow = row < numRows;
+      // Of none of the rows of this warp is there a score.
+      if (row - lane / 4 >= numRows) continue;
+      float factor = factors[r0 + half * 8], temperature = isRow ? temperatures[row] : 0.0f;
+      float inverse = temperature == 0.0f ? 1.0f : 1.0f / temperature, best = -3.0e38f;
+      float* z = acc + half * 2;
+#pragma unroll
+      for (int j = 0; j < COLUMNS / 8; j++) {
+        int n = tile * COLUMNS + j * 8 + c0;
+        bool isScore = n < OUTPUTS;
+#pragma unroll
+        for (int k = 0; k < 2; k++) {
+          z[j * 4 + k] = isScore ? z[j * 4 + k] * factor : __int_as_float(0xff800000);
+          best = fmaxf(best, z[j * 4 + k]);
+        }
+        if (isRow && isScore) *(float2*)(out + (size_t)row * OUTPUTS + n) = make_float2(z[j * 4], z[j * 4 + 1]);
+      }
+      auto massOf = [&](float inverse) {
+        float sum = 0.0f;
+#pragma unroll
+        for (int j = 0; j < COLUMNS / 8; j++) sum += __expf((z[j * 4] - best) * inverse) + __expf((z[j * 4 + 1] - best) * inverse);
+        return sum;
+      };
+      for (int lanes = 2; lanes > 0; lanes >>= 1) best = fmaxf(best, __shfl_xor_sync(~0u, best, lanes));
+      float plain = massOf(1.0f), tempered = inverse == 1.0f ? plain : massOf(inverse);
+      for (int lanes = 2; lanes > 0; lanes >>= 1) {
+        plain += __shfl_xor_sync(~0u, plain, lanes);
+        tempered += __shfl_xor_sync(~0u, tempered, lanes);
+      }
+      if (isRow && lane % 4 == 0) tiles[(size_t)row * NUM_TILES + tile] = make_float4(best, plain, tempered, 0.0f);
+    }`;
+
 // One thread copies, four or eight warps multiply. Weights of the first stages are copied while the kernel before this one still runs;
 // what that one writes is waited for. Where a tile is split, every block of the cluster adds up some of the rows, and gets the others'
 // parts of them into its shared memory; where it is not, a block takes tiles in turn, and those of the next are on their way while it
@@ -94,6 +131,9 @@ product(const __grid_constant__ Tiles x, const __grid_constant__ Tiles w,
         T* residual, const T* normWeight, T* scaled, float* ownSquares,
 #else
         const T* bias, Out* out, const float* squares, float eps, int normWidth,
+#endif
+#ifdef SCORES
+        const float* temperatures, float4* tiles,
 #endif
         int numRows, int numRowTiles, int xRows, int stageRows, int stages) {
   extern __shared__ char raw[];
@@ -206,6 +246,9 @@ product(const __grid_constant__ Tiles x, const __grid_constant__ Tiles w,
 #pragma unroll 1
   for (; tile < NUM_TILES; tile += tileStride) {
     multiplyTile();
+#ifdef SCORES
+${scoresEnd}
+#else
 #pragma unroll
     for (int half = 0; half < 2; half++) {
       int r = r0 + half * 8;
@@ -225,13 +268,10 @@ product(const __grid_constant__ Tiles x, const __grid_constant__ Tiles w,
 #else
         if (HAS_BIAS) { y0 += load(bias[n]); y1 += load(bias[n + 1]); }
 #endif
-#ifdef SCORES
-        *(float2*)(out + (size_t)(row0 + r) * OUTPUTS + n) = make_float2(y0, y1);
-#else
         *(unsigned*)(out + (size_t)(row0 + r) * OUTPUTS + n) = pair(y0, y1);
-#endif
       }
     }
+#endif
   }
 #else
   if (isWorker) multiplyTile();
