@@ -90,11 +90,15 @@ interface Way {
 /** Spans first, which the others are compared with. */
 function waysFor(numRows: number, maxTokens: number, headSize: number): Way[] {
   const stream = streamCutFor(numRows, maxTokens, headSize);
-  const usual = stream === null ? clusterCutFor(numRows, maxTokens, headSize) : null;
+  const usual = clusterCutFor(numRows, maxTokens, headSize);
   const prepareSpans: Way["prepare"] = (rows, heads) => pagedDecode(rows, heads, { overlaps: true });
   const ways: Way[] = [{ name: "spans", isUsual: stream === null && usual === null, prepare: prepareSpans }];
   if (stream !== null)
-    ways.push({ name: "stream", isUsual: true, prepare: (rows, heads) => pagedStream(rows, heads, stream, true) });
+    ways.push({
+      name: "stream",
+      isUsual: usual === null,
+      prepare: (rows, heads) => pagedStream(rows, heads, stream, true),
+    });
   for (const cluster of usual?.cluster === 8 ? ([8, 4] as const) : ([4, 2] as const))
     for (const [warps, depth] of divisions[headSize as keyof typeof divisions]) {
       // More warps than this do not run at the same time.

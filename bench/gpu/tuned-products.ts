@@ -1,10 +1,11 @@
 /**
  * The large products of a training step, by libtorch and by the fastest algorithm that cuBLASLt proposes: errors against float32, and times.
  *
- * Usage: sh run.sh tuned-products [--out file.json]. Times are medians of many runs in a row, libtorch's before and after the others, since a GPU
- * that becomes warm becomes slower. The sums weigh every product by how often a step has it.
+ * Usage: sh run.sh tuned-products [--out file.json]. Both compute in turns of four milliseconds without a pause, since a GPU that becomes warm
+ * becomes slower; times are medians of those. The sums weigh every product by how often a step has it.
  */
 import { parseArgs } from "node:util";
+import { inferenceMode } from "../../src/torch/autograd.ts";
 import { empty, randn } from "../../src/torch/create.ts";
 import { CudaEvent } from "../../src/torch/cuda.ts";
 import type { DType } from "../../src/torch/dtype.ts";
@@ -59,16 +60,15 @@ interface Case {
   /** The first rows of the product in float32. */
   readonly expected: Tensor;
   readonly tolerance: number;
-  usualMs: number;
 }
 
 const cases = Object.entries(models).flatMap(([model, layers]) => layers.flatMap((layer) => casesOf(model, layer)));
-for (const one of cases) one.usualMs = medianMs(one.run);
 tuneProducts();
 const sums = new Map<string, { usual: number; tuned: number }>();
-for (const { model, what, count, run, expected, tolerance, usualMs } of cases) {
+for (const { model, what, count, run, expected, tolerance } of cases) {
   const error = errorOf(run, expected);
-  const tunedMs = medianMs(run);
+  // In inference mode libtorch multiplies as it does by itself.
+  const [usualMs, tunedMs] = mediansMs([() => inferenceMode(run), run]);
   const sum = sums.get(model) ?? { usual: 0, tuned: 0 };
   sums.set(model, { usual: sum.usual + count * usualMs, tuned: sum.tuned + count * tunedMs });
   report({ model, what, count, usualMs, tunedMs, ratio: usualMs / tunedMs, error });
@@ -88,7 +88,7 @@ function casesOf(model: string, { name, inputs, outputs, tokens, count, kind }: 
   const [rounded, summed] = [2 ** -8, 2 ** -14];
   const wide = (of: Tensor) => of.to("float32");
   const make = (what: string, run: () => Tensor, expected: Tensor, times = 1, tolerance = rounded): Case => ({
-    ...{ model, what: `${name}, ${what}`, count: count * times, run, expected, tolerance, usualMs: 0 },
+    ...{ model, what: `${name}, ${what}`, count: count * times, run, expected, tolerance },
   });
   const forward = wide(x.narrow(0, 0, some)).mm(wide(weight).t());
   const result = kind === "biased" ? forward.add(wide(bias)) : forward;
@@ -134,17 +134,27 @@ function errorOf(run: () => Tensor, expected: Tensor): number {
   });
 }
 
-function medianMs(run: () => Tensor): number {
-  const times: number[] = [];
-  for (let round = 0; round < 7; round++) {
+const rounds = 7;
+const turnMs = 4;
+
+/** Milliseconds of one run of each, by the median of the turns that they take. */
+function mediansMs(ways: readonly [() => Tensor, () => Tensor]): readonly [number, number] {
+  const timeOf = (run: () => Tensor, repeats: number) => {
     const [start, end] = [new CudaEvent({ hasTiming: true }), new CudaEvent({ hasTiming: true })];
-    tensorScope(() => {
-      start.record();
-      for (let i = 0; i < 5; i++) run();
-      end.record();
-    });
-    end.synchronize();
-    times.push(end.elapsedSince(start) / 5);
-  }
-  return times.slice(2).toSorted((a, b) => a - b)[2]!;
+    start.record();
+    for (let i = 0; i < repeats; i++) tensorScope(() => void run());
+    end.record();
+    return () => {
+      end.synchronize();
+      const ms = end.elapsedSince(start) / repeats;
+      for (const one of [start, end]) one.dispose();
+      return ms;
+    };
+  };
+  const repeats = Math.max(2, Math.ceil(turnMs / timeOf(ways[0], 1)()));
+  // All is launched before any of it is waited for.
+  const turns = Array.from({ length: rounds }, () => ways.map((run) => timeOf(run, repeats)));
+  const times = turns.map((turn) => turn.map((read) => read()));
+  const medianOf = (way: number) => times.map((turn) => turn[way]!).toSorted((a, b) => a - b)[(rounds - 1) / 2]!;
+  return [medianOf(0), medianOf(1)];
 }

@@ -114,10 +114,10 @@ function plainAttention(rows: DecodeRows, heads: DecodeHeads, overlaps: boolean)
   const numRows = B * heads.numGroups * repeatsOf(heads.numHeads / heads.numGroups);
   if (!hasProductKernels()) return pagedDecode(rows, heads, { overlaps });
   const sizes = [numRows, 16 * M, heads.headSize] as const;
-  const stream = streamCutFor(...sizes);
-  if (stream !== null) return pagedStream(rows, heads, stream, overlaps);
   const cluster = clusterCutFor(...sizes);
-  return cluster === null ? pagedDecode(rows, heads, { overlaps }) : pagedCluster(rows, heads, cluster, overlaps);
+  if (cluster !== null) return pagedCluster(rows, heads, cluster, overlaps);
+  const stream = streamCutFor(...sizes);
+  return stream === null ? pagedDecode(rows, heads, { overlaps }) : pagedStream(rows, heads, stream, overlaps);
 }
 
 /** What all layers of a step share. */

@@ -6,8 +6,13 @@ test("a row has eight blocks where the processors hold as many, and fewer where 
   expect(clusters).toEqual([8, 8, 4, 4, 2, 2]);
 });
 
-test("a warp has 128 numbers of a token's key at a time: two tiles of heads of 64, one of heads of 128", () => {
-  expect([clusterCutFor(4, 1024, 64)?.depth, clusterCutFor(4, 1024, 128)?.depth]).toEqual([2, 1]);
+test("a warp has two tiles on their way, and three where two blocks walk a row of small heads", () => {
+  const depths = [4, 20, 60].map((rows) => [64, 128].map((headSize) => clusterCutFor(rows, 1024, headSize)?.depth));
+  expect(depths).toEqual([
+    [2, 2],
+    [2, 2],
+    [3, 2],
+  ]);
 });
 
 test("many rows, long rows and wide heads are left to the other kernels", () => {

@@ -33,7 +33,10 @@ const maxNumbers = 2 ** 20;
 export function clusterCutFor(rows: number, maxTokens: number, headSize: number): ClusterCut | null {
   if (headSize > 128 || maxTokens * headSize > maxNumbers) return null;
   const fitting = capacities.find(([cluster, most]) => rows * cluster <= most);
-  return fitting === undefined ? null : { cluster: fitting[0], warps: 8, depth: 128 / headSize };
+  if (fitting === undefined) return null;
+  const [cluster] = fitting;
+  // Pairs of blocks have the most tiles to walk. A third one of a wide head finds no registers.
+  return { cluster, warps: 8, depth: cluster === 2 && headSize === 64 ? 3 : 2 };
 }
 
 /** Prepares a step. */

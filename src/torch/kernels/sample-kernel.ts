@@ -97,6 +97,15 @@ const threads = 256;
 // A block draws for a row. Its threads have tiles side by side, and later columns of one tile; every sum has a fixed order.
 const source = `
 constexpr int WARPS = THREADS / 32, TILES_EACH = (TILES + THREADS - 1) / THREADS, COLUMNS_EACH = (WIDTH + THREADS - 1) / THREADS;
+// Of several masses in a row, the one where the goal falls, and what is left of it there.
+template <int COUNT> __device__ __forceinline__ void walk(const float (&masses)[COUNT], float rest, int& found, float& left) {
+  rest = fmaxf(rest, 0.0f);
+#pragma unroll
+  for (int k = 0; k < COUNT; k++) {
+    if (rest >= 0.0f && masses[k] > 0.0f) { found = k; left = rest; }
+    rest -= masses[k];
+  }
+}
 extern "C" __global__ void __launch_bounds__(THREADS) draw(const T* scores, const float4* tiles, const float* temperatures,
     const float* uniforms, float* out, int* drawn, int V, int B, int isGiven
 #ifdef MASKED
@@ -195,14 +204,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) draw(const T* scores, cons
   for (int k = 0; k < TILES_EACH; k++) wholeBest = fmaxf(wholeBest, own[k].x);
   findBest(wholeBest, somewhere);
 #endif
-  float plain = 0.0f, tempered = 0.0f, mass = 0.0f;
+  float plain = 0.0f, tempered = 0.0f, mass = 0.0f, shares[TILES_EACH];
 #pragma unroll
   for (int k = 0; k < TILES_EACH; k++) {
     plain = fmaf(own[k].y, __expf(own[k].x - wholeBest), plain);
     tempered = fmaf(own[k].z, __expf((own[k].x - wholeBest) * inverse), tempered);
     float share = __expf((mine[k].x - best) * inverse);
     mass = fmaf(mine[k].y, share, mass);
-    mine[k].y *= share;
+    shares[k] = mine[k].y * share;
   }
   float plainTotal = addUp(plain).total;
   Sums sums = addUp(mass);
@@ -223,18 +232,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) draw(const T* scores, cons
     if (thread == 0) token[B] = fmaf(load(row[drawn[b]]) - wholeBest, inverse, -logf(wholeTotal));
     return;
   }
-  // Of several masses in a row, the one where the goal falls, and what is left of it there.
-  auto walk = [](const auto& massAt, int count, float rest, int& found, float& left) {
-    rest = fmaxf(rest, 0.0f);
-#pragma unroll
-    for (int k = 0; k < count; k++) {
-      if (rest >= 0.0f && massAt(k) > 0.0f) { found = k; left = rest; }
-      rest -= massAt(k);
-    }
-  };
   float goal = uniform * total, left = 0.0f;
   int tile = 0;
-  walk([&](int k) { return mine[k].y; }, TILES_EACH, goal - sums.from, tile, left);
+  walk(shares, goal - sums.from, tile, left);
   tile += firstTile;
   bool isFound = !isGreedy && findOwner(goal >= sums.from && goal < sums.to, tile, left);
   // A goal that was rounded up to the total is nobody's: the best takes it.
@@ -259,7 +259,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) draw(const T* scores, cons
   if (isFound) {
     sums = addUp(mass);
     float none;
-    walk([&](int k) { return masses[k]; }, COLUMNS_EACH, left - sums.from, chosen, none);
+    walk(masses, left - sums.from, chosen, none);
     chosen += firstColumn;
     isFound = findOwner(left >= sums.from && left < sums.to, chosen, none);
   }
