@@ -5,6 +5,7 @@
  */
 import { z } from "zod";
 import { RerollError } from "../errors/reroll-error.ts";
+import { copyData } from "../flow/copy-data.ts";
 import { cartPoleText } from "./cart-pole-text/cart-pole-text.ts";
 import { countdown } from "./countdown/countdown.ts";
 import { frozenLake } from "./frozen-lake/frozen-lake.ts";
@@ -74,7 +75,7 @@ export function expectFactory(given: object, path: string): EnvFactory {
 
 /** Prompts are shared by all samples of a group: an environment that writes into its own changes nothing for the others. */
 function withCopies(factory: EnvFactory): EnvFactory {
-  return { ...factory, makeEnv: (prompt, seed) => factory.makeEnv(structuredClone(prompt), seed) };
+  return { ...factory, makeEnv: (prompt, seed) => factory.makeEnv(copyData(prompt), seed) };
 }
 
 function entry<Schema extends z.ZodObject>({ type, options, build }: EnvDefinition<Schema>): EnvEntry<Schema> {

@@ -170,3 +170,18 @@ describe("rows with a teacher", () => {
     expect([...sample!.teacher!.logprobs!]).toEqual([0, 0, -1, -2, 0, -3]);
   });
 });
+
+test("the rows of a group lie in one piece of memory, each with its own part", () => {
+  const samples = samplesOf([conversation, rewritten]);
+  expect(samples.map(({ tokenIds }) => [...tokenIds])).toEqual([
+    [10, 11, 20, 21, 30, 40],
+    [10, 20, 21],
+    [10, 20, 30, 40, 31, 41],
+  ]);
+  expect(samples.map(({ lossMask }) => lossMask.join(""))).toEqual(["001101", "011", "000101"]);
+  expect(
+    new Set(
+      samples.flatMap(({ tokenIds, rewards, lossMask }) => [tokenIds, rewards, lossMask].map((one) => one.buffer)),
+    ).size,
+  ).toBe(1);
+});

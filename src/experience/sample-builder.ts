@@ -33,17 +33,22 @@ export function buildSamples(groups: readonly TrajectoryGroup[], options: BuildO
   groups.forEach((group, index) => {
     const name = teacherOf(group.prompt.domain);
     const greedy = group.greedy && { greedy: outcomeOf(group.greedy) };
-    for (const trajectory of group.trajectories) {
-      if (trajectory.end.kind === "failed" || trajectory.end.kind === "aborted") continue;
-      const runs = splitTurns(trajectory.turns);
-      numForks += Math.max(0, runs.length - 1);
-      const fitting = runs.filter((run) => lengthOf(run) <= maxTokens);
-      numTooLong += runs.length - fitting.length;
+    const trained = group.trajectories
+      .filter(({ end }) => end.kind !== "failed" && end.kind !== "aborted")
+      .map((trajectory) => {
+        const runs = splitTurns(trajectory.turns);
+        const fitting = runs.filter((run) => lengthOf(run) <= maxTokens);
+        numForks += Math.max(0, runs.length - 1);
+        numTooLong += runs.length - fitting.length;
+        return { trajectory, fitting };
+      });
+    const nextRow = rowMemory(trained.flatMap(({ fitting }) => fitting.map(lengthOf)));
+    for (const { trajectory, fitting } of trained) {
       const rewardOf = creditTurns(trajectory, new Set(fitting.flat()));
       const { domain } = group.prompt;
       const place = { group: index, trajectory: numTrajectories++, domain, ...greedy };
       for (const run of fitting) {
-        const row = joinTurns(run, rewardOf, trajectory, place);
+        const row = joinTurns(run, nextRow(), rewardOf, trajectory, place);
         const teacher = name === null ? null : teacherOfRow(name, run, row, maxTokens);
         if (name !== null && teacher === null) numUntaught++;
         samples.push(teacher === null ? row : { ...row, teacher });
@@ -144,15 +149,14 @@ function outcomeOf(trajectory: Trajectory): GreedyOutcome {
 
 function joinTurns(
   run: readonly Turn[],
+  { tokenIds, samplerLogprobs, versions, rewards, lossMask }: RowArrays,
   rewardOf: ReadonlyMap<Turn, number>,
   { turns, end }: Trajectory,
   place: Pick<TokenSample, "group" | "trajectory" | "domain" | "greedy">,
 ): TokenSample {
   const last = run.at(-1)!;
-  const start = last.promptIds.length;
-  const { tokenIds, samplerLogprobs, versions, rewards, lossMask } = rowArrays(start + last.reply.tokenIds.length);
   tokenIds.set(last.promptIds);
-  tokenIds.set(last.reply.tokenIds, start);
+  tokenIds.set(last.reply.tokenIds, last.promptIds.length);
   versions.fill(-1);
   let onOldCache: Uint8Array | undefined;
   for (const turn of run) {
@@ -171,28 +175,40 @@ function joinTurns(
   }
   const turn = turns.indexOf(run[0]!);
   return {
-    ...place,
     tokenIds,
     lossMask,
     samplerLogprobs,
     versions,
-    ...(onOldCache !== undefined && { onOldCache }),
     rewards,
     turn,
     stateKey: run[0]!.stateKey ?? `turn ${turn}`,
     isTruncated: end.kind === "truncated",
+    // Behind what every row has: objects that begin with a spread are each of a kind of their own to V8, and slow to read.
+    ...place,
+    ...(onOldCache !== undefined && { onOldCache }),
   };
 }
 
-/** Arrays of a row over one piece of memory: see tokenArrays. */
-function rowArrays(length: number) {
-  const memory = new ArrayBuffer(17 * length);
-  return {
-    tokenIds: new Int32Array(memory, 0, length),
-    samplerLogprobs: new Float32Array(memory, 4 * length, length),
-    versions: new Int32Array(memory, 8 * length, length),
-    rewards: new Float32Array(memory, 12 * length, length),
-    lossMask: new Uint8Array(memory, 16 * length, length),
+type RowArrays = Pick<TokenSample, "tokenIds" | "samplerLogprobs" | "versions" | "rewards" | "lossMask">;
+
+/** Arrays for one row after another, over one piece of memory for all of them: see tokenArrays. */
+function rowMemory(lengths: readonly number[]): () => RowArrays {
+  const total = lengths.reduce((sum, length) => sum + length, 0);
+  const memory = new ArrayBuffer(17 * total);
+  let row = 0;
+  let start = 0;
+  return () => {
+    const length = lengths[row++]!;
+    const at = (kind: number) => 4 * (kind * total + start);
+    const arrays = {
+      tokenIds: new Int32Array(memory, at(0), length),
+      samplerLogprobs: new Float32Array(memory, at(1), length),
+      versions: new Int32Array(memory, at(2), length),
+      rewards: new Float32Array(memory, at(3), length),
+      lossMask: new Uint8Array(memory, 16 * total + start, length),
+    };
+    start += length;
+    return arrays;
   };
 }
 

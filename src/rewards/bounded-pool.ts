@@ -24,11 +24,12 @@ export function createBoundedPool({ concurrency, maxQueued }: PoolLimits): Bound
   const waiting = new Set<() => void>();
   let numRunning = 0;
 
-  const slot = (signal: AbortSignal): Promise<void> => {
+  /** Null where there is one at once. */
+  const slot = (signal: AbortSignal): Promise<void> | null => {
     if (signal.aborted) return Promise.reject(abortedError());
     if (numRunning < concurrency) {
       numRunning++;
-      return Promise.resolve();
+      return null;
     }
     if (waiting.size >= maxQueued) return Promise.reject(fullError(maxQueued));
     return new Promise((resolve, reject) => {
@@ -58,7 +59,8 @@ export function createBoundedPool({ concurrency, maxQueued }: PoolLimits): Bound
 
   return {
     run: async (task, signal) => {
-      await slot(signal);
+      const wait = slot(signal);
+      if (wait !== null) await wait;
       try {
         return await task();
       } finally {

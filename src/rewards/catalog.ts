@@ -3,6 +3,7 @@ import { z } from "zod";
 import { nearestName } from "../errors/nearest-name.ts";
 import { parseOptions } from "../errors/parse-options.ts";
 import { RerollError } from "../errors/reroll-error.ts";
+import { copyData } from "../flow/copy-data.ts";
 import { codeReward } from "./code/code-reward.ts";
 import { combineRewards } from "./combine-rewards.ts";
 import { ifeval } from "./ifeval/ifeval.ts";
@@ -146,7 +147,7 @@ function expectReward(given: Partial<Reward>, name: string | undefined, path: st
 
 /** What a reward of one's own sees is a copy: one that writes into it changes nothing for others. */
 function withCopies(reward: Reward): Reward {
-  return { ...reward, score: (input, signal) => reward.score(structuredClone(input), signal) };
+  return { ...reward, score: (input, signal) => reward.score(copyData(input), signal) };
 }
 
 function renamed(reward: Reward, name: string): Reward {

@@ -14,6 +14,11 @@ export interface LinkedAbort {
   readonly unlink: () => void;
 }
 
+/** The same for a signal that nothing else hangs on. Signals are dear where thousands of trajectories end at once: 2 microseconds and a kilobyte each. */
+export function ownAbort(controller: AbortController): LinkedAbort {
+  return { signal: controller.signal, abort: () => controller.abort(CALLED_OFF), unlink: () => {} };
+}
+
 /** One for all: without a reason every abort would make an error with a stack of its own, and every reward ends in an abort. */
 const CALLED_OFF = new RerollError("ABORTED", "The scoring was called off.");
 

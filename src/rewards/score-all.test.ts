@@ -202,3 +202,23 @@ test("with a tenth each of throws, hangs and garbage, every trajectory has its o
     { numRuns: 12 },
   );
 });
+
+test("a controller that is given stops the reward, in place of a signal for it alone", async () => {
+  const told: AbortSignal[] = [];
+  const reward: Reward = {
+    name: "slow",
+    cost: "cpu",
+    score: async (_, signal) => {
+      told.push(signal);
+      return { value: 1 };
+    },
+  };
+  const scorer = createScorer({ reward, clock: () => 0 });
+  const [own, stop] = [new AbortController(), new AbortController()];
+  await scorer.score(input, own.signal);
+  await scorer.score(input, stop.signal, stop);
+  // What a reward has left behind is told to stop in both cases; a signal without its controller stays its caller's.
+  expect(told.map(({ aborted }) => aborted)).toEqual([true, true]);
+  expect(told[1]).toBe(stop.signal);
+  expect(own.signal.aborted).toBe(false);
+});

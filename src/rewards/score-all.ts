@@ -10,7 +10,7 @@ import { RerollError } from "../errors/reroll-error.ts";
 import type { Clock } from "../flow/clock.ts";
 import type { Prompt } from "../flow/prompt.ts";
 import { abortedError, createBoundedPool, type PoolLimits } from "./bounded-pool.ts";
-import { type LinkedAbort, linkedAbort } from "./linked-abort.ts";
+import { type LinkedAbort, linkedAbort, ownAbort } from "./linked-abort.ts";
 import type { AnswerReader, CostClass, Reward, RewardInput, RewardScore } from "./reward.ts";
 import { expectScore, rewardFailure } from "./reward-failure.ts";
 import type { RewardRoute } from "./route-by-domain.ts";
@@ -52,7 +52,8 @@ interface ScorerOptions {
 }
 
 export interface Scorer {
-  score(input: RewardInput, signal: AbortSignal): Promise<RewardOutcome>;
+  /** @param stop aborts the signal, for whoever has nothing else that hangs on it: rewards then get this signal and none of their own */
+  score(input: RewardInput, signal: AbortSignal, stop?: AbortController): Promise<RewardOutcome>;
   /** How answers to a prompt are read, where its reward reads any. */
   answersOf(prompt: Prompt): AnswerReader | undefined;
   /** Calls off what is running, and closes every reward. */
@@ -77,12 +78,12 @@ export function createScorer({ reward, limits = {}, clock }: ScorerOptions): Sco
   const running = new Set<LinkedAbort>();
 
   return {
-    score: async (input, signal) => {
+    score: async (input, signal, given) => {
       const chosen = choose(route, input);
       if (chosen instanceof RerollError) return { kind: "failed", error: chosen, elapsedMs: 0 };
       const { name, cost } = chosen;
       const { pool, timeoutMs } = lanes[cost];
-      const stop = linkedAbort(signal);
+      const stop = given === undefined ? linkedAbort(signal) : ownAbort(given);
       if (isClosed) stop.abort();
       running.add(stop);
       let startedMs = clock();
@@ -141,25 +142,37 @@ async function scoreInTime(
   // By what it can do: a promise of another library or realm is no instance of ours. A broken reward gives anything.
   if (typeof (scored as Partial<Promise<RewardScore>> | null | undefined)?.then !== "function") return scored;
   let isLate = false;
+  const reason = () => (isLate ? timeoutError(timeoutMs) : abortedError());
+  let stop = () => {};
   const timer = setTimeout(() => {
     isLate = true;
     abort();
   }, timeoutMs);
-  const reason = () => (isLate ? timeoutError(timeoutMs) : abortedError());
-  let stop: (() => void) | undefined;
-  const ended = new Promise<never>((_, reject) => {
-    stop = () => reject(reason());
-    signal.addEventListener("abort", stop, { once: true });
-  });
   try {
-    const score = await Promise.race([ended, scored]);
+    const score = await new Promise<RewardScore>((resolve, reject) => {
+      stop = () => reject(reason());
+      signal.addEventListener("abort", stop, { once: true });
+      void passOn(scored, resolve, reject);
+    });
     // It may have answered because it was told to stop, which is not in time.
     if (signal.aborted) throw reason();
     return score;
   } finally {
     clearTimeout(timer);
-    signal.removeEventListener("abort", stop!);
+    signal.removeEventListener("abort", stop);
     abort();
+  }
+}
+
+async function passOn<Value>(
+  promise: PromiseLike<Value> | Value,
+  resolve: (value: Value) => void,
+  reject: (cause: unknown) => void,
+): Promise<void> {
+  try {
+    resolve(await promise);
+  } catch (cause) {
+    reject(cause);
   }
 }
 

@@ -15,6 +15,7 @@ import type { ChatFormat } from "../chat/conversation.ts";
 import { didYouMean } from "../errors/nearest-name.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Clock } from "../flow/clock.ts";
+import { copyData } from "../flow/copy-data.ts";
 import type { Prompt } from "../flow/prompt.ts";
 import { copyNumbers } from "../flow/sound-numbers.ts";
 import type { Trajectory, TrajectoryEnd, TrajectoryReward, Turn } from "../flow/trajectory.ts";
@@ -150,7 +151,7 @@ class AgentEpisode {
     const [first] = endpoints.values();
     const answer = await attempt(
       { stage: "environment", name, timeoutMs: limits.episodeMs, signal, stop: this.#stop },
-      async (stop) => runAgent(structuredClone(prompt), { ...first!, player, seed, signal: stop }),
+      async (stop) => runAgent(copyData(prompt), { ...first!, player, seed, signal: stop }),
     );
     if (answer.kind !== "done") return answer;
     return settled({ stage: "reward", name, signal }, () => readScore(answer.value, [...endpoints.keys()]));
@@ -253,7 +254,7 @@ class AgentEpisode {
       signal,
       stop,
     };
-    const scored = await attempt(wait, (aborted) => score(input, aborted), expectOutcome);
+    const scored = await attempt(wait, (aborted) => score(input, aborted, stop), expectOutcome);
     if (scored.kind !== "done") return scored;
     if (scored.value.kind === "failed") return failure("reward", scored.value.error);
     return { kind: "done" as const, value: scored.value };

@@ -18,7 +18,7 @@ import { deriveSeed } from "../random/random.ts";
 import type { RewardInput } from "../rewards/reward.ts";
 import type { RewardOutcome } from "../rewards/score-all.ts";
 import { expectEnv, expectOpening, expectOutcome, expectStep, expectTotal } from "./check-answers.ts";
-import { type Attempt, attempt, OVER, settled, type Wait } from "./failure-policy.ts";
+import { type Attempt, attempt, failure, OVER, settled, type Wait } from "./failure-policy.ts";
 import type { Gate } from "./gate.ts";
 import { generateTurn, type TurnReply } from "./generate-turn.ts";
 
@@ -48,7 +48,7 @@ export interface EpisodeParts {
   readonly makeEnv: MakeEnv;
   readonly format: ChatFormat;
   /** Scores a finished trajectory. Absent where the environment's own rewards are all. */
-  readonly score?: (input: RewardInput, signal: AbortSignal) => Promise<RewardOutcome>;
+  readonly score?: (input: RewardInput, signal: AbortSignal, stop: AbortController) => Promise<RewardOutcome>;
   /** `maxTokens` is per reply; the seed comes from the episode. */
   readonly sampling: Omit<Sampling, "seed">;
   /** Keeps the sessions of runners apart that share an engine. */
@@ -87,7 +87,7 @@ export const defaultEpisodeLimits: EpisodeLimits = {
 
 /** Episodes of an environment, played by a model through `generate`. */
 export function createEpisodeRunner(parts: EpisodeParts): RunEpisode {
-  return async (task, control) => (await playTask(parts, task, control)).trajectory;
+  return (task, control) => new Episode(parts, task, control, firstView(parts, task)).run();
 }
 
 /** Plays one episode. Out: also its conversation, unless the environment never started. */
@@ -150,10 +150,14 @@ class Episode {
     const played = await this.#playEnv();
     const end = played.kind === "completed" || played.kind === "truncated" ? await this.#score(played) : played;
     this.#stop.abort(OVER);
-    const { queuedMs, ...task } = this.#task;
+    const { id, groupId, prompt, sampleIndex, seed, queuedMs } = this.#task;
     const sum = (pick: (turn: Turn) => number) => this.#turns.reduce((total, turn) => total + pick(turn), 0);
     return {
-      ...task,
+      id,
+      groupId,
+      prompt,
+      sampleIndex,
+      seed,
       turns: this.#turns,
       end,
       reward: this.#reward,
@@ -200,9 +204,12 @@ class Episode {
 
   /** What only a broken engine or listener can bring about still ends the environment. */
   async #playSafely(env: TextEnv): Promise<TrajectoryEnd> {
-    const wait = { stage: "generation", name: `Episode ${this.#task.id}`, signal: this.#control.signal } as const;
-    const played = await settled(wait, () => this.#play(env));
-    return played.kind === "done" ? played.value : played;
+    try {
+      return await this.#play(env);
+    } catch (cause) {
+      const wait = { stage: "generation", name: `Episode ${this.#task.id}`, signal: this.#control.signal } as const;
+      return failure(wait, cause);
+    }
   }
 
   async #play(env: TextEnv): Promise<TrajectoryEnd> {
@@ -255,7 +262,12 @@ class Episode {
     if (twinPromptIds !== undefined) this.#twin?.answer({ promptIds: twinPromptIds, reply, replyText });
     const addTurn = (outcome: Pick<Turn, "reward" | "metrics" | "envMs" | "nextStateKey">) =>
       this.#turns.push({
-        ...{ promptIds, reply, replyText, messages, finish: finish.kind, generateMs },
+        promptIds,
+        reply,
+        replyText,
+        messages,
+        finish: finish.kind,
+        generateMs,
         startedMs: startedMs - this.#startedMs,
         ...(stateKey !== undefined && { stateKey }),
         ...(twinPromptIds !== undefined && { twinPromptIds }),
@@ -306,9 +318,15 @@ class Episode {
   async #score(end: TrajectoryEnd): Promise<TrajectoryEnd> {
     const { score, clock } = this.#parts;
     const fromTurns = this.#turns.reduce((total, turn) => total + turn.reward, 0);
-    const total = (score: number) => settled(this.#wait("reward", "total"), () => expectTotal(fromTurns + score));
+    const total = (score: number): Attempt<number> => {
+      try {
+        return { kind: "done", value: expectTotal(fromTurns + score) };
+      } catch (cause) {
+        return failure(this.#wait("reward", "total"), cause);
+      }
+    };
     if (score === undefined) {
-      const summed = await total(0);
+      const summed = total(0);
       if (summed.kind !== "done") return summed;
       this.#reward = { total: summed.value, score: 0, parts: {} };
       return end;
@@ -321,12 +339,12 @@ class Episode {
       numReplyTokens: this.#turns.reduce((total, { reply }) => total + reply.tokenIds.length, 0),
       isTruncated: end.kind === "truncated",
     };
-    const scored = await this.#attempt("reward", "score", (signal) => score(input, signal), expectOutcome);
+    const scored = await this.#attempt("reward", "score", (signal) => score(input, signal, this.#stop), expectOutcome);
     this.#rewardMs = clock() - startedMs;
     if (scored.kind !== "done") return scored;
     const outcome = scored.value;
     if (outcome.kind === "failed") return { kind: "failed", stage: "reward", error: outcome.error };
-    const summed = await total(outcome.score);
+    const summed = total(outcome.score);
     if (summed.kind !== "done") return summed;
     this.#reward = { total: summed.value, score: outcome.score, parts: outcome.parts };
     return end;
@@ -337,7 +355,7 @@ class Episode {
     call: string,
     work: (signal: AbortSignal) => Result | Promise<Result>,
     check: (answer: Result) => Result,
-  ): Promise<Attempt<Result>> {
+  ): Attempt<Result> | Promise<Attempt<Result>> {
     this.#control.onStage?.(stage === "reward" ? "scoring" : "environment");
     return attempt(this.#wait(stage, call), work, check);
   }

@@ -46,42 +46,60 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
  * Runs `work` and checks its answer; gives up waiting for it after the time limit or when the signal says so. Work that
  * answers at once costs no timer and no listener: most environments do.
  */
-export async function attempt<Result>(
+export function attempt<Result>(
   wait: Wait,
   work: (signal: AbortSignal) => Result | PromiseLike<Result>,
   check = (answer: Result) => answer,
-): Promise<Attempt<Result>> {
-  const { stage, name, signal, timeoutMs, stop } = wait;
+): Attempt<Result> | Promise<Attempt<Result>> {
+  const { name, signal, stop } = wait;
   if (signal.aborted) return { kind: "aborted" };
   // Something that an earlier call of the same episode has started threw in the meantime.
   if (faults.has(stop)) return failure(wait, faults.get(stop));
-  let onFault = (cause: unknown): void => {
-    faults.set(stop, cause);
-  };
+  const call = { name, fail: (cause: unknown) => void faults.set(stop, cause) };
   try {
-    const answer = inForeignCall({ name, fail: (cause) => onFault(cause) }, () => work(stop.signal));
-    if (!isPending(answer)) return { kind: "done", value: check(answer) };
-    const settling = settled(wait, async () => check(await answer));
-    return await new Promise((resolve) => {
-      const end = (outcome: Attempt<Result>) => {
-        onFault = (cause) => {
-          faults.set(stop, cause);
-        };
-        clearTimeout(timer);
-        signal.removeEventListener("abort", abort);
-        resolve(outcome);
-      };
-      const giveUp = (outcome: Attempt<Result>) => {
-        end(outcome);
-        stop.abort(OVER);
-      };
-      const abort = () => giveUp({ kind: "aborted" });
-      const isTooLate = () => giveUp({ kind: "failed", stage, error: tooLate(name, timeoutMs) });
-      onFault = (cause) => giveUp({ kind: "failed", stage, error: failed(name, cause) });
-      const timer = setTimeout(isTooLate, Math.min(timeoutMs, MAX_TIMER_MS));
-      signal.addEventListener("abort", abort, { once: true });
-      void settling.then(end);
-    });
+    const answer = inForeignCall(call, () => work(stop.signal));
+    return isPending(answer) ? inTime(wait, call, answer, check) : { kind: "done", value: check(answer) };
+  } catch (cause) {
+    return failure(wait, cause);
+  }
+}
+
+/** What `attempt` does with an answer that is on its way. While it waits, what the call throws elsewhere ends the wait. */
+function inTime<Result>(
+  wait: Wait,
+  call: { fail: (cause: unknown) => void },
+  answer: PromiseLike<Result>,
+  check: (answer: Result) => Result,
+): Promise<Attempt<Result>> {
+  const { stage, name, signal, timeoutMs, stop } = wait;
+  const { fail } = call;
+  return new Promise((resolve) => {
+    const end = (outcome: Attempt<Result>) => {
+      call.fail = fail;
+      clearTimeout(timer);
+      signal.removeEventListener("abort", abort);
+      resolve(outcome);
+    };
+    const giveUp = (outcome: Attempt<Result>) => {
+      end(outcome);
+      stop.abort(OVER);
+    };
+    const abort = () => giveUp({ kind: "aborted" });
+    const isTooLate = () => giveUp({ kind: "failed", stage, error: tooLate(name, timeoutMs) });
+    call.fail = (cause) => giveUp({ kind: "failed", stage, error: failed(name, cause) });
+    const timer = setTimeout(isTooLate, Math.min(timeoutMs, MAX_TIMER_MS));
+    signal.addEventListener("abort", abort, { once: true });
+    void settleAnswer(wait, answer, check).then(end);
+  });
+}
+
+async function settleAnswer<Result>(
+  wait: NamedWork,
+  answer: PromiseLike<Result>,
+  check: (answer: Result) => Result,
+): Promise<Attempt<Result>> {
+  try {
+    return { kind: "done", value: check(await answer) };
   } catch (cause) {
     return failure(wait, cause);
   }
@@ -96,7 +114,8 @@ export async function settled<Result>(wait: NamedWork, work: () => Result | Prom
   }
 }
 
-function failure({ stage, name, signal }: NamedWork, cause: unknown): Attempt<never> {
+/** How work ended that threw: a failure, or an abort where the signal had asked for one. */
+export function failure({ stage, name, signal }: NamedWork, cause: unknown): Exclude<Attempt<never>, { kind: "done" }> {
   return signal.aborted ? { kind: "aborted" } : { kind: "failed", stage, error: failed(name, cause) };
 }
 

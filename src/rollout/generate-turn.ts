@@ -21,7 +21,7 @@ export interface TurnReply {
 
 export interface TurnRequest extends Omit<GenerateRequest, "signal"> {
   /** The time limit applies to each piece of a reply: time held back does not count. */
-  readonly wait: Omit<Wait, "stop">;
+  readonly wait: Wait;
   readonly clock: Clock;
   /** Told before every piece, and whenever the gate holds one back. */
   readonly onStage?: ((stage: "generating" | "held") => void) | undefined;
@@ -46,10 +46,12 @@ export async function generateTurn(
       heldMs += clock() - heldAtMs;
     }
     onStage?.("generating");
-    const stop = new AbortController();
+    // What the gate ends goes on later: it must not end everything else that has the signal of the wait.
+    const stop = gate.mayClose ? new AbortController() : wait.stop;
     const unlisten = gate.onClose(() => stop.abort(OVER));
-    const piece = await attempt({ ...wait, stop }, (signal) =>
+    const piece = await attempt(stop === wait.stop ? wait : { ...wait, stop }, (signal) =>
       generate({
+        signal,
         ...request,
         promptIds: pieces.length === 0 ? promptIds : joinIds([promptIds, ...pieces.map(({ tokenIds }) => tokenIds)]),
         sampling: {
@@ -57,7 +59,6 @@ export async function generateTurn(
           maxTokens: sampling.maxTokens - numTokens,
           ...(pieces.length > 0 && { seed: deriveSeed(sampling.seed ?? 0, "piece", pieces.length) }),
         },
-        signal,
       }),
     );
     unlisten();

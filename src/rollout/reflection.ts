@@ -96,7 +96,7 @@ async function reflect(
       seed: deriveSeed(task.seed, "reflection"),
     },
     ...(format.context === "conversation" && { sessionId: `${sessionPrefix}${task.id}` }),
-    wait: { ...wait, timeoutMs: limits.generateMs },
+    wait: { ...wait, timeoutMs: limits.generateMs, stop: new AbortController() },
     clock,
     onStage: control.onStage,
   });

@@ -36,7 +36,7 @@ export class RolloutScheduler {
   readonly #parts: SchedulerParts;
   readonly #admission: Admission;
   readonly #shares: readonly number[];
-  readonly #gate = new Gate();
+  readonly #gate: Gate;
   readonly #prompts: PromptQueue;
   readonly #ready: ReadyGroups;
   readonly #running = new Map<string, GroupRun>();
@@ -78,6 +78,7 @@ export class RolloutScheduler {
     const { options, sources } = parts;
     for (const key of ["groupSize", "maxInFlight"] as const) expectCount(key, options[key]);
     this.#parts = parts;
+    this.#gate = new Gate(options.rest === "hold");
     this.#admission = options.admission ?? admitWanted();
     this.#shares = sharesOf(sources.map(({ share }) => share));
     this.#prompts = new PromptQueue(sources);
@@ -256,7 +257,7 @@ export class RolloutScheduler {
     };
     const control = { signal, gate: this.#gate, onStage };
     const play = isGreedy && runGreedy !== undefined ? runGreedy : runEpisode;
-    const trajectory = await runSample(play, { ...task, queuedMs: clock() - queuedAtMs }, control, clock);
+    const trajectory = await runSample(play, { queuedMs: clock() - queuedAtMs, ...task }, control, clock);
     this.#numInFlight--;
     this.#finishSample(run, trajectory);
     this.#pump();

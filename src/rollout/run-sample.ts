@@ -9,7 +9,7 @@ import { RerollError } from "../errors/reroll-error.ts";
 import type { Clock } from "../flow/clock.ts";
 import type { Trajectory, TrajectoryEnd } from "../flow/trajectory.ts";
 import type { EpisodeControl, EpisodeTask, RunEpisode } from "./episode.ts";
-import { settled } from "./failure-policy.ts";
+import { failure } from "./failure-policy.ts";
 
 export async function runSample(
   runEpisode: RunEpisode,
@@ -18,9 +18,12 @@ export async function runSample(
   clock: Clock,
 ): Promise<Trajectory> {
   const startedMs = clock();
-  const wait = { stage: "environment", name: `Episode ${task.id}`, signal: control.signal } as const;
-  const ended = await settled(wait, async () => expectTrajectory(await runEpisode(task, control), task));
-  return ended.kind === "done" ? ended.value : emptyTrajectory(task, ended, startedMs, clock() - startedMs);
+  try {
+    return expectTrajectory(await runEpisode(task, control), task);
+  } catch (cause) {
+    const wait = { stage: "environment", name: `Episode ${task.id}`, signal: control.signal } as const;
+    return emptyTrajectory(task, failure(wait, cause), startedMs, clock() - startedMs);
+  }
 }
 
 function expectTrajectory(trajectory: Trajectory, { id, groupId }: EpisodeTask): Trajectory {

@@ -67,13 +67,19 @@ export async function trainRun(config: RunConfig, options: TrainOptions): Promis
     throw cause;
   });
   try {
-    return await train(config, recipe, options, parts);
+    return await trainWith(parts, config, recipe, options);
   } finally {
     await parts.close();
   }
 }
 
-async function train(config: RunConfig, recipe: Recipe, options: TrainOptions, parts: RunParts): Promise<TrainResult> {
+/** The run itself, on parts that are open and stay its caller's: what `trainRun` does with those that it opens. */
+export async function trainWith(
+  parts: RunParts,
+  config: RunConfig,
+  recipe: Recipe,
+  options: TrainOptions,
+): Promise<TrainResult> {
   const { signal, clock, tracker, folder } = options;
   const { needs } = recipe;
   const sleeps = sleepsWhileTraining(config, recipe);

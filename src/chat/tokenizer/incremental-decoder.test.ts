@@ -112,3 +112,19 @@ test("each id is looked up once at most, however many follow", () => {
   expect(lookups).toBeGreaterThan(0);
   expect(lookups).toBeLessThanOrEqual(1000);
 });
+
+test("a long reply with characters of several tokens in it reads as it does token by token", () => {
+  const text = `${"word by word ".repeat(6000)}caf\u00e9 ${"\ud83d\ude00".repeat(3)} ${"and on ".repeat(4000)}`;
+  const ids = tokenizer.encode(text);
+  const decoder = new IncrementalDecoder(tokenizer);
+  expect(decoder.push(ids) + decoder.flush()).toBe(text);
+  const streamed = new IncrementalDecoder(tokenizer);
+  expect([...ids].map((id) => streamed.push(id)).join("") + streamed.flush()).toBe(text);
+});
+
+test("nothing of a reply with an id that is none is found in the next one", () => {
+  const ids = tokenizer.encode("words");
+  tokenizer.decode(ids);
+  expect(() => tokenizer.decode(Int32Array.of(...ids, -100))).toThrow(/got -100/);
+  expect(tokenizer.decode(ids)).toBe("words");
+});

@@ -24,7 +24,7 @@ export interface DecodeOptions {
 }
 
 /** The texts of tokens that stand for themselves, by id, for each vocabulary in use; null for tokens that do not. Most do, and come again and again. */
-const plainTexts = new WeakMap<DecodeSource, (string | null)[]>();
+const plainTexts = new WeakMap<DecodeSource, (string | null | undefined)[]>();
 
 /**
  * @example
@@ -39,7 +39,10 @@ export class IncrementalDecoder {
   readonly #first: Emit;
   /** The texts that a single stage knows beforehand; null where there are several stages, or none are known. */
   readonly #plain: PlainTokens | null;
-  readonly #plainTexts: (string | null)[];
+  readonly #plainTexts: (string | null | undefined)[];
+  /** Whether texts that are known beforehand may be taken: nothing is held back. */
+  #isWhole: boolean;
+  /** What is certain and was not given out yet. */
   #text = "";
 
   constructor(source: DecodeSource, { skipSpecialTokens = false }: DecodeOptions = {}) {
@@ -51,6 +54,7 @@ export class IncrementalDecoder {
     this.#stages = stages;
     this.#first = first;
     this.#plain = (stages.length === 1 ? stages[0]?.plain : undefined) ?? null;
+    this.#isWhole = this.#plain?.isWhole ?? false;
     this.#plainTexts = plainTexts.get(source) ?? [];
     plainTexts.set(source, this.#plainTexts);
   }
@@ -58,6 +62,7 @@ export class IncrementalDecoder {
   /** Takes the next id or ids and returns the text they make certain, often "". */
   push(ids: number | Iterable<number>): string {
     if (typeof ids === "number") this.#pushId(ids);
+    else if (ids instanceof Int32Array) this.#pushReply(ids);
     else for (const id of ids) this.#pushId(id);
     return this.#takeText();
   }
@@ -65,25 +70,46 @@ export class IncrementalDecoder {
   /** Ends the text and returns what was held back. The decoder can then be used for another text. */
   flush(): string {
     for (const stage of this.#stages) stage.flush();
+    this.#isWhole = this.#plain?.isWhole ?? false;
     return this.#takeText();
   }
 
-  /** Ids past the end of the vocabulary decode to nothing: models pad their vocabulary, and a young policy samples there. */
   #pushId(id: number): void {
-    const plain = this.#plainTexts[id];
-    if (typeof plain === "string" && this.#plain?.isWhole) this.#text += plain;
-    else this.#pushThrough(id);
+    const plain = this.#plainText(id);
+    if (plain === null) this.#pushThrough(id);
+    else this.#text += plain;
   }
 
+  /** The same for many. Nobody else's code runs in between, so `written` is this decoder's own. */
+  #pushReply(ids: Int32Array): void {
+    numWritten = 0;
+    for (const id of ids) {
+      const plain = this.#plainText(id);
+      if (plain !== null && write(plain)) continue;
+      this.#text += takeWritten();
+      if (plain === null) this.#pushThrough(id);
+      else this.#text += plain;
+    }
+    this.#text += takeWritten();
+  }
+
+  #plainText(id: number): string | null {
+    return this.#isWhole ? (this.#plainTexts[id] ?? null) : null;
+  }
+
+  /** Ids past the end of the vocabulary decode to nothing: models pad their vocabulary, and a young policy samples there. */
   #pushThrough(id: number): void {
     if (!Number.isInteger(id) || id < 0) throw invalidId(id);
     if (this.#skipSpecialTokens && this.#source.specialIds.has(id)) return;
     const token = this.#source.tokenOf(id);
     if (token === undefined) return;
-    if (this.#plain !== null && this.#plainTexts[id] === undefined) {
-      this.#plainTexts[id] = this.#source.specialIds.has(id) ? null : this.#plain.textOf(token);
-    }
     this.#first(token);
+    if (this.#plain === null) return;
+    this.#isWhole = this.#plain.isWhole;
+    if (this.#plainTexts[id] !== undefined) return;
+    // Without gaps: a list with large ones is looked up as a dictionary.
+    while (this.#plainTexts.length <= id) this.#plainTexts.push(undefined);
+    this.#plainTexts[id] = this.#source.specialIds.has(id) ? null : this.#plain.textOf(token);
   }
 
   #takeText(): string {
@@ -91,6 +117,23 @@ export class IncrementalDecoder {
     this.#text = "";
     return text;
   }
+}
+
+/** ASCII text of one call: a string that grows token by token is as many objects, and thousands of replies are decoded at once. */
+const written = Buffer.alloc(65_536);
+let numWritten = 0;
+
+/** False where there is no room. */
+function write(ascii: string): boolean {
+  if (numWritten + ascii.length > written.length) return false;
+  for (let i = 0; i < ascii.length; i++) written[numWritten++] = ascii.charCodeAt(i);
+  return true;
+}
+
+function takeWritten(): string {
+  const text = numWritten === 0 ? "" : written.toString("latin1", 0, numWritten);
+  numWritten = 0;
+  return text;
 }
 
 /** Links the stages so that each writes into the next and the last one into `emit`. */

@@ -208,3 +208,13 @@ function startReply(sampling: Sampling): { started: Promise<void>; result: Promi
 function weightsOf(source: CausalLm): Map<string, Tensor> {
   return new Map(namedWeights(source).map(({ name, parameter, viewOf }) => [name, viewOf(parameter.detach())]));
 }
+
+test("a prompt that is a part of a longer array crosses as that part, and stays its caller's", async () => {
+  const all = Int32Array.of(9, 9, ...prompt, 9);
+  const part = all.subarray(2, -1);
+  const sampling: Sampling = { maxTokens: 4, seed: 1 };
+  const [whole, cut] = [Int32Array.from(prompt), part];
+  const replies = await Promise.all([whole, whole, cut].map((promptIds) => engine.generate({ promptIds, sampling })));
+  expect(replies.map(({ tokenIds }) => [...tokenIds])).toEqual(replies.map(() => [...replies[0]!.tokenIds]));
+  expect([...whole]).toEqual(prompt);
+});

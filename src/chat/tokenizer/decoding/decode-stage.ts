@@ -21,7 +21,7 @@ export interface DecodeStage {
 export interface PlainTokens {
   /** Whether nothing is held back. */
   readonly isWhole: boolean;
-  /** The text that a token has whatever comes before or after it; null for one that has none. */
+  /** The text that a token has whatever comes before or after it, where it is ASCII; null for one that has none. */
   textOf(token: string): string | null;
 }
 
