@@ -142,9 +142,9 @@ async function measure(loop: string, waitMs: number) {
 }
 
 function judge(waitMs: number) {
-  return async ({ reply, truth }: { readonly reply: string; readonly truth: unknown }) => {
+  return async ({ reply, prompt }: { readonly reply: string; readonly prompt: { readonly truth?: unknown } }) => {
     if (waitMs > 0) await setTimeout(waitMs * (0.5 + (reply.length % 100) / 100));
-    const words = Array.isArray(truth) ? truth : [];
+    const words = Array.isArray(prompt.truth) ? prompt.truth : [];
     return { value: words.filter((word) => reply.includes(String(word))).length / Math.max(1, words.length) };
   };
 }
