@@ -52,24 +52,27 @@ vllm() {
 }
 
 go kernels kernels
-go tuned-products tuned-products --out "$out/gpu-tuned-products.json"
-go masked-draws masked-draws
-go attention attention --out "$out/gpu-attention.json"
-go few-rows few-rows --out "$out/gpu-few-rows.json"
-go decode decode $(peers --hf "$python/hf_generate.py") --out "$out/gpu-decode.json"
-vllm vllm 0.5B
+go chain check-chain --shapes 0.5B,1.5B --rows 1,4,16,64,100,256
+go decode decode --out "$out/gpu-decode.json"
 go decode-7B decode --shape 7B --only 1,16,64,256 --out "$out/gpu-decode-7B.json"
 go decode-7B-many decode --shape 7B --only 1024 --prompt 256 --tokens 48 --out "$out/gpu-decode-7B-many.json"
-vllm vllm-7B 7B
+go train-step train-step $(peers --hf "$python/hf_train_step.py") --out "$out/gpu-train-step.json"
+go train-step-7B train-step --shape 7B --moments 8-bit --steps 4 --only recomputed --out "$out/gpu-train-step-7B.json"
 go prefill prefill --out "$out/gpu-prefill.json"
 go exact-shape exact --out "$out/gpu-exact-shape.json"
-[ -z "$model" ] || go exact exact --model "$model" --out "$out/gpu-exact.json"
-go train-step train-step $(peers --hf "$python/hf_train_step.py" --compiled) --out "$out/gpu-train-step.json"
-go train-step-7B train-step --shape 7B --moments 8-bit --steps 4 --only recomputed --out "$out/gpu-train-step-7B.json"
-[ -z "$model" ] || go trainer-step trainer-step --tokenizer "$model" $([ -e /dev/nvidia0 ] || echo --small) --out "$out/gpu-trainer-step.json"
+vllm vllm-7B 7B
 [ -z "$model" ] || go loop loop --model "$model" --out "$out/gpu-loop.json"
-go fp8 fp8 $([ -z "$model" ] && echo --parts check,steps || echo --model "$model") --out "$out/gpu-fp8.json"
+[ -z "$model" ] || go exact exact --model "$model" --out "$out/gpu-exact.json"
+[ -z "$model" ] || go trainer-step trainer-step --tokenizer "$model" $([ -e /dev/nvidia0 ] || echo --small) --out "$out/gpu-trainer-step.json"
+go tuned-products tuned-products --out "$out/gpu-tuned-products.json"
+vllm vllm 0.5B
+[ -z "$(peers yes)" ] || go train-step-compiled train-step --only none --hf "$python/hf_train_step.py" --compiled --out "$out/gpu-train-step-compiled.json"
+go few-rows few-rows --lengths 1024,4096 --out "$out/gpu-few-rows.json"
 go steps steps --out "$out/gpu-steps.json"
+go fp8 fp8 $([ -z "$model" ] && echo --parts check,steps || echo --model "$model") --out "$out/gpu-fp8.json"
+go masked-draws masked-draws
+go attention attention --out "$out/gpu-attention.json"
+[ -z "$(peers yes)" ] || go decode-peers decode --hf "$python/hf_generate.py" --out "$out/gpu-decode-peers.json"
 everything=summary ONLY=summary go summary summary "$out"
 cat "$out/summary.log"
 [ -z "$failed" ] || { echo "failed, or took longer than $limit s:$failed (see the logs in $out)"; exit 1; }
