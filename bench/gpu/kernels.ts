@@ -1,7 +1,8 @@
 /**
  * Our CUDA kernels against their composed forms, on random values: the largest difference, and the time of each.
  *
- * Usage: npm run bundle -- bench/gpu/kernels.ts, then sh run.sh kernels [--training] on the GPU machine. With --training only those of a training step.
+ * Usage: npm run bundle -- bench/gpu/kernels.ts, then sh run.sh kernels [--training] [--parts draws,ends] on the GPU machine. With --training only
+ * those of a training step, with --parts those named; all of them take two to three minutes, most of it compiling.
  */
 import { emptyLike, full, randint, randn } from "../../src/torch/create.ts";
 import { CudaEvent, CudaGraph, cudaProperties, cudaSynchronize } from "../../src/torch/cuda.ts";
@@ -25,21 +26,25 @@ manualSeed(0);
 console.log(cudaProperties());
 
 let worst = 0;
+type Check = (dtype: DType, report: Report) => void;
+type Report = (name: string, dtype: DType, got: Tensor, expected: Tensor, tolerance: number) => void;
+const ofTraining = { swiglu: checkSwiglu, scores: checkScores, training: checkTraining } as const;
+const ofDecoding = {
+  rotate: checkRotate,
+  paged: checkPaged,
+  store: checkStore,
+  draws: checkDraws,
+  products: checkProducts,
+} as const;
 const isTraining = process.argv.includes("--training");
-for (const dtype of ["float32", "bfloat16", "float16"] as const) {
-  tensorScope(() => checkSwiglu(dtype));
-  tensorScope(() => checkScores(dtype));
-  tensorScope(() => checkTraining(dtype, report));
-  if (isTraining) continue;
-  tensorScope(() => checkRotate(dtype));
-  tensorScope(() => checkPaged(dtype, report));
-  tensorScope(() => checkStore(dtype, report));
-  tensorScope(() => checkDraws(dtype, report));
-  tensorScope(() => checkProducts(dtype, report));
-}
-if (!isTraining) tensorScope(() => checkEnds(report));
-if (!isTraining) tensorScope(timeAll);
-tensorScope(() => timeTraining(time));
+const named = process.argv[process.argv.indexOf("--parts") + 1]?.split(",");
+const isAsked = (part: string) => !process.argv.includes("--parts") || named?.includes(part) === true;
+const checks: Readonly<Record<string, Check>> = { ...ofTraining, ...(!isTraining && ofDecoding) };
+for (const dtype of ["float32", "bfloat16", "float16"] as const)
+  for (const [part, check] of Object.entries(checks)) if (isAsked(part)) tensorScope(() => check(dtype, report));
+if (!isTraining && isAsked("ends")) tensorScope(() => checkEnds(report));
+if (!isTraining && isAsked("times")) tensorScope(timeAll);
+if (isAsked("times")) tensorScope(() => timeTraining(time));
 console.log(worst <= 1 ? "kernels agree with their composed forms" : "KERNELS DIFFER");
 process.exit(worst <= 1 ? 0 : 1);
 

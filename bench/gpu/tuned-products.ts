@@ -17,6 +17,9 @@ import { rowReport } from "./row-report.ts";
 
 const { values } = parseArgs({ options: { out: { type: "string" } } });
 const report = rowReport("gpu-tuned-products", values.out);
+/** How often each way has its turn, and for how long. */
+const rounds = 7;
+const turnMs = 4;
 const place = { device: "cuda", dtype: "bfloat16" } as const;
 const ops = {
   linear: op("aten::linear"),
@@ -133,9 +136,6 @@ function errorOf(run: () => Tensor, expected: Tensor): number {
     return got.sub(expected).norm().item() / expected.norm().item();
   });
 }
-
-const rounds = 7;
-const turnMs = 4;
 
 /** Milliseconds of one run of each, by the median of the turns that they take. */
 function mediansMs(ways: readonly [() => Tensor, () => Tensor]): readonly [number, number] {

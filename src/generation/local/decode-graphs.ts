@@ -299,7 +299,7 @@ export class DecodeGraphs {
   ): { readonly scores_BV: Tensor; readonly drawn_3B: Tensor | null } {
     const column = (index: number) => input.narrow(0, index * B, B);
     const { inputs_2N, outputs_24B, turn } = ends;
-    const tables = this.rotary.tablesFor(this.#tableWidth * this.#cache.blockSize - 1, this.#cache.device);
+    const tables = this.rotary.tablesFor(this.#tableWidth * this.#cache.blockSize - 1, input.device);
     const lookup = { tables, positionsAt: columns.position * B };
     const { ids_B, rotations } = receiveKernel(input, inputs_2N, turn, drawn, B, lookup);
     const [whole, local = whole] = rotations;
