@@ -14,7 +14,7 @@ limit=${LIMIT:-300}
 here=$(dirname "$0")
 python="$here/../python"
 mkdir -p "$out"
-everything="kernels tuned-products masked-draws attention few-rows decode vllm decode-7B decode-7B-many vllm-7B prefill exact-shape exact train-step train-step-7B trainer-step loop fp8 steps"
+everything="chain decode decode-7B decode-7B-many train-step train-step-7B prefill exact-shape vllm-7B loop exact trainer-step tuned-products train-step-compiled vllm loop-waits few-rows steps kernels fp8 masked-draws attention decode-peers"
 [ -e /dev/nvidia0 ] || everything="train-step trainer-step loop"
 failed=""
 
@@ -51,7 +51,6 @@ vllm() {
   grep '^{' "$out/$1.log"
 }
 
-go kernels kernels
 go chain check-chain --shapes 0.5B,1.5B --rows 1,4,16,64,100,256
 go decode decode --out "$out/gpu-decode.json"
 go decode-7B decode --shape 7B --only 1,16,64,256 --out "$out/gpu-decode-7B.json"
@@ -61,14 +60,16 @@ go train-step-7B train-step --shape 7B --moments 8-bit --steps 4 --only recomput
 go prefill prefill --out "$out/gpu-prefill.json"
 go exact-shape exact --out "$out/gpu-exact-shape.json"
 vllm vllm-7B 7B
-[ -z "$model" ] || go loop loop --model "$model" --out "$out/gpu-loop.json"
+[ -z "$model" ] || go loop loop --model "$model" --waits 0 --out "$out/gpu-loop.json"
 [ -z "$model" ] || go exact exact --model "$model" --out "$out/gpu-exact.json"
 [ -z "$model" ] || go trainer-step trainer-step --tokenizer "$model" $([ -e /dev/nvidia0 ] || echo --small) --out "$out/gpu-trainer-step.json"
 go tuned-products tuned-products --out "$out/gpu-tuned-products.json"
-vllm vllm 0.5B
 [ -z "$(peers yes)" ] || go train-step-compiled train-step --only none --hf "$python/hf_train_step.py" --compiled --out "$out/gpu-train-step-compiled.json"
+vllm vllm 0.5B
+[ -z "$model" ] || go loop-waits loop --model "$model" --waits 3000 --steps 6 --out "$out/gpu-loop-waits.json"
 go few-rows few-rows --lengths 1024,4096 --out "$out/gpu-few-rows.json"
 go steps steps --out "$out/gpu-steps.json"
+go kernels kernels
 go fp8 fp8 $([ -z "$model" ] && echo --parts check,steps || echo --model "$model") --out "$out/gpu-fp8.json"
 go masked-draws masked-draws
 go attention attention --out "$out/gpu-attention.json"
