@@ -17,12 +17,8 @@ test("a warp has two tiles on their way, and three where two blocks walk a row o
 
 test("many rows, long rows and wide heads are left to the other kernels", () => {
   expect([clusterCutFor(65, 1024, 64), clusterCutFor(2, 1024, 256)]).toEqual([null, null]);
-  const longest = (headSize: number) => [16_384, 8_192].map((tokens) => clusterCutFor(2, tokens, headSize) !== null);
-  expect([longest(64), longest(128)]).toEqual([
-    [true, true],
-    [false, true],
-  ]);
-  expect(clusterCutFor(2, 16_400, 64)).toBeNull();
+  const longest = (rows: number) => [1536, 3072, 6144, 8192].filter((tokens) => clusterCutFor(rows, tokens, 64)).at(-1);
+  expect([longest(64), longest(28), longest(14)]).toEqual([1536, 3072, 6144]);
 });
 
 test("blocks fit beside one of a product with 200 KB of shared memory", () => {

@@ -26,15 +26,16 @@ const capacities = [
   [2, 128],
 ] as const;
 
-/** Numbers of one key head. Longer rows are faster through paged-kernel.ts, which gives one to more than eight processors. */
-const maxNumbers = 2 ** 20;
+/** Tokens of the longest row for each block of its cluster. Longer rows are faster through the other kernels, which keep more of them on their way. */
+const maxTokensPerBlock = 768;
 
 /** How rows of key heads are divided; null where there are too many for clusters, or they may be too long. */
 export function clusterCutFor(rows: number, maxTokens: number, headSize: number): ClusterCut | null {
-  if (headSize > 128 || maxTokens * headSize > maxNumbers) return null;
+  if (headSize > 128) return null;
   const fitting = capacities.find(([cluster, most]) => rows * cluster <= most);
   if (fitting === undefined) return null;
   const [cluster] = fitting;
+  if (maxTokens > cluster * maxTokensPerBlock) return null;
   // Pairs of blocks have the most tiles to walk. A third one of a wide head finds no registers.
   return { cluster, warps: 8, depth: cluster === 2 && headSize === 64 ? 3 : 2 };
 }
