@@ -33,3 +33,23 @@ test("data that holds itself, and a field named __proto__, stay what they are", 
   expect(Object.keys(odd)).toEqual(["__proto__"]);
   expect(Object.getPrototypeOf(odd)).toBe(Object.prototype);
 });
+
+test("what is held twice is held twice by the copy, and costs no more than once", () => {
+  const right = { text: "b" };
+  const copy = copyData({ choices: [{ text: "a" }, right], right });
+  expect(copy.choices.indexOf(copy.right)).toBe(1);
+  expect(copy.right).not.toBe(right);
+  // Copied part by part, thirty levels of this would be a thousand million objects.
+  let pair: object = {};
+  for (let level = 0; level < 30; level++) pair = { left: pair, right: pair };
+  const deep = copyData(pair) as { left: object; right: object };
+  expect(deep.left).toBe(deep.right);
+});
+
+test("lists keep their holes and what stands beside their items", () => {
+  const match = /b(.)/.exec("abc")!;
+  expect(copyData([match])[0]!.index).toBe(1);
+  const sparse: number[] = [];
+  sparse[1] = 1;
+  expect(0 in copyData(sparse)).toBe(false);
+});

@@ -87,7 +87,8 @@ export const defaultEpisodeLimits: EpisodeLimits = {
 
 /** Episodes of an environment, played by a model through `generate`. */
 export function createEpisodeRunner(parts: EpisodeParts): RunEpisode {
-  return (task, control) => new Episode(parts, task, control, firstView(parts, task)).run();
+  // A function that throws at once would escape whoever waits for a promise.
+  return async (task, control) => new Episode(parts, task, control, firstView(parts, task)).run();
 }
 
 /** Plays one episode. Out: also its conversation, unless the environment never started. */

@@ -1,24 +1,14 @@
-/** Where generation waits. */
-import { invariant } from "../errors/reroll-error.ts";
-
 /** Holds generation back while it is closed: requests that run are ended with their tokens, and go on when it opens. */
 export class Gate {
   readonly #closing = new Set<() => void>();
   readonly #opening = new Set<() => void>();
   #isOpen = true;
-  /** Whether anybody is ever going to close it. */
-  readonly mayClose: boolean;
-
-  constructor(mayClose = true) {
-    this.mayClose = mayClose;
-  }
 
   get isOpen(): boolean {
     return this.#isOpen;
   }
 
   close(): void {
-    invariant(this.mayClose, "a gate that may close is said to");
     if (!this.#isOpen) return;
     this.#isOpen = false;
     for (const listener of [...this.#closing]) listener();
@@ -32,7 +22,6 @@ export class Gate {
 
   /** Calls `listener` whenever the gate closes, until the returned function is called. */
   onClose(listener: () => void): () => void {
-    if (!this.mayClose) return () => {};
     this.#closing.add(listener);
     return () => this.#closing.delete(listener);
   }

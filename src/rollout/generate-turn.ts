@@ -21,7 +21,7 @@ export interface TurnReply {
 
 export interface TurnRequest extends Omit<GenerateRequest, "signal"> {
   /** The time limit applies to each piece of a reply: time held back does not count. */
-  readonly wait: Wait;
+  readonly wait: Omit<Wait, "stop">;
   readonly clock: Clock;
   /** Told before every piece, and whenever the gate holds one back. */
   readonly onStage?: ((stage: "generating" | "held") => void) | undefined;
@@ -46,10 +46,10 @@ export async function generateTurn(
       heldMs += clock() - heldAtMs;
     }
     onStage?.("generating");
-    // What the gate ends goes on later: it must not end everything else that has the signal of the wait.
-    const stop = gate.mayClose ? new AbortController() : wait.stop;
+    // Its own: what an engine leaves behind ends with its reply, and must not end the episode, which may go on.
+    const stop = new AbortController();
     const unlisten = gate.onClose(() => stop.abort(OVER));
-    const piece = await attempt(stop === wait.stop ? wait : { ...wait, stop }, (signal) =>
+    const piece = await attempt({ ...wait, stop }, (signal) =>
       generate({
         signal,
         ...request,

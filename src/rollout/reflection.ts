@@ -96,7 +96,7 @@ async function reflect(
       seed: deriveSeed(task.seed, "reflection"),
     },
     ...(format.context === "conversation" && { sessionId: `${sessionPrefix}${task.id}` }),
-    wait: { ...wait, timeoutMs: limits.generateMs, stop: new AbortController() },
+    wait: { ...wait, timeoutMs: limits.generateMs },
     clock,
     onStage: control.onStage,
   });

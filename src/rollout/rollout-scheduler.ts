@@ -36,7 +36,7 @@ export class RolloutScheduler {
   readonly #parts: SchedulerParts;
   readonly #admission: Admission;
   readonly #shares: readonly number[];
-  readonly #gate: Gate;
+  readonly #gate = new Gate();
   readonly #prompts: PromptQueue;
   readonly #ready: ReadyGroups;
   readonly #running = new Map<string, GroupRun>();
@@ -78,7 +78,6 @@ export class RolloutScheduler {
     const { options, sources } = parts;
     for (const key of ["groupSize", "maxInFlight"] as const) expectCount(key, options[key]);
     this.#parts = parts;
-    this.#gate = new Gate(options.rest === "hold");
     this.#admission = options.admission ?? admitWanted();
     this.#shares = sharesOf(sources.map(({ share }) => share));
     this.#prompts = new PromptQueue(sources);

@@ -209,12 +209,10 @@ function weightsOf(source: CausalLm): Map<string, Tensor> {
   return new Map(namedWeights(source).map(({ name, parameter, viewOf }) => [name, viewOf(parameter.detach())]));
 }
 
-test("a prompt that is a part of a longer array crosses as that part, and stays its caller's", async () => {
-  const all = Int32Array.of(9, 9, ...prompt, 9);
-  const part = all.subarray(2, -1);
+test("a caller may write into its prompt once the request is made", async () => {
   const sampling: Sampling = { maxTokens: 4, seed: 1 };
-  const [whole, cut] = [Int32Array.from(prompt), part];
-  const replies = await Promise.all([whole, whole, cut].map((promptIds) => engine.generate({ promptIds, sampling })));
-  expect(replies.map(({ tokenIds }) => [...tokenIds])).toEqual(replies.map(() => [...replies[0]!.tokenIds]));
-  expect([...whole]).toEqual(prompt);
+  const scratch = Int32Array.from(prompt);
+  const asked = engine.generate({ promptIds: scratch, sampling });
+  scratch.fill(0);
+  expect([...(await asked).tokenIds]).toEqual([...(await engine.generate({ promptIds: prompt, sampling })).tokenIds]);
 });

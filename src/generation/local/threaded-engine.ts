@@ -6,7 +6,7 @@
 import { RerollError } from "../../errors/reroll-error.ts";
 import { joinTokens } from "../../flow/sampled-tokens.ts";
 import type { Tensor } from "../../torch/tensor.ts";
-import { oneWay } from "../../workers/luggage.ts";
+import { moved, oneWay } from "../../workers/luggage.ts";
 import type { Remote } from "../../workers/remote.ts";
 import { startInThread } from "../../workers/start-in-thread.ts";
 import { checkRequest, type RequestLimits } from "../check-request.ts";
@@ -52,7 +52,7 @@ export class ThreadedEngine implements Engine {
     const stream = onTokens === undefined ? null : openStream(onTokens, signal);
     try {
       const generation = await this.#host.ask.generate({
-        promptIds: whole(promptIds),
+        promptIds: moved(Int32Array.from(promptIds)),
         ...clonable(rest),
         ...(stream?.part ?? (signal !== undefined && { signal })),
       });
@@ -137,11 +137,6 @@ export class ThreadedEngine implements Engine {
   #expectRunning(): void {
     if (this.#host.ended !== null) throw this.#host.ended;
   }
-}
-
-/** As an array that crosses with nothing else: a part of one would bring all of it along. The samples of a group share theirs, which then crosses once for all of them. */
-function whole(ids: ArrayLike<number>): Int32Array {
-  return ids instanceof Int32Array && ids.byteLength === ids.buffer.byteLength ? ids : Int32Array.from(ids);
 }
 
 /** What cannot be cloned must be refused now, and not when the message is sent. Looking is cheaper than cloning, and most requests are numbers and words. */
