@@ -180,6 +180,7 @@ function report(): void {
   const phases: readonly { readonly name: string; readonly from: Mark; readonly to: Mark }[] = [
     { name: "until the first request is with the engine", from: "stepBegin", to: "firstRequest" },
     { name: "until the last", from: "firstRequest", to: "lastRequest" },
+    { name: "the engine's thread takes and answers them", from: "lastRequest", to: "repliesSent" },
     { name: "replies to groups", from: "repliesSent", to: "rolloutEnd" },
     { name: "groups to a batch", from: "rolloutEnd", to: "trainBegin" },
     { name: "the batch to the trainer", from: "trainBegin", to: "batchTaken" },

@@ -1,12 +1,13 @@
 #!/bin/sh
 # Brings the numbers of one GPU up to date in one go, peers in the same run: a file of results and a log for each script, and a table at the end.
 # Usage: sh bench/gpu/all.sh <bundle> <folder for results> [model folder]
-#   <bundle>: what `npm run bundle` made of bench/gpu/{kernels,tuned-products,masked-draws,attention,few-rows,decode,steps,prefill,exact,fp8,train-step,trainer-step,loop,summary}.ts, or "." for
+#   <bundle>: what `npm run bundle` made of bench/gpu/{kernels,check-chain,tuned-products,masked-draws,attention,few-rows,decode,steps,prefill,exact,fp8,train-step,trainer-step,loop,summary}.ts, or "." for
 #     the sources of this checkout. A script that fails or runs longer than its limit is named at the end, and the others go on.
 #   VLLM=env.sh runs vLLM beside decoding and prompts: a file that makes it known to python3.
 #   The model folder is a real chat model, SmolLM2-135M-Instruct in ours: for the gap between engine and trainer, and the whole loop.
 #   ONLY="train-step loop" runs those alone. LIMIT=300: seconds that each may take. PEERS=no leaves Python out.
 # Without a GPU only scripts that have a tiny form run, to see that they do.
+[ $# -ge 2 ] || { echo "Usage: sh bench/gpu/all.sh <bundle> <folder for results> [model folder]" >&2; exit 2; }
 bundle=$1
 out=$2
 model=${3:-}

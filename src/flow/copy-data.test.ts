@@ -52,4 +52,7 @@ test("lists keep their holes and what stands beside their items", () => {
   const sparse: number[] = [];
   sparse[1] = 1;
   expect(0 in copyData(sparse)).toBe(false);
+  const odd = Object.assign([...sparse], { unit: "ms" });
+  delete odd[0];
+  expect(copyData(odd).unit).toBe("ms");
 });

@@ -1,7 +1,7 @@
 /**
  * A copy that shares nothing with its original, as `structuredClone` makes it.
  *
- * Plain data is copied here, in a tenth of that time: a rollout has thousands of it.
+ * Plain data is copied here, in a quarter of that time: a rollout has thousands of it.
  */
 
 export function copyData<Value>(value: Value): Value {
@@ -33,6 +33,7 @@ function copyList(list: readonly unknown[], seen: Set<object>): unknown {
   const copy: unknown[] = [];
   if (Object.keys(list).length !== list.length) return NOT_PLAIN;
   for (let i = 0; i < list.length; i++) {
+    if (!(i in list)) return NOT_PLAIN;
     const item = copyPlain(list[i], seen);
     if (item === NOT_PLAIN) return NOT_PLAIN;
     copy.push(item);

@@ -42,10 +42,10 @@ export function requestError(param: string, message: string): RerollError {
   return new RerollError("INVALID_REQUEST", message, { param });
 }
 
-/** The failure of a generation, for the client that waits for it. Those that a retry may heal keep their code. */
+/** The failure of a generation, for the client that waits for it. Those that a retry may heal, or another request, keep their code. */
 export function generationError(error: RerollError): RerollError {
   const status = RULES[error.code]?.status ?? 500;
-  if (status === 429 || status === 503) return error;
+  if (status === 429 || status === 503 || error.code === "CONSTRAINT_STUCK") return error;
   return new RerollError("GENERATION_FAILED", `The generation failed: ${error.message}`, error.details, {
     cause: error,
   });
@@ -68,6 +68,7 @@ const RULES: Readonly<Partial<Record<ErrorCode, Rule>>> = {
   INVALID_REQUEST: { status: 400, type: INVALID, code: "invalid_value" },
   JSON_INVALID: { status: 400, type: INVALID, code: "invalid_json" },
   CONTEXT_OVERFLOW: { status: 400, type: INVALID, code: "context_length_exceeded" },
+  CONSTRAINT_STUCK: { status: 400, type: INVALID, code: "format_unwritable" },
   CHAT_REFUSED: { status: 400, type: INVALID, code: "chat_template_refused" },
   SESSION_FULL: { status: 400, type: INVALID, code: "session_full" },
   HOST_REFUSED: { status: 403, type: INVALID, code: "host_refused" },
