@@ -58,10 +58,10 @@ constexpr uintptr_t kAlignment = 256;
 constexpr size_t kWorkspaceBytes = 32 << 20;
 constexpr int kMaxCandidates = 8;
 // How long an algorithm computes without a pause before it is another one's turn, in milliseconds, and how often then.
-constexpr float kTurnMs = 2;
+constexpr float kTurnMs = 1;
 constexpr int kMaxRepeats = 50;
 // Odd, for the medians.
-constexpr int kRounds = 5;
+constexpr int kRounds = 3;
 // What takes longer than the fastest by more than this in the first round is left out of the others.
 constexpr float kClearlyBehind = 1.06f;
 // Another algorithm than libtorch's has to be faster by more than medians of the same rounds differ.

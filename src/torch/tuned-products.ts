@@ -8,7 +8,7 @@ import { native } from "./binding.ts";
 
 /**
  * Turns it on, in all threads of this process and for as long as it lives, for products with at least 2,048 tokens. The first product of a shape is
- * computed for a twentieth of a second, and stays with libtorch where nothing is clearly faster. Does nothing without a GPU, with a libtorch before 2.10, and where libtorch's cuBLASLt is not the one of its headers.
+ * computed for some hundredths of a second, and stays with libtorch where nothing is clearly faster. Does nothing without a GPU, with a libtorch before 2.10, and where libtorch's cuBLASLt is not the one of its headers.
  */
 export function tuneProducts(): void {
   native.cudaTuneProducts();
