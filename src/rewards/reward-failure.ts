@@ -4,8 +4,12 @@ import { RerollError } from "../errors/reroll-error.ts";
 import { copyNumbers, isSoundReward, SOUND_REWARD } from "../flow/sound-numbers.ts";
 import type { RewardScore } from "./reward.ts";
 
-/** The error of a reward that threw. Keeps the code of the cause, so that a policy can tell a spent budget from a bug. */
+/**
+ * The error of a reward that threw. Keeps the code of the cause, so that a policy can tell a spent budget from a bug, and the words of one that
+ * names this reward already.
+ */
 export function rewardFailure(name: string, cause: unknown): RerollError {
+  if (cause instanceof RerollError && cause.details["reward"] === name) return cause;
   const { code, details, message } =
     cause instanceof RerollError
       ? cause

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { never, rewardInput } from "../../test/rewards/reward-input.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import type { Reward, RewardInput, RewardScore } from "./reward.ts";
+import { rewardFailure } from "./reward-failure.ts";
 import { routeByDomain } from "./route-by-domain.ts";
 import { createScorer, type RewardOutcome } from "./score-all.ts";
 
@@ -65,6 +66,11 @@ test("a reward that throws fails by its name, with the prompt and the cause", as
 test("the code of a cause is kept", async () => {
   const scorer = scorerOf(() => Promise.reject(new RerollError("BUDGET_SPENT", "all gone")));
   expect(errorOf(await scorer.score(input, never))).toMatchObject({ code: "BUDGET_SPENT" });
+});
+
+test("a failure that names its reward already does so once", async () => {
+  const scorer = scorerOf(() => Promise.reject(rewardFailure("r", new Error("no idea"))));
+  expect(errorOf(await scorer.score(input, never)).message).toBe('Reward "r" failed: no idea');
 });
 
 test("a reward that hangs is told to stop, fails, and frees its slot", async () => {
