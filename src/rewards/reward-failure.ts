@@ -9,7 +9,7 @@ import type { RewardScore } from "./reward.ts";
  * names this reward already.
  */
 export function rewardFailure(name: string, cause: unknown): RerollError {
-  if (cause instanceof RerollError && cause.details["reward"] === name) return cause;
+  if (cause instanceof RerollError && cause.details.reward === name) return cause;
   const { code, details, message } =
     cause instanceof RerollError
       ? cause
