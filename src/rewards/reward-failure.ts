@@ -6,10 +6,9 @@ import type { RewardScore } from "./reward.ts";
 
 /**
  * The error of a reward that threw. Keeps the code of the cause, so that a policy can tell a spent budget from a bug, and the words of one that
- * names this reward already.
+ * begins with this reward already, as those of its thread do.
  */
 export function rewardFailure(name: string, cause: unknown): RerollError {
-  if (cause instanceof RerollError && cause.details.reward === name) return cause;
   const { code, details, message } =
     cause instanceof RerollError
       ? cause
@@ -18,7 +17,9 @@ export function rewardFailure(name: string, cause: unknown): RerollError {
           details: {},
           message: cause instanceof Error ? cause.message : String(cause),
         };
-  return new RerollError(code, `Reward "${name}" failed: ${message}`, { ...details, reward: name }, { cause });
+  const own = `Reward "${name}"`;
+  const text = message.startsWith(`${own} `) ? message : `${own} failed: ${message}`;
+  return new RerollError(code, text, { ...details, reward: name }, { cause });
 }
 
 /** A copy of a score. Refuses what is none: not an object, a value or part that is not a finite number, or a value that is too large. */
