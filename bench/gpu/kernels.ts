@@ -2,7 +2,7 @@
  * Our CUDA kernels against their composed forms, on random values: the largest difference, and the time of each.
  *
  * Usage: npm run bundle -- bench/gpu/kernels.ts, then sh run.sh kernels [--training] [--parts draws,ends] on the GPU machine. With --training only
- * those of a training step, with --parts those named; all of them take two to three minutes, most of it compiling.
+ * those of a training step, with --parts those named; all of them take more than a minute, most of it compiling.
  */
 import { emptyLike, full, randint, randn } from "../../src/torch/create.ts";
 import { CudaEvent, CudaGraph, cudaProperties, cudaSynchronize } from "../../src/torch/cuda.ts";

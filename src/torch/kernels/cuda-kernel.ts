@@ -63,6 +63,19 @@ export function cudaKernel(
   };
 }
 
+/** The kernels of one source, each compiled for other constants, which stand in front of it: a launch for every text of those. */
+export function cudaKernels(name: string, source: string): (constants: string) => ReturnType<typeof cudaKernel> {
+  const known = new Map<string, ReturnType<typeof cudaKernel>>();
+  return (constants) => {
+    let kernel = known.get(constants);
+    if (kernel === undefined) {
+      kernel = cudaKernel(name, constants + source);
+      known.set(constants, kernel);
+    }
+    return kernel;
+  };
+}
+
 /** Whether the kernels can work on this tensor. */
 export function hasKernels(tensor: Tensor): boolean {
   return native.builtWithCuda && tensor.device.startsWith("cuda") && tensor.dtype in elementTypes;

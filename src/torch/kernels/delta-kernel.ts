@@ -7,7 +7,7 @@
  */
 import { empty } from "../create.ts";
 import type { Tensor } from "../tensor.ts";
-import { cudaKernel } from "./cuda-kernel.ts";
+import { cudaKernels } from "./cuda-kernel.ts";
 
 /** Sizes of linear attention: G key heads of K values, H value heads of W values, and the tokens that the convolution sees. */
 interface DeltaShape {
@@ -63,7 +63,7 @@ export function deltaKernel(
   const out_BY = empty([B, H * W], { dtype, device });
   const { convolution, stepBias, logDecay, norm, normEps } = weights;
   const { from_B, to_B, windows, memories } = states;
-  kernelFor(shape)(dtype, { blocks: B * H, threads }, [
+  kernelFor(constantsOf(shape))(dtype, { blocks: B * H, threads }, [
     ...[projected_BX, convolution, stepBias, logDecay, norm, from_B, to_B, windows, memories, out_BY],
     { int: projected_BX.strides[0] ?? 0 },
     { float: normEps },
@@ -71,18 +71,17 @@ export function deltaKernel(
   return out_BY;
 }
 
-const kernels = new Map<string, ReturnType<typeof cudaKernel>>();
-
-function kernelFor({ numKeyHeads, numValueHeads, keySize, valueSize, kernelSize, hasGroupedInput }: DeltaShape) {
-  const constants = `
+function constantsOf({
+  numKeyHeads,
+  numValueHeads,
+  keySize,
+  valueSize,
+  kernelSize,
+  hasGroupedInput,
+}: DeltaShape): string {
+  return `
 constexpr int G = ${numKeyHeads}, H = ${numValueHeads}, K = ${keySize}, W = ${valueSize}, TAPS = ${kernelSize};
 constexpr bool GROUPED = ${hasGroupedInput};`;
-  let kernel = kernels.get(constants);
-  if (kernel === undefined) {
-    kernel = cudaKernel("delta_step", constants + deltaSource);
-    kernels.set(constants, kernel);
-  }
-  return kernel;
 }
 
 // A thread has a column of values and every LANES-th row of keys. Values are rounded where the composed form rounds them.
@@ -186,3 +185,5 @@ extern "C" __global__ void __launch_bounds__(THREADS) delta_step(const T* projec
   float normed = rounded(read * rsqrtf(sum / W + eps) * load(norm[column])), gate = load(x[z0 + column]);
   out[(size_t)b * H * W + h * W + column] = store(normed * gate * sigmoid(gate));
 }`;
+
+const kernelFor = cudaKernels("delta_step", deltaSource);

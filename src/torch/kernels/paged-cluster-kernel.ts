@@ -3,12 +3,19 @@
  * which join their sums through each other's shared memory.
  *
  * What such a step waits for is not bytes but the way to memory and back. After the new heads are there, this kernel goes it once, for the heads
- * themselves: keys and values are in registers by then, and nothing is joined through memory. A block is small enough to stand beside one of
- * the product before it, whose weights fill most of a processor, and so fetches its keys and values while that one is at work.
+ * themselves: keys and values are in registers by then, and nothing is joined through memory. Products leave processors free, or room beside a
+ * block of theirs, and so keys and values are fetched while they are at work.
  */
 import { empty } from "../create.ts";
-import { cudaKernel } from "./cuda-kernel.ts";
-import { type DecodeHeads, type DecodeRows, type PagedDecode, repeatsOf } from "./paged-kernel.ts";
+import { cudaKernels } from "./cuda-kernel.ts";
+import {
+  type DecodeHeads,
+  type DecodeRows,
+  kindArguments,
+  type PagedDecode,
+  repeatsOf,
+  stridesOf,
+} from "./paged-kernel.ts";
 import { addWeights, fragments, leaveSums, turnedQuery } from "./paged-parts.ts";
 
 /** How a row of key heads is divided: over the blocks of a cluster, and over the warps of each. */
@@ -52,46 +59,29 @@ export function pagedCluster(
   const repeats = repeatsOf(H / numGroups);
   const G = numGroups * repeats;
   const launch = { blocks: B * G * cluster, threads: 32 * warps, overlaps };
-  return ({ q_BHK, k_BGK, v_BGK }, { keys, values }, { cos_SK, sin_SK }, { window, scale, softCap, sinks_H }) => {
+  return ({ q_BHK, k_BGK, v_BGK }, { keys, values }, { cos_SK, sin_SK }, kind) => {
     const { dtype } = q_BHK;
     const out_BHK = empty([B, H, K], { dtype, device });
-    const bend = softCap === null ? Math.LOG2E : softCap * Math.LOG2E;
-    const factor = (scale ?? K ** -0.5) * (softCap === null ? Math.LOG2E : 1 / softCap);
+    const { constants, window, factors } = kindArguments(kind, K);
     kernelFor(`
 constexpr int HEAD = ${K}, GROUP = ${H / G}, REPEATS = ${repeats}, CLUSTER = ${cluster}, WARPS = ${warps}, DEPTH = ${depth};
-constexpr bool HAS_WINDOW = ${window !== null}, HAS_CAP = ${softCap !== null}, HAS_SINKS = ${sinks_H !== null};`)(
-      dtype,
-      launch,
-      [
-        ...[q_BHK, k_BGK, v_BGK, cos_SK, sin_SK, positions_B, table_BM, keys, values, out_BHK, sinks_H ?? out_BHK],
-        ...[q_BHK, k_BGK, v_BGK].map((heads) => ({ int: heads.strides[0] ?? 0 })),
-        { int: G },
-        { int: M },
-        { int: window ?? 0 },
-        { float: factor },
-        { float: bend },
-      ],
-    );
+${constants}`)(dtype, launch, [
+      ...[q_BHK, k_BGK, v_BGK, cos_SK, sin_SK, positions_B, table_BM, keys, values, out_BHK, kind.sinks_H ?? out_BHK],
+      ...stridesOf(q_BHK, k_BGK, v_BGK),
+      { int: G },
+      { int: M },
+      window,
+      ...factors,
+    ]);
     return out_BHK;
   };
-}
-
-const kernels = new Map<string, ReturnType<typeof cudaKernel>>();
-
-function kernelFor(constants: string): ReturnType<typeof cudaKernel> {
-  let kernel = kernels.get(constants);
-  if (kernel === undefined) {
-    kernel = cudaKernel("paged_cluster", constants + source);
-    kernels.set(constants, kernel);
-  }
-  return kernel;
 }
 
 // Threads hold the same dimensions of keys and values as in paged-kernel.ts: of every 32 dimensions of keys `row` and row + 8 the eight
 // from quarter * 8 on, and of every 64 dimensions of four values the eight from row * 8 on. Tiles go round the blocks of a cluster first and
 // round their warps then, so that short rows, too, are read by many processors.
-// A quarter of a processor holds the registers of two of eight warps and of two of a product's five. Asking for room for ten warps leaves 168
-// to each, which is what the product of queries, keys and values of the 7B shape leaves.
+// Where heads of 64 are two tiles deep, a thread asks for no more than 168 registers, as if there were ten warps: so many are left beside a block of
+// a product. Deeper and wider ones take what they need.
 const source = `
 constexpr int KSTEPS = HEAD / 16, TILES = HEAD / 8, THREADS = WARPS * 32, STRIDE = CLUSTER * WARPS;
 constexpr int BOUND = DEPTH * HEAD > 128 ? THREADS : THREADS + 64;
@@ -283,3 +273,5 @@ ${leaveSums("half", "0")}
   T* to = out + ((size_t)b * G * GROUP + head) * HEAD + piece / (16 * GROUP) * 64 + piece % 16 * 4;
   *(uint2*)to = make_uint2(pair(value.x / total, value.y / total), pair(value.z / total, value.w / total));
 }`;
+
+const kernelFor = cudaKernels("paged_cluster", source);

@@ -6,15 +6,17 @@
  */
 import { empty } from "../create.ts";
 import type { Tensor } from "../tensor.ts";
-import { cudaKernel } from "./cuda-kernel.ts";
+import { cudaKernels } from "./cuda-kernel.ts";
 import { fp8Source } from "./fp8-kernel.ts";
 import {
   cutFor,
   type DecodeHeads,
   type DecodeRows,
+  kindArguments,
   maxSplits,
   type PagedDecode,
   repeatsOf,
+  stridesOf,
   workspace,
 } from "./paged-kernel.ts";
 import { joinSpans } from "./paged-parts.ts";
@@ -39,40 +41,27 @@ export function pagedFp8Decode(
   const { warps, span } = cutFor(B * G, M * 16, K);
   const splits = Math.ceil((M * 16) / span);
   const { partial, stats, arrivals } = workspace(B, H, G, K, splits, device, arrivals_N);
-  return (heads, { keys, values, keyScales, valueScales }, { cos_SK, sin_SK }, { window, scale, softCap, sinks_H }) => {
+  return (heads, { keys, values, keyScales, valueScales }, { cos_SK, sin_SK }, kind) => {
     const { q_BHK, k_BGK, v_BGK } = heads;
     const { dtype } = q_BHK;
     const out_BHK = empty([B, H, K], { dtype, device });
-    const bend = softCap === null ? Math.LOG2E : softCap * Math.LOG2E;
-    const factor = (scale ?? K ** -0.5) * (softCap === null ? Math.LOG2E : 1 / softCap);
-    const constants = `
+    const { constants, window, factors } = kindArguments(kind, K);
+    const sizes = `
 constexpr int HEAD = ${K}, GROUP = ${H / G}, REPEATS = ${repeats}, WARPS = ${warps}, SPLITS = ${maxSplits};
-constexpr bool HAS_WINDOW = ${window !== null}, HAS_CAP = ${softCap !== null}, HAS_SINKS = ${sinks_H !== null};`;
-    kernelFor(constants)(dtype, { blocks: B * G * splits, threads: 32 * warps }, [
+${constants}`;
+    kernelFor(sizes)(dtype, { blocks: B * G * splits, threads: 32 * warps }, [
       ...[q_BHK, k_BGK, v_BGK, cos_SK, sin_SK, positions_B, table_BM, keys, values, keyScales, valueScales, out_BHK],
-      ...[partial, stats, arrivals, sinks_H ?? stats],
-      ...[q_BHK, k_BGK, v_BGK].map((heads) => ({ int: heads.strides[0] ?? 0 })),
+      ...[partial, stats, arrivals, kind.sinks_H ?? stats],
+      ...stridesOf(q_BHK, k_BGK, v_BGK),
       { int: G },
       { int: M },
       { int: splits },
       { int: span },
-      { int: window ?? 0 },
-      { float: factor },
-      { float: bend },
+      window,
+      ...factors,
     ]);
     return out_BHK;
   };
-}
-
-const kernels = new Map<string, ReturnType<typeof cudaKernel>>();
-
-function kernelFor(constants: string): ReturnType<typeof cudaKernel> {
-  let kernel = kernels.get(constants);
-  if (kernel === undefined) {
-    kernel = cudaKernel("paged_fp8_attend", constants + source);
-    kernels.set(constants, kernel);
-  }
-  return kernel;
 }
 
 // Threads hold the same dimensions of keys and values as in paged-kernel.ts: of every 32 dimensions of keys `row` and row + 8 the eight
@@ -311,3 +300,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) paged_fp8_attend
   __threadfence();
 ${joinSpans("fetchOne")}
 }`;
+
+const kernelFor = cudaKernels("paged_fp8_attend", source);

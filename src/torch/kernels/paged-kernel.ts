@@ -9,7 +9,7 @@ import { empty, zeros } from "../create.ts";
 import type { Device } from "../dtype.ts";
 import { op } from "../operator.ts";
 import type { Tensor } from "../tensor.ts";
-import { cudaKernel } from "./cuda-kernel.ts";
+import { cudaKernels } from "./cuda-kernel.ts";
 import { addWeights, fragments, joinSpans, leaveSums, turnedQuery } from "./paged-parts.ts";
 
 /** Keys and values of one layer, [blocks, blockSize, G, K]. */
@@ -105,30 +105,44 @@ export function pagedDecode(
   const { warps, span } = cut ?? cutFor(B * G, M * 16, K);
   const splits = Math.ceil((M * 16) / span);
   const { partial, stats, arrivals } = workspace(B, H, G, K, splits, device, arrivals_N);
-  return (heads, { keys, values }, { cos_SK, sin_SK }, { window, scale, softCap, sinks_H }, logMass_HB) => {
+  return (heads, { keys, values }, { cos_SK, sin_SK }, kind, logMass_HB) => {
     const { q_BHK, k_BGK, v_BGK } = heads;
     const { dtype } = q_BHK;
     const out_BHK = empty([B, H, K], { dtype, device });
-    const bend = softCap === null ? Math.LOG2E : softCap * Math.LOG2E;
-    const factor = (scale ?? K ** -0.5) * (softCap === null ? Math.LOG2E : 1 / softCap);
-    const has = { window: window !== null, softCap: softCap !== null, sinks: sinks_H !== null };
+    const { constants, window, factors } = kindArguments(kind, K);
     const launch = { blocks: B * G * splits, threads: 32 * warps, overlaps };
-    kernelFor({ headSize: K, perGroup: H / G, repeats, warps, isSpread: B * G <= numProcessors, has })(dtype, launch, [
+    const sizes = sizesOf({ headSize: K, perGroup: H / G, repeats, warps, isSpread: B * G <= numProcessors });
+    kernelFor(sizes + constants)(dtype, launch, [
       ...[q_BHK, k_BGK, v_BGK, cos_SK, sin_SK, positions_B, table_BM, keys, values, out_BHK, partial, stats, arrivals],
-      sinks_H ?? stats,
+      kind.sinks_H ?? stats,
       logMass_HB ?? stats,
-      ...[q_BHK, k_BGK, v_BGK].map((heads) => ({ int: heads.strides[0] ?? 0 })),
+      ...stridesOf(q_BHK, k_BGK, v_BGK),
       { int: G },
       { int: M },
       { int: splits },
       { int: span },
-      { int: window ?? 0 },
+      window,
       { int: logMass_HB === undefined ? 0 : B },
-      { float: factor },
-      { float: bend },
+      ...factors,
     ]);
     return out_BHK;
   };
+}
+
+/** What a kernel is compiled for, and what it is given, of the kind of a layer's attention. Exponents are of 2. */
+export function kindArguments({ window, scale, softCap, sinks_H }: DecodeKind, headSize: number) {
+  const bend = softCap === null ? Math.LOG2E : softCap * Math.LOG2E;
+  const factor = (scale ?? headSize ** -0.5) * (softCap === null ? Math.LOG2E : 1 / softCap);
+  return {
+    constants: `constexpr bool HAS_WINDOW = ${window !== null}, HAS_CAP = ${softCap !== null}, HAS_SINKS = ${sinks_H !== null};`,
+    window: { int: window ?? 0 },
+    factors: [{ float: factor }, { float: bend }],
+  };
+}
+
+/** How far apart the tokens of new heads are. */
+export function stridesOf(...heads: readonly Tensor[]): { readonly int: number }[] {
+  return heads.map(({ strides }) => ({ int: strides[0] ?? 0 }));
 }
 
 /** A block takes up to 8 query heads. Where more share a key head, several blocks do, and each reads it. */
@@ -190,8 +204,6 @@ export function workspace(
   };
 }
 
-const kernels = new Map<string, ReturnType<typeof cudaKernel>>();
-
 interface KernelShape {
   readonly headSize: number;
   readonly perGroup: number;
@@ -199,23 +211,16 @@ interface KernelShape {
   readonly warps: number;
   /** Whether a block has a processor for itself, and with it registers for a third buffer. */
   readonly isSpread: boolean;
-  readonly has: { readonly window: boolean; readonly softCap: boolean; readonly sinks: boolean };
 }
 
-function kernelFor(shape: KernelShape): ReturnType<typeof cudaKernel> {
-  const { headSize, perGroup, repeats, warps, isSpread, has } = shape;
+/** What the kernel is compiled for, as text. */
+function sizesOf({ headSize, perGroup, repeats, warps, isSpread }: KernelShape): string {
   const resident = isSpread ? 1 : Math.max(1, (headSize === 64 ? 16 : 8) / warps);
   const buffers = headSize > 128 ? 1 : isSpread && headSize === 64 && warps === 8 ? 3 : 2;
-  const constants = `
+  return `
 constexpr int HEAD = ${headSize}, GROUP = ${perGroup}, REPEATS = ${repeats}, WARPS = ${warps}, SPLITS = ${maxSplits};
 constexpr int KSTEPS = HEAD / 16, TILES = HEAD / 8, THREADS = WARPS * 32, RESIDENT = ${resident}, BUFFERS = ${buffers};
-constexpr bool HAS_WINDOW = ${has.window}, HAS_CAP = ${has.softCap}, HAS_SINKS = ${has.sinks};`;
-  let kernel = kernels.get(constants);
-  if (kernel === undefined) {
-    kernel = cudaKernel("paged_attend", constants + source);
-    kernels.set(constants, kernel);
-  }
-  return kernel;
+`;
 }
 
 // A warp takes a block of 16 keys at a time and multiplies with the tensor cores. The order of a dot product's terms and of
@@ -381,3 +386,5 @@ ${leaveSums("half", "half * 16")}
   __threadfence();
 ${joinSpans("fetchOne", keepLogMass)}
 }`;
+
+const kernelFor = cudaKernels("paged_attend", source);

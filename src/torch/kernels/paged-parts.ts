@@ -1,7 +1,7 @@
 /** What the kernels of decode attention have in common, as text: CUDA that runs inside of them, with the names that they use. */
 
-/** A block of 16 keys and their values as a warp has them, how they are read, and products with them. */
-export const fragments = `
+/** Products of fragments, and how they are read. */
+export const products = `
 __device__ __forceinline__ void multiply(float* c, unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
   asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." ELEMENT "." ELEMENT ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
@@ -14,7 +14,10 @@ __device__ __forceinline__ unsigned pair(float low, float high) {
 template <int STEP> __device__ __forceinline__ void read(unsigned* to, const T* from) {
 #pragma unroll
   for (int i = 0; i < HEAD / STEP; i++) *(uint4*)(to + 4 * i) = *(const uint4*)(from + i * STEP);
-}
+}`;
+
+/** The same, and a block of 16 keys and their values as a warp has them in registers. */
+export const fragments = `${products}
 // Keys and values pass through once: they need no place in the first-level cache. What this kernel itself writes is not read
 // from here.
 template <int STEP> __device__ __forceinline__ void stream(unsigned* to, const T* from) {

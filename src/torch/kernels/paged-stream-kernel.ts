@@ -8,17 +8,19 @@
  */
 import { empty } from "../create.ts";
 import type { Tensor } from "../tensor.ts";
-import { cudaKernel } from "./cuda-kernel.ts";
+import { cudaKernels } from "./cuda-kernel.ts";
 import {
   type DecodeHeads,
   type DecodeRows,
+  kindArguments,
   maxSplits,
   numProcessors,
   type PagedDecode,
   repeatsOf,
+  stridesOf,
   workspace,
 } from "./paged-kernel.ts";
-import { addWeights, joinSpans, leaveSums, turnedQuery } from "./paged-parts.ts";
+import { addWeights, joinSpans, leaveSums, products, turnedQuery } from "./paged-parts.ts";
 
 /** How a step is divided: over the warps of a block, and over the blocks that a processor holds at a time. */
 export interface StreamCut {
@@ -76,46 +78,29 @@ export function pagedStream(
   const numItems = B * G * splits;
   const blocks = Math.min(Math.ceil((numItems * team) / warps), resident * numProcessors);
   const sharedBytes = 1024 + warps * depth * 64 * K;
-  return ({ q_BHK, k_BGK, v_BGK }, { keys, values }, { cos_SK, sin_SK }, { window, scale, softCap, sinks_H }) => {
+  return ({ q_BHK, k_BGK, v_BGK }, { keys, values }, { cos_SK, sin_SK }, kind) => {
     const { dtype } = q_BHK;
     const out_BHK = empty([B, H, K], { dtype, device });
-    const bend = softCap === null ? Math.LOG2E : softCap * Math.LOG2E;
-    const factor = (scale ?? K ** -0.5) * (softCap === null ? Math.LOG2E : 1 / softCap);
+    const { constants, window, factors } = kindArguments(kind, K);
     const lines = (x: Tensor) => x.view(-1, numGroups * K);
     kernelFor(`
 constexpr int HEAD = ${K}, GROUP = ${H / G}, REPEATS = ${repeats}, WARPS = ${warps}, TEAM = ${team}, DEPTH = ${depth}, RESIDENT = ${resident}, SPLITS = ${maxSplits};
-constexpr bool HAS_WINDOW = ${window !== null}, HAS_CAP = ${softCap !== null}, HAS_SINKS = ${sinks_H !== null};`)(
-      dtype,
-      { blocks, threads: 32 * warps, sharedBytes, overlaps },
-      [
-        { tilesOf: lines(keys), rows: 16 },
-        { tilesOf: lines(values), rows: 16 },
-        ...[q_BHK, k_BGK, v_BGK, cos_SK, sin_SK, positions_B, table_BM, keys, values, out_BHK],
-        ...[partial, stats, arrivals, sinks_H ?? stats],
-        ...[q_BHK, k_BGK, v_BGK].map((heads) => ({ int: heads.strides[0] ?? 0 })),
-        { int: G },
-        { int: M },
-        { int: splits },
-        { int: span },
-        { int: numItems },
-        { int: window ?? 0 },
-        { float: factor },
-        { float: bend },
-      ],
-    );
+${constants}`)(dtype, { blocks, threads: 32 * warps, sharedBytes, overlaps }, [
+      { tilesOf: lines(keys), rows: 16 },
+      { tilesOf: lines(values), rows: 16 },
+      ...[q_BHK, k_BGK, v_BGK, cos_SK, sin_SK, positions_B, table_BM, keys, values, out_BHK],
+      ...[partial, stats, arrivals, kind.sinks_H ?? stats],
+      ...stridesOf(q_BHK, k_BGK, v_BGK),
+      { int: G },
+      { int: M },
+      { int: splits },
+      { int: span },
+      { int: numItems },
+      window,
+      ...factors,
+    ]);
     return out_BHK;
   };
-}
-
-const kernels = new Map<string, ReturnType<typeof cudaKernel>>();
-
-function kernelFor(constants: string): ReturnType<typeof cudaKernel> {
-  let kernel = kernels.get(constants);
-  if (kernel === undefined) {
-    kernel = cudaKernel("paged_stream", constants + source);
-    kernels.set(constants, kernel);
-  }
-  return kernel;
 }
 
 // Threads hold the same dimensions of keys and values as in paged-kernel.ts: of every 32 dimensions of keys `row` and row + 8 the eight
@@ -123,20 +108,7 @@ function kernelFor(constants: string): ReturnType<typeof cudaKernel> {
 // of 16 tokens, in which the copy engine has exchanged pieces of 16 bytes so that few threads meet in a bank.
 const source = `
 constexpr int KSTEPS = HEAD / 16, TILES = HEAD / 8, TEAMS = WARPS / TEAM, THREADS = TEAM * 32, HELD = TEAMS == 1 ? SPLITS : 1, LINES = 2048, TILE = HEAD * 64;
-struct alignas(64) Tiles { char description[128]; };
-__device__ __forceinline__ void multiply(float* c, unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." ELEMENT "." ELEMENT ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-}
-__device__ __forceinline__ unsigned pair(float low, float high) {
-  unsigned packed;
-  asm("cvt.rn." ELEMENT "x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
-  return packed;
-}
-template <int STEP> __device__ __forceinline__ void read(unsigned* to, const T* from) {
-#pragma unroll
-  for (int i = 0; i < HEAD / STEP; i++) *(uint4*)(to + 4 * i) = *(const uint4*)(from + i * STEP);
-}
+struct alignas(64) Tiles { char description[128]; };${products}
 __device__ __forceinline__ void readPiece(unsigned* to, unsigned from) {
   asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(from) : "memory");
 }
@@ -372,3 +344,5 @@ ${leaveSums("half", "half * 16")}
 ${joinSpans("__ldcg")}
   }
 }`;
+
+const kernelFor = cudaKernels("paged_stream", source);

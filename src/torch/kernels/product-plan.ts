@@ -57,7 +57,7 @@ const fewRowsCapacities: typeof capacities = { ...capacities, 2: 116 };
 /** The work that a cluster's exchange takes the time of, for each of its blocks. Sums of a residual pass through shared memory in any case. */
 const splitCosts = { scaled: 38, gated: 38, scores: 38, residual: 30 } as const;
 
-/** The same for every block of up to 64 rows: a processor that has none copies for the next kernel already. */
+/** The work that another block takes the time of, with up to 64 rows: a processor that has none copies for the next kernel already. */
 const blockCost = 3.6;
 
 const kilobyte = 1024;
@@ -92,11 +92,11 @@ const alignment = 1024;
 export function planProduct(kind: ProductKind, sizes: ProductSizes): ProductPlan {
   const { inputs, outputs, rows } = sizes;
   const groups = rows <= 64 ? 1 : rows > 128 && kind === "gated" ? 4 : 2;
+  const isFew = groups === 1;
   const isWhole = kind === "gated" || kind === "scores";
   // The sums of a tile stand in registers, of which 16 warps have fewer each.
-  const maxTile = isWhole ? (groups === 4 ? 112 : 144) : groups === 1 ? 128 : 80;
+  const maxTile = isWhole ? (groups === 4 ? 112 : 144) : isFew ? 128 : 80;
   const numSteps = inputs / stepWidth;
-  const isFew = groups === 1;
   // Eight lanes add four columns each to the residual stream.
   const tileStep = kind === "gated" ? 16 : isFew && kind === "residual" ? 32 : 8;
   let best: { readonly division: Division; readonly stages: number } | undefined;

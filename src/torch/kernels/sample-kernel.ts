@@ -4,7 +4,7 @@
  */
 import { empty } from "../create.ts";
 import type { Tensor } from "../tensor.ts";
-import { cudaKernel } from "./cuda-kernel.ts";
+import { cudaKernels } from "./cuda-kernel.ts";
 import { maskedScoreTiles, type RowMasks, type ScoreTiles, scoreTiles } from "./score-tiles-kernel.ts";
 
 /** What a draw of a step leaves to the next one, and what it knows already. */
@@ -279,14 +279,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) draw(const T* scores, cons
 #endif
 }`;
 
-const kernels = new Map<string, ReturnType<typeof cudaKernel>>();
+const kernelOf = cudaKernels("draw", source);
 
-function kernelFor({ statistics, width }: ScoreTiles, isMasked: boolean): ReturnType<typeof cudaKernel> {
+function kernelFor({ statistics, width }: ScoreTiles, isMasked: boolean): ReturnType<typeof kernelOf> {
   const constants = `constexpr int THREADS = ${threads}, TILES = ${statistics.size(1)}, WIDTH = ${width};\n${isMasked ? "#define MASKED" : ""}`;
-  let kernel = kernels.get(constants);
-  if (kernel === undefined) {
-    kernel = cudaKernel("draw", constants + source);
-    kernels.set(constants, kernel);
-  }
-  return kernel;
+  return kernelOf(constants);
 }
