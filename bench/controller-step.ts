@@ -27,10 +27,10 @@ import type { Trainer } from "../src/training/trainer.ts";
 import { createLentWeightsSync } from "../src/weight-sync/lent-weights-sync.ts";
 import { startInThread } from "../src/workers/start-in-thread.ts";
 import { tensorCarrier } from "../src/workers/tensor-carrier.ts";
-import { MARKS, type Mark, markMemory, note } from "./controller-step/marks.ts";
-import type { ScriptedEngineSource } from "./controller-step/scripted-engine-worker.ts";
 import { wordRows } from "./gpu/word-task.ts";
 import { printTable, writeResult } from "./report.ts";
+import type { ScriptedEngineSource } from "./scripted-engine-worker.ts";
+import { MARKS, type Mark, markMemory, note } from "./step-marks.ts";
 
 const { values } = parseArgs({
   options: {
@@ -94,11 +94,11 @@ async function openParts(): Promise<RunParts> {
   };
   const seat = await Seat.open({
     ...{ name: "engine", worker: "engine", bringsWeights: false, log: silentTracker.work },
-    open: () => openThreadedEngine(new URL("controller-step/scripted-engine-worker", import.meta.url), source),
+    open: () => openThreadedEngine(new URL("scripted-engine-worker", import.meta.url), source),
   });
   const pool = new EnginePool([seat], { seed: config.seed });
   const worker = startInThread<Trainer>(
-    new URL("controller-step/idle-trainer-worker", import.meta.url),
+    new URL("idle-trainer-worker", import.meta.url),
     { marks },
     { carrier: tensorCarrier, lost: trainerLost },
   );

@@ -1,11 +1,11 @@
 /** An engine whose replies cost nothing: when a whole rollout has been asked for, it answers all of it in one turn, from a text that it was given. */
 
-import { tokenArrays } from "../../src/flow/sampled-tokens.ts";
-import type { EngineStatus } from "../../src/generation/engine.ts";
-import type { Generation } from "../../src/generation/generate.ts";
-import { engineLine } from "../../src/generation/local/engine-host.ts";
-import { hostInThread } from "../../src/workers/host-in-thread.ts";
-import { type MarkMemory, note } from "./marks.ts";
+import { tokenArrays } from "../src/flow/sampled-tokens.ts";
+import type { EngineStatus } from "../src/generation/engine.ts";
+import type { Generation } from "../src/generation/generate.ts";
+import { engineLine } from "../src/generation/local/engine-host.ts";
+import { hostInThread } from "../src/workers/host-in-thread.ts";
+import { type MarkMemory, note } from "./step-marks.ts";
 
 export interface ScriptedEngineSource {
   readonly numReplies: number;

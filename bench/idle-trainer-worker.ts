@@ -1,9 +1,9 @@
 /** A trainer that learns nothing: it takes batches, and says that it has trained on them. */
-import type { SampleBatch } from "../../src/flow/token-sample.ts";
-import type { Tensor } from "../../src/torch/tensor.ts";
-import { hostInWorker } from "../../src/workers/host-in-process.ts";
-import { tensorCarrier } from "../../src/workers/tensor-carrier.ts";
-import { type MarkMemory, note } from "./marks.ts";
+import type { SampleBatch } from "../src/flow/token-sample.ts";
+import type { Tensor } from "../src/torch/tensor.ts";
+import { hostInWorker } from "../src/workers/host-in-process.ts";
+import { tensorCarrier } from "../src/workers/tensor-carrier.ts";
+import { type MarkMemory, note } from "./step-marks.ts";
 
 await hostInWorker(
   ({ marks }: { readonly marks: MarkMemory }) => ({
