@@ -202,16 +202,21 @@ function scriptOf({ gpusPerNode, runFile, words }: Job): string {
   const line = shellLine(["reroll", "train", runFile, ...words]).replaceAll("$", () => "$$");
   const place = '[ "$JOB_COMPLETION_INDEX" != 0 ] || export MASTER_ADDR=$POD_IP';
   if (gpusPerNode <= 1) return `${place}\nRANK=$JOB_COMPLETION_INDEX LOCAL_RANK=0 exec ${line}`;
-  // Stopped between a start and the note of it, the shell would wait for a process that it does not stop; and what is a copy of the shell still, before
-  // it is a program of its own, hears of no signal.
+  // Stopped between a start and the note of it, the shell would wait for a process that it does not stop. And what is a copy of the shell still, before it
+  // is a program of its own, loses the signal: it has the shell's own words in /proc until then. ($$ would be read by Kubernetes.)
   return `${place}
-stop() { trap "" TERM; kill $processes; wait; exit 143; }
+read self rest < /proc/self/stat
+stop() {
+  trap "" TERM
+  for process in $processes; do while cmp -s /proc/$self/cmdline /proc/$process/cmdline; do sleep 0.1; done; done
+  kill $processes; wait; exit 143
+}
 trap 'stopped=1' TERM
 for local in $(seq 0 ${gpusPerNode - 1}); do
   RANK=$((JOB_COMPLETION_INDEX * ${gpusPerNode} + local)) LOCAL_RANK=$local LOCAL_WORLD_SIZE=${gpusPerNode} ${line} &
   processes="$processes $!"
 done
 trap stop TERM
-if [ -n "$stopped" ]; then sleep 1; stop; fi
+if [ -n "$stopped" ]; then stop; fi
 for process in $processes; do wait $process || exit 1; done`;
 }
