@@ -5,18 +5,15 @@
  * the version of the weights), so a prompt that starts like an earlier one finds its blocks and skips their computation.
  * A block nobody holds stays findable until its memory is needed; the least recently freed goes first.
  */
-import { createHash } from "node:crypto";
 import { invariant } from "../../errors/reroll-error.ts";
-
-/** Identifies a full block by its content and all content before it. */
-export type PrefixKey = string;
+import type { PrefixKeys } from "./prefix-keys.ts";
+import { PrefixTable } from "./prefix-table.ts";
 
 export class BlockPool {
   readonly numBlocks: number;
   readonly blockSize: number;
   readonly #holders: Int32Array;
-  readonly #keys: (PrefixKey | undefined)[];
-  readonly #byKey = new Map<PrefixKey, number>();
+  readonly #known: PrefixTable;
   /** Blocks without holders; the order in which they came is the order of eviction. */
   readonly #idle: BlockList;
 
@@ -24,7 +21,7 @@ export class BlockPool {
     this.numBlocks = numBlocks;
     this.blockSize = blockSize;
     this.#holders = new Int32Array(numBlocks);
-    this.#keys = new Array<PrefixKey | undefined>(numBlocks).fill(undefined);
+    this.#known = new PrefixTable(numBlocks);
     this.#idle = new BlockList(numBlocks);
     for (let block = 0; block < numBlocks; block++) this.#idle.add(block);
   }
@@ -39,11 +36,7 @@ export class BlockPool {
     const block = this.#idle.first;
     if (block === undefined) return undefined;
     this.#idle.delete(block);
-    const key = this.#keys[block];
-    if (key !== undefined) {
-      this.#byKey.delete(key);
-      this.#keys[block] = undefined;
-    }
+    this.#known.delete(block);
     this.#holders[block] = 1;
     return block;
   }
@@ -62,24 +55,22 @@ export class BlockPool {
 
   /** One holder less for the blocks of a sequence. The last go first: a prefix is of use without them, not they without it. */
   releaseAll(blocks: readonly number[]): void {
-    for (const block of blocks.toReversed()) this.release(block);
+    for (let i = blocks.length - 1; i >= 0; i--) this.release(blocks[i]!);
   }
 
-  /** Makes a full block findable. Where another block has the same content already, that one stays the known one. */
-  publish(block: number, key: PrefixKey): void {
-    if (this.#keys[block] !== undefined || this.#byKey.has(key)) return;
-    this.#keys[block] = key;
-    this.#byKey.set(key, block);
+  /** Makes a full block findable, by the name at this index. Where another block has the same content already, that one stays the known one. */
+  publish(block: number, keys: PrefixKeys, index: number): void {
+    if (!this.#known.has(block) && this.find(keys, index) === undefined) this.#known.add(block, keys, index);
   }
 
-  find(key: PrefixKey): number | undefined {
-    return this.#byKey.get(key);
+  /** The block with the content of this name. */
+  find(keys: PrefixKeys, index: number): number | undefined {
+    return this.#known.find(keys, index);
   }
 
   /** Forgets every published prefix: after new weights, cached keys and values are those of another model. */
   forgetPrefixes(): void {
-    this.#byKey.clear();
-    this.#keys.fill(undefined);
+    this.#known.clear();
   }
 }
 
@@ -121,10 +112,4 @@ class BlockList {
     this.#next[before] = after;
     this.#previous[after] = before;
   }
-}
-
-/** The name of a block: a digest of the name of the block before it and of its own tokens. */
-export function prefixKey(previous: PrefixKey, tokenIds: Int32Array): PrefixKey {
-  const bytes = new Uint8Array(tokenIds.buffer, tokenIds.byteOffset, tokenIds.byteLength);
-  return createHash("sha256").update(previous).update(bytes).digest("base64");
 }

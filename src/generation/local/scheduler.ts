@@ -8,8 +8,9 @@
  * Where a model has linear attention, every running sequence has a slot for its state too. A state cannot be cut back as keys and values
  * can, so a prompt that begins like an earlier one starts from where a state was kept: at the end of that prompt's full blocks.
  */
-import { type BlockPool, prefixKey } from "./block-pool.ts";
+import type { BlockPool } from "./block-pool.ts";
 import { stateRow } from "./paged-cache.ts";
+import { PrefixKeys } from "./prefix-keys.ts";
 import type { Sequence } from "./sequence.ts";
 import type { SessionCache } from "./session-cache.ts";
 
@@ -151,12 +152,15 @@ export class Scheduler {
    * They draw their first token from the same scores.
    */
   complete({ sequence, numTokens, isLast }: Piece): Fork {
-    sequence.numComputed += numTokens;
-    this.#publish(sequence);
-    this.#publishState(sequence);
+    this.#record(sequence, numTokens);
     if (!isLast || this.#leaders.get(sequence.promptKey) !== sequence) return noFork;
     this.#leaders.delete(sequence.promptKey);
     return this.#fork(sequence);
+  }
+
+  /** The same for the last token of a sequence that is past its prompt, for which nobody waits. */
+  completeToken(sequence: Sequence): void {
+    this.#record(sequence, 1);
   }
 
   /**
@@ -168,7 +172,8 @@ export class Scheduler {
     if (sequences.length === 0 || this.#running.size !== sequences.length + numEnding) return false;
     if (this.#startsPrompts(sequences.length)) return false;
     if (this.#waiting.length > 0) this.#numGatheringSteps++;
-    return sequences.every((sequence) => this.#reserveIdle(sequence, sequence.length + 1));
+    for (const sequence of sequences) if (!this.#reserveIdle(sequence, sequence.length + 1)) return false;
+    return true;
   }
 
   /** Takes a sequence out, wherever it is. Its cache goes to its session, if it has one. */
@@ -248,7 +253,7 @@ export class Scheduler {
         const row = (slot: number) => stateRow(slot, leader.length);
         stateRows.push({ from: row(leader.stateSlot), to: row(follower.stateSlot) });
       }
-      follower.prefixKeys = leader.prefixKeys === null ? null : [...leader.prefixKeys];
+      follower.prefixKeys = leader.prefixKeys?.copy() ?? null;
       follower.cacheVersion = leader.cacheVersion;
       follower.numComputed = leader.length;
       follower.numCached = leader.length;
@@ -274,9 +279,9 @@ export class Scheduler {
 
   #reserveIdle(sequence: Sequence, numTokens: number): boolean {
     const needed = Math.ceil(numTokens / this.#pool.blockSize) - sequence.blocks.length;
-    const hasRoom = () => this.#pool.numAvailable >= needed;
-    if (!hasRoom()) this.#sessions.evict(hasRoom);
-    if (!hasRoom()) return false;
+    if (needed <= 0) return true;
+    if (this.#pool.numAvailable < needed) this.#sessions.evict(() => this.#pool.numAvailable >= needed);
+    if (this.#pool.numAvailable < needed) return false;
     for (let i = 0; i < needed; i++) sequence.blocks.push(this.#pool.take()!);
     return true;
   }
@@ -334,46 +339,65 @@ export class Scheduler {
 
   #adoptPrefix(sequence: Sequence): void {
     const { blockSize } = this.#pool;
+    const { tokens } = sequence;
+    const keys = new PrefixKeys();
+    sequence.prefixKeys = keys;
     // At least one token must be computed: its scores draw the next one.
     for (let end = blockSize; end < sequence.length; end += blockSize) {
-      const key = this.#keyAt(sequence, end);
-      const block = this.#pool.find(key);
-      if (block === undefined) break;
+      keys.push(tokens, end - blockSize, end, this.#version);
+      const block = this.#pool.find(keys, keys.length - 1);
+      if (block === undefined) {
+        keys.pop();
+        break;
+      }
       this.#pool.share(block);
       sequence.blocks.push(block);
-      sequence.prefixKeys?.push(key);
       sequence.numComputed = end;
     }
-    if (this.#states !== null) this.#adoptState(sequence, this.#states);
+    if (this.#states !== null) this.#adoptState(sequence, keys, this.#states);
   }
 
   /** Goes back to where a state was kept, which may be the start. */
-  #adoptState(sequence: Sequence, states: BlockPool): void {
-    const { blocks, prefixKeys } = sequence;
-    while (blocks.length > 0 && states.find(prefixKeys!.at(-1)!) === undefined) {
+  #adoptState(sequence: Sequence, keys: PrefixKeys, states: BlockPool): void {
+    const { blocks } = sequence;
+    while (blocks.length > 0) {
+      const slot = states.find(keys, keys.length - 1);
+      if (slot !== undefined) {
+        sequence.stateSource = slot;
+        states.share(slot);
+        return;
+      }
       this.#pool.release(blocks.pop()!);
-      prefixKeys!.pop();
+      keys.pop();
       sequence.numComputed -= this.#pool.blockSize;
     }
-    if (blocks.length === 0) return;
-    sequence.stateSource = states.find(prefixKeys!.at(-1)!)!;
-    states.share(sequence.stateSource);
+  }
+
+  #record(sequence: Sequence, numTokens: number): void {
+    sequence.numComputed += numTokens;
+    this.#publish(sequence);
+    this.#publishState(sequence);
   }
 
   #publish(sequence: Sequence): void {
     const keys = sequence.prefixKeys;
     if (keys === null) return;
     const { blockSize } = this.#pool;
-    for (let end = (keys.length + 1) * blockSize; end <= sequence.numComputed; end += blockSize) {
-      keys.push(this.#keyAt(sequence, end));
-      this.#pool.publish(sequence.blocks[keys.length - 1]!, keys.at(-1)!);
+    const numFull = Math.floor(sequence.numComputed / blockSize);
+    if (numFull === keys.length) return;
+    const { tokens } = sequence;
+    for (let index = keys.length; index < numFull; index++) {
+      keys.push(tokens, index * blockSize, (index + 1) * blockSize, this.#version);
+      this.#pool.publish(sequence.blocks[index]!, keys, index);
     }
   }
 
   #publishState(sequence: Sequence): void {
     const { stateMark, prefixKeys } = sequence;
-    const key = stateMark === null ? undefined : prefixKeys?.[stateMark.length / this.#pool.blockSize - 1];
-    if (key !== undefined) this.#states?.publish(stateMark!.slot, key);
+    if (stateMark !== null && prefixKeys !== null) {
+      const index = stateMark.length / this.#pool.blockSize - 1;
+      if (index < prefixKeys.length) this.#states?.publish(stateMark.slot, prefixKeys, index);
+    }
     this.#releaseStates(sequence);
   }
 
@@ -390,12 +414,5 @@ export class Scheduler {
     const length = Math.floor((sequence.length - 1) / blockSize) * blockSize;
     if (numSpare <= 0 || length <= sequence.numComputed || sequence.prefixKeys === null) return;
     sequence.stateMark = { slot: this.#states!.take()!, length };
-  }
-
-  /** The name of the block that ends at this token, from the names before it. */
-  #keyAt(sequence: Sequence, end: number): string {
-    const { blockSize } = this.#pool;
-    const previous = sequence.prefixKeys?.[end / blockSize - 2] ?? `version ${this.#version}`;
-    return prefixKey(previous, sequence.tokens.subarray(end - blockSize, end));
   }
 }

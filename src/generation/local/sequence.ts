@@ -2,7 +2,7 @@
 import { tokenArrays } from "../../flow/sampled-tokens.ts";
 import type { Guide } from "../constraint/guides.ts";
 import type { GenerateRequest, SampledTokens, Sampling, TokenLogprob, Usage } from "../generate.ts";
-import { type PrefixKey, prefixKey } from "./block-pool.ts";
+import { PrefixKeys, promptKey } from "./prefix-keys.ts";
 
 /** What was drawn in one step for one sequence. */
 interface Draw {
@@ -20,7 +20,7 @@ export class Sequence {
   readonly numTopLogprobs: number;
   readonly promptLength: number;
   /** Equal for equal prompts. */
-  readonly promptKey: PrefixKey;
+  readonly promptKey: string;
   /** The seed that draws use: the request's, or one the engine chose. */
   readonly seed: number;
   /** Prompt and reply. Grows by doubling. */
@@ -33,7 +33,7 @@ export class Sequence {
   /** Cache blocks, in the order of the tokens. */
   blocks: number[] = [];
   /** Names of the full blocks that others may use; null once keys of different weights are mixed in. */
-  prefixKeys: PrefixKey[] | null = [];
+  prefixKeys: PrefixKeys | null = new PrefixKeys();
   /** The slot of its state, where the model has linear attention. */
   stateSlot: number | null = null;
   /** The slot of the state that it starts from, where that is another's, until its first tokens are computed. */
@@ -65,7 +65,7 @@ export class Sequence {
     this.length = this.promptLength;
     this.#buffer = new Int32Array(Math.max(16, 2 * this.promptLength));
     this.#buffer.set(Int32Array.from(request.promptIds));
-    this.promptKey = prefixKey("", this.tokens);
+    this.promptKey = promptKey(this.tokens);
   }
 
   /** All tokens, prompt and reply. A view: it changes when tokens are appended. */
@@ -129,7 +129,7 @@ export class Sequence {
   forgetCache(): void {
     this.numComputed = 0;
     this.blocks = [];
-    this.prefixKeys = [];
+    this.prefixKeys = new PrefixKeys();
     this.stateSlot = null;
     this.stateSource = null;
     this.stateMark = null;
