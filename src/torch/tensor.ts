@@ -64,6 +64,10 @@ export class Tensor extends TensorHandle {
   toArray(): number[] {
     return Array.from(this.#toTypedArrayOfNumbers());
   }
+  /** Overwrites an array of the same type and size with the values, as they are stored: for what is read again and again. */
+  readInto(target: TensorData): void {
+    native.readInto(this.handle, target);
+  }
   /** Overwrites the values of a contiguous CPU tensor with an array of the same type and size. */
   writeFrom(source: TensorData): this {
     native.writeFrom(this.handle, source);

@@ -14,6 +14,7 @@
 import { invariant } from "../../errors/reroll-error.ts";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
 import { ModelRotary } from "../../models/causal-lm/rotary.ts";
+import { inferenceMode } from "../../torch/autograd.ts";
 import { empty, pinned, zeros, zerosLike } from "../../torch/create.ts";
 import { CudaEvent, CudaGraph, cudaSynchronize } from "../../torch/cuda.ts";
 import { isExact, minExactRows } from "../../torch/exact.ts";
@@ -25,6 +26,7 @@ import type { Tensor } from "../../torch/tensor.ts";
 import { type DecodeTokens, decodeForward } from "./decode-forward.ts";
 import { expectComputed } from "./decode-path.ts";
 import { DeviceMasks } from "./device-masks.ts";
+import type { DrawnRows } from "./drawn-rows.ts";
 import type { PagedCache } from "./paged-cache.ts";
 import { exactRowsLayout } from "./paged-layout.ts";
 import { stateAfter, stateBefore } from "./piece-states.ts";
@@ -36,16 +38,8 @@ export interface LaunchedStep {
   readonly sequences: readonly Sequence[];
   /** Draws what masks allow, in place of what was drawn without; null for sequences that may draw all tokens. Before `read`, at most once. */
   draw(masks: readonly (Int32Array | null)[]): void;
-  /** Waits for the step. */
+  /** Waits for the step. The rows change when a later one is read. */
   read(): DrawnRows;
-}
-
-/** Row after row: tokens and their log-probabilities. */
-interface DrawnRows {
-  readonly tokenIds: Float32Array;
-  readonly samplerLogprobs: Float32Array;
-  readonly modelLogprobs: Float32Array;
-  readonly drawLogprobs: Float32Array;
 }
 
 /** Memory of the host that a step reads and writes by itself: one uses the first, the next the other. */
@@ -72,10 +66,20 @@ interface RecordedStep {
   readonly drawn_3B: Tensor | null;
   readonly ends: StepEnds;
   readonly slots: [other: Slot, next: Slot];
-  /** The input as the host prepares it, and the block lists that its table shows. */
+  /** The input as the host prepares it, and how much of which list of blocks each row of its table shows. */
   readonly values: Int32Array;
   readonly floats: Float32Array;
-  readonly shown: { blocks: readonly number[]; length: number }[];
+  readonly shown: ShownBlocks[];
+  /** What the host has read, all of it and as columns. */
+  readonly output: Float32Array;
+  readonly rows: DrawnRows;
+  readonly maskedRows: DrawnRows;
+}
+
+/** Lists of blocks only grow: one that is shown is still right, as far as it went. */
+interface ShownBlocks {
+  blocks: readonly number[];
+  length: number;
 }
 
 /** Parts of the input, B values each; the block tables follow. Float values are there by their bits. */
@@ -143,22 +147,9 @@ export class DecodeGraphs {
    */
   launch(sequences: readonly Sequence[], from: readonly number[] | null): LaunchedStep {
     const step = this.#stepFor(sequences.length);
-    const { output_4B, done } = this.#start(step, sequences, from);
-    done.record();
-    let isMasked = false;
-    const draw = (masks: readonly (Int32Array | null)[]) => {
-      isMasked = true;
-      copyKernel(output_4B, this.#drawMasked(step, masks));
-      done.record();
-    };
-    const read = () => {
-      done.synchronize();
-      const values = output_4B.toFloat32Array();
-      const row = (index: number) => values.subarray(index * step.B, index * step.B + sequences.length);
-      const [tokenIds, samplerLogprobs, modelLogprobs] = [row(0), row(1), row(2)];
-      return { tokenIds, samplerLogprobs, modelLogprobs, drawLogprobs: isMasked ? row(3) : samplerLogprobs };
-    };
-    return { sequences, draw, read };
+    const slot = this.#start(step, sequences, from);
+    slot.done.record();
+    return new GraphStep(sequences, step, slot, (masks) => this.#drawMasked(step, masks));
   }
 
   /** Frees every recorded step: the memory that they read and write is about to go. */
@@ -210,7 +201,7 @@ export class DecodeGraphs {
       const sequence = sequences[row];
       if (sequence === undefined) {
         this.#fillEmpty(values, row, B);
-        shown[row] = nothingShown;
+        shown[row]!.blocks = noBlocks;
         continue;
       }
       const position = sequence.numComputed + (from === null ? 0 : 1);
@@ -225,9 +216,11 @@ export class DecodeGraphs {
         values[columns.stateTo * B + row] = stateAfter(sequence, position);
       }
       const { blocks } = sequence;
-      if (shown[row]!.blocks === blocks && shown[row]!.length === blocks.length) continue;
-      values.set(blocks, columns.table * B + row * this.#tableWidth);
-      shown[row] = { blocks, length: blocks.length };
+      const before = shown[row]!;
+      const table = columns.table * B + row * this.#tableWidth;
+      for (let i = before.blocks === blocks ? before.length : 0; i < blocks.length; i++) values[table + i] = blocks[i]!;
+      before.blocks = blocks;
+      before.length = blocks.length;
     }
   }
 
@@ -277,6 +270,11 @@ export class DecodeGraphs {
       () => tensorScope(() => this.#compute(input, B, this.#drawn, ends)),
       first === undefined ? {} : { shareMemoryWith: first.graph },
     );
+    const output = new Float32Array(4 * B);
+    const [tokenIds, samplerLogprobs, modelLogprobs, drawLogprobs] = [0, 1, 2, 3].map((index) =>
+      output.subarray(index * B, (index + 1) * B),
+    ) as [Float32Array, Float32Array, Float32Array, Float32Array];
+    const drawn = { tokenIds, samplerLogprobs, modelLogprobs };
     return {
       B,
       graph,
@@ -286,7 +284,10 @@ export class DecodeGraphs {
       slots,
       values,
       floats: new Float32Array(values.buffer),
-      shown: new Array(B).fill(nothingShown),
+      shown: Array.from({ length: B }, () => ({ blocks: noBlocks, length: 0 })),
+      output,
+      rows: { ...drawn, drawLogprobs: samplerLogprobs },
+      maskedRows: { ...drawn, drawLogprobs },
     };
   }
 
@@ -327,7 +328,41 @@ export class DecodeGraphs {
   }
 }
 
-const nothingShown = { blocks: [], length: 0 };
+/** A class, and no object with functions: scopes look through plain objects for tensors, and so through all sequences of every step. */
+class GraphStep implements LaunchedStep {
+  readonly sequences: readonly Sequence[];
+  readonly #step: RecordedStep;
+  readonly #slot: Slot;
+  readonly #drawMasked: (masks: readonly (Int32Array | null)[]) => Tensor;
+  #isMasked = false;
+
+  constructor(
+    sequences: readonly Sequence[],
+    step: RecordedStep,
+    slot: Slot,
+    drawMasked: (masks: readonly (Int32Array | null)[]) => Tensor,
+  ) {
+    this.sequences = sequences;
+    this.#step = step;
+    this.#slot = slot;
+    this.#drawMasked = drawMasked;
+  }
+
+  draw(masks: readonly (Int32Array | null)[]): void {
+    this.#isMasked = true;
+    tensorScope(() => inferenceMode(() => copyKernel(this.#slot.output_4B, this.#drawMasked(masks))));
+    this.#slot.done.record();
+  }
+
+  read(): DrawnRows {
+    const { output, rows, maskedRows } = this.#step;
+    this.#slot.done.synchronize();
+    this.#slot.output_4B.readInto(output);
+    return this.#isMasked ? maskedRows : rows;
+  }
+}
+
+const noBlocks: readonly number[] = [];
 
 /** 1, 2, 4, 8, then steps of 8 up to 64, of 16 up to 128, of 32 above: padding wastes little, graphs stay few. */
 function batchSizes(maxRunning: number): number[] {

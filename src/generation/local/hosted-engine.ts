@@ -4,6 +4,7 @@
  * What happens in one step goes out as one message, so that the owner's event loop wakes once per step and not once per token.
  */
 import { loadTokenizer } from "../../chat/tokenizer/load-tokenizer.ts";
+import { inOnePiece } from "../../flow/sampled-tokens.ts";
 import { adapterPaths } from "../../models/causal-lm/adapter-weights.ts";
 import type { CausalLm } from "../../models/causal-lm/causal-lm.ts";
 import { loadCausalLm } from "../../models/causal-lm/load-causal-lm.ts";
@@ -67,7 +68,7 @@ class HostedEngine implements EngineHost {
   readonly generate = async ({ onTokens, ...request }: GenerateRequest): Promise<Generation> => {
     const tell = (tokens: SampledTokens) => {
       this.#reportSoon();
-      onTokens?.(tokens);
+      onTokens?.(inOnePiece(tokens));
     };
     try {
       return await this.#engine.generate(onTokens === undefined ? request : { ...request, onTokens: tell });

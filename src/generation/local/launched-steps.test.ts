@@ -10,10 +10,11 @@ import { tinyConfig, tinyModel } from "../../testing/tiny-model.ts";
 import { noGrad } from "../../torch/autograd.ts";
 import { tensor } from "../../torch/create.ts";
 import type { Constraint, GenerateRequest } from "../generate.ts";
+import { isDrawn } from "./drawn-rows.ts";
 import type { EngineOptions } from "./engine-options.ts";
 import { LocalEngine } from "./local-engine.ts";
 import { ModelRunner } from "./model-runner.ts";
-import { type DrawResult, launchDraws } from "./sampler.ts";
+import { launchDraws } from "./sampler.ts";
 import type { Piece } from "./scheduler.ts";
 import { uniformAt } from "./uniform.ts";
 
@@ -43,10 +44,8 @@ vi.spyOn(ModelRunner.prototype, "launch").mockImplementation(function (this: Mod
       numTopLogprobs: 0,
     }));
     const results = this.run(pieces as unknown as Piece[], (scores_BV) => launchDraws(scores_BV!, requests)());
-    drawn.set(
-      this,
-      results.map((draw) => draw?.tokenId ?? 0),
-    );
+    const ids = Array.from(results.tokenIds, (tokenId, row) => (isDrawn(results, row) ? tokenId : 0));
+    drawn.set(this, ids);
     return results;
   };
   let draws = compute([]);
@@ -56,14 +55,7 @@ vi.spyOn(ModelRunner.prototype, "launch").mockImplementation(function (this: Mod
   };
   const read = () => {
     if (isFailing) throw new Error("device lost");
-    const column = (pick: (draw: NonNullable<DrawResult>) => number, none = 0) =>
-      Float32Array.from(draws, (one) => (one === null ? none : pick(one)));
-    return {
-      tokenIds: column(({ tokenId }) => tokenId, -1),
-      samplerLogprobs: column(({ samplerLogprob }) => samplerLogprob),
-      modelLogprobs: column(({ modelLogprob }) => modelLogprob),
-      drawLogprobs: column(({ drawLogprob }) => drawLogprob),
-    };
+    return draws;
   };
   return { sequences, draw, read };
 });

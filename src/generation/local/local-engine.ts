@@ -26,10 +26,11 @@ import type { LaunchedStep } from "./decode-graphs.ts";
 import { deliverTokens } from "./deliver-tokens.ts";
 import { notFinite, stuck } from "./draw-failures.ts";
 import { drawRequest, isPlainDecode } from "./draw-request.ts";
+import { type DrawnRows, isDrawn } from "./drawn-rows.ts";
 import { type EngineOptions, type LocalEngineOptions, resolveOptions } from "./engine-options.ts";
 import { ModelRunner } from "./model-runner.ts";
 import { cacheOf, numStateSlots, type PagedCache } from "./paged-cache.ts";
-import { type DrawResult, drawResult, launchDraws } from "./sampler.ts";
+import { launchDraws } from "./sampler.ts";
 import { type CacheCopy, type Piece, Scheduler } from "./scheduler.ts";
 import { Sequence } from "./sequence.ts";
 import { SessionCache } from "./session-cache.ts";
@@ -41,13 +42,18 @@ interface Pending {
   readonly stopText: StopTextFinder | null;
 }
 
+/** The next tokens of sequences, on their way. */
+interface UnreadDraws {
+  /** One row each. */
+  readonly drawing: readonly Sequence[];
+  readonly read: () => DrawnRows;
+}
+
 /** A step with prompts that is on its way. */
-interface UnreadStep {
+interface UnreadStep extends UnreadDraws {
   readonly sequences: readonly Sequence[];
   /** The version of the weights that compute it. */
   readonly version: number;
-  /** Waits for what it draws. */
-  readonly read: () => ReadonlyMap<Sequence, DrawResult>;
 }
 
 export class LocalEngine implements Engine {
@@ -339,14 +345,14 @@ export class LocalEngine implements Engine {
   }
 
   #runPieces(pieces: readonly Piece[], sequences: readonly Sequence[]): void {
-    const read = this.#runner.run(pieces, (scores, ending) => this.#advance(pieces, ending, scores));
-    this.#unread.push({ sequences, version: this.#version, read });
+    const { drawing, read } = this.#runner.run(pieces, (scores, ending) => this.#advance(pieces, ending, scores));
+    this.#unread.push({ sequences, version: this.#version, drawing, read });
   }
 
   /** Waits for a step with prompts. Callbacks run here, where no scope owns their tensors, and may bring new weights. */
-  #read({ sequences, version, read }: UnreadStep): void {
+  #read({ sequences, version, drawing, read }: UnreadStep): void {
     try {
-      for (const [sequence, draw] of read()) this.#take(sequence, draw, version);
+      this.#takeAll(drawing, read(), version);
     } catch (error) {
       this.#failAll(sequences, error);
     }
@@ -362,21 +368,19 @@ export class LocalEngine implements Engine {
     const version = this.#version;
     this.#drawMasked(step);
     this.#ahead = this.#launchAfter(step);
-    const { tokenIds, samplerLogprobs, modelLogprobs, drawLogprobs } = step.read();
+    const rows = step.read();
     // All of them before the first callback, which may bring new weights and have the scheduler take every cache away.
     for (const sequence of step.sequences) {
-      if (this.#pending.has(sequence)) this.#scheduler.complete({ sequence, numTokens: 1, isLast: true });
+      if (this.#pending.has(sequence)) this.#scheduler.completeToken(sequence);
     }
-    step.sequences.forEach((sequence, row) => {
-      const logprobs = [samplerLogprobs[row]!, modelLogprobs[row]!, drawLogprobs[row]!] as const;
-      this.#take(sequence, drawResult(tokenIds[row]!, ...logprobs), version);
-    });
+    this.#takeAll(step.sequences, rows, version);
   }
 
   /** Draws for replies with a constraint: their masks come from the tokens that were read while this step was on its way. */
-  #drawMasked({ sequences, draw }: LaunchedStep): void {
+  #drawMasked(step: LaunchedStep): void {
+    const { sequences } = step;
     if (sequences.every(({ guide }) => guide === null)) return;
-    draw(sequences.map((sequence) => (this.#pending.has(sequence) && sequence.guide?.mask) || null));
+    step.draw(sequences.map((sequence) => (this.#pending.has(sequence) && sequence.guide?.mask) || null));
   }
 
   /** Launches the next step from the tokens that this one is drawing; null when that has to wait for the host. */
@@ -384,24 +388,22 @@ export class LocalEngine implements Engine {
     const from: number[] = [];
     const next: Sequence[] = [];
     let numEnding = 0;
-    sequences.forEach((sequence, row) => {
-      if (!this.#pending.has(sequence)) return;
+    for (let row = 0; row < sequences.length; row++) {
+      const sequence = sequences[row]!;
+      if (!this.#pending.has(sequence)) continue;
       if (this.#lengthFinish(sequence, 1) !== null) numEnding++;
       else {
         next.push(sequence);
         from.push(row);
       }
-    });
+    }
     return this.#scheduler.reserveAhead(next, numEnding) ? this.#runner.launch(next, from) : null;
   }
 
-  /** Records what was computed, starts to draw the next token of every sequence that is through, and returns what waits for those. */
-  #advance(
-    pieces: readonly Piece[],
-    ending: readonly Piece[],
-    scores: Tensor | null,
-  ): () => ReadonlyMap<Sequence, DrawResult> {
-    const rows: { readonly sequence: Sequence; readonly row: number }[] = [];
+  /** Records what was computed, and starts to draw the next token of every sequence that is through. */
+  #advance(pieces: readonly Piece[], ending: readonly Piece[], scores: Tensor | null): UnreadDraws {
+    const drawing: Sequence[] = [];
+    const rows: number[] = [];
     const blocks: CacheCopy[] = [];
     const stateRows: CacheCopy[] = [];
     for (const piece of pieces) {
@@ -412,47 +414,41 @@ export class LocalEngine implements Engine {
       stateRows.push(...copies.stateRows);
       if (!piece.isLast) continue;
       const row = ending.indexOf(piece);
-      for (const sequence of [piece.sequence, ...followers]) rows.push({ sequence, row });
+      drawing.push(piece.sequence, ...followers);
+      while (rows.length < drawing.length) rows.push(row);
     }
     // All at once: a copy is a few operators per layer, however many blocks it moves.
     this.#runner.copy(blocks, stateRows);
-    if (scores === null) return () => new Map();
-    const read = launchDraws(
-      pickRows(
-        scores,
-        rows.map(({ row }) => row),
-      ),
-      rows.map(({ sequence }) => drawRequest(sequence)),
-    );
-    return () => {
-      const draws = read();
-      return new Map(rows.map(({ sequence }, i) => [sequence, draws[i] ?? null]));
-    };
+    if (scores === null) return { drawing, read: () => noRows };
+    return { drawing, read: launchDraws(pickRows(scores, rows), drawing.map(drawRequest)) };
+  }
+
+  #takeAll(sequences: readonly Sequence[], rows: DrawnRows, version: number): void {
+    for (let row = 0; row < sequences.length; row++) this.#take(sequences[row]!, rows, row, version);
   }
 
   /** Gives a sequence its next token, and ends it if that was the last. */
-  #take(sequence: Sequence, draw: DrawResult, version: number): void {
+  #take(sequence: Sequence, rows: DrawnRows, row: number, version: number): void {
     const pending = this.#pending.get(sequence);
     // The callback of another request may have aborted this one.
     if (pending === undefined) return;
-    if (draw === null) {
+    if (!isDrawn(rows, row)) {
       this.#end(sequence, { kind: "failed", error: sequence.guide?.isStuck ? stuck() : notFinite() });
       return;
     }
     if (sequence.numDrawn === 0) this.#counters.cachedTokens += sequence.numCached;
-    sequence.append(draw, version);
-    sequence.guide?.accept(draw.tokenId);
+    sequence.append(rows, row, version);
+    const tokenId = rows.tokenIds[row]!;
+    sequence.guide?.accept(tokenId);
     this.#counters.generatedTokens++;
     const { onTokens } = pending.request;
-    const failure =
-      onTokens === undefined ? null : deliverTokens(onTokens, sequence.sampledFrom(sequence.numDrawn - 1));
-    const finish = failure ?? this.#finishOf(sequence, draw.tokenId, pending.stopText);
+    const failure = onTokens === undefined ? null : deliverTokens(onTokens, sequence.lastDrawn());
+    const finish = failure ?? this.#finishOf(sequence, tokenId, pending.stopText);
     if (finish !== null) this.#end(sequence, finish);
   }
 
   #finishOf(sequence: Sequence, tokenId: number, stopText: StopTextFinder | null): Finish | null {
-    const { stopIds = [] } = sequence.sampling;
-    if (stopIds.includes(tokenId)) return { kind: "stop", by: "token", tokenId };
+    if (sequence.sampling.stopIds?.includes(tokenId)) return { kind: "stop", by: "token", tokenId };
     const text = stopText?.push(tokenId);
     if (text !== undefined) return { kind: "stop", by: "string", text };
     return this.#lengthFinish(sequence, 0);
@@ -481,13 +477,12 @@ export class LocalEngine implements Engine {
     this.#scheduler.remove(sequence);
     sequence.guide?.dispose();
     this.#counters[finish.kind === "aborted" ? "aborted" : finish.kind === "failed" ? "failed" : "finished"]++;
-    pending.resolve({
-      ...sequence.sampledFrom(0),
-      finish,
-      usage: sequence.usage(),
-    });
+    // Not by a literal that begins with a spread: Node 20 gives each of those a hidden class of its own.
+    pending.resolve(Object.assign(sequence.reply(), { finish, usage: sequence.usage() }));
   }
 }
+
+const noRows: DrawnRows = { tokenIds: [], samplerLogprobs: [], modelLogprobs: [], drawLogprobs: [] };
 
 /** Rows in this order; the scores themselves where that is what they are. */
 function pickRows(scores: Tensor, rows: readonly number[]): Tensor {

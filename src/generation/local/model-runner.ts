@@ -101,9 +101,7 @@ export class ModelRunner {
 
   /** Starts a step of single tokens that draws by temperature alone, or by masks too, and returns at once: see DecodeGraphs.launch. */
   launch(sequences: readonly Sequence[], from: readonly number[] | null): LaunchedStep {
-    const inScope = <Result>(body: () => Result) => tensorScope(() => inferenceMode(body));
-    const step = inScope(() => this.#graphs!.launch(sequences, from));
-    return { ...step, draw: (masks) => inScope(() => step.draw(masks)) };
+    return tensorScope(() => inferenceMode(() => this.#graphs!.launch(sequences, from)));
   }
 
   /** The log-probs of a prompt's tokens: see promptLogprobs. */

@@ -6,10 +6,24 @@ import { sampleRows } from "../../torch/row-passes.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { Sampling } from "../generate.ts";
+import { isDrawn } from "./drawn-rows.ts";
 import { type DrawRequest, draw, launchDraws } from "./sampler.ts";
 import { uniformAt } from "./uniform.ts";
 
-const drawTokens = (...draws: Parameters<typeof launchDraws>) => launchDraws(...draws)();
+/** What each row drew; null where it drew nothing. */
+function drawTokens(scores_BV: Tensor, requests: readonly DrawRequest[]) {
+  const rows = launchDraws(scores_BV, requests)();
+  return requests.map((_, row) => {
+    if (!isDrawn(rows, row)) return null;
+    return {
+      tokenId: rows.tokenIds[row]!,
+      samplerLogprob: rows.samplerLogprobs[row]!,
+      drawLogprob: rows.drawLogprobs[row]!,
+      modelLogprob: rows.modelLogprobs[row]!,
+      topLogprobs: rows.topLogprobs?.[row] ?? [],
+    };
+  });
+}
 
 const scores = [1.2, -0.4, 0.3, 2.1, -1.5, 0.9, 0.1, -0.2, 1.7, 0.5, -0.9, 0.6];
 const seen = Int32Array.of(3, 4, 3);
@@ -227,15 +241,14 @@ test("a pass over scores draws what operators draw, with the same log-probabilit
         const uniforms = Float64Array.from({ length: rows }, (_, row) => ((row * 7919 + seed * 104729) % 1000) / 1000);
         const pass = sampleRows(scores_BV, new Float64Array(rows).fill(temperature), uniforms);
         const of = { tokens: new Int32Array(), promptLength: 0, mask: null, numTopLogprobs: 0 };
-        const valuesOf = draw(
+        const drawn = draw(
           scores_BV,
           Array.from(uniforms, (uniform) => ({ ...of, sampling: { maxTokens: 1, temperature }, uniform })),
         );
         for (let row = 0; row < rows; row++) {
-          const [token, samplerLogprob, modelLogprob] = valuesOf(row);
-          expect(pass.tokens[row]).toBe(token);
-          expect(pass.samplerLogprobs[row]).toBeCloseTo(samplerLogprob, 10);
-          expect(pass.modelLogprobs[row]).toBeCloseTo(modelLogprob, 10);
+          expect(pass.tokens[row]).toBe(drawn.tokenIds[row]);
+          expect(pass.samplerLogprobs[row]).toBeCloseTo(drawn.samplerLogprobs[row]!, 10);
+          expect(pass.modelLogprobs[row]).toBeCloseTo(drawn.modelLogprobs[row]!, 10);
         }
       });
     }),

@@ -19,6 +19,7 @@ import { areRows, sampleRows } from "../../torch/row-passes.ts";
 import { keep } from "../../torch/scope.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { Sampling, TokenLogprob } from "../generate.ts";
+import type { DrawnRows } from "./drawn-rows.ts";
 import { drawMasked, forbidden } from "./masked-draw.ts";
 
 /** One row to draw for. */
@@ -35,37 +36,17 @@ export interface DrawRequest {
   readonly numTopLogprobs: number;
 }
 
-/** What was drawn; null where the scores of the row were not numbers. */
-export type DrawResult = {
-  readonly tokenId: number;
-  readonly samplerLogprob: number;
-  readonly drawLogprob: number;
-  readonly modelLogprob: number;
-  readonly topLogprobs: readonly TokenLogprob[];
-} | null;
-
 /** Starts to draw one token per row of [B, V] scores, and returns what waits for them. The scores may go before that. */
-export function launchDraws(scores_BV: Tensor, requests: readonly DrawRequest[]): () => DrawResult[] {
+export function launchDraws(scores_BV: Tensor, requests: readonly DrawRequest[]): () => DrawnRows {
   const isPlain = requests.every(({ sampling }) => isTemperatureOnly(sampling));
   const isKernel = isPlain && hasKernels(scores_BV) && canSample(scores_BV.size(1));
-  const read = isKernel ? launchPlain(scores_BV, requests) : drawAtOnce(scores_BV, requests);
+  const read = isKernel ? launchPlain(scores_BV, requests) : always(drawAtOnce(scores_BV, requests));
   const tops = topLogprobs(scores_BV, requests);
-  return () => {
-    const values = read();
-    return requests.map((_, row) => drawResult(...values(row), tops[row]));
-  };
+  return tops.length === 0 ? read : () => ({ ...read(), topLogprobs: tops });
 }
 
-/** A draw, or null where the scores it comes from were not numbers. A draw by temperature alone is from the sampler's own distribution. */
-export function drawResult(
-  tokenId: number,
-  samplerLogprob: number,
-  modelLogprob: number,
-  drawLogprob = samplerLogprob,
-  topLogprobs: readonly TokenLogprob[] = [],
-): DrawResult {
-  const isGood = tokenId >= 0 && [samplerLogprob, drawLogprob, modelLogprob].every(Number.isFinite);
-  return isGood ? { tokenId, samplerLogprob, drawLogprob, modelLogprob, topLogprobs } : null;
+function always<Value>(value: Value): () => Value {
+  return () => value;
 }
 
 /** Whether a token is drawn from the model's own scores, at some temperature. */
@@ -73,9 +54,7 @@ export function isTemperatureOnly(sampling: Sampling): boolean {
   return !changesScores(sampling) && !filters(sampling);
 }
 
-type RowValues = (row: number) => [tokenId: number, samplerLogprob: number, modelLogprob: number, drawLogprob: number];
-
-function launchPlain(scores_BV: Tensor, requests: readonly DrawRequest[]): () => RowValues {
+function launchPlain(scores_BV: Tensor, requests: readonly DrawRequest[]): () => DrawnRows {
   const B = requests.length;
   const { device } = scores_BV;
   const column = (pick: (request: DrawRequest) => number) => tensor(Float32Array.from(requests, pick), [B], { device });
@@ -92,8 +71,10 @@ function launchPlain(scores_BV: Tensor, requests: readonly DrawRequest[]): () =>
     done.synchronize();
     const values = out.toFloat32Array();
     for (const one of [out, done]) one.dispose();
-    const [samplerAt, modelAt, drawAt] = [B, 2 * B, masks ? 3 * B : B];
-    return (row) => [values[row]!, values[samplerAt + row]!, values[modelAt + row]!, values[drawAt + row]!];
+    const column = (index: number) => values.subarray(index * B, (index + 1) * B);
+    const samplerLogprobs = column(1);
+    const drawLogprobs = masks ? column(3) : samplerLogprobs;
+    return { tokenIds: column(0), samplerLogprobs, modelLogprobs: column(2), drawLogprobs };
   };
 }
 
@@ -115,26 +96,36 @@ function rowMasks(requests: readonly DrawRequest[], scores_BV: Tensor): RowMasks
 }
 
 /** Rows that are drawn by temperature alone go through one pass over the scores, whatever their neighbours ask for; the others through `draw`. */
-function drawAtOnce(scores_BV: Tensor, requests: readonly DrawRequest[]): () => RowValues {
+function drawAtOnce(scores_BV: Tensor, requests: readonly DrawRequest[]): DrawnRows {
   const isPassed = requests.map(({ sampling, mask }) => mask === null && isTemperatureOnly(sampling));
   const hasPass = isPassed.includes(true) && areRows([scores_BV]);
-  const passed = hasPass ? drawRows(scores_BV, requests) : null;
-  const values = passed !== null && !isPassed.includes(false) ? passed : draw(scores_BV, requests);
-  return () => (row) => (passed !== null && isPassed[row] ? passed(row) : values(row));
+  if (!hasPass) return draw(scores_BV, requests);
+  const passed = drawRows(scores_BV, requests);
+  if (!isPassed.includes(false)) return passed;
+  const others = draw(scores_BV, requests);
+  const column = (name: Exclude<keyof DrawnRows, "topLogprobs">) =>
+    isPassed.map((hasPassed, row) => (hasPassed ? passed : others)[name][row]!);
+  return {
+    tokenIds: column("tokenIds"),
+    samplerLogprobs: column("samplerLogprobs"),
+    modelLogprobs: column("modelLogprobs"),
+    drawLogprobs: column("drawLogprobs"),
+  };
 }
 
 /** What `draw` gives by temperature alone. */
-function drawRows(scores_BV: Tensor, requests: readonly DrawRequest[]): RowValues {
+function drawRows(scores_BV: Tensor, requests: readonly DrawRequest[]): DrawnRows {
   const { tokens, samplerLogprobs, modelLogprobs } = sampleRows(
     scores_BV,
     Float64Array.from(requests, ({ sampling }) => sampling.temperature ?? 1),
     Float64Array.from(requests, ({ uniform }) => uniform),
   );
-  return (row) => [tokens[row]!, samplerLogprobs[row]!, modelLogprobs[row]!, samplerLogprobs[row]!];
+  // A draw by temperature alone is from the sampler's own distribution.
+  return { tokenIds: tokens, samplerLogprobs, modelLogprobs, drawLogprobs: samplerLogprobs };
 }
 
 /** What is drawn, by operators: everything that requests may ask for. */
-export function draw(scores_BV: Tensor, requests: readonly DrawRequest[]): RowValues {
+export function draw(scores_BV: Tensor, requests: readonly DrawRequest[]): DrawnRows {
   const B = requests.length;
   const { device } = scores_BV;
   const column = (pick: (request: DrawRequest) => number) =>
@@ -142,8 +133,8 @@ export function draw(scores_BV: Tensor, requests: readonly DrawRequest[]): RowVa
   const z_BV = scores_BV.to("float64");
   const masked = asksForMasksAlone(requests) ? drawMasked(z_BV, requests.map(maskedRow)) : undefined;
   if (masked !== undefined) {
-    const { tokens, samplerLogprobs, modelLogprobs, drawLogprobs } = masked;
-    return (row) => [tokens[row]!, samplerLogprobs[row]!, modelLogprobs[row]!, drawLogprobs[row]!];
+    const { tokens, ...logprobs } = masked;
+    return { tokenIds: tokens, ...logprobs };
   }
   const model_BV = z_BV.logSoftmax(-1);
   const penalized_BV = requests.some(({ sampling }) => changesScores(sampling)) ? withChanges(z_BV, requests) : z_BV;
@@ -175,7 +166,7 @@ export function draw(scores_BV: Tensor, requests: readonly DrawRequest[]): RowVa
   const samplerLogprobs = isShared ? shared().where(isRandom_B1.flatten(), 0).toArray() : logprobsOf(sampler_BV);
   const drawLogprobs = draw_BV === sampler_BV ? samplerLogprobs : logprobsOf(draw_BV);
   const modelLogprobs = model_BV.gather(1, token_B1).flatten().toArray();
-  return (row) => [tokens[row]!, samplerLogprobs[row]!, modelLogprobs[row]!, drawLogprobs[row]!];
+  return { tokenIds: tokens, samplerLogprobs, modelLogprobs, drawLogprobs };
 }
 
 function asksForMasksAlone(requests: readonly DrawRequest[]): boolean {

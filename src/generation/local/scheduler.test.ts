@@ -380,8 +380,8 @@ class FakeEngine {
       const ended = piece.isLast ? [piece.sequence, ...followers] : [];
       for (const sequence of ended) {
         this.#expectPrefix(sequence, followers.includes(sequence));
-        const certain = { samplerLogprob: 0, drawLogprob: 0, modelLogprob: 0, topLogprobs: [] };
-        sequence.append({ tokenId: 50 + sequence.length, ...certain }, 0);
+        const certain = { samplerLogprobs: [0], drawLogprobs: [0], modelLogprobs: [0] };
+        sequence.append({ tokenIds: [50 + sequence.length], ...certain }, 0, 0);
       }
       for (const sequence of [piece.sequence, ...followers]) this.#computed.set(sequence, sequence.numComputed);
     }

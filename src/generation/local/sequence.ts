@@ -1,17 +1,12 @@
 /** One request on its way through the engine: its tokens, how far they are computed, and where their cache is. */
-import { tokenArrays } from "../../flow/sampled-tokens.ts";
+import { copyToken, copyTokens, type TokenArrays, tokenArrays } from "../../flow/sampled-tokens.ts";
 import type { Guide } from "../constraint/guides.ts";
 import type { GenerateRequest, SampledTokens, Sampling, TokenLogprob, Usage } from "../generate.ts";
+import type { DrawnRows } from "./drawn-rows.ts";
 import { PrefixKeys, promptKey } from "./prefix-keys.ts";
 
-/** What was drawn in one step for one sequence. */
-interface Draw {
-  readonly tokenId: number;
-  readonly samplerLogprob: number;
-  readonly drawLogprob: number;
-  readonly modelLogprob: number;
-  readonly topLogprobs: readonly TokenLogprob[];
-}
+/** Room for tokens of the reply at first, from 128 to 191: sequences that begin together would otherwise all run out of it in the same step. */
+const firstRoom = (id: number) => 128 + (id % 64);
 
 export class Sequence {
   readonly id: number;
@@ -46,12 +41,8 @@ export class Sequence {
   readonly guide: Guide | null;
   /** Sequences with the same prompt that wait for this one's cache. */
   followers: Sequence[] = [];
-  // One value per drawn token, in plain memory that grows with `buffer`: an object per token would be work for the collector.
-  #samplerLogprobs = new Float32Array(16);
-  #drawLogprobs = new Float32Array(16);
-  #modelLogprobs = new Float32Array(16);
-  #versions = new Int32Array(16);
-  #cacheVersions = new Int32Array(16);
+  /** The reply, and room for more of it. Grows by doubling. */
+  #drawn: TokenArrays;
   readonly #topLogprobs: (readonly TokenLogprob[])[] = [];
 
   constructor(id: number, request: GenerateRequest, seed: number, guide: Guide | null = null) {
@@ -63,8 +54,10 @@ export class Sequence {
     this.seed = seed;
     this.promptLength = request.promptIds.length;
     this.length = this.promptLength;
-    this.#buffer = new Int32Array(Math.max(16, 2 * this.promptLength));
-    this.#buffer.set(Int32Array.from(request.promptIds));
+    const room = Math.min(request.sampling.maxTokens, firstRoom(id));
+    this.#drawn = tokenArrays(room);
+    this.#buffer = new Int32Array(2 * this.promptLength + room);
+    this.#buffer.set(request.promptIds);
     this.promptKey = promptKey(this.tokens);
   }
 
@@ -92,36 +85,39 @@ export class Sequence {
     return this.numDrawn === 0 && this.numPending > 0;
   }
 
-  append(draw: Draw, version: number): void {
+  /** Adds the token that was drawn in this row. */
+  append(rows: DrawnRows, row: number, version: number): void {
     const { numDrawn } = this;
-    if (this.length === this.#buffer.length)
-      this.#buffer = doubled(this.#buffer, new Int32Array(2 * this.#buffer.length));
-    if (numDrawn === this.#versions.length) {
-      this.#samplerLogprobs = doubled(this.#samplerLogprobs, new Float32Array(2 * numDrawn));
-      this.#drawLogprobs = doubled(this.#drawLogprobs, new Float32Array(2 * numDrawn));
-      this.#modelLogprobs = doubled(this.#modelLogprobs, new Float32Array(2 * numDrawn));
-      this.#versions = doubled(this.#versions, new Int32Array(2 * numDrawn));
-      this.#cacheVersions = doubled(this.#cacheVersions, new Int32Array(2 * numDrawn));
+    const room = this.#drawn.tokenIds.length;
+    if (numDrawn === room) this.#drawn = copyTokens(this.#drawn, 0, room, 2 * room);
+    if (this.length === this.#buffer.length) {
+      const longer = new Int32Array(2 * this.length);
+      longer.set(this.#buffer);
+      this.#buffer = longer;
     }
-    this.#buffer[this.length++] = draw.tokenId;
-    this.#samplerLogprobs[numDrawn] = draw.samplerLogprob;
-    this.#drawLogprobs[numDrawn] = draw.drawLogprob;
-    this.#modelLogprobs[numDrawn] = draw.modelLogprob;
-    this.#versions[numDrawn] = version;
-    this.#cacheVersions[numDrawn] = this.cacheVersion;
-    if (this.numTopLogprobs > 0) this.#topLogprobs.push(draw.topLogprobs);
+    const tokenId = rows.tokenIds[row]!;
+    this.#buffer[this.length++] = tokenId;
+    this.#drawn.tokenIds[numDrawn] = tokenId;
+    this.#drawn.samplerLogprobs[numDrawn] = rows.samplerLogprobs[row]!;
+    this.#drawn.drawLogprobs[numDrawn] = rows.drawLogprobs[row]!;
+    this.#drawn.modelLogprobs[numDrawn] = rows.modelLogprobs[row]!;
+    this.#drawn.versions[numDrawn] = version;
+    this.#drawn.cacheVersions[numDrawn] = this.cacheVersion;
+    if (this.numTopLogprobs > 0) this.#topLogprobs.push(rows.topLogprobs?.[row] ?? []);
   }
 
-  /** A copy of what was drawn, from this token of the reply on. */
-  sampledFrom(start: number): SampledTokens {
-    const end = this.numDrawn;
-    const tokens = tokenArrays(end - start);
-    tokens.tokenIds.set(this.#buffer.subarray(this.promptLength + start, this.length));
-    tokens.samplerLogprobs.set(this.#samplerLogprobs.subarray(start, end));
-    tokens.drawLogprobs.set(this.#drawLogprobs.subarray(start, end));
-    tokens.modelLogprobs.set(this.#modelLogprobs.subarray(start, end));
-    tokens.versions.set(this.#versions.subarray(start, end));
-    tokens.cacheVersions.set(this.#cacheVersions.subarray(start, end));
+  /** A copy of the reply so far. */
+  reply(): SampledTokens {
+    return this.#withAlternatives(copyTokens(this.#drawn, 0, this.numDrawn), 0);
+  }
+
+  /** A copy of the token that was drawn last. */
+  lastDrawn(): SampledTokens {
+    const last = this.numDrawn - 1;
+    return this.#withAlternatives(copyToken(this.#drawn, last), last);
+  }
+
+  #withAlternatives(tokens: SampledTokens, start: number): SampledTokens {
     return this.numTopLogprobs > 0 ? { ...tokens, topLogprobs: this.#topLogprobs.slice(start) } : tokens;
   }
 
@@ -138,9 +134,4 @@ export class Sequence {
   usage(): Usage {
     return { promptTokens: this.promptLength, cachedTokens: this.numCached, generatedTokens: this.numDrawn };
   }
-}
-
-function doubled<Values extends Int32Array | Float32Array>(from: Values, to: Values): Values {
-  to.set(from);
-  return to;
 }
