@@ -135,7 +135,8 @@ export async function trackRun<Result>(
   const sinks = sinksOf(run.config, options.environment);
   const job = jobOf(options.environment);
   const { folder, startStep, statements } = await openFolder({ ...run, folder: { ...run.folder, job } }, options);
-  const next = (status: RunStatus) => nextCommands(run, options, relative("", folder.path), status);
+  const next = (status: RunStatus) =>
+    isRefused ? null : nextCommands(run, options, relative("", folder.path), status);
   // Passed on between two steps only: an abort in the middle of one would lose what was sampled for it.
   const stop = new AbortController();
   let isRefused = false;
