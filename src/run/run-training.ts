@@ -121,6 +121,8 @@ export interface OpenRun {
   readonly tracker: RunTracker;
   /** Aborted only between two steps, and before the first while parts of the run are being opened. */
   readonly signal: AbortSignal;
+  /** Aborted as soon as somebody asks the run to stop, for waits that its step can do without. Absent: nobody asks. */
+  readonly asked?: AbortSignal;
   /** Whether to resume from the latest checkpoint in the folder. */
   readonly isResumed: boolean;
   readonly machines?: Machines;
@@ -179,6 +181,7 @@ export async function trackRun<Result>(
       folder: folder.path,
       tracker,
       signal: stop.signal,
+      asked: options.signal,
       isResumed: options.resume !== undefined,
       ...(options.machines !== undefined && { machines: options.machines }),
     };
@@ -190,7 +193,7 @@ export async function trackRun<Result>(
     return result;
   } catch (cause) {
     guard.putBack();
-    if (stop.signal.aborted && cause === stop.signal.reason) {
+    if ([stop, options].some(({ signal }) => signal.aborted && cause === signal.reason)) {
       await tracker.setStatus("interrupted");
       throw new RerollError(
         "RUN_INTERRUPTED",
