@@ -55,6 +55,8 @@ export interface RunTrainingOptions {
   /** The run file and the name of the program, for the commands that are suggested at the end. */
   readonly runFile: string;
   readonly command: string;
+  /** Words that the command needs once more when the run is resumed: how its processes find each other. Default: none. */
+  readonly linkWords?: readonly string[];
   /** Workers of other machines, where the run has some. */
   readonly machines?: Machines;
   /** Told where the run is as soon as it has a folder. */
@@ -341,12 +343,14 @@ function wandbOptions({ project, url }: NonNullable<RunConfig["tracking"]["wandb
 /** Commands to suggest after a run. */
 function nextCommands(
   { isEvaluable, isExportable, numWarmSteps = 0 }: TrackedRun,
-  { runFile, command }: RunTrainingOptions,
+  { runFile, command, linkWords = [] }: RunTrainingOptions,
   folder: string,
   status: RunStatus,
 ): string[] {
   if (status !== "finished")
-    return hasCheckpoint(folder) || numWarmSteps > 0 ? [`${command} train ${runFile} --resume ${folder}`] : [];
+    return hasCheckpoint(folder) || numWarmSteps > 0
+      ? [[command, "train", runFile, "--resume", folder, ...linkWords].join(" ")]
+      : [];
   return [
     `${command} dashboard`,
     ...(isEvaluable ? [`${command} eval ${folder} --run-file ${runFile}`] : []),
