@@ -197,10 +197,7 @@ export async function trackRun<Result>(
     guard.putBack();
     if ([stop, options].some(({ signal }) => signal.aborted && cause === signal.reason)) {
       await tracker.setStatus("interrupted");
-      throw new RerollError(
-        "RUN_INTERRUPTED",
-        `The run was stopped before its first step. ${resumeHint(run, folder.path)}`,
-      );
+      throw new RerollError("RUN_INTERRUPTED", `The run was stopped before its first step. ${resumeHint(folder.path)}`);
     }
     isRefused = isRefusal(cause) && !hasSteps && options.resume === undefined;
     await tracker.setStatus("failed", cause instanceof Error ? cause.message : String(cause));
@@ -342,15 +339,13 @@ function wandbOptions({ project, url }: NonNullable<RunConfig["tracking"]["wandb
 
 /** Commands to suggest after a run. */
 function nextCommands(
-  { isEvaluable, isExportable, numWarmSteps = 0 }: TrackedRun,
+  { isEvaluable, isExportable }: TrackedRun,
   { runFile, command, linkWords = [] }: RunTrainingOptions,
   folder: string,
   status: RunStatus,
 ): string[] {
   if (status !== "finished")
-    return hasCheckpoint(folder) || numWarmSteps > 0
-      ? [[command, "train", runFile, "--resume", folder, ...linkWords].join(" ")]
-      : [];
+    return isResumable(folder) ? [[command, "train", runFile, "--resume", folder, ...linkWords].join(" ")] : [];
   return [
     `${command} dashboard`,
     ...(isEvaluable ? [`${command} eval ${folder} --run-file ${runFile}`] : []),
@@ -358,9 +353,9 @@ function nextCommands(
   ];
 }
 
-function resumeHint({ numWarmSteps = 0 }: TrackedRun, folder: string): string {
+function resumeHint(folder: string): string {
   if (hasCheckpoint(folder)) return "It can be resumed from its latest checkpoint.";
-  return numWarmSteps > 0
+  return isResumable(folder)
     ? "Its warm start can be resumed where it was."
     : "It had no checkpoint yet, so there is nothing to resume.";
 }
