@@ -4,7 +4,8 @@
  * node --import tsx bench/controller-step.ts --model <folder of a chat model> [--steps 30] [--groups 64] [--group-size 16] [--tokens 320]
  * The run of bench/gpu/loop.ts, with a run's own tokenizer, rollout, rewards and batches. Its engine, in a thread as always, answers all requests of a
  * rollout in one turn as soon as the last has come; its trainer takes the batch and says that it has trained. Medians and least of the steps behind the
- * third, in milliseconds; processor time where the system says that of a thread. Of the model only config and tokenizer are read.
+ * third, in milliseconds; processor time where the system says that of a thread. Of the model only config and tokenizer are read. On a machine that others
+ * use no result is kept.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -28,7 +29,7 @@ import { createLentWeightsSync } from "../src/weight-sync/lent-weights-sync.ts";
 import { startInThread } from "../src/workers/start-in-thread.ts";
 import { tensorCarrier } from "../src/workers/tensor-carrier.ts";
 import { wordRows } from "./gpu/word-task.ts";
-import { printTable, writeResult } from "./report.ts";
+import { printTable, writeQuietResult } from "./report.ts";
 import type { ScriptedEngineSource } from "./scripted-engine-worker.ts";
 import { MARKS, type Mark, markMemory, note } from "./step-marks.ts";
 
@@ -41,7 +42,10 @@ const { values } = parseArgs({
     tokens: { type: "string", default: "320" },
   },
 });
-if (values.model === undefined) throw new Error("--model is missing: the folder of a chat model.");
+if (values.model === undefined) {
+  console.error("Usage: npm run bench -- controller-step --model <folder of a chat model>");
+  process.exit(2);
+}
 const model = values.model;
 /** Steps in which code is compiled and memory grows. */
 const WARM_STEPS = 3;
@@ -199,7 +203,7 @@ function report(): void {
     ["phase", "median ms", "least ms"],
     cells,
   );
-  writeResult("controller-step", {
+  writeQuietResult("controller-step", {
     task: { groupsPerStep, groupSize, maxTokens, model: model.split("/").at(-1) },
     steps,
     phases: rows,

@@ -46,6 +46,16 @@ export function writeResult(name: string, result: Readonly<Record<string, unknow
   console.log(`written to ${fileURLToPath(file)}`);
 }
 
+/** As above where nothing else was using the machine, and says so where something was: times of a busy one do not take the place of others. */
+export function writeQuietResult(name: string, result: Readonly<Record<string, unknown>>): void {
+  const [load, cores] = [loadavg()[0] ?? 0, cpus().length];
+  if (load <= cores) writeResult(name, result);
+  else
+    console.log(
+      `\nnot written: the load average is ${load.toFixed(1)}, and there are ${cores} cores. Run it again where nothing else does.`,
+    );
+}
+
 /** Prints rows under headers; the first column is text, the others are numbers and stand to the right. */
 export function printTable(title: string, headers: readonly string[], rows: readonly (readonly string[])[]): void {
   const widths = headers.map((header, i) => Math.max(header.length, ...rows.map((row) => row[i]?.length ?? 0)));

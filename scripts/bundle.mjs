@@ -1,8 +1,8 @@
 /**
  * Packs scripts for a machine that can install nothing: no network, no npm, no Node, but a libtorch and a C++ compiler.
  *
- * In: TypeScript entry files. Out: a folder with each bundled into one file, the threads they start bundled beside them, this
- * Node (stripped and compressed), the addon's source and a run.sh that unpacks, builds and runs them there.
+ * In: TypeScript entry files. Out: a folder with each bundled into one file, the threads they start bundled beside them, the optional
+ * packages they name, this Node (stripped and compressed), the addon's source and a run.sh that unpacks, builds and runs them there.
  *
  * Usage: npm run bundle -- <entry.ts> [<entry.ts> ...] [--out pack]
  */
@@ -24,13 +24,13 @@ if (entries.length === 0) {
 }
 const out = resolve(values.out);
 
-await bundle();
+copyPackages(await bundle());
 copySources();
 compressNode();
 writeRunScript();
 console.log(`${out}: copy it to the machine and run there: sh run.sh ${basename(entries[0], ".ts")}`);
 
-/** Two folders deep, as the sources are: the addon is found relative to the file. */
+/** Two folders deep, as the sources are: the addon is found relative to the file. Out: the files that went in. */
 async function bundle() {
   const outdir = join(out, "dist/entries");
   rmSync(outdir, { recursive: true, force: true });
@@ -62,14 +62,39 @@ async function bundle() {
     entryPoints = [...wanted];
   }
   for (const file of inputs.flatMap(binariesOf)) cpSync(file, join(outdir, basename(file)));
-  const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  const { version } = readJson("package.json");
   writeFileSync(join(out, "package.json"), `${JSON.stringify({ type: "module", version })}\n`);
+  return inputs;
+}
+
+/**
+ * Optional packages are asked for by name before they are loaded, which their package.json answers. One that is bundled needs no more of it;
+ * of one that is read as a file, all that runs is copied. Such a package has no dependencies.
+ */
+function copyPackages(inputs) {
+  const texts = inputs.filter((file) => file.endsWith(".ts") && !file.endsWith("/optional-package.ts")).map(read);
+  for (const name of Object.keys(readJson("package.json").peerDependencies)) {
+    const [from, to] = [join(root, "node_modules", name), join(out, "node_modules", name)];
+    rmSync(to, { recursive: true, force: true });
+    if (!texts.some((text) => text.includes(`"${name}"`)) || !existsSync(from)) continue;
+    const isBundled = inputs.some((file) => file.includes(`node_modules/${name}/`));
+    if (isBundled) cpSync(join(from, "package.json"), join(to, "package.json"));
+    else cpSync(from, to, { recursive: true, filter: (path) => !/\.(map|d\.ts)$/.test(path) });
+  }
+}
+
+function readJson(file) {
+  return JSON.parse(read(join(root, file)));
+}
+
+function read(file) {
+  return readFileSync(file, "utf8");
 }
 
 /** The modules that a source file starts threads from, named as `new URL("engine-worker", import.meta.url)`. */
 function threadsOf(source) {
   if (!source.endsWith(".ts")) return [];
-  return [...readFileSync(source, "utf8").matchAll(/new URL\("([\w-]+)(?:\.js)?", import\.meta\.url\)/g)]
+  return [...read(source).matchAll(/new URL\("([\w-]+)(?:\.js)?", import\.meta\.url\)/g)]
     .map(([, name]) => resolve(dirname(source), `${name}.ts`))
     .filter(existsSync);
 }
@@ -77,7 +102,7 @@ function threadsOf(source) {
 /** The WebAssembly that a package's module loads from beside itself, as `new URL("mujoco.wasm", import.meta.url)`. */
 function binariesOf(source) {
   if (!source.includes("node_modules/") || !source.endsWith(".js")) return [];
-  return [...readFileSync(source, "utf8").matchAll(/new URL\(["']([\w-]+\.wasm)["'], import\.meta\.url\)/g)]
+  return [...read(source).matchAll(/new URL\(["']([\w-]+\.wasm)["'], import\.meta\.url\)/g)]
     .map(([, name]) => resolve(dirname(source), name))
     .filter(existsSync);
 }

@@ -13,8 +13,9 @@ if (folder === undefined) throw new Error("Usage: summary <folder>");
 for (const file of readdirSync(folder).filter((name) => /^gpu-.*\.json$/.test(name))) {
   const result = JSON.parse(readFileSync(join(folder, file), "utf8")) as Row;
   const rows = [result.results, result.rows, result.cases, [result]].find(Array.isArray) as readonly Row[];
-  console.log(`\n${file.replace(".json", "")}, ${String(result.date ?? "").slice(0, 16)}`);
-  for (const row of rows) console.log(`  ${nameOf(row).padEnd(60)} ${measuresOf(row)}`);
+  const name = file.replace(".json", "");
+  console.log(`\n${name}, ${String(result.date ?? "").slice(0, 16)}`);
+  for (const row of rows) console.log(`  ${(nameOf(row) || name).padEnd(60)} ${measuresOf(row)}`);
 }
 
 /** Words and sizes that tell a row from the others. */

@@ -4,7 +4,7 @@
  * The shape of Qwen2.5-0.5B with random weights in bfloat16, GRPO over 64 rows of 512 tokens in microbatches of 16,384. Prints every step.
  * npm run bundle -- bench/gpu/trainer-step.ts && sh pack/run.sh trainer-step --tokenizer <folder> [--steps 6] [--offload] [--small]
  */
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -19,6 +19,7 @@ import { tuneProducts } from "../../src/torch/tuned-products.ts";
 import { TrainerHost } from "../../src/training/trainer-host.ts";
 import { trainingOptions } from "../../src/training/trainer-options.ts";
 import { qwenShape } from "./qwen-shape.ts";
+import { rowReport } from "./row-report.ts";
 
 const { values } = parseArgs({
   options: {
@@ -65,13 +66,13 @@ for (let step = 0; step < Number(values.steps); step++) {
 }
 const counted = steps.slice(2).sort((a, b) => a - b);
 const result = {
+  what: `GRPO step, ${numRows} rows of ${numTokens} tokens${values.offload ? ", optimizer in host memory" : ""}`,
   msPerStep: counted[Math.floor(counted.length / 2)],
   tokensPerSecond: (numRows * numTokens * 1000) / counted[Math.floor(counted.length / 2)]!,
   ...(isOnGpu && { peakGB: cudaMemory(0).peakBytes / 1e9 }),
   steps,
 };
-console.log(JSON.stringify(result));
-if (values.out !== undefined) writeFileSync(values.out, `${JSON.stringify(result)}\n`);
+rowReport("gpu-trainer-step", values.out)(result);
 process.exit(0);
 
 function batchOf(step: number): SampleBatch {

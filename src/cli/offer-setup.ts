@@ -11,9 +11,10 @@ import {
   packageRoot,
 } from "../torch/find-addon.ts";
 
-/** Resolves once there is an addon. Rejects with ADDON_MISSING where nobody says yes. */
-export async function offerSetup(): Promise<void> {
+/** Resolves once there is an addon. Rejects with ADDON_MISSING where nobody says yes; nobody is asked where the command's run file is not there. */
+export async function offerSetup(runFile?: string): Promise<void> {
   if (findAddon() !== null) return;
+  if (runFile !== undefined) (await import("../run/load-run-file.ts")).expectRunFile(runFile);
   // A prebuilt one takes no time: no reason to ask.
   if (hasPlatformPackage() && (await runSetup(["--no-compile"])) === 0) return;
   if (process.stdin.isTTY !== true || process.stdout.isTTY !== true) throw addonMissing();

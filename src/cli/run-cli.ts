@@ -67,6 +67,9 @@ const COMPUTING: readonly Command[] = [
   pushCommand,
 ];
 
+/** Computing commands whose first word is a run file. */
+const READING: readonly Command[] = [planCommand, trainCommand, serveEnvironmentsCommand];
+
 /** What was asked for can never work. */
 const MISUSED = 2;
 
@@ -77,8 +80,8 @@ export async function runCli(words: readonly string[]): Promise<number> {
     await program.parseAsync(words, { from: "user" });
     return 0;
   } catch (error) {
-    // Help, version and runs that were stopped end this way too; what they had to say is printed.
-    if (error instanceof CommanderError) return error.exitCode === 1 ? MISUSED : error.exitCode;
+    // Help, version, checks that failed and runs that were stopped end this way too; what they had to say is printed.
+    if (error instanceof CommanderError) return isMisuse(error) ? MISUSED : error.exitCode;
     console.error(redactText(describeError(error, program.opts().debug === true)));
     return isRefusal(error) ? MISUSED : 1;
   }
@@ -93,10 +96,20 @@ function createProgram(): Command {
     .exitOverride()
     .showHelpAfterError("Add --help to see what is allowed.")
     .hook("preAction", async (_, command) => {
-      if (COMPUTING.includes(command) && command.opts().explain !== true) await offerSetup();
+      if (COMPUTING.includes(command) && command.opts().explain !== true) await offerSetup(runFileOf(command));
     });
   for (const command of COMMANDS) program.addCommand(command.copyInheritedSettings(program));
   return program;
+}
+
+/** Whether the program refused the words themselves. Commands end with codes of their own by the same class. */
+function isMisuse({ code, exitCode }: CommanderError): boolean {
+  return code.startsWith("commander.") && exitCode === 1;
+}
+
+/** The run file that a command is to read, where it takes one. */
+function runFileOf(command: Command): string | undefined {
+  return READING.includes(command) ? command.args[0] : command.opts().runFile;
 }
 
 /** What a person reads about an error. One of ours says all there is to say; of a bug the stack helps to find it. */

@@ -6,6 +6,7 @@
 import { accessSync, constants, existsSync, statfsSync } from "node:fs";
 import { availableParallelism, freemem, totalmem } from "node:os";
 import { dirname, resolve } from "node:path";
+import { RerollError } from "../errors/reroll-error.ts";
 import { checkSandbox } from "../sandbox/python-sandbox.ts";
 import { setupCommand } from "../torch/find-addon.ts";
 
@@ -74,8 +75,9 @@ async function checkTorch(): Promise<Check[]> {
       checkThreads(availableParallelism(), numThreads()),
     ];
   } catch (cause) {
+    const isMissing = cause instanceof RerollError && cause.code === "ADDON_MISSING";
     const reason = cause instanceof Error ? cause.message : String(cause);
-    return [row("libtorch", "fail", "the addon does not load", reason)];
+    return [row("libtorch", "fail", `the native addon ${isMissing ? "is not built" : "does not load"}`, reason)];
   }
 }
 

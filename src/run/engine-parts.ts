@@ -12,6 +12,8 @@ export interface EngineParts {
   readonly runFolder: string;
   readonly placement: Placement;
   readonly clock: Clock;
+  /** Aborted as soon as the run is asked to stop, also within a step. Absent: nobody asks. */
+  readonly asked?: AbortSignal;
   /** Told of engines that are lost and come back. */
   readonly report: (text: string) => void;
   /** Told what each engine does. */

@@ -23,6 +23,12 @@ export function isModule(path: string): boolean {
 
 /** Loads a run file. Modules give it as their default export, or as an export named `run`. */
 export async function loadRunFile(path: string): Promise<RawRun> {
+  const file = expectRunFile(path);
+  return expectObject(path, MODULES.includes(extname(file)) ? await loadModule(path, file) : readText(path, file));
+}
+
+/** Throws where there is no run file at a path, or none by its name. Out: where it is. */
+export function expectRunFile(path: string): string {
   const file = resolve(path);
   const kind = extname(file);
   if (![...MODULES, ...TEXTS].includes(kind)) {
@@ -37,7 +43,7 @@ export async function loadRunFile(path: string): Promise<RawRun> {
       },
     );
   }
-  return expectObject(path, MODULES.includes(kind) ? await loadModule(path, file) : readText(path, file));
+  return file;
 }
 
 async function loadModule(path: string, file: string): Promise<unknown> {

@@ -39,17 +39,20 @@ export async function openEngine(config: RunConfig, parts: EngineParts): Promise
   /** The weights that the trainer has; null while it trains. */
   let held: { readonly version: number; readonly isPublished: boolean } | null = null;
   let sync: EngineSync | null = null;
+  let hasPublished = false;
+  const { asked } = parts;
   // One after another: an engine that comes back is given weights that no step changes in the meantime.
   const turns = inTurn({
     publish: async (version: number) => {
       let metrics: Metrics;
       do {
-        await anyOpen(seats);
+        if (!(await anyOpen(seats, asked))) return unpublished();
         metrics = await sync!.publish(version);
       } while (areAllGone(seats));
       // Engines that did not take the weights are out of the pool: those that serve all have this version.
       pool.expectServing(version);
       held = { version, isPublished: true };
+      hasPublished = true;
       return metrics;
     },
     rest: async (sleeps: boolean) => {
@@ -68,6 +71,11 @@ export async function openEngine(config: RunConfig, parts: EngineParts): Promise
       held = { ...held, isPublished: isAnyServing() };
     },
   });
+  /** The run was asked to stop, and nobody is there to take weights: its step is whole without. Before the first there is none. */
+  const unpublished = (): Metrics => {
+    if (!hasPublished) throw asked!.reason;
+    return {};
+  };
   const isAnyServing = () => seats.some(({ isServing }) => isServing);
   // Where the trainer fails, its own calls say so.
   const catchUp = () =>
@@ -110,10 +118,14 @@ function areAllGone(seats: readonly Seat[]): boolean {
 /** What an engine of the run, or a server, is lost by that does not answer at all; others have refused the weights. */
 const GONE: ReadonlySet<string> = new Set(["ENGINE_BROKEN", "REMOTE_FAULT", "REMOTE_UNAVAILABLE"]);
 
-/** Where every engine is being opened again, waits for the first of them, or until none is expected any more. */
-async function anyOpen(seats: readonly Seat[]): Promise<void> {
+/** Where every engine is being opened again, waits for the first of them, or until none is expected any more. False: the run was asked to stop first. */
+async function anyOpen(seats: readonly Seat[], asked: AbortSignal | undefined): Promise<boolean> {
   const isHopeful = () => seats.every(({ engine }) => engine === null) && seats.some(({ canReturn }) => canReturn);
-  while (isHopeful()) await setTimeout(LOOK_AGAIN_MS);
+  while (isHopeful()) {
+    if (asked?.aborted) return false;
+    await setTimeout(LOOK_AGAIN_MS);
+  }
+  return true;
 }
 
 const LOOK_AGAIN_MS = 50;

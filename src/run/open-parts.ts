@@ -46,6 +46,8 @@ interface OpenOptions {
   /** Told of the steps of a warm start. */
   readonly tracker: RunTracker;
   readonly signal: AbortSignal;
+  /** See EngineParts. */
+  readonly asked?: AbortSignal;
   readonly isResumed: boolean;
   /** Workers of other machines, where the run has some. */
   readonly machines?: Machines;
@@ -107,6 +109,7 @@ export async function openParts(
       clock,
       report,
       log: options.tracker.work,
+      ...(options.asked !== undefined && { asked: options.asked }),
     };
     const trainerPlace = { start, modelFolder, placement, places, log: options.tracker.work };
     const [engineOpening, trainerOpening] = [openEngine(config, place), openTrainer(config, recipe, trainerPlace)];

@@ -83,13 +83,14 @@ function withMemory(opened: OpenedEngines, servers: readonly RemoteServer[]): Op
 async function openFromFiles(
   config: RunConfig,
   servers: readonly RemoteServer[],
-  { runFolder, clock, report, log }: EngineParts,
+  { runFolder, clock, report, log, asked }: EngineParts,
   { patience, way }: { readonly patience: RetryOptions; readonly way: "files" | "adapters" },
 ): Promise<OpenedEngines> {
   const connections = await openAll(
     servers.map(async (server) => {
       // Of this process and not of the run: one that goes on from a checkpoint is new to the server.
-      const weights = new RemoteWeights({ ...placeOf(server), ...patience, run: randomUUID(), way });
+      const place = { ...placeOf(server), ...patience, ...(asked !== undefined && { asked }) };
+      const weights = new RemoteWeights({ ...place, run: randomUUID(), way });
       return connect(config, server, { ...patience, report }, weights, () => weights.check());
     }),
   );

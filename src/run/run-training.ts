@@ -55,6 +55,8 @@ export interface RunTrainingOptions {
   /** The run file and the name of the program, for the commands that are suggested at the end. */
   readonly runFile: string;
   readonly command: string;
+  /** Words that the command needs once more when the run is resumed: how its processes find each other. Default: none. */
+  readonly linkWords?: readonly string[];
   /** Workers of other machines, where the run has some. */
   readonly machines?: Machines;
   /** Told where the run is as soon as it has a folder. */
@@ -121,6 +123,8 @@ export interface OpenRun {
   readonly tracker: RunTracker;
   /** Aborted only between two steps, and before the first while parts of the run are being opened. */
   readonly signal: AbortSignal;
+  /** Aborted as soon as somebody asks the run to stop, for waits that its step can do without. Absent: nobody asks. */
+  readonly asked?: AbortSignal;
   /** Whether to resume from the latest checkpoint in the folder. */
   readonly isResumed: boolean;
   readonly machines?: Machines;
@@ -135,7 +139,8 @@ export async function trackRun<Result>(
   const sinks = sinksOf(run.config, options.environment);
   const job = jobOf(options.environment);
   const { folder, startStep, statements } = await openFolder({ ...run, folder: { ...run.folder, job } }, options);
-  const next = (status: RunStatus) => nextCommands(run, options, relative("", folder.path), status);
+  const next = (status: RunStatus) =>
+    isRefused ? null : nextCommands(run, options, relative("", folder.path), status);
   // Passed on between two steps only: an abort in the middle of one would lose what was sampled for it.
   const stop = new AbortController();
   let isRefused = false;
@@ -178,6 +183,7 @@ export async function trackRun<Result>(
       folder: folder.path,
       tracker,
       signal: stop.signal,
+      asked: options.signal,
       isResumed: options.resume !== undefined,
       ...(options.machines !== undefined && { machines: options.machines }),
     };
@@ -189,12 +195,9 @@ export async function trackRun<Result>(
     return result;
   } catch (cause) {
     guard.putBack();
-    if (stop.signal.aborted && cause === stop.signal.reason) {
+    if ([stop, options].some(({ signal }) => signal.aborted && cause === signal.reason)) {
       await tracker.setStatus("interrupted");
-      throw new RerollError(
-        "RUN_INTERRUPTED",
-        `The run was stopped before its first step. ${resumeHint(run, folder.path)}`,
-      );
+      throw new RerollError("RUN_INTERRUPTED", `The run was stopped before its first step. ${resumeHint(folder.path)}`);
     }
     isRefused = isRefusal(cause) && !hasSteps && options.resume === undefined;
     await tracker.setStatus("failed", cause instanceof Error ? cause.message : String(cause));
@@ -336,13 +339,13 @@ function wandbOptions({ project, url }: NonNullable<RunConfig["tracking"]["wandb
 
 /** Commands to suggest after a run. */
 function nextCommands(
-  { isEvaluable, isExportable, numWarmSteps = 0 }: TrackedRun,
-  { runFile, command }: RunTrainingOptions,
+  { isEvaluable, isExportable }: TrackedRun,
+  { runFile, command, linkWords = [] }: RunTrainingOptions,
   folder: string,
   status: RunStatus,
 ): string[] {
   if (status !== "finished")
-    return hasCheckpoint(folder) || numWarmSteps > 0 ? [`${command} train ${runFile} --resume ${folder}`] : [];
+    return isResumable(folder) ? [[command, "train", runFile, "--resume", folder, ...linkWords].join(" ")] : [];
   return [
     `${command} dashboard`,
     ...(isEvaluable ? [`${command} eval ${folder} --run-file ${runFile}`] : []),
@@ -350,9 +353,9 @@ function nextCommands(
   ];
 }
 
-function resumeHint({ numWarmSteps = 0 }: TrackedRun, folder: string): string {
+function resumeHint(folder: string): string {
   if (hasCheckpoint(folder)) return "It can be resumed from its latest checkpoint.";
-  return numWarmSteps > 0
+  return isResumable(folder)
     ? "Its warm start can be resumed where it was."
     : "It had no checkpoint yet, so there is nothing to resume.";
 }

@@ -29,6 +29,8 @@ interface TrainOptions {
   readonly folder: string;
   readonly tracker: RunTracker;
   readonly signal: AbortSignal;
+  /** See EngineParts. */
+  readonly asked?: AbortSignal;
   /** Default: whatever is opened is waited for. */
   readonly opening?: Opening;
   readonly clock: Clock;

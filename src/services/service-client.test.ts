@@ -69,3 +69,25 @@ test("a caller that gives up is told its own reason, and not that the service is
   await expect(call).rejects.toThrow("the episode has taken too long");
   expect(client.lostAs).toBe(0);
 });
+
+test("what would fail the same way again is not asked again: an answer or a question that is not JSON, and a key that cannot be sent", async () => {
+  let numAsked = 0;
+  const client = await clientOf((_, response) => {
+    numAsked++;
+    response.end("<html>Welcome</html>");
+  }, 60_000);
+  await expect(client.call("POST", "/v1/scores", {})).rejects.toMatchObject({
+    code: "SERVICE_REFUSED",
+    message: expect.stringContaining('answered with something that is not JSON: "<html>Welcome</html>". Set url to'),
+  });
+  expect(numAsked).toBe(1);
+  await expect(client.call("POST", "/v1/scores", { truth: 1n })).rejects.toMatchObject({
+    code: "INVALID_REQUEST",
+    message: expect.stringContaining("cannot be written as JSON: Do not know how to serialize a BigInt. It must be"),
+  });
+  expect(numAsked).toBe(1);
+  const options = { url: "http://10.0.0.5:8700", timeoutMs: 1, signPath: "/" };
+  expect(() => new ServiceClient({ ...options, apiKey: "hidden\nkey" })).toThrow(
+    /^The API key for http:\/\/10\.0\.0\.5:8700 cannot be sent: it holds a line break, or another character that no header can\./,
+  );
+});

@@ -10,6 +10,7 @@ import { type ErrorCode, isErrorCode } from "../errors/error-codes.ts";
 import { RerollError } from "../errors/reroll-error.ts";
 import { splitAddress } from "../errors/secret.ts";
 import { HttpConnections } from "./http-connections.ts";
+import { jsonHeaders } from "./json-headers.ts";
 
 interface ServiceOptions {
   readonly url: string;
@@ -58,11 +59,7 @@ export class ServiceClient {
     this.#signPath = signPath;
     this.#signMs = signMs;
     this.#connections = new HttpConnections({ url: this.url });
-    this.#headers = {
-      "content-type": "application/json",
-      ...address.headers,
-      ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
-    };
+    this.#headers = jsonHeaders(address, apiKey);
   }
 
   /** Greater the later it was lost, for whoever chooses among several. 0: it answers, as far as is known. */
@@ -72,6 +69,8 @@ export class ServiceClient {
 
   /** Rejects with SERVICE_LOST where it does not answer, and with the error that the service tells otherwise. */
   async call(method: "GET" | "POST" | "DELETE", path: string, body?: unknown, signal?: AbortSignal): Promise<unknown> {
+    // Neither this nor an answer of another kind would be any different the next time.
+    const text = body === undefined ? undefined : jsonOf(this.url, body);
     const ending = new AbortController();
     const end = () => ending.abort();
     signal?.addEventListener("abort", end, { once: true });
@@ -84,7 +83,7 @@ export class ServiceClient {
     try {
       for (let attempt = 0; ; attempt++) {
         signal?.throwIfAborted();
-        const answer = await this.#attempt(method, path, body, ending.signal);
+        const answer = await this.#attempt(method, path, text, ending.signal);
         if (!("fault" in answer)) return answer.value;
         signal?.throwIfAborted();
         const delayMs = RETRY_MS[attempt];
@@ -100,7 +99,7 @@ export class ServiceClient {
     }
   }
 
-  async #attempt(method: string, path: string, body: unknown, ending: AbortSignal) {
+  async #attempt(method: string, path: string, body: string | undefined, ending: AbortSignal) {
     // Taken back when the answer is there: AbortSignal.timeout would keep each of many calls in memory until its time is up.
     const attempt = new AbortController();
     const end = () => attempt.abort();
@@ -108,13 +107,12 @@ export class ServiceClient {
     ending.addEventListener("abort", end, { once: true });
     try {
       const { status, text } = await this.#connections.exchange({
-        ...{ method, path, headers: this.#headers, signal: attempt.signal },
-        ...(body !== undefined && { body: JSON.stringify(body) }),
+        ...{ method, path, headers: this.#headers, signal: attempt.signal, body },
       });
       if (RETRIED.has(status)) return { fault: `it answered ${status}` };
       this.#find();
       if (status < 200 || status > 299) throw toldError(this.url, status, text);
-      return { value: text === "" ? undefined : (JSON.parse(text) as unknown) };
+      return { value: text === "" ? undefined : answerOf(this.url, text) };
     } catch (cause) {
       if (cause instanceof RerollError) throw cause;
       if (attempt.signal.aborted) return { fault: `it did not answer within ${this.#timeoutMs} ms` };
@@ -166,6 +164,33 @@ export class ServiceClient {
 /** Whether a service could not be reached, and not just refused something. */
 export function isServiceLost(cause: unknown): cause is RerollError {
   return cause instanceof RerollError && cause.code === "SERVICE_LOST";
+}
+
+function jsonOf(url: string, body: unknown): string {
+  try {
+    return JSON.stringify(body);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new RerollError(
+      "INVALID_REQUEST",
+      `What is asked of ${url} cannot be written as JSON: ${reason}. It must be plain data: texts, numbers, booleans, lists and objects.`,
+      { url },
+      { cause },
+    );
+  }
+}
+
+function answerOf(url: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new RerollError(
+      "SERVICE_REFUSED",
+      `${url} answered with something that is not JSON: ${JSON.stringify(text.slice(0, 80))}. Set url to the address of a server of "reroll serve-environments".`,
+      { url },
+      { cause },
+    );
+  }
 }
 
 function toldError(url: string, status: number, text: string): RerollError {

@@ -18,8 +18,8 @@ export interface ConsoleOptions {
   readonly stream?: NodeJS.WriteStream;
   /** Whether to redraw in place. Default: if the stream is a terminal and colors are not turned off. */
   readonly isLive?: boolean;
-  /** Commands to go on with, by how the run ended. Default: none. */
-  readonly next?: (status: RunStatus) => readonly string[];
+  /** Commands to go on with, by how the run ended; null for one that leaves no folder. Default: none. */
+  readonly next?: (status: RunStatus) => readonly string[] | null;
 }
 
 /** What the console is told besides the state. */

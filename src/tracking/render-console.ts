@@ -55,15 +55,16 @@ export function renderValidation(step: number, metrics: Readonly<Record<string, 
   return [`validation at step ${step}`, ...present(facts)].join("  ");
 }
 
-/** The summary of a run: its result, its folder, and what to do next. */
+/** The summary of a run: its result, its folder, and what to do next; null where it leaves no folder. */
 export function renderSummary(
   state: ConsoleState,
   nowMs: number,
-  next: readonly string[],
+  next: readonly string[] | null,
   width: number,
   colors: Colors,
 ): string {
   const { status, step, numSteps, startStep, startedMs, rewards, bestValidation, numWarnings } = state;
+  const folder = next === null ? null : state.folder;
   const paint = status === "finished" ? colors.green : status === "failed" ? colors.red : colors.yellow;
   const numDone = step - startStep;
   const took = `${numDone} ${numDone === 1 ? "step" : "steps"} in ${formatDuration(nowMs - startedMs)}`;
@@ -73,14 +74,14 @@ export function renderSummary(
     ["steps", `${step}/${numSteps}, ${took}`],
     ["reward", last === undefined ? null : `${formatNumber(first!)} at first, ${formatNumber(last)} at last`],
     ["best", bestValidation && `${formatNumber(bestValidation.reward)} in validation at step ${bestValidation.step}`],
-    ["warnings", numWarnings === 0 ? null : `${numWarnings}, in ${state.folder}/warnings.jsonl`],
-    ["run", state.folder],
+    ["warnings", numWarnings === 0 || folder === null ? null : `${numWarnings}, in ${folder}/warnings.jsonl`],
+    ["run", folder],
   ];
   const lines = rows.flatMap(([label, text]) =>
     text === null ? [] : wrap(text, width - LABEL, 4).map((line, i) => labeled(i === 0 ? label : "", line, colors)),
   );
   // Commands are not wrapped: they are there to be copied.
-  const commands = next.map((command, i) => labeled(i === 0 ? "next" : "", command, colors));
+  const commands = (next ?? []).map((command, i) => labeled(i === 0 ? "next" : "", command, colors));
   return [paint(clip(`${state.name} ${status}`, width)), ...lines, ...commands].join("\n");
 }
 

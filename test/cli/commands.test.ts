@@ -1,6 +1,6 @@
 /** The commands as a person runs them, around one small run: in a process of its own where that matters, else in this one. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -106,6 +106,25 @@ test("init writes a project without asking when there is no terminal, and its ru
   expect(await callReroll("train", "mine/run.ts", "--plan")).toMatchObject({ code: 0, stderr: "" });
   const again = await callReroll("init", "mine", "--task", "environment");
   expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining("Nothing was written") });
+});
+
+test("init refuses a model that is not there, or is none, before it writes anything", async () => {
+  mkdirSync("no-model");
+  for (const [model, says] of [
+    ["./Qwen3-0.6B", `and ${join(process.cwd(), "Qwen3-0.6B")} does not exist. It takes a preset (nano,`],
+    ["models/Qwen3-0.6B", "does not exist"],
+    ["nanno", "does not exist"],
+    ["no-model", "The folder is there, but it holds no model."],
+  ] as const) {
+    const { code, stderr } = await callReroll("init", "refused", "--task", "game", "--model", model);
+    expect(stderr).toContain(`--model names ${JSON.stringify(model)}, and `);
+    expect(stderr).toContain(says);
+    expect(code).toBe(2);
+  }
+  expect(existsSync("refused")).toBe(false);
+  expect(await callReroll("init", "by-name", "--task", "game", "--model", "Qwen/Qwen3-0.6B")).toMatchObject({
+    code: 0,
+  });
 });
 
 test("doctor finds this machine ready", async () => {

@@ -35,13 +35,16 @@ test.each([
 test.each([
   [{ data: { type: "rows", rows: [{ nothing: 1 }] }, rewards: { default: { type: "exact" } } }, "any known schema"],
   [{ model: { preset: "nano", lora: { targets: ["nothing"] } } }, 'targets has "nothing"'],
-])("%j is refused while the run is opened, and leaves no folder", async (change, says) => {
+  [{ warmStart: { type: "data", steps: 2, data: { type: "rows", rows: [{ nothing: 1 }] } } }, "any known schema"],
+])("%j is refused while the run is opened, leaves no folder and proposes none", async (change, says) => {
   const root = join(folder, "runs");
   writeFileSync(runFile, JSON.stringify({ ...exampleRun, device: "cpu", tracking: { folder: root }, ...change }));
-  const { code, stderr } = await callReroll("train", runFile);
+  const { code, stdout, stderr } = await callReroll("train", runFile);
   expect(stderr).toContain(says);
   expect(code).toBe(2);
   expect(readdirSync(root)).toEqual([]);
+  expect(stdout).toContain("run failed");
+  expect(stdout).not.toContain(root);
 });
 
 test("help and version are no misuse", async () => {

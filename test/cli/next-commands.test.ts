@@ -26,6 +26,25 @@ test("a tuning run proposes eval only where it has rows to be measured on", asyn
   expect((await callReroll("train", join(folder, "run.json"), ...measured)).stdout).toContain(" eval ");
 });
 
+test("a run that fails before its warm start has saved anything has nothing to be resumed", async () => {
+  const file = join(folder, "no-prompts.ts");
+  const fail = '() => { throw new Error("no prompts here"); }';
+  const tracking = { folder: join(folder, "warm"), tensorboard: false };
+  writeFileSync(
+    file,
+    `export default {
+      device: "cpu", model: { preset: "nano" }, warmStart: { type: "play", steps: 2 },
+      envs: { coin: { type: "custom", makePrompt: ${fail}, makeEnv: ${fail} } },
+      rollout: { groupsPerStep: 2, groupSize: 2, contextLength: 64, sampling: { maxTokens: 4 } },
+      training: { optimizer: { lr: 1e-3 } }, tracking: ${JSON.stringify(tracking)},
+    };`,
+  );
+  const { code, stdout, stderr } = await callReroll("train", file);
+  expect(code).toBe(1);
+  expect(stderr).toContain("no prompts here");
+  expect(stdout).not.toContain("--resume");
+});
+
 test("a control run that is asked to reply says in a sentence what can be done with it", async () => {
   const checkpoint = join(folder, "balance/checkpoints/step-000001");
   mkdirSync(join(checkpoint, "model"), { recursive: true });

@@ -140,6 +140,30 @@ describePacked(`without the addon${reason}`, () => {
     expect(existsSync(join(project, "never"))).toBe(false);
   });
 
+  test("a run file that is not there is said before that", () => {
+    for (const words of [
+      ["train", "nosuch.ts"],
+      ["plan", "nosuch.ts", "--gpus", "8"],
+      ["serve-environments", "nosuch.ts"],
+      ["eval", ".", "--run-file", "nosuch.ts"],
+    ]) {
+      const { status, output } = run(command, ...words);
+      expect(output).toBe(
+        `error: The run file nosuch.ts does not exist (looked for ${join(project, "nosuch.ts")}). Check the path.\n`,
+      );
+      expect(status).toBe(2);
+    }
+  });
+
+  test("doctor names what is missing and what to type, and ends as a failure does", () => {
+    const { status, output } = run(command, "doctor");
+    expect(output).toMatch(
+      /^fail {2}libtorch {4}the native addon is not built\n +-> The native addon is not built for this machine: .* Run: npx reroll setup$/m,
+    );
+    expect(output).toMatch(/^ok {4}Node/);
+    expect(status).toBe(1);
+  });
+
   test("a run is explained, and one that needs a package which is not there names it", () => {
     expect(run(command, "train", "run.ts", "--explain").status).toBe(0);
     write("cheetah.ts", 'export default { kind: "control", env: { type: "half-cheetah" } };\n');

@@ -60,6 +60,8 @@ test("a run that loses its worker says so, goes on with --resume auto and anothe
   const lost = await running;
   expect(lost.code).toBe(1);
   expect(lost.stderr).toMatch(/error: The worker on \S+ \(process \d+\) (closed|broke) the connection/);
+  const proposed = /^next +\S+ reroll train (.*)$/m.exec(lost.stdout)?.[1]?.split(" ") ?? [];
+  expect(proposed).toEqual([runFile, "--resume", expect.stringMatching(/spread\/lake$/), ...listening]);
   expect((await lostWorker).stderr).toContain(`Joined the controller at 127.0.0.1:${ports[0]}.`);
   const { status, error } = JSON.parse(readFileSync(join(folder, "spread/lake/run.json"), "utf8"));
   expect([status, error]).toEqual(["failed", expect.stringContaining("The worker on")]);

@@ -11,8 +11,8 @@ export interface ServedModel {
   numRequests(): number;
   /** Breaks every connection, and takes no new ones, when some reply has sent three more events. */
   cutDuringReply(): void;
-  /** Breaks the connections on which weights are given to it, of those times from now on: 1 is the next. */
-  breakWeights(times: readonly number[]): void;
+  /** Breaks the connections on which weights are given to it, of those times from now on: 1 is the next. `onBreak` is told each time. */
+  breakWeights(times: readonly number[], onBreak?: (time: number) => void): void;
   readonly isCut: () => boolean;
   close(): Promise<void>;
 }
@@ -33,10 +33,13 @@ export async function serveModel(folder: string, root: string, contextLength: nu
   const sockets = new Set<Socket>();
   let numEvents = Number.NEGATIVE_INFINITY;
   let [numGiven, broken] = [0, [] as readonly number[]];
+  let onBreak: (time: number) => void = () => {};
   const line = createLine((client) => {
     const far = connect(port, "127.0.0.1");
     client.on("data", (chunk) => {
-      if (chunk.includes("POST /v1/weights") && broken.includes(++numGiven)) client.destroy();
+      if (!chunk.includes("POST /v1/weights") || !broken.includes(++numGiven)) return;
+      client.destroy();
+      onBreak(numGiven);
     });
     far.on("data", (chunk) => {
       numEvents += chunk.toString("latin1").split("data: {").length - 1;
@@ -63,8 +66,9 @@ export async function serveModel(folder: string, root: string, contextLength: nu
     cutDuringReply: () => {
       numEvents = 0;
     },
-    breakWeights: (times) => {
+    breakWeights: (times, told = () => {}) => {
       [numGiven, broken] = [0, times];
+      onBreak = told;
     },
     isCut: () => !line.listening,
     close: async () => {

@@ -52,7 +52,7 @@ async function runInit(
   givenFolder: string | undefined,
   { task: givenTask, model: givenModel }: InitFlags,
 ): Promise<void> {
-  const [{ createProject, modelFor, projectName }, { scaffolds }] = await Promise.all([
+  const [{ createProject, expectModel, modelFor, projectName }, { scaffolds }] = await Promise.all([
     import("../../run/init/create-project.ts"),
     import("../../run/init/project-files.ts"),
   ]);
@@ -73,6 +73,7 @@ async function runInit(
           }),
         )
       : "nano");
+  expectModel(model);
   const usual = hasReroll(".") ? "." : "first-run";
   const folder = givenFolder ?? (asks ? await answered(text({ message: "Where?", initialValue: usual })) : usual);
   const path = resolve(folder);

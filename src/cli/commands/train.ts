@@ -219,6 +219,7 @@ async function runWith(
       runFile: path,
       ...(machines !== undefined && { machines }),
       command: commandName,
+      linkWords: linkWordsOf(flags),
       onFolder: (folder) => tellParent({ kind: "run", folder }),
     });
   } catch (cause) {
@@ -229,6 +230,18 @@ async function runWith(
     await dashboard?.close();
   }
   if (exitCode() !== 0) throw new CommanderError(exitCode(), isOrphaned() ? ORPHANED : "reroll.stopped", "");
+}
+
+/** The flags by which processes that were joined by hand find each other, as they are typed. */
+function linkWordsOf({ listen, workers, tlsCert, tlsKey, tlsCa }: TrainFlags): readonly string[] {
+  if (listen === undefined) return [];
+  const { host, port } = listen;
+  const flags = {
+    listen: `${host.includes(":") ? `[${host}]` : host}:${port}`,
+    workers,
+    ...{ "tls-cert": tlsCert, "tls-key": tlsKey, "tls-ca": tlsCa },
+  };
+  return Object.entries(flags).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}`, `${value}`]));
 }
 
 const ORPHANED = "reroll.orphaned";

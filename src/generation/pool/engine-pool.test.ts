@@ -184,6 +184,19 @@ test("a reply whose rules look back on it starts over, unless its tokens have be
   expect(await hidden).toMatchObject({ tokenIds: Int32Array.from([11, 12, 13, 14]) });
 });
 
+test("an engine that ends before it is there is named, and one that cannot work says so itself", async () => {
+  const opening = (error: RerollError) =>
+    Seat.open({ name: "Engine 2 on cuda:1", open: () => Promise.reject(error), bringsWeights: false });
+  const ended = "The engine's process was ended by SIGKILL.";
+  await expect(opening(new RerollError("ENGINE_BROKEN", ended))).rejects.toMatchObject({
+    code: "ENGINE_BROKEN",
+    message: `Engine 2 on cuda:1 could not be opened: ${ended} Look for what ended it, such as a lack of memory, and start the run again.`,
+  });
+  await expect(opening(new RerollError("INVALID_OPTION", "engine.threads is 0."))).rejects.toThrow(
+    /^engine\.threads is 0\.$/,
+  );
+});
+
 test("an engine that was opened again serves once it has been given the weights of a publication", async () => {
   const { pool, engines, publish, seats } = await openPool(2);
   const [first] = engines;

@@ -64,9 +64,12 @@ export class Seat<Held extends ServedEngine = ServedEngine> {
     this.#engine = engine;
   }
 
-  /** Opens the engine. The seat serves once it has been given weights. */
+  /** Opens the engine. The seat serves once it has been given weights. Rejects with the name of an engine that ended meanwhile. */
   static async open<Held extends ServedEngine>(source: SeatSource<Held>): Promise<Seat<Held>> {
-    return new Seat(source, await source.open());
+    const engine = await source.open().catch((cause: unknown) => {
+      throw notOpened(source.name, cause);
+    });
+    return new Seat(source, engine);
   }
 
   get name(): string {
@@ -247,6 +250,17 @@ function nothingDrawn({ promptIds }: GenerateRequest, error: RerollError): Gener
     finish: { kind: "failed", error },
     usage: { promptTokens: promptIds.length, cachedTokens: 0, generatedTokens: 0 },
   };
+}
+
+/** What could not work says by itself what to change. */
+function notOpened(name: string, cause: unknown): unknown {
+  if (!(cause instanceof RerollError) || cause.code !== "ENGINE_BROKEN") return cause;
+  return new RerollError(
+    "ENGINE_BROKEN",
+    `${name} could not be opened: ${cause.message} Look for what ended it, such as a lack of memory, and start the run again.`,
+    cause.details,
+    { cause },
+  );
 }
 
 /** Whether the engine is another run's from now on. */

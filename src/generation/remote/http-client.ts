@@ -9,6 +9,7 @@ import { redactText } from "../../errors/redact-text.ts";
 import { RerollError } from "../../errors/reroll-error.ts";
 import { splitAddress } from "../../errors/secret.ts";
 import { HttpConnections } from "../../services/http-connections.ts";
+import { jsonHeaders } from "../../services/json-headers.ts";
 import { remoteFault } from "./remote-fault.ts";
 
 interface HttpClientOptions {
@@ -44,11 +45,7 @@ export class HttpClient {
     const address = splitAddress(url);
     this.url = address.url.replace(/\/+$/, "").replace(/\/v1$/, "");
     this.#timeoutMs = timeoutMs;
-    this.#headers = {
-      "content-type": "application/json",
-      ...address.headers,
-      ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
-    };
+    this.#headers = jsonHeaders(address, apiKey);
     this.#connections = new HttpConnections({ url: this.url, maxConnections });
   }
 

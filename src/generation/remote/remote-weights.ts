@@ -27,6 +27,8 @@ interface RemoteWeightsOptions extends RetryOptions {
   readonly way?: "files" | "adapters";
   /** How long loading may take. Default 10 minutes. */
   readonly timeoutMs?: number;
+  /** Aborted when the run is asked to stop: what fails from then on is not tried again here. Absent: nobody asks. */
+  readonly asked?: AbortSignal;
 }
 
 /** Where a remote engine gets its weights from, as the one that asks it for tokens sees it. */
@@ -152,6 +154,7 @@ export class RemoteWeights implements GivenWeights {
   }
 
   async #load(weights: () => { readonly folder: string; readonly version: number }): Promise<void> {
+    const { asked } = this.#options;
     const delayOf = createRetryDelays(this.#options);
     for (let attempt = 1; ; attempt++) {
       try {
@@ -160,8 +163,9 @@ export class RemoteWeights implements GivenWeights {
         return;
       } catch (cause) {
         const delayMs = isRemoteFault(cause) ? delayOf(attempt, retryAfterOf(cause)) : undefined;
-        if (delayMs === undefined || this.#isClosed) throw cause;
-        await sleep(delayMs);
+        if (delayMs === undefined || this.#isClosed || asked?.aborted) throw cause;
+        // Cut short by the question: a last attempt follows.
+        await sleep(delayMs, undefined, { ...(asked !== undefined && { signal: asked }) }).catch(() => {});
       }
     }
   }

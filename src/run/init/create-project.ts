@@ -2,6 +2,9 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { isAbsolute, join, relative, resolve } from "node:path";
 import { RerollError } from "../../errors/reroll-error.ts";
+import { hubNameOf } from "../../hub/hub-name.ts";
+import { presetSizes } from "../../models/causal-lm/presets.ts";
+import { readShape } from "../check-files.ts";
 import { addToPackage, type ProjectChoices, projectFiles } from "./project-files.ts";
 import { isPreset } from "./scaffold.ts";
 
@@ -28,6 +31,18 @@ export function createProject(folder: string, choices: ProjectChoices): string[]
   const missing = files.filter(([name]) => !there.includes(name));
   for (const [name, text] of missing) writeFileSync(join(folder, name), text, { flag: "wx" });
   return [...(there.includes("package.json") ? ["package.json"] : []), ...missing.map(([name]) => name)];
+}
+
+/** Throws for what is no preset, no model on this machine and no name on the Hub. Whether the Hub has the name is asked when the run starts. */
+export function expectModel(model: string): void {
+  if (isPreset(model) || hubNameOf(model) !== null) return;
+  if (existsSync(model)) return void readShape(model, "--model");
+  const presets = Object.keys(presetSizes).join(", ");
+  throw new RerollError(
+    "FILE_NOT_FOUND",
+    `--model names ${JSON.stringify(model)}, and ${resolve(model)} does not exist. It takes a preset (${presets}), a folder in Hugging Face layout, a .gguf file, or the name of a model on the Hub, as owner/name. Correct it: nothing was written.`,
+    { path: resolve(model) },
+  );
 }
 
 /** The model as the run file has to name it: a path given from here is one from the project's folder, where the run is started. */
