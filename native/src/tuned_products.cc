@@ -385,6 +385,14 @@ at::Tensor& mmOut(const at::Tensor& left, const at::Tensor& right, at::Tensor& o
   return out;
 }
 
+at::Tensor mmWide(const at::Tensor& left, const at::Tensor& right, at::ScalarType type) {
+  if (type != at::kFloat || !isOurs(left, right)) return at::cuda::mm(left, right, type);
+  at::Tensor out = at::empty({left.size(0), right.size(1)}, left.options().dtype(type));
+  const auto usual = [&] { at::cuda::mm_outf(left, right, type, out); };
+  if (!multiplyInto(out, left, right, type, usual)) usual();
+  return out;
+}
+
 at::Tensor& mmWideOut(const at::Tensor& left, const at::Tensor& right, at::ScalarType type, at::Tensor& out) {
   const auto usual = [&] { at::cuda::mm_outf(left, right, type, out); };
   if (type != at::kFloat || !multiplyInto(out, left, right, type, usual)) usual();
@@ -427,6 +435,7 @@ napi_value tuneProducts(Arguments& args) {
     static torch::Library library(torch::Library::IMPL, "aten", c10::DispatchKey::CUDA, __FILE__, __LINE__);
     library.impl("mm", TORCH_FN(mm));
     library.impl("mm.out", TORCH_FN(mmOut));
+    library.impl("mm.dtype", TORCH_FN(mmWide));
     library.impl("mm.dtype_out", TORCH_FN(mmWideOut));
     library.impl("addmm", TORCH_FN(addmm));
     library.impl("addmm.dtype_out", TORCH_FN(addmmWideOut));
