@@ -66,15 +66,23 @@ export class ScoreGradientSums {
   }
 }
 
-/** Runs `body` on pieces of at most `size` tokens, as equal as they can be, freeing what each piece made. */
-export function mapChunks<Result>(total: number, size: number, body: (part: Part) => Result): Result[] {
+/**
+ * Runs `body` on pieces of about `size` tokens, as equal as they can be, freeing what each piece made. Large pieces begin where the tiles of products on
+ * a GPU do: with 5,461 tokens in place of 5,504 those of a step of 16,384 take 1 % longer.
+ */
+export function mapChunks<Result>(x_SD: Tensor, size: number, body: (part: Part) => Result): Result[] {
+  const total = x_SD.size(0);
   const count = Math.max(1, Math.ceil(total / size));
+  const step = x_SD.device !== "cpu" && total / count >= 8 * tileRows ? tileRows : 1;
+  const startOf = (i: number) => (i === count ? total : step * Math.floor((i * total) / count / step));
   return Array.from({ length: count }, (_, i) => {
-    const start = Math.floor((i * total) / count);
-    const length = Math.floor(((i + 1) * total) / count) - start;
+    const start = startOf(i);
+    const length = startOf(i + 1) - start;
     return tensorScope(() => body((x) => x.narrow(0, start, length)));
   });
 }
+
+const tileRows = 128;
 
 /** Bytes of scores that a chunk has room for. On a GPU the sums of a large output matrix are read and written with every chunk: few are better. */
 export const chunkBytes = { cpu: 64e6, gpu: 2.5e9 } as const;

@@ -40,7 +40,7 @@ export function splitTokenLogprobs(
   const [logprobs_S, entropy_S] = applyFunction(
     {
       forward: ([hidden, head]) => {
-        const parts = mapChunks(hidden!.size(0), chunkTokens, (part) => {
+        const parts = mapChunks(hidden!, chunkTokens, (part) => {
           const z = scoresOf(part(hidden!), head!);
           const { places, isHere } = placesOf(part(targets_S), head!);
           const most = ranks.reduce_(z.amax([-1]).contiguous(), "max");
@@ -67,7 +67,7 @@ export function splitTokenLogprobs(
         const nothing = entropy.mul(0);
         const grads = ranks.reduce_(stack([gradLogprob ?? nothing, gradEntropy ?? nothing]));
         const sums = new ScoreGradientSums(hidden, head, head_VD.requiresGrad);
-        mapChunks(hidden.size(0), chunkTokens, (part) => {
+        mapChunks(hidden, chunkTokens, (part) => {
           const column = (values: Tensor) => part(values).unsqueeze(1);
           const logp = scoresOf(part(hidden), head).sub_(column(logNormalizer));
           const { places, isHere } = placesOf(part(targets), head);

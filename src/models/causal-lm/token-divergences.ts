@@ -52,7 +52,7 @@ export function tokenDivergences(policy: ScoreSource, teacher: ScoreSource, opti
       forward: ([hidden, head]) => ({
         outputs: [
           cat(
-            mapChunks(hidden!.size(0), chunkTokens, (part) => {
+            mapChunks(hidden!, chunkTokens, (part) => {
               const policyLogprobs = logprobs(part(hidden!), head!, policy.softCap);
               const teacherLogprobs = logprobs(part(teacher.hidden_SD), teacherHead_VD, teacher.softCap);
               return formulas[divergence].value(policyLogprobs, teacherLogprobs);
@@ -64,7 +64,7 @@ export function tokenDivergences(policy: ScoreSource, teacher: ScoreSource, opti
       backward: ([grad], saved) => {
         const [hidden, head, teacherHidden] = saved as [Tensor, Tensor, Tensor];
         const sums = new ScoreGradientSums(hidden, head, policyHead_VD.requiresGrad);
-        mapChunks(hidden.size(0), chunkTokens, (part) => {
+        mapChunks(hidden, chunkTokens, (part) => {
           const z = scores(part(hidden), head, policy.softCap);
           const policyLogprobs = z.div(temperature).logSoftmax(1);
           const teacherLogprobs = logprobs(part(teacherHidden), teacherHead_VD, teacher.softCap);

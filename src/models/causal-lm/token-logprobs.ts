@@ -6,6 +6,7 @@
  */
 import { applyFunction, isGradEnabled } from "../../torch/autograd.ts";
 import { cat } from "../../torch/create.ts";
+import { equalLater } from "../../torch/equal-later.ts";
 import {
   canScoreRow,
   type ScoreGradients,
@@ -69,7 +70,7 @@ export function tokenLogprobs(
     {
       forward: ([hidden, head]) => {
         const sums = foresight && new ScoreGradientSums(hidden!, head!, head_VD.requiresGrad);
-        const parts = mapChunks(hidden!.size(0), isCut ? Math.ceil((2 * chunkTokens) / 3) : chunkTokens, (part) => {
+        const parts = mapChunks(hidden!, isCut ? Math.ceil((2 * chunkTokens) / 3) : chunkTokens, (part) => {
           const scores = () => softCapped(tokenScores(part(hidden!), head!), softCap);
           let z = scores();
           const slope = sums === undefined ? null : softCapSlope(z, softCap);
@@ -94,7 +95,7 @@ export function tokenLogprobs(
         });
         const join = (key: keyof ScoreStatistics) => cat(parts.map(({ statistics }) => statistics[key]));
         const foreseen = [
-          ...(sums?.results() ?? []),
+          ...(sums?.wideResults() ?? []),
           joinKnown(parts.map(({ grads }) => grads.logprob)),
           joinKnown(parts.map(({ grads }) => grads.entropy)),
         ];
@@ -110,10 +111,13 @@ export function tokenLogprobs(
         if (foresight !== undefined) {
           const foreseen = isForeseen.map((isKnown) => (isKnown ? known.shift()! : null));
           const [gradHidden = null, gradHead = null, logprob = null, ofEntropy = null] = foreseen;
-          if (isEqual(logprob, gradLogprob) && isEqual(ofEntropy, gradEntropy)) return [gradHidden, gradHead];
+          const answers = [isEqual(logprob, gradLogprob), isEqual(ofEntropy, gradEntropy)];
+          // A GPU has something to do until its answer is here and the next layer is on its way.
+          const narrowed = gradHead?.to(head.dtype) ?? null;
+          if (answers.every((isRight) => isRight())) return [gradHidden, narrowed];
         }
         const sums = new ScoreGradientSums(hidden, head, head_VD.requiresGrad);
-        mapChunks(hidden.size(0), chunkTokens, (part) => {
+        mapChunks(hidden, chunkTokens, (part) => {
           const grads = { logprob: gradLogprob && part(gradLogprob), entropy: gradEntropy && part(gradEntropy) };
           const z = softCapped(ops.linear(part(hidden), head), softCap);
           const slope = softCapSlope(z, softCap);
@@ -141,9 +145,9 @@ function joinKnown(parts: readonly (Tensor | null)[]): Tensor | null {
   return known.length === parts.length ? cat(known) : null;
 }
 
-/** Whether what was foreseen is what came, to the bit. Waits for the device. */
-function isEqual(foreseen: Tensor | null, came: Tensor | null): boolean {
-  return foreseen === null || came === null ? foreseen === came : ops.equal(foreseen, came);
+/** Whether what was foreseen is what came, to the bit. The answer waits for the device. */
+function isEqual(foreseen: Tensor | null, came: Tensor | null): () => boolean {
+  return foreseen === null || came === null ? () => foreseen === came : equalLater(foreseen, came);
 }
 
 /**
@@ -165,7 +169,7 @@ export function weightedCrossEntropy(
     {
       forward: ([hidden, head]) => {
         const sums = isTrained ? new ScoreGradientSums(hidden!, head!, head_VD.requiresGrad) : null;
-        const parts = mapChunks(hidden!.size(0), chunkTokens, (part) => {
+        const parts = mapChunks(hidden!, chunkTokens, (part) => {
           const z = softCapped(ops.linear(part(hidden!), head!), softCap);
           const slope = softCapSlope(z, softCap);
           const bent = (gradient: Tensor) => (slope === null ? gradient : gradient.mul_(slope));
@@ -193,4 +197,4 @@ export function weightedCrossEntropy(
   return { loss: loss!, logprobs_S: logprobs_S! };
 }
 
-const ops = { equal: op("aten::equal"), linear: op("aten::linear") } as const;
+const ops = { linear: op("aten::linear") } as const;
