@@ -3,6 +3,7 @@ import { noGrad } from "../../src/torch/autograd.ts";
 import { full, randint, randn, zeros } from "../../src/torch/create.ts";
 import type { DType } from "../../src/torch/dtype.ts";
 import { embeddingGradientKernel } from "../../src/torch/kernels/embedding-kernel.ts";
+import { fitsGated, gatedKernel } from "../../src/torch/kernels/gated-kernel.ts";
 import { joinHeadsKernel, turnHeadsKernel_ } from "../../src/torch/kernels/heads-kernel.ts";
 import { residualNormBackwardKernel, residualNormKernel } from "../../src/torch/kernels/residual-norm-kernel.ts";
 import { scaleKernel } from "../../src/torch/kernels/scale-kernel.ts";
@@ -29,6 +30,28 @@ export function checkTraining(dtype: DType, report: Report): void {
   tensorScope(() => checkScale(dtype, report));
   for (const D of [56, 896, 3584]) tensorScope(() => checkEmbedding(D, dtype, report));
   for (const V of [1512, 151936]) tensorScope(() => checkRows(V, dtype, report));
+  for (const sizes of [
+    { S: 2050, D: 192, N: 512 },
+    { S: 4900, D: 896, N: 9728 },
+  ])
+    tensorScope(() => checkGated(sizes, dtype, report));
+}
+
+/** Rows that do not fill the last block, and weights whose random values are large enough for the activation to bend. */
+function checkGated({ S, D, N }: { S: number; D: number; N: number }, dtype: DType, report: Report): void {
+  const x = randn([S, D], { device }).to(dtype);
+  const weight = randn([N, D], { device })
+    .mul(2 * D ** -0.5)
+    .to(dtype);
+  if (!fitsGated(x, weight)) return;
+  const { inner_SI, gateUp_SN } = gatedKernel(x, weight, true);
+  const gateUp = x.to("float64").mm(weight.to("float64").t());
+  report(`gate and up ${D}`, dtype, gateUp_SN!, gateUp, 1e-3);
+  // From gate and up as they were rounded.
+  const [gate, up] = gateUp_SN!.to("float64").chunk(2, -1) as [Tensor, Tensor];
+  report(`gated ${D}`, dtype, inner_SI, gate.mul(gate.sigmoid()).mul(up), 1e-5);
+  report(`gated alone ${D}`, dtype, gatedKernel(x, weight, false).inner_SI, inner_SI.to("float64"), 1e-30);
+  report(`gated as apart ${D}`, dtype, swigluKernel(gateUp_SN!), inner_SI.to("float64"), 1e-30);
 }
 
 /**

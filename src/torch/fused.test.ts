@@ -1,26 +1,7 @@
 import { expect, test } from "vitest";
 import { ones, tensor, zeros } from "./create.ts";
-import { attention, packedAttention, scaledTo, swiglu, swigluLinear } from "./fused.ts";
+import { attention, packedAttention, scaledTo } from "./fused.ts";
 import { tensorScope } from "./scope.ts";
-
-test("swiglu needs two halves: silu(1) * 2 for [1 | 2], and an odd width is refused", () => {
-  const pair = ones([1, 2]);
-  pair.select(1, 1).mul_(2);
-  expect(swiglu(pair).item()).toBeCloseTo(2 / (1 + Math.exp(-1)), 6);
-  expect(() => swiglu(ones([2, 5]))).toThrow("got shape [2, 5]. Its last size must be even");
-  expect(() => swiglu(ones([]))).toThrow("got shape []");
-});
-
-test("swigluLinear is swiglu and a product: 3 silu(1) 2 for [1 | 2] and a weight of 3", () => {
-  const [gateUp, weight] = [tensor([[1, 2]]), tensor([[3]])];
-  for (const leaf of [gateUp, weight]) leaf.requiresGrad = true;
-  const out = swigluLinear(gateUp, weight);
-  const silu = 1 / (1 + Math.exp(-1));
-  expect(out.item()).toBeCloseTo(6 * silu, 5);
-  out.sum().backward();
-  expect(weight.grad!.item()).toBeCloseTo(2 * silu, 5);
-  expect(gateUp.grad!.toArray()[1]).toBeCloseTo(3 * silu, 5);
-});
 
 test("attention without heads, and heads that do not divide, are refused before libtorch sees them", () => {
   const run =

@@ -6,7 +6,7 @@
 import { RerollError } from "../errors/reroll-error.ts";
 import { applyFunction } from "./autograd.ts";
 import { causalMask, composedAttention } from "./composed-attention.ts";
-import { cat, empty, emptyLike, full, zerosLike } from "./create.ts";
+import { cat, full, zerosLike } from "./create.ts";
 import type { DType } from "./dtype.ts";
 import { isExact } from "./exact.ts";
 import { hasKernels } from "./kernels/cuda-kernel.ts";
@@ -15,10 +15,8 @@ import { sampledLogprobKernel } from "./kernels/sample-kernel.ts";
 import { canScale, scaleKernel } from "./kernels/scale-kernel.ts";
 import { scoreGradientKernel_, scoreStatisticsKernel } from "./kernels/score-kernel.ts";
 import { fitsScoreRow, scoreRowKernel_ } from "./kernels/score-row-kernel.ts";
-import { swigluBackwardKernel, swigluKernel } from "./kernels/swiglu-kernel.ts";
 import { hasOp, op } from "./operator.ts";
 import { areRows, residualNormRows, rotateRows } from "./row-passes.ts";
-import { linear } from "./steady-products.ts";
 import type { Tensor } from "./tensor.ts";
 
 /** x / sqrt(mean(x^2) + eps) * weight over the last dimension, computed in float32. */
@@ -139,78 +137,6 @@ export interface PackedRows {
 export interface PackedAttentionOptions extends PackedRows, Omit<AttentionOptions, "isCausal" | "mask"> {
   /** Where there are more keys than queries: the queries of a sequence are its last tokens. Default: as many. */
   readonly keys?: PackedRows;
-}
-
-/**
- * silu(gate) * up for gateUp = [gate | up] along the last dimension. Keeps only its input for the backward pass, where
- * the plain composition would keep silu(gate) as well.
- */
-export function swiglu(gateUp: Tensor): Tensor {
-  if ((gateUp.shape.at(-1) ?? 1) % 2 !== 0) {
-    throw new RerollError(
-      "SHAPE_MISMATCH",
-      `swiglu takes [gate | up], two halves of the last dimension: got shape [${gateUp.shape.join(", ")}]. Its last size must be even.`,
-    );
-  }
-  return applyFunction(swigluFunction, [gateUp])[0]!;
-}
-
-const swigluFunction = {
-  forward: ([gateUp]: readonly Tensor[]) => {
-    if (isPackable(gateUp!)) return { outputs: [swigluKernel(gateUp!)], saved: [gateUp!] };
-    const [gate, up] = gateUp!.chunk(2, -1);
-    return { outputs: [gate!.silu().mul_(up!)], saved: [gateUp!] };
-  },
-  backward: ([grad]: readonly (Tensor | null)[], [gateUp]: readonly Tensor[]) => {
-    if (isPackable(gateUp!)) return [swigluBackwardKernel(grad!.contiguous(), gateUp!)];
-    const [gate, up] = gateUp!.chunk(2, -1);
-    const gradient = emptyLike(gateUp!);
-    const [gradGate, gradUp] = gradient.chunk(2, -1);
-    ops.siluBackward_(grad!.mul(up!), gate!, gradGate!);
-    ops.mulInto(gate!.silu(), grad!, gradUp!);
-    return [gradient];
-  },
-};
-
-/**
- * swiglu(gateUp) weight', for weight [D, I]. Where the kernels run, silu(gate) * up is made again in the backward pass, on the way to the
- * gradient of [gate | up], and not kept: a third less memory for an MLP. Where nobody reads the result, only its gradient counts, and it is not
- * computed there.
- */
-export function swigluLinear(gateUp: Tensor, weight: Tensor, isRead = true): Tensor {
-  if (!isPackable(gateUp)) return linear(swiglu(gateUp), weight);
-  const isTrained = weight.requiresGrad;
-  return applyFunction(
-    {
-      forward: ([gateUp, weight]) => {
-        const { dtype, device } = gateUp!;
-        const result = isRead
-          ? linear(swigluKernel(gateUp!), weight!)
-          : empty([gateUp!.size(0), weight!.size(0)], { dtype, device });
-        return { outputs: [result], saved: [gateUp!, weight!] };
-      },
-      backward: ([grad], [gateUp, weight]) => {
-        const gradInner = grad!.mm(weight!);
-        if (!isTrained) return [swigluBackwardKernel(gradInner, gateUp!), null];
-        const inner = emptyLike(gradInner);
-        const gradGateUp = swigluBackwardKernel(gradInner, gateUp!, inner);
-        gradInner.dispose();
-        return [gradGateUp, grad!.t().mm(inner)];
-      },
-    },
-    [gateUp, weight],
-  )[0]!;
-}
-
-/** gelu(gate) * up for gateUp = [gate | up], with GELU in its tanh form. */
-export function geglu(gateUp: Tensor): Tensor {
-  const [gate, up] = gateUp.chunk(2, -1);
-  return ops.gelu(gate!, "tanh").mul(up!);
-}
-
-/** Whether rows of [gate | up] can be read eight values at a time. */
-function isPackable(x: Tensor): boolean {
-  return hasKernels(x) && x.shape.length === 2 && x.size(1) % 16 === 0 && x.isContiguous;
 }
 
 /**
@@ -392,8 +318,5 @@ const ops = {
   rmsNorm: op("aten::rms_norm"),
   attention: op("aten::scaled_dot_product_attention", { isUnchecked: true }),
   varlenFlash: op("aten::_flash_attention_forward"),
-  gelu: op("aten::gelu"),
-  mulInto: op("aten::mul.out"),
-  siluBackward_: op("aten::silu_backward.grad_input"),
   scatterAdd_: op("aten::scatter_add_"),
 } as const;

@@ -63,7 +63,6 @@ export {
   packedAttention,
   rmsNorm,
   rotate,
-  swiglu,
 } from "./fused.ts";
 export type { Operators, Scalar } from "./generated/operators.ts";
 export { MappedFile } from "./mapped-file.ts";
@@ -98,4 +97,5 @@ export { discardParcel, receiveTensor, sendTensor, type TensorParcel } from "./p
 export { defaultGeneratorState, Generator, manualSeed, setDefaultGeneratorState } from "./random.ts";
 export { recompute } from "./recompute.ts";
 export { keep, tensorScope } from "./scope.ts";
+export { swiglu } from "./swiglu.ts";
 export { Tensor } from "./tensor.ts";

@@ -2,12 +2,12 @@
 import { cat, empty, type TensorOptions, tensor, zeros } from "../../torch/create.ts";
 import { type Collective, rangeOf } from "../../torch/distributed/collective.ts";
 import { sumOver, tradeRows } from "../../torch/distributed/collective-functions.ts";
-import { swiglu } from "../../torch/fused.ts";
 import { createParameter } from "../../torch/nn/initialize.ts";
 import { Module, type Parameter } from "../../torch/nn/module.ts";
 import { op } from "../../torch/operator.ts";
 import { tensorScope } from "../../torch/scope.ts";
 import { linear, linearOfFew } from "../../torch/steady-products.ts";
+import { swiglu } from "../../torch/swiglu.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import { type ExpertsConfig, type LayerPart, type LayerWeight, wholeWeight } from "./decoder-features.ts";
 import { Mlp } from "./mlp.ts";

@@ -1,7 +1,8 @@
 /** The gated MLP: down(gate(x) * up(x)). */
+import { isGradEnabled } from "../../torch/autograd.ts";
 import type { TensorOptions } from "../../torch/create.ts";
-import { geglu, swiglu, swigluLinear } from "../../torch/fused.ts";
 import { Module } from "../../torch/nn/module.ts";
+import { geglu, joinsActivation, swiglu, swigluLinear, swigluMlp, swigluProduct } from "../../torch/swiglu.ts";
 import type { Tensor } from "../../torch/tensor.ts";
 import type { LayerPart, LayerWeight } from "./decoder-features.ts";
 import { evenShare, wholeModel } from "./model-spread.ts";
@@ -40,15 +41,21 @@ export class Mlp extends Module {
 
   /** Where nobody reads the result (see isRepeating), only its gradient is right. */
   forward(x_SD: Tensor, isRead = true): Tensor {
-    const isPlain = this.#gate === swiglu && this.down.isPlain;
-    return isPlain
-      ? swigluLinear(this.gateUp.forward(x_SD), this.down.weight, isRead)
-      : this.down.forward(this.inner(x_SD));
+    if (this.#gate !== swiglu || !this.down.isPlain) return this.down.forward(this.inner(x_SD));
+    return this.#isJoined(x_SD)
+      ? swigluMlp(x_SD, this.gateUp.weight, this.down.weight, isRead)
+      : swigluLinear(this.gateUp.forward(x_SD), this.down.weight, isRead);
   }
 
   /** What goes into the last projection. */
   inner(x_SD: Tensor): Tensor {
+    if (!isGradEnabled() && this.#isJoined(x_SD)) return swigluProduct(x_SD, this.gateUp.weight);
     return this.#gate(this.gateUp.forward(x_SD));
+  }
+
+  /** Whether one kernel makes the product of gate and up and what comes after it. */
+  #isJoined(x_SD: Tensor): boolean {
+    return this.#gate === swiglu && this.gateUp.isPlain && joinsActivation(x_SD, this.gateUp.weight);
   }
 
   weights(): LayerWeight[] {

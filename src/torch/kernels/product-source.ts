@@ -1,5 +1,6 @@
 /** The source of the products of product-kernel.ts, for Hopper GPUs (compute capability 9). */
 import { maxStages, type ProductKind, type ProductPlan, type ProductSizes, stepWidth } from "./product-plan.ts";
+import { siluSource } from "./swiglu-kernel.ts";
 
 /** CUDA source of one product, divided as planned. `numParts` sums of squares make a row's norm, where it is scaled by that. */
 export function productSource(
@@ -17,12 +18,13 @@ constexpr bool HAS_BIAS = ${hasBias};
 #define ${kind.toUpperCase()}
 #define CLUSTER ${splits}
 ${multiplication(tile)}
-${helpers}
+${productHelpers}
+${siluSource}
 ${body}`;
 }
 
 /** acc [64, tile] += a [64, 16] b' with b [tile, 16], of tiles in shared memory. */
-function multiplication(tile: number): string {
+export function multiplication(tile: number): string {
   const count = tile / 2;
   const indices = Array.from({ length: count }, (_, i) => i);
   return `
@@ -34,7 +36,8 @@ __device__ __forceinline__ void multiply(float* acc, unsigned long long a, unsig
 }`;
 }
 
-const helpers = `
+/** What products on wgmma are made of, in blocks of which CLUSTER share their memory. */
+export const productHelpers = `
 struct alignas(64) Tiles { char description[128]; };
 #ifdef SCORES
 typedef float Out;
@@ -263,8 +266,8 @@ ${scoresEnd}
 #ifdef GATED
         const float* up = two + COLUMNS / 2;
         y0 = load(store(y0)); y1 = load(store(y1));
-        y0 = y0 / (1.0f + __expf(-y0)) * load(store(up[0] * factor));
-        y1 = y1 / (1.0f + __expf(-y1)) * load(store(up[1] * factor));
+        y0 = silu(y0) * load(store(up[0] * factor));
+        y1 = silu(y1) * load(store(up[1] * factor));
 #else
         if (HAS_BIAS) { y0 += load(bias[n]); y1 += load(bias[n + 1]); }
 #endif

@@ -38,9 +38,13 @@ export function swigluBackwardKernel(grad_SI: Tensor, gateUp_SI: Tensor, again_S
   return gradGateUp_SI;
 }
 
+/** x * sigmoid(x). A division to the last digit takes as long as all the rest of a kernel that has this value for every 16 bits it reads. */
+export const siluSource = `
+__device__ __forceinline__ float silu(float x) { return __fdividef(x, 1.0f + __expf(-x)); }`;
+
 const forward = cudaKernel(
   "swiglu_forward",
-  `
+  `${siluSource}
 extern "C" __global__ void swiglu_forward(const Pack* in, Pack* out, int packs, int perRow) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= packs) return;
@@ -50,8 +54,7 @@ extern "C" __global__ void swiglu_forward(const Pack* in, Pack* out, int packs, 
   Pack gate = in[at], up = in[at + perRow], y;
 #pragma unroll
   for (int k = 0; k < 8; k++) {
-    float g = load(gate.x[k]);
-    y.x[k] = store(g / (1.0f + __expf(-g)) * load(up.x[k]));
+    y.x[k] = store(silu(load(gate.x[k])) * load(up.x[k]));
   }
   out[i] = y;
 }`,
@@ -59,7 +62,7 @@ extern "C" __global__ void swiglu_forward(const Pack* in, Pack* out, int packs, 
 
 const backward = cudaKernel(
   "swiglu_backward",
-  `
+  `${siluSource}
 extern "C" __global__ void swiglu_backward(const Pack* grad, const Pack* in, Pack* out, Pack* again, int packs, int perRow,
                                            int isMadeAgain) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -71,10 +74,10 @@ extern "C" __global__ void swiglu_backward(const Pack* grad, const Pack* in, Pac
 #pragma unroll
   for (int k = 0; k < 8; k++) {
     float d = load(dy.x[k]), g = load(gate.x[k]), u = load(up.x[k]);
-    float s = 1.0f / (1.0f + __expf(-g));
+    float s = __fdividef(1.0f, 1.0f + __expf(-g));
     dGate.x[k] = store(d * u * s * (1.0f + g * (1.0f - s)));
     dUp.x[k] = store(d * g * s);
-    y.x[k] = store(g / (1.0f + __expf(-g)) * u);
+    y.x[k] = store(silu(g) * u);
   }
   if (isMadeAgain) again[i] = y;
   out[at] = dGate;
