@@ -1,7 +1,7 @@
 #!/bin/sh
 # Brings the numbers of one GPU up to date in one go, peers in the same run: a file of results and a log for each script, and a table at the end.
 # Usage: sh bench/gpu/all.sh <bundle> <folder for results> [model folder]
-#   <bundle>: what `npm run bundle` made of bench/gpu/{kernels,check-chain,tuned-products,masked-draws,attention,few-rows,decode,steps,prefill,exact,fp8,train-step,trainer-step,loop,summary}.ts, or "." for
+#   <bundle>: what `npm run bundle` made of bench/gpu/{kernels,check-chain,tuned-products,gated-product,masked-draws,attention,few-rows,decode,steps,prefill,exact,fp8,train-step,trainer-step,loop,summary}.ts, or "." for
 #     the sources of this checkout. A script that fails or runs longer than its limit is named at the end, and the others go on.
 #   VLLM=env.sh runs vLLM beside decoding and prompts: a file that makes it known to python3.
 #   The model folder is a real chat model, SmolLM2-135M-Instruct in ours: for the gap between engine and trainer, and the whole loop.
@@ -15,7 +15,7 @@ limit=${LIMIT:-300}
 here=$(dirname "$0")
 python="$here/../python"
 mkdir -p "$out"
-everything="chain decode decode-7B decode-7B-many train-step train-step-7B prefill exact-shape vllm-7B loop exact trainer-step tuned-products train-step-compiled vllm loop-waits few-rows steps kernels fp8 masked-draws attention decode-peers"
+everything="chain decode decode-7B decode-7B-many train-step train-step-7B prefill exact-shape vllm-7B loop exact trainer-step tuned-products gated-product train-step-compiled vllm loop-waits few-rows steps kernels fp8 masked-draws attention decode-peers"
 [ -e /dev/nvidia0 ] || everything="train-step trainer-step loop"
 failed=""
 
@@ -65,6 +65,7 @@ vllm vllm-7B 7B
 [ -z "$model" ] || go exact exact --model "$model" --out "$out/gpu-exact.json"
 [ -z "$model" ] || go trainer-step trainer-step --tokenizer "$model" $([ -e /dev/nvidia0 ] || echo --small) --out "$out/gpu-trainer-step.json"
 go tuned-products tuned-products --out "$out/gpu-tuned-products.json"
+go gated-product gated-product --out "$out/gpu-gated-product.json"
 [ -z "$(peers yes)" ] || go train-step-compiled train-step --only none --hf "$python/hf_train_step.py" --compiled --out "$out/gpu-train-step-compiled.json"
 vllm vllm 0.5B
 [ -z "$model" ] || go loop-waits loop --model "$model" --waits 3000 --steps 6 --out "$out/gpu-loop-waits.json"
