@@ -83,7 +83,10 @@ export function swigluProduct(x_SD: Tensor, gateUpWeight: Tensor): Tensor {
   return gatedProduct(x_SD, gateUpWeight, false).inner_SI;
 }
 
-/** swigluLinear(x w', weight), for w with the rows of gate above those of up: what stands between the two products is made by the first. */
+/**
+ * swigluLinear(x w', weight), for w with the rows of gate above those of up: what stands between the two products is made by the first. Where nobody
+ * reads the result, gate and up are libtorch's product: the same but for the rounding of sums that were added up in another order.
+ */
 export function swigluMlp(x_SD: Tensor, gateUpWeight: Tensor, weight: Tensor, isRead = true): Tensor {
   const isKept = isGradEnabled();
   const [needsX, trainsGateUp, isTrained] = [x_SD, gateUpWeight, weight].map((one) => one.requiresGrad);
