@@ -61,6 +61,7 @@ async function loadWhole(folder: string, options: LoadServedOptions): Promise<Om
   const tokenizerFolder = options.tokenizer === undefined ? folder : resolve(options.tokenizer);
   const tokenizer = await loadTokenizer(tokenizerFolder);
   const { dtype, context: contextLength, maxRunning, maxQueued } = options;
+  if (contextLength !== undefined) expectContext(contextLength, readShape(folder, "model").maxPositions);
   const device = options.device ?? (isCudaAvailable() ? "cuda" : "cpu");
   const split = splitOver(device, folder, options);
   const engine = await startThreadedEngine({
@@ -74,6 +75,14 @@ async function loadWhole(folder: string, options: LoadServedOptions): Promise<Om
     },
   });
   return { engine, tokenizer };
+}
+
+function expectContext(contextLength: number, maxPositions: number): void {
+  if (contextLength <= maxPositions) return;
+  throw new RerollError(
+    "INVALID_OPTION",
+    `--context is more than the model was made for: got ${contextLength}, and its config says ${maxPositions} positions. Give ${maxPositions} or less.`,
+  );
 }
 
 /** How the model is split over devices from this one on; undefined where it is not. */

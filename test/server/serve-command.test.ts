@@ -311,3 +311,9 @@ test("the key can come from a file, and --debug shows where an error is from", a
   expect(await command.ended).toBe(2);
   expect(command.errors()).toMatch(/^RerollError: \/no\/such does not exist\. Check the path\.\n {4}at /);
 });
+
+test("a context that the model does not have is refused", async () => {
+  const { code, stderr } = await callReroll("serve", folder, "--port", "0", "--context", "257");
+  expect(stderr).toContain("got 257, and its config says 256 positions. Give 256 or less.");
+  expect(code).toBe(2);
+});
