@@ -28,6 +28,12 @@ napi_value alias(Arguments& args) { return toJs(args.state, args.tensor(0, "tens
 
 napi_value isContiguous(Arguments& args) { return toJsBoolean(args.state, args.tensor(0, "tensor").is_contiguous()); }
 
+// isAligned(tensor, bytes): whether its first element stands at a multiple of so many bytes.
+napi_value isAligned(Arguments& args) {
+  const auto address = reinterpret_cast<uintptr_t>(args.tensor(0, "tensor").data_ptr());
+  return toJsBoolean(args.state, address % static_cast<uintptr_t>(args.integer(1, "bytes")) == 0);
+}
+
 // A number that is equal for tensors that share memory.
 napi_value storageAddress(Arguments& args) {
   const at::Tensor& tensor = args.tensor(0, "tensor");
@@ -188,6 +194,7 @@ std::vector<Export> tensorDataExports() {
           {"numel", numel},
           {"alias", alias},
           {"isContiguous", isContiguous},
+          {"isAligned", isAligned},
           {"storageAddress", storageAddress},
           {"describe", describe},
           {"fromTypedArray", fromTypedArray},

@@ -81,6 +81,7 @@ interface Native {
   device(tensor: Handle): string;
   numel(tensor: Handle): number;
   isContiguous(tensor: Handle): boolean;
+  isAligned(tensor: Handle, bytes: number): boolean;
   alias(tensor: Handle): Handle;
   storageAddress(tensor: Handle): number;
   describe(tensor: Handle): string;

@@ -257,3 +257,8 @@ test("to gives the same tensor where nothing changes, else a copy", () => {
   expect(rows.toDevice("meta").device).toBe("meta");
   expect(tensor([1]).viewAs("int32").item()).toBe(0x3f800000);
 });
+
+test("a tensor that begins in the middle of 16 bytes is not aligned to them", () => {
+  const whole = zeros([16]);
+  expect([0, 1, 4].map((start) => whole.narrow(0, start, 4).isAligned(16))).toEqual([true, false, true]);
+});

@@ -42,6 +42,10 @@ export class Tensor extends TensorHandle {
   get isContiguous(): boolean {
     return native.isContiguous(this.handle);
   }
+  /** Whether its first element stands at a multiple of so many bytes: one that is part of another need not. */
+  isAligned(bytes: number): boolean {
+    return native.isAligned(this.handle, bytes);
+  }
 
   // Its values.
   /** The value of a tensor with one element. Waits for the device. */

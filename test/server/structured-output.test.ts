@@ -239,3 +239,15 @@ test.each(Object.keys(toolCallFormats) as ToolCallFormatName[])(
     }
   },
 );
+
+test("a prompt that its caller changes while the grammar is compiled is the one that was asked for", async () => {
+  const constraint: Constraint = { kind: "regex", pattern: "[0-9]{4}" };
+  const sampling = { maxTokens: 8, stopIds, constraint, seed: 5 };
+  const expected = await engine.generate({ promptIds, sampling });
+  const own = [...promptIds];
+  const asked = engine.generate({ promptIds: own, sampling });
+  own.push(...new Array<number>(9000).fill(999_999));
+  const { tokenIds, usage } = await asked;
+  expect([...tokenIds]).toEqual([...expected.tokenIds]);
+  expect(usage.promptTokens).toBe(promptIds.length);
+});

@@ -133,10 +133,12 @@ export class LocalEngine implements Engine {
     const id = this.#counters.requests++;
     const { constraint } = request.sampling;
     if (constraint === undefined) return this.#enqueue(id, request, null);
+    // As it was admitted: the caller may go on with the array while the grammar is compiled.
+    const promptIds = Int32Array.from(request.promptIds);
     let abort = () => {};
     const start = async () => {
       const guide = await this.#guides!.open(constraint, request.sampling.stopIds ?? []);
-      const begun = this.#enqueue(id, request, guide);
+      const begun = this.#enqueue(id, { ...request, promptIds }, guide);
       // Aborted, or closed, while the grammar was compiled.
       if (isAborted || this.#isClosed) begun.abort();
       abort = begun.abort;

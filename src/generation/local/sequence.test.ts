@@ -31,3 +31,11 @@ test.each([1, 3, 200])("a reply after %i tokens of prompt may outgrow its room a
   expect(reply.topLogprobs).toEqual(numbers.map((i) => tokenOf(i).topLogprobs[0]));
   expect(new Set(names.map((name) => reply[name].buffer)).size).toBe(1);
 });
+
+test("alternatives that were delivered are copies: whoever changes them changes neither the reply nor what is delivered later", () => {
+  const sequence = new Sequence(5, { promptIds: [7], sampling: { maxTokens: 3 }, numTopLogprobs: 1 }, 0);
+  sequence.append(tokenOf(4), 0, 0);
+  const [first] = sequence.lastDrawn().topLogprobs!;
+  Object.assign(first![0]!, { logprob: 99 });
+  expect(sequence.reply().topLogprobs).toEqual(tokenOf(4).topLogprobs);
+});

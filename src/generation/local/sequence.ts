@@ -118,7 +118,9 @@ export class Sequence {
   }
 
   #withAlternatives(tokens: SampledTokens, start: number): SampledTokens {
-    return this.numTopLogprobs > 0 ? { ...tokens, topLogprobs: this.#topLogprobs.slice(start) } : tokens;
+    if (this.numTopLogprobs === 0) return tokens;
+    const copied = (alternatives: readonly TokenLogprob[]) => alternatives.map((one) => ({ ...one }));
+    return { ...tokens, topLogprobs: this.#topLogprobs.slice(start).map(copied) };
   }
 
   /** Starts over: the cache is gone, the tokens stay. */

@@ -39,7 +39,9 @@ export function fitsGated(x_SD: Tensor, weight_ND: Tensor): boolean {
     x_SD.size(0) >= minRows &&
     D % stepWidth === 0 &&
     N % (4 * columns) === 0 &&
-    hasProductKernels()
+    hasProductKernels() &&
+    // The copy engine takes nothing else. Weights that lie end to end in one piece of memory may begin anywhere.
+    [x_SD, weight_ND].every((one) => one.isAligned(16))
   );
 }
 
@@ -163,6 +165,8 @@ gated(const __grid_constant__ Tiles x, const __grid_constant__ Tiles w, T* gateU
               *(Eight*)(gateUp + (row * 2 + 1) * OUTPUTS + column) = up;
             }
           }
+          // Of rows that fill a part of the block some lanes have more than others.
+          __syncwarp();
           arriveAt(WRITTEN + 1 - group);
         }
       }
