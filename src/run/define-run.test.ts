@@ -43,3 +43,15 @@ test("the types of a run file know the options of every part", () => {
   defineRun({ model: { preset: "nano" }, training: {} });
   expect(defineRun(smallest)).toBe(smallest);
 });
+
+test("a run that says something of its loop need not say that it is the usual one", () => {
+  const { loop } = resolveRun(
+    defineRun({
+      ...smallest,
+      envs: { lake: { type: "frozen-lake" } },
+      data: { type: "env", env: "lake" },
+      loop: { steps: 7 },
+    }),
+  ).config;
+  expect(loop).toEqual({ type: "sync", steps: 7, maxStaleness: null });
+});

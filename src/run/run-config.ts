@@ -177,7 +177,8 @@ const rolloutOptions = z.strictObject({
 
 const loopOptions = z.discriminatedUnion("type", [
   z.strictObject({
-    type: z.literal("sync"),
+    // What a run file says of the loop need not name the usual one.
+    type: z.literal("sync").optional().default("sync"),
     steps: z.int().min(0).default(100).describe("Number of rollout steps in the run. 0: only the warm start."),
     maxStaleness: z
       .int()

@@ -17,7 +17,7 @@ const RECOMPUTE = 1.23;
 /** Bytes per second that decoding reads weights and keys and values with: seven tenths of what the memory gives. */
 const DECODE_BANDWIDTH = 3.4e12;
 /** What a layer of a decode step costs beside that: short kernels, one after another. */
-const SECONDS_PER_LAYER = 20e-6;
+const SECONDS_PER_LAYER = 15e-6;
 /** What the thread of a trainer takes to launch a layer forward and backward, and forward alone: small models wait for it. */
 const HOST_PER_LAYER = { train: 2.05e-3, forward: 0.28e-3 } as const;
 /** What threads of the run take for a token that is drawn, which engines wait for where they are faster. */
