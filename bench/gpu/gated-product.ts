@@ -6,12 +6,12 @@
  */
 import { parseArgs } from "node:util";
 import { randn } from "../../src/torch/create.ts";
-import { CudaEvent } from "../../src/torch/cuda.ts";
 import { gatedKernel } from "../../src/torch/kernels/gated-kernel.ts";
 import { swigluKernel } from "../../src/torch/kernels/swiglu-kernel.ts";
 import { op } from "../../src/torch/operator.ts";
 import { tensorScope } from "../../src/torch/scope.ts";
 import { tuneProducts } from "../../src/torch/tuned-products.ts";
+import { launchedMs } from "./recorded-time.ts";
 import { rowReport } from "./row-report.ts";
 
 const { values } = parseArgs({ options: { out: { type: "string" } } });
@@ -37,25 +37,15 @@ function measure(tokens: number, inputs: number, outputs: number): void {
   const x = randn([tokens, inputs], place);
   const weight = randn([outputs, inputs], place).mul(inputs ** -0.5);
   const ways = {
-    productUs: () => void linear(x, weight, null),
-    productAndActivationUs: () => void swigluKernel(linear(x, weight, null)),
-    joinedUs: () => void gatedKernel(x, weight, true),
-    joinedWithoutGateAndUpUs: () => void gatedKernel(x, weight, false),
+    productUs: () => linear(x, weight, null),
+    productAndActivationUs: () => swigluKernel(linear(x, weight, null)),
+    joinedUs: () => gatedKernel(x, weight, true),
+    joinedWithoutGateAndUpUs: () => gatedKernel(x, weight, false),
   };
   const repeats = Math.max(3, Math.round(turn / (2 * tokens * inputs * outputs)));
   const times = Object.entries(ways).map(([name, run]) => ({ name, run, us: [] as number[] }));
-  for (let round = 0; round < rounds; round++) for (const { run, us } of times) us.push(microseconds(run, repeats));
+  for (let round = 0; round < rounds; round++)
+    for (const { run, us } of times) us.push(1000 * launchedMs(run, repeats));
   const medians = times.map(({ name, us }) => [name, Math.round(us.toSorted((a, b) => a - b)[(rounds - 1) / 2]!)]);
   report({ tokens, inputs, outputs, ...Object.fromEntries(medians) });
-}
-
-function microseconds(run: () => void, repeats: number): number {
-  const [start, end] = [new CudaEvent({ hasTiming: true }), new CudaEvent({ hasTiming: true })];
-  tensorScope(run);
-  start.record();
-  for (let i = 0; i < repeats; i++) tensorScope(run);
-  end.record().synchronize();
-  const us = (1000 * end.elapsedSince(start)) / repeats;
-  for (const one of [start, end]) one.dispose();
-  return us;
 }

@@ -10,7 +10,7 @@ import { loadTokenizer } from "../../src/chat/tokenizer/load-tokenizer.ts";
 import type { Constraint, GenerateRequest } from "../../src/generation/generate.ts";
 import { LocalEngine } from "../../src/generation/local/local-engine.ts";
 import { rand, randn, tensor } from "../../src/torch/create.ts";
-import { CudaEvent, cudaProperties, cudaSynchronize } from "../../src/torch/cuda.ts";
+import { cudaProperties } from "../../src/torch/cuda.ts";
 import type { DType } from "../../src/torch/dtype.ts";
 import { maskedSampleKernel, sampleKernel } from "../../src/torch/kernels/sample-kernel.ts";
 import type { RowMasks } from "../../src/torch/kernels/score-tiles-kernel.ts";
@@ -18,6 +18,7 @@ import { manualSeed } from "../../src/torch/random.ts";
 import { tensorScope } from "../../src/torch/scope.ts";
 import type { Tensor } from "../../src/torch/tensor.ts";
 import { createQwenShape, qwenShape } from "./qwen-shape.ts";
+import { launchedMs } from "./recorded-time.ts";
 
 const device = "cuda";
 const TOLERANCE = 1e-4;
@@ -194,15 +195,7 @@ function timeDraws(): void {
     [B],
     { device },
   );
-  const time = (body: () => Tensor) => {
-    for (let i = 0; i < 10; i++) body().dispose();
-    const [start, end] = [new CudaEvent({ hasTiming: true }), new CudaEvent({ hasTiming: true })];
-    start.record();
-    for (let i = 0; i < 200; i++) body().dispose();
-    end.record();
-    cudaSynchronize();
-    return (1000 * end.elapsedSince(start)) / 200;
-  };
+  const time = (body: () => Tensor) => 1000 * launchedMs(body, 200);
   const plainUs = time(() => sampleKernel(z, temperatures_B, uniforms_B));
   const maskedUs = time(() => maskedSampleKernel(z, temperatures_B, uniforms_B, { masks_KW, masks_B }));
   console.log(`draws of ${B} x ${V}: ${plainUs.toFixed(1)} us without masks, ${maskedUs.toFixed(1)} us with`);

@@ -1,4 +1,4 @@
-/** The time of work on a GPU that is recorded once and launched again and again, so that the host is not waited for. */
+/** The time of work on a GPU: recorded once and launched again and again, so that the host is not waited for, or launched as it is. */
 import { CudaEvent, CudaGraph, cudaSynchronize } from "../../src/torch/cuda.ts";
 import { tensorScope } from "../../src/torch/scope.ts";
 import type { Tensor } from "../../src/torch/tensor.ts";
@@ -22,4 +22,16 @@ export function recordedMs(run: () => Tensor): number {
   });
   for (const one of [graph, start, end]) one.dispose();
   return times.toSorted((a, b) => a - b)[1]!;
+}
+
+/** Milliseconds of one of so many runs, launched one after another behind one that is not counted. */
+export function launchedMs(run: () => unknown, repeats: number): number {
+  const [start, end] = [new CudaEvent({ hasTiming: true }), new CudaEvent({ hasTiming: true })];
+  tensorScope(() => void run());
+  start.record();
+  for (let i = 0; i < repeats; i++) tensorScope(() => void run());
+  end.record().synchronize();
+  const ms = end.elapsedSince(start) / repeats;
+  for (const one of [start, end]) one.dispose();
+  return ms;
 }

@@ -4,7 +4,7 @@ import { CudaEvent } from "./cuda.ts";
 import { op } from "./operator.ts";
 import type { Tensor } from "./tensor.ts";
 
-/** Whether two tensors of one shape are equal in every element; NaN equals nothing. To be asked at most once, in the scope of the call. */
+/** Whether two tensors of one shape are equal in every element; NaN equals nothing. To be asked once, in the scope of the call. */
 export function equalLater(one: Tensor, other: Tensor): () => boolean {
   if (!one.device.startsWith("cuda")) {
     const isEqual = ops.equal(one, other);

@@ -30,9 +30,7 @@ export function swiglu(gateUp: Tensor): Tensor {
 
 const swigluFunction = {
   forward: ([gateUp]: readonly Tensor[]) => ({ outputs: [activated(gateUp!)], saved: [gateUp!] }),
-  backward: ([grad]: readonly (Tensor | null)[], [gateUp]: readonly Tensor[]) => [
-    activationGradient(grad!.contiguous(), gateUp!),
-  ],
+  backward: ([grad]: readonly (Tensor | null)[], [gateUp]: readonly Tensor[]) => [activationGradient(grad!, gateUp!)],
 };
 
 function activated(gateUp: Tensor): Tensor {
@@ -43,7 +41,7 @@ function activated(gateUp: Tensor): Tensor {
 
 /** The gradient of [gate | up]. `again`, where given, gets silu(gate) * up once more. */
 function activationGradient(grad: Tensor, gateUp: Tensor, again?: Tensor): Tensor {
-  if (isPackable(gateUp)) return swigluBackwardKernel(grad, gateUp, again);
+  if (isPackable(gateUp)) return swigluBackwardKernel(grad.contiguous(), gateUp, again);
   again?.copy_(activated(gateUp));
   const [gate, up] = gateUp.chunk(2, -1);
   const gradient = emptyLike(gateUp);

@@ -49,7 +49,7 @@ export class Mlp extends Module {
 
   /** What goes into the last projection. */
   inner(x_SD: Tensor): Tensor {
-    if (!isGradEnabled() && this.#isJoined(x_SD)) return swigluProduct(x_SD, this.gateUp.weight);
+    if (this.#isJoined(x_SD) && !isGradEnabled()) return swigluProduct(x_SD, this.gateUp.weight);
     return this.#gate(this.gateUp.forward(x_SD));
   }
 

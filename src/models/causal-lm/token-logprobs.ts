@@ -114,7 +114,7 @@ export function tokenLogprobs(
           const answers = [isEqual(logprob, gradLogprob), isEqual(ofEntropy, gradEntropy)];
           // A GPU has something to do until its answer is here and the next layer is on its way.
           const narrowed = gradHead?.to(head.dtype) ?? null;
-          if (answers.every((isRight) => isRight())) return [gradHidden, narrowed];
+          if (answers.map((isRight) => isRight()).every(Boolean)) return [gradHidden, narrowed];
         }
         const sums = new ScoreGradientSums(hidden, head, head_VD.requiresGrad);
         mapChunks(hidden, chunkTokens, (part) => {

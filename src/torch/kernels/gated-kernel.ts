@@ -8,8 +8,8 @@
  */
 import { empty } from "../create.ts";
 import type { Tensor } from "../tensor.ts";
-import { cudaKernels, numProcessors } from "./cuda-kernel.ts";
-import { hasProductKernels } from "./product-kernel.ts";
+import { cudaKernels, hasKernels, numProcessors } from "./cuda-kernel.ts";
+import { fitsProduct, hasProductKernels } from "./product-kernel.ts";
 import { stepWidth } from "./product-plan.ts";
 import { multiplication, productHelpers } from "./product-source.ts";
 import { siluSource } from "./swiglu-kernel.ts";
@@ -28,18 +28,17 @@ const workers = 256;
 const writers = 96;
 const threads = workers + 128;
 
-/** Whether the kernel computes this product and is faster than two. */
+/** Whether the kernel computes this product. Where there is no GPU it asks libtorch nothing: small models on the CPU come by here in every layer. */
 export function fitsGated(x_SD: Tensor, weight_ND: Tensor): boolean {
-  const [N, D] = weight_ND.shape as [number, number];
-  const isMatrix = x_SD.shape.length === 2 && x_SD.isContiguous && weight_ND.isContiguous;
-  const isSmall = x_SD.device.startsWith("cuda") && /^b?float16$/.test(x_SD.dtype) && x_SD.dtype === weight_ND.dtype;
+  if (!hasKernels(x_SD) || !hasProductKernels()) return false;
+  const [S = 0, ...further] = x_SD.shape;
   return (
-    isMatrix &&
-    isSmall &&
-    x_SD.size(0) >= minRows &&
-    D % stepWidth === 0 &&
-    N % (4 * columns) === 0 &&
-    hasProductKernels() &&
+    S >= minRows &&
+    further.length === 1 &&
+    x_SD.isContiguous &&
+    x_SD.dtype === weight_ND.dtype &&
+    fitsProduct(weight_ND) &&
+    weight_ND.size(0) % (4 * columns) === 0 &&
     // The copy engine takes nothing else. Weights that lie end to end in one piece of memory may begin anywhere.
     [x_SD, weight_ND].every((one) => one.isAligned(16))
   );
